@@ -1,0 +1,191 @@
+// The op table: one row an op. Everything that asks "what is this op?" asks `def(op)`.
+//
+// To add an op, see CONTRIBUTING.md ("Add an op"): an enumerator here, a row in op_table.cpp, nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/shape.h"
+
+namespace stitchwork {
+
+/// HLO opcodes. The order is the order of the table (statically asserted).
+enum class Op : std::uint8_t {
+  // sources
+  kParameter,
+  kConstant,
+  kIota,
+  kRng,
+  kRngBitGenerator,
+  kPartitionId,
+  kReplicaId,
+  // element-wise, unary
+  kAbs,
+  kNegate,
+  kSign,
+  kFloor,
+  kCeil,
+  kRoundNearestAfz,
+  kRoundNearestEven,
+  kNot,
+  kPopcnt,
+  kClz,
+  kIsFinite,
+  kReal,
+  kImag,
+  kConvert,
+  kBitcastConvert,
+  kCopy,
+  kReducePrecision,
+  kOptimizationBarrier,
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kTanh,
+  kLogistic,
+  kSqrt,
+  kRsqrt,
+  kCbrt,
+  kSin,
+  kCos,
+  kTan,
+  kErf,
+  // element-wise, binary and ternary
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kRemainder,
+  kMaximum,
+  kMinimum,
+  kPower,
+  kAtan2,
+  kAnd,
+  kOr,
+  kXor,
+  kShiftLeft,
+  kShiftRightLogical,
+  kShiftRightArithmetic,
+  kCompare,
+  kComplex,
+  kSelect,
+  kClamp,
+  kMap,
+  // shape and layout: only index maps
+  kBroadcast,
+  kReshape,
+  kDynamicReshape,
+  kBitcast,
+  kTranspose,
+  kSlice,
+  kReverse,
+  kConcatenate,
+  kPad,
+  // data-dependent indices
+  kGather,
+  kDynamicSlice,
+  kDynamicUpdateSlice,
+  kScatter,
+  // reductions and windows
+  kReduce,
+  kReduceWindow,
+  kSelectAndScatter,
+  // library
+  kDot,
+  kConvolution,
+  kSort,
+  kFft,
+  kCholesky,
+  kTriangularSolve,
+  kTopK,
+  // structure
+  kTuple,
+  kGetTupleElement,
+  kCall,
+  kFusion,
+  kWhile,
+  kConditional,
+  kCustomCall,
+  kAfterAll,
+  kAddDependency,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kCollectivePermute,
+  kInfeed,
+  kOutfeed,
+  kSend,
+  kRecv,
+  kGetDimensionSize,
+  kSetDimensionSize,
+  kCount,
+};
+
+/// What an op is to a planner (AStitch section 2.1).
+enum class OpClass : std::uint8_t {
+  kSource,            ///< parameter, constant, iota, rng
+  kLightElementwise,  ///< add, select, compare, convert, divide ...
+  kHeavyElementwise,  ///< exp, log, tanh, power, ... (the list of docs/planners/astitch.md)
+  kBroadcast,
+  kLayout,  ///< reshape, transpose, slice, pad, concatenate, reverse: maps, no arithmetic
+  kGather,  ///< gather, dynamic-slice, dynamic-update-slice: maps with runtime variables
+  kReduce,  ///< reduce
+  kWindow,  ///< reduce-window, select-and-scatter
+  kScatter,
+  kLinear,  ///< dot, convolution: compute-intensive
+  kSort,
+  kStructure,  ///< tuple, get-tuple-element, call, while, ...
+  kOpaque,     ///< custom-call, collectives, infeed, ...
+};
+
+/// How an op comes to be executed (docs/architecture.md).
+enum class Execution : std::uint8_t {
+  kNone,       ///< no code: parameter, constant, tuple, get-tuple-element, bitcast, shape-only reshape
+  kGenerated,  ///< our kernels
+  kLibrary,    ///< dot, convolution, sort, fft...: cuBLAS and friends; a CPU library in simulated runs
+  kControl,    ///< call, while, conditional, fusion: names other computations
+  kOpaque,     ///< plans but does not run
+};
+
+struct Node;
+class Graph;
+
+struct OpDef {
+  Op op;
+  std::string_view name;  ///< HLO opcode
+  OpClass cls;
+  Execution execution;
+  std::int8_t min_operands;
+  std::int8_t max_operands;  ///< -1: any number
+  /// CUDA expression of one element with $0, $1, ... for the operands, computing in float (f16/bf16 are
+  /// widened by the printer), or "" where the printer has its own code (compare, convert, layout, ...).
+  /// `cuda_int` is used for integers and pred where it differs.
+  std::string_view cuda;
+  std::string_view cuda_int;
+  /// Instructions an element costs on the device, order of magnitude (heavy ops ~ 20-40); the basis of the
+  /// "cost times replication" rule (docs/planners/astitch.md) and of the modelled time.
+  std::int16_t instructions;
+  bool commutative;
+};
+
+const OpDef& def(Op op);
+std::span<const OpDef> op_table();
+std::optional<Op> op_from_name(std::string_view hlo_name);
+
+inline bool is_elementwise(Op op) {
+  return def(op).cls == OpClass::kLightElementwise || def(op).cls == OpClass::kHeavyElementwise;
+}
+
+/// The shape HLO semantics give `node` (its op and attributes) for operands of these shapes. Layouts are
+/// default. Throws Error (message only, no position: the reader adds it) where operands or attributes do not
+/// fit.
+Shape infer_shape(const Graph& graph, const Node& node, std::span<const Shape* const> operands);
+
+}  // namespace stitchwork

@@ -1,0 +1,54 @@
+// Device descriptions: one JSON a device in occupancy_model/devices/, every value with its source.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stitchwork {
+
+/// What the planner, the simulator and the timing model know of a GPU. Units are in the names.
+struct Device {
+  std::string id;                    ///< "v100-sxm2"
+  std::vector<std::string> aliases;  ///< "v100"
+  std::string name;                  ///< "Tesla V100-SXM2-16GB"
+  int cc_major = 0, cc_minor = 0;    ///< compute capability
+  int sms = 0;
+  double clock_ghz = 0;
+  std::int64_t shared_bytes_per_sm = 0;
+  std::int64_t shared_bytes_per_block_default = 0;  ///< without opt-in: 49,152
+  std::int64_t shared_bytes_per_block_optin = 0;
+  std::int64_t shared_bytes_reserved_per_block = 0;  ///< 1,024 from cc 8.0
+  int shared_allocation_bytes = 0;                   ///< granularity: 256 up to cc 7.x, 128 from cc 8.0
+  int max_warps_per_sm = 0;
+  int max_blocks_per_sm = 0;
+  int max_threads_per_block = 1024;
+  std::int64_t registers_per_sm = 65536;
+  int register_allocation = 256;  ///< granularity a warp
+  int max_registers_per_thread = 255;
+  int fp32_lanes_per_sm = 0;
+  std::int64_t l2_bytes = 0;
+  double dram_gb_s = 0;    ///< peak, decimal GB/s
+  double l2_gb_s = 0;      ///< measured or scaled; see the device file
+  double fp32_tflops = 0;  ///< peak of the library matrix products (documented roofline)
+  // Timing model constants (occupancy_model/timing.h), each with its origin in the device file.
+  double dram_efficiency = 0.9;  ///< eta
+  double launch_us = 2.0;        ///< T_null: an empty kernel
+  double launch_gap_us = 1.0;    ///< between dependent kernels
+  double grid_barrier_us = 0;    ///< constant part of one in-kernel grid barrier
+  double grid_barrier_us_per_block = 0;
+
+  int max_threads_per_sm() const { return max_warps_per_sm * 32; }
+};
+
+/// All devices found, in id order. The folder is compiled in; STITCHWORK_DEVICES overrides it.
+const std::vector<Device>& devices();
+
+/// By id or alias, case-insensitively. Throws Error naming the known ids.
+const Device& device(std::string_view id);
+
+/// Reads one description; throws Error with file and key.
+Device read_device(const std::string& path);
+
+}  // namespace stitchwork

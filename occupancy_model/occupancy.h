@@ -1,0 +1,36 @@
+// Occupancy arithmetic, and the launch configuration by assume-relax-apply (AStitch section 4.5).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "occupancy_model/device.h"
+
+namespace stitchwork {
+
+struct Occupancy {
+  int blocks_per_sm = 0;
+  std::int64_t blocks_per_wave = 0;  ///< blocks_per_sm * SMs
+  double warps_ratio = 0;            ///< resident warps / maximum (theoretical occupancy)
+  std::string limiter;               ///< "threads", "registers", "shared memory", "blocks"
+};
+
+/// Exact occupancy with allocation granularities, as cuda_occupancy.h computes it (the tests' oracle).
+/// blocks_per_sm is 0 where one block does not fit.
+Occupancy occupancy(const Device& device, int threads_per_block, int registers_per_thread,
+                    std::int64_t shared_bytes_per_block);
+
+struct LaunchBound {
+  int blocks_per_sm = 0;
+  std::int64_t blocks_per_wave = 0;
+  int register_bound = 0;  ///< what __launch_bounds__(T, blocks_per_sm) admits
+};
+
+/// Assume 32 registers, count the blocks an SM holds, then relax the bound to all the registers those blocks
+/// leave: min(255, floor(regs_SM / (blocks * T)) rounded down to 8), whatever limits the blocks. Paper
+/// section 4.5 and docs/planners/astitch.md: V100 at T=1024 holds 2 blocks at 32 registers; above 48 KiB of
+/// shared memory 1 block at 64; V100 at T=768 gets 40.
+LaunchBound assume_relax_apply(const Device& device, int threads_per_block,
+                               std::int64_t shared_bytes_per_block);
+
+}  // namespace stitchwork

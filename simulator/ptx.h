@@ -1,0 +1,60 @@
+// PTX text to a compact typed form, once. An instruction outside the supported subset is an Error that names
+// it and its line; nothing is ever skipped silently.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stitchwork::ptx {
+
+struct ParameterInfo {
+  std::string name;
+  std::string type;  ///< "u64", "f32", "b8"
+  std::uint32_t bytes = 0;
+  std::uint32_t offset = 0;  ///< in the parameter block
+};
+
+struct KernelInfo {
+  std::string name;
+  std::vector<ParameterInfo> parameters;
+  int line = 0;
+  std::int64_t static_shared_bytes = 0;
+  std::int64_t local_bytes = 0;  ///< per thread (.local depot)
+  int max_threads = 0;           ///< .maxntid product, 0 if absent
+  int min_blocks_per_sm = 0;     ///< .minnctapersm, 0 if absent
+  int virtual_registers = 0;
+  int estimated_registers = 0;  ///< 32-bit, from liveness; ptxas knows better
+  int instructions = 0;
+};
+
+struct ModuleImpl;
+
+/// A parsed module. Movable, immutable, shareable between threads by const reference.
+class Module {
+ public:
+  explicit Module(std::unique_ptr<ModuleImpl> impl);
+  ~Module();
+  Module(Module&&) noexcept;
+  Module& operator=(Module&&) noexcept;
+
+  const std::string& file() const;
+  const std::string& version() const;  ///< ".version"
+  const std::string& target() const;   ///< ".target"
+  const std::vector<KernelInfo>& kernels() const;
+  const KernelInfo* kernel(std::string_view name) const;  ///< null if absent
+  const ModuleImpl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<ModuleImpl> impl_;
+};
+
+/// Parses PTX (a trailing NUL, as NVRTC leaves, is ignored). `file` names the source in errors.
+Module parse(std::string_view text, std::string file);
+
+/// Supported instruction forms, one a line, for `stitchwork ptx isa`.
+std::vector<std::string> supported_instructions();
+
+}  // namespace stitchwork::ptx

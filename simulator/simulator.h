@@ -1,0 +1,158 @@
+// The PTX simulator: executes PTX as a real compiler emitted it, knows nothing of planners, and can run
+// anybody's PTX. Answers three questions: is the kernel right, what are its counters, how long would it take.
+//
+//   ptx::Module module = ptx::parse(text, "softmax.ptx");
+//   DeviceMemory memory;
+//   DeviceAddress x = memory.allocate(bytes, "x");
+//   Launch launch{.kernel = "softmax", .grid = {160, 1, 1}, .block = {1024, 1, 1}, .arguments = {...}};
+//   LaunchResult result = run(module, launch, memory, device("v100"), {});
+//
+// Deterministic: the same results and counters whatever the number of host threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "occupancy_model/device.h"
+#include "simulator/ptx.h"
+
+namespace stitchwork::sim {
+
+using DeviceAddress = std::uint64_t;
+
+/// Simulated global memory: allocations placed far apart, so that an overrun cannot land in a neighbour.
+class DeviceMemory {
+ public:
+  DeviceMemory();
+  ~DeviceMemory();
+  DeviceMemory(DeviceMemory&&) noexcept;
+  DeviceMemory& operator=(DeviceMemory&&) noexcept;
+
+  /// 256-byte aligned, contents poisoned (0xA5) and marked uninitialised. `name` appears in findings.
+  DeviceAddress allocate(std::size_t bytes, std::string name);
+  void release(DeviceAddress base);
+  void write(DeviceAddress address, std::span<const std::byte> data);
+  void read(DeviceAddress address, std::span<std::byte> data) const;
+  void fill(DeviceAddress address, std::size_t bytes, std::byte value);
+  /// The host bytes behind an allocation, for library calls that work in place (marks nothing).
+  std::span<std::byte> bytes(DeviceAddress base);
+  std::span<const std::byte> bytes(DeviceAddress base) const;
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+struct Dim3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+  std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+};
+
+/// One kernel argument: its bytes, as the PTX parameter declares them.
+struct Argument {
+  std::vector<std::byte> bytes;
+  static Argument pointer(DeviceAddress a);
+  static Argument i32(std::int32_t v);
+  static Argument i64(std::int64_t v);
+  static Argument f32(float v);
+};
+
+struct Launch {
+  std::string kernel;  ///< entry name
+  Dim3 grid, block;
+  std::uint32_t dynamic_shared_bytes = 0;
+  std::vector<Argument> arguments;
+};
+
+enum class CacheMode { kCold, kWarm };
+
+/// L2 contents carried from kernel to kernel under CacheMode::kWarm.
+class L2State;
+struct L2StateDeleter {
+  void operator()(L2State*) const;
+};
+using L2StatePtr = std::unique_ptr<L2State, L2StateDeleter>;
+L2StatePtr make_l2_state(const Device& device);
+
+struct Options {
+  CacheMode cache = CacheMode::kCold;
+  L2State* l2 = nullptr;  ///< required under kWarm
+  int host_threads = 0;   ///< 0: one per core
+  /// Registers a thread as ptxas reported; 0: unknown, estimated from the PTX's liveness (for residency).
+  int registers_per_thread = 0;
+  /// Report a livelock after this many warp instructions of one launch without a block finishing.
+  std::uint64_t max_warp_instructions = 0;  ///< 0: no bound but the built-in one
+};
+
+enum class FindingKind {
+  kOutOfBounds,
+  kMisaligned,
+  kNullPointer,
+  kDivergentBarrier,
+  kBarrierMismatch,
+  kGridDeadlock,
+  kLivelock,
+  kInvalidShared,
+  kTrap,
+};
+std::string_view name(FindingKind kind);
+
+/// Something wrong in the simulated program. Findings end the launch (outputs are then undefined).
+struct Finding {
+  FindingKind kind = FindingKind::kOutOfBounds;
+  std::string kernel;
+  int ptx_line = 0;
+  std::string cuda_location;  ///< "file:line" from .loc, or empty
+  Dim3 block{0, 0, 0}, thread{0, 0, 0};
+  std::string message;  ///< with the arithmetic: "reads 4 bytes at x+4096, past its 4096 bytes"
+};
+
+/// Per kernel counters, names as nvprof of the paper's time has them (docs/simulator.md defines each
+/// exactly).
+struct Counters {
+  std::uint64_t inst_executed = 0;  ///< warp instructions of the original PTX
+  std::uint64_t thread_inst_executed = 0;
+  std::uint64_t inst_fp_32 = 0;  ///< thread-level fp32 instructions
+  std::uint64_t inst_mufu =
+      0;  ///< thread-level approximate special functions (ex2, lg2, rcp, rsqrt, sin, cos, tanh)
+  std::uint64_t inst_ldst = 0;                               ///< warp-level loads, stores, atomics
+  std::uint64_t gld_requests = 0, gst_requests = 0;          ///< warp-level
+  std::uint64_t gld_transactions = 0, gst_transactions = 0;  ///< 32-byte sectors asked of L1/L2
+  std::uint64_t gld_bytes = 0, gst_bytes = 0;                ///< bytes the program asked for
+  std::uint64_t l2_read_sectors = 0, l2_write_sectors = 0;
+  std::uint64_t dram_read_transactions = 0, dram_write_transactions = 0;  ///< 32-byte sectors
+  std::uint64_t shared_load_requests = 0, shared_store_requests = 0, shared_bank_conflicts = 0;
+  std::uint64_t block_barriers = 0;  ///< bar.sync executed, counted once a block
+  std::uint64_t grid_barriers = 0;   ///< times the whole grid waited on a spin barrier
+  std::uint64_t atomics = 0;         ///< thread-level
+  double achieved_occupancy = 0;     ///< resident warps / maximum, averaged over waves by instructions issued
+  double sm_efficiency = 0;          ///< SMs with a block / SMs, averaged likewise
+  std::int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
+  int registers = 0;
+  bool registers_estimated = true;
+  std::int64_t accesses_checked = 0;
+};
+
+/// (name, value) in documented order; what JSON, SQLite and the tables print.
+std::vector<std::pair<std::string_view, double>> counter_list(const Counters& counters);
+
+struct LaunchResult {
+  Counters counters;
+  std::vector<Finding> findings;  ///< empty: clean
+  double time_us = 0;             ///< by the timing model from these counters; method "simulated"
+};
+
+/// Runs one launch in exact mode. Throws Error for a wrong launch (unknown kernel, argument count or size,
+/// block too large, grid that needs a grid barrier and cannot be resident is a kGridDeadlock finding).
+LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& memory, const Device& device,
+                 const Options& options);
+
+}  // namespace stitchwork::sim
