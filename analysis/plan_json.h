@@ -1,0 +1,18 @@
+// The JSON form of a plan, schema "stitchwork.plan/1" (docs/schema/plan.schema.json). Ops are written by
+// name.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "analysis/plan.h"
+
+namespace stitchwork {
+
+nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan);
+
+/// Throws Error with the file, the JSON path and what is expected (unknown op names, missing fields, wrong
+/// types). Does not verify; call require_valid.
+FusionPlan plan_from_json(const Graph& graph, const std::string& text, const std::string& file);
+
+}  // namespace stitchwork
