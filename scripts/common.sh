@@ -59,13 +59,20 @@ install_missing() {
     say "apt-get could not install: ${missing[*]} (is the package mirror reachable?)"; return 1; }
 }
 
-build() {  # build PRESET [TARGET...]
-  local preset=$1 targets=() t
+build() {  # build PRESET [TARGET...]; configures where needed, with cmake_flags
+  local preset=$1 targets=() t flag fresh=0
   shift
   for t in "$@"; do targets+=(--target "$t"); done
-  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" "${cmake_flags[@]}" >"build-configure.log" 2>&1 ||
-    { cat build-configure.log >&2; rm -f build-configure.log; return 1; }
-  rm -f build-configure.log
+  [ -f "build/$preset/build.ninja" ] || fresh=1
+  for flag in "${cmake_flags[@]}"; do
+    t=${flag#-D}
+    ((fresh)) || grep -q "^${t%%=*}:BOOL=${t#*=}$" "build/$preset/CMakeCache.txt" || fresh=1
+  done
+  if ((fresh)); then
+    mkdir -p "build/$preset"
+    cmake --preset "$preset" "${cmake_flags[@]}" >"build/$preset/configure.log" 2>&1 ||
+      { cat "build/$preset/configure.log" >&2; return 1; }
+  fi
   cmake --build --preset "$preset" "${targets[@]}"
 }
 
