@@ -265,10 +265,10 @@ IndexExpr floordiv_within(const IndexExpr& a, std::int64_t divisor, const AtomRa
       append_scaled(whole, floordiv_within(x, first.divisor * divisor, ranges), 1);
     } else if (single && first.kind == AtomKind::kMod && rest.constant == 0 && first.divisor % divisor == 0) {
       // (x mod (a*b)) floordiv a = (x floordiv a) mod b
-      append_scaled(whole,
-                    mod_within(floordiv_within(first.inner.front(), divisor, ranges), first.divisor / divisor,
-                               ranges),
-                    1);
+      append_scaled(
+          whole,
+          mod_within(floordiv_within(first.inner.front(), divisor, ranges), first.divisor / divisor, ranges),
+          1);
     } else if (Split split = split_by_stride(rest, divisor, ranges); split.stride > 1) {
       append_scaled(whole, floordiv_within(split.quotient, divisor / split.stride, ranges), 1);
     } else {
@@ -318,9 +318,15 @@ Interval range_within(const IndexExpr& expr, const AtomRanges& ranges) {
   for (const IndexTerm& term : expr.terms) {
     Interval atom;
     switch (term.kind) {
-      case AtomKind::kDim: atom = leaf(ranges.dims, term.id); break;
-      case AtomKind::kSymbol: atom = leaf(ranges.symbols, term.id); break;
-      case AtomKind::kRuntime: atom = leaf(ranges.runtime, term.id); break;
+      case AtomKind::kDim:
+        atom = leaf(ranges.dims, term.id);
+        break;
+      case AtomKind::kSymbol:
+        atom = leaf(ranges.symbols, term.id);
+        break;
+      case AtomKind::kRuntime:
+        atom = leaf(ranges.runtime, term.id);
+        break;
       case AtomKind::kFloorDiv: {
         const Interval inner = range_within(term.inner.front(), ranges);
         atom = {floor_quotient(inner.lo, term.divisor), floor_quotient(inner.hi, term.divisor)};
@@ -383,9 +389,15 @@ std::int64_t evaluate(const IndexExpr& expr, std::span<const std::int64_t> dims,
   for (const IndexTerm& term : expr.terms) {
     std::int64_t atom = 0;
     switch (term.kind) {
-      case AtomKind::kDim: atom = leaf(dims, term.id); break;
-      case AtomKind::kSymbol: atom = leaf(symbols, term.id); break;
-      case AtomKind::kRuntime: atom = leaf(runtime, term.id); break;
+      case AtomKind::kDim:
+        atom = leaf(dims, term.id);
+        break;
+      case AtomKind::kSymbol:
+        atom = leaf(symbols, term.id);
+        break;
+      case AtomKind::kRuntime:
+        atom = leaf(runtime, term.id);
+        break;
       case AtomKind::kFloorDiv:
         atom = floor_quotient(evaluate(term.inner.front(), dims, symbols, runtime), term.divisor);
         break;
@@ -410,9 +422,15 @@ std::string to_text(const IndexExpr& expr) {
     magnitude = magnitude < 0 ? -magnitude : magnitude;
     std::string atom;
     switch (term.kind) {
-      case AtomKind::kDim: atom = fmt::format("d{}", term.id); break;
-      case AtomKind::kSymbol: atom = fmt::format("s{}", term.id); break;
-      case AtomKind::kRuntime: atom = fmt::format("r{}", term.id); break;
+      case AtomKind::kDim:
+        atom = fmt::format("d{}", term.id);
+        break;
+      case AtomKind::kSymbol:
+        atom = fmt::format("s{}", term.id);
+        break;
+      case AtomKind::kRuntime:
+        atom = fmt::format("r{}", term.id);
+        break;
       case AtomKind::kFloorDiv:
       case AtomKind::kMod: {
         const IndexExpr& inner = term.inner.front();

@@ -134,14 +134,18 @@ std::string to_text(const IndexMap& map) {
   std::string text =
       "(" + list(map.dims, [](std::int64_t, std::size_t i) { return fmt::format("d{}", i); }) + ")";
   if (!map.symbols.empty())
-    text += "[" + list(map.symbols, [](std::int64_t n, std::size_t i) {
-              return fmt::format("s{} in 0..{}", i, n - 1);
-            }) + "]";
+    text += "[" +
+            list(map.symbols,
+                 [](std::int64_t n, std::size_t i) { return fmt::format("s{} in 0..{}", i, n - 1); }) +
+            "]";
   if (!map.runtime.empty())
-    text += "{" + list(map.runtime, [&](const RuntimeVariable& v, std::size_t i) {
-              return fmt::format("r{} = node {}[{}] in {}", i, v.op, list(v.index, print_expr),
-                                 print_range(v.range));
-            }) + "}";
+    text += "{" +
+            list(map.runtime,
+                 [&](const RuntimeVariable& v, std::size_t i) {
+                   return fmt::format("r{} = node {}[{}] in {}", i, v.op, list(v.index, print_expr),
+                                      print_range(v.range));
+                 }) +
+            "}";
   text += " -> (" + list(map.results, print_expr) + ")";
   if (!map.constraints.empty())
     text += " where " + list(map.constraints, [&](const Constraint& c, std::size_t) {
@@ -185,7 +189,8 @@ IndexMap compose(const IndexMap& outer, const IndexMap& inner) {
   map.symbols.insert(map.symbols.end(), inner.symbols.begin(), inner.symbols.end());
   map.runtime = outer.runtime;
   map.constraints = outer.constraints;
-  const int symbols = static_cast<int>(outer.symbols.size()), runtime = static_cast<int>(outer.runtime.size());
+  const int symbols = static_cast<int>(outer.symbols.size()),
+            runtime = static_cast<int>(outer.runtime.size());
   const LeafSubstitution leaf = [&outer, symbols, runtime](AtomKind kind, int id) {
     if (kind == AtomKind::kDim) return outer.results[static_cast<std::size_t>(id)];
     if (kind == AtomKind::kSymbol) return IndexExpr::symbol(symbols + id);

@@ -37,6 +37,8 @@ IndexExpr simplify_within(const IndexExpr& expr, const AtomRanges& ranges);
 constexpr std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
   return a / b - (a % b != 0 && a < 0 ? 1 : 0);
 }
-constexpr std::int64_t floor_remainder(std::int64_t a, std::int64_t b) { return a - floor_quotient(a, b) * b; }
+constexpr std::int64_t floor_remainder(std::int64_t a, std::int64_t b) {
+  return a - floor_quotient(a, b) * b;
+}
 
 }  // namespace stitchwork
