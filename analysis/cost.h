@@ -1,0 +1,32 @@
+// Cost from the plan alone (method "modelled"): what compare prints and planners weigh.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/plan.h"
+#include "occupancy_model/timing.h"
+
+namespace stitchwork {
+
+struct KernelCost {
+  KernelWork work;
+  std::int64_t dram_read_bytes = 0, dram_write_bytes = 0;
+  std::int64_t recomputed_elements = 0;  ///< element evaluations beyond the first of each element
+  double predicted_us = 0;
+};
+
+KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel);
+
+struct PlanCost {
+  double predicted_us = 0;
+  std::int64_t dram_bytes = 0, recomputed_elements = 0;
+  int grid_barriers = 0;
+};
+
+/// Also of library calls (documented roofline), copies and memsets, with a launch gap between steps.
+PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan);
+
+/// Fills predicted_us of kernels, steps and plan.
+void predict(const Graph& graph, const Device& device, FusionPlan& plan);
+
+}  // namespace stitchwork

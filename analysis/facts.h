@@ -1,0 +1,40 @@
+// What planners ask of a graph: which ops make kernels, which are only names, what a reduction looks like.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/index_map.h"
+
+namespace stitchwork {
+
+/// What an op is to a plan.
+enum class PlanRole : std::uint8_t {
+  kSource,   ///< parameter, constant: a buffer or an immediate, no step
+  kAlias,    ///< bitcast, shape-only reshape, tuple, get-tuple-element: another name of its operand's buffer
+             ///< when it stands between things that are not generated; inside a stitched kernel it is only an
+             ///< index map
+  kMemory,   ///< generated: becomes part of a kernel
+  kLibrary,  ///< dot, convolution, ...: a library call
+  kOpaque,   ///< plans (a library step of its own) but does not run
+};
+PlanRole plan_role(const Node& node);
+
+/// Scalar constants (and broadcasts and reshapes of them) cost nothing: they are immediates in every kernel
+/// that reads them, also where some kernel materialises them for a library call or a graph result.
+bool is_immediate(const Computation& computation, NodeId node);
+
+/// A reduction's domain: [rows, cols] as ThreadMapping has it.
+struct ReductionShape {
+  std::int64_t rows = 1, cols = 1;
+  bool row_reduce =
+      true;  ///< the minor-most dimension of extent > 1 is reduced: adjacent threads read adjacent cols
+  /// Maps (row, col) to the index of the reduced operand.
+  IndexMap input_map;
+  /// Maps (row, col) to the index of the reduce's result (uses only d0).
+  IndexMap output_map;
+};
+ReductionShape reduction_shape(const Computation& computation, NodeId reduce);
+
+}  // namespace stitchwork

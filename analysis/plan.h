@@ -1,0 +1,148 @@
+// FusionPlan: what every planner returns and the one code generator consumes. A plan is complete and ordered:
+// compiling a saved plan gives byte-identical source.
+//
+// Vocabulary (AStitch sections 3-4): an op is *materialised* in a kernel if its values are put somewhere
+// (shared memory, scratch, an output buffer): dominants, sub-dominants and outputs. Every other op of the
+// kernel is inlined into the materialised ops that read it, through composed index maps, and computed once
+// per thread and index.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/verdict.h"
+#include "occupancy_model/device.h"
+
+namespace stitchwork {
+
+/// Where a value of a kernel lives between its producer and its consumers, per (kernel, op). AStitch Table 1;
+/// Recomputed is XLA/TVM-style inlining of an op into several places (or kernels).
+enum class Scheme : std::uint8_t { kIndependent, kLocal, kRegional, kGlobal, kRecomputed };
+std::string_view name(Scheme scheme);  ///< "independent", "local", "regional", "global", "recomputed"
+
+/// How a group's domain is dealt to blocks and threads. The domain is always two-dimensional, [rows, cols]:
+///   a reduction:      rows = kept elements (flat, row-major), cols = reduced elements (flat);
+///   element-wise:     rows * cols = elements of the dominant, flat index row * cols + col.
+enum class MappingKind : std::uint8_t {
+  kElementwise,  ///< consecutive threads on consecutive elements; cols = 1; rows_per_block elements a task
+  kRowPack,  ///< threads_per_row threads a row, rows_per_block rows a task (AStitch Figure 8-a); no reduction
+             ///< needed
+  kRowSplit,  ///< `split` blocks a row (Figure 8-b); a task is one segment of one row, task = row * split +
+              ///< segment
+  kColumn,  ///< consecutive threads on consecutive *rows* (coalesced for column reductions): a task is a tile
+            ///< of rows_per_block rows; block/rows_per_block threads share a row's cols, combined in shared
+            ///< memory; `split` > 1 cuts cols into segments, task = tile * split + segment
+  kRowSerial,  ///< one thread a row, a serial loop over cols (short reductions)
+};
+std::string_view name(MappingKind kind);
+
+/// How the segments of a split reduction combine.
+enum class Combine : std::uint8_t {
+  kNone,      ///< split == 1
+  kPartials,  ///< `split` partials a row in scratch; every consumer folds them in fixed order after a grid
+              ///< barrier
+  kAtomic,    ///< atomics on the accumulator, initialised by a memset step (XLA) or an earlier phase
+};
+std::string_view name(Combine combine);  ///< "none", "partials", "atomic"
+
+struct ThreadMapping {
+  MappingKind kind = MappingKind::kElementwise;
+  std::int64_t rows = 1, cols = 1;
+  int vector = 1;  ///< elements a load
+  int unroll = 1;
+  int threads_per_row = 1;          ///< row_pack: power of two or multiple of 32; others: see kind
+  std::int64_t rows_per_block = 1;  ///< rows (elements) a task covers (horizontal packing)
+  std::int64_t tasks = 1;           ///< over the whole domain, segments included
+  std::int64_t tasks_per_block =
+      1;  ///< largest (vertical packing); block b takes tasks [b*v, min((b+1)*v, tasks))
+  int split = 1;
+  Combine combine = Combine::kNone;
+  std::int64_t blocks = 1;  ///< ceil(tasks / tasks_per_block)
+
+  bool operator==(const ThreadMapping&) const = default;
+};
+std::string to_text(const ThreadMapping& mapping);
+
+/// A dominant op, the sub-dominants that follow its thread mapping, and the Local ops between them
+/// (section 4.3). Every materialised op of a kernel is dominant or sub-dominant of exactly one group; an
+/// inlined op is listed in the groups that evaluate it.
+struct Group {
+  NodeId dominant = kNoNode;
+  std::vector<NodeId> sub_dominants;  ///< topological order
+  std::vector<NodeId> ops;            ///< topological order, dominant and sub-dominants included
+  ThreadMapping mapping;
+  int lane = 0;  ///< groups of one phase with different lanes run on disjoint block ranges
+};
+
+/// A piece of shared memory or scratch. Slots of different lifetimes may overlap.
+struct MemorySlot {
+  NodeId op = kNoNode;
+  std::int64_t offset = 0, bytes = 0;
+};
+
+struct KernelLaunch {
+  std::int64_t grid = 1;
+  int block = 1;
+  std::int64_t shared_bytes = 0;   ///< values and reduction workspace
+  std::int64_t scratch_bytes = 0;  ///< global scratch of Global values and partials
+  int register_bound = 0;          ///< 0: none
+  int blocks_per_sm = 0;           ///< residency the bound admits (0: unbounded by us)
+  std::int64_t blocks_per_wave = 0;
+  int grid_barriers = 0;
+};
+
+struct KernelPlan {
+  std::string id;                    ///< "k0", "k1", ... in plan order
+  std::string name;                  ///< from its last materialised op, made a C identifier: "multiply_1"
+  std::vector<NodeId> ops;           ///< every op the kernel evaluates, topological
+  std::vector<NodeId> outputs;       ///< materialised ops read outside the kernel (or graph results)
+  std::vector<Group> groups;         ///< in execution order within a level
+  std::map<NodeId, Scheme> schemes;  ///< of every op in `ops`
+  std::map<NodeId, int> levels;      ///< of every op in `ops`: the phase that computes it
+  std::vector<MemorySlot> shared;    ///< Regional values; plus op == kNoNode: the reduction workspace
+  std::vector<MemorySlot> scratch;   ///< Global values not in an output buffer, and split partials
+  KernelLaunch launch;
+  double predicted_us = 0;  ///< modelled
+};
+
+enum class StepKind : std::uint8_t { kKernel, kLibrary, kCopy, kMemset };
+std::string_view name(StepKind kind);
+
+struct PlanStep {
+  StepKind kind = StepKind::kKernel;
+  std::string id;   ///< kernel id; "lib:<op name>", "copy:<op name>", "memset:<op name>"
+  int kernel = -1;  ///< index into FusionPlan::kernels
+  std::vector<NodeId>
+      nodes;  ///< library: the ops of the call (several if fused together); copy, memset: the buffer's op
+  int stream = 0;
+  std::vector<int>
+      waits;  ///< indices of steps on other streams that must have finished (empty with one stream)
+  double predicted_us = 0;
+};
+
+struct PlanCounts {
+  int memory_kernels = 0, library_calls = 0, copies = 0, memsets = 0;
+  std::int64_t dynamic_memory_kernels = 0;  ///< times the loops' trip counts
+};
+
+struct FusionPlan {
+  std::string model_path, model_sha256;
+  std::string device;   ///< id
+  std::string planner;  ///< row of the planner table
+  std::map<std::string, std::string>
+      options;                  ///< knobs that differ from the planner's defaults, and "mapping"
+  std::vector<PlanStep> steps;  ///< a valid order
+  std::vector<KernelPlan> kernels;
+  PlanCounts counts;
+  double predicted_us = 0;
+  std::vector<Decision> decisions;  ///< empty unless asked for
+};
+
+/// Human-readable plan: steps, kernels, groups, schemes (no predicted times: goldens are made of this).
+std::string to_text(const Graph& graph, const FusionPlan& plan);
+
+}  // namespace stitchwork

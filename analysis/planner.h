@@ -1,0 +1,41 @@
+// Planners are rows of one table: command line, sweeps, tests and GUI iterate it.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "analysis/plan.h"
+
+namespace stitchwork {
+
+/// Knob values by name ("adaptive_mapping" -> "off", "mapping" -> "paper"); see docs/planners/knobs.md.
+/// Unknown knobs or values throw Error naming the known ones.
+struct PlanOptions {
+  std::map<std::string, std::string> knobs;
+  bool record_decisions = false;
+};
+
+struct Planner {
+  std::string_view name;
+  std::string_view summary;                 ///< one line
+  std::span<const std::string_view> knobs;  ///< those it honours
+  FusionPlan (*plan)(const Graph& graph, const Device& device, const PlanOptions& options);
+};
+
+std::span<const Planner> planners();
+/// Throws Error naming the known planners.
+const Planner& planner(std::string_view name);
+
+/// The one entry: plans the entry computation of a canonical graph (core/passes.h canonicalize) with the
+/// named planner, predicts times (analysis/cost.h), and checks the result with verify. Deterministic.
+FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view planner_name,
+                     const PlanOptions& options = {});
+
+// The rows.
+FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options);
+
+}  // namespace stitchwork

@@ -1,0 +1,49 @@
+// A compiled plan: kernels as PTX, library calls, buffers and their order. What a backend runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/plan.h"
+#include "codegen/kernel.h"
+
+namespace stitchwork {
+
+struct CompiledKernel {
+  std::string entry;          ///< the name in the PTX
+  std::string cuda;           ///< readable source, prelude included
+  std::string source_sha256;  ///< of the canonical source
+  std::string ptx;
+  int registers = 0;                        ///< ptxas; 0 if not found
+  std::optional<std::int64_t> spill_bytes;  ///< ptxas; empty if not found
+  /// Device buffers in argument order: (op, is_scratch_or_barrier handled by these markers).
+  struct Argument {
+    enum class Kind : std::uint8_t { kInput, kOutput, kScratch, kBarrier } kind = Kind::kInput;
+    NodeId op = kNoNode;
+  };
+  std::vector<Argument> arguments;
+  KernelLaunch launch;
+  bool from_cache = false;
+};
+
+struct Executable {
+  FusionPlan plan;
+  std::vector<CompiledKernel> kernels;  ///< by index of plan.kernels
+  std::string compiler;                 ///< "NVRTC 13.0", "clang 14.0.6"
+};
+
+struct CompileOptions {
+  std::string compiler;   ///< "", "nvrtc" or "clang"; "" picks NVRTC when found
+  std::string cache_dir;  ///< "" = ${XDG_CACHE_HOME:-~/.cache}/stitchwork/kernels; "none" = no cache
+  bool ptxas = true;      ///< run ptxas for registers and spills when found
+};
+
+/// Lowers, prints, compiles (in parallel, cached by canonical source). Throws Error with the compiler's log
+/// where compilation fails or no compiler is found.
+Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
+                   const CompileOptions& options = {});
+
+}  // namespace stitchwork

@@ -1,0 +1,25 @@
+// Reference evaluator: what a graph computes, without any compiler. Values are stored in the op's dtype;
+// reductions and matrix products accumulate in float64 (docs/inputs.md).
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/literal.h"
+
+namespace stitchwork {
+
+/// Value of one node of `computation` from its operands' values. Ops that name computations (reduce, call,
+/// while, conditional, fusion, map) are evaluated through `graph`. Throws Error naming the node where the op
+/// or dtype is not executable (custom-call, collectives, ...).
+Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node,
+                      std::span<const Literal* const> operands);
+
+/// Values of the entry computation's root (a tuple gives one literal an element) for `inputs` by parameter
+/// number. Intermediate values are freed after their last use. `observe`, if given, sees every node's value.
+std::vector<Literal> evaluate(const Graph& graph, std::span<const Literal> inputs,
+                              const std::function<void(const Node&, const Literal&)>& observe = {});
+
+}  // namespace stitchwork

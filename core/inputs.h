@@ -1,0 +1,48 @@
+// Inputs from a seed, and the check that judges outputs (docs/inputs.md).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/literal.h"
+
+namespace stitchwork {
+
+/// How one parameter is filled.
+struct Distribution {
+  enum class Kind : std::uint8_t { kNormal, kUniform, kIndex, kConstant } kind = Kind::kNormal;
+  double mean = 0, stddev = 1;  ///< normal
+  double low = 0, high = 1;     ///< uniform; index: integers in [low, high)
+  double value = 0;             ///< constant
+};
+
+/// Overrides by parameter name or number ("3").
+using InputOverrides = std::map<std::string, Distribution>;
+
+/// The default distribution of every entry parameter: matrices N(0, 1/fan_in) (fan_in: the dimension
+/// contracted by the product it feeds, else the second-last extent), other floats N(0, 1), variances and
+/// positive-domain parameters (those that reach sqrt, rsqrt, log, a power's base or a denominator without
+/// other arithmetic) U(0.5, 1.5), integers that index uniform within the dimension they index, others in [0,
+/// 2).
+std::vector<Distribution> default_distributions(const Graph& graph);
+
+/// Deterministic across machines: the same seed gives the same bytes everywhere.
+std::vector<Literal> generate_inputs(const Graph& graph, std::uint64_t seed,
+                                     const InputOverrides& overrides = {});
+
+struct CheckResult {
+  bool ok = true;
+  double max_abs_error = 0;
+  double max_rel_error = 0;  ///< max |a-r| / (|r| + rms(r))
+  std::string message;       ///< first offending element, or empty
+};
+
+/// ok iff for every element |a-r| <= atol + rtol*|r|, rtol = 1e-4 fp32 (1e-10 f64), 1e-2 fp16, 3e-2 bf16,
+/// exact for integers and pred, atol = rtol/10 * max|r| of that tensor (1e-6 if r is all zero), and NaN and
+/// infinity positions equal.
+CheckResult check_output(const Literal& actual, const Literal& reference);
+
+}  // namespace stitchwork

@@ -1,0 +1,46 @@
+// Running an executable: buffers, order, library calls, outputs, counters and times per step.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/executable.h"
+#include "core/inputs.h"
+#include "simulator/simulator.h"
+
+namespace stitchwork {
+
+/// How a number was obtained; it never loses that label.
+enum class Method : std::uint8_t { kModelled, kSimulated, kMeasured, kImported };
+std::string_view name(Method method);
+
+struct KernelRun {
+  sim::Counters counters;
+  int registers = 0;
+  std::optional<std::int64_t> spill_bytes;
+  double time_us = 0;
+  Method method = Method::kSimulated;
+};
+
+struct RunResult {
+  std::vector<Literal> outputs;
+  std::vector<KernelRun> kernels;      ///< by index of plan.kernels
+  std::vector<double> step_us;         ///< by plan step (library calls modelled)
+  std::vector<sim::Finding> findings;  ///< a run with findings has no outputs
+  double total_us = 0;                 ///< steps and launch gaps
+};
+
+struct RunOptions {
+  sim::CacheMode cache = sim::CacheMode::kCold;
+  int host_threads = 0;
+  /// Called before each step: (done, total, what).
+  std::function<void(int, int, const std::string&)> progress;
+};
+
+/// Runs in the PTX simulator; library calls by the CPU reference.
+RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
+                        std::span<const Literal> inputs, const RunOptions& options = {});
+
+}  // namespace stitchwork
