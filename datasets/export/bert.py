@@ -39,7 +39,7 @@ def model(name, title, config, sequence, attention_mask, golden=False):
         _SOURCE,
         function,
         (params, i32(1, sequence), i32(1, sequence), i32(1, sequence)),
-        _parameter_inputs(params) | inputs,
+        inputs | _parameter_inputs(config, whole_model=True),
         _configuration(config, sequence),
         golden,
     )
@@ -63,7 +63,7 @@ def layer(name, title, config, sequence):
         _SOURCE.replace("FlaxBertModel", "FlaxBertLayer"),
         function,
         (params, hidden, mask),
-        _parameter_inputs(params) | {"hidden_states": normal(), "attention_mask": constant(1)},
+        {"hidden_states": normal(), "attention_mask": constant(1)} | _parameter_inputs(config, whole_model=False),
         _configuration(config, sequence) | {"num_hidden_layers": 1},
     )
 
@@ -86,21 +86,20 @@ def datasets():
     ]
 
 
-def _parameter_inputs(params):
+def _parameter_inputs(config, whole_model):
     """Distributions under which activations keep a scale near 1, so that an error anywhere reaches the output."""
-    inputs = {}
-    for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]:
-        keys = [entry.key for entry in path]
-        if keys[-1] == "kernel":
-            # [in, out]
-            distribution = normal(0.0, round(1.0 / math.sqrt(leaf.shape[0]), 6))
-        elif keys[-1] == "scale":
-            distribution = uniform(0.5, 1.5)
-        elif keys[-1] == "bias":
-            distribution = normal(0.0, 0.1)
-        else:
-            distribution = normal()  # embedding tables: their rows are the activations
-        inputs[".".join(["params", *keys])] = distribution
+    from_hidden = normal(0.0, round(1.0 / math.sqrt(config.hidden_size), 6))
+    from_intermediate = normal(0.0, round(1.0 / math.sqrt(config.intermediate_size), 6))
+    inputs = {
+        "params.*LayerNorm.scale": uniform(0.5, 1.5),
+        "params.*bias": normal(0.0, 0.1),
+        "params.*attention.*kernel": from_hidden,
+        "params.*intermediate.dense.kernel": from_hidden,
+        "params.*output.dense.kernel": from_intermediate,  # attention.output matched above
+    }
+    if whole_model:
+        inputs["params.pooler.dense.kernel"] = from_hidden
+        inputs["params.embeddings.*.embedding"] = normal()  # their rows are the activations
     return inputs
 
 

@@ -7,6 +7,7 @@
 """
 
 import argparse
+import fnmatch
 import hashlib
 import importlib.metadata
 import json
@@ -65,9 +66,9 @@ def export(dataset):
         }
     hlo_text.parses(text)
     names = [name for _, name in hlo_text.parameters(text)]
-    missing = set(dataset.inputs) - set(names)
-    if missing:
-        raise ValueError(f"{dataset.name}: an input distribution for {missing}, which is no parameter")
+    for key in dataset.inputs:
+        if not fnmatch.filter(names, key):
+            raise ValueError(f"{dataset.name}: inputs.{key} names no parameter")
     about = {
         "schema": "stitchwork.dataset/1",
         "name": dataset.name,
@@ -79,14 +80,14 @@ def export(dataset):
         "licence": "Apache-2.0",
         "exporter": exporter,
         "hlo": {"file": f"{dataset.name}.hlo", "sha256": hashlib.sha256(text.encode()).hexdigest()},
-        "inputs": {name: dataset.inputs[name] for name in names if name in dataset.inputs},
+        "inputs": dataset.inputs,
     }
     files = {
         FOLDER / f"{dataset.name}.hlo": text.encode(),
         FOLDER / f"{dataset.name}.json": (json.dumps(about, indent=2) + "\n").encode(),
     }
     if dataset.golden:
-        for file, content in golden.tensors(dataset, names).items():
+        for file, content in golden.tensors(dataset, text).items():
             files[FOLDER / "golden" / dataset.name / file] = content
     return files
 

@@ -4,6 +4,7 @@ import functools
 import re
 
 import jax
+import numpy as np
 from jax._src.lib import xla_client
 
 _SOURCE = re.compile(r' (?:source_file="[^"]*"|source_line=\d+|stack_frame_id=\d+)')
@@ -46,6 +47,15 @@ def parses(text):
     """True where XLA's own reader takes the text; raises what it says otherwise."""
     xla_client._xla.hlo_module_from_text(text)
     return True
+
+
+def run(text, values):
+    """The outputs of the text on these inputs (NumPy arrays by parameter number), by XLA's CPU backend."""
+    module = xla_client._xla.hlo_module_from_text(text)
+    computation = xla_client.XlaComputation(module.as_serialized_hlo_module_proto())
+    client = jax.devices("cpu")[0].client
+    executable = client.compile(xla_client._xla.mlir.xla_computation_to_mlir_module(computation))
+    return [np.asarray(output) for output in executable.execute([client.buffer_from_pyval(v) for v in values])]
 
 
 def parameters(text):
