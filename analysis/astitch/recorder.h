@@ -1,0 +1,30 @@
+// Collects a planner's decisions; formats nothing when nobody asked.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/verdict.h"
+
+namespace stitchwork::astitch {
+
+class Recorder {
+ public:
+  explicit Recorder(bool enabled) : enabled_(enabled) {}
+  bool enabled() const { return enabled_; }
+
+  /// `verdict` is a callable, only called when recording.
+  template <typename MakeVerdict>
+  void add(std::string_view step, const std::string& subject, const std::string& object,
+           MakeVerdict&& verdict) {
+    if (enabled_) decisions_.push_back({std::string(step), subject, object, verdict()});
+  }
+  std::vector<Decision> take() { return std::move(decisions_); }
+
+ private:
+  bool enabled_;
+  std::vector<Decision> decisions_;
+};
+
+}  // namespace stitchwork::astitch
