@@ -15,4 +15,10 @@ nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan);
 /// types). Does not verify; call require_valid.
 FusionPlan plan_from_json(const Graph& graph, const std::string& text, const std::string& file);
 
+/// What names the model a plan was made for; enough to load it before the plan itself is read.
+struct PlanHeader {
+  std::string model_path, model_sha256;
+};
+PlanHeader read_plan_header(const std::string& text, const std::string& file);
+
 }  // namespace stitchwork

@@ -1,0 +1,135 @@
+#include "cli/cli.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "analysis/plan_json.h"
+#include "analysis/verify.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/version.h"
+
+namespace stitchwork {
+namespace {
+
+std::string version_text() {
+  const Version& v = version();
+  return fmt::format(
+      "stitchwork {} ({}{})\nbuilt with {}\nschemas: plan/1 run/1 compare/1 launch/1 override/1 dataset/1 "
+      "store/1",
+      v.version, v.commit, v.dirty ? ", modified" : "", v.compiler);
+}
+
+void report_error(Cli& cli, const Error& e) {
+  if (cli.json) {
+    nlohmann::ordered_json error{{"file", e.file()},
+                                 {"line", e.line()},
+                                 {"column", e.column()},
+                                 {"message", e.message()},
+                                 {"hint", e.hint()}};
+    cli.print(nlohmann::ordered_json{{"error", error}});
+  } else {
+    cli.err << "stitchwork: " << e.what() << "\n";
+  }
+}
+
+}  // namespace
+
+void Cli::print(const nlohmann::ordered_json& document) const { out << document.dump(2) << "\n"; }
+
+void Cli::print(const std::string& text) const {
+  out << text;
+  if (text.empty() || text.back() != '\n') out << "\n";
+}
+
+void Cli::progress(const std::string& text) const {
+  if (!terminal) return;
+  err << "\r\033[K" << text << std::flush;
+}
+
+void PlanArguments::add_model(CLI::App& command) {
+  command.add_option("MODEL", model, "HLO text (.hlo, .txt, .gz) or the name of a dataset");
+}
+
+void PlanArguments::add_device(CLI::App& command) {
+  command.add_option("--device,-d", device, "device id or alias (`stitchwork devices`)")
+      ->capture_default_str();
+}
+
+void PlanArguments::add_planning(CLI::App& command) {
+  command.add_option("--planner,-p", planner, "planner (`stitchwork planners`)")->capture_default_str();
+  command.add_option("--set", set, "knobs: name=value[,name=value...]")->delimiter(',');
+  command.add_option("--plan", plan_file, "a saved plan instead of MODEL and --planner");
+}
+
+PlanOptions PlanArguments::options(bool record_decisions) const {
+  PlanOptions result;
+  result.record_decisions = record_decisions;
+  for (const std::string& knob : set) {
+    const std::size_t equals = knob.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Error(fmt::format("--set {}: expected name=value", knob),
+                  "for example --set dominant_merging=off");
+    result.knobs[knob.substr(0, equals)] = knob.substr(equals + 1);
+  }
+  return result;
+}
+
+Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
+  Planned planned;
+  if (arguments.plan_file.empty()) {
+    if (arguments.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
+    planned.model = load_model(arguments.model);
+    planned.device = &device(arguments.device);
+    planned.plan = make_plan(planned.model.graph, *planned.device, arguments.planner,
+                             arguments.options(record_decisions));
+    return planned;
+  }
+  const std::string& file = arguments.plan_file;
+  const std::string text = read_file(file);
+  const PlanHeader header = read_plan_header(text, file);
+  planned.model = load_model(arguments.model.empty() ? header.model_path : arguments.model);
+  if (planned.model.graph.source_sha256 != header.model_sha256)
+    throw Error(file, 0, 0,
+                fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,
+                            header.model_sha256, planned.model.graph.source_sha256),
+                "plan the model again");
+  planned.plan = plan_from_json(planned.model.graph, text, file);
+  planned.device = &device(planned.plan.device);
+  require_valid(planned.model.graph, *planned.device, planned.plan, file);
+  return planned;
+}
+
+void add_common(CLI::App& command, Cli& cli, const std::string& examples) {
+  command.add_flag("--json", cli.json, "print one JSON document");
+  command.footer("Examples:\n" + examples);
+}
+
+int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
+  Cli cli{out, err};
+  cli.terminal = isatty(STDERR_FILENO) != 0;
+  CLI::App app{"How would this model be fused, why, and how fast would it be?", "stitchwork"};
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  for (auto add : {add_info, add_lists, add_plan, add_verify, add_explain, add_compare, add_compile, add_run,
+                   add_ptx, add_occupancy, add_report, add_demo, add_completion})
+    add(app, cli);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e, out, err) == 0 ? kExitOk : kExitUsage;
+  } catch (const Error& e) {
+    cli.progress("");
+    report_error(cli, e);
+    return kExitBadInput;
+  } catch (const std::exception& e) {
+    cli.progress("");
+    report_error(cli, Error(e.what(), "this is a bug in stitchwork; please report it with the command line"));
+    return kExitBadInput;
+  }
+  return cli.exit_code;
+}
+
+}  // namespace stitchwork

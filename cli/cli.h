@@ -1,0 +1,79 @@
+// The command line: interfaces promised to scripts and people (docs/cli.md). Each command is a file; it turns
+// options into calls of the libraries below and prints the result as text or, under --json, as one document.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "analysis/planner.h"
+#include "experiments/model.h"
+
+namespace stitchwork {
+
+/// Exit codes of every command.
+enum ExitCode { kExitOk = 0, kExitBadInput = 1, kExitUsage = 2, kExitDifference = 3 };
+
+/// What commands share: where to print, how, and the exit code they leave.
+struct Cli {
+  std::ostream& out;
+  std::ostream& err;
+  bool json = false;
+  bool terminal = false;  ///< stderr is a terminal: progress is shown
+  int exit_code = kExitOk;
+
+  /// Prints `document` with two-space indentation.
+  void print(const nlohmann::ordered_json& document) const;
+  void print(const std::string& text) const;
+  /// One line on stderr, rewritten in place; only on a terminal. An empty text clears it.
+  void progress(const std::string& text) const;
+};
+
+/// Runs one command line. Errors are caught here and nowhere else: one line on stderr, or an error document
+/// on stdout under --json.
+int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
+
+/// MODEL, or --plan FILE, with --planner, --device, --set: the options of every command that needs a plan.
+struct PlanArguments {
+  std::string model;
+  std::string plan_file;
+  std::string planner = "astitch";
+  std::string device = "v100-sxm2";
+  std::vector<std::string> set;
+
+  void add_model(CLI::App& command);
+  void add_device(CLI::App& command);
+  void add_planning(CLI::App& command);  ///< --planner, --set, --plan
+  PlanOptions options(bool record_decisions = false) const;
+};
+
+/// A model with the plan asked for: loaded from --plan, or made.
+struct Planned {
+  Model model;
+  const Device* device = nullptr;
+  FusionPlan plan;
+};
+Planned load_planned(const PlanArguments& arguments, bool record_decisions = false);
+
+/// Adds --json and examples to a command.
+void add_common(CLI::App& command, Cli& cli, const std::string& examples);
+
+// The commands.
+void add_info(CLI::App& app, Cli& cli);
+void add_lists(CLI::App& app, Cli& cli);  ///< datasets, devices, planners
+void add_plan(CLI::App& app, Cli& cli);
+void add_verify(CLI::App& app, Cli& cli);
+void add_explain(CLI::App& app, Cli& cli);
+void add_compare(CLI::App& app, Cli& cli);
+void add_compile(CLI::App& app, Cli& cli);
+void add_run(CLI::App& app, Cli& cli);
+void add_ptx(CLI::App& app, Cli& cli);
+void add_occupancy(CLI::App& app, Cli& cli);
+void add_report(CLI::App& app, Cli& cli);
+void add_demo(CLI::App& app, Cli& cli);
+void add_completion(CLI::App& app, Cli& cli);
+
+}  // namespace stitchwork

@@ -1,0 +1,43 @@
+// stitchwork compile MODEL -o DIR
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.h"
+#include "codegen/executable.h"
+#include "codegen/write.h"
+
+namespace stitchwork {
+
+void add_compile(CLI::App& app, Cli& cli) {
+  CLI::App* command = app.add_subcommand("compile", "write the CUDA C++ and PTX of every kernel");
+  auto arguments = std::make_shared<PlanArguments>();
+  auto output = std::make_shared<std::string>();
+  auto compiler = std::make_shared<std::string>();
+  arguments->add_model(*command);
+  arguments->add_planning(*command);
+  arguments->add_device(*command);
+  command->add_option("-o,--output", *output, "folder for .cu, .ptx and launch.json")->required();
+  command->add_option("--compiler", *compiler,
+                      "nvrtc or clang (default: NVRTC where a CUDA toolkit is found)");
+  add_common(*command, cli,
+             "  stitchwork compile softmax --planner astitch -o out/\n"
+             "  stitchwork compile bert_layer --planner xla --compiler clang -o out/");
+  command->callback([&cli, arguments, output, compiler] {
+    const Planned planned = load_planned(*arguments);
+    CompileOptions options;
+    options.compiler = *compiler;
+    const Executable executable = compile(planned.model.graph, *planned.device, planned.plan, options);
+    const std::vector<std::string> files = write_kernels(planned.model.graph, executable, *output);
+    if (cli.json) {
+      nlohmann::ordered_json document{{"schema", "stitchwork.compile/1"},
+                                      {"compiler", executable.compiler},
+                                      {"folder", *output},
+                                      {"files", files}};
+      return cli.print(document);
+    }
+    cli.print(fmt::format("{}: {} kernels compiled by {}, {} files", *output, executable.kernels.size(),
+                          executable.compiler, files.size()));
+  });
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,148 @@
+// stitchwork info MODEL: what a model is made of.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "analysis/facts.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+
+namespace stitchwork {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string_view class_name(OpClass cls) {
+  switch (cls) {
+    case OpClass::kSource:
+      return "source";
+    case OpClass::kLightElementwise:
+      return "light element-wise";
+    case OpClass::kHeavyElementwise:
+      return "heavy element-wise";
+    case OpClass::kBroadcast:
+      return "broadcast";
+    case OpClass::kLayout:
+      return "layout";
+    case OpClass::kGather:
+      return "gather";
+    case OpClass::kReduce:
+      return "reduce";
+    case OpClass::kWindow:
+      return "window";
+    case OpClass::kScatter:
+      return "scatter";
+    case OpClass::kLinear:
+      return "linear";
+    case OpClass::kSort:
+      return "sort";
+    case OpClass::kStructure:
+      return "structure";
+    case OpClass::kOpaque:
+      return "opaque";
+  }
+  return "?";
+}
+
+struct Facts {
+  int ops = 0, memory_ops = 0, library_ops = 0, opaque_ops = 0;
+  std::map<std::string, int> classes, opcodes;
+  std::map<std::string, int> shapes;
+  std::int64_t parameter_bytes = 0;
+};
+
+Facts gather_facts(const Graph& graph) {
+  Facts facts;
+  const Computation& entry = graph.entry_computation();
+  for (const Node& node : entry.nodes) {
+    ++facts.ops;
+    ++facts.classes[std::string(class_name(def(node.op).cls))];
+    ++facts.opcodes[std::string(def(node.op).name)];
+    if (node.op == Op::kParameter) facts.parameter_bytes += node.shape.byte_size();
+    switch (plan_role(node)) {
+      case PlanRole::kMemory:
+        ++facts.memory_ops;
+        ++facts.shapes[to_text(node.shape)];
+        break;
+      case PlanRole::kLibrary:
+        ++facts.library_ops;
+        break;
+      case PlanRole::kOpaque:
+        ++facts.opaque_ops;
+        break;
+      case PlanRole::kSource:
+      case PlanRole::kAlias:
+        break;
+    }
+  }
+  return facts;
+}
+
+/// Most frequent first, names break ties.
+std::vector<std::pair<std::string, int>> ranked(const std::map<std::string, int>& counts) {
+  std::vector<std::pair<std::string, int>> rows(counts.begin(), counts.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return rows;
+}
+
+ordered_json to_json(const std::vector<std::pair<std::string, int>>& rows) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [key, count] : rows) object[key] = count;
+  return object;
+}
+
+void info(Cli& cli, const std::string& name) {
+  const Model model = load_model(name);
+  const Facts facts = gather_facts(model.graph);
+  const Computation& entry = model.graph.entry_computation();
+  if (cli.json) {
+    ordered_json parameters = ordered_json::array();
+    for (NodeId id : entry.parameters)
+      parameters.push_back({{"name", entry.node(id).name}, {"shape", to_text(entry.node(id).shape)}});
+    return cli.print(
+        ordered_json{{"schema", "stitchwork.info/1"},
+                     {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
+                     {"module", model.graph.name},
+                     {"ops", facts.ops},
+                     {"memory_ops", facts.memory_ops},
+                     {"library_ops", facts.library_ops},
+                     {"opaque_ops", facts.opaque_ops},
+                     {"parameter_bytes", facts.parameter_bytes},
+                     {"classes", to_json(ranked(facts.classes))},
+                     {"opcodes", to_json(ranked(facts.opcodes))},
+                     {"shapes", to_json(ranked(facts.shapes))},
+                     {"parameters", parameters},
+                     {"result", to_text(entry.node(entry.root).shape)}});
+  }
+  std::string text =
+      fmt::format("{} ({}): {} ops, {} memory-intensive, {} library calls{}\n", model.graph.name,
+                  model.graph.source, facts.ops, facts.memory_ops, facts.library_ops,
+                  facts.opaque_ops ? fmt::format(", {} opaque", facts.opaque_ops) : "");
+  text += fmt::format("{} parameters, {}; result {}\n\n", entry.parameters.size(),
+                      human_bytes(static_cast<double>(facts.parameter_bytes)),
+                      to_text(entry.node(entry.root).shape));
+  Table classes({"class", ">ops"});
+  for (const auto& [cls, count] : ranked(facts.classes)) classes.add({cls, fmt::to_string(count)});
+  text += classes.text() + "\n";
+  Table shapes({"shape of memory-intensive ops", ">ops"});
+  const auto rows = ranked(facts.shapes);
+  const std::size_t shown = std::min<std::size_t>(rows.size(), 12);
+  for (std::size_t i = 0; i < shown; ++i) shapes.add({rows[i].first, fmt::to_string(rows[i].second)});
+  text += shapes.text();
+  if (shown < rows.size())
+    text += fmt::format("... and {} more shapes (--json lists all)\n", rows.size() - shown);
+  cli.print(text);
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Cli& cli) {
+  CLI::App* command = app.add_subcommand("info", "what a model is made of");
+  auto name = std::make_shared<std::string>();
+  command->add_option("MODEL", *name, "HLO text (.hlo, .txt, .gz) or the name of a dataset")->required();
+  add_common(*command, cli, "  stitchwork info bert_base\n  stitchwork info my_model.hlo --json");
+  command->callback([&cli, name] { info(cli, *name); });
+}
+
+}  // namespace stitchwork

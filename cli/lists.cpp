@@ -1,0 +1,89 @@
+// stitchwork datasets | devices | planners
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "occupancy_model/device.h"
+
+namespace stitchwork {
+namespace {
+
+using nlohmann::ordered_json;
+
+void list_datasets(Cli& cli) {
+  if (cli.json) {
+    ordered_json rows = ordered_json::array();
+    for (const Dataset& d : datasets())
+      rows.push_back({{"name", d.name},
+                      {"title", d.title},
+                      {"description", d.description},
+                      {"dtype", d.dtype},
+                      {"source", d.source},
+                      {"licence", d.licence}});
+    return cli.print(ordered_json{{"schema", "stitchwork.datasets/1"}, {"datasets", rows}});
+  }
+  Table table({"dataset", "what it is", "source"});
+  for (const Dataset& d : datasets()) table.add({d.name, d.description, d.source});
+  cli.print(table.text());
+}
+
+void list_devices(Cli& cli) {
+  if (cli.json) {
+    ordered_json rows = ordered_json::array();
+    for (const Device& d : devices())
+      rows.push_back({{"id", d.id},
+                      {"aliases", d.aliases},
+                      {"name", d.name},
+                      {"compute_capability", fmt::format("{}.{}", d.cc_major, d.cc_minor)},
+                      {"sms", d.sms},
+                      {"clock_ghz", d.clock_ghz},
+                      {"shared_bytes_per_sm", d.shared_bytes_per_sm},
+                      {"max_warps_per_sm", d.max_warps_per_sm},
+                      {"max_blocks_per_sm", d.max_blocks_per_sm},
+                      {"l2_bytes", d.l2_bytes},
+                      {"dram_gb_s", d.dram_gb_s}});
+    return cli.print(ordered_json{{"schema", "stitchwork.devices/1"}, {"devices", rows}});
+  }
+  Table table({"device", "name", "cc", ">SMs", ">GHz", ">shared KB/SM", ">warps/SM", ">L2 MB", ">GB/s"});
+  for (const Device& d : devices())
+    table.add({d.aliases.empty() ? d.id : fmt::format("{} ({})", d.id, fmt::join(d.aliases, ", ")), d.name,
+               fmt::format("{}.{}", d.cc_major, d.cc_minor), fmt::to_string(d.sms),
+               fmt::format("{:g}", d.clock_ghz), fmt::to_string(d.shared_bytes_per_sm / 1024),
+               fmt::to_string(d.max_warps_per_sm), fmt::to_string(d.l2_bytes / (1024 * 1024)),
+               fmt::format("{:g}", d.dram_gb_s)});
+  cli.print(table.text());
+}
+
+void list_planners(Cli& cli) {
+  if (cli.json) {
+    ordered_json rows = ordered_json::array();
+    for (const Planner& p : planners())
+      rows.push_back({{"name", p.name}, {"summary", p.summary}, {"knobs", p.knobs}});
+    return cli.print(ordered_json{{"schema", "stitchwork.planners/1"}, {"planners", rows}});
+  }
+  Table table({"planner", "what it does", "knobs"});
+  for (const Planner& p : planners())
+    table.add({std::string(p.name), std::string(p.summary),
+               p.knobs.empty() ? "-" : fmt::format("{}", fmt::join(p.knobs, " "))});
+  cli.print(table.text());
+}
+
+}  // namespace
+
+void add_lists(CLI::App& app, Cli& cli) {
+  struct List {
+    const char *name, *help;
+    void (*run)(Cli&);
+  };
+  for (const List& list :
+       {List{"datasets", "list the models that come with the program", list_datasets},
+        List{"devices", "list the GPUs that can be planned for and simulated", list_devices},
+        List{"planners", "list the planners and their knobs", list_planners}}) {
+    CLI::App* command = app.add_subcommand(list.name, list.help);
+    add_common(*command, cli, fmt::format("  stitchwork {0}\n  stitchwork {0} --json", list.name));
+    command->callback([&cli, run = list.run] { run(cli); });
+  }
+}
+
+}  // namespace stitchwork

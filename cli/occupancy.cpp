@@ -1,0 +1,48 @@
+// stitchwork occupancy: how many blocks an SM holds, and why no more.
+#include "occupancy_model/occupancy.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.h"
+#include "core/error.h"
+
+namespace stitchwork {
+
+void add_occupancy(CLI::App& app, Cli& cli) {
+  struct Arguments {
+    std::string device = "v100-sxm2";
+    int block = 256, registers = 32;
+    std::int64_t shared = 0;
+  };
+  CLI::App* command = app.add_subcommand("occupancy", "blocks an SM holds for a launch, and the limit");
+  auto a = std::make_shared<Arguments>();
+  command->add_option("--device,-d", a->device, "device id or alias")->capture_default_str();
+  command->add_option("--block,-b", a->block, "threads a block")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--regs,-r", a->registers, "registers a thread")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 255));
+  command->add_option("--smem,-s", a->shared, "bytes of shared memory a block")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  add_common(*command, cli, "  stitchwork occupancy --device v100 --block 1024 --regs 32 --smem 0");
+  command->callback([&cli, a] {
+    const Device& d = device(a->device);
+    const Occupancy o = occupancy(d, a->block, a->registers, a->shared);
+    if (cli.json)
+      return cli.print(nlohmann::ordered_json{{"schema", "stitchwork.occupancy/1"},
+                                              {"device", d.id},
+                                              {"block", a->block},
+                                              {"registers", a->registers},
+                                              {"shared_bytes", a->shared},
+                                              {"blocks_per_sm", o.blocks_per_sm},
+                                              {"blocks_per_wave", o.blocks_per_wave},
+                                              {"occupancy", o.warps_ratio},
+                                              {"limited_by", o.limiter}});
+    cli.print(fmt::format("{}: {} blocks per SM, {} per wave, occupancy {:.1f}%, limited by {}", d.id,
+                          o.blocks_per_sm, o.blocks_per_wave, 100 * o.warps_ratio, o.limiter));
+  });
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,66 @@
+#include "cli/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace stitchwork {
+
+Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {
+  for (std::string& heading : headings_) {
+    right_.push_back(!heading.empty() && heading[0] == '>');
+    if (right_.back()) heading.erase(0, 1);
+  }
+}
+
+void Table::add(std::vector<std::string> row) {
+  SW_CHECK(row.size() == headings_.size());
+  rows_.push_back(std::move(row));
+}
+
+std::string Table::text() const {
+  std::vector<std::size_t> width(headings_.size());
+  auto widen = [&](const std::vector<std::string>& row) {
+    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  };
+  widen(headings_);
+  for (const auto& row : rows_) widen(row);
+  std::string out;
+  auto print = [&](const std::vector<std::string>& row) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += right_[i] ? fmt::format("{:>{}}", row[i], width[i]) : fmt::format("{:<{}}", row[i], width[i]);
+      if (i + 1 < row.size()) line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  };
+  print(headings_);
+  std::string rule;
+  for (std::size_t i = 0; i < width.size(); ++i)
+    rule += std::string(width[i], '-') + (i + 1 < width.size() ? "  " : "");
+  out += rule + "\n";
+  for (const auto& row : rows_) print(row);
+  return out;
+}
+
+std::string with_commas(long long value) {
+  std::string digits = fmt::to_string(value < 0 ? -value : value);
+  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3)
+    digits.insert(static_cast<std::size_t>(i), ",");
+  return (value < 0 ? "-" : "") + digits;
+}
+
+std::string human_bytes(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+}  // namespace stitchwork

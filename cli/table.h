@@ -1,0 +1,27 @@
+// Plain-text tables for terminals.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stitchwork {
+
+/// Columns as wide as their widest cell; a heading that begins with '>' right-aligns its column.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> headings);
+  void add(std::vector<std::string> row);
+  std::string text() const;
+
+ private:
+  std::vector<std::string> headings_;
+  std::vector<bool> right_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// 1234567 -> "1,234,567".
+std::string with_commas(long long value);
+/// 1536 -> "1.5 KiB".
+std::string human_bytes(double bytes);
+
+}  // namespace stitchwork

@@ -1,0 +1,14 @@
+// Reading and writing whole files: errors say what and why, writes are all or nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stitchwork {
+
+/// Throws Error naming the file.
+std::string read_file(const std::string& path);
+/// Through a temporary file and rename. Throws Error naming the file; nothing half-written stays behind.
+void write_file(const std::string& path, std::string_view text);
+
+}  // namespace stitchwork

@@ -1,0 +1,159 @@
+#include "experiments/model.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/hlo_text.h"
+#include "core/passes.h"
+
+namespace stitchwork {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path datasets_folder() {
+  if (const char* folder = std::getenv("STITCHWORK_DATASETS"); folder && *folder) return folder;
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (!program.empty())
+    if (const fs::path beside = program.parent_path() / "datasets"; fs::is_directory(beside, ignored))
+      return beside;
+  return STITCHWORK_DATASETS_DIR;
+}
+
+json read_json(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw Error(path, 0, 0, "cannot be read");
+  try {
+    return json::parse(in);
+  } catch (const json::exception& e) {
+    throw Error(path, 0, 0, std::string("not JSON: ") + e.what());
+  }
+}
+
+Distribution parse_distribution(const json& entry, const std::string& file, const std::string& key) {
+  Distribution d;
+  const std::string kind = entry.value("distribution", "");
+  if (kind == "normal")
+    d.kind = Distribution::Kind::kNormal;
+  else if (kind == "uniform")
+    d.kind = Distribution::Kind::kUniform;
+  else if (kind == "index")
+    d.kind = Distribution::Kind::kIndex;
+  else if (kind == "constant")
+    d.kind = Distribution::Kind::kConstant;
+  else
+    throw Error(file, 0, 0, fmt::format("inputs.{}: unknown distribution \"{}\"", key, kind),
+                "known: normal, uniform, index, constant");
+  d.mean = entry.value("mean", d.mean);
+  d.stddev = entry.value("stddev", d.stddev);
+  d.low = entry.value("low", d.low);
+  d.high = entry.value("high", d.high);
+  d.value = entry.value("value", d.value);
+  return d;
+}
+
+/// Keys are parameter names, numbers or shell patterns ("params.*.LayerNorm.scale"); the first match in file
+/// order of the most specific kind wins: an exact key beats a pattern.
+InputOverrides read_overrides(const Graph& graph, const std::string& file) {
+  std::ifstream in(file);
+  if (!in) return {};
+  const nlohmann::ordered_json document = nlohmann::ordered_json::parse(in);
+  InputOverrides overrides;
+  if (!document.contains("inputs")) return overrides;
+  const Computation& entry = graph.entry_computation();
+  for (const auto& [key, value] : document["inputs"].items()) {
+    const Distribution distribution = parse_distribution(value, file, key);
+    const bool pattern = key.find_first_of("*?[") != std::string::npos;
+    bool used = false;
+    for (NodeId id : entry.parameters) {
+      const Node& node = entry.node(id);
+      if (pattern && fnmatch(key.c_str(), node.name.c_str(), 0) == 0) {
+        overrides.try_emplace(node.name, distribution);
+        used = true;
+      } else if (!pattern && (key == node.name || key == std::to_string(node.attrs.parameter_number))) {
+        overrides[node.name] = distribution;
+        used = true;
+      }
+    }
+    if (!used) throw Error(file, 0, 0, fmt::format("inputs.{} names no parameter of the model", key));
+  }
+  return overrides;
+}
+
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t up = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = up;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::vector<Dataset> datasets() {
+  std::vector<Dataset> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(datasets_folder(), error)) {
+    if (entry.path().extension() != ".json") continue;
+    Dataset d;
+    d.name = entry.path().stem().string();
+    d.json_path = entry.path().string();
+    const json document = read_json(d.json_path);
+    d.title = document.value("title", d.name);
+    d.description = document.value("description", "");
+    d.source = document.value("source", "");
+    d.dtype = document.value("dtype", "");
+    d.licence = document.value("licence", "");
+    for (const char* extension : {".hlo", ".hlo.gz"})
+      if (fs::path path = entry.path().parent_path() / (d.name + extension); fs::exists(path))
+        d.path = path.string();
+    if (d.path.empty()) throw Error(d.json_path, 0, 0, fmt::format("no {}.hlo beside it", d.name));
+    found.push_back(std::move(d));
+  }
+  std::sort(found.begin(), found.end(), [](const Dataset& a, const Dataset& b) { return a.name < b.name; });
+  return found;
+}
+
+Model load_model(const std::string& name) {
+  std::error_code error;
+  Model model;
+  if (fs::is_regular_file(name, error)) {
+    model.graph = canonicalize(read_graph(name));
+    fs::path json_path = name;
+    while (json_path.has_extension() && json_path.extension() != ".json") json_path.replace_extension();
+    model.inputs = read_overrides(model.graph, json_path.string() + ".json");
+    return model;
+  }
+  const std::vector<Dataset> known = datasets();
+  for (const Dataset& d : known)
+    if (d.name == name) {
+      model.graph = canonicalize(read_graph(d.path));
+      model.graph.source = d.name;
+      model.inputs = read_overrides(model.graph, d.json_path);
+      return model;
+    }
+  std::string hint = "give a path to HLO text or a dataset's name (`stitchwork datasets` lists them)";
+  const auto closest = std::min_element(known.begin(), known.end(), [&](const Dataset& a, const Dataset& b) {
+    return edit_distance(a.name, name) < edit_distance(b.name, name);
+  });
+  if (closest != known.end() && edit_distance(closest->name, name) <= 3)
+    hint = fmt::format("did you mean {}?", closest->name);
+  throw Error(fmt::format("{}: no such file or dataset", name), hint);
+}
+
+}  // namespace stitchwork

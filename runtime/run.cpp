@@ -1,0 +1,268 @@
+#include "runtime/run.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "analysis/assemble.h"
+#include "analysis/facts.h"
+#include "core/error.h"
+#include "core/evaluator.h"
+
+namespace stitchwork {
+namespace {
+
+/// Simulated device buffers of one run, by the op that owns them, freed after the last step that touches them.
+class Buffers {
+ public:
+  Buffers(const Computation& computation, sim::DeviceMemory& memory) : computation_(computation), memory_(memory) {}
+
+  /// The buffer of `op` (aliases resolved); allocated on first use.
+  sim::DeviceAddress address(NodeId op) {
+    const NodeId owner = buffer_of(computation_, op);
+    auto [it, inserted] = addresses_.try_emplace(owner, 0);
+    if (inserted) {
+      const Node& node = computation_.node(owner);
+      it->second = memory_.allocate(static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size())), node.name);
+    }
+    return it->second;
+  }
+
+  void upload(NodeId op, const Literal& value) { memory_.write(address(op), value.bytes); }
+
+  /// The values of `op` under its own shape (an alias may have another shape than its owner).
+  Literal download(NodeId op) {
+    Literal literal = Literal::zeros(computation_.node(op).shape);
+    memory_.read(address(op), literal.bytes);
+    return literal;
+  }
+
+  void release(NodeId owner) {
+    if (auto it = addresses_.find(owner); it != addresses_.end()) {
+      memory_.release(it->second);
+      addresses_.erase(it);
+    }
+  }
+
+ private:
+  const Computation& computation_;
+  sim::DeviceMemory& memory_;
+  std::unordered_map<NodeId, sim::DeviceAddress> addresses_;
+};
+
+/// The ops whose buffers a step reads or writes, aliases resolved.
+std::vector<NodeId> touched(const Graph& graph, const FusionPlan& plan, const PlanStep& step) {
+  const Computation& computation = graph.entry_computation();
+  std::vector<NodeId> nodes;
+  auto add = [&](NodeId id) { nodes.push_back(buffer_of(computation, id)); };
+  if (step.kind == StepKind::kKernel) {
+    const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
+    for (NodeId id : kernel_inputs(graph, kernel)) add(id);
+    for (NodeId id : kernel.outputs) add(id);
+    return nodes;
+  }
+  for (NodeId id : step.nodes) {
+    add(id);
+    if (step.kind != StepKind::kMemset)
+      for (NodeId operand : computation.node(id).operands) add(operand);
+  }
+  return nodes;
+}
+
+/// The ops whose values are the graph's results: the root, or the elements of a root tuple.
+std::vector<NodeId> results(const Computation& computation) {
+  const Node& root = computation.node(computation.root);
+  if (root.op == Op::kTuple) return root.operands;
+  return {root.id};
+}
+
+/// Immediate literals of ops a library call or an output may ask for by value without a buffer of its own.
+class Runner {
+ public:
+  Runner(const Graph& graph, const Device& device, const Executable& executable, const RunOptions& options)
+      : graph_(graph),
+        computation_(graph.entry_computation()),
+        device_(device),
+        executable_(executable),
+        options_(options),
+        buffers_(computation_, memory_) {
+    if (options.cache == sim::CacheMode::kWarm) l2_ = sim::make_l2_state(device);
+  }
+
+  RunResult run(std::span<const Literal> inputs) {
+    const FusionPlan& plan = executable_.plan;
+    SW_CHECK(inputs.size() == computation_.parameters.size(), "{} inputs for {} parameters", inputs.size(),
+             computation_.parameters.size());
+    inputs_ = inputs;
+    plan_lifetimes();
+    RunResult result;
+    result.kernels.resize(plan.kernels.size());
+    result.step_us.assign(plan.steps.size(), 0);
+    const int total = static_cast<int>(plan.steps.size());
+    for (int i = 0; i < total; ++i) {
+      const PlanStep& step = plan.steps[static_cast<std::size_t>(i)];
+      if (options_.progress) options_.progress(i, total, step.id);
+      materialise_sources(step);
+      execute(step, i, result);
+      if (!result.findings.empty()) return result;
+      for (NodeId owner : dies_after_[static_cast<std::size_t>(i)]) buffers_.release(owner);
+    }
+    if (options_.progress) options_.progress(total, total, "done");
+    for (NodeId id : results(computation_)) result.outputs.push_back(value(id));
+    for (double us : result.step_us) result.total_us += us;
+    if (total > 1) result.total_us += device_.launch_gap_us * (total - 1);
+    return result;
+  }
+
+ private:
+  void plan_lifetimes() {
+    const FusionPlan& plan = executable_.plan;
+    std::unordered_map<NodeId, int> last;
+    for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i)
+      for (NodeId owner : touched(graph_, plan, plan.steps[static_cast<std::size_t>(i)])) last[owner] = i;
+    for (NodeId id : results(computation_)) last.erase(buffer_of(computation_, id));
+    dies_after_.assign(plan.steps.size(), {});
+    for (auto [owner, step] : last) dies_after_[static_cast<std::size_t>(step)].push_back(owner);
+  }
+
+  /// Uploads parameters and constants the step reads for the first time.
+  void materialise_sources(const PlanStep& step) {
+    for (NodeId owner : touched(graph_, executable_.plan, step)) upload_source(owner);
+  }
+
+  void upload_source(NodeId owner) {
+    const Node& node = computation_.node(owner);
+    if (plan_role(node) != PlanRole::kSource || uploaded_[owner]) return;
+    uploaded_[owner] = true;
+    buffers_.upload(owner, source_value(node));
+  }
+
+  const Literal& source_value(const Node& node) const {
+    if (node.op == Op::kParameter) return inputs_[static_cast<std::size_t>(node.attrs.parameter_number)];
+    SW_CHECK(node.attrs.literal != nullptr, "{} is not a parameter or constant", node.name);
+    return *node.attrs.literal;
+  }
+
+  Literal value(NodeId id) {
+    const NodeId owner = buffer_of(computation_, id);
+    upload_source(owner);
+    return buffers_.download(id);
+  }
+
+  void execute(const PlanStep& step, int index, RunResult& result) {
+    const std::size_t i = static_cast<std::size_t>(index);
+    switch (step.kind) {
+      case StepKind::kKernel:
+        launch(step, result);
+        result.step_us[i] = result.kernels[static_cast<std::size_t>(step.kernel)].time_us;
+        return;
+      case StepKind::kLibrary:
+        for (NodeId id : step.nodes) call_library(id);
+        break;
+      case StepKind::kCopy:
+        for (NodeId id : step.nodes) {
+          Literal copied = value(computation_.node(id).operands[0]);
+          buffers_.upload(id, copied);
+        }
+        break;
+      case StepKind::kMemset:
+        for (NodeId id : step.nodes)
+          memory_.fill(buffers_.address(id),
+                       static_cast<std::size_t>(computation_.node(buffer_of(computation_, id)).shape.byte_size()),
+                       std::byte{0});
+        break;
+    }
+    result.step_us[i] = step.predicted_us;
+  }
+
+  void call_library(NodeId id) {
+    const Node& node = computation_.node(id);
+    if (plan_role(node) == PlanRole::kOpaque)
+      throw Error(graph_.source, node.line, 0, fmt::format("{} ({}) cannot be executed", node.name, def(node.op).name),
+                  "it can be planned and explained; remove it or replace it to run the model");
+    std::vector<Literal> values;
+    std::vector<const Literal*> operands;
+    values.reserve(node.operands.size());
+    for (NodeId operand : node.operands) operands.push_back(&values.emplace_back(value(operand)));
+    buffers_.upload(id, evaluate_node(graph_, computation_, node, operands));
+  }
+
+  const ptx::Module& module(const CompiledKernel& kernel) {
+    auto it = modules_.find(kernel.source_sha256);
+    if (it == modules_.end())
+      it = modules_.emplace(kernel.source_sha256, ptx::parse(kernel.ptx, kernel.entry + ".ptx")).first;
+    return it->second;
+  }
+
+  void launch(const PlanStep& step, RunResult& result) {
+    const CompiledKernel& kernel = executable_.kernels[static_cast<std::size_t>(step.kernel)];
+    sim::Launch launch;
+    launch.kernel = kernel.entry;
+    launch.grid = {static_cast<std::uint32_t>(kernel.launch.grid), 1, 1};
+    launch.block = {static_cast<std::uint32_t>(kernel.launch.block), 1, 1};
+    launch.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.launch.shared_bytes);
+    std::vector<sim::DeviceAddress> temporaries;
+    for (const CompiledKernel::Argument& argument : kernel.arguments) {
+      using Kind = CompiledKernel::Argument::Kind;
+      sim::DeviceAddress address = 0;
+      if (argument.kind == Kind::kInput || argument.kind == Kind::kOutput) {
+        address = buffers_.address(argument.op);
+      } else if (argument.kind == Kind::kScratch) {
+        address = memory_.allocate(static_cast<std::size_t>(kernel.launch.scratch_bytes), kernel.entry + ".scratch");
+        temporaries.push_back(address);
+      } else {
+        address = memory_.allocate(8, kernel.entry + ".grid_barrier");
+        memory_.fill(address, 8, std::byte{0});
+        temporaries.push_back(address);
+      }
+      launch.arguments.push_back(sim::Argument::pointer(address));
+    }
+    sim::Options options;
+    options.cache = options_.cache;
+    options.l2 = l2_.get();
+    options.host_threads = options_.host_threads;
+    options.registers_per_thread = kernel.registers;
+    sim::LaunchResult launched = sim::run(module(kernel), launch, memory_, device_, options);
+    for (sim::DeviceAddress address : temporaries) memory_.release(address);
+    KernelRun& run = result.kernels[static_cast<std::size_t>(step.kernel)];
+    run.counters = launched.counters;
+    run.registers = kernel.registers > 0 ? kernel.registers : launched.counters.registers;
+    run.spill_bytes = kernel.spill_bytes;
+    run.time_us = launched.time_us;
+    run.method = Method::kSimulated;
+    for (sim::Finding& finding : launched.findings) result.findings.push_back(std::move(finding));
+  }
+
+  const Graph& graph_;
+  const Computation& computation_;
+  const Device& device_;
+  const Executable& executable_;
+  const RunOptions& options_;
+  sim::DeviceMemory memory_;
+  sim::L2StatePtr l2_;
+  Buffers buffers_;
+  std::span<const Literal> inputs_;
+  std::unordered_map<NodeId, bool> uploaded_;
+  std::vector<std::vector<NodeId>> dies_after_;
+  std::map<std::string, ptx::Module> modules_;
+};
+
+}  // namespace
+
+std::string_view name(Method method) {
+  switch (method) {
+    case Method::kModelled: return "modelled";
+    case Method::kSimulated: return "simulated";
+    case Method::kMeasured: return "measured";
+    case Method::kImported: return "imported";
+  }
+  fail_check(__FILE__, __LINE__, "known Method", "");
+}
+
+RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
+                        std::span<const Literal> inputs, const RunOptions& options) {
+  return Runner(graph, device, executable, options).run(inputs);
+}
+
+}  // namespace stitchwork
