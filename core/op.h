@@ -154,6 +154,18 @@ enum class Execution : std::uint8_t {
   kOpaque,     ///< plans but does not run
 };
 
+/// Operand element types an element-wise op accepts (select's predicate aside); `kAny` elsewhere.
+enum class Domain : std::uint8_t {
+  kAny,
+  kNumeric,   ///< integers, floats, complex; and pred, where add is or, multiply is and (as in XLA)
+  kSigned,    ///< signed integers, floats, complex
+  kFloat,     ///< floats and complex
+  kReal,      ///< floats only
+  kOrdered,   ///< everything but complex
+  kIntegral,  ///< integers
+  kBits,      ///< integers and pred
+};
+
 struct Node;
 class Graph;
 
@@ -166,13 +178,25 @@ struct OpDef {
   std::int8_t max_operands;  ///< -1: any number
   /// CUDA expression of one element with $0, $1, ... for the operands, computing in float (f16/bf16 are
   /// widened by the printer), or "" where the printer has its own code (compare, convert, layout, ...).
-  /// `cuda_int` is used for integers and pred where it differs.
+  /// `cuda_int` is used for integers and pred where it differs; there operands have the C++ type of their
+  /// dtype and the result is converted back to it. $i may occur more than once: operands are named values.
+  /// For f64 the printer drops the final f of a called name (expf( -> exp(); nothing else differs.
+  /// Names starting with sw_ are helpers of the kernel prelude, templates over the operand's type T:
+  ///   sw_max, sw_min   NaN if either operand is NaN (HLO), else the larger, smaller
+  ///   sw_div, sw_rem   integers; x/0 = -1 (all ones), x%0 = x, INT_MIN/-1 = INT_MIN, INT_MIN%-1 = 0
+  ///   sw_powi          integer power by squaring, wrapping; a negative exponent gives 1 for base 1, +-1 for
+  ///                    base -1, else 0
+  ///   sw_not           ! for bool, ~ otherwise
+  ///   sw_shl, sw_shrl, sw_shra   shifts within T's width; an amount outside [0, width) gives 0, 0, and the
+  ///                    sign in every bit
+  ///   sw_popc, sw_clz  within T's width (sw_clz(0) = width)
   std::string_view cuda;
   std::string_view cuda_int;
   /// Instructions an element costs on the device, order of magnitude (heavy ops ~ 20-40); the basis of the
   /// "cost times replication" rule (docs/planners/astitch.md) and of the modelled time.
   std::int16_t instructions;
   bool commutative;
+  Domain domain = Domain::kAny;
 };
 
 const OpDef& def(Op op);

@@ -1,0 +1,42 @@
+// The window and dim_labels attributes of convolution and reduce-window, read from their HLO text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph.h"
+
+namespace stitchwork {
+
+struct WindowDim {
+  std::int64_t size = 1, stride = 1, pad_low = 0, pad_high = 0, base_dilation = 1, window_dilation = 1;
+  bool reversed = false;
+  bool operator==(const WindowDim&) const = default;
+};
+
+/// `{size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=.. rhs_dilate=.. rhs_reversal=0x1}`, braces optional; "{}" is
+/// a window without dimensions. Throws Error where the text is not a window.
+std::vector<WindowDim> parse_window(std::string_view text);
+
+/// Number of window positions along a dimension of `extent` elements.
+std::int64_t window_positions(std::int64_t extent, const WindowDim& window);
+
+/// dim_labels=b01f_01io->b01f: which dimension of input, kernel and output is batch, feature and spatial.
+struct ConvolutionDims {
+  int input_batch = 0, input_feature = 0, kernel_input_feature = 0, kernel_output_feature = 0,
+      output_batch = 0, output_feature = 0;
+  std::vector<int> input_spatial, kernel_spatial, output_spatial;
+};
+ConvolutionDims parse_dim_labels(std::string_view text);
+
+/// The text of attribute `key` among node.attrs.other, "" if absent.
+std::string_view other_attribute(const Node& node, std::string_view key);
+/// An integer among node.attrs.other, `fallback` if absent. Throws Error if it is not an integer.
+std::int64_t other_integer(const Node& node, std::string_view key, std::int64_t fallback);
+
+/// Window of a reduce-window or select-and-scatter over `rank` dimensions; absent means all of size 1.
+std::vector<WindowDim> window_of(const Node& node, int rank);
+
+}  // namespace stitchwork
