@@ -16,7 +16,8 @@ std::int64_t local_bytes(const Body& body, const Candidates& candidates, const s
   std::set<NodeId> local, elsewhere;
   const auto weigh = [&](const OpGroup& reader, bool only_changed_values) {
     for (const Read& read : group_reads(body, candidates, reader).reads) {
-      const bool own = std::binary_search(changed.materialised.begin(), changed.materialised.end(), read.value);
+      const bool own =
+          std::binary_search(changed.materialised.begin(), changed.materialised.end(), read.value);
       if (only_changed_values && !own) continue;
       const int from = own ? -1 : group_of(groups, read.value);
       const OpGroup& producer = own ? changed : groups[static_cast<std::size_t>(from)];
@@ -96,7 +97,8 @@ std::vector<OpGroup> adapt_groups(const Body& body, const Candidates& candidates
       const std::int64_t elements = nodes[groups[g].dominant].elements;
       if (elements % other.mapping.rows != 0) continue;
       const ThreadMapping mapping = map_alongside(elements, other.mapping);
-      if (!make_group(body, candidates, groups[g].dominant, groups[g].materialised, mapping, changed)) continue;
+      if (!make_group(body, candidates, groups[g].dominant, groups[g].materialised, mapping, changed))
+        continue;
       const std::int64_t bytes = local_bytes(body, candidates, groups, changed);
       if (bytes > best.bytes) best = {bytes, with, false, changed};
     }
@@ -106,9 +108,9 @@ std::vector<OpGroup> adapt_groups(const Body& body, const Candidates& candidates
     }
     recorder.add("locality", nodes.name(groups[g].dominant),
                  nodes.name(groups[static_cast<std::size_t>(best.with)].dominant), [&] {
-                   return Verdict::yes("astitch.proactive-locality",
-                                       fmt::format("takes over its mapping: {} bytes stay in the block",
-                                                   best.bytes));
+                   return Verdict::yes(
+                       "astitch.proactive-locality",
+                       fmt::format("takes over its mapping: {} bytes stay in the block", best.bytes));
                  });
     groups[static_cast<std::size_t>(best.dissolve ? best.with : static_cast<int>(g))] = std::move(best.group);
     if (best.dissolve) {

@@ -125,8 +125,8 @@ Candidates find_candidates(const Body& body, const Amendments& amendments, Recor
   for (const NodeId id : body.ops) {
     recorder.add("dominants", nodes.name(id), "", [&] {
       const auto it = result.kinds.find(id);
-      const std::string numbers = fmt::format("{} instructions an element, evaluated up to {} times",
-                                              cone[id], evaluations[id]);
+      const std::string numbers =
+          fmt::format("{} instructions an element, evaluated up to {} times", cone[id], evaluations[id]);
       if (it == result.kinds.end()) return Verdict::no("astitch.local", numbers);
       return Verdict::yes(fmt::format("astitch.candidate-{}", name(it->second)), numbers);
     });

@@ -72,8 +72,7 @@ ThreadMapping map_column_reduction(std::int64_t rows, std::int64_t cols, const M
   mapping.threads_per_row = static_cast<int>(limits.block / mapping.rows_per_block);
   const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(rows, mapping.rows_per_block));
   if (limits.adaptive && tiles < limits.blocks_per_wave && cols > kSplitColumns) {
-    mapping.split =
-        static_cast<int>(std::min(limits.blocks_per_wave / tiles, ceil_div(cols, kSplitColumns)));
+    mapping.split = static_cast<int>(std::min(limits.blocks_per_wave / tiles, ceil_div(cols, kSplitColumns)));
   }
   if (mapping.split > 1) mapping.combine = Combine::kPartials;
   return pack(mapping, limits);

@@ -141,9 +141,8 @@ std::vector<OpGroup> form_groups(const Body& body, const Candidates& candidates,
         }
       }
       recorder.add("merging", nodes.name(dominant), "", [&] {
-        return Verdict::yes("astitch.dominant",
-                            fmt::format("{} of {} connected candidates in its group; {}", members.size(),
-                                        left.size(), to_text(mapping)));
+        return Verdict::yes("astitch.dominant", fmt::format("{} of {} connected candidates in its group; {}",
+                                                            members.size(), left.size(), to_text(mapping)));
       });
       for (const NodeId id : members) {
         std::erase(left, id);

@@ -128,9 +128,9 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
       simplify(linearize(needed.results, shape.dims) - IndexExpr::dim(0) * produced, needed);
   const Interval range = range_of(relative, needed);
   if (Interval{0, produced - 1}.contains(range)) {
-    return Verdict::yes("astitch.block-locality",
-                        fmt::format("a task produces {} elements, and reads {} of them", produced,
-                                    range.size()));
+    return Verdict::yes(
+        "astitch.block-locality",
+        fmt::format("a task produces {} elements, and reads {} of them", produced, range.size()));
   }
   return refuse(fmt::format("a task produces {} elements, and reads {} to {} relative to them", produced,
                             range.lo, range.hi));

@@ -17,8 +17,8 @@ struct Read {
 };
 
 struct GroupReads {
-  std::vector<Read> reads;        ///< distinct, in order of discovery
-  std::map<NodeId, int> maps;     ///< distinct maps each inlined op is evaluated under
+  std::vector<Read> reads;     ///< distinct, in order of discovery
+  std::map<NodeId, int> maps;  ///< distinct maps each inlined op is evaluated under
 };
 
 GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,9 @@ class Recorder {
   void add(std::string_view step, const std::string& subject, const std::string& object,
            MakeVerdict&& verdict) {
     if (enabled_) decisions_.push_back({std::string(step), subject, object, verdict()});
+  }
+  void append(std::vector<Decision> decisions) {
+    for (Decision& decision : decisions) decisions_.push_back(std::move(decision));
   }
   std::vector<Decision> take() { return std::move(decisions_); }
 

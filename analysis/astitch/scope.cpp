@@ -207,8 +207,8 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder) {
       if (ops > max_ops) {
         return Verdict::no("astitch.max-ops", fmt::format("{} ops together, {} allowed", ops, max_ops));
       }
-      return Verdict::no("astitch.cycle", fmt::format("another path leads through {}",
-                                                      nodes.name(contraction.detour(u, v))));
+      return Verdict::no("astitch.cycle",
+                         fmt::format("another path leads through {}", nodes.name(contraction.detour(u, v))));
     });
   }
 
