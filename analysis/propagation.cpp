@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "analysis/facts.h"
+#include "analysis/launch.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -31,10 +32,7 @@ IndexMap row_only(const IndexMap& map) {
 
 IndexMap domain_map(const Computation& computation, NodeId dominant, const ThreadMapping& mapping) {
   const Node& node = computation.node(dominant);
-  if (def(node.op).cls == OpClass::kReduce) {
-    ReductionShape shape = reduction_shape(computation, dominant);
-    if (shape.rows == mapping.rows && shape.cols == mapping.cols) return std::move(shape.input_map);
-  }
+  if (reduces_domain(computation, dominant, mapping)) return reduction_shape(computation, dominant).input_map;
   return flat_map(node.shape.dims, mapping.rows, mapping.cols);
 }
 
@@ -76,7 +74,7 @@ class Propagation {
 
   std::map<NodeId, Placement> run(NodeId dominant) {
     const IndexMap domain = domain_map(computation_, dominant, mapping_);
-    if (reduces_domain(dominant)) {
+    if (reduces_domain(computation_, dominant, mapping_)) {
       place(dominant, {reduction_shape(computation_, dominant).output_map, Coverage::kRows});
       offer(computation_.node(dominant).operands[0], domain);
     } else {
@@ -98,12 +96,6 @@ class Propagation {
 
  private:
   bool inside(NodeId op) const { return std::binary_search(ops_.begin(), ops_.end(), op); }
-
-  bool reduces_domain(NodeId op) const {
-    if (def(computation_.node(op).op).cls != OpClass::kReduce) return false;
-    const ReductionShape shape = reduction_shape(computation_, op);
-    return shape.rows == mapping_.rows && shape.cols == mapping_.cols;
-  }
 
   bool read_by_unplaced(NodeId op) const {
     const auto readers = users_.find(op);
@@ -183,8 +175,8 @@ class Propagation {
   /// A reduction placed by its result's rows takes its operand along if it reduces exactly the domain's cols.
   void reduce_operand(const Node& node, const Placement& here) {
     if (here.coverage != Coverage::kRows && !(here.coverage == Coverage::kFull && mapping_.cols == 1)) return;
+    if (!reduces_domain(computation_, node.id, mapping_)) return;
     const ReductionShape shape = reduction_shape(computation_, node.id);
-    if (shape.rows != mapping_.rows || shape.cols != mapping_.cols) return;
     // The row of the reduction's own domain that this placement computes.
     IndexMap own_row;
     own_row.dims = here.map.dims;
@@ -231,8 +223,7 @@ class Propagation {
   /// and there are as many results as rows: each row then is exactly one result's elements.
   void reduce_consumer(const Placement& here, const Node& reader) {
     if (here.coverage != Coverage::kFull) return;
-    const ReductionShape shape = reduction_shape(computation_, reader.id);
-    if (shape.rows != mapping_.rows || shape.cols != mapping_.cols) return;
+    if (!reduces_domain(computation_, reader.id, mapping_)) return;
     std::vector<bool> reduced(here.map.results.size(), false);
     for (std::int64_t d : reader.attrs.dimensions) reduced.at(static_cast<std::size_t>(d)) = true;
     Placement result;
@@ -274,7 +265,7 @@ class Propagation {
   void place_untied(NodeId op) {
     const Node& node = computation_.node(op);
     if (node.shape.is_tuple) return;
-    if (reduces_domain(op)) {
+    if (reduces_domain(computation_, op, mapping_)) {
       place(op, {reduction_shape(computation_, op).output_map, Coverage::kRows});
     } else if (node.shape.elements_count() == mapping_.rows * mapping_.cols) {
       place(op, {flat_map(node.shape.dims, mapping_.rows, mapping_.cols), Coverage::kFull});
