@@ -15,15 +15,29 @@ namespace {
 /// grid barriers cheaper.
 constexpr int kAssumedRegisters = 32;
 constexpr int kLargestBlock = 1024;
+/// Threads of a block of XLA's element-wise kernels.
+constexpr int kElementwiseBlock = 256;
 
 }  // namespace
 
-MappingLimits mapping_limits(const Device& device, const Options& options) {
+MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
+                             const Options& options, bool one_wave) {
   MappingLimits limits;
   limits.block = std::min(kLargestBlock, device.max_threads_per_block);
+  limits.adaptive = options.adaptive_mapping;
+  limits.one_wave = options.adaptive_mapping || one_wave;
+  if (!options.adaptive_mapping) {
+    std::int64_t widest = 0;
+    for (const NodeId id : op.members) {
+      if (def(nodes.node(id).op).cls != OpClass::kReduce || nodes[id].isolated) continue;
+      const ReductionShape shape = reduction_shape(*nodes.computation, id);
+      widest = std::max(widest, shape.row_reduce ? shape.cols : kLargestBlock);
+    }
+    if (widest == 0) widest = kElementwiseBlock;
+    limits.block = static_cast<int>(std::min<std::int64_t>(limits.block, (widest + 31) / 32 * 32));
+  }
   limits.blocks_per_wave =
       std::max<std::int64_t>(1, assume_relax_apply(device, limits.block, 0).blocks_per_wave);
-  limits.adaptive = options.adaptive_mapping;
   return limits;
 }
 

@@ -15,7 +15,9 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + s
 
 std::int64_t shared_bytes_of(const Body& body, const std::vector<OpGroup>& groups, NodeId id) {
   const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
-  return elements_per_task(group, id) * byte_size(body.nodes->node(id).shape.dtype);
+  const std::int64_t elements =
+      std::min(elements_per_task(group, id), body.nodes->facts[static_cast<std::size_t>(id)].elements);
+  return elements * byte_size(body.nodes->node(id).shape.dtype);
 }
 
 }  // namespace

@@ -80,11 +80,9 @@ Nodes node_facts(const Graph& graph) {
   return nodes;
 }
 
-NodeId strip_aliases(const Nodes& nodes, NodeId id) {
-  while (nodes[id].role == PlanRole::kAlias && nodes.node(id).operands.size() == 1) {
-    id = nodes.node(id).operands[0];
-  }
-  return id;
+bool is_step(const NodeFacts& facts) {
+  return facts.member || facts.role == PlanRole::kLibrary || facts.role == PlanRole::kOpaque ||
+         (facts.role == PlanRole::kAlias && !facts.transparent);
 }
 
 std::vector<NodeId> producers(const Nodes& nodes, NodeId id) {
@@ -96,10 +94,10 @@ std::vector<NodeId> producers(const Nodes& nodes, NodeId id) {
     const NodeFacts& facts = nodes[operand];
     if (facts.member && !(facts.transparent && !nodes[id].isolated && nodes[id].role == PlanRole::kMemory)) {
       result.push_back(operand);
-    } else if (facts.transparent || facts.role == PlanRole::kAlias) {
+    } else if (facts.transparent) {
       const auto& operands = nodes.node(operand).operands;
       stack.insert(stack.end(), operands.begin(), operands.end());
-    } else if (facts.role == PlanRole::kLibrary || facts.role == PlanRole::kOpaque) {
+    } else if (is_step(facts)) {
       result.push_back(operand);
     }
   }

@@ -47,10 +47,11 @@ struct Nodes {
 /// `graph` must outlive the result.
 Nodes node_facts(const Graph& graph);
 
-/// The node whose buffer `id` names outside kernels: follows single-operand aliases.
-NodeId strip_aliases(const Nodes& nodes, NodeId id);
+/// Whether the node orders others: it is computed by some kernel or call, or renames buffers that must be
+/// there (tuples and their elements, optimization barriers).
+bool is_step(const NodeFacts& facts);
 
-/// Members that `id` depends on directly, through transparent nodes; ascending, distinct.
+/// Steps that `id` depends on directly, through transparent nodes; ascending, distinct.
 std::vector<NodeId> producers(const Nodes& nodes, NodeId id);
 
 /// Instructions one element of the op costs on the device (core/op.h); maps cost nothing.

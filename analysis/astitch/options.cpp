@@ -11,9 +11,8 @@
 namespace stitchwork::astitch {
 namespace {
 
-constexpr std::array<std::string_view, 6> kKnobs = {"adaptive_mapping",     "dominant_merging",
-                                                    "exhaustive_stitching", "mapping",
-                                                    "proactive_locality",   "register_relaxation"};
+constexpr std::array<std::string_view, 5> kKnobs = {"adaptive_mapping", "dominant_merging", "mapping",
+                                                    "proactive_locality", "register_relaxation"};
 
 bool read_switch(const std::string& knob, const std::string& value) {
   if (value != "on" && value != "off") {
@@ -37,8 +36,6 @@ Options read_options(const PlanOptions& options) {
       result.adaptive_mapping = read_switch(knob, value);
     } else if (knob == "dominant_merging") {
       result.dominant_merging = read_switch(knob, value);
-    } else if (knob == "exhaustive_stitching") {
-      result.exhaustive_stitching = read_switch(knob, value);
     } else if (knob == "proactive_locality") {
       result.proactive_locality = read_switch(knob, value);
     } else if (knob == "register_relaxation") {

@@ -7,7 +7,6 @@ namespace stitchwork::astitch {
 
 struct Options {
   bool adaptive_mapping = true;
-  bool exhaustive_stitching = true;
   bool dominant_merging = true;
   bool proactive_locality = true;
   bool register_relaxation = true;

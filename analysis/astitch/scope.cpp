@@ -25,11 +25,10 @@ class Contraction {
         mark_(nodes.facts.size(), 0) {
     for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
       const NodeFacts& facts = nodes[id];
-      const bool step = facts.role == PlanRole::kLibrary || facts.role == PlanRole::kOpaque;
       order_[index(id)] = id;
       at_[index(id)] = id;
       parent_[index(id)] = id;
-      if (!facts.member && !step) continue;
+      if (!is_step(facts)) continue;
       for (const NodeId producer : producers(nodes, id)) {
         in_[index(id)].insert(producer);
         out_[index(producer)].insert(id);

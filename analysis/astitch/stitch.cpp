@@ -107,9 +107,14 @@ std::vector<NodeId> first_part(const Stitched& stitched, const Options& options)
 
 std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, const Device& device,
                                        const Options& options, Recorder& recorder) {
-  MappingLimits limits = mapping_limits(device, options);
   Recorder attempt(recorder.enabled());
+  MappingLimits limits = mapping_limits(nodes, op, device, options, false);
   Stitched stitched = run_passes(nodes, op, device, options, limits, attempt);
+  if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
+    attempt.take();
+    limits = mapping_limits(nodes, op, device, options, true);
+    stitched = run_passes(nodes, op, device, options, limits, attempt);
+  }
 
   const int phases = stitched.finalization.grid_barriers + 1;
   const int groups = static_cast<int>(stitched.groups.size());
