@@ -20,9 +20,11 @@ struct Finalization {
   std::map<NodeId, Scheme> schemes;  ///< of every op some group evaluates
   std::map<NodeId, int> levels;      ///< likewise
   std::vector<GroupReads> reads;     ///< by group
+  std::vector<std::size_t> order;    ///< of the groups: Regional values are produced before they are read
   int grid_barriers = 0;
 };
 
+/// Regional values must not tie groups in a circle: groups of one task loop run one after the other.
 /// `global`: values that must not be Regional whatever the check says.
 Finalization finalize(const Body& body, const Candidates& candidates, const std::vector<OpGroup>& groups,
                       const std::set<NodeId>& global, Recorder& recorder);

@@ -51,7 +51,7 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
   launch.grid_barriers = finalization.grid_barriers;
 
   const std::int64_t workspace = reduction_workspace_bytes(*body.nodes->computation, kernel);
-  MemoryPlan memory = plan_memory(body, groups, finalization, workspace);
+  MemoryPlan memory = plan_memory(body, groups, finalization, workspace, options.shared_reuse);
   kernel.shared = std::move(memory.shared);
   kernel.scratch = std::move(memory.scratch);
   launch.shared_bytes = memory.shared_bytes;

@@ -32,7 +32,7 @@ ThreadMapping map_elementwise(std::int64_t elements, const MappingLimits& limits
   ThreadMapping mapping;
   mapping.kind = MappingKind::kElementwise;
   mapping.rows = elements;
-  mapping.rows_per_block = limits.block;
+  mapping.rows_per_block = std::clamp<std::int64_t>(elements, 1, limits.block);
   return pack(mapping, limits);
 }
 

@@ -15,15 +15,13 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + s
 
 std::int64_t shared_bytes_of(const Body& body, const std::vector<OpGroup>& groups, NodeId id) {
   const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
-  const std::int64_t elements =
-      std::min(elements_per_task(group, id), body.nodes->facts[static_cast<std::size_t>(id)].elements);
-  return elements * byte_size(body.nodes->node(id).shape.dtype);
+  return elements_per_task(group, id) * byte_size(body.nodes->node(id).shape.dtype);
 }
 
 }  // namespace
 
 MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
-                       std::int64_t workspace_bytes) {
+                       std::int64_t workspace_bytes, bool reuse) {
   MemoryPlan plan;
   const auto append = [](std::vector<MemorySlot>& slots, std::int64_t& total, NodeId op, std::int64_t bytes,
                          std::int64_t alignment) {
@@ -31,9 +29,13 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     slots.push_back({op, total, bytes});
     total += bytes;
   };
+  // A Regional value dies at the next grid barrier: phases use the same bytes again.
+  std::map<int, std::int64_t> used;  // by level
   for (const auto& [id, scheme] : finalization.schemes) {
     if (scheme == Scheme::kRegional) {
-      append(plan.shared, plan.shared_bytes, id, shared_bytes_of(body, groups, id), kSharedAlignment);
+      const int phase = reuse ? finalization.levels.at(id) : 0;
+      append(plan.shared, used[phase], id, shared_bytes_of(body, groups, id), kSharedAlignment);
+      plan.shared_bytes = std::max(plan.shared_bytes, used[phase]);
     }
     if (scheme != Scheme::kGlobal) continue;
     const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];

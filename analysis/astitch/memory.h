@@ -15,9 +15,10 @@ struct MemoryPlan {
   std::int64_t shared_bytes = 0, scratch_bytes = 0;
 };
 
-/// `workspace_bytes`: what reductions need beside the values.
+/// `workspace_bytes`: what reductions need beside the values. `reuse`: Regional values of different phases
+/// may share bytes.
 MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
-                       std::int64_t workspace_bytes);
+                       std::int64_t workspace_bytes, bool reuse);
 
 /// The Regional value whose demotion to Global adds least global traffic per byte of shared memory freed.
 std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGroup>& groups,

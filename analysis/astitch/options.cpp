@@ -11,8 +11,9 @@
 namespace stitchwork::astitch {
 namespace {
 
-constexpr std::array<std::string_view, 5> kKnobs = {"adaptive_mapping", "dominant_merging", "mapping",
-                                                    "proactive_locality", "register_relaxation"};
+constexpr std::array<std::string_view, 6> kKnobs = {
+    "adaptive_mapping",   "dominant_merging",    "mapping",
+    "proactive_locality", "register_relaxation", "shared_reuse"};
 
 bool read_switch(const std::string& knob, const std::string& value) {
   if (value != "on" && value != "off") {
@@ -38,6 +39,8 @@ Options read_options(const PlanOptions& options) {
       result.dominant_merging = read_switch(knob, value);
     } else if (knob == "proactive_locality") {
       result.proactive_locality = read_switch(knob, value);
+    } else if (knob == "shared_reuse") {
+      result.shared_reuse = read_switch(knob, value);
     } else if (knob == "register_relaxation") {
       result.register_relaxation = read_switch(knob, value);
     } else {

@@ -9,6 +9,7 @@ struct Options {
   bool adaptive_mapping = true;
   bool dominant_merging = true;
   bool proactive_locality = true;
+  bool shared_reuse = true;
   bool register_relaxation = true;
   bool record_decisions = false;
   // Limits of a kernel (docs/planners/astitch.md): assembling one grows faster than linearly with its size.

@@ -49,7 +49,8 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
 KernelPlan to_kernel(const Stitched& stitched) {
   KernelPlan kernel;
   std::set<NodeId> ops;
-  for (const OpGroup& group : stitched.groups) {
+  for (const std::size_t g : stitched.finalization.order) {
+    const OpGroup& group = stitched.groups[g];
     Group result;
     result.dominant = group.dominant;
     for (const NodeId id : group.materialised) {
@@ -155,8 +156,7 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
     global.insert(*demoted);
     Recorder silent(false);
     stitched.finalization = finalize(stitched.body, stitched.candidates, stitched.groups, global, silent);
-    kernel.schemes = stitched.finalization.schemes;
-    kernel.levels = stitched.finalization.levels;
+    kernel = to_kernel(stitched);
   }
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {
     return Verdict::yes(
