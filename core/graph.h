@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,14 @@ ComputationId applied(const Node& node);
 /// equal to infer_shape). Throws Error naming the node and its line.
 void validate(const Graph& graph);
 
+/// The same for one node: operands exist and precede it, their number fits, infer_shape agrees with its
+/// shape. Throws Error without a position.
+void check_node(const Graph& graph, const Computation& computation, const Node& node);
+
+/// Same module, names, metadata and attributes included; constants by value. Where it was read from (source,
+/// lines) does not count.
+bool equal(const Graph& a, const Graph& b);
+
 /// Builds a computation node by node, for passes and tests.
 class ComputationBuilder {
  public:
@@ -134,7 +143,8 @@ class ComputationBuilder {
 
  private:
   Computation computation_;
-  std::unordered_map<std::string, int> names_;
+  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, int> suffixes_;  ///< last number tried after a base name
 };
 
 }  // namespace stitchwork

@@ -1,0 +1,37 @@
+// stitchwork report DB -o FILE.html
+#include "experiments/report.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.h"
+#include "core/error.h"
+#include "core/file.h"
+
+namespace stitchwork {
+
+void add_report(CLI::App& app, Cli& cli) {
+  struct Arguments {
+    std::string db, experiment, output;
+  };
+  CLI::App* command = app.add_subcommand("report", "one self-contained HTML page of a store");
+  auto a = std::make_shared<Arguments>();
+  command->add_option("DB", a->db, "store (default: the one `run` writes)");
+  command->add_option("--experiment", a->experiment, "only this experiment");
+  command->add_option("-o,--output", a->output, "HTML file")->required();
+  add_common(*command, cli,
+             "  stitchwork run softmax --check --db runs.db\n  stitchwork report runs.db -o report.html");
+  command->callback([&cli, a] {
+    const std::string db = a->db.empty() ? default_store_path() : a->db;
+    if (!std::filesystem::exists(db))
+      throw Error(db, 0, 0, "no such store", "make one: stitchwork run MODEL --db FILE");
+    const Store store = Store::open(db);
+    write_file(a->output, report_html(store, {a->experiment}));
+    if (cli.json)
+      return cli.print(
+          nlohmann::ordered_json{{"schema", "stitchwork.report/1"}, {"store", db}, {"file", a->output}});
+    cli.print(fmt::format("{} written from {}", a->output, db));
+  });
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,120 @@
+// stitchwork run MODEL
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "core/error.h"
+#include "core/npy.h"
+#include "experiments/store.h"
+#include "experiments/trial.h"
+
+namespace stitchwork {
+namespace {
+
+struct RunArguments {
+  PlanArguments plan;
+  std::string backend = "sim", cache = "cold", inputs, outputs, db;
+  std::uint64_t seed = 0;
+  bool check = false;
+};
+
+void save_outputs(const std::string& folder, const std::vector<Literal>& outputs) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(folder, 0, 0, fmt::format("cannot be made: {}", error.message()));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    write_npy(fmt::format("{}/out{}.npy", folder, i), outputs[i]);
+}
+
+void run(Cli& cli, const RunArguments& a) {
+  const std::string db = a.db.empty() ? default_store_path() : a.db;
+  Store store = Store::open(db);  // before the long work: an unwritable database is found at once
+  TrialSpec spec;
+  spec.planner = a.plan.planner;
+  spec.options = a.plan.options();
+  spec.device = a.plan.device;
+  spec.backend = a.backend;
+  spec.cache = a.cache == "warm" ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
+  spec.seed = a.seed;
+  spec.inputs_dir = a.inputs;
+  spec.check = a.check;
+  Model model;
+  if (a.plan.plan_file.empty()) {
+    if (a.plan.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
+    model = load_model(a.plan.model);
+  } else {
+    Planned planned = load_planned(a.plan);
+    model = std::move(planned.model);
+    spec.planner = planned.plan.planner;
+    spec.device = planned.plan.device;
+    spec.plan = std::move(planned.plan);
+  }
+  const TrialResult result = run_trial(model, spec, [&](double done, const std::string& what) {
+    cli.progress(fmt::format("[{:3.0f}%] {}", 100 * done, what));
+  });
+  cli.progress("");
+  const std::int64_t attempt = store.record("adhoc", model, spec, result);
+  if (!a.outputs.empty() && result.run.findings.empty()) save_outputs(a.outputs, result.run.outputs);
+  if (!result.ok()) cli.exit_code = kExitBadInput;
+  if (cli.json) return cli.print(run_to_json(model, spec, result));
+
+  const FusionPlan& plan = result.executable.plan;
+  Table table({"kernel", ">grid", ">block", ">barriers", ">regs", ">inst_executed", ">DRAM read",
+               ">DRAM write", ">occupancy", ">SM eff.", ">us (simulated)"});
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    const KernelPlan& k = plan.kernels[i];
+    const KernelRun& r = result.run.kernels[i];
+    table.add({k.id + " " + k.name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
+               fmt::to_string(k.launch.grid_barriers), fmt::to_string(r.registers),
+               with_commas(static_cast<long long>(r.counters.inst_executed)),
+               human_bytes(32.0 * static_cast<double>(r.counters.dram_read_transactions)),
+               human_bytes(32.0 * static_cast<double>(r.counters.dram_write_transactions)),
+               fmt::format("{:.2f}", r.counters.achieved_occupancy),
+               fmt::format("{:.2f}", r.counters.sm_efficiency), fmt::format("{:.2f}", r.time_us)});
+  }
+  cli.print(table.text());
+  const PlanCounts& c = plan.counts;
+  cli.print(fmt::format(
+      "{}: {} memory kernels, {} library calls, {} copies, {} memsets; {:.1f} us on {} (kernels simulated, "
+      "library calls modelled)",
+      plan.planner, c.memory_kernels, c.library_calls, c.copies, c.memsets, result.run.total_us,
+      plan.device));
+  for (const sim::Finding& f : result.run.findings)
+    cli.err << fmt::format("stitchwork: {} in {} (PTX line {}{}), block ({},{},{}), thread ({},{},{}): {}\n",
+                           sim::name(f.kind), f.kernel, f.ptx_line,
+                           f.cuda_location.empty() ? "" : ", " + f.cuda_location, f.block.x, f.block.y,
+                           f.block.z, f.thread.x, f.thread.y, f.thread.z, f.message);
+  if (result.check)
+    cli.print(fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g}){}",
+                          result.check->ok ? "ok" : "FAILED", result.check->max_abs_error,
+                          result.check->max_rel_error, result.check->ok ? "" : ": " + result.check->message));
+  cli.err << fmt::format("stored as attempt {} in {}\n", attempt, db);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Cli& cli) {
+  CLI::App* command =
+      app.add_subcommand("run", "plan, compile and run a model; counters and times per kernel");
+  auto a = std::make_shared<RunArguments>();
+  a->plan.add_model(*command);
+  a->plan.add_planning(*command);
+  a->plan.add_device(*command);
+  command->add_option("--backend", a->backend, "sim: the PTX simulator")->capture_default_str();
+  command->add_flag("--check", a->check, "compare the outputs with the reference evaluator");
+  command->add_option("--cache", a->cache, "L2 between kernels: cold (empty at each kernel) or warm")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cold", "warm"}));
+  command->add_option("--seed", a->seed, "of the generated inputs")->capture_default_str();
+  command->add_option("--inputs", a->inputs, "folder of .npy inputs, by parameter name or number");
+  command->add_option("--outputs", a->outputs, "folder to save outputs in, as out0.npy, out1.npy, ...");
+  command->add_option("--db", a->db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)");
+  add_common(*command, cli,
+             "  stitchwork run softmax --planner astitch --device v100 --check\n"
+             "  stitchwork run bert_layer --planner xla --check --db runs.db --json\n"
+             "  stitchwork run --plan plan.json --outputs out/");
+  command->callback([&cli, a] { run(cli, *a); });
+}
+
+}  // namespace stitchwork

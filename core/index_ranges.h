@@ -1,0 +1,44 @@
+// Arithmetic of index expressions where the ranges of their atoms are known: what core/index_map.h's
+// operators do, plus the rules that hold only within ranges. Used by the index map's own sources.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/index_map.h"
+
+namespace stitchwork {
+
+/// Non-empty ranges of the atoms an expression may use.
+struct AtomRanges {
+  std::vector<Interval> dims, symbols, runtime;
+};
+
+/// Ranges of a map's atoms, narrowed by its constraints on single atoms unless `narrow` is false. Never
+/// empty: an empty extent counts as [0, 0] (see IndexMap::is_empty).
+AtomRanges atom_ranges(const IndexMap& map, bool narrow = true);
+
+/// `ranges` may be null: then only the rules that hold everywhere are used.
+IndexExpr floordiv_within(const IndexExpr& a, std::int64_t divisor, const AtomRanges* ranges);
+IndexExpr mod_within(const IndexExpr& a, std::int64_t divisor, const AtomRanges* ranges);
+Interval range_within(const IndexExpr& expr, const AtomRanges& ranges);
+
+/// What a leaf atom (dim, symbol, runtime variable) becomes.
+using LeafSubstitution = std::function<IndexExpr(AtomKind kind, int id)>;
+
+/// Rebuilds `expr` bottom-up with its leaves replaced, using every rule that holds within `ranges`.
+IndexExpr substitute(const IndexExpr& expr, const LeafSubstitution& leaf, const AtomRanges* ranges);
+
+/// Rebuilds `expr` with the same leaves; a leaf whose range is one value becomes that constant.
+IndexExpr simplify_within(const IndexExpr& expr, const AtomRanges& ranges);
+
+/// Floor quotient and its remainder in [0, b), b > 0.
+constexpr std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b != 0 && a < 0 ? 1 : 0);
+}
+constexpr std::int64_t floor_remainder(std::int64_t a, std::int64_t b) {
+  return a - floor_quotient(a, b) * b;
+}
+
+}  // namespace stitchwork

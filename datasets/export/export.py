@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Exports the datasets of this folder from JAX; datasets/README.md says how to run it.
+
+  export.py                  writes <name>.hlo and <name>.json of every dataset, and their goldens
+  export.py softmax bert_base
+  export.py --check [NAME...]  writes nothing; exit 1 where a committed file is not what an export gives now
+"""
+
+import argparse
+import fnmatch
+import hashlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import sys
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import bert
+import golden
+import graphs
+import hand_written
+import hlo_text
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent
+PACKAGES = ("jax", "jaxlib", "flax", "transformers", "numpy")
+
+
+def main():
+    arguments = _arguments()
+    known = {dataset.name: dataset for dataset in graphs.micro_graphs() + bert.datasets() + hand_written.datasets()}
+    unknown = [name for name in arguments.names if name not in known]
+    if unknown:
+        sys.exit(f"export.py: no dataset {unknown[0]!r}; known: {' '.join(known)}")
+    different = []
+    for name in arguments.names or known:
+        for path, content in export(known[name]).items():
+            if arguments.check:
+                same = path.exists() and path.read_bytes() == content
+                if not same and path.name.startswith("out") and path.exists():
+                    same = golden.close(path, content)
+                if not same:
+                    different.append(path)
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        print(f"{name}: {'checked' if arguments.check else 'written'}", file=sys.stderr)
+    for path in different:
+        print(f"{path.relative_to(FOLDER.parent)}: not what this export gives")
+    return 1 if different else 0
+
+
+def export(dataset):
+    """{path: bytes} of the files of one dataset."""
+    if dataset.function is None:
+        text, exporter = dataset.text, None
+    else:
+        text = hlo_text.lower(dataset.name, dataset.function, dataset.arguments)
+        exporter = {
+            "script": "datasets/export/export.py",
+            "function": f"{dataset.function.__module__}.{dataset.function.__qualname__.split('.')[0]}",
+            "versions": {package: importlib.metadata.version(package) for package in PACKAGES},
+        }
+    hlo_text.parses(text)
+    names = [name for _, name in hlo_text.parameters(text)]
+    for key in dataset.inputs:
+        if not fnmatch.filter(names, key):
+            raise ValueError(f"{dataset.name}: inputs.{key} names no parameter")
+    about = {
+        "schema": "stitchwork.dataset/1",
+        "name": dataset.name,
+        "title": dataset.title,
+        "description": dataset.description,
+        "source": dataset.source,
+        "configuration": dataset.configuration,
+        "dtype": "f32",
+        "licence": "Apache-2.0",
+        "exporter": exporter,
+        "hlo": {"file": f"{dataset.name}.hlo", "sha256": hashlib.sha256(text.encode()).hexdigest()},
+        "inputs": dataset.inputs,
+    }
+    files = {
+        FOLDER / f"{dataset.name}.hlo": text.encode(),
+        FOLDER / f"{dataset.name}.json": (json.dumps(about, indent=2) + "\n").encode(),
+    }
+    if dataset.golden:
+        for file, content in golden.tensors(dataset, text).items():
+            files[FOLDER / "golden" / dataset.name / file] = content
+    return files
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="datasets to export (default: all)")
+    parser.add_argument("--check", action="store_true", help="compare with the committed files instead of writing them")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

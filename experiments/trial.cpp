@@ -1,0 +1,167 @@
+#include "experiments/trial.h"
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "analysis/plan_json.h"
+#include "analysis/verify.h"
+#include "core/error.h"
+#include "core/evaluator.h"
+#include "core/hlo_text.h"
+#include "core/npy.h"
+
+namespace stitchwork {
+namespace {
+
+using nlohmann::ordered_json;
+
+class Stopwatch {
+ public:
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+Literal read_input(const std::string& folder, const Node& parameter) {
+  namespace fs = std::filesystem;
+  for (const std::string& stem : {parameter.name, std::to_string(parameter.attrs.parameter_number)}) {
+    const fs::path path = fs::path(folder) / (stem + ".npy");
+    if (!fs::exists(path)) continue;
+    Literal literal = read_npy(path.string());
+    if (!literal.shape.compatible(parameter.shape))
+      throw Error(path.string(), 0, 0,
+                  fmt::format("is {}, parameter {} is {}", to_text(literal.shape), parameter.name,
+                              to_text(parameter.shape)));
+    return literal;
+  }
+  throw Error(folder, 0, 0,
+              fmt::format("no array for parameter {} ({})", parameter.name, to_text(parameter.shape)),
+              fmt::format("save it as {}.npy or {}.npy", parameter.name, parameter.attrs.parameter_number));
+}
+
+TrialCheck check_outputs(const std::vector<Literal>& outputs, const std::vector<Literal>& reference) {
+  SW_CHECK(outputs.size() == reference.size());
+  TrialCheck worst;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const CheckResult one = check_output(outputs[i], reference[i]);
+    if (!one.ok && worst.ok) worst.message = fmt::format("output {}: {}", i, one.message);
+    worst.ok = worst.ok && one.ok;
+    worst.max_abs_error = std::max(worst.max_abs_error, one.max_abs_error);
+    worst.max_rel_error = std::max(worst.max_rel_error, one.max_rel_error);
+  }
+  return worst;
+}
+
+ordered_json finding_to_json(const sim::Finding& f) {
+  return {{"kind", sim::name(f.kind)},
+          {"kernel", f.kernel},
+          {"ptx_line", f.ptx_line},
+          {"cuda", f.cuda_location},
+          {"block", {f.block.x, f.block.y, f.block.z}},
+          {"thread", {f.thread.x, f.thread.y, f.thread.z}},
+          {"message", f.message}};
+}
+
+}  // namespace
+
+std::vector<Literal> trial_inputs(const Model& model, const TrialSpec& spec) {
+  if (spec.inputs_dir.empty()) return generate_inputs(model.graph, spec.seed, model.inputs);
+  const Computation& entry = model.graph.entry_computation();
+  std::vector<Literal> inputs;
+  for (NodeId id : entry.parameters) inputs.push_back(read_input(spec.inputs_dir, entry.node(id)));
+  return inputs;
+}
+
+TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProgress& progress,
+                      const std::vector<Literal>* reference) {
+  auto report = [&](double done, const std::string& what) {
+    if (progress) progress(done, what);
+  };
+  if (spec.backend != "sim")
+    throw Error(fmt::format("--backend {}: not available in this build", spec.backend), "use --backend sim");
+  const Device& target = device(spec.device);
+  TrialResult result;
+  report(0, "planning");
+  const Stopwatch planning;
+  FusionPlan plan = spec.plan ? *spec.plan : make_plan(model.graph, target, spec.planner, spec.options);
+  result.plan_ms = planning.ms();
+  report(0.02, "compiling");
+  const Stopwatch compiling;
+  result.executable = compile(model.graph, target, plan, spec.compile);
+  result.compile_ms = compiling.ms();
+  report(0.2, "preparing inputs");
+  const std::vector<Literal> inputs = trial_inputs(model, spec);
+  const Stopwatch running;
+  RunOptions options;
+  options.cache = spec.cache;
+  options.progress = [&](int done, int total, const std::string& what) {
+    report(0.25 + 0.6 * done / std::max(1, total), what);
+  };
+  result.run = run_simulated(model.graph, target, result.executable, inputs, options);
+  result.run_ms = running.ms();
+  if (spec.check && result.run.findings.empty()) {
+    report(0.85, "checking against the reference");
+    result.check = check_outputs(result.run.outputs, reference ? *reference : evaluate(model.graph, inputs));
+  }
+  report(1, "done");
+  return result;
+}
+
+ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialResult& result) {
+  ordered_json document = plan_to_json(model.graph, result.executable.plan);
+  document["schema"] = "stitchwork.run/1";
+  document["backend"] = spec.backend;
+  document["cache"] = spec.cache == sim::CacheMode::kCold ? "cold" : "warm";
+  document["seed"] = spec.seed;
+  document["compiler"] = result.executable.compiler;
+  for (std::size_t i = 0; i < result.run.kernels.size(); ++i) {
+    const KernelRun& run = result.run.kernels[i];
+    ordered_json& kernel = document["kernels"][i];
+    ordered_json counters = ordered_json::object();
+    for (const auto& [counter, value] : sim::counter_list(run.counters))
+      counters[std::string(counter)] = value;
+    kernel["counters"] = counters;
+    kernel["registers"] = run.registers;
+    kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);
+    kernel["time_us"] = run.time_us;
+    kernel["method"] = name(run.method);
+    kernel["source_sha256"] = result.executable.kernels[i].source_sha256;
+  }
+  for (std::size_t i = 0; i < result.run.step_us.size(); ++i) {
+    const bool kernel = result.executable.plan.steps[i].kind == StepKind::kKernel;
+    document["steps"][i]["time_us"] = result.run.step_us[i];
+    document["steps"][i]["method"] = name(kernel ? Method::kSimulated : Method::kModelled);
+  }
+  document["time_us"] = result.run.total_us;
+  ordered_json findings = ordered_json::array();
+  for (const sim::Finding& f : result.run.findings) findings.push_back(finding_to_json(f));
+  document["findings"] = findings;
+  if (result.check)
+    document["check"] = {{"max_abs_error", result.check->max_abs_error},
+                         {"max_rel_error", result.check->max_rel_error},
+                         {"ok", result.check->ok}};
+  else
+    document["check"] = nullptr;
+  return document;
+}
+
+std::string trial_key(const Model& model, const TrialSpec& spec) {
+  ordered_json key{{"results_version", kResultsVersion},
+                   {"model", model.graph.source_sha256},
+                   {"planner", spec.planner},
+                   {"options", spec.options.knobs},
+                   {"device", device(spec.device).id},
+                   {"backend", spec.backend},
+                   {"cache", spec.cache == sim::CacheMode::kCold ? "cold" : "warm"},
+                   {"seed", spec.seed},
+                   {"inputs", spec.inputs_dir},
+                   {"compiler", spec.compile.compiler}};
+  if (spec.plan) key["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
+  return sha256_hex(key.dump());
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,72 @@
+// One trial: a model planned, compiled, run and checked. What `run` prints, the store records and the demo
+// repeats.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/planner.h"
+#include "codegen/executable.h"
+#include "experiments/model.h"
+#include "runtime/run.h"
+
+namespace stitchwork {
+
+struct TrialSpec {
+  std::string planner = "astitch";
+  PlanOptions options;
+  std::optional<FusionPlan> plan;  ///< run this one instead of planning
+  std::string device = "v100-sxm2";
+  std::string backend = "sim";
+  sim::CacheMode cache = sim::CacheMode::kCold;
+  std::uint64_t seed = 0;
+  std::string inputs_dir;  ///< "" = from the seed; else <parameter name or number>.npy
+  bool check = false;
+  CompileOptions compile;
+};
+
+/// The worst output; ok only if every output is.
+struct TrialCheck {
+  bool ok = true;
+  double max_abs_error = 0, max_rel_error = 0;
+  std::string message;
+};
+
+struct TrialResult {
+  Executable executable;  ///< its plan included
+  RunResult run;
+  std::optional<TrialCheck> check;  ///< empty if not asked for
+  double plan_ms = 0, compile_ms = 0, run_ms = 0;
+
+  /// No findings, and the check (if asked for) passed.
+  bool ok() const { return run.findings.empty() && (!check || check->ok); }
+};
+
+/// (fraction done, what is happening).
+using TrialProgress = std::function<void(double, const std::string&)>;
+
+/// Inputs of the model for the spec: from the seed or from .npy files. Throws Error naming the file for a
+/// missing or wrong array.
+std::vector<Literal> trial_inputs(const Model& model, const TrialSpec& spec);
+
+/// Plans, compiles, runs, checks. `reference`, if given, are the expected outputs for these inputs (else
+/// evaluated when the check is asked for).
+TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProgress& progress = {},
+                      const std::vector<Literal>* reference = nullptr);
+
+/// "stitchwork.run/1": the plan's keys plus counters, times and the check (docs/schema/run.schema.json).
+nlohmann::ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialResult& result);
+
+/// sha256 of what decides the result: the model's content, planner, options, device, backend, cache, seed,
+/// and the version of what affects results (kResultsVersion). Not the commit or host: a resumed experiment
+/// skips equal keys.
+std::string trial_key(const Model& model, const TrialSpec& spec);
+
+/// Raised whenever planners, code generation, simulator or timing model give other results for equal input.
+inline constexpr int kResultsVersion = 1;
+
+}  // namespace stitchwork
