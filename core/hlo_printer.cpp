@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "core/hlo_attributes.h"
 #include "core/hlo_literal.h"

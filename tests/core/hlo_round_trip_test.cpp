@@ -1,6 +1,7 @@
 // Every committed dataset, and text written by hand: read, printed and read again it is the same graph.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -47,9 +48,8 @@ TEST_P(HloDataset, PrintsByteForByteWhatJaxExported) {
   EXPECT_EQ(to_text(read_graph(GetParam())), text);
 }
 
-INSTANTIATE_TEST_SUITE_P(Datasets, HloDataset, testing::ValuesIn(dataset_paths()), [](const auto& info) {
-  return std::filesystem::path(info.param).stem().string();
-});
+INSTANTIATE_TEST_SUITE_P(Datasets, HloDataset, testing::ValuesIn(dataset_paths()),
+                         [](const auto& info) { return std::filesystem::path(info.param).stem().string(); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HloDataset);
 
 }  // namespace
