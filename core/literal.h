@@ -29,7 +29,7 @@ struct Literal {
   /// Element i (row-major) of any executable dtype, converted.
   double get_double(std::int64_t i) const;
   std::int64_t get_int(std::int64_t i) const;
-  /// Stores with the dtype's rounding (nearest even for f16, bf16, f32) and C++ conversion for integers.
+  /// Stores with the dtype's rounding (nearest even for f16, bf16, f32); integers saturate, as HLO's convert.
   void set_double(std::int64_t i, double value);
   void set_int(std::int64_t i, std::int64_t value);
 

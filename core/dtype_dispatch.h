@@ -1,0 +1,116 @@
+// From a DType to C++ types: how a value is stored, and the type it is computed in.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/literal.h"
+
+namespace stitchwork {
+
+/// A type stored as it is computed.
+template <typename T>
+struct PlainStorage {
+  using Stored = T;
+  using Value = T;
+  static T widen(T stored) { return stored; }
+  static T narrow(T value) { return value; }
+};
+struct PredStorage {
+  using Stored = std::uint8_t;
+  using Value = bool;
+  static bool widen(std::uint8_t stored) { return stored != 0; }
+  static std::uint8_t narrow(bool value) { return value ? 1 : 0; }
+};
+struct F16Storage {
+  using Stored = std::uint16_t;
+  using Value = float;
+  static float widen(std::uint16_t stored) { return f16_to_f32(stored); }
+  static std::uint16_t narrow(float value) { return f32_to_f16(value); }
+};
+struct BF16Storage {
+  using Stored = std::uint16_t;
+  using Value = float;
+  static float widen(std::uint16_t stored) { return bf16_to_f32(stored); }
+  static std::uint16_t narrow(float value) { return f32_to_bf16(value); }
+};
+
+/// Calls `f` with the storage struct of an executable dtype. Throws Error for the others.
+template <typename F>
+decltype(auto) with_storage(DType type, F&& f) {
+  switch (type) {
+    case DType::kPred:
+      return f(PredStorage{});
+    case DType::kS8:
+      return f(PlainStorage<std::int8_t>{});
+    case DType::kS16:
+      return f(PlainStorage<std::int16_t>{});
+    case DType::kS32:
+      return f(PlainStorage<std::int32_t>{});
+    case DType::kS64:
+      return f(PlainStorage<std::int64_t>{});
+    case DType::kU8:
+      return f(PlainStorage<std::uint8_t>{});
+    case DType::kU16:
+      return f(PlainStorage<std::uint16_t>{});
+    case DType::kU32:
+      return f(PlainStorage<std::uint32_t>{});
+    case DType::kU64:
+      return f(PlainStorage<std::uint64_t>{});
+    case DType::kF16:
+      return f(F16Storage{});
+    case DType::kBF16:
+      return f(BF16Storage{});
+    case DType::kF32:
+      return f(PlainStorage<float>{});
+    case DType::kF64:
+      return f(PlainStorage<double>{});
+    default:
+      break;
+  }
+  throw Error(fmt::format("values of type {} cannot be computed", name(type)),
+              "plan such models without running them");
+}
+
+/// Calls `f` with an unsigned integer of the dtype's width: for ops that only move elements.
+template <typename F>
+decltype(auto) with_width(DType type, F&& f) {
+  switch (byte_size(type)) {
+    case 1:
+      return f(std::uint8_t{});
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    case 8:
+      return f(std::uint64_t{});
+    default:
+      break;
+  }
+  throw Error(fmt::format("values of type {} cannot be computed", name(type)),
+              "plan such models without running them");
+}
+
+/// HLO's convert: float to integer truncates towards zero and saturates, NaN gives 0; to pred is "not zero";
+/// integer to integer keeps the low bits.
+template <typename To, typename From>
+To convert_value(From value) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return value != From{0};
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    if (std::isnan(value)) return To{0};
+    // max() may round up to the next power of two as a float: then >= is the exact test.
+    if (value >= static_cast<From>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
+    if (value <= static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+    return static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+}  // namespace stitchwork
