@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "core/passes.h"
+#include "core/rewrite.h"
 
 namespace stitchwork {
 namespace {
@@ -54,9 +55,11 @@ Computation inlined(const Graph& graph, const Computation& computation) {
 }  // namespace
 
 Graph inline_calls(const Graph& graph) {
-  Graph result = graph;
+  Graph result = head_of(graph);
   // Callees come first, so what is spliced in has no calls left.
-  for (Computation& computation : result.computations) computation = inlined(result, computation);
+  for (const Computation& computation : graph.computations) {
+    result.computations.push_back(inlined(result, computation));
+  }
   return result;
 }
 
