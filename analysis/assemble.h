@@ -18,8 +18,18 @@ FusionPlan assemble(const Graph& graph, const Device& device, std::string planne
 /// are not immediates, ascending; aliases resolved to the op that owns the buffer.
 std::vector<NodeId> kernel_inputs(const Graph& graph, const KernelPlan& kernel);
 
-/// The op whose buffer holds `node`'s values outside kernels (follows kAlias ops whose operand is
-/// materialised).
+/// The op whose buffer holds `node`'s values outside kernels. It follows kAlias ops to the op they rename, so
+/// an alias is never materialised: a kernel that ends in a reshape materialises the reshape's operand. Tuples
+/// and elements of tuples that something else made are their own.
 NodeId buffer_of(const Computation& computation, NodeId node);
+
+/// The ops a kernel materialises: dominants and sub-dominants of its groups, ascending.
+std::vector<NodeId> materialised(const KernelPlan& kernel);
+
+/// The ops whose buffers hold `node`'s values: `buffer_of` followed through tuples, ascending.
+std::vector<NodeId> values_read(const Computation& computation, NodeId node);
+
+/// `values_read` of every operand of a library call, copy or opaque op.
+std::vector<NodeId> library_inputs(const Computation& computation, const Node& node);
 
 }  // namespace stitchwork

@@ -18,7 +18,7 @@ struct CompareRow {
 };
 
 /// One row a planner, in the order given. `options` holds knobs; each planner gets those it honours.
-std::vector<CompareRow> compare(const Graph& graph, const Device& device, const std::vector<std::string>& planners,
-                                const PlanOptions& options = {});
+std::vector<CompareRow> compare(const Graph& graph, const Device& device,
+                                const std::vector<std::string>& planners, const PlanOptions& options = {});
 
 }  // namespace stitchwork

@@ -15,8 +15,8 @@ struct OpPlacement {
   std::string dominant;  ///< of its group ("" if inlined into several groups)
   Scheme scheme = Scheme::kLocal;
   int level = 0;
-  std::string mapping;   ///< the group's thread mapping, as text
-  bool output = false;   ///< stored to device memory for others
+  std::string mapping;                            ///< the group's thread mapping, as text
+  bool output = false;                            ///< stored to device memory for others
   std::vector<std::string> producers, consumers;  ///< of the op, within this kernel
 };
 
@@ -27,8 +27,8 @@ struct Explanation {
   std::vector<Decision> decisions;      ///< those that name the op, in order
 };
 
-/// `plan` must have been made with record_decisions for `decisions` to be filled. Throws Error naming close op names if
-/// there is no such op.
+/// `plan` must have been made with record_decisions for `decisions` to be filled. Throws Error naming close
+/// op names if there is no such op.
 Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op);
 std::string to_text(const Explanation& explanation);
 

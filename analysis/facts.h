@@ -11,18 +11,18 @@ namespace stitchwork {
 
 /// What an op is to a plan.
 enum class PlanRole : std::uint8_t {
-  kSource,  ///< parameter, constant: a buffer or an immediate, no step
-  kAlias,   ///< bitcast, shape-only reshape, tuple, get-tuple-element: another name of its operand's buffer
-           ///< when it stands between things that are not generated; inside a stitched kernel it is only an
-           ///< index map
+  kSource,   ///< parameter, constant: a buffer or an immediate, no step
+  kAlias,    ///< bitcast, shape-only reshape, tuple, get-tuple-element: another name of its operand's buffer
+             ///< when it stands between things that are not generated; inside a stitched kernel it is only an
+             ///< index map
   kMemory,   ///< generated: becomes part of a kernel
   kLibrary,  ///< dot, convolution, ...: a library call
   kOpaque,   ///< plans (a library step of its own) but does not run
 };
 PlanRole plan_role(const Node& node);
 
-/// Scalar constants (and broadcasts of them) cost nothing: they are immediates in every kernel that reads
-/// them.
+/// Scalar constants (and broadcasts and reshapes of them) cost nothing: they are immediates in every kernel
+/// that reads them, also where some kernel materialises them for a library call or a graph result.
 bool is_immediate(const Computation& computation, NodeId node);
 
 /// A reduction's domain: [rows, cols] as ThreadMapping has it.

@@ -47,6 +47,7 @@ enum class Combine : std::uint8_t {
               ///< barrier
   kAtomic,    ///< atomics on the accumulator, initialised by a memset step (XLA) or an earlier phase
 };
+std::string_view name(Combine combine);  ///< "none", "partials", "atomic"
 
 struct ThreadMapping {
   MappingKind kind = MappingKind::kElementwise;

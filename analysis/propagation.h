@@ -23,10 +23,14 @@ struct Placement {
   Coverage coverage = Coverage::kPartial;
 };
 
-/// Placement of every op reachable from the dominant through `ops` (and its sources), first found wins,
+/// How an array of `extents` lies in the domain under `map` (two dims: row, col).
+Coverage coverage(const IndexMap& map, const std::vector<std::int64_t>& extents);
+
+/// Placement of every op reachable from the dominant through `ops` (and its sources),
 /// dominant first, then producers before consumers, in a fixed order. Reduce ops get their *result's*
 /// placement (kRows); the operand a reduce reads is placed kFull if the reduce fits the domain. Ops that
-/// cannot be placed are absent.
+/// cannot be placed are absent. The best placement wins over an earlier worse one (full, rows, partial). Ops
+/// without data flow to or from the dominant take the flat domain where they have its elements.
 std::map<NodeId, Placement> propagate(const Computation& computation, NodeId dominant,
                                       const ThreadMapping& mapping, const std::vector<NodeId>& ops);
 

@@ -39,7 +39,7 @@ void report_error(Cli& cli, const Error& e) {
 
 void Cli::print(const nlohmann::ordered_json& document) const { out << document.dump(2) << "\n"; }
 
-void Cli::print(const std::string& text) const {
+void Cli::print(std::string_view text) const {
   out << text;
   if (text.empty() || text.back() != '\n') out << "\n";
 }

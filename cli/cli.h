@@ -2,11 +2,15 @@
 // options into calls of the libraries below and prints the result as text or, under --json, as one document.
 #pragma once
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/planner.h"
@@ -27,7 +31,9 @@ struct Cli {
 
   /// Prints `document` with two-space indentation.
   void print(const nlohmann::ordered_json& document) const;
-  void print(const std::string& text) const;
+  void print(std::string_view text) const;
+  void print(const std::string& text) const { print(std::string_view(text)); }
+  void print(const char* text) const { print(std::string_view(text)); }
   /// One line on stderr, rewritten in place; only on a terminal. An empty text clears it.
   void progress(const std::string& text) const;
 };

@@ -122,6 +122,17 @@ void canonicalize_sum(IndexExpr& sum, const AtomRanges* ranges) {
     sort_and_merge(sum.terms);
 }
 
+/// Takes whole multiples of `divisor` out of `sum.constant` and returns how many: what is left makes the
+/// sum's smallest value lie in [0, divisor), so that generated code divides non-negative numbers where it
+/// can.
+std::int64_t take_out_multiples(IndexExpr& sum, std::int64_t divisor, const AtomRanges* ranges) {
+  std::int64_t low = sum.constant;
+  if (ranges != nullptr && !sum.terms.empty()) low = range_within(sum, *ranges).lo;
+  const std::int64_t multiples = floor_quotient(low, divisor);
+  sum.constant -= multiples * divisor;
+  return multiples;
+}
+
 /// sum = stride * quotient + rest with 0 <= rest < stride proved.
 struct Split {
   std::int64_t stride = 1;
@@ -245,8 +256,7 @@ IndexExpr floordiv_within(const IndexExpr& a, std::int64_t divisor, const AtomRa
   if (divisor == 1) return a;
   // Multiples of the divisor come out exactly, whatever the rest.
   IndexExpr whole, rest;
-  whole.constant = floor_quotient(a.constant, divisor);
-  rest.constant = floor_remainder(a.constant, divisor);
+  rest.constant = a.constant;
   for (const IndexTerm& term : a.terms) {
     if (term.coefficient % divisor == 0) {
       whole.terms.push_back(term);
@@ -255,6 +265,7 @@ IndexExpr floordiv_within(const IndexExpr& a, std::int64_t divisor, const AtomRa
       rest.terms.push_back(term);
     }
   }
+  whole.constant = take_out_multiples(rest, divisor, ranges);
   if (!rest.terms.empty()) {
     const IndexTerm& first = rest.terms.front();
     const bool single = rest.terms.size() == 1 && first.coefficient == 1;
@@ -283,21 +294,17 @@ IndexExpr mod_within(const IndexExpr& a, std::int64_t divisor, const AtomRanges*
   SW_CHECK(divisor > 0, "mod by {}", divisor);
   if (divisor == 1) return {};
   IndexExpr rest;
-  rest.constant = floor_remainder(a.constant, divisor);
-  bool unwrapped = false;
-  for (const IndexTerm& term : a.terms) {
-    if (term.coefficient % divisor == 0) continue;
-    if (term.kind == AtomKind::kMod && term.coefficient * term.divisor % divisor == 0) {
-      // c*(x mod m) differs from c*x by multiples of c*m.
-      append_scaled(rest, term.inner.front(), term.coefficient);
-      unwrapped = true;
-    } else {
-      rest.terms.push_back(term);
-    }
-  }
-  if (unwrapped) {
-    canonicalize_sum(rest, ranges);
-    return mod_within(rest, divisor, ranges);
+  rest.constant = a.constant;
+  for (const IndexTerm& term : a.terms)
+    if (term.coefficient % divisor != 0) rest.terms.push_back(term);
+  take_out_multiples(rest, divisor, ranges);
+  if (rest.terms.size() == 1) {
+    // c*(x mod m) differs from c*x by multiples of c*m. Not done inside longer sums: there the quotient and
+    // the remainder of one sum must keep the same inside to be recognised as a pair.
+    const IndexTerm term = rest.terms.front();
+    if (term.kind == AtomKind::kMod && term.coefficient * term.divisor % divisor == 0)
+      return mod_within(term.inner.front() * term.coefficient + IndexExpr::value(rest.constant), divisor,
+                        ranges);
   }
   if (rest.terms.empty()) return rest;
   if (Split split = split_by_stride(rest, divisor, ranges); split.stride > 1) {

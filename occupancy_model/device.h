@@ -27,22 +27,26 @@ struct Device {
   std::int64_t registers_per_sm = 65536;
   int register_allocation = 256;  ///< granularity a warp
   int max_registers_per_thread = 255;
+  int sm_partitions = 4;  ///< register files of an SM; a warp's registers live in one
   int fp32_lanes_per_sm = 0;
   std::int64_t l2_bytes = 0;
   double dram_gb_s = 0;    ///< peak, decimal GB/s
   double l2_gb_s = 0;      ///< measured or scaled; see the device file
   double fp32_tflops = 0;  ///< peak of the library matrix products (documented roofline)
   // Timing model constants (occupancy_model/timing.h), each with its origin in the device file.
-  double dram_efficiency = 0.9;  ///< eta
-  double launch_us = 2.0;        ///< T_null: an empty kernel
-  double launch_gap_us = 1.0;    ///< between dependent kernels
-  double grid_barrier_us = 0;    ///< constant part of one in-kernel grid barrier
+  double dram_efficiency = 0.9;                    ///< eta
+  double dram_latency_ns = 450;                    ///< loaded
+  std::int64_t max_inflight_bytes_per_sm = 32768;  ///< of loads
+  double launch_us = 2.0;                          ///< T_null: an empty kernel
+  double launch_gap_us = 1.0;                      ///< between dependent kernels
+  double grid_barrier_us = 0;                      ///< constant part of one in-kernel grid barrier
   double grid_barrier_us_per_block = 0;
 
   int max_threads_per_sm() const { return max_warps_per_sm * 32; }
 };
 
-/// All devices found, in id order. The folder is compiled in; STITCHWORK_DEVICES overrides it.
+/// All devices found, in id order. The folder is compiled in; the *.json files of the folder that the
+/// environment variable STITCHWORK_DEVICES names are added to it, replacing those of the same id. Read once.
 const std::vector<Device>& devices();
 
 /// By id or alias, case-insensitively. Throws Error naming the known ids.
@@ -50,5 +54,8 @@ const Device& device(std::string_view id);
 
 /// Reads one description; throws Error with file and key.
 Device read_device(const std::string& path);
+
+/// The same from text; `origin` is the file name errors give.
+Device parse_device(std::string_view json, const std::string& origin);
 
 }  // namespace stitchwork

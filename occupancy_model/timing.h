@@ -1,4 +1,4 @@
-// The timing model of docs/simulator.md: kernel time from counts alone. The planner feeds it modelled counts
+// The timing model of docs/timing.md: kernel time from counts alone. The planner feeds it modelled counts
 // (method "modelled"), the simulator executed ones (method "simulated").
 #pragma once
 
@@ -20,11 +20,14 @@ struct KernelWork {
   double mufu_warp_instructions = 0;
   double ldst_warp_instructions = 0;
   double shared_wavefronts = 0;
-  double independent_loads = 1;  ///< MLP: loads a thread has in flight before the first use
+  /// Loads a warp has in flight before the first use, in 128-byte requests: 1 for one 4-byte load a thread,
+  /// 8 for two independent 16-byte loads a thread.
+  double independent_loads = 1;
   int grid_barriers = 0;
   int phases = 1;  ///< grid_barriers + 1
 };
 
+/// The parts are sums over the waves; total is less than their sum, since they overlap.
 struct KernelTime {
   double total_us = 0;
   double launch_us = 0, dram_us = 0, l2_us = 0, issue_us = 0, latency_us = 0, barrier_us = 0;

@@ -1,0 +1,47 @@
+#include "analysis/launch.h"
+
+#include <algorithm>
+
+#include "analysis/assemble.h"
+#include "analysis/facts.h"
+
+namespace stitchwork {
+
+int accumulator_bytes(DType dtype) { return std::max(4, byte_size(dtype)); }
+
+std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, DType dtype) {
+  switch (mapping.kind) {
+    case MappingKind::kRowPack:
+    case MappingKind::kRowSplit:
+      return mapping.threads_per_row > 32 ? std::int64_t{(block + 31) / 32} * accumulator_bytes(dtype) : 0;
+    case MappingKind::kColumn:
+      return block > mapping.rows_per_block ? std::int64_t{block} * accumulator_bytes(dtype) : 0;
+    case MappingKind::kElementwise:
+    case MappingKind::kRowSerial:
+      return 0;
+  }
+  return 0;
+}
+
+std::int64_t reduction_workspace_bytes(const Computation& computation, const KernelPlan& kernel) {
+  std::int64_t bytes = 0;
+  for (const Group& group : kernel.groups)
+    for (NodeId op : materialised(KernelPlan{.groups = {group}}))
+      if (reduces_domain(computation, op, group.mapping))
+        bytes = std::max(bytes, reduction_workspace_bytes(group.mapping, kernel.launch.block,
+                                                          computation.node(op).shape.dtype));
+  return bytes;
+}
+
+std::int64_t partials_bytes(const ThreadMapping& mapping, DType dtype) {
+  return mapping.rows * mapping.split * accumulator_bytes(dtype);
+}
+
+bool reduces_domain(const Computation& computation, NodeId reduce, const ThreadMapping& mapping) {
+  if (def(computation.node(reduce).op).cls != OpClass::kReduce) return false;
+  if (mapping.kind == MappingKind::kElementwise) return false;
+  const ReductionShape shape = reduction_shape(computation, reduce);
+  return shape.rows == mapping.rows && shape.cols == mapping.cols;
+}
+
+}  // namespace stitchwork

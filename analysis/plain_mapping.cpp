@@ -1,0 +1,93 @@
+#include "analysis/plain_mapping.h"
+
+#include <algorithm>
+
+#include "analysis/launch.h"
+#include "core/error.h"
+
+namespace stitchwork {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kMaxBlock = 1024;
+/// XLA's column reduction: 32 x 32 threads (docs/planners/xla.md).
+constexpr int kColumnTile = 32;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+ThreadMapping one_task_a_block(ThreadMapping mapping) {
+  mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
+  mapping.tasks_per_block = 1;
+  mapping.blocks = mapping.tasks;
+  return mapping;
+}
+
+}  // namespace
+
+ThreadMapping element_mapping(std::int64_t elements, int threads) {
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kElementwise;
+  mapping.rows = elements;
+  mapping.rows_per_block = threads;
+  return one_task_a_block(mapping);
+}
+
+ThreadMapping block_a_row_mapping(std::int64_t rows, std::int64_t cols) {
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kRowPack;
+  mapping.rows = rows;
+  mapping.cols = cols;
+  mapping.threads_per_row =
+      static_cast<int>(std::clamp<std::int64_t>(ceil_div(cols, kWarp) * kWarp, kWarp, kMaxBlock));
+  return one_task_a_block(mapping);
+}
+
+ThreadMapping column_tile_mapping(std::int64_t rows, std::int64_t cols, int split) {
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kColumn;
+  mapping.rows = rows;
+  mapping.cols = cols;
+  mapping.threads_per_row = kColumnTile;
+  mapping.rows_per_block = kColumnTile;
+  mapping.split = split;
+  if (split > 1) mapping.combine = Combine::kAtomic;
+  return one_task_a_block(mapping);
+}
+
+ThreadMapping thread_a_row_mapping(std::int64_t rows, std::int64_t cols, int threads) {
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kRowSerial;
+  mapping.rows = rows;
+  mapping.cols = cols;
+  mapping.rows_per_block = threads;
+  return one_task_a_block(mapping);
+}
+
+int block_threads(const ThreadMapping& mapping) {
+  switch (mapping.kind) {
+    case MappingKind::kElementwise:
+    case MappingKind::kRowSerial:
+      return static_cast<int>(mapping.rows_per_block);
+    case MappingKind::kRowPack:
+    case MappingKind::kRowSplit:
+    case MappingKind::kColumn:
+      return static_cast<int>(mapping.threads_per_row * mapping.rows_per_block);
+  }
+  SW_CHECK(false, "mapping kind {}", static_cast<int>(mapping.kind));
+}
+
+void finish_plain_launch(const Computation& computation, KernelPlan& kernel) {
+  SW_CHECK(!kernel.groups.empty());
+  KernelLaunch& launch = kernel.launch;
+  launch.block = 1;
+  launch.grid = 1;
+  for (const Group& group : kernel.groups) {
+    launch.grid = std::max(launch.grid, group.mapping.blocks);
+    launch.block = std::max(launch.block, block_threads(group.mapping));
+  }
+  launch.shared_bytes = reduction_workspace_bytes(computation, kernel);
+  kernel.shared.clear();
+  if (launch.shared_bytes > 0) kernel.shared.push_back({kNoNode, 0, launch.shared_bytes});
+}
+
+}  // namespace stitchwork

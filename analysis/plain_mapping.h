@@ -1,0 +1,31 @@
+// The thread mappings of compilers that give every kernel one op's natural loop (unfused, XLA): one element a
+// thread, one block a row, a 32 x 32 tile of columns. No packing over tasks, no wave limit.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/plan.h"
+
+namespace stitchwork {
+
+/// One element a thread, `threads` a block.
+ThreadMapping element_mapping(std::int64_t elements, int threads);
+
+/// One block a row of min(1024, cols rounded up to a warp) threads (Figure 6 of the AStitch paper).
+ThreadMapping block_a_row_mapping(std::int64_t rows, std::int64_t cols);
+
+/// Tiles of 32 neighbouring rows (results), 32 threads sharing the cols of each; `split` tiles one after the
+/// other in cols, combined by atomics.
+ThreadMapping column_tile_mapping(std::int64_t rows, std::int64_t cols, int split);
+
+/// One thread a row, `threads` a block, each looping over cols.
+ThreadMapping thread_a_row_mapping(std::int64_t rows, std::int64_t cols, int threads);
+
+/// Threads a block has under one of these mappings.
+int block_threads(const ThreadMapping& mapping);
+
+/// Grid, block, workspace and shared bytes of a kernel whose groups' mappings are set and that has no grid
+/// barrier.
+void finish_plain_launch(const Computation& computation, KernelPlan& kernel);
+
+}  // namespace stitchwork

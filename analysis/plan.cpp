@@ -1,0 +1,146 @@
+#include "analysis/plan.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace stitchwork {
+
+std::string_view name(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kIndependent:
+      return "independent";
+    case Scheme::kLocal:
+      return "local";
+    case Scheme::kRegional:
+      return "regional";
+    case Scheme::kGlobal:
+      return "global";
+    case Scheme::kRecomputed:
+      return "recomputed";
+  }
+  SW_CHECK(false, "scheme number {}", static_cast<int>(scheme));
+}
+
+std::string_view name(MappingKind kind) {
+  switch (kind) {
+    case MappingKind::kElementwise:
+      return "elementwise";
+    case MappingKind::kRowPack:
+      return "row_pack";
+    case MappingKind::kRowSplit:
+      return "row_split";
+    case MappingKind::kColumn:
+      return "column";
+    case MappingKind::kRowSerial:
+      return "row_serial";
+  }
+  SW_CHECK(false, "mapping kind number {}", static_cast<int>(kind));
+}
+
+std::string_view name(Combine combine) {
+  switch (combine) {
+    case Combine::kNone:
+      return "none";
+    case Combine::kPartials:
+      return "partials";
+    case Combine::kAtomic:
+      return "atomic";
+  }
+  SW_CHECK(false, "combine number {}", static_cast<int>(combine));
+}
+
+std::string_view name(StepKind kind) {
+  switch (kind) {
+    case StepKind::kKernel:
+      return "kernel";
+    case StepKind::kLibrary:
+      return "library";
+    case StepKind::kCopy:
+      return "copy";
+    case StepKind::kMemset:
+      return "memset";
+  }
+  SW_CHECK(false, "step kind number {}", static_cast<int>(kind));
+}
+
+std::string to_text(const ThreadMapping& mapping) {
+  std::string text = fmt::format("{} {}x{}: {} tasks of {} rows, {} a block, {} blocks", name(mapping.kind),
+                                 mapping.rows, mapping.cols, mapping.tasks, mapping.rows_per_block,
+                                 mapping.tasks_per_block, mapping.blocks);
+  if (mapping.threads_per_row > 1) text += fmt::format(", {} threads a row", mapping.threads_per_row);
+  if (mapping.vector > 1) text += fmt::format(", vectors of {}", mapping.vector);
+  if (mapping.unroll > 1) text += fmt::format(", unrolled {}", mapping.unroll);
+  if (mapping.split > 1) text += fmt::format(", split {} ({})", mapping.split, name(mapping.combine));
+  return text;
+}
+
+namespace {
+
+std::string op_name(const Computation& computation, NodeId node) {
+  return node == kNoNode ? "workspace" : computation.node(node).name;
+}
+
+std::string slots_text(const Computation& computation, const std::vector<MemorySlot>& slots) {
+  std::string text;
+  for (const MemorySlot& slot : slots)
+    text += fmt::format(" {}@{}+{}", op_name(computation, slot.op), slot.offset, slot.bytes);
+  return text;
+}
+
+std::string group_text(const Computation& computation, const KernelPlan& kernel, const Group& group) {
+  std::string text = fmt::format("  group {}", computation.node(group.dominant).name);
+  for (NodeId sub : group.sub_dominants) text += " + " + computation.node(sub).name;
+  if (group.lane != 0) text += fmt::format(" (lane {})", group.lane);
+  text += fmt::format("\n    {}\n", to_text(group.mapping));
+  for (NodeId op : group.ops)
+    text += fmt::format("    {} {} level {}\n", computation.node(op).name, name(kernel.schemes.at(op)),
+                        kernel.levels.at(op));
+  return text;
+}
+
+std::string kernel_text(const Computation& computation, const KernelPlan& kernel) {
+  const KernelLaunch& launch = kernel.launch;
+  std::string text =
+      fmt::format("kernel {} {}: grid {}, block {}", kernel.id, kernel.name, launch.grid, launch.block);
+  if (launch.shared_bytes > 0) text += fmt::format(", shared {} bytes", launch.shared_bytes);
+  if (launch.scratch_bytes > 0) text += fmt::format(", scratch {} bytes", launch.scratch_bytes);
+  if (launch.register_bound > 0)
+    text += fmt::format(", at most {} registers, {} blocks an SM, {} a wave", launch.register_bound,
+                        launch.blocks_per_sm, launch.blocks_per_wave);
+  if (launch.grid_barriers > 0) text += fmt::format(", {} grid barriers", launch.grid_barriers);
+  text += "\n";
+  for (const Group& group : kernel.groups) text += group_text(computation, kernel, group);
+  text += "  outputs";
+  for (NodeId op : kernel.outputs) text += " " + computation.node(op).name;
+  text += "\n";
+  if (!kernel.shared.empty()) text += "  shared" + slots_text(computation, kernel.shared) + "\n";
+  if (!kernel.scratch.empty()) text += "  scratch" + slots_text(computation, kernel.scratch) + "\n";
+  return text;
+}
+
+std::string step_text(const Computation& computation, const PlanStep& step) {
+  std::string text = fmt::format("  {} {}", name(step.kind), step.id);
+  if (step.kind == StepKind::kLibrary)
+    for (NodeId op : step.nodes) text += " " + std::string(def(computation.node(op).op).name);
+  if (step.stream != 0) text += fmt::format(" stream {}", step.stream);
+  for (int wait : step.waits) text += fmt::format(" waits {}", wait);
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string to_text(const Graph& graph, const FusionPlan& plan) {
+  const Computation& computation = graph.entry_computation();
+  std::string text = fmt::format("plan of {} for {} by {}\n", graph.name, plan.device, plan.planner);
+  for (const auto& [knob, value] : plan.options) text += fmt::format("option {}={}\n", knob, value);
+  text +=
+      fmt::format("{} memory kernels, {} library calls, {} copies, {} memsets\n", plan.counts.memory_kernels,
+                  plan.counts.library_calls, plan.counts.copies, plan.counts.memsets);
+  text += "steps\n";
+  for (const PlanStep& step : plan.steps) text += step_text(computation, step);
+  for (const KernelPlan& kernel : plan.kernels) text += kernel_text(computation, kernel);
+  return text;
+}
+
+}  // namespace stitchwork

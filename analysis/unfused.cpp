@@ -1,0 +1,60 @@
+// The unfused planner: every generated op a kernel of its own, as an eager framework launches them
+// (docs/planners/unfused.md).
+#include <utility>
+
+#include "analysis/assemble.h"
+#include "analysis/facts.h"
+#include "analysis/plain_mapping.h"
+#include "analysis/planner.h"
+
+namespace stitchwork {
+namespace {
+
+/// Threads of an element-wise block: what eager frameworks' element-wise kernels commonly use.
+constexpr int kElementBlock = 256;
+/// Rows too short to share a warp: a thread each.
+constexpr std::int64_t kSerialColumns = 32;
+
+ThreadMapping mapping_of(const Computation& computation, const Node& node) {
+  if (def(node.op).cls != OpClass::kReduce)
+    return element_mapping(node.shape.elements_count(), kElementBlock);
+  const ReductionShape shape = reduction_shape(computation, node.id);
+  if (shape.cols < kSerialColumns) return thread_a_row_mapping(shape.rows, shape.cols, kElementBlock);
+  if (shape.row_reduce) return block_a_row_mapping(shape.rows, shape.cols);
+  return column_tile_mapping(shape.rows, shape.cols, 1);
+}
+
+KernelPlan kernel_of(const Computation& computation, const Node& node) {
+  KernelPlan kernel;
+  kernel.ops = {node.id};
+  kernel.schemes[node.id] = Scheme::kIndependent;
+  kernel.levels[node.id] = 0;
+  Group group;
+  group.dominant = node.id;
+  group.ops = {node.id};
+  group.mapping = mapping_of(computation, node);
+  kernel.groups.push_back(std::move(group));
+  finish_plain_launch(computation, kernel);
+  return kernel;
+}
+
+}  // namespace
+
+FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOptions& options) {
+  const Computation& computation = graph.entry_computation();
+  std::vector<KernelPlan> kernels;
+  std::vector<Decision> decisions;
+  for (const Node& node : computation.nodes) {
+    // A copy alone is a device-to-device copy, not a kernel.
+    if (plan_role(node) != PlanRole::kMemory || node.op == Op::kCopy) continue;
+    kernels.push_back(kernel_of(computation, node));
+    if (options.record_decisions)
+      decisions.push_back(
+          {"scope", node.name, "", Verdict::yes("unfused.one-op-a-kernel", "every op is a kernel")});
+  }
+  FusionPlan plan = assemble(graph, device, "unfused", std::move(kernels));
+  plan.decisions = std::move(decisions);
+  return plan;
+}
+
+}  // namespace stitchwork

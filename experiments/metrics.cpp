@@ -1,0 +1,77 @@
+#include "experiments/metrics.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "experiments/sqlite.h"
+
+namespace stitchwork {
+namespace {
+
+constexpr std::array kMetrics = std::to_array<Metric>({
+    {"memory_kernels", "kernels", -1, "kernels of memory-intensive ops (AStitch Table 3, MEM)"},
+    {"library_calls", "calls", 0, "matrix products and convolutions left to libraries"},
+    {"copies", "calls", -1, "device copies (AStitch Table 3, CPY)"},
+    {"memsets", "calls", -1, "device memsets (AStitch Table 3, CPY)"},
+    {"grid_barriers_planned", "barriers", -1, "in-kernel grid barriers of the plan"},
+    {"predicted_us", "us", -1, "time of all steps predicted from the plan alone"},
+    {"kernel_us", "us", -1, "time of the memory-intensive kernels"},
+    {"total_us", "us", -1, "time of all steps and launch gaps; library calls by the documented roofline"},
+    {"plan_ms", "ms", -1, "wall time of planning, on the host"},
+    {"compile_ms", "ms", -1, "wall time of code generation and compilation, on the host"},
+    {"run_ms", "ms", -1, "wall time of execution, on the host (of the simulator in simulated runs)"},
+    {"check_max_abs_error", "1", -1, "largest absolute difference from the reference"},
+    {"check_max_rel_error", "1", -1, "largest |a-r| / (|r| + rms(r))"},
+    {"inst_executed", "warp instructions", -1, "instructions executed, per warp"},
+    {"thread_inst_executed", "instructions", -1, "instructions executed, per thread"},
+    {"inst_fp_32", "instructions", -1, "fp32 instructions, per thread (AStitch Table 5)"},
+    {"inst_mufu", "instructions", -1, "approximate special functions, per thread"},
+    {"inst_ldst", "warp instructions", -1, "loads, stores and atomics, per warp"},
+    {"gld_requests", "warp instructions", -1, "global loads, per warp"},
+    {"gst_requests", "warp instructions", -1, "global stores, per warp"},
+    {"gld_transactions", "sectors", -1, "32-byte sectors of global loads"},
+    {"gst_transactions", "sectors", -1, "32-byte sectors of global stores"},
+    {"gld_bytes", "bytes", -1, "bytes the program asked to load"},
+    {"gst_bytes", "bytes", -1, "bytes the program asked to store"},
+    {"gld_efficiency", "1", 1, "bytes asked for / bytes of the sectors loaded"},
+    {"gst_efficiency", "1", 1, "bytes asked for / bytes of the sectors stored"},
+    {"l2_read_sectors", "sectors", -1, "32-byte sectors read from L2"},
+    {"l2_write_sectors", "sectors", -1, "32-byte sectors written to L2"},
+    {"dram_read_transactions", "sectors", -1, "32-byte sectors read from DRAM (AStitch Table 5)"},
+    {"dram_write_transactions", "sectors", -1, "32-byte sectors written to DRAM (AStitch Table 5)"},
+    {"shared_load_requests", "warp instructions", -1, "shared-memory loads, per warp"},
+    {"shared_store_requests", "warp instructions", -1, "shared-memory stores, per warp"},
+    {"shared_bank_conflicts", "wavefronts", -1, "extra shared-memory wavefronts from bank conflicts"},
+    {"block_barriers", "barriers", -1, "block barriers, once a block"},
+    {"grid_barriers", "barriers", -1, "times the whole grid waited"},
+    {"atomics", "operations", -1, "atomic operations, per thread"},
+    {"achieved_occupancy", "1", 1, "resident warps / maximum (AStitch Figure 14)"},
+    {"sm_efficiency", "1", 1, "SMs with a block / SMs (AStitch Figure 14)"},
+    {"static_shared_bytes", "bytes", 0, "static shared memory a block"},
+    {"dynamic_shared_bytes", "bytes", 0, "dynamic shared memory a block"},
+    {"registers", "registers", 0, "registers a thread"},
+    {"registers_estimated", "1", 0, "1 if the registers are estimated from liveness, not ptxas's"},
+    {"accesses_checked", "accesses", 0, "memory accesses that were checked and clean"},
+});
+
+}  // namespace
+
+std::span<const Metric> metrics() { return kMetrics; }
+
+std::int64_t metric_id(sqlite3* db, std::string_view name) {
+  Statement query(db, "SELECT id FROM metric_def WHERE name = ?");
+  if (query.bind(name).step()) return query.integer(0);
+  const auto known =
+      std::find_if(kMetrics.begin(), kMetrics.end(), [&](const Metric& m) { return m.name == name; });
+  SW_CHECK(known != kMetrics.end(), "no metric {}", name);
+  Statement(db, "INSERT INTO metric_def(name,unit,direction,description) VALUES(?,?,?,?)")
+      .bind(known->name)
+      .bind(known->unit)
+      .bind(known->direction)
+      .bind(known->description)
+      .run();
+  return sqlite3_last_insert_rowid(db);
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,20 @@
+// The store's schema and its migrations (docs/store.md).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+struct sqlite3;
+
+namespace stitchwork {
+
+/// "STCH": marks a SQLite file as ours.
+inline constexpr int kStoreApplicationId = 0x53544348;
+
+/// migrations()[i] takes user_version i to i + 1.
+std::span<const std::string_view> migrations();
+
+/// Brings an open database to the newest version, each migration in a transaction of its own.
+void migrate(sqlite3* db);
+
+}  // namespace stitchwork

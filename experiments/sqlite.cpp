@@ -1,0 +1,62 @@
+#include "experiments/sqlite.h"
+
+namespace stitchwork {
+
+void throw_sqlite(sqlite3* db, const std::string& what) {
+  const char* file = sqlite3_db_filename(db, "main");
+  throw Error(file ? file : "", 0, 0, fmt::format("{}: {}", what, sqlite3_errmsg(db)),
+              "check that the file and its folder may be written to and that the disk is not full");
+}
+
+void execute(sqlite3* db, const std::string& sql) {
+  if (sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) throw_sqlite(db, "store");
+}
+
+Statement::Statement(sqlite3* db, std::string_view sql) : db_(db) {
+  if (sqlite3_prepare_v2(db, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr) != SQLITE_OK)
+    throw_sqlite(db, fmt::format("store, in \"{}\"", sql));
+}
+
+Statement& Statement::bind(std::int64_t value) {
+  SW_CHECK(sqlite3_bind_int64(statement_, next_++, value) == SQLITE_OK);
+  return *this;
+}
+
+Statement& Statement::bind(double value) {
+  SW_CHECK(sqlite3_bind_double(statement_, next_++, value) == SQLITE_OK);
+  return *this;
+}
+
+Statement& Statement::bind(std::string_view value) {
+  SW_CHECK(sqlite3_bind_text(statement_, next_++, value.data(), static_cast<int>(value.size()),
+                             SQLITE_TRANSIENT) == SQLITE_OK);
+  return *this;
+}
+
+Statement& Statement::bind(std::nullptr_t) {
+  SW_CHECK(sqlite3_bind_null(statement_, next_++) == SQLITE_OK);
+  return *this;
+}
+
+bool Statement::step() {
+  const int status = sqlite3_step(statement_);
+  if (status == SQLITE_ROW) return true;
+  if (status != SQLITE_DONE) throw_sqlite(db_, "store");
+  return false;
+}
+
+void Statement::run() {
+  while (step()) {
+  }
+  sqlite3_reset(statement_);
+  next_ = 1;
+}
+
+std::string Statement::text(int column) const {
+  const unsigned char* value = sqlite3_column_text(statement_, column);
+  return value ? std::string(reinterpret_cast<const char*>(value),
+                             static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)))
+               : std::string();
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,75 @@
+// A thin, checked layer over the SQLite C interface.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace stitchwork {
+
+/// Throws Error naming the database file with SQLite's own message.
+[[noreturn]] void throw_sqlite(sqlite3* db, const std::string& what);
+
+/// Runs one or more statements without results.
+void execute(sqlite3* db, const std::string& sql);
+
+/// One prepared statement: bind in order, then step.
+class Statement {
+ public:
+  Statement(sqlite3* db, std::string_view sql);
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& bind(std::int64_t value);
+  Statement& bind(int value) { return bind(static_cast<std::int64_t>(value)); }
+  Statement& bind(double value);
+  Statement& bind(std::string_view value);
+  Statement& bind(const char* value) { return bind(std::string_view(value)); }
+  Statement& bind(std::nullptr_t);
+  template <typename T>
+  Statement& bind(const std::optional<T>& value) {
+    return value ? bind(*value) : bind(nullptr);
+  }
+
+  /// True if a row is there.
+  bool step();
+  /// Runs to the end; for statements without rows. Resets, so that it can be bound and run again.
+  void run();
+
+  std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  double real(int column) const { return sqlite3_column_double(statement_, column); }
+  std::string text(int column) const;
+  bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+
+ private:
+  sqlite3* db_;
+  sqlite3_stmt* statement_ = nullptr;
+  int next_ = 1;
+};
+
+/// BEGIN IMMEDIATE ... COMMIT; rolls back unless committed.
+class Transaction {
+ public:
+  explicit Transaction(sqlite3* db) : db_(db) { execute(db, "BEGIN IMMEDIATE"); }
+  ~Transaction() {
+    if (!done_) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+  void commit() {
+    execute(db_, "COMMIT");
+    done_ = true;
+  }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+ private:
+  sqlite3* db_;
+  bool done_ = false;
+};
+
+}  // namespace stitchwork

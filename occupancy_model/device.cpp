@@ -1,0 +1,196 @@
+#include "occupancy_model/device.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+#include "occupancy_model/embedded_devices.h"
+
+namespace stitchwork {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kSchema = "stitchwork.device/1";
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+/// Reads the keys of one file and knows which are left over.
+class DeviceReader {
+ public:
+  DeviceReader(const json& document, const std::string& origin) : document_(document), origin_(origin) {}
+
+  [[noreturn]] void fail(std::string_view key, std::string_view what, std::string hint = {}) const {
+    throw Error(origin_, 0, 0, fmt::format("key \"{}\" {}", key, what), std::move(hint));
+  }
+
+  const json& at(std::string_view key) {
+    seen_.emplace_back(key);
+    const auto it = document_.find(key);
+    if (it == document_.end()) fail(key, "is missing", "docs/occupancy.md lists the keys");
+    return *it;
+  }
+
+  std::string text(std::string_view key) {
+    const json& value = at(key);
+    if (!value.is_string() || value.get_ref<const std::string&>().empty()) fail(key, "is not a text");
+    return value;
+  }
+
+  std::vector<std::string> texts(std::string_view key) {
+    const json& value = at(key);
+    if (!value.is_array() || !std::ranges::all_of(value, [](const json& v) { return v.is_string(); }))
+      fail(key, "is not a list of texts");
+    return value;
+  }
+
+  /// {"value": number, "source": where it comes from}
+  template <typename Number>
+  void number(std::string_view key, Number& result) {
+    const json& entry = at(key);
+    if (!entry.is_object() || !entry.contains("value") || !entry["value"].is_number())
+      fail(key, "has no \"value\"", R"(write {"value": 80, "source": "where it comes from"})");
+    if (!entry.contains("source") || !entry["source"].is_string() ||
+        entry["source"].get_ref<const std::string&>().empty())
+      fail(key, "has no \"source\"", "say where the value comes from");
+    if (std::is_integral_v<Number> && !entry["value"].is_number_integer()) fail(key, "is not an integer");
+    if (entry["value"].get<double>() < 0) fail(key, "is negative");
+    result = entry["value"].get<Number>();
+  }
+
+  void refuse_unknown_keys() const {
+    for (const auto& [key, value] : document_.items())
+      if (std::ranges::find(seen_, key) == seen_.end())
+        fail(key, "is unknown", "docs/occupancy.md lists the keys");
+  }
+
+ private:
+  const json& document_;
+  const std::string& origin_;
+  std::vector<std::string> seen_;
+};
+
+std::vector<Device> load_devices() {
+  std::vector<Device> list;
+  const auto add = [&list](Device device) {
+    std::erase_if(list, [&device](const Device& d) { return d.id == device.id; });
+    list.push_back(std::move(device));
+  };
+  for (const EmbeddedDevice& embedded : embedded_devices())
+    add(parse_device(embedded.json, std::string(embedded.file)));
+  if (const char* folder = std::getenv("STITCHWORK_DEVICES"); folder != nullptr && *folder != '\0') {
+    std::error_code failure;
+    std::vector<std::filesystem::path> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, failure))
+      if (entry.path().extension() == ".json") paths.push_back(entry.path());
+    if (failure)
+      throw Error(folder, 0, 0, "cannot list the folder of devices",
+                  "STITCHWORK_DEVICES must name a folder of device files");
+    std::ranges::sort(paths);
+    for (const auto& path : paths) add(read_device(path.string()));
+  }
+  std::ranges::sort(list, {}, &Device::id);
+  return list;
+}
+
+}  // namespace
+
+Device parse_device(std::string_view text, const std::string& origin) {
+  json document;
+  try {
+    document = json::parse(text);
+  } catch (const json::parse_error& error) {
+    const auto end = std::min<std::size_t>(error.byte, text.size());
+    const auto line = 1 + std::ranges::count(text.substr(0, end), '\n');
+    throw Error(origin, static_cast<int>(line), 0, "not valid JSON", "check for a missing comma or quote");
+  }
+  DeviceReader read(document, origin);
+  if (!document.is_object() || read.text("schema") != kSchema)
+    throw Error(origin, 0, 0, "not a device description",
+                fmt::format("it must start with \"schema\": \"{}\"", kSchema));
+  Device d;
+  d.id = lower(read.text("id"));
+  d.aliases = read.texts("aliases");
+  d.name = read.text("name");
+  read.number("cc_major", d.cc_major);
+  read.number("cc_minor", d.cc_minor);
+  read.number("sms", d.sms);
+  read.number("clock_ghz", d.clock_ghz);
+  read.number("shared_bytes_per_sm", d.shared_bytes_per_sm);
+  read.number("shared_bytes_per_block_default", d.shared_bytes_per_block_default);
+  read.number("shared_bytes_per_block_optin", d.shared_bytes_per_block_optin);
+  read.number("shared_bytes_reserved_per_block", d.shared_bytes_reserved_per_block);
+  read.number("shared_allocation_bytes", d.shared_allocation_bytes);
+  read.number("max_warps_per_sm", d.max_warps_per_sm);
+  read.number("max_blocks_per_sm", d.max_blocks_per_sm);
+  read.number("max_threads_per_block", d.max_threads_per_block);
+  read.number("registers_per_sm", d.registers_per_sm);
+  read.number("register_allocation", d.register_allocation);
+  read.number("max_registers_per_thread", d.max_registers_per_thread);
+  read.number("sm_partitions", d.sm_partitions);
+  read.number("fp32_lanes_per_sm", d.fp32_lanes_per_sm);
+  read.number("l2_bytes", d.l2_bytes);
+  read.number("dram_gb_s", d.dram_gb_s);
+  read.number("l2_gb_s", d.l2_gb_s);
+  read.number("fp32_tflops", d.fp32_tflops);
+  read.number("dram_efficiency", d.dram_efficiency);
+  read.number("dram_latency_ns", d.dram_latency_ns);
+  read.number("max_inflight_bytes_per_sm", d.max_inflight_bytes_per_sm);
+  read.number("launch_us", d.launch_us);
+  read.number("launch_gap_us", d.launch_gap_us);
+  read.number("grid_barrier_us", d.grid_barrier_us);
+  read.number("grid_barrier_us_per_block", d.grid_barrier_us_per_block);
+  read.refuse_unknown_keys();
+  for (const auto& [key, value] : {std::pair{"sms", d.sms},
+                                   {"max_warps_per_sm", d.max_warps_per_sm},
+                                   {"max_blocks_per_sm", d.max_blocks_per_sm},
+                                   {"shared_allocation_bytes", d.shared_allocation_bytes},
+                                   {"register_allocation", d.register_allocation},
+                                   {"sm_partitions", d.sm_partitions},
+                                   {"fp32_lanes_per_sm", d.fp32_lanes_per_sm}})
+    if (value == 0) read.fail(key, "is zero");
+  for (const auto& [key, value] : {std::pair{"clock_ghz", d.clock_ghz},
+                                   {"dram_gb_s", d.dram_gb_s},
+                                   {"l2_gb_s", d.l2_gb_s},
+                                   {"fp32_tflops", d.fp32_tflops},
+                                   {"dram_efficiency", d.dram_efficiency},
+                                   {"dram_latency_ns", d.dram_latency_ns}})
+    if (value == 0) read.fail(key, "is zero");
+  return d;
+}
+
+Device read_device(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(path, 0, 0, "cannot be opened", "give the path of a device file");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return parse_device(text.str(), path);
+}
+
+const std::vector<Device>& devices() {
+  static const std::vector<Device> list = load_devices();
+  return list;
+}
+
+const Device& device(std::string_view id) {
+  const std::string wanted = lower(id);
+  std::string known;
+  for (const Device& d : devices()) {
+    if (d.id == wanted || std::ranges::any_of(d.aliases, [&](const auto& a) { return lower(a) == wanted; }))
+      return d;
+    known += (known.empty() ? "" : ", ") + d.id;
+  }
+  throw Error(fmt::format("unknown device \"{}\"", id), "known devices: " + known);
+}
+
+}  // namespace stitchwork

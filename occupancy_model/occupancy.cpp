@@ -1,0 +1,88 @@
+#include "occupancy_model/occupancy.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+
+namespace stitchwork {
+namespace {
+
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int32_t>::max();
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
+
+/// Blocks an SM's registers hold where its register file is in `partitions`: a warp's registers lie in one
+/// partition, and the launch check assumes a block's warps spread over all of them.
+std::int64_t register_limit(const Device& device, std::int64_t warps, int registers, int partitions) {
+  if (registers == 0) return kUnlimited;
+  const std::int64_t per_warp = round_up(registers * kWarp, device.register_allocation);
+  if (registers > device.max_registers_per_thread ||
+      per_warp * round_up(warps, partitions) > device.registers_per_sm)
+    return 0;
+  return device.registers_per_sm / partitions / per_warp * partitions / warps;
+}
+
+}  // namespace
+
+Occupancy occupancy(const Device& device, int threads_per_block, int registers_per_thread,
+                    std::int64_t shared_bytes_per_block) {
+  SW_CHECK(threads_per_block > 0 && registers_per_thread >= 0 && shared_bytes_per_block >= 0,
+           "{} threads, {} registers, {} bytes", threads_per_block, registers_per_thread,
+           shared_bytes_per_block);
+  const std::int64_t warps = divide_up(threads_per_block, kWarp);
+  const std::int64_t by_threads =
+      threads_per_block > device.max_threads_per_block ? 0 : device.max_warps_per_sm / warps;
+
+  std::int64_t by_registers = register_limit(device, warps, registers_per_thread, device.sm_partitions);
+  // The driver launches on a part with two partitions only what the rest of its family, with four, could run.
+  constexpr int kFamilyPartitions = 4;
+  if (device.sm_partitions < kFamilyPartitions &&
+      register_limit(device, warps, registers_per_thread, kFamilyPartitions) == 0)
+    by_registers = 0;
+
+  const std::int64_t shared = round_up(shared_bytes_per_block + device.shared_bytes_reserved_per_block,
+                                       device.shared_allocation_bytes);
+  std::int64_t by_shared = kUnlimited;
+  if (shared > device.shared_bytes_per_block_optin + device.shared_bytes_reserved_per_block)
+    by_shared = 0;
+  else if (shared > 0)
+    by_shared = device.shared_bytes_per_sm / shared;
+
+  Occupancy result;
+  std::int64_t blocks = device.max_blocks_per_sm;
+  result.limiter = "blocks";
+  for (const auto& [limit, name] : {std::pair{by_threads, "threads"}, std::pair{by_registers, "registers"},
+                                    std::pair{by_shared, "shared memory"}})
+    if (limit < blocks) {
+      blocks = limit;
+      result.limiter = name;
+    }
+  result.blocks_per_sm = static_cast<int>(blocks);
+  result.blocks_per_wave = blocks * device.sms;
+  result.warps_ratio = static_cast<double>(blocks * warps) / device.max_warps_per_sm;
+  return result;
+}
+
+LaunchBound assume_relax_apply(const Device& device, int threads_per_block,
+                               std::int64_t shared_bytes_per_block) {
+  constexpr int kAssumedRegisters = 32;  // AStitch section 4.5: what most memory-intensive kernels need
+  constexpr std::int64_t kStep = 8;      // a warp's 256 registers: the granularity a thread sees
+  const Occupancy assumed = occupancy(device, threads_per_block, kAssumedRegisters, shared_bytes_per_block);
+  if (assumed.blocks_per_sm == 0) return {};
+  const std::int64_t threads = round_up(threads_per_block, kWarp);
+  std::int64_t bound = device.registers_per_sm / (assumed.blocks_per_sm * threads) / kStep * kStep;
+  // A block's warps may not divide evenly over the SM's register files; the blocks counted above must stay.
+  while (bound > kAssumedRegisters &&
+         occupancy(device, threads_per_block,
+                   static_cast<int>(std::min<std::int64_t>(bound, device.max_registers_per_thread)),
+                   shared_bytes_per_block)
+                 .blocks_per_sm < assumed.blocks_per_sm)
+    bound -= kStep;
+  bound = std::min<std::int64_t>(bound, device.max_registers_per_thread);
+  return {assumed.blocks_per_sm, assumed.blocks_per_wave, static_cast<int>(bound)};
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,103 @@
+#include "occupancy_model/device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace stitchwork {
+namespace {
+
+using testing::HasSubstr;
+
+std::string v100_text() {
+  std::ifstream file(STITCHWORK_SOURCE_DIR "/occupancy_model/devices/v100-sxm2.json");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string message_of(const std::string& json) {
+  try {
+    parse_device(json, "x.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Device, TheCompiledInOnesAreTheFilesOfTheFolder) {
+  std::set<std::string> ids;
+  for (const Device& d : devices()) {
+    EXPECT_EQ(
+        read_device(std::string(STITCHWORK_SOURCE_DIR "/occupancy_model/devices/") + d.id + ".json").name,
+        d.name);
+    EXPECT_TRUE(ids.insert(d.id).second) << d.id;
+    for (const std::string& alias : d.aliases) EXPECT_TRUE(ids.insert(alias).second) << alias;
+  }
+  for (const char* id : {"p100-sxm2", "v100-sxm2", "v100-pcie", "t4", "a100-sxm-80", "a100-pcie-40",
+                         "h100-sxm", "h200", "rtx4090"})
+    EXPECT_TRUE(ids.contains(id)) << id;
+}
+
+TEST(Device, IsFoundByIdAndAliasWhateverTheCase) {
+  EXPECT_EQ(device("v100").id, "v100-sxm2");
+  EXPECT_EQ(device("V100-SXM2").id, "v100-sxm2");
+  EXPECT_EQ(device("H200").sms, 132);
+}
+
+TEST(Device, AnUnknownOneIsAnErrorThatNamesTheKnown) {
+  try {
+    device("k80");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\"k80\""));
+    EXPECT_THAT(error.hint(), HasSubstr("v100-sxm2"));
+    EXPECT_THAT(error.hint(), HasSubstr("rtx4090"));
+  }
+}
+
+TEST(Device, ValuesAreThoseOfTheDataSheets) {
+  const Device& v100 = device("v100");
+  EXPECT_EQ(v100.sms, 80);
+  EXPECT_EQ(v100.max_threads_per_sm(), 2048);
+  EXPECT_EQ(v100.shared_bytes_per_block_optin, 96 * 1024);
+  EXPECT_EQ(v100.l2_bytes, 6 * 1024 * 1024);
+  const Device& h200 = device("h200");
+  EXPECT_EQ(h200.shared_bytes_per_block_optin, 227 * 1024);
+  EXPECT_EQ(h200.shared_bytes_reserved_per_block, 1024);
+  EXPECT_EQ(h200.dram_gb_s, 4800);
+}
+
+TEST(Device, BadFilesAreRefusedWithTheKey) {
+  const std::string good = v100_text();
+  EXPECT_EQ(message_of(good), "accepted");
+  EXPECT_THAT(message_of(replaced(good, "\"sms\"", "\"smss\"")), HasSubstr("key \"sms\" is missing"));
+  EXPECT_THAT(message_of(replaced(good, "\"sms\"", "\"extra\": 1, \"sms\"")),
+              HasSubstr("\"extra\" is unknown"));
+  EXPECT_THAT(message_of(replaced(good, "\"value\": 80", "\"value\": 80.5")),
+              HasSubstr("\"sms\" is not an integer"));
+  EXPECT_THAT(message_of(replaced(good, "\"value\": 80", "\"value\": 0")), HasSubstr("\"sms\" is zero"));
+  EXPECT_THAT(message_of(replaced(good, "{\"value\": 80, ", "{")), HasSubstr("\"sms\" has no \"value\""));
+  EXPECT_THAT(message_of(replaced(good, "\"sms\": {\"value\": 80, \"source\"",
+                                  "\"sms\": {\"value\": 80, \"origin\"")),
+              HasSubstr("\"sms\" has no \"source\""));
+  EXPECT_THAT(message_of(replaced(good, "stitchwork.device/1", "stitchwork.plan/1")),
+              HasSubstr("not a device description"));
+  EXPECT_THAT(message_of(replaced(good, "\"sms\":", "\"sms\"")), HasSubstr("x.json:8: not valid JSON"));
+  EXPECT_THAT(message_of("[]"), HasSubstr("not a device description"));
+  EXPECT_THROW(read_device("/nonexistent/x.json"), Error);
+}
+
+}  // namespace
+}  // namespace stitchwork
