@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -77,6 +78,22 @@ TEST(Device, ValuesAreThoseOfTheDataSheets) {
   EXPECT_EQ(h200.shared_bytes_per_block_optin, 227 * 1024);
   EXPECT_EQ(h200.shared_bytes_reserved_per_block, 1024);
   EXPECT_EQ(h200.dram_gb_s, 4800);
+}
+
+TEST(Device, TheSchemaNamesTheKeysOfEveryFile) {
+  using nlohmann::json;
+  const json schema = json::parse(std::ifstream(STITCHWORK_SOURCE_DIR "/docs/schema/device.schema.json"));
+  const std::set<std::string> required(schema["required"].begin(), schema["required"].end());
+  for (const Device& d : devices()) {
+    const json file = json::parse(
+        std::ifstream(std::string(STITCHWORK_SOURCE_DIR "/occupancy_model/devices/") + d.id + ".json"));
+    std::set<std::string> keys;
+    for (const auto& [key, value] : file.items()) {
+      keys.insert(key);
+      EXPECT_TRUE(schema["properties"].contains(key)) << key;
+    }
+    EXPECT_EQ(keys, required) << d.id;
+  }
 }
 
 TEST(Device, BadFilesAreRefusedWithTheKey) {
