@@ -144,9 +144,9 @@ std::int64_t evaluate(const IndexExpr& expr, std::span<const std::int64_t> dims,
 std::optional<IndexMap> operand_map(const Computation& computation, NodeId node, int operand);
 
 /// AStitch Table 1 for one edge, from its map: one-to-one if no operand element is read twice and no symbol
-/// takes more than one value; one-to-many if elements may be read by several outputs; many-to-one if an
-/// output reads several elements, none of them shared; else (product, overlapping windows, runtime index)
-/// other.
+/// takes more than one value; one-to-many if some element is read by several outputs; many-to-one if an
+/// output reads several elements, none of them shared; else other (product, overlapping windows, runtime
+/// index, or not told from the map).
 enum class Dependency : std::uint8_t { kOneToOne, kOneToMany, kManyToOne, kOther };
 Dependency dependency(const IndexMap& map, std::span<const std::int64_t> operand_dims);
 

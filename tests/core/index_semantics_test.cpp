@@ -83,6 +83,71 @@ void expect_moves_as_mapped(const std::string& body, const std::vector<std::int6
   }
 }
 
+/// An op that sums, over its symbols, the product of what its maps read (reduce: of one operand).
+void expect_sums_as_mapped(const std::string& body, int operands) {
+  const Graph graph = parse_hlo(
+      "HloModule m\nsum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+      "ENTRY e {\n" +
+          body + "\n}\n",
+      "test.hlo");
+  const Computation& entry = graph.entry_computation();
+  const std::vector<Literal> inputs = labelled_inputs(entry, {0});
+  const Literal output = evaluate(graph, inputs).front();
+  std::vector<IndexMap> maps;
+  for (int i = 0; i < operands; ++i) maps.push_back(operand_map(entry, entry.root, i).value());
+  const Dims& symbols = maps.front().symbols;
+  std::int64_t points = 1;
+  for (const std::int64_t n : symbols) points *= n;
+  for (std::int64_t p = 0; p < output.shape.elements_count(); ++p) {
+    const Dims at = unflatten(p, output.shape.dims);
+    double sum = 0;
+    for (std::int64_t s = 0; s < points; ++s) {
+      const Dims symbol = unflatten(s, symbols);
+      double product = 1;
+      for (int i = 0; i < operands; ++i) {
+        const IndexMap& map = maps[static_cast<std::size_t>(i)];
+        for (const Constraint& c : map.constraints)
+          if (!c.range.contains(evaluate(c.expr, at, symbol))) product = 0;
+        if (product == 0) break;
+        Dims from;
+        for (const IndexExpr& e : map.results) from.push_back(evaluate(e, at, symbol));
+        const Literal& operand = inputs[static_cast<std::size_t>(i)];
+        product *= operand.get_double(flatten(from, operand.shape.dims));
+      }
+      sum += product;
+    }
+    ASSERT_FLOAT_EQ(output.get_double(p), sum) << body << " at " << p;
+  }
+}
+
+TEST(OperandMapSemantics, ReductionsAndProducts) {
+  expect_sums_as_mapped(
+      "a = f32[4,5,6] parameter(0)  z = f32[] constant(0)\n"
+      "ROOT r = f32[5] reduce(a, z), dimensions={2,0}, to_apply=sum",
+      1);
+  expect_sums_as_mapped(
+      "a = f32[7,2,3,5] parameter(0)  b = f32[7,5,4] parameter(1)\n"
+      "ROOT r = f32[7,2,3,4] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={3}, "
+      "rhs_contracting_dims={1}",
+      2);
+  expect_sums_as_mapped(
+      "a = f32[2,3,4] parameter(0)  b = f32[4,5,3] parameter(1)\n"
+      "ROOT r = f32[2,5] dot(a, b), lhs_contracting_dims={2,1}, rhs_contracting_dims={0,2}",
+      2);
+}
+
+TEST(OperandMapSemantics, Windows) {
+  const auto window = [](const std::string& out, const std::string& attribute) {
+    expect_sums_as_mapped("a = f32[3,8] parameter(0)  z = f32[] constant(0)\nROOT r = f32[" + out +
+                              "] reduce-window(a, z), window={" + attribute + "}, to_apply=sum",
+                          1);
+  };
+  window("3,4", "size=1x3 stride=1x2 pad=0_0x1_0");
+  window("2,6", "size=2x2 rhs_dilate=1x2");
+  window("3,15", "size=1x1 lhs_dilate=1x2");
+  window("4,17", "size=1x2 pad=0_1x1_2 lhs_dilate=1x2");
+}
+
 TEST(OperandMapSemantics, LayoutOps) {
   expect_moves_as_mapped("a = f32[5] parameter(0)  ROOT r = f32[3,5,2] broadcast(a), dimensions={1}");
   expect_moves_as_mapped("a = f32[6,4] parameter(0)  ROOT r = f32[8,3] reshape(a)");
