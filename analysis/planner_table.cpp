@@ -23,10 +23,9 @@ constexpr std::array kKnobs = {
     Knob{"mapping", kMappings, "paper"},
 };
 
-constexpr std::array<std::string_view, 9> kAstitchKnobs = {
-    "adaptive_mapping", "exhaustive_stitching", "data_reuse",
-    "dominant_merging", "remote_stitching",     "proactive_locality",
-    "shared_reuse",     "register_relaxation",  "mapping"};
+constexpr std::array<std::string_view, 6> kAstitchKnobs = {"adaptive_mapping",    "dominant_merging",
+                                                           "proactive_locality",  "shared_reuse",
+                                                           "register_relaxation", "mapping"};
 
 constexpr std::array kPlanners = {
     Planner{"unfused", "every op its own kernel, as an eager framework launches them", {}, plan_unfused},
