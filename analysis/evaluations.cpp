@@ -125,6 +125,11 @@ double evaluation_count(const IndexMap& map) {
   for (std::size_t d = 0; d < map.dims.size(); ++d)
     if (uses(static_cast<int>(d))) count *= static_cast<double>(map.dims[d]);
   for (std::int64_t symbol : map.symbols) count *= static_cast<double>(symbol);
+  for (const Constraint& c : map.constraints) {
+    const Interval all = range_of(c.expr, map);
+    const Interval inside{std::max(all.lo, c.range.lo), std::min(all.hi, c.range.hi)};
+    if (!all.empty()) count *= static_cast<double>(inside.size()) / static_cast<double>(all.size());
+  }
   return count;
 }
 

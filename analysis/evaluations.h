@@ -30,7 +30,8 @@ struct GroupEvaluations {
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group);
 
 /// Points of the domain at which a value under `map` is evaluated: rows * cols * symbols, without the dims it
-/// does not use (a value that depends on the row alone is computed once a row).
+/// does not use (a value that depends on the row alone is computed once a row), times the part of them that
+/// the constraints admit.
 double evaluation_count(const IndexMap& map);
 
 }  // namespace stitchwork

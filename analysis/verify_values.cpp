@@ -112,12 +112,6 @@ struct ValueCheck {
                  op_name(e.op), made, op_name(e.root), read);
       return;
     }
-    if (producer > reader) {
-      report.add("group-order", "kernel {}: group {} reads {} before group {} makes it", kernel.id,
-                 op_name(kernel.groups[reader].dominant), op_name(e.op),
-                 op_name(kernel.groups[producer].dominant));
-      return;
-    }
     block_local(reader, producer, e);
   }
 
@@ -183,15 +177,15 @@ struct ValueCheck {
                  name(scheme(op)), bytes, what, has);
   }
 
-  /// From where a value is made to where it is last read, in levels (scratch) or groups (shared memory).
+  /// From where a value is made to where it is last read, in levels (scratch) or in ops, whose order is that
+  /// of the steps of a task loop (shared memory).
   Interval lifetime(NodeId op, bool by_level) const {
-    if (op == kNoNode) return {0, static_cast<std::int64_t>(kernel.groups.size())};
-    Interval life;
-    life.lo = life.hi = by_level ? level(op) : static_cast<std::int64_t>(owner.at(op));
-    for (std::size_t g = 0; g < groups.size(); ++g)
-      for (const Evaluation& e : groups[g].values)
-        if (e.load && e.op == op)
-          life.hi = std::max(life.hi, by_level ? level(e.root) : static_cast<std::int64_t>(g));
+    if (op == kNoNode) return {0, computation.size()};
+    const auto when = [&](NodeId root) { return by_level ? level(root) : root; };
+    Interval life{when(op), when(op)};
+    for (const GroupEvaluations& group : groups)
+      for (const Evaluation& e : group.values)
+        if (e.load && e.op == op) life.hi = std::max<std::int64_t>(life.hi, when(e.root));
     return life;
   }
 

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/compare_table.h"
 #include "cli/table.h"
+#include "core/format.h"
 
 namespace stitchwork {
 

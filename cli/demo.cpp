@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/evaluator.h"
 #include "core/file.h"
+#include "core/format.h"
 #include "experiments/report.h"
 #include "experiments/store.h"
 

@@ -6,6 +6,7 @@
 #include "analysis/facts.h"
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "core/format.h"
 
 namespace stitchwork {
 namespace {

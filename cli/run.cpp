@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/error.h"
+#include "core/format.h"
 #include "core/npy.h"
 #include "experiments/store.h"
 #include "experiments/trial.h"

@@ -19,9 +19,4 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// 1234567 -> "1,234,567".
-std::string with_commas(long long value);
-/// 1536 -> "1.5 KiB".
-std::string human_bytes(double bytes);
-
 }  // namespace stitchwork
