@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "analysis/astitch/options.h"
 #include "analysis/planner.h"
 #include "analysis/verify.h"
 #include "core/error.h"
