@@ -11,7 +11,8 @@ namespace stitchwork {
 struct KernelCost {
   KernelWork work;
   std::int64_t dram_read_bytes = 0, dram_write_bytes = 0;
-  std::int64_t recomputed_elements = 0;  ///< element evaluations beyond the first of each element
+  std::int64_t recomputed_elements =
+      0;  ///< evaluations beyond the first of each element; index maps are free
   double predicted_us = 0;
 };
 

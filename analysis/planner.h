@@ -17,6 +17,14 @@ struct PlanOptions {
   bool record_decisions = false;
 };
 
+/// One knob of a planner.
+struct Knob {
+  std::string_view name;
+  std::span<const std::string_view> values;
+  std::string_view default_value;
+};
+std::span<const Knob> knobs();
+
 struct Planner {
   std::string_view name;
   std::string_view summary;                 ///< one line
@@ -29,7 +37,8 @@ std::span<const Planner> planners();
 const Planner& planner(std::string_view name);
 
 /// The one entry: plans the entry computation of a canonical graph (core/passes.h canonicalize) with the
-/// named planner, predicts times (analysis/cost.h), and checks the result with verify. Deterministic.
+/// named planner (which sees every knob it honours, defaults filled in), predicts times (analysis/cost.h),
+/// and checks the result with verify. Deterministic.
 FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view planner_name,
                      const PlanOptions& options = {});
 

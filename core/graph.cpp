@@ -154,10 +154,6 @@ bool equal(const Graph& a, const Graph& b) {
 }
 
 NodeId ComputationBuilder::add(Node node) {
-  node.id = computation_.size();
-  for (const NodeId operand : node.operands) {
-    SW_CHECK(operand >= 0 && operand < node.id, "'{}' uses node {} before it is added", node.name, operand);
-  }
   if (node.name.empty()) node.name = def(node.op).name;
   if (!names_.insert(node.name).second) {
     // The suffix replaces a numeric one, as in HLO: add.1 becomes add.2, not add.1.1.
@@ -169,6 +165,21 @@ NodeId ComputationBuilder::add(Node node) {
     }
     do node.name = fmt::format("{}.{}", base, ++suffixes_[base]);
     while (!names_.insert(node.name).second);
+  }
+  return append(std::move(node));
+}
+
+void ComputationBuilder::reserve(const std::string& name) { names_.insert(name); }
+
+NodeId ComputationBuilder::add_reserved(Node node) {
+  SW_CHECK(names_.contains(node.name), "the name '{}' is not reserved", node.name);
+  return append(std::move(node));
+}
+
+NodeId ComputationBuilder::append(Node node) {
+  node.id = computation_.size();
+  for (const NodeId operand : node.operands) {
+    SW_CHECK(operand >= 0 && operand < node.id, "'{}' uses node {} before it is added", node.name, operand);
   }
   if (node.op == Op::kParameter) {
     const std::int64_t number = node.attrs.parameter_number;

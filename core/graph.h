@@ -138,10 +138,15 @@ class ComputationBuilder {
   explicit ComputationBuilder(std::string name) { computation_.name = std::move(name); }
   /// Appends; fills id; makes the name unique by a numeric suffix if taken or empty.
   NodeId add(Node node);
+  /// Keeps a name for a node that add_reserved will add under it: add gives it to no other.
+  void reserve(const std::string& name);
+  NodeId add_reserved(Node node);
   Computation finish(NodeId root) &&;
   const Computation& peek() const { return computation_; }
 
  private:
+  NodeId append(Node node);
+
   Computation computation_;
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int> suffixes_;  ///< last number tried after a base name

@@ -325,7 +325,8 @@ void print_element(std::string& out, const Literal& literal, std::int64_t i) {
       return print_narrow(out, bf16_to_f32(load<std::uint16_t>(literal, i)), 4);
     case DType::kF8E5M2:
     case DType::kF8E4M3FN:
-      return print_narrow(out, decode(small_float(type), load<std::uint8_t>(literal, i)), 3);
+      return print_narrow(out, decode(small_float(type), load<std::uint8_t>(literal, i)),
+                          type == DType::kF8E5M2 ? 2 : 3);
     case DType::kC64:
     case DType::kC128:
       out += '(';

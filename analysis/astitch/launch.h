@@ -1,0 +1,25 @@
+// Resource-aware launch configuration (AStitch section 4.5): assume, relax, apply.
+#pragma once
+
+#include "analysis/astitch/memory.h"
+#include "analysis/astitch/options.h"
+#include "occupancy_model/device.h"
+
+namespace stitchwork::astitch {
+
+/// What mappings may assume before anything is planned: the largest block the device allows, and the wave it
+/// has at the assumed 32 registers a thread. Without adaptive mapping, as XLA does: a block as wide as the
+/// longest reduced row (256 threads where there is none), and as many blocks as there are rows unless
+/// `one_wave` (grid barriers) forbids it.
+MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
+                             const Options& options, bool one_wave);
+
+/// Fills the kernel's memory slots and launch from its groups and finalization.
+void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
+                 const Device& device, const Options& options, const MappingLimits& limits,
+                 KernelPlan& kernel);
+
+/// Whether a block's shared memory is within the device's limit and leaves the grid resident.
+Verdict fits_device(const KernelPlan& kernel, const Device& device, const MappingLimits& limits);
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,102 @@
+#include "analysis/astitch/mapping.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+/// Rows longer than this may be split over blocks (section 4.3, "larger than 1024").
+constexpr std::int64_t kSplitColumns = 1024;
+/// A thread reduces a row alone only if the row is this short (docs/planners/astitch.md) ...
+constexpr std::int64_t kSerialColumns = 16;
+/// ... and there are this many rows for each block of a wave.
+constexpr std::int64_t kSerialRowsPerBlock = 32;
+/// Rows side by side in a column tile: one warp reads a 128-byte line of 4-byte elements.
+constexpr std::int64_t kColumnTileRows = 32;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Fills tasks, tasks_per_block and blocks: vertical packing (Figure 8-a).
+ThreadMapping pack(ThreadMapping mapping, const MappingLimits& limits) {
+  mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
+  mapping.tasks_per_block = limits.one_wave ? ceil_div(mapping.tasks, limits.blocks_per_wave) : 1;
+  mapping.blocks = ceil_div(mapping.tasks, mapping.tasks_per_block);
+  return mapping;
+}
+
+}  // namespace
+
+ThreadMapping map_elementwise(std::int64_t elements, const MappingLimits& limits) {
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kElementwise;
+  mapping.rows = elements;
+  mapping.rows_per_block = std::clamp<std::int64_t>(elements, 1, limits.block);
+  return pack(mapping, limits);
+}
+
+ThreadMapping map_row_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits) {
+  ThreadMapping mapping;
+  mapping.rows = rows;
+  mapping.cols = cols;
+  if (limits.adaptive && cols <= kSerialColumns && rows >= kSerialRowsPerBlock * limits.blocks_per_wave) {
+    mapping.kind = MappingKind::kRowSerial;
+    mapping.rows_per_block = limits.block;
+    return pack(mapping, limits);
+  }
+  const std::int64_t row_threads = std::clamp<std::int64_t>(ceil_div(cols, 32) * 32, 32, limits.block);
+  mapping.threads_per_row = static_cast<int>(row_threads);
+  if (limits.adaptive && rows < limits.blocks_per_wave && cols > kSplitColumns) {
+    mapping.split = static_cast<int>(
+        std::min(limits.blocks_per_wave / std::max<std::int64_t>(1, rows), ceil_div(cols, kSplitColumns)));
+  }
+  if (mapping.split > 1) {
+    mapping.kind = MappingKind::kRowSplit;
+    mapping.combine = Combine::kPartials;
+    return pack(mapping, limits);
+  }
+  mapping.kind = MappingKind::kRowPack;
+  mapping.rows_per_block = limits.adaptive ? std::max<std::int64_t>(1, limits.block / row_threads) : 1;
+  return pack(mapping, limits);
+}
+
+ThreadMapping map_column_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits) {
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kColumn;
+  mapping.rows = rows;
+  mapping.cols = cols;
+  // A short reduction with many results needs no cooperation: every thread a row of its own.
+  const bool serial = cols <= kSerialColumns && rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
+  mapping.rows_per_block = serial ? limits.block : std::min<std::int64_t>(kColumnTileRows, limits.block);
+  mapping.threads_per_row = static_cast<int>(limits.block / mapping.rows_per_block);
+  const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(rows, mapping.rows_per_block));
+  if (limits.adaptive && tiles < limits.blocks_per_wave && cols > kSplitColumns) {
+    mapping.split = static_cast<int>(std::min(limits.blocks_per_wave / tiles, ceil_div(cols, kSplitColumns)));
+  }
+  if (mapping.split > 1) mapping.combine = Combine::kPartials;
+  return pack(mapping, limits);
+}
+
+ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits) {
+  if (def(nodes.node(dominant).op).cls != OpClass::kReduce || nodes[dominant].isolated) {
+    return map_elementwise(nodes[dominant].elements, limits);
+  }
+  const ReductionShape shape = reduction_shape(*nodes.computation, dominant);
+  return shape.row_reduce ? map_row_reduction(shape.rows, shape.cols, limits)
+                          : map_column_reduction(shape.rows, shape.cols, limits);
+}
+
+ThreadMapping map_alongside(std::int64_t elements, const ThreadMapping& other) {
+  SW_CHECK(other.split == 1 && other.rows > 0 && elements % other.rows == 0);
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kElementwise;
+  mapping.rows = elements;
+  mapping.rows_per_block = other.rows_per_block * (elements / other.rows);
+  mapping.tasks = other.tasks;
+  mapping.tasks_per_block = other.tasks_per_block;
+  mapping.blocks = other.blocks;
+  return mapping;
+}
+
+}  // namespace stitchwork::astitch

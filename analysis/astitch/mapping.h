@@ -1,0 +1,31 @@
+// Step 2 of AStitch section 4.3: adaptive thread mapping (sections 3.3 and 4.3) of a dominant op.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/astitch/nodes.h"
+#include "analysis/plan.h"
+
+namespace stitchwork::astitch {
+
+/// What a mapping may use.
+struct MappingLimits {
+  int block = 1024;                  ///< threads a block (T)
+  std::int64_t blocks_per_wave = 0;  ///< BPW
+  bool one_wave = true;              ///< pack tasks vertically so that the grid fits one wave
+  bool adaptive = true;              ///< off: one row a block, never split (as XLA maps row reductions)
+};
+
+/// Mapping of a group dominated by `dominant`: its reduction's if it is one, else element-wise.
+ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits);
+
+ThreadMapping map_row_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits);
+ThreadMapping map_column_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits);
+ThreadMapping map_elementwise(std::int64_t elements, const MappingLimits& limits);
+
+/// An element-wise mapping of `elements` elements that gives each task exactly the share of `elements` which
+/// corresponds to the rows a task of `other` covers; elements must be a multiple of other.rows and other must
+/// not be split.
+ThreadMapping map_alongside(std::int64_t elements, const ThreadMapping& other);
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,27 @@
+// Memory usage (AStitch section 4.4): where Regional and Global values live, and which Regional values give
+// way when a block's shared memory is too small.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analysis/astitch/finalize.h"
+
+namespace stitchwork::astitch {
+
+struct MemoryPlan {
+  std::vector<MemorySlot> shared;   ///< Regional values by op, then the reduction workspace (op == kNoNode)
+  std::vector<MemorySlot> scratch;  ///< Global values without an output buffer, and partials
+  std::int64_t shared_bytes = 0, scratch_bytes = 0;
+};
+
+/// `workspace_bytes`: what reductions need beside the values. `reuse`: Regional values of different phases
+/// may share bytes.
+MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
+                       std::int64_t workspace_bytes, bool reuse);
+
+/// The Regional value whose demotion to Global adds least global traffic per byte of shared memory freed.
+std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGroup>& groups,
+                                        const Finalization& finalization);
+
+}  // namespace stitchwork::astitch

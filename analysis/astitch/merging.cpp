@@ -1,0 +1,177 @@
+#include "analysis/astitch/merging.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace stitchwork::astitch {
+namespace {
+
+/// Values this small are read everywhere (biases, scalars): sharing one says nothing about locality.
+constexpr std::int64_t kJoiningElements = 1024;
+
+bool is_reduce(const Nodes& nodes, NodeId id) {
+  return def(nodes.node(id).op).cls == OpClass::kReduce && !nodes[id].isolated;
+}
+
+/// What the materialised ops of a group evaluate: everything above them up to stored values.
+std::vector<NodeId> evaluated_ops(const Body& body, const Candidates& candidates,
+                                  const std::vector<NodeId>& materialised) {
+  std::set<NodeId> seen(materialised.begin(), materialised.end());
+  std::vector<NodeId> stack(materialised);
+  while (!stack.empty()) {
+    const NodeId reader = stack.back();
+    stack.pop_back();
+    for (const NodeId operand : body.nodes->node(reader).operands) {
+      if (!body.contains(operand) || candidates.stored(operand)) continue;
+      if (body.nodes->facts[static_cast<std::size_t>(operand)].immediate) continue;
+      if (seen.insert(operand).second) stack.push_back(operand);
+    }
+  }
+  return {seen.begin(), seen.end()};
+}
+
+/// Whether `id` may be materialised under the mapping: each element (or row) exactly once.
+Verdict covered(const Nodes& nodes, NodeId id, const OpGroup& group) {
+  const auto it = group.placements.find(id);
+  if (it == group.placements.end() || it->second.coverage == Coverage::kPartial) {
+    return Verdict::no("astitch.propagation",
+                       fmt::format("the mapping of {} does not propagate to it", nodes.name(group.dominant)));
+  }
+  if (is_reduce(nodes, id)) {
+    const ReductionShape shape = reduction_shape(*nodes.computation, id);
+    if (it->second.coverage != Coverage::kRows || shape.rows != group.mapping.rows ||
+        shape.cols != group.mapping.cols) {
+      return Verdict::no("astitch.reduction-domain",
+                         fmt::format("it reduces [{}, {}], {} [{}, {}]", shape.rows, shape.cols,
+                                     nodes.name(group.dominant), group.mapping.rows, group.mapping.cols));
+    }
+    return Verdict::yes();
+  }
+  if (it->second.coverage == Coverage::kRows && group.mapping.split > 1) {
+    return Verdict::no("astitch.split-rows", fmt::format("the rows of {} are split over {} blocks",
+                                                         nodes.name(group.dominant), group.mapping.split));
+  }
+  return Verdict::yes();
+}
+
+OpGroup propagated(const Body& body, const Candidates& candidates, NodeId dominant,
+                   std::vector<NodeId> materialised, const ThreadMapping& mapping) {
+  OpGroup group;
+  group.dominant = dominant;
+  group.materialised = std::move(materialised);
+  group.mapping = mapping;
+  group.ops = evaluated_ops(body, candidates, group.materialised);
+  group.placements = propagate(*body.nodes->computation, dominant, mapping, group.ops);
+  group.elementwise = std::none_of(group.materialised.begin(), group.materialised.end(),
+                                   [&](NodeId id) { return is_reduce(*body.nodes, id); });
+  return group;
+}
+
+/// Preference as final dominant: reduce over heavy over output, then the larger input, then the latest.
+std::tuple<int, std::int64_t, NodeId> rank(const Nodes& nodes, const Candidates& candidates, NodeId id) {
+  const CandidateKind kind = candidates.kinds.at(id);
+  const int order = kind == CandidateKind::kReduce ? 2 : kind == CandidateKind::kOutput ? 0 : 1;
+  std::int64_t input = nodes[id].elements;
+  for (const NodeId operand : nodes.node(id).operands) input = std::max(input, nodes[operand].elements);
+  return {order, input, id};
+}
+
+}  // namespace
+
+Verdict make_group(const Body& body, const Candidates& candidates, NodeId dominant,
+                   std::vector<NodeId> materialised, const ThreadMapping& mapping, OpGroup& group) {
+  group = propagated(body, candidates, dominant, std::move(materialised), mapping);
+  for (const NodeId id : group.materialised) {
+    if (id == dominant) continue;
+    if (Verdict verdict = covered(*body.nodes, id, group); !verdict) return verdict;
+  }
+  return Verdict::yes();
+}
+
+std::vector<std::vector<NodeId>> connected_candidates(const Body& body, const Candidates& candidates) {
+  const Nodes& nodes = *body.nodes;
+  std::map<NodeId, NodeId> parent;
+  const auto find = [&](NodeId id) {
+    parent.try_emplace(id, id);
+    while (parent[id] != id) id = parent[id] = parent[parent[id]];
+    return id;
+  };
+  for (const NodeId id : body.ops) {
+    for (const NodeId operand : nodes.node(id).operands) {
+      if (candidates.stored(operand) || nodes[operand].immediate) continue;
+      if (nodes[operand].elements <= kJoiningElements) continue;
+      const NodeId a = find(id), b = find(operand);
+      parent[b] = a;
+    }
+  }
+  std::map<NodeId, std::vector<NodeId>> components;
+  for (const auto& [id, kind] : candidates.kinds) components[find(id)].push_back(id);
+  std::vector<std::vector<NodeId>> result;
+  for (auto& [root, component] : components) result.push_back(std::move(component));
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::vector<OpGroup> form_groups(const Body& body, const Candidates& candidates, const MappingLimits& limits,
+                                 bool merge, Recorder& recorder) {
+  const Nodes& nodes = *body.nodes;
+  std::vector<OpGroup> groups;
+  for (std::vector<NodeId> left : connected_candidates(body, candidates)) {
+    while (!left.empty()) {
+      const NodeId dominant = *std::max_element(left.begin(), left.end(), [&](NodeId a, NodeId b) {
+        return rank(nodes, candidates, a) < rank(nodes, candidates, b);
+      });
+      const ThreadMapping mapping = map_dominant(nodes, dominant, limits);
+      std::vector<NodeId> members = merge ? left : std::vector<NodeId>{dominant};
+      // Leaving a member out also leaves out what only it evaluates, and so may cut others off: repeat.
+      OpGroup group;
+      for (bool stable = false; !stable;) {
+        group = propagated(body, candidates, dominant, members, mapping);
+        stable = true;
+        for (const NodeId id : group.materialised) {
+          if (id == dominant) continue;
+          const Verdict verdict = covered(nodes, id, group);
+          if (verdict) continue;
+          recorder.add("merging", nodes.name(id), nodes.name(dominant), [&] { return verdict; });
+          std::erase(members, id);
+          stable = false;
+        }
+      }
+      recorder.add("merging", nodes.name(dominant), "", [&] {
+        return Verdict::yes("astitch.dominant", fmt::format("{} of {} connected candidates in its group; {}",
+                                                            members.size(), left.size(), to_text(mapping)));
+      });
+      for (const NodeId id : members) {
+        std::erase(left, id);
+        if (id == dominant) continue;
+        recorder.add("merging", nodes.name(id), nodes.name(dominant), [] {
+          return Verdict::yes("astitch.sub-dominant", "connected through Local ops, and the mapping fits");
+        });
+      }
+      groups.push_back(std::move(group));
+    }
+  }
+  std::sort(groups.begin(), groups.end(), [](const OpGroup& a, const OpGroup& b) {
+    return a.materialised.front() < b.materialised.front();
+  });
+  return groups;
+}
+
+std::string to_text(const Nodes& nodes, const std::vector<OpGroup>& groups) {
+  const auto names = [&](const std::vector<NodeId>& ids) {
+    std::vector<std::string> result;
+    for (const NodeId id : ids) result.push_back(nodes.name(id));
+    return fmt::format("{}", fmt::join(result, ", "));
+  };
+  std::string text;
+  for (const OpGroup& group : groups) {
+    text += fmt::format("group {}: materialised {}; ops {}; {}\n", nodes.name(group.dominant),
+                        names(group.materialised), names(group.ops), to_text(group.mapping));
+  }
+  return text;
+}
+
+}  // namespace stitchwork::astitch

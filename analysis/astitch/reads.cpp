@@ -1,0 +1,148 @@
+#include "analysis/astitch/reads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace stitchwork::astitch {
+namespace {
+
+/// Visits of one group beyond which it is known that something must be stored; the walk stops there.
+constexpr std::size_t kMaxVisits = 20000;
+
+class Walk {
+ public:
+  Walk(const Body& body, const Candidates& candidates, GroupReads& result)
+      : body_(body), nodes_(*body.nodes), candidates_(candidates), result_(result) {}
+
+  void from(const OpGroup& group, NodeId reader) {
+    reader_ = reader;
+    const Placement& placement = group.placements.at(reader);
+    const Node& node = nodes_.node(reader);
+    if (def(node.op).cls == OpClass::kReduce && !nodes_[reader].isolated) {
+      const ReductionShape shape = reduction_shape(*nodes_.computation, reader);
+      IndexMap own_row;
+      own_row.dims = placement.map.dims;
+      own_row.results = {linearize(placement.map.results, node.shape.dims), IndexExpr::dim(1)};
+      visit(node.operands[0], compose(own_row, shape.input_map));
+      visit(node.operands[1], scalar(placement.map));
+    } else {
+      operands(reader, placement.map);
+    }
+    while (!stack_.empty() && seen_.size() < kMaxVisits) {
+      auto [op, map] = std::move(stack_.back());
+      stack_.pop_back();
+      operands(op, map);
+    }
+    stack_.clear();
+  }
+
+ private:
+  static IndexMap scalar(IndexMap map) {
+    map.results.clear();
+    return map;
+  }
+
+  void operands(NodeId op, const std::optional<IndexMap>& map) {
+    const Node& node = nodes_.node(op);
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      const NodeId operand = node.operands[i];
+      if (!body_.contains(operand) || nodes_[operand].immediate) continue;
+      const std::optional<IndexMap>& edge = nodes_[op].edges[i].map;
+      if (!map || !edge) {
+        visit(operand, std::nullopt);
+      } else {
+        visit(operand, edge->is_identity() ? *map : compose(*map, *edge));
+      }
+    }
+  }
+
+  void visit(NodeId op, std::optional<IndexMap> map) {
+    if (!body_.contains(op) || nodes_[op].immediate) return;
+    if (candidates_.stored(op)) {
+      if (reads_.insert({op, reader_, map}).second) result_.reads.push_back({op, reader_, std::move(map)});
+      return;
+    }
+    if (!seen_.insert({op, map}).second) {
+      // Evaluated once; but this reader, too, needs the stored values behind it.
+      if (!walked_.insert({op, reader_, map}).second) return;
+    } else {
+      ++result_.maps[op];
+      walked_.insert({op, reader_, map});
+    }
+    stack_.emplace_back(op, std::move(map));
+  }
+
+  const Body& body_;
+  const Nodes& nodes_;
+  const Candidates& candidates_;
+  GroupReads& result_;
+  NodeId reader_ = kNoNode;
+  std::vector<std::pair<NodeId, std::optional<IndexMap>>> stack_;
+  std::set<std::pair<NodeId, std::optional<IndexMap>>> seen_;
+  std::set<std::tuple<NodeId, NodeId, std::optional<IndexMap>>> walked_, reads_;
+};
+
+}  // namespace
+
+GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group) {
+  GroupReads result;
+  Walk walk(body, candidates, result);
+  for (const NodeId id : group.materialised) walk.from(group, id);
+  return result;
+}
+
+std::int64_t elements_per_task(const OpGroup& group, NodeId value) {
+  const std::int64_t rows = group.mapping.rows_per_block;
+  return group.placements.at(value).coverage == Coverage::kRows ? rows : rows * group.mapping.cols;
+}
+
+Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& reader, const Read& read) {
+  const auto refuse = [](std::string why) { return Verdict::no("astitch.block-locality", std::move(why)); };
+  const ThreadMapping& from = producer.mapping;
+  const ThreadMapping& to = reader.mapping;
+  if (from.split > 1 || to.split > 1) return refuse("rows are split over blocks");
+  if (from.tasks != to.tasks || from.tasks_per_block != to.tasks_per_block || from.blocks != to.blocks) {
+    return refuse(fmt::format("produced in {} tasks of {} blocks, read in {} tasks of {} blocks", from.tasks,
+                              from.blocks, to.tasks, to.blocks));
+  }
+  if (!read.map) return refuse("which elements are read is not known before the run");
+  const Shape& shape = nodes.node(read.value).shape;
+  const Placement& placement = producer.placements.at(read.value);
+  const IndexExpr flat = placement.coverage == Coverage::kRows
+                             ? IndexExpr::dim(0)
+                             : IndexExpr::dim(0) * from.cols + IndexExpr::dim(1);
+  if (simplify(linearize(placement.map.results, shape.dims), placement.map) !=
+      simplify(flat, placement.map)) {
+    return refuse("a task does not produce consecutive elements");
+  }
+  // (task, row within the task, col) -> the element read, relative to the first one the task produces.
+  const std::int64_t produced = elements_per_task(producer, read.value);
+  IndexMap task;
+  task.dims = {to.tasks, to.rows_per_block, to.cols};
+  task.results = {IndexExpr::dim(0) * to.rows_per_block + IndexExpr::dim(1), IndexExpr::dim(2)};
+  const IndexMap needed = compose(task, *read.map);
+  const IndexExpr relative =
+      simplify(linearize(needed.results, shape.dims) - IndexExpr::dim(0) * produced, needed);
+  const Interval range = range_of(relative, needed);
+  if (Interval{0, produced - 1}.contains(range)) {
+    return Verdict::yes(
+        "astitch.block-locality",
+        fmt::format("a task produces {} elements, and reads {} of them", produced, range.size()));
+  }
+  return refuse(fmt::format("a task produces {} elements, and reads {} to {} relative to them", produced,
+                            range.lo, range.hi));
+}
+
+int group_of(const std::vector<OpGroup>& groups, NodeId id) {
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (std::binary_search(groups[g].materialised.begin(), groups[g].materialised.end(), id)) {
+      return static_cast<int>(g);
+    }
+  }
+  return -1;
+}
+
+}  // namespace stitchwork::astitch

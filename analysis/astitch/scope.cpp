@@ -1,0 +1,239 @@
+#include "analysis/astitch/scope.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <span>
+
+namespace stitchwork::astitch {
+namespace {
+
+/// Clusters of ops under contraction, with a topological order of the clusters.
+class Contraction {
+ public:
+  explicit Contraction(const Nodes& nodes)
+      : parent_(nodes.facts.size(), kNoNode),
+        order_(nodes.facts.size()),
+        at_(nodes.facts.size(), kNoNode),
+        in_(nodes.facts.size()),
+        out_(nodes.facts.size()),
+        size_(nodes.facts.size(), 1),
+        mark_(nodes.facts.size(), 0) {
+    for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
+      const NodeFacts& facts = nodes[id];
+      order_[index(id)] = id;
+      at_[index(id)] = id;
+      parent_[index(id)] = id;
+      if (!is_step(facts)) continue;
+      for (const NodeId producer : producers(nodes, id)) {
+        in_[index(id)].insert(producer);
+        out_[index(producer)].insert(id);
+      }
+    }
+  }
+
+  NodeId find(NodeId id) const {
+    while (parent_[index(id)] != id) id = parent_[index(id)];
+    return id;
+  }
+  int size(NodeId cluster) const { return size_[index(cluster)]; }
+
+  /// A cluster on another path u -> ... -> v, or kNoNode. Leaves what u reaches below v in `reached_`.
+  NodeId detour(NodeId u, NodeId v) {
+    ++epoch_;
+    reached_.clear();
+    std::vector<NodeId> stack;
+    const auto visit = [&](NodeId next) {
+      if (order_[index(next)] >= order_[index(v)] || mark_[index(next)] == epoch_) return;
+      mark_[index(next)] = epoch_;
+      reached_.push_back(next);
+      stack.push_back(next);
+    };
+    for (const NodeId next : out_[index(u)]) visit(next);
+    while (!stack.empty()) {
+      const NodeId cluster = stack.back();
+      stack.pop_back();
+      if (out_[index(cluster)].contains(v)) return cluster;
+      for (const NodeId next : out_[index(cluster)]) visit(next);
+    }
+    return kNoNode;
+  }
+
+  /// Merges v into u. Only right after detour(u, v) found none.
+  void contract(NodeId u, NodeId v) {
+    // Between u and v: first what u does not reach, then the merged cluster, then what u reaches.
+    const int low = order_[index(u)], high = order_[index(v)];
+    std::vector<NodeId> before, after;
+    for (int i = low + 1; i < high; ++i) {
+      const NodeId cluster = at_[static_cast<std::size_t>(i)];
+      if (cluster == kNoNode) continue;
+      (mark_[index(cluster)] == epoch_ ? after : before).push_back(cluster);
+    }
+    int slot = low;
+    const auto place = [&](NodeId cluster) {
+      order_[index(cluster)] = slot;
+      at_[static_cast<std::size_t>(slot++)] = cluster;
+    };
+    for (const NodeId cluster : before) place(cluster);
+    place(u);
+    for (const NodeId cluster : after) place(cluster);
+    while (slot <= high) at_[static_cast<std::size_t>(slot++)] = kNoNode;
+
+    out_[index(u)].erase(v);
+    in_[index(v)].erase(u);
+    for (const NodeId next : out_[index(v)]) {
+      in_[index(next)].erase(v);
+      in_[index(next)].insert(u);
+      out_[index(u)].insert(next);
+    }
+    for (const NodeId previous : in_[index(v)]) {
+      out_[index(previous)].erase(v);
+      out_[index(previous)].insert(u);
+      in_[index(u)].insert(previous);
+    }
+    in_[index(v)].clear();
+    out_[index(v)].clear();
+    parent_[index(v)] = u;
+    size_[index(u)] += size_[index(v)];
+  }
+
+ private:
+  static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
+
+  std::vector<NodeId> parent_;
+  std::vector<int> order_;
+  std::vector<NodeId> at_;
+  std::vector<std::set<NodeId>> in_, out_;
+  std::vector<int> size_;
+  std::vector<int> mark_;
+  std::vector<NodeId> reached_;
+  int epoch_ = 0;
+};
+
+struct PendingEdge {
+  NodeId producer, consumer;
+};
+
+}  // namespace
+
+StitchOp stitch_op(const Nodes& nodes, std::vector<NodeId> members) {
+  StitchOp result;
+  const std::set<NodeId> inside(members.begin(), members.end());
+  const auto read_outside = [&](NodeId member) {
+    if (nodes[member].buffer_needed) return true;
+    std::vector<NodeId> stack(nodes[member].users);
+    std::set<NodeId> seen;
+    while (!stack.empty()) {
+      const NodeId user = stack.back();
+      stack.pop_back();
+      if (!seen.insert(user).second) continue;
+      if (inside.contains(user)) continue;
+      if (nodes[user].member) return true;
+      if (nodes[user].transparent) {
+        stack.insert(stack.end(), nodes[user].users.begin(), nodes[user].users.end());
+      }
+    }
+    return false;
+  };
+  for (const NodeId member : members) {
+    if (read_outside(member)) result.outputs.push_back(member);
+  }
+  result.members = std::move(members);
+  return result;
+}
+
+std::vector<StitchOp> connected_parts(const Nodes& nodes, const std::vector<NodeId>& members) {
+  std::map<NodeId, NodeId> parent;
+  for (const NodeId member : members) parent[member] = member;
+  const auto find = [&](NodeId id) {
+    while (parent[id] != id) id = parent[id] = parent[parent[id]];
+    return id;
+  };
+  for (const NodeId member : members) {
+    for (const NodeId producer : producers(nodes, member)) {
+      if (parent.contains(producer)) parent[find(member)] = find(producer);
+    }
+  }
+  std::map<NodeId, std::vector<NodeId>> parts;  // by root, then re-ordered by first member
+  for (const NodeId member : members) parts[find(member)].push_back(member);
+  std::vector<std::vector<NodeId>> ordered;
+  for (auto& [root, part] : parts) ordered.push_back(std::move(part));
+  std::sort(ordered.begin(), ordered.end());
+  std::vector<StitchOp> result;
+  for (auto& part : ordered) result.push_back(stitch_op(nodes, std::move(part)));
+  return result;
+}
+
+Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder) {
+  Contraction contraction(nodes);
+  const auto stitchable = [&](NodeId id) { return nodes[id].member && !nodes[id].isolated; };
+  std::vector<PendingEdge> pending;
+  for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
+    if (!stitchable(id)) continue;
+    for (const NodeId producer : producers(nodes, id)) {
+      if (stitchable(producer)) pending.push_back({producer, id});
+    }
+  }
+  // A refused edge may become possible once the other path has been swallowed: to a fixpoint.
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<PendingEdge> refused;
+    for (const PendingEdge& edge : pending) {
+      const NodeId u = contraction.find(edge.producer), v = contraction.find(edge.consumer);
+      if (u == v) continue;
+      const int ops = contraction.size(u) + contraction.size(v);
+      if (ops > max_ops || contraction.detour(u, v) != kNoNode) {
+        refused.push_back(edge);
+        continue;
+      }
+      contraction.contract(u, v);
+      changed = true;
+      recorder.add("scope", nodes.name(edge.producer), nodes.name(edge.consumer), [&] {
+        return Verdict::yes("astitch.vertical-stitch", fmt::format("no other path; {} ops together", ops));
+      });
+    }
+    pending = std::move(refused);
+  }
+  for (const PendingEdge& edge : pending) {
+    recorder.add("scope", nodes.name(edge.producer), nodes.name(edge.consumer), [&] {
+      const NodeId u = contraction.find(edge.producer), v = contraction.find(edge.consumer);
+      const int ops = contraction.size(u) + contraction.size(v);
+      if (u == v) return Verdict::yes("astitch.vertical-stitch", "joined through another edge");
+      if (ops > max_ops) {
+        return Verdict::no("astitch.max-ops", fmt::format("{} ops together, {} allowed", ops, max_ops));
+      }
+      return Verdict::no("astitch.cycle",
+                         fmt::format("another path leads through {}", nodes.name(contraction.detour(u, v))));
+    });
+  }
+
+  std::map<NodeId, std::vector<NodeId>> clusters;
+  for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
+    if (nodes[id].member) clusters[contraction.find(id)].push_back(id);
+  }
+  std::vector<std::vector<NodeId>> ordered;
+  for (auto& [root, members] : clusters) ordered.push_back(std::move(members));
+  std::sort(ordered.begin(), ordered.end());
+  Scope scope;
+  for (auto& members : ordered) scope.stitch_ops.push_back(stitch_op(nodes, std::move(members)));
+  return scope;
+}
+
+std::string to_text(const Nodes& nodes, const Scope& scope) {
+  const auto names = [&](const std::vector<NodeId>& ids) {
+    std::vector<std::string> result;
+    for (const NodeId id : ids) result.push_back(nodes.name(id));
+    return fmt::format("{}", fmt::join(result, ", "));
+  };
+  std::string text;
+  for (const StitchOp& op : scope.stitch_ops) {
+    text += fmt::format("stitch {} -> {}\n", names(op.members), names(op.outputs));
+  }
+  return text;
+}
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,38 @@
+// Stitching scope identification (AStitch section 4.1), vertical part: which ops become one kernel.
+//
+// Two clusters joined by an edge u -> v become one unless another path leads from u to v (through a library
+// call, say): stitching them would make a cycle. Paths are searched on the contracted graph, within the
+// bounds of a topological order that is kept up to date (Pearce and Kelly, "A dynamic topological sort
+// algorithm", 2006), so no reachability table is ever built.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/astitch/nodes.h"
+#include "analysis/astitch/recorder.h"
+
+namespace stitchwork::astitch {
+
+/// A kernel in the making: the paper's *stitch op*.
+struct StitchOp {
+  std::vector<NodeId> members;  ///< what it must compute, ascending
+  std::vector<NodeId> outputs;  ///< members read outside it, ascending
+};
+
+struct Scope {
+  std::vector<StitchOp> stitch_ops;  ///< by first member
+};
+
+/// `max_ops`: members a stitch op may have.
+Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder);
+
+/// Fills in the outputs of a set of members (ascending).
+StitchOp stitch_op(const Nodes& nodes, std::vector<NodeId> members);
+
+/// The weakly connected parts of a set of members, each a stitch op of its own.
+std::vector<StitchOp> connected_parts(const Nodes& nodes, const std::vector<NodeId>& members);
+
+std::string to_text(const Nodes& nodes, const Scope& scope);
+
+}  // namespace stitchwork::astitch

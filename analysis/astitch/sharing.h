@@ -1,0 +1,19 @@
+// Which values to store rather than recompute, and which stored values were not worth it: what one round of
+// planning a stitch op learns for the next.
+#pragma once
+
+#include "analysis/astitch/finalize.h"
+#include "occupancy_model/device.h"
+
+namespace stitchwork::astitch {
+
+/// Adds to `amendments`; returns whether anything was added.
+///   promoted: inlined ops evaluated by several groups, or under many maps in one, whose recomputation costs
+///             more than writing, a grid barrier and reading;
+///   dropped:  light cones (kLight) that ended up Global though computing them again costs less than the
+///             barrier.
+bool amend(const Body& body, const Candidates& candidates, const std::vector<OpGroup>& groups,
+           const Finalization& finalization, const Device& device, Amendments& amendments,
+           Recorder& recorder);
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,173 @@
+#include "analysis/astitch/stitch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/astitch/launch.h"
+#include "analysis/astitch/sharing.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+/// Rounds of amendments; each adds at least one op, few graphs need more than two.
+constexpr int kMaxRounds = 12;
+
+/// A stitch op after all passes but memory and launch.
+struct Stitched {
+  Body body;
+  Candidates candidates;
+  std::vector<OpGroup> groups;
+  Finalization finalization;
+};
+
+Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
+                    const MappingLimits& limits, Recorder& recorder) {
+  Stitched result;
+  result.body = make_body(nodes, op);
+  Amendments amendments;
+  for (int round = 0;; ++round) {
+    // Only the last round's decisions count; the ones before explain themselves through the amendments.
+    Recorder attempt(recorder.enabled()), amended(recorder.enabled());
+    result.candidates = find_candidates(result.body, amendments, attempt);
+    result.groups = form_groups(result.body, result.candidates, limits, options.dominant_merging, attempt);
+    if (options.proactive_locality) {
+      result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
+                                   options.dominant_merging, attempt);
+    }
+    result.finalization = finalize(result.body, result.candidates, result.groups, {}, attempt);
+    const bool again = round < kMaxRounds && amend(result.body, result.candidates, result.groups,
+                                                   result.finalization, device, amendments, amended);
+    recorder.append(amended.take());
+    if (again) continue;
+    recorder.append(attempt.take());
+    return result;
+  }
+}
+
+KernelPlan to_kernel(const Stitched& stitched) {
+  KernelPlan kernel;
+  std::set<NodeId> ops;
+  for (const std::size_t g : stitched.finalization.order) {
+    const OpGroup& group = stitched.groups[g];
+    Group result;
+    result.dominant = group.dominant;
+    for (const NodeId id : group.materialised) {
+      if (id != group.dominant) result.sub_dominants.push_back(id);
+    }
+    result.ops = group.ops;
+    result.mapping = group.mapping;
+    ops.insert(group.ops.begin(), group.ops.end());
+    kernel.groups.push_back(std::move(result));
+  }
+  kernel.ops.assign(ops.begin(), ops.end());
+  kernel.outputs.assign(stitched.body.outputs.begin(), stitched.body.outputs.end());
+  kernel.schemes = stitched.finalization.schemes;
+  kernel.levels = stitched.finalization.levels;
+  return kernel;
+}
+
+/// The members to compute in a first kernel, so that the rest has less than all of them: a prefix of a
+/// topological order, hence without cycles between the two.
+std::vector<NodeId> first_part(const Stitched& stitched, const Options& options) {
+  const auto& levels = stitched.finalization.levels;
+  if (stitched.finalization.grid_barriers < options.max_phases) {
+    // Too many groups: half of the candidates each.
+    auto middle = stitched.candidates.kinds.begin();
+    std::advance(middle, static_cast<std::ptrdiff_t>(stitched.candidates.kinds.size() / 2));
+    std::vector<NodeId> part;
+    for (const NodeId id : stitched.body.members) {
+      if (id < middle->first) part.push_back(id);
+    }
+    return part;
+  }
+  // Too many phases: the first ones, with what they inline.
+  std::set<NodeId> part;
+  for (const OpGroup& group : stitched.groups) {
+    std::vector<NodeId> stack;
+    for (const NodeId id : group.materialised) {
+      if (levels.at(id) < options.max_phases - 1) stack.push_back(id);
+    }
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      if (!stitched.body.contains(id) || !part.insert(id).second) continue;
+      const auto& operands = stitched.body.nodes->node(id).operands;
+      stack.insert(stack.end(), operands.begin(), operands.end());
+    }
+  }
+  std::vector<NodeId> result;
+  for (const NodeId id : part) {
+    if (stitched.body.members.contains(id)) result.push_back(id);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, const Device& device,
+                                       const Options& options, Recorder& recorder) {
+  Recorder attempt(recorder.enabled());
+  MappingLimits limits = mapping_limits(nodes, op, device, options, false);
+  Stitched stitched = run_passes(nodes, op, device, options, limits, attempt);
+  if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
+    attempt.take();
+    limits = mapping_limits(nodes, op, device, options, true);
+    stitched = run_passes(nodes, op, device, options, limits, attempt);
+  }
+
+  const int phases = stitched.finalization.grid_barriers + 1;
+  const int groups = static_cast<int>(stitched.groups.size());
+  if (phases > options.max_phases || groups > options.max_groups) {
+    const std::vector<NodeId> part = first_part(stitched, options);
+    if (!part.empty() && part.size() < op.members.size()) {
+      recorder.add("scope", nodes.name(part.back()), "", [&] {
+        return Verdict::no("astitch.kernel-limits",
+                           fmt::format("{} groups in {} phases, {} in {} allowed: the kernel is cut here",
+                                       groups, phases, options.max_groups, options.max_phases));
+      });
+      std::vector<NodeId> rest;
+      std::set_difference(op.members.begin(), op.members.end(), part.begin(), part.end(),
+                          std::back_inserter(rest));
+      std::vector<KernelPlan> kernels;
+      for (const auto& members : {part, rest}) {
+        for (const StitchOp& smaller : connected_parts(nodes, members)) {
+          for (KernelPlan& kernel : plan_stitch_op(nodes, smaller, device, options, recorder)) {
+            kernels.push_back(std::move(kernel));
+          }
+        }
+      }
+      return kernels;
+    }
+  }
+  recorder.append(attempt.take());
+  KernelPlan kernel = to_kernel(stitched);
+
+  // Shared memory: demote until it fits; every demotion may move ops to later phases.
+  std::set<NodeId> global;
+  for (;;) {
+    plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel);
+    const Verdict fits = fits_device(kernel, device, limits);
+    if (fits) break;
+    const auto demoted = cheapest_demotion(stitched.body, stitched.groups, stitched.finalization);
+    if (!demoted) break;
+    recorder.add("memory", nodes.name(*demoted), "", [&] { return fits; });
+    global.insert(*demoted);
+    Recorder silent(false);
+    stitched.finalization = finalize(stitched.body, stitched.candidates, stitched.groups, global, silent);
+    kernel = to_kernel(stitched);
+  }
+  recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {
+    return Verdict::yes(
+        "astitch.assume-relax-apply",
+        fmt::format("{} blocks of {} threads, {} registers a thread, {} bytes shared, {} barriers",
+                    kernel.launch.grid, kernel.launch.block, kernel.launch.register_bound,
+                    kernel.launch.shared_bytes, kernel.launch.grid_barriers));
+  });
+  std::vector<KernelPlan> kernels;
+  kernels.push_back(std::move(kernel));
+  return kernels;
+}
+
+}  // namespace stitchwork::astitch

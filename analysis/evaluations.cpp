@@ -1,0 +1,136 @@
+#include "analysis/evaluations.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_set>
+
+#include "analysis/assemble.h"
+#include "analysis/facts.h"
+#include "analysis/launch.h"
+
+namespace stitchwork {
+namespace {
+
+class Walk {
+ public:
+  Walk(const Computation& computation, const KernelPlan& kernel, const Group& group)
+      : computation_(computation),
+        kernel_(kernel),
+        group_(group),
+        inside_(kernel.ops.begin(), kernel.ops.end()) {
+    const std::vector<NodeId> made = materialised(kernel);
+    materialised_.insert(made.begin(), made.end());
+  }
+
+  GroupEvaluations run() {
+    result_.placements = propagate(computation_, group_.dominant, group_.mapping, group_.ops);
+    for (NodeId root : roots_of(group_)) {
+      const auto placed = result_.placements.find(root);
+      if (placed == result_.placements.end() ||
+          (placed->second.coverage == Coverage::kPartial && root != group_.dominant)) {
+        result_.unplaced.push_back(root);
+        continue;
+      }
+      const auto level = kernel_.levels.find(root);
+      root_ = root;
+      level_ = level == kernel_.levels.end() ? 0 : level->second;
+      evaluate(root, placed->second.map, true);
+      while (!open_.empty()) {
+        auto [op, map] = std::move(open_.back());
+        open_.pop_back();
+        evaluate(op, std::move(map), false);
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static std::vector<NodeId> roots_of(const Group& group) {
+    std::vector<NodeId> roots = group.sub_dominants;
+    roots.push_back(group.dominant);
+    std::sort(roots.begin(), roots.end());
+    return roots;
+  }
+
+  bool is_loaded(NodeId op) const {
+    if (!inside_.contains(op)) return true;
+    if (!materialised_.contains(op)) return false;
+    const auto scheme = kernel_.schemes.find(op);
+    return scheme != kernel_.schemes.end() &&
+           (scheme->second == Scheme::kRegional || scheme->second == Scheme::kGlobal);
+  }
+
+  bool first_time(NodeId op, const IndexMap& map) {
+    std::vector<IndexMap>& seen = seen_[{op, level_}];
+    if (std::find(seen.begin(), seen.end(), map) != seen.end()) return false;
+    seen.push_back(map);
+    return true;
+  }
+
+  void evaluate(NodeId op, IndexMap map, bool as_root) {
+    if (is_immediate(computation_, op)) return;
+    if (!first_time(op, map)) return;
+    const bool load = !as_root && is_loaded(op);
+    if (!load) read_operands(op, map, as_root);
+    result_.values.push_back({op, std::move(map), root_, load});
+  }
+
+  void read_operands(NodeId op, const IndexMap& map, bool as_root) {
+    const Node& node = computation_.node(op);
+    const bool over_domain = as_root && reduces_domain(computation_, op, group_.mapping);
+    for (std::size_t i = node.operands.size(); i-- > 0;) {
+      const NodeId operand = node.operands[i];
+      if (over_domain && i == 0) {
+        const auto placed = result_.placements.find(operand);
+        if (placed != result_.placements.end()) open_.emplace_back(operand, placed->second.map);
+      } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
+        open_.emplace_back(operand, map);
+      } else if (auto reads = operand_map(computation_, op, static_cast<int>(i))) {
+        open_.emplace_back(operand, compose(map, *reads));
+      } else if (!computation_.node(operand).shape.is_tuple) {
+        // Not a map (scatter, select-and-scatter): all of the operand, once.
+        open_.emplace_back(operand, IndexMap::identity(computation_.node(operand).shape.dims));
+      }
+    }
+  }
+
+  const Computation& computation_;
+  const KernelPlan& kernel_;
+  const Group& group_;
+  std::unordered_set<NodeId> inside_, materialised_;
+  GroupEvaluations result_;
+  std::map<std::pair<NodeId, int>, std::vector<IndexMap>> seen_;  ///< by (op, level of the root)
+  std::vector<std::pair<NodeId, IndexMap>> open_;
+  NodeId root_ = kNoNode;
+  int level_ = 0;
+};
+
+}  // namespace
+
+GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group) {
+  return Walk(computation, kernel, group).run();
+}
+
+double evaluation_count(const IndexMap& map) {
+  const auto uses = [&](int dim) {
+    const auto in = [dim](const IndexExpr& e) { return e.uses_dim(dim); };
+    if (std::any_of(map.results.begin(), map.results.end(), in)) return true;
+    for (const Constraint& c : map.constraints)
+      if (in(c.expr)) return true;
+    for (const RuntimeVariable& v : map.runtime)
+      if (std::any_of(v.index.begin(), v.index.end(), in)) return true;
+    return false;
+  };
+  double count = 1;
+  for (std::size_t d = 0; d < map.dims.size(); ++d)
+    if (uses(static_cast<int>(d))) count *= static_cast<double>(map.dims[d]);
+  for (std::int64_t symbol : map.symbols) count *= static_cast<double>(symbol);
+  for (const Constraint& c : map.constraints) {
+    const Interval all = range_of(c.expr, map);
+    const Interval inside{std::max(all.lo, c.range.lo), std::min(all.hi, c.range.hi)};
+    if (!all.empty()) count *= static_cast<double>(inside.size()) / static_cast<double>(all.size());
+  }
+  return count;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,115 @@
+// Costs of whole plans: kernels, library calls, copies and memsets, and the gaps between them.
+#include <algorithm>
+#include <unordered_set>
+
+#include "analysis/assemble.h"
+#include "analysis/cost.h"
+#include "core/window.h"
+
+namespace stitchwork {
+namespace {
+
+/// A device-to-device copy or a memset: an empty kernel's time and the bytes at the sustained bandwidth.
+double transfer_us(const Device& device, double bytes) {
+  return device.launch_us + bytes / (device.dram_gb_s * device.dram_efficiency * 1e3);
+}
+
+double buffer_bytes(const Computation& computation, NodeId node) {
+  return static_cast<double>(computation.node(node).shape.byte_size());
+}
+
+/// Two floating-point operations for every product of a matrix product or convolution; other calls count
+/// only their bytes.
+double call_flops(const Computation& computation, const Node& node) {
+  const double outputs = static_cast<double>(node.shape.elements_count());
+  if (node.op == Op::kDot && node.attrs.dot) {
+    double contracted = 1;
+    const Shape& lhs = computation.node(node.operands[0]).shape;
+    for (std::int64_t d : node.attrs.dot->lhs_contracting)
+      contracted *= static_cast<double>(lhs.dims.at(static_cast<std::size_t>(d)));
+    return 2 * outputs * contracted;
+  }
+  if (node.op == Op::kConvolution) {
+    const ConvolutionDims dims = parse_dim_labels(other_attribute(node, "dim_labels"));
+    const Shape& kernel = computation.node(node.operands[1]).shape;
+    const double features =
+        static_cast<double>(kernel.dims.at(static_cast<std::size_t>(dims.kernel_output_feature)));
+    return 2 * outputs * static_cast<double>(kernel.elements_count()) / std::max(1.0, features);
+  }
+  return 0;
+}
+
+struct StepCost {
+  double us = 0;
+  std::int64_t dram_bytes = 0, recomputed_elements = 0;
+  int grid_barriers = 0;
+};
+
+StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& plan, const PlanStep& step) {
+  const Computation& computation = graph.entry_computation();
+  if (step.kind == StepKind::kKernel) {
+    const KernelPlan& kernel = plan.kernels.at(static_cast<std::size_t>(step.kernel));
+    const KernelCost cost = kernel_cost(graph, device, kernel);
+    return {cost.predicted_us, cost.dram_read_bytes + cost.dram_write_bytes, cost.recomputed_elements,
+            kernel.launch.grid_barriers};
+  }
+  double bytes = 0, flops = 0;
+  for (NodeId op : step.nodes) {
+    bytes += buffer_bytes(computation, op);
+    if (step.kind == StepKind::kMemset) continue;
+    for (NodeId input : library_inputs(computation, computation.node(op)))
+      bytes += buffer_bytes(computation, input);
+    flops += call_flops(computation, computation.node(op));
+  }
+  const double us =
+      step.kind == StepKind::kLibrary ? library_time_us(device, flops, bytes) : transfer_us(device, bytes);
+  return {us, static_cast<std::int64_t>(bytes), 0, 0};
+}
+
+template <typename Visit>
+PlanCost for_each_step(const Graph& graph, const Device& device, const FusionPlan& plan, Visit visit) {
+  PlanCost total;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const StepCost cost = step_cost(graph, device, plan, plan.steps[s]);
+    visit(s, cost.us);
+    total.predicted_us += cost.us + (s > 0 ? device.launch_gap_us : 0);
+    total.dram_bytes += cost.dram_bytes;
+    total.recomputed_elements += cost.recomputed_elements;
+    total.grid_barriers += cost.grid_barriers;
+  }
+  return total;
+}
+
+/// Elements computed by a second, third, ... kernel.
+std::int64_t computed_again(const Graph& graph, const FusionPlan& plan) {
+  std::unordered_set<NodeId> seen;
+  std::int64_t elements = 0;
+  for (const KernelPlan& kernel : plan.kernels)
+    for (NodeId op : kernel.ops)
+      if (const Node& node = graph.entry_computation().node(op);
+          !seen.insert(op).second && def(node.op).instructions > 0)
+        elements += node.shape.elements_count();
+  return elements;
+}
+
+}  // namespace
+
+PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan) {
+  PlanCost total = for_each_step(graph, device, plan, [](std::size_t, double) {});
+  total.recomputed_elements += computed_again(graph, plan);
+  return total;
+}
+
+void predict(const Graph& graph, const Device& device, FusionPlan& plan) {
+  std::vector<double> us(plan.steps.size(), 0);
+  plan.predicted_us =
+      for_each_step(graph, device, plan, [&](std::size_t s, double t) { us[s] = t; }).predicted_us;
+  for (std::size_t s = 0; s < us.size(); ++s) {
+    PlanStep& step = plan.steps[s];
+    step.predicted_us = us[s];
+    if (step.kind == StepKind::kKernel)
+      plan.kernels[static_cast<std::size_t>(step.kernel)].predicted_us = us[s];
+  }
+}
+
+}  // namespace stitchwork

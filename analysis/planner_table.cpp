@@ -1,0 +1,108 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "analysis/cost.h"
+#include "analysis/planner.h"
+#include "analysis/verify.h"
+#include "core/error.h"
+
+namespace stitchwork {
+namespace {
+
+constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
+constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
+
+// docs/planners/knobs.md says what each does.
+constexpr std::array kKnobs = {
+    Knob{"adaptive_mapping", kOnOff, "on"}, Knob{"exhaustive_stitching", kOnOff, "on"},
+    Knob{"data_reuse", kOnOff, "on"},       Knob{"dominant_merging", kOnOff, "on"},
+    Knob{"remote_stitching", kOnOff, "on"}, Knob{"proactive_locality", kOnOff, "on"},
+    Knob{"shared_reuse", kOnOff, "on"},     Knob{"register_relaxation", kOnOff, "on"},
+    Knob{"mapping", kMappings, "paper"},
+};
+
+constexpr std::array<std::string_view, 6> kAstitchKnobs = {"adaptive_mapping",    "dominant_merging",
+                                                           "proactive_locality",  "shared_reuse",
+                                                           "register_relaxation", "mapping"};
+
+constexpr std::array kPlanners = {
+    Planner{"unfused", "every op its own kernel, as an eager framework launches them", {}, plan_unfused},
+    Planner{"xla",
+            "XLA's fusion passes of 2019-2020: instruction fusion, fusion merger, multi-output fusion",
+            {},
+            plan_xla},
+    Planner{"astitch", "AStitch (ASPLOS 2022): memory-intensive ops stitched into one kernel a cluster",
+            kAstitchKnobs, plan_astitch},
+};
+
+const Knob& knob(std::string_view name) {
+  const auto found =
+      std::find_if(kKnobs.begin(), kKnobs.end(), [&](const Knob& k) { return k.name == name; });
+  if (found != kKnobs.end()) return *found;
+  std::vector<std::string_view> names;
+  for (const Knob& k : kKnobs) names.push_back(k.name);
+  throw Error(fmt::format("no knob is called '{}'", name), fmt::format("known: {}", fmt::join(names, ", ")));
+}
+
+bool honours(const Planner& row, std::string_view name) {
+  return std::find(row.knobs.begin(), row.knobs.end(), name) != row.knobs.end();
+}
+
+/// Every knob the planner honours with its value; throws for knobs and values that are not.
+std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanOptions& options) {
+  for (const auto& [name, value] : options.knobs) {
+    const Knob& known = knob(name);
+    if (std::find(known.values.begin(), known.values.end(), value) == known.values.end())
+      throw Error(fmt::format("knob {} has no value '{}'", name, value),
+                  fmt::format("known: {}", fmt::join(known.values, ", ")));
+    if (!honours(row, name))
+      throw Error(fmt::format("planner {} has no knob {}", row.name, name),
+                  row.knobs.empty() ? std::string("it has none")
+                                    : fmt::format("it has: {}", fmt::join(row.knobs, ", ")));
+  }
+  std::map<std::string, std::string> values;
+  for (std::string_view name : row.knobs) {
+    const auto given = options.knobs.find(std::string(name));
+    values[std::string(name)] =
+        given == options.knobs.end() ? std::string(knob(name).default_value) : given->second;
+  }
+  return values;
+}
+
+}  // namespace
+
+std::span<const Knob> knobs() { return kKnobs; }
+
+std::span<const Planner> planners() { return kPlanners; }
+
+const Planner& planner(std::string_view name) {
+  const auto found =
+      std::find_if(kPlanners.begin(), kPlanners.end(), [&](const Planner& p) { return p.name == name; });
+  if (found != kPlanners.end()) return *found;
+  std::vector<std::string_view> names;
+  for (const Planner& p : kPlanners) names.push_back(p.name);
+  throw Error(fmt::format("no planner is called '{}'", name),
+              fmt::format("known: {}", fmt::join(names, ", ")));
+}
+
+FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view planner_name,
+                     const PlanOptions& options) {
+  const Planner& row = planner(planner_name);
+  PlanOptions resolved = options;
+  resolved.knobs = resolve_knobs(row, options);
+  FusionPlan plan = row.plan(graph, device, resolved);
+  plan.planner = row.name;
+  plan.options.clear();
+  for (const auto& [name, value] : resolved.knobs)
+    if (name == "mapping" || value != knob(name).default_value) plan.options[name] = value;
+  predict(graph, device, plan);
+  const std::vector<Verdict> problems = verify(graph, device, plan);
+  SW_CHECK(problems.empty(), "planner {} made an invalid plan of {}: {} [{}]{}", row.name, graph.name,
+           problems[0].why, problems[0].rule,
+           problems.size() > 1 ? fmt::format(" and {} more", problems.size() - 1) : "");
+  return plan;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,42 @@
+#include "analysis/verify.h"
+
+#include <algorithm>
+
+#include "analysis/verify_internal.h"
+#include "core/error.h"
+
+namespace stitchwork {
+
+std::vector<Verdict> verify(const Graph& graph, const Device& device, const FusionPlan& plan) {
+  using namespace verification;
+  const Computation& computation = graph.entry_computation();
+  Report report;
+  if (plan.device != device.id)
+    report.add("device", "the plan is for {}, it is checked for {}", plan.device, device.id);
+  if (!plan.model_sha256.empty() && !graph.source_sha256.empty() && plan.model_sha256 != graph.source_sha256)
+    report.add("model", "the plan was made for a model of SHA-256 {}, {} has {}", plan.model_sha256,
+               graph.source, graph.source_sha256);
+  for (const KernelPlan& kernel : plan.kernels) check_structure(computation, kernel, report);
+  // The rest follows ops through groups; with those broken it would only repeat the same problem.
+  if (!report.clean()) return std::move(report.problems);
+  for (const KernelPlan& kernel : plan.kernels) {
+    const std::size_t before = report.problems.size();
+    check_mappings(computation, kernel, report);
+    check_launch(computation, device, kernel, report);
+    if (report.problems.size() == before) check_values(computation, kernel, report);
+  }
+  check_coverage(graph, plan, report);
+  check_order(graph, plan, report);
+  return std::move(report.problems);
+}
+
+void require_valid(const Graph& graph, const Device& device, const FusionPlan& plan,
+                   const std::string& file) {
+  const std::vector<Verdict> problems = verify(graph, device, plan);
+  if (problems.empty()) return;
+  std::string message = fmt::format("not a valid plan: {} [{}]", problems[0].why, problems[0].rule);
+  if (problems.size() > 1) message += fmt::format(" (and {} more)", problems.size() - 1);
+  throw Error(file, 0, 0, std::move(message), "correct the plan; `stitchwork verify` lists every problem");
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,38 @@
+// The parts of verify: each appends what is wrong.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "analysis/verify.h"
+
+namespace stitchwork::verification {
+
+/// Collects problems; rules are named "verify.<rule>".
+class Report {
+ public:
+  template <typename... Args>
+  void add(std::string_view rule, fmt::format_string<Args...> format, Args&&... args) {
+    problems.push_back(
+        Verdict::no(fmt::format("verify.{}", rule), fmt::format(format, std::forward<Args>(args)...)));
+  }
+  bool clean() const { return problems.empty(); }
+  std::vector<Verdict> problems;
+};
+
+/// Ops, groups, schemes and levels name each other consistently. The later parts rely on it.
+void check_structure(const Computation& computation, const KernelPlan& kernel, Report& report);
+/// Thread mappings: domain, tasks, threads, splits.
+void check_mappings(const Computation& computation, const KernelPlan& kernel, Report& report);
+/// Launch: device limits, grid, barriers and residency, memory slots inside what is asked for.
+void check_launch(const Computation& computation, const Device& device, const KernelPlan& kernel,
+                  Report& report);
+/// Values: placements, schemes against levels, block locality, slots.
+void check_values(const Computation& computation, const KernelPlan& kernel, Report& report);
+/// Every op computed, every value materialised once and before it is read, no cycle.
+void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report);
+void check_order(const Graph& graph, const FusionPlan& plan, Report& report);
+
+}  // namespace stitchwork::verification

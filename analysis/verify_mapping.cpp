@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <limits>
+
+#include "analysis/facts.h"
+#include "analysis/launch.h"
+#include "analysis/verify_internal.h"
+#include "occupancy_model/occupancy.h"
+
+namespace stitchwork::verification {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+void check_domain(const Computation& computation, const std::string& where, const Group& group,
+                  Report& report) {
+  const ThreadMapping& m = group.mapping;
+  const Node& dominant = computation.node(group.dominant);
+  if (def(dominant.op).cls == OpClass::kReduce && m.kind != MappingKind::kElementwise) {
+    const ReductionShape shape = reduction_shape(computation, group.dominant);
+    if (shape.rows != m.rows || shape.cols != m.cols)
+      report.add("mapping.domain", "{}: {} reduces {} rows of {}, the mapping has {} of {}", where,
+                 dominant.name, shape.rows, shape.cols, m.rows, m.cols);
+  } else if (m.rows * m.cols != dominant.shape.elements_count()) {
+    report.add("mapping.domain", "{}: {} has {} elements, the mapping {} x {} = {}", where, dominant.name,
+               dominant.shape.elements_count(), m.rows, m.cols, m.rows * m.cols);
+  }
+  if (m.kind == MappingKind::kElementwise && m.cols != 1)
+    report.add("mapping.domain", "{}: an elementwise mapping has cols 1, not {}", where, m.cols);
+}
+
+void check_tasks(const std::string& where, const ThreadMapping& m, Report& report) {
+  const std::int64_t tasks = std::max<std::int64_t>(1, ceil_div(m.rows, m.rows_per_block)) * m.split;
+  if (m.tasks != tasks)
+    report.add("mapping.tasks", "{}: {} rows, {} a task, split {} make {} tasks, not {}", where, m.rows,
+               m.rows_per_block, m.split, tasks, m.tasks);
+  if (m.blocks != ceil_div(m.tasks, m.tasks_per_block))
+    report.add("mapping.blocks", "{}: {} tasks, {} a block make {} blocks, not {}", where, m.tasks,
+               m.tasks_per_block, ceil_div(m.tasks, m.tasks_per_block), m.blocks);
+}
+
+void check_threads(const std::string& where, const ThreadMapping& m, int block, Report& report) {
+  const std::int64_t threads = m.threads_per_row * m.rows_per_block;
+  switch (m.kind) {
+    case MappingKind::kElementwise:
+      return;
+    case MappingKind::kRowSerial:
+      if (m.threads_per_row != 1)
+        report.add("mapping.threads", "{}: row_serial has one thread a row, not {}", where,
+                   m.threads_per_row);
+      if (m.rows_per_block > block)
+        report.add("mapping.threads", "{}: {} rows a task, a thread each, in a block of {}", where,
+                   m.rows_per_block, block);
+      return;
+    case MappingKind::kRowPack:
+      if (m.threads_per_row % 32 != 0 && (m.threads_per_row & (m.threads_per_row - 1)) != 0)
+        report.add("mapping.threads", "{}: {} threads a row are neither a power of two nor a multiple of 32",
+                   where, m.threads_per_row);
+      [[fallthrough]];
+    case MappingKind::kColumn:
+      if (threads > block)
+        report.add("mapping.threads", "{}: {} rows a task of {} threads each do not fit a block of {}", where,
+                   m.rows_per_block, m.threads_per_row, block);
+      return;
+    case MappingKind::kRowSplit:
+      if (m.threads_per_row > block)
+        report.add("mapping.threads", "{}: {} threads a row in a block of {}", where, m.threads_per_row,
+                   block);
+      if (m.rows_per_block != 1)
+        report.add("mapping.threads", "{}: row_split tasks are segments of one row, not of {}", where,
+                   m.rows_per_block);
+      return;
+  }
+}
+
+void check_split(const std::string& where, const ThreadMapping& m, Report& report) {
+  if ((m.split > 1) != (m.combine != Combine::kNone))
+    report.add("mapping.split", "{}: split {} with combine {}", where, m.split, name(m.combine));
+  const bool may_split = m.kind == MappingKind::kRowSplit || m.kind == MappingKind::kColumn;
+  if (m.split > 1 && !may_split) report.add("mapping.split", "{}: {} cannot be split", where, name(m.kind));
+  if (m.split > std::max<std::int64_t>(1, m.cols))
+    report.add("mapping.split", "{}: {} columns cut into {} segments", where, m.cols, m.split);
+}
+
+}  // namespace
+
+void check_mappings(const Computation& computation, const KernelPlan& kernel, Report& report) {
+  for (const Group& group : kernel.groups) {
+    const ThreadMapping& m = group.mapping;
+    const std::string where =
+        fmt::format("kernel {}, group {}", kernel.id, computation.node(group.dominant).name);
+    if (m.rows < 0 || m.cols < 0 || m.rows_per_block < 1 || m.tasks < 1 || m.tasks_per_block < 1 ||
+        m.split < 1 || m.blocks < 1 || m.threads_per_row < 1 || m.vector < 1 || m.unroll < 1) {
+      report.add("mapping.range", "{}: a number of the mapping is out of range ({})", where, to_text(m));
+      continue;
+    }
+    check_domain(computation, where, group, report);
+    check_tasks(where, m, report);
+    check_threads(where, m, kernel.launch.block, report);
+    check_split(where, m, report);
+  }
+}
+
+namespace {
+
+void check_slots(const KernelPlan& kernel, std::string_view what, const std::vector<MemorySlot>& slots,
+                 std::int64_t bytes, Report& report) {
+  for (const MemorySlot& slot : slots)
+    if (slot.offset < 0 || slot.bytes < 0 || slot.offset + slot.bytes > bytes)
+      report.add("slot", "kernel {}: a {} slot of {} bytes at {} does not fit the {} bytes asked for",
+                 kernel.id, what, slot.bytes, slot.offset, bytes);
+}
+
+void check_residency(const Device& device, const KernelPlan& kernel, Report& report) {
+  const KernelLaunch& launch = kernel.launch;
+  if (launch.grid_barriers == 0) return;
+  if (launch.register_bound == 0) {
+    report.add("residency", "kernel {}: has grid barriers but no register bound to guarantee its residency",
+               kernel.id);
+    return;
+  }
+  const Occupancy fits = occupancy(device, launch.block, launch.register_bound, launch.shared_bytes);
+  if (launch.grid > fits.blocks_per_wave)
+    report.add("residency",
+               "kernel {}: {} blocks wait for each other at grid barriers, but only {} are resident at a "
+               "time ({} an "
+               "SM at {} threads, {} registers, {} bytes of shared memory; limited by {})",
+               kernel.id, launch.grid, fits.blocks_per_wave, fits.blocks_per_sm, launch.block,
+               launch.register_bound, launch.shared_bytes, fits.limiter);
+}
+
+}  // namespace
+
+void check_launch(const Computation& computation, const Device& device, const KernelPlan& kernel,
+                  Report& report) {
+  const KernelLaunch& launch = kernel.launch;
+  if (launch.block < 1 || launch.block > device.max_threads_per_block)
+    report.add("block", "kernel {}: {} threads a block, {} admits 1 to {}", kernel.id, launch.block,
+               device.id, device.max_threads_per_block);
+  if (launch.grid < 1 || launch.grid > std::numeric_limits<std::int32_t>::max())
+    report.add("grid", "kernel {}: a grid of {} blocks", kernel.id, launch.grid);
+  for (const Group& group : kernel.groups)
+    if (group.mapping.blocks > launch.grid)
+      report.add("grid", "kernel {}: group {} needs {} blocks, the grid has {}", kernel.id,
+                 computation.node(group.dominant).name, group.mapping.blocks, launch.grid);
+  if (launch.shared_bytes < 0 || launch.shared_bytes > device.shared_bytes_per_block_optin)
+    report.add("shared-memory", "kernel {}: needs {} bytes of shared memory, {} allows {} a block", kernel.id,
+               launch.shared_bytes, device.id, device.shared_bytes_per_block_optin);
+  if (launch.register_bound < 0 || launch.register_bound > device.max_registers_per_thread)
+    report.add("registers", "kernel {}: a bound of {} registers, {} has up to {} a thread", kernel.id,
+               launch.register_bound, device.id, device.max_registers_per_thread);
+  else if (std::int64_t{launch.register_bound} * launch.block > device.registers_per_sm)
+    report.add("registers", "kernel {}: {} threads of {} registers need {}, an SM has {}", kernel.id,
+               launch.block, launch.register_bound, std::int64_t{launch.register_bound} * launch.block,
+               device.registers_per_sm);
+  int top = 0;
+  for (const auto& [op, level] : kernel.levels) top = std::max(top, level);
+  // An output left in partials is folded and stored one phase later.
+  for (const Group& group : kernel.groups)
+    if (group.mapping.combine == Combine::kPartials)
+      for (NodeId op : kernel.outputs)
+        if (std::binary_search(group.ops.begin(), group.ops.end(), op) &&
+            reduces_domain(computation, op, group.mapping))
+          top = std::max(top, kernel.levels.at(op) + 1);
+  if (launch.grid_barriers != top)
+    report.add("barriers", "kernel {}: its levels take {} grid barriers, not {}", kernel.id, top,
+               launch.grid_barriers);
+  check_residency(device, kernel, report);
+  check_slots(kernel, "shared-memory", kernel.shared, launch.shared_bytes, report);
+  check_slots(kernel, "scratch", kernel.scratch, launch.scratch_bytes, report);
+  const std::int64_t workspace = reduction_workspace_bytes(computation, kernel);
+  const auto slot = std::find_if(kernel.shared.begin(), kernel.shared.end(),
+                                 [](const MemorySlot& s) { return s.op == kNoNode; });
+  if (workspace > (slot == kernel.shared.end() ? 0 : slot->bytes))
+    report.add("workspace", "kernel {}: its reductions need a workspace of {} bytes of shared memory",
+               kernel.id, workspace);
+}
+
+}  // namespace stitchwork::verification

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "analysis/assemble.h"
+#include "analysis/evaluations.h"
+#include "analysis/facts.h"
+#include "analysis/launch.h"
+#include "analysis/verify_internal.h"
+
+namespace stitchwork::verification {
+namespace {
+
+/// `map` restricted to one task of `mapping`: rows [task * rows_per_block, ...), every col.
+IndexMap of_task(const IndexMap& map, const ThreadMapping& mapping, std::int64_t task) {
+  const std::int64_t first = task * mapping.rows_per_block;
+  IndexMap box;
+  box.dims = {std::min(mapping.rows_per_block, mapping.rows - first), mapping.cols};
+  box.results = {IndexExpr::dim(0) + IndexExpr::value(first), IndexExpr::dim(1)};
+  return compose(box, map);
+}
+
+Interval hull(const IndexMap& map, const std::vector<std::int64_t>& extents) {
+  return range_of(linearize(map.results, extents), map);
+}
+
+/// Tasks whose intervals are compared: all of a small grid, else both ends and the middle (maps are piecewise
+/// affine in the task).
+std::vector<std::int64_t> sample_tasks(std::int64_t tasks) {
+  std::vector<std::int64_t> sample;
+  constexpr std::int64_t kAll = 16;
+  for (std::int64_t t = 0; t < std::min(tasks, kAll); ++t) sample.push_back(t);
+  for (std::int64_t t = std::max(kAll, tasks - kAll); t < tasks; ++t) sample.push_back(t);
+  if (tasks > 4 * kAll)
+    for (std::int64_t t = -kAll / 2; t < kAll / 2; ++t) sample.push_back(tasks / 2 + t);
+  return sample;
+}
+
+struct ValueCheck {
+  const Computation& computation;
+  const KernelPlan& kernel;
+  Report& report;
+  std::vector<GroupEvaluations> groups;
+  std::unordered_map<NodeId, std::size_t> owner;  ///< group that materialises the op
+
+  const std::string& op_name(NodeId op) const { return computation.node(op).name; }
+  Scheme scheme(NodeId op) const { return kernel.schemes.at(op); }
+  int level(NodeId op) const { return kernel.levels.at(op); }
+
+  void evaluate() {
+    for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
+      const Group& group = kernel.groups[g];
+      owner[group.dominant] = g;
+      for (NodeId op : group.sub_dominants) owner[op] = g;
+      groups.push_back(evaluations(computation, kernel, group));
+      for (NodeId op : groups.back().unplaced)
+        report.add("placement", "kernel {}: {} does not lie one to one in the domain of group {} ({})",
+                   kernel.id, op_name(op), op_name(group.dominant), to_text(group.mapping));
+      for (const Evaluation& e : groups.back().values)
+        if (!e.load && !std::binary_search(group.ops.begin(), group.ops.end(), e.op))
+          report.add("group", "kernel {}: group {} evaluates {} for {} but does not list it", kernel.id,
+                     op_name(group.dominant), op_name(e.op), op_name(e.root));
+    }
+  }
+
+  void schemes() {
+    const std::vector<NodeId> made = materialised(kernel);
+    for (NodeId op : kernel.ops) {
+      const bool stored = std::binary_search(made.begin(), made.end(), op);
+      const Scheme s = scheme(op);
+      if (!stored && (s == Scheme::kRegional || s == Scheme::kGlobal || s == Scheme::kIndependent))
+        report.add("scheme", "kernel {}: {} is {} but neither dominant nor sub-dominant", kernel.id,
+                   op_name(op), name(s));
+      for (NodeId operand : computation.node(op).operands) {
+        if (!kernel.schemes.contains(operand)) continue;
+        const int least = level(operand) + (scheme(operand) == Scheme::kGlobal ? 1 : 0);
+        if (level(op) < least)
+          report.add("level", "kernel {}: {} has level {} but reads {} ({}, level {}): at least {}",
+                     kernel.id, op_name(op), level(op), op_name(operand), name(scheme(operand)),
+                     level(operand), least);
+        if (scheme(operand) == Scheme::kIndependent)
+          report.add("scheme", "kernel {}: {} is independent but {} reads it in the kernel", kernel.id,
+                     op_name(operand), op_name(op));
+        const bool serial = owner.contains(operand) &&
+                            !reduces_domain(computation, operand, kernel.groups[owner.at(operand)].mapping);
+        if (scheme(operand) == Scheme::kLocal && owner.contains(operand) && !serial)
+          report.add("scheme",
+                     "kernel {}: {} is reduced by several threads, {} cannot read it as a local value",
+                     kernel.id, op_name(operand), op_name(op));
+      }
+    }
+  }
+
+  void loads() {
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      for (const Evaluation& e : groups[g].values)
+        if (e.load && owner.contains(e.op)) load(g, e);
+  }
+
+  void load(std::size_t reader, const Evaluation& e) {
+    const std::size_t producer = owner.at(e.op);
+    const int made = level(e.op), read = level(e.root);
+    if (scheme(e.op) == Scheme::kGlobal) {
+      if (read <= made)
+        report.add("level",
+                   "kernel {}: {} (level {}) reads {}, Global and made in level {}, without a grid barrier "
+                   "between",
+                   kernel.id, op_name(e.root), read, op_name(e.op), made);
+      return;
+    }
+    if (read != made) {
+      report.add("locality", "kernel {}: {} is Regional in level {} but {} reads it in level {}", kernel.id,
+                 op_name(e.op), made, op_name(e.root), read);
+      return;
+    }
+    block_local(reader, producer, e);
+  }
+
+  /// Regional: the need of every task lies inside what the same task of the producer makes.
+  void block_local(std::size_t reader, std::size_t producer, const Evaluation& e) {
+    const ThreadMapping& makes = kernel.groups[producer].mapping;
+    const ThreadMapping& needs = kernel.groups[reader].mapping;
+    if (makes.split > 1 || needs.split > 1) {
+      report.add("locality", "kernel {}: {} is Regional, but its rows are split over blocks", kernel.id,
+                 op_name(e.op));
+      return;
+    }
+    if (makes.tasks != needs.tasks || makes.tasks_per_block != needs.tasks_per_block) {
+      report.add(
+          "locality", "kernel {}: {} is Regional, made in {} tasks ({} a block) but read in {} ({} a block)",
+          kernel.id, op_name(e.op), makes.tasks, makes.tasks_per_block, needs.tasks, needs.tasks_per_block);
+      return;
+    }
+    const auto placed = groups[producer].placements.find(e.op);
+    if (placed == groups[producer].placements.end()) return;  // already reported
+    if (makes == needs && placed->second.map == e.map) return;
+    const std::vector<std::int64_t>& extents = computation.node(e.op).shape.dims;
+    for (std::int64_t task : sample_tasks(makes.tasks)) {
+      const IndexMap made_map = of_task(placed->second.map, makes, task);
+      const Interval made = hull(made_map, extents);
+      const Interval need = hull(of_task(e.map, needs, task), extents);
+      const std::int64_t made_elements =
+          made_map.dims[0] * (placed->second.coverage == Coverage::kFull ? made_map.dims[1] : 1);
+      if (made.size() == made_elements && made.contains(need)) continue;
+      report.add("locality",
+                 "kernel {}: {} is Regional, but task {} makes elements {}..{} and {} needs {}..{}",
+                 kernel.id, op_name(e.op), task, made.lo, made.hi, op_name(e.root), need.lo, need.hi);
+      return;
+    }
+  }
+
+  void slots() {
+    for (const auto& [op, g] : owner) {
+      const ThreadMapping& m = kernel.groups[g].mapping;
+      const int element = byte_size(computation.node(op).shape.dtype);
+      if (scheme(op) == Scheme::kRegional) {
+        const auto placed = groups[g].placements.find(op);
+        if (placed == groups[g].placements.end()) continue;
+        const std::int64_t wide = placed->second.coverage == Coverage::kFull ? m.cols : 1;
+        require(op, kernel.shared, "shared memory", m.rows_per_block * wide * element);
+      } else if (m.combine == Combine::kPartials && reduces_domain(computation, op, m)) {
+        require(op, kernel.scratch, "scratch", partials_bytes(m, computation.node(op).shape.dtype));
+      } else if (scheme(op) == Scheme::kGlobal &&
+                 !std::binary_search(kernel.outputs.begin(), kernel.outputs.end(), op)) {
+        require(op, kernel.scratch, "scratch", computation.node(op).shape.byte_size());
+      }
+    }
+    overlaps(kernel.scratch, "scratch", true);
+    overlaps(kernel.shared, "shared memory", false);
+  }
+
+  void require(NodeId op, const std::vector<MemorySlot>& where, std::string_view what, std::int64_t bytes) {
+    const auto slot =
+        std::find_if(where.begin(), where.end(), [op](const MemorySlot& s) { return s.op == op; });
+    const std::int64_t has = slot == where.end() ? 0 : slot->bytes;
+    if (has < bytes)
+      report.add("slot", "kernel {}: {} ({}) needs {} bytes of {}, its slot has {}", kernel.id, op_name(op),
+                 name(scheme(op)), bytes, what, has);
+  }
+
+  /// From where a value is made to where it is last read, in levels (scratch) or in ops, whose order is that
+  /// of the steps of a task loop (shared memory).
+  Interval lifetime(NodeId op, bool by_level) const {
+    if (op == kNoNode) return {0, computation.size()};
+    const auto when = [&](NodeId root) { return by_level ? level(root) : root; };
+    Interval life{when(op), when(op)};
+    for (const GroupEvaluations& group : groups)
+      for (const Evaluation& e : group.values)
+        if (e.load && e.op == op) life.hi = std::max<std::int64_t>(life.hi, when(e.root));
+    return life;
+  }
+
+  void overlaps(const std::vector<MemorySlot>& slots, std::string_view what, bool by_level) {
+    for (std::size_t a = 0; a < slots.size(); ++a)
+      for (std::size_t b = a + 1; b < slots.size(); ++b) {
+        const MemorySlot &x = slots[a], &y = slots[b];
+        if (x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset) continue;
+        const auto named = [&](NodeId op) {
+          return op == kNoNode ? std::string("the workspace") : op_name(op);
+        };
+        if ((x.op != kNoNode && !owner.contains(x.op)) || (y.op != kNoNode && !owner.contains(y.op)))
+          continue;
+        const Interval lx = lifetime(x.op, by_level), ly = lifetime(y.op, by_level);
+        const bool same_level = x.op == kNoNode || y.op == kNoNode || by_level || level(x.op) == level(y.op);
+        if (same_level && lx.lo <= ly.hi && ly.lo <= lx.hi)
+          report.add("slot", "kernel {}: {} and {} share {} while both are needed", kernel.id, named(x.op),
+                     named(y.op), what);
+      }
+  }
+};
+
+}  // namespace
+
+void check_values(const Computation& computation, const KernelPlan& kernel, Report& report) {
+  ValueCheck check{computation, kernel, report, {}, {}};
+  check.evaluate();
+  check.schemes();
+  check.loads();
+  check.slots();
+}
+
+}  // namespace stitchwork::verification

@@ -1,0 +1,66 @@
+#include "codegen/compiler.h"
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+
+#include "codegen/process.h"
+#include "core/error.h"
+
+namespace stitchwork {
+namespace fs = std::filesystem;
+
+PtxCompiler find_compiler(const std::string& requested) {
+  if (!requested.empty() && requested != "nvrtc" && requested != "clang")
+    throw Error(fmt::format("unknown compiler '{}'", requested), "known: nvrtc, clang");
+  if (requested != "clang")
+    if (const auto nvrtc = find_nvrtc()) return *nvrtc;
+  if (requested == "nvrtc")
+    throw Error("NVRTC not found", "install the CUDA toolkit and set CUDA_HOME, or use --compiler clang");
+  if (const auto clang = find_clang()) return *clang;
+  throw Error("no PTX compiler found", "install clang (apt install clang), or the CUDA toolkit for NVRTC");
+}
+
+int compile_architecture(const PtxCompiler& compiler, const Device& device) {
+  // sm_70 brought acquire loads and nanosleep, which the grid barrier uses.
+  const int wanted = std::max(70, device.cc_major * 10 + device.cc_minor);
+  if (compiler.kind == CompilerKind::kNvrtc) return nvrtc_architecture(compiler, wanted);
+  return std::min(wanted, 75);  // PTX 6.3, the newest every clang from 14 on writes without a toolkit
+}
+
+std::string compile_ptx(const PtxCompiler& compiler, const std::string& source, int architecture) {
+  return compiler.kind == CompilerKind::kNvrtc ? nvrtc_compile(compiler, source, architecture)
+                                               : clang_compile(compiler, source, architecture);
+}
+
+std::string find_ptxas() {
+  std::vector<fs::path> folders;
+  if (const char* home = std::getenv("CUDA_HOME")) folders.push_back(fs::path(home) / "bin");
+  folders.emplace_back("/usr/local/cuda/bin");
+  return find_program("ptxas", folders);
+}
+
+std::optional<RegisterUse> parse_ptxas(const std::string& log) {
+  static const std::regex registers(R"(Used (\d+) registers)");
+  static const std::regex spills(R"((\d+) bytes spill stores, (\d+) bytes spill loads)");
+  static const std::regex shared(R"((\d+) bytes smem)");
+  RegisterUse use;
+  std::smatch match;
+  if (!std::regex_search(log, match, registers)) return std::nullopt;
+  use.registers = std::stoi(match[1]);
+  if (std::regex_search(log, match, spills)) use.spill_bytes = std::stoll(match[1]) + std::stoll(match[2]);
+  if (std::regex_search(log, match, shared)) use.shared_bytes = std::stoll(match[1]);
+  return use;
+}
+
+std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string& ptx, int architecture) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "kernel.ptx";
+  std::ofstream(file, std::ios::binary) << ptx;
+  const ProcessResult result = run_process({ptxas, "-v", fmt::format("-arch=sm_{}", architecture), "-o",
+                                            (folder.path() / "kernel.cubin").string(), file.string()});
+  if (result.exit_code != 0) return std::nullopt;
+  return parse_ptxas(result.output);
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,55 @@
+// PTX compilers: NVRTC, found at run time where a CUDA toolkit or its run-time package is installed, else
+// clang.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "occupancy_model/device.h"
+
+namespace stitchwork {
+
+enum class CompilerKind : std::uint8_t { kNvrtc, kClang };
+
+struct PtxCompiler {
+  CompilerKind kind = CompilerKind::kNvrtc;
+  std::string id;    ///< "NVRTC 13.0", "clang 14.0.6": part of the kernel cache's key
+  std::string path;  ///< of the library or the program
+};
+
+/// NVRTC's library: searched in $CUDA_HOME, /usr/local/cuda*, then where the dynamic loader looks.
+std::optional<PtxCompiler> find_nvrtc();
+/// A clang of at least version 14, `clang` or `clang-NN` in PATH.
+std::optional<PtxCompiler> find_clang();
+/// By CompileOptions::compiler: "" (NVRTC if found, else clang), "nvrtc", "clang". Throws Error with what to
+/// install.
+PtxCompiler find_compiler(const std::string& requested);
+
+/// The architecture to compile for: the device's, or the nearest the compiler knows from above ("75" for a
+/// V100 under NVRTC 13, which has dropped 70), and at least 70 (acquire loads); the newest it knows for
+/// devices beyond it.
+int compile_architecture(const PtxCompiler& compiler, const Device& device);
+
+/// PTX of `source` (prelude included). Throws Error with the compiler's log. Safe to call from several
+/// threads.
+std::string compile_ptx(const PtxCompiler& compiler, const std::string& source, int architecture);
+
+/// What ptxas says a kernel uses.
+struct RegisterUse {
+  int registers = 0;
+  std::int64_t spill_bytes = 0;  ///< stores + loads, static
+  std::int64_t shared_bytes = 0;
+};
+/// Path of ptxas ("" if there is none) and its verdict; empty where it fails (an older ptxas than the PTX).
+std::string find_ptxas();
+std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string& ptx, int architecture);
+/// Parses `ptxas -v`.
+std::optional<RegisterUse> parse_ptxas(const std::string& log);
+
+// The two compilers, one file each.
+int nvrtc_architecture(const PtxCompiler& compiler, int wanted);
+std::string nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int architecture);
+std::string clang_compile(const PtxCompiler& compiler, const std::string& source, int architecture);
+
+}  // namespace stitchwork

@@ -1,0 +1,240 @@
+#include "codegen/prelude.h"
+
+namespace stitchwork {
+
+std::string_view prelude_common() {
+  return R"cuda(#ifndef SW_FN
+#define SW_FN static __device__ __forceinline__
+#endif
+
+// Bits and storage formats.
+SW_FN unsigned sw_bits(float v) { union { float f; unsigned u; } b; b.f = v; return b.u; }
+SW_FN float sw_float(unsigned v) { union { float f; unsigned u; } b; b.u = v; return b.f; }
+SW_FN unsigned long long sw_bits(double v) { union { double f; unsigned long long u; } b; b.f = v; return b.u; }
+SW_FN double sw_double(unsigned long long v) { union { double f; unsigned long long u; } b; b.u = v; return b.f; }
+template <class To, class From> SW_FN To sw_bitcast(From v) { union { From from; To to; } b; b.from = v; return b.to; }
+SW_FN float sw_f16(unsigned short v) { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(v)); return r; }
+SW_FN unsigned short sw_to_f16(float v) { unsigned short r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
+SW_FN float sw_bf16(unsigned short v) { return sw_float((unsigned)v << 16); }
+SW_FN unsigned short sw_to_bf16(float v) {  // to nearest even
+  const unsigned u = sw_bits(v);
+  return v != v ? (unsigned short)((u >> 16) | 0x40) : (unsigned short)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}
+SW_FN float sw_round_f16(float v) { return sw_f16(sw_to_f16(v)); }
+SW_FN float sw_round_bf16(float v) { return sw_bf16(sw_to_bf16(v)); }
+SW_FN float sw_reduce_precision(float v, int exponent_bits, int mantissa_bits) {
+  unsigned u = sw_bits(v);
+  if (v != v || (u & 0x7fffffff) == 0x7f800000) return v;
+  const unsigned sign = u & 0x80000000u;
+  u &= 0x7fffffff;
+  if (mantissa_bits < 23) {
+    const int cut = 23 - mantissa_bits;
+    u += ((1u << (cut - 1)) - 1) + ((u >> cut) & 1);
+    u &= ~((1u << cut) - 1);
+  }
+  const int bias = (1 << (exponent_bits - 1)) - 1, exponent = (int)(u >> 23) - 127;
+  if (exponent > bias) u = 0x7f800000;
+  if (exponent <= -bias) u = 0;
+  return sw_float(u | sign);
+}
+
+// Properties of the integer types.
+template <class T> struct SwInt;
+#define SW_INT(T, U, bits_, low, high) \
+  template <> struct SwInt<T> { typedef U Unsigned; static const int kBits = bits_; \
+    SW_FN T lowest() { return (T)(low); } SW_FN T highest() { return (T)(high); } };
+SW_INT(bool, unsigned char, 1, 0, 1)
+SW_INT(signed char, unsigned char, 8, -128, 127)
+SW_INT(unsigned char, unsigned char, 8, 0, 255)
+SW_INT(short, unsigned short, 16, -32768, 32767)
+SW_INT(unsigned short, unsigned short, 16, 0, 65535)
+SW_INT(int, unsigned, 32, (-2147483647 - 1), 2147483647)
+SW_INT(unsigned, unsigned, 32, 0, 4294967295u)
+SW_INT(long long, unsigned long long, 64, (-9223372036854775807LL - 1), 9223372036854775807LL)
+SW_INT(unsigned long long, unsigned long long, 64, 0, 18446744073709551615ull)
+
+// Conversions from floating point saturate; NaN becomes 0.
+template <class T, class F> SW_FN T sw_to_int(F v) {
+  if (v != v) return (T)0;
+  if (v <= (F)SwInt<T>::lowest()) return SwInt<T>::lowest();
+  if (v >= (F)SwInt<T>::highest()) return SwInt<T>::highest();
+  return (T)v;
+}
+template <class I, class T> SW_FN I sw_clamp_index(T v, I low, I high) {  // 0 <= low
+  if (v < (T)0) return low;
+  const unsigned long long u = (unsigned long long)v;
+  return u < (unsigned long long)low ? low : (u > (unsigned long long)high ? high : (I)u);
+}
+
+// HLO's integer semantics where C's are undefined or different.
+SW_FN bool sw_not(bool v) { return !v; }
+template <class T> SW_FN T sw_not(T v) { return (T)~v; }
+template <class T> SW_FN T sw_div(T a, T b) {
+  if (b == (T)0) return (T)-1;
+  if ((T)-1 < (T)0 && b == (T)-1) return (T)(0 - (typename SwInt<T>::Unsigned)a);
+  return (T)(a / b);
+}
+template <class T> SW_FN T sw_rem(T a, T b) {
+  if (b == (T)0) return a;
+  if ((T)-1 < (T)0 && b == (T)-1) return (T)0;
+  return (T)(a % b);
+}
+template <class T> SW_FN T sw_powi(T base, T exponent) {
+  if (exponent < (T)0) {
+    if (base == (T)1) return (T)1;
+    return base == (T)-1 ? ((exponent & 1) ? (T)-1 : (T)1) : (T)0;
+  }
+  typename SwInt<T>::Unsigned power = (typename SwInt<T>::Unsigned)base, result = 1;
+  for (T e = exponent; e > (T)0; e = (T)(e >> 1)) {
+    if (e & 1) result = (typename SwInt<T>::Unsigned)((unsigned long long)result * power);
+    power = (typename SwInt<T>::Unsigned)((unsigned long long)power * power);
+  }
+  return (T)result;
+}
+template <class T> SW_FN bool sw_in_width(T n) { return n >= (T)0 && (unsigned long long)n < (unsigned long long)SwInt<T>::kBits; }
+template <class T> SW_FN T sw_shl(T v, T n) { return sw_in_width(n) ? (T)((unsigned long long)v << (int)n) : (T)0; }
+template <class T> SW_FN T sw_shrl(T v, T n) { return sw_in_width(n) ? (T)((typename SwInt<T>::Unsigned)v >> (int)n) : (T)0; }
+template <class T> SW_FN T sw_shra(T v, T n) { return sw_in_width(n) ? (T)(v >> (int)n) : (v < (T)0 ? (T)-1 : (T)0); }
+template <class T> SW_FN T sw_popc(T v) {
+  unsigned long long u = (typename SwInt<T>::Unsigned)v;
+  int n = 0;
+  for (; u != 0; u &= u - 1) ++n;
+  return (T)n;
+}
+template <class T> SW_FN T sw_clz(T v) {
+  typename SwInt<T>::Unsigned u = (typename SwInt<T>::Unsigned)v;
+  int n = 0;
+  for (int bit = SwInt<T>::kBits - 1; bit >= 0 && !((u >> bit) & 1); --bit) ++n;
+  return (T)n;
+}
+template <class T> SW_FN T sw_max(T a, T b) { return a > b ? a : b; }
+template <class T> SW_FN T sw_min(T a, T b) { return a < b ? a : b; }
+// NaN if either is NaN.
+SW_FN float sw_max(float a, float b) { return a > b || a != a ? a : b; }
+SW_FN float sw_min(float a, float b) { return a < b || a != a ? a : b; }
+SW_FN double sw_max(double a, double b) { return a > b || a != a ? a : b; }
+SW_FN double sw_min(double a, double b) { return a < b || a != a ? a : b; }
+
+// Reducers.
+struct SwAdd { template <class T> SW_FN T of(T a, T b) { return (T)(a + b); } };
+struct SwMultiply { template <class T> SW_FN T of(T a, T b) { return (T)(a * b); } };
+struct SwMaximum { template <class T> SW_FN T of(T a, T b) { return sw_max(a, b); } };
+struct SwMinimum { template <class T> SW_FN T of(T a, T b) { return sw_min(a, b); } };
+struct SwAnd { template <class T> SW_FN T of(T a, T b) { return (T)(a & b); } };
+struct SwOr { template <class T> SW_FN T of(T a, T b) { return (T)(a | b); } };
+struct SwXor { template <class T> SW_FN T of(T a, T b) { return (T)(a ^ b); } };
+
+SW_FN unsigned sw_shuffle_bits(unsigned v, int lane_mask) {
+  unsigned r;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(r) : "r"(v), "r"(lane_mask));
+  return r;
+}
+template <class T> SW_FN T sw_shuffle(T v, int lane_mask) { return (T)sw_shuffle_bits((unsigned)v, lane_mask); }
+SW_FN float sw_shuffle(float v, int lane_mask) { return sw_float(sw_shuffle_bits(sw_bits(v), lane_mask)); }
+SW_FN unsigned long long sw_shuffle(unsigned long long v, int lane_mask) {
+  const unsigned low = sw_shuffle_bits((unsigned)v, lane_mask), high = sw_shuffle_bits((unsigned)(v >> 32), lane_mask);
+  return (unsigned long long)high << 32 | low;
+}
+SW_FN long long sw_shuffle(long long v, int lane_mask) { return (long long)sw_shuffle((unsigned long long)v, lane_mask); }
+SW_FN double sw_shuffle(double v, int lane_mask) { return sw_double(sw_shuffle(sw_bits(v), lane_mask)); }
+
+// Over kLanes adjacent lanes (a power of two); every lane gets the result. All lanes of the warp take part.
+template <class R, int kLanes, class T> SW_FN T sw_warp_reduce(T v) {
+#pragma unroll
+  for (int mask = kLanes / 2; mask > 0; mask /= 2) v = R::of(v, sw_shuffle(v, mask));
+  return v;
+}
+// Over kThreads adjacent threads of a block of kBlock (kThreads a power of two up to 32, or a multiple of
+// 32); every thread gets its row's result. `workspace` holds kBlock / 32 values and must not be in use. All
+// threads of the block take part.
+template <class R, int kThreads, int kBlock, class T> SW_FN T sw_row_reduce(T v, T identity, T* workspace) {
+  v = sw_warp_reduce<R, (kThreads < 32 ? kThreads : 32)>(v);
+  if (kThreads > 32) {
+    const int warps = kThreads / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int slot = threadIdx.x / kThreads * warps + lane;
+    if (lane == 0) workspace[warp] = v;
+    __syncthreads();
+    v = lane < warps && slot < kBlock / 32 ? workspace[slot] : identity;
+    v = sw_warp_reduce<R, 32>(v);
+  }
+  return v;
+}
+// Over the kSlices threads that share a column tile's row: threads 0 .. kRows-1 get the results. `workspace`
+// holds kRows * kSlices values and must not be in use. All threads of the block take part.
+template <class R, int kRows, int kSlices, class T> SW_FN T sw_column_reduce(T v, T* workspace) {
+  if (kSlices > 1) {
+    if (threadIdx.x < kRows * kSlices) workspace[threadIdx.x] = v;
+    __syncthreads();
+    if (threadIdx.x < kRows)
+      for (int slice = 1; slice < kSlices; ++slice) v = R::of(v, workspace[slice * kRows + threadIdx.x]);
+  }
+  return v;
+}
+
+SW_FN unsigned sw_cas(unsigned* p, unsigned expected, unsigned desired) {
+  unsigned r;
+  asm volatile("atom.cas.b32 %0, [%1], %2, %3;" : "=r"(r) : "l"(p), "r"(expected), "r"(desired) : "memory");
+  return r;
+}
+SW_FN unsigned long long sw_cas(unsigned long long* p, unsigned long long expected, unsigned long long desired) {
+  unsigned long long r;
+  asm volatile("atom.cas.b64 %0, [%1], %2, %3;" : "=l"(r) : "l"(p), "l"(expected), "l"(desired) : "memory");
+  return r;
+}
+// Combines `v` into *p atomically by compare and swap.
+template <class R, class T> SW_FN void sw_atomic(T* p, T v) {
+  if (sizeof(T) == 8) {
+    unsigned long long* word = (unsigned long long*)p;
+    unsigned long long seen = *(volatile unsigned long long*)word, old;
+    do {
+      old = seen;
+      union { unsigned long long u; T t; } b;
+      b.u = old;
+      b.t = R::of(b.t, v);
+      seen = sw_cas(word, old, b.u);
+    } while (seen != old);
+  } else {  // narrower than 32 bits: within the aligned word
+    unsigned* word = (unsigned*)((unsigned long long)p & ~3ull);
+    const int shift = (int)((unsigned long long)p & 3) * 8;
+    const unsigned mask = (sizeof(T) == 4 ? 0xffffffffu : (1u << (8 * (int)sizeof(T) % 32)) - 1) << shift;
+    unsigned seen = *(volatile unsigned*)word, old;
+    do {
+      old = seen;
+      union { unsigned u; T t; } b;
+      b.u = (old & mask) >> shift;
+      b.t = R::of(b.t, v);
+      seen = sw_cas(word, old, (old & ~mask) | ((b.u << shift) & mask));
+    } while (seen != old);
+  }
+}
+template <class R> struct SwAtomic { template <class T> SW_FN void into(T* p, T v) { sw_atomic<R>(p, v); } };
+template <> struct SwAtomic<SwAdd> {
+  template <class T> SW_FN void into(T* p, T v) { sw_atomic<SwAdd>(p, v); }
+  SW_FN void into(float* p, float v) { asm volatile("red.add.f32 [%0], %1;" : : "l"(p), "f"(v) : "memory"); }
+  SW_FN void into(int* p, int v) { asm volatile("red.add.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory"); }
+  SW_FN void into(unsigned* p, unsigned v) { asm volatile("red.add.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory"); }
+};
+
+// The whole grid waits until every block has come; all blocks must be resident. Each block adds 1 to the
+// counter but the first, which adds 2^63 - (blocks - 1), so that the top bit flips when all have come and the
+// counter needs no reset. Writes before the barrier are released before the arrival, and acquired after it.
+SW_FN void sw_grid_barrier(unsigned long long* counter) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned long long arrive = blockIdx.x == 0 ? 0x8000000000000000ull - (gridDim.x - 1) : 1;
+    unsigned long long old, now;
+    asm volatile("fence.acq_rel.gpu;" : : : "memory");
+    asm volatile("atom.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(counter), "l"(arrive) : "memory");
+    for (;;) {
+      asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(now) : "l"(counter) : "memory");
+      if (((now ^ old) >> 63) != 0) break;
+      asm volatile("nanosleep.u32 32;" : : : "memory");
+    }
+    asm volatile("fence.acq_rel.gpu;" : : : "memory");
+  }
+  __syncthreads();
+}
+)cuda";
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,12 @@
+#include "core/passes.h"
+
+namespace stitchwork {
+
+Graph canonicalize(const Graph& graph) {
+  Graph result = inline_calls(graph);
+  result = fold_tuples(result);
+  result = eliminate_common_subexpressions(result);
+  return eliminate_dead_code(result);
+}
+
+}  // namespace stitchwork

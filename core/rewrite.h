@@ -1,0 +1,19 @@
+// The step that passes share: a computation without some of its nodes.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/graph.h"
+
+namespace stitchwork {
+
+/// The kept nodes of `computation`, renumbered, in their order. A use of node n becomes a use of
+/// replacement[n], which must be kept and stand before the user. Parameters must be kept.
+Computation rewritten(const Computation& computation, std::span<const NodeId> replacement,
+                      const std::vector<bool>& keep);
+
+/// replacement[n] = n.
+std::vector<NodeId> no_replacement(const Computation& computation);
+
+}  // namespace stitchwork

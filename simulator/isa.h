@@ -1,0 +1,32 @@
+// The instruction table: one row a PTX form with its spelling, operand signature and handlers. Each file of the
+// interpreter compiles the same rows for its own vector width; rows have the same index everywhere.
+#pragma once
+
+#include <span>
+
+#include "simulator/machine.h"
+
+namespace stitchwork::sim {
+
+/// What a row counts as (Counters).
+enum class InstClass : std::uint8_t { kOther, kFp32, kMufu };
+
+struct IsaRow {
+  /// PTX spelling with alternatives in braces, "add{.u32,.s32}"; internal rows begin with '@'.
+  const char* spelling;
+  /// One letter an operand, destination first: r/f 32-bit, d/e 64-bit, h/x 16-bit (x: f16), p predicate;
+  /// f, e and x take floating-point immediates.
+  const char* signature;
+  Handler full, masked;
+  InstClass cls;
+};
+
+/// The table for the widest vectors this processor has.
+std::span<const IsaRow> isa_rows();
+
+// One per instruction set; null where the build or the processor does not have it.
+std::span<const IsaRow> isa_rows_base();
+std::span<const IsaRow> isa_rows_avx2();
+std::span<const IsaRow> isa_rows_avx512();
+
+}  // namespace stitchwork::sim

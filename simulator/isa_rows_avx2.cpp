@@ -1,0 +1,3 @@
+// Interpreter for processors with AVX2.
+#define STITCHWORK_ISA_FUNCTION isa_rows_avx2
+#include "simulator/isa_rows.inc"

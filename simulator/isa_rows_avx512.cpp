@@ -1,0 +1,3 @@
+// Interpreter for processors with AVX512.
+#define STITCHWORK_ISA_FUNCTION isa_rows_avx512
+#include "simulator/isa_rows.inc"

@@ -1,0 +1,3 @@
+// Interpreter for any x86-64 processor.
+#define STITCHWORK_ISA_FUNCTION isa_rows_base
+#include "simulator/isa_rows.inc"

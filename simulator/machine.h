@@ -1,0 +1,158 @@
+// What the interpreter's handlers see: decoded instructions and the strands they run on.
+//
+// A block's warps run in *gangs* of up to kGangWarps warps. A gang has one register file laid out
+// [slot][warp][lane]; a *strand* is a run of warps of one gang that move together (the whole gang, or one warp
+// once the warps of a gang have to wait for each other). A handler executes one instruction for all warps of a
+// strand and returns the next instruction, or null when the strand stops (waits, yields, finishes).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "simulator/simulator.h"
+
+namespace stitchwork::sim {
+
+inline constexpr int kGangWarps = 8;
+inline constexpr std::uint32_t kSlot32Bytes = kGangWarps * 32 * 4;
+inline constexpr std::uint32_t kSlot64Bytes = kGangWarps * 32 * 8;
+inline constexpr std::uint32_t kSlotPredBytes = kGangWarps * 4;
+
+/// Address map of the simulated device: bits 40 and up name the allocation, so that finding it is a shift and
+/// an overrun of less than a terabyte cannot land in a neighbour. 0 is never mapped.
+inline constexpr int kAllocationShift = 40;
+inline constexpr std::uint64_t kSharedWindow = 1;
+inline constexpr std::uint64_t kLocalWindow = 2;
+inline constexpr std::uint64_t kParamWindow = 3;
+inline constexpr std::uint64_t kFirstAllocation = 16;
+
+struct Strand;
+struct Inst;
+using Handler = const Inst* (*)(Strand&, const Inst*);
+
+/// One decoded instruction. Operands are byte offsets into the gang's register file.
+struct Inst {
+  Handler fn[2];          ///< [0]: every lane of the strand active, [1]: masked
+  std::uint32_t o[6];     ///< destination(s) first, then sources
+  std::int64_t imm;       ///< address offset, branch target (basic block), barrier id ...
+  std::uint32_t id;       ///< index of the source instruction (line tables, address caches)
+  std::uint8_t count;     ///< vector elements of a memory access
+  std::uint8_t flags;     ///< handler specific
+  std::uint16_t aux;      ///< handler specific
+};
+
+/// One level of the divergence stack: lanes `mask` continue at basic block `pc` until they reach `rpc`.
+struct StackEntry {
+  std::int32_t pc = 0;
+  std::int32_t rpc = -1;
+  std::uint32_t mask[kGangWarps] = {};
+};
+
+enum class StrandState : std::uint8_t { kRunnable, kBarrier, kYielded, kDone };
+
+/// [lo, hi) of the allocation a memory instruction touched last, and the host bytes behind it.
+struct AddressCache {
+  std::uint64_t lo = 1, hi = 0;
+  std::byte* host = nullptr;
+  bool writable = false;
+};
+
+/// An access log entry: line number (address / 128) << 5 | sector mask << 1 | write.
+struct AccessLog {
+  std::uint64_t* begin = nullptr;
+  std::uint64_t* end = nullptr;
+  std::uint64_t* capacity = nullptr;
+};
+
+/// Counters a handler adds to; one per host thread, padded so that threads do not share cache lines.
+struct alignas(128) HotCounters {
+  std::uint64_t gld_requests = 0, gst_requests = 0, gld_transactions = 0, gst_transactions = 0;
+  std::uint64_t gld_bytes = 0, gst_bytes = 0;
+  std::uint64_t shared_loads = 0, shared_stores = 0, shared_conflicts = 0;
+  std::uint64_t atomics = 0, accesses = 0, block_barriers = 0;
+  std::uint64_t guarded_fp32 = 0, guarded_mufu = 0;
+};
+
+struct BlockRun;
+class Memory;
+
+struct BasicBlockCount {
+  std::uint64_t warps = 0, threads = 0;
+};
+
+/// State shared by the strands of one block that handlers touch.
+struct Strand {
+  std::byte* regs = nullptr;
+  std::uint32_t mask[kGangWarps] = {};  ///< active lanes now
+  std::int32_t first_warp = 0, last_warp = 0;  ///< [first, last) within the gang
+  std::int32_t active_warps = 0, active_threads = 0;
+  bool masked = false;  ///< some lane of the strand is inactive
+  bool spinning = false;
+  StrandState state = StrandState::kRunnable;
+  std::int32_t depth = 0;  ///< stack[depth - 1] is the running entry
+  std::int32_t gang = 0;
+  std::int32_t barrier_id = 0;
+  std::uint32_t barrier_threads = 0;
+  std::uint32_t barrier_line_id = 0;
+  const Inst* resume = nullptr;
+  std::uint32_t alive[kGangWarps] = {};
+  std::uint32_t saved[kGangWarps] = {};  ///< mask set aside by a guard
+  bool saved_masked = false;
+  StackEntry* stack = nullptr;  ///< kMaxDepth entries
+  BlockRun* block = nullptr;
+};
+
+inline constexpr int kMaxDepth = 64;
+
+struct BarrierSlot {
+  std::uint64_t waiting_threads = 0;  ///< arrived, of blocked strands and bar.arrive
+  std::uint64_t arrived_only = 0;
+  std::uint32_t count_true = 0, count_all = 0;     ///< bar.red accumulation
+  std::uint32_t result_true = 0, result_all = 0;  ///< of the last completed phase
+};
+
+/// One block being executed; what its handlers need of the launch.
+struct BlockRun {
+  const Inst* const* block_start = nullptr;  ///< basic block -> its enter instruction
+  BasicBlockCount* bb_counts = nullptr;
+  HotCounters* hot = nullptr;
+  AddressCache* caches = nullptr;  ///< by Inst::id
+  AccessLog* logs = nullptr;       ///< by L2 partition
+  std::uint32_t partitions = 1;
+  Memory* memory = nullptr;
+  std::byte* shared = nullptr;
+  std::uint64_t shared_bytes = 0;
+  std::byte* local = nullptr;  ///< [thread][local_bytes]
+  std::uint64_t local_bytes = 0;
+  std::byte* params = nullptr;
+  std::uint64_t param_bytes = 0;
+  std::int64_t budget = 0;  ///< warp instructions left before a livelock is reported
+  std::uint64_t progress = 0;  ///< memory words changed, barriers passed
+  std::uint64_t clock = 0;
+  std::uint32_t threads = 0;  ///< in the block
+  std::uint64_t alive_threads = 0;
+  std::uint32_t spin_episodes = 0;
+  bool solo = false;  ///< one strand only: a block barrier need not stop it
+  bool communicates = false;
+  std::uint64_t index = 0;  ///< linear block index
+  BarrierSlot barriers[16];
+};
+
+// Slow paths, outside the vector code.
+
+/// The allocation that holds [address, address + bytes), or the finding that there is none (thrown).
+void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_t address, unsigned bytes,
+                     bool write, int warp, int lane);
+[[noreturn]] void raise_misaligned(Strand& s, const Inst* i, std::uint64_t address, unsigned bytes, int warp,
+                                   int lane);
+[[noreturn]] void raise_window(Strand& s, const Inst* i, const char* space, std::uint64_t address,
+                               unsigned bytes, std::uint64_t size, bool write, int warp, int lane);
+[[noreturn]] void raise_finding(Strand& s, const Inst* i, FindingKind kind, const char* what, int warp,
+                                int lane);
+void grow_log(AccessLog& log);
+/// Makes one strand per warp of `s`'s gang; `s` itself keeps its first warp.
+void split_strand(Strand& s, const Inst* i);
+/// True if the barrier completed with this arrival and the strand may go on at once.
+bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, bool blocks);
+
+}  // namespace stitchwork::sim

@@ -1,0 +1,321 @@
+// Branches, barriers, warp-wide exchange, special registers.
+#pragma once
+
+#include "simulator/ops_convert.h"
+
+namespace stitchwork::sim {
+namespace {
+
+SW_INLINE void count_active(Strand& s) {
+  int warps = 0, threads = 0, whole = 0;
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    const u32 m = s.mask[w];
+    warps += m != 0;
+    whole += m == ~0u;
+    threads += __builtin_popcount(m);
+  }
+  s.active_warps = warps;
+  s.active_threads = threads;
+  s.masked = whole != s.last_warp - s.first_warp;
+}
+
+/// Continues with the entry on top of the divergence stack; null when none is left.
+const Inst* resume_top(Strand& s) {
+  while (s.depth > 0) {
+    const StackEntry& top = s.stack[s.depth - 1];
+    u32 any = 0;
+    for (int w = s.first_warp; w < s.last_warp; ++w) any |= top.mask[w];
+    if (any != 0) {
+      for (int w = s.first_warp; w < s.last_warp; ++w) s.mask[w] = top.mask[w];
+      count_active(s);
+      return s.block->block_start[top.pc];
+    }
+    --s.depth;
+  }
+  s.state = StrandState::kDone;
+  return nullptr;
+}
+
+/// First instruction of every basic block: reconverges, then counts. imm: block, o[0]: weight.
+const Inst* enter_block(Strand& s, const Inst* i) {
+  const int bb = int(i->imm);
+  if (s.stack[s.depth - 1].rpc == bb) {
+    --s.depth;
+    return resume_top(s);
+  }
+  BlockRun& b = *s.block;
+  b.bb_counts[bb].warps += u32(s.active_warps);
+  b.bb_counts[bb].threads += u32(s.active_threads);
+  b.budget -= i64(i->o[0]) * s.active_warps;
+  if (b.budget < 0) [[unlikely]] raise_finding(s, i, FindingKind::kLivelock, "livelock", s.first_warp, 0);
+  return i + 1;
+}
+
+const Inst* branch(Strand& s, const Inst* i) { return s.block->block_start[i->imm]; }
+
+/// Conditional branch. o[0]: predicate, flags: negated, imm: target, o[1]: fall-through block, o[2]: block at
+/// which the sides meet again (~0: only at exit).
+const Inst* branch_if(Strand& s, const Inst* i) {
+  u32 taken[kGangWarps], any_taken = 0, any_not = 0;
+  const u32 flip = i->flags ? ~0u : 0;
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    const u32 p = load<u32>(s.regs + i->o[0] + w * 4) ^ flip;
+    taken[w] = p & s.mask[w];
+    any_taken |= taken[w];
+    any_not |= s.mask[w] & ~p;
+  }
+  if (any_not == 0) return s.block->block_start[i->imm];
+  if (any_taken == 0) return i + 1;
+  const i32 meet = i32(i->o[2]);
+  const i32 target = i32(i->imm), next = i32(i->o[1]);
+  StackEntry* top = &s.stack[s.depth - 1];
+  if (s.depth + 2 > kMaxDepth) raise_finding(s, i, FindingKind::kTrap, "divergence nests too deep", s.first_warp, 0);
+  u32 not_taken[kGangWarps];
+  for (int w = s.first_warp; w < s.last_warp; ++w) not_taken[w] = s.mask[w] & ~taken[w];
+  // The running entry becomes the meeting point, unless it already ends there: then it is not needed.
+  if (meet < 0 || top->rpc != meet) {
+    top->pc = meet;
+    for (int w = s.first_warp; w < s.last_warp; ++w) top->mask[w] = s.mask[w];
+    if (meet < 0) --s.depth;
+  } else {
+    --s.depth;
+  }
+  // A side that is already at the meeting point has nothing to run.
+  if (next != meet) {
+    StackEntry& e = s.stack[s.depth++];
+    e.pc = next;
+    e.rpc = meet;
+    for (int w = s.first_warp; w < s.last_warp; ++w) e.mask[w] = not_taken[w];
+  }
+  if (target != meet) {
+    StackEntry& e = s.stack[s.depth++];
+    e.pc = target;
+    e.rpc = meet;
+    for (int w = s.first_warp; w < s.last_warp; ++w) e.mask[w] = taken[w];
+  }
+  return resume_top(s);
+}
+
+/// ret, exit: the active lanes leave the kernel for good.
+const Inst* exit_lanes(Strand& s, const Inst*) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    const u32 leaving = s.mask[w];
+    s.alive[w] &= ~leaving;
+    s.block->alive_threads -= __builtin_popcount(leaving);
+    for (int d = 0; d < s.depth; ++d) s.stack[d].mask[w] &= ~leaving;
+  }
+  return resume_top(s);
+}
+
+/// @p before an instruction that is not a branch: narrows the mask for the instruction that follows it, which
+/// an unguard ends. o[0]: predicate, flags: negated, imm: instructions to skip where no lane is left; aux, o[1]:
+/// class of the guarded instruction for the counters.
+const Inst* guard(Strand& s, const Inst* i) {
+  const u32 flip = i->flags ? ~0u : 0;
+  u32 any = 0;
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    s.saved[w] = s.mask[w];
+    s.mask[w] &= load<u32>(s.regs + i->o[0] + w * 4) ^ flip;
+    any |= s.mask[w];
+  }
+  s.saved_masked = s.masked;
+  if (any == 0) {
+    for (int w = s.first_warp; w < s.last_warp; ++w) s.mask[w] = s.saved[w];
+    return i + i->imm;
+  }
+  const int warps = s.active_warps, threads = s.active_threads;
+  count_active(s);
+  if (i->aux == u32(InstClass::kFp32)) s.block->hot->guarded_fp32 += s.active_threads;
+  if (i->aux == u32(InstClass::kMufu)) s.block->hot->guarded_mufu += s.active_threads;
+  s.active_warps = warps;
+  s.active_threads = threads;
+  return i + 1;
+}
+const Inst* unguard(Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) s.mask[w] = s.saved[w] & s.alive[w];
+  count_active(s);
+  if (s.active_threads == 0) return resume_top(s);
+  return i + 1;
+}
+
+const Inst* trap(Strand& s, const Inst* i) {
+  int w = s.first_warp;
+  while (s.mask[w] == 0) ++w;
+  raise_finding(s, i, FindingKind::kTrap, "executes trap", w, __builtin_ctz(s.mask[w]));
+}
+const Inst* nothing(Strand&, const Inst* i) { return i + 1; }
+
+/// bar.sync / barrier.sync and the arriving half of bar.red. o[0]: barrier id slot, o[1]: thread count slot or ~0,
+/// o[2]: predicate slot of bar.red or ~0; flags 1: bar.arrive, 2: negated predicate.
+const Inst* block_barrier(Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    if (s.mask[w] == s.alive[w]) continue;
+    if (s.mask[w] == 0) {  // warps of the gang have parted: run them one by one from here
+      split_strand(s, i);
+      return nullptr;
+    }
+    raise_finding(s, i, FindingKind::kDivergentBarrier, "divergent barrier", w,
+                  __builtin_ctz(s.alive[w] & ~s.mask[w]));
+  }
+  int lane = s.first_warp;
+  while (s.mask[lane] == 0) ++lane;
+  const int e = lane * 32 + __builtin_ctz(s.mask[lane]);
+  const u32 id = load<u32>(s.regs + i->o[0] + e * 4) & 15;
+  const u32 threads = i->o[1] == ~0u ? 0 : load<u32>(s.regs + i->o[1] + e * 4);
+  if (i->o[2] != ~0u) {
+    BarrierSlot& slot = s.block->barriers[id];
+    for (int w = s.first_warp; w < s.last_warp; ++w) {
+      const u32 p = load<u32>(s.regs + i->o[2] + w * 4) ^ (i->flags & 2 ? ~0u : 0);
+      slot.count_true += __builtin_popcount(p & s.mask[w]);
+      slot.count_all += __builtin_popcount(s.mask[w]);
+    }
+  }
+  s.spinning = false;
+  s.resume = i + 1;
+  if (arrive_at_barrier(s, i, int(id), threads, !(i->flags & 1))) return i + 1;
+  s.state = StrandState::kBarrier;
+  return nullptr;
+}
+
+/// Second half of bar.red: d = popc | all | any of the phase just completed (flags 0, 1, 2).
+template <bool M>
+const Inst* barrier_result(Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    if (s.mask[w] == 0) continue;
+    const u32 id = load<u32>(s.regs + i->o[1] + (w * 32 + __builtin_ctz(s.mask[w])) * 4) & 15;
+    const BarrierSlot& slot = s.block->barriers[id];
+    if (i->flags == 0) {
+      for (int l = 0; l < 32; ++l) {
+        if (s.mask[w] >> l & 1) store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, slot.result_true);
+      }
+    } else {
+      const bool v = i->flags == 1 ? slot.result_true == slot.result_all : slot.result_true != 0;
+      const u32 old = load<u32>(s.regs + i->o[0] + w * 4);
+      store<u32>(s.regs + i->o[0] + w * 4, (old & ~s.mask[w]) | (v ? s.mask[w] : 0));
+    }
+  }
+  return i + 1;
+}
+
+/// shfl.sync: flags 0 idx, 1 up, 2 down, 3 bfly; o: d, p (~0: none), a, b, c.
+template <bool M>
+const Inst* shuffle(Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    const u32 mask = s.mask[w];
+    if (mask == 0) continue;
+    const std::byte* base = s.regs + w * 128;
+    u32 a[32], b[32], c[32], r[32], valid = 0;
+    __builtin_memcpy(a, base + i->o[2], 128);
+    __builtin_memcpy(b, base + i->o[3], 128);
+    __builtin_memcpy(c, base + i->o[4], 128);
+    for (u32 l = 0; l < 32; ++l) {
+      const u32 bound = c[l] & 0x1f, segment = c[l] >> 8 & 0x1f, n = b[l] & 0x1f;
+      const u32 max_lane = (l & segment) | (bound & ~segment), min_lane = l & segment;
+      u32 j = l;
+      bool ok = false;
+      switch (i->flags) {
+        case 0: j = min_lane | (n & ~segment); ok = j <= max_lane; break;
+        case 1: j = l - n; ok = i32(l) - i32(n) >= i32(max_lane); break;
+        case 2: j = l + n; ok = j <= max_lane; break;
+        default: j = l ^ n; ok = j <= max_lane; break;
+      }
+      if (!ok) j = l;
+      r[l] = a[j & 31];
+      valid |= u32(ok) << l;
+    }
+    std::byte* d = s.regs + i->o[0] + w * 128;
+    for (int l = 0; l < 32; l += 16) {
+      auto v = load<vec<u32, 16>>(reinterpret_cast<const std::byte*>(r + l));
+      if (M) v = select<u32, 16>(expand<16>(mask >> l), v, load<vec<u32, 16>>(d + l * 4));
+      store(d + l * 4, v);
+    }
+    if (i->o[1] != ~0u) {
+      std::byte* p = s.regs + i->o[1] + w * 4;
+      store<u32>(p, (load<u32>(p) & ~mask) | (valid & mask));
+    }
+  }
+  return i + 1;
+}
+
+/// vote.sync: flags 0 all, 1 any, 2 uni, 3 ballot; o: d, p; aux 1: negated predicate.
+const Inst* vote(Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    const u32 mask = s.mask[w];
+    if (mask == 0) continue;
+    const u32 p = (load<u32>(s.regs + i->o[1] + w * 4) ^ (i->aux ? ~0u : 0)) & mask;
+    if (i->flags == 3) {
+      for (int l = 0; l < 32; ++l) {
+        if (mask >> l & 1) store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, p);
+      }
+    } else {
+      const bool v = i->flags == 0 ? p == mask : i->flags == 1 ? p != 0 : p == 0 || p == mask;
+      std::byte* d = s.regs + i->o[0] + w * 4;
+      store<u32>(d, (load<u32>(d) & ~mask) | (v ? mask : 0));
+    }
+  }
+  return i + 1;
+}
+const Inst* active_mask(Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    for (int l = 0; l < 32; ++l) {
+      if (s.mask[w] >> l & 1) store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, s.mask[w]);
+    }
+  }
+  return i + 1;
+}
+/// redux.sync: flags 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; aux 1: signed.
+const Inst* redux(Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    u32 r = 0;
+    bool first = true;
+    for (int l = 0; l < 32; ++l) {
+      if (!(s.mask[w] >> l & 1)) continue;
+      const u32 v = load<u32>(s.regs + i->o[1] + (w * 32 + l) * 4);
+      const bool less = i->aux ? i32(v) < i32(r) : v < r;
+      if (first) r = v;
+      else if (i->flags == 0) r += v;
+      else if (i->flags == 1) r = less ? v : r;
+      else if (i->flags == 2) r = less ? r : v;
+      else r = i->flags == 3 ? r & v : i->flags == 4 ? r | v : r ^ v;
+      first = false;
+    }
+    for (int l = 0; l < 32; ++l) {
+      if (s.mask[w] >> l & 1) store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, r);
+    }
+  }
+  return i + 1;
+}
+/// %clock, %clock64, %globaltimer: a counter that advances with every read. flags 1: 64-bit.
+const Inst* read_clock(Strand& s, const Inst* i) {
+  const u64 now = s.block->clock += 32;
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    for (int l = 0; l < 32; ++l) {
+      if (!(s.mask[w] >> l & 1)) continue;
+      if (i->flags) store<u64>(s.regs + i->o[0] + (w * 32 + l) * 8, now);
+      else store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, u32(now));
+    }
+  }
+  return i + 1;
+}
+
+void add_control_rows() {
+  const auto other = InstClass::kOther;
+  add_row("@enter", "", other, enter_block, enter_block);
+  add_row("@bra", "", other, branch, branch);
+  add_row("@bra_if", "", other, branch_if, branch_if);
+  add_row("@exit", "", other, exit_lanes, exit_lanes);
+  add_row("@guard", "", other, guard, guard);
+  add_row("@unguard", "", other, unguard, unguard);
+  add_row("@trap", "", other, trap, trap);
+  add_row("@nothing", "", other, nothing, nothing);
+  add_row("@barrier", "", other, block_barrier, block_barrier);
+  add_row("@barrier_result", "", other, barrier_result<false>, barrier_result<true>);
+  add_row("@shuffle", "", other, shuffle<false>, shuffle<true>);
+  add_row("@vote", "", other, vote, vote);
+  add_row("@activemask", "", other, active_mask, active_mask);
+  add_row("@redux", "", other, redux, redux);
+  add_row("@clock", "", other, read_clock, read_clock);
+}
+
+}  // namespace
+}  // namespace stitchwork::sim
