@@ -1,6 +1,6 @@
 // The part of JSON Schema (draft 2020-12) the documents in docs/schema/ use: type, required, properties,
-// additionalProperties, items, enum, const, minimum, $ref (within the document), anyOf. An unknown keyword is a
-// failure of its own, so that a schema cannot silently promise what is not checked.
+// additionalProperties, items, enum, const, minimum, $ref (within the document), anyOf. An unknown keyword is
+// a failure of its own, so that a schema cannot silently promise what is not checked.
 #pragma once
 
 #include <fmt/format.h>
@@ -47,16 +47,31 @@ class JsonSchema {
     return root_.at(Json::json_pointer(reference.substr(1)));  // "#/$defs/x"
   }
 
-  void check(const Json& schema, const Json& value, const std::string& path, std::vector<std::string>& found) const {
+  void check(const Json& schema, const Json& value, const std::string& path,
+             std::vector<std::string>& found) const {
     if (schema.is_boolean()) {
       if (!schema.get<bool>()) found.push_back(path + ": not allowed");
       return;
     }
-    static const std::set<std::string> known = {
-        "$schema", "$id", "$defs", "$ref", "$comment", "title", "description", "type", "required", "properties",
-        "additionalProperties", "items", "enum", "const", "minimum", "anyOf"};
+    static const std::set<std::string> known = {"$schema",
+                                                "$id",
+                                                "$defs",
+                                                "$ref",
+                                                "$comment",
+                                                "title",
+                                                "description",
+                                                "type",
+                                                "required",
+                                                "properties",
+                                                "additionalProperties",
+                                                "items",
+                                                "enum",
+                                                "const",
+                                                "minimum",
+                                                "anyOf"};
     for (const auto& [keyword, _] : schema.items())
-      if (!known.contains(keyword)) found.push_back(path + ": the schema uses unsupported keyword " + keyword);
+      if (!known.contains(keyword))
+        found.push_back(path + ": the schema uses unsupported keyword " + keyword);
     if (schema.contains("$ref")) check(resolve(schema["$ref"]), value, path, found);
     check_value(schema, value, path, found);
     if (value.is_object()) check_object(schema, value, path, found);
@@ -95,7 +110,8 @@ class JsonSchema {
                     std::vector<std::string>& found) const {
     if (schema.contains("required"))
       for (const Json& key : schema["required"])
-        if (!value.contains(key.get<std::string>())) found.push_back(path + ": misses " + key.get<std::string>());
+        if (!value.contains(key.get<std::string>()))
+          found.push_back(path + ": misses " + key.get<std::string>());
     for (const auto& [key, member] : value.items()) {
       const std::string at = path + "." + key;
       if (schema.contains("properties") && schema["properties"].contains(key))
