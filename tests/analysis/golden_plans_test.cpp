@@ -8,7 +8,7 @@ namespace stitchwork {
 namespace {
 
 using testing::dataset;
-using testing::expect_golden;
+
 
 struct Case {
   const char* model;
@@ -20,7 +20,7 @@ class GoldenPlans : public ::testing::TestWithParam<Case> {};
 TEST_P(GoldenPlans, TextIsAsApproved) {
   const Graph graph = dataset(GetParam().model);
   const FusionPlan plan = make_plan(graph, device("v100"), GetParam().planner);
-  expect_golden(std::string("plan_") + GetParam().model + "." + GetParam().planner + ".txt",
+  expect_golden(std::string(GetParam().planner) + "_" + GetParam().model + ".txt",
                 to_text(graph, plan));
 }
 
