@@ -55,10 +55,9 @@ TEST(Cost, StitchedSoftmaxReadsItsInputFromDramOnce) {
 
 TEST(Cost, DuplicatedOpsCountAsRecomputed) {
   const Graph graph = graph_of(
-      "p = f32[64,64] parameter(0)\n x = f32[64,64] abs(p)\n a = f32[64,64] negate(x)\n"
-      "b = f32[64,64] transpose(x), dimensions={1,0}\n"
-      "d = f32[64,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n ROOT r = f32[64,64] "
-      "negate(d)");
+      "p = f32[64,64] parameter(0)\n z = f32[] constant(0)\n x = f32[64,64] abs(p)\n"
+      "r = f32[64] reduce(x, z), dimensions={1}, to_apply=sum\n w = f32[64,64] broadcast(r), dimensions={0}\n"
+      "ROOT m = f32[64,64] multiply(x, w)");
   const FusionPlan plan = make_plan(graph, device("v100"), "xla");
   EXPECT_EQ(plan_cost(graph, device("v100"), plan).recomputed_elements, 64 * 64);
 }
