@@ -12,15 +12,13 @@ namespace stitchwork {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
-constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
+constexpr std::array<std::string_view, 1> kMappings = {"paper"};
 
 // docs/planners/knobs.md says what each does.
 constexpr std::array kKnobs = {
-    Knob{"adaptive_mapping", kOnOff, "on"}, Knob{"exhaustive_stitching", kOnOff, "on"},
-    Knob{"data_reuse", kOnOff, "on"},       Knob{"dominant_merging", kOnOff, "on"},
-    Knob{"remote_stitching", kOnOff, "on"}, Knob{"proactive_locality", kOnOff, "on"},
-    Knob{"shared_reuse", kOnOff, "on"},     Knob{"register_relaxation", kOnOff, "on"},
-    Knob{"mapping", kMappings, "paper"},
+    Knob{"adaptive_mapping", kOnOff, "on"},    Knob{"dominant_merging", kOnOff, "on"},
+    Knob{"proactive_locality", kOnOff, "on"},  Knob{"shared_reuse", kOnOff, "on"},
+    Knob{"register_relaxation", kOnOff, "on"}, Knob{"mapping", kMappings, "paper"},
 };
 
 constexpr std::array<std::string_view, 6> kAstitchKnobs = {"adaptive_mapping",    "dominant_merging",

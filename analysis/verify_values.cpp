@@ -112,6 +112,12 @@ struct ValueCheck {
                  op_name(e.op), made, op_name(e.root), read);
       return;
     }
+    if (producer > reader) {
+      report.add("group-order", "kernel {}: group {} reads {} before group {} makes it", kernel.id,
+                 op_name(kernel.groups[reader].dominant), op_name(e.op),
+                 op_name(kernel.groups[producer].dominant));
+      return;
+    }
     block_local(reader, producer, e);
   }
 

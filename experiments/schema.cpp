@@ -75,6 +75,12 @@ void migrate(sqlite3* db) {
   const auto newest = static_cast<std::int64_t>(kMigrations.size());
   if (version() == newest) return;
   Transaction transaction(db);
+  if (version() > newest) {
+    const char* file = sqlite3_db_filename(db, "main");
+    throw Error(file, 0, 0,
+                fmt::format("has store version {}, newer than this program's {}", version(), newest),
+                "update stitchwork");
+  }
   // Read again under the write lock: another process may have migrated meanwhile.
   for (std::int64_t at = version(); at < newest; ++at)
     execute(db, std::string(kMigrations[static_cast<std::size_t>(at)]));

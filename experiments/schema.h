@@ -14,7 +14,8 @@ inline constexpr int kStoreApplicationId = 0x53544348;
 /// migrations()[i] takes user_version i to i + 1.
 std::span<const std::string_view> migrations();
 
-/// Brings an open database to the newest version, each migration in a transaction of its own.
+/// Brings an open database to the newest version, all migrations in one transaction. Throws Error if it is
+/// newer than this program.
 void migrate(sqlite3* db);
 
 }  // namespace stitchwork

@@ -53,10 +53,10 @@ class Statement {
   int next_ = 1;
 };
 
-/// BEGIN IMMEDIATE ... COMMIT; rolls back unless committed.
+/// BEGIN IMMEDIATE ... COMMIT; rolls back unless committed. With "BEGIN" it only reads: one snapshot.
 class Transaction {
  public:
-  explicit Transaction(sqlite3* db) : db_(db) { execute(db, "BEGIN IMMEDIATE"); }
+  explicit Transaction(sqlite3* db, const char* begin = "BEGIN IMMEDIATE") : db_(db) { execute(db, begin); }
   ~Transaction() {
     if (!done_) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
   }

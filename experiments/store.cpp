@@ -60,6 +60,17 @@ void check_header(const std::string& path) {
         "update stitchwork");
 }
 
+/// Switches to a write-ahead log. SQLite does not wait for a process that is switching too, so this does.
+void write_ahead(sqlite3* db) {
+  execute(db, "PRAGMA synchronous = NORMAL");
+  for (int tries = 0;; ++tries) {
+    const int status = sqlite3_exec(db, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
+    if (status == SQLITE_OK) return;
+    if (status != SQLITE_BUSY || tries == 600) throw_sqlite(db, "store");
+    sqlite3_sleep(50);
+  }
+}
+
 std::string cpu_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);)
@@ -244,8 +255,11 @@ Store Store::open(const std::string& path) {
         status != SQLITE_OK ? fmt::format("cannot be opened: {}", sqlite3_errmsg(db)) : "cannot be written",
         "give another file with --db");
   sqlite3_busy_timeout(db, 30000);  // another process may be recording
-  execute(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
+  execute(db, "PRAGMA foreign_keys = ON");
+  // Tables before the write-ahead log: what marks the file as ours is then in the file itself, where
+  // check_header looks, and not only in a log that a kill may leave behind.
   migrate(db);
+  write_ahead(db);
   return store;
 }
 

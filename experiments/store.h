@@ -29,7 +29,7 @@ class Store {
   std::int64_t record(const std::string& experiment, const Model& model, const TrialSpec& spec,
                       const TrialResult& result);
 
-  /// The trial_keys that have an ok attempt.
+  /// True if the trial was run and came out ok: a resumed experiment skips it.
   bool has_ok_attempt(const std::string& trial_key) const;
 
   const std::string& path() const { return path_; }

@@ -1,0 +1,135 @@
+#include <nlohmann/json.hpp>
+
+#include "analysis/plan_json.h"
+
+namespace stitchwork {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Writer {
+ public:
+  explicit Writer(const Graph& graph) : computation_(graph.entry_computation()) {}
+
+  Json plan(const FusionPlan& plan) const {
+    Json json;
+    json["schema"] = "stitchwork.plan/1";
+    json["model"] = {{"path", plan.model_path}, {"sha256", plan.model_sha256}};
+    json["device"] = plan.device;
+    json["planner"] = plan.planner;
+    json["options"] = Json::object();
+    for (const auto& [knob, value] : plan.options) json["options"][knob] = value;
+    json["counts"] = {{"memory_kernels", plan.counts.memory_kernels},
+                      {"library_calls", plan.counts.library_calls},
+                      {"copies", plan.counts.copies},
+                      {"memsets", plan.counts.memsets},
+                      {"dynamic_memory_kernels", plan.counts.dynamic_memory_kernels}};
+    json["predicted_us"] = plan.predicted_us;
+    json["steps"] = Json::array();
+    for (const PlanStep& step : plan.steps) json["steps"].push_back(this->step(plan, step));
+    json["kernels"] = Json::array();
+    for (const KernelPlan& kernel : plan.kernels) json["kernels"].push_back(this->kernel(kernel));
+    if (!plan.decisions.empty()) {
+      json["decisions"] = Json::array();
+      for (const Decision& d : plan.decisions)
+        json["decisions"].push_back({{"step", d.step},
+                                     {"subject", d.subject},
+                                     {"object", d.object},
+                                     {"ok", d.verdict.ok},
+                                     {"rule", d.verdict.rule},
+                                     {"why", d.verdict.why}});
+    }
+    return json;
+  }
+
+ private:
+  const std::string& op(NodeId id) const { return computation_.node(id).name; }
+
+  Json ops(const std::vector<NodeId>& ids) const {
+    Json list = Json::array();
+    for (NodeId id : ids) list.push_back(op(id));
+    return list;
+  }
+
+  Json step(const FusionPlan& plan, const PlanStep& step) const {
+    Json json;
+    json["kind"] = name(step.kind);
+    json["id"] = step.kernel >= 0 ? plan.kernels.at(static_cast<std::size_t>(step.kernel)).id : step.id;
+    if (step.kind != StepKind::kKernel) json["ops"] = ops(step.nodes);
+    json["stream"] = step.stream;
+    if (!step.waits.empty()) json["waits"] = step.waits;
+    json["predicted_us"] = step.predicted_us;
+    return json;
+  }
+
+  static Json mapping(const ThreadMapping& m) {
+    return {{"kind", name(m.kind)},
+            {"rows", m.rows},
+            {"cols", m.cols},
+            {"vector", m.vector},
+            {"unroll", m.unroll},
+            {"threads_per_row", m.threads_per_row},
+            {"rows_per_block", m.rows_per_block},
+            {"tasks", m.tasks},
+            {"tasks_per_block", m.tasks_per_block},
+            {"split", m.split},
+            {"combine", name(m.combine)},
+            {"blocks", m.blocks}};
+  }
+
+  Json group(const Group& group) const {
+    Json json;
+    json["dominant"] = op(group.dominant);
+    json["sub_dominants"] = ops(group.sub_dominants);
+    json["ops"] = ops(group.ops);
+    json["mapping"] = mapping(group.mapping);
+    json["lane"] = group.lane;
+    return json;
+  }
+
+  Json slots(const std::vector<MemorySlot>& slots) const {
+    Json list = Json::array();
+    for (const MemorySlot& slot : slots)
+      list.push_back({{"op", slot.op == kNoNode ? Json(nullptr) : Json(op(slot.op))},
+                      {"offset", slot.offset},
+                      {"bytes", slot.bytes}});
+    return list;
+  }
+
+  Json kernel(const KernelPlan& kernel) const {
+    const KernelLaunch& launch = kernel.launch;
+    Json json;
+    json["id"] = kernel.id;
+    json["name"] = kernel.name;
+    json["ops"] = ops(kernel.ops);
+    json["outputs"] = ops(kernel.outputs);
+    json["groups"] = Json::array();
+    for (const Group& g : kernel.groups) json["groups"].push_back(group(g));
+    json["schemes"] = Json::object();
+    for (const auto& [id, scheme] : kernel.schemes) json["schemes"][op(id)] = name(scheme);
+    json["levels"] = Json::object();
+    for (const auto& [id, level] : kernel.levels) json["levels"][op(id)] = level;
+    json["shared"] = slots(kernel.shared);
+    json["scratch"] = slots(kernel.scratch);
+    json["grid"] = launch.grid;
+    json["block"] = launch.block;
+    json["shared_bytes"] = launch.shared_bytes;
+    json["scratch_bytes"] = launch.scratch_bytes;
+    json["register_bound"] = launch.register_bound;
+    json["blocks_per_sm"] = launch.blocks_per_sm;
+    json["blocks_per_wave"] = launch.blocks_per_wave;
+    json["grid_barriers"] = launch.grid_barriers;
+    json["predicted_us"] = kernel.predicted_us;
+    return json;
+  }
+
+  const Computation& computation_;
+};
+
+}  // namespace
+
+nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan) {
+  return Writer(graph).plan(plan);
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,221 @@
+#include "experiments/report.h"
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "experiments/html.h"
+#include "experiments/report_data.h"
+#include "experiments/report_kernels.h"
+
+namespace stitchwork {
+namespace {
+
+using html::escaped;
+
+std::string utc(std::int64_t ns) {
+  const auto seconds = static_cast<std::time_t>(ns / 1'000'000'000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text;
+}
+
+/// A number two trials can be compared by: a metric of the attempt, or a counter summed over its kernels.
+struct Quantity {
+  std::string title, tip;
+  std::string metric;   ///< "" if it is a counter
+  std::string counter;  ///< "" if it is a metric
+  std::string (*text)(double);
+  bool relative = true;  ///< the ratio to the first planner is worth saying
+
+  std::optional<ReportValue> of(const ReportTrial& t) const {
+    std::optional<ReportValue> value;
+    if (!counter.empty())
+      value = t.total(counter);
+    else if (const ReportValue* sample = t.sample(metric))
+      value = *sample;
+    // A run that was stopped has no times or counters to show.
+    if (value && !t.ok && value->value == 0 && value->method != "modelled") return std::nullopt;
+    return value;
+  }
+};
+
+std::string whole(double value) { return with_commas(static_cast<long long>(value)); }
+std::string sectors(double value) { return human_bytes(32 * value); }
+
+const std::vector<Quantity>& quantities() {
+  static const std::vector<Quantity> list = {
+      {"memory kernels", "kernels of memory-intensive ops", "memory_kernels", "", whole},
+      {"library calls", "matrix products and convolutions", "library_calls", "", whole, false},
+      {"grid barriers", "in-kernel barriers over the whole grid, of the plan", "grid_barriers_planned", "",
+       whole, false},
+      {"kernel time (us)", "sum over the kernels of memory-intensive ops", "kernel_us", "", microseconds},
+      {"total time (us)", "kernels, launch gaps, and library calls by the documented roofline (modelled)",
+       "total_us", "", microseconds},
+      {"predicted time (us)", "total time predicted from the plan alone", "predicted_us", "", microseconds},
+      {"DRAM read", "by the kernels", "", "dram_read_transactions", sectors},
+      {"DRAM written", "by the kernels", "", "dram_write_transactions", sectors},
+      {"inst_executed", "warp instructions", "", "inst_executed", whole},
+      {"inst_fp_32", "fp32 instructions of all threads", "", "inst_fp_32", whole},
+  };
+  return list;
+}
+
+html::Cell check_cell(const ReportTrial& t) {
+  if (!t.ok) return {fmt::format("<span class=\"bad\">&#10007; failed</span>"), "", t.reason};
+  const ReportValue* error = t.sample("check_max_rel_error");
+  if (!error) return {"<span class=\"quiet\">not checked</span>"};
+  return {"&#10003; ok", "", fmt::format("max rel error {:.1e}, {}", error->value, error->method)};
+}
+
+/// The trial ratios are taken to: the first that ran to the end.
+const ReportTrial* base_trial(const ReportSection& section) {
+  for (const ReportTrial& t : section.trials)
+    if (t.ok) return &t;
+  return nullptr;
+}
+
+std::string planner_table(const ReportSection& section) {
+  const ReportTrial* base = base_trial(section);
+  std::vector<html::Column> columns = {{"planner", "", false}};
+  for (const Quantity& q : quantities()) columns.push_back({q.title, q.tip});
+  columns.push_back({"check", "of all outputs, against the reference evaluator", false});
+  std::vector<html::Row> rows;
+  for (const ReportTrial& t : section.trials) {
+    html::Row row;
+    row.failed = !t.ok;
+    row.cells.push_back({fmt::format("<b>{}</b>", escaped(t.label)), "",
+                         t.attempt > 1 ? fmt::format("attempt {}", t.attempt) : ""});
+    for (const Quantity& q : quantities()) {
+      const std::optional<ReportValue> value = q.of(t);
+      html::Cell cell{value ? q.text(value->value) : "-", value ? value->method : ""};
+      if (value && q.relative && base && &t != base)
+        if (const auto reference = q.of(*base); reference && reference->value > 0)
+          cell.note = fmt::format("{:.2f}x", value->value / reference->value);
+      row.cells.push_back(std::move(cell));
+    }
+    row.cells.push_back(check_cell(t));
+    rows.push_back(std::move(row));
+  }
+  std::string text = html::table(columns, rows, "planners");
+  if (base && section.trials.size() > 1)
+    text += fmt::format("<p class=\"quiet\">Ratios (0.50x) are to {}; less is better.</p>\n",
+                        escaped(base->label));
+  return text;
+}
+
+/// One bar a trial and quantity, labelled with its value, what it is and its method.
+std::string chart(const ReportSection& section, const std::string& title,
+                  const std::vector<std::pair<std::string, std::string>>& wanted) {
+  std::vector<html::BarGroup> groups;
+  for (const ReportTrial& t : section.trials) {
+    html::BarGroup group{t.ok ? t.label : t.label + " (failed)", {}};
+    for (const auto& [quantity, unit] : wanted)
+      for (const Quantity& q : quantities())
+        if (q.title == quantity)
+          if (const auto value = q.of(t))
+            group.bars.push_back(
+                {fmt::format("{} {} ({})", q.text(value->value), unit, value->method), value->value});
+    groups.push_back(std::move(group));
+  }
+  return html::bar_chart(title, groups);
+}
+
+std::string kernel_details(const ReportTrial& t) {
+  double us = 0;
+  for (const ReportKernel& k : t.kernels) us += k.time_us.value;
+  std::string host;
+  for (const auto& [metric, what] :
+       {std::pair{"plan_ms", "planning"}, {"compile_ms", "compilation"}, {"run_ms", "execution"}})
+    if (const ReportValue* v = t.sample(metric))
+      host += fmt::format("{}{} {:.0f} ms ({})", host.empty() ? "" : ", ", what, v->value, v->method);
+  return fmt::format(
+      "<details class=\"planner\"><summary><b>{}</b> &#8211; {} kernel{}, {} us ({})</summary>\n<p "
+      "class=\"quiet\">On "
+      "the host: {}.</p>\n{}</details>\n",
+      escaped(t.label), t.kernels.size(), t.kernels.size() == 1 ? "" : "s", microseconds(us),
+      t.kernels.empty() ? "no kernels" : escaped(t.kernels[0].time_us.method), host, kernel_table(t));
+}
+
+std::string anchor(std::size_t index) { return fmt::format("s{}", index + 1); }
+
+std::string section_html(const ReportSection& section, std::size_t index) {
+  std::string text = fmt::format(
+      "<section id=\"{}\">\n<h2>{} on {}</h2>\n<p class=\"quiet\">model sha256 <code>{}</code></p>\n",
+      anchor(index), escaped(section.workload), escaped(section.device),
+      escaped(section.model_sha256.substr(0, 16)));
+  text += "<h3>Planners side by side</h3>\n" + planner_table(section);
+  text += "<div class=\"charts\">\n";
+  text += chart(section, "Kernels and library calls",
+                {{"memory kernels", "memory kernels"}, {"library calls", "library calls"}});
+  text += chart(section, "Time", {{"kernel time (us)", "us in kernels"}, {"total time (us)", "us in all"}});
+  text += chart(section, "DRAM traffic of the kernels", {{"DRAM read", "read"}, {"DRAM written", "written"}});
+  text += "</div>\n<h3>Kernels</h3>\n";
+  for (const ReportTrial& t : section.trials) text += kernel_details(t);
+  return text + "</section>\n";
+}
+
+std::string provenance(const Store& store, const ReportData& data) {
+  std::size_t trials = 0, failed = 0;
+  for (const ReportSection& s : data.sections)
+    for (const ReportTrial& t : s.trials) {
+      ++trials;
+      failed += !t.ok;
+    }
+  std::string rows;
+  auto row = [&](std::string_view key, const std::string& value) {
+    rows += fmt::format("<dt>{}</dt><dd>{}</dd>\n", key, value);
+  };
+  row("store",
+      fmt::format("<code>{}</code>", escaped(std::filesystem::path(store.path()).filename().string())));
+  std::string names;
+  for (const std::string& e : data.experiments) names += (names.empty() ? "" : ", ") + escaped(e);
+  row("experiments", names);
+  row("trials", fmt::format("{}, {} failed; the latest finished attempt of each", trials, failed));
+  row("recorded", data.first_ns == 0 ? "-" : utc(data.first_ns) + " to " + utc(data.last_ns));
+  for (const std::string& e : data.environments) row("made with", escaped(e));
+  return fmt::format("<div class=\"panel\"><dl>\n{}</dl></div>\n", rows);
+}
+
+constexpr std::string_view kMethods =
+    "<div class=\"panel\"><p><b>How numbers were obtained.</b> <i>modelled</i>: from the plan alone. "
+    "<i>simulated</i>: the compiled PTX was executed in the simulator; counters are counted, times follow "
+    "from them by "
+    "the timing model. <i>measured</i>: by a clock, on the host or a GPU. <i>imported</i>: another "
+    "tool's.</p>\n"
+    "<p><b>Schemes.</b> The letter before an op says where its value lives between the ops of one "
+    "kernel.</p>\n";
+
+}  // namespace
+
+std::string report_html(const Store& store, const ReportOptions& options) {
+  const ReportData data = read_report(store, options.experiment);
+  std::string body = "<h1>Stitchwork report</h1>\n";
+  body += "<p class=\"quiet\">How models are fused by each planner, and what their kernels do.</p>\n";
+  body += provenance(store, data);
+  body += fmt::format("{}{}</div>\n", kMethods, scheme_legend());
+  if (data.sections.empty())
+    body +=
+        "<p>No finished attempts are stored yet: <code>stitchwork run MODEL --db FILE</code> records "
+        "one.</p>\n";
+  if (data.sections.size() > 1) {
+    std::string links;
+    for (std::size_t i = 0; i < data.sections.size(); ++i)
+      links += fmt::format("<li><a href=\"#{}\">{} on {}</a></li>\n", anchor(i),
+                           escaped(data.sections[i].workload), escaped(data.sections[i].device));
+    body += fmt::format("<nav><ul>\n{}</ul></nav>\n", links);
+  }
+  for (std::size_t i = 0; i < data.sections.size(); ++i) body += section_html(data.sections[i], i);
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\">\n<title>Stitchwork "
+      "report</title>\n<style>{}</style>\n"
+      "</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
+      html::style_sheet(), body);
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,152 @@
+#include "experiments/report_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "experiments/html.h"
+
+namespace stitchwork {
+namespace {
+
+using html::escaped;
+
+struct SchemeBadge {
+  std::string_view scheme, letter, meaning;
+};
+
+constexpr std::array<SchemeBadge, 5> kBadges = {{
+    {"independent", "I", "not read by other ops of the kernel"},
+    {"local", "L", "handed on in a register of the same thread"},
+    {"regional", "R", "through shared memory, within a block"},
+    {"global", "G", "through device memory, across a grid barrier"},
+    {"recomputed", "r", "computed again by each reader"},
+}};
+
+std::string badge(std::string_view scheme) {
+  for (const SchemeBadge& b : kBadges)
+    if (b.scheme == scheme)
+      return fmt::format("<span class=\"badge {0}\" title=\"{0}: {1}\">{2}</span>", b.scheme, b.meaning,
+                         b.letter);
+  return "";
+}
+
+/// Ops shown before the rest folds away: two to three lines of a wide window.
+constexpr std::size_t kOpsShown = 24;
+
+std::string op_chips(const ReportKernel& k) {
+  std::string shown, folded;
+  for (std::size_t i = 0; i < k.ops.size(); ++i)
+    (i < kOpsShown ? shown : folded) +=
+        fmt::format("<span class=\"op\">{}{}</span>", badge(k.ops[i].second), escaped(k.ops[i].first));
+  if (!folded.empty())
+    shown +=
+        fmt::format("<details><summary>{} more ops</summary>{}</details> ", k.ops.size() - kOpsShown, folded);
+  return shown;
+}
+
+std::string counter_text(double value) {
+  return value == std::floor(value) ? with_commas(static_cast<long long>(value))
+                                    : fmt::format("{:.3f}", value);
+}
+
+std::string all_counters(const ReportKernel& k) {
+  if (k.counters.empty()) return "";
+  std::string list;
+  for (const auto& [name, counter] : k.counters)
+    list += fmt::format("<div><span>{}</span><span>{} <span class=\"quiet\">{}</span></span></div>",
+                        escaped(name), counter_text(counter.value), escaped(counter.method));
+  return fmt::format("<details><summary>all counters</summary><div class=\"counters\">{}</div></details>",
+                     list);
+}
+
+const std::vector<html::Column>& kernel_columns() {
+  static const std::vector<html::Column> columns = {
+      {"kernel", "", false},
+      {"share of kernel time", "bar: relative to the slowest kernel", false},
+      {"time (us)", ""},
+      {"grid x block", "blocks x threads a block"},
+      {"grid barriers", "of the plan"},
+      {"shared memory", "bytes a block"},
+      {"registers", "a thread; ~ where estimated from liveness, without ptxas"},
+      {"spills", "bytes a thread; - where there was no ptxas to tell"},
+      {"inst_executed", "warp instructions"},
+      {"inst_fp_32", "fp32 instructions of all threads"},
+      {"DRAM read", ""},
+      {"DRAM written", ""},
+      {"achieved occupancy", "resident warps / maximum"},
+      {"SM efficiency", "SMs with a block / SMs"},
+  };
+  return columns;
+}
+
+html::Cell counter_cell(const ReportKernel& k, const std::string& counter, std::string (*text)(double)) {
+  const auto found = k.counters.find(counter);
+  if (found == k.counters.end()) return {"-"};
+  return {text(found->second.value), found->second.method};
+}
+
+html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) {
+  constexpr char kPlan[] = "modelled";
+  const auto estimated = k.counters.find("registers_estimated");
+  const bool guess = estimated != k.counters.end() && estimated->second.value != 0;
+  auto whole = [](double v) { return with_commas(static_cast<long long>(v)); };
+  auto sectors = [](double v) { return human_bytes(32 * v); };
+  auto ratio = [](double v) { return fmt::format("{:.2f}", v); };
+  html::Row row;
+  row.cells = {
+      {fmt::format("<code>{}</code>", escaped(k.name))},
+      {fmt::format("{}{:.1f}%", html::share_bar(slowest_us > 0 ? k.time_us.value / slowest_us : 0),
+                   total_us > 0 ? 100 * k.time_us.value / total_us : 0),
+       k.time_us.method},
+      {fmt::format("{:.2f}", k.time_us.value), k.time_us.method},
+      {fmt::format("{} &#215; {}", with_commas(k.grid), with_commas(k.block)), kPlan},
+      {fmt::to_string(k.barriers), kPlan},
+      {k.shared_bytes == 0 ? "0" : human_bytes(static_cast<double>(k.shared_bytes)), kPlan},
+      {k.registers == 0 ? "-" : fmt::format("{}{}", guess ? "~" : "", k.registers)},
+      {k.spill_bytes ? human_bytes(static_cast<double>(*k.spill_bytes)) : "-"},
+      counter_cell(k, "inst_executed", whole),
+      counter_cell(k, "inst_fp_32", whole),
+      counter_cell(k, "dram_read_transactions", sectors),
+      counter_cell(k, "dram_write_transactions", sectors),
+      counter_cell(k, "achieved_occupancy", ratio),
+      counter_cell(k, "sm_efficiency", ratio),
+  };
+  row.cells[6].method = k.registers == 0 ? "" : guess ? "estimated" : "ptxas";
+  row.cells[7].method = k.spill_bytes ? "ptxas" : "";
+  row.below = op_chips(k) + all_counters(k);
+  return row;
+}
+
+}  // namespace
+
+std::string scheme_legend() {
+  std::string items;
+  for (const SchemeBadge& b : kBadges)
+    items += fmt::format("<span class=\"item\">{} {}: {}</span>", badge(b.scheme), b.scheme, b.meaning);
+  return fmt::format("<p class=\"legend\">{}</p>", items);
+}
+
+std::string kernel_table(const ReportTrial& trial) {
+  std::vector<const ReportKernel*> order;
+  double slowest = 0, total = 0;
+  for (const ReportKernel& k : trial.kernels) {
+    order.push_back(&k);
+    slowest = std::max(slowest, k.time_us.value);
+    total += k.time_us.value;
+  }
+  std::stable_sort(order.begin(), order.end(), [](const ReportKernel* a, const ReportKernel* b) {
+    return a->time_us.value > b->time_us.value;
+  });
+  std::vector<html::Row> rows;
+  for (const ReportKernel* k : order) rows.push_back(kernel_row(*k, slowest, total));
+  return html::table(kernel_columns(), rows, "kernels");
+}
+
+std::string microseconds(double us) {
+  return us < 1000 ? fmt::format("{:.1f}", us) : with_commas(std::llround(us));
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,19 @@
+// The kernels of one trial, as a table of the report.
+#pragma once
+
+#include <string>
+
+#include "experiments/report_data.h"
+
+namespace stitchwork {
+
+/// What the scheme badges mean.
+std::string scheme_legend();
+
+/// Slowest first: ops with scheme badges, launch, registers, spills, counters, share of the kernels' time.
+std::string kernel_table(const ReportTrial& trial);
+
+/// 0.1 us steps below a thousand, whole microseconds above.
+std::string microseconds(double us);
+
+}  // namespace stitchwork

@@ -1,0 +1,327 @@
+#include "experiments/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "experiments/metrics.h"
+#include "experiments/schema.h"
+#include "experiments/sqlite.h"
+#include "tests/experiments/sample_trial.h"
+
+namespace stitchwork {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::sample_model;
+using testing::sample_result;
+
+std::int64_t count(const Store& store, const std::string& query) {
+  Statement statement(store.handle(), query);
+  EXPECT_TRUE(statement.step());
+  return statement.integer(0);
+}
+
+std::string text(const Store& store, const std::string& query) {
+  Statement statement(store.handle(), query);
+  EXPECT_TRUE(statement.step());
+  return statement.text(0);
+}
+
+/// Opening `path` throws an Error of that message and leaves the file as it was, with nothing beside it.
+void expect_refused(const std::string& path, const ::testing::Matcher<std::string>& message) {
+  const std::string before = read_file(path);
+  const auto beside = [&] {
+    return std::distance(fs::directory_iterator(fs::path(path).parent_path()), fs::directory_iterator());
+  };
+  const auto files = beside();
+  try {
+    Store::open(path);
+    FAIL() << "opened";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.file(), path);
+    EXPECT_THAT(e.what(), message);
+    EXPECT_NE(e.hint(), "");
+  }
+  EXPECT_TRUE(read_file(path) == before) << "the file was changed";
+  EXPECT_EQ(beside(), files);
+}
+
+TEST(Store, RefusesAFileThatIsNoDatabase) {
+  const std::string path = testing::test_folder() + "/notes.txt";
+  write_file(path, "these are my notes");
+  expect_refused(path, HasSubstr("not a SQLite database"));
+  write_file(path, std::string(5000, 'x'));
+  expect_refused(path, HasSubstr("not a SQLite database"));
+}
+
+TEST(Store, RefusesTheDatabaseOfAnotherProgram) {
+  const std::string path = testing::test_folder() + "/other.db";
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  execute(db, "CREATE TABLE mine(x); INSERT INTO mine VALUES(1)");
+  sqlite3_close(db);
+  expect_refused(path, HasSubstr("another program"));
+}
+
+TEST(Store, RefusesANewerStore) {
+  const std::string path = testing::test_folder() + "/new.db";
+  {
+    const Store store = Store::open(path);
+    execute(store.handle(), "PRAGMA user_version = 99");
+  }
+  expect_refused(path, AllOf(HasSubstr("version 99"), HasSubstr("update")));
+}
+
+TEST(Store, RefusesANewerStoreWhoseVersionIsOnlyInTheLog) {
+  const std::string path = testing::test_folder() + "/new.db";
+  const Store store = Store::open(path);
+  execute(store.handle(), "PRAGMA user_version = 99");
+  EXPECT_THROW(Store::open(path), Error);
+}
+
+TEST(Store, RefusesAFolderAndAPathBelowAFile) {
+  const std::string folder = testing::test_folder();
+  EXPECT_THROW(Store::open(folder), Error);
+  write_file(folder + "/file", "x");
+  EXPECT_THROW(Store::open(folder + "/file/runs.db"), Error);
+  EXPECT_EQ(read_file(folder + "/file"), "x");
+}
+
+TEST(Store, RefusesAFileItMayNotWrite) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write everything";
+  const std::string path = testing::test_folder() + "/runs.db";
+  { const Store store = Store::open(path); }
+  fs::permissions(path, fs::perms::owner_read);
+  expect_refused(path, HasSubstr("cannot be written"));
+}
+
+TEST(Store, MakesItsFolderAndOpensAgain) {
+  const std::string path = testing::test_folder() + "/a/b/runs.db";
+  { const Store store = Store::open(path); }
+  const Store store = Store::open(path);
+  EXPECT_EQ(count(store, "PRAGMA user_version"), static_cast<std::int64_t>(migrations().size()));
+  EXPECT_EQ(text(store, "PRAGMA journal_mode"), "wal");
+  EXPECT_EQ(count(store, "PRAGMA foreign_keys"), 1);
+}
+
+TEST(Store, IsKnownAsOursWhileAnotherProcessHasItOpen) {
+  const std::string path = testing::test_folder() + "/runs.db";
+  const Store first = Store::open(path);
+  EXPECT_NO_THROW(Store::open(path));
+}
+
+TEST(Store, RecordsATrialWithItsKernelsAndCounters) {
+  Store store = Store::open(testing::test_folder() + "/runs.db");
+  const Model model = sample_model(12);
+  TrialSpec spec;
+  spec.seed = 7;
+  const TrialResult result = sample_result(model, spec, 3);
+  const std::int64_t attempt = store.record("adhoc", model, spec, result);
+  EXPECT_EQ(text(store, "SELECT workload || ' ' || variant || ' ' || seed FROM trial"),
+            "chain.hlo astitch 7");
+  EXPECT_EQ(text(store, "SELECT name FROM experiment"), "adhoc");
+  EXPECT_EQ(text(store, fmt::format("SELECT status FROM attempt WHERE id = {} AND n = 1", attempt)), "ok");
+  EXPECT_EQ(text(store, "SELECT ops_json FROM kernel WHERE ordinal = 1"),
+            R"(["tanh.4","tanh.5","tanh.6","tanh.7"])");
+  EXPECT_EQ(text(store, "SELECT schemes_json FROM kernel WHERE ordinal = 0"),
+            R"({"tanh.0":"independent","tanh.1":"local","tanh.2":"regional","tanh.3":"global"})");
+  EXPECT_EQ(
+      count(store,
+            "SELECT value FROM counter JOIN kernel ON kernel.id = kernel_id JOIN metric_def ON "
+            "metric_def.id = metric_id WHERE metric_def.name = 'inst_fp_32' AND ordinal = 2 AND method = "
+            "'simulated'"),
+      2'002'000);
+  EXPECT_EQ(count(store, "SELECT COUNT(*) FROM counter"),
+            3 * static_cast<std::int64_t>(sim::counter_list(sim::Counters{}).size()));
+  EXPECT_EQ(count(store,
+                  "SELECT median FROM v_summary JOIN metric_def ON metric_def.id = metric_id WHERE name = "
+                  "'memory_kernels' AND method = 'modelled'"),
+            3);
+}
+
+TEST(Store, EveryCounterIsAKnownMetric) {
+  for (const auto& [counter, value] : sim::counter_list(sim::Counters{}))
+    EXPECT_TRUE(std::any_of(metrics().begin(), metrics().end(), [&](const Metric& m) {
+      return m.name == counter;
+    })) << counter;
+}
+
+TEST(Store, AFailedCheckIsRecordedWithItsReason) {
+  Store store = Store::open(testing::test_folder() + "/runs.db");
+  const Model model = sample_model(4);
+  const TrialSpec spec;
+  TrialResult result = sample_result(model, spec, 1);
+  result.check =
+      TrialCheck{.ok = false, .max_abs_error = 1, .max_rel_error = NAN, .message = "output 0: [3] is nan"};
+  store.record("adhoc", model, spec, result);
+  EXPECT_EQ(text(store, "SELECT status || ': ' || reason FROM attempt"),
+            "failed: check: output 0: [3] is nan");
+  EXPECT_EQ(count(store,
+                  "SELECT is_nan FROM sample JOIN metric_def ON metric_def.id = metric_id WHERE name = "
+                  "'check_max_rel_error' AND value IS NULL"),
+            1);
+}
+
+TEST(Store, ResumeSkipsTrialsThatCameOutOkAndNoOthers) {
+  Store store = Store::open(testing::test_folder() + "/runs.db");
+  const Model model = sample_model(4);
+  TrialSpec spec;
+  const std::string key = trial_key(model, spec);
+  EXPECT_FALSE(store.has_ok_attempt(key));
+  TrialResult result = sample_result(model, spec, 1);
+  result.check->ok = false;
+  store.record("adhoc", model, spec, result);
+  EXPECT_FALSE(store.has_ok_attempt(key));
+  result.check->ok = true;
+  store.record("adhoc", model, spec, result);
+  EXPECT_TRUE(store.has_ok_attempt(key));
+  EXPECT_EQ(count(store, "SELECT MAX(n) FROM attempt"), 2);
+  EXPECT_EQ(count(store, "SELECT COUNT(*) FROM trial"), 1);
+  spec.seed = 1;
+  EXPECT_FALSE(store.has_ok_attempt(trial_key(model, spec)));
+}
+
+TEST(Store, TrialKeyDependsOnWhatDecidesTheResult) {
+  const Model model = sample_model(4);
+  const TrialSpec base;
+  std::vector<TrialSpec> others(5);
+  others[0].planner = "xla";
+  others[1].device = "t4";
+  others[2].seed = 1;
+  others[3].cache = sim::CacheMode::kWarm;
+  others[4].options.knobs["mapping"] = "paper";
+  for (const TrialSpec& other : others) EXPECT_NE(trial_key(model, base), trial_key(model, other));
+  EXPECT_NE(trial_key(model, base), trial_key(sample_model(5), base));
+  TrialSpec alias;
+  alias.device = "V100";
+  alias.check = true;
+  EXPECT_EQ(trial_key(model, base), trial_key(model, alias));
+}
+
+TEST(Store, SummaryHasMedianAndQuartilesWithoutNaNs) {
+  Store store = Store::open(testing::test_folder() + "/runs.db");
+  const Model model = sample_model(4);
+  const std::int64_t attempt = store.record("adhoc", model, {}, sample_result(model, {}, 1));
+  const std::int64_t metric = metric_id(store.handle(), "kernel_us");
+  execute(store.handle(), "DELETE FROM sample");
+  const auto add = [&](int round, const char* value, bool nan) {
+    execute(store.handle(), fmt::format("INSERT INTO sample VALUES({},{},{},0,{},{},'measured')", attempt,
+                                        metric, round, value, nan ? 1 : 0));
+  };
+  int round = 0;
+  for (const char* value : {"50", "10", "30", "20", "40"}) add(round++, value, false);
+  add(round++, "NULL", true);
+  const auto summary = [&] {
+    return text(store, "SELECT printf('%d %g %g %g %g %g', n, min, q25, median, q75, max) FROM v_summary");
+  };
+  EXPECT_EQ(summary(), "5 10 20 30 40 50");
+  add(round++, "60", false);
+  EXPECT_EQ(summary(), "6 10 20 35 50 60");
+  execute(store.handle(), "DELETE FROM sample WHERE value IS NULL OR value > 10");
+  EXPECT_EQ(summary(), "1 10 10 10 10 10");
+}
+
+TEST(Store, AnAttemptThatCannotBeStoredLeavesNothing) {
+  Store store = Store::open(testing::test_folder() + "/runs.db");
+  const Model model = sample_model(4);
+  execute(store.handle(),
+          "CREATE TRIGGER full BEFORE INSERT ON kernel WHEN NEW.ordinal = 1 BEGIN SELECT RAISE(ABORT, 'disk "
+          "full'); END");
+  EXPECT_THROW(store.record("adhoc", model, {}, sample_result(model, {}, 2)), Error);
+  EXPECT_EQ(count(store, "SELECT COUNT(*) FROM attempt"), 0);
+  EXPECT_EQ(count(store, "SELECT COUNT(*) FROM trial"), 0);
+}
+
+/// Forks; the child runs `body` and exits with 0 if it did not throw.
+template <typename Body>
+pid_t in_child(Body body) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  int status = 1;
+  try {
+    body();
+    status = 0;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "child: {}\n", e.what());
+  }
+  ::_exit(status);
+}
+
+int exit_status(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(StoreProcesses, CreateAndRecordIntoOneStoreAtTheSameTime) {
+  const std::string path = testing::test_folder() + "/runs.db";
+  const Model model = sample_model(8);
+  constexpr int kProcesses = 4, kRecords = 10;
+  std::vector<pid_t> children;
+  for (int p = 0; p < kProcesses; ++p)
+    children.push_back(in_child([&] {
+      Store store = Store::open(path);
+      TrialSpec spec;
+      for (int i = 0; i < kRecords; ++i) store.record("adhoc", model, spec, sample_result(model, spec, 4));
+    }));
+  for (pid_t child : children) EXPECT_EQ(exit_status(child), 0);
+  const Store store = Store::open(path);
+  EXPECT_EQ(text(store, "PRAGMA integrity_check"), "ok");
+  EXPECT_EQ(count(store, "SELECT COUNT(*) FROM attempt WHERE status = 'ok'"), kProcesses * kRecords);
+  EXPECT_EQ(count(store, "SELECT COUNT(DISTINCT n) FROM attempt"), kProcesses * kRecords);
+  EXPECT_EQ(count(store, "SELECT COUNT(*) FROM trial"), 1);
+}
+
+TEST(StoreProcesses, AKillLosesAtMostTheAttemptUnderWay) {
+  const std::string path = testing::test_folder() + "/runs.db";
+  const Model model = sample_model(8);
+  constexpr int kKernels = 6;
+  std::int64_t attempts = 0;
+  for (int round = 0; round < 8; ++round) {
+    int pipe_ends[2];
+    ASSERT_EQ(::pipe(pipe_ends), 0);
+    // The child says after each record that it was stored.
+    const pid_t child = in_child([&] {
+      Store store = Store::open(path);
+      TrialSpec spec;
+      for (;;) {
+        store.record("adhoc", model, spec, sample_result(model, spec, kKernels));
+        if (::write(pipe_ends[1], "x", 1) != 1) return;
+      }
+    });
+    ::close(pipe_ends[1]);
+    char said = 0;
+    ASSERT_EQ(::read(pipe_ends[0], &said, 1), 1);
+    std::this_thread::sleep_for(std::chrono::microseconds(700 * round));
+    ::kill(child, SIGKILL);
+    EXPECT_EQ(exit_status(child), -SIGKILL);
+    std::int64_t told = 1;
+    while (::read(pipe_ends[0], &said, 1) == 1) ++told;
+    ::close(pipe_ends[0]);
+
+    const Store store = Store::open(path);
+    EXPECT_EQ(text(store, "PRAGMA integrity_check"), "ok");
+    EXPECT_FALSE(Statement(store.handle(), "PRAGMA foreign_key_check").step());
+    const std::int64_t now = count(store, "SELECT COUNT(*) FROM attempt");
+    EXPECT_GE(now, attempts + told);
+    EXPECT_LE(now, attempts + told + 1);
+    EXPECT_EQ(count(store, "SELECT COUNT(*) FROM kernel"), now * kKernels);
+    attempts = now;
+  }
+}
+
+}  // namespace
+}  // namespace stitchwork
