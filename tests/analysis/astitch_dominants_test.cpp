@@ -37,7 +37,7 @@ TEST(AstitchDominants, HeavyOpsReachABroadcastThroughLocalOps) {
     ROOT c = f32[64,64] add(wide, y)
   })");
   // b is light and its cone costs little: only a is worth storing.
-  EXPECT_THAT(candidates_text(graph), testing::HasSubstr("a: heavy\n"));
+  EXPECT_THAT(candidates_text(graph), ::testing::HasSubstr("a: heavy\n"));
 }
 
 TEST(AstitchDominants, AReductionEndsTheReachOfABroadcast) {

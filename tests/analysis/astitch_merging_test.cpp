@@ -7,7 +7,7 @@
 namespace stitchwork::astitch {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(AstitchMerging, Fig7HasThePapersDominantsAndSubDominants) {
   const Graph graph = dataset("fig7");

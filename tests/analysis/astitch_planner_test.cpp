@@ -14,7 +14,7 @@
 namespace stitchwork::astitch {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 const Device& v100() { return device("v100"); }
 
@@ -30,15 +30,15 @@ FusionPlan plan_valid(const Graph& graph, std::map<std::string, std::string> kno
   return plan;
 }
 
-class AstitchGolden : public testing::TestWithParam<const char*> {};
+class AstitchGolden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AstitchGolden, PlanOnV100) {
   const Graph graph = dataset(GetParam());
-  expect_golden(std::string("astitch_") + GetParam() + ".txt", to_text(graph, plan_valid(graph)));
+  stitchwork::testing::expect_golden(std::string("astitch_") + GetParam() + ".txt", to_text(graph, plan_valid(graph)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Datasets, AstitchGolden,
-                         testing::Values("fig5", "fig7", "softmax", "layer_norm", "gelu", "column_sum",
+                         ::testing::Values("fig5", "fig7", "softmax", "layer_norm", "gelu", "column_sum",
                                          "row_750000x32", "row_64x30000", "bert_layer"),
                          [](const auto& info) { return std::string(info.param); });
 
@@ -88,7 +88,7 @@ TEST(AstitchPlanner, UnknownKnobsAndValuesNameTheKnownOnes) {
     plan_astitch(graph, v100(), {{{"colour", "red"}}, false});
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_THAT(error.hint(), testing::HasSubstr("dominant_merging"));
+    EXPECT_THAT(error.hint(), ::testing::HasSubstr("dominant_merging"));
   }
   EXPECT_THROW(plan_astitch(graph, v100(), {{{"mapping", "fastest"}}, false}), Error);
   EXPECT_THROW(plan_astitch(graph, v100(), {{{"dominant_merging", "maybe"}}, false}), Error);
@@ -192,7 +192,7 @@ TEST(AstitchPlanner, RecordsDecisionsOfEveryPassWhenAsked) {
   const FusionPlan plan = plan_astitch(graph, v100(), {{}, true});
   std::set<std::string> steps;
   for (const Decision& decision : plan.decisions) steps.insert(decision.step);
-  EXPECT_THAT(steps, testing::IsSupersetOf({"scope", "dominants", "merging", "locality", "launch"}));
+  EXPECT_THAT(steps, ::testing::IsSupersetOf({"scope", "dominants", "merging", "locality", "launch"}));
 }
 
 }  // namespace
