@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/golden.h"
+#include "tests/support/random_graph.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -30,16 +31,29 @@ FusionPlan plan_valid(const Graph& graph, std::map<std::string, std::string> kno
   return plan;
 }
 
+TEST(AstitchPlanner, RandomGraphsPlanValidlyUnderEveryKnob) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    const std::string text = stitchwork::testing::random_hlo(seed, {.ops = 10 + static_cast<int>(seed)});
+    SCOPED_TRACE(text);
+    const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
+    plan_valid(graph);
+    const std::string_view knob = knob_names()[seed % knob_names().size()];
+    if (knob != "mapping") plan_valid(graph, {{std::string(knob), "off"}});
+    if (::testing::Test::HasFailure()) break;
+  }
+}
+
 class AstitchGolden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AstitchGolden, PlanOnV100) {
   const Graph graph = dataset(GetParam());
-  stitchwork::testing::expect_golden(std::string("astitch_") + GetParam() + ".txt", to_text(graph, plan_valid(graph)));
+  stitchwork::testing::expect_golden(std::string("astitch_") + GetParam() + ".txt",
+                                     to_text(graph, plan_valid(graph)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Datasets, AstitchGolden,
                          ::testing::Values("fig5", "fig7", "softmax", "layer_norm", "gelu", "column_sum",
-                                         "row_750000x32", "row_64x30000", "bert_layer"),
+                                           "row_750000x32", "row_64x30000", "bert_layer"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(AstitchPlanner, Fig7LaunchesAsThePaperSays) {
