@@ -12,10 +12,6 @@ namespace {
 /// Values this small are read everywhere (biases, scalars): sharing one says nothing about locality.
 constexpr std::int64_t kJoiningElements = 1024;
 
-bool is_reduce(const Nodes& nodes, NodeId id) {
-  return def(nodes.node(id).op).cls == OpClass::kReduce && !nodes[id].isolated;
-}
-
 /// What the materialised ops of a group evaluate: everything above them up to stored values.
 std::vector<NodeId> evaluated_ops(const Body& body, const Candidates& candidates,
                                   const std::vector<NodeId>& materialised) {
@@ -58,7 +54,7 @@ Verdict covered(const Nodes& nodes, NodeId id, const OpGroup& group) {
     return Verdict::no("astitch.propagation",
                        fmt::format("the mapping of {} does not propagate to it", nodes.name(group.dominant)));
   }
-  if (is_reduce(nodes, id)) {
+  if (nodes[id].reduction) {
     const ReductionShape shape = reduction_shape(*nodes.computation, id);
     if (it->second.coverage != Coverage::kRows || shape.rows != group.mapping.rows ||
         shape.cols != group.mapping.cols) {
@@ -88,7 +84,7 @@ OpGroup propagated(const Body& body, const Candidates& candidates, NodeId domina
   group.ops = evaluated_ops(body, candidates, group.materialised);
   group.placements = propagate(*body.nodes->computation, dominant, mapping, group.ops);
   group.elementwise = std::none_of(group.materialised.begin(), group.materialised.end(),
-                                   [&](NodeId id) { return is_reduce(*body.nodes, id); });
+                                   [&](NodeId id) { return (*body.nodes)[id].reduction; });
   return group;
 }
 

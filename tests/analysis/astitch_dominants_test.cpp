@@ -53,6 +53,17 @@ TEST(AstitchDominants, AReductionEndsTheReachOfABroadcast) {
   EXPECT_EQ(candidates_text(graph), "r: reduce\nc: output\n");
 }
 
+TEST(AstitchDominants, AReductionOfOneElementIsLocal) {
+  const Graph graph = parse(R"(ENTRY e {
+    x = f32[64,1] parameter(0)
+    zero = f32[] constant(0)
+    a = f32[64,1] exponential(x)
+    r = f32[64] reduce(a, zero), dimensions={1}, to_apply=sum
+    ROOT b = f32[64] negate(r)
+  })");
+  EXPECT_EQ(candidates_text(graph), "b: output\n");
+}
+
 TEST(AstitchDominants, AnUnreplicatingBroadcastStoresNothing) {
   const Graph graph = parse(R"(ENTRY e {
     x = f32[64] parameter(0)

@@ -66,10 +66,10 @@ TEST(AstitchPlanner, Fig7LaunchesAsThePaperSays) {
   EXPECT_EQ(plan.kernels[0].launch.register_bound, 32);
 }
 
-TEST(AstitchPlanner, PlansBertBaseWithOneKernelBetweenLibraryCalls) {
+TEST(AstitchPlanner, StitchesAllThatLiesBetweenTheLibraryCallsOfBertBase) {
   const Graph graph = dataset("bert_base");
   const FusionPlan plan = plan_valid(graph);
-  EXPECT_LE(plan.counts.memory_kernels, plan.counts.library_calls);
+  EXPECT_LE(plan.counts.memory_kernels, plan.counts.library_calls + 1);
   // Only the last kernel has a grid barrier: its second result is one row of the first.
   int barriers = 0;
   for (const KernelPlan& kernel : plan.kernels) barriers += kernel.launch.grid_barriers;
