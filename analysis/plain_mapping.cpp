@@ -32,13 +32,13 @@ ThreadMapping element_mapping(std::int64_t elements, int threads) {
   return one_task_a_block(mapping);
 }
 
-ThreadMapping block_a_row_mapping(std::int64_t rows, std::int64_t cols) {
+ThreadMapping block_a_row_mapping(std::int64_t rows, std::int64_t cols, std::int64_t width) {
   ThreadMapping mapping;
   mapping.kind = MappingKind::kRowPack;
   mapping.rows = rows;
   mapping.cols = cols;
   mapping.threads_per_row =
-      static_cast<int>(std::clamp<std::int64_t>(ceil_div(cols, kWarp) * kWarp, kWarp, kMaxBlock));
+      static_cast<int>(std::clamp<std::int64_t>(ceil_div(width, kWarp) * kWarp, kWarp, kMaxBlock));
   return one_task_a_block(mapping);
 }
 

@@ -11,8 +11,9 @@ namespace stitchwork {
 /// One element a thread, `threads` a block.
 ThreadMapping element_mapping(std::int64_t elements, int threads);
 
-/// One block a row of min(1024, cols rounded up to a warp) threads (Figure 6 of the AStitch paper).
-ThreadMapping block_a_row_mapping(std::int64_t rows, std::int64_t cols);
+/// One block a row of min(1024, width rounded up to a warp) threads (Figure 6 of the AStitch paper); `width`
+/// is the contiguous part of a row's cols.
+ThreadMapping block_a_row_mapping(std::int64_t rows, std::int64_t cols, std::int64_t width);
 
 /// Tiles of 32 neighbouring rows (results), 32 threads sharing the cols of each; `split` tiles one after the
 /// other in cols, combined by atomics.

@@ -20,7 +20,7 @@ ThreadMapping mapping_of(const Computation& computation, const Node& node) {
     return element_mapping(node.shape.elements_count(), kElementBlock);
   const ReductionShape shape = reduction_shape(computation, node.id);
   if (shape.cols < kSerialColumns) return thread_a_row_mapping(shape.rows, shape.cols, kElementBlock);
-  if (shape.row_reduce) return block_a_row_mapping(shape.rows, shape.cols);
+  if (shape.row_reduce) return block_a_row_mapping(shape.rows, shape.cols, shape.cols);
   return column_tile_mapping(shape.rows, shape.cols, 1);
 }
 

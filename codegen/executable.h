@@ -19,13 +19,9 @@ struct CompiledKernel {
   std::string ptx;
   int registers = 0;                        ///< ptxas; 0 if not found
   std::optional<std::int64_t> spill_bytes;  ///< ptxas; empty if not found
-  /// Device buffers in argument order: (op, is_scratch_or_barrier handled by these markers).
-  struct Argument {
-    enum class Kind : std::uint8_t { kInput, kOutput, kScratch, kBarrier } kind = Kind::kInput;
-    NodeId op = kNoNode;
-  };
-  std::vector<Argument> arguments;
-  KernelLaunch launch;
+  using Argument = KernelArgument;
+  std::vector<Argument> arguments;  ///< device pointers, in order
+  KernelLaunch launch;              ///< shared_bytes: all of it dynamic shared memory
   bool from_cache = false;
 };
 
@@ -33,6 +29,7 @@ struct Executable {
   FusionPlan plan;
   std::vector<CompiledKernel> kernels;  ///< by index of plan.kernels
   std::string compiler;                 ///< "NVRTC 13.0", "clang 14.0.6"
+  int architecture = 0;                 ///< 75
 };
 
 struct CompileOptions {

@@ -2,9 +2,10 @@
 //
 //   kernel   = phases separated by grid barriers
 //   phase    = task loops (one a set of groups tied by block-local values)
-//   loop     = a block's tasks, in order (vertical packing); a task is steps separated by block barriers
+//   loop     = a block's tasks, in order (vertical packing); a task is steps in stages separated by block
+//              barriers
 //   step     = a per-thread element loop over a DAG of values keyed by (op, index map), and the roots it
-//   stores
+//              stores
 //
 // A value is computed once per thread: values of one mapping used by several steps stay in registers while
 // the budget lasts, else they are loaded or computed again.
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,59 +27,92 @@ enum class MemorySpace : std::uint8_t { kGlobalInput, kGlobalOutput, kScratch, k
 struct Buffer {
   MemorySpace space = MemorySpace::kGlobalInput;
   NodeId op = kNoNode;
-  std::string name;           ///< C identifier, from the graph
   Shape shape;                ///< of the op
-  std::int64_t elements = 0;  ///< shared: elements a block holds; partials: rows * split
+  std::int64_t elements = 0;  ///< shared: elements of one task; partials: rows * split
   std::int64_t offset = 0;    ///< bytes, in shared memory or scratch
+  bool partials = false;      ///< accumulators of a split reduction: 16-bit floats are stored as float
 };
 
 enum class ValueKind : std::uint8_t {
-  kConstant,     ///< immediate
-  kIndex,        ///< iota: an index expression
-  kLoad,         ///< element of a buffer (guarded by the map's constraints)
-  kFold,         ///< the `split` partials of a row, folded in order
-  kApply,        ///< the op's CUDA expression of `arguments`
-  kChoose,       ///< concatenate, pad, dynamic-update-slice: the argument whose map's constraints hold
-  kInnerReduce,  ///< a serial reduction over symbols inside one thread (untiled reduce in a loop fusion)
+  kConstant,  ///< immediate: element 0 of the constant `op`
+  kIndex,     ///< an index expression (iota): at.map has one result
+  kLoad,      ///< element `offset` of a buffer (0 where the access's constraints fail)
+  kFold,      ///< the `split` partials of row `offset`, folded in order, and the initial value arguments[0]
+  kApply,     ///< the op's CUDA expression of `arguments`
+  kChoose,    ///< concatenate, pad, dynamic-update-slice: the first argument whose guard holds, else the last
+  kInnerReduce,  ///< a serial reduction inside one thread of arguments[0], starting from arguments[1]
 };
 
-/// One value of a step: `op` at index `map` (dims: row, col, then inner-reduction indices).
+/// An index to read at. Dims: row, col, then the indices of the inner reductions around it.
+struct Access {
+  IndexMap map;
+  std::vector<int> runtime;  ///< the value of map.runtime[i], before clamping
+};
+
+/// One value of a step.
 struct Value {
   ValueKind kind = ValueKind::kApply;
   NodeId op = kNoNode;
-  IndexMap map;
-  std::vector<int> arguments;  ///< indices of earlier values
+  Access at;
+  std::vector<int> arguments;  ///< indices of earlier values (an inner reduction's body may follow it)
+  std::vector<Access> guards;  ///< kChoose: of each argument; kInnerReduce: of arguments[0]
   int buffer = -1;             ///< kLoad, kFold
-  int scope = -1;              ///< the kInnerReduce value whose body it belongs to, or -1
-  bool per_row = false;        ///< does not depend on col: computed once a row
-  bool keep = false;           ///< stays in registers for later steps of the loop's task
+  IndexExpr offset;            ///< kLoad, kFold: elements from the buffer's start; shared: see `local`
+  bool local = false;          ///< shared loads: d0 of `offset` is the row within the task, not in the domain
+  std::int64_t task_offset = 0;       ///< shared loads that are not local: subtract task * task_offset
+  int scope = -1;                     ///< the kInnerReduce value whose body it belongs to, or -1
+  std::vector<std::int64_t> extents;  ///< kInnerReduce: of its indices, dims from at.map.dims.size() on
+  int depth = 0;      ///< 0: once a task, 1: once a row, 2: once an element (it depends on col)
+  int kept = -1;      ///< index into TaskLoop::kept: stored there by this step
+  int restored = -1;  ///< index into TaskLoop::kept: read from there instead of being computed
 };
 
 enum class StoreKind : std::uint8_t {
-  kElement,  ///< each element to `buffer`
-  kReduce,   ///< accumulate over cols, combine in the block, the row's result to `buffer` (shared, scratch or
-             ///< output)
+  kElement,  ///< each element to `buffers`
+  kReduce,   ///< accumulate over cols, combine in the block, the row's result to `buffers`
   kPartial,  ///< likewise, the segment's partial to scratch
-  kAtomic,   ///< likewise, combined into `buffer` atomically
+  kAtomic,   ///< likewise, combined into the zeroed buffer atomically
+};
+
+/// Where a root's result goes.
+struct Target {
+  int buffer = -1;
+  IndexExpr offset;  ///< elements; shared: of (row in the task, col)
 };
 
 struct Root {
   StoreKind store = StoreKind::kElement;
   NodeId op = kNoNode;
-  int value = -1;            ///< kElement: the value; reductions: the operand's value
-  std::vector<int> buffers;  ///< every place it is stored
+  int value = -1;    ///< kElement: the value; reductions: the operand's value (-1: nothing to reduce)
+  int initial = -1;  ///< reductions: the initial value
+  Op reducer = Op::kAdd;
+  std::vector<Target> targets;
 };
 
 struct Step {
-  int group = 0;      ///< index into KernelPlan::groups: whose mapping it runs under
-  bool rows = false;  ///< a loop over rows only (each row once), not over (row, col)
+  int group = 0;      ///< index into KernelPlan::groups
+  int stage = 0;      ///< a block barrier stands between stages
+  bool rows = false;  ///< over rows only (each row once), not over (row, col)
+  ThreadMapping mapping;
   std::vector<Value> values;
   std::vector<Root> roots;
+  /// Values needed for the roots, by index, arguments first; the others were replaced by kept ones.
+  std::vector<int> order;
+};
+
+/// Registers in which an element's value stays from one step of a task to later ones: one a thread and
+/// element.
+struct Kept {
+  NodeId op = kNoNode;
+  DType dtype = DType::kF32;
+  std::int64_t elements = 1;  ///< a thread computes, at most
 };
 
 struct TaskLoop {
-  ThreadMapping mapping;  ///< tasks, tasks_per_block, blocks: shared by its steps' groups
-  std::vector<Step> steps;
+  std::int64_t tasks = 1, tasks_per_block = 1;
+  std::int64_t first_block = 0, blocks = 1;  ///< the block range that runs it
+  std::vector<Step> steps;                   ///< by stage
+  std::vector<Kept> kept;
 };
 
 struct Phase {
@@ -88,8 +123,10 @@ struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;
   std::vector<Phase> phases;
-  KernelLaunch launch;
-  bool wide_indices = false;  ///< 64-bit index arithmetic
+  std::vector<Group> groups;          ///< of the plan, for comments
+  KernelLaunch launch;                ///< block rounded up to whole warps
+  std::int64_t workspace_offset = 0;  ///< of the reduction workspace in shared memory
+  bool wide_indices = false;          ///< 64-bit index arithmetic
 };
 
 /// Lowers one kernel of a plan. SW_CHECKs what verify guarantees.
@@ -104,5 +141,13 @@ std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical);
 
 /// Device functions and macros every kernel relies on; includes no CUDA header, serves NVRTC and clang.
 std::string_view cuda_prelude();
+
+/// A kernel's arguments in order: inputs (ascending by op), outputs (likewise), scratch if it has any, the
+/// grid barrier's counter if it has barriers.
+struct KernelArgument {
+  enum class Kind : std::uint8_t { kInput, kOutput, kScratch, kBarrier } kind = Kind::kInput;
+  NodeId op = kNoNode;  ///< inputs and outputs: the op that owns the buffer
+};
+std::vector<KernelArgument> kernel_arguments(const Kernel& kernel);
 
 }  // namespace stitchwork

@@ -38,6 +38,14 @@ SW_FN float sw_reduce_precision(float v, int exponent_bits, int mantissa_bits) {
   return sw_float(u | sign);
 }
 
+// Index arithmetic: quotient and remainder of what is known to be non-negative, and with floor.
+SW_FN int sw_quotient(int a, int b) { return (int)((unsigned)a / (unsigned)b); }
+SW_FN int sw_remainder(int a, int b) { return (int)((unsigned)a % (unsigned)b); }
+SW_FN long long sw_quotient(long long a, long long b) { return (long long)((unsigned long long)a / (unsigned long long)b); }
+SW_FN long long sw_remainder(long long a, long long b) { return (long long)((unsigned long long)a % (unsigned long long)b); }
+template <class I> SW_FN I sw_floor_quotient(I a, I b) { return a / b - (a % b < 0 ? 1 : 0); }
+template <class I> SW_FN I sw_floor_remainder(I a, I b) { return a % b + (a % b < 0 ? b : 0); }
+
 // Properties of the integer types.
 template <class T> struct SwInt;
 #define SW_INT(T, U, bits_, low, high) \

@@ -82,14 +82,14 @@ Computation merged(const Computation& computation, const std::vector<Computation
 }  // namespace
 
 Graph eliminate_common_subexpressions(const Graph& graph) {
-  Graph result = graph;
+  Graph result = head_of(graph);
   // same_computation[c]: the first computation that does the same as c. Exporters print a reducer anew for
   // every reduce.
   std::vector<ComputationId> same_computation;
   std::unordered_map<std::string, ComputationId> first;
-  for (std::size_t c = 0; c < result.computations.size(); ++c) {
-    Computation& computation = result.computations[c];
-    computation = merged(computation, same_computation);
+  for (std::size_t c = 0; c < graph.computations.size(); ++c) {
+    const Computation& computation =
+        result.computations.emplace_back(merged(graph.computations[c], same_computation));
     // Nobody calls the entry, so nobody asks what it equals.
     if (static_cast<ComputationId>(c) == result.entry) {
       same_computation.push_back(result.entry);

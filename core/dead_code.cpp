@@ -49,28 +49,28 @@ Graph eliminate_dead_code(const Graph& graph) {
   // Callers come after their callees: backwards, a computation's users are known before it.
   std::vector<bool> used(count, false);
   used[static_cast<std::size_t>(graph.entry)] = true;
-  Graph result = graph;
+  std::vector<std::vector<bool>> live(count);
   for (std::size_t c = count; c-- > 0;) {
     if (!used[c]) continue;
-    Computation& computation = result.computations[c];
-    computation =
-        rewritten(computation, no_replacement(computation), live_nodes(computation, computation_acts));
-    for (const Node& node : computation.nodes) {
+    live[c] = live_nodes(graph.computations[c], computation_acts);
+    for (const Node& node : graph.computations[c].nodes) {
+      if (!live[c][static_cast<std::size_t>(node.id)]) continue;
       for (const ComputationId callee : node.attrs.computations)
         used[static_cast<std::size_t>(callee)] = true;
     }
   }
+  Graph result = head_of(graph);
   std::vector<ComputationId> place(count, -1);
-  std::vector<Computation> kept;
   for (std::size_t c = 0; c < count; ++c) {
     if (!used[c]) continue;
-    place[c] = static_cast<ComputationId>(kept.size());
-    kept.push_back(std::move(result.computations[c]));
-    for (Node& node : kept.back().nodes) {
+    place[c] = static_cast<ComputationId>(result.computations.size());
+    const Computation& computation = graph.computations[c];
+    Computation& kept =
+        result.computations.emplace_back(rewritten(computation, no_replacement(computation), live[c]));
+    for (Node& node : kept.nodes) {
       for (ComputationId& callee : node.attrs.computations) callee = place[static_cast<std::size_t>(callee)];
     }
   }
-  result.computations = std::move(kept);
   result.entry = place[static_cast<std::size_t>(graph.entry)];
   return result;
 }

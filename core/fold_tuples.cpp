@@ -33,8 +33,9 @@ Computation folded(const Computation& computation) {
 }  // namespace
 
 Graph fold_tuples(const Graph& graph) {
-  Graph result = graph;
-  for (Computation& computation : result.computations) computation = folded(computation);
+  Graph result = head_of(graph);
+  for (const Computation& computation : graph.computations)
+    result.computations.push_back(folded(computation));
   return result;
 }
 

@@ -317,7 +317,7 @@ void HloLexer::fail_expected(std::string_view what, std::string_view where) {
 
 std::string_view closest(std::string_view word, const std::vector<std::string_view>& candidates) {
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(word.size() / 3, 1) + 1;
+  std::size_t best_distance = (word.size() + 1) / 3 + 1;
   for (const std::string_view candidate : candidates) {
     // Levenshtein distance, one row at a time.
     std::vector<std::size_t> row(candidate.size() + 1);

@@ -13,11 +13,12 @@ namespace {
 /// A binary float narrower than 32 bits that Literal has no arithmetic for: sign, exponent, mantissa bits.
 struct SmallFloat {
   int exponent_bits, mantissa_bits, bias;
+  double limit;       ///< half a step above the largest value: what rounds past it
   bool has_infinity;  ///< e4m3fn has none, and one NaN: all ones
 };
 
 SmallFloat small_float(DType type) {
-  return type == DType::kF8E5M2 ? SmallFloat{5, 2, 15, true} : SmallFloat{4, 3, 7, false};
+  return type == DType::kF8E5M2 ? SmallFloat{5, 2, 15, 61440, true} : SmallFloat{4, 3, 7, 464, false};
 }
 
 double decode(SmallFloat f, std::uint8_t bits) {
@@ -193,11 +194,20 @@ class LiteralReader {
       case DType::kF32:
         return store(literal, next_, parse_float<float>(text, type));
       case DType::kF16:
-        return store(literal, next_, f32_to_f16(parse_float<float>(text, type)));
-      case DType::kBF16:
-        return store(literal, next_, f32_to_bf16(parse_float<float>(text, type)));
-      default:
-        return store(literal, next_, encode(small_float(type), parse_float<double>(text, type)));
+      case DType::kBF16: {
+        const bool half = type == DType::kF16;
+        const float wide = parse_float<float>(text, type);
+        const std::uint16_t bits = half ? f32_to_f16(wide) : f32_to_bf16(wide);
+        if (std::isfinite(wide) && !std::isfinite(half ? f16_to_f32(bits) : bf16_to_f32(bits)))
+          bad(text, type);
+        return store(literal, next_, bits);
+      }
+      default: {
+        const SmallFloat format = small_float(type);
+        const double wide = parse_float<double>(text, type);
+        if (std::isfinite(wide) && std::abs(wide) >= format.limit) bad(text, type);
+        return store(literal, next_, encode(format, wide));
+      }
     }
   }
 

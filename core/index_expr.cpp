@@ -122,15 +122,17 @@ void canonicalize_sum(IndexExpr& sum, const AtomRanges* ranges) {
     sort_and_merge(sum.terms);
 }
 
-/// Takes whole multiples of `divisor` out of `sum.constant` and returns how many: what is left makes the
-/// sum's smallest value lie in [0, divisor), so that generated code divides non-negative numbers where it
-/// can.
+/// Takes whole multiples of `divisor` out of `sum.constant` and returns how many. The constant left is the
+/// smallest with which the sum is never negative (as far as the ranges tell; else the smallest in [0,
+/// divisor)), so that generated code divides non-negative numbers where it can.
 std::int64_t take_out_multiples(IndexExpr& sum, std::int64_t divisor, const AtomRanges* ranges) {
-  std::int64_t low = sum.constant;
-  if (ranges != nullptr && !sum.terms.empty()) low = range_within(sum, *ranges).lo;
-  const std::int64_t multiples = floor_quotient(low, divisor);
-  sum.constant -= multiples * divisor;
-  return multiples;
+  const std::int64_t constant = sum.constant;
+  sum.constant = floor_remainder(constant, divisor);
+  if (ranges != nullptr && !sum.terms.empty()) {
+    const std::int64_t low = range_within(sum, *ranges).lo;
+    if (low < 0) sum.constant -= floor_quotient(low, divisor) * divisor;
+  }
+  return (constant - sum.constant) / divisor;
 }
 
 /// sum = stride * quotient + rest with 0 <= rest < stride proved.

@@ -2,6 +2,7 @@
 // radix, whose digits are dims or pieces (floordiv, mod) of linear expressions.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -158,6 +159,35 @@ std::optional<std::vector<Equation>> solve_level(const std::vector<Equation>& eq
   return solved;
 }
 
+/// Whether the row-major position of the results is that of the dims.
+bool is_reshape(const IndexMap& map, std::span<const std::int64_t> extents) {
+  const auto count = [](std::span<const std::int64_t> list) {
+    return std::accumulate(list.begin(), list.end(), std::int64_t{1}, std::multiplies<>());
+  };
+  return count(map.dims) == count(extents) && simplify(linearize(map.results, extents), map) ==
+                                                  linearize(IndexMap::identity(map.dims).results, map.dims);
+}
+
+/// Whether some operand element is certainly read by several outputs: a dim plays no part, or there are more
+/// outputs than elements.
+bool repeats(const IndexMap& map, const AtomRanges& ranges, std::span<const std::int64_t> operand_dims) {
+  std::int64_t outputs = 1, elements = 1;
+  for (const std::int64_t n : operand_dims) elements *= n;
+  for (std::size_t i = 0; i < ranges.dims.size(); ++i) {
+    outputs *= ranges.dims[i].size();
+    const auto uses = [i](const IndexExpr& e) { return e.uses_dim(static_cast<int>(i)); };
+    // A constraint on the dim alone is in its range already.
+    const auto constrains = [&uses](const Constraint& c) {
+      const bool alone = c.expr.terms.size() == 1 && c.expr.terms.front().inner.empty();
+      return !alone && uses(c.expr);
+    };
+    if (ranges.dims[i].size() > 1 && std::ranges::none_of(map.results, uses) &&
+        std::ranges::none_of(map.constraints, constrains))
+      return true;
+  }
+  return map.constraints.empty() && outputs > elements;
+}
+
 /// Whether the values of `exprs` determine every dim and symbol that takes more than one value. False also
 /// where that cannot be told.
 bool determines_all(std::vector<IndexExpr> exprs, const AtomRanges& ranges) {
@@ -201,6 +231,10 @@ std::optional<IndexMap> invert(const IndexMap& original, std::span<const std::in
     return std::nullopt;
   IndexMap inverse;
   inverse.dims.assign(extents.begin(), extents.end());
+  if (is_reshape(map, extents)) {
+    inverse.results = delinearize(linearize(IndexMap::identity(extents).results, extents), map.dims);
+    return simplify(std::move(inverse));
+  }
   const AtomRanges ranges = atom_ranges(map), value_ranges = atom_ranges(inverse);
   std::vector<Equation> equations;
   for (std::size_t i = 0; i < extents.size(); ++i)
@@ -237,8 +271,9 @@ Dependency dependency(const IndexMap& original, std::span<const std::int64_t> op
   const AtomRanges ranges = atom_ranges(map);
   const bool reduces = std::any_of(ranges.symbols.begin(), ranges.symbols.end(),
                                    [](const Interval& range) { return range.size() > 1; });
+  if (is_reshape(map, operand_dims)) return Dependency::kOneToOne;
   if (determines_all(map.results, ranges)) return reduces ? Dependency::kManyToOne : Dependency::kOneToOne;
-  return reduces ? Dependency::kOther : Dependency::kOneToMany;
+  return !reduces && repeats(map, ranges, operand_dims) ? Dependency::kOneToMany : Dependency::kOther;
 }
 
 }  // namespace stitchwork

@@ -9,6 +9,9 @@
 namespace stitchwork {
 namespace {
 
+/// Rewriting settles in two or three rounds; many more mean two rules undo each other.
+constexpr int kMaxRounds = 32;
+
 bool is_leaf(const IndexTerm& term) {
   return term.kind != AtomKind::kFloorDiv && term.kind != AtomKind::kMod;
 }
@@ -159,7 +162,8 @@ Interval range_of(const IndexExpr& expr, const IndexMap& map) { return range_wit
 IndexExpr simplify(const IndexExpr& expr, const IndexMap& context) {
   const AtomRanges ranges = atom_ranges(context);
   IndexExpr current = expr;
-  for (;;) {
+  for (int round = 0;; ++round) {
+    SW_CHECK(round < kMaxRounds, "{} does not settle", to_text(expr));
     IndexExpr next = simplify_within(current, ranges);
     if (next == current) return current;
     current = std::move(next);
@@ -167,7 +171,8 @@ IndexExpr simplify(const IndexExpr& expr, const IndexMap& context) {
 }
 
 IndexMap simplify(IndexMap map) {
-  for (;;) {
+  for (int round = 0;; ++round) {
+    SW_CHECK(round < kMaxRounds, "{} does not settle", to_text(map));
     IndexMap next = map;
     simplify_constraints(next);
     const AtomRanges ranges = atom_ranges(next);

@@ -83,7 +83,8 @@ struct RuntimeVariable {
   auto operator<=>(const RuntimeVariable&) const = default;
 };
 
-/// From dims (with ranges [0, n)) and symbols to `results`, under `constraints`.
+/// From dims (with ranges [0, n)) and symbols to `results`, under `constraints`. In simplified form a dim of
+/// extent 1 is the constant 0 wherever it is used.
 struct IndexMap {
   std::vector<std::int64_t> dims;     ///< extents
   std::vector<std::int64_t> symbols;  ///< extents of reduced indices
@@ -103,17 +104,19 @@ std::string to_text(const IndexExpr& expr);
 /// "(d0, d1)[s0 in 0..255] -> (d0, s0) where d1 in 0..3"
 std::string to_text(const IndexMap& map);
 
-/// Bounds of `expr` over the dims, symbols and runtime ranges of `map` (exact for affine, hull for mod).
+/// Bounds of `expr` over the dims, symbols and runtime ranges of `map`, narrowed by its constraints on single
+/// atoms (exact for affine, hull for mod).
 Interval range_of(const IndexExpr& expr, const IndexMap& map);
 
 /// Rewrites to the simplest equal map: mod/floordiv removed where ranges allow, (x floordiv a) floordiv b,
-/// a*(x floordiv a) + x mod a = x, constraints implied by ranges dropped, unused symbols kept.
+/// a*(x floordiv a) + x mod a = x, constraints implied by ranges dropped, unused symbols kept. "Equal" where
+/// the constraints hold: a result may rely on them. Dividends are kept non-negative where ranges allow.
 IndexMap simplify(IndexMap map);
 IndexExpr simplify(const IndexExpr& expr, const IndexMap& context);
 
 /// `outer` maps X to indices of Y; `inner` maps Y to indices of Z. The result maps X to Z: inner's dims are
 /// replaced by outer's results, symbols and runtime variables are concatenated (outer's first), and
-/// simplified.
+/// simplified (given simplified maps, as all functions here return them).
 IndexMap compose(const IndexMap& outer, const IndexMap& inner);
 
 /// Row-major linear index of the results within `extents`, and the reverse.
@@ -128,13 +131,22 @@ std::optional<IndexMap> invert(const IndexMap& map, std::span<const std::int64_t
 std::int64_t evaluate(const IndexExpr& expr, std::span<const std::int64_t> dims,
                       std::span<const std::int64_t> symbols, std::span<const std::int64_t> runtime = {});
 
-/// Which element of operand `operand` each element of `node` reads. Dims are node's output dims; symbols the
-/// reduced (or contracted) ones. nullopt for ops that are not maps (scatter, sort, select-and-scatter,
-/// control, opaque, tuple-shaped). Concatenate's and pad's data operand carry constraints; gather and
-/// dynamic-slice runtime variables.
+/// Which element of operand `operand` each element of `node` reads, simplified. Dims are node's output dims
+/// (a multi-output reduce: those of one output); symbols the reduced, contracted or window ones, in ascending
+/// operand dimension order (dot: in the order of its contracting dimensions).
+///  - scalar operands (clamp bounds, a scalar predicate, pad value, reduce's initial value): no results
+///  - concatenate, pad's data, reduce-window: constraints; outside, the element does not come from here
+///  - gather, dynamic-slice: runtime variables, already clamped; none where only one start fits
+///  - dynamic-update-slice: the value is operand 1's where its map's constraints hold, else operand 0's
+///    (whose map is the identity)
+///  - index operands (gather's indices, vector start indices): the vector's components are a symbol
+/// nullopt for ops that are not maps (scatter, sort, select-and-scatter, control, opaque, tuple-shaped).
 std::optional<IndexMap> operand_map(const Computation& computation, NodeId node, int operand);
 
-/// AStitch Table 1 for one edge, from its map.
+/// AStitch Table 1 for one edge, from its map: one-to-one if no operand element is read twice and no symbol
+/// takes more than one value; one-to-many if some element is read by several outputs; many-to-one if an
+/// output reads several elements, none of them shared; else other (product, overlapping windows, runtime
+/// index, or not told from the map).
 enum class Dependency : std::uint8_t { kOneToOne, kOneToMany, kManyToOne, kOther };
 Dependency dependency(const IndexMap& map, std::span<const std::int64_t> operand_dims);
 

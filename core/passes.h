@@ -6,7 +6,8 @@
 namespace stitchwork {
 
 /// Inlines every call (not fusion, while or conditional) into its caller; inlined nodes keep their metadata
-/// and get names unique in the caller.
+/// (scopes relative to the call get the call's in front) and get names unique in the caller; the caller's own
+/// nodes keep theirs.
 Graph inline_calls(const Graph& graph);
 /// Removes get-tuple-element(tuple(...)) pairs.
 Graph fold_tuples(const Graph& graph);

@@ -30,6 +30,17 @@ Computation rewritten(const Computation& computation, std::span<const NodeId> re
   return result;
 }
 
+Graph head_of(const Graph& graph) {
+  Graph head;
+  head.name = graph.name;
+  head.entry = graph.entry;
+  head.attributes = graph.attributes;
+  head.source = graph.source;
+  head.source_sha256 = graph.source_sha256;
+  head.computations.reserve(graph.computations.size());
+  return head;
+}
+
 std::vector<NodeId> no_replacement(const Computation& computation) {
   std::vector<NodeId> identity(computation.nodes.size());
   std::iota(identity.begin(), identity.end(), 0);

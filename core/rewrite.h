@@ -13,6 +13,9 @@ namespace stitchwork {
 Computation rewritten(const Computation& computation, std::span<const NodeId> replacement,
                       const std::vector<bool>& keep);
 
+/// `graph` without its computations: what a pass fills anew.
+Graph head_of(const Graph& graph);
+
 /// replacement[n] = n.
 std::vector<NodeId> no_replacement(const Computation& computation);
 

@@ -128,6 +128,34 @@ std::int64_t other_integer(const Node& node, std::string_view key, std::int64_t 
   return text.empty() ? fallback : integer(text, fmt::format("{}={}", key, text));
 }
 
+std::vector<std::int64_t> other_integers(const Node& node, std::string_view key) {
+  std::string_view text = other_attribute(node, key);
+  const std::string whole = fmt::format("{}={}", key, text);
+  if (text.size() >= 2 && text.front() == '{' && text.back() == '}') text = text.substr(1, text.size() - 2);
+  std::vector<std::int64_t> values;
+  if (text.empty()) return values;
+  for (std::string_view part : split(text, ',')) {
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    values.push_back(integer(part, whole));
+  }
+  return values;
+}
+
+std::int64_t window_input_index(std::int64_t position, std::int64_t tap, std::int64_t extent,
+                                const WindowDim& window) {
+  const std::int64_t at = position * window.stride + tap * window.window_dilation - window.pad_low;
+  if (at < 0 || at % window.base_dilation != 0 || at / window.base_dilation >= extent) return -1;
+  return at / window.base_dilation;
+}
+
+bool advance(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& dims) {
+  for (std::size_t d = dims.size(); d-- > 0;) {
+    if (++index[d] < dims[d]) return true;
+    index[d] = 0;
+  }
+  return false;
+}
+
 std::vector<WindowDim> window_of(const Node& node, int rank) {
   const std::string_view text = other_attribute(node, "window");
   std::vector<WindowDim> window = text.empty() ? std::vector<WindowDim>{} : parse_window(text);

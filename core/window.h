@@ -1,4 +1,4 @@
-// The window and dim_labels attributes of convolution and reduce-window, read from their HLO text.
+// Attributes kept as HLO text: the window and dim_labels of convolution and reduce-window, integers, lists.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,16 @@ ConvolutionDims parse_dim_labels(std::string_view text);
 std::string_view other_attribute(const Node& node, std::string_view key);
 /// An integer among node.attrs.other, `fallback` if absent. Throws Error if it is not an integer.
 std::int64_t other_integer(const Node& node, std::string_view key, std::int64_t fallback);
+
+/// A list `{0,1}` among node.attrs.other, empty if absent.
+std::vector<std::int64_t> other_integers(const Node& node, std::string_view key);
+
+/// Input index under window element `tap` at window position `position`, or -1 in padding or a dilation's
+/// hole.
+std::int64_t window_input_index(std::int64_t position, std::int64_t tap, std::int64_t extent,
+                                const WindowDim& window);
+/// Advances a row-major multi-index within `dims`; false after the last one.
+bool advance(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& dims);
 
 /// Window of a reduce-window or select-and-scatter over `rank` dimensions; absent means all of size 1.
 std::vector<WindowDim> window_of(const Node& node, int rank);

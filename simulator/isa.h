@@ -3,6 +3,9 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "simulator/machine.h"
 
@@ -24,9 +27,15 @@ struct IsaRow {
 /// The table for the widest vectors this processor has.
 std::span<const IsaRow> isa_rows();
 
+/// The row of a PTX spelling or of an internal name ("@bra"), or -1.
+int find_row(std::string_view spelling);
+
 // One per instruction set; null where the build or the processor does not have it.
 std::span<const IsaRow> isa_rows_base();
 std::span<const IsaRow> isa_rows_avx2();
 std::span<const IsaRow> isa_rows_avx512();
+
+/// "add{.u32,.s32}" -> add.u32, add.s32.
+std::vector<std::string> expand_spelling(std::string_view pattern);
 
 }  // namespace stitchwork::sim

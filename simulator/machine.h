@@ -74,7 +74,7 @@ struct alignas(128) HotCounters {
 };
 
 struct BlockRun;
-class Memory;
+struct LaunchContext;
 
 struct BasicBlockCount {
   std::uint64_t warps = 0, threads = 0;
@@ -119,7 +119,7 @@ struct BlockRun {
   AddressCache* caches = nullptr;  ///< by Inst::id
   AccessLog* logs = nullptr;       ///< by L2 partition
   std::uint32_t partitions = 1;
-  Memory* memory = nullptr;
+  const LaunchContext* launch = nullptr;
   std::byte* shared = nullptr;
   std::uint64_t shared_bytes = 0;
   std::byte* local = nullptr;  ///< [thread][local_bytes]

@@ -143,6 +143,7 @@ const Inst* trap(Strand& s, const Inst* i) {
   while (s.mask[w] == 0) ++w;
   raise_finding(s, i, FindingKind::kTrap, "executes trap", w, __builtin_ctz(s.mask[w]));
 }
+const Inst* resume(Strand& s, const Inst*) { return resume_top(s); }
 const Inst* nothing(Strand&, const Inst* i) { return i + 1; }
 
 /// bar.sync / barrier.sync and the arriving half of bar.red. o[0]: barrier id slot, o[1]: thread count slot or ~0,
@@ -308,6 +309,7 @@ void add_control_rows() {
   add_row("@unguard", "", other, unguard, unguard);
   add_row("@trap", "", other, trap, trap);
   add_row("@nothing", "", other, nothing, nothing);
+  add_row("@resume", "", other, resume, resume);
   add_row("@barrier", "", other, block_barrier, block_barrier);
   add_row("@barrier_result", "", other, barrier_result<false>, barrier_result<true>);
   add_row("@shuffle", "", other, shuffle<false>, shuffle<true>);

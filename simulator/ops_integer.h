@@ -260,6 +260,15 @@ void add_integer_rows() {
                           SW_F3(__builtin_convertvector(c, vec<i64, 8>) >= 0 ? a : b));
   add<u32, u32, u32, f32>("slct{.u32,.s32,.b32,.f32}.f32", SW_F3(c >= 0.0f ? a : b));
 
+  // Vector moves take registers apart and put them together.
+  add<u64, u32, u32>("@pack64", SW_F2(__builtin_convertvector(a, vec<u64, 8>) |
+                                      __builtin_convertvector(b, vec<u64, 8>) << 32));
+  add<u32, u64>("@low32", SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
+  add<u32, u64>("@high32", SW_F1(__builtin_convertvector(a >> 32, vec<u32, 8>)));
+  add<u32, u32, u32>("@pack32", SW_F2((a & 0xffff) | b << 16));
+  add<u32, u32>("@low16", SW_F1(a & 0xffff));
+  add<u32, u32>("@high16", SW_F1(a >> 16));
+
   // Predicate logic and select.
 #define SW_PRED2(NAME, EXPR)                                                                                 \
   add_row(NAME, "ppp", InstClass::kOther,                                                                    \

@@ -118,6 +118,12 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
       simplify(flat, placement.map)) {
     return refuse("a task does not produce consecutive elements");
   }
+  // A guarded read (pad) may name elements that do not exist.
+  const Interval whole = range_of(linearize(read.map->results, shape.dims), *read.map);
+  if (!Interval{0, nodes[read.value].elements - 1}.contains(whole)) {
+    return refuse(fmt::format("reads are guarded: elements {} to {} of {}", whole.lo, whole.hi,
+                              nodes[read.value].elements));
+  }
   // (task, row within the task, col) -> the element read, relative to the first one the task produces.
   const std::int64_t produced = elements_per_task(producer, read.value);
   IndexMap task;

@@ -131,9 +131,8 @@ StitchOp stitch_op(const Nodes& nodes, std::vector<NodeId> members) {
       const NodeId user = stack.back();
       stack.pop_back();
       if (!seen.insert(user).second) continue;
-      if (inside.contains(user)) continue;
-      if (nodes[user].member) return true;
-      if (nodes[user].transparent) {
+      if (nodes[user].member && !inside.contains(user)) return true;
+      if (nodes[user].transparent) {  // also of one inside: other stitch ops repeat it
         stack.insert(stack.end(), nodes[user].users.begin(), nodes[user].users.end());
       }
     }

@@ -1,9 +1,14 @@
 #include "occupancy_model/device.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -77,6 +82,54 @@ TEST(Device, ValuesAreThoseOfTheDataSheets) {
   EXPECT_EQ(h200.shared_bytes_per_block_optin, 227 * 1024);
   EXPECT_EQ(h200.shared_bytes_reserved_per_block, 1024);
   EXPECT_EQ(h200.dram_gb_s, 4800);
+}
+
+TEST(Device, TheSchemaNamesTheKeysOfEveryFile) {
+  using nlohmann::json;
+  const json schema = json::parse(std::ifstream(STITCHWORK_SOURCE_DIR "/docs/schema/device.schema.json"));
+  const std::set<std::string> required(schema["required"].begin(), schema["required"].end());
+  for (const Device& d : devices()) {
+    const json file = json::parse(
+        std::ifstream(std::string(STITCHWORK_SOURCE_DIR "/occupancy_model/devices/") + d.id + ".json"));
+    std::set<std::string> keys;
+    for (const auto& [key, value] : file.items()) {
+      keys.insert(key);
+      EXPECT_TRUE(schema["properties"].contains(key)) << key;
+    }
+    EXPECT_EQ(keys, required) << d.id;
+  }
+}
+
+TEST(Device, AFolderOfTheUsersAddsAndReplaces) {
+  // devices() is read once, so this runs in a process of its own.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [] {
+    const auto folder =
+        std::filesystem::temp_directory_path() / fmt::format("stitchwork_devices_{}", getpid());
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "toy.json")
+        << replaced(replaced(v100_text(), "\"id\": \"v100-sxm2\"", "\"id\": \"toy\""), "[\"v100\"]", "[]");
+    std::ofstream(folder / "t4.json") << replaced(
+        replaced(replaced(v100_text(), "\"id\": \"v100-sxm2\"", "\"id\": \"t4\""), "[\"v100\"]", "[]"),
+        "\"value\": 80", "\"value\": 3");
+    setenv("STITCHWORK_DEVICES", folder.c_str(), 1);
+    const bool ok = device("toy").sms == 80 && device("t4").sms == 3 && device("v100").sms == 80;
+    std::filesystem::remove_all(folder);
+    exit(ok ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        setenv("STITCHWORK_DEVICES", "/nonexistent", 1);
+        try {
+          devices();
+        } catch (const Error& error) {
+          fmt::print(stderr, "{}", error.what());
+          exit(1);
+        }
+        exit(0);
+      },
+      testing::ExitedWithCode(1), "cannot list the folder of devices");
 }
 
 TEST(Device, BadFilesAreRefusedWithTheKey) {

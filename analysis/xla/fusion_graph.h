@@ -1,0 +1,108 @@
+// XLA's computation while its fusion passes run: instructions that are single ops or fusions of several. An
+// original op may be in several fusions (XLA duplicates it), but its value is provided by at most one
+// instruction.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "analysis/planner.h"
+#include "core/graph.h"
+
+namespace stitchwork::xla {
+
+enum class InstructionKind : std::uint8_t {
+  kPlain,  ///< one op
+  kLoop,   ///< a fusion emitted as a loop over its root's elements
+  kInput,  ///< a fusion emitted as a tiled reduction of its inputs
+};
+
+struct Instruction {
+  InstructionKind kind = InstructionKind::kPlain;
+  bool alive = true;
+  std::vector<NodeId> ops;    ///< ascending, which is topological
+  std::vector<NodeId> roots;  ///< ascending; the values it provides
+  std::vector<NodeId> reads;  ///< ascending; values of others, scalar constants left out
+};
+
+class FusionGraph {
+ public:
+  explicit FusionGraph(const Graph& graph);
+
+  const Computation& computation() const { return computation_; }
+  const Instruction& operator[](int i) const { return instructions_[static_cast<std::size_t>(i)]; }
+  int size() const { return static_cast<int>(instructions_.size()); }
+  /// The instruction that provides `value`, -1 for what is no instruction (scalar constants).
+  int provider(NodeId value) const { return provider_[static_cast<std::size_t>(value)]; }
+  /// Live instructions that read any value of `i`, each once, ascending.
+  std::vector<int> users(int i) const;
+  /// Live instructions that read `value`.
+  const std::vector<int>& readers(NodeId value) const { return readers_[static_cast<std::size_t>(value)]; }
+  /// The pseudo-instruction that reads the result.
+  int result() const { return size() - 1; }
+
+  /// Its single op; for plain instructions.
+  const Node& op(int i) const { return computation_.node((*this)[i].ops.at(0)); }
+  /// A tiled reduction, or a fusion rooted at one: the first such root, else kNoNode.
+  NodeId reduction_root(int i) const;
+  bool contains(int i, NodeId op) const;
+
+  /// Copies the ops of `producer` into `consumer`; the producer goes away when nobody reads it any more.
+  void fuse(int producer, int consumer);
+  /// One instruction with the roots of both.
+  void join(int into, int other);
+
+  /// Live instructions, operands before users, depth-first from the result.
+  std::vector<int> post_order() const;
+
+ private:
+  void absorb(int into, int other);
+  void set_reads(int i, std::vector<NodeId> reads);
+  void collect(int i);
+
+  const Computation& computation_;
+  std::vector<Instruction> instructions_;
+  std::vector<int> provider_;
+  std::vector<std::vector<int>> readers_;
+};
+
+/// Why a fusion was refused: a rule and a sentence with places for up to two numbers. Empty rule: allowed.
+struct Ruling {
+  std::string_view rule;
+  std::string_view why;
+  std::int64_t a = 0, b = 0;
+  explicit operator bool() const { return rule.empty(); }
+};
+inline constexpr Ruling kAllowed{};
+
+/// Turns rulings into Decisions; does nothing unless asked to record.
+class Recorder {
+ public:
+  Recorder(bool on, const Computation& computation) : on_(on), computation_(computation) {}
+  /// `taken` says what an allowed pair became. The same pair and rule is recorded once.
+  void record(std::string_view step, NodeId subject, NodeId object, const Ruling& ruling,
+              std::string_view taken);
+  std::vector<Decision> take() { return std::move(decisions_); }
+
+ private:
+  bool on_;
+  const Computation& computation_;
+  std::unordered_set<std::string> seen_;
+  std::vector<Decision> decisions_;
+};
+
+/// Shared memory and parameters of a kernel that held the ops of both.
+Ruling fits_one_kernel(const FusionGraph& graph, int a, int b, bool keeps_roots_of_a);
+
+// The passes, in the order XLA runs them; each says whether it changed anything.
+bool instruction_fusion(FusionGraph& graph, bool may_duplicate, Recorder& recorder);
+bool fusion_merger(FusionGraph& graph, Recorder& recorder);
+bool multi_output_fusion(FusionGraph& graph, Recorder& recorder);
+
+/// The kernel an instruction becomes: mapping, groups and launch, schemes not yet told apart.
+KernelPlan lower_instruction(const Graph& graph, const Instruction& instruction);
+
+}  // namespace stitchwork::xla

@@ -1,0 +1,112 @@
+#include "codegen/kernel.h"
+#include "core/error.h"
+
+namespace stitchwork {
+namespace {
+
+std::string_view name(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kConstant:
+      return "constant";
+    case ValueKind::kIndex:
+      return "index";
+    case ValueKind::kLoad:
+      return "load";
+    case ValueKind::kFold:
+      return "fold";
+    case ValueKind::kApply:
+      return "apply";
+    case ValueKind::kChoose:
+      return "choose";
+    case ValueKind::kInnerReduce:
+      return "inner-reduce";
+  }
+  return "?";
+}
+
+std::string_view name(StoreKind kind) {
+  switch (kind) {
+    case StoreKind::kElement:
+      return "store";
+    case StoreKind::kReduce:
+      return "reduce";
+    case StoreKind::kPartial:
+      return "partial";
+    case StoreKind::kAtomic:
+      return "atomic";
+  }
+  return "?";
+}
+
+std::string_view name(MemorySpace space) {
+  switch (space) {
+    case MemorySpace::kGlobalInput:
+      return "input";
+    case MemorySpace::kGlobalOutput:
+      return "output";
+    case MemorySpace::kScratch:
+      return "scratch";
+    case MemorySpace::kShared:
+      return "shared";
+  }
+  return "?";
+}
+
+std::string buffer_text(const Computation& computation, const Buffer& buffer) {
+  std::string text = fmt::format("{} {}", name(buffer.space), computation.node(buffer.op).name);
+  if (buffer.partials) text += " partials";
+  return text;
+}
+
+std::string value_text(const Computation& computation, const Kernel& kernel, const Value& value, int id) {
+  const Node& node = computation.node(value.op);
+  std::string text = fmt::format("%{} = {} {}", id, name(value.kind), node.name);
+  if (value.buffer >= 0)
+    text += fmt::format(" from {} at {}{}",
+                        buffer_text(computation, kernel.buffers[static_cast<std::size_t>(value.buffer)]),
+                        to_text(value.offset), value.local ? " in the task" : "");
+  else if (value.kind != ValueKind::kConstant)
+    text += " " + to_text(value.at.map);
+  for (std::size_t i = 0; i < value.arguments.size(); ++i)
+    text += fmt::format("{}%{}", i == 0 ? " of " : ", ", value.arguments[i]);
+  if (value.scope >= 0) text += fmt::format(" in %{}", value.scope);
+  if (value.kept >= 0) text += fmt::format(", kept as r{}", value.kept);
+  if (value.restored >= 0) text += fmt::format(", restored from r{}", value.restored);
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Graph& graph, const Kernel& kernel) {
+  const Computation& computation = graph.entry_computation();
+  std::string text = fmt::format("kernel {} grid {} block {} shared {} scratch {} barriers {}\n", kernel.name,
+                                 kernel.launch.grid, kernel.launch.block, kernel.launch.shared_bytes,
+                                 kernel.launch.scratch_bytes, kernel.launch.grid_barriers);
+  for (std::size_t p = 0; p < kernel.phases.size(); ++p) {
+    text += fmt::format("phase {}\n", p);
+    for (const TaskLoop& loop : kernel.phases[p].loops) {
+      text += fmt::format("  loop of {} tasks, {} a block, blocks {}..{}\n", loop.tasks, loop.tasks_per_block,
+                          loop.first_block, loop.first_block + loop.blocks - 1);
+      for (const Step& step : loop.steps) {
+        text += fmt::format("    step stage {} over {} of {}\n", step.stage, step.rows ? "rows" : "elements",
+                            to_text(step.mapping));
+        for (int v : step.order)
+          text += fmt::format("      {}\n",
+                              value_text(computation, kernel, step.values[static_cast<std::size_t>(v)], v));
+        for (const Root& root : step.roots) {
+          text += fmt::format("      {} {}", name(root.store), computation.node(root.op).name);
+          if (root.value >= 0) text += fmt::format(" of %{}", root.value);
+          for (const Target& target : root.targets)
+            text +=
+                fmt::format(" to {} at {}",
+                            buffer_text(computation, kernel.buffers[static_cast<std::size_t>(target.buffer)]),
+                            to_text(target.offset));
+          text += "\n";
+        }
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <set>
+
+#include "analysis/facts.h"
+#include "analysis/launch.h"
+#include "codegen/kernel.h"
+#include "codegen/lower_context.h"
+#include "codegen/lower_keep.h"
+#include "codegen/lower_values.h"
+#include "core/error.h"
+
+namespace stitchwork {
+namespace {
+
+/// One op to store in one phase.
+struct Item {
+  NodeId op = kNoNode;
+  int phase = 0;
+  bool fold = false;  ///< the folded partials of a split reduction that is read outside the kernel
+  int stage = 0;
+};
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const KernelPlan& plan) : context_(graph, plan) {}
+
+  Kernel run() {
+    Kernel kernel;
+    kernel.name = context_.plan.name;
+    kernel.groups = context_.plan.groups;
+    kernel.launch = context_.plan.launch;
+    kernel.launch.block = static_cast<int>(ceil_div(kernel.launch.block, 32) * 32);
+    launch_ = kernel.launch;
+    collect_items();
+    for (int phase = 0; phase < phases_; ++phase) kernel.phases.push_back(lower_phase(phase));
+    kernel.launch.grid_barriers = phases_ - 1;
+    SW_CHECK(kernel.launch.grid_barriers <= context_.plan.launch.grid_barriers,
+             "kernel {} needs {} grid barriers, its plan has {}", kernel.name, kernel.launch.grid_barriers,
+             context_.plan.launch.grid_barriers);
+    kernel.buffers = context_.buffers;
+    place_workspace(kernel);
+    kernel.wide_indices = needs_wide(kernel);
+    return kernel;
+  }
+
+ private:
+  const Material& material(NodeId op) const { return context_.materials.at(op); }
+  const Group& group_of(NodeId op) const {
+    return context_.plan.groups[static_cast<std::size_t>(material(op).group)];
+  }
+
+  void collect_items() {
+    for (const auto& [op, m] : context_.materials) {
+      const bool stored = m.shared >= 0 || m.global >= 0 || m.partials >= 0;
+      if (!stored) continue;  // read in registers only
+      items_.push_back({op, m.level, false, 0});
+      phases_ = std::max(phases_, m.level + 1);
+      if (m.partials >= 0 && m.output) {
+        items_.push_back({op, m.level + 1, true, 0});
+        phases_ = std::max(phases_, m.level + 2);
+      }
+    }
+  }
+
+  /// Ops whose shared values the item reads: a walk over operands that stops where values are had otherwise.
+  std::set<NodeId> shared_reads(const Item& item) const {
+    std::set<NodeId> reads, seen;
+    std::vector<NodeId> open;
+    const auto expand = [&](NodeId op) {
+      for (NodeId operand : context_.node(op).operands) open.push_back(operand);
+    };
+    if (item.fold)
+      open.push_back(context_.node(item.op).operands[1]);
+    else
+      expand(item.op);
+    while (!open.empty()) {
+      const NodeId op = open.back();
+      open.pop_back();
+      if (is_immediate(context_.computation, op) || !seen.insert(op).second) continue;
+      const Reach reach = context_.reach(op, item.phase);
+      if (reach == Reach::kShared) reads.insert(op);
+      if (reach == Reach::kCompute) expand(op);
+      if (reach == Reach::kPartials) open.push_back(context_.node(op).operands[1]);
+    }
+    return reads;
+  }
+
+  Phase lower_phase(int phase) {
+    std::vector<Item> items;
+    for (const Item& item : items_)
+      if (item.phase == phase) items.push_back(item);
+
+    // Groups tied by shared values run in one loop; a value read there is ready a stage later.
+    std::vector<int> root(context_.plan.groups.size());
+    std::iota(root.begin(), root.end(), 0);
+    const std::function<int(int)> find = [&](int g) {
+      return root[static_cast<std::size_t>(g)] == g ? g : find(root[static_cast<std::size_t>(g)]);
+    };
+    std::map<NodeId, int> stage;
+    for (Item& item : items) {  // ascending by op: operands first
+      for (NodeId read : shared_reads(item)) {
+        item.stage = std::max(item.stage, stage[read] + 1);
+        const int a = find(material(item.op).group), b = find(material(read).group);
+        root[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
+      }
+      stage[item.op] = std::max(stage[item.op], item.stage);
+    }
+    std::map<int, std::vector<Item>> loops;
+    for (const Item& item : items) loops[find(material(item.op).group)].push_back(item);
+
+    Phase result;
+    for (auto& [first_group, members] : loops) result.loops.push_back(lower_loop(phase, members));
+    set_block_ranges(loops, result);
+    return result;
+  }
+
+  /// Lanes on disjoint block ranges, the loops of one lane one after the other on the same blocks.
+  void set_block_ranges(const std::map<int, std::vector<Item>>& loops, Phase& phase) const {
+    std::map<int, std::int64_t> lane_blocks;
+    std::vector<int> lanes;
+    std::size_t i = 0;
+    for (const auto& [first_group, members] : loops) {
+      const int lane = context_.plan.groups[static_cast<std::size_t>(first_group)].lane;
+      lanes.push_back(lane);
+      lane_blocks[lane] = std::max(lane_blocks[lane], phase.loops[i++].blocks);
+    }
+    std::int64_t total = 0;
+    std::map<int, std::int64_t> first;
+    for (const auto& [lane, blocks] : lane_blocks) {
+      first[lane] = total;
+      total += blocks;
+    }
+    SW_CHECK(total <= launch_.grid, "the lanes need {} blocks, the grid has {}", total, launch_.grid);
+    for (i = 0; i < phase.loops.size(); ++i) phase.loops[i].first_block = first[lanes[i]];
+  }
+
+  TaskLoop lower_loop(int phase, const std::vector<Item>& items) {
+    TaskLoop loop;
+    const ThreadMapping& mapping = group_of(items.front().op).mapping;
+    loop.tasks = mapping.tasks;
+    loop.tasks_per_block = mapping.tasks_per_block;
+    loop.blocks = ceil_div(mapping.tasks, std::max<std::int64_t>(1, mapping.tasks_per_block));
+
+    // Steps by (stage, group, elements before rows).
+    std::map<std::tuple<int, int, bool>, std::vector<Item>> steps;
+    for (const Item& item : items) {
+      const ThreadMapping& own = group_of(item.op).mapping;
+      SW_CHECK(own.tasks == loop.tasks && own.tasks_per_block == loop.tasks_per_block,
+               "{} and {} share memory in a block and are dealt to blocks differently",
+               context_.node(item.op).name, context_.node(items.front().op).name);
+      steps[{item.stage, material(item.op).group, over_rows(item)}].push_back(item);
+    }
+    for (const auto& [key, members] : steps) {
+      Step step;
+      step.stage = std::get<0>(key);
+      step.group = std::get<1>(key);
+      step.rows = std::get<2>(key);
+      step.mapping = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
+      ValueBuilder builder(context_, step, phase);
+      for (const Item& item : members) step.roots.push_back(lower_root(item, step, builder));
+      loop.steps.push_back(std::move(step));
+    }
+    keep_values(context_.graph, launch_, loop);
+    return loop;
+  }
+
+  /// Reduced here by the group's threads together.
+  bool reduces(NodeId op) const {
+    return context_.is_reduction(op) && reduces_domain(context_.computation, op, group_of(op).mapping);
+  }
+
+  bool over_rows(const Item& item) const {
+    const Material& m = material(item.op);
+    return m.placement.coverage == Coverage::kRows && (item.fold || !reduces(item.op));
+  }
+
+  Root lower_root(const Item& item, Step& step, ValueBuilder& builder) {
+    const Material& m = material(item.op);
+    const Node& node = context_.node(item.op);
+    Root result;
+    result.op = item.op;
+    const bool rows = m.placement.coverage == Coverage::kRows;
+    IndexMap map = m.placement.map;
+    const IndexExpr global = simplify(linearize(map.results, node.shape.dims), map);
+    if (item.fold) {
+      result.value = builder.value(item.op, map);
+      result.targets.push_back({m.global, global});
+      return result;
+    }
+    if (m.shared >= 0)
+      result.targets.push_back(
+          {m.shared, rows ? IndexExpr::dim(0) : IndexExpr::dim(0) * step.mapping.cols + IndexExpr::dim(1)});
+    if (m.partials < 0 && m.global >= 0) result.targets.push_back({m.global, global});
+    if (!reduces(item.op)) {
+      result.value = builder.root_value(item.op, map);
+      return result;
+    }
+    const auto reducer = simple_reducer(context_.graph, applied(node));
+    SW_CHECK(reducer.has_value(), "{} reduces by more than one operation", node.name);
+    result.reducer = *reducer;
+    result.store = StoreKind::kReduce;
+    if (step.mapping.split > 1) {
+      SW_CHECK(step.mapping.combine != Combine::kNone, "{} is split and not combined", node.name);
+      const bool atomic = step.mapping.combine == Combine::kAtomic;
+      result.store = atomic ? StoreKind::kAtomic : StoreKind::kPartial;
+      if (!atomic) result.targets = {{m.partials, IndexExpr::dim(0) * step.mapping.split}};
+      SW_CHECK(!atomic || *reducer == Op::kAdd || *reducer == Op::kOr || *reducer == Op::kXor,
+               "{} by atomics would start from zero, which is not neutral", node.name);
+    }
+    if (step.mapping.cols > 0)
+      result.value = builder.value(node.operands[0], reduced_operand_map(context_.computation, node, map));
+    result.initial = builder.value(node.operands[1], read_map(context_.computation, node, 1, map));
+    return result;
+  }
+
+  /// A plan may leave the reduction workspace to us: it then lies behind the values.
+  void place_workspace(Kernel& kernel) const {
+    const std::int64_t needed = reduction_workspace_bytes(context_.computation, context_.plan);
+    if (needed == 0) return;
+    for (const MemorySlot& slot : context_.plan.shared)
+      if (slot.op == kNoNode && slot.bytes >= needed) {
+        kernel.workspace_offset = slot.offset;
+        return;
+      }
+    kernel.workspace_offset = ceil_div(kernel.launch.shared_bytes, 16) * 16;
+    kernel.launch.shared_bytes = kernel.workspace_offset + needed;
+  }
+
+  static bool needs_wide(const Kernel& kernel) {
+    constexpr std::int64_t kLimit = std::int64_t{1} << 30;  // room for the products of index expressions
+    const auto big = [](std::int64_t n) { return n >= kLimit; };
+    for (const Buffer& buffer : kernel.buffers)
+      if (big(buffer.elements)) return true;
+    for (const Group& group : kernel.groups)
+      if (big(group.mapping.rows * std::max<std::int64_t>(1, group.mapping.cols)) || big(group.mapping.tasks))
+        return true;
+    return false;
+  }
+
+  LowerContext context_;
+  KernelLaunch launch_;
+  std::vector<Item> items_;  ///< ascending by op
+  int phases_ = 1;
+};
+
+}  // namespace
+
+Kernel lower(const Graph& graph, const KernelPlan& plan) { return Lowering(graph, plan).run(); }
+
+std::vector<KernelArgument> kernel_arguments(const Kernel& kernel) {
+  std::vector<KernelArgument> arguments;
+  for (const MemorySpace space : {MemorySpace::kGlobalInput, MemorySpace::kGlobalOutput}) {
+    const std::size_t first = arguments.size();
+    for (const Buffer& buffer : kernel.buffers)
+      if (buffer.space == space)
+        arguments.push_back({space == MemorySpace::kGlobalInput ? KernelArgument::Kind::kInput
+                                                                : KernelArgument::Kind::kOutput,
+                             buffer.op});
+    std::sort(arguments.begin() + static_cast<std::ptrdiff_t>(first), arguments.end(),
+              [](const KernelArgument& a, const KernelArgument& b) { return a.op < b.op; });
+  }
+  if (kernel.launch.scratch_bytes > 0) arguments.push_back({KernelArgument::Kind::kScratch, kNoNode});
+  if (kernel.launch.grid_barriers > 0) arguments.push_back({KernelArgument::Kind::kBarrier, kNoNode});
+  return arguments;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,114 @@
+#include "codegen/lower_context.h"
+
+#include <algorithm>
+
+#include "analysis/assemble.h"
+#include "analysis/facts.h"
+#include "analysis/launch.h"
+#include "core/error.h"
+
+namespace stitchwork {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t segment_length(const ThreadMapping& mapping) { return ceil_div(mapping.cols, mapping.split); }
+
+std::int64_t rows_per_task(const ThreadMapping& mapping) {
+  return mapping.kind == MappingKind::kRowSplit ? 1 : mapping.rows_per_block;
+}
+
+LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
+    : graph(g), computation(g.entry_computation()), plan(p), inside_(p.ops.begin(), p.ops.end()) {
+  for (std::size_t i = 0; i < plan.groups.size(); ++i) {
+    const Group& group = plan.groups[i];
+    const auto placements = propagate(computation, group.dominant, group.mapping, group.ops);
+    add_material(group.dominant, static_cast<int>(i), placements);
+    for (NodeId op : group.sub_dominants) add_material(op, static_cast<int>(i), placements);
+  }
+}
+
+bool LowerContext::is_reduction(NodeId op) const { return def(node(op).op).cls == OpClass::kReduce; }
+
+int LowerContext::add_buffer(Buffer buffer) {
+  buffers.push_back(std::move(buffer));
+  return static_cast<int>(buffers.size()) - 1;
+}
+
+void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeId, Placement>& placements) {
+  const Group& group = plan.groups[static_cast<std::size_t>(group_index)];
+  const Node& n = node(op);
+  const auto placed = placements.find(op);
+  SW_CHECK(placed != placements.end(), "{} has no place in the domain of {}", n.name,
+           node(group.dominant).name);
+  SW_CHECK(placed->second.coverage != Coverage::kPartial,
+           "{} is materialised by a group that covers it in part", n.name);
+  SW_CHECK(!materials.contains(op), "{} is materialised by two groups", n.name);
+  Material material;
+  material.op = op;
+  material.group = group_index;
+  const auto level = plan.levels.find(op);
+  material.level = level == plan.levels.end() ? 0 : level->second;
+  material.placement = placed->second;
+
+  const auto slot_of = [op](const std::vector<MemorySlot>& slots) {
+    return std::find_if(slots.begin(), slots.end(), [op](const MemorySlot& slot) { return slot.op == op; });
+  };
+  const ThreadMapping& mapping = group.mapping;
+  const auto scheme = plan.schemes.find(op);
+  if (const auto slot = slot_of(plan.shared); slot != plan.shared.end()) {
+    const bool rows = material.placement.coverage == Coverage::kRows;
+    const std::int64_t elements = rows_per_task(mapping) * (rows ? 1 : mapping.cols);
+    SW_CHECK(slot->bytes >= elements * byte_size(n.shape.dtype),
+             "the shared slot of {} has {} bytes, {} needed", n.name, slot->bytes,
+             elements * byte_size(n.shape.dtype));
+    material.shared = add_buffer({MemorySpace::kShared, op, n.shape, elements, slot->offset, false});
+  } else {
+    SW_CHECK(scheme == plan.schemes.end() || scheme->second != Scheme::kRegional,
+             "{} is regional and has no shared memory", n.name);
+  }
+  const bool split = mapping.combine == Combine::kPartials && mapping.split > 1 && is_reduction(op) &&
+                     reduces_domain(computation, op, mapping);
+  material.output = std::find(plan.outputs.begin(), plan.outputs.end(), op) != plan.outputs.end();
+  const auto scratch = slot_of(plan.scratch);
+  if (split) {
+    SW_CHECK(scratch != plan.scratch.end(), "the partials of {} have no scratch", n.name);
+    material.partials =
+        add_buffer({MemorySpace::kScratch, op, n.shape, mapping.rows * mapping.split, scratch->offset, true});
+  }
+  if (material.output)
+    material.global =
+        add_buffer({MemorySpace::kGlobalOutput, op, n.shape, n.shape.elements_count(), 0, false});
+  else if (scratch != plan.scratch.end() && !split)
+    material.global =
+        add_buffer({MemorySpace::kScratch, op, n.shape, n.shape.elements_count(), scratch->offset, false});
+  materials.emplace(op, std::move(material));
+}
+
+Reach LowerContext::reach(NodeId op, int phase) const {
+  if (!inside(op)) {
+    // Another name of a value made here is made here too.
+    const NodeId owner = buffer_of(computation, op);
+    if (owner != op && inside(owner)) return Reach::kCompute;
+    return Reach::kInput;
+  }
+  const auto found = materials.find(op);
+  if (found == materials.end()) return Reach::kCompute;
+  const Material& m = found->second;
+  if (m.level == phase && m.shared >= 0) return Reach::kShared;
+  if (m.level < phase && m.partials >= 0) return Reach::kPartials;
+  if (m.level < phase && m.global >= 0) return Reach::kGlobal;
+  return Reach::kCompute;
+}
+
+int LowerContext::input_buffer(NodeId op) {
+  const NodeId owner = buffer_of(computation, op);
+  const auto [it, inserted] = inputs_.try_emplace(owner, -1);
+  if (inserted) {
+    const Shape& shape = node(owner).shape;
+    SW_CHECK(!shape.is_tuple, "{} is a tuple: it has no buffer", node(owner).name);
+    it->second = add_buffer({MemorySpace::kGlobalInput, owner, shape, shape.elements_count(), 0, false});
+  }
+  return it->second;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,64 @@
+// What lowering knows of a kernel before it builds values: which ops are materialised where.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "analysis/propagation.h"
+#include "codegen/kernel.h"
+
+namespace stitchwork {
+
+/// A materialised op of the kernel and its places.
+struct Material {
+  NodeId op = kNoNode;
+  int group = 0;
+  int level = 0;
+  Placement placement;
+  int shared = -1, global = -1, partials = -1;  ///< buffers; global: output or scratch
+  bool output = false;
+};
+
+/// How a value of an op is had in a phase.
+enum class Reach : std::uint8_t {
+  kCompute,   ///< from its operands
+  kInput,     ///< from a buffer the kernel does not write
+  kGlobal,    ///< written by an earlier phase
+  kPartials,  ///< of a split reduction, written by an earlier phase
+  kShared,    ///< written by the same task in an earlier stage
+};
+
+class LowerContext {
+ public:
+  LowerContext(const Graph& graph, const KernelPlan& plan);
+
+  const Graph& graph;
+  const Computation& computation;
+  const KernelPlan& plan;
+  std::vector<Buffer> buffers;
+  std::map<NodeId, Material> materials;
+
+  bool inside(NodeId op) const { return inside_.contains(op); }
+  const Node& node(NodeId op) const { return computation.node(op); }
+  Reach reach(NodeId op, int phase) const;
+  /// The buffer of an input, made on first use.
+  int input_buffer(NodeId op);
+  bool is_reduction(NodeId op) const;
+
+ private:
+  void add_material(NodeId op, int group, const std::map<NodeId, Placement>& placements);
+  int add_buffer(Buffer buffer);
+
+  std::unordered_set<NodeId> inside_;
+  std::unordered_map<NodeId, int> inputs_;
+};
+
+/// Elements a row segment has: ceil(cols / split).
+std::int64_t segment_length(const ThreadMapping& mapping);
+std::int64_t ceil_div(std::int64_t a, std::int64_t b);
+/// Rows a task covers (1 for row_split, whatever rows_per_block says).
+std::int64_t rows_per_task(const ThreadMapping& mapping);
+
+}  // namespace stitchwork

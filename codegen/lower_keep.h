@@ -1,0 +1,16 @@
+// Which values stay in registers from step to step of a task.
+#pragma once
+
+#include "codegen/kernel.h"
+
+namespace stitchwork {
+
+/// Fills `order` of every step of `loop`, and `kept` of the loop: where steps share a mapping, an element's
+/// value that an earlier step computed is restored from registers while half of the register bound lasts
+/// (the other half is for the arithmetic); beyond that it is loaded or computed again.
+void keep_values(const Graph& graph, const KernelLaunch& launch, TaskLoop& loop);
+
+/// Elements a thread handles in one task's element loop.
+std::int64_t elements_per_thread(const ThreadMapping& mapping, int block);
+
+}  // namespace stitchwork

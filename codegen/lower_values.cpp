@@ -1,0 +1,341 @@
+#include "codegen/lower_values.h"
+
+#include <algorithm>
+
+#include "analysis/facts.h"
+#include "core/error.h"
+#include "core/index_ranges.h"
+
+namespace stitchwork {
+namespace {
+
+/// Calls `visit` with every expression of the map.
+template <typename F>
+void for_each_expr(const IndexMap& map, F visit) {
+  for (const IndexExpr& e : map.results) visit(e);
+  for (const Constraint& c : map.constraints) visit(c.expr);
+  for (const RuntimeVariable& r : map.runtime)
+    for (const IndexExpr& e : r.index) visit(e);
+}
+
+bool uses_dims_from(const IndexMap& map, std::size_t first) {
+  bool used = false;
+  for_each_expr(map, [&](const IndexExpr& e) {
+    for (std::size_t d = first; d < map.dims.size(); ++d) used = used || e.uses_dim(static_cast<int>(d));
+  });
+  return used;
+}
+
+/// The largest runtime variable `expr` uses, -1 if none.
+int last_runtime(const IndexExpr& expr) {
+  int last = -1;
+  for (const IndexTerm& term : expr.terms) {
+    if (term.kind == AtomKind::kRuntime) last = std::max(last, term.id);
+    for (const IndexExpr& inner : term.inner) last = std::max(last, last_runtime(inner));
+  }
+  return last;
+}
+
+/// Replaces symbol i by `with[i]` everywhere; the result has no symbols.
+IndexMap replace_symbols(IndexMap map, const std::vector<IndexExpr>& with) {
+  const auto leaf = [&](AtomKind kind, int id) -> IndexExpr {
+    if (kind == AtomKind::kSymbol) return with.at(static_cast<std::size_t>(id));
+    return kind == AtomKind::kDim ? IndexExpr::dim(id) : IndexExpr::runtime(id);
+  };
+  const auto apply = [&](IndexExpr& e) { e = substitute(e, leaf, nullptr); };
+  for (IndexExpr& e : map.results) apply(e);
+  for (Constraint& c : map.constraints) apply(c.expr);
+  for (RuntimeVariable& r : map.runtime)
+    for (IndexExpr& e : r.index) apply(e);
+  map.symbols.clear();
+  return simplify(std::move(map));
+}
+
+bool passes_through(Op op) {
+  switch (op) {
+    case Op::kBroadcast:
+    case Op::kReshape:
+    case Op::kBitcast:
+    case Op::kTranspose:
+    case Op::kSlice:
+    case Op::kReverse:
+    case Op::kGather:
+    case Op::kDynamicSlice:
+    case Op::kCopy:
+    case Op::kReal:
+    case Op::kOptimizationBarrier:
+    case Op::kAddDependency:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+IndexMap read_map(const Computation& computation, const Node& node, int operand, const IndexMap& map) {
+  const auto read = operand_map(computation, node.id, operand);
+  SW_CHECK(read.has_value(), "{} ({}) has no index map: it cannot be generated", node.name,
+           def(node.op).name);
+  return read->is_identity() ? map : compose(map, *read);
+}
+
+int depth_of(const IndexMap& map) {
+  int depth = 0;
+  for_each_expr(map, [&](const IndexExpr& e) {
+    if (e.uses_dim(1)) depth = 2;
+    if (e.uses_dim(0)) depth = std::max(depth, 1);
+  });
+  return depth;
+}
+
+IndexMap reduced_operand_map(const Computation& computation, const Node& reduce, const IndexMap& result) {
+  const IndexMap map = read_map(computation, reduce, 0, result);
+  return replace_symbols(map, delinearize(IndexExpr::dim(1), map.symbols));
+}
+
+ValueBuilder::ValueBuilder(LowerContext& context, Step& step, int phase)
+    : context_(context), step_(step), phase_(phase) {}
+
+int ValueBuilder::root_value(NodeId op, const IndexMap& map) {
+  const auto key = std::tuple(-1, op, map);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  const int result = is_immediate(context_.computation, op) ? constant(op, map, -1) : compute(op, map, -1);
+  known_.emplace(key, result);
+  return result;
+}
+
+int ValueBuilder::value(NodeId op, IndexMap map, int scope) {
+  hoist(map, scope);
+  const auto key = std::tuple(scope, op, map);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  const int result = build(op, map, scope);
+  known_.emplace(key, result);
+  return result;
+}
+
+int ValueBuilder::build(NodeId op, const IndexMap& map, int scope) {
+  if (is_immediate(context_.computation, op)) return constant(op, map, scope);
+  switch (context_.reach(op, phase_)) {
+    case Reach::kInput:
+      return load(op, map, scope, context_.input_buffer(op));
+    case Reach::kGlobal:
+      return load(op, map, scope, context_.materials.at(op).global);
+    case Reach::kPartials:
+      return fold(op, map, scope);
+    case Reach::kShared:
+      return load_shared(op, map, scope);
+    case Reach::kCompute:
+      return compute(op, map, scope);
+  }
+  return -1;
+}
+
+int ValueBuilder::compute(NodeId op, const IndexMap& map, int scope) {
+  const Node& node = context_.node(op);
+  if (passes_through(node.op)) {
+    const IndexMap read = read_map(context_.computation, node, 0, map);
+    return value(node.operands[0], read, scope);
+  }
+  switch (node.op) {
+    case Op::kIota: {
+      Value v;
+      v.kind = ValueKind::kIndex;
+      v.op = op;
+      IndexMap index = map;
+      index.results = {map.results.at(static_cast<std::size_t>(node.attrs.dimensions.at(0)))};
+      v.at = access(index, scope);
+      return add(std::move(v), scope);
+    }
+    case Op::kConcatenate:
+    case Op::kPad:
+    case Op::kDynamicUpdateSlice:
+      return choose(node, map, scope);
+    case Op::kReduce:
+    case Op::kReduceWindow:
+      return inner_reduce(node, map, scope);
+    default:
+      SW_CHECK(is_elementwise(node.op) || node.op == Op::kGetDimensionSize, "{} ({}) cannot be generated",
+               node.name, def(node.op).name);
+      return apply(node, map, scope);
+  }
+}
+
+int ValueBuilder::constant(NodeId op, const IndexMap& map, int scope) {
+  NodeId source = op;
+  while (context_.node(source).op != Op::kConstant) source = context_.node(source).operands.at(0);
+  IndexMap nowhere;
+  nowhere.dims = map.dims;
+  hoist(nowhere, scope);
+  const auto key = std::tuple(scope, source, nowhere);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  Value v;
+  v.kind = ValueKind::kConstant;
+  v.op = source;
+  v.at.map = nowhere;
+  const int result = add(std::move(v), scope);
+  known_.emplace(key, result);
+  return result;
+}
+
+int ValueBuilder::load(NodeId op, const IndexMap& map, int scope, int buffer) {
+  Value v;
+  v.kind = ValueKind::kLoad;
+  v.op = op;
+  v.buffer = buffer;
+  v.at = access(map, scope);
+  v.offset = simplify(linearize(map.results, context_.node(op).shape.dims), map);
+  return add(std::move(v), scope);
+}
+
+int ValueBuilder::load_shared(NodeId op, const IndexMap& map, int scope) {
+  const Material& m = context_.materials.at(op);
+  const ThreadMapping& producer = context_.plan.groups[static_cast<std::size_t>(m.group)].mapping;
+  const bool rows = m.placement.coverage == Coverage::kRows;
+  const std::int64_t stride = rows ? 1 : producer.cols;
+  const std::vector<std::int64_t>& extents = context_.node(op).shape.dims;
+  Value v;
+  v.kind = ValueKind::kLoad;
+  v.op = op;
+  v.buffer = m.shared;
+  v.at = access(map, scope);
+
+  IndexMap here = m.placement.map;
+  here.dims = map.dims;
+  const IndexExpr place = rows ? IndexExpr::dim(0) : IndexExpr::dim(0) * producer.cols + IndexExpr::dim(1);
+  if (here == map && step_.mapping == producer) {
+    v.local = true;
+    v.offset = simplify(place, map);
+    return add(std::move(v), scope);
+  }
+  v.task_offset = rows_per_task(producer) * stride;
+  const IndexMap& placement = m.placement.map;
+  if (simplify(linearize(placement.results, extents), placement) == simplify(place, placement)) {
+    v.offset = simplify(linearize(map.results, extents), map);
+    return add(std::move(v), scope);
+  }
+  IndexMap over_rows = placement;
+  if (rows) over_rows.dims.resize(1);
+  const auto inverse = invert(over_rows, extents);
+  SW_CHECK(inverse.has_value(), "the place of {} in shared memory is unknown", context_.node(op).name);
+  const IndexMap where = compose(map, *inverse);
+  v.offset = rows ? where.results[0] : simplify(where.results[0] * producer.cols + where.results[1], where);
+  return add(std::move(v), scope);
+}
+
+int ValueBuilder::fold(NodeId op, const IndexMap& map, int scope) {
+  const Material& m = context_.materials.at(op);
+  const Node& node = context_.node(op);
+  // Partials lie by the producer's rows.
+  IndexMap over_rows = m.placement.map;
+  over_rows.dims.resize(1);
+  IndexExpr row;
+  if (simplify(linearize(over_rows.results, node.shape.dims), over_rows) ==
+      simplify(IndexExpr::dim(0), over_rows)) {
+    row = simplify(linearize(map.results, node.shape.dims), map);
+  } else {
+    const auto inverse = invert(over_rows, node.shape.dims);
+    SW_CHECK(inverse.has_value(), "the place of the partials of {} is unknown", node.name);
+    row = compose(map, *inverse).results[0];
+  }
+  Value v;
+  v.kind = ValueKind::kFold;
+  v.op = op;
+  v.buffer = m.partials;
+  v.at = access(map, scope);
+  v.offset = std::move(row);
+  v.arguments = {value(node.operands[1], read_map(context_.computation, node, 1, map), scope)};
+  return add(std::move(v), scope);
+}
+
+int ValueBuilder::choose(const Node& node, const IndexMap& map, int scope) {
+  Value v;
+  v.kind = ValueKind::kChoose;
+  v.op = node.id;
+  v.at.map = map;
+  std::vector<int> pieces;
+  if (node.op == Op::kDynamicUpdateSlice)
+    pieces = {1, 0};
+  else
+    for (int i = 0; i < static_cast<int>(node.operands.size()); ++i) pieces.push_back(i);
+  for (int piece : pieces) {
+    const IndexMap read = read_map(context_.computation, node, piece, map);
+    if (read.is_empty() && piece != pieces.back()) continue;
+    v.arguments.push_back(value(node.operands[static_cast<std::size_t>(piece)], read, scope));
+    v.guards.push_back(access(read, scope));
+    if (read.constraints.empty()) break;  // it always holds
+  }
+  if (v.arguments.size() == 1) return v.arguments[0];
+  return add(std::move(v), scope);
+}
+
+int ValueBuilder::inner_reduce(const Node& node, const IndexMap& map, int scope) {
+  const IndexMap initial_map = read_map(context_.computation, node, 1, map);
+  IndexMap body = read_map(context_.computation, node, 0, map);
+  Value v;
+  v.kind = ValueKind::kInnerReduce;
+  v.op = node.id;
+  v.at.map = map;
+  v.extents = body.symbols;
+  const int initial = value(node.operands[1], initial_map, scope);
+  const int id = add(std::move(v), scope);
+
+  std::vector<IndexExpr> indices;
+  for (std::size_t i = 0; i < body.symbols.size(); ++i)
+    indices.push_back(IndexExpr::dim(static_cast<int>(map.dims.size() + i)));
+  body.dims.insert(body.dims.end(), body.symbols.begin(), body.symbols.end());
+  body = replace_symbols(std::move(body), indices);
+  const Access guard = access(body, id);
+  const int element = value(node.operands[0], body, id);
+  Value& made = step_.values[static_cast<std::size_t>(id)];
+  made.arguments = {element, initial};
+  made.guards = {guard};
+  return id;
+}
+
+int ValueBuilder::apply(const Node& node, const IndexMap& map, int scope) {
+  Value v;
+  v.kind = ValueKind::kApply;
+  v.op = node.id;
+  v.at.map = map;
+  if (node.op != Op::kGetDimensionSize)
+    for (int i = 0; i < static_cast<int>(node.operands.size()); ++i)
+      v.arguments.push_back(value(node.operands[static_cast<std::size_t>(i)],
+                                  read_map(context_.computation, node, i, map), scope));
+  return add(std::move(v), scope);
+}
+
+Access ValueBuilder::access(const IndexMap& map, int scope) {
+  Access result;
+  result.map = map;
+  for (std::size_t k = 0; k < map.runtime.size(); ++k) {
+    const RuntimeVariable& variable = map.runtime[k];
+    IndexMap index;
+    index.dims = map.dims;
+    index.runtime.assign(map.runtime.begin(), map.runtime.begin() + static_cast<std::ptrdiff_t>(k));
+    index.results = variable.index;
+    for (const Constraint& c : map.constraints)
+      if (last_runtime(c.expr) < static_cast<int>(k)) index.constraints.push_back(c);
+    result.runtime.push_back(value(variable.op, simplify(std::move(index)), scope));
+  }
+  return result;
+}
+
+int ValueBuilder::add(Value v, int scope) {
+  v.scope = scope;
+  v.depth = depth_of(v.at.map);
+  step_.values.push_back(std::move(v));
+  return static_cast<int>(step_.values.size()) - 1;
+}
+
+void ValueBuilder::hoist(IndexMap& map, int& scope) const {
+  while (scope >= 0) {
+    const Value& around = step_.values[static_cast<std::size_t>(scope)];
+    const std::size_t outer = around.at.map.dims.size();
+    if (uses_dims_from(map, outer)) return;
+    map.dims.resize(outer);
+    scope = around.scope;
+  }
+}
+
+}  // namespace stitchwork

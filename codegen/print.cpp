@@ -1,0 +1,197 @@
+#include <algorithm>
+
+#include "codegen/kernel.h"
+#include "codegen/lower_context.h"
+#include "codegen/print_step.h"
+#include "core/error.h"
+
+namespace stitchwork {
+namespace {
+
+class KernelPrinter {
+ public:
+  KernelPrinter(const Graph& graph, const Kernel& kernel, bool canonical)
+      : graph_(graph),
+        computation_(graph.entry_computation()),
+        kernel_(kernel),
+        canonical_(canonical),
+        names_(canonical),
+        index_(kernel.wide_indices ? "long long" : "int") {}
+
+  std::string print() {
+    signature();
+    out_.line("const int thread = threadIdx.x;");
+    places();
+    for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
+      if (p > 0) {
+        out_.line("sw_grid_barrier(barrier);");
+        shared_touched_ = false;
+        shared_ = {};
+      }
+      for (const TaskLoop& loop : kernel_.phases[p].loops) print_loop(loop);
+    }
+    out_.close();
+    return out_.take();
+  }
+
+ private:
+  void signature() {
+    const KernelLaunch& launch = kernel_.launch;
+    places_.buffers.resize(kernel_.buffers.size());
+    std::string parameters;
+    const auto add = [&](const std::string& parameter) {
+      parameters += (parameters.empty() ? "" : ", ") + parameter;
+    };
+    for (const KernelArgument& argument : kernel_arguments(kernel_)) {
+      using Kind = KernelArgument::Kind;
+      if (argument.kind == Kind::kScratch) add("unsigned char* scratch");
+      if (argument.kind == Kind::kBarrier) add("unsigned long long* barrier");
+      if (argument.kind != Kind::kInput && argument.kind != Kind::kOutput) continue;
+      const bool input = argument.kind == Kind::kInput;
+      for (std::size_t b = 0; b < kernel_.buffers.size(); ++b) {
+        const Buffer& buffer = kernel_.buffers[b];
+        const MemorySpace space = input ? MemorySpace::kGlobalInput : MemorySpace::kGlobalOutput;
+        if (buffer.space != space || buffer.op != argument.op) continue;
+        places_.buffers[b] = names_.make(computation_.node(buffer.op).name, "b");
+        // Nothing the kernel writes overlaps its inputs; outputs may be read back after a barrier.
+        const std::string_view type = storage_type(buffer.shape.dtype);
+        add(input ? fmt::format("const {}* __restrict__ {}", type, places_.buffers[b])
+                  : fmt::format("{}* {}", type, places_.buffers[b]));
+      }
+    }
+    if (!canonical_)
+      out_.line(fmt::format("// {}: grid {}, block {}, shared {} bytes, scratch {} bytes, {} grid barriers",
+                            kernel_.name, launch.grid, launch.block, launch.shared_bytes,
+                            launch.scratch_bytes, launch.grid_barriers));
+    const std::string bounds = launch.blocks_per_sm > 0
+                                   ? fmt::format("{}, {}", launch.block, launch.blocks_per_sm)
+                                   : fmt::format("{}", launch.block);
+    out_.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({})", bounds,
+                          canonical_ ? "k" : kernel_.name, parameters));
+  }
+
+  void places() {
+    if (kernel_.launch.shared_bytes > 0) out_.line("extern __shared__ __align__(16) unsigned char shared[];");
+    for (std::size_t b = 0; b < kernel_.buffers.size(); ++b) {
+      const Buffer& buffer = kernel_.buffers[b];
+      const bool in_shared = buffer.space == MemorySpace::kShared;
+      if (!in_shared && buffer.space != MemorySpace::kScratch) continue;
+      places_.buffers[b] = names_.make(computation_.node(buffer.op).name, "b",
+                                       in_shared ? "_shared" : (buffer.partials ? "_partials" : "_scratch"));
+      // Partials are accumulators, not elements; those of pred stay bytes.
+      const DType dtype = buffer.shape.dtype;
+      const std::string_view type =
+          buffer.partials && is_floating(dtype) ? value_type(dtype) : storage_type(dtype);
+      out_.line(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", type, places_.buffers[b],
+                            in_shared ? "shared" : "scratch", buffer.offset));
+    }
+  }
+
+  static bool uses_shared(const Kernel& kernel, const TaskLoop& loop) {
+    for (const Step& step : loop.steps) {
+      for (const Value& value : step.values)
+        if (value.buffer >= 0 &&
+            kernel.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kShared)
+          return true;
+      for (const Root& root : step.roots) {
+        if (root.store != StoreKind::kElement) return true;  // the workspace
+        for (const Target& target : root.targets)
+          if (kernel.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared)
+            return true;
+      }
+    }
+    return false;
+  }
+
+  void barrier() {
+    out_.line("__syncthreads();");
+    shared_ = {};
+  }
+
+  void print_loop(const TaskLoop& loop) {
+    if (loop.tasks <= 0) return;
+    const bool shared = uses_shared(kernel_, loop);
+    // What an earlier loop of this phase still reads must not be overwritten.
+    if (shared && shared_touched_) barrier();
+    const bool several = loop.tasks_per_block > 1;
+    open_loop(loop);
+    const Namer outer = names_;
+    places_.kept.clear();
+    for (const Kept& kept : loop.kept) {
+      places_.kept.push_back(names_.make(computation_.node(kept.op).name, "r", "_kept"));
+      out_.line(fmt::format("{} {}[{}];", value_type(kept.dtype), places_.kept.back(), kept.elements));
+    }
+    int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
+    for (const Step& step : loop.steps) {
+      if (step.stage != stage) barrier();
+      stage = step.stage;
+      if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) continue;
+      comment(step);
+      out_.open("");
+      StepPrinter(graph_, kernel_, loop, step, places_, names_, canonical_, out_, shared_).print();
+      out_.close();
+    }
+    names_ = outer;
+    if (several && shared) barrier();
+    close_loop(loop);
+    shared_touched_ = shared_touched_ || (shared && !several);
+  }
+
+  /// Rows without elements still reduce to their initial value.
+  static bool has_empty_reduction(const Step& step) {
+    return step.mapping.rows > 0 && step.mapping.cols == 0;
+  }
+
+  void open_loop(const TaskLoop& loop) {
+    const std::int64_t v = loop.tasks_per_block;
+    const std::string block = loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
+                                                   : std::string("(int)blockIdx.x");
+    std::string inside;
+    if (loop.first_block > 0) inside = fmt::format("{} >= 0", block);
+    if (loop.first_block + loop.blocks < kernel_.launch.grid)
+      inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", block, loop.blocks);
+    out_.open(inside.empty() ? "" : fmt::format("if ({})", inside));
+    if (v == 1) {
+      out_.line(fmt::format("const {} task = {};", index_, block));
+      return;
+    }
+    out_.line(fmt::format("const {0} first_task = ({0}){1} * {2};", index_, block, v));
+    out_.line(fmt::format("const {0} end_task = first_task + {1} < {2} ? first_task + {1} : {2};", index_, v,
+                          loop.tasks));
+    out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
+  }
+
+  void close_loop(const TaskLoop& loop) {
+    if (loop.tasks_per_block != 1) out_.close();
+    out_.close();
+  }
+
+  void comment(const Step& step) {
+    if (canonical_) return;
+    const Group& group = kernel_.groups[static_cast<std::size_t>(step.group)];
+    std::string stored;
+    for (const Root& root : step.roots)
+      stored += (stored.empty() ? "" : ", ") + computation_.node(root.op).name;
+    out_.line(fmt::format("// {} (group of {}; {})", stored, computation_.node(group.dominant).name,
+                          to_text(group.mapping)));
+  }
+
+  const Graph& graph_;
+  const Computation& computation_;
+  const Kernel& kernel_;
+  bool canonical_;
+  Namer names_;
+  const char* index_;
+  Writer out_;
+  PlaceNames places_;
+  SharedState shared_;
+  bool shared_touched_ = false;
+};
+
+}  // namespace
+
+std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical) {
+  return KernelPrinter(graph, kernel, canonical).print();
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,277 @@
+#include "codegen/print_step.h"
+
+#include <algorithm>
+
+#include "codegen/lower_context.h"
+#include "codegen/lower_keep.h"
+#include "core/error.h"
+
+namespace stitchwork {
+namespace {
+
+/// Loops of at most this many elements a thread are unrolled whether or not their values are kept.
+constexpr std::int64_t kUnrolledElements = 8;
+
+}  // namespace
+
+StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop&, const Step& step,
+                         const PlaceNames& places, const Namer& names, bool canonical, Writer& out,
+                         SharedState& shared)
+    : computation_(graph.entry_computation()),
+      kernel_(kernel),
+      step_(step),
+      mapping_(step.mapping),
+      places_(places),
+      values_(graph, kernel, step, places, names, canonical, out),
+      out_(out),
+      shared_(shared),
+      index_(kernel.wide_indices ? "long long" : "int"),
+      block_(kernel.launch.block),
+      accumulators_(step.roots.size()) {}
+
+std::string StepPrinter::number(std::int64_t n) const {
+  return kernel_.wide_indices ? fmt::format("{}LL", n) : fmt::format("{}", n);
+}
+
+bool StepPrinter::has_kept() const {
+  return std::any_of(step_.order.begin(), step_.order.end(), [&](int v) {
+    const Value& value = step_.values[static_cast<std::size_t>(v)];
+    return value.kept >= 0 || value.restored >= 0;
+  });
+}
+
+void StepPrinter::print() {
+  values_.print(-1, 0);
+  if (step_.rows) return print_rows();
+  switch (mapping_.kind) {
+    case MappingKind::kElementwise:
+    case MappingKind::kRowSerial:
+      return print_thread_rows();
+    case MappingKind::kRowPack:
+    case MappingKind::kRowSplit:
+    case MappingKind::kColumn:
+      return print_shared_rows();
+  }
+}
+
+void StepPrinter::print_rows() {
+  const std::int64_t rows = rows_per_task(mapping_);
+  const bool split = mapping_.split > 1;
+  const std::string tile = split ? fmt::format("task / {}", mapping_.split) : "task";
+  if (split) out_.open(fmt::format("if (task % {} == 0)", mapping_.split));
+  if (rows > block_)
+    out_.open(fmt::format("for (int local_row = thread; local_row < {}; local_row += {})", rows, block_));
+  else {
+    out_.open(rows < block_ ? fmt::format("if (thread < {})", rows) : "");
+    out_.line("const int local_row = thread;");
+  }
+  out_.line(fmt::format("const {} row = {} * {} + local_row;", index_, tile, rows));
+  out_.open(mapping_.rows % rows == 0 ? "" : fmt::format("if (row < {})", number(mapping_.rows)));
+  values_.print(-1, 1);
+  values_.print(-1, 2);
+  for (const Root& root : step_.roots) store(root, values_.name(root.value));
+  out_.close();
+  out_.close();
+  if (split) out_.close();
+}
+
+void StepPrinter::print_thread_rows() {
+  const std::int64_t rows = rows_per_task(mapping_);
+  const bool serial = mapping_.kind == MappingKind::kRowSerial;
+  SW_CHECK(serial || mapping_.cols == 1, "element-wise domains have one col");
+  if (rows > block_)
+    out_.open(fmt::format("for (int local_row = thread; local_row < {}; local_row += {})", rows, block_));
+  else {
+    out_.open(rows < block_ ? fmt::format("if (thread < {})", rows) : "");
+    out_.line("const int local_row = thread;");
+  }
+  out_.line(fmt::format("const {} row = task * {} + local_row;", index_, number(rows)));
+  out_.open(mapping_.rows % rows == 0 ? "" : fmt::format("if (row < {})", number(mapping_.rows)));
+  values_.print(-1, 1);
+  if (serial) {
+    declare_accumulators();
+    out_.open(fmt::format("for (int col = 0; col < {}; ++col)", mapping_.cols));
+    element_body();
+    out_.close();
+    for (std::size_t i = 0; i < step_.roots.size(); ++i)
+      if (reduces(step_.roots[i])) store(step_.roots[i], accumulators_[i]);
+  } else {
+    values_.print(-1, 2);
+    for (const Root& root : step_.roots) store(root, values_.name(root.value));
+  }
+  out_.close();
+  out_.close();
+}
+
+void StepPrinter::print_shared_rows() {
+  const std::int64_t rows = rows_per_task(mapping_);
+  const std::int64_t length = segment_length(mapping_);
+  const bool column = mapping_.kind == MappingKind::kColumn;
+  const bool split = mapping_.split > 1;
+  std::int64_t threads = mapping_.threads_per_row;  // that share a row
+  if (mapping_.kind == MappingKind::kRowSplit) threads = block_;
+  if (column) threads = std::max<std::int64_t>(1, block_ / rows);
+  SW_CHECK(rows * threads <= block_, "{} rows of {} threads in a block of {}", rows, threads, block_);
+  SW_CHECK(column || threads % 32 == 0 || (threads < 32 && (threads & (threads - 1)) == 0),
+           "{} threads a row", threads);
+
+  std::string lane = "lane", tile = "task";
+  if (split) {
+    out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
+    tile = "tile";
+  }
+  if (mapping_.kind == MappingKind::kRowSplit) {
+    out_.line("const int local_row = 0, lane = thread;");
+  } else if (column) {
+    out_.line(fmt::format("const int local_row = thread % {0}, lane = thread / {0};", rows));
+  } else if (threads >= block_) {
+    out_.line("const int local_row = 0, lane = thread;");
+  } else {
+    out_.line(fmt::format("const int local_row = thread / {0}, lane = thread % {0};", threads));
+  }
+  out_.line(fmt::format("const {} row = {} * {} + local_row;", index_, tile, number(rows)));
+  std::string first = "0", end = number(mapping_.cols);
+  if (split) {
+    out_.line(fmt::format("const {} first_col = segment * {};", index_, number(length)));
+    first = "first_col";
+    if (mapping_.cols % mapping_.split != 0) {
+      out_.line(fmt::format("const {0} end_col = first_col + {1} < {2} ? first_col + {1} : {2};", index_,
+                            number(length), number(mapping_.cols)));
+      end = "end_col";
+    } else {
+      end = fmt::format("first_col + {}", number(length));
+    }
+  }
+  std::string active;
+  if (rows * threads < block_)
+    active = column ? fmt::format("lane < {}", threads) : fmt::format("local_row < {}", rows);
+  if (mapping_.rows % rows != 0)
+    active += fmt::format("{}row < {}", active.empty() ? "" : " && ", number(mapping_.rows));
+
+  declare_accumulators();
+  out_.open(active.empty() ? "" : fmt::format("if ({})", active));
+  values_.print(-1, 1);
+  const bool exact = length % threads == 0 && mapping_.cols % mapping_.split == 0;
+  if (length > 0) print_col_loop(first, end, length, threads, lane, exact);
+  out_.close();
+
+  const std::string writer = (active.empty() ? "" : active + " && ") + std::string("lane == 0");
+  for (std::size_t i = 0; i < step_.roots.size(); ++i)
+    if (reduces(step_.roots[i])) finish_reduction(step_.roots[i], i, writer);
+}
+
+void StepPrinter::print_col_loop(const std::string& first, const std::string& end, std::int64_t length,
+                                 std::int64_t threads, const std::string& lane, bool exact) {
+  const std::int64_t iterations = ceil_div(length, threads);
+  const std::string start = first == "0" ? lane : first + " + " + lane;
+  if (iterations > kUnrolledElements && !has_kept()) {
+    out_.line("#pragma unroll 4");
+    out_.open(fmt::format("for ({} col = {}; col < {}; col += {})", index_, start, end, threads));
+    element_body();
+    out_.close();
+    return;
+  }
+  if (iterations > 1 || has_kept()) {
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int i = 0; i < {}; ++i)", iterations));
+    out_.line(fmt::format("const {} col = {} + i * {};", index_, start, threads));
+  } else {
+    out_.open("");
+    out_.line(fmt::format("const {} col = {};", index_, start));
+  }
+  out_.open(exact ? "" : fmt::format("if (col < {})", end));
+  element_body();
+  out_.close();
+  out_.close();
+}
+
+void StepPrinter::element_body() {
+  values_.print(-1, 2);
+  for (std::size_t i = 0; i < step_.roots.size(); ++i) {
+    const Root& root = step_.roots[i];
+    if (reduces(root)) {
+      if (root.value >= 0)
+        out_.line(accumulate_text(root.reducer, accumulators_[i], values_.name(root.value)) + ";");
+    } else {
+      store(root, values_.name(root.value));
+    }
+  }
+}
+
+void StepPrinter::declare_accumulators() {
+  for (std::size_t i = 0; i < step_.roots.size(); ++i) {
+    const Root& root = step_.roots[i];
+    if (!reduces(root)) continue;
+    const Node& node = computation_.node(root.op);
+    accumulators_[i] = values_.names().make(node.name, "a", "_acc");
+    out_.line(fmt::format("{} {} = {};", value_type(node.shape.dtype), accumulators_[i],
+                          neutral_text(root.reducer, node.shape.dtype)));
+  }
+}
+
+void StepPrinter::finish_reduction(const Root& root, std::size_t index, const std::string& writer) {
+  const DType dtype = computation_.node(root.op).shape.dtype;
+  const std::string& accumulator = accumulators_[index];
+  const std::string_view reducer = reducer_name(root.reducer), type = value_type(dtype);
+  const std::string workspace = fmt::format("({}*)(shared + {})", type, kernel_.workspace_offset);
+  const auto use_workspace = [&] {
+    if (shared_.workspace_busy) out_.line("__syncthreads();");
+    shared_.workspace_busy = true;
+  };
+  if (mapping_.kind == MappingKind::kColumn) {
+    const std::int64_t rows = rows_per_task(mapping_), slices = std::max<std::int64_t>(1, block_ / rows);
+    if (slices > 1) {
+      use_workspace();
+      out_.line(fmt::format("{0} = sw_column_reduce<{1}, {2}, {3}>({0}, {4});", accumulator, reducer, rows,
+                            slices, workspace));
+    }
+  } else {
+    const std::int64_t threads = mapping_.kind == MappingKind::kRowSplit ? block_ : mapping_.threads_per_row;
+    if (threads > 32) {
+      use_workspace();
+      out_.line(fmt::format("{0} = sw_row_reduce<{1}, {2}, {3}>({0}, {4}, {5});", accumulator, reducer,
+                            threads, block_, neutral_text(root.reducer, dtype), workspace));
+    } else if (threads > 1) {
+      out_.line(fmt::format("{0} = sw_warp_reduce<{1}, {2}>({0});", accumulator, reducer, threads));
+    }
+  }
+  out_.open(fmt::format("if ({})", writer));
+  store(root, accumulator);
+  out_.close();
+}
+
+void StepPrinter::store(const Root& root, const std::string& value) {
+  const Node& node = computation_.node(root.op);
+  const DType dtype = node.shape.dtype;
+  std::string result = value;
+  // The initial value is folded in exactly once: by whoever folds the partials, by segment 0 of an atomic
+  // combination, else here.
+  if (root.store == StoreKind::kReduce || root.store == StoreKind::kAtomic) {
+    const Value& initial = step_.values[static_cast<std::size_t>(root.initial)];
+    const bool neutral = initial.kind == ValueKind::kConstant &&
+                         is_neutral(root.reducer, *computation_.node(initial.op).attrs.literal);
+    if (!neutral) {
+      const std::string fold = accumulate_text(root.reducer, value, values_.name(root.initial)) + ";";
+      out_.line(root.store == StoreKind::kAtomic ? "if (segment == 0) " + fold : fold);
+    }
+  }
+  for (const Target& target : root.targets) {
+    const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(target.buffer)];
+    IndexMap context;
+    context.dims = {mapping_.rows, mapping_.cols};
+    const std::string offset =
+        index_text(target.offset, context, values_.index_names(2, buffer.space == MemorySpace::kShared));
+    const std::string& place = places_.buffers[static_cast<std::size_t>(target.buffer)];
+    if (root.store == StoreKind::kAtomic) {
+      SW_CHECK(dtype != DType::kF16 && dtype != DType::kBF16, "atomics on {}", name(dtype));
+      out_.line(fmt::format("SwAtomic<{0}>::into(&{1}[{2}], ({3}){4});", reducer_name(root.reducer), place,
+                            offset, storage_type(dtype), result));
+    } else if (buffer.partials) {
+      out_.line(fmt::format("{}[{} + segment] = {};", place, offset, result));
+    } else {
+      out_.line(fmt::format("{}[{}] = {};", place, offset, stored_text(dtype, result)));
+    }
+  }
+}
+
+}  // namespace stitchwork

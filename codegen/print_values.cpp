@@ -1,0 +1,176 @@
+#include "codegen/print_values.h"
+
+#include "core/error.h"
+
+namespace stitchwork {
+
+ValuePrinter::ValuePrinter(const Graph& graph, const Kernel& kernel, const Step& step,
+                           const PlaceNames& places, Namer names, bool canonical, Writer& out)
+    : computation_(graph.entry_computation()),
+      graph_(graph),
+      kernel_(kernel),
+      step_(step),
+      places_(places),
+      names_(std::move(names)),
+      canonical_(canonical),
+      out_(out),
+      variables_(step.values.size()) {}
+
+IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
+  IndexNames names;
+  names.wide = kernel_.wide_indices;
+  names.dims = {local ? "local_row" : "row", "col"};
+  for (std::size_t d = 2; d < dims; ++d) names.dims.push_back(fmt::format("s{}", d - 2));
+  return names;
+}
+
+IndexNames ValuePrinter::access_names(const Access& access, bool local) {
+  IndexNames names = index_names(access.map.dims.size(), local);
+  const char* index = names.wide ? "long long" : "int";
+  for (std::size_t i = 0; i < access.runtime.size(); ++i) {
+    const Interval& range = access.map.runtime[i].range;
+    std::string& variable = clamped_[{access.runtime[i], range, scope_, depth_}];
+    if (variable.empty()) {
+      variable = names_.make(computation_.node(access.map.runtime[i].op).name, "v", "_at");
+      out_.line(fmt::format("const {0} {1} = sw_clamp_index<{0}>({2}, {3}, {4});", index, variable,
+                            name(access.runtime[i]), range.lo, range.hi));
+    }
+    names.runtime.push_back(variable);
+  }
+  return names;
+}
+
+void ValuePrinter::print(int scope, int depth) {
+  const int outer_scope = scope_, outer_depth = depth_;
+  scope_ = scope;
+  depth_ = depth;
+  for (int v : step_.order) {
+    const Value& value = step_.values[static_cast<std::size_t>(v)];
+    if (value.scope == scope && (scope >= 0 || value.depth == depth)) print_value(v);
+  }
+  scope_ = outer_scope;
+  depth_ = outer_depth;
+}
+
+void ValuePrinter::print_value(int v) {
+  const Value& value = step_.values[static_cast<std::size_t>(v)];
+  const Node& node = computation_.node(value.op);
+  const DType dtype = node.shape.dtype;
+  if (value.kind == ValueKind::kConstant) {
+    variables_[static_cast<std::size_t>(v)] = literal_text(*node.attrs.literal);
+    return;
+  }
+  const bool load = value.kind == ValueKind::kLoad;
+  const std::string variable = names_.make(node.name, "v", load ? "_v" : "");
+  variables_[static_cast<std::size_t>(v)] = variable;
+  if (value.restored >= 0) {
+    out_.line(fmt::format("const {} {} = {}[i];", value_type(dtype), variable,
+                          places_.kept[static_cast<std::size_t>(value.restored)]));
+    return;
+  }
+  if (value.kind == ValueKind::kFold)
+    print_fold(value, variable);
+  else if (value.kind == ValueKind::kInnerReduce)
+    print_inner_reduce(v, variable);
+  else {
+    const std::string text = expression(value);
+    out_.line(fmt::format("const {} {} = {};", value_type(dtype), variable, text));
+  }
+  if (value.kept >= 0)
+    out_.line(fmt::format("{}[i] = {};", places_.kept[static_cast<std::size_t>(value.kept)], variable));
+}
+
+std::string ValuePrinter::expression(const Value& value) {
+  switch (value.kind) {
+    case ValueKind::kLoad:
+      return load_expression(value);
+    case ValueKind::kChoose:
+      return choose_expression(value);
+    case ValueKind::kIndex: {
+      const DType dtype = computation_.node(value.op).shape.dtype;
+      const std::string index = index_text(value.at.map.results[0], value.at.map, access_names(value.at));
+      return rounded_text(dtype, fmt::format("({})({})", value_type(dtype), index));
+    }
+    default:
+      return apply_expression(value);
+  }
+}
+
+std::string ValuePrinter::apply_expression(const Value& value) const {
+  std::vector<std::string> arguments;
+  for (int argument : value.arguments) arguments.push_back(name(argument));
+  return apply_text(graph_, computation_, computation_.node(value.op), arguments);
+}
+
+std::string ValuePrinter::load_expression(const Value& value) {
+  const DType dtype = computation_.node(value.op).shape.dtype;
+  const IndexNames names = access_names(value.at, false);
+  IndexNames place_names = names;
+  if (value.local) place_names.dims[0] = "local_row";
+  std::string index = index_text(value.offset, value.at.map, place_names);
+  if (value.task_offset > 0) index += fmt::format(" - task * {}", value.task_offset);
+  const std::string read =
+      load_text(dtype, fmt::format("{}[{}]", places_.buffers[static_cast<std::size_t>(value.buffer)], index));
+  const std::string condition = condition_text(value.at.map, names);
+  if (condition.empty()) return read;
+  return fmt::format("{} ? {} : ({})0", condition, read, value_type(dtype));
+}
+
+std::string ValuePrinter::choose_expression(const Value& value) {
+  std::string text;
+  for (std::size_t i = 0; i < value.arguments.size(); ++i) {
+    const std::string& argument = name(value.arguments[i]);
+    const std::string condition = condition_text(value.guards[i].map, access_names(value.guards[i]));
+    if (condition.empty() || i + 1 == value.arguments.size()) return text + argument;
+    text += fmt::format("{} ? {} : ", condition, argument);
+  }
+  return text;
+}
+
+void ValuePrinter::print_fold(const Value& value, const std::string& variable) {
+  const Node& node = computation_.node(value.op);
+  const DType dtype = node.shape.dtype;
+  const Op reducer = *simple_reducer(graph_, applied(node));
+  const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(value.buffer)];
+  const std::int64_t split = buffer.elements / std::max<std::int64_t>(1, node.shape.elements_count());
+  const IndexNames names = access_names(value.at);
+  const std::string condition = condition_text(value.at.map, names);
+  const std::string row = index_text(value.offset, value.at.map, names);
+  out_.line(fmt::format("{} {} = {};", value_type(dtype), variable, name(value.arguments[0])));
+  out_.line("#pragma unroll");
+  out_.line(fmt::format(
+      "for (int s = 0; {}s < {}; ++s) {};", condition.empty() ? "" : condition + " && ", split,
+      accumulate_text(reducer, variable,
+                      fmt::format("{}[({}) * {} + s]",
+                                  places_.buffers[static_cast<std::size_t>(value.buffer)], row, split))));
+  if (const std::string rounded = rounded_text(dtype, variable); rounded != variable)
+    out_.line(fmt::format("{} = {};", variable, rounded));
+}
+
+void ValuePrinter::print_inner_reduce(int v, const std::string& variable) {
+  const Value& value = step_.values[static_cast<std::size_t>(v)];
+  const Node& node = computation_.node(value.op);
+  const DType dtype = node.shape.dtype;
+  const auto reducer = simple_reducer(graph_, applied(node));
+  SW_CHECK(reducer.has_value(), "{} reduces by more than one operation", node.name);
+  out_.line(fmt::format("{} {} = {};", value_type(dtype), variable, name(value.arguments[1])));
+  const IndexNames dims = index_names(value.at.map.dims.size() + value.extents.size());
+  const char* index = kernel_.wide_indices ? "long long" : "int";
+  for (std::size_t i = 0; i < value.extents.size(); ++i) {
+    const std::string& s = dims.dims[value.at.map.dims.size() + i];
+    out_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1})", index, s, value.extents[i]));
+  }
+  if (value.extents.empty()) out_.open("");
+  print(v, 0);
+  const int outer = scope_;
+  scope_ = v;
+  const std::string condition = condition_text(value.guards[0].map, access_names(value.guards[0]));
+  scope_ = outer;
+  out_.line(fmt::format("{}{};", condition.empty() ? "" : fmt::format("if ({}) ", condition),
+                        accumulate_text(*reducer, variable, name(value.arguments[0]))));
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, value.extents.size()); ++i) out_.close();
+  if (const std::string rounded = rounded_text(dtype, variable); rounded != variable)
+    out_.line(fmt::format("{} = {};", variable, rounded));
+}
+
+}  // namespace stitchwork

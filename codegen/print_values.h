@@ -1,0 +1,61 @@
+// Statements that compute the values of one step.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "codegen/kernel.h"
+#include "codegen/print_text.h"
+
+namespace stitchwork {
+
+/// What names a kernel's places have.
+struct PlaceNames {
+  std::vector<std::string> buffers;  ///< by Kernel::buffers
+  std::vector<std::string> kept;     ///< by TaskLoop::kept of the loop being printed
+};
+
+class ValuePrinter {
+ public:
+  ValuePrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
+               Namer names, bool canonical, Writer& out);
+
+  /// Statements of the values of `scope` (-1: outside inner reductions) with this depth (any inside one).
+  void print(int scope, int depth);
+  /// The variable a printed value has.
+  const std::string& name(int value) const { return variables_.at(static_cast<std::size_t>(value)); }
+  /// "row", "col" or, in the task, "local_row".
+  IndexNames index_names(std::size_t dims, bool local = false) const;
+  Namer& names() { return names_; }
+
+ private:
+  void print_value(int v);
+  void print_fold(const Value& value, const std::string& variable);
+  void print_inner_reduce(int v, const std::string& variable);
+  std::string expression(const Value& value);
+  std::string apply_expression(const Value& value) const;
+  std::string load_expression(const Value& value);
+  std::string choose_expression(const Value& value);
+  /// Declares clamped runtime indices where not yet declared in this block; dims and their names.
+  IndexNames access_names(const Access& access, bool local = false);
+
+  const Computation& computation_;
+  const Graph& graph_;
+  const Kernel& kernel_;
+  const Step& step_;
+  const PlaceNames& places_;
+  Namer names_;
+  bool canonical_;
+  Writer& out_;
+  std::vector<std::string> variables_;
+  std::map<std::tuple<int, Interval, int, int>, std::string> clamped_;
+  int scope_ = -1, depth_ = 0;
+};
+
+/// The CUDA expression of an element-wise op.
+std::string apply_text(const Graph& graph, const Computation& computation, const Node& node,
+                       const std::vector<std::string>& arguments);
+
+}  // namespace stitchwork

@@ -1,0 +1,86 @@
+#include "codegen/write.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/file.h"
+
+namespace stitchwork {
+namespace fs = std::filesystem;
+namespace {
+
+nlohmann::ordered_json argument_json(const Computation& computation, const KernelArgument& argument) {
+  using Kind = KernelArgument::Kind;
+  nlohmann::ordered_json json;
+  switch (argument.kind) {
+    case Kind::kInput:
+    case Kind::kOutput: {
+      const Node& node = computation.node(argument.op);
+      json["kind"] = argument.kind == Kind::kInput ? "input" : "output";
+      json["op"] = node.name;
+      json["shape"] = to_text(node.shape);
+      json["bytes"] = node.shape.byte_size();
+      break;
+    }
+    case Kind::kScratch:
+      json["kind"] = "scratch";
+      break;
+    case Kind::kBarrier:
+      json["kind"] = "barrier";
+      json["bytes"] = 8;
+      break;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::vector<std::string> write_kernels(const Graph& graph, const Executable& executable,
+                                       const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw Error(folder, 0, 0, fmt::format("cannot be created: {}", error.message()),
+                "name a writable folder");
+
+  std::vector<std::string> files;
+  nlohmann::ordered_json document;
+  document["schema"] = "stitchwork.launch/1";
+  document["compiler"] = executable.compiler;
+  document["architecture"] = executable.architecture;
+  document["kernels"] = nlohmann::ordered_json::array();
+  const auto write = [&](const std::string& name, const std::string& text) {
+    write_file((fs::path(folder) / name).string(), text);
+    files.push_back(name);
+  };
+  for (std::size_t k = 0; k < executable.kernels.size(); ++k) {
+    const CompiledKernel& kernel = executable.kernels[k];
+    const KernelPlan& plan = executable.plan.kernels[k];
+    const std::string stem = plan.id + "_" + plan.name;
+    write(stem + ".cu", kernel.cuda);
+    write(stem + ".ptx", kernel.ptx);
+    nlohmann::ordered_json json;
+    json["id"] = plan.id;
+    json["name"] = plan.name;
+    json["cuda"] = stem + ".cu";
+    json["ptx"] = stem + ".ptx";
+    json["entry"] = kernel.entry;
+    json["grid"] = kernel.launch.grid;
+    json["block"] = kernel.launch.block;
+    json["dynamic_shared_bytes"] = kernel.launch.shared_bytes;
+    json["scratch_bytes"] = kernel.launch.scratch_bytes;
+    json["grid_barriers"] = kernel.launch.grid_barriers;
+    if (kernel.registers > 0) json["registers"] = kernel.registers;
+    if (kernel.spill_bytes) json["spill_bytes"] = *kernel.spill_bytes;
+    json["source_sha256"] = kernel.source_sha256;
+    json["arguments"] = nlohmann::ordered_json::array();
+    for (const KernelArgument& argument : kernel.arguments)
+      json["arguments"].push_back(argument_json(graph.entry_computation(), argument));
+    document["kernels"].push_back(std::move(json));
+  }
+  write("launch.json", document.dump(2) + "\n");
+  return files;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,222 @@
+#include "core/evaluator.h"
+
+#include <optional>
+
+#include "core/error.h"
+#include "core/evaluator_ops.h"
+
+namespace stitchwork {
+namespace {
+
+/// Values of a computation's nodes: borrowed (parameters, constants) or owned until their last use.
+class Evaluation {
+ public:
+  using Observer = std::function<void(const Node&, const Literal&)>;
+
+  Evaluation(const Graph& graph, const Computation& computation, Values arguments, const Observer* observe)
+      : graph_(graph), computation_(computation), arguments_(arguments), observe_(observe) {
+    uses_.resize(computation.nodes.size());
+    owned_.resize(computation.nodes.size());
+    borrowed_.resize(computation.nodes.size());
+    for (const Node& node : computation.nodes)
+      for (NodeId operand : node.operands) ++uses_[index(operand)];
+    ++uses_[index(computation.root)];
+  }
+
+  Literal run() {
+    for (const Node& node : computation_.nodes) {
+      const bool is_source = node.op == Op::kParameter || node.op == Op::kConstant;
+      if (uses_[index(node.id)] == 0 && (observe_ == nullptr || is_source)) continue;
+      evaluate(node);
+      if (observe_ != nullptr) (*observe_)(node, value(node.id));
+      for (NodeId operand : node.operands)
+        if (--uses_[index(operand)] == 0) owned_[index(operand)].reset();
+      if (uses_[index(node.id)] == 0) owned_[index(node.id)].reset();
+    }
+    std::optional<Literal>& root = owned_[index(computation_.root)];
+    return root ? std::move(*root) : value(computation_.root);
+  }
+
+ private:
+  static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
+
+  const Literal& value(NodeId id) const {
+    const auto& owned = owned_[index(id)];
+    SW_CHECK(owned || borrowed_[index(id)] != nullptr, "value of node {} is gone", id);
+    return owned ? *owned : *borrowed_[index(id)];
+  }
+
+  void evaluate(const Node& node) {
+    if (node.op == Op::kParameter) {
+      const auto number = static_cast<std::size_t>(node.attrs.parameter_number);
+      SW_CHECK(number < arguments_.size(), "parameter {} of {}", number, arguments_.size());
+      borrowed_[index(node.id)] = arguments_[number];
+    } else if (node.op == Op::kConstant && node.attrs.literal != nullptr) {
+      borrowed_[index(node.id)] = node.attrs.literal.get();
+    } else if (only_renames(node) && uses_[index(node.operands[0])] == 1 && owned_[index(node.operands[0])]) {
+      Literal moved = std::move(*owned_[index(node.operands[0])]);
+      moved.shape.dims = node.shape.dims;
+      owned_[index(node.id)] = std::move(moved);
+    } else {
+      std::vector<const Literal*> operands;
+      for (NodeId operand : node.operands) operands.push_back(&value(operand));
+      owned_[index(node.id)] = evaluate_node(graph_, computation_, node, operands);
+    }
+  }
+
+  static bool only_renames(const Node& node) { return node.op == Op::kReshape; }
+
+  const Graph& graph_;
+  const Computation& computation_;
+  Values arguments_;
+  const Observer* observe_;
+  std::vector<int> uses_;
+  std::vector<std::optional<Literal>> owned_;
+  std::vector<const Literal*> borrowed_;
+};
+
+Literal evaluate_computation(const Graph& graph, ComputationId id, Values arguments) {
+  return Evaluation(graph, graph.computation(id), arguments, nullptr).run();
+}
+
+Literal tuple_of(const Node& node, Values operands) {
+  Literal result;
+  result.shape = Shape::tuple(node.shape.elements);
+  for (const Literal* operand : operands) result.elements.push_back(*operand);
+  return result;
+}
+
+Literal loop(const Graph& graph, const Node& node, const Literal& initial) {
+  const ComputationId condition = node.attrs.computations.at(0), body = node.attrs.computations.at(1);
+  Literal state = initial;
+  for (;;) {
+    const Literal* argument = &state;
+    if (evaluate_computation(graph, condition, {&argument, 1}).get_int(0) == 0) return state;
+    state = evaluate_computation(graph, body, {&argument, 1});
+  }
+}
+
+/// pred: true is the first branch; an index outside the branches takes the last (HLO).
+Literal conditional(const Graph& graph, const Node& node, Values operands) {
+  const auto branches = static_cast<std::int64_t>(node.attrs.computations.size());
+  std::int64_t branch = operands[0]->get_int(0);
+  if (operands[0]->shape.dtype == DType::kPred) branch = branch != 0 ? 0 : 1;
+  if (branch < 0 || branch >= branches) branch = branches - 1;
+  const auto taken = static_cast<std::size_t>(branch);
+  return evaluate_computation(graph, node.attrs.computations[taken], operands.subspan(taken + 1, 1));
+}
+
+Literal map(const Graph& graph, const Node& node, Values operands) {
+  std::vector<Literal> results =
+      apply_to_vectors(graph, applied(node), operands, node.shape.elements_count());
+  results.at(0).shape = Shape::array(node.shape.dtype, node.shape.dims);
+  return std::move(results[0]);
+}
+
+Literal dispatch(const Graph& graph, const Node& node, Values operands) {
+  switch (node.op) {
+    case Op::kConstant:
+      if (node.attrs.literal == nullptr)
+        throw Error("the constant has no value", "its text was printed as {...}");
+      return *node.attrs.literal;
+    case Op::kIota:
+      return evaluate_iota(node);
+    case Op::kCopy:
+      return *operands[0];  // also of tuples
+    case Op::kMap:
+      return map(graph, node, operands);
+    case Op::kBroadcast:
+    case Op::kReshape:
+    case Op::kBitcast:
+    case Op::kTranspose:
+    case Op::kSlice:
+    case Op::kReverse:
+    case Op::kConcatenate:
+    case Op::kPad:
+      return evaluate_layout(node, operands);
+    case Op::kGather:
+      return evaluate_gather(node, operands);
+    case Op::kDynamicSlice:
+      return evaluate_dynamic_slice(node, operands);
+    case Op::kDynamicUpdateSlice:
+      return evaluate_dynamic_update_slice(node, operands);
+    case Op::kScatter:
+      return evaluate_scatter(graph, node, operands);
+    case Op::kReduce:
+      return evaluate_reduce(graph, node, operands);
+    case Op::kReduceWindow:
+      return evaluate_reduce_window(graph, node, operands);
+    case Op::kSelectAndScatter:
+      return evaluate_select_and_scatter(graph, node, operands);
+    case Op::kDot:
+      return evaluate_dot(node, operands);
+    case Op::kConvolution:
+      return evaluate_convolution(node, operands);
+    case Op::kSort:
+      return evaluate_sort(graph, node, operands);
+    case Op::kTuple:
+      return tuple_of(node, operands);
+    case Op::kGetTupleElement:
+      return operands[0]->elements.at(static_cast<std::size_t>(node.attrs.tuple_index));
+    case Op::kCall:
+    case Op::kFusion:
+      return evaluate_computation(graph, applied(node), operands);
+    case Op::kWhile:
+      return loop(graph, node, *operands[0]);
+    case Op::kConditional:
+      return conditional(graph, node, operands);
+    case Op::kOptimizationBarrier:
+    case Op::kAddDependency:
+      return *operands[0];
+    case Op::kAfterAll:
+      return Literal::zeros(node.shape);
+    case Op::kGetDimensionSize: {
+      if (node.attrs.dimensions.size() != 1) throw Error("get-dimension-size needs dimensions={D}");
+      Literal size = Literal::zeros(node.shape);
+      size.set_int(0, operands[0]->shape.dims.at(static_cast<std::size_t>(node.attrs.dimensions[0])));
+      return size;
+    }
+    default:
+      break;
+  }
+  if (is_elementwise(node.op)) return evaluate_elementwise(node, node.shape, operands);
+  throw Error(fmt::format("{} cannot be executed", def(node.op).name), "it can be planned, not run");
+}
+
+}  // namespace
+
+Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node,
+                      std::span<const Literal* const> operands) {
+  try {
+    return dispatch(graph, node, operands);
+  } catch (const Error& error) {
+    if (error.line() > 0 || !error.file().empty()) throw;  // already names a node of a called computation
+    throw Error(graph.source.empty() ? "graph" : graph.source, node.line, 0,
+                fmt::format("'{}' in '{}': {}", node.name, computation.name, error.message()), error.hint());
+  }
+}
+
+std::vector<Literal> evaluate(const Graph& graph, std::span<const Literal> inputs,
+                              const std::function<void(const Node&, const Literal&)>& observe) {
+  const Computation& entry = graph.entry_computation();
+  if (inputs.size() != entry.parameters.size())
+    throw Error(graph.source, 0, 0,
+                fmt::format("{} inputs given, '{}' has {} parameters", inputs.size(), entry.name,
+                            entry.parameters.size()));
+  std::vector<const Literal*> arguments;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Node& parameter = entry.node(entry.parameters[i]);
+    if (!inputs[i].shape.compatible(parameter.shape))
+      throw Error(graph.source, parameter.line, 0,
+                  fmt::format("input {} is {}, parameter '{}' is {}", i, to_text(inputs[i].shape),
+                              parameter.name, to_text(parameter.shape)));
+    arguments.push_back(&inputs[i]);
+  }
+  Literal root = Evaluation(graph, entry, arguments, observe ? &observe : nullptr).run();
+  if (root.shape.is_tuple) return std::move(root.elements);
+  std::vector<Literal> results;
+  results.push_back(std::move(root));
+  return results;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,49 @@
+// The families of the evaluator, one file each; called by evaluate_node only. Operands fit the node
+// (infer_shape accepted it) and results have the node's shape.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/graph.h"
+#include "core/literal.h"
+
+namespace stitchwork {
+
+using Values = std::span<const Literal* const>;
+
+/// evaluator_elementwise.cpp: every op of the element-wise classes but map. Operands of one element stand for
+/// any number of equal ones. `shape` is the result's (a reducer's scalar ops are run on whole vectors).
+Literal evaluate_elementwise(const Node& node, const Shape& shape, Values operands);
+bool has_elementwise_kernel(Op op);
+
+/// evaluator_layout.cpp: iota, broadcast, reshape, bitcast, transpose, slice, reverse, concatenate, pad.
+Literal evaluate_layout(const Node& node, Values operands);
+Literal evaluate_iota(const Node& node);
+
+/// evaluator_gather.cpp: gather, dynamic-slice, dynamic-update-slice.
+Literal evaluate_gather(const Node& node, Values operands);
+Literal evaluate_dynamic_slice(const Node& node, Values operands);
+Literal evaluate_dynamic_update_slice(const Node& node, Values operands);
+
+/// evaluator_scatter.cpp
+Literal evaluate_scatter(const Graph& graph, const Node& node, Values operands);
+
+/// evaluator_reduce.cpp, evaluator_window.cpp
+Literal evaluate_reduce(const Graph& graph, const Node& node, Values operands);
+Literal evaluate_reduce_window(const Graph& graph, const Node& node, Values operands);
+Literal evaluate_select_and_scatter(const Graph& graph, const Node& node, Values operands);
+
+/// evaluator_linear.cpp: accumulate in float64 (integers in 64 bits).
+Literal evaluate_dot(const Node& node, Values operands);
+Literal evaluate_convolution(const Node& node, Values operands);
+
+/// evaluator_sort.cpp
+Literal evaluate_sort(const Graph& graph, const Node& node, Values operands);
+
+/// evaluator_scalar.cpp: a computation over scalars (a reducer, a comparator, map's function) applied to
+/// vectors of `count` elements at once, one a parameter. One literal a result.
+std::vector<Literal> apply_to_vectors(const Graph& graph, ComputationId computation, Values arguments,
+                                      std::int64_t count);
+
+}  // namespace stitchwork

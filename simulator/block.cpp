@@ -1,0 +1,330 @@
+#include "simulator/block.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "core/error.h"
+
+namespace stitchwork::sim {
+namespace {
+
+constexpr std::size_t kRegisterAlignment = 4096;
+
+std::uint32_t lanes_of_warp(std::uint32_t threads, std::uint32_t warp) {
+  const std::uint32_t first = warp * 32;
+  if (first >= threads) return 0;
+  return threads - first >= 32 ? ~0u : (1u << (threads - first)) - 1;
+}
+
+template <class T>
+void broadcast(std::byte* slot, T v) {
+  for (int e = 0; e < kGangWarps * 32; ++e) std::memcpy(slot + e * sizeof(T), &v, sizeof v);
+}
+void broadcast(std::byte* slot, ptx::RegisterClass cls, std::uint64_t bits) {
+  if (cls == ptx::RegisterClass::k64) {
+    broadcast(slot, bits);
+  } else if (cls == ptx::RegisterClass::kPred) {
+    const std::uint32_t v = bits ? ~0u : 0;
+    for (int w = 0; w < kGangWarps; ++w) std::memcpy(slot + w * 4, &v, 4);
+  } else {
+    broadcast(slot, static_cast<std::uint32_t>(bits));
+  }
+}
+
+}  // namespace
+
+Worker::Worker(const LaunchContext& context)
+    : bb_counts(context.program->weights.size()), caches(context.program->positions.size()) {}
+
+void Block::AlignedDelete::operator()(std::byte* p) const {
+  ::operator delete[](p, std::align_val_t{kRegisterAlignment});
+}
+
+Block::Block(const LaunchContext& context) : context_(context) {
+  const std::uint32_t count = static_cast<std::uint32_t>(context.launch->block.count());
+  const int warps = static_cast<int>((count + 31) / 32);
+  gangs_ = (warps + kGangWarps - 1) / kGangWarps;
+  const std::size_t bytes = std::size_t{context.program->register_bytes} * static_cast<std::size_t>(gangs_);
+  registers_.reset(new (std::align_val_t{kRegisterAlignment}) std::byte[bytes + 64]);
+  std::memset(registers_.get(), 0, bytes + 64);
+  shared_storage_.resize(context.shared_bytes + 64);
+  local_storage_.resize(static_cast<std::size_t>(context.program->info.local_bytes) *
+                        static_cast<std::size_t>(gangs_ * kGangWarps * 32));
+  stacks_ = std::make_unique<StackEntry[]>(static_cast<std::size_t>(gangs_ * kGangWarps) * kMaxDepth);
+  strands.reserve(static_cast<std::size_t>(gangs_ * kGangWarps));  // references to strands stay valid
+
+  block_start = context.block_start.data();
+  launch = &context;
+  shared = shared_storage_.data();
+  shared_bytes = context.shared_bytes;
+  local = local_storage_.data();
+  local_bytes = static_cast<std::uint64_t>(context.program->info.local_bytes);
+  params = const_cast<std::byte*>(context.parameters.data());
+  param_bytes = context.parameters.size();
+  threads = count;
+  communicates = context.program->communicates;
+  fill_slots();
+}
+
+void Block::attach(Worker& worker, std::vector<AccessLog>& access_logs) {
+  bb_counts = worker.bb_counts.data();
+  hot = &worker.hot;
+  caches = worker.caches.data();
+  logs = access_logs.data();
+  partitions = static_cast<std::uint32_t>(access_logs.size());
+}
+
+/// Everything that is the same for all blocks of the launch.
+void Block::fill_slots() {
+  using Kind = ptx::SlotInit::Kind;
+  using S = ptx::Special;
+  const Dim3& b = context_.launch->block;
+  const Dim3& g = context_.launch->grid;
+  for (int gang = 0; gang < gangs_; ++gang) {
+    std::byte* regs = registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang);
+    for (const ptx::SlotInit& init : context_.program->inits) {
+      std::byte* slot = regs + init.offset;
+      if (init.kind == Kind::kBits) {
+        broadcast(slot, init.cls, init.bits);
+      } else if (init.kind == Kind::kParameter) {
+        std::uint64_t v = 0;
+        std::memcpy(&v, context_.parameters.data() + init.bits, init.bytes);
+        broadcast(slot, init.cls, v);
+      } else if (init.kind == Kind::kVariable) {
+        broadcast(slot, init.cls, context_.variable_addresses[init.index] + init.bits);
+      } else {
+        for (std::uint32_t e = 0; e < kGangWarps * 32; ++e) {
+          const std::uint32_t t = static_cast<std::uint32_t>(gang) * kGangWarps * 32 + e, lane = e % 32;
+          std::uint32_t v = 0;
+          switch (static_cast<S>(init.index)) {
+            case S::kTidX: v = t % b.x; break;
+            case S::kTidY: v = t / b.x % b.y; break;
+            case S::kTidZ: v = t / b.x / b.y; break;
+            case S::kNtidX: v = b.x; break;
+            case S::kNtidY: v = b.y; break;
+            case S::kNtidZ: v = b.z; break;
+            case S::kNctaidX: v = g.x; break;
+            case S::kNctaidY: v = g.y; break;
+            case S::kNctaidZ: v = g.z; break;
+            case S::kLaneId: v = lane; break;
+            case S::kWarpId: v = t / 32; break;
+            case S::kNwarpId: v = (threads + 31) / 32; break;
+            case S::kNsmId: v = static_cast<std::uint32_t>(context_.device->sms); break;
+            case S::kLaneMaskEq: v = 1u << lane; break;
+            case S::kLaneMaskLt: v = (1u << lane) - 1; break;
+            case S::kLaneMaskLe: v = (2u << lane) - 1; break;
+            case S::kLaneMaskGt: v = ~((2u << lane) - 1); break;
+            case S::kLaneMaskGe: v = ~((1u << lane) - 1); break;
+            case S::kDynamicSharedSize: v = context_.launch->dynamic_shared_bytes; break;
+            case S::kTotalSharedSize: v = static_cast<std::uint32_t>(context_.shared_bytes); break;
+            default: break;  // by block
+          }
+          std::memcpy(slot + e * 4, &v, 4);
+        }
+      }
+    }
+  }
+}
+
+void Block::fill_block_slots() {
+  using S = ptx::Special;
+  const Dim3 at = block_coordinates(context_, index);
+  for (const ptx::SlotInit& init : context_.program->inits) {
+    if (init.kind != ptx::SlotInit::Kind::kSpecial) continue;
+    std::uint32_t v;
+    switch (static_cast<S>(init.index)) {
+      case S::kCtaidX: v = at.x; break;
+      case S::kCtaidY: v = at.y; break;
+      case S::kCtaidZ: v = at.z; break;
+      case S::kSmId: v = static_cast<std::uint32_t>(index % static_cast<std::uint64_t>(context_.device->sms)); break;
+      default: continue;
+    }
+    for (int gang = 0; gang < gangs_; ++gang) {
+      broadcast(registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang) +
+                    init.offset,
+                v);
+    }
+  }
+}
+
+Strand& Block::add_strand(int gang, int first_warp, int last_warp) {
+  Strand s;
+  s.regs = registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang);
+  s.gang = gang;
+  s.first_warp = first_warp;
+  s.last_warp = last_warp;
+  s.block = this;
+  s.stack = stacks_.get() + strands.size() * kMaxDepth;
+  strands.push_back(s);
+  return strands.back();
+}
+
+void Block::start(std::uint64_t linear) {
+  index = linear;
+  strands.clear();
+  alive_threads = threads;
+  spin_episodes = 0;
+  budget = static_cast<std::int64_t>(context_.max_warp_instructions);
+  std::fill(std::begin(barriers), std::end(barriers), BarrierSlot{});
+  fill_block_slots();
+  const int warps = static_cast<int>((threads + 31) / 32);
+  for (int gang = 0; gang < gangs_; ++gang) {
+    Strand& s = add_strand(gang, 0, std::min(kGangWarps, warps - gang * kGangWarps));
+    s.depth = 1;
+    s.stack[0] = StackEntry{};
+    for (int w = 0; w < s.last_warp; ++w) {
+      s.alive[w] = s.stack[0].mask[w] = lanes_of_warp(threads, static_cast<std::uint32_t>(gang * kGangWarps + w));
+    }
+    s.resume = &context_.program->code[static_cast<std::size_t>(context_.program->resume_inst)];
+  }
+  solo = strands.size() == 1;
+}
+
+Block::Progress Block::step() {
+  for (bool again = true; again;) {
+    again = false;
+    bool done = true, waiting_only = true;
+    // By index: splitting appends strands.
+    for (std::size_t k = 0; k < strands.size(); ++k) {
+      Strand& s = strands[k];
+      if (s.state == StrandState::kRunnable) {
+        const Inst* i = s.resume;
+        while (i != nullptr) i = i->fn[s.masked](s, i);
+        again |= s.state == StrandState::kRunnable;
+      }
+      done &= s.state == StrandState::kDone;
+      waiting_only &= s.state == StrandState::kDone || s.state == StrandState::kBarrier;
+    }
+    if (done) return Progress::kFinished;
+    // Threads that ended no longer count at barriers.
+    if (release_barriers()) again = true;
+    if (waiting_only && !again) {
+      raise_waiting(FindingKind::kBarrierMismatch, "");
+    }
+    for (const Strand& s : strands) again |= s.state == StrandState::kRunnable;
+  }
+  for (Strand& s : strands) {
+    if (s.state == StrandState::kYielded) s.state = StrandState::kRunnable;
+  }
+  return Progress::kWaiting;
+}
+
+void Block::run() {
+  constexpr int kIdleRounds = 64;
+  int idle = 0;
+  std::uint64_t before = progress;
+  while (step() != Progress::kFinished) {
+    idle = progress == before ? idle + 1 : 0;
+    before = progress;
+    if (idle == kIdleRounds && !split_all()) {
+      raise_waiting(FindingKind::kLivelock, "polls memory that no running thread will change");
+    }
+    if (idle == kIdleRounds) idle = 0;
+  }
+}
+
+bool Block::split_all() {
+  bool any = false;
+  for (std::size_t k = 0; k < strands.size(); ++k) {
+    if (strands[k].state != StrandState::kDone && strands[k].last_warp - strands[k].first_warp > 1) {
+      split_strand(strands[k], strands[k].resume);
+      any = true;
+    }
+  }
+  return any;
+}
+
+/// Releases every barrier whose arrivals are complete.
+bool Block::release_barriers() {
+  bool any = false;
+  for (int id = 0; id < 16; ++id) {
+    std::uint64_t waiting = 0, waiting_warps = 0;
+    std::uint32_t wanted = 0;
+    for (const Strand& s : strands) {
+      if (s.state != StrandState::kBarrier || s.barrier_id != id) continue;
+      for (int w = s.first_warp; w < s.last_warp; ++w) {
+        waiting += static_cast<std::uint64_t>(std::popcount(s.alive[w]));
+        waiting_warps += s.alive[w] != 0;
+      }
+      wanted = s.barrier_threads;
+    }
+    if (waiting == 0) continue;
+    BarrierSlot& slot = barriers[id];
+    const bool complete =
+        wanted == 0 ? waiting == alive_threads : waiting_warps * 32 + slot.arrived_only >= wanted;
+    if (!complete) continue;
+    slot.result_true = slot.count_true;
+    slot.result_all = slot.count_all;
+    slot.count_true = slot.count_all = 0;
+    slot.arrived_only = 0;
+    for (Strand& s : strands) {
+      if (s.state == StrandState::kBarrier && s.barrier_id == id) s.state = StrandState::kRunnable;
+    }
+    ++hot->block_barriers;
+    ++progress;
+    any = true;
+  }
+  return any;
+}
+
+bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, bool blocks) {
+  Block& b = static_cast<Block&>(*s.block);
+  BarrierSlot& slot = b.barriers[id];
+  if (threads % 32 != 0) {
+    raise_finding(s, i, FindingKind::kBarrierMismatch,
+                  fmt::format("barrier {} is given {} threads, which is no multiple of 32", id, threads).c_str(),
+                  s.first_warp, 0);
+  }
+  std::uint64_t here = 0, warps = 0;
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    here += static_cast<std::uint64_t>(std::popcount(s.alive[w]));
+    warps += s.alive[w] != 0;
+  }
+  if (!blocks) {
+    slot.arrived_only += warps * 32;
+    return true;
+  }
+  s.barrier_id = id;
+  s.barrier_threads = threads;
+  s.barrier_line_id = i->id;
+  if (here == b.alive_threads && (threads == 0 || warps * 32 == threads)) {  // alone: nothing to wait for
+    slot.result_true = slot.count_true;
+    slot.result_all = slot.count_all;
+    slot.count_true = slot.count_all = 0;
+    ++b.hot->block_barriers;
+    ++b.progress;
+    return true;
+  }
+  return false;
+}
+
+void split_strand(Strand& s, const Inst* i) {
+  Block& b = static_cast<Block&>(*s.block);
+  const Inst* from_stack = &b.context_.program->code[static_cast<std::size_t>(b.context_.program->resume_inst)];
+  const bool running = i != from_stack;
+  const int first = s.first_warp, last = s.last_warp;
+  auto narrow = [&](Strand& t, int w) {
+    t.first_warp = w;
+    t.last_warp = w + 1;
+    t.active_warps = t.mask[w] != 0;
+    t.active_threads = std::popcount(t.mask[w]);
+    t.masked = t.mask[w] != ~0u;
+    t.resume = running && t.mask[w] != 0 ? i : from_stack;
+    if (t.state != StrandState::kBarrier) t.state = StrandState::kRunnable;
+    if (t.alive[w] == 0) t.state = StrandState::kDone;
+  };
+  for (int w = first + 1; w < last; ++w) {
+    Strand& t = b.add_strand(s.gang, w, w + 1);
+    StackEntry* stack = t.stack;
+    t = s;
+    t.stack = stack;
+    std::copy(s.stack, s.stack + s.depth, stack);
+    narrow(t, w);
+  }
+  narrow(s, first);
+  b.solo = false;
+}
+
+}  // namespace stitchwork::sim

@@ -1,0 +1,89 @@
+// One resident block: its register files, strands, barriers; and what a whole launch shares.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "simulator/device_memory.h"
+#include "simulator/machine.h"
+#include "simulator/program.h"
+
+namespace stitchwork::sim {
+
+/// Constant during a launch.
+struct LaunchContext {
+  const ptx::ModuleImpl* module = nullptr;
+  const ptx::Program* program = nullptr;
+  const Launch* launch = nullptr;
+  const Device* device = nullptr;
+  DeviceMemory* memory = nullptr;
+  std::vector<const Inst*> block_start;
+  std::vector<std::byte> parameters;
+  std::vector<std::uint64_t> variable_addresses;  ///< by module variable, 0 where unused
+  std::uint64_t shared_bytes = 0;
+  std::uint64_t max_warp_instructions = 0;
+};
+
+/// Ends a launch; caught by run().
+struct FindingError {
+  Finding finding;
+  std::uint64_t block_index = 0;
+};
+
+/// What one host thread counts and caches.
+struct Worker {
+  explicit Worker(const LaunchContext& context);
+  std::vector<BasicBlockCount> bb_counts;
+  std::vector<AddressCache> caches;
+  HotCounters hot;
+};
+
+class Block : public BlockRun {
+ public:
+  explicit Block(const LaunchContext& context);
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  /// Prepares block number `linear` of the grid.
+  void start(std::uint64_t linear);
+  /// Counts into this worker, and logs accesses by L2 partition, from now on.
+  void attach(Worker& worker, std::vector<AccessLog>& access_logs);
+
+  enum class Progress { kFinished, kWaiting };
+  /// Runs until every strand is done, or all that are left have polled once without a barrier to release.
+  Progress step();
+  /// Runs a block of a kernel whose blocks do not wait for each other to its end.
+  void run();
+
+  /// Splits strands that hold several warps, so that warps which wait for each other can proceed.
+  bool split_all();
+  /// Where the first unfinished strand waits.
+  [[noreturn]] void raise_waiting(FindingKind kind, std::string message);
+
+  std::vector<Strand> strands;
+
+ private:
+  void fill_slots();
+  void fill_block_slots();
+  Strand& add_strand(int gang, int first_warp, int last_warp);
+  bool release_barriers();
+
+  friend void split_strand(Strand& s, const Inst* i);
+  friend bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, bool blocks);
+
+  const LaunchContext& context_;
+  int gangs_ = 0;
+  struct AlignedDelete {
+    void operator()(std::byte* p) const;
+  };
+  std::unique_ptr<std::byte[], AlignedDelete> registers_;
+  std::vector<std::byte> shared_storage_, local_storage_;
+  std::unique_ptr<StackEntry[]> stacks_;
+};
+
+/// "block (1,0,0), thread (3,0,0)" coordinates of a lane.
+Dim3 block_coordinates(const LaunchContext& context, std::uint64_t linear);
+Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, FindingKind kind, std::string message,
+                     int warp, int lane);
+
+}  // namespace stitchwork::sim

@@ -1,0 +1,106 @@
+#include "simulator/device_memory.h"
+
+#include <cstring>
+
+#include "core/error.h"
+#include "simulator/machine.h"
+
+namespace stitchwork::sim {
+namespace {
+
+std::uint64_t offset_of(DeviceAddress address) {
+  return address & ((std::uint64_t{1} << kAllocationShift) - 1);
+}
+
+Allocation& checked(DeviceMemory::Impl& impl, DeviceAddress address, std::size_t bytes, const char* what) {
+  Allocation* a = impl.find(address);
+  if (a == nullptr) throw Error(fmt::format("{} of device memory at {:#x}: nothing is allocated there", what, address));
+  if (offset_of(address) + bytes > a->bytes.size()) {
+    throw Error(fmt::format("{} of {} bytes at {}+{}, which has {} bytes", what, bytes, a->name, offset_of(address),
+                            a->bytes.size()));
+  }
+  return *a;
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory() : impl_(std::make_unique<Impl>()) {}
+DeviceMemory::~DeviceMemory() = default;
+DeviceMemory::DeviceMemory(DeviceMemory&&) noexcept = default;
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&&) noexcept = default;
+
+Allocation* DeviceMemory::Impl::find(DeviceAddress address) {
+  const std::uint64_t index = address >> kAllocationShift;
+  if (index < kFirstAllocation || index - kFirstAllocation >= allocations.size()) return nullptr;
+  Allocation& a = allocations[index - kFirstAllocation];
+  return a.live ? &a : nullptr;
+}
+
+DeviceAddress DeviceMemory::allocate(std::size_t bytes, std::string name) {
+  std::size_t index = impl_->allocations.size();
+  if (!impl_->free.empty()) {
+    index = impl_->free.back();
+    impl_->free.pop_back();
+  } else {
+    impl_->allocations.emplace_back();
+  }
+  Allocation& a = impl_->allocations[index];
+  a.bytes.assign(bytes, std::byte{0xA5});
+  a.name = std::move(name);
+  a.live = true;
+  return (index + kFirstAllocation) << kAllocationShift;
+}
+
+void DeviceMemory::release(DeviceAddress base) {
+  checked(*impl_, base, 0, "release") = Allocation{};
+  impl_->free.push_back((base >> kAllocationShift) - kFirstAllocation);
+}
+
+void DeviceMemory::write(DeviceAddress address, std::span<const std::byte> data) {
+  Allocation& a = checked(*impl_, address, data.size(), "write");
+  if (!data.empty()) std::memcpy(a.bytes.data() + offset_of(address), data.data(), data.size());
+}
+void DeviceMemory::read(DeviceAddress address, std::span<std::byte> data) const {
+  const Allocation& a = checked(*impl_, address, data.size(), "read");
+  if (!data.empty()) std::memcpy(data.data(), a.bytes.data() + offset_of(address), data.size());
+}
+void DeviceMemory::fill(DeviceAddress address, std::size_t bytes, std::byte value) {
+  Allocation& a = checked(*impl_, address, bytes, "fill");
+  std::memset(a.bytes.data() + offset_of(address), std::to_integer<int>(value), bytes);
+}
+std::span<std::byte> DeviceMemory::bytes(DeviceAddress base) { return checked(*impl_, base, 0, "access").bytes; }
+std::span<const std::byte> DeviceMemory::bytes(DeviceAddress base) const {
+  return checked(*impl_, base, 0, "access").bytes;
+}
+
+DeviceAddress variable_address(DeviceMemory& memory, const ptx::ModuleImpl& module, std::uint32_t index) {
+  auto& known = memory.impl().variables;
+  if (const auto it = known.find({module.id, index}); it != known.end()) return it->second;
+  const ptx::Variable& v = module.globals[index];
+  const DeviceAddress address = memory.allocate(static_cast<std::size_t>(v.bytes), v.name);
+  known[{module.id, index}] = address;
+  memory.fill(address, static_cast<std::size_t>(v.bytes), std::byte{0});
+  memory.write(address, v.initial);
+  for (const ptx::Variable::Pointer& p : v.pointers) {
+    for (std::uint32_t t = 0; t < module.globals.size(); ++t) {
+      if (module.globals[t].name != p.target) continue;
+      const DeviceAddress target = variable_address(memory, module, t);
+      memory.write(address + static_cast<std::uint64_t>(p.offset), std::as_bytes(std::span(&target, 1)));
+    }
+  }
+  return address;
+}
+
+Argument Argument::pointer(DeviceAddress a) { return i64(static_cast<std::int64_t>(a)); }
+namespace {
+template <class T>
+Argument argument_of(T v) {
+  const auto bytes = std::as_bytes(std::span(&v, 1));
+  return {{bytes.begin(), bytes.end()}};
+}
+}  // namespace
+Argument Argument::i32(std::int32_t v) { return argument_of(v); }
+Argument Argument::i64(std::int64_t v) { return argument_of(v); }
+Argument Argument::f32(float v) { return argument_of(v); }
+
+}  // namespace stitchwork::sim

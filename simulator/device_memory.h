@@ -1,0 +1,33 @@
+// Simulated global memory and the variables modules keep in it.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulator/program.h"
+#include "simulator/simulator.h"
+
+namespace stitchwork::sim {
+
+struct Allocation {
+  std::vector<std::byte> bytes;
+  std::string name;
+  bool live = false;
+};
+
+struct DeviceMemory::Impl {
+  std::deque<Allocation> allocations;  ///< index + kFirstAllocation is the address's upper part
+  std::vector<std::size_t> free;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, DeviceAddress> variables;  ///< (module, index)
+
+  /// The allocation `address` points into or just past, or null.
+  Allocation* find(DeviceAddress address);
+};
+
+/// Address of a module's .global or .const variable; creates and initialises it at first use.
+DeviceAddress variable_address(DeviceMemory& memory, const ptx::ModuleImpl& module, std::uint32_t index);
+
+}  // namespace stitchwork::sim

@@ -1,0 +1,158 @@
+// Findings: what went wrong, where, with the arithmetic.
+#include <string>
+
+#include "core/error.h"
+#include "simulator/block.h"
+
+namespace stitchwork::sim {
+
+std::string_view name(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kOutOfBounds: return "out-of-bounds";
+    case FindingKind::kMisaligned: return "misaligned";
+    case FindingKind::kNullPointer: return "null-pointer";
+    case FindingKind::kDivergentBarrier: return "divergent-barrier";
+    case FindingKind::kBarrierMismatch: return "barrier-mismatch";
+    case FindingKind::kGridDeadlock: return "grid-deadlock";
+    case FindingKind::kLivelock: return "livelock";
+    case FindingKind::kInvalidShared: return "invalid-shared";
+    case FindingKind::kTrap: return "trap";
+  }
+  return "unknown";
+}
+
+Dim3 block_coordinates(const LaunchContext& context, std::uint64_t linear) {
+  const Dim3& g = context.launch->grid;
+  return {static_cast<std::uint32_t>(linear % g.x), static_cast<std::uint32_t>(linear / g.x % g.y),
+          static_cast<std::uint32_t>(linear / g.x / g.y)};
+}
+
+Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, FindingKind kind, std::string message,
+                     int warp, int lane) {
+  const LaunchContext& context = *block.launch;
+  Finding f;
+  f.kind = kind;
+  f.kernel = context.launch->kernel;
+  const ptx::SourcePosition& at = context.program->positions[i->id];
+  f.ptx_line = at.line;
+  if (at.location >= 0) {
+    const ptx::Location& l = context.module->locations[static_cast<std::size_t>(at.location)];
+    const auto file = context.module->source_files.find(l.file);
+    f.cuda_location =
+        fmt::format("{}:{}", file == context.module->source_files.end() ? "?" : file->second, l.line);
+  }
+  f.block = block_coordinates(context, block.index);
+  const auto t = static_cast<std::uint32_t>((s.gang * kGangWarps + warp) * 32 + lane);
+  const Dim3& b = context.launch->block;
+  f.thread = {t % b.x, t / b.x % b.y, t / b.x / b.y};
+  f.message = std::move(message);
+  return f;
+}
+
+namespace {
+[[noreturn]] void raise(Strand& s, const Inst* i, FindingKind kind, std::string message, int warp, int lane) {
+  throw FindingError{make_finding(*s.block, s, i, kind, std::move(message), warp, lane), s.block->index};
+}
+}  // namespace
+
+void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_t address, unsigned bytes, bool write,
+                     int warp, int lane) {
+  const char* verb = write ? "writes" : "reads";
+  DeviceMemory::Impl& memory = s.block->launch->memory->impl();
+  const std::uint64_t offset = address & ((std::uint64_t{1} << kAllocationShift) - 1);
+  if (address >> kAllocationShift == 0) {
+    const bool null = address < 65536;
+    raise(s, i, null ? FindingKind::kNullPointer : FindingKind::kOutOfBounds,
+          fmt::format("{} {} bytes at {:#x}: {}", verb, bytes, address,
+                      null ? "a null pointer plus an offset" : "nothing is allocated there"),
+          warp, lane);
+  }
+  Allocation* a = memory.find(address);
+  if (a == nullptr) {
+    const std::uint64_t below = (address >> kAllocationShift) + 1;
+    if (offset >> (kAllocationShift - 1)) {  // the upper half: somebody went below the start of the next one
+      if (Allocation* next = memory.find(below << kAllocationShift)) {
+        raise(s, i, FindingKind::kOutOfBounds,
+              fmt::format("{} {} bytes at {}-{}, before its start", verb, bytes, next->name,
+                          (below << kAllocationShift) - address),
+              warp, lane);
+      }
+    }
+    raise(s, i, FindingKind::kOutOfBounds,
+          fmt::format("{} {} bytes at {:#x}: nothing is allocated there", verb, bytes, address), warp, lane);
+  }
+  if (offset + bytes > a->bytes.size()) {
+    if (offset >> (kAllocationShift - 1)) {
+      if (Allocation* next = memory.find(((address >> kAllocationShift) + 1) << kAllocationShift)) {
+        raise(s, i, FindingKind::kOutOfBounds,
+              fmt::format("{} {} bytes at {}-{}, before its start", verb, bytes, next->name,
+                          (((address >> kAllocationShift) + 1) << kAllocationShift) - address),
+              warp, lane);
+      }
+    }
+    raise(s, i, FindingKind::kOutOfBounds,
+          fmt::format("{} {} bytes at {}+{}, past its {} bytes", verb, bytes, a->name, offset, a->bytes.size()),
+          warp, lane);
+  }
+  cache.lo = address - offset;
+  cache.hi = cache.lo + a->bytes.size();
+  cache.host = a->bytes.data();
+}
+
+void raise_misaligned(Strand& s, const Inst* i, std::uint64_t address, unsigned bytes, int warp, int lane) {
+  raise(s, i, FindingKind::kMisaligned,
+        fmt::format("address {:#x} of an access of {} bytes is no multiple of {}", address, bytes, bytes), warp, lane);
+}
+
+void raise_window(Strand& s, const Inst* i, const char* space, std::uint64_t address, unsigned bytes,
+                  std::uint64_t size, bool write, int warp, int lane) {
+  raise(s, i, FindingKind::kOutOfBounds,
+        fmt::format("{} {} bytes at {} memory offset {}, past the {} bytes this {} has", write ? "writes" : "reads",
+                    bytes, space, address, size, std::string_view(space) == "local" ? "thread" : "block"),
+        warp, lane);
+}
+
+void raise_finding(Strand& s, const Inst* i, FindingKind kind, const char* what, int warp, int lane) {
+  std::string message = what;
+  if (kind == FindingKind::kLivelock) {
+    message = fmt::format("the block ran {} warp instructions without finishing",
+                          s.block->launch->max_warp_instructions);
+  } else if (kind == FindingKind::kDivergentBarrier) {
+    const auto active = __builtin_popcount(s.mask[warp]), alive = __builtin_popcount(s.alive[warp]);
+    message = fmt::format("block barrier reached by {} of the {} running threads of warp {}; this thread is elsewhere",
+                          active, alive, s.gang * kGangWarps + warp);
+  }
+  raise(s, i, kind, std::move(message), warp, lane);
+}
+
+void Block::raise_waiting(FindingKind kind, std::string message) {
+  for (Strand& s : strands) {
+    if (s.state == StrandState::kDone) continue;
+    int warp = s.first_warp;
+    while (warp + 1 < s.last_warp && s.alive[warp] == 0) ++warp;
+    const Inst* at = s.resume;
+    if (s.state == StrandState::kBarrier) {
+      std::uint64_t waiting = 0;
+      for (const Strand& t : strands) {
+        for (int w = t.first_warp; w < t.last_warp; ++w) {
+          if (t.state == StrandState::kBarrier && t.barrier_id == s.barrier_id) {
+            waiting += static_cast<std::uint64_t>(__builtin_popcount(t.alive[w]));
+          }
+        }
+      }
+      if (kind == FindingKind::kBarrierMismatch) {
+        message = fmt::format("barrier {} wants {} threads; {} wait there and the other {} running threads wait "
+                              "elsewhere or have ended",
+                              s.barrier_id, s.barrier_threads ? s.barrier_threads : alive_threads, waiting,
+                              alive_threads - waiting);
+      }
+      --at;  // the barrier itself
+    } else if (at != &context_.program->code[static_cast<std::size_t>(context_.program->resume_inst)]) {
+      --at;  // the load that polls
+    }
+    raise(s, at, kind, std::move(message), warp, s.alive[warp] ? __builtin_ctz(s.alive[warp]) : 0);
+  }
+  SW_CHECK(false, "no strand waits");
+}
+
+}  // namespace stitchwork::sim

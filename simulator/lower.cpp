@@ -1,0 +1,408 @@
+#include "simulator/lower.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/error.h"
+
+namespace stitchwork::ptx {
+
+Opcode::Opcode(std::string_view text) {
+  std::size_t dot = text.find('.');
+  base = text.substr(0, dot);
+  while (dot != std::string_view::npos) {
+    const std::size_t next = text.find('.', dot + 1);
+    modifiers.push_back(text.substr(dot + 1, next == std::string_view::npos ? next : next - dot - 1));
+    dot = next;
+  }
+}
+bool Opcode::has(std::string_view m) const {
+  return std::find(modifiers.begin(), modifiers.end(), m) != modifiers.end();
+}
+
+namespace {
+
+std::int64_t align_up(std::int64_t v, std::int64_t a) { return (v + a - 1) / a * a; }
+
+/// Lays variables out one after the other; extern ones (dynamic shared memory) share the end.
+std::int64_t lay_out(std::map<std::string, std::int64_t, std::less<>>& offsets, const std::vector<Variable>& a,
+                     const std::vector<Variable>& b, bool only_static) {
+  std::int64_t at = 0, alignment = 1;
+  for (bool external : {false, true}) {
+    if (external && only_static) break;
+    for (const auto* list : {&a, &b}) {
+      for (const Variable& v : *list) {
+        if ((v.external || v.bytes == 0) != external) continue;
+        alignment = std::max<std::int64_t>(alignment, v.alignment);
+        const std::int64_t base = align_up(at, v.alignment);
+        offsets[v.name] = base;
+        if (!external) at = base + v.bytes;
+      }
+    }
+  }
+  return only_static ? align_up(at, alignment) : at;
+}
+
+bool mentions(const Operand& o, std::string_view name) {
+  if (o.name == name) return true;
+  return std::any_of(o.elements.begin(), o.elements.end(), [&](const Operand& e) { return mentions(e, name); });
+}
+
+}  // namespace
+
+Lowering::Lowering(const File& file, const Function& function) : file_(file), fn_(function) {
+  program_.info = function.info;
+  for (const Function::Register& r : fn_.registers) {
+    f_.values.push_back({Value::Kind::kRegister, r.cls, f_.values.size(), 0, 0});
+  }
+  // File-scope shared variables belong to the kernels that name them.
+  std::vector<Variable> outer;
+  for (const Variable& v : file_.shared) {
+    const bool used = std::any_of(fn_.body.begin(), fn_.body.end(), [&](const Statement& s) {
+      return std::any_of(s.operands.begin(), s.operands.end(), [&](const Operand& o) { return mentions(o, v.name); });
+    });
+    if (used) outer.push_back(v);
+  }
+  program_.info.static_shared_bytes = lay_out(shared_offset_, fn_.shared, outer, false);
+  program_.dynamic_shared_offset = program_.info.static_shared_bytes;
+  for (const auto& [name, offset] : shared_offset_) {
+    program_.dynamic_shared_offset = std::max(program_.dynamic_shared_offset, offset);
+  }
+  program_.info.local_bytes = align_up(lay_out(local_offset_, fn_.local, {}, true), 16);
+  for (const ParameterInfo& p : fn_.info.parameters) {
+    program_.parameter_bytes = std::max(program_.parameter_bytes, p.offset + p.bytes);
+  }
+}
+
+void Lowering::fail(std::string message, std::string hint) const {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  throw Error(file_.file, s.line, s.column, std::move(message), std::move(hint));
+}
+void Lowering::unknown() const {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  fail(fmt::format("instruction '{}' is not supported", s.opcode),
+       "list the supported forms with: stitchwork ptx isa");
+}
+
+std::uint32_t Lowering::value(Value v) {
+  const auto [it, fresh] = interned_.try_emplace(v, static_cast<std::uint32_t>(f_.values.size()));
+  if (fresh) f_.values.push_back(v);
+  return it->second;
+}
+std::uint32_t Lowering::constant(RegisterClass cls, std::uint64_t bits) {
+  if (cls == RegisterClass::k16) {
+    cls = RegisterClass::k32;
+    bits &= 0xffff;
+  }
+  if (cls == RegisterClass::k32) bits &= 0xffffffff;
+  return value({Value::Kind::kBits, cls, bits, 0, 0});
+}
+std::uint32_t Lowering::temporary(RegisterClass cls) {
+  f_.values.push_back({Value::Kind::kRegister, cls, f_.values.size(), 0, 0});
+  return static_cast<std::uint32_t>(f_.values.size() - 1);
+}
+
+std::uint32_t Lowering::special(std::string_view name, RegisterClass* cls) {
+  using S = Special;
+  static const std::map<std::string_view, Special> kNames = {
+      {"%tid.x", S::kTidX},           {"%tid.y", S::kTidY},           {"%tid.z", S::kTidZ},
+      {"%ntid.x", S::kNtidX},         {"%ntid.y", S::kNtidY},         {"%ntid.z", S::kNtidZ},
+      {"%ctaid.x", S::kCtaidX},       {"%ctaid.y", S::kCtaidY},       {"%ctaid.z", S::kCtaidZ},
+      {"%nctaid.x", S::kNctaidX},     {"%nctaid.y", S::kNctaidY},     {"%nctaid.z", S::kNctaidZ},
+      {"%laneid", S::kLaneId},        {"%warpid", S::kWarpId},        {"%nwarpid", S::kNwarpId},
+      {"%smid", S::kSmId},            {"%nsmid", S::kNsmId},          {"%gridid", S::kGridId},
+      {"%lanemask_eq", S::kLaneMaskEq}, {"%lanemask_le", S::kLaneMaskLe}, {"%lanemask_lt", S::kLaneMaskLt},
+      {"%lanemask_ge", S::kLaneMaskGe}, {"%lanemask_gt", S::kLaneMaskGt},
+      {"%dynamic_smem_size", S::kDynamicSharedSize}, {"%total_smem_size", S::kTotalSharedSize}};
+  const auto it = kNames.find(name);
+  if (it == kNames.end()) return kNone;
+  *cls = RegisterClass::k32;
+  return value({Value::Kind::kSpecial, RegisterClass::k32, 0, 0, static_cast<std::uint32_t>(it->second)});
+}
+
+std::uint32_t Lowering::address_of(std::string_view name, RegisterClass cls, std::int64_t addend) {
+  if (const auto it = shared_offset_.find(name); it != shared_offset_.end()) {
+    return constant(cls, static_cast<std::uint64_t>(it->second + addend));
+  }
+  if (const auto it = local_offset_.find(name); it != local_offset_.end()) {
+    return constant(cls, static_cast<std::uint64_t>(it->second + addend));
+  }
+  for (const ParameterInfo& p : fn_.info.parameters) {
+    if (p.name == name) return constant(cls, static_cast<std::uint64_t>(p.offset + addend));
+  }
+  for (std::uint32_t g = 0; g < file_.globals.size(); ++g) {
+    if (file_.globals[g].name != name) continue;
+    return value({Value::Kind::kVariable, RegisterClass::k64, static_cast<std::uint64_t>(addend), 8, g});
+  }
+  fail(fmt::format("'{}' is not declared", name));
+}
+
+std::uint32_t Lowering::source(const Operand& o, char letter) {
+  const RegisterClass want = letter == 'p'                    ? RegisterClass::kPred
+                             : letter == 'd' || letter == 'e' ? RegisterClass::k64
+                             : letter == 'h' || letter == 'x' ? RegisterClass::k16
+                                                              : RegisterClass::k32;
+  using Kind = Operand::Kind;
+  std::uint32_t v = kNone;
+  switch (o.kind) {
+    case Kind::kRegister:
+      v = static_cast<std::uint32_t>(o.reg);
+      break;
+    case Kind::kInteger:
+      if (want == RegisterClass::kPred) return constant(want, o.bits != 0);
+      return constant(want, o.bits);
+    case Kind::kFloat32:
+      if (want == RegisterClass::k64) {
+        return constant(want, std::bit_cast<std::uint64_t>(double{std::bit_cast<float>(std::uint32_t(o.bits))}));
+      }
+      return constant(want, o.bits);
+    case Kind::kFloat64:
+      if (want == RegisterClass::k64) return constant(want, o.bits);
+      return constant(want, std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.bits))));
+    case Kind::kName: {
+      if (o.name == "WARP_SZ") return constant(want, 32);
+      if (o.name == "%clock" || o.name == "%clock64" || o.name == "%clock_hi" || o.name == "%globaltimer" ||
+          o.name == "%globaltimer_lo") {
+        const bool wide = o.name == "%clock64" || o.name == "%globaltimer";
+        v = temporary(wide ? RegisterClass::k64 : RegisterClass::k32);
+        IrInst& i = emit("@clock", 1);
+        i.o[0] = v;
+        i.flags = wide;
+        break;
+      }
+      RegisterClass cls;
+      v = special(o.name, &cls);
+      if (v == kNone) {
+        if (o.name[0] == '%') fail(fmt::format("special register '{}' is not supported", o.name));
+        v = address_of(o.name, want == RegisterClass::k64 ? RegisterClass::k64 : RegisterClass::k32, o.offset);
+      }
+      break;
+    }
+    default:
+      fail("this kind of operand does not fit here");
+  }
+  const RegisterClass have = class_of(v);
+  const bool want_narrow = want == RegisterClass::k16 || want == RegisterClass::k32;
+  if ((have == RegisterClass::kPred) != (want == RegisterClass::kPred)) {
+    fail("a predicate is used as a value or a value as a predicate");
+  }
+  if (have == RegisterClass::k64 && want_narrow) {
+    const std::uint32_t t = temporary(RegisterClass::k32);
+    emit_simple(sim::find_row("@low32"), {t, v});
+    v = t;
+  } else if (want == RegisterClass::k64 && have != RegisterClass::k64) {
+    const std::uint32_t t = temporary(RegisterClass::k64);
+    emit_simple(sim::find_row("cvt.u64.u32"), {t, v});
+    v = t;
+  }
+  if (want == RegisterClass::k16 && have != RegisterClass::k16 && have != RegisterClass::kPred &&
+      f_.values[v].kind == Value::Kind::kRegister) {
+    const std::uint32_t t = temporary(RegisterClass::k32);
+    emit_simple(sim::find_row("@low16"), {t, v});
+    v = t;
+  }
+  if (o.negated) {
+    const std::uint32_t t = temporary(RegisterClass::kPred);
+    emit_simple(sim::find_row("not.pred"), {t, v});
+    v = t;
+  }
+  return v;
+}
+
+std::uint32_t Lowering::destination(const Operand& o, char letter) {
+  const bool wide = letter == 'd' || letter == 'e';
+  if (o.kind == Operand::Kind::kSink) {
+    return temporary(letter == 'p' ? RegisterClass::kPred : wide ? RegisterClass::k64 : RegisterClass::k32);
+  }
+  if (o.kind != Operand::Kind::kRegister) fail("the first operand must be a register");
+  const auto v = static_cast<std::uint32_t>(o.reg);
+  const RegisterClass have = class_of(v);
+  if ((have == RegisterClass::k64) != wide || (have == RegisterClass::kPred) != (letter == 'p')) {
+    fail(fmt::format("register '{}' has the wrong size for {}", fn_.registers[v].name,
+                     fn_.body[static_cast<std::size_t>(current_)].opcode));
+  }
+  return v;
+}
+
+IrInst& Lowering::emit(std::string_view row, std::uint8_t defs, std::uint8_t uses) {
+  IrInst i;
+  const int r = sim::find_row(row);
+  SW_CHECK(r >= 0, "no row {}", row);
+  i.row = static_cast<std::uint16_t>(r);
+  i.defs = defs;
+  i.uses = uses;
+  i.statement = static_cast<std::uint32_t>(current_);
+  i.guarded = fn_.body[static_cast<std::size_t>(current_)].guard >= 0;
+  auto& insts = f_.blocks[static_cast<std::size_t>(block_)].insts;
+  insts.push_back(i);
+  return insts.back();
+}
+
+/// A row with operands only: the first is defined, the others used.
+IrInst& Lowering::emit_simple(int row, std::initializer_list<std::uint32_t> operands) {
+  IrInst i;
+  i.row = static_cast<std::uint16_t>(row);
+  i.defs = 1;
+  i.uses = static_cast<std::uint8_t>((1u << operands.size()) - 2);
+  std::copy(operands.begin(), operands.end(), i.o);
+  i.statement = static_cast<std::uint32_t>(current_);
+  i.guarded = fn_.body[static_cast<std::size_t>(current_)].guard >= 0;
+  i.pure = true;
+  auto& insts = f_.blocks[static_cast<std::size_t>(block_)].insts;
+  insts.push_back(i);
+  return insts.back();
+}
+
+void Lowering::lower_row(int row) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const std::string_view signature = sim::isa_rows()[static_cast<std::size_t>(row)].signature;
+  if (s.operands.size() != signature.size()) {
+    fail(fmt::format("{} takes {} operands, {} given", s.opcode, signature.size(), s.operands.size()));
+  }
+  std::uint32_t o[6] = {};
+  for (std::size_t k = 1; k < signature.size(); ++k) o[k] = source(s.operands[k], signature[k]);
+  o[0] = destination(s.operands[0], signature[0]);
+  IrInst& i = emit_simple(row, {o[0]});
+  std::copy(o, o + 6, i.o);
+  i.uses = static_cast<std::uint8_t>((1u << signature.size()) - 2);
+}
+
+void Lowering::find_blocks() {
+  const int n = static_cast<int>(fn_.body.size());
+  block_of_statement_.assign(static_cast<std::size_t>(n) + 1, -1);
+  std::vector<bool> leader(static_cast<std::size_t>(n) + 1);
+  leader[0] = true;
+  for (const auto& [name, at] : fn_.labels) leader[static_cast<std::size_t>(at)] = true;
+  for (int k = 0; k < n; ++k) {
+    const std::string_view base = Opcode(fn_.body[static_cast<std::size_t>(k)].opcode).base;
+    if (base == "bra" || base == "ret" || base == "exit") leader[static_cast<std::size_t>(k) + 1] = true;
+  }
+  int blocks = 0;
+  for (int k = 0; k < n; ++k) {
+    if (leader[static_cast<std::size_t>(k)]) block_of_statement_[static_cast<std::size_t>(k)] = blocks++;
+  }
+  exit_block_ = blocks;  // labels and fall-through at the end of the body lead here
+  block_of_statement_[static_cast<std::size_t>(n)] = blocks;
+  f_.blocks.resize(static_cast<std::size_t>(blocks) + 1);
+}
+
+Program Lowering::run() {
+  find_blocks();
+  const int n = static_cast<int>(fn_.body.size());
+  block_ = 0;
+  for (int k = 0; k < n; ++k) {
+    const int begins = block_of_statement_[static_cast<std::size_t>(k)];
+    if (begins > 0 && !block_ended_) f_.blocks[static_cast<std::size_t>(begins) - 1].successors.push_back(begins);
+    if (begins >= 0) {
+      block_ = begins;
+      block_ended_ = false;
+    }
+    current_ = k;
+    lower_statement(k);
+  }
+  if (!block_ended_ && exit_block_ > 0) {
+    f_.blocks[static_cast<std::size_t>(exit_block_) - 1].successors.push_back(exit_block_);
+  }
+  block_ = exit_block_;
+  current_ = std::max(n - 1, 0);
+  if (n == 0) throw Error(file_.file, fn_.info.line, 1, fmt::format("kernel '{}' has no instructions", fn_.info.name));
+  emit("@exit").guarded = false;
+  mark_polls();
+  propagate_copies(f_);
+  finish(program_);
+  return std::move(program_);
+}
+
+void Lowering::count_statement(int index) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(index)];
+  BlockWeights& w = f_.blocks[static_cast<std::size_t>(block_)].weights;
+  ++w.instructions;
+  const Opcode op(s.opcode);
+  if (op.base == "ld" || op.base == "st" || op.base == "ldu" || op.base == "atom" || op.base == "red") {
+    w.ldst += !op.has("param");
+  }
+  if (s.guard >= 0) return;  // a guarded instruction is counted for the lanes it runs for
+  const int row = sim::find_row(s.opcode);
+  if (row < 0) {
+    w.fp32 += (op.base == "setp" || op.base == "set") && op.last() == "f32";
+    return;
+  }
+  const sim::InstClass cls = sim::isa_rows()[static_cast<std::size_t>(row)].cls;
+  w.fp32 += cls == sim::InstClass::kFp32;
+  w.mufu += cls == sim::InstClass::kMufu;
+}
+
+void Lowering::lower_statement(int index) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(index)];
+  count_statement(index);
+  const Opcode op(s.opcode);
+  if (op.base == "bra" || op.base == "ret" || op.base == "exit") {
+    lower_branch();
+    return;
+  }
+  auto& insts = f_.blocks[static_cast<std::size_t>(block_)].insts;
+  const std::size_t before = insts.size();
+  if (s.guard >= 0) {
+    IrInst& g = emit("@guard", 0, 1);
+    g.guarded = false;
+    g.o[0] = static_cast<std::uint32_t>(s.guard);
+    g.flags = s.guard_negated;
+    const int row = sim::find_row(s.opcode);
+    if (row >= 0) g.aux = static_cast<std::uint16_t>(sim::isa_rows()[static_cast<std::size_t>(row)].cls);
+  }
+  if (op.base == "mov") lower_move(op);
+  else if (op.base == "setp") lower_setp(op);
+  else if (op.base == "set") lower_set(op);
+  else if (op.base == "cvta") lower_cvta(op);
+  else if (op.base == "ld" || op.base == "ldu") lower_memory(op, false);
+  else if (op.base == "st") lower_memory(op, true);
+  else if (op.base == "atom" || op.base == "red") lower_atomic(op, op.base == "red");
+  else if (const int row = sim::find_row(s.opcode); row >= 0) lower_row(row);
+  else if (!lower_control(op)) unknown();
+  if (s.guard >= 0) {
+    emit("@unguard").guarded = false;
+    insts[before].imm = static_cast<std::int64_t>(insts.size() - before);
+  }
+}
+
+void Lowering::lower_branch() {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  IrBlock& block = f_.blocks[static_cast<std::size_t>(block_)];
+  int target = exit_block_;
+  if (s.opcode.starts_with("bra")) {
+    target = block_of_statement_[static_cast<std::size_t>(fn_.labels.find(s.operands[0].name)->second)];
+  }
+  const int next = block_ + 1;
+  if (s.guard < 0) {
+    emit("@bra").imm = target;
+    block.successors = {target};
+  } else {
+    IrInst& i = emit("@bra_if", 0, 1);
+    i.guarded = false;
+    i.o[0] = static_cast<std::uint32_t>(s.guard);
+    i.flags = s.guard_negated;
+    i.imm = target;
+    i.o[1] = static_cast<std::uint32_t>(next);
+    block.successors = {target};
+    if (next != target) block.successors.push_back(next);
+  }
+  block_ended_ = true;
+}
+
+/// Loads that may wait for another block or warp: they are repeated, and see what others write.
+void Lowering::mark_polls() {
+  const std::vector<bool> in_loop = blocks_in_loops(f_.blocks);
+  const int atom_row = sim::find_row("@atom.global");
+  for (std::size_t b = 0; b < f_.blocks.size(); ++b) {
+    for (IrInst& i : f_.blocks[b].insts) {
+      program_.has_global_atomics |= i.row == atom_row;
+      if (!i.polls) continue;
+      i.polls = in_loop[b];
+      const std::string_view name = sim::isa_rows()[i.row].spelling;
+      const bool other_blocks_write = name.find(".global") != name.npos || name.find(".generic") != name.npos;
+      program_.communicates |= i.polls && other_blocks_write;
+    }
+  }
+}
+
+}  // namespace stitchwork::ptx

@@ -1,0 +1,81 @@
+// From the syntax tree to the intermediate form; lower.cpp drives it, lower_memory.cpp does loads, stores and
+// atomics, lower_control.cpp barriers and warp-wide operations.
+#pragma once
+
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "simulator/ir.h"
+
+namespace stitchwork::ptx {
+
+/// An opcode split at its dots: "ld.global.nc.f32" -> ld | global nc f32.
+struct Opcode {
+  explicit Opcode(std::string_view text);
+  std::string_view base;
+  std::vector<std::string_view> modifiers;
+  bool has(std::string_view m) const;
+  std::string_view last() const { return modifiers.empty() ? std::string_view{} : modifiers.back(); }
+};
+
+class Lowering {
+ public:
+  Lowering(const File& file, const Function& function);
+  Program run();
+
+ private:
+  // Structure.
+  void find_blocks();
+  void lower_statement(int index);
+  void finish(Program& p);
+  [[noreturn]] void fail(std::string message, std::string hint = {}) const;
+  [[noreturn]] void unknown() const;
+
+  // Values.
+  std::uint32_t value(Value v);
+  std::uint32_t constant(RegisterClass cls, std::uint64_t bits);
+  std::uint32_t temporary(RegisterClass cls);
+  std::uint32_t special(std::string_view name, RegisterClass* cls);
+  std::uint32_t address_of(std::string_view name, RegisterClass cls, std::int64_t addend);
+  /// The value of a source operand for a signature letter; converts a register of another size.
+  std::uint32_t source(const Operand& o, char letter);
+  std::uint32_t destination(const Operand& o, char letter);
+  RegisterClass class_of(std::uint32_t v) const { return f_.values[v].cls; }
+
+  // Instructions.
+  IrInst& emit(std::string_view row, std::uint8_t defs = 0, std::uint8_t uses = 0);
+  IrInst& emit_simple(int row, std::initializer_list<std::uint32_t> operands);
+  void lower_row(int row);
+  void lower_move(const Opcode& op);
+  void lower_setp(const Opcode& op);
+  void lower_set(const Opcode& op);
+  std::uint32_t compare(const std::string& opcode, const Operand& a, const Operand& b);
+  void lower_cvta(const Opcode& op);
+  void lower_memory(const Opcode& op, bool is_store);
+  void lower_param_load(const Opcode& op, const Operand& address);
+  void lower_atomic(const Opcode& op, bool is_reduction);
+  void set_address(IrInst& i, const Operand& address);
+  std::uint32_t address_value(const Operand& address, std::int64_t* offset);
+  bool lower_control(const Opcode& op);
+  void lower_barrier(const Opcode& op);
+  void lower_shuffle(const Opcode& op);
+  void lower_vote(const Opcode& op);
+  void lower_branch();
+  void count_statement(int index);
+  void mark_polls();
+
+  const File& file_;
+  const Function& fn_;
+  IrFunction f_;
+  Program program_;
+  std::map<Value, std::uint32_t> interned_;
+  std::vector<int> block_of_statement_;  ///< basic block that begins at a statement, or -1
+  int exit_block_ = -1;
+  int block_ = 0;    ///< being filled
+  int current_ = 0;  ///< statement being lowered
+  bool block_ended_ = false;
+  std::map<std::string, std::int64_t, std::less<>> shared_offset_, local_offset_;
+};
+
+}  // namespace stitchwork::ptx

@@ -1,0 +1,256 @@
+// Barriers, fences, shuffles, votes; moves and comparisons that are not one table row.
+#include "core/error.h"
+#include "simulator/lower.h"
+
+namespace stitchwork::ptx {
+
+void Lowering::lower_move(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (s.operands.size() != 2) fail("mov takes two operands");
+  const Operand& to = s.operands[0];
+  const Operand& from = s.operands[1];
+  const int bytes = op.last() == "pred" ? 0 : type_bytes(op.last());
+  if (op.modifiers.size() != 1 || (bytes == 0 && op.last() != "pred") || bytes > 8) unknown();
+  using Kind = Operand::Kind;
+  if (from.kind == Kind::kVector) {  // pack
+    const std::size_t n = from.elements.size();
+    std::vector<std::uint32_t> parts;
+    const int part_bytes = bytes / static_cast<int>(n);
+    for (const Operand& e : from.elements) parts.push_back(source(e, part_bytes == 4 ? 'r' : 'h'));
+    if (bytes == 4 && n == 2) {
+      emit_simple(sim::find_row("@pack32"), {destination(to, 'r'), parts[0], parts[1]});
+    } else if (bytes == 8 && n == 2) {
+      emit_simple(sim::find_row("@pack64"), {destination(to, 'd'), parts[0], parts[1]});
+    } else if (bytes == 8 && n == 4) {
+      const std::uint32_t low = temporary(RegisterClass::k32), high = temporary(RegisterClass::k32);
+      emit_simple(sim::find_row("@pack32"), {low, parts[0], parts[1]});
+      emit_simple(sim::find_row("@pack32"), {high, parts[2], parts[3]});
+      emit_simple(sim::find_row("@pack64"), {destination(to, 'd'), low, high});
+    } else {
+      unknown();
+    }
+    return;
+  }
+  if (to.kind == Kind::kVector) {  // unpack
+    const std::size_t n = to.elements.size();
+    if (bytes == 4 && n == 2) {
+      const std::uint32_t a = source(from, 'r');
+      emit_simple(sim::find_row("@low16"), {destination(to.elements[0], 'h'), a});
+      emit_simple(sim::find_row("@high16"), {destination(to.elements[1], 'h'), a});
+    } else if (bytes == 8 && n == 2) {
+      const std::uint32_t a = source(from, 'd');
+      emit_simple(sim::find_row("@low32"), {destination(to.elements[0], 'r'), a});
+      emit_simple(sim::find_row("@high32"), {destination(to.elements[1], 'r'), a});
+    } else if (bytes == 8 && n == 4) {
+      const std::uint32_t a = source(from, 'd');
+      for (std::size_t k = 0; k < 4; ++k) {
+        const std::uint32_t half = temporary(RegisterClass::k32);
+        emit_simple(sim::find_row(k < 2 ? "@low32" : "@high32"), {half, a});
+        emit_simple(sim::find_row(k % 2 == 0 ? "@low16" : "@high16"), {destination(to.elements[k], 'h'), half});
+      }
+    } else {
+      unknown();
+    }
+    return;
+  }
+  const bool is_float = op.last()[0] == 'f';
+  const char letter = bytes == 0   ? 'p'
+                      : bytes == 8 ? (is_float ? 'e' : 'd')
+                      : bytes == 4 ? (is_float ? 'f' : 'r')
+                                   : 'h';
+  const std::uint32_t a = source(from, letter);
+  const std::uint32_t d = destination(to, letter);
+  IrInst& i = emit_simple(sim::find_row(bytes == 0 ? "mov.pred" : bytes == 8 ? "mov.b64" : "mov.b32"), {d, a});
+  // A 16-bit destination of a 16-bit source shares its lane form with 32 bits.
+  i.copy = class_of(d) == class_of(a);
+}
+
+std::uint32_t Lowering::compare(const std::string& opcode, const Operand& a, const Operand& b) {
+  const int row = sim::find_row(opcode);
+  if (row < 0) unknown();
+  const char* signature = sim::isa_rows()[static_cast<std::size_t>(row)].signature;
+  const std::uint32_t x = source(a, signature[1]), y = source(b, signature[2]);
+  const std::uint32_t p = temporary(RegisterClass::kPred);
+  emit_simple(row, {p, x, y});
+  return p;
+}
+
+/// setp with one destination and no combination is a table row; the rest is that row and predicate logic.
+void Lowering::lower_setp(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  std::string plain = "setp";
+  std::string combine;
+  for (std::string_view m : op.modifiers) {
+    if (m == "and" || m == "or" || m == "xor") combine = fmt::format("{}.pred", m);
+    else plain += fmt::format(".{}", m);
+  }
+  const std::size_t expected = combine.empty() ? 3 : 4;
+  if (s.operands.size() != expected) fail(fmt::format("{} takes {} operands", s.opcode, expected));
+  const bool pair = s.operands[0].kind == Operand::Kind::kPair;
+  if (!pair && combine.empty()) {
+    const int row = sim::find_row(plain);
+    if (row < 0) unknown();
+    lower_row(row);
+    return;
+  }
+  const std::uint32_t p = compare(plain, s.operands[1], s.operands[2]);
+  const std::uint32_t q = temporary(RegisterClass::kPred);
+  emit_simple(sim::find_row("not.pred"), {q, p});
+  const Operand& first = pair ? s.operands[0].elements[0] : s.operands[0];
+  auto finish = [&](const Operand& to, std::uint32_t v, std::uint32_t c) {
+    if (to.kind == Operand::Kind::kSink) return;
+    const std::uint32_t d = destination(to, 'p');
+    if (combine.empty()) emit_simple(sim::find_row("mov.pred"), {d, v});
+    else emit_simple(sim::find_row(combine), {d, v, c});
+  };
+  std::uint32_t c = kNone;
+  if (!combine.empty()) {
+    // Copied first: a destination may be the combined predicate itself.
+    c = temporary(RegisterClass::kPred);
+    emit_simple(sim::find_row("mov.pred"), {c, source(s.operands[3], 'p')});
+  }
+  finish(first, p, c);
+  if (pair) finish(s.operands[0].elements[1], q, c);
+}
+
+/// set: the comparison, then a choice between the two results its destination type has.
+void Lowering::lower_set(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (op.modifiers.size() < 3) unknown();
+  const std::string_view to = op.modifiers[op.modifiers.size() - 2];
+  std::string plain = "setp";
+  std::string combine;
+  for (std::size_t k = 0; k < op.modifiers.size(); ++k) {
+    const std::string_view m = op.modifiers[k];
+    if (k + 2 == op.modifiers.size()) continue;
+    if (m == "and" || m == "or" || m == "xor") combine = fmt::format("{}.pred", m);
+    else plain += fmt::format(".{}", m);
+  }
+  const bool packed = op.last() == "f16x2" || op.last() == "bf16x2";
+  if (packed || s.operands.size() != (combine.empty() ? 3u : 4u)) unknown();
+  std::uint32_t p = compare(plain, s.operands[1], s.operands[2]);
+  if (!combine.empty()) {
+    const std::uint32_t both = temporary(RegisterClass::kPred);
+    emit_simple(sim::find_row(combine), {both, p, source(s.operands[3], 'p')});
+    p = both;
+  }
+  std::uint64_t yes = 0;
+  if (to == "u32" || to == "s32") yes = 0xffffffff;
+  else if (to == "u16" || to == "s16") yes = 0xffff;
+  else if (to == "f32") yes = 0x3f800000;
+  else if (to == "f16") yes = 0x3c00;
+  else if (to == "bf16") yes = 0x3f80;
+  else unknown();
+  const std::uint32_t d = destination(s.operands[0], 'r');
+  emit_simple(sim::find_row("selp.b32"),
+              {d, constant(RegisterClass::k32, yes), constant(RegisterClass::k32, 0), p});
+}
+
+bool Lowering::lower_control(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const std::string_view base = op.base;
+  if (base == "bar" || base == "barrier") {
+    lower_barrier(op);
+  } else if (base == "membar" || base == "fence" || base == "nanosleep" || base == "prefetch" || base == "prefetchu" ||
+             base == "discard" || base == "applypriority") {
+    // One memory, executed in order: a fence has nothing to wait for, a hint nothing to fetch.
+  } else if (base == "griddepcontrol" || base == "pmevent" || base == "brkpt") {
+    unknown();
+  } else if (base == "trap") {
+    emit("@trap");
+  } else if (base == "shfl" && op.has("sync")) {
+    lower_shuffle(op);
+  } else if (base == "vote" && op.has("sync")) {
+    lower_vote(op);
+  } else if (base == "activemask") {
+    emit("@activemask", 1).o[0] = destination(s.operands.at(0), 'r');
+  } else if (base == "redux" && op.has("sync") && s.operands.size() == 3) {
+    static constexpr std::string_view kOps[] = {"add", "min", "max", "and", "or", "xor"};
+    const std::uint32_t a = source(s.operands[1], 'r'), d = destination(s.operands[0], 'r');
+    int k = 0;
+    while (k < 6 && !op.has(kOps[k])) ++k;
+    if (k == 6) unknown();
+    IrInst& i = emit("@redux", 1, 2);
+    i.o[0] = d;
+    i.o[1] = a;
+    i.flags = static_cast<std::uint8_t>(k);
+    i.aux = op.has("s32");
+  } else if (base == "isspacep" && s.operands.size() == 2) {
+    const std::string_view space = op.last();
+    const std::uint32_t a = source(s.operands[1], 'd'), d = destination(s.operands[0], 'p');
+    IrInst& i = emit("@isspacep", 1, 2);
+    i.o[0] = d;
+    i.o[1] = a;
+    i.flags = static_cast<std::uint8_t>(space.starts_with("shared")  ? sim::kSharedWindow
+                                        : space == "local"           ? sim::kLocalWindow
+                                        : space.starts_with("param") ? sim::kParamWindow
+                                                                     : 0);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Lowering::lower_barrier(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (op.has("warp")) return;  // the lanes of a warp move together
+  const bool red = op.has("red"), arrive = op.has("arrive");
+  if (!red && !arrive && !op.has("sync")) unknown();
+  const std::size_t first = red ? 1 : 0;
+  const std::size_t given = s.operands.size() - first - (red ? 1 : 0);
+  if (s.operands.size() < first + 1 + (red ? 1 : 0) || given > 2) fail(fmt::format("{}: operands missing", s.opcode));
+  const std::uint32_t id = source(s.operands[first], 'r');
+  const std::uint32_t threads = given == 2 ? source(s.operands[first + 1], 'r') : kNone;
+  const std::uint32_t p = red ? source(s.operands.back(), 'p') : kNone;
+  ++f_.blocks[static_cast<std::size_t>(block_)].weights.barriers;
+  {
+    IrInst& i = emit("@barrier", 0, 1);
+    i.o[0] = id;
+    i.o[1] = threads;
+    i.o[2] = p;
+    if (threads != kNone) i.uses |= 2;
+    if (p != kNone) i.uses |= 4;
+    i.flags = arrive ? 1 : 0;
+  }
+  if (red) {
+    const bool count = op.has("popc");
+    const std::uint32_t d = destination(s.operands[0], count ? 'r' : 'p');
+    IrInst& i = emit("@barrier_result", 1, 2);
+    i.o[0] = d;
+    i.o[1] = id;
+    i.flags = count ? 0 : op.has("and") ? 1 : 2;
+  }
+}
+
+void Lowering::lower_shuffle(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const int mode = op.has("idx") ? 0 : op.has("up") ? 1 : op.has("down") ? 2 : op.has("bfly") ? 3 : -1;
+  if (mode < 0 || s.operands.size() != 5) unknown();
+  const bool pair = s.operands[0].kind == Operand::Kind::kPair;
+  const Operand& to = pair ? s.operands[0].elements[0] : s.operands[0];
+  const std::uint32_t a = source(s.operands[1], 'r'), b = source(s.operands[2], 'r');
+  const std::uint32_t c = source(s.operands[3], 'r');
+  const std::uint32_t d = destination(to, 'r');
+  const std::uint32_t p = pair ? destination(s.operands[0].elements[1], 'p') : kNone;
+  IrInst& i = emit("@shuffle", static_cast<std::uint8_t>(pair ? 3 : 1), 0b11100);
+  i.o[0] = d;
+  i.o[1] = p;
+  i.o[2] = a;
+  i.o[3] = b;
+  i.o[4] = c;
+  i.flags = static_cast<std::uint8_t>(mode);
+}
+
+void Lowering::lower_vote(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const int mode = op.has("all") ? 0 : op.has("any") ? 1 : op.has("uni") ? 2 : op.has("ballot") ? 3 : -1;
+  if (mode < 0 || s.operands.size() != 3) unknown();
+  const std::uint32_t p = source(s.operands[1], 'p');
+  const std::uint32_t d = destination(s.operands[0], mode == 3 ? 'r' : 'p');
+  IrInst& i = emit("@vote", 1, 2);
+  i.o[0] = d;
+  i.o[1] = p;
+  i.flags = static_cast<std::uint8_t>(mode);
+}
+
+}  // namespace stitchwork::ptx

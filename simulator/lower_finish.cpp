@@ -1,0 +1,162 @@
+// From the intermediate form to decoded instructions; and the module that holds them.
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+#include "core/error.h"
+#include "simulator/atomics.h"
+#include "simulator/lower.h"
+
+namespace stitchwork::ptx {
+namespace {
+
+/// The longest run of global loads before one of their results is needed.
+int loads_in_flight(const IrBlock& block) {
+  std::set<std::uint32_t> pending;
+  int best = 0, run = 0;
+  for (const IrInst& i : block.insts) {
+    for (int k = 0; k < 6; ++k) {
+      if ((i.uses >> k & 1) && pending.contains(i.o[k])) {
+        pending.clear();
+        run = 0;
+      }
+    }
+    const std::string_view name = sim::isa_rows()[i.row].spelling;
+    if (!name.starts_with("@ld.global") && !name.starts_with("@ld.generic")) continue;
+    best = std::max(best, ++run);
+    for (int k = 0; k < i.count; ++k) pending.insert(i.o[k]);
+  }
+  return best;
+}
+
+}  // namespace
+
+void Lowering::finish(Program& p) {
+  for (IrBlock& b : f_.blocks) b.weights.loads_in_flight = loads_in_flight(b);
+  const SlotAssignment slots = assign_slots(f_);
+  const std::vector<int> meet = immediate_postdominators(f_.blocks);
+  const auto rows = sim::isa_rows();
+  auto decode = [&](const IrInst& i) {
+    sim::Inst d{};
+    d.fn[0] = rows[i.row].full;
+    d.fn[1] = rows[i.row].masked;
+    for (int k = 0; k < 6; ++k) {
+      const bool is_value = (i.defs | i.uses) >> k & 1;
+      d.o[k] = is_value ? slots.offset[i.o[k]] : i.o[k];
+      SW_CHECK(!is_value || d.o[k] != kNone, "operand {} of {} has no slot", k, rows[i.row].spelling);
+    }
+    d.imm = i.imm;
+    d.id = static_cast<std::uint32_t>(p.positions.size());
+    d.count = i.count;
+    d.flags = i.flags;
+    d.aux = static_cast<std::uint16_t>(i.aux | (i.polls ? sim::kPolls : 0));
+    const Statement& s = fn_.body[std::min<std::size_t>(i.statement, fn_.body.size() - 1)];
+    p.positions.push_back({s.line, s.location});
+    p.code.push_back(d);
+  };
+  const int branch_if = sim::find_row("@bra_if");
+  for (int b = 0; b < static_cast<int>(f_.blocks.size()); ++b) {
+    const IrBlock& block = f_.blocks[static_cast<std::size_t>(b)];
+    p.block_start.push_back(static_cast<std::int32_t>(p.code.size()));
+    p.weights.push_back(block.weights);
+    IrInst enter;
+    enter.row = static_cast<std::uint16_t>(sim::find_row("@enter"));
+    enter.imm = b;
+    enter.o[0] = std::max(block.weights.instructions, 1u);
+    enter.statement = block.insts.empty() ? 0 : block.insts.front().statement;
+    decode(enter);
+    for (const IrInst& i : block.insts) {
+      decode(i);
+      if (i.row == branch_if) p.code.back().o[2] = static_cast<std::uint32_t>(meet[static_cast<std::size_t>(b)]);
+    }
+  }
+  IrInst resume;
+  resume.row = static_cast<std::uint16_t>(sim::find_row("@resume"));
+  p.resume_inst = static_cast<std::int32_t>(p.code.size());
+  decode(resume);
+
+  for (std::size_t v = 0; v < f_.values.size(); ++v) {
+    const Value& value = f_.values[v];
+    if (value.kind == Value::Kind::kRegister || slots.offset[v] == kNone) continue;
+    SlotInit init;
+    init.kind = value.kind == Value::Kind::kBits        ? SlotInit::Kind::kBits
+                : value.kind == Value::Kind::kParameter ? SlotInit::Kind::kParameter
+                : value.kind == Value::Kind::kSpecial   ? SlotInit::Kind::kSpecial
+                                                        : SlotInit::Kind::kVariable;
+    init.cls = value.cls;
+    init.offset = slots.offset[v];
+    init.bits = value.bits;
+    init.bytes = value.bytes;
+    init.index = value.index;
+    p.inits.push_back(init);
+  }
+  p.register_bytes = slots.register_bytes;
+  p.info.virtual_registers = static_cast<int>(fn_.registers.size());
+  p.info.instructions = static_cast<int>(fn_.body.size());
+  // ptxas needs a few registers for itself and never allots fewer than 16.
+  p.info.estimated_registers = std::clamp((slots.pressure + 6 + 7) / 8 * 8, 16, 255);
+}
+
+Program lower(const File& file, const Function& function) { return Lowering(file, function).run(); }
+
+Module::Module(std::unique_ptr<ModuleImpl> impl) : impl_(std::move(impl)) {}
+Module::~Module() = default;
+Module::Module(Module&&) noexcept = default;
+Module& Module::operator=(Module&&) noexcept = default;
+const std::string& Module::file() const { return impl_->file; }
+const std::string& Module::version() const { return impl_->version; }
+const std::string& Module::target() const { return impl_->target; }
+const std::vector<KernelInfo>& Module::kernels() const { return impl_->kernels; }
+const KernelInfo* Module::kernel(std::string_view name) const {
+  for (const KernelInfo& k : impl_->kernels) {
+    if (k.name == name) return &k;
+  }
+  return nullptr;
+}
+
+Module parse(std::string_view text, std::string file) {
+  static std::atomic<std::uint64_t> next_id{1};
+  const File syntax = parse_file(text, std::move(file));
+  auto impl = std::make_unique<ModuleImpl>();
+  impl->id = next_id++;
+  impl->file = syntax.file;
+  impl->version = syntax.version;
+  impl->target = syntax.target;
+  impl->globals = syntax.globals;
+  impl->source_files = syntax.source_files;
+  impl->locations = syntax.locations;
+  for (const Function& f : syntax.functions) {
+    impl->programs.push_back(lower(syntax, f));
+    impl->kernels.push_back(impl->programs.back().info);
+  }
+  return Module(std::move(impl));
+}
+
+std::vector<std::string> supported_instructions() {
+  std::vector<std::string> forms;
+  for (const sim::IsaRow& row : sim::isa_rows()) {
+    if (row.spelling[0] == '@') continue;
+    for (std::string& form : sim::expand_spelling(row.spelling)) forms.push_back(std::move(form));
+  }
+  // Forms built from several rows or with many optional modifiers.
+  for (const char* form :
+       {"setp.CMP{.ftz}{.and,.or,.xor}.TYPE p|q", "set.CMP{.ftz}{.and,.or,.xor}.{u32,s32,u16,s16,f32,f16,bf16}.TYPE",
+        "ld{.weak,.volatile,.relaxed,.acquire}{.cta,.gpu,.sys}{.global,.shared,.local,.param,.const}{.nc}{.ca,.cg,"
+        ".cs,.lu,.cv}{.L1::*,.L2::*}{.v2,.v4}.TYPE",
+        "st{.weak,.volatile,.relaxed,.release}{.cta,.gpu,.sys}{.global,.shared,.local}{.wb,.cg,.cs,.wt}{.v2,.v4}"
+        ".TYPE",
+        "atom{.relaxed,.acquire,.release,.acq_rel}{.cta,.gpu,.sys}{.global,.shared}.{add,exch,cas,min,max,and,or,xor,"
+        "inc,dec}.TYPE",
+        "red{.relaxed,.release}{.cta,.gpu,.sys}{.global,.shared}.{add,min,max,and,or,xor,inc,dec}.TYPE",
+        "cvta{.to}.{global,shared,local,const,param}.u64", "isspacep.{global,shared,local,param}", "bar.sync",
+        "bar.arrive", "bar.red.{popc,and,or}", "bar.warp.sync", "barrier.sync{.aligned}", "membar.{cta,gl,sys}",
+        "fence{.sc,.acq_rel}.{cta,gpu,sys}", "shfl.sync.{idx,up,down,bfly}.b32", "vote.sync.{all,any,uni}.pred",
+        "vote.sync.ballot.b32", "redux.sync.{add,min,max,and,or,xor}.{u32,s32,b32}", "activemask.b32",
+        "nanosleep.u32", "bra{.uni}", "ret", "exit", "trap", "prefetch", "mov.{b32,b64} packing and unpacking"}) {
+    forms.push_back(form);
+  }
+  std::sort(forms.begin(), forms.end());
+  return forms;
+}
+
+}  // namespace stitchwork::ptx

@@ -1,0 +1,197 @@
+// Loads, stores, atomics and address conversions.
+#include "core/error.h"
+#include "simulator/atomics.h"
+#include "simulator/lower.h"
+#include "simulator/machine.h"
+
+namespace stitchwork::ptx {
+namespace {
+
+/// The state space of a memory opcode; "generic" where it names none, constant memory being global.
+std::string_view space_of(const Opcode& op) {
+  for (std::string_view m : op.modifiers) {
+    if (m == "global" || m == "const") return "global";
+    if (m == "shared" || m == "shared::cta") return "shared";
+    if (m == "local" || m == "param") return m;
+    if (m == "param::entry") return "param";
+  }
+  return "generic";
+}
+
+std::uint64_t window_bits(std::string_view space) {
+  const std::uint64_t window = space.starts_with("shared") ? sim::kSharedWindow
+                               : space == "local"          ? sim::kLocalWindow
+                               : space.starts_with("param") ? sim::kParamWindow
+                                                            : 0;
+  return window << sim::kAllocationShift;
+}
+
+}  // namespace
+
+std::uint32_t Lowering::address_value(const Operand& address, std::int64_t* offset) {
+  *offset = address.offset;
+  if (address.reg >= 0) return static_cast<std::uint32_t>(address.reg);
+  if (address.name.empty()) return constant(RegisterClass::k64, 0);
+  const std::uint32_t v = address_of(address.name, RegisterClass::k64, address.offset);
+  *offset = 0;
+  return v;
+}
+
+void Lowering::set_address(IrInst& i, const Operand& address) {
+  i.o[4] = address_value(address, &i.imm);
+  i.uses |= 1 << 4;
+  if (class_of(i.o[4]) == RegisterClass::k32) i.aux |= sim::kAddress32;
+  else if (class_of(i.o[4]) != RegisterClass::k64) fail("an address has 32 or 64 bits");
+}
+
+void Lowering::lower_memory(const Opcode& op, bool is_store) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (s.operands.size() < 2) fail(fmt::format("{} takes two operands", s.opcode));
+  const Operand& address = s.operands[is_store ? 0 : 1];
+  const Operand& data = s.operands[is_store ? 1 : 0];
+  if (address.kind != Operand::Kind::kAddress) fail("expected an address in brackets");
+  const std::string_view space = space_of(op);
+  const std::string_view type = op.last();
+  const int bytes = type_bytes(type);
+  static constexpr std::string_view kKnown[] = {
+      "global", "const", "shared", "shared::cta", "local", "param", "param::entry", "nc", "volatile", "relaxed",
+      "acquire", "release", "weak", "cta", "gpu", "sys", "cluster", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "v2",
+      "v4", "L1::no_allocate", "L1::evict_last", "L1::evict_first", "L1::evict_normal", "L1::evict_unchanged",
+      "L2::64B", "L2::128B", "L2::256B", "L2::evict_last", "L2::evict_first", "mmio"};
+  for (std::size_t k = 0; k + 1 < op.modifiers.size(); ++k) {
+    bool known = false;
+    for (std::string_view m : kKnown) known |= m == op.modifiers[k];
+    if (!known) unknown();
+  }
+  if (bytes == 0 || bytes > 8) unknown();
+  const int count = op.has("v2") ? 2 : op.has("v4") ? 4 : 1;
+  const std::vector<Operand> elements = data.kind == Operand::Kind::kVector ? data.elements : std::vector{data};
+  if (static_cast<int>(elements.size()) != count) {
+    fail(fmt::format("{} moves {} elements, {} given", s.opcode, count, elements.size()));
+  }
+  if (!is_store && space == "param" && address.reg < 0) {
+    lower_param_load(op, address);
+    return;
+  }
+
+  // Data values first: converting an immediate may emit instructions of its own.
+  std::uint32_t values[4];
+  RegisterClass cls = bytes == 8 ? RegisterClass::k64 : RegisterClass::k32;
+  for (const Operand& e : elements) {
+    if (e.kind == Operand::Kind::kRegister) cls = class_of(static_cast<std::uint32_t>(e.reg));
+  }
+  const char letter = cls == RegisterClass::k64 ? (type == "f64" ? 'e' : 'd') : type == "f32" ? 'f' : 'r';
+  for (int k = 0; k < count; ++k) {
+    const Operand& e = elements[static_cast<std::size_t>(k)];
+    values[k] = is_store ? source(e, letter) : destination(e, letter);
+  }
+  IrInst& i = emit(fmt::format("@{}.{}.{}", is_store ? "st" : "ld", space, bytes));
+  for (int k = 0; k < count; ++k) {
+    i.o[k] = values[k];
+    (is_store ? i.uses : i.defs) |= static_cast<std::uint8_t>(1 << k);
+  }
+  i.count = static_cast<std::uint8_t>(count);
+  if (cls == RegisterClass::k64) i.aux |= sim::kWideRegister;
+  if (cls == RegisterClass::k16) i.aux |= sim::kRegister16;
+  if (type[0] == 's') i.aux |= sim::kSigned;
+  if (op.has("const")) i.aux |= sim::kUncounted;
+  set_address(i, address);
+  i.polls = !is_store && (op.has("volatile") || op.has("acquire") || op.has("relaxed"));
+}
+
+/// Kernel parameters are slots filled at launch: a load with a fixed address is a copy.
+void Lowering::lower_param_load(const Opcode& op, const Operand& address) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const int bytes = type_bytes(op.last());
+  const bool sign = op.last()[0] == 's';
+  std::uint64_t offset = static_cast<std::uint64_t>(address.offset);
+  if (!address.name.empty()) {
+    const ParameterInfo* parameter = nullptr;
+    for (const ParameterInfo& p : fn_.info.parameters) {
+      if (p.name == address.name) parameter = &p;
+    }
+    if (parameter == nullptr) fail(fmt::format("'{}' is not a parameter", address.name));
+    offset += parameter->offset;
+  }
+  const auto elements =
+      s.operands[0].kind == Operand::Kind::kVector ? s.operands[0].elements : std::vector{s.operands[0]};
+  for (const Operand& e : elements) {
+    if (offset + static_cast<std::uint64_t>(bytes) > program_.parameter_bytes) {
+      fail("load past the end of the kernel's parameters");
+    }
+    const bool wide = e.kind == Operand::Kind::kRegister &&
+                      class_of(static_cast<std::uint32_t>(e.reg)) == RegisterClass::k64;
+    const std::uint32_t d = destination(e, wide ? 'd' : 'r');
+    std::uint32_t v = value({Value::Kind::kParameter, bytes == 8 ? RegisterClass::k64 : RegisterClass::k32, offset,
+                             static_cast<std::uint32_t>(bytes), 0});
+    if (sign && bytes < 4) {
+      const std::uint32_t t = temporary(RegisterClass::k32);
+      emit_simple(sim::find_row(bytes == 1 ? "cvt.s32.s8" : "cvt.s32.s16"), {t, v});
+      v = t;
+    }
+    if (wide != (class_of(v) == RegisterClass::k64)) {
+      emit_simple(sim::find_row(wide ? sign ? "cvt.s64.s32" : "cvt.u64.u32" : "@low32"), {d, v});
+    } else {
+      emit_simple(sim::find_row(wide ? "mov.b64" : "mov.b32"), {d, v}).copy = class_of(d) == class_of(v);
+    }
+    offset += static_cast<std::uint64_t>(bytes);
+  }
+}
+
+void Lowering::lower_cvta(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (s.operands.size() != 2 || (op.last() != "u64" && op.last() != "u32")) unknown();
+  const bool to = op.has("to");
+  const std::string_view space = op.modifiers.size() >= 2 ? op.modifiers[op.modifiers.size() - 2] : "";
+  if (space != "global" && space != "const" && space != "shared" && space != "shared::cta" && space != "local" &&
+      space != "param" && space != "param::entry") {
+    unknown();
+  }
+  const std::uint32_t a = source(s.operands[1], 'd');
+  const std::uint32_t d = destination(s.operands[0], 'd');
+  const std::uint64_t window = window_bits(space);
+  if (window == 0) {
+    emit_simple(sim::find_row("mov.b64"), {d, a}).copy = true;
+  } else {
+    emit_simple(sim::find_row(to ? "sub.u64" : "add.u64"), {d, a, constant(RegisterClass::k64, window)});
+  }
+}
+
+void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  std::string_view operation;
+  for (std::string_view m : op.modifiers) {
+    if (m == "add" || m == "exch" || m == "cas" || m == "min" || m == "max" || m == "and" || m == "or" || m == "xor" ||
+        m == "inc" || m == "dec") {
+      operation = m;
+    } else if (m != op.last() && m != "global" && m != "shared" && m != "shared::cta" && m != "relaxed" &&
+               m != "acquire" && m != "release" && m != "acq_rel" && m != "cta" && m != "gpu" && m != "sys" &&
+               m != "noftz") {
+      unknown();
+    }
+  }
+  const auto form = sim::find_atomic(operation, op.last());
+  if (!form || op.has("v2") || op.has("v4")) unknown();
+  const std::size_t first = is_reduction ? 0 : 1, operands = first + (operation == "cas" ? 3 : 2);
+  if (s.operands.size() != operands) fail(fmt::format("{} takes {} operands", s.opcode, operands));
+  if (s.operands[first].kind != Operand::Kind::kAddress) fail("expected an address in brackets");
+  const bool wide = form->bytes == 8;
+  const char letter = op.last() == "f32" ? 'f' : op.last() == "f64" ? 'e' : wide ? 'd' : 'r';
+  const std::uint32_t x = source(s.operands[first + 1], letter);
+  const std::uint32_t y = operation == "cas" ? source(s.operands[first + 2], letter) : kNone;
+  const bool returns = !is_reduction && s.operands[0].kind != Operand::Kind::kSink;
+  const std::uint32_t d = returns ? destination(s.operands[0], letter) : kNone;
+  IrInst& i = emit(op.has("shared") || op.has("shared::cta") ? "@atom.shared" : "@atom.global");
+  i.o[0] = d;
+  i.o[1] = x;
+  i.o[2] = y;
+  i.defs = returns;
+  i.uses = static_cast<std::uint8_t>(2 | (y != kNone ? 4 : 0));
+  i.count = static_cast<std::uint8_t>(form->op);
+  i.flags = static_cast<std::uint8_t>(form->bytes);
+  if (wide) i.aux |= sim::kWideRegister;
+  set_address(i, s.operands[first]);
+  i.polls = returns;
+}
+
+}  // namespace stitchwork::ptx

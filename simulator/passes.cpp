@@ -1,0 +1,223 @@
+// Copy propagation, dead code and slot assignment by liveness.
+#include <algorithm>
+#include <bit>
+
+#include "simulator/ir.h"
+#include "simulator/machine.h"
+
+namespace stitchwork::ptx {
+namespace {
+
+struct Place {
+  int block = -1, index = -1;
+};
+
+class DominanceQuery {
+ public:
+  explicit DominanceQuery(const std::vector<IrBlock>& blocks) : idom_(immediate_dominators(blocks)) {}
+  bool operator()(Place a, Place b) const {
+    if (a.block == b.block) return a.index < b.index;
+    for (int x = idom_[b.block]; x >= 0; x = idom_[x]) {
+      if (x == a.block) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::vector<int> idom_;
+};
+
+template <class F>
+void for_uses(IrInst& i, F f) {
+  for (int k = 0; k < 6; ++k) {
+    if (i.uses >> k & 1) f(i.o[k]);
+  }
+}
+
+void remove_dead(IrFunction& f) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<bool> used(f.values.size());
+    for (IrBlock& b : f.blocks) {
+      for (IrInst& i : b.insts) for_uses(i, [&](std::uint32_t v) { used[v] = true; });
+    }
+    for (IrBlock& b : f.blocks) {
+      changed |= std::erase_if(b.insts, [&](const IrInst& i) {
+                   return i.pure && !i.guarded && i.defs == 1 && !used[i.o[0]];
+                 }) > 0;
+    }
+  }
+}
+
+}  // namespace
+
+void propagate_copies(IrFunction& f) {
+  const std::size_t n = f.values.size();
+  std::vector<int> defs(n);
+  std::vector<Place> def_at(n);
+  for (int b = 0; b < static_cast<int>(f.blocks.size()); ++b) {
+    for (int k = 0; k < static_cast<int>(f.blocks[b].insts.size()); ++k) {
+      const IrInst& i = f.blocks[b].insts[k];
+      for (int o = 0; o < 6; ++o) {
+        if (!(i.defs >> o & 1)) continue;
+        defs[i.o[o]] += i.guarded ? 2 : 1;
+        def_at[i.o[o]] = {b, k};
+      }
+    }
+  }
+  // A copy d = s of registers defined once stands for s wherever its definition dominates the use: any path on
+  // which s changed after the copy passes the copy again. Constants never change.
+  const DominanceQuery dominates(f.blocks);
+  std::vector<std::uint32_t> source(n, kNone);
+  for (const IrBlock& b : f.blocks) {
+    for (const IrInst& i : b.insts) {
+      if (!i.copy || i.guarded || defs[i.o[0]] != 1 || f.values[i.o[0]].cls != f.values[i.o[1]].cls) continue;
+      const bool constant = f.values[i.o[1]].kind != Value::Kind::kRegister;
+      if (constant || (defs[i.o[1]] == 1 && dominates(def_at[i.o[1]], def_at[i.o[0]]))) source[i.o[0]] = i.o[1];
+    }
+  }
+  for (int b = 0; b < static_cast<int>(f.blocks.size()); ++b) {
+    for (int k = 0; k < static_cast<int>(f.blocks[b].insts.size()); ++k) {
+      for_uses(f.blocks[b].insts[k], [&](std::uint32_t& v) {
+        while (source[v] != kNone) {
+          const bool constant = f.values[source[v]].kind != Value::Kind::kRegister;
+          if (!constant && !dominates(def_at[v], {b, k})) return;
+          v = source[v];
+        }
+      });
+    }
+  }
+  remove_dead(f);
+}
+
+namespace {
+
+using Bits = std::vector<std::uint64_t>;
+
+struct Liveness {
+  std::vector<Bits> in, out;
+};
+
+Liveness liveness(const IrFunction& f) {
+  const std::size_t words = (f.values.size() + 63) / 64, n = f.blocks.size();
+  std::vector<Bits> use(n, Bits(words)), def(n, Bits(words));
+  for (std::size_t b = 0; b < n; ++b) {
+    for (const IrInst& i : f.blocks[b].insts) {
+      for (int k = 0; k < 6; ++k) {
+        const std::uint32_t v = i.o[k];
+        if (!(i.uses >> k & 1) || f.values[v].kind != Value::Kind::kRegister) continue;
+        if (!(def[b][v / 64] >> (v % 64) & 1)) use[b][v / 64] |= std::uint64_t{1} << (v % 64);
+      }
+      for (int k = 0; k < 6; ++k) {
+        const std::uint32_t v = i.o[k];
+        if (!(i.defs >> k & 1)) continue;
+        // A guarded write keeps the old value in some lanes: not a full definition.
+        if (i.guarded && !(def[b][v / 64] >> (v % 64) & 1)) use[b][v / 64] |= std::uint64_t{1} << (v % 64);
+        def[b][v / 64] |= std::uint64_t{1} << (v % 64);
+      }
+    }
+  }
+  Liveness l{use, std::vector<Bits>(n, Bits(words))};
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t b = n; b-- > 0;) {
+      for (int s : f.blocks[b].successors) {
+        for (std::size_t w = 0; w < words; ++w) l.out[b][w] |= l.in[s][w];
+      }
+      for (std::size_t w = 0; w < words; ++w) {
+        const std::uint64_t in = use[b][w] | (l.out[b][w] & ~def[b][w]);
+        changed |= in != l.in[b][w];
+        l.in[b][w] = in;
+      }
+    }
+  }
+  return l;
+}
+
+}  // namespace
+
+SlotAssignment assign_slots(const IrFunction& f) {
+  const std::size_t n = f.values.size();
+  const Liveness live = liveness(f);
+  struct Interval {
+    int begin = INT32_MAX, end = -1;
+    void cover(int p) {
+      begin = std::min(begin, p);
+      end = std::max(end, p);
+    }
+  };
+  std::vector<Interval> interval(n);
+  std::vector<bool> constant_used(n);
+  int position = 0;
+  for (std::size_t b = 0; b < f.blocks.size(); ++b) {
+    auto cover_all = [&](const Bits& bits, int p) {
+      for (std::size_t w = 0; w < bits.size(); ++w) {
+        for (std::uint64_t m = bits[w]; m != 0; m &= m - 1) interval[w * 64 + std::countr_zero(m)].cover(p);
+      }
+    };
+    cover_all(live.in[b], position);
+    for (const IrInst& i : f.blocks[b].insts) {
+      position += 2;
+      for (int k = 0; k < 6; ++k) {
+        if (i.uses >> k & 1) {
+          if (f.values[i.o[k]].kind == Value::Kind::kRegister) interval[i.o[k]].cover(position);
+          else constant_used[i.o[k]] = true;
+        }
+        if (i.defs >> k & 1) interval[i.o[k]].cover(position + 1);
+      }
+    }
+    position += 2;
+    cover_all(live.out[b], position);
+  }
+
+  // Linear scan over the intervals, one pool a register class. 16-bit registers live in 32-bit slots.
+  SlotAssignment result;
+  result.offset.assign(n, kNone);
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t v = 0; v < n; ++v) {
+    if (f.values[v].kind == Value::Kind::kRegister && interval[v].end >= 0) order.push_back(v);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return interval[a].begin < interval[b].begin; });
+  auto pool = [&](std::uint32_t v) {
+    const RegisterClass c = f.values[v].cls;
+    return c == RegisterClass::kPred ? 2 : c == RegisterClass::k64 ? 1 : 0;
+  };
+  std::vector<std::uint32_t> free[3], slot(n);
+  std::uint32_t used[3] = {};
+  std::vector<std::uint32_t> active;
+  for (std::uint32_t v : order) {
+    std::erase_if(active, [&](std::uint32_t a) {
+      if (interval[a].end >= interval[v].begin) return false;
+      free[pool(a)].push_back(slot[a]);
+      return true;
+    });
+    auto& pool_free = free[pool(v)];
+    if (pool_free.empty()) {
+      slot[v] = used[pool(v)]++;
+    } else {
+      slot[v] = pool_free.back();
+      pool_free.pop_back();
+    }
+    active.push_back(v);
+    int pressure = 0;
+    for (std::uint32_t a : active) pressure += pool(a) == 1 ? 2 : pool(a) == 0 ? 1 : 0;
+    result.pressure = std::max(result.pressure, pressure);
+  }
+  for (std::uint32_t v = 0; v < n; ++v) {
+    if (f.values[v].kind == Value::Kind::kRegister || !constant_used[v]) continue;
+    slot[v] = used[pool(v)]++;
+    order.push_back(v);
+  }
+  const std::uint32_t base64 = used[0] * sim::kSlot32Bytes;
+  const std::uint32_t base_pred = base64 + used[1] * sim::kSlot64Bytes;
+  for (std::uint32_t v : order) {
+    result.offset[v] = pool(v) == 0   ? slot[v] * sim::kSlot32Bytes
+                       : pool(v) == 1 ? base64 + slot[v] * sim::kSlot64Bytes
+                                      : base_pred + slot[v] * sim::kSlotPredBytes;
+  }
+  result.register_bytes = base_pred + used[2] * sim::kSlotPredBytes;
+  return result;
+}
+
+}  // namespace stitchwork::ptx

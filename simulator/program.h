@@ -1,0 +1,71 @@
+// A kernel lowered for execution: decoded instructions over slots of a gang's register file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "simulator/isa.h"
+#include "simulator/ptx_syntax.h"
+
+namespace stitchwork::ptx {
+
+enum class Special : std::uint8_t {
+  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
+  kLaneId, kWarpId, kNwarpId, kSmId, kNsmId, kGridId, kLaneMaskEq, kLaneMaskLe, kLaneMaskLt, kLaneMaskGe,
+  kLaneMaskGt, kDynamicSharedSize, kTotalSharedSize,
+};
+
+/// A slot filled before a block runs: the same in all lanes, or a special register.
+struct SlotInit {
+  enum class Kind : std::uint8_t { kBits, kParameter, kSpecial, kVariable };
+  Kind kind = Kind::kBits;
+  RegisterClass cls = RegisterClass::k32;
+  std::uint32_t offset = 0;    ///< in the register file
+  std::uint64_t bits = 0;      ///< the value; kParameter: offset in the parameter block; kVariable: addend
+  std::uint32_t bytes = 0;     ///< of a parameter
+  std::uint32_t index = 0;     ///< Special, or index into ModuleImpl::globals
+};
+
+/// Static weights of a basic block, of the original PTX: instructions removed by lowering still count.
+struct BlockWeights {
+  std::uint32_t instructions = 0, fp32 = 0, mufu = 0, ldst = 0, barriers = 0;
+  int loads_in_flight = 0;  ///< longest run of independent global loads
+};
+
+struct SourcePosition {
+  int line = 0;
+  int location = -1;
+};
+
+struct Program {
+  KernelInfo info;
+  std::vector<sim::Inst> code;
+  std::vector<std::int32_t> block_start;  ///< basic block -> index of its enter instruction
+  std::int32_t resume_inst = 0;           ///< instruction that continues with the top of the divergence stack
+  std::vector<BlockWeights> weights;
+  std::vector<SourcePosition> positions;  ///< by Inst::id
+  std::vector<SlotInit> inits;
+  std::uint32_t register_bytes = 0;  ///< of a gang
+  std::uint32_t parameter_bytes = 0;
+  std::int64_t dynamic_shared_offset = 0;  ///< where extern shared memory begins
+  bool communicates = false;  ///< blocks wait for each other: polling loads in a loop
+  bool has_global_atomics = false;
+};
+
+struct ModuleImpl {
+  std::uint64_t id = 0;  ///< unique in the process; keys the module's variables in device memory
+  std::string file, version, target;
+  std::vector<KernelInfo> kernels;
+  std::vector<Program> programs;
+  std::vector<Variable> globals;
+  std::map<int, std::string> source_files;
+  std::vector<Location> locations;
+};
+
+/// Lowers one kernel. Throws Error with file, line and column for what is not supported.
+Program lower(const File& file, const Function& function);
+
+}  // namespace stitchwork::ptx

@@ -1,0 +1,230 @@
+// One launch: checks it, finds its residency, schedules its blocks, adds up its counters.
+#include <algorithm>
+#include <thread>
+
+#include "core/error.h"
+#include "occupancy_model/occupancy.h"
+#include "occupancy_model/timing.h"
+#include "simulator/scheduler.h"
+
+namespace stitchwork::sim {
+namespace {
+
+/// A block that runs this many warp instructions is taken to be looping for ever (seconds of simulation).
+constexpr std::uint64_t kDefaultLivelockBound = std::uint64_t{1} << 32;
+
+const ptx::Program& find_program(const ptx::ModuleImpl& module, const std::string& kernel) {
+  std::string known;
+  for (const ptx::Program& p : module.programs) {
+    if (p.info.name == kernel) return p;
+    known += (known.empty() ? "" : ", ") + p.info.name;
+  }
+  throw Error(module.file, 0, 0, fmt::format("no kernel '{}'", kernel),
+              known.empty() ? "the file has no .entry" : "kernels of this file: " + known);
+}
+
+LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMemory& memory, const Device& device,
+                      const Options& options) {
+  LaunchContext c;
+  c.module = &module.impl();
+  c.program = &find_program(module.impl(), launch.kernel);
+  c.launch = &launch;
+  c.device = &device;
+  c.memory = &memory;
+  c.max_warp_instructions = options.max_warp_instructions ? options.max_warp_instructions : kDefaultLivelockBound;
+  const ptx::KernelInfo& k = c.program->info;
+  if (launch.arguments.size() != k.parameters.size()) {
+    throw Error(c.module->file, k.line, 0,
+                fmt::format("kernel '{}' takes {} arguments, {} given", k.name, k.parameters.size(),
+                            launch.arguments.size()));
+  }
+  c.parameters.resize(c.program->parameter_bytes + 8);
+  for (std::size_t p = 0; p < k.parameters.size(); ++p) {
+    const auto& bytes = launch.arguments[p].bytes;
+    if (bytes.size() != k.parameters[p].bytes) {
+      throw Error(c.module->file, k.line, 0,
+                  fmt::format("argument {} of kernel '{}' has {} bytes, its parameter {} ({})", p, k.name, bytes.size(),
+                              k.parameters[p].bytes, k.parameters[p].type));
+    }
+    std::copy(bytes.begin(), bytes.end(), c.parameters.begin() + k.parameters[p].offset);
+  }
+  c.parameters.resize(c.program->parameter_bytes);
+  const std::uint64_t threads = launch.block.count();
+  if (threads == 0 || launch.grid.count() == 0) throw Error(fmt::format("kernel '{}': empty grid or block", k.name));
+  const int limit = k.max_threads ? std::min(k.max_threads, device.max_threads_per_block) : device.max_threads_per_block;
+  if (threads > static_cast<std::uint64_t>(limit)) {
+    throw Error(c.module->file, k.line, 0,
+                fmt::format("kernel '{}' may have at most {} threads a block, {} given", k.name, limit, threads));
+  }
+  c.shared_bytes = static_cast<std::uint64_t>(c.program->dynamic_shared_offset) + launch.dynamic_shared_bytes;
+  if (static_cast<std::int64_t>(c.shared_bytes) > device.shared_bytes_per_block_optin) {
+    throw Error(c.module->file, k.line, 0,
+                fmt::format("kernel '{}' wants {} bytes of shared memory a block; {} allows {}", k.name, c.shared_bytes,
+                            device.id, device.shared_bytes_per_block_optin));
+  }
+  for (std::int32_t at : c.program->block_start) c.block_start.push_back(&c.program->code[static_cast<std::size_t>(at)]);
+  c.variable_addresses.resize(c.module->globals.size());
+  for (const ptx::SlotInit& init : c.program->inits) {
+    if (init.kind != ptx::SlotInit::Kind::kVariable) continue;
+    c.variable_addresses[init.index] = variable_address(memory, *c.module, init.index);
+  }
+  return c;
+}
+
+void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResult& r) {
+  for (std::size_t b = 0; b < r.bb_counts.size(); ++b) {
+    const ptx::BlockWeights& w = context.program->weights[b];
+    c.inst_executed += r.bb_counts[b].warps * w.instructions;
+    c.thread_inst_executed += r.bb_counts[b].threads * w.instructions;
+    c.inst_fp_32 += r.bb_counts[b].threads * w.fp32;
+    c.inst_mufu += r.bb_counts[b].threads * w.mufu;
+    c.inst_ldst += r.bb_counts[b].warps * w.ldst;
+  }
+  c.inst_fp_32 += r.hot.guarded_fp32;
+  c.inst_mufu += r.hot.guarded_mufu;
+  c.gld_requests = r.hot.gld_requests;
+  c.gst_requests = r.hot.gst_requests;
+  c.gld_transactions = r.hot.gld_transactions;
+  c.gst_transactions = r.hot.gst_transactions;
+  c.gld_bytes = r.hot.gld_bytes;
+  c.gst_bytes = r.hot.gst_bytes;
+  c.l2_read_sectors = r.l2.read_sectors;
+  c.l2_write_sectors = r.l2.write_sectors;
+  c.dram_read_transactions = r.l2.dram_reads;
+  c.dram_write_transactions = r.l2.dram_writes;
+  c.shared_load_requests = r.hot.shared_loads;
+  c.shared_store_requests = r.hot.shared_stores;
+  c.shared_bank_conflicts = r.hot.shared_conflicts;
+  c.block_barriers = r.hot.block_barriers;
+  c.grid_barriers = r.grid_barriers;
+  c.atomics = r.hot.atomics;
+  c.accesses_checked = static_cast<std::int64_t>(r.hot.accesses);
+  if (r.weight > 0) {
+    c.achieved_occupancy = r.occupancy / r.weight;
+    c.sm_efficiency = r.busy / r.weight;
+  }
+}
+
+double time_us(const LaunchContext& context, const ScheduleResult& r, const Counters& c, int blocks_per_sm) {
+  KernelWork w;
+  w.grid_blocks = static_cast<std::int64_t>(context.launch->grid.count());
+  w.threads_per_block = static_cast<int>(context.launch->block.count());
+  w.blocks_per_sm = blocks_per_sm;
+  w.dram_sectors = static_cast<double>(c.dram_read_transactions + c.dram_write_transactions);
+  w.l2_sectors = static_cast<double>(c.l2_read_sectors + c.l2_write_sectors);
+  w.warp_instructions = static_cast<double>(c.inst_executed);
+  // Fractions of warps that ran partly full issue as often as full ones: scale by lanes that ran.
+  const double lanes = c.thread_inst_executed ? static_cast<double>(c.thread_inst_executed) /
+                                                    static_cast<double>(std::max<std::uint64_t>(c.inst_executed, 1))
+                                              : 32.0;
+  w.fp32_warp_instructions = static_cast<double>(c.inst_fp_32) / lanes;
+  w.mufu_warp_instructions = static_cast<double>(c.inst_mufu) / lanes;
+  w.ldst_warp_instructions = static_cast<double>(c.inst_ldst);
+  w.shared_wavefronts =
+      static_cast<double>(c.shared_load_requests + c.shared_store_requests + c.shared_bank_conflicts);
+  double loads = 0, weight = 0;  // loads in flight, where loads are executed
+  for (std::size_t b = 0; b < r.bb_counts.size(); ++b) {
+    const ptx::BlockWeights& bb = context.program->weights[b];
+    if (bb.loads_in_flight == 0) continue;
+    const double runs = static_cast<double>(r.bb_counts[b].warps) * bb.ldst;
+    loads += runs * bb.loads_in_flight;
+    weight += runs;
+  }
+  w.independent_loads = weight > 0 ? loads / weight : 1.0;
+  w.grid_barriers = static_cast<int>(c.grid_barriers);
+  w.phases = w.grid_barriers + 1;
+  return kernel_time(*context.device, w).total_us;
+}
+
+}  // namespace
+
+LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& memory, const Device& device,
+                 const Options& options) {
+  const LaunchContext context = prepare(module, launch, memory, device, options);
+  LaunchResult result;
+  Counters& c = result.counters;
+  c.static_shared_bytes = context.program->info.static_shared_bytes;
+  c.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+  c.registers_estimated = options.registers_per_thread == 0;
+  c.registers = c.registers_estimated ? context.program->info.estimated_registers : options.registers_per_thread;
+  const int threads = static_cast<int>(launch.block.count());
+  int registers = c.registers;
+  if (c.registers_estimated && context.program->info.max_threads > 0) {
+    // What the compiler was told to keep: __launch_bounds__ bounds the registers of the blocks it names.
+    const int blocks = std::max(context.program->info.min_blocks_per_sm, 1);
+    const auto bound = device.registers_per_sm / (std::int64_t{blocks} * context.program->info.max_threads) / 8 * 8;
+    registers = static_cast<int>(std::clamp<std::int64_t>(bound, 16, registers));
+  }
+  const Occupancy o = occupancy(device, threads, registers, static_cast<std::int64_t>(context.shared_bytes));
+  if (o.blocks_per_sm == 0) {
+    throw Error(context.module->file, context.program->info.line, 0,
+                fmt::format("a block of kernel '{}' does not fit {}: {} threads of {} registers, {} bytes of shared "
+                            "memory ({})",
+                            launch.kernel, device.id, threads, registers, context.shared_bytes, o.limiter));
+  }
+  c.registers = registers;
+  const Residency residency{static_cast<std::uint64_t>(o.blocks_per_wave), o.blocks_per_sm};
+
+  L2StatePtr own;
+  L2State* l2 = options.l2;
+  if (options.cache == CacheMode::kWarm) {
+    SW_CHECK(l2 != nullptr, "CacheMode::kWarm needs Options::l2");
+  } else if (l2 == nullptr) {
+    own = make_l2_state(device);
+    l2 = own.get();
+  } else {
+    l2->clear();
+  }
+  int host_threads = options.host_threads;
+  if (host_threads <= 0) host_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  try {
+    const ScheduleResult r = schedule(context, residency, *l2, host_threads);
+    fill_counters(c, context, r);
+    l2->dirty_sectors += r.l2.dirty_sectors;
+    if (options.cache == CacheMode::kCold) {
+      c.dram_write_transactions += static_cast<std::uint64_t>(l2->dirty_sectors);
+      l2->clear();
+    }
+    result.time_us = time_us(context, r, c, o.blocks_per_sm);
+  } catch (const FindingError& e) {
+    result.findings.push_back(e.finding);
+  }
+  return result;
+}
+
+std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c) {
+  auto d = [](auto v) { return static_cast<double>(v); };
+  const double load_efficiency = c.gld_transactions ? d(c.gld_bytes) / (32.0 * d(c.gld_transactions)) : 1.0;
+  const double store_efficiency = c.gst_transactions ? d(c.gst_bytes) / (32.0 * d(c.gst_transactions)) : 1.0;
+  return {{"inst_executed", d(c.inst_executed)},
+          {"thread_inst_executed", d(c.thread_inst_executed)},
+          {"inst_fp_32", d(c.inst_fp_32)},
+          {"inst_mufu", d(c.inst_mufu)},
+          {"inst_ldst", d(c.inst_ldst)},
+          {"gld_requests", d(c.gld_requests)},
+          {"gst_requests", d(c.gst_requests)},
+          {"gld_transactions", d(c.gld_transactions)},
+          {"gst_transactions", d(c.gst_transactions)},
+          {"gld_bytes", d(c.gld_bytes)},
+          {"gst_bytes", d(c.gst_bytes)},
+          {"gld_efficiency", load_efficiency},
+          {"gst_efficiency", store_efficiency},
+          {"l2_read_sectors", d(c.l2_read_sectors)},
+          {"l2_write_sectors", d(c.l2_write_sectors)},
+          {"dram_read_transactions", d(c.dram_read_transactions)},
+          {"dram_write_transactions", d(c.dram_write_transactions)},
+          {"shared_load_requests", d(c.shared_load_requests)},
+          {"shared_store_requests", d(c.shared_store_requests)},
+          {"shared_bank_conflicts", d(c.shared_bank_conflicts)},
+          {"block_barriers", d(c.block_barriers)},
+          {"grid_barriers", d(c.grid_barriers)},
+          {"atomics", d(c.atomics)},
+          {"achieved_occupancy", c.achieved_occupancy},
+          {"sm_efficiency", c.sm_efficiency},
+          {"static_shared_bytes", d(c.static_shared_bytes)},
+          {"dynamic_shared_bytes", d(c.dynamic_shared_bytes)},
+          {"registers", d(c.registers)},
+          {"accesses_checked", d(c.accesses_checked)}};
+}
+
+}  // namespace stitchwork::sim

@@ -1,0 +1,28 @@
+// Runs the blocks of a launch: over host threads where blocks are independent, else interleaved by a fixed rule.
+#pragma once
+
+#include "simulator/block.h"
+#include "simulator/l2_cache.h"
+
+namespace stitchwork::sim {
+
+/// What the scheduler adds up while blocks run.
+struct ScheduleResult {
+  std::vector<BasicBlockCount> bb_counts;
+  HotCounters hot;
+  L2Counters l2;
+  std::uint64_t grid_barriers = 0;
+  /// Sums over waves of (warp instructions, times occupancy, times busy SMs).
+  double weight = 0, occupancy = 0, busy = 0;
+};
+
+/// Residency of a launch: blocks that fit the device at once.
+struct Residency {
+  std::uint64_t blocks = 1;
+  int blocks_per_sm = 1;
+};
+
+/// Throws FindingError; of several, that of the lowest block.
+ScheduleResult schedule(const LaunchContext& context, const Residency& residency, L2State& l2, int host_threads);
+
+}  // namespace stitchwork::sim

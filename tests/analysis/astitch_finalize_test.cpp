@@ -1,0 +1,165 @@
+#include <gtest/gtest.h>
+
+#include "analysis/astitch/memory.h"
+#include "tests/support/astitch_passes.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+TEST(AstitchFinalize, Fig7HasThePapersSchemesAndTwoBarriers) {
+  const Graph graph = dataset("fig7");
+  const Passes passes(graph);
+  EXPECT_EQ(passes.scheme("reduce.1"), Scheme::kRegional);
+  EXPECT_EQ(passes.scheme("power.1"), Scheme::kGlobal);
+  EXPECT_EQ(passes.scheme("reduce.2"), Scheme::kGlobal);
+  EXPECT_EQ(passes.scheme("multiply.1"), Scheme::kIndependent);
+  for (const char* local : {"broadcast.1", "add.1", "divide.1", "broadcast.2", "add.2", "broadcast.3"}) {
+    EXPECT_EQ(passes.scheme(local), Scheme::kLocal) << local;
+  }
+  EXPECT_EQ(passes.finalization.grid_barriers, 2);
+}
+
+TEST(AstitchFinalize, SoftmaxIsAllRegional) {
+  const Graph graph = dataset("softmax");
+  const Passes passes(graph);
+  EXPECT_EQ(passes.groups.size(), 1u);
+  EXPECT_EQ(passes.finalization.grid_barriers, 0);
+  for (const auto& [id, kind] : passes.candidates.kinds) {
+    if (passes.body.outputs.contains(id)) continue;
+    EXPECT_EQ(passes.finalization.schemes.at(id), Scheme::kRegional) << passes.nodes.name(id);
+  }
+}
+
+TEST(AstitchFinalize, LayerNormIsAllRegional) {
+  const Graph graph = dataset("layer_norm");
+  const Passes passes(graph);
+  EXPECT_EQ(passes.groups.size(), 1u);
+  EXPECT_EQ(passes.finalization.grid_barriers, 0);
+}
+
+const char* kRowsThenElements = R"(ENTRY e {
+  x = f32[4096,256] parameter(0)
+  y = f32[4096,8] parameter(1)
+  zero = f32[] constant(0)
+  r = f32[4096] reduce(x, zero), dimensions={1}, to_apply=sum
+  wide = f32[4096,8] broadcast(r), dimensions={0}
+  ROOT out = f32[4096,8] add(wide, y)
+})";
+
+TEST(AstitchFinalize, AnElementwiseGroupFollowsItsProducersBlocks) {
+  const Graph graph = parse(kRowsThenElements);
+  const Passes adapted(graph);
+  EXPECT_EQ(adapted.scheme("r"), Scheme::kRegional);
+  EXPECT_EQ(adapted.finalization.grid_barriers, 0);
+  const Passes passive(graph, {1024, 160, true, true}, true, false);
+  EXPECT_EQ(passive.scheme("r"), Scheme::kGlobal);
+  EXPECT_EQ(passive.finalization.grid_barriers, 1);
+}
+
+TEST(AstitchFinalize, ReductionGroupsNeverAdapt) {
+  const Graph graph = parse(R"(ENTRY e {
+    x = f32[4096,256] parameter(0)
+    y = f32[4096,64] parameter(1)
+    zero = f32[] constant(0)
+    r1 = f32[4096] reduce(x, zero), dimensions={1}, to_apply=sum
+    wide = f32[4096,64] broadcast(r1), dimensions={0}
+    b = f32[4096,64] add(y, wide)
+    ROOT r2 = f32[4096] reduce(b, zero), dimensions={1}, to_apply=sum
+  })");
+  const Passes passes(graph);
+  EXPECT_EQ(passes.scheme("r1"), Scheme::kGlobal);
+  EXPECT_EQ(passes.groups[1].mapping.rows_per_block, 16);
+}
+
+TEST(AstitchFinalize, WithSeveralProducersTheOneThatSavesMostBytesWins) {
+  const Graph graph = parse(R"(ENTRY e {
+    x = f32[4096,256] parameter(0)
+    y = f32[8192,512] parameter(1)
+    z = f32[8192,4096] parameter(2)
+    zero = f32[] constant(0)
+    few = f32[4096] reduce(x, zero), dimensions={1}, to_apply=sum
+    many = f32[8192] reduce(y, zero), dimensions={1}, to_apply=sum
+    wf = f32[8192,4096] broadcast(few), dimensions={1}
+    wm = f32[8192,4096] broadcast(many), dimensions={0}
+    a = f32[8192,4096] add(wf, wm)
+    ROOT out = f32[8192,4096] add(a, z)
+  })");
+  const Passes passes(graph);
+  // few is needed whole by every row. It makes `out` a phase later than `many`, so both end up Global.
+  EXPECT_EQ(passes.scheme("few"), Scheme::kGlobal);
+  EXPECT_EQ(passes.scheme("many"), Scheme::kGlobal);
+  EXPECT_EQ(passes.finalization.grid_barriers, 1);
+}
+
+TEST(AstitchFinalize, ARegionalValueIsNotReadAcrossABarrier) {
+  const Graph graph = parse(R"(ENTRY e {
+    x = f32[512,512] parameter(0)
+    zero = f32[] constant(0)
+    rows = f32[512] reduce(x, zero), dimensions={1}, to_apply=sum
+    cols = f32[512] reduce(x, zero), dimensions={0}, to_apply=sum
+    wr = f32[512,512] broadcast(rows), dimensions={0}
+    wc = f32[512,512] broadcast(cols), dimensions={1}
+    a = f32[512,512] add(x, wr)
+    ROOT out = f32[512,512] add(a, wc)
+  })");
+  Passes passes(graph);
+  EXPECT_EQ(passes.scheme("cols"), Scheme::kGlobal);
+  EXPECT_EQ(passes.scheme("rows"), Scheme::kGlobal);
+  EXPECT_EQ(passes.level("out"), 1);
+  const auto decisions = passes.recorder.take();
+  EXPECT_TRUE(std::any_of(decisions.begin(), decisions.end(), [](const Decision& d) {
+    return d.subject == "rows" && d.verdict.rule == "astitch.same-phase";
+  }));
+}
+
+TEST(AstitchFinalize, ASplitOutputNeedsABarrierForItsFold) {
+  const Graph graph = dataset("row_64x30000");
+  const Passes passes(graph);
+  EXPECT_EQ(passes.finalization.grid_barriers, 1);
+}
+
+TEST(AstitchMemory, RegionalValuesOfDifferentPhasesShareBytes) {
+  const Graph graph = parse(R"(ENTRY e {
+    x = f32[512,512] parameter(0)
+    zero = f32[] constant(0)
+    r1 = f32[512] reduce(x, zero), dimensions={1}, to_apply=sum
+    w1 = f32[512,512] broadcast(r1), dimensions={0}
+    a = f32[512,512] divide(x, w1)
+    c = f32[512] reduce(a, zero), dimensions={0}, to_apply=sum
+    wc = f32[512,512] broadcast(c), dimensions={1}
+    b = f32[512,512] add(x, wc)
+    r2 = f32[512] reduce(b, zero), dimensions={1}, to_apply=sum
+    w2 = f32[512,512] broadcast(r2), dimensions={0}
+    ROOT out = f32[512,512] divide(b, w2)
+  })");
+  const Passes passes(graph);
+  const MemoryPlan apart = plan_memory(passes.body, passes.groups, passes.finalization, 128, false);
+  const MemoryPlan reused = plan_memory(passes.body, passes.groups, passes.finalization, 128, true);
+  EXPECT_LE(reused.shared_bytes, apart.shared_bytes);
+  EXPECT_EQ(apart.shared.size(), reused.shared.size());
+  EXPECT_EQ(reused.shared.back().op, kNoNode);
+}
+
+TEST(AstitchMemory, DemotesTheValueOfLeastTrafficPerByteFreed) {
+  // e is a row of 16,384 elements (64 KiB a task), r one element a task: e frees most for its traffic.
+  const Graph graph = parse(R"(ENTRY e {
+    x = f32[512,16384] parameter(0)
+    y = f32[512,16384,2] parameter(1)
+    zero = f32[] constant(0)
+    r = f32[512] reduce(x, zero), dimensions={1}, to_apply=sum
+    wr = f32[512,16384] broadcast(r), dimensions={0}
+    d = f32[512,16384] subtract(x, wr)
+    e = f32[512,16384] exponential(d)
+    we = f32[512,16384,2] broadcast(e), dimensions={0,1}
+    ROOT out = f32[512,16384,2] add(we, y)
+  })");
+  const Passes passes(graph);
+  ASSERT_EQ(passes.scheme("e"), Scheme::kRegional);
+  ASSERT_EQ(passes.scheme("r"), Scheme::kRegional);
+  const auto demoted = cheapest_demotion(passes.body, passes.groups, passes.finalization);
+  ASSERT_TRUE(demoted.has_value());
+  EXPECT_EQ(passes.nodes.name(*demoted), "e");
+}
+
+}  // namespace
+}  // namespace stitchwork::astitch

@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "analysis/astitch/options.h"
+#include "analysis/planner.h"
+#include "analysis/verify.h"
+#include "core/error.h"
+#include "tests/support/astitch_passes.h"
+#include "tests/support/golden.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+using testing::ElementsAre;
+
+const Device& v100() { return device("v100"); }
+
+std::vector<std::string> problems(const Graph& graph, const FusionPlan& plan) {
+  std::vector<std::string> result;
+  for (const Verdict& verdict : verify(graph, v100(), plan)) result.push_back(verdict.why);
+  return result;
+}
+
+FusionPlan plan_valid(const Graph& graph, std::map<std::string, std::string> knobs = {}) {
+  FusionPlan plan = plan_astitch(graph, v100(), {std::move(knobs), false});
+  EXPECT_THAT(problems(graph, plan), ElementsAre());
+  return plan;
+}
+
+class AstitchGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(AstitchGolden, PlanOnV100) {
+  const Graph graph = dataset(GetParam());
+  expect_golden(std::string("astitch_") + GetParam() + ".txt", to_text(graph, plan_valid(graph)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Datasets, AstitchGolden,
+                         testing::Values("fig5", "fig7", "softmax", "layer_norm", "gelu", "column_sum",
+                                         "row_750000x32", "row_64x30000", "bert_layer"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(AstitchPlanner, Fig7LaunchesAsThePaperSays) {
+  const Graph graph = dataset("fig7");
+  const FusionPlan plan = plan_valid(graph);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_EQ(plan.kernels[0].launch.grid, 147);
+  EXPECT_EQ(plan.kernels[0].launch.block, 1024);
+  EXPECT_EQ(plan.kernels[0].launch.grid_barriers, 2);
+  EXPECT_EQ(plan.kernels[0].launch.register_bound, 32);
+}
+
+TEST(AstitchPlanner, PlansBertBaseWithOneKernelBetweenLibraryCalls) {
+  const Graph graph = dataset("bert_base");
+  const FusionPlan plan = plan_valid(graph);
+  EXPECT_LE(plan.counts.memory_kernels, plan.counts.library_calls);
+  for (const KernelPlan& kernel : plan.kernels) EXPECT_EQ(kernel.launch.grid_barriers, 0) << kernel.name;
+}
+
+TEST(AstitchPlanner, EveryKnobGivesValidPlans) {
+  for (const char* name : {"fig7", "softmax", "layer_norm", "bert_layer", "row_64x30000", "column_sum"}) {
+    const Graph graph = dataset(name);
+    for (const std::string_view knob : knob_names()) {
+      if (knob == "mapping") continue;
+      SCOPED_TRACE(fmt::format("{} {}=off", name, knob));
+      plan_valid(graph, {{std::string(knob), "off"}});
+    }
+  }
+}
+
+TEST(AstitchPlanner, WithoutRegisterRelaxationTheAssumedBoundStays) {
+  const Graph graph = dataset("row_750000x32");
+  const Device& t4 = device("t4");
+  EXPECT_EQ(plan_astitch(graph, t4, {}).kernels.at(0).launch.register_bound, 64);
+  EXPECT_EQ(
+      plan_astitch(graph, t4, {{{"register_relaxation", "off"}}, false}).kernels.at(0).launch.register_bound,
+      32);
+}
+
+TEST(AstitchPlanner, UnknownKnobsAndValuesNameTheKnownOnes) {
+  const Graph graph = dataset("fig7");
+  try {
+    plan_astitch(graph, v100(), {{{"colour", "red"}}, false});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.hint(), testing::HasSubstr("dominant_merging"));
+  }
+  EXPECT_THROW(plan_astitch(graph, v100(), {{{"mapping", "fastest"}}, false}), Error);
+  EXPECT_THROW(plan_astitch(graph, v100(), {{{"dominant_merging", "maybe"}}, false}), Error);
+}
+
+TEST(AstitchPlanner, AKernelOverTheSharedMemoryLimitDemotesValues) {
+  const Graph graph = parse(R"(ENTRY e {
+    x = f32[512,16384] parameter(0)
+    y = f32[512,16384,2] parameter(1)
+    zero = f32[] constant(0)
+    r = f32[512] reduce(x, zero), dimensions={1}, to_apply=sum
+    wr = f32[512,16384] broadcast(r), dimensions={0}
+    d = f32[512,16384] subtract(x, wr)
+    e = f32[512,16384] exponential(d)
+    we = f32[512,16384,2] broadcast(e), dimensions={0,1}
+    ROOT out = f32[512,16384,2] add(we, y)
+  })");
+  const FusionPlan plan = plan_valid(graph);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  const KernelPlan& kernel = plan.kernels[0];
+  EXPECT_EQ(kernel.schemes.at(graph.entry_computation().find("e")), Scheme::kGlobal);
+  EXPECT_EQ(kernel.schemes.at(graph.entry_computation().find("r")), Scheme::kRegional);
+  EXPECT_EQ(kernel.launch.grid_barriers, 1);
+  EXPECT_LE(kernel.launch.shared_bytes, v100().shared_bytes_per_block_default);
+}
+
+/// `n` reductions over alternating dimensions, each reading the one before: a phase each.
+std::string zigzag(int n) {
+  std::string entry = "ENTRY e {\n x = f32[256,256] parameter(0)\n zero = f32[] constant(0)\n";
+  std::string last = "x";
+  for (int i = 0; i < n; ++i) {
+    entry +=
+        fmt::format(" r{0} = f32[256] reduce({1}, zero), dimensions={{{2}}}, to_apply=sum\n", i, last, i % 2);
+    entry += fmt::format(" w{0} = f32[256,256] broadcast(r{0}), dimensions={{{1}}}\n", i, 1 - i % 2);
+    entry += fmt::format(" {2}a{0} = f32[256,256] add(x, w{0})\n", i, 0, i + 1 == n ? "ROOT " : "");
+    last = fmt::format("a{}", i);
+  }
+  return entry + "}";
+}
+
+TEST(AstitchPlanner, TooManyPhasesCutTheKernel) {
+  const Graph graph = parse(zigzag(30));
+  const FusionPlan plan = plan_astitch(graph, v100(), {{}, true});
+  EXPECT_THAT(problems(graph, plan), ElementsAre());
+  EXPECT_GT(plan.kernels.size(), 1u);
+  for (const KernelPlan& kernel : plan.kernels) EXPECT_LE(kernel.launch.grid_barriers + 1, 8);
+  EXPECT_TRUE(std::any_of(plan.decisions.begin(), plan.decisions.end(),
+                          [](const Decision& d) { return d.verdict.rule == "astitch.kernel-limits"; }));
+}
+
+TEST(AstitchPlanner, TooManyGroupsCutTheKernel) {
+  std::string entry = "ENTRY e {\n x = f32[64] parameter(0)\n", shapes, results;
+  for (int i = 0; i < 60; ++i) {
+    entry += fmt::format(
+        " s{0} = f32[{1}] slice(x), slice={{[0:{1}]}}\n b{0} = f32[{1},{2}] broadcast(s{0}), "
+        "dimensions={{0}}\n n{0} = f32[{1},{2}] negate(b{0})\n",
+        i, 1 + i, 2);
+    shapes += fmt::format("{}f32[{},2]", i ? ", " : "", 1 + i);
+    results += fmt::format("{}n{}", i ? ", " : "", i);
+  }
+  // One root reads all of them, so that they form one cluster.
+  std::string sum = "n0s";
+  entry += " zero = f32[] constant(0)\n n0s = f32[] reduce(n0, zero), dimensions={0,1}, to_apply=sum\n";
+  for (int i = 1; i < 60; ++i) {
+    entry += fmt::format(
+        " n{0}s = f32[] reduce(n{0}, zero), dimensions={{0,1}}, to_apply=sum\n t{0} = f32[] "
+        "add({1}, n{0}s)\n",
+        i, sum);
+    sum = fmt::format("t{}", i);
+  }
+  entry += fmt::format(" ROOT t = (f32[], {}) tuple({}, {})\n}}", shapes, sum, results);
+  const Graph graph = parse(entry);
+  const FusionPlan plan = plan_valid(graph);
+  EXPECT_GT(plan.kernels.size(), 1u);
+  for (const KernelPlan& kernel : plan.kernels) EXPECT_LE(kernel.groups.size(), 48u);
+}
+
+TEST(AstitchPlanner, AStencilAppliedOftenDoesNotGrowItsExpressionsWithoutBound) {
+  std::string entry = "ENTRY e {\n v0 = f32[4096] parameter(0)\n";
+  for (int i = 0; i < 12; ++i) {
+    const int n = 4096 - 2 * i;
+    entry += fmt::format(" l{0} = f32[{1}] slice(v{0}), slice={{[0:{1}]}}\n", i, n - 2);
+    entry += fmt::format(" m{0} = f32[{1}] slice(v{0}), slice={{[1:{2}]}}\n", i, n - 2, n - 1);
+    entry += fmt::format(" r{0} = f32[{1}] slice(v{0}), slice={{[2:{2}]}}\n", i, n - 2, n);
+    entry += fmt::format(" s{0} = f32[{1}] add(l{0}, m{0})\n", i, n - 2);
+    entry +=
+        fmt::format(" {3}v{2} = f32[{1}] multiply(s{0}, r{0})\n", i, n - 2, i + 1, i == 11 ? "ROOT " : "");
+  }
+  const Graph graph = parse(entry + "}");
+  plan_valid(graph);
+}
+
+TEST(AstitchPlanner, IsDeterministic) {
+  const Graph graph = dataset("bert_layer");
+  EXPECT_EQ(to_text(graph, plan_astitch(graph, v100(), {})), to_text(graph, plan_astitch(graph, v100(), {})));
+}
+
+TEST(AstitchPlanner, RecordsDecisionsOfEveryPassWhenAsked) {
+  const Graph graph = dataset("fig7");
+  EXPECT_TRUE(plan_astitch(graph, v100(), {}).decisions.empty());
+  const FusionPlan plan = plan_astitch(graph, v100(), {{}, true});
+  std::set<std::string> steps;
+  for (const Decision& decision : plan.decisions) steps.insert(decision.step);
+  EXPECT_THAT(steps, testing::IsSupersetOf({"scope", "dominants", "merging", "locality", "launch"}));
+}
+
+}  // namespace
+}  // namespace stitchwork::astitch
