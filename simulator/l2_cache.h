@@ -1,6 +1,6 @@
-// The L2 cache: sectored, 16-way, least recently used, write-back. Lines of 128 bytes hold four 32-byte sectors that
-// are filled and written back one by one. A write allocates without a fill: a sector written in part is written to
-// DRAM once, and the bytes it lacks are merged there.
+// The L2 cache: sectored, 16-way, least recently used, write-back. Lines of 128 bytes hold four 32-byte
+// sectors that are filled and written back one by one. A write allocates without a fill: a sector written in
+// part is written to DRAM once, and the bytes it lacks are merged there.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,8 @@ const Inst* enter_block(Strand& s, const Inst* i) {
   b.bb_counts[bb].warps += u32(s.active_warps);
   b.bb_counts[bb].threads += u32(s.active_threads);
   b.budget -= i64(i->o[0]) * s.active_warps;
-  if (b.budget < 0) [[unlikely]] raise_finding(s, i, FindingKind::kLivelock, "livelock", s.first_warp, 0);
+  if (b.budget < 0) [[unlikely]]
+    raise_finding(s, i, FindingKind::kLivelock, "livelock", s.first_warp, 0);
   return i + 1;
 }
 
@@ -69,7 +70,8 @@ const Inst* branch_if(Strand& s, const Inst* i) {
   const i32 meet = i32(i->o[2]);
   const i32 target = i32(i->imm), next = i32(i->o[1]);
   StackEntry* top = &s.stack[s.depth - 1];
-  if (s.depth + 2 > kMaxDepth) raise_finding(s, i, FindingKind::kTrap, "divergence nests too deep", s.first_warp, 0);
+  if (s.depth + 2 > kMaxDepth)
+    raise_finding(s, i, FindingKind::kTrap, "divergence nests too deep", s.first_warp, 0);
   u32 not_taken[kGangWarps];
   for (int w = s.first_warp; w < s.last_warp; ++w) not_taken[w] = s.mask[w] & ~taken[w];
   // The running entry becomes the meeting point, unless it already ends there: then it is not needed.
@@ -108,8 +110,8 @@ const Inst* exit_lanes(Strand& s, const Inst*) {
 }
 
 /// @p before an instruction that is not a branch: narrows the mask for the instruction that follows it, which
-/// an unguard ends. o[0]: predicate, flags: negated, imm: instructions to skip where no lane is left; aux, o[1]:
-/// class of the guarded instruction for the counters.
+/// an unguard ends. o[0]: predicate, flags: negated, imm: instructions to skip where no lane is left; aux,
+/// o[1]: class of the guarded instruction for the counters.
 const Inst* guard(Strand& s, const Inst* i) {
   const u32 flip = i->flags ? ~0u : 0;
   u32 any = 0;
@@ -146,8 +148,8 @@ const Inst* trap(Strand& s, const Inst* i) {
 const Inst* resume(Strand& s, const Inst*) { return resume_top(s); }
 const Inst* nothing(Strand&, const Inst* i) { return i + 1; }
 
-/// bar.sync / barrier.sync and the arriving half of bar.red. o[0]: barrier id slot, o[1]: thread count slot or ~0,
-/// o[2]: predicate slot of bar.red or ~0; flags 1: bar.arrive, 2: negated predicate.
+/// bar.sync / barrier.sync and the arriving half of bar.red. o[0]: barrier id slot, o[1]: thread count slot
+/// or ~0, o[2]: predicate slot of bar.red or ~0; flags 1: bar.arrive, 2: negated predicate.
 const Inst* block_barrier(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == s.alive[w]) continue;
@@ -215,10 +217,22 @@ const Inst* shuffle(Strand& s, const Inst* i) {
       u32 j = l;
       bool ok = false;
       switch (i->flags) {
-        case 0: j = min_lane | (n & ~segment); ok = j <= max_lane; break;
-        case 1: j = l - n; ok = i32(l) - i32(n) >= i32(max_lane); break;
-        case 2: j = l + n; ok = j <= max_lane; break;
-        default: j = l ^ n; ok = j <= max_lane; break;
+        case 0:
+          j = min_lane | (n & ~segment);
+          ok = j <= max_lane;
+          break;
+        case 1:
+          j = l - n;
+          ok = i32(l) - i32(n) >= i32(max_lane);
+          break;
+        case 2:
+          j = l + n;
+          ok = j <= max_lane;
+          break;
+        default:
+          j = l ^ n;
+          ok = j <= max_lane;
+          break;
       }
       if (!ok) j = l;
       r[l] = a[j & 31];
@@ -273,11 +287,16 @@ const Inst* redux(Strand& s, const Inst* i) {
       if (!(s.mask[w] >> l & 1)) continue;
       const u32 v = load<u32>(s.regs + i->o[1] + (w * 32 + l) * 4);
       const bool less = i->aux ? i32(v) < i32(r) : v < r;
-      if (first) r = v;
-      else if (i->flags == 0) r += v;
-      else if (i->flags == 1) r = less ? v : r;
-      else if (i->flags == 2) r = less ? r : v;
-      else r = i->flags == 3 ? r & v : i->flags == 4 ? r | v : r ^ v;
+      if (first)
+        r = v;
+      else if (i->flags == 0)
+        r += v;
+      else if (i->flags == 1)
+        r = less ? v : r;
+      else if (i->flags == 2)
+        r = less ? r : v;
+      else
+        r = i->flags == 3 ? r & v : i->flags == 4 ? r | v : r ^ v;
       first = false;
     }
     for (int l = 0; l < 32; ++l) {
@@ -292,8 +311,10 @@ const Inst* read_clock(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     for (int l = 0; l < 32; ++l) {
       if (!(s.mask[w] >> l & 1)) continue;
-      if (i->flags) store<u64>(s.regs + i->o[0] + (w * 32 + l) * 8, now);
-      else store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, u32(now));
+      if (i->flags)
+        store<u64>(s.regs + i->o[0] + (w * 32 + l) * 8, now);
+      else
+        store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, u32(now));
     }
   }
   return i + 1;
