@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
+#include "core/npy.h"
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
@@ -114,6 +115,59 @@ TEST_F(JsonDocuments, Report) {
 TEST_F(JsonDocuments, Occupancy) {
   const auto document = expect_document({"occupancy", "--device", "v100", "--block", "1024"}, "occupancy");
   EXPECT_EQ(document["blocks_per_sm"], 2);
+}
+
+/// out[i] = i for i < n.
+constexpr char kPtx[] = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry iota(.param .u64 out, .param .u32 n)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  .reg .f32 %f<2>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.u32 %p1, %r5, %r1;
+  @%p1 bra DONE;
+  cvt.rn.f32.u32 %f1, %r5;
+  mul.wide.u32 %rd2, %r5, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.f32 [%rd3], %f1;
+DONE:
+  ret;
+}
+)";
+
+TEST_F(JsonDocuments, PtxRunCleanAndWithAFinding) {
+  const std::string file = path("iota.ptx");
+  write_file(file, kPtx);
+  const auto info = expect_document({"ptx", "info", file}, "ptx-info");
+  EXPECT_EQ(info["kernels"][0]["name"], "iota");
+  EXPECT_EQ(info["kernels"][0]["parameters"].size(), 2u);
+  const std::vector<std::string> launch = {"ptx", "run", file, "--grid", "4", "--block", "32", "--arg"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = launch;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const auto clean = expect_document(
+      with({"buf:f32:100:zero", "--arg", "u32:100", "--out", "0:" + path("out.npy")}), "ptx-run");
+  EXPECT_TRUE(clean["findings"].empty());
+  EXPECT_EQ(clean["counters"]["gst_bytes"], 400);
+  EXPECT_EQ(read_npy(path("out.npy")).data<float>()[99], 99);
+  const auto overrun = expect_document(with({"buf:f32:99:zero", "--arg", "u32:100"}), "ptx-run", 1);
+  EXPECT_EQ(overrun["findings"][0]["kind"], "out-of-bounds");
+  expect_document(with({"buf:f32:99:zero", "--arg", "u32:100", "--out", "7:x.npy"}), "error", 1);
+}
+
+TEST_F(JsonDocuments, PtxIsa) {
+  EXPECT_GT(expect_document({"ptx", "isa"}, "ptx-isa")["instructions"].size(), 50u);
 }
 
 TEST_F(JsonDocuments, ErrorsOfAllKinds) {
