@@ -14,7 +14,7 @@ namespace stitchwork {
 /// What names a kernel's places have.
 struct PlaceNames {
   std::vector<std::string> buffers;  ///< by Kernel::buffers
-  std::vector<std::string> kept;     ///< by TaskLoop::kept of the loop being printed
+  std::vector<std::string> kept;     ///< by Kernel::kept
 };
 
 class ValuePrinter {

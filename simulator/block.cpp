@@ -83,7 +83,8 @@ void Block::fill_slots() {
   const Dim3& b = context_.launch->block;
   const Dim3& g = context_.launch->grid;
   for (int gang = 0; gang < gangs_; ++gang) {
-    std::byte* regs = registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang);
+    std::byte* regs =
+        registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang);
     for (const ptx::SlotInit& init : context_.program->inits) {
       std::byte* slot = regs + init.offset;
       if (init.kind == Kind::kBits) {
@@ -99,27 +100,68 @@ void Block::fill_slots() {
           const std::uint32_t t = static_cast<std::uint32_t>(gang) * kGangWarps * 32 + e, lane = e % 32;
           std::uint32_t v = 0;
           switch (static_cast<S>(init.index)) {
-            case S::kTidX: v = t % b.x; break;
-            case S::kTidY: v = t / b.x % b.y; break;
-            case S::kTidZ: v = t / b.x / b.y; break;
-            case S::kNtidX: v = b.x; break;
-            case S::kNtidY: v = b.y; break;
-            case S::kNtidZ: v = b.z; break;
-            case S::kNctaidX: v = g.x; break;
-            case S::kNctaidY: v = g.y; break;
-            case S::kNctaidZ: v = g.z; break;
-            case S::kLaneId: v = lane; break;
-            case S::kWarpId: v = t / 32; break;
-            case S::kNwarpId: v = (threads + 31) / 32; break;
-            case S::kNsmId: v = static_cast<std::uint32_t>(context_.device->sms); break;
-            case S::kLaneMaskEq: v = 1u << lane; break;
-            case S::kLaneMaskLt: v = (1u << lane) - 1; break;
-            case S::kLaneMaskLe: v = (2u << lane) - 1; break;
-            case S::kLaneMaskGt: v = ~((2u << lane) - 1); break;
-            case S::kLaneMaskGe: v = ~((1u << lane) - 1); break;
-            case S::kDynamicSharedSize: v = context_.launch->dynamic_shared_bytes; break;
-            case S::kTotalSharedSize: v = static_cast<std::uint32_t>(context_.shared_bytes); break;
-            default: break;  // by block
+            case S::kTidX:
+              v = t % b.x;
+              break;
+            case S::kTidY:
+              v = t / b.x % b.y;
+              break;
+            case S::kTidZ:
+              v = t / b.x / b.y;
+              break;
+            case S::kNtidX:
+              v = b.x;
+              break;
+            case S::kNtidY:
+              v = b.y;
+              break;
+            case S::kNtidZ:
+              v = b.z;
+              break;
+            case S::kNctaidX:
+              v = g.x;
+              break;
+            case S::kNctaidY:
+              v = g.y;
+              break;
+            case S::kNctaidZ:
+              v = g.z;
+              break;
+            case S::kLaneId:
+              v = lane;
+              break;
+            case S::kWarpId:
+              v = t / 32;
+              break;
+            case S::kNwarpId:
+              v = (threads + 31) / 32;
+              break;
+            case S::kNsmId:
+              v = static_cast<std::uint32_t>(context_.device->sms);
+              break;
+            case S::kLaneMaskEq:
+              v = 1u << lane;
+              break;
+            case S::kLaneMaskLt:
+              v = (1u << lane) - 1;
+              break;
+            case S::kLaneMaskLe:
+              v = (2u << lane) - 1;
+              break;
+            case S::kLaneMaskGt:
+              v = ~((2u << lane) - 1);
+              break;
+            case S::kLaneMaskGe:
+              v = ~((1u << lane) - 1);
+              break;
+            case S::kDynamicSharedSize:
+              v = context_.launch->dynamic_shared_bytes;
+              break;
+            case S::kTotalSharedSize:
+              v = static_cast<std::uint32_t>(context_.shared_bytes);
+              break;
+            default:
+              break;  // by block
           }
           std::memcpy(slot + e * 4, &v, 4);
         }
@@ -135,14 +177,24 @@ void Block::fill_block_slots() {
     if (init.kind != ptx::SlotInit::Kind::kSpecial) continue;
     std::uint32_t v;
     switch (static_cast<S>(init.index)) {
-      case S::kCtaidX: v = at.x; break;
-      case S::kCtaidY: v = at.y; break;
-      case S::kCtaidZ: v = at.z; break;
-      case S::kSmId: v = static_cast<std::uint32_t>(index % static_cast<std::uint64_t>(context_.device->sms)); break;
-      default: continue;
+      case S::kCtaidX:
+        v = at.x;
+        break;
+      case S::kCtaidY:
+        v = at.y;
+        break;
+      case S::kCtaidZ:
+        v = at.z;
+        break;
+      case S::kSmId:
+        v = static_cast<std::uint32_t>(index % static_cast<std::uint64_t>(context_.device->sms));
+        break;
+      default:
+        continue;
     }
     for (int gang = 0; gang < gangs_; ++gang) {
-      broadcast(registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang) +
+      broadcast(registers_.get() +
+                    std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang) +
                     init.offset,
                 v);
     }
@@ -175,7 +227,8 @@ void Block::start(std::uint64_t linear) {
     s.depth = 1;
     s.stack[0] = StackEntry{};
     for (int w = 0; w < s.last_warp; ++w) {
-      s.alive[w] = s.stack[0].mask[w] = lanes_of_warp(threads, static_cast<std::uint32_t>(gang * kGangWarps + w));
+      s.alive[w] = s.stack[0].mask[w] =
+          lanes_of_warp(threads, static_cast<std::uint32_t>(gang * kGangWarps + w));
     }
     s.resume = &context_.program->code[static_cast<std::size_t>(context_.program->resume_inst)];
   }
@@ -273,9 +326,10 @@ bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, 
   Block& b = static_cast<Block&>(*s.block);
   BarrierSlot& slot = b.barriers[id];
   if (threads % 32 != 0) {
-    raise_finding(s, i, FindingKind::kBarrierMismatch,
-                  fmt::format("barrier {} is given {} threads, which is no multiple of 32", id, threads).c_str(),
-                  s.first_warp, 0);
+    raise_finding(
+        s, i, FindingKind::kBarrierMismatch,
+        fmt::format("barrier {} is given {} threads, which is no multiple of 32", id, threads).c_str(),
+        s.first_warp, 0);
   }
   std::uint64_t here = 0, warps = 0;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
@@ -302,7 +356,8 @@ bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, 
 
 void split_strand(Strand& s, const Inst* i) {
   Block& b = static_cast<Block&>(*s.block);
-  const Inst* from_stack = &b.context_.program->code[static_cast<std::size_t>(b.context_.program->resume_inst)];
+  const Inst* from_stack =
+      &b.context_.program->code[static_cast<std::size_t>(b.context_.program->resume_inst)];
   const bool running = i != from_stack;
   const int first = s.first_warp, last = s.last_warp;
   auto narrow = [&](Strand& t, int w) {

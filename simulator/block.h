@@ -83,7 +83,7 @@ class Block : public BlockRun {
 
 /// "block (1,0,0), thread (3,0,0)" coordinates of a lane.
 Dim3 block_coordinates(const LaunchContext& context, std::uint64_t linear);
-Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, FindingKind kind, std::string message,
-                     int warp, int lane);
+Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, FindingKind kind,
+                     std::string message, int warp, int lane);
 
 }  // namespace stitchwork::sim

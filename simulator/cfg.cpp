@@ -105,8 +105,10 @@ std::vector<bool> blocks_in_loops(const std::vector<IrBlock>& blocks) {
       if (next < blocks[b].successors.size()) {
         const int s = blocks[b].successors[next++];
         if (s == b) result[b] = true;
-        if (index[s] < 0) work.push_back({s, 0});
-        else if (on_stack[s]) low[b] = std::min(low[b], index[s]);
+        if (index[s] < 0)
+          work.push_back({s, 0});
+        else if (on_stack[s])
+          low[b] = std::min(low[b], index[s]);
         continue;
       }
       const int done = b;

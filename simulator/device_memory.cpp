@@ -14,10 +14,11 @@ std::uint64_t offset_of(DeviceAddress address) {
 
 Allocation& checked(DeviceMemory::Impl& impl, DeviceAddress address, std::size_t bytes, const char* what) {
   Allocation* a = impl.find(address);
-  if (a == nullptr) throw Error(fmt::format("{} of device memory at {:#x}: nothing is allocated there", what, address));
+  if (a == nullptr)
+    throw Error(fmt::format("{} of device memory at {:#x}: nothing is allocated there", what, address));
   if (offset_of(address) + bytes > a->bytes.size()) {
-    throw Error(fmt::format("{} of {} bytes at {}+{}, which has {} bytes", what, bytes, a->name, offset_of(address),
-                            a->bytes.size()));
+    throw Error(fmt::format("{} of {} bytes at {}+{}, which has {} bytes", what, bytes, a->name,
+                            offset_of(address), a->bytes.size()));
   }
   return *a;
 }
@@ -68,7 +69,9 @@ void DeviceMemory::fill(DeviceAddress address, std::size_t bytes, std::byte valu
   Allocation& a = checked(*impl_, address, bytes, "fill");
   std::memset(a.bytes.data() + offset_of(address), std::to_integer<int>(value), bytes);
 }
-std::span<std::byte> DeviceMemory::bytes(DeviceAddress base) { return checked(*impl_, base, 0, "access").bytes; }
+std::span<std::byte> DeviceMemory::bytes(DeviceAddress base) {
+  return checked(*impl_, base, 0, "access").bytes;
+}
 std::span<const std::byte> DeviceMemory::bytes(DeviceAddress base) const {
   return checked(*impl_, base, 0, "access").bytes;
 }

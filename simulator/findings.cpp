@@ -8,15 +8,24 @@ namespace stitchwork::sim {
 
 std::string_view name(FindingKind kind) {
   switch (kind) {
-    case FindingKind::kOutOfBounds: return "out-of-bounds";
-    case FindingKind::kMisaligned: return "misaligned";
-    case FindingKind::kNullPointer: return "null-pointer";
-    case FindingKind::kDivergentBarrier: return "divergent-barrier";
-    case FindingKind::kBarrierMismatch: return "barrier-mismatch";
-    case FindingKind::kGridDeadlock: return "grid-deadlock";
-    case FindingKind::kLivelock: return "livelock";
-    case FindingKind::kInvalidShared: return "invalid-shared";
-    case FindingKind::kTrap: return "trap";
+    case FindingKind::kOutOfBounds:
+      return "out-of-bounds";
+    case FindingKind::kMisaligned:
+      return "misaligned";
+    case FindingKind::kNullPointer:
+      return "null-pointer";
+    case FindingKind::kDivergentBarrier:
+      return "divergent-barrier";
+    case FindingKind::kBarrierMismatch:
+      return "barrier-mismatch";
+    case FindingKind::kGridDeadlock:
+      return "grid-deadlock";
+    case FindingKind::kLivelock:
+      return "livelock";
+    case FindingKind::kInvalidShared:
+      return "invalid-shared";
+    case FindingKind::kTrap:
+      return "trap";
   }
   return "unknown";
 }
@@ -27,8 +36,8 @@ Dim3 block_coordinates(const LaunchContext& context, std::uint64_t linear) {
           static_cast<std::uint32_t>(linear / g.x / g.y)};
 }
 
-Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, FindingKind kind, std::string message,
-                     int warp, int lane) {
+Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, FindingKind kind,
+                     std::string message, int warp, int lane) {
   const LaunchContext& context = *block.launch;
   Finding f;
   f.kind = kind;
@@ -55,8 +64,8 @@ namespace {
 }
 }  // namespace
 
-void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_t address, unsigned bytes, bool write,
-                     int warp, int lane) {
+void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_t address, unsigned bytes,
+                     bool write, int warp, int lane) {
   const char* verb = write ? "writes" : "reads";
   DeviceMemory::Impl& memory = s.block->launch->memory->impl();
   const std::uint64_t offset = address & ((std::uint64_t{1} << kAllocationShift) - 1);
@@ -90,9 +99,10 @@ void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_
               warp, lane);
       }
     }
-    raise(s, i, FindingKind::kOutOfBounds,
-          fmt::format("{} {} bytes at {}+{}, past its {} bytes", verb, bytes, a->name, offset, a->bytes.size()),
-          warp, lane);
+    raise(
+        s, i, FindingKind::kOutOfBounds,
+        fmt::format("{} {} bytes at {}+{}, past its {} bytes", verb, bytes, a->name, offset, a->bytes.size()),
+        warp, lane);
   }
   cache.lo = address - offset;
   cache.hi = cache.lo + a->bytes.size();
@@ -101,14 +111,16 @@ void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_
 
 void raise_misaligned(Strand& s, const Inst* i, std::uint64_t address, unsigned bytes, int warp, int lane) {
   raise(s, i, FindingKind::kMisaligned,
-        fmt::format("address {:#x} of an access of {} bytes is no multiple of {}", address, bytes, bytes), warp, lane);
+        fmt::format("address {:#x} of an access of {} bytes is no multiple of {}", address, bytes, bytes),
+        warp, lane);
 }
 
 void raise_window(Strand& s, const Inst* i, const char* space, std::uint64_t address, unsigned bytes,
                   std::uint64_t size, bool write, int warp, int lane) {
   raise(s, i, FindingKind::kOutOfBounds,
-        fmt::format("{} {} bytes at {} memory offset {}, past the {} bytes this {} has", write ? "writes" : "reads",
-                    bytes, space, address, size, std::string_view(space) == "local" ? "thread" : "block"),
+        fmt::format("{} {} bytes at {} memory offset {}, past the {} bytes this {} has",
+                    write ? "writes" : "reads", bytes, space, address, size,
+                    std::string_view(space) == "local" ? "thread" : "block"),
         warp, lane);
 }
 
@@ -119,8 +131,9 @@ void raise_finding(Strand& s, const Inst* i, FindingKind kind, const char* what,
                           s.block->launch->max_warp_instructions);
   } else if (kind == FindingKind::kDivergentBarrier) {
     const auto active = __builtin_popcount(s.mask[warp]), alive = __builtin_popcount(s.alive[warp]);
-    message = fmt::format("block barrier reached by {} of the {} running threads of warp {}; this thread is elsewhere",
-                          active, alive, s.gang * kGangWarps + warp);
+    message = fmt::format(
+        "block barrier reached by {} of the {} running threads of warp {}; this thread is elsewhere", active,
+        alive, s.gang * kGangWarps + warp);
   }
   raise(s, i, kind, std::move(message), warp, lane);
 }
@@ -141,10 +154,11 @@ void Block::raise_waiting(FindingKind kind, std::string message) {
         }
       }
       if (kind == FindingKind::kBarrierMismatch) {
-        message = fmt::format("barrier {} wants {} threads; {} wait there and the other {} running threads wait "
-                              "elsewhere or have ended",
-                              s.barrier_id, s.barrier_threads ? s.barrier_threads : alive_threads, waiting,
-                              alive_threads - waiting);
+        message = fmt::format(
+            "barrier {} wants {} threads; {} wait there and the other {} running threads wait "
+            "elsewhere or have ended",
+            s.barrier_id, s.barrier_threads ? s.barrier_threads : alive_threads, waiting,
+            alive_threads - waiting);
       }
       --at;  // the barrier itself
     } else if (at != &context_.program->code[static_cast<std::size_t>(context_.program->resume_inst)]) {

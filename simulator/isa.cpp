@@ -14,7 +14,8 @@ std::vector<std::string> expand_spelling(std::string_view pattern) {
   for (std::size_t at = open + 1; at <= close;) {
     const std::size_t end = std::min(pattern.find(',', at), close);
     for (const std::string& rest : expand_spelling(pattern.substr(close + 1))) {
-      result.push_back(std::string(pattern.substr(0, open)) + std::string(pattern.substr(at, end - at)) + rest);
+      result.push_back(std::string(pattern.substr(0, open)) + std::string(pattern.substr(at, end - at)) +
+                       rest);
     }
     at = end + 1;
   }

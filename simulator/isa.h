@@ -1,5 +1,5 @@
-// The instruction table: one row a PTX form with its spelling, operand signature and handlers. Each file of the
-// interpreter compiles the same rows for its own vector width; rows have the same index everywhere.
+// The instruction table: one row a PTX form with its spelling, operand signature and handlers. Each file of
+// the interpreter compiles the same rows for its own vector width; rows have the same index everywhere.
 #pragma once
 
 #include <span>

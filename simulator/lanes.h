@@ -1,5 +1,5 @@
-// Lane vectors of the interpreter, for the instruction set the including file is compiled for. Everything here
-// has internal linkage: three files compile it with different target options (simulator/CMakeLists.txt).
+// Lane vectors of the interpreter, for the instruction set the including file is compiled for. Everything
+// here has internal linkage: three files compile it with different target options (simulator/CMakeLists.txt).
 #pragma once
 
 #include <immintrin.h>
@@ -133,7 +133,8 @@ SW_INLINE auto apply(F f, const std::byte* regs, const Inst* i, int e, std::inde
   return f(load<vec<S, N>>(regs + i->o[K + 1] + e * sizeof(S))...);
 }
 
-/// Runs `f` over the lanes of every active warp: destination lanes of type D, sources of types S, N at a time.
+/// Runs `f` over the lanes of every active warp: destination lanes of type D, sources of types S, N at a
+/// time.
 template <bool M, class D, class... S, class F>
 SW_INLINE const Inst* map(Strand& s, const Inst* i, F f) {
   constexpr bool wide = sizeof(D) == 8 || ((sizeof(S) == 8) || ...);
@@ -143,7 +144,6 @@ SW_INLINE const Inst* map(Strand& s, const Inst* i, F f) {
   for (int w = first; w < last; ++w) {
     const u32 mask = s.mask[w];
     if (M && mask == 0) continue;
-#pragma GCC unroll 4
     for (int l = 0; l < 32; l += N) {
       const int e = w * 32 + l;
       std::byte* d = regs + i->o[0] + e * sizeof(D);
@@ -165,7 +165,6 @@ SW_INLINE const Inst* compare(Strand& s, const Inst* i, F f) {
     const u32 mask = s.mask[w];
     if (M && mask == 0) continue;
     u32 bits = 0;
-#pragma GCC unroll 4
     for (int l = 0; l < 32; l += N) {
       const int e = w * 32 + l;
       bits |= movemask(f(load<vec<S, N>>(regs + i->o[1] + e * sizeof(S)),

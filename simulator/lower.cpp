@@ -25,8 +25,8 @@ namespace {
 std::int64_t align_up(std::int64_t v, std::int64_t a) { return (v + a - 1) / a * a; }
 
 /// Lays variables out one after the other; extern ones (dynamic shared memory) share the end.
-std::int64_t lay_out(std::map<std::string, std::int64_t, std::less<>>& offsets, const std::vector<Variable>& a,
-                     const std::vector<Variable>& b, bool only_static) {
+std::int64_t lay_out(std::map<std::string, std::int64_t, std::less<>>& offsets,
+                     const std::vector<Variable>& a, const std::vector<Variable>& b, bool only_static) {
   std::int64_t at = 0, alignment = 1;
   for (bool external : {false, true}) {
     if (external && only_static) break;
@@ -45,7 +45,8 @@ std::int64_t lay_out(std::map<std::string, std::int64_t, std::less<>>& offsets, 
 
 bool mentions(const Operand& o, std::string_view name) {
   if (o.name == name) return true;
-  return std::any_of(o.elements.begin(), o.elements.end(), [&](const Operand& e) { return mentions(e, name); });
+  return std::any_of(o.elements.begin(), o.elements.end(),
+                     [&](const Operand& e) { return mentions(e, name); });
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ Lowering::Lowering(const File& file, const Function& function) : file_(file), fn
   std::vector<Variable> outer;
   for (const Variable& v : file_.shared) {
     const bool used = std::any_of(fn_.body.begin(), fn_.body.end(), [&](const Statement& s) {
-      return std::any_of(s.operands.begin(), s.operands.end(), [&](const Operand& o) { return mentions(o, v.name); });
+      return std::any_of(s.operands.begin(), s.operands.end(),
+                         [&](const Operand& o) { return mentions(o, v.name); });
     });
     if (used) outer.push_back(v);
   }
@@ -104,16 +106,31 @@ std::uint32_t Lowering::temporary(RegisterClass cls) {
 
 std::uint32_t Lowering::special(std::string_view name, RegisterClass* cls) {
   using S = Special;
-  static const std::map<std::string_view, Special> kNames = {
-      {"%tid.x", S::kTidX},           {"%tid.y", S::kTidY},           {"%tid.z", S::kTidZ},
-      {"%ntid.x", S::kNtidX},         {"%ntid.y", S::kNtidY},         {"%ntid.z", S::kNtidZ},
-      {"%ctaid.x", S::kCtaidX},       {"%ctaid.y", S::kCtaidY},       {"%ctaid.z", S::kCtaidZ},
-      {"%nctaid.x", S::kNctaidX},     {"%nctaid.y", S::kNctaidY},     {"%nctaid.z", S::kNctaidZ},
-      {"%laneid", S::kLaneId},        {"%warpid", S::kWarpId},        {"%nwarpid", S::kNwarpId},
-      {"%smid", S::kSmId},            {"%nsmid", S::kNsmId},          {"%gridid", S::kGridId},
-      {"%lanemask_eq", S::kLaneMaskEq}, {"%lanemask_le", S::kLaneMaskLe}, {"%lanemask_lt", S::kLaneMaskLt},
-      {"%lanemask_ge", S::kLaneMaskGe}, {"%lanemask_gt", S::kLaneMaskGt},
-      {"%dynamic_smem_size", S::kDynamicSharedSize}, {"%total_smem_size", S::kTotalSharedSize}};
+  static const std::map<std::string_view, Special> kNames = {{"%tid.x", S::kTidX},
+                                                             {"%tid.y", S::kTidY},
+                                                             {"%tid.z", S::kTidZ},
+                                                             {"%ntid.x", S::kNtidX},
+                                                             {"%ntid.y", S::kNtidY},
+                                                             {"%ntid.z", S::kNtidZ},
+                                                             {"%ctaid.x", S::kCtaidX},
+                                                             {"%ctaid.y", S::kCtaidY},
+                                                             {"%ctaid.z", S::kCtaidZ},
+                                                             {"%nctaid.x", S::kNctaidX},
+                                                             {"%nctaid.y", S::kNctaidY},
+                                                             {"%nctaid.z", S::kNctaidZ},
+                                                             {"%laneid", S::kLaneId},
+                                                             {"%warpid", S::kWarpId},
+                                                             {"%nwarpid", S::kNwarpId},
+                                                             {"%smid", S::kSmId},
+                                                             {"%nsmid", S::kNsmId},
+                                                             {"%gridid", S::kGridId},
+                                                             {"%lanemask_eq", S::kLaneMaskEq},
+                                                             {"%lanemask_le", S::kLaneMaskLe},
+                                                             {"%lanemask_lt", S::kLaneMaskLt},
+                                                             {"%lanemask_ge", S::kLaneMaskGe},
+                                                             {"%lanemask_gt", S::kLaneMaskGt},
+                                                             {"%dynamic_smem_size", S::kDynamicSharedSize},
+                                                             {"%total_smem_size", S::kTotalSharedSize}};
   const auto it = kNames.find(name);
   if (it == kNames.end()) return kNone;
   *cls = RegisterClass::k32;
@@ -153,7 +170,8 @@ std::uint32_t Lowering::source(const Operand& o, char letter) {
       return constant(want, o.bits);
     case Kind::kFloat32:
       if (want == RegisterClass::k64) {
-        return constant(want, std::bit_cast<std::uint64_t>(double{std::bit_cast<float>(std::uint32_t(o.bits))}));
+        return constant(want,
+                        std::bit_cast<std::uint64_t>(double{std::bit_cast<float>(std::uint32_t(o.bits))}));
       }
       return constant(want, o.bits);
     case Kind::kFloat64:
@@ -174,7 +192,8 @@ std::uint32_t Lowering::source(const Operand& o, char letter) {
       v = special(o.name, &cls);
       if (v == kNone) {
         if (o.name[0] == '%') fail(fmt::format("special register '{}' is not supported", o.name));
-        v = address_of(o.name, want == RegisterClass::k64 ? RegisterClass::k64 : RegisterClass::k32, o.offset);
+        v = address_of(o.name, want == RegisterClass::k64 ? RegisterClass::k64 : RegisterClass::k32,
+                       o.offset);
       }
       break;
     }
@@ -292,7 +311,8 @@ Program Lowering::run() {
   block_ = 0;
   for (int k = 0; k < n; ++k) {
     const int begins = block_of_statement_[static_cast<std::size_t>(k)];
-    if (begins > 0 && !block_ended_) f_.blocks[static_cast<std::size_t>(begins) - 1].successors.push_back(begins);
+    if (begins > 0 && !block_ended_)
+      f_.blocks[static_cast<std::size_t>(begins) - 1].successors.push_back(begins);
     if (begins >= 0) {
       block_ = begins;
       block_ended_ = false;
@@ -305,7 +325,8 @@ Program Lowering::run() {
   }
   block_ = exit_block_;
   current_ = std::max(n - 1, 0);
-  if (n == 0) throw Error(file_.file, fn_.info.line, 1, fmt::format("kernel '{}' has no instructions", fn_.info.name));
+  if (n == 0)
+    throw Error(file_.file, fn_.info.line, 1, fmt::format("kernel '{}' has no instructions", fn_.info.name));
   emit("@exit").guarded = false;
   mark_polls();
   propagate_copies(f_);
@@ -350,15 +371,24 @@ void Lowering::lower_statement(int index) {
     const int row = sim::find_row(s.opcode);
     if (row >= 0) g.aux = static_cast<std::uint16_t>(sim::isa_rows()[static_cast<std::size_t>(row)].cls);
   }
-  if (op.base == "mov") lower_move(op);
-  else if (op.base == "setp") lower_setp(op);
-  else if (op.base == "set") lower_set(op);
-  else if (op.base == "cvta") lower_cvta(op);
-  else if (op.base == "ld" || op.base == "ldu") lower_memory(op, false);
-  else if (op.base == "st") lower_memory(op, true);
-  else if (op.base == "atom" || op.base == "red") lower_atomic(op, op.base == "red");
-  else if (const int row = sim::find_row(s.opcode); row >= 0) lower_row(row);
-  else if (!lower_control(op)) unknown();
+  if (op.base == "mov")
+    lower_move(op);
+  else if (op.base == "setp")
+    lower_setp(op);
+  else if (op.base == "set")
+    lower_set(op);
+  else if (op.base == "cvta")
+    lower_cvta(op);
+  else if (op.base == "ld" || op.base == "ldu")
+    lower_memory(op, false);
+  else if (op.base == "st")
+    lower_memory(op, true);
+  else if (op.base == "atom" || op.base == "red")
+    lower_atomic(op, op.base == "red");
+  else if (const int row = sim::find_row(s.opcode); row >= 0)
+    lower_row(row);
+  else if (!lower_control(op))
+    unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;
     insts[before].imm = static_cast<std::int64_t>(insts.size() - before);

@@ -46,7 +46,8 @@ void Lowering::lower_move(const Opcode& op) {
       for (std::size_t k = 0; k < 4; ++k) {
         const std::uint32_t half = temporary(RegisterClass::k32);
         emit_simple(sim::find_row(k < 2 ? "@low32" : "@high32"), {half, a});
-        emit_simple(sim::find_row(k % 2 == 0 ? "@low16" : "@high16"), {destination(to.elements[k], 'h'), half});
+        emit_simple(sim::find_row(k % 2 == 0 ? "@low16" : "@high16"),
+                    {destination(to.elements[k], 'h'), half});
       }
     } else {
       unknown();
@@ -60,7 +61,10 @@ void Lowering::lower_move(const Opcode& op) {
                                    : 'h';
   const std::uint32_t a = source(from, letter);
   const std::uint32_t d = destination(to, letter);
-  IrInst& i = emit_simple(sim::find_row(bytes == 0 ? "mov.pred" : bytes == 8 ? "mov.b64" : "mov.b32"), {d, a});
+  IrInst& i = emit_simple(sim::find_row(bytes == 0   ? "mov.pred"
+                                        : bytes == 8 ? "mov.b64"
+                                                     : "mov.b32"),
+                          {d, a});
   // A 16-bit destination of a 16-bit source shares its lane form with 32 bits.
   i.copy = class_of(d) == class_of(a);
 }
@@ -81,8 +85,10 @@ void Lowering::lower_setp(const Opcode& op) {
   std::string plain = "setp";
   std::string combine;
   for (std::string_view m : op.modifiers) {
-    if (m == "and" || m == "or" || m == "xor") combine = fmt::format("{}.pred", m);
-    else plain += fmt::format(".{}", m);
+    if (m == "and" || m == "or" || m == "xor")
+      combine = fmt::format("{}.pred", m);
+    else
+      plain += fmt::format(".{}", m);
   }
   const std::size_t expected = combine.empty() ? 3 : 4;
   if (s.operands.size() != expected) fail(fmt::format("{} takes {} operands", s.opcode, expected));
@@ -100,8 +106,10 @@ void Lowering::lower_setp(const Opcode& op) {
   auto finish = [&](const Operand& to, std::uint32_t v, std::uint32_t c) {
     if (to.kind == Operand::Kind::kSink) return;
     const std::uint32_t d = destination(to, 'p');
-    if (combine.empty()) emit_simple(sim::find_row("mov.pred"), {d, v});
-    else emit_simple(sim::find_row(combine), {d, v, c});
+    if (combine.empty())
+      emit_simple(sim::find_row("mov.pred"), {d, v});
+    else
+      emit_simple(sim::find_row(combine), {d, v, c});
   };
   std::uint32_t c = kNone;
   if (!combine.empty()) {
@@ -123,8 +131,10 @@ void Lowering::lower_set(const Opcode& op) {
   for (std::size_t k = 0; k < op.modifiers.size(); ++k) {
     const std::string_view m = op.modifiers[k];
     if (k + 2 == op.modifiers.size()) continue;
-    if (m == "and" || m == "or" || m == "xor") combine = fmt::format("{}.pred", m);
-    else plain += fmt::format(".{}", m);
+    if (m == "and" || m == "or" || m == "xor")
+      combine = fmt::format("{}.pred", m);
+    else
+      plain += fmt::format(".{}", m);
   }
   const bool packed = op.last() == "f16x2" || op.last() == "bf16x2";
   if (packed || s.operands.size() != (combine.empty() ? 3u : 4u)) unknown();
@@ -135,12 +145,18 @@ void Lowering::lower_set(const Opcode& op) {
     p = both;
   }
   std::uint64_t yes = 0;
-  if (to == "u32" || to == "s32") yes = 0xffffffff;
-  else if (to == "u16" || to == "s16") yes = 0xffff;
-  else if (to == "f32") yes = 0x3f800000;
-  else if (to == "f16") yes = 0x3c00;
-  else if (to == "bf16") yes = 0x3f80;
-  else unknown();
+  if (to == "u32" || to == "s32")
+    yes = 0xffffffff;
+  else if (to == "u16" || to == "s16")
+    yes = 0xffff;
+  else if (to == "f32")
+    yes = 0x3f800000;
+  else if (to == "f16")
+    yes = 0x3c00;
+  else if (to == "bf16")
+    yes = 0x3f80;
+  else
+    unknown();
   const std::uint32_t d = destination(s.operands[0], 'r');
   emit_simple(sim::find_row("selp.b32"),
               {d, constant(RegisterClass::k32, yes), constant(RegisterClass::k32, 0), p});
@@ -151,8 +167,8 @@ bool Lowering::lower_control(const Opcode& op) {
   const std::string_view base = op.base;
   if (base == "bar" || base == "barrier") {
     lower_barrier(op);
-  } else if (base == "membar" || base == "fence" || base == "nanosleep" || base == "prefetch" || base == "prefetchu" ||
-             base == "discard" || base == "applypriority") {
+  } else if (base == "membar" || base == "fence" || base == "nanosleep" || base == "prefetch" ||
+             base == "prefetchu" || base == "discard" || base == "applypriority") {
     // One memory, executed in order: a fence has nothing to wait for, a hint nothing to fetch.
   } else if (base == "griddepcontrol" || base == "pmevent" || base == "brkpt") {
     unknown();
@@ -198,7 +214,8 @@ void Lowering::lower_barrier(const Opcode& op) {
   if (!red && !arrive && !op.has("sync")) unknown();
   const std::size_t first = red ? 1 : 0;
   const std::size_t given = s.operands.size() - first - (red ? 1 : 0);
-  if (s.operands.size() < first + 1 + (red ? 1 : 0) || given > 2) fail(fmt::format("{}: operands missing", s.opcode));
+  if (s.operands.size() < first + 1 + (red ? 1 : 0) || given > 2)
+    fail(fmt::format("{}: operands missing", s.opcode));
   const std::uint32_t id = source(s.operands[first], 'r');
   const std::uint32_t threads = given == 2 ? source(s.operands[first + 1], 'r') : kNone;
   const std::uint32_t p = red ? source(s.operands.back(), 'p') : kNone;

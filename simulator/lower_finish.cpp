@@ -67,7 +67,8 @@ void Lowering::finish(Program& p) {
     decode(enter);
     for (const IrInst& i : block.insts) {
       decode(i);
-      if (i.row == branch_if) p.code.back().o[2] = static_cast<std::uint32_t>(meet[static_cast<std::size_t>(b)]);
+      if (i.row == branch_if)
+        p.code.back().o[2] = static_cast<std::uint32_t>(meet[static_cast<std::size_t>(b)]);
     }
   }
   IrInst resume;
@@ -140,19 +141,39 @@ std::vector<std::string> supported_instructions() {
   }
   // Forms built from several rows or with many optional modifiers.
   for (const char* form :
-       {"setp.CMP{.ftz}{.and,.or,.xor}.TYPE p|q", "set.CMP{.ftz}{.and,.or,.xor}.{u32,s32,u16,s16,f32,f16,bf16}.TYPE",
-        "ld{.weak,.volatile,.relaxed,.acquire}{.cta,.gpu,.sys}{.global,.shared,.local,.param,.const}{.nc}{.ca,.cg,"
+       {"setp.CMP{.ftz}{.and,.or,.xor}.TYPE p|q",
+        "set.CMP{.ftz}{.and,.or,.xor}.{u32,s32,u16,s16,f32,f16,bf16}.TYPE",
+        "ld{.weak,.volatile,.relaxed,.acquire}{.cta,.gpu,.sys}{.global,.shared,.local,.param,.const}{.nc}{."
+        "ca,.cg,"
         ".cs,.lu,.cv}{.L1::*,.L2::*}{.v2,.v4}.TYPE",
-        "st{.weak,.volatile,.relaxed,.release}{.cta,.gpu,.sys}{.global,.shared,.local}{.wb,.cg,.cs,.wt}{.v2,.v4}"
+        "st{.weak,.volatile,.relaxed,.release}{.cta,.gpu,.sys}{.global,.shared,.local}{.wb,.cg,.cs,.wt}{.v2,."
+        "v4}"
         ".TYPE",
-        "atom{.relaxed,.acquire,.release,.acq_rel}{.cta,.gpu,.sys}{.global,.shared}.{add,exch,cas,min,max,and,or,xor,"
+        "atom{.relaxed,.acquire,.release,.acq_rel}{.cta,.gpu,.sys}{.global,.shared}.{add,exch,cas,min,max,"
+        "and,or,xor,"
         "inc,dec}.TYPE",
         "red{.relaxed,.release}{.cta,.gpu,.sys}{.global,.shared}.{add,min,max,and,or,xor,inc,dec}.TYPE",
-        "cvta{.to}.{global,shared,local,const,param}.u64", "isspacep.{global,shared,local,param}", "bar.sync",
-        "bar.arrive", "bar.red.{popc,and,or}", "bar.warp.sync", "barrier.sync{.aligned}", "membar.{cta,gl,sys}",
-        "fence{.sc,.acq_rel}.{cta,gpu,sys}", "shfl.sync.{idx,up,down,bfly}.b32", "vote.sync.{all,any,uni}.pred",
-        "vote.sync.ballot.b32", "redux.sync.{add,min,max,and,or,xor}.{u32,s32,b32}", "activemask.b32",
-        "nanosleep.u32", "bra{.uni}", "ret", "exit", "trap", "prefetch", "mov.{b32,b64} packing and unpacking"}) {
+        "cvta{.to}.{global,shared,local,const,param}.u64",
+        "isspacep.{global,shared,local,param}",
+        "bar.sync",
+        "bar.arrive",
+        "bar.red.{popc,and,or}",
+        "bar.warp.sync",
+        "barrier.sync{.aligned}",
+        "membar.{cta,gl,sys}",
+        "fence{.sc,.acq_rel}.{cta,gpu,sys}",
+        "shfl.sync.{idx,up,down,bfly}.b32",
+        "vote.sync.{all,any,uni}.pred",
+        "vote.sync.ballot.b32",
+        "redux.sync.{add,min,max,and,or,xor}.{u32,s32,b32}",
+        "activemask.b32",
+        "nanosleep.u32",
+        "bra{.uni}",
+        "ret",
+        "exit",
+        "trap",
+        "prefetch",
+        "mov.{b32,b64} packing and unpacking"}) {
     forms.push_back(form);
   }
   std::sort(forms.begin(), forms.end());

@@ -19,8 +19,8 @@ std::string_view space_of(const Opcode& op) {
 }
 
 std::uint64_t window_bits(std::string_view space) {
-  const std::uint64_t window = space.starts_with("shared") ? sim::kSharedWindow
-                               : space == "local"          ? sim::kLocalWindow
+  const std::uint64_t window = space.starts_with("shared")  ? sim::kSharedWindow
+                               : space == "local"           ? sim::kLocalWindow
                                : space.starts_with("param") ? sim::kParamWindow
                                                             : 0;
   return window << sim::kAllocationShift;
@@ -40,8 +40,10 @@ std::uint32_t Lowering::address_value(const Operand& address, std::int64_t* offs
 void Lowering::set_address(IrInst& i, const Operand& address) {
   i.o[4] = address_value(address, &i.imm);
   i.uses |= 1 << 4;
-  if (class_of(i.o[4]) == RegisterClass::k32) i.aux |= sim::kAddress32;
-  else if (class_of(i.o[4]) != RegisterClass::k64) fail("an address has 32 or 64 bits");
+  if (class_of(i.o[4]) == RegisterClass::k32)
+    i.aux |= sim::kAddress32;
+  else if (class_of(i.o[4]) != RegisterClass::k64)
+    fail("an address has 32 or 64 bits");
 }
 
 void Lowering::lower_memory(const Opcode& op, bool is_store) {
@@ -53,11 +55,43 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
   const std::string_view space = space_of(op);
   const std::string_view type = op.last();
   const int bytes = type_bytes(type);
-  static constexpr std::string_view kKnown[] = {
-      "global", "const", "shared", "shared::cta", "local", "param", "param::entry", "nc", "volatile", "relaxed",
-      "acquire", "release", "weak", "cta", "gpu", "sys", "cluster", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "v2",
-      "v4", "L1::no_allocate", "L1::evict_last", "L1::evict_first", "L1::evict_normal", "L1::evict_unchanged",
-      "L2::64B", "L2::128B", "L2::256B", "L2::evict_last", "L2::evict_first", "mmio"};
+  static constexpr std::string_view kKnown[] = {"global",
+                                                "const",
+                                                "shared",
+                                                "shared::cta",
+                                                "local",
+                                                "param",
+                                                "param::entry",
+                                                "nc",
+                                                "volatile",
+                                                "relaxed",
+                                                "acquire",
+                                                "release",
+                                                "weak",
+                                                "cta",
+                                                "gpu",
+                                                "sys",
+                                                "cluster",
+                                                "ca",
+                                                "cg",
+                                                "cs",
+                                                "lu",
+                                                "cv",
+                                                "wb",
+                                                "wt",
+                                                "v2",
+                                                "v4",
+                                                "L1::no_allocate",
+                                                "L1::evict_last",
+                                                "L1::evict_first",
+                                                "L1::evict_normal",
+                                                "L1::evict_unchanged",
+                                                "L2::64B",
+                                                "L2::128B",
+                                                "L2::256B",
+                                                "L2::evict_last",
+                                                "L2::evict_first",
+                                                "mmio"};
   for (std::size_t k = 0; k + 1 < op.modifiers.size(); ++k) {
     bool known = false;
     for (std::string_view m : kKnown) known |= m == op.modifiers[k];
@@ -65,7 +99,8 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
   }
   if (bytes == 0 || bytes > 8) unknown();
   const int count = op.has("v2") ? 2 : op.has("v4") ? 4 : 1;
-  const std::vector<Operand> elements = data.kind == Operand::Kind::kVector ? data.elements : std::vector{data};
+  const std::vector<Operand> elements =
+      data.kind == Operand::Kind::kVector ? data.elements : std::vector{data};
   if (static_cast<int>(elements.size()) != count) {
     fail(fmt::format("{} moves {} elements, {} given", s.opcode, count, elements.size()));
   }
@@ -122,8 +157,8 @@ void Lowering::lower_param_load(const Opcode& op, const Operand& address) {
     const bool wide = e.kind == Operand::Kind::kRegister &&
                       class_of(static_cast<std::uint32_t>(e.reg)) == RegisterClass::k64;
     const std::uint32_t d = destination(e, wide ? 'd' : 'r');
-    std::uint32_t v = value({Value::Kind::kParameter, bytes == 8 ? RegisterClass::k64 : RegisterClass::k32, offset,
-                             static_cast<std::uint32_t>(bytes), 0});
+    std::uint32_t v = value({Value::Kind::kParameter, bytes == 8 ? RegisterClass::k64 : RegisterClass::k32,
+                             offset, static_cast<std::uint32_t>(bytes), 0});
     if (sign && bytes < 4) {
       const std::uint32_t t = temporary(RegisterClass::k32);
       emit_simple(sim::find_row(bytes == 1 ? "cvt.s32.s8" : "cvt.s32.s16"), {t, v});
@@ -143,8 +178,8 @@ void Lowering::lower_cvta(const Opcode& op) {
   if (s.operands.size() != 2 || (op.last() != "u64" && op.last() != "u32")) unknown();
   const bool to = op.has("to");
   const std::string_view space = op.modifiers.size() >= 2 ? op.modifiers[op.modifiers.size() - 2] : "";
-  if (space != "global" && space != "const" && space != "shared" && space != "shared::cta" && space != "local" &&
-      space != "param" && space != "param::entry") {
+  if (space != "global" && space != "const" && space != "shared" && space != "shared::cta" &&
+      space != "local" && space != "param" && space != "param::entry") {
     unknown();
   }
   const std::uint32_t a = source(s.operands[1], 'd');
@@ -161,8 +196,8 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   std::string_view operation;
   for (std::string_view m : op.modifiers) {
-    if (m == "add" || m == "exch" || m == "cas" || m == "min" || m == "max" || m == "and" || m == "or" || m == "xor" ||
-        m == "inc" || m == "dec") {
+    if (m == "add" || m == "exch" || m == "cas" || m == "min" || m == "max" || m == "and" || m == "or" ||
+        m == "xor" || m == "inc" || m == "dec") {
       operation = m;
     } else if (m != op.last() && m != "global" && m != "shared" && m != "shared::cta" && m != "relaxed" &&
                m != "acquire" && m != "release" && m != "acq_rel" && m != "cta" && m != "gpu" && m != "sys" &&

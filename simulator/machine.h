@@ -1,9 +1,10 @@
 // What the interpreter's handlers see: decoded instructions and the strands they run on.
 //
 // A block's warps run in *gangs* of up to kGangWarps warps. A gang has one register file laid out
-// [slot][warp][lane]; a *strand* is a run of warps of one gang that move together (the whole gang, or one warp
-// once the warps of a gang have to wait for each other). A handler executes one instruction for all warps of a
-// strand and returns the next instruction, or null when the strand stops (waits, yields, finishes).
+// [slot][warp][lane]; a *strand* is a run of warps of one gang that move together (the whole gang, or one
+// warp once the warps of a gang have to wait for each other). A handler executes one instruction for all
+// warps of a strand and returns the next instruction, or null when the strand stops (waits, yields,
+// finishes).
 #pragma once
 
 #include <cstddef>
@@ -32,13 +33,13 @@ using Handler = const Inst* (*)(Strand&, const Inst*);
 
 /// One decoded instruction. Operands are byte offsets into the gang's register file.
 struct Inst {
-  Handler fn[2];          ///< [0]: every lane of the strand active, [1]: masked
-  std::uint32_t o[6];     ///< destination(s) first, then sources
-  std::int64_t imm;       ///< address offset, branch target (basic block), barrier id ...
-  std::uint32_t id;       ///< index of the source instruction (line tables, address caches)
-  std::uint8_t count;     ///< vector elements of a memory access
-  std::uint8_t flags;     ///< handler specific
-  std::uint16_t aux;      ///< handler specific
+  Handler fn[2];       ///< [0]: every lane of the strand active, [1]: masked
+  std::uint32_t o[6];  ///< destination(s) first, then sources
+  std::int64_t imm;    ///< address offset, branch target (basic block), barrier id ...
+  std::uint32_t id;    ///< index of the source instruction (line tables, address caches)
+  std::uint8_t count;  ///< vector elements of a memory access
+  std::uint8_t flags;  ///< handler specific
+  std::uint16_t aux;   ///< handler specific
 };
 
 /// One level of the divergence stack: lanes `mask` continue at basic block `pc` until they reach `rpc`.
@@ -83,7 +84,7 @@ struct BasicBlockCount {
 /// State shared by the strands of one block that handlers touch.
 struct Strand {
   std::byte* regs = nullptr;
-  std::uint32_t mask[kGangWarps] = {};  ///< active lanes now
+  std::uint32_t mask[kGangWarps] = {};         ///< active lanes now
   std::int32_t first_warp = 0, last_warp = 0;  ///< [first, last) within the gang
   std::int32_t active_warps = 0, active_threads = 0;
   bool masked = false;  ///< some lane of the strand is inactive
@@ -107,7 +108,7 @@ inline constexpr int kMaxDepth = 64;
 struct BarrierSlot {
   std::uint64_t waiting_threads = 0;  ///< arrived, of blocked strands and bar.arrive
   std::uint64_t arrived_only = 0;
-  std::uint32_t count_true = 0, count_all = 0;     ///< bar.red accumulation
+  std::uint32_t count_true = 0, count_all = 0;    ///< bar.red accumulation
   std::uint32_t result_true = 0, result_all = 0;  ///< of the last completed phase
 };
 
@@ -126,7 +127,7 @@ struct BlockRun {
   std::uint64_t local_bytes = 0;
   std::byte* params = nullptr;
   std::uint64_t param_bytes = 0;
-  std::int64_t budget = 0;  ///< warp instructions left before a livelock is reported
+  std::int64_t budget = 0;     ///< warp instructions left before a livelock is reported
   std::uint64_t progress = 0;  ///< memory words changed, barriers passed
   std::uint64_t clock = 0;
   std::uint32_t threads = 0;  ///< in the block

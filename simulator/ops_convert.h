@@ -54,50 +54,55 @@ SW_INLINE F round_integral(F v) {
 /// integer D <- integer S; a negative value saturates against an unsigned type under .sat.
 template <class D, class S, bool kSat>
 void add_int_convert(const char* name, const char* signature) {
-  add<LaneOf<D>, LaneOf<S>>(name, SW_LANES1(LaneOf<D>, [](S v) -> LaneOf<D> {
-                              if constexpr (kSat) {
-                                const __int128 x = v;
-                                const __int128 low = lowest_of<D>(), high = highest_of<D>();
-                                return LaneOf<D>(register_bits<D>(D(x < low ? low : x > high ? high : x)));
-                              } else {
-                                return LaneOf<D>(register_bits<D>(D(v)));
-                              }
-                            }(S(a))),
-                            InstClass::kOther, signature);
+  add_cold<LaneOf<D>, LaneOf<S>>(
+      name,
+      SW_LANES1(LaneOf<D>,
+                [](S v) -> LaneOf<D> {
+                  if constexpr (kSat) {
+                    const __int128 x = v;
+                    const __int128 low = lowest_of<D>(), high = highest_of<D>();
+                    return LaneOf<D>(register_bits<D>(D(x < low ? low : x > high ? high : x)));
+                  } else {
+                    return LaneOf<D>(register_bits<D>(D(v)));
+                  }
+                }(S(a))),
+      InstClass::kOther, signature);
 }
 template <class D, class F, Round R>
 void add_float_to_int(const char* name, const char* signature) {
-  add<LaneOf<D>, F>(name, SW_LANES1(LaneOf<D>, LaneOf<D>(register_bits<D>(clamp_to<D>(round_integral<R>(a))))),
-                    sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther, signature);
+  add_cold<LaneOf<D>, F>(name,
+                         SW_LANES1(LaneOf<D>, LaneOf<D>(register_bits<D>(clamp_to<D>(round_integral<R>(a))))),
+                         sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther, signature);
 }
 template <bool M, class F, class S, Round R>
 const Inst* run_int_to_float(Strand& s, const Inst* i) {
   RoundingScope<R> scope;
-  return map<M, F, LaneOf<S>>(s, i, [](auto a) __attribute__((always_inline)) {
-    constexpr int N = sizeof(a) / sizeof(a[0]);
-    if constexpr (sizeof(S) == 4 && sizeof(F) == 4) {
-      return __builtin_convertvector((vec<S, N>)a, vec<F, N>);
-    } else {
-      vec<F, N> r;
-      for (int j = 0; j < N; ++j) r[j] = F(S(a[j]));
-      return r;
-    }
-  });
+  return map<M, F, LaneOf<S>>(
+      s, i, [](auto a) __attribute__((always_inline)) {
+        constexpr int N = sizeof(a) / sizeof(a[0]);
+        if constexpr (sizeof(S) == 4 && sizeof(F) == 4) {
+          return __builtin_convertvector((vec<S, N>)a, vec<F, N>);
+        } else {
+          vec<F, N> r;
+          for (int j = 0; j < N; ++j) r[j] = F(S(a[j]));
+          return r;
+        }
+      });
 }
 template <class F, class S, Round R>
 void add_int_to_float(const char* name, const char* signature) {
   add_row(name, signature, sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther,
-          &run_int_to_float<false, F, S, R>, &run_int_to_float<true, F, S, R>);
+          &run_int_to_float<true, F, S, R>, &run_int_to_float<true, F, S, R>);
 }
 
-#define SW_INT_TYPES(X, ...)                                                                                 \
-  X(std::uint8_t, "u8", "h", __VA_ARGS__)                                                                    \
-  X(std::int8_t, "s8", "h", __VA_ARGS__)                                                                     \
-  X(std::uint16_t, "u16", "h", __VA_ARGS__)                                                                  \
-  X(std::int16_t, "s16", "h", __VA_ARGS__)                                                                   \
-  X(u32, "u32", "r", __VA_ARGS__)                                                                            \
-  X(i32, "s32", "r", __VA_ARGS__)                                                                            \
-  X(u64, "u64", "d", __VA_ARGS__)                                                                            \
+#define SW_INT_TYPES(X, ...)                \
+  X(std::uint8_t, "u8", "h", __VA_ARGS__)   \
+  X(std::int8_t, "s8", "h", __VA_ARGS__)    \
+  X(std::uint16_t, "u16", "h", __VA_ARGS__) \
+  X(std::int16_t, "s16", "h", __VA_ARGS__)  \
+  X(u32, "u32", "r", __VA_ARGS__)           \
+  X(i32, "s32", "r", __VA_ARGS__)           \
+  X(u64, "u64", "d", __VA_ARGS__)           \
   X(i64, "s64", "d", __VA_ARGS__)
 
 template <class S>
@@ -110,10 +115,23 @@ void add_converts_from(const char* const (&names)[16]) {
   add_int_convert<std::int8_t, S, false>(names[1], to16);
   add_int_convert<std::uint16_t, S, false>(names[2], to16);
   add_int_convert<std::int16_t, S, false>(names[3], to16);
-  add_int_convert<u32, S, false>(names[4], to32);
-  add_int_convert<i32, S, false>(names[5], to32);
-  add_int_convert<u64, S, false>(names[6], to64);
-  add_int_convert<i64, S, false>(names[7], to64);
+  if constexpr (sizeof(S) == 8) {
+    add<u32, u64>(names[4], SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
+    add<u32, u64>(names[5], SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
+  } else {
+    add_int_convert<u32, S, false>(names[4], to32);
+    add_int_convert<i32, S, false>(names[5], to32);
+  }
+  if constexpr (sizeof(S) == 4) {  // address arithmetic: worth a vector form
+    auto widen = [](auto a) __attribute__((always_inline)) {
+      return __builtin_convertvector((vec<S, 8>)a, vec<std::conditional_t<(S(-1) < S(0)), i64, u64>, 8>);
+    };
+    add<u64, u32>(names[6], widen);
+    add<u64, u32>(names[7], widen);
+  } else {
+    add_int_convert<u64, S, false>(names[6], to64);
+    add_int_convert<i64, S, false>(names[7], to64);
+  }
   add_int_convert<std::uint8_t, S, true>(names[8], to16);
   add_int_convert<std::int8_t, S, true>(names[9], to16);
   add_int_convert<std::uint16_t, S, true>(names[10], to16);
@@ -125,74 +143,77 @@ void add_converts_from(const char* const (&names)[16]) {
 }
 
 void add_convert_rows() {
-#define SW_FROM(S, TEXT, LETTER, ...)                                                                        \
-  add_converts_from<S>({"cvt.u8." TEXT, "cvt.s8." TEXT, "cvt.u16." TEXT, "cvt.s16." TEXT, "cvt.u32." TEXT,   \
-                        "cvt.s32." TEXT, "cvt.u64." TEXT, "cvt.s64." TEXT, "cvt.sat.u8." TEXT,               \
-                        "cvt.sat.s8." TEXT, "cvt.sat.u16." TEXT, "cvt.sat.s16." TEXT, "cvt.sat.u32." TEXT,   \
-                        "cvt.sat.s32." TEXT, "cvt.sat.u64." TEXT, "cvt.sat.s64." TEXT});                                                                           \
-  add_int_to_float<f32, S, Round::kNearest>("cvt.rn.f32." TEXT, "f" LETTER);                                 \
-  add_int_to_float<f32, S, Round::kZero>("cvt.rz.f32." TEXT, "f" LETTER);                                    \
-  add_int_to_float<f32, S, Round::kDown>("cvt.rm.f32." TEXT, "f" LETTER);                                    \
-  add_int_to_float<f32, S, Round::kUp>("cvt.rp.f32." TEXT, "f" LETTER);                                      \
-  add_int_to_float<f64, S, Round::kNearest>("cvt.rn.f64." TEXT, "e" LETTER);                                 \
-  add_int_to_float<f64, S, Round::kZero>("cvt.rz.f64." TEXT, "e" LETTER);                                    \
-  add_float_to_int<S, f32, Round::kNearest>("cvt.rni{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");               \
-  add_float_to_int<S, f32, Round::kZero>("cvt.rzi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                  \
-  add_float_to_int<S, f32, Round::kDown>("cvt.rmi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                  \
-  add_float_to_int<S, f32, Round::kUp>("cvt.rpi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                    \
-  add_float_to_int<S, f64, Round::kNearest>("cvt.rni{,.sat}." TEXT ".f64", LETTER "e");                      \
-  add_float_to_int<S, f64, Round::kZero>("cvt.rzi{,.sat}." TEXT ".f64", LETTER "e");                         \
-  add_float_to_int<S, f64, Round::kDown>("cvt.rmi{,.sat}." TEXT ".f64", LETTER "e");                         \
+#define SW_FROM(S, TEXT, LETTER, ...)                                                                      \
+  add_converts_from<S>({"cvt.u8." TEXT, "cvt.s8." TEXT, "cvt.u16." TEXT, "cvt.s16." TEXT, "cvt.u32." TEXT, \
+                        "cvt.s32." TEXT, "cvt.u64." TEXT, "cvt.s64." TEXT, "cvt.sat.u8." TEXT,             \
+                        "cvt.sat.s8." TEXT, "cvt.sat.u16." TEXT, "cvt.sat.s16." TEXT, "cvt.sat.u32." TEXT, \
+                        "cvt.sat.s32." TEXT, "cvt.sat.u64." TEXT, "cvt.sat.s64." TEXT});                   \
+  add_int_to_float<f32, S, Round::kNearest>("cvt.rn.f32." TEXT, "f" LETTER);                               \
+  add_int_to_float<f32, S, Round::kZero>("cvt.rz.f32." TEXT, "f" LETTER);                                  \
+  add_int_to_float<f32, S, Round::kDown>("cvt.rm.f32." TEXT, "f" LETTER);                                  \
+  add_int_to_float<f32, S, Round::kUp>("cvt.rp.f32." TEXT, "f" LETTER);                                    \
+  add_int_to_float<f64, S, Round::kNearest>("cvt.rn.f64." TEXT, "e" LETTER);                               \
+  add_int_to_float<f64, S, Round::kZero>("cvt.rz.f64." TEXT, "e" LETTER);                                  \
+  add_float_to_int<S, f32, Round::kNearest>("cvt.rni{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");             \
+  add_float_to_int<S, f32, Round::kZero>("cvt.rzi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                \
+  add_float_to_int<S, f32, Round::kDown>("cvt.rmi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                \
+  add_float_to_int<S, f32, Round::kUp>("cvt.rpi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                  \
+  add_float_to_int<S, f64, Round::kNearest>("cvt.rni{,.sat}." TEXT ".f64", LETTER "e");                    \
+  add_float_to_int<S, f64, Round::kZero>("cvt.rzi{,.sat}." TEXT ".f64", LETTER "e");                       \
+  add_float_to_int<S, f64, Round::kDown>("cvt.rmi{,.sat}." TEXT ".f64", LETTER "e");                       \
   add_float_to_int<S, f64, Round::kUp>("cvt.rpi{,.sat}." TEXT ".f64", LETTER "e");
   SW_INT_TYPES(SW_FROM, 0)
 #undef SW_FROM
 
   constexpr auto fp32 = InstClass::kFp32;
-#define SW_INTEGRAL(MODE, R)                                                                                 \
-  add<f32, f32>("cvt." MODE ".f32.f32", SW_LANES1(f32, round_integral<R>(a)), fp32);                         \
-  add<f32, f32>("cvt." MODE ".ftz.f32.f32", [](auto a) { return SW_LANES1(f32, round_integral<R>(a))(flush(a)); }, \
-                fp32);                                                                                       \
-  add<f64, f64>("cvt." MODE ".f64.f64", SW_LANES1(f64, round_integral<R>(a)));
+#define SW_INTEGRAL(MODE, R)                                                                             \
+  add_cold<f32, f32>("cvt." MODE ".f32.f32", SW_LANES1(f32, round_integral<R>(a)), fp32);                \
+  add_cold<f32, f32>(                                                                                    \
+      "cvt." MODE ".ftz.f32.f32", [](auto a) { return SW_LANES1(f32, round_integral<R>(a))(flush(a)); }, \
+      fp32);                                                                                             \
+  add_cold<f64, f64>("cvt." MODE ".f64.f64", SW_LANES1(f64, round_integral<R>(a)));
   SW_INTEGRAL("rni", Round::kNearest)
   SW_INTEGRAL("rzi", Round::kZero)
   SW_INTEGRAL("rmi", Round::kDown)
   SW_INTEGRAL("rpi", Round::kUp)
 #undef SW_INTEGRAL
   add<f32, f32>("cvt.sat.f32.f32", SW_F1(saturate(a)), fp32);
-  add<f32, f32>("cvt{.sat.ftz,.ftz.sat}.f32.f32", SW_F1(saturate(flush(a))), fp32);
-  add<f32, f32>("cvt.ftz.f32.f32", SW_F1(flush(a)), fp32);
+  add_cold<f32, f32>("cvt{.sat.ftz,.ftz.sat}.f32.f32", SW_F1(saturate(flush(a))), fp32);
+  add_cold<f32, f32>("cvt.ftz.f32.f32", SW_F1(flush(a)), fp32);
   add<f32, f32>("cvt.f32.f32", SW_F1(a), fp32);
   add<f64, f32>("cvt.f64.f32", SW_F1(__builtin_convertvector(a, vec<f64, 8>)));
-  add<f64, f32>("cvt.ftz.f64.f32", SW_LANES1(f64, __builtin_fabsf(a) < FLT_MIN ? f64(a) * 0.0 : f64(a)));
-#define SW_NARROW(MODE, R)                                                                                   \
-  add_row(                                                                                                   \
-      MODE, "fe", InstClass::kOther,                                                                         \
-      [](Strand& s, const Inst* i) {                                                                         \
-        RoundingScope<R> scope;                                                                              \
-        return map<false, f32, f64>(s, i, SW_F1(__builtin_convertvector(a, vec<f32, 8>)));                   \
-      },                                                                                                     \
-      [](Strand& s, const Inst* i) {                                                                         \
-        RoundingScope<R> scope;                                                                              \
-        return map<true, f32, f64>(s, i, SW_F1(__builtin_convertvector(a, vec<f32, 8>)));                    \
+  add_cold<f64, f32>("cvt.ftz.f64.f32", SW_LANES1(f64, __builtin_fabsf(a) < FLT_MIN ? f64(a) * 0.0 : f64(a)));
+#define SW_NARROW(MODE, R)                                                                 \
+  add_row(                                                                                 \
+      MODE, "fe", InstClass::kOther,                                                       \
+      [](Strand& s, const Inst* i) {                                                       \
+        RoundingScope<R> scope;                                                            \
+        return map<false, f32, f64>(s, i, SW_F1(__builtin_convertvector(a, vec<f32, 8>))); \
+      },                                                                                   \
+      [](Strand& s, const Inst* i) {                                                       \
+        RoundingScope<R> scope;                                                            \
+        return map<true, f32, f64>(s, i, SW_F1(__builtin_convertvector(a, vec<f32, 8>)));  \
       })
   SW_NARROW("cvt.rn.f32.f64", Round::kNearest);
   SW_NARROW("cvt.rz.f32.f64", Round::kZero);
   SW_NARROW("cvt.rm.f32.f64", Round::kDown);
   SW_NARROW("cvt.rp.f32.f64", Round::kUp);
 #undef SW_NARROW
-  // Through float, which holds every 16-bit integer and every half exactly; wider integers beyond 2^24 overflow
-  // half anyway.
-#define SW_HALF_INT(S, TEXT, LETTER, ...)                                                                    \
-  add<u32, u32>("cvt.rn.f16." TEXT,                                                                          \
-                SW_F1(float_to_half(SW_LANES1(f32, f32(S(a)))(a))), InstClass::kOther, "x" LETTER);          \
-  add<u32, u32>("cvt.rzi{,.sat}." TEXT ".f16",                                                               \
-                SW_F1(SW_LANES1(u32, u32(register_bits<S>(clamp_to<S>(round_integral<Round::kZero>(a)))))(   \
-                    half_to_float(a))),                                                                      \
-                InstClass::kOther, LETTER "x");                                                              \
-  add<u32, u32>("cvt.rni{,.sat}." TEXT ".f16",                                                               \
-                SW_F1(SW_LANES1(u32, u32(register_bits<S>(clamp_to<S>(round_integral<Round::kNearest>(a))))) \
-                      (half_to_float(a))),                                                                   \
-                InstClass::kOther, LETTER "x");
+  // Through float, which holds every 16-bit integer and every half exactly; wider integers beyond 2^24
+  // overflow half anyway.
+#define SW_HALF_INT(S, TEXT, LETTER, ...)                                                                  \
+  add_cold<u32, u32>("cvt.rn.f16." TEXT, SW_F1(float_to_half(SW_LANES1(f32, f32(S(a)))(a))),               \
+                     InstClass::kOther, "x" LETTER);                                                       \
+  add_cold<u32, u32>(                                                                                      \
+      "cvt.rzi{,.sat}." TEXT ".f16",                                                                       \
+      SW_F1(SW_LANES1(                                                                                     \
+          u32, u32(register_bits<S>(clamp_to<S>(round_integral<Round::kZero>(a)))))(half_to_float(a))),    \
+      InstClass::kOther, LETTER "x");                                                                      \
+  add_cold<u32, u32>(                                                                                      \
+      "cvt.rni{,.sat}." TEXT ".f16",                                                                       \
+      SW_F1(SW_LANES1(                                                                                     \
+          u32, u32(register_bits<S>(clamp_to<S>(round_integral<Round::kNearest>(a)))))(half_to_float(a))), \
+      InstClass::kOther, LETTER "x");
   SW_HALF_INT(std::uint8_t, "u8", "h", 0)
   SW_HALF_INT(std::int8_t, "s8", "h", 0)
   SW_HALF_INT(std::uint16_t, "u16", "h", 0)
@@ -200,9 +221,10 @@ void add_convert_rows() {
   SW_HALF_INT(u32, "u32", "r", 0)
   SW_HALF_INT(i32, "s32", "r", 0)
 #undef SW_HALF_INT
-#define SW_HALF_INTEGRAL(MODE, R)                                                                            \
-  add<u32, u32>("cvt." MODE ".f16.f16", SW_F1(float_to_half(SW_LANES1(f32, round_integral<R>(a))(half_to_float(a)))), \
-                InstClass::kOther, "xx")
+#define SW_HALF_INTEGRAL(MODE, R)                                                                  \
+  add_cold<u32, u32>("cvt." MODE ".f16.f16",                                                       \
+                     SW_F1(float_to_half(SW_LANES1(f32, round_integral<R>(a))(half_to_float(a)))), \
+                     InstClass::kOther, "xx")
   SW_HALF_INTEGRAL("rni", Round::kNearest);
   SW_HALF_INTEGRAL("rzi", Round::kZero);
   SW_HALF_INTEGRAL("rmi", Round::kDown);

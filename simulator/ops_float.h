@@ -10,8 +10,8 @@ namespace {
 
 enum class Round { kNearest, kZero, kDown, kUp };
 
-/// Switches the processor's rounding mode for a scope. The arithmetic inside sits between memory barriers, its
-/// operands come from memory and its results go there, so it cannot move out.
+/// Switches the processor's rounding mode for a scope. The arithmetic inside sits between memory barriers,
+/// its operands come from memory and its results go there, so it cannot move out.
 template <Round R>
 struct RoundingScope {
   SW_INLINE RoundingScope() {
@@ -51,27 +51,39 @@ SW_INLINE vec<f32, 16> out(vec<f32, 16> v) {
 
 struct AddOp {
   template <class V>
-  static SW_INLINE V eval(V a, V b, V) { return a + b; }
+  static SW_INLINE V eval(V a, V b, V) {
+    return a + b;
+  }
 };
 struct SubOp {
   template <class V>
-  static SW_INLINE V eval(V a, V b, V) { return a - b; }
+  static SW_INLINE V eval(V a, V b, V) {
+    return a - b;
+  }
 };
 struct MulOp {
   template <class V>
-  static SW_INLINE V eval(V a, V b, V) { return a * b; }
+  static SW_INLINE V eval(V a, V b, V) {
+    return a * b;
+  }
 };
 struct DivOp {
   template <class V>
-  static SW_INLINE V eval(V a, V b, V) { return a / b; }
+  static SW_INLINE V eval(V a, V b, V) {
+    return a / b;
+  }
 };
 struct FmaOp {
   template <class V>
-  static SW_INLINE V eval(V a, V b, V c) { return fma_v(a, b, c); }
+  static SW_INLINE V eval(V a, V b, V c) {
+    return fma_v(a, b, c);
+  }
 };
 struct RcpOp {
   template <class V>
-  static SW_INLINE V eval(V a, V, V) { return 1 / a; }
+  static SW_INLINE V eval(V a, V, V) {
+    return 1 / a;
+  }
 };
 struct SqrtOp {
   static SW_INLINE vec<f32, 16> eval(vec<f32, 16> a, vec<f32, 16>, vec<f32, 16>) {
@@ -101,9 +113,11 @@ const Inst* run_float(Strand& s, const Inst* i) {
     }
   };
   if constexpr (kSources == 1) {
-    return map<M, T, T>(s, i, [&](auto a) __attribute__((always_inline)) { return value(a, a, a); });
+    return map<M, T, T>(
+        s, i, [&](auto a) __attribute__((always_inline)) { return value(a, a, a); });
   } else if constexpr (kSources == 2) {
-    return map<M, T, T, T>(s, i, [&](auto a, auto b) __attribute__((always_inline)) { return value(a, b, b); });
+    return map<M, T, T, T>(
+        s, i, [&](auto a, auto b) __attribute__((always_inline)) { return value(a, b, b); });
   } else {
     return map<M, T, T, T, T>(
         s, i, [&](auto a, auto b, auto c) __attribute__((always_inline)) { return value(a, b, c); });
@@ -114,7 +128,9 @@ template <class Op, class T, int kSources, Round R, bool kFtz = false, bool kSat
 void add_float(const char* spelling, InstClass cls) {
   static constexpr char f[] = {'f', 'f', kSources > 1 ? 'f' : char(0), kSources > 2 ? 'f' : char(0), 0};
   static constexpr char e[] = {'e', 'e', kSources > 1 ? 'e' : char(0), kSources > 2 ? 'e' : char(0), 0};
-  add_row(spelling, sizeof(T) == 4 ? f : e, cls, &run_float<false, Op, T, kSources, R, kFtz, kSat>,
+  // Directed rounding, flushing and fp64 are rare: one handler, always masked, keeps the code small.
+  constexpr bool kMaskedOnly = R != Round::kNearest || kFtz || kSat || sizeof(T) == 8;
+  add_row(spelling, sizeof(T) == 4 ? f : e, cls, &run_float<kMaskedOnly, Op, T, kSources, R, kFtz, kSat>,
           &run_float<true, Op, T, kSources, R, kFtz, kSat>);
 }
 
@@ -171,7 +187,8 @@ SW_INLINE vec<f32, 8> log2_approx(vec<f32, 8> a) {
   p = fma_v(p, z, splat<f64, 8>(1.0 / 3));
   p = fma_v(p, z, splat<f64, 8>(1.0));
   auto r = __builtin_convertvector(
-      fma_v(p * s, splat<f64, 8>(2.88539008177792681472), __builtin_convertvector(e, vec<f64, 8>)), vec<f32, 8>);
+      fma_v(p * s, splat<f64, 8>(2.88539008177792681472), __builtin_convertvector(e, vec<f64, 8>)),
+      vec<f32, 8>);
   const auto zero = splat<f32, 8>(0.0f), inf = splat<f32, 8>(__builtin_inff());
   const auto nan = splat<f32, 8>(__builtin_nanf(""));
   return a == zero ? -inf : a == inf ? inf : a > zero ? r : nan;
@@ -184,14 +201,14 @@ SW_INLINE vec<f32, 8> rsqrt_approx(vec<f32, 8> a) {
 }
 
 /// A function of 8 floats as one of 16.
-#define SW_HALVES(FN)                                                                    \
-  [](auto a) __attribute__((always_inline)) {                                            \
-    vec<f32, 8> h[2];                                                                    \
-    __builtin_memcpy(h, &a, 64);                                                         \
-    h[0] = FN(h[0]);                                                                     \
-    h[1] = FN(h[1]);                                                                     \
-    __builtin_memcpy(&a, h, 64);                                                         \
-    return a;                                                                            \
+#define SW_HALVES(FN)                         \
+  [](auto a) __attribute__((always_inline)) { \
+    vec<f32, 8> h[2];                         \
+    __builtin_memcpy(h, &a, 64);              \
+    h[0] = FN(h[0]);                          \
+    h[1] = FN(h[1]);                          \
+    __builtin_memcpy(&a, h, 64);              \
+    return a;                                 \
   }
 
 template <bool kMax, bool kNan, class V>
@@ -240,22 +257,22 @@ void add_fp64_family(const char* rn, const char* rz, const char* rm, const char*
 
 void add_float_rows() {
   constexpr auto fp32 = InstClass::kFp32, mufu = InstClass::kMufu;
-#define SW_FP32(OP, NAME, N)                                                                                \
-  add_fp32_family<OP, N>(NAME "{,.rn}.f32", NAME "{,.rn}.ftz.f32", NAME "{,.rn}.sat.f32",                   \
-                         NAME "{,.rn}.ftz.sat.f32");                                                        \
-  add_fp32_directed<OP, N>(NAME ".rz.f32", NAME ".rm.f32", NAME ".rp.f32", NAME ".rz.ftz.f32",              \
-                           NAME ".rm.ftz.f32", NAME ".rp.ftz.f32");                                         \
+#define SW_FP32(OP, NAME, N)                                                                   \
+  add_fp32_family<OP, N>(NAME "{,.rn}.f32", NAME "{,.rn}.ftz.f32", NAME "{,.rn}.sat.f32",      \
+                         NAME "{,.rn}.ftz.sat.f32");                                           \
+  add_fp32_directed<OP, N>(NAME ".rz.f32", NAME ".rm.f32", NAME ".rp.f32", NAME ".rz.ftz.f32", \
+                           NAME ".rm.ftz.f32", NAME ".rp.ftz.f32");                            \
   add_fp64_family<OP, N>(NAME "{,.rn}.f64", NAME ".rz.f64", NAME ".rm.f64", NAME ".rp.f64")
   SW_FP32(AddOp, "add", 2);
   SW_FP32(SubOp, "sub", 2);
   SW_FP32(MulOp, "mul", 2);
   SW_FP32(FmaOp, "{fma,mad}", 3);
 #undef SW_FP32
-#define SW_EXACT(OP, NAME, N)                                                                           \
-  add_float<OP, f32, N, Round::kNearest>(NAME ".rn.f32", fp32);                                         \
-  add_float<OP, f32, N, Round::kNearest, true>(NAME ".rn.ftz.f32", fp32);                               \
-  add_fp32_directed<OP, N>(NAME ".rz.f32", NAME ".rm.f32", NAME ".rp.f32", NAME ".rz.ftz.f32",          \
-                           NAME ".rm.ftz.f32", NAME ".rp.ftz.f32");                                     \
+#define SW_EXACT(OP, NAME, N)                                                                  \
+  add_float<OP, f32, N, Round::kNearest>(NAME ".rn.f32", fp32);                                \
+  add_float<OP, f32, N, Round::kNearest, true>(NAME ".rn.ftz.f32", fp32);                      \
+  add_fp32_directed<OP, N>(NAME ".rz.f32", NAME ".rm.f32", NAME ".rp.f32", NAME ".rz.ftz.f32", \
+                           NAME ".rm.ftz.f32", NAME ".rp.ftz.f32");                            \
   add_fp64_family<OP, N>(NAME ".rn.f64", NAME ".rz.f64", NAME ".rm.f64", NAME ".rp.f64")
   SW_EXACT(DivOp, "div", 2);
   SW_EXACT(RcpOp, "rcp", 1);
@@ -270,37 +287,38 @@ void add_float_rows() {
   add_float<RcpOp, f32, 1, Round::kNearest, true>("rcp.approx.ftz.f32", mufu);
   add_float<SqrtOp, f32, 1, Round::kNearest>("sqrt.approx.f32", mufu);
   add_float<SqrtOp, f32, 1, Round::kNearest, true>("sqrt.approx.ftz.f32", mufu);
-  add<f64, f64>("rcp.approx.ftz.f64", SW_F1(1.0 / a));
+  add_cold<f64, f64>("rcp.approx.ftz.f64", SW_F1(1.0 / a));
   add<f32, f32>("rsqrt.approx.f32", SW_HALVES(rsqrt_approx), mufu);
-  add<f32, f32>("rsqrt.approx.ftz.f32", [](auto a) { return flush(SW_HALVES(rsqrt_approx)(flush(a))); }, mufu);
-  add<f64, f64>("rsqrt.approx{,.ftz}.f64", SW_LANES1(f64, 1.0 / __builtin_sqrt(a)));
+  add_cold<f32, f32>(
+      "rsqrt.approx.ftz.f32", [](auto a) { return flush(SW_HALVES(rsqrt_approx)(flush(a))); }, mufu);
+  add_cold<f64, f64>("rsqrt.approx{,.ftz}.f64", SW_LANES1(f64, 1.0 / __builtin_sqrt(a)));
   add<f32, f32>("ex2.approx.f32", SW_HALVES(exp2_approx<false>), mufu);
   add<f32, f32>("ex2.approx.ftz.f32", SW_HALVES(exp2_approx<true>), mufu);
   add<f32, f32>("lg2.approx.f32", SW_HALVES(log2_approx<false>), mufu);
-  add<f32, f32>("lg2.approx.ftz.f32", SW_HALVES(log2_approx<true>), mufu);
-  add<f32, f32>("sin.approx{,.ftz}.f32", SW_LANES1(f32, f32(sin(f64(a)))), mufu);
-  add<f32, f32>("cos.approx{,.ftz}.f32", SW_LANES1(f32, f32(cos(f64(a)))), mufu);
-  add<f32, f32>("tanh.approx.f32", SW_LANES1(f32, f32(tanh(f64(a)))), mufu);
+  add_cold<f32, f32>("lg2.approx.ftz.f32", SW_HALVES(log2_approx<true>), mufu);
+  add_cold<f32, f32>("sin.approx{,.ftz}.f32", SW_LANES1(f32, f32(sin(f64(a)))), mufu);
+  add_cold<f32, f32>("cos.approx{,.ftz}.f32", SW_LANES1(f32, f32(cos(f64(a)))), mufu);
+  add_cold<f32, f32>("tanh.approx.f32", SW_LANES1(f32, f32(tanh(f64(a)))), mufu);
 
   add<u32, u32>("abs.f32", SW_F1(a & 0x7fffffffu), fp32, "ff");
-  add<f32, f32>("abs.ftz.f32", SW_F1(flush((vec<f32, 16>)((vec<u32, 16>)a & 0x7fffffffu))), fp32);
+  add_cold<f32, f32>("abs.ftz.f32", SW_F1(flush((vec<f32, 16>)((vec<u32, 16>)a & 0x7fffffffu))), fp32);
   add<u32, u32>("neg.f32", SW_F1(a ^ 0x80000000u), fp32, "ff");
-  add<f32, f32>("neg.ftz.f32", SW_F1(flush(-a)), fp32);
-  add<u64, u64>("abs.f64", SW_F1(a & 0x7fffffffffffffffull), InstClass::kOther, "ee");
-  add<u64, u64>("neg.f64", SW_F1(a ^ 0x8000000000000000ull), InstClass::kOther, "ee");
+  add_cold<f32, f32>("neg.ftz.f32", SW_F1(flush(-a)), fp32);
+  add_cold<u64, u64>("abs.f64", SW_F1(a & 0x7fffffffffffffffull), InstClass::kOther, "ee");
+  add_cold<u64, u64>("neg.f64", SW_F1(a ^ 0x8000000000000000ull), InstClass::kOther, "ee");
   add<u32, u32, u32>("copysign.f32", SW_F2((a & 0x80000000u) | (b & 0x7fffffffu)), fp32, "fff");
-  add<u64, u64, u64>("copysign.f64", SW_F2((a & 0x8000000000000000ull) | (b & 0x7fffffffffffffffull)),
-                     InstClass::kOther, "eee");
+  add_cold<u64, u64, u64>("copysign.f64", SW_F2((a & 0x8000000000000000ull) | (b & 0x7fffffffffffffffull)),
+                          InstClass::kOther, "eee");
   add<f32, f32, f32>("max.f32", SW_F2((extremum<true, false>(a, b))), fp32);
   add<f32, f32, f32>("min.f32", SW_F2((extremum<false, false>(a, b))), fp32);
-  add<f32, f32, f32>("max.NaN.f32", SW_F2((extremum<true, true>(a, b))), fp32);
-  add<f32, f32, f32>("min.NaN.f32", SW_F2((extremum<false, true>(a, b))), fp32);
-  add<f32, f32, f32>("max.ftz.f32", SW_F2((extremum<true, false>(flush(a), flush(b)))), fp32);
-  add<f32, f32, f32>("min.ftz.f32", SW_F2((extremum<false, false>(flush(a), flush(b)))), fp32);
-  add<f32, f32, f32>("max.ftz.NaN.f32", SW_F2((extremum<true, true>(flush(a), flush(b)))), fp32);
-  add<f32, f32, f32>("min.ftz.NaN.f32", SW_F2((extremum<false, true>(flush(a), flush(b)))), fp32);
-  add<f64, f64, f64>("max.f64", SW_F2((extremum<true, false>(a, b))));
-  add<f64, f64, f64>("min.f64", SW_F2((extremum<false, false>(a, b))));
+  add_cold<f32, f32, f32>("max.NaN.f32", SW_F2((extremum<true, true>(a, b))), fp32);
+  add_cold<f32, f32, f32>("min.NaN.f32", SW_F2((extremum<false, true>(a, b))), fp32);
+  add_cold<f32, f32, f32>("max.ftz.f32", SW_F2((extremum<true, false>(flush(a), flush(b)))), fp32);
+  add_cold<f32, f32, f32>("min.ftz.f32", SW_F2((extremum<false, false>(flush(a), flush(b)))), fp32);
+  add_cold<f32, f32, f32>("max.ftz.NaN.f32", SW_F2((extremum<true, true>(flush(a), flush(b)))), fp32);
+  add_cold<f32, f32, f32>("min.ftz.NaN.f32", SW_F2((extremum<false, true>(flush(a), flush(b)))), fp32);
+  add_cold<f64, f64, f64>("max.f64", SW_F2((extremum<true, false>(a, b))));
+  add_cold<f64, f64, f64>("min.f64", SW_F2((extremum<false, false>(a, b))));
 }
 
 }  // namespace

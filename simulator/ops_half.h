@@ -97,32 +97,32 @@ SW_INLINE vec<u32, 16> pairwise(F f, vec<u32, 16> a, vec<u32, 16> b, vec<u32, 16
 
 template <class Format>
 void add_half_arithmetic(const char* const (&names)[2][12], const char* x2_signature) {
-#define SW_HALF1(INDEX, ...)                                                                            \
-  {                                                                                                     \
-    auto f = [](auto a) __attribute__((always_inline)) { return __VA_ARGS__; };                         \
-    add<u32, u32>(names[0][INDEX], f, InstClass::kOther, "xx");                                         \
-    add<u32, u32>(names[1][INDEX],                                                                      \
-                  [](auto a) __attribute__((always_inline)) { return pairwise(decltype(f){}, a); },     \
-                  InstClass::kOther, x2_signature + 2);                                                 \
-  }
-#define SW_HALF2(INDEX, ...)                                                                               \
+#define SW_HALF1(INDEX, ...)                                                                               \
   {                                                                                                        \
-    auto f = [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; };                    \
-    add<u32, u32, u32>(names[0][INDEX], f, InstClass::kOther, "xxx");                                      \
-    add<u32, u32, u32>(                                                                                    \
-        names[1][INDEX],                                                                                   \
-        [](auto a, auto b) __attribute__((always_inline)) { return pairwise(decltype(f){}, a, b); },       \
-        InstClass::kOther, x2_signature + 1);                                                              \
+    auto f = [](auto a) __attribute__((always_inline)) { return __VA_ARGS__; };                            \
+    add_cold<u32, u32>(names[0][INDEX], f, InstClass::kOther, "xx");                                       \
+    add_cold<u32, u32>(                                                                                    \
+        names[1][INDEX], [](auto a) __attribute__((always_inline)) { return pairwise(decltype(f){}, a); }, \
+        InstClass::kOther, x2_signature + 2);                                                              \
   }
-#define SW_HALF3(INDEX, ...)                                                                               \
-  {                                                                                                        \
-    auto f = [](auto a, auto b, auto c) __attribute__((always_inline)) { return __VA_ARGS__; };            \
-    add<u32, u32, u32, u32>(names[0][INDEX], f, InstClass::kOther, "xxxx");                                \
-    add<u32, u32, u32, u32>(                                                                               \
-        names[1][INDEX],                                                                                   \
-        [](auto a, auto b, auto c)                                                                         \
-            __attribute__((always_inline)) { return pairwise(decltype(f){}, a, b, c); },                   \
-        InstClass::kOther, x2_signature);                                                                  \
+#define SW_HALF2(INDEX, ...)                                                                         \
+  {                                                                                                  \
+    auto f = [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; };              \
+    add_cold<u32, u32, u32>(names[0][INDEX], f, InstClass::kOther, "xxx");                           \
+    add_cold<u32, u32, u32>(                                                                         \
+        names[1][INDEX],                                                                             \
+        [](auto a, auto b) __attribute__((always_inline)) { return pairwise(decltype(f){}, a, b); }, \
+        InstClass::kOther, x2_signature + 1);                                                        \
+  }
+#define SW_HALF3(INDEX, ...)                                                                    \
+  {                                                                                             \
+    auto f = [](auto a, auto b, auto c) __attribute__((always_inline)) { return __VA_ARGS__; }; \
+    add_cold<u32, u32, u32, u32>(names[0][INDEX], f, InstClass::kOther, "xxxx");                \
+    add_cold<u32, u32, u32, u32>(                                                               \
+        names[1][INDEX], [](auto a, auto b, auto c) __attribute__((always_inline)) {            \
+          return pairwise(decltype(f){}, a, b, c);                                              \
+        },                                                                                      \
+        InstClass::kOther, x2_signature);                                                       \
   }
   using X = Format;
   SW_HALF2(0, X::narrow(X::widen(a) + X::widen(b)));
@@ -156,31 +156,34 @@ void add_half_rows() {
         "min.bf16x2", "max.NaN.bf16x2", "min.NaN.bf16x2", "abs.bf16x2", "neg.bf16x2", "ex2.approx.ftz.bf16x2",
         "tanh.approx.bf16x2"}},
       "rrrr");
-  add<u32, u32, u32, u32>(
+  add_cold<u32, u32, u32, u32>(
       "fma.rn.relu.f16",
       SW_F3(float_to_half(extremum<true, false>(
           fma_round_odd(half_to_float(a), half_to_float(b), half_to_float(c)), vec<f32, 16>{}))),
       InstClass::kOther, "xxxx");
 
-  add<u32, u32>("cvt.f32.f16", SW_F1((vec<u32, 16>)half_to_float(a)), InstClass::kOther, "fx");
-  add<u32, u32>("cvt.f32.bf16", SW_F1((vec<u32, 16>)bf16_to_float(a)), InstClass::kOther, "fx");
-  add<u32, f32>("cvt.rn.f16.f32", SW_F1(float_to_half(a)), InstClass::kOther, "xf");
-  add<u32, f32>("cvt.rn.bf16.f32", SW_F1(float_to_bf16(a)), InstClass::kOther, "xf");
-  add<u32, f32>("cvt.rz.f16.f32", [](auto a) {
-    auto h = float_to_half(a);  // step back towards zero where rounding went away from it
-    auto back = (vec<u32, 16>)half_to_float(h) & 0x7fffffffu;
-    auto m = (vec<u32, 16>)a & 0x7fffffffu;
-    return m < 0x7f800000u && back > m ? h - 1 : h;
-  }, InstClass::kOther, "xf");
-  add<u32, f32>("cvt.rz.bf16.f32", SW_F1((vec<u32, 16>)a >> 16), InstClass::kOther, "xf");
-  add<u32, f32, f32>("cvt.rn.f16x2.f32", SW_F2(float_to_half(a) << 16 | float_to_half(b)), InstClass::kOther,
-                     "rff");
-  add<u32, f32, f32>("cvt.rn.bf16x2.f32", SW_F2(float_to_bf16(a) << 16 | float_to_bf16(b)), InstClass::kOther,
-                     "rff");
-  add<u32, f32>("cvt.rn.relu.bf16.f32", SW_F1(float_to_bf16(extremum<true, false>(a, vec<f32, 16>{}))),
-                InstClass::kOther, "xf");
-  add<u32, f32>("cvt.rn.relu.f16.f32", SW_F1(float_to_half(extremum<true, false>(a, vec<f32, 16>{}))),
-                InstClass::kOther, "xf");
+  add_cold<u32, u32>("cvt.f32.f16", SW_F1((vec<u32, 16>)half_to_float(a)), InstClass::kOther, "fx");
+  add_cold<u32, u32>("cvt.f32.bf16", SW_F1((vec<u32, 16>)bf16_to_float(a)), InstClass::kOther, "fx");
+  add_cold<u32, f32>("cvt.rn.f16.f32", SW_F1(float_to_half(a)), InstClass::kOther, "xf");
+  add_cold<u32, f32>("cvt.rn.bf16.f32", SW_F1(float_to_bf16(a)), InstClass::kOther, "xf");
+  add_cold<u32, f32>(
+      "cvt.rz.f16.f32",
+      [](auto a) {
+        auto h = float_to_half(a);  // step back towards zero where rounding went away from it
+        auto back = (vec<u32, 16>)half_to_float(h) & 0x7fffffffu;
+        auto m = (vec<u32, 16>)a & 0x7fffffffu;
+        return m < 0x7f800000u && back > m ? h - 1 : h;
+      },
+      InstClass::kOther, "xf");
+  add_cold<u32, f32>("cvt.rz.bf16.f32", SW_F1((vec<u32, 16>)a >> 16), InstClass::kOther, "xf");
+  add_cold<u32, f32, f32>("cvt.rn.f16x2.f32", SW_F2(float_to_half(a) << 16 | float_to_half(b)),
+                          InstClass::kOther, "rff");
+  add_cold<u32, f32, f32>("cvt.rn.bf16x2.f32", SW_F2(float_to_bf16(a) << 16 | float_to_bf16(b)),
+                          InstClass::kOther, "rff");
+  add_cold<u32, f32>("cvt.rn.relu.bf16.f32", SW_F1(float_to_bf16(extremum<true, false>(a, vec<f32, 16>{}))),
+                     InstClass::kOther, "xf");
+  add_cold<u32, f32>("cvt.rn.relu.f16.f32", SW_F1(float_to_half(extremum<true, false>(a, vec<f32, 16>{}))),
+                     InstClass::kOther, "xf");
 }
 
 }  // namespace

@@ -86,194 +86,204 @@ void add_integer_rows() {
   // mov is a row only where copy propagation cannot remove it.
   add<u32, u32>("mov{.b32,.u32,.s32,.f32}", SW_F1(a), InstClass::kOther, "rr");
   add<u64, u64>("mov{.b64,.u64,.s64,.f64}", SW_F1(a), InstClass::kOther, "dd");
-  add<u32, u32>("mov{.b16,.u16,.s16,.f16,.bf16}", SW_F1(a), InstClass::kOther, "hh");
+  add_cold<u32, u32>("mov{.b16,.u16,.s16,.f16,.bf16}", SW_F1(a), InstClass::kOther, "hh");
 
   add<u32, u32, u32>("add{.u32,.s32}", SW_F2(a + b));
   add<u64, u64, u64>("add{.u64,.s64}", SW_F2(a + b));
-  add<u32, u32, u32>("add{.u16,.s16}", SW_F2((a + b) & 0xffff), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("add{.u16,.s16}", SW_F2((a + b) & 0xffff), InstClass::kOther, "hhh");
   add<u32, u32, u32>("sub{.u32,.s32}", SW_F2(a - b));
   add<u64, u64, u64>("sub{.u64,.s64}", SW_F2(a - b));
-  add<u32, u32, u32>("sub{.u16,.s16}", SW_F2((a - b) & 0xffff), InstClass::kOther, "hhh");
-  add<i32, i32, i32>("add.sat.s32", SW_LANES2(i32, [](i64 v) -> i32 {
-                       return v > 2147483647 ? 2147483647 : v < -2147483648LL ? i32(0x80000000) : i32(v);
-                     }(i64(a) + b)));
-  add<i32, i32, i32>("sub.sat.s32", SW_LANES2(i32, [](i64 v) -> i32 {
-                       return v > 2147483647 ? 2147483647 : v < -2147483648LL ? i32(0x80000000) : i32(v);
-                     }(i64(a) - b)));
+  add_cold<u32, u32, u32>("sub{.u16,.s16}", SW_F2((a - b) & 0xffff), InstClass::kOther, "hhh");
+  add_cold<i32, i32, i32>("add.sat.s32", SW_LANES2(i32, [](i64 v) -> i32 {
+                            return v > 2147483647 ? 2147483647 : v < -2147483648LL ? i32(0x80000000) : i32(v);
+                          }(i64(a) + b)));
+  add_cold<i32, i32, i32>("sub.sat.s32", SW_LANES2(i32, [](i64 v) -> i32 {
+                            return v > 2147483647 ? 2147483647 : v < -2147483648LL ? i32(0x80000000) : i32(v);
+                          }(i64(a) - b)));
   add<u32, u32, u32>("mul.lo{.u32,.s32}", SW_F2(a * b));
   add<u64, u64, u64>("mul.lo{.u64,.s64}", SW_F2(a * b));
-  add<u32, u32, u32>("mul.lo{.u16,.s16}", SW_F2(a * b & 0xffff), InstClass::kOther, "hhh");
-  add<u32, u32, u32>("mul.hi.u32", SW_LANES2(u32, u32(u64(a) * b >> 32)));
-  add<i32, i32, i32>("mul.hi.s32", SW_LANES2(i32, i32(i64(a) * b >> 32)));
-  add<u64, u64, u64>("mul.hi.u64", SW_LANES2(u64, u64((unsigned __int128)(a) * b >> 64)));
-  add<i64, i64, i64>("mul.hi.s64", SW_LANES2(i64, i64((__int128)(a) * b >> 64)));
-  add<u32, u32, u32>("mul.hi.u16", SW_F2(a * b >> 16), InstClass::kOther, "hhh");
-  add<u32, u32, u32>("mul.hi.s16", SW_F2((u32)0 + (sext16(a) * sext16(b) >> 16 & 0xffff)), InstClass::kOther,
-                     "hhh");
-  add<u64, u32, u32>("mul.wide.u32",
-                     SW_F2(__builtin_convertvector(a, vec<u64, 8>) * __builtin_convertvector(b, vec<u64, 8>)));
-  add<i64, i32, i32>("mul.wide.s32",
-                     SW_F2(__builtin_convertvector(a, vec<i64, 8>) * __builtin_convertvector(b, vec<i64, 8>)));
-  add<u32, u32, u32>("mul.wide.u16", SW_F2(a * b), InstClass::kOther, "rhh");
-  add<u32, u32, u32>("mul.wide.s16", SW_F2(sext16(a) * sext16(b)), InstClass::kOther, "rhh");
-  add<u32, u32, u32>("mul24.lo.u32", SW_F2((a & 0xffffff) * (b & 0xffffff)));
-  add<i32, i32, i32>("mul24.lo.s32", SW_F2((a << 8 >> 8) * (b << 8 >> 8)));
+  add_cold<u32, u32, u32>("mul.lo{.u16,.s16}", SW_F2(a * b & 0xffff), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("mul.hi.u32", SW_LANES2(u32, u32(u64(a) * b >> 32)));
+  add_cold<i32, i32, i32>("mul.hi.s32", SW_LANES2(i32, i32(i64(a) * b >> 32)));
+  add_cold<u64, u64, u64>("mul.hi.u64", SW_LANES2(u64, u64((unsigned __int128)(a)*b >> 64)));
+  add_cold<i64, i64, i64>("mul.hi.s64", SW_LANES2(i64, i64((__int128)(a)*b >> 64)));
+  add_cold<u32, u32, u32>("mul.hi.u16", SW_F2(a * b >> 16), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("mul.hi.s16", SW_F2((u32)0 + (sext16(a) * sext16(b) >> 16 & 0xffff)),
+                          InstClass::kOther, "hhh");
+  add<u64, u32, u32>("mul.wide.u32", SW_F2(__builtin_convertvector(a, vec<u64, 8>) *
+                                           __builtin_convertvector(b, vec<u64, 8>)));
+  add<i64, i32, i32>("mul.wide.s32", SW_F2(__builtin_convertvector(a, vec<i64, 8>) *
+                                           __builtin_convertvector(b, vec<i64, 8>)));
+  add_cold<u32, u32, u32>("mul.wide.u16", SW_F2(a * b), InstClass::kOther, "rhh");
+  add_cold<u32, u32, u32>("mul.wide.s16", SW_F2(sext16(a) * sext16(b)), InstClass::kOther, "rhh");
+  add_cold<u32, u32, u32>("mul24.lo.u32", SW_F2((a & 0xffffff) * (b & 0xffffff)));
+  add_cold<i32, i32, i32>("mul24.lo.s32", SW_F2((a << 8 >> 8) * (b << 8 >> 8)));
   add<u32, u32, u32, u32>("mad.lo{.u32,.s32}", SW_F3(a * b + c));
   add<u64, u64, u64, u64>("mad.lo{.u64,.s64}", SW_F3(a * b + c));
-  add<u32, u32, u32, u32>("mad.lo{.u16,.s16}", SW_F3((a * b + c) & 0xffff), InstClass::kOther, "hhhh");
-  add<u32, u32, u32, u32>("mad.hi.u32", SW_LANES3(u32, u32(u64(a) * b >> 32) + c));
-  add<i32, i32, i32, i32>("mad.hi.s32", SW_LANES3(i32, i32(u32(i64(a) * b >> 32) + u32(c))));
-  add<u64, u64, u64, u64>("mad.hi.u64", SW_LANES3(u64, u64((unsigned __int128)(a) * b >> 64) + c));
-  add<i64, i64, i64, i64>("mad.hi.s64", SW_LANES3(i64, i64(u64((__int128)(a) * b >> 64) + u64(c))));
-  add<u64, u32, u32, u64>("mad.wide.u32", SW_F3(__builtin_convertvector(a, vec<u64, 8>) *
-                                                    __builtin_convertvector(b, vec<u64, 8>) +
-                                                c));
-  add<i64, i32, i32, i64>("mad.wide.s32", SW_F3(__builtin_convertvector(a, vec<i64, 8>) *
-                                                    __builtin_convertvector(b, vec<i64, 8>) +
-                                                c));
-  add<u32, u32, u32, u32>("mad.wide.u16", SW_F3(a * b + c), InstClass::kOther, "rhhr");
-  add<u32, u32, u32, u32>("mad.wide.s16", SW_F3(sext16(a) * sext16(b) + c), InstClass::kOther, "rhhr");
-  add<u32, u32, u32, u32>("mad24.lo.u32", SW_F3((a & 0xffffff) * (b & 0xffffff) + c));
-  add<i32, i32, i32, i32>("mad24.lo.s32", SW_F3((a << 8 >> 8) * (b << 8 >> 8) + c));
+  add_cold<u32, u32, u32, u32>("mad.lo{.u16,.s16}", SW_F3((a * b + c) & 0xffff), InstClass::kOther, "hhhh");
+  add_cold<u32, u32, u32, u32>("mad.hi.u32", SW_LANES3(u32, u32(u64(a) * b >> 32) + c));
+  add_cold<i32, i32, i32, i32>("mad.hi.s32", SW_LANES3(i32, i32(u32(i64(a) * b >> 32) + u32(c))));
+  add_cold<u64, u64, u64, u64>("mad.hi.u64", SW_LANES3(u64, u64((unsigned __int128)(a)*b >> 64) + c));
+  add_cold<i64, i64, i64, i64>("mad.hi.s64", SW_LANES3(i64, i64(u64((__int128)(a)*b >> 64) + u64(c))));
+  add<u64, u32, u32, u64>(
+      "mad.wide.u32",
+      SW_F3(__builtin_convertvector(a, vec<u64, 8>) * __builtin_convertvector(b, vec<u64, 8>) + c));
+  add<i64, i32, i32, i64>(
+      "mad.wide.s32",
+      SW_F3(__builtin_convertvector(a, vec<i64, 8>) * __builtin_convertvector(b, vec<i64, 8>) + c));
+  add_cold<u32, u32, u32, u32>("mad.wide.u16", SW_F3(a * b + c), InstClass::kOther, "rhhr");
+  add_cold<u32, u32, u32, u32>("mad.wide.s16", SW_F3(sext16(a) * sext16(b) + c), InstClass::kOther, "rhhr");
+  add_cold<u32, u32, u32, u32>("mad24.lo.u32", SW_F3((a & 0xffffff) * (b & 0xffffff) + c));
+  add_cold<i32, i32, i32, i32>("mad24.lo.s32", SW_F3((a << 8 >> 8) * (b << 8 >> 8) + c));
 
   // Division by zero: all ones, and the dividend as remainder, as GPUs give it.
-  add<u32, u32, u32>("div.u32", SW_LANES2(u32, b ? a / b : ~0u));
-  add<i32, i32, i32>("div.s32", SW_LANES2(i32, b == 0 ? -1 : b == -1 ? i32(0u - u32(a)) : a / b));
-  add<u64, u64, u64>("div.u64", SW_LANES2(u64, b ? a / b : ~u64(0)));
-  add<i64, i64, i64>("div.s64", SW_LANES2(i64, b == 0 ? -1 : b == -1 ? i64(u64(0) - u64(a)) : a / b));
-  add<u32, u32, u32>("div.u16", SW_LANES2(u32, b ? a / b : 0xffffu), InstClass::kOther, "hhh");
-  add<i32, i32, i32>("div.s16", SW_LANES2(i32, std::int16_t(b) ? std::int16_t(a) / std::int16_t(b) & 0xffff : 0xffff),
-                     InstClass::kOther, "hhh");
-  add<u32, u32, u32>("rem.u32", SW_LANES2(u32, b ? a % b : a));
-  add<i32, i32, i32>("rem.s32", SW_LANES2(i32, b == 0 ? a : b == -1 ? 0 : a % b));
-  add<u64, u64, u64>("rem.u64", SW_LANES2(u64, b ? a % b : a));
-  add<i64, i64, i64>("rem.s64", SW_LANES2(i64, b == 0 ? a : b == -1 ? i64(0) : a % b));
-  add<u32, u32, u32>("rem.u16", SW_LANES2(u32, b ? a % b : a), InstClass::kOther, "hhh");
-  add<i32, i32, i32>("rem.s16",
-                     SW_LANES2(i32, (std::int16_t(b) ? std::int16_t(a) % std::int16_t(b) : a) & 0xffff),
-                     InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("div.u32", SW_LANES2(u32, b ? a / b : ~0u));
+  add_cold<i32, i32, i32>("div.s32", SW_LANES2(i32, b == 0 ? -1 : b == -1 ? i32(0u - u32(a)) : a / b));
+  add_cold<u64, u64, u64>("div.u64", SW_LANES2(u64, b ? a / b : ~u64(0)));
+  add_cold<i64, i64, i64>("div.s64", SW_LANES2(i64, b == 0 ? -1 : b == -1 ? i64(u64(0) - u64(a)) : a / b));
+  add_cold<u32, u32, u32>("div.u16", SW_LANES2(u32, b ? a / b : 0xffffu), InstClass::kOther, "hhh");
+  add_cold<i32, i32, i32>(
+      "div.s16", SW_LANES2(i32, std::int16_t(b) ? std::int16_t(a) / std::int16_t(b) & 0xffff : 0xffff),
+      InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("rem.u32", SW_LANES2(u32, b ? a % b : a));
+  add_cold<i32, i32, i32>("rem.s32", SW_LANES2(i32, b == 0 ? a : b == -1 ? 0 : a % b));
+  add_cold<u64, u64, u64>("rem.u64", SW_LANES2(u64, b ? a % b : a));
+  add_cold<i64, i64, i64>("rem.s64", SW_LANES2(i64, b == 0 ? a : b == -1 ? i64(0) : a % b));
+  add_cold<u32, u32, u32>("rem.u16", SW_LANES2(u32, b ? a % b : a), InstClass::kOther, "hhh");
+  add_cold<i32, i32, i32>("rem.s16",
+                          SW_LANES2(i32, (std::int16_t(b) ? std::int16_t(a) % std::int16_t(b) : a) & 0xffff),
+                          InstClass::kOther, "hhh");
 
   add<u32, u32>("neg.s32", SW_F1(-a));
   add<u64, u64>("neg.s64", SW_F1(-a));
-  add<u32, u32>("neg.s16", SW_F1(-a & 0xffff), InstClass::kOther, "hh");
+  add_cold<u32, u32>("neg.s16", SW_F1(-a & 0xffff), InstClass::kOther, "hh");
   add<i32, i32>("abs.s32", SW_F1(a < 0 ? -a : a));
   add<i64, i64>("abs.s64", SW_F1(a < 0 ? -a : a));
-  add<u32, u32>("abs.s16", SW_F1((sext16(a) > 0x7fffffff ? -a : a) & 0xffff), InstClass::kOther, "hh");
+  add_cold<u32, u32>("abs.s16", SW_F1((sext16(a) > 0x7fffffff ? -a : a) & 0xffff), InstClass::kOther, "hh");
   add<u32, u32, u32>("min.u32", SW_F2(a < b ? a : b));
   add<i32, i32, i32>("min.s32", SW_F2(a < b ? a : b));
   add<u64, u64, u64>("min.u64", SW_F2(a < b ? a : b));
   add<i64, i64, i64>("min.s64", SW_F2(a < b ? a : b));
-  add<u32, u32, u32>("min.u16", SW_F2(a < b ? a : b), InstClass::kOther, "hhh");
-  add<i32, i32, i32>("min.s16", SW_F2(sext16(a) < sext16(b) ? a : b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("min.u16", SW_F2(a < b ? a : b), InstClass::kOther, "hhh");
+  add_cold<i32, i32, i32>("min.s16", SW_F2(sext16(a) < sext16(b) ? a : b), InstClass::kOther, "hhh");
   add<u32, u32, u32>("max.u32", SW_F2(a > b ? a : b));
   add<i32, i32, i32>("max.s32", SW_F2(a > b ? a : b));
   add<u64, u64, u64>("max.u64", SW_F2(a > b ? a : b));
   add<i64, i64, i64>("max.s64", SW_F2(a > b ? a : b));
-  add<u32, u32, u32>("max.u16", SW_F2(a > b ? a : b), InstClass::kOther, "hhh");
-  add<i32, i32, i32>("max.s16", SW_F2(sext16(a) > sext16(b) ? a : b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("max.u16", SW_F2(a > b ? a : b), InstClass::kOther, "hhh");
+  add_cold<i32, i32, i32>("max.s16", SW_F2(sext16(a) > sext16(b) ? a : b), InstClass::kOther, "hhh");
 
   add<u32, u32, u32>("and.b32", SW_F2(a & b));
   add<u64, u64, u64>("and.b64", SW_F2(a & b));
-  add<u32, u32, u32>("and.b16", SW_F2(a & b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("and.b16", SW_F2(a & b), InstClass::kOther, "hhh");
   add<u32, u32, u32>("or.b32", SW_F2(a | b));
   add<u64, u64, u64>("or.b64", SW_F2(a | b));
-  add<u32, u32, u32>("or.b16", SW_F2(a | b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("or.b16", SW_F2(a | b), InstClass::kOther, "hhh");
   add<u32, u32, u32>("xor.b32", SW_F2(a ^ b));
   add<u64, u64, u64>("xor.b64", SW_F2(a ^ b));
-  add<u32, u32, u32>("xor.b16", SW_F2(a ^ b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("xor.b16", SW_F2(a ^ b), InstClass::kOther, "hhh");
   add<u32, u32>("not.b32", SW_F1(~a));
   add<u64, u64>("not.b64", SW_F1(~a));
-  add<u32, u32>("not.b16", SW_F1(~a & 0xffff), InstClass::kOther, "hh");
-  add<u32, u32>("cnot.b32", SW_LANES1(u32, a == 0));
-  add<u64, u64>("cnot.b64", SW_LANES1(u64, a == 0));
-  add<u32, u32, u32, u32, u32>("lop3.b32", [](auto a, auto b, auto c, auto t) __attribute__((always_inline)) {
-    auto r = a ^ a;
-    for (int k = 0; k < 8; ++k) {
-      auto term = (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
-      r |= term & -(t >> k & 1);
-    }
-    return r;
-  });
+  add_cold<u32, u32>("not.b16", SW_F1(~a & 0xffff), InstClass::kOther, "hh");
+  add_cold<u32, u32>("cnot.b32", SW_LANES1(u32, a == 0));
+  add_cold<u64, u64>("cnot.b64", SW_LANES1(u64, a == 0));
+  add_cold<u32, u32, u32, u32, u32>(
+      "lop3.b32", [](auto a, auto b, auto c, auto t) __attribute__((always_inline)) {
+        auto r = a ^ a;
+        for (int k = 0; k < 8; ++k) {
+          auto term = (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
+          r |= term & -(t >> k & 1);
+        }
+        return r;
+      });
 
   // Shift counts above the width clamp (PTX), they do not wrap.
   add<u32, u32, u32>("shl.b32", SW_F2(b > 31 ? a ^ a : a << (b & 31)));
-  add<u64, u64, u32>("shl.b64", [](auto a, auto b) __attribute__((always_inline)) {
-    auto n = __builtin_convertvector(b, vec<u64, 8>);
-    return n > 63 ? a ^ a : a << (n & 63);
-  });
-  add<u32, u32, u32>("shl.b16", SW_F2(b > 15 ? a ^ a : a << (b & 15) & 0xffff), InstClass::kOther, "hhr");
+  add<u64, u64, u32>(
+      "shl.b64", [](auto a, auto b) __attribute__((always_inline)) {
+        auto n = __builtin_convertvector(b, vec<u64, 8>);
+        return n > 63 ? a ^ a : a << (n & 63);
+      });
+  add_cold<u32, u32, u32>("shl.b16", SW_F2(b > 15 ? a ^ a : a << (b & 15) & 0xffff), InstClass::kOther,
+                          "hhr");
   add<u32, u32, u32>("shr{.u32,.b32}", SW_F2(b > 31 ? a ^ a : a >> (b & 31)));
   add<i32, i32, u32>("shr.s32", SW_F2(a >> (vec<i32, 16>)(b > 31 ? (b ^ b) + 31 : b)));
-  add<u64, u64, u32>("shr{.u64,.b64}", [](auto a, auto b) __attribute__((always_inline)) {
-    auto n = __builtin_convertvector(b, vec<u64, 8>);
-    return n > 63 ? a ^ a : a >> (n & 63);
-  });
-  add<i64, i64, u32>("shr.s64", [](auto a, auto b) __attribute__((always_inline)) {
-    auto n = __builtin_convertvector(b, vec<u64, 8>);
-    return a >> (vec<i64, 8>)(n > 63 ? (n ^ n) + 63 : n);
-  });
-  add<u32, u32, u32>("shr{.u16,.b16}", SW_F2(b > 15 ? a ^ a : a >> (b & 15)), InstClass::kOther, "hhr");
-  add<u32, u32, u32>("shr.s16", [](auto a, auto b) __attribute__((always_inline)) {
-    auto n = b > 15 ? (b ^ b) + 15 : b;
-    return (vec<u32, 16>)((vec<i32, 16>)sext16(a) >> (vec<i32, 16>)n) & 0xffff;
-  }, InstClass::kOther, "hhr");
-  add<u32, u32, u32, u32>("shf.l.wrap.b32", SW_LANES3(u32, funnel_left(a, b, c & 31)));
-  add<u32, u32, u32, u32>("shf.l.clamp.b32", SW_LANES3(u32, funnel_left(a, b, c > 32 ? 32 : c)));
-  add<u32, u32, u32, u32>("shf.r.wrap.b32", SW_LANES3(u32, funnel_right(a, b, c & 31)));
-  add<u32, u32, u32, u32>("shf.r.clamp.b32", SW_LANES3(u32, funnel_right(a, b, c > 32 ? 32 : c)));
+  add<u64, u64, u32>(
+      "shr{.u64,.b64}", [](auto a, auto b) __attribute__((always_inline)) {
+        auto n = __builtin_convertvector(b, vec<u64, 8>);
+        return n > 63 ? a ^ a : a >> (n & 63);
+      });
+  add<i64, i64, u32>(
+      "shr.s64", [](auto a, auto b) __attribute__((always_inline)) {
+        auto n = __builtin_convertvector(b, vec<u64, 8>);
+        return a >> (vec<i64, 8>)(n > 63 ? (n ^ n) + 63 : n);
+      });
+  add_cold<u32, u32, u32>("shr{.u16,.b16}", SW_F2(b > 15 ? a ^ a : a >> (b & 15)), InstClass::kOther, "hhr");
+  add_cold<u32, u32, u32>(
+      "shr.s16", [](auto a, auto b) __attribute__((always_inline)) {
+        auto n = b > 15 ? (b ^ b) + 15 : b;
+        return (vec<u32, 16>)((vec<i32, 16>)sext16(a) >> (vec<i32, 16>)n) & 0xffff;
+      },
+      InstClass::kOther, "hhr");
+  add_cold<u32, u32, u32, u32>("shf.l.wrap.b32", SW_LANES3(u32, funnel_left(a, b, c & 31)));
+  add_cold<u32, u32, u32, u32>("shf.l.clamp.b32", SW_LANES3(u32, funnel_left(a, b, c > 32 ? 32 : c)));
+  add_cold<u32, u32, u32, u32>("shf.r.wrap.b32", SW_LANES3(u32, funnel_right(a, b, c & 31)));
+  add_cold<u32, u32, u32, u32>("shf.r.clamp.b32", SW_LANES3(u32, funnel_right(a, b, c > 32 ? 32 : c)));
 
-  add<u32, u32, u32, u32>("bfe.u32", SW_LANES3(u32, bit_field<u32>(a, b, c)));
-  add<i32, i32, u32, u32>("bfe.s32", SW_LANES3(i32, bit_field<i32>(a, b, c)));
-  add<u64, u64, u32, u32>("bfe.u64", SW_LANES3(u64, bit_field<u64>(a, b, c)));
-  add<i64, i64, u32, u32>("bfe.s64", SW_LANES3(i64, bit_field<i64>(a, b, c)));
-  add<u32, u32, u32, u32, u32>("bfi.b32", [](auto a, auto b, auto c, auto d) {
+  add_cold<u32, u32, u32, u32>("bfe.u32", SW_LANES3(u32, bit_field<u32>(a, b, c)));
+  add_cold<i32, i32, u32, u32>("bfe.s32", SW_LANES3(i32, bit_field<i32>(a, b, c)));
+  add_cold<u64, u64, u32, u32>("bfe.u64", SW_LANES3(u64, bit_field<u64>(a, b, c)));
+  add_cold<i64, i64, u32, u32>("bfe.s64", SW_LANES3(i64, bit_field<i64>(a, b, c)));
+  add_cold<u32, u32, u32, u32, u32>("bfi.b32", [](auto a, auto b, auto c, auto d) {
     vec<u32, 16> r;
     for (int j = 0; j < 16; ++j) r[j] = bit_insert<u32>(a[j], b[j], c[j], d[j]);
     return r;
   });
-  add<u64, u64, u64, u32, u32>("bfi.b64", [](auto a, auto b, auto c, auto d) {
+  add_cold<u64, u64, u64, u32, u32>("bfi.b64", [](auto a, auto b, auto c, auto d) {
     vec<u64, 8> r;
     for (int j = 0; j < 8; ++j) r[j] = bit_insert<u64>(a[j], b[j], c[j], d[j]);
     return r;
   });
-  add<u32, u32>("bfind.u32", SW_LANES1(u32, highest_bit<u32>(a)));
-  add<u32, i32>("bfind.s32", SW_LANES1(u32, highest_bit<i32>(a)));
-  add<u32, u64>("bfind.u64", SW_LANES1(u32, highest_bit<u64>(a)));
-  add<u32, i64>("bfind.s64", SW_LANES1(u32, highest_bit<i64>(a)));
-  add<u32, u32>("bfind.shiftamt.u32", SW_LANES1(u32, a ? 31 - highest_bit<u32>(a) : ~0u));
-  add<u32, i32>("bfind.shiftamt.s32", SW_LANES1(u32, highest_bit<i32>(a) == ~0u ? ~0u : 31 - highest_bit<i32>(a)));
-  add<u32, u32>("brev.b32", SW_LANES1(u32, bit_reverse(a)));
-  add<u64, u64>("brev.b64", SW_LANES1(u64, bit_reverse64(a)));
-  add<u32, u32>("clz.b32", SW_LANES1(u32, a ? u32(__builtin_clz(a)) : 32u));
-  add<u32, u64>("clz.b64", SW_LANES1(u32, a ? u32(__builtin_clzll(a)) : 64u));
-  add<u32, u32>("popc.b32", SW_LANES1(u32, u32(__builtin_popcount(a))));
-  add<u32, u64>("popc.b64", SW_LANES1(u32, u32(__builtin_popcountll(a))));
-  add<u32, u32, u32, u32>("prmt.b32", SW_LANES3(u32, permute(a, b, c)));
-  add<u32, u32, u32, u32>("sad.u32", SW_F3(c + (a > b ? a - b : b - a)));
-  add<i32, i32, i32, i32>("sad.s32", SW_F3(c + (a > b ? a - b : b - a)));
-  add<u32, u32, u32, u32>("dp4a.u32.u32", SW_LANES3(u32, (dot4<false, false>(a, b, c))));
-  add<u32, u32, u32, u32>("dp4a.s32.s32", SW_LANES3(u32, (dot4<true, true>(a, b, c))));
-  add<u32, u32, u32, u32>("dp4a.s32.u32", SW_LANES3(u32, (dot4<true, false>(a, b, c))));
-  add<u32, u32, u32, u32>("dp4a.u32.s32", SW_LANES3(u32, (dot4<false, true>(a, b, c))));
-  add<u32, u32, u32, i32>("slct{.u32,.s32,.b32,.f32}.s32", SW_F3(c >= 0 ? a : b));
-  add<u64, u64, u64, i32>("slct{.u64,.s64,.b64,.f64}.s32",
-                          SW_F3(__builtin_convertvector(c, vec<i64, 8>) >= 0 ? a : b));
-  add<u32, u32, u32, f32>("slct{.u32,.s32,.b32,.f32}.f32", SW_F3(c >= 0.0f ? a : b));
+  add_cold<u32, u32>("bfind.u32", SW_LANES1(u32, highest_bit<u32>(a)));
+  add_cold<u32, i32>("bfind.s32", SW_LANES1(u32, highest_bit<i32>(a)));
+  add_cold<u32, u64>("bfind.u64", SW_LANES1(u32, highest_bit<u64>(a)));
+  add_cold<u32, i64>("bfind.s64", SW_LANES1(u32, highest_bit<i64>(a)));
+  add_cold<u32, u32>("bfind.shiftamt.u32", SW_LANES1(u32, a ? 31 - highest_bit<u32>(a) : ~0u));
+  add_cold<u32, i32>("bfind.shiftamt.s32",
+                     SW_LANES1(u32, highest_bit<i32>(a) == ~0u ? ~0u : 31 - highest_bit<i32>(a)));
+  add_cold<u32, u32>("brev.b32", SW_LANES1(u32, bit_reverse(a)));
+  add_cold<u64, u64>("brev.b64", SW_LANES1(u64, bit_reverse64(a)));
+  add_cold<u32, u32>("clz.b32", SW_LANES1(u32, a ? u32(__builtin_clz(a)) : 32u));
+  add_cold<u32, u64>("clz.b64", SW_LANES1(u32, a ? u32(__builtin_clzll(a)) : 64u));
+  add_cold<u32, u32>("popc.b32", SW_LANES1(u32, u32(__builtin_popcount(a))));
+  add_cold<u32, u64>("popc.b64", SW_LANES1(u32, u32(__builtin_popcountll(a))));
+  add_cold<u32, u32, u32, u32>("prmt.b32", SW_LANES3(u32, permute(a, b, c)));
+  add_cold<u32, u32, u32, u32>("sad.u32", SW_F3(c + (a > b ? a - b : b - a)));
+  add_cold<i32, i32, i32, i32>("sad.s32", SW_F3(c + (a > b ? a - b : b - a)));
+  add_cold<u32, u32, u32, u32>("dp4a.u32.u32", SW_LANES3(u32, (dot4<false, false>(a, b, c))));
+  add_cold<u32, u32, u32, u32>("dp4a.s32.s32", SW_LANES3(u32, (dot4<true, true>(a, b, c))));
+  add_cold<u32, u32, u32, u32>("dp4a.s32.u32", SW_LANES3(u32, (dot4<true, false>(a, b, c))));
+  add_cold<u32, u32, u32, u32>("dp4a.u32.s32", SW_LANES3(u32, (dot4<false, true>(a, b, c))));
+  add_cold<u32, u32, u32, i32>("slct{.u32,.s32,.b32,.f32}.s32", SW_F3(c >= 0 ? a : b));
+  add_cold<u64, u64, u64, i32>("slct{.u64,.s64,.b64,.f64}.s32",
+                               SW_F3(__builtin_convertvector(c, vec<i64, 8>) >= 0 ? a : b));
+  add_cold<u32, u32, u32, f32>("slct{.u32,.s32,.b32,.f32}.f32", SW_F3(c >= 0.0f ? a : b));
 
   // Vector moves take registers apart and put them together.
   add<u64, u32, u32>("@pack64", SW_F2(__builtin_convertvector(a, vec<u64, 8>) |
                                       __builtin_convertvector(b, vec<u64, 8>) << 32));
   add<u32, u64>("@low32", SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
   add<u32, u64>("@high32", SW_F1(__builtin_convertvector(a >> 32, vec<u32, 8>)));
-  add<u32, u32, u32>("@pack32", SW_F2((a & 0xffff) | b << 16));
-  add<u32, u32>("@low16", SW_F1(a & 0xffff));
-  add<u32, u32>("@high16", SW_F1(a >> 16));
+  add_cold<u32, u32, u32>("@pack32", SW_F2((a & 0xffff) | b << 16));
+  add_cold<u32, u32>("@low16", SW_F1(a & 0xffff));
+  add_cold<u32, u32>("@high16", SW_F1(a >> 16));
 
   // Predicate logic and select.
-#define SW_PRED2(NAME, EXPR)                                                                                 \
-  add_row(NAME, "ppp", InstClass::kOther,                                                                    \
-          [](Strand& s, const Inst* i) { return map_pred<false, 2>(s, i, [](u32 a, u32 b) { return EXPR; }); }, \
-          [](Strand& s, const Inst* i) { return map_pred<true, 2>(s, i, [](u32 a, u32 b) { return EXPR; }); })
+#define SW_PRED2(NAME, EXPR)                                                                                \
+  add_row(                                                                                                  \
+      NAME, "ppp", InstClass::kOther,                                                                       \
+      [](Strand& s, const Inst* i) { return map_pred<false, 2>(s, i, [](u32 a, u32 b) { return EXPR; }); }, \
+      [](Strand& s, const Inst* i) { return map_pred<true, 2>(s, i, [](u32 a, u32 b) { return EXPR; }); })
   SW_PRED2("and.pred", a & b);
   SW_PRED2("or.pred", a | b);
   SW_PRED2("xor.pred", a ^ b);

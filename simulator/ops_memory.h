@@ -10,7 +10,8 @@ namespace {
 // Inst of a memory access: o[0..count-1] data, o[4] address slot, imm offset, count elements, aux AccessBits,
 // flags log2 of the element bytes.
 SW_INLINE void append(AccessLog& log, u64 entry) {
-  if (log.end == log.capacity) [[unlikely]] grow_log(log);
+  if (log.end == log.capacity) [[unlikely]]
+    grow_log(log);
   *log.end++ = entry;
 }
 
@@ -56,8 +57,8 @@ u32 log_lanes(BlockRun& b, const u64* a, u32 mask, u32 bytes, u32 write) {
   return total;
 }
 
-/// Shared-memory wavefronts beyond the first: distinct words in the busiest bank, for each group of lanes that
-/// the hardware serves at once (32, 16 or 8 lanes by access width).
+/// Shared-memory wavefronts beyond the first: distinct words in the busiest bank, for each group of lanes
+/// that the hardware serves at once (32, 16 or 8 lanes by access width).
 u32 bank_conflicts(const u64* a, u32 mask, u32 bytes) {
   const int words = bytes < 4 ? 1 : int(bytes / 4), group = 32 / words;
   u32 conflicts = 0;
@@ -137,8 +138,10 @@ SW_INLINE void move_lane(Strand& s, const Inst* i, int w, int l, std::byte* p) {
     } else {
       u64 v = read_element<kBytes>(p, i->aux & kSigned);
       if (i->aux & kRegister16) v &= 0xffff;
-      if (wide) store<u64>(r, v);
-      else store<u32>(r, u32(v));
+      if (wide)
+        store<u64>(r, v);
+      else
+        store<u32>(r, u32(v));
     }
   }
 }
@@ -151,8 +154,10 @@ SW_INLINE void move_contiguous(Strand& s, const Inst* i, int w, std::byte* p) {
     if (wide == (kBytes == 8)) {
       if (i->count == 1) {
         std::byte* r = s.regs + i->o[0] + w * 32 * kBytes;
-        if (kStore) __builtin_memcpy(p, r, 32 * kBytes);
-        else __builtin_memcpy(r, p, 32 * kBytes);
+        if (kStore)
+          __builtin_memcpy(p, r, 32 * kBytes);
+        else
+          __builtin_memcpy(r, p, 32 * kBytes);
         return;
       }
       using T = std::conditional_t<kBytes == 8, u64, u32>;
@@ -161,8 +166,10 @@ SW_INLINE void move_contiguous(Strand& s, const Inst* i, int w, std::byte* p) {
         std::byte* r = s.regs + i->o[k] + w * 32 * kBytes;
         for (int l = 0; l < 32; ++l) {
           std::byte* q = p + (l * count + k) * kBytes;
-          if (kStore) store<T>(q, load<T>(r + l * kBytes));
-          else store<T>(r + l * kBytes, load<T>(q));
+          if (kStore)
+            store<T>(q, load<T>(r + l * kBytes));
+          else
+            store<T>(r + l * kBytes, load<T>(q));
         }
       }
       return;
@@ -183,10 +190,12 @@ void access_global(Strand& s, const Inst* i, int w, u32 mask, const u64* a) {
   u32 sectors = 0;
   if (mask == ~0u && is_affine(a, width)) {
     const u64 lo = a[0], bytes = 32u * width;
-    if ((lo & (width - 1)) != 0) [[unlikely]] raise_misaligned(s, i, lo, width, w, 0);
+    if ((lo & (width - 1)) != 0) [[unlikely]]
+      raise_misaligned(s, i, lo, width, w, 0);
     if (lo < cache.lo || lo + bytes > cache.hi) [[unlikely]] {
       for (int l = 0; l < 32; ++l) {
-        if (a[l] < cache.lo || a[l] + width > cache.hi) find_allocation(s, i, cache, a[l], width, kStore, w, l);
+        if (a[l] < cache.lo || a[l] + width > cache.hi)
+          find_allocation(s, i, cache, a[l], width, kStore, w, l);
       }
     }
     std::byte* p = cache.host + (lo - cache.lo);
@@ -196,7 +205,8 @@ void access_global(Strand& s, const Inst* i, int w, u32 mask, const u64* a) {
   } else {
     for (u32 m = mask; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
-      if ((a[l] & (width - 1)) != 0) [[unlikely]] raise_misaligned(s, i, a[l], width, w, l);
+      if ((a[l] & (width - 1)) != 0) [[unlikely]]
+        raise_misaligned(s, i, a[l], width, w, l);
       if (a[l] < cache.lo || a[l] + width > cache.hi) [[unlikely]] {
         find_allocation(s, i, cache, a[l], width, kStore, w, l);
       }
@@ -239,14 +249,20 @@ void access_window(Strand& s, const Inst* i, int w, u32 mask, const u64* a, u64 
       b.hot->shared_conflicts += bank_conflicts(a, mask, width);
     }
   }
-  const u64 size = window == kSharedWindow ? b.shared_bytes : window == kLocalWindow ? b.local_bytes : b.param_bytes;
+  const u64 size = window == kSharedWindow  ? b.shared_bytes
+                   : window == kLocalWindow ? b.local_bytes
+                                            : b.param_bytes;
   std::byte* const base = window == kSharedWindow ? b.shared : window == kLocalWindow ? b.local : b.params;
   for (u32 m = mask; m != 0; m &= m - 1) {
     const int l = __builtin_ctz(m);
-    if ((a[l] & (width - 1)) != 0) [[unlikely]] raise_misaligned(s, i, a[l], width, w, l);
+    if ((a[l] & (width - 1)) != 0) [[unlikely]]
+      raise_misaligned(s, i, a[l], width, w, l);
     if (a[l] + width > size || a[l] > size) [[unlikely]] {
-      raise_window(s, i, window == kSharedWindow ? "shared" : window == kLocalWindow ? "local" : "parameter", a[l],
-                   width, size, kStore, w, l);
+      raise_window(s, i,
+                   window == kSharedWindow  ? "shared"
+                   : window == kLocalWindow ? "local"
+                                            : "parameter",
+                   a[l], width, size, kStore, w, l);
     }
     u64 offset = a[l];
     if (window == kLocalWindow) offset += u64((s.gang * kGangWarps + w) * 32 + l) * b.local_bytes;
@@ -268,8 +284,10 @@ void access_generic(Strand& s, const Inst* i, int w, u32 mask, u64* a) {
       if (match && (mask >> l & 1)) same |= 1u << l;
       local[l] = a[l] & ((u64(1) << kAllocationShift) - 1);
     }
-    if (is_global) access_global<kStore, kBytes>(s, i, w, same, a);
-    else access_window<kStore, kBytes>(s, i, w, same, local, window);
+    if (is_global)
+      access_global<kStore, kBytes>(s, i, w, same, a);
+    else
+      access_window<kStore, kBytes>(s, i, w, same, local, window);
     mask &= ~same;
   }
 }
@@ -283,8 +301,10 @@ const Inst* access(Strand& s, const Inst* i) {
     if (mask == 0) continue;
     alignas(64) u64 a[32];
     lane_addresses(s, i, w, i->o[4], a);
-    if constexpr (kSpace == Space::kGlobal) access_global<kStore, kBytes>(s, i, w, mask, a);
-    else if constexpr (kSpace == Space::kGeneric) access_generic<kStore, kBytes>(s, i, w, mask, a);
+    if constexpr (kSpace == Space::kGlobal)
+      access_global<kStore, kBytes>(s, i, w, mask, a);
+    else if constexpr (kSpace == Space::kGeneric)
+      access_generic<kStore, kBytes>(s, i, w, mask, a);
     else
       access_window<kStore, kBytes>(s, i, w, mask, a,
                                     kSpace == Space::kShared  ? kSharedWindow
@@ -325,7 +345,8 @@ const Inst* atomic(Strand& s, const Inst* i) {
         shared = true;
         address &= (u64(1) << kAllocationShift) - 1;
       }
-      if ((address & (width - 1)) != 0) [[unlikely]] raise_misaligned(s, i, address, width, w, l);
+      if ((address & (width - 1)) != 0) [[unlikely]]
+        raise_misaligned(s, i, address, width, w, l);
       std::byte* p;
       if (shared) {
         if (address + width > b.shared_bytes) [[unlikely]] {
@@ -383,14 +404,14 @@ const Inst* is_space(Strand& s, const Inst* i) {
 
 void add_memory_rows() {
   const auto other = InstClass::kOther;
-#define SW_ACCESS(NAME, SPACE)                                                                                \
-  add_row("@ld." NAME ".1", "", other, access<SPACE, false, 1>, access<SPACE, false, 1>);                     \
-  add_row("@ld." NAME ".2", "", other, access<SPACE, false, 2>, access<SPACE, false, 2>);                     \
-  add_row("@ld." NAME ".4", "", other, access<SPACE, false, 4>, access<SPACE, false, 4>);                     \
-  add_row("@ld." NAME ".8", "", other, access<SPACE, false, 8>, access<SPACE, false, 8>);                     \
-  add_row("@st." NAME ".1", "", other, access<SPACE, true, 1>, access<SPACE, true, 1>);                       \
-  add_row("@st." NAME ".2", "", other, access<SPACE, true, 2>, access<SPACE, true, 2>);                       \
-  add_row("@st." NAME ".4", "", other, access<SPACE, true, 4>, access<SPACE, true, 4>);                       \
+#define SW_ACCESS(NAME, SPACE)                                                            \
+  add_row("@ld." NAME ".1", "", other, access<SPACE, false, 1>, access<SPACE, false, 1>); \
+  add_row("@ld." NAME ".2", "", other, access<SPACE, false, 2>, access<SPACE, false, 2>); \
+  add_row("@ld." NAME ".4", "", other, access<SPACE, false, 4>, access<SPACE, false, 4>); \
+  add_row("@ld." NAME ".8", "", other, access<SPACE, false, 8>, access<SPACE, false, 8>); \
+  add_row("@st." NAME ".1", "", other, access<SPACE, true, 1>, access<SPACE, true, 1>);   \
+  add_row("@st." NAME ".2", "", other, access<SPACE, true, 2>, access<SPACE, true, 2>);   \
+  add_row("@st." NAME ".4", "", other, access<SPACE, true, 4>, access<SPACE, true, 4>);   \
   add_row("@st." NAME ".8", "", other, access<SPACE, true, 8>, access<SPACE, true, 8>)
   SW_ACCESS("global", Space::kGlobal);
   SW_ACCESS("generic", Space::kGeneric);

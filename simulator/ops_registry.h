@@ -46,6 +46,18 @@ void add(const char* spelling, F, InstClass cls = InstClass::kOther, const char*
   add_row(spelling, signature ? signature : Signature<D, S...>::text, cls, &run_map<false, F, D, S...>,
           &run_map<true, F, D, S...>);
 }
+/// As add, for rarer instructions: one handler, always masked, to keep the code small.
+template <class D, class... S, class F>
+void add_cold(const char* spelling, F, InstClass cls = InstClass::kOther, const char* signature = nullptr) {
+  add_row(spelling, signature ? signature : Signature<D, S...>::text, cls, &run_map<true, F, D, S...>,
+          &run_map<true, F, D, S...>);
+}
+template <class S, class F>
+void add_compare_cold(const char* spelling, F, InstClass cls = InstClass::kOther,
+                      const char* signature = nullptr) {
+  add_row(spelling, signature ? signature : CompareSignature<S, S>::text, cls, &run_compare<true, F, S>,
+          &run_compare<true, F, S>);
+}
 template <class S, class F>
 void add_compare(const char* spelling, F, InstClass cls = InstClass::kOther,
                  const char* signature = nullptr) {
@@ -53,32 +65,34 @@ void add_compare(const char* spelling, F, InstClass cls = InstClass::kOther,
           &run_compare<true, F, S>);
 }
 
-#define SW_F1(...) [](auto a) __attribute__((always_inline)) { return __VA_ARGS__; }
-#define SW_F2(...) [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; }
-#define SW_F3(...) [](auto a, auto b, auto c) __attribute__((always_inline)) { return __VA_ARGS__; }
+#define SW_F1(...) \
+  [](auto a) __attribute__((always_inline)) { return __VA_ARGS__; }
+#define SW_F2(...) \
+  [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; }
+#define SW_F3(...) \
+  [](auto a, auto b, auto c) __attribute__((always_inline)) { return __VA_ARGS__; }
 
 /// f applied lane by lane, for what has no vector form.
-#define SW_LANES1(D, ...)                                                         \
-  [](auto a) __attribute__((always_inline)) {                                     \
-    constexpr int N = sizeof(a) / sizeof(a[0]);                                   \
-    vec<D, N> r;                                                                  \
+#define SW_LANES1(D, ...)                                                        \
+  [](auto a) __attribute__((always_inline)) {                                    \
+    constexpr int N = sizeof(a) / sizeof(a[0]);                                  \
+    vec<D, N> r;                                                                 \
     for (int j = 0; j < N; ++j) r[j] = [](auto a) { return __VA_ARGS__; }(a[j]); \
-    return r;                                                                     \
+    return r;                                                                    \
   }
-#define SW_LANES2(D, ...)                                                                       \
-  [](auto a, auto b) __attribute__((always_inline)) {                                           \
-    constexpr int N = sizeof(a) / sizeof(a[0]);                                                 \
-    vec<D, N> r;                                                                                \
+#define SW_LANES2(D, ...)                                                                      \
+  [](auto a, auto b) __attribute__((always_inline)) {                                          \
+    constexpr int N = sizeof(a) / sizeof(a[0]);                                                \
+    vec<D, N> r;                                                                               \
     for (int j = 0; j < N; ++j) r[j] = [](auto a, auto b) { return __VA_ARGS__; }(a[j], b[j]); \
-    return r;                                                                                   \
+    return r;                                                                                  \
   }
-#define SW_LANES3(D, ...)                                                                                     \
-  [](auto a, auto b, auto c) __attribute__((always_inline)) {                                                 \
-    constexpr int N = sizeof(a) / sizeof(a[0]);                                                               \
-    vec<D, N> r;                                                                                              \
-    for (int j = 0; j < N; ++j)                                                                               \
-      r[j] = [](auto a, auto b, auto c) { return __VA_ARGS__; }(a[j], b[j], c[j]);                            \
-    return r;                                                                                                 \
+#define SW_LANES3(D, ...)                                                                                    \
+  [](auto a, auto b, auto c) __attribute__((always_inline)) {                                                \
+    constexpr int N = sizeof(a) / sizeof(a[0]);                                                              \
+    vec<D, N> r;                                                                                             \
+    for (int j = 0; j < N; ++j) r[j] = [](auto a, auto b, auto c) { return __VA_ARGS__; }(a[j], b[j], c[j]); \
+    return r;                                                                                                \
   }
 
 }  // namespace

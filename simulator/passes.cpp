@@ -65,15 +65,16 @@ void propagate_copies(IrFunction& f) {
       }
     }
   }
-  // A copy d = s of registers defined once stands for s wherever its definition dominates the use: any path on
-  // which s changed after the copy passes the copy again. Constants never change.
+  // A copy d = s of registers defined once stands for s wherever its definition dominates the use: any path
+  // on which s changed after the copy passes the copy again. Constants never change.
   const DominanceQuery dominates(f.blocks);
   std::vector<std::uint32_t> source(n, kNone);
   for (const IrBlock& b : f.blocks) {
     for (const IrInst& i : b.insts) {
       if (!i.copy || i.guarded || defs[i.o[0]] != 1 || f.values[i.o[0]].cls != f.values[i.o[1]].cls) continue;
       const bool constant = f.values[i.o[1]].kind != Value::Kind::kRegister;
-      if (constant || (defs[i.o[1]] == 1 && dominates(def_at[i.o[1]], def_at[i.o[0]]))) source[i.o[0]] = i.o[1];
+      if (constant || (defs[i.o[1]] == 1 && dominates(def_at[i.o[1]], def_at[i.o[0]])))
+        source[i.o[0]] = i.o[1];
     }
   }
   for (int b = 0; b < static_cast<int>(f.blocks.size()); ++b) {
@@ -160,8 +161,10 @@ SlotAssignment assign_slots(const IrFunction& f) {
       position += 2;
       for (int k = 0; k < 6; ++k) {
         if (i.uses >> k & 1) {
-          if (f.values[i.o[k]].kind == Value::Kind::kRegister) interval[i.o[k]].cover(position);
-          else constant_used[i.o[k]] = true;
+          if (f.values[i.o[k]].kind == Value::Kind::kRegister)
+            interval[i.o[k]].cover(position);
+          else
+            constant_used[i.o[k]] = true;
         }
         if (i.defs >> k & 1) interval[i.o[k]].cover(position + 1);
       }

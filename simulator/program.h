@@ -13,9 +13,31 @@
 namespace stitchwork::ptx {
 
 enum class Special : std::uint8_t {
-  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
-  kLaneId, kWarpId, kNwarpId, kSmId, kNsmId, kGridId, kLaneMaskEq, kLaneMaskLe, kLaneMaskLt, kLaneMaskGe,
-  kLaneMaskGt, kDynamicSharedSize, kTotalSharedSize,
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneId,
+  kWarpId,
+  kNwarpId,
+  kSmId,
+  kNsmId,
+  kGridId,
+  kLaneMaskEq,
+  kLaneMaskLe,
+  kLaneMaskLt,
+  kLaneMaskGe,
+  kLaneMaskGt,
+  kDynamicSharedSize,
+  kTotalSharedSize,
 };
 
 /// A slot filled before a block runs: the same in all lanes, or a special register.
@@ -23,10 +45,10 @@ struct SlotInit {
   enum class Kind : std::uint8_t { kBits, kParameter, kSpecial, kVariable };
   Kind kind = Kind::kBits;
   RegisterClass cls = RegisterClass::k32;
-  std::uint32_t offset = 0;    ///< in the register file
-  std::uint64_t bits = 0;      ///< the value; kParameter: offset in the parameter block; kVariable: addend
-  std::uint32_t bytes = 0;     ///< of a parameter
-  std::uint32_t index = 0;     ///< Special, or index into ModuleImpl::globals
+  std::uint32_t offset = 0;  ///< in the register file
+  std::uint64_t bits = 0;    ///< the value; kParameter: offset in the parameter block; kVariable: addend
+  std::uint32_t bytes = 0;   ///< of a parameter
+  std::uint32_t index = 0;   ///< Special, or index into ModuleImpl::globals
 };
 
 /// Static weights of a basic block, of the original PTX: instructions removed by lowering still count.
@@ -51,7 +73,7 @@ struct Program {
   std::uint32_t register_bytes = 0;  ///< of a gang
   std::uint32_t parameter_bytes = 0;
   std::int64_t dynamic_shared_offset = 0;  ///< where extern shared memory begins
-  bool communicates = false;  ///< blocks wait for each other: polling loads in a loop
+  bool communicates = false;               ///< blocks wait for each other: polling loads in a loop
   bool has_global_atomics = false;
 };
 

@@ -68,8 +68,9 @@ void Lexer::read_number() {
     const bool single = second == 'f' || second == 'F';
     const auto result = std::from_chars(text_.data() + begin + 2, text_.data() + at_, token_.bits, 16);
     if (result.ec != std::errc() || at_ - begin - 2 != (single ? 8u : 16u)) {
-      throw Error(file_, token_.line, token_.column, "malformed floating-point constant",
-                  single ? "0f is followed by 8 hexadecimal digits" : "0d is followed by 16 hexadecimal digits");
+      throw Error(
+          file_, token_.line, token_.column, "malformed floating-point constant",
+          single ? "0f is followed by 8 hexadecimal digits" : "0d is followed by 16 hexadecimal digits");
     }
     token_.kind = single ? Token::Kind::kFloat32 : Token::Kind::kFloat64;
   } else {
@@ -107,8 +108,8 @@ void Lexer::advance() {
     read_number();
   } else if (word_start(c)) {
     while (at_ < text_.size() &&
-           (word_char(text_[at_]) ||
-            (text_[at_] == ':' && at_ + 2 < text_.size() && text_[at_ + 1] == ':' && word_char(text_[at_ + 2])))) {
+           (word_char(text_[at_]) || (text_[at_] == ':' && at_ + 2 < text_.size() && text_[at_ + 1] == ':' &&
+                                      word_char(text_[at_ + 2])))) {
       at_ += text_[at_] == ':' ? 2 : 1;
     }
     token_.kind = Token::Kind::kWord;

@@ -11,9 +11,9 @@ namespace stitchwork::ptx {
 
 int type_bytes(std::string_view type) {
   static const std::map<std::string_view, int> kBytes = {
-      {"b8", 1},  {"u8", 1},  {"s8", 1},   {"b16", 2},   {"u16", 2},    {"s16", 2}, {"f16", 2}, {"bf16", 2},
-      {"b32", 4}, {"u32", 4}, {"s32", 4},  {"f32", 4},   {"f16x2", 4},  {"bf16x2", 4},
-      {"b64", 8}, {"u64", 8}, {"s64", 8},  {"f64", 8},   {"b128", 16}};
+      {"b8", 1},   {"u8", 1},  {"s8", 1},  {"b16", 2}, {"u16", 2},  {"s16", 2},   {"f16", 2},
+      {"bf16", 2}, {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4},  {"f16x2", 4}, {"bf16x2", 4},
+      {"b64", 8},  {"u64", 8}, {"s64", 8}, {"f64", 8}, {"b128", 16}};
   const auto it = kBytes.find(type);
   return it == kBytes.end() ? 0 : it->second;
 }
@@ -37,7 +37,8 @@ class Parser {
   Token expect(char c) {
     Token t = lex_.next();
     if (!t.is(c)) {
-      if (t.kind == Token::Kind::kEnd) fail(t, "the file ends in the middle", fmt::format("expected '{}'", c));
+      if (t.kind == Token::Kind::kEnd)
+        fail(t, "the file ends in the middle", fmt::format("expected '{}'", c));
       fail(t, fmt::format("expected '{}', found '{}'", c, t.text));
     }
     return t;
@@ -66,7 +67,8 @@ class Parser {
   }
   void skip_to_semicolon() {
     while (!lex_.peek().is(';')) {
-      if (lex_.peek().kind == Token::Kind::kEnd) fail(lex_.peek(), "the file ends in the middle", "expected ';'");
+      if (lex_.peek().kind == Token::Kind::kEnd)
+        fail(lex_.peek(), "the file ends in the middle", "expected ';'");
       lex_.next();
     }
     lex_.next();
@@ -115,7 +117,8 @@ class Parser {
     } else if (t.is(".pragma") || t.is(".alias")) {
       skip_to_semicolon();
     } else if (t.kind != Token::Kind::kPunctuation || t.text != ";") {
-      fail(t, fmt::format("unexpected '{}' outside a kernel", t.text), "expected .entry, .global, .const or .shared");
+      fail(t, fmt::format("unexpected '{}' outside a kernel", t.text),
+           "expected .entry, .global, .const or .shared");
     }
   }
 
@@ -132,8 +135,10 @@ class Parser {
       if (lex_.peek().kind == Token::Kind::kEnd) fail(lex_.peek(), "the file ends in the middle");
       lex_.next();
     }
-    if (lex_.peek().is('{')) skip_braces();
-    else lex_.next();
+    if (lex_.peek().is('{'))
+      skip_braces();
+    else
+      lex_.next();
   }
 
   Variable variable() {
@@ -285,8 +290,13 @@ class Parser {
 
   void directive(Function& f) {
     const Token t = lex_.next();
-    if (t.is(".reg")) {
-      declare_registers(f);
+    if (t.is(".reg") || t.text.starts_with(".reg.")) {
+      Token type = t;  // ".reg .b32" or, as some headers write it, ".reg.b32"
+      if (t.is(".reg"))
+        type = word();
+      else
+        type.text.remove_prefix(4);
+      declare_registers(f, type);
     } else if (t.is(".shared")) {
       f.shared.push_back(variable());
     } else if (t.is(".local")) {
@@ -302,18 +312,19 @@ class Parser {
     } else if (t.is(".pragma") || t.is(".branchtargets") || t.is(".param")) {
       skip_to_semicolon();
     } else {
-      fail(t, fmt::format("unknown directive '{}'", t.text), "list what is supported with: stitchwork ptx isa");
+      fail(t, fmt::format("unknown directive '{}'", t.text),
+           "list what is supported with: stitchwork ptx isa");
     }
   }
 
-  void declare_registers(Function& f) {
-    const Token type = word();
+  void declare_registers(Function& f, const Token& type) {
     RegisterClass cls;
     if (type.is(".pred")) {
       cls = RegisterClass::kPred;
     } else {
       const int bytes = type_bytes(type.text.substr(1));
-      if (bytes == 0 || bytes > 8) fail(type, fmt::format("registers of type '{}' are not supported", type.text));
+      if (bytes == 0 || bytes > 8)
+        fail(type, fmt::format("registers of type '{}' are not supported", type.text));
       cls = bytes <= 2 ? RegisterClass::k16 : bytes == 4 ? RegisterClass::k32 : RegisterClass::k64;
     }
     do {
@@ -392,8 +403,10 @@ class Parser {
       } else {
         fail(base, fmt::format("expected an address, found '{}'", base.text));
       }
-      if (accept('+')) o.offset += integer();
-      else if (lex_.peek().is('-')) o.offset += integer();
+      if (accept('+'))
+        o.offset += integer();
+      else if (lex_.peek().is('-'))
+        o.offset += integer();
       expect(']');
     } else if (t.is('{')) {
       o.kind = Kind::kVector;
@@ -406,9 +419,12 @@ class Parser {
       o.negated = !o.negated;
     } else if (t.is('-')) {
       o = operand();
-      if (o.kind == Kind::kFloat64) o.bits ^= std::uint64_t{1} << 63;
-      else if (o.kind == Kind::kFloat32) o.bits ^= std::uint64_t{1} << 31;
-      else o.bits = 0 - o.bits;
+      if (o.kind == Kind::kFloat64)
+        o.bits ^= std::uint64_t{1} << 63;
+      else if (o.kind == Kind::kFloat32)
+        o.bits ^= std::uint64_t{1} << 31;
+      else
+        o.bits = 0 - o.bits;
     } else if (t.kind == Token::Kind::kInteger) {
       o.kind = Kind::kInteger;
       o.bits = t.bits;

@@ -17,14 +17,14 @@ enum class RegisterClass : std::uint8_t { kPred, k16, k32, k64 };
 struct Operand {
   enum class Kind : std::uint8_t {
     kRegister,
-    kInteger,   ///< bits
-    kFloat32,   ///< bits of 0f...
-    kFloat64,   ///< bits of 0d... or of a decimal literal
-    kName,      ///< variable, parameter, label or special register: `name`
-    kAddress,   ///< [reg or name + offset]
-    kVector,    ///< {a, b, ...}
-    kPair,      ///< d|p
-    kSink,      ///< _
+    kInteger,  ///< bits
+    kFloat32,  ///< bits of 0f...
+    kFloat64,  ///< bits of 0d... or of a decimal literal
+    kName,     ///< variable, parameter, label or special register: `name`
+    kAddress,  ///< [reg or name + offset]
+    kVector,   ///< {a, b, ...}
+    kPair,     ///< d|p
+    kSink,     ///< _
   };
   Kind kind = Kind::kSink;
   bool negated = false;  ///< !%p

@@ -23,15 +23,16 @@ const ptx::Program& find_program(const ptx::ModuleImpl& module, const std::strin
               known.empty() ? "the file has no .entry" : "kernels of this file: " + known);
 }
 
-LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMemory& memory, const Device& device,
-                      const Options& options) {
+LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMemory& memory,
+                      const Device& device, const Options& options) {
   LaunchContext c;
   c.module = &module.impl();
   c.program = &find_program(module.impl(), launch.kernel);
   c.launch = &launch;
   c.device = &device;
   c.memory = &memory;
-  c.max_warp_instructions = options.max_warp_instructions ? options.max_warp_instructions : kDefaultLivelockBound;
+  c.max_warp_instructions =
+      options.max_warp_instructions ? options.max_warp_instructions : kDefaultLivelockBound;
   const ptx::KernelInfo& k = c.program->info;
   if (launch.arguments.size() != k.parameters.size()) {
     throw Error(c.module->file, k.line, 0,
@@ -43,26 +44,30 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
     const auto& bytes = launch.arguments[p].bytes;
     if (bytes.size() != k.parameters[p].bytes) {
       throw Error(c.module->file, k.line, 0,
-                  fmt::format("argument {} of kernel '{}' has {} bytes, its parameter {} ({})", p, k.name, bytes.size(),
-                              k.parameters[p].bytes, k.parameters[p].type));
+                  fmt::format("argument {} of kernel '{}' has {} bytes, its parameter {} ({})", p, k.name,
+                              bytes.size(), k.parameters[p].bytes, k.parameters[p].type));
     }
     std::copy(bytes.begin(), bytes.end(), c.parameters.begin() + k.parameters[p].offset);
   }
   c.parameters.resize(c.program->parameter_bytes);
   const std::uint64_t threads = launch.block.count();
-  if (threads == 0 || launch.grid.count() == 0) throw Error(fmt::format("kernel '{}': empty grid or block", k.name));
-  const int limit = k.max_threads ? std::min(k.max_threads, device.max_threads_per_block) : device.max_threads_per_block;
+  if (threads == 0 || launch.grid.count() == 0)
+    throw Error(fmt::format("kernel '{}': empty grid or block", k.name));
+  const int limit =
+      k.max_threads ? std::min(k.max_threads, device.max_threads_per_block) : device.max_threads_per_block;
   if (threads > static_cast<std::uint64_t>(limit)) {
-    throw Error(c.module->file, k.line, 0,
-                fmt::format("kernel '{}' may have at most {} threads a block, {} given", k.name, limit, threads));
+    throw Error(
+        c.module->file, k.line, 0,
+        fmt::format("kernel '{}' may have at most {} threads a block, {} given", k.name, limit, threads));
   }
   c.shared_bytes = static_cast<std::uint64_t>(c.program->dynamic_shared_offset) + launch.dynamic_shared_bytes;
   if (static_cast<std::int64_t>(c.shared_bytes) > device.shared_bytes_per_block_optin) {
     throw Error(c.module->file, k.line, 0,
-                fmt::format("kernel '{}' wants {} bytes of shared memory a block; {} allows {}", k.name, c.shared_bytes,
-                            device.id, device.shared_bytes_per_block_optin));
+                fmt::format("kernel '{}' wants {} bytes of shared memory a block; {} allows {}", k.name,
+                            c.shared_bytes, device.id, device.shared_bytes_per_block_optin));
   }
-  for (std::int32_t at : c.program->block_start) c.block_start.push_back(&c.program->code[static_cast<std::size_t>(at)]);
+  for (std::int32_t at : c.program->block_start)
+    c.block_start.push_back(&c.program->code[static_cast<std::size_t>(at)]);
   c.variable_addresses.resize(c.module->globals.size());
   for (const ptx::SlotInit& init : c.program->inits) {
     if (init.kind != ptx::SlotInit::Kind::kVariable) continue;
@@ -114,9 +119,10 @@ double time_us(const LaunchContext& context, const ScheduleResult& r, const Coun
   w.l2_sectors = static_cast<double>(c.l2_read_sectors + c.l2_write_sectors);
   w.warp_instructions = static_cast<double>(c.inst_executed);
   // Fractions of warps that ran partly full issue as often as full ones: scale by lanes that ran.
-  const double lanes = c.thread_inst_executed ? static_cast<double>(c.thread_inst_executed) /
-                                                    static_cast<double>(std::max<std::uint64_t>(c.inst_executed, 1))
-                                              : 32.0;
+  const double lanes = c.thread_inst_executed
+                           ? static_cast<double>(c.thread_inst_executed) /
+                                 static_cast<double>(std::max<std::uint64_t>(c.inst_executed, 1))
+                           : 32.0;
   w.fp32_warp_instructions = static_cast<double>(c.inst_fp_32) / lanes;
   w.mufu_warp_instructions = static_cast<double>(c.inst_mufu) / lanes;
   w.ldst_warp_instructions = static_cast<double>(c.inst_ldst);
@@ -146,21 +152,24 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   c.static_shared_bytes = context.program->info.static_shared_bytes;
   c.dynamic_shared_bytes = launch.dynamic_shared_bytes;
   c.registers_estimated = options.registers_per_thread == 0;
-  c.registers = c.registers_estimated ? context.program->info.estimated_registers : options.registers_per_thread;
+  c.registers =
+      c.registers_estimated ? context.program->info.estimated_registers : options.registers_per_thread;
   const int threads = static_cast<int>(launch.block.count());
   int registers = c.registers;
   if (c.registers_estimated && context.program->info.max_threads > 0) {
     // What the compiler was told to keep: __launch_bounds__ bounds the registers of the blocks it names.
     const int blocks = std::max(context.program->info.min_blocks_per_sm, 1);
-    const auto bound = device.registers_per_sm / (std::int64_t{blocks} * context.program->info.max_threads) / 8 * 8;
+    const auto bound =
+        device.registers_per_sm / (std::int64_t{blocks} * context.program->info.max_threads) / 8 * 8;
     registers = static_cast<int>(std::clamp<std::int64_t>(bound, 16, registers));
   }
   const Occupancy o = occupancy(device, threads, registers, static_cast<std::int64_t>(context.shared_bytes));
   if (o.blocks_per_sm == 0) {
-    throw Error(context.module->file, context.program->info.line, 0,
-                fmt::format("a block of kernel '{}' does not fit {}: {} threads of {} registers, {} bytes of shared "
-                            "memory ({})",
-                            launch.kernel, device.id, threads, registers, context.shared_bytes, o.limiter));
+    throw Error(
+        context.module->file, context.program->info.line, 0,
+        fmt::format("a block of kernel '{}' does not fit {}: {} threads of {} registers, {} bytes of shared "
+                    "memory ({})",
+                    launch.kernel, device.id, threads, registers, context.shared_bytes, o.limiter));
   }
   c.registers = registers;
   const Residency residency{static_cast<std::uint64_t>(o.blocks_per_wave), o.blocks_per_sm};

@@ -133,7 +133,8 @@ class Schedule {
         if (e && e->block_index == first_bad) throw *e;
       }
       on_all(std::min<int>(threads, static_cast<int>(partitions)), [&](int t) {
-        for (std::size_t p = static_cast<std::size_t>(t); p < partitions; p += static_cast<std::size_t>(threads)) {
+        for (std::size_t p = static_cast<std::size_t>(t); p < partitions;
+             p += static_cast<std::size_t>(threads)) {
           for (std::uint64_t u = 0; u < unit_count; ++u) units[u].replay(p, l2_, l2_counters[p]);
         }
       });
@@ -153,7 +154,7 @@ class Schedule {
     const std::uint64_t resident = std::min(grid_, residency_.blocks);
     std::vector<std::unique_ptr<Block>> blocks;
     std::vector<bool> running(resident, true);
-    std::uint64_t next = 0, finished = 0, fewest_waits = ~std::uint64_t{0};
+    std::uint64_t next = 0, finished = 0, most_waits = 0, all_waits = 0;
     for (; next < resident; ++next) {
       blocks.push_back(std::make_unique<Block>(context_));
       blocks.back()->attach(worker, logs.logs);
@@ -173,9 +174,12 @@ class Schedule {
         progress += block.progress;
         if (p != Block::Progress::kFinished) continue;
         ++finished;
-        fewest_waits = std::min<std::uint64_t>(fewest_waits, block.spin_episodes);
-        if (next < grid_) block.start(next++);
-        else running[r] = false;
+        most_waits = std::max<std::uint64_t>(most_waits, block.spin_episodes);
+        all_waits += block.spin_episodes;
+        if (next < grid_)
+          block.start(next++);
+        else
+          running[r] = false;
       }
       const bool idle = finished == finished_before && progress == progress_before;
       progress_before = progress;
@@ -188,7 +192,8 @@ class Schedule {
     }
     account_wave(resident, warp_instructions(*context_.program, worker.bb_counts));
     take(worker);
-    result_.grid_barriers = fewest_waits == ~std::uint64_t{0} ? 0 : fewest_waits;
+    // A barrier of the grid makes every block wait, but perhaps the last to arrive.
+    result_.grid_barriers = grid_ == 1 ? most_waits : std::min(most_waits, all_waits / (grid_ - 1));
     return std::move(result_);
   }
 
@@ -196,17 +201,18 @@ class Schedule {
   /// Rounds in which no block changed memory or passed a barrier before that counts as standing still.
   static constexpr int kIdleRounds = 64;
 
-  [[noreturn]] void report_standstill(std::vector<std::unique_ptr<Block>>& blocks, const std::vector<bool>& running,
-                                      std::uint64_t started) {
+  [[noreturn]] void report_standstill(std::vector<std::unique_ptr<Block>>& blocks,
+                                      const std::vector<bool>& running, std::uint64_t started) {
     std::size_t first = 0;
     while (!running[first]) ++first;
     if (started < grid_) {
       blocks[first]->raise_waiting(
           FindingKind::kGridDeadlock,
-          fmt::format("all {} resident blocks wait for the others: the grid has {} blocks, {} ({} an SM on {} SMs) are "
+          fmt::format("all {} resident blocks wait for the others: the grid has {} blocks, {} ({} an SM on "
+                      "{} SMs) are "
                       "resident at once, so the {} not yet started never arrive",
-                      residency_.blocks, grid_, residency_.blocks, residency_.blocks_per_sm, context_.device->sms,
-                      grid_ - started));
+                      residency_.blocks, grid_, residency_.blocks, residency_.blocks_per_sm,
+                      context_.device->sms, grid_ - started));
     }
     blocks[first]->raise_waiting(FindingKind::kLivelock,
                                  "all running blocks poll memory that none of them will change");
@@ -225,7 +231,8 @@ class Schedule {
     instructions_ = instructions_so_far;
     const Device& d = *context_.device;
     const double warps = static_cast<double>((context_.launch->block.count() + 31) / 32 * blocks);
-    const double busy = static_cast<double>(std::min<std::uint64_t>(blocks, static_cast<std::uint64_t>(d.sms)));
+    const double busy =
+        static_cast<double>(std::min<std::uint64_t>(blocks, static_cast<std::uint64_t>(d.sms)));
     result_.weight += weight;
     // Over the SMs that have a block, as nvprof's achieved_occupancy (active warps per active cycle) is.
     result_.occupancy += weight * std::min(1.0, warps / (busy * d.max_warps_per_sm));
@@ -251,7 +258,8 @@ class Schedule {
 
 }  // namespace
 
-ScheduleResult schedule(const LaunchContext& context, const Residency& residency, L2State& l2, int host_threads) {
+ScheduleResult schedule(const LaunchContext& context, const Residency& residency, L2State& l2,
+                        int host_threads) {
   Schedule s(context, residency, l2);
   const ptx::Program& program = *context.program;
   if (program.communicates) return s.interleaved();

@@ -1,4 +1,5 @@
-// Runs the blocks of a launch: over host threads where blocks are independent, else interleaved by a fixed rule.
+// Runs the blocks of a launch: over host threads where blocks are independent, else interleaved by a fixed
+// rule.
 #pragma once
 
 #include "simulator/block.h"
@@ -23,6 +24,7 @@ struct Residency {
 };
 
 /// Throws FindingError; of several, that of the lowest block.
-ScheduleResult schedule(const LaunchContext& context, const Residency& residency, L2State& l2, int host_threads);
+ScheduleResult schedule(const LaunchContext& context, const Residency& residency, L2State& l2,
+                        int host_threads);
 
 }  // namespace stitchwork::sim
