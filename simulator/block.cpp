@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <new>
 
 #include "core/error.h"
 
 namespace stitchwork::sim {
 namespace {
-
-constexpr std::size_t kRegisterAlignment = 4096;
 
 std::uint32_t lanes_of_warp(std::uint32_t threads, std::uint32_t warp) {
   const std::uint32_t first = warp * 32;
@@ -38,17 +35,12 @@ void broadcast(std::byte* slot, ptx::RegisterClass cls, std::uint64_t bits) {
 Worker::Worker(const LaunchContext& context)
     : bb_counts(context.program->weights.size()), caches(context.program->positions.size()) {}
 
-void Block::AlignedDelete::operator()(std::byte* p) const {
-  ::operator delete[](p, std::align_val_t{kRegisterAlignment});
-}
-
 Block::Block(const LaunchContext& context) : context_(context) {
   const std::uint32_t count = static_cast<std::uint32_t>(context.launch->block.count());
   const int warps = static_cast<int>((count + 31) / 32);
   gangs_ = (warps + kGangWarps - 1) / kGangWarps;
   const std::size_t bytes = std::size_t{context.program->register_bytes} * static_cast<std::size_t>(gangs_);
-  registers_.reset(new (std::align_val_t{kRegisterAlignment}) std::byte[bytes + 64]);
-  std::memset(registers_.get(), 0, bytes + 64);
+  registers_ = acquire_registers(bytes + 64);
   shared_storage_.resize(context.shared_bytes + 64);
   local_storage_.resize(static_cast<std::size_t>(context.program->info.local_bytes) *
                         static_cast<std::size_t>(gangs_ * kGangWarps * 32));
@@ -220,6 +212,9 @@ void Block::start(std::uint64_t linear) {
   spin_episodes = 0;
   budget = static_cast<std::int64_t>(context_.max_warp_instructions);
   std::fill(std::begin(barriers), std::end(barriers), BarrierSlot{});
+  // What a block reads before writing it must not depend on the block that was here before.
+  std::fill(shared_storage_.begin(), shared_storage_.end(), std::byte{0xA5});
+  std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
   fill_block_slots();
   const int warps = static_cast<int>((threads + 31) / 32);
   for (int gang = 0; gang < gangs_; ++gang) {

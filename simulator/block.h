@@ -7,6 +7,7 @@
 #include "simulator/device_memory.h"
 #include "simulator/machine.h"
 #include "simulator/program.h"
+#include "simulator/register_pool.h"
 
 namespace stitchwork::sim {
 
@@ -73,10 +74,7 @@ class Block : public BlockRun {
 
   const LaunchContext& context_;
   int gangs_ = 0;
-  struct AlignedDelete {
-    void operator()(std::byte* p) const;
-  };
-  std::unique_ptr<std::byte[], AlignedDelete> registers_;
+  RegisterFile registers_;
   std::vector<std::byte> shared_storage_, local_storage_;
   std::unique_ptr<StackEntry[]> stacks_;
 };

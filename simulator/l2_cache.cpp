@@ -1,13 +1,18 @@
 #include "simulator/l2_cache.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 
 namespace stitchwork::sim {
 
 L2State::L2State(std::int64_t bytes)
     : groups_(static_cast<std::uint32_t>(std::max<std::int64_t>(bytes / (128 * kWays * kPartitions), 1))) {
-  sets_.resize(std::size_t{groups_} * kPartitions);
+  sets_.reset(static_cast<Set*>(std::calloc(std::size_t{groups_} * kPartitions, sizeof(Set))));
+  if (!sets_) throw std::bad_alloc();
 }
+
+void L2State::Free::operator()(Set* p) const { std::free(p); }
 
 void L2State::clear() {
   ++epoch_;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "simulator/simulator.h"
 
@@ -31,7 +31,7 @@ class L2State {
  private:
   static constexpr int kWays = 16;
   struct Set {
-    std::uint32_t epoch = 0, clock = 0, recent = 0;
+    std::uint32_t epoch, clock, recent;
     std::uint64_t line[kWays];
     std::uint32_t stamp[kWays];
     std::uint8_t valid[kWays], dirty[kWays];
@@ -39,7 +39,11 @@ class L2State {
   /// The way that holds `line`, or -1.
   static int find_way(const Set& set, std::uint64_t line);
 
-  std::vector<Set> sets_;
+  struct Free {
+    void operator()(Set* p) const;
+  };
+  /// Zero pages until touched: a large cache costs a small kernel nothing. Epoch 0 marks a set never used.
+  std::unique_ptr<Set[], Free> sets_;
   std::uint32_t groups_;  ///< sets a partition
   std::uint32_t epoch_ = 1;
 };

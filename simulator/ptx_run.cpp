@@ -46,16 +46,17 @@ std::uint64_t next_random(std::uint64_t& state) {
 
 void fill_random(Literal& l, std::uint64_t seed) {
   const std::int64_t n = l.shape.elements_count();
+  const bool floating = is_floating(l.shape.dtype), single = l.shape.dtype == DType::kF32;
   for (std::int64_t i = 0; i < n; ++i) {
     const std::uint64_t bits = next_random(seed);
-    if (!is_floating(l.shape.dtype)) {
+    if (!floating) {
       l.set_int(i, static_cast<std::int64_t>(bits & 0x7f));
       continue;
     }
     // The sum of four uniform numbers, scaled to unit variance: close enough to normal, and cheap.
     const std::uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
     const double value = (static_cast<double>(sum) - 131070.0) * (1.7320508075688772 / 65536.0);
-    if (l.shape.dtype == DType::kF32)
+    if (single)
       l.data<float>()[i] = static_cast<float>(value);
     else
       l.set_double(i, value);
