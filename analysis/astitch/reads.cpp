@@ -21,7 +21,7 @@ class Walk {
     reader_ = reader;
     const Placement& placement = group.placements.at(reader);
     const Node& node = nodes_.node(reader);
-    if (def(node.op).cls == OpClass::kReduce && !nodes_[reader].isolated) {
+    if (nodes_[reader].reduction) {
       const ReductionShape shape = reduction_shape(*nodes_.computation, reader);
       IndexMap own_row;
       own_row.dims = placement.map.dims;
