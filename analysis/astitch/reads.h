@@ -10,7 +10,7 @@
 
 namespace stitchwork::astitch {
 
-/// A stored value of the stitch op, read while computing a materialised op.
+/// A stored value of the stitch op, read under one map; `reader` is the first materialised op that needs it.
 struct Read {
   NodeId value = kNoNode, reader = kNoNode;
   std::optional<IndexMap> map;  ///< (row, col) of the reader's group -> index of value; nullopt: anywhere
