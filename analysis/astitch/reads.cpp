@@ -22,7 +22,7 @@ class Walk {
     const Placement& placement = group.placements.at(reader);
     const Node& node = nodes_.node(reader);
     if (nodes_[reader].reduction) {
-      const ReductionShape shape = reduction_shape(*nodes_.computation, reader);
+      const ReductionShape& shape = *nodes_[reader].reduction;
       IndexMap own_row;
       own_row.dims = placement.map.dims;
       own_row.results = {linearize(placement.map.results, node.shape.dims), IndexExpr::dim(1)};
@@ -86,9 +86,14 @@ class Walk {
 }  // namespace
 
 GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group) {
+  return group_reads(body, candidates, group, group.materialised);
+}
+
+GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group,
+                       const std::vector<NodeId>& readers) {
   GroupReads result;
   Walk walk(body, candidates, result);
-  for (const NodeId id : group.materialised) walk.from(group, id);
+  for (const NodeId id : readers) walk.from(group, id);
   return result;
 }
 

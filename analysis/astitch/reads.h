@@ -22,6 +22,9 @@ struct GroupReads {
 };
 
 GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group);
+/// Only what these of its materialised ops evaluate.
+GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group,
+                       const std::vector<NodeId>& readers);
 
 /// Whether every element of `read.value` that a task of `reader` needs is produced by the same task of
 /// `producer` (in the same block and iteration): the passive block-locality check of section 4.3. The
