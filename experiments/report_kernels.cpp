@@ -65,7 +65,7 @@ std::string all_counters(const ReportKernel& k) {
 const std::vector<html::Column>& kernel_columns() {
   static const std::vector<html::Column> columns = {
       {"kernel", "", false},
-      {"share of kernel time", "bar: relative to the slowest kernel", false},
+      {"share of time", "bar: relative to the slowest kernel", false},
       {"time (us)", ""},
       {"grid x block", "blocks x threads a block"},
       {"grid barriers", "of the plan"},
@@ -98,7 +98,8 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
   html::Row row;
   row.cells = {
       {fmt::format("<code>{}</code>", escaped(k.name))},
-      {fmt::format("{}{:.1f}%", html::share_bar(slowest_us > 0 ? k.time_us.value / slowest_us : 0),
+      {fmt::format("<span class=\"share\">{}{:.1f}%</span>",
+                   html::share_bar(slowest_us > 0 ? k.time_us.value / slowest_us : 0),
                    total_us > 0 ? 100 * k.time_us.value / total_us : 0),
        k.time_us.method},
       {fmt::format("{:.2f}", k.time_us.value), k.time_us.method},

@@ -1,7 +1,6 @@
 #include "simulator/l2_cache.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace stitchwork::sim {
 
@@ -15,6 +14,21 @@ void L2State::clear() {
   dirty_sectors = 0;
 }
 
+namespace {
+
+constexpr std::uint8_t kBits[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+
+}  // namespace
+
+#if defined(__x86_64__)
+__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#endif
+int L2State::find_way(const Set& set, std::uint64_t line) {
+  int way = -1;
+  for (int w = 0; w < kWays; ++w) way = set.line[w] == line ? w : way;
+  return way;
+}
+
 void L2State::access(std::uint64_t entry, L2Counters& counters) {
   const std::uint64_t line = entry >> 5;
   const auto sectors = static_cast<std::uint8_t>(entry >> 1 & 0xf);
@@ -25,34 +39,34 @@ void L2State::access(std::uint64_t entry, L2Counters& counters) {
   Set& set = sets_[group * kPartitions + line % kPartitions];
   if (set.epoch != epoch_) {
     set.epoch = epoch_;
-    set.clock = 0;
+    set.clock = set.recent = 0;
     for (int w = 0; w < kWays; ++w) {
       set.line[w] = ~std::uint64_t{0};
       set.stamp[w] = 0;
       set.valid[w] = set.dirty[w] = 0;
     }
   }
-  int way = 0;
-  while (way < kWays && set.line[way] != line) ++way;
-  if (way == kWays) {
+  int way = set.recent;
+  if (set.line[way] != line) way = find_way(set, line);
+  if (way < 0) {
     way = static_cast<int>(std::min_element(set.stamp, set.stamp + kWays) - set.stamp);
-    const int evicted = std::popcount(set.dirty[way]);
+    const int evicted = kBits[set.dirty[way]];
     counters.dram_writes += static_cast<std::uint64_t>(evicted);
     counters.dirty_sectors -= evicted;
     set.line[way] = line;
     set.valid[way] = set.dirty[way] = 0;
   }
+  set.recent = static_cast<std::uint32_t>(way);
   set.stamp[way] = ++set.clock;
-  const auto count = static_cast<std::uint64_t>(std::popcount(sectors));
+  const auto count = std::uint64_t{kBits[sectors]};
   if (write) {
     counters.write_sectors += count;
-    counters.dirty_sectors += std::popcount(static_cast<std::uint8_t>(sectors & ~set.dirty[way]));
+    counters.dirty_sectors += kBits[sectors & ~set.dirty[way] & 0xf];
     set.dirty[way] |= sectors;
     set.valid[way] |= sectors;
   } else {
     counters.read_sectors += count;
-    counters.dram_reads +=
-        static_cast<std::uint64_t>(std::popcount(static_cast<std::uint8_t>(sectors & ~set.valid[way])));
+    counters.dram_reads += kBits[sectors & ~set.valid[way] & 0xf];
     set.valid[way] |= sectors;
   }
 }

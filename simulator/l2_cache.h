@@ -31,11 +31,14 @@ class L2State {
  private:
   static constexpr int kWays = 16;
   struct Set {
-    std::uint32_t epoch = 0, clock = 0;
+    std::uint32_t epoch = 0, clock = 0, recent = 0;
     std::uint64_t line[kWays];
     std::uint32_t stamp[kWays];
     std::uint8_t valid[kWays], dirty[kWays];
   };
+  /// The way that holds `line`, or -1.
+  static int find_way(const Set& set, std::uint64_t line);
+
   std::vector<Set> sets_;
   std::uint32_t groups_;  ///< sets a partition
   std::uint32_t epoch_ = 1;

@@ -200,53 +200,76 @@ const Inst* barrier_result(Strand& s, const Inst* i) {
   return i + 1;
 }
 
+/// Which lane each lane reads in a shuffle, and whether that lane is in bounds (PTX ISA, shfl.sync).
+struct ShufflePattern {
+  alignas(64) i32 from[32];
+  u32 valid = 0;
+};
+SW_INLINE i32 shuffle_source(u32 mode, u32 l, u32 n, u32 c, bool* ok) {
+  n &= 0x1f;
+  const u32 bound = c & 0x1f, segment = c >> 8 & 0x1f;
+  const u32 max_lane = (l & segment) | (bound & ~segment), min_lane = l & segment;
+  u32 j;
+  switch (mode) {
+    case 0:
+      j = min_lane | (n & ~segment);
+      *ok = j <= max_lane;
+      break;
+    case 1:
+      j = l - n;
+      *ok = i32(l) - i32(n) >= i32(max_lane);
+      break;
+    case 2:
+      j = l + n;
+      *ok = j <= max_lane;
+      break;
+    default:
+      j = l ^ n;
+      *ok = j <= max_lane;
+      break;
+  }
+  return *ok ? i32(j & 31) : i32(l);
+}
+
 /// shfl.sync: flags 0 idx, 1 up, 2 down, 3 bfly; o: d, p (~0: none), a, b, c.
 template <bool M>
 const Inst* shuffle(Strand& s, const Inst* i) {
+  ShufflePattern pattern;
+  u32 known_b = 0, known_c = 0;
+  bool known = false;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const u32 mask = s.mask[w];
     if (mask == 0) continue;
     const std::byte* base = s.regs + w * 128;
-    u32 a[32], b[32], c[32], r[32], valid = 0;
-    __builtin_memcpy(a, base + i->o[2], 128);
-    __builtin_memcpy(b, base + i->o[3], 128);
-    __builtin_memcpy(c, base + i->o[4], 128);
-    for (u32 l = 0; l < 32; ++l) {
-      const u32 bound = c[l] & 0x1f, segment = c[l] >> 8 & 0x1f, n = b[l] & 0x1f;
-      const u32 max_lane = (l & segment) | (bound & ~segment), min_lane = l & segment;
-      u32 j = l;
-      bool ok = false;
-      switch (i->flags) {
-        case 0:
-          j = min_lane | (n & ~segment);
-          ok = j <= max_lane;
-          break;
-        case 1:
-          j = l - n;
-          ok = i32(l) - i32(n) >= i32(max_lane);
-          break;
-        case 2:
-          j = l + n;
-          ok = j <= max_lane;
-          break;
-        default:
-          j = l ^ n;
-          ok = j <= max_lane;
-          break;
+    using V = vec<u32, 16>;
+    const V b0 = load<V>(base + i->o[3]), b1 = load<V>(base + i->o[3] + 64);
+    const V c0 = load<V>(base + i->o[4]), c1 = load<V>(base + i->o[4] + 64);
+    const bool uniform =
+        movemask((vec<i32, 16>)(((b0 ^ b0[0]) | (b1 ^ b0[0]) | (c0 ^ c0[0]) | (c1 ^ c0[0])) != 0)) == 0;
+    if (!uniform || !known || known_b != b0[0] || known_c != c0[0]) {
+      u32 n[32], c[32];
+      __builtin_memcpy(n, base + i->o[3], 128);
+      __builtin_memcpy(c, base + i->o[4], 128);
+      pattern.valid = 0;
+      for (u32 l = 0; l < 32; ++l) {
+        bool ok;
+        pattern.from[l] = shuffle_source(i->flags, l, n[l], c[l], &ok);
+        pattern.valid |= u32(ok) << l;
       }
-      if (!ok) j = l;
-      r[l] = a[j & 31];
-      valid |= u32(ok) << l;
+      known = uniform;
+      known_b = b0[0];
+      known_c = c0[0];
     }
+    const V a0 = load<V>(base + i->o[2]), a1 = load<V>(base + i->o[2] + 64);
     std::byte* d = s.regs + i->o[0] + w * 128;
-    for (int l = 0; l < 32; l += 16) {
-      auto v = load<vec<u32, 16>>(reinterpret_cast<const std::byte*>(r + l));
-      if (M) v = select<u32, 16>(expand<16>(mask >> l), v, load<vec<u32, 16>>(d + l * 4));
-      store(d + l * 4, v);
+    for (int h = 0; h < 2; ++h) {
+      V v = __builtin_shuffle(a0, a1, load<V>(reinterpret_cast<const std::byte*>(pattern.from + h * 16)));
+      if (M) v = select<u32, 16>(expand<16>(mask >> (h * 16)), v, load<V>(d + h * 64));
+      store(d + h * 64, v);
     }
     if (i->o[1] != ~0u) {
       std::byte* p = s.regs + i->o[1] + w * 4;
-      store<u32>(p, (load<u32>(p) & ~mask) | (valid & mask));
+      store<u32>(p, (load<u32>(p) & ~mask) | (pattern.valid & mask));
     }
   }
   return i + 1;

@@ -115,10 +115,23 @@ void add_converts_from(const char* const (&names)[16]) {
   add_int_convert<std::int8_t, S, false>(names[1], to16);
   add_int_convert<std::uint16_t, S, false>(names[2], to16);
   add_int_convert<std::int16_t, S, false>(names[3], to16);
-  add_int_convert<u32, S, false>(names[4], to32);
-  add_int_convert<i32, S, false>(names[5], to32);
-  add_int_convert<u64, S, false>(names[6], to64);
-  add_int_convert<i64, S, false>(names[7], to64);
+  if constexpr (sizeof(S) == 8) {
+    add<u32, u64>(names[4], SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
+    add<u32, u64>(names[5], SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
+  } else {
+    add_int_convert<u32, S, false>(names[4], to32);
+    add_int_convert<i32, S, false>(names[5], to32);
+  }
+  if constexpr (sizeof(S) == 4) {  // address arithmetic: worth a vector form
+    auto widen = [](auto a) __attribute__((always_inline)) {
+      return __builtin_convertvector((vec<S, 8>)a, vec<std::conditional_t<(S(-1) < S(0)), i64, u64>, 8>);
+    };
+    add<u64, u32>(names[6], widen);
+    add<u64, u32>(names[7], widen);
+  } else {
+    add_int_convert<u64, S, false>(names[6], to64);
+    add_int_convert<i64, S, false>(names[7], to64);
+  }
   add_int_convert<std::uint8_t, S, true>(names[8], to16);
   add_int_convert<std::int8_t, S, true>(names[9], to16);
   add_int_convert<std::uint16_t, S, true>(names[10], to16);

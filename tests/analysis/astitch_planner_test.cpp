@@ -47,7 +47,7 @@ class AstitchGolden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AstitchGolden, PlanOnV100) {
   const Graph graph = dataset(GetParam());
-  stitchwork::testing::expect_golden(std::string("astitch_") + GetParam() + ".txt",
+  stitchwork::expect_golden(std::string("astitch_") + GetParam() + ".txt",
                                      to_text(graph, plan_valid(graph)));
 }
 

@@ -14,8 +14,8 @@ namespace stitchwork {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using ::testing::HasSubstr;
 using testing::dataset;
+using ::testing::HasSubstr;
 
 std::string text_of(const Graph& graph, const char* planner, bool decisions = false) {
   return plan_to_json(graph, make_plan(graph, device("v100"), planner, {{}, decisions})).dump(2);
@@ -81,7 +81,8 @@ TEST(PlanJson, ComplaintsNameFileAndPath) {
 
   json = Json::parse(text_of(graph, "xla"));
   json["kernels"][0]["grid"] = "many";
-  EXPECT_THAT(error_of(graph, json.dump()).message(), HasSubstr("kernels[0].grid: expected an integer, found string"));
+  EXPECT_THAT(error_of(graph, json.dump()).message(),
+              HasSubstr("kernels[0].grid: expected an integer, found string"));
 
   json = Json::parse(text_of(graph, "xla"));
   json["kernels"][0]["schemes"]["add.1"] = "sideways";

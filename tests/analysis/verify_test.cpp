@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using ::testing::Contains;
-using ::testing::HasSubstr;
 using testing::dataset;
+using ::testing::HasSubstr;
 
 /// A plan of fig7, edited as by hand, and what verify says of it.
 class Edited {
@@ -60,7 +60,8 @@ void erase(Json& list, const std::string& value) {
 }
 
 TEST(Verify, AcceptsWhatPlannersMake) {
-  for (const char* planner : {"unfused", "xla", "astitch"}) EXPECT_TRUE(Edited(planner).rules().empty()) << planner;
+  for (const char* planner : {"unfused", "xla", "astitch"})
+    EXPECT_TRUE(Edited(planner).rules().empty()) << planner;
 }
 
 TEST(Verify, RefusesAnotherDevice) {
@@ -260,7 +261,8 @@ TEST(Verify, RequireValidThrowsTheFirstProblemAndTheirNumber) {
   plan.kernel()["grid"] = 10;
   plan.json["device"] = "t4";
   try {
-    require_valid(plan.graph(), device("v100"), plan_from_json(plan.graph(), plan.json.dump(), "p.json"), "p.json");
+    require_valid(plan.graph(), device("v100"), plan_from_json(plan.graph(), plan.json.dump(), "p.json"),
+                  "p.json");
     FAIL() << "accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.file(), "p.json");

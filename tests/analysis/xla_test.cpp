@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +10,8 @@
 namespace stitchwork {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::dataset;
+using ::testing::ElementsAre;
 using testing::graph_of;
 using testing::op;
 
@@ -20,17 +21,20 @@ std::vector<std::string> outputs(const Graph& graph, const FusionPlan& plan) {
   std::vector<std::string> names;
   for (const KernelPlan& kernel : plan.kernels) {
     std::string joined;
-    for (NodeId id : kernel.outputs) joined += (joined.empty() ? "" : "+") + graph.entry_computation().node(id).name;
+    for (NodeId id : kernel.outputs)
+      joined += (joined.empty() ? "" : "+") + graph.entry_computation().node(id).name;
     names.push_back(joined);
   }
   return names;
 }
 
 /// The rules that refused `subject` into `object`.
-std::vector<std::string> refusals(const FusionPlan& plan, const std::string& subject, const std::string& object) {
+std::vector<std::string> refusals(const FusionPlan& plan, const std::string& subject,
+                                  const std::string& object) {
   std::vector<std::string> rules;
   for (const Decision& d : plan.decisions)
-    if (!d.verdict.ok && d.subject == subject && (object.empty() || d.object == object)) rules.push_back(d.verdict.rule);
+    if (!d.verdict.ok && d.subject == subject && (object.empty() || d.object == object))
+      rules.push_back(d.verdict.rule);
   return rules;
 }
 
@@ -39,7 +43,8 @@ TEST(Xla, Fig7TakesFourKernels) {
   const FusionPlan p = plan(graph);
   EXPECT_THAT(outputs(graph, p), ElementsAre("reduce.1", "power.1", "reduce.2", "multiply.1"));
   EXPECT_THAT(refusals(p, "power.1", "broadcast.2"), ElementsAre("xla.expensive-and-reused"));  // pattern 2
-  EXPECT_THAT(refusals(p, "reduce.1", "power.1"), ::testing::Contains("xla.reduce-is-never-a-producer"));  // pattern 1
+  EXPECT_THAT(refusals(p, "reduce.1", "power.1"),
+              ::testing::Contains("xla.reduce-is-never-a-producer"));  // pattern 1
 }
 
 TEST(Xla, RowReductionsGetABlockARow) {
@@ -94,7 +99,8 @@ TEST(Xla, AReductionInsideALoopIsNotPutIntoAnother) {
 TEST(Xla, CheapOpsAreDuplicatedAndExpensiveOnesAreNot) {
   const std::string rest =
       "a = f32[64,64] negate(x)\n b = f32[64,64] transpose(x), dimensions={1,0}\n"
-      "d = f32[64,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n ROOT r = f32[64,64] negate(d)";
+      "d = f32[64,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n ROOT r = f32[64,64] "
+      "negate(d)";
   const Graph cheap = graph_of("p = f32[64,64] parameter(0)\n x = f32[64,64] abs(p)\n" + rest);
   EXPECT_THAT(outputs(cheap, plan(cheap)), ::testing::Not(::testing::Contains("x")));
   const Graph expensive = graph_of("p = f32[64,64] parameter(0)\n x = f32[64,64] tanh(p)\n" + rest);
@@ -106,7 +112,8 @@ TEST(Xla, AProducerThatReadsMoreThanItWritesIsNotCopiedIfItMustRemain) {
   const Graph graph = graph_of(
       "p = f32[64,64] parameter(0)\n q = f32[64,64] parameter(1)\n x = f32[64,64] add(p, q)\n"
       "n = f32[64,64] negate(x)\n"
-      "d = f32[64,64] dot(x, n), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n ROOT r = f32[64,64] abs(d)");
+      "d = f32[64,64] dot(x, n), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n ROOT r = f32[64,64] "
+      "abs(d)");
   EXPECT_THAT(refusals(plan(graph), "x", "n"), ::testing::Contains("xla.globally-unfusible"));
 }
 
@@ -156,11 +163,13 @@ TEST(Xla, KernelsWithTooManyParametersAreRefused) {
 
 TEST(XlaRules, TiledReductionsFollowContiguity) {
   const auto tile = [](const std::string& from, const std::string& to, const std::string& dims) {
-    const Graph graph = graph_of("p = f32[" + from + "] parameter(0)\n z = f32[] constant(0)\n ROOT r = f32[" + to +
-                                 "] reduce(p, z), dimensions={" + dims + "}, to_apply=sum");
+    const Graph graph =
+        graph_of("p = f32[" + from + "] parameter(0)\n z = f32[] constant(0)\n ROOT r = f32[" + to +
+                 "] reduce(p, z), dimensions={" + dims + "}, to_apply=sum");
     const Computation& c = graph.entry_computation();
     const auto t = xla::tiled_reduction(c, c.node(c.find("r")));
-    return t ? fmt::format("{} {} {} {}", t->row ? "row" : "column", t->depth, t->height, t->width) : std::string("no");
+    return t ? fmt::format("{} {} {} {}", t->row ? "row" : "column", t->depth, t->height, t->width)
+             : std::string("no");
   };
   EXPECT_EQ(tile("8,64", "8", "1"), "row 1 8 64");
   EXPECT_EQ(tile("64,8", "8", "0"), "column 1 64 8");
@@ -173,7 +182,8 @@ TEST(XlaRules, TiledReductionsFollowContiguity) {
 
 TEST(XlaRules, ExpensiveDiffersFromHeavy) {
   const Graph graph = graph_of(
-      "p = f32[8] parameter(0)\n i = s32[8] parameter(1)\n c = s32[] constant(3)\n k = s32[8] broadcast(c), dimensions={}\n"
+      "p = f32[8] parameter(0)\n i = s32[8] parameter(1)\n c = s32[] constant(3)\n k = s32[8] broadcast(c), "
+      "dimensions={}\n"
       "a = f32[8] divide(p, p)\n b = f32[8] rsqrt(a)\n e = f32[8] sqrt(b)\n s = f32[8] sine(e)\n"
       "d = s32[8] divide(i, k)\n f = s32[8] divide(d, i)\n ROOT t = (f32[8], s32[8]) tuple(s, f)");
   const Computation& c = graph.entry_computation();

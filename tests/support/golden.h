@@ -10,7 +10,7 @@
 
 #include "core/file.h"
 
-namespace stitchwork::testing {
+namespace stitchwork {
 
 inline void expect_golden(const std::string& file_name, const std::string& actual) {
   const std::string path = std::string(STITCHWORK_SOURCE_DIR) + "/tests/golden/" + file_name;
@@ -23,4 +23,4 @@ inline void expect_golden(const std::string& file_name, const std::string& actua
                                      << "; scripts/approve-goldens takes the new text over";
 }
 
-}  // namespace stitchwork::testing
+}  // namespace stitchwork

@@ -16,12 +16,13 @@ inline Graph dataset(const std::string& name) {
 
 /// `body` is the entry computation's instructions; `sum` and `max` reducers of f32 are there.
 inline Graph graph_of(const std::string& body) {
-  return canonicalize(parse_hlo(
-      "HloModule test\n"
-      "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
-      "max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] maximum(a, b) }\n"
-      "ENTRY main {\n" + body + "\n}\n",
-      "test.hlo"));
+  return canonicalize(
+      parse_hlo("HloModule test\n"
+                "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+                "max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] maximum(a, b) }\n"
+                "ENTRY main {\n" +
+                    body + "\n}\n",
+                "test.hlo"));
 }
 
 inline NodeId op(const Graph& graph, const std::string& name) { return graph.entry_computation().find(name); }

@@ -1,10 +1,12 @@
 // The part of JSON Schema (draft 2020-12) the documents in docs/schema/ use: type, required, properties,
-// additionalProperties, items, enum, const, minimum, $ref (within the document), anyOf. An unknown keyword is a
-// failure of its own, so that a schema cannot silently promise what is not checked.
+// additionalProperties, items, enum, const, minimum, anyOf, $ref (within the document, or to a sibling file).
+// An unknown keyword is a failure of its own, so that a schema cannot silently promise what is not checked.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -43,21 +45,45 @@ class JsonSchema {
     return false;
   }
 
-  const Json& resolve(const std::string& reference) const {
-    return root_.at(Json::json_pointer(reference.substr(1)));  // "#/$defs/x"
+  /// Checks against "#/$defs/x", of this document, or "plan.schema.json#/$defs/x", of a file beside it.
+  void check_reference(const std::string& reference, const Json& value, const std::string& path,
+                       std::vector<std::string>& found) const {
+    const std::size_t hash = reference.find('#');
+    const Json::json_pointer pointer(reference.substr(hash + 1));
+    if (hash == 0) return check(root_.at(pointer), value, path, found);
+    static std::map<std::string, JsonSchema> siblings;
+    const std::string file = reference.substr(0, hash);
+    if (!siblings.contains(file)) siblings.emplace(file, read("docs/schema/" + file));
+    const JsonSchema& other = siblings.at(file);
+    other.check(other.root_.at(pointer), value, path, found);
   }
 
-  void check(const Json& schema, const Json& value, const std::string& path, std::vector<std::string>& found) const {
+  void check(const Json& schema, const Json& value, const std::string& path,
+             std::vector<std::string>& found) const {
     if (schema.is_boolean()) {
       if (!schema.get<bool>()) found.push_back(path + ": not allowed");
       return;
     }
-    static const std::set<std::string> known = {
-        "$schema", "$id", "$defs", "$ref", "$comment", "title", "description", "type", "required", "properties",
-        "additionalProperties", "items", "enum", "const", "minimum", "anyOf"};
+    static const std::set<std::string> known = {"$schema",
+                                                "$id",
+                                                "$defs",
+                                                "$ref",
+                                                "$comment",
+                                                "title",
+                                                "description",
+                                                "type",
+                                                "required",
+                                                "properties",
+                                                "additionalProperties",
+                                                "items",
+                                                "enum",
+                                                "const",
+                                                "minimum",
+                                                "anyOf"};
     for (const auto& [keyword, _] : schema.items())
-      if (!known.contains(keyword)) found.push_back(path + ": the schema uses unsupported keyword " + keyword);
-    if (schema.contains("$ref")) check(resolve(schema["$ref"]), value, path, found);
+      if (!known.contains(keyword))
+        found.push_back(path + ": the schema uses unsupported keyword " + keyword);
+    if (schema.contains("$ref")) check_reference(schema["$ref"], value, path, found);
     check_value(schema, value, path, found);
     if (value.is_object()) check_object(schema, value, path, found);
     if (value.is_array() && schema.contains("items"))
@@ -95,7 +121,8 @@ class JsonSchema {
                     std::vector<std::string>& found) const {
     if (schema.contains("required"))
       for (const Json& key : schema["required"])
-        if (!value.contains(key.get<std::string>())) found.push_back(path + ": misses " + key.get<std::string>());
+        if (!value.contains(key.get<std::string>()))
+          found.push_back(path + ": misses " + key.get<std::string>());
     for (const auto& [key, member] : value.items()) {
       const std::string at = path + "." + key;
       if (schema.contains("properties") && schema["properties"].contains(key))

@@ -94,7 +94,8 @@ class RandomGraph {
     switch (below(10)) {
       case 0:
       case 1: {
-        static constexpr const char* kUnary[] = {"negate", "tanh", "abs", "cosine", "exponential-minus-one", "logistic"};
+        static constexpr const char* kUnary[] = {"negate",  "tanh", "abs", "cosine", "exponential-minus-one",
+                                                 "logistic"};
         add(from.dims, "{}({})", kUnary[below(std::size(kUnary))], from.name);
         return;
       }
@@ -178,7 +179,8 @@ class RandomGraph {
     std::vector<std::string> spec;
     const bool pad = below(2) && count(from.dims) * 4 < options_.max_elements;
     for (std::int64_t extent : from.dims) {
-      const auto lo = static_cast<std::int64_t>(below(static_cast<std::size_t>(std::min<std::int64_t>(extent, 3))));
+      const auto lo =
+          static_cast<std::int64_t>(below(static_cast<std::size_t>(std::min<std::int64_t>(extent, 3))));
       if (pad) {
         const auto hi = static_cast<std::int64_t>(below(2));
         spec.push_back(fmt::format("{}_{}", lo, hi));
@@ -209,14 +211,14 @@ class RandomGraph {
     if (from.dims.size() != 2 || from.dims[1] > 128) return;
     const Dims weights{from.dims[1], 1 + static_cast<std::int64_t>(below(40))};
     const std::string rhs = shaped(weights);
-    add({from.dims[0], weights[1]}, "dot({}, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", from.name,
-        rhs);
+    add({from.dims[0], weights[1]}, "dot({}, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+        from.name, rhs);
   }
 
   std::string finish() {
     std::vector<std::string> names, shapes;
     for (const Value& value : values_)
-      if (!value.used && names.size() < 4) {
+      if (!value.used) {
         names.push_back(value.name);
         shapes.push_back(fmt::format("f32[{}]", fmt::join(value.dims, ",")));
       }
