@@ -9,7 +9,6 @@ namespace {
 
 using testing::dataset;
 
-
 struct Case {
   const char* model;
   const char* planner;
@@ -20,8 +19,7 @@ class GoldenPlans : public ::testing::TestWithParam<Case> {};
 TEST_P(GoldenPlans, TextIsAsApproved) {
   const Graph graph = dataset(GetParam().model);
   const FusionPlan plan = make_plan(graph, device("v100"), GetParam().planner);
-  expect_golden(std::string(GetParam().planner) + "_" + GetParam().model + ".txt",
-                to_text(graph, plan));
+  expect_golden(std::string(GetParam().planner) + "_" + GetParam().model + ".txt", to_text(graph, plan));
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, GoldenPlans,
