@@ -30,7 +30,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
     std::int64_t widest = 0;
     for (const NodeId id : op.members) {
       if (!nodes[id].reduction) continue;
-      const ReductionShape shape = reduction_shape(*nodes.computation, id);
+      const ReductionShape& shape = *nodes[id].reduction;
       widest = std::max(widest, shape.row_reduce ? shape.cols : kLargestBlock);
     }
     if (widest == 0) widest = kElementwiseBlock;

@@ -82,7 +82,7 @@ ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLim
   if (!nodes[dominant].reduction) {
     return map_elementwise(nodes[dominant].elements, limits);
   }
-  const ReductionShape shape = reduction_shape(*nodes.computation, dominant);
+  const ReductionShape& shape = *nodes[dominant].reduction;
   return shape.row_reduce ? map_row_reduction(shape.rows, shape.cols, limits)
                           : map_column_reduction(shape.rows, shape.cols, limits);
 }

@@ -55,7 +55,7 @@ Verdict covered(const Nodes& nodes, NodeId id, const OpGroup& group) {
                        fmt::format("the mapping of {} does not propagate to it", nodes.name(group.dominant)));
   }
   if (nodes[id].reduction) {
-    const ReductionShape shape = reduction_shape(*nodes.computation, id);
+    const ReductionShape& shape = *nodes[id].reduction;
     if (it->second.coverage != Coverage::kRows || shape.rows != group.mapping.rows ||
         shape.cols != group.mapping.cols) {
       return Verdict::no("astitch.reduction-domain",
@@ -84,7 +84,7 @@ OpGroup propagated(const Body& body, const Candidates& candidates, NodeId domina
   group.ops = evaluated_ops(body, candidates, group.materialised);
   group.placements = propagate(*body.nodes->computation, dominant, mapping, group.ops);
   group.elementwise = std::none_of(group.materialised.begin(), group.materialised.end(),
-                                   [&](NodeId id) { return (*body.nodes)[id].reduction; });
+                                   [&](NodeId id) { return (*body.nodes)[id].reduction.has_value(); });
   return group;
 }
 
