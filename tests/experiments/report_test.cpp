@@ -106,7 +106,8 @@ TEST_F(Report, EveryNumberSaysHowItWasObtained) {
   record("astitch", 2, sample_model(5));
   const std::string page = report_html(store_);
   for (const char* heading :
-       {"memory kernels<small>modelled<", "kernel time (us)<small>simulated<", "DRAM read<small>simulated<",
+       {"memory kernels<small>modelled<", "kernel time (us)<small>simulated<",
+        "total time (us)<small>simulated + modelled<", "DRAM read<small>simulated<",
         "inst_fp_32<small>simulated<", "registers<small>estimated<", "grid x block<small>modelled<",
         "planning 1.5 ms (measured)", "max rel error 2.0e-06, simulated"})
     EXPECT_THAT(page, HasSubstr(heading));
