@@ -5,6 +5,7 @@
 #include "cli/table.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/format.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
 #include "simulator/ptx_run.h"
