@@ -7,6 +7,7 @@
 #include "core/file.h"
 #include "core/format.h"
 #include "core/npy.h"
+#include "experiments/launch_json.h"
 #include "simulator/ptx_run.h"
 
 namespace stitchwork {
@@ -54,7 +55,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
   const ptx::Module module = ptx::parse(read_file(a.file), a.file);
   const Device& target = device(a.device);
   sim::Launch launch;
-  launch.kernel = a.kernel;
+  launch.kernel = a.kernel.empty() && module.kernels().size() == 1 ? module.kernels()[0].name : a.kernel;
   launch.grid = sim::parse_dim3(a.grid);
   launch.block = sim::parse_dim3(a.block);
   launch.dynamic_shared_bytes = static_cast<std::uint32_t>(a.shared);
@@ -71,25 +72,15 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
     }
   if (!run.result.findings.empty()) cli.exit_code = kExitBadInput;
   if (cli.json) {
-    ordered_json counters = ordered_json::object();
-    for (const auto& [counter, value] : sim::counter_list(run.result.counters))
-      counters[std::string(counter)] = value;
     ordered_json findings = ordered_json::array();
-    for (const sim::Finding& f : run.result.findings)
-      findings.push_back({{"kind", sim::name(f.kind)},
-                          {"kernel", f.kernel},
-                          {"ptx_line", f.ptx_line},
-                          {"cuda", f.cuda_location},
-                          {"block", {f.block.x, f.block.y, f.block.z}},
-                          {"thread", {f.thread.x, f.thread.y, f.thread.z}},
-                          {"message", f.message}});
+    for (const sim::Finding& f : run.result.findings) findings.push_back(finding_json(f));
     return cli.print(ordered_json{{"schema", "stitchwork.ptx-run/1"},
                                   {"file", a.file},
-                                  {"kernel", a.kernel},
+                                  {"kernel", launch.kernel},
                                   {"device", target.id},
                                   {"grid", {launch.grid.x, launch.grid.y, launch.grid.z}},
                                   {"block", {launch.block.x, launch.block.y, launch.block.z}},
-                                  {"counters", counters},
+                                  {"counters", counters_json(run.result.counters)},
                                   {"time_us", run.result.time_us},
                                   {"method", "simulated"},
                                   {"findings", findings}});

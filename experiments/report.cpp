@@ -38,6 +38,10 @@ struct Quantity {
       value = t.total(counter);
     else if (const ReportValue* sample = t.sample(metric))
       value = *sample;
+    // The kernels' share was executed, the library calls' follows from a roofline.
+    const ReportValue* calls = t.sample("library_calls");
+    if (value && metric == "total_us" && calls && calls->value > 0 && value->method == "simulated")
+      value->method = "simulated + modelled";
     // A run that was stopped has no times or counters to show.
     if (value && !t.ok && value->value == 0 && value->method != "modelled") return std::nullopt;
     return value;

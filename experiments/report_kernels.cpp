@@ -90,8 +90,7 @@ html::Cell counter_cell(const ReportKernel& k, const std::string& counter, std::
 
 html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) {
   constexpr char kPlan[] = "modelled";
-  const auto estimated = k.counters.find("registers_estimated");
-  const bool guess = estimated != k.counters.end() && estimated->second.value != 0;
+  const bool guess = !k.spill_bytes;  // ptxas tells registers and spills, or neither
   auto whole = [](double v) { return with_commas(static_cast<long long>(v)); };
   auto sectors = [](double v) { return human_bytes(32 * v); };
   auto ratio = [](double v) { return fmt::format("{:.2f}", v); };
