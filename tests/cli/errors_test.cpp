@@ -164,9 +164,9 @@ TEST_F(Errors, JsonModePrintsAnErrorDocument) {
 }
 
 TEST_F(Errors, WrongUsageExitsWithTwo) {
-  EXPECT_EQ(run_command({"no-such-command"}).exit_code, 2);
+  EXPECT_EQ(run_command(std::string("no-such-command")).exit_code, 2);
   EXPECT_EQ(run_command({"plan", "fig7", "--no-such-option"}).exit_code, 2);
-  EXPECT_EQ(run_command(std::vector<std::string>{}).exit_code, 2);
+  EXPECT_EQ(run_command(std::string()).exit_code, 2);
 }
 
 }  // namespace
