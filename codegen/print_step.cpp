@@ -14,9 +14,8 @@ constexpr std::int64_t kUnrolledElements = 8;
 
 }  // namespace
 
-StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop&, const Step& step,
-                         const PlaceNames& places, const Namer& names, bool canonical, Writer& out,
-                         SharedState& shared)
+StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
+                         const Namer& names, bool canonical, Writer& out, SharedState& shared)
     : computation_(graph.entry_computation()),
       kernel_(kernel),
       step_(step),
