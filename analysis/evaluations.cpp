@@ -81,8 +81,7 @@ class Walk {
     for (std::size_t i = node.operands.size(); i-- > 0;) {
       const NodeId operand = node.operands[i];
       if (over_domain && i == 0) {
-        const auto placed = result_.placements.find(operand);
-        if (placed != result_.placements.end()) open_.emplace_back(operand, placed->second.map);
+        open_.emplace_back(operand, reduced_operand_map(computation_, op, map));
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
         open_.emplace_back(operand, map);
       } else if (auto reads = operand_map(computation_, op, static_cast<int>(i))) {

@@ -55,6 +55,13 @@ Coverage coverage(const IndexMap& map, const std::vector<std::int64_t>& extents)
   return Coverage::kPartial;
 }
 
+IndexMap reduced_operand_map(const Computation& computation, NodeId reduce, const IndexMap& result) {
+  IndexMap own_row;
+  own_row.dims = result.dims;
+  own_row.results = {linearize(result.results, computation.node(reduce).shape.dims), IndexExpr::dim(1)};
+  return compose(own_row, reduction_shape(computation, reduce).input_map);
+}
+
 namespace {
 
 /// Breadth-first over the edges of the group, best coverage first: a value both sliced and read whole is
@@ -176,12 +183,7 @@ class Propagation {
   void reduce_operand(const Node& node, const Placement& here) {
     if (here.coverage != Coverage::kRows && !(here.coverage == Coverage::kFull && mapping_.cols == 1)) return;
     if (!reduces_domain(computation_, node.id, mapping_)) return;
-    const ReductionShape shape = reduction_shape(computation_, node.id);
-    // The row of the reduction's own domain that this placement computes.
-    IndexMap own_row;
-    own_row.dims = here.map.dims;
-    own_row.results = {linearize(here.map.results, node.shape.dims), IndexExpr::dim(1)};
-    offer(node.operands[0], compose(own_row, shape.input_map));
+    offer(node.operands[0], reduced_operand_map(computation_, node.id, here.map));
   }
 
   void to_consumers(NodeId op) {
@@ -266,6 +268,9 @@ class Propagation {
     const Node& node = computation_.node(op);
     if (node.shape.is_tuple) return;
     if (reduces_domain(computation_, op, mapping_)) {
+      // Its operand, if it lies in the domain already, must lie there as the reduction reads it.
+      const auto operand = placed_.find(node.operands[0]);
+      if (operand != placed_.end() && operand->second.map != domain_map(computation_, op, mapping_)) return;
       place(op, {reduction_shape(computation_, op).output_map, Coverage::kRows});
     } else if (node.shape.elements_count() == mapping_.rows * mapping_.cols) {
       place(op, {flat_map(node.shape.dims, mapping_.rows, mapping_.cols), Coverage::kFull});

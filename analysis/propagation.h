@@ -37,4 +37,8 @@ std::map<NodeId, Placement> propagate(const Computation& computation, NodeId dom
 /// The dominant's own domain map: (row, col) -> index of the dominant (of its reduced operand for a reduce).
 IndexMap domain_map(const Computation& computation, NodeId dominant, const ThreadMapping& mapping);
 
+/// What a reduction over the domain's cols reads, given where its result lies (`result`, a function of the
+/// row): the elements of that result, the col-th in row-major order.
+IndexMap reduced_operand_map(const Computation& computation, NodeId reduce, const IndexMap& result);
+
 }  // namespace stitchwork

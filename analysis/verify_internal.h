@@ -18,7 +18,6 @@ class Report {
     problems.push_back(
         Verdict::no(fmt::format("verify.{}", rule), fmt::format(format, std::forward<Args>(args)...)));
   }
-  bool clean() const { return problems.empty(); }
   std::vector<Verdict> problems;
 };
 

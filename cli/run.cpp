@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/npy.h"
+#include "experiments/launch_json.h"
 #include "experiments/store.h"
 #include "experiments/trial.h"
 
@@ -81,11 +82,7 @@ void run(Cli& cli, const RunArguments& a) {
       "library calls modelled)",
       plan.planner, c.memory_kernels, c.library_calls, c.copies, c.memsets, result.run.total_us,
       plan.device));
-  for (const sim::Finding& f : result.run.findings)
-    cli.err << fmt::format("stitchwork: {} in {} (PTX line {}{}), block ({},{},{}), thread ({},{},{}): {}\n",
-                           sim::name(f.kind), f.kernel, f.ptx_line,
-                           f.cuda_location.empty() ? "" : ", " + f.cuda_location, f.block.x, f.block.y,
-                           f.block.z, f.thread.x, f.thread.y, f.thread.z, f.message);
+  for (const sim::Finding& f : result.run.findings) cli.err << fmt::format("stitchwork: {}\n", to_text(f));
   if (result.check)
     cli.print(fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g}){}",
                           result.check->ok ? "ok" : "FAILED", result.check->max_abs_error,

@@ -63,8 +63,8 @@ struct Value {
   int scope = -1;                     ///< the kInnerReduce value whose body it belongs to, or -1
   std::vector<std::int64_t> extents;  ///< kInnerReduce: of its indices, dims from at.map.dims.size() on
   int depth = 0;      ///< 0: once a task, 1: once a row, 2: once an element (it depends on col)
-  int kept = -1;      ///< index into TaskLoop::kept: stored there by this step
-  int restored = -1;  ///< index into TaskLoop::kept: read from there instead of being computed
+  int kept = -1;      ///< index into Kernel::kept: stored there by this step
+  int restored = -1;  ///< index into Kernel::kept: read from there instead of being computed
 };
 
 enum class StoreKind : std::uint8_t {
@@ -100,8 +100,8 @@ struct Step {
   std::vector<int> order;
 };
 
-/// Registers in which an element's value stays from one step of a task to later ones: one a thread and
-/// element.
+/// Registers in which an element's value stays from one step to later ones of the same task (also across a
+/// grid barrier, where a block has one task): one a thread and element.
 struct Kept {
   NodeId op = kNoNode;
   DType dtype = DType::kF32;
@@ -112,7 +112,6 @@ struct TaskLoop {
   std::int64_t tasks = 1, tasks_per_block = 1;
   std::int64_t first_block = 0, blocks = 1;  ///< the block range that runs it
   std::vector<Step> steps;                   ///< by stage
-  std::vector<Kept> kept;
 };
 
 struct Phase {
@@ -123,6 +122,7 @@ struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;
   std::vector<Phase> phases;
+  std::vector<Kept> kept;
   std::vector<Group> groups;          ///< of the plan, for comments
   KernelLaunch launch;                ///< block rounded up to whole warps
   std::int64_t workspace_offset = 0;  ///< of the reduction workspace in shared memory

@@ -39,6 +39,8 @@ class Lowering {
     SW_CHECK(kernel.launch.grid_barriers <= context_.plan.launch.grid_barriers,
              "kernel {} needs {} grid barriers, its plan has {}", kernel.name, kernel.launch.grid_barriers,
              context_.plan.launch.grid_barriers);
+    // launch.block and register_bound are set; after all loops have their block ranges.
+    keep_values(context_.graph, kernel);
     kernel.buffers = context_.buffers;
     place_workspace(kernel);
     kernel.wide_indices = needs_wide(kernel);
@@ -162,7 +164,6 @@ class Lowering {
       for (const Item& item : members) step.roots.push_back(lower_root(item, step, builder));
       loop.steps.push_back(std::move(step));
     }
-    keep_values(context_.graph, launch_, loop);
     return loop;
   }
 
@@ -189,9 +190,13 @@ class Lowering {
       result.targets.push_back({m.global, global});
       return result;
     }
+    const IndexExpr place =
+        rows ? IndexExpr::dim(0) : IndexExpr::dim(0) * step.mapping.cols + IndexExpr::dim(1);
+    const bool one_a_row = rows || step.mapping.cols == 1;
     if (m.shared >= 0)
-      result.targets.push_back(
-          {m.shared, rows ? IndexExpr::dim(0) : IndexExpr::dim(0) * step.mapping.cols + IndexExpr::dim(1)});
+      result.targets.push_back({m.shared, one_a_row
+                                              ? IndexExpr::dim(0)
+                                              : IndexExpr::dim(0) * step.mapping.cols + IndexExpr::dim(1)});
     if (m.partials < 0 && m.global >= 0) result.targets.push_back({m.global, global});
     if (!reduces(item.op)) {
       result.value = builder.root_value(item.op, map);

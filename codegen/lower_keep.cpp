@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "codegen/lower_context.h"
 #include "core/error.h"
@@ -15,84 +14,103 @@ constexpr int kUnboundRegisters = 64;
 
 class Keeper {
  public:
-  Keeper(const Graph& graph, const KernelLaunch& launch, TaskLoop& loop)
-      : computation_(graph.entry_computation()), loop_(loop), block_(launch.block) {
-    budget_ = (launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters) / 2;
+  Keeper(const Graph& graph, Kernel& kernel)
+      : computation_(graph.entry_computation()), kernel_(kernel), block_(kernel.launch.block) {
+    budget_ = (kernel.launch.register_bound > 0 ? kernel.launch.register_bound : kUnboundRegisters) / 2;
   }
 
   void run() {
-    for (std::size_t s = 0; s < loop_.steps.size(); ++s) {
-      step_ = &loop_.steps[s];
-      index_ = s;
-      state_.assign(step_->values.size(), false);
-      for (const Root& root : step_->roots) {
-        if (root.value >= 0) visit(root.value);
-        if (root.initial >= 0) visit(root.initial);
+    for (Phase& phase : kernel_.phases)
+      for (TaskLoop& loop : phase.loops) {
+        loop_ = &loop;
+        in_loop_ = 0;
+        for (Step& step : loop.steps) visit(step);
       }
-      for (int v : step_->order) {
-        const Value& value = at(v);
-        if (keepable(value) && value.restored < 0) computed_.try_emplace(key(value), s, v);
-      }
-    }
   }
 
  private:
-  using Key = std::tuple<NodeId, IndexMap, int>;
+  using Key = std::pair<NodeId, IndexMap>;
+  struct Producer {
+    const TaskLoop* loop = nullptr;
+    Step* step = nullptr;
+    int value = -1;
+  };
+
+  static Key key(const Value& value) { return {value.op, value.at.map}; }
+
+  void visit(Step& step) {
+    step_ = &step;
+    visited_.assign(step.values.size(), false);
+    for (const Root& root : step.roots) {
+      if (root.value >= 0) visit(root.value);
+      if (root.initial >= 0) visit(root.initial);
+    }
+    for (int v : step.order) {
+      const Value& value = at(v);
+      if (keepable(value) && value.restored < 0) producers_[key(value)].push_back({loop_, step_, v});
+    }
+  }
 
   Value& at(int v) { return step_->values[static_cast<std::size_t>(v)]; }
-  static Key key(const Value& value) { return {value.op, value.at.map, static_cast<int>(value.kind)}; }
 
   bool keepable(const Value& value) const {
-    if (step_->rows || value.scope >= 0 || value.depth < 2) return false;
-    // Serial rows and element-wise tasks loop over rows outside the element loop.
-    if (step_->mapping.kind == MappingKind::kRowSerial || step_->mapping.kind == MappingKind::kElementwise)
-      return false;
+    const bool elementwise = step_->mapping.kind == MappingKind::kElementwise;
+    if (step_->rows || value.scope >= 0 || value.depth < (elementwise ? 1 : 2)) return false;
+    // The elements of a serial row are not unrolled.
+    if (step_->mapping.kind == MappingKind::kRowSerial) return false;
     return value.kind != ValueKind::kConstant && value.kind != ValueKind::kIndex;
   }
 
   void visit(int v) {
-    if (state_[static_cast<std::size_t>(v)]) return;
-    state_[static_cast<std::size_t>(v)] = true;
-    if (keepable(at(v)) && restore(v)) {
-      step_->order.push_back(v);
-      return;
+    if (visited_[static_cast<std::size_t>(v)]) return;
+    visited_[static_cast<std::size_t>(v)] = true;
+    if (!keepable(at(v)) || !restore(v)) {
+      const Value value = at(v);
+      for (int runtime : value.at.runtime) visit(runtime);
+      for (const Access& guard : value.guards)
+        for (int runtime : guard.runtime) visit(runtime);
+      for (int argument : value.arguments) visit(argument);
     }
-    const Value value = at(v);
-    for (int runtime : value.at.runtime) visit(runtime);
-    for (const Access& guard : value.guards)
-      for (int runtime : guard.runtime) visit(runtime);
-    for (int argument : value.arguments) visit(argument);
     step_->order.push_back(v);
   }
 
   bool restore(int v) {
-    const auto found = computed_.find(key(at(v)));
-    if (found == computed_.end()) return false;
-    const auto [producer_step, producer] = found->second;
-    Step& from = loop_.steps[producer_step];
-    if (!(from.mapping == step_->mapping)) return false;
-    Value& made = from.values[static_cast<std::size_t>(producer)];
-    if (made.kept < 0) {
-      const DType dtype = computation_.node(made.op).shape.dtype;
-      const std::int64_t elements = elements_per_thread(step_->mapping, block_);
-      const std::int64_t registers = elements * (byte_size(dtype) + 3) / 4;
-      if (used_ + registers > budget_) return false;
-      used_ += registers;
-      made.kept = static_cast<int>(loop_.kept.size());
-      loop_.kept.push_back({made.op, dtype, elements});
+    const auto found = producers_.find(key(at(v)));
+    if (found == producers_.end()) return false;
+    for (const Producer& producer : found->second) {
+      const bool same_loop = producer.loop == loop_;
+      const bool resident = producer.loop->tasks_per_block == 1 && loop_->tasks_per_block == 1 &&
+                            producer.loop->first_block == loop_->first_block;
+      if (!(same_loop || resident) || !(producer.step->mapping == step_->mapping)) continue;
+      if (!keep(producer, same_loop)) continue;
+      at(v).restored = producer.step->values[static_cast<std::size_t>(producer.value)].kept;
+      return true;
     }
-    at(v).restored = made.kept;
+    return false;
+  }
+
+  bool keep(const Producer& producer, bool same_loop) {
+    Value& made = producer.step->values[static_cast<std::size_t>(producer.value)];
+    if (made.kept >= 0) return true;
+    const DType dtype = computation_.node(made.op).shape.dtype;
+    const std::int64_t elements = elements_per_thread(step_->mapping, block_);
+    const std::int64_t registers = elements * ((byte_size(dtype) + 3) / 4);
+    if (in_loop_ + resident_ + registers > budget_) return false;
+    (same_loop ? in_loop_ : resident_) += registers;
+    made.kept = static_cast<int>(kernel_.kept.size());
+    kernel_.kept.push_back({made.op, dtype, elements});
     return true;
   }
 
   const Computation& computation_;
-  TaskLoop& loop_;
+  Kernel& kernel_;
   int block_;
-  std::int64_t budget_ = 0, used_ = 0;
+  std::int64_t budget_ = 0;
+  std::int64_t in_loop_ = 0, resident_ = 0;  ///< registers taken for this loop; for all the kernel
+  TaskLoop* loop_ = nullptr;
   Step* step_ = nullptr;
-  std::size_t index_ = 0;
-  std::vector<bool> state_;
-  std::map<Key, std::pair<std::size_t, int>> computed_;  ///< step and value
+  std::vector<bool> visited_;
+  std::map<Key, std::vector<Producer>> producers_;
 };
 
 }  // namespace
@@ -113,8 +131,6 @@ std::int64_t elements_per_thread(const ThreadMapping& mapping, int block) {
   return 1;
 }
 
-void keep_values(const Graph& graph, const KernelLaunch& launch, TaskLoop& loop) {
-  Keeper(graph, launch, loop).run();
-}
+void keep_values(const Graph& graph, Kernel& kernel) { Keeper(graph, kernel).run(); }
 
 }  // namespace stitchwork

@@ -5,10 +5,11 @@
 
 namespace stitchwork {
 
-/// Fills `order` of every step of `loop`, and `kept` of the loop: where steps share a mapping, an element's
-/// value that an earlier step computed is restored from registers while half of the register bound lasts
-/// (the other half is for the arithmetic); beyond that it is loaded or computed again.
-void keep_values(const Graph& graph, const KernelLaunch& launch, TaskLoop& loop);
+/// Fills `order` of every step, and `kept`: where steps of one task share a mapping, an element's value that
+/// an earlier step computed is restored from registers while half of the register bound lasts (the other half
+/// is for the arithmetic); beyond that it is loaded or computed again. Where a block has a single task,
+/// values stay across grid barriers too (AStitch section 4.4 calls such values resident).
+void keep_values(const Graph& graph, Kernel& kernel);
 
 /// Elements a thread handles in one task's element loop.
 std::int64_t elements_per_thread(const ThreadMapping& mapping, int block);

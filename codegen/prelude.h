@@ -10,6 +10,8 @@ namespace stitchwork {
 std::string_view prelude_clang();
 /// Float64 math functions of the clang part.
 std::string_view prelude_clang_double();
+/// Float64 power and trigonometric functions for both compilers; follows the common part.
+std::string_view prelude_double();
 /// What every kernel relies on: conversions, HLO's integer semantics, reductions within a row or a column
 /// tile, atomics, the grid barrier.
 std::string_view prelude_common();

@@ -2,8 +2,8 @@
 
 namespace stitchwork {
 
-// Series are run until the next term is below 1e-17 on the reduced interval; power, cbrt, atan2 and the
-// trigonometric float functions go through these.
+// Series are run until the next term is below 1e-17 on the reduced interval; cbrt, atan2 and the remainder of
+// float go through these.
 std::string_view prelude_clang_double() {
   return R"cuda(SW_FN double fabs(double x) { return __builtin_fabs(x); }
 SW_FN double floor(double x) { return __builtin_floor(x); }
@@ -82,39 +82,6 @@ SW_FN double erf(double x) {
   for (int n = 80; n > 0; --n) tail = a + 0.5 * n / tail;
   return __builtin_copysign(1.0 - exp(-z) * 0.5641895835477563 / tail, x);
 }
-SW_FN double pow(double x, double y) {
-  if (y == 0.0 || x == 1.0) return 1.0;
-  if (x != x || y != y) return x + y;
-  const double a = fabs(x), inf = __builtin_inf();
-  const bool integer = trunc(y) == y, odd = integer && trunc(0.5 * y) != 0.5 * y;
-  double r;
-  if (a == 0.0) r = y < 0.0 ? inf : 0.0;
-  else if (a == inf) r = y < 0.0 ? 0.0 : inf;
-  else if (fabs(y) == inf) r = a == 1.0 ? 1.0 : ((a > 1.0) == (y > 0.0) ? inf : 0.0);
-  else if (x < 0.0 && !integer) r = __builtin_nan("");
-  else r = exp(y * log(a));
-  return odd && __builtin_copysign(1.0, x) < 0.0 ? -r : r;
-}
-SW_FN double sw_sin_kernel(double r) {
-  double p = 1.0;
-  for (int n = 18; n > 0; n -= 2) p = fma(p, -r * r / (n * (n + 1)), 1.0);
-  return p * r;
-}
-SW_FN double sw_cos_kernel(double r) {
-  double p = 1.0;
-  for (int n = 19; n > 0; n -= 2) p = fma(p, -r * r / (n * (n + 1)), 1.0);
-  return p;
-}
-SW_FN double sw_sine(double x, int quadrant) {
-  const double k = rint(x * 0.6366197723675814);
-  const double r = fma(k, -6.123233995736766e-17, fma(k, -1.5707963267948966, x));
-  const int q = ((int)(long long)k + quadrant) & 3;
-  const double v = (q & 1) ? sw_cos_kernel(r) : sw_sin_kernel(r);
-  return (q & 2) ? -v : v;
-}
-SW_FN double sin(double x) { return sw_sine(x, 0); }
-SW_FN double cos(double x) { return sw_sine(x, 1); }
-SW_FN double tan(double x) { return sw_sine(x, 0) / sw_sine(x, 1); }
 SW_FN double cbrt(double x) {
   const double a = fabs(x);
   if (!(a > 0.0) || a == __builtin_inf()) return x;
@@ -149,10 +116,6 @@ SW_FN double fmod(double x, double y) {
   }
   return __builtin_copysign(a, x);
 }
-SW_FN float powf(float x, float y) { return (float)pow((double)x, (double)y); }
-SW_FN float sinf(float x) { return (float)sin((double)x); }
-SW_FN float cosf(float x) { return (float)cos((double)x); }
-SW_FN float tanf(float x) { return (float)tan((double)x); }
 SW_FN float cbrtf(float x) { return (float)cbrt((double)x); }
 SW_FN float atan2f(float y, float x) { return (float)atan2((double)y, (double)x); }
 SW_FN float fmodf(float x, float y) { return (float)fmod((double)x, (double)y); }

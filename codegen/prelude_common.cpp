@@ -38,6 +38,22 @@ SW_FN float sw_reduce_precision(float v, int exponent_bits, int mantissa_bits) {
   return sw_float(u | sign);
 }
 
+SW_FN double sw_reduce_precision(double v, int exponent_bits, int mantissa_bits) {
+  unsigned long long u = sw_bits(v);
+  if (v != v || (u & 0x7fffffffffffffffull) == 0x7ff0000000000000ull) return v;
+  const unsigned long long sign = u & 0x8000000000000000ull;
+  u &= 0x7fffffffffffffffull;
+  if (mantissa_bits < 52) {
+    const int cut = 52 - mantissa_bits;
+    u += ((1ull << (cut - 1)) - 1) + ((u >> cut) & 1);
+    u &= ~((1ull << cut) - 1);
+  }
+  const int bias = (1 << (exponent_bits - 1)) - 1, exponent = (int)(u >> 52) - 1023;
+  if (exponent > bias) u = 0x7ff0000000000000ull;
+  if (exponent <= -bias) u = 0;
+  return sw_double(u | sign);
+}
+
 // Index arithmetic: quotient and remainder of what is known to be non-negative, and with floor.
 SW_FN int sw_quotient(int a, int b) { return (int)((unsigned)a / (unsigned)b); }
 SW_FN int sw_remainder(int a, int b) { return (int)((unsigned)a % (unsigned)b); }
@@ -48,18 +64,18 @@ template <class I> SW_FN I sw_floor_remainder(I a, I b) { return a % b + (a % b 
 
 // Properties of the integer types.
 template <class T> struct SwInt;
-#define SW_INT(T, U, bits_, low, high) \
-  template <> struct SwInt<T> { typedef U Unsigned; static const int kBits = bits_; \
+#define SW_INT(T, S, U, bits_, low, high) \
+  template <> struct SwInt<T> { typedef S Signed; typedef U Unsigned; static const int kBits = bits_; \
     SW_FN T lowest() { return (T)(low); } SW_FN T highest() { return (T)(high); } };
-SW_INT(bool, unsigned char, 1, 0, 1)
-SW_INT(signed char, unsigned char, 8, -128, 127)
-SW_INT(unsigned char, unsigned char, 8, 0, 255)
-SW_INT(short, unsigned short, 16, -32768, 32767)
-SW_INT(unsigned short, unsigned short, 16, 0, 65535)
-SW_INT(int, unsigned, 32, (-2147483647 - 1), 2147483647)
-SW_INT(unsigned, unsigned, 32, 0, 4294967295u)
-SW_INT(long long, unsigned long long, 64, (-9223372036854775807LL - 1), 9223372036854775807LL)
-SW_INT(unsigned long long, unsigned long long, 64, 0, 18446744073709551615ull)
+SW_INT(bool, signed char, unsigned char, 1, 0, 1)
+SW_INT(signed char, signed char, unsigned char, 8, -128, 127)
+SW_INT(unsigned char, signed char, unsigned char, 8, 0, 255)
+SW_INT(short, short, unsigned short, 16, -32768, 32767)
+SW_INT(unsigned short, short, unsigned short, 16, 0, 65535)
+SW_INT(int, int, unsigned, 32, (-2147483647 - 1), 2147483647)
+SW_INT(unsigned, int, unsigned, 32, 0, 4294967295u)
+SW_INT(long long, long long, unsigned long long, 64, (-9223372036854775807LL - 1), 9223372036854775807LL)
+SW_INT(unsigned long long, long long, unsigned long long, 64, 0, 18446744073709551615ull)
 
 // Conversions from floating point saturate; NaN becomes 0.
 template <class T, class F> SW_FN T sw_to_int(F v) {
@@ -102,7 +118,10 @@ template <class T> SW_FN T sw_powi(T base, T exponent) {
 template <class T> SW_FN bool sw_in_width(T n) { return n >= (T)0 && (unsigned long long)n < (unsigned long long)SwInt<T>::kBits; }
 template <class T> SW_FN T sw_shl(T v, T n) { return sw_in_width(n) ? (T)((unsigned long long)v << (int)n) : (T)0; }
 template <class T> SW_FN T sw_shrl(T v, T n) { return sw_in_width(n) ? (T)((typename SwInt<T>::Unsigned)v >> (int)n) : (T)0; }
-template <class T> SW_FN T sw_shra(T v, T n) { return sw_in_width(n) ? (T)(v >> (int)n) : (v < (T)0 ? (T)-1 : (T)0); }
+template <class T> SW_FN T sw_shra(T v, T n) {
+  const typename SwInt<T>::Signed s = (typename SwInt<T>::Signed)v;
+  return (T)(s >> (sw_in_width(n) ? (int)n : SwInt<T>::kBits - 1));
+}
 template <class T> SW_FN T sw_popc(T v) {
   unsigned long long u = (typename SwInt<T>::Unsigned)v;
   int n = 0;
@@ -214,6 +233,18 @@ template <class R, class T> SW_FN void sw_atomic(T* p, T v) {
       seen = sw_cas(word, old, (old & ~mask) | ((b.u << shift) & mask));
     } while (seen != old);
   }
+}
+// 16-bit floats: combined as float, rounded at each step.
+template <class R, bool kBrain> SW_FN void sw_atomic_half(unsigned short* p, float v) {
+  unsigned* word = (unsigned*)((unsigned long long)p & ~3ull);
+  const int shift = (int)((unsigned long long)p & 2) * 8;
+  unsigned seen = *(volatile unsigned*)word, old;
+  do {
+    old = seen;
+    const unsigned short now = (unsigned short)(old >> shift);
+    const unsigned short next = kBrain ? sw_to_bf16(R::of(sw_bf16(now), v)) : sw_to_f16(R::of(sw_f16(now), v));
+    seen = sw_cas(word, old, (old & ~(0xffffu << shift)) | ((unsigned)next << shift));
+  } while (seen != old);
 }
 template <class R> struct SwAtomic { template <class T> SW_FN void into(T* p, T v) { sw_atomic<R>(p, v); } };
 template <> struct SwAtomic<SwAdd> {

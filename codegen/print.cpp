@@ -22,6 +22,10 @@ class KernelPrinter {
     signature();
     out_.line("const int thread = threadIdx.x;");
     places();
+    for (const Kept& kept : kernel_.kept) {
+      places_.kept.push_back(names_.make(computation_.node(kept.op).name, "r", "_kept"));
+      out_.line(fmt::format("{} {}[{}];", value_type(kept.dtype), places_.kept.back(), kept.elements));
+    }
     for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
       if (p > 0) {
         out_.line("sw_grid_barrier(barrier);");
@@ -115,23 +119,16 @@ class KernelPrinter {
     if (shared && shared_touched_) barrier();
     const bool several = loop.tasks_per_block > 1;
     open_loop(loop);
-    const Namer outer = names_;
-    places_.kept.clear();
-    for (const Kept& kept : loop.kept) {
-      places_.kept.push_back(names_.make(computation_.node(kept.op).name, "r", "_kept"));
-      out_.line(fmt::format("{} {}[{}];", value_type(kept.dtype), places_.kept.back(), kept.elements));
-    }
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
     for (const Step& step : loop.steps) {
       if (step.stage != stage) barrier();
       stage = step.stage;
       if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) continue;
       comment(step);
-      out_.open("");
-      StepPrinter(graph_, kernel_, loop, step, places_, names_, canonical_, out_, shared_).print();
+      out_.block();
+      StepPrinter(graph_, kernel_, step, places_, names_, canonical_, out_, shared_).print();
       out_.close();
     }
-    names_ = outer;
     if (several && shared) barrier();
     close_loop(loop);
     shared_touched_ = shared_touched_ || (shared && !several);
@@ -150,12 +147,16 @@ class KernelPrinter {
     if (loop.first_block > 0) inside = fmt::format("{} >= 0", block);
     if (loop.first_block + loop.blocks < kernel_.launch.grid)
       inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", block, loop.blocks);
-    out_.open(inside.empty() ? "" : fmt::format("if ({})", inside));
+    if (inside.empty())
+      out_.block();
+    else
+      out_.open(fmt::format("if ({})", inside));
     if (v == 1) {
       out_.line(fmt::format("const {} task = {};", index_, block));
       return;
     }
-    out_.line(fmt::format("const {0} first_task = ({0}){1} * {2};", index_, block, v));
+    out_.line(fmt::format("const {0} first_task = {1}{2} * {3};", index_,
+                          kernel_.wide_indices ? "(long long)" : "", block, v));
     out_.line(fmt::format("const {0} end_task = first_task + {1} < {2} ? first_task + {1} : {2};", index_, v,
                           loop.tasks));
     out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));

@@ -14,9 +14,8 @@ constexpr std::int64_t kUnrolledElements = 8;
 
 }  // namespace
 
-StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop&, const Step& step,
-                         const PlaceNames& places, const Namer& names, bool canonical, Writer& out,
-                         SharedState& shared)
+StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
+                         const Namer& names, bool canonical, Writer& out, SharedState& shared)
     : computation_(graph.entry_computation()),
       kernel_(kernel),
       step_(step),
@@ -54,18 +53,23 @@ void StepPrinter::print() {
   }
 }
 
+/// One thread a row of the task.
+void StepPrinter::open_thread_rows(std::int64_t rows) {
+  if (rows > block_) {
+    out_.open(fmt::format("for (int local_row = thread; local_row < {}; local_row += {})", rows, block_));
+    return;
+  }
+  out_.open(rows < block_ ? fmt::format("if (thread < {})", rows) : "");
+  out_.line("const int local_row = thread;");
+}
+
 void StepPrinter::print_rows() {
   const std::int64_t rows = rows_per_task(mapping_);
   const bool split = mapping_.split > 1;
   const std::string tile = split ? fmt::format("task / {}", mapping_.split) : "task";
   if (split) out_.open(fmt::format("if (task % {} == 0)", mapping_.split));
-  if (rows > block_)
-    out_.open(fmt::format("for (int local_row = thread; local_row < {}; local_row += {})", rows, block_));
-  else {
-    out_.open(rows < block_ ? fmt::format("if (thread < {})", rows) : "");
-    out_.line("const int local_row = thread;");
-  }
-  out_.line(fmt::format("const {} row = {} * {} + local_row;", index_, tile, rows));
+  open_thread_rows(rows);
+  declare_row(tile, rows);
   out_.open(mapping_.rows % rows == 0 ? "" : fmt::format("if (row < {})", number(mapping_.rows)));
   values_.print(-1, 1);
   values_.print(-1, 2);
@@ -75,17 +79,26 @@ void StepPrinter::print_rows() {
   if (split) out_.close();
 }
 
+/// A row's place in the domain from its place in the task.
+void StepPrinter::declare_row(const std::string& tile, std::int64_t rows) {
+  out_.line(rows == 1 ? fmt::format("const {} row = {};", index_, tile)
+                      : fmt::format("const {} row = {} * {} + local_row;", index_, tile, number(rows)));
+}
+
 void StepPrinter::print_thread_rows() {
   const std::int64_t rows = rows_per_task(mapping_);
   const bool serial = mapping_.kind == MappingKind::kRowSerial;
   SW_CHECK(serial || mapping_.cols == 1, "element-wise domains have one col");
-  if (rows > block_)
-    out_.open(fmt::format("for (int local_row = thread; local_row < {}; local_row += {})", rows, block_));
-  else {
-    out_.open(rows < block_ ? fmt::format("if (thread < {})", rows) : "");
-    out_.line("const int local_row = thread;");
+  if (has_kept()) {
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int i = 0; i < {}; ++i)", ceil_div(rows, block_)));
+    out_.line(fmt::format("const int local_row = i * {} + thread;", block_));
+    out_.open(rows % block_ == 0 ? "" : fmt::format("if (local_row < {})", rows));
+  } else {
+    open_thread_rows(rows);
+    out_.open("");
   }
-  out_.line(fmt::format("const {} row = task * {} + local_row;", index_, number(rows)));
+  declare_row("task", rows);
   out_.open(mapping_.rows % rows == 0 ? "" : fmt::format("if (row < {})", number(mapping_.rows)));
   values_.print(-1, 1);
   if (serial) {
@@ -99,6 +112,7 @@ void StepPrinter::print_thread_rows() {
     values_.print(-1, 2);
     for (const Root& root : step_.roots) store(root, values_.name(root.value));
   }
+  out_.close();
   out_.close();
   out_.close();
 }
@@ -129,7 +143,7 @@ void StepPrinter::print_shared_rows() {
   } else {
     out_.line(fmt::format("const int local_row = thread / {0}, lane = thread % {0};", threads));
   }
-  out_.line(fmt::format("const {} row = {} * {} + local_row;", index_, tile, number(rows)));
+  declare_row(tile, rows);
   std::string first = "0", end = number(mapping_.cols);
   if (split) {
     out_.line(fmt::format("const {} first_col = segment * {};", index_, number(length)));
@@ -263,9 +277,13 @@ void StepPrinter::store(const Root& root, const std::string& value) {
         index_text(target.offset, context, values_.index_names(2, buffer.space == MemorySpace::kShared));
     const std::string& place = places_.buffers[static_cast<std::size_t>(target.buffer)];
     if (root.store == StoreKind::kAtomic) {
-      SW_CHECK(dtype != DType::kF16 && dtype != DType::kBF16, "atomics on {}", name(dtype));
-      out_.line(fmt::format("SwAtomic<{0}>::into(&{1}[{2}], ({3}){4});", reducer_name(root.reducer), place,
-                            offset, storage_type(dtype), result));
+      const std::string_view reducer = reducer_name(root.reducer);
+      if (dtype == DType::kF16 || dtype == DType::kBF16)
+        out_.line(fmt::format("sw_atomic_half<{}, {}>(&{}[{}], {});", reducer, dtype == DType::kBF16, place,
+                              offset, result));
+      else
+        out_.line(fmt::format("SwAtomic<{}>::into(&{}[{}], ({}){});", reducer, place, offset,
+                              storage_type(dtype), result));
     } else if (buffer.partials) {
       out_.line(fmt::format("{}[{} + segment] = {};", place, offset, result));
     } else {

@@ -12,14 +12,16 @@ struct SharedState {
 
 class StepPrinter {
  public:
-  StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
-              const PlaceNames& places, const Namer& names, bool canonical, Writer& out, SharedState& shared);
+  StepPrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
+              const Namer& names, bool canonical, Writer& out, SharedState& shared);
 
   void print();
 
  private:
   void print_rows();         ///< each row once
   void print_thread_rows();  ///< elementwise, row_serial: a thread a row
+  void open_thread_rows(std::int64_t rows);
+  void declare_row(const std::string& tile, std::int64_t rows);
   void print_shared_rows();  ///< row_pack, row_split, column: several threads a row
   void print_col_loop(const std::string& first, const std::string& end, std::int64_t length,
                       std::int64_t threads, const std::string& lane, bool exact);

@@ -310,17 +310,28 @@ std::string Namer::make(std::string_view op_name, std::string_view prefix, std::
 }
 
 void Writer::line(std::string_view text) {
-  if (!text.empty() && text[0] != '#') text_.append(static_cast<std::size_t>(depth_) * 2, ' ');
+  if (!text.empty() && text[0] != '#') text_.append(depth_ * 2, ' ');
   text_ += text;
   text_ += '\n';
 }
 
 void Writer::open(std::string_view text) {
-  line(text.empty() ? "{" : fmt::format("{} {{", text));
+  open_.push_back(!text.empty());
+  if (text.empty()) return;
+  line(fmt::format("{} {{", text));
+  ++depth_;
+}
+
+void Writer::block() {
+  line("{");
+  open_.push_back(true);
   ++depth_;
 }
 
 void Writer::close(std::string_view after) {
+  const bool braces = open_.back();
+  open_.pop_back();
+  if (!braces) return;
   --depth_;
   line(fmt::format("}}{}", after));
 }

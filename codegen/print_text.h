@@ -61,13 +61,17 @@ class Namer {
 class Writer {
  public:
   void line(std::string_view text);
-  void open(std::string_view text);  ///< "text {", indents
+  /// "text {", indented from there on; nothing at all, nor for its close, where `text` is empty.
+  void open(std::string_view text);
+  /// A block of its own: "{".
+  void block();
   void close(std::string_view after = "");
   std::string take() { return std::move(text_); }
 
  private:
   std::string text_;
-  int depth_ = 0;
+  std::vector<bool> open_;  ///< whether each open scope has braces
+  std::size_t depth_ = 0;
 };
 
 }  // namespace stitchwork

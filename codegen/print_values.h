@@ -14,7 +14,7 @@ namespace stitchwork {
 /// What names a kernel's places have.
 struct PlaceNames {
   std::vector<std::string> buffers;  ///< by Kernel::buffers
-  std::vector<std::string> kept;     ///< by TaskLoop::kept of the loop being printed
+  std::vector<std::string> kept;     ///< by Kernel::kept
 };
 
 class ValuePrinter {
@@ -55,7 +55,7 @@ class ValuePrinter {
 };
 
 /// The CUDA expression of an element-wise op.
-std::string apply_text(const Graph& graph, const Computation& computation, const Node& node,
+std::string apply_text(const Computation& computation, const Node& node,
                        const std::vector<std::string>& arguments);
 
 }  // namespace stitchwork

@@ -1,39 +1,17 @@
-// Shape inference: what HLO semantics give an op for its operands' shapes. Two families have files of their
-// own: windows and products in infer_linear.cpp.
+// Shape inference: what HLO semantics give an op for its operands' shapes.
 #include <algorithm>
-#include <set>
 
 #include "core/error.h"
 #include "core/graph.h"
-#include "core/infer_linear.h"
+#include "core/infer_checks.h"
+#include "core/infer_families.h"
 #include "core/op.h"
 
 namespace stitchwork {
+
+using namespace infer;
+
 namespace {
-
-using Operands = std::span<const Shape* const>;
-
-std::string dims_text(const std::vector<std::int64_t>& dims) {
-  return fmt::format("[{}]", fmt::join(dims, ","));
-}
-
-Shape plain(const Shape& shape) {
-  if (!shape.is_tuple) return Shape::array(shape.dtype, shape.dims);
-  std::vector<Shape> elements;
-  for (const Shape& element : shape.elements) elements.push_back(plain(element));
-  return Shape::tuple(std::move(elements));
-}
-
-/// One shape, or a tuple of several.
-Shape packed(std::vector<Shape> shapes) {
-  return shapes.size() == 1 ? std::move(shapes.front()) : Shape::tuple(std::move(shapes));
-}
-
-const Shape& array(const Node& node, Operands operands, std::size_t i) {
-  if (operands[i]->is_tuple)
-    throw Error(fmt::format("operand {} of {} is a tuple, an array is needed", i, def(node.op).name));
-  return *operands[i];
-}
 
 bool is_complex(DType type) { return type == DType::kC64 || type == DType::kC128; }
 
@@ -62,48 +40,6 @@ bool in_domain(DType type, Domain domain) {
 void check_domain(const Node& node, const Shape& shape) {
   if (!in_domain(shape.dtype, def(node.op).domain))
     throw Error(fmt::format("{} does not take {}", def(node.op).name, name(shape.dtype)));
-}
-
-void check_same_dims(const Node& node, const Shape& a, const Shape& b) {
-  if (a.dims != b.dims)
-    throw Error(fmt::format("operands of {} have different dimensions {} and {}", def(node.op).name,
-                            dims_text(a.dims), dims_text(b.dims)),
-                "HLO broadcasts only by an explicit broadcast op");
-}
-
-void check_same_dtype(const Node& node, const Shape& a, const Shape& b) {
-  if (a.dtype != b.dtype)
-    throw Error(fmt::format("operands of {} have different types {} and {}", def(node.op).name, name(a.dtype),
-                            name(b.dtype)),
-                "insert a convert");
-}
-
-void check_dimension(const Node& node, std::int64_t dim, int rank) {
-  if (dim < 0 || dim >= rank)
-    throw Error(fmt::format("{} names dimension {} of an operand of rank {}", def(node.op).name, dim, rank));
-}
-
-void check_distinct(const Node& node, const std::vector<std::int64_t>& dims, int rank) {
-  std::set<std::int64_t> seen;
-  for (std::int64_t dim : dims) {
-    check_dimension(node, dim, rank);
-    if (!seen.insert(dim).second)
-      throw Error(fmt::format("{} names dimension {} twice", def(node.op).name, dim));
-  }
-}
-
-const Computation& named_computation(const Graph& graph, const Node& node, std::size_t i) {
-  if (i >= node.attrs.computations.size())
-    throw Error(fmt::format("{} names no computation", def(node.op).name),
-                "give it to_apply, calls, body, ...");
-  const ComputationId id = node.attrs.computations[i];
-  SW_CHECK(id >= 0 && id < static_cast<ComputationId>(graph.computations.size()), "computation {}", id);
-  return graph.computation(id);
-}
-
-const Shape& root_shape(const Graph& graph, const Node& node, std::size_t i) {
-  const Computation& computation = named_computation(graph, node, i);
-  return computation.node(computation.root).shape;
 }
 
 Shape elementwise(const Graph& graph, const Node& node, Operands operands) {
@@ -157,213 +93,6 @@ Shape elementwise(const Graph& graph, const Node& node, Operands operands) {
       break;
   }
   return Shape::array(type, first.dims);
-}
-
-/// bitcast-convert between types of different width adds or takes the minor-most dimension.
-Shape bitcast_convert(const Node& node, const Shape& from) {
-  const DType type = node.shape.dtype;
-  const int wide = byte_size(from.dtype), narrow = byte_size(type);
-  Shape result = Shape::array(type, from.dims);
-  if (wide == 0 || narrow == 0)
-    throw Error(fmt::format("cannot bitcast-convert {} to {}", name(from.dtype), name(type)));
-  if (wide > narrow) {
-    result.dims.push_back(wide / narrow);
-  } else if (wide < narrow) {
-    if (from.dims.empty() || from.dims.back() != narrow / wide)
-      throw Error(fmt::format("bitcast-convert of {} to {} needs a last dimension of {}", name(from.dtype),
-                              name(type), narrow / wide));
-    result.dims.pop_back();
-  }
-  return result;
-}
-
-Shape broadcast(const Node& node, const Shape& from) {
-  const auto& dims = node.attrs.dimensions;
-  const Shape result = Shape::array(from.dtype, node.shape.dims);
-  if (static_cast<int>(dims.size()) != from.rank())
-    throw Error(fmt::format("broadcast of {} lists {} dimensions, {} are needed", dims_text(from.dims),
-                            dims.size(), from.rank()));
-  check_distinct(node, dims, result.rank());
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    if (result.dims[static_cast<std::size_t>(dims[i])] != from.dims[i])
-      throw Error(
-          fmt::format("broadcast puts operand dimension {} of extent {} on result dimension {} of extent {}",
-                      i, from.dims[i], dims[i], result.dims[static_cast<std::size_t>(dims[i])]));
-  return result;
-}
-
-Shape reshape(const Node& node, const Shape& from) {
-  const Shape result = Shape::array(from.dtype, node.shape.dims);
-  if (result.elements_count() != from.elements_count())
-    throw Error(fmt::format("reshape of {} to {} changes the number of elements from {} to {}",
-                            dims_text(from.dims), dims_text(result.dims), from.elements_count(),
-                            result.elements_count()));
-  return result;
-}
-
-Shape bitcast(const Node& node, const Shape& from) {
-  if (node.shape.byte_size() != from.byte_size())
-    throw Error(fmt::format("bitcast of {} to {} changes the size from {} to {} bytes", to_text(from),
-                            to_text(node.shape), from.byte_size(), node.shape.byte_size()));
-  return plain(node.shape);
-}
-
-Shape transpose(const Node& node, const Shape& from) {
-  const auto& dims = node.attrs.dimensions;
-  if (static_cast<int>(dims.size()) != from.rank())
-    throw Error(fmt::format("transpose of {} lists {} dimensions", dims_text(from.dims), dims.size()));
-  check_distinct(node, dims, from.rank());
-  Shape result = Shape::array(from.dtype, {});
-  for (std::int64_t dim : dims) result.dims.push_back(from.dims[static_cast<std::size_t>(dim)]);
-  return result;
-}
-
-Shape slice(const Node& node, const Shape& from) {
-  if (node.attrs.slice.size() != from.dims.size())
-    throw Error(fmt::format("slice of {} gives {} ranges", dims_text(from.dims), node.attrs.slice.size()));
-  Shape result = Shape::array(from.dtype, {});
-  for (std::size_t i = 0; i < from.dims.size(); ++i) {
-    const SliceSpec& s = node.attrs.slice[i];
-    if (s.start < 0 || s.limit < s.start || s.limit > from.dims[i] || s.stride < 1)
-      throw Error(fmt::format("slice range [{}:{}:{}] does not fit dimension {} of extent {}", s.start,
-                              s.limit, s.stride, i, from.dims[i]));
-    result.dims.push_back((s.limit - s.start + s.stride - 1) / s.stride);
-  }
-  return result;
-}
-
-Shape concatenate(const Node& node, Operands operands) {
-  Shape result = plain(array(node, operands, 0));
-  if (node.attrs.dimensions.size() != 1) throw Error("concatenate needs dimensions={D} with one dimension");
-  const std::int64_t dim = node.attrs.dimensions[0];
-  check_dimension(node, dim, result.rank());
-  for (std::size_t i = 1; i < operands.size(); ++i) {
-    const Shape& next = array(node, operands, i);
-    check_same_dtype(node, result, next);
-    Shape expected = result;
-    if (next.rank() == result.rank())
-      expected.dims[static_cast<std::size_t>(dim)] = next.dims[static_cast<std::size_t>(dim)];
-    if (expected.dims != next.dims)
-      throw Error(fmt::format("concatenate along dimension {}: operand {} is {}, operand 0 {}", dim, i,
-                              dims_text(next.dims), dims_text(operands[0]->dims)));
-    result.dims[static_cast<std::size_t>(dim)] += next.dims[static_cast<std::size_t>(dim)];
-  }
-  return result;
-}
-
-Shape pad(const Node& node, Operands operands) {
-  const Shape& from = array(node, operands, 0);
-  check_same_dtype(node, from, array(node, operands, 1));
-  if (operands[1]->rank() != 0)
-    throw Error(fmt::format("pad's value is {}, a scalar is needed", to_text(*operands[1])));
-  if (node.attrs.padding.size() != from.dims.size())
-    throw Error(fmt::format("pad of {} gives {} paddings", dims_text(from.dims), node.attrs.padding.size()));
-  Shape result = Shape::array(from.dtype, {});
-  for (std::size_t i = 0; i < from.dims.size(); ++i) {
-    const PadSpec& p = node.attrs.padding[i];
-    const std::int64_t inner = from.dims[i] == 0 ? 0 : from.dims[i] + p.interior * (from.dims[i] - 1);
-    const std::int64_t extent = inner + p.low + p.high;
-    if (p.interior < 0 || extent < 0)
-      throw Error(fmt::format("padding {}_{}_{} does not fit dimension {} of extent {}", p.low, p.high,
-                              p.interior, i, from.dims[i]));
-    result.dims.push_back(extent);
-  }
-  return result;
-}
-
-Shape gather(const Node& node, Operands operands) {
-  const Shape& from = array(node, operands, 0);
-  const Shape& indices = array(node, operands, 1);
-  if (!node.attrs.gather)
-    throw Error("gather lacks its dimension numbers", "offset_dims=, start_index_map=, ...");
-  const GatherDims& g = *node.attrs.gather;
-  if (!is_integral(indices.dtype)) throw Error(fmt::format("gather's indices are {}", name(indices.dtype)));
-  if (g.slice_sizes.size() != from.dims.size())
-    throw Error(
-        fmt::format("gather from {} gives {} slice sizes", dims_text(from.dims), g.slice_sizes.size()));
-  for (std::size_t i = 0; i < from.dims.size(); ++i)
-    if (g.slice_sizes[i] < 0 || g.slice_sizes[i] > from.dims[i])
-      throw Error(fmt::format("gather's slice size {} exceeds dimension {} of extent {}", g.slice_sizes[i], i,
-                              from.dims[i]));
-  if (g.index_vector_dim < 0 || g.index_vector_dim > indices.rank())
-    throw Error(fmt::format("gather's index_vector_dim {} is outside indices of rank {}", g.index_vector_dim,
-                            indices.rank()));
-  check_distinct(node, g.start_index_map, from.rank());
-  check_distinct(node, g.collapsed_slice_dims, from.rank());
-  check_distinct(node, g.operand_batching_dims, from.rank());
-  check_distinct(node, g.start_indices_batching_dims, indices.rank());
-  const std::int64_t vector_length =
-      g.index_vector_dim == indices.rank() ? 1 : indices.dims[static_cast<std::size_t>(g.index_vector_dim)];
-  if (static_cast<std::int64_t>(g.start_index_map.size()) != vector_length)
-    throw Error(fmt::format("gather's start_index_map has {} entries, an index vector {}",
-                            g.start_index_map.size(), vector_length));
-  std::vector<std::int64_t> window, batch;
-  for (int i = 0; i < from.rank(); ++i)
-    if (std::ranges::count(g.collapsed_slice_dims, i) + std::ranges::count(g.operand_batching_dims, i) == 0)
-      window.push_back(g.slice_sizes[static_cast<std::size_t>(i)]);
-  for (int i = 0; i < indices.rank(); ++i)
-    if (i != g.index_vector_dim) batch.push_back(indices.dims[static_cast<std::size_t>(i)]);
-  if (window.size() != g.offset_dims.size())
-    throw Error(fmt::format("gather has {} offset_dims, its slices {} dimensions", g.offset_dims.size(),
-                            window.size()));
-  const int rank = static_cast<int>(window.size() + batch.size());
-  check_distinct(node, g.offset_dims, rank);
-  Shape result = Shape::array(from.dtype, {});
-  std::size_t next_window = 0, next_batch = 0;
-  for (int i = 0; i < rank; ++i)
-    result.dims.push_back(std::ranges::count(g.offset_dims, i) != 0 ? window[next_window++]
-                                                                    : batch[next_batch++]);
-  return result;
-}
-
-/// Start indices: one scalar a dimension, or (old form) one vector.
-void check_starts(const Node& node, Operands operands, std::size_t first, int rank) {
-  const std::size_t count = operands.size() - first;
-  const bool vector = count == 1 && operands[first]->rank() == 1 && operands[first]->dims[0] == rank;
-  if (!vector && static_cast<int>(count) != rank)
-    throw Error(fmt::format("{} of rank {} has {} start indices", def(node.op).name, rank, count));
-  for (std::size_t i = first; i < operands.size(); ++i)
-    if (!is_integral(operands[i]->dtype) || (!vector && operands[i]->rank() != 0))
-      throw Error(fmt::format("start index {} of {} is {}, an integer scalar is needed", i - first,
-                              def(node.op).name, to_text(*operands[i])));
-}
-
-Shape dynamic_slice(const Node& node, Operands operands) {
-  const Shape& from = array(node, operands, 0);
-  check_starts(node, operands, 1, from.rank());
-  if (node.attrs.slice_sizes.size() != from.dims.size())
-    throw Error(fmt::format("dynamic-slice of {} gives {} sizes", dims_text(from.dims),
-                            node.attrs.slice_sizes.size()));
-  for (std::size_t i = 0; i < from.dims.size(); ++i)
-    if (node.attrs.slice_sizes[i] < 0 || node.attrs.slice_sizes[i] > from.dims[i])
-      throw Error(fmt::format("dynamic-slice size {} exceeds dimension {} of extent {}",
-                              node.attrs.slice_sizes[i], i, from.dims[i]));
-  return Shape::array(from.dtype, node.attrs.slice_sizes);
-}
-
-Shape dynamic_update_slice(const Node& node, Operands operands) {
-  const Shape& from = array(node, operands, 0);
-  const Shape& update = array(node, operands, 1);
-  check_same_dtype(node, from, update);
-  if (from.rank() != update.rank())
-    throw Error(fmt::format("dynamic-update-slice of {} with an update {}", to_text(from), to_text(update)));
-  for (std::size_t i = 0; i < from.dims.size(); ++i)
-    if (update.dims[i] > from.dims[i])
-      throw Error(
-          fmt::format("the update's dimension {} of extent {} exceeds {}", i, update.dims[i], from.dims[i]));
-  check_starts(node, operands, 2, from.rank());
-  return plain(from);
-}
-
-Shape scatter(const Node& node, Operands operands) {
-  if (operands.size() % 2 != 1)
-    throw Error(fmt::format("scatter has {} operands, N + 1 + N are needed", operands.size()));
-  std::vector<Shape> results;
-  for (std::size_t i = 0; i < operands.size() / 2; ++i) {
-    check_same_dtype(node, array(node, operands, i), array(node, operands, operands.size() / 2 + 1 + i));
-    results.push_back(plain(*operands[i]));
-  }
-  return packed(std::move(results));
 }
 
 /// Types of a reduction's results: those of the reducer's root.
@@ -484,7 +213,7 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
   const auto first = [&]() -> const Shape& { return array(node, operands, 0); };
   switch (node.op) {
     case Op::kBitcastConvert:
-      return bitcast_convert(node, first());
+      return infer_bitcast_convert(node, first());
     case Op::kCopy:
     case Op::kOptimizationBarrier:
     case Op::kAddDependency:
@@ -492,30 +221,30 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
     case Op::kSetDimensionSize:
       return plain(*operands[0]);
     case Op::kBroadcast:
-      return broadcast(node, first());
+      return infer_broadcast(node, first());
     case Op::kReshape:
-      return reshape(node, first());
+      return infer_reshape(node, first());
     case Op::kBitcast:
-      return bitcast(node, first());
+      return infer_bitcast(node, first());
     case Op::kTranspose:
-      return transpose(node, first());
+      return infer_transpose(node, first());
     case Op::kSlice:
-      return slice(node, first());
+      return infer_slice(node, first());
     case Op::kReverse:
       check_distinct(node, node.attrs.dimensions, first().rank());
       return plain(first());
     case Op::kConcatenate:
-      return concatenate(node, operands);
+      return infer_concatenate(node, operands);
     case Op::kPad:
-      return pad(node, operands);
+      return infer_pad(node, operands);
     case Op::kGather:
-      return gather(node, operands);
+      return infer_gather(node, operands);
     case Op::kDynamicSlice:
-      return dynamic_slice(node, operands);
+      return infer_dynamic_slice(node, operands);
     case Op::kDynamicUpdateSlice:
-      return dynamic_update_slice(node, operands);
+      return infer_dynamic_update_slice(node, operands);
     case Op::kScatter:
-      return scatter(node, operands);
+      return infer_scatter(node, operands);
     case Op::kReduce:
       return reduce(graph, node, operands);
     case Op::kReduceWindow:

@@ -1,8 +1,7 @@
-#include "core/infer_linear.h"
-
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/infer_families.h"
 #include "core/window.h"
 
 namespace stitchwork {

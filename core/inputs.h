@@ -22,11 +22,11 @@ struct Distribution {
 /// Overrides by parameter name or number ("3").
 using InputOverrides = std::map<std::string, Distribution>;
 
-/// The default distribution of every entry parameter: matrices N(0, 1/fan_in) (fan_in: the dimension
-/// contracted by the product it feeds, else the second-last extent), other floats N(0, 1), variances and
-/// positive-domain parameters (those that reach sqrt, rsqrt, log, a power's base or a denominator without
-/// other arithmetic) U(0.5, 1.5), integers that index uniform within the dimension they index, others in [0,
-/// 2).
+/// The default distribution of every entry parameter, judged by the ops its values reach: floats of rank 2
+/// and more N(0, 1/fan_in) (fan_in: the dimensions contracted by the product it feeds, else the second-last
+/// extent), other floats N(0, 1), variances and positive-domain parameters (those that reach sqrt, rsqrt,
+/// log, a power's base or a denominator without other arithmetic than adding a constant) U(0.5, 1.5),
+/// integers that index uniform within the dimension they index, others in [0, 2).
 std::vector<Distribution> default_distributions(const Graph& graph);
 
 /// Deterministic across machines: the same seed gives the same bytes everywhere.

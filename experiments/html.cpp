@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "core/error.h"
 
@@ -19,9 +20,20 @@ std::string common_method(const std::vector<Row>& rows, std::size_t column) {
 }
 
 // Geometry of bar charts, in CSS pixels.
-constexpr int kChartWidth = 420, kBarHeight = 14, kBarGap = 3, kLabelHeight = 17, kGroupGap = 9;
-/// Left of the bars' ends for the text at them; the longest bar and the longest text share the width.
-constexpr double kTextPixels = 6.3;  ///< a character of the 12-pixel text, generously
+constexpr int kChartWidth = 430, kBarHeight = 14, kBarGap = 3, kLabelHeight = 17, kGroupGap = 9;
+constexpr double kTextPixels = 7;        ///< a character of the 12-pixel text, generously
+constexpr std::size_t kLabelChars = 56;  ///< of the bold labels that fit the width
+
+/// Lines of at most kLabelChars, broken at spaces.
+std::vector<std::string> wrapped(const std::string& text) {
+  std::vector<std::string> lines(1);
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > kLabelChars) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -94,8 +106,10 @@ std::string bar_chart(std::string_view title, const std::vector<BarGroup>& group
   std::string marks;
   int y = 0;
   for (const BarGroup& group : groups) {
-    marks += fmt::format("<text class=\"group\" x=\"0\" y=\"{}\">{}</text>\n", y + 12, escaped(group.label));
-    y += kLabelHeight;
+    for (const std::string& line : wrapped(group.label)) {
+      marks += fmt::format("<text class=\"group\" x=\"0\" y=\"{}\">{}</text>\n", y + 12, escaped(line));
+      y += kLabelHeight;
+    }
     for (std::size_t i = 0; i < group.bars.size(); ++i) {
       const Bar& bar = group.bars[i];
       const double width = largest > 0 ? room * bar.value / largest : 0;

@@ -14,7 +14,7 @@ std::string_view style_sheet() {
 body { margin: 0; background: var(--back); color: var(--text); font: 14px/1.45 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 main { max-width: 1480px; margin: 0 auto; padding: 24px 28px 64px; }
 h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 20px; margin: 44px 0 2px; border-top: 1px solid var(--line); padding-top: 24px; }
-h3 { font-size: 15px; margin: 26px 0 8px; } p { margin: 4px 0 10px; max-width: 100ch; }
+h3 { font-size: 15px; margin: 26px 0 8px; } p { margin: 4px 0 10px; max-width: 120ch; }
 a { color: var(--link); } code { font: 12.5px ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
 .quiet, small { color: var(--quiet); } .bad { color: var(--bad); font-weight: 600; }
 .panel { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 12px 16px; margin: 14px 0; }
@@ -23,14 +23,15 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margi
 nav ul { margin: 6px 0; padding-left: 20px; columns: 28em auto; }
 .scroll { overflow: auto; max-height: 80vh; border: 1px solid var(--line); border-radius: 8px; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
-th, td { padding: 6px 10px; text-align: left; vertical-align: top; }
+th, td { padding: 5px 9px; text-align: left; vertical-align: top; }
 th { position: sticky; top: 0; z-index: 1; background: var(--panel); font-weight: 600; border-bottom: 1px solid var(--line); vertical-align: bottom; }
 th small, td small { display: block; font-size: 11px; font-weight: 400; white-space: nowrap; }
+.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; } th.n { white-space: normal; } .share { white-space: nowrap; } td code { white-space: nowrap; }
 th small:empty { display: none; }
 tbody { border-top: 1px solid var(--line); }
-.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-tr.below td { padding-top: 0; padding-bottom: 9px; }
+tr.below td { padding-top: 0; padding-bottom: 7px; }
 tbody.failed td.n { color: var(--quiet); }
+.reason { max-width: 44ch; font-size: 12px; overflow-wrap: anywhere; }
 .charts { display: flex; flex-wrap: wrap; gap: 16px; margin: 16px 0; }
 figure { margin: 0; padding: 12px 16px; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; flex: 0 1 auto; max-width: 100%; }
 figcaption { font-weight: 600; margin-bottom: 10px; } figure svg { display: block; max-width: 100%; height: auto; }
@@ -43,7 +44,7 @@ td details { display: inline-block; vertical-align: top; } td details[open] { di
   background: var(--back); padding-right: 6px; overflow-wrap: anywhere; }
 .badge { display: inline-block; min-width: 17px; padding: 0 4px; margin-right: 6px; text-align: center; font: 700 12px/18px ui-monospace, "DejaVu Sans Mono", monospace; color: #000; border-radius: 3px 0 0 3px; }
 .independent { background: #DDCC77; } .local { background: #88CCEE; } .regional { background: #CC6677; } .global { background: #332288; color: #fff; } .recomputed { background: #BBBBBB; }
-.legend span.item { display: inline-block; margin: 2px 18px 2px 0; } .legend .badge { border-radius: 3px; }
+.legend { max-width: none; } .legend span.item { display: inline-block; margin: 2px 18px 2px 0; } .legend .badge { border-radius: 3px; }
 .counters { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 0 22px; margin: 4px 0; font-size: 12px; }
 .counters div { display: flex; justify-content: space-between; gap: 12px; border-bottom: 1px dotted var(--line); font-variant-numeric: tabular-nums; }
 @media print { .scroll { max-height: none; overflow: visible; } main { max-width: none; padding: 0; } }

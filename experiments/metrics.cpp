@@ -50,8 +50,8 @@ constexpr std::array kMetrics = std::to_array<Metric>({
     {"sm_efficiency", "1", 1, "SMs with a block / SMs (AStitch Figure 14)"},
     {"static_shared_bytes", "bytes", 0, "static shared memory a block"},
     {"dynamic_shared_bytes", "bytes", 0, "dynamic shared memory a block"},
-    {"registers", "registers", 0, "registers a thread"},
-    {"registers_estimated", "1", 0, "1 if the registers are estimated from liveness, not ptxas's"},
+    {"registers", "registers", 0,
+     "registers a thread; estimated from liveness where the kernel has no spill_bytes"},
     {"accesses_checked", "accesses", 0, "memory accesses that were checked and clean"},
 });
 

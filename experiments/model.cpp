@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/hlo_text.h"
 #include "core/passes.h"
 
@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 fs::path datasets_folder() {
   if (const char* folder = std::getenv("STITCHWORK_DATASETS"); folder && *folder) return folder;
@@ -28,19 +29,29 @@ fs::path datasets_folder() {
   return STITCHWORK_DATASETS_DIR;
 }
 
-json read_json(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw Error(path, 0, 0, "cannot be read");
+/// Keys keep the file's order.
+ordered_json read_json(const std::string& path) {
+  const std::string text = read_file(path);
   try {
-    return json::parse(in);
+    return ordered_json::parse(text);
   } catch (const json::exception& e) {
     throw Error(path, 0, 0, std::string("not JSON: ") + e.what());
   }
 }
 
-Distribution parse_distribution(const json& entry, const std::string& file, const std::string& key) {
+/// `field` of an object, or `otherwise`; throws Error if it is there with another type.
+template <typename T>
+T field(const ordered_json& object, const std::string& name, T otherwise, const std::string& file) {
+  try {
+    return object.value(name, otherwise);
+  } catch (const json::exception& e) {
+    throw Error(file, 0, 0, fmt::format("\"{}\": {}", name, e.what()));
+  }
+}
+
+Distribution parse_distribution(const ordered_json& entry, const std::string& file, const std::string& key) {
   Distribution d;
-  const std::string kind = entry.value("distribution", "");
+  const auto kind = field<std::string>(entry, "distribution", "", file);
   if (kind == "normal")
     d.kind = Distribution::Kind::kNormal;
   else if (kind == "uniform")
@@ -52,22 +63,25 @@ Distribution parse_distribution(const json& entry, const std::string& file, cons
   else
     throw Error(file, 0, 0, fmt::format("inputs.{}: unknown distribution \"{}\"", key, kind),
                 "known: normal, uniform, index, constant");
-  d.mean = entry.value("mean", d.mean);
-  d.stddev = entry.value("stddev", d.stddev);
-  d.low = entry.value("low", d.low);
-  d.high = entry.value("high", d.high);
-  d.value = entry.value("value", d.value);
+  d.mean = field(entry, "mean", d.mean, file);
+  d.stddev = field(entry, "stddev", d.stddev, file);
+  d.low = field(entry, "low", d.low, file);
+  d.high = field(entry, "high", d.high, file);
+  d.value = field(entry, "value", d.value, file);
   return d;
 }
 
 /// Keys are parameter names, numbers or shell patterns ("params.*.LayerNorm.scale"); the first match in file
 /// order of the most specific kind wins: an exact key beats a pattern.
 InputOverrides read_overrides(const Graph& graph, const std::string& file) {
-  std::ifstream in(file);
-  if (!in) return {};
-  const nlohmann::ordered_json document = nlohmann::ordered_json::parse(in);
+  std::error_code error;
+  if (!fs::exists(file, error)) return {};
+  const ordered_json document = read_json(file);
   InputOverrides overrides;
   if (!document.contains("inputs")) return overrides;
+  if (!document["inputs"].is_object())
+    throw Error(file, 0, 0, "\"inputs\": expected an object",
+                "one key a parameter: {\"x\": {\"distribution\": ...}}");
   const Computation& entry = graph.entry_computation();
   for (const auto& [key, value] : document["inputs"].items()) {
     const Distribution distribution = parse_distribution(value, file, key);
@@ -108,17 +122,25 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 std::vector<Dataset> datasets() {
   std::vector<Dataset> found;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(datasets_folder(), error)) {
+  const fs::path folder = datasets_folder();
+  fs::directory_iterator entries(folder, error);
+  if (error)
+    throw Error(folder.string(), 0, 0, fmt::format("cannot be listed: {}", error.message()),
+                "STITCHWORK_DATASETS names the folder of the datasets");
+  for (const auto& entry : entries) {
     if (entry.path().extension() != ".json") continue;
     Dataset d;
     d.name = entry.path().stem().string();
     d.json_path = entry.path().string();
-    const json document = read_json(d.json_path);
-    d.title = document.value("title", d.name);
-    d.description = document.value("description", "");
-    d.source = document.value("source", "");
-    d.dtype = document.value("dtype", "");
-    d.licence = document.value("licence", "");
+    const ordered_json document = read_json(d.json_path);
+    const auto text = [&](const char* key, const std::string& otherwise) {
+      return field(document, key, otherwise, d.json_path);
+    };
+    d.title = text("title", d.name);
+    d.description = text("description", "");
+    d.source = text("source", "");
+    d.dtype = text("dtype", "");
+    d.licence = text("licence", "");
     for (const char* extension : {".hlo", ".hlo.gz"})
       if (fs::path path = entry.path().parent_path() / (d.name + extension); fs::exists(path))
         d.path = path.string();
@@ -135,8 +157,8 @@ Model load_model(const std::string& name) {
   if (fs::is_regular_file(name, error)) {
     model.graph = canonicalize(read_graph(name));
     fs::path json_path = name;
-    while (json_path.has_extension() && json_path.extension() != ".json") json_path.replace_extension();
-    model.inputs = read_overrides(model.graph, json_path.string() + ".json");
+    if (json_path.extension() == ".gz") json_path.replace_extension();
+    model.inputs = read_overrides(model.graph, json_path.replace_extension(".json").string());
     return model;
   }
   const std::vector<Dataset> known = datasets();

@@ -38,6 +38,10 @@ struct Quantity {
       value = t.total(counter);
     else if (const ReportValue* sample = t.sample(metric))
       value = *sample;
+    // The kernels' share was executed, the library calls' follows from a roofline.
+    const ReportValue* calls = t.sample("library_calls");
+    if (value && metric == "total_us" && calls && calls->value > 0 && value->method == "simulated")
+      value->method = "simulated + modelled";
     // A run that was stopped has no times or counters to show.
     if (value && !t.ok && value->value == 0 && value->method != "modelled") return std::nullopt;
     return value;
@@ -65,8 +69,14 @@ const std::vector<Quantity>& quantities() {
   return list;
 }
 
+std::string ratio_text(double ratio) {
+  return ratio < 0.1 ? fmt::format("{:.3f}x", ratio) : fmt::format("{:.2f}x", ratio);
+}
+
 html::Cell check_cell(const ReportTrial& t) {
-  if (!t.ok) return {fmt::format("<span class=\"bad\">&#10007; failed</span>"), "", t.reason};
+  if (!t.ok)
+    return {fmt::format("<span class=\"bad\">&#10007; failed</span><div class=\"reason\">{}</div>",
+                        escaped(t.reason))};
   const ReportValue* error = t.sample("check_max_rel_error");
   if (!error) return {"<span class=\"quiet\">not checked</span>"};
   return {"&#10003; ok", "", fmt::format("max rel error {:.1e}, {}", error->value, error->method)};
@@ -81,24 +91,24 @@ const ReportTrial* base_trial(const ReportSection& section) {
 
 std::string planner_table(const ReportSection& section) {
   const ReportTrial* base = base_trial(section);
-  std::vector<html::Column> columns = {{"planner", "", false}};
+  std::vector<html::Column> columns = {{"planner", "", false},
+                                       {"check", "of all outputs, against the reference evaluator", false}};
   for (const Quantity& q : quantities()) columns.push_back({q.title, q.tip});
-  columns.push_back({"check", "of all outputs, against the reference evaluator", false});
   std::vector<html::Row> rows;
   for (const ReportTrial& t : section.trials) {
     html::Row row;
     row.failed = !t.ok;
     row.cells.push_back({fmt::format("<b>{}</b>", escaped(t.label)), "",
                          t.attempt > 1 ? fmt::format("attempt {}", t.attempt) : ""});
+    row.cells.push_back(check_cell(t));
     for (const Quantity& q : quantities()) {
       const std::optional<ReportValue> value = q.of(t);
       html::Cell cell{value ? q.text(value->value) : "-", value ? value->method : ""};
       if (value && q.relative && base && &t != base)
         if (const auto reference = q.of(*base); reference && reference->value > 0)
-          cell.note = fmt::format("{:.2f}x", value->value / reference->value);
+          cell.note = ratio_text(value->value / reference->value);
       row.cells.push_back(std::move(cell));
     }
-    row.cells.push_back(check_cell(t));
     rows.push_back(std::move(row));
   }
   std::string text = html::table(columns, rows, "planners");
@@ -132,7 +142,7 @@ std::string kernel_details(const ReportTrial& t) {
   for (const auto& [metric, what] :
        {std::pair{"plan_ms", "planning"}, {"compile_ms", "compilation"}, {"run_ms", "execution"}})
     if (const ReportValue* v = t.sample(metric))
-      host += fmt::format("{}{} {:.0f} ms ({})", host.empty() ? "" : ", ", what, v->value, v->method);
+      host += fmt::format("{}{} {:.1f} ms ({})", host.empty() ? "" : ", ", what, v->value, v->method);
   return fmt::format(
       "<details class=\"planner\"><summary><b>{}</b> &#8211; {} kernel{}, {} us ({})</summary>\n<p "
       "class=\"quiet\">On "

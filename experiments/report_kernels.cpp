@@ -65,7 +65,7 @@ std::string all_counters(const ReportKernel& k) {
 const std::vector<html::Column>& kernel_columns() {
   static const std::vector<html::Column> columns = {
       {"kernel", "", false},
-      {"share of kernel time", "bar: relative to the slowest kernel", false},
+      {"share of time", "bar: relative to the slowest kernel", false},
       {"time (us)", ""},
       {"grid x block", "blocks x threads a block"},
       {"grid barriers", "of the plan"},
@@ -90,15 +90,15 @@ html::Cell counter_cell(const ReportKernel& k, const std::string& counter, std::
 
 html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) {
   constexpr char kPlan[] = "modelled";
-  const auto estimated = k.counters.find("registers_estimated");
-  const bool guess = estimated != k.counters.end() && estimated->second.value != 0;
+  const bool guess = !k.spill_bytes;  // ptxas tells registers and spills, or neither
   auto whole = [](double v) { return with_commas(static_cast<long long>(v)); };
   auto sectors = [](double v) { return human_bytes(32 * v); };
   auto ratio = [](double v) { return fmt::format("{:.2f}", v); };
   html::Row row;
   row.cells = {
       {fmt::format("<code>{}</code>", escaped(k.name))},
-      {fmt::format("{}{:.1f}%", html::share_bar(slowest_us > 0 ? k.time_us.value / slowest_us : 0),
+      {fmt::format("<span class=\"share\">{}{:.1f}%</span>",
+                   html::share_bar(slowest_us > 0 ? k.time_us.value / slowest_us : 0),
                    total_us > 0 ? 100 * k.time_us.value / total_us : 0),
        k.time_us.method},
       {fmt::format("{:.2f}", k.time_us.value), k.time_us.method},

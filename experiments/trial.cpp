@@ -10,6 +10,7 @@
 #include "core/evaluator.h"
 #include "core/hlo_text.h"
 #include "core/npy.h"
+#include "experiments/launch_json.h"
 
 namespace stitchwork {
 namespace {
@@ -54,16 +55,6 @@ TrialCheck check_outputs(const std::vector<Literal>& outputs, const std::vector<
     worst.max_rel_error = std::max(worst.max_rel_error, one.max_rel_error);
   }
   return worst;
-}
-
-ordered_json finding_to_json(const sim::Finding& f) {
-  return {{"kind", sim::name(f.kind)},
-          {"kernel", f.kernel},
-          {"ptx_line", f.ptx_line},
-          {"cuda", f.cuda_location},
-          {"block", {f.block.x, f.block.y, f.block.z}},
-          {"thread", {f.thread.x, f.thread.y, f.thread.z}},
-          {"message", f.message}};
 }
 
 }  // namespace
@@ -121,10 +112,7 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   for (std::size_t i = 0; i < result.run.kernels.size(); ++i) {
     const KernelRun& run = result.run.kernels[i];
     ordered_json& kernel = document["kernels"][i];
-    ordered_json counters = ordered_json::object();
-    for (const auto& [counter, value] : sim::counter_list(run.counters))
-      counters[std::string(counter)] = value;
-    kernel["counters"] = counters;
+    kernel["counters"] = counters_json(run.counters);
     kernel["registers"] = run.registers;
     kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);
     kernel["time_us"] = run.time_us;
@@ -138,7 +126,7 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   }
   document["time_us"] = result.run.total_us;
   ordered_json findings = ordered_json::array();
-  for (const sim::Finding& f : result.run.findings) findings.push_back(finding_to_json(f));
+  for (const sim::Finding& f : result.run.findings) findings.push_back(finding_json(f));
   document["findings"] = findings;
   if (result.check)
     document["check"] = {{"max_abs_error", result.check->max_abs_error},

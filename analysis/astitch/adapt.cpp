@@ -53,7 +53,7 @@ class Adaptation {
                            fmt::format("takes over its mapping: {} bytes stay in the block", best.bytes));
                      });
         if (best.dissolve) {
-          slots_[best.with] = make_slot(std::move(best.group));
+          slots_[best.with] = grown(slots_[best.with], std::move(best.group), slots_[g].group);
           slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(g));
         } else {
           slots_[g++] = make_slot(std::move(best.group));
@@ -74,6 +74,25 @@ class Adaptation {
     return {std::move(group), std::move(reads), ++versions_};
   }
 
+  /// `into` with the ops of `added`: what it read before it still reads, where they left its placements
+  /// alone.
+  Slot grown(const Slot& into, OpGroup group, const OpGroup& added) {
+    const bool same = std::all_of(
+        into.group.materialised.begin(), into.group.materialised.end(),
+        [&](NodeId id) { return group.placements.at(id).map == into.group.placements.at(id).map; });
+    if (!same) return make_slot(std::move(group));
+    GroupReads reads = group_reads(body_, candidates_, group, added.materialised);
+    reads.reads.insert(reads.reads.end(), into.reads.reads.begin(), into.reads.reads.end());
+    return {std::move(group), std::move(reads), ++versions_};
+  }
+
+  /// The values a group makes or reads: no others change sides with it.
+  static std::set<NodeId> exchanged(const Slot& slot) {
+    std::set<NodeId> values(slot.group.materialised.begin(), slot.group.materialised.end());
+    for (const Read& read : slot.reads.reads) values.insert(read.value);
+    return values;
+  }
+
   Option find_option(std::size_t g) {
     Option best;
     const Slot& slot = slots_[g];
@@ -84,7 +103,7 @@ class Adaptation {
       if (with == g || other.mapping.split > 1 || other.mapping.rows <= 0) continue;
       if (!reads_from(slot, slots_[with]) && !reads_from(slots_[with], slot)) continue;
       if (!tried_.insert({slot.version, slots_[with].version}).second) continue;
-      if (!measured) best.bytes = local_bytes(slot, {g});
+      if (!measured) best.bytes = local_bytes(slot, {g}, exchanged(slot));
       measured = true;
       try_dissolving(g, with, best);
       try_alongside(g, with, best);
@@ -109,8 +128,9 @@ class Adaptation {
                other.materialised.begin(), other.materialised.end(), std::back_inserter(together));
     OpGroup changed;
     if (!make_group(body_, candidates_, other.dominant, std::move(together), other.mapping, changed)) return;
-    const Slot slot = make_slot(changed);
-    const std::int64_t bytes = local_bytes(slot, {g, with}) - local_bytes(slots_[with], {with});
+    const std::set<NodeId> values = exchanged(slots_[g]);
+    const std::int64_t bytes = local_bytes(grown(slots_[with], changed, slots_[g].group), {g, with}, values) -
+                               local_bytes(slots_[with], {with}, values);
     if (bytes <= 0 || bytes < best.bytes || (bytes == best.bytes && best.dissolve)) return;
     best = {bytes, with, true, true, std::move(changed)};
   }
@@ -123,13 +143,14 @@ class Adaptation {
     const ThreadMapping mapping = map_alongside(elements, other);
     OpGroup changed;
     if (!make_group(body_, candidates_, group.dominant, group.materialised, mapping, changed)) return;
-    const std::int64_t bytes = local_bytes(make_slot(changed), {g});
+    const std::int64_t bytes = local_bytes(make_slot(changed), {g}, exchanged(slots_[g]));
     if (bytes > best.bytes) best = {bytes, with, true, false, std::move(changed)};
   }
 
-  /// Bytes of values that `slot` makes or reads and that no reader needs from another block, if it stands in
-  /// place of the slots `replaced`.
-  std::int64_t local_bytes(const Slot& slot, const std::vector<std::size_t>& replaced) const {
+  /// Bytes of those `values` that `slot` makes or reads and that no reader needs from another block, if it
+  /// stands in place of the slots `replaced`.
+  std::int64_t local_bytes(const Slot& slot, const std::vector<std::size_t>& replaced,
+                           const std::set<NodeId>& values) const {
     std::set<NodeId> local, elsewhere;
     const auto weigh = [&](const Slot& reader, const Slot& producer, const Read& read) {
       (block_local(nodes_, producer.group, reader.group, read) ? local : elsewhere).insert(read.value);
@@ -138,6 +159,7 @@ class Adaptation {
       return std::binary_search(s.group.materialised.begin(), s.group.materialised.end(), id);
     };
     for (const Read& read : slot.reads.reads) {
+      if (!values.contains(read.value)) continue;
       if (makes(slot, read.value)) {
         weigh(slot, slot, read);
         continue;
@@ -149,7 +171,7 @@ class Adaptation {
     for (std::size_t other = 0; other < slots_.size(); ++other) {
       if (std::find(replaced.begin(), replaced.end(), other) != replaced.end()) continue;
       for (const Read& read : slots_[other].reads.reads) {
-        if (makes(slot, read.value)) weigh(slots_[other], slot, read);
+        if (values.contains(read.value) && makes(slot, read.value)) weigh(slots_[other], slot, read);
       }
     }
     std::int64_t bytes = 0;

@@ -90,7 +90,7 @@ Candidates find_candidates(const Body& body, const Amendments& amendments, Recor
 
     const OpClass cls = def(nodes.node(id).op).cls;
     const bool read_inside = !body.users.at(id).empty();
-    if (cls == OpClass::kReduce) {
+    if (nodes[id].reduction) {
       result.kinds[id] = CandidateKind::kReduce;
     } else if ((cls == OpClass::kHeavyElementwise && evaluated > 1) ||
                ((cls == OpClass::kWindow || nodes[id].isolated) && read_inside)) {

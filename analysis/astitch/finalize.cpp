@@ -22,21 +22,59 @@ std::map<NodeId, int> find_levels(const Nodes& nodes, const std::map<NodeId, Sch
   return levels;
 }
 
+/// Regional values of earlier phases among what `reader` evaluates.
+std::set<NodeId> outlived(const Body& body, const Candidates& candidates, const Finalization& result,
+                          NodeId reader) {
+  std::set<NodeId> found, seen;
+  std::vector<NodeId> stack{reader};
+  while (!stack.empty()) {
+    const NodeId op = stack.back();
+    stack.pop_back();
+    for (const NodeId operand : body.nodes->node(op).operands) {
+      const auto scheme = result.schemes.find(operand);
+      if (scheme == result.schemes.end() || !seen.insert(operand).second) continue;
+      if (!candidates.stored(operand)) {
+        stack.push_back(operand);
+      } else if (scheme->second == Scheme::kRegional &&
+                 result.levels.at(operand) < result.levels.at(reader)) {
+        found.insert(operand);
+      }
+    }
+  }
+  return found;
+}
+
 /// A Regional value dies at the next grid barrier: one read in a later phase becomes Global.
-void settle_phases(const Nodes& nodes, Finalization& result, Recorder& recorder) {
+void settle_phases(const Body& body, const Candidates& candidates, Finalization& result, Recorder& recorder) {
+  const Nodes& nodes = *body.nodes;
   for (bool changed = true; changed;) {
     changed = false;
     result.levels = find_levels(nodes, result.schemes);
-    for (const GroupReads& group : result.reads) {
-      for (const Read& read : group.reads) {
-        Scheme& scheme = result.schemes.at(read.value);
-        const int from = result.levels.at(read.value), to = result.levels.at(read.reader);
-        if (scheme != Scheme::kRegional || from == to) continue;
-        scheme = Scheme::kGlobal;
+    // The earliest phase of a Regional value that an op evaluates or is.
+    std::map<NodeId, int> earliest;
+    for (const auto& [id, scheme] : result.schemes) {
+      int first = result.levels.at(id);
+      for (const NodeId operand : nodes.node(id).operands) {
+        const auto it = result.schemes.find(operand);
+        if (it == result.schemes.end() || it->second == Scheme::kGlobal) continue;
+        if (candidates.stored(operand)) {
+          first = std::min(first, result.levels.at(operand));
+        } else {
+          first = std::min(first, earliest.at(operand));
+        }
+      }
+      // An inlined op without Regional values behind it may lie in an earlier phase than its readers.
+      earliest[id] = first;
+    }
+    for (const auto& [reader, kind] : candidates.kinds) {
+      if (earliest.at(reader) == result.levels.at(reader)) continue;
+      for (const NodeId value : outlived(body, candidates, result, reader)) {
+        result.schemes.at(value) = Scheme::kGlobal;
         changed = true;
-        recorder.add("locality", nodes.name(read.value), nodes.name(read.reader), [&] {
+        recorder.add("locality", nodes.name(value), nodes.name(reader), [&] {
           return Verdict::no("astitch.same-phase",
-                             fmt::format("produced in phase {}, read in phase {}", from, to));
+                             fmt::format("produced in phase {}, read in phase {}", result.levels.at(value),
+                                         result.levels.at(reader)));
         });
       }
     }
@@ -125,7 +163,7 @@ Finalization finalize(const Body& body, const Candidates& candidates, const std:
   }
   // Demotions only add levels and remove ties, so this ends.
   do {
-    settle_phases(nodes, result, recorder);
+    settle_phases(body, candidates, result, recorder);
   } while (!order_groups(nodes, groups, result, recorder));
   for (const auto& [id, level] : result.levels) result.grid_barriers = std::max(result.grid_barriers, level);
   // A split reduction that is an output: the fold that stores it needs a phase after its partials.

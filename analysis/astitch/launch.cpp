@@ -29,8 +29,8 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   if (!options.adaptive_mapping) {
     std::int64_t widest = 0;
     for (const NodeId id : op.members) {
-      if (def(nodes.node(id).op).cls != OpClass::kReduce || nodes[id].isolated) continue;
-      const ReductionShape shape = reduction_shape(*nodes.computation, id);
+      if (!nodes[id].reduction) continue;
+      const ReductionShape& shape = *nodes[id].reduction;
       widest = std::max(widest, shape.row_reduce ? shape.cols : kLargestBlock);
     }
     if (widest == 0) widest = kElementwiseBlock;

@@ -79,10 +79,10 @@ ThreadMapping map_column_reduction(std::int64_t rows, std::int64_t cols, const M
 }
 
 ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits) {
-  if (def(nodes.node(dominant).op).cls != OpClass::kReduce || nodes[dominant].isolated) {
+  if (!nodes[dominant].reduction) {
     return map_elementwise(nodes[dominant].elements, limits);
   }
-  const ReductionShape shape = reduction_shape(*nodes.computation, dominant);
+  const ReductionShape& shape = *nodes[dominant].reduction;
   return shape.row_reduce ? map_row_reduction(shape.rows, shape.cols, limits)
                           : map_column_reduction(shape.rows, shape.cols, limits);
 }

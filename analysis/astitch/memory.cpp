@@ -40,7 +40,7 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     if (scheme != Scheme::kGlobal) continue;
     const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
     const DType dtype = body.nodes->node(id).shape.dtype;
-    if (group.mapping.split > 1 && def(body.nodes->node(id).op).cls == OpClass::kReduce) {
+    if (group.mapping.split > 1 && (*body.nodes)[id].reduction.has_value()) {
       append(plan.scratch, plan.scratch_bytes, id, partials_bytes(group.mapping, dtype), kScratchAlignment);
     } else if (!body.outputs.contains(id)) {
       append(plan.scratch, plan.scratch_bytes, id, body.nodes->bytes(id), kScratchAlignment);
@@ -61,18 +61,17 @@ std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGr
     for (const auto& [id, read] : once) ++readers[id];
   }
   std::optional<NodeId> best;
-  double best_ratio = 0;
+  std::pair<double, std::int64_t> best_key;  // added traffic per byte freed; at equal ratio, most bytes freed
   for (const auto& [id, scheme] : finalization.schemes) {
     if (scheme != Scheme::kRegional) continue;
     // An output is written to global memory anyway.
     const std::int64_t writes = body.outputs.contains(id) ? 0 : 1;
     const double traffic = static_cast<double>(body.nodes->bytes(id) * (writes + readers[id]));
-    const double ratio =
-        traffic / static_cast<double>(std::max<std::int64_t>(1, shared_bytes_of(body, groups, id)));
-    if (!best || ratio < best_ratio) {
-      best = id;
-      best_ratio = ratio;
-    }
+    const std::int64_t freed = shared_bytes_of(body, groups, id);
+    const std::pair key{traffic / static_cast<double>(std::max<std::int64_t>(1, freed)), -freed};
+    if (best && key >= best_key) continue;
+    best = id;
+    best_key = key;
   }
   return best;
 }

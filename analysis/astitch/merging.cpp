@@ -12,10 +12,6 @@ namespace {
 /// Values this small are read everywhere (biases, scalars): sharing one says nothing about locality.
 constexpr std::int64_t kJoiningElements = 1024;
 
-bool is_reduce(const Nodes& nodes, NodeId id) {
-  return def(nodes.node(id).op).cls == OpClass::kReduce && !nodes[id].isolated;
-}
-
 /// What the materialised ops of a group evaluate: everything above them up to stored values.
 std::vector<NodeId> evaluated_ops(const Body& body, const Candidates& candidates,
                                   const std::vector<NodeId>& materialised) {
@@ -33,6 +29,24 @@ std::vector<NodeId> evaluated_ops(const Body& body, const Candidates& candidates
   return {seen.begin(), seen.end()};
 }
 
+/// Whether the cols of the domain are what the reduction `id` sums over: its operand lies in the domain one
+/// to one, and where it does its kept dimensions are those of the result.
+bool reduces_along_rows(const Nodes& nodes, NodeId id, const OpGroup& group) {
+  const Node& node = nodes.node(id);
+  const auto operand = group.placements.find(node.operands[0]);
+  if (operand == group.placements.end() || operand->second.coverage != Coverage::kFull) return false;
+  const IndexMap& read = operand->second.map;
+  std::vector<bool> reduced(read.results.size(), false);
+  for (const std::int64_t d : node.attrs.dimensions) reduced[static_cast<std::size_t>(d)] = true;
+  const IndexMap& result = group.placements.at(id).map;
+  std::size_t kept = 0;
+  for (std::size_t d = 0; d < reduced.size(); ++d) {
+    if (reduced[d]) continue;
+    if (kept >= result.results.size() || read.results[d] != result.results[kept++]) return false;
+  }
+  return true;
+}
+
 /// Whether `id` may be materialised under the mapping: each element (or row) exactly once.
 Verdict covered(const Nodes& nodes, NodeId id, const OpGroup& group) {
   const auto it = group.placements.find(id);
@@ -40,13 +54,17 @@ Verdict covered(const Nodes& nodes, NodeId id, const OpGroup& group) {
     return Verdict::no("astitch.propagation",
                        fmt::format("the mapping of {} does not propagate to it", nodes.name(group.dominant)));
   }
-  if (is_reduce(nodes, id)) {
-    const ReductionShape shape = reduction_shape(*nodes.computation, id);
+  if (nodes[id].reduction) {
+    const ReductionShape& shape = *nodes[id].reduction;
     if (it->second.coverage != Coverage::kRows || shape.rows != group.mapping.rows ||
         shape.cols != group.mapping.cols) {
       return Verdict::no("astitch.reduction-domain",
                          fmt::format("it reduces [{}, {}], {} [{}, {}]", shape.rows, shape.cols,
                                      nodes.name(group.dominant), group.mapping.rows, group.mapping.cols));
+    }
+    if (!reduces_along_rows(nodes, id, group)) {
+      return Verdict::no("astitch.reduction-domain",
+                         fmt::format("it reduces other dimensions than {}", nodes.name(group.dominant)));
     }
     return Verdict::yes();
   }
@@ -66,7 +84,7 @@ OpGroup propagated(const Body& body, const Candidates& candidates, NodeId domina
   group.ops = evaluated_ops(body, candidates, group.materialised);
   group.placements = propagate(*body.nodes->computation, dominant, mapping, group.ops);
   group.elementwise = std::none_of(group.materialised.begin(), group.materialised.end(),
-                                   [&](NodeId id) { return is_reduce(*body.nodes, id); });
+                                   [&](NodeId id) { return (*body.nodes)[id].reduction.has_value(); });
   return group;
 }
 

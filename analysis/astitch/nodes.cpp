@@ -61,6 +61,11 @@ Nodes node_facts(const Graph& graph) {
       facts.edges.push_back(std::move(edge));
     }
     facts.isolated = facts.role == PlanRole::kMemory && is_isolated(graph, node, facts.edges);
+    // A reduction of one element (the trailing 1 of a gather's index, say) is an element-wise op.
+    if (def(node.op).cls == OpClass::kReduce && facts.role == PlanRole::kMemory && !facts.isolated &&
+        facts.elements != computation.node(node.operands[0]).shape.elements_count()) {
+      facts.reduction = reduction_shape(computation, node.id);
+    }
   }
   for (auto it = computation.nodes.rbegin(); it != computation.nodes.rend(); ++it) {
     NodeFacts& facts = nodes.facts[static_cast<std::size_t>(it->id)];

@@ -27,7 +27,8 @@ struct NodeFacts {
   bool transparent = false;
   bool buffer_needed = false;  ///< read by a library call, control flow, an opaque op, or a result
   bool member = false;         ///< some kernel must compute it
-  bool isolated = false;       ///< generated, but not an index map: a kernel of its own
+  std::optional<ReductionShape> reduction;  ///< of an op that combines several elements, by generated code
+  bool isolated = false;                    ///< generated, but not an index map: a kernel of its own
   std::int64_t elements = 0;
   std::vector<Edge> edges;  ///< by operand
   std::vector<NodeId> users;

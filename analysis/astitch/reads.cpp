@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <unordered_map>
 #include <utility>
 
 namespace stitchwork::astitch {
@@ -21,8 +21,8 @@ class Walk {
     reader_ = reader;
     const Placement& placement = group.placements.at(reader);
     const Node& node = nodes_.node(reader);
-    if (def(node.op).cls == OpClass::kReduce && !nodes_[reader].isolated) {
-      const ReductionShape shape = reduction_shape(*nodes_.computation, reader);
+    if (nodes_[reader].reduction) {
+      const ReductionShape& shape = *nodes_[reader].reduction;
       IndexMap own_row;
       own_row.dims = placement.map.dims;
       own_row.results = {linearize(placement.map.results, node.shape.dims), IndexExpr::dim(1)};
@@ -31,7 +31,7 @@ class Walk {
     } else {
       operands(reader, placement.map);
     }
-    while (!stack_.empty() && seen_.size() < kMaxVisits) {
+    while (!stack_.empty() && visits_ < kMaxVisits) {
       auto [op, map] = std::move(stack_.back());
       stack_.pop_back();
       operands(op, map);
@@ -61,18 +61,16 @@ class Walk {
 
   void visit(NodeId op, std::optional<IndexMap> map) {
     if (!body_.contains(op) || nodes_[op].immediate) return;
+    std::vector<std::optional<IndexMap>>& seen = seen_[op];  // few: hashing or ordering maps costs more
+    if (std::find(seen.begin(), seen.end(), map) != seen.end()) return;
+    seen.push_back(map);
+    ++visits_;
     if (candidates_.stored(op)) {
-      if (reads_.insert({op, reader_, map}).second) result_.reads.push_back({op, reader_, std::move(map)});
-      return;
-    }
-    if (!seen_.insert({op, map}).second) {
-      // Evaluated once; but this reader, too, needs the stored values behind it.
-      if (!walked_.insert({op, reader_, map}).second) return;
+      result_.reads.push_back({op, reader_, std::move(map)});
     } else {
       ++result_.maps[op];
-      walked_.insert({op, reader_, map});
+      stack_.emplace_back(op, std::move(map));
     }
-    stack_.emplace_back(op, std::move(map));
   }
 
   const Body& body_;
@@ -81,16 +79,21 @@ class Walk {
   GroupReads& result_;
   NodeId reader_ = kNoNode;
   std::vector<std::pair<NodeId, std::optional<IndexMap>>> stack_;
-  std::set<std::pair<NodeId, std::optional<IndexMap>>> seen_;
-  std::set<std::tuple<NodeId, NodeId, std::optional<IndexMap>>> walked_, reads_;
+  std::unordered_map<NodeId, std::vector<std::optional<IndexMap>>> seen_;
+  std::size_t visits_ = 0;
 };
 
 }  // namespace
 
 GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group) {
+  return group_reads(body, candidates, group, group.materialised);
+}
+
+GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group,
+                       const std::vector<NodeId>& readers) {
   GroupReads result;
   Walk walk(body, candidates, result);
-  for (const NodeId id : group.materialised) walk.from(group, id);
+  for (const NodeId id : readers) walk.from(group, id);
   return result;
 }
 
@@ -98,6 +101,20 @@ std::int64_t elements_per_task(const OpGroup& group, NodeId value) {
   const std::int64_t rows = group.mapping.rows_per_block;
   return group.placements.at(value).coverage == Coverage::kRows ? rows : rows * group.mapping.cols;
 }
+
+namespace {
+
+/// Whether the elements a task produces are consecutive, in the order of (row, col).
+bool consecutive(const Nodes& nodes, const OpGroup& producer, NodeId value) {
+  const Placement& placement = producer.placements.at(value);
+  const IndexExpr flat = placement.coverage == Coverage::kRows
+                             ? IndexExpr::dim(0)
+                             : IndexExpr::dim(0) * producer.mapping.cols + IndexExpr::dim(1);
+  return simplify(linearize(placement.map.results, nodes.node(value).shape.dims), placement.map) ==
+         simplify(flat, placement.map);
+}
+
+}  // namespace
 
 Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& reader, const Read& read) {
   const auto refuse = [](std::string why) { return Verdict::no("astitch.block-locality", std::move(why)); };
@@ -108,14 +125,16 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
     return refuse(fmt::format("produced in {} tasks of {} blocks, read in {} tasks of {} blocks", from.tasks,
                               from.blocks, to.tasks, to.blocks));
   }
+  if (&producer == &reader && read.map && *read.map == producer.placements.at(read.value).map &&
+      producer.placements.at(read.value).coverage != Coverage::kPartial &&
+      consecutive(nodes, producer, read.value)) {
+    const std::int64_t produced = elements_per_task(producer, read.value);
+    return Verdict::yes("astitch.block-locality",
+                        fmt::format("a task reads the {} elements it produces", produced));
+  }
   if (!read.map) return refuse("which elements are read is not known before the run");
   const Shape& shape = nodes.node(read.value).shape;
-  const Placement& placement = producer.placements.at(read.value);
-  const IndexExpr flat = placement.coverage == Coverage::kRows
-                             ? IndexExpr::dim(0)
-                             : IndexExpr::dim(0) * from.cols + IndexExpr::dim(1);
-  if (simplify(linearize(placement.map.results, shape.dims), placement.map) !=
-      simplify(flat, placement.map)) {
+  if (!consecutive(nodes, producer, read.value)) {
     return refuse("a task does not produce consecutive elements");
   }
   // A guarded read (pad) may name elements that do not exist.

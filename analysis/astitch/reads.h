@@ -10,7 +10,7 @@
 
 namespace stitchwork::astitch {
 
-/// A stored value of the stitch op, read while computing a materialised op.
+/// A stored value of the stitch op, read under one map; `reader` is the first materialised op that needs it.
 struct Read {
   NodeId value = kNoNode, reader = kNoNode;
   std::optional<IndexMap> map;  ///< (row, col) of the reader's group -> index of value; nullopt: anywhere
@@ -22,6 +22,9 @@ struct GroupReads {
 };
 
 GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group);
+/// Only what these of its materialised ops evaluate.
+GroupReads group_reads(const Body& body, const Candidates& candidates, const OpGroup& group,
+                       const std::vector<NodeId>& readers);
 
 /// Whether every element of `read.value` that a task of `reader` needs is produced by the same task of
 /// `producer` (in the same block and iteration): the passive block-locality check of section 4.3. The

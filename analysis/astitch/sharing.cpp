@@ -48,7 +48,51 @@ double barrier_us(const Device& device, const std::vector<OpGroup>& groups) {
   return device.grid_barrier_us + device.grid_barrier_us_per_block * static_cast<double>(blocks);
 }
 
+/// Groups that evaluate each op, by index.
+std::map<NodeId, std::vector<std::size_t>> evaluating_groups(const std::vector<OpGroup>& groups) {
+  std::map<NodeId, std::vector<std::size_t>> result;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const NodeId op : groups[g].ops) result[op].push_back(g);
+  }
+  return result;
+}
+
 }  // namespace
+
+double scheme_cost_us(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
+                      const Device& device) {
+  double bytes = 0;
+  std::set<NodeId> read;
+  for (const GroupReads& group : finalization.reads) {
+    for (const Read& r : group.reads) {
+      if (finalization.schemes.at(r.value) == Scheme::kGlobal) read.insert(r.value);
+    }
+  }
+  for (const NodeId id : read) {
+    bytes += static_cast<double>(body.nodes->bytes(id) * (body.outputs.contains(id) ? 1 : 2));
+  }
+  return finalization.grid_barriers * barrier_us(device, groups) + bytes / bytes_per_us(device);
+}
+
+std::set<NodeId> promotions_to_try(const Body& body, const Candidates& candidates,
+                                   const std::vector<OpGroup>& groups, const Finalization& finalization) {
+  const Nodes& nodes = *body.nodes;
+  const auto evaluated_by = evaluating_groups(groups);
+  std::set<NodeId> result;
+  for (const auto& [op, by] : evaluated_by) {
+    if (by.size() < 2 || candidates.stored(op) || nodes[op].transparent || !body.members.contains(op))
+      continue;
+    if (finalization.levels.at(op) == 0) continue;  // computed from no Global value
+    const auto& users = body.users.at(op);
+    const bool feeds_another = std::any_of(users.begin(), users.end(), [&](NodeId user) {
+      const auto it = evaluated_by.find(user);
+      return it != evaluated_by.end() && !candidates.stored(user) && !nodes[user].transparent &&
+             it->second == by;
+    });
+    if (!feeds_another) result.insert(op);
+  }
+  return result;
+}
 
 bool amend(const Body& body, const Candidates& candidates, const std::vector<OpGroup>& groups,
            const Finalization& finalization, const Device& device, Amendments& amendments,
@@ -73,11 +117,10 @@ bool amend(const Body& body, const Candidates& candidates, const std::vector<OpG
   }
   if (changed) return true;
 
-  std::map<NodeId, std::vector<std::size_t>> evaluated_by;
+  const auto evaluated_by = evaluating_groups(groups);
   std::map<NodeId, int> maps;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (const NodeId op : groups[g].ops) evaluated_by[op].push_back(g);
-    for (const auto& [op, count] : finalization.reads[g].maps) maps[op] = std::max(maps[op], count);
+  for (const GroupReads& group : finalization.reads) {
+    for (const auto& [op, count] : group.maps) maps[op] = std::max(maps[op], count);
   }
   for (const auto& [op, by] : evaluated_by) {
     const bool several_groups = by.size() > 1;

@@ -7,6 +7,16 @@
 
 namespace stitchwork::astitch {
 
+/// Modelled time of what the schemes cost: grid barriers, and traffic of Global values that need not leave
+/// the kernel.
+double scheme_cost_us(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
+                      const Device& device);
+
+/// Inlined ops evaluated by several groups and computed from Global values: storing them instead may keep
+/// what they are computed from within its blocks. Worth trying, not always worth taking.
+std::set<NodeId> promotions_to_try(const Body& body, const Candidates& candidates,
+                                   const std::vector<OpGroup>& groups, const Finalization& finalization);
+
 /// Adds to `amendments`; returns whether anything was added.
 ///   promoted: inlined ops evaluated by several groups, or under many maps in one, whose recomputation costs
 ///             more than writing, a grid barrier and reading;

@@ -22,28 +22,65 @@ struct Stitched {
   Finalization finalization;
 };
 
-Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-                    const MappingLimits& limits, Recorder& recorder) {
+Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options, const MappingLimits& limits,
+                  const Amendments& amendments, Recorder& recorder) {
   Stitched result;
   result.body = make_body(nodes, op);
-  Amendments amendments;
-  for (int round = 0;; ++round) {
-    // Only the last round's decisions count; the ones before explain themselves through the amendments.
-    Recorder attempt(recorder.enabled()), amended(recorder.enabled());
-    result.candidates = find_candidates(result.body, amendments, attempt);
-    result.groups = form_groups(result.body, result.candidates, limits, options.dominant_merging, attempt);
-    if (options.proactive_locality) {
-      result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
-                                   options.dominant_merging, attempt);
-    }
-    result.finalization = finalize(result.body, result.candidates, result.groups, {}, attempt);
-    const bool again = round < kMaxRounds && amend(result.body, result.candidates, result.groups,
-                                                   result.finalization, device, amendments, amended);
-    recorder.append(amended.take());
-    if (again) continue;
-    recorder.append(attempt.take());
-    return result;
+  result.candidates = find_candidates(result.body, amendments, recorder);
+  result.groups = form_groups(result.body, result.candidates, limits, options.dominant_merging, recorder);
+  if (options.proactive_locality) {
+    result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
+                                 options.dominant_merging, recorder);
   }
+  result.finalization = finalize(result.body, result.candidates, result.groups, {}, recorder);
+  return result;
+}
+
+/// The passes, again with what each round has learned. Decisions are those of the rounds taken.
+Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
+                    const MappingLimits& limits, Recorder& recorder) {
+  Amendments amendments;
+  std::vector<Decision> decisions;
+  const auto run = [&] {
+    Recorder round(recorder.enabled());
+    Stitched result = run_once(nodes, op, options, limits, amendments, round);
+    decisions = round.take();
+    return result;
+  };
+  Stitched result = run();
+  for (int round = 1; round < kMaxRounds; ++round) {
+    if (!amend(result.body, result.candidates, result.groups, result.finalization, device, amendments,
+               recorder)) {
+      break;
+    }
+    result = run();
+  }
+  if (result.finalization.grid_barriers > 0) {
+    const std::set<NodeId> promotions =
+        promotions_to_try(result.body, result.candidates, result.groups, result.finalization);
+    if (!promotions.empty()) {
+      const double before = scheme_cost_us(result.body, result.groups, result.finalization, device);
+      amendments.promoted.insert(promotions.begin(), promotions.end());
+      std::vector<Decision> kept = std::move(decisions);
+      Stitched trial = run();
+      const double after = scheme_cost_us(trial.body, trial.groups, trial.finalization, device);
+      for (const NodeId id : promotions) {
+        recorder.add("dominants", nodes.name(id), "", [&] {
+          const std::string why =
+              fmt::format("stored {:.2f} us, inlined {:.2f} us in barriers and traffic", after, before);
+          return after < before ? Verdict::yes("astitch.store-shared", why)
+                                : Verdict::no("astitch.store-shared", why);
+        });
+      }
+      if (after < before) {
+        result = std::move(trial);
+      } else {
+        decisions = std::move(kept);
+      }
+    }
+  }
+  recorder.append(std::move(decisions));
+  return result;
 }
 
 KernelPlan to_kernel(const Stitched& stitched) {
@@ -68,8 +105,8 @@ KernelPlan to_kernel(const Stitched& stitched) {
   return kernel;
 }
 
-/// The members to compute in a first kernel, so that the rest has less than all of them: a prefix of a
-/// topological order, hence without cycles between the two.
+/// The members a first kernel computes when one is too large: a prefix of a topological order, so that the rest
+/// never feeds it.
 std::vector<NodeId> first_part(const Stitched& stitched, const Options& options) {
   const auto& levels = stitched.finalization.levels;
   if (stitched.finalization.grid_barriers < options.max_phases) {

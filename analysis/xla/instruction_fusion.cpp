@@ -75,11 +75,11 @@ class InstructionFusion {
 
   Ruling may_fuse(int producer, int consumer, bool may_duplicate) const {
     const Instruction& p = graph_[producer];
+    if (graph_.reduction_root(producer) != kNoNode)
+      return {"xla.reduce-is-never-a-producer", "a tiled reduction ends its kernel"};
     if (p.kind != InstructionKind::kPlain)
       return {"xla.producer-is-a-fusion", "instruction fusion moves single ops only"};
     const Node& node = graph_.op(producer);
-    if (tiled_reduction(computation_, node))
-      return {"xla.reduce-is-never-a-producer", "a tiled reduction ends its kernel"};
     if (!is_loop_fusible(computation_, node) || node.op == Op::kConstant)
       return {"xla.not-loop-fusible", "it cannot be emitted inside a loop"};
     if (is_renamed_input(computation_, node))

@@ -37,7 +37,7 @@ TEST(AstitchDominants, HeavyOpsReachABroadcastThroughLocalOps) {
     ROOT c = f32[64,64] add(wide, y)
   })");
   // b is light and its cone costs little: only a is worth storing.
-  EXPECT_THAT(candidates_text(graph), testing::HasSubstr("a: heavy\n"));
+  EXPECT_THAT(candidates_text(graph), ::testing::HasSubstr("a: heavy\n"));
 }
 
 TEST(AstitchDominants, AReductionEndsTheReachOfABroadcast) {
@@ -51,6 +51,17 @@ TEST(AstitchDominants, AReductionEndsTheReachOfABroadcast) {
     ROOT c = f32[64,64] add(wide, y)
   })");
   EXPECT_EQ(candidates_text(graph), "r: reduce\nc: output\n");
+}
+
+TEST(AstitchDominants, AReductionOfOneElementIsLocal) {
+  const Graph graph = parse(R"(ENTRY e {
+    x = f32[64,1] parameter(0)
+    zero = f32[] constant(0)
+    a = f32[64,1] exponential(x)
+    r = f32[64] reduce(a, zero), dimensions={1}, to_apply=sum
+    ROOT b = f32[64] negate(r)
+  })");
+  EXPECT_EQ(candidates_text(graph), "b: output\n");
 }
 
 TEST(AstitchDominants, AnUnreplicatingBroadcastStoresNothing) {

@@ -95,8 +95,8 @@ TEST(AstitchFinalize, ARegionalValueIsNotReadAcrossABarrier) {
   const Graph graph = parse(R"(ENTRY e {
     x = f32[512,512] parameter(0)
     zero = f32[] constant(0)
-    rows = f32[512] reduce(x, zero), dimensions={1}, to_apply=sum
     cols = f32[512] reduce(x, zero), dimensions={0}, to_apply=sum
+    rows = f32[512] reduce(x, zero), dimensions={1}, to_apply=sum
     wr = f32[512,512] broadcast(rows), dimensions={0}
     wc = f32[512,512] broadcast(cols), dimensions={1}
     a = f32[512,512] add(x, wr)

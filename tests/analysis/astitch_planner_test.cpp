@@ -10,11 +10,12 @@
 #include "core/error.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/golden.h"
+#include "tests/support/random_graph.h"
 
 namespace stitchwork::astitch {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 const Device& v100() { return device("v100"); }
 
@@ -30,16 +31,28 @@ FusionPlan plan_valid(const Graph& graph, std::map<std::string, std::string> kno
   return plan;
 }
 
-class AstitchGolden : public testing::TestWithParam<const char*> {};
+TEST(AstitchPlanner, RandomGraphsPlanValidlyUnderEveryKnob) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    const std::string text = stitchwork::testing::random_hlo(seed, {.ops = 10 + static_cast<int>(seed)});
+    SCOPED_TRACE(text);
+    const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
+    plan_valid(graph);
+    const std::string_view knob = knob_names()[seed % knob_names().size()];
+    if (knob != "mapping") plan_valid(graph, {{std::string(knob), "off"}});
+    if (::testing::Test::HasFailure()) break;
+  }
+}
+
+class AstitchGolden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AstitchGolden, PlanOnV100) {
   const Graph graph = dataset(GetParam());
-  expect_golden(std::string("astitch_") + GetParam() + ".txt", to_text(graph, plan_valid(graph)));
+  stitchwork::expect_golden(std::string("astitch_") + GetParam() + ".txt", to_text(graph, plan_valid(graph)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Datasets, AstitchGolden,
-                         testing::Values("fig5", "fig7", "softmax", "layer_norm", "gelu", "column_sum",
-                                         "row_750000x32", "row_64x30000", "bert_layer"),
+                         ::testing::Values("fig5", "fig7", "softmax", "layer_norm", "gelu", "column_sum",
+                                           "row_750000x32", "row_64x30000", "bert_layer"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(AstitchPlanner, Fig7LaunchesAsThePaperSays) {
@@ -52,11 +65,14 @@ TEST(AstitchPlanner, Fig7LaunchesAsThePaperSays) {
   EXPECT_EQ(plan.kernels[0].launch.register_bound, 32);
 }
 
-TEST(AstitchPlanner, PlansBertBaseWithOneKernelBetweenLibraryCalls) {
+TEST(AstitchPlanner, StitchesAllThatLiesBetweenTheLibraryCallsOfBertBase) {
   const Graph graph = dataset("bert_base");
   const FusionPlan plan = plan_valid(graph);
-  EXPECT_LE(plan.counts.memory_kernels, plan.counts.library_calls);
-  for (const KernelPlan& kernel : plan.kernels) EXPECT_EQ(kernel.launch.grid_barriers, 0) << kernel.name;
+  EXPECT_LE(plan.counts.memory_kernels, plan.counts.library_calls + 1);
+  // Only the last kernel has a grid barrier: its second result is one row of the first.
+  int barriers = 0;
+  for (const KernelPlan& kernel : plan.kernels) barriers += kernel.launch.grid_barriers;
+  EXPECT_EQ(barriers, 1);
 }
 
 TEST(AstitchPlanner, EveryKnobGivesValidPlans) {
@@ -85,7 +101,7 @@ TEST(AstitchPlanner, UnknownKnobsAndValuesNameTheKnownOnes) {
     plan_astitch(graph, v100(), {{{"colour", "red"}}, false});
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_THAT(error.hint(), testing::HasSubstr("dominant_merging"));
+    EXPECT_THAT(error.hint(), ::testing::HasSubstr("dominant_merging"));
   }
   EXPECT_THROW(plan_astitch(graph, v100(), {{{"mapping", "fastest"}}, false}), Error);
   EXPECT_THROW(plan_astitch(graph, v100(), {{{"dominant_merging", "maybe"}}, false}), Error);
@@ -189,7 +205,7 @@ TEST(AstitchPlanner, RecordsDecisionsOfEveryPassWhenAsked) {
   const FusionPlan plan = plan_astitch(graph, v100(), {{}, true});
   std::set<std::string> steps;
   for (const Decision& decision : plan.decisions) steps.insert(decision.step);
-  EXPECT_THAT(steps, testing::IsSupersetOf({"scope", "dominants", "merging", "locality", "launch"}));
+  EXPECT_THAT(steps, ::testing::IsSupersetOf({"scope", "dominants", "merging", "locality", "launch"}));
 }
 
 }  // namespace

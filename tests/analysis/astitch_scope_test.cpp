@@ -7,7 +7,7 @@
 namespace stitchwork::astitch {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::string scope_text(const Graph& graph, int max_ops = 512) {
   const Nodes nodes = node_facts(graph);

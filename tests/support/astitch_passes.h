@@ -6,6 +6,7 @@
 
 #include "analysis/astitch/finalize.h"
 #include "core/hlo_text.h"
+#include "tests/support/graphs.h"
 
 namespace stitchwork::astitch {
 
@@ -17,9 +18,7 @@ inline Graph parse(const std::string& entry) {
       "test.hlo");
 }
 
-inline Graph dataset(const std::string& name) {
-  return read_graph(STITCHWORK_SOURCE_DIR "/datasets/" + name + ".hlo");
-}
+using stitchwork::testing::dataset;
 
 inline std::vector<std::string> names(const Nodes& nodes, const std::vector<NodeId>& ids) {
   std::vector<std::string> result;

@@ -1,5 +1,5 @@
-// Golden files: what a test prints, compared with tests/golden/NAME. `STITCHWORK_APPROVE=1 ctest -L unit`
-// rewrites them; the diff belongs in the commit that caused it.
+// Golden files: tests/golden/NAME holds the text a test expects. With STITCHWORK_APPROVE=1 in the environment
+// (scripts/approve-goldens) a difference is written into the file instead of failing.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,14 +12,15 @@
 
 namespace stitchwork {
 
-inline void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = STITCHWORK_SOURCE_DIR "/tests/golden/" + name;
-  if (std::getenv("STITCHWORK_APPROVE") != nullptr) {
-    write_file(path, text);
+inline void expect_golden(const std::string& file_name, const std::string& actual) {
+  const std::string path = std::string(STITCHWORK_SOURCE_DIR) + "/tests/golden/" + file_name;
+  if (const char* approve = std::getenv("STITCHWORK_APPROVE"); approve && std::string(approve) == "1") {
+    if (!std::filesystem::exists(path) || read_file(path) != actual) write_file(path, actual);
     return;
   }
-  ASSERT_TRUE(std::filesystem::exists(path)) << path << " is missing; STITCHWORK_APPROVE=1 writes it";
-  EXPECT_EQ(read_file(path), text) << "STITCHWORK_APPROVE=1 accepts the change";
+  ASSERT_TRUE(std::filesystem::exists(path)) << path << " is missing; scripts/approve-goldens writes it:\n" << actual;
+  EXPECT_EQ(read_file(path), actual) << "differs from " << path
+                                     << "; scripts/approve-goldens takes the new text over";
 }
 
 }  // namespace stitchwork

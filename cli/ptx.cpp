@@ -1,0 +1,179 @@
+// stitchwork ptx run | info | isa: anybody's PTX.
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/format.h"
+#include "core/npy.h"
+#include "experiments/launch_json.h"
+#include "simulator/ptx_run.h"
+
+namespace stitchwork {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct PtxArguments {
+  std::string file, kernel, grid = "1", block = "32", device = "v100-sxm2";
+  std::vector<std::string> arguments, outputs;
+  std::int64_t shared = 0;
+  int registers = 0;
+};
+
+struct Output {
+  std::size_t argument;
+  std::string file;
+};
+
+/// I:FILE.npy
+Output parse_output(const std::string& text, std::size_t arguments) {
+  const std::size_t colon = text.find(':');
+  std::size_t index = 0;
+  const bool number =
+      colon != std::string::npos && colon > 0 && text.find_first_not_of("0123456789") == colon;
+  if (number) index = static_cast<std::size_t>(std::stoul(text.substr(0, colon)));
+  if (!number || colon + 1 == text.size() || index >= arguments)
+    throw Error(
+        fmt::format("--out {}: expected I:FILE.npy with I the position of a buffer among the {} --arg", text,
+                    arguments),
+        "for example --arg buf:f32:1024:zero --out 0:result.npy");
+  return {index, text.substr(colon + 1)};
+}
+
+void print_findings(Cli& cli, const std::string& file, const std::vector<sim::Finding>& findings) {
+  for (const sim::Finding& f : findings)
+    cli.err << fmt::format("stitchwork: {}:{}: {}: {} (block {},{},{}, thread {},{},{})\n", file, f.ptx_line,
+                           sim::name(f.kind), f.message, f.block.x, f.block.y, f.block.z, f.thread.x,
+                           f.thread.y, f.thread.z);
+}
+
+void ptx_run(Cli& cli, const PtxArguments& a) {
+  std::vector<Output> outputs;
+  for (const std::string& text : a.outputs) outputs.push_back(parse_output(text, a.arguments.size()));
+  const ptx::Module module = ptx::parse(read_file(a.file), a.file);
+  const Device& target = device(a.device);
+  sim::Launch launch;
+  launch.kernel = a.kernel.empty() && module.kernels().size() == 1 ? module.kernels()[0].name : a.kernel;
+  launch.grid = sim::parse_dim3(a.grid);
+  launch.block = sim::parse_dim3(a.block);
+  launch.dynamic_shared_bytes = static_cast<std::uint32_t>(a.shared);
+  sim::Options options;
+  options.registers_per_thread = a.registers;
+  const sim::PtxRun run = sim::run_ptx(module, launch, a.arguments, target, options);
+  if (run.result.findings.empty())
+    for (const Output& output : outputs) {
+      const auto& buffer = run.buffers[output.argument];
+      if (!buffer)
+        throw Error(fmt::format("--out {}:{}: argument {} is a scalar, not a buffer", output.argument,
+                                output.file, output.argument));
+      write_npy(output.file, *buffer);
+    }
+  if (!run.result.findings.empty()) cli.exit_code = kExitBadInput;
+  if (cli.json) {
+    ordered_json findings = ordered_json::array();
+    for (const sim::Finding& f : run.result.findings) findings.push_back(finding_json(f));
+    return cli.print(ordered_json{{"schema", "stitchwork.ptx-run/1"},
+                                  {"file", a.file},
+                                  {"kernel", launch.kernel},
+                                  {"device", target.id},
+                                  {"grid", {launch.grid.x, launch.grid.y, launch.grid.z}},
+                                  {"block", {launch.block.x, launch.block.y, launch.block.z}},
+                                  {"counters", counters_json(run.result.counters)},
+                                  {"time_us", run.result.time_us},
+                                  {"method", "simulated"},
+                                  {"findings", findings}});
+  }
+  print_findings(cli, a.file, run.result.findings);
+  Table table({"counter", ">value"});
+  for (const auto& [counter, value] : sim::counter_list(run.result.counters))
+    table.add({std::string(counter), value == static_cast<double>(static_cast<long long>(value))
+                                         ? with_commas(static_cast<long long>(value))
+                                         : fmt::format("{:.4f}", value)});
+  cli.print(table.text());
+  cli.print(fmt::format("{:.2f} us on {} (simulated)", run.result.time_us, target.id));
+}
+
+void ptx_info(Cli& cli, const std::string& file) {
+  const ptx::Module module = ptx::parse(read_file(file), file);
+  if (cli.json) {
+    ordered_json kernels = ordered_json::array();
+    for (const ptx::KernelInfo& k : module.kernels()) {
+      ordered_json parameters = ordered_json::array();
+      for (const ptx::ParameterInfo& p : k.parameters)
+        parameters.push_back({{"name", p.name}, {"type", p.type}, {"bytes", p.bytes}, {"offset", p.offset}});
+      kernels.push_back({{"name", k.name},
+                         {"line", k.line},
+                         {"instructions", k.instructions},
+                         {"estimated_registers", k.estimated_registers},
+                         {"static_shared_bytes", k.static_shared_bytes},
+                         {"local_bytes", k.local_bytes},
+                         {"max_threads", k.max_threads},
+                         {"min_blocks_per_sm", k.min_blocks_per_sm},
+                         {"parameters", parameters}});
+    }
+    return cli.print(ordered_json{{"schema", "stitchwork.ptx-info/1"},
+                                  {"file", file},
+                                  {"version", module.version()},
+                                  {"target", module.target()},
+                                  {"kernels", kernels}});
+  }
+  std::string text = fmt::format("{}: PTX {}, {}\n", file, module.version(), module.target());
+  Table table({"kernel", "parameters", ">instructions", ">registers (estimated)", ">shared B", ">local B",
+               ">max threads"});
+  for (const ptx::KernelInfo& k : module.kernels()) {
+    std::vector<std::string> types;
+    for (const ptx::ParameterInfo& p : k.parameters) types.push_back(p.type);
+    table.add({k.name, fmt::format("{}", fmt::join(types, " ")), fmt::to_string(k.instructions),
+               fmt::to_string(k.estimated_registers), fmt::to_string(k.static_shared_bytes),
+               fmt::to_string(k.local_bytes), k.max_threads ? fmt::to_string(k.max_threads) : "-"});
+  }
+  cli.print(text + table.text());
+}
+
+void ptx_isa(Cli& cli) {
+  const std::vector<std::string> forms = ptx::supported_instructions();
+  if (cli.json) return cli.print(ordered_json{{"schema", "stitchwork.ptx-isa/1"}, {"instructions", forms}});
+  cli.print(fmt::format("{}", fmt::join(forms, "\n")));
+}
+
+}  // namespace
+
+void add_ptx(CLI::App& app, Cli& cli) {
+  CLI::App* ptx = app.add_subcommand("ptx", "run or inspect any PTX file of the supported subset");
+  ptx->require_subcommand(1);
+  auto a = std::make_shared<PtxArguments>();
+
+  CLI::App* run = ptx->add_subcommand("run", "run one kernel in the simulator; counters and time");
+  run->add_option("FILE", a->file, "PTX file")->required();
+  run->add_option("--kernel,-k", a->kernel, "entry name (may be left out if there is only one)");
+  run->add_option("--grid,-g", a->grid, "blocks: x[,y[,z]]")->capture_default_str();
+  run->add_option("--block,-b", a->block, "threads: x[,y[,z]]")->capture_default_str();
+  run->add_option("--arg", a->arguments,
+                  "in order: i32:5, f32:1.5, buf:f32:1048576:seed=1, buf:f32:1048576:zero, in.npy")
+      ->take_all();
+  run->add_option("--out", a->outputs, "I:FILE.npy saves the buffer of argument I (from 0)")->take_all();
+  run->add_option("--smem", a->shared, "dynamic shared memory, bytes")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  run->add_option("--regs", a->registers, "registers a thread (default: estimated)")
+      ->check(CLI::Range(0, 255));
+  run->add_option("--device,-d", a->device, "device id or alias")->capture_default_str();
+  add_common(*run, cli,
+             "  stitchwork ptx run vecadd.ptx --kernel vecadd --grid 4096 --block 256 \\\n"
+             "      --arg buf:f32:1048576:seed=1 --arg buf:f32:1048576:seed=2 --arg buf:f32:1048576:zero \\\n"
+             "      --arg i32:1048576 --out 2:sum.npy");
+  run->callback([&cli, a] { ptx_run(cli, *a); });
+
+  CLI::App* info = ptx->add_subcommand("info", "kernels, parameters and sizes of a PTX file");
+  info->add_option("FILE", a->file, "PTX file")->required();
+  add_common(*info, cli, "  stitchwork ptx info vecadd.ptx --json");
+  info->callback([&cli, a] { ptx_info(cli, a->file); });
+
+  CLI::App* isa = ptx->add_subcommand("isa", "list the supported instructions");
+  add_common(*isa, cli, "  stitchwork ptx isa");
+  isa->callback([&cli] { ptx_isa(cli); });
+}
+
+}  // namespace stitchwork

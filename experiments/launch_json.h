@@ -1,0 +1,18 @@
+// What a simulated launch gave, as the documents of `run` and `ptx run` and their messages have it.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "simulator/simulator.h"
+
+namespace stitchwork {
+
+/// By name, in documented order.
+nlohmann::ordered_json counters_json(const sim::Counters& counters);
+/// docs/schema/run.schema.json, finding.
+nlohmann::ordered_json finding_json(const sim::Finding& finding);
+/// One line: what, in which kernel, PTX and CUDA line, block and thread.
+std::string to_text(const sim::Finding& finding);
+
+}  // namespace stitchwork

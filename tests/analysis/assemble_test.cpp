@@ -1,0 +1,110 @@
+#include "analysis/assemble.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/planner.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork {
+namespace {
+
+using testing::dataset;
+using ::testing::ElementsAre;
+using testing::graph_of;
+using testing::op;
+
+std::vector<std::string> step_ids(const FusionPlan& plan) {
+  std::vector<std::string> ids;
+  for (const PlanStep& step : plan.steps) ids.push_back(step.id);
+  return ids;
+}
+
+FusionPlan unfused(const Graph& graph) { return make_plan(graph, device("v100"), "unfused"); }
+
+TEST(Assemble, BuffersAreOwnedByWhatAliasesRename) {
+  const Graph graph = graph_of(
+      "p = f32[4,4] parameter(0)\n a = f32[4,4] abs(p)\n r = f32[16] reshape(a)\n ROOT q = f32[2,8] "
+      "reshape(r)");
+  const Computation& c = graph.entry_computation();
+  EXPECT_EQ(buffer_of(c, op(graph, "q")), op(graph, "a"));
+  EXPECT_EQ(buffer_of(c, op(graph, "p")), op(graph, "p"));
+}
+
+TEST(Assemble, AliasedResultsAreMaterialisedByTheirOwner) {
+  const Graph graph = graph_of(
+      "p = f32[4,4] parameter(0)\n a = f32[4,4] abs(p)\n r = f32[16] reshape(a)\n ROOT t = (f32[16]) "
+      "tuple(r)");
+  const FusionPlan plan = unfused(graph);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_THAT(plan.kernels[0].outputs, ElementsAre(op(graph, "a")));
+}
+
+TEST(Assemble, ACopyAloneIsACopyStep) {
+  const Graph graph = graph_of("p = f32[4,4] parameter(0)\n ROOT c = f32[4,4] copy(p)");
+  const FusionPlan plan = unfused(graph);
+  EXPECT_THAT(step_ids(plan), ElementsAre("copy:c"));
+  EXPECT_EQ(plan.counts.copies, 1);
+  EXPECT_EQ(plan.counts.memory_kernels, 0);
+}
+
+TEST(Assemble, ResultsThatAreParametersOrConstantsTakeNoStep) {
+  const Graph graph = graph_of(
+      "p = f32[4] parameter(0)\n c = f32[] constant(1)\n l = f32[2] constant({1,2})\n"
+      "ROOT t = (f32[4], f32[], f32[2]) tuple(p, c, l)");
+  EXPECT_TRUE(unfused(graph).steps.empty());
+}
+
+TEST(Assemble, StepsFollowTheirInputsAndTiesGoByOp) {
+  const Graph graph = graph_of(
+      "p = f32[4,4] parameter(0)\n a = f32[4,4] abs(p)\n b = f32[4,4] negate(p)\n"
+      "d = f32[4,4] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+      "e = f32[4,4] tanh(d)\n ROOT t = (f32[4,4], f32[4,4]) tuple(e, a)");
+  const FusionPlan plan = unfused(graph);
+  EXPECT_THAT(step_ids(plan), ElementsAre("k0", "k1", "lib:d", "k2"));
+  EXPECT_EQ(plan.kernels[0].name, "a");
+  EXPECT_EQ(plan.counts.library_calls, 1);
+}
+
+TEST(Assemble, KernelInputsAreBuffersWithoutImmediates) {
+  const Graph graph = graph_of(
+      "p = f32[4,4] parameter(0)\n h = f32[] constant(2)\n w = f32[16] broadcast(h), dimensions={}\n"
+      "r = f32[16] reshape(p)\n ROOT m = f32[16] multiply(r, w)");
+  const FusionPlan plan = make_plan(graph, device("v100"), "xla");
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_THAT(kernel_inputs(graph, plan.kernels[0]), ElementsAre(op(graph, "p")));
+}
+
+TEST(Assemble, NamesAreUniqueIdentifiers) {
+  const Graph graph = graph_of(
+      "p = f32[4] parameter(0)\n a.1 = f32[4] abs(p)\n a_1 = f32[4] negate(a.1)\n"
+      "ROOT a-1 = f32[4] tanh(a_1)");
+  const FusionPlan plan = unfused(graph);
+  EXPECT_EQ(plan.kernels[0].name, "a_1");
+  EXPECT_EQ(plan.kernels[1].name, "a_1_2");
+}
+
+TEST(Unfused, EveryOpIsAKernelExceptNamesSourcesAndCalls) {
+  const FusionPlan plan = unfused(dataset("fig7"));
+  EXPECT_EQ(plan.counts.memory_kernels, 11);
+  EXPECT_EQ(plan.counts.library_calls, 0);
+}
+
+TEST(Unfused, MappingsFollowTheOp) {
+  const Graph graph = graph_of(
+      "p = f32[100,40] parameter(0)\n z = f32[] constant(0)\n"
+      "row = f32[100] reduce(p, z), dimensions={1}, to_apply=sum\n"
+      "col = f32[40] reduce(p, z), dimensions={0}, to_apply=sum\n r = f32[1000,4] reshape(p)\n"
+      "short = f32[1000] reduce(r, z), dimensions={1}, to_apply=sum\n"
+      "ROOT t = (f32[100], f32[40], f32[1000]) tuple(row, col, short)");
+  const FusionPlan plan = unfused(graph);
+  const auto kind = [&](std::size_t k) { return plan.kernels.at(k).groups.at(0).mapping.kind; };
+  EXPECT_EQ(kind(0), MappingKind::kRowPack);
+  EXPECT_EQ(kind(1), MappingKind::kColumn);
+  EXPECT_EQ(kind(2), MappingKind::kRowSerial);
+  EXPECT_EQ(plan.kernels[0].launch.block, 64);
+  EXPECT_EQ(plan.kernels[0].launch.grid, 100);
+}
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,93 @@
+#include "analysis/cost.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/compare.h"
+#include "analysis/planner.h"
+#include "core/error.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork {
+namespace {
+
+using testing::dataset;
+using testing::graph_of;
+
+KernelCost cost_of(const Graph& graph, const char* planner, std::size_t kernel = 0) {
+  const FusionPlan plan = make_plan(graph, device("v100"), planner);
+  return kernel_cost(graph, device("v100"), plan.kernels.at(kernel));
+}
+
+TEST(Cost, ACopyKernelMovesItsBytesOnceInFullSectors) {
+  const Graph graph = graph_of("p = f32[1048576] parameter(0)\n ROOT n = f32[1048576] negate(p)");
+  const KernelCost cost = cost_of(graph, "unfused");
+  EXPECT_EQ(cost.dram_read_bytes, 4 << 20);
+  EXPECT_EQ(cost.dram_write_bytes, 4 << 20);
+  EXPECT_DOUBLE_EQ(cost.work.l2_sectors, 2 * (4 << 20) / 32.0);
+  EXPECT_EQ(cost.recomputed_elements, 0);
+}
+
+TEST(Cost, TransposedReadsTouchASectorAnElement) {
+  const Graph graph =
+      graph_of("p = f32[1024,1024] parameter(0)\n ROOT t = f32[1024,1024] transpose(p), dimensions={1,0}");
+  EXPECT_DOUBLE_EQ(cost_of(graph, "unfused").work.l2_sectors, (1 << 20) + (4 << 20) / 32.0);
+}
+
+TEST(Cost, SlicesReadOnlyWhatTheyKeep) {
+  const Graph graph =
+      graph_of("p = f32[1024,64] parameter(0)\n ROOT s = f32[16,64] slice(p), slice={[0:16], [0:64]}");
+  EXPECT_EQ(cost_of(graph, "unfused").dram_read_bytes, 16 * 64 * 4);
+}
+
+TEST(Cost, ConcatenatedPartsAreReadOnce) {
+  const Graph graph = graph_of(
+      "p = f32[256,64] parameter(0)\n q = f32[256,64] parameter(1)\n"
+      "ROOT c = f32[512,64] concatenate(p, q), dimensions={0}");
+  EXPECT_EQ(cost_of(graph, "unfused").dram_read_bytes, 2 * 256 * 64 * 4);
+}
+
+TEST(Cost, StitchedSoftmaxReadsItsInputFromDramOnce) {
+  const Graph graph = dataset("softmax");
+  const KernelCost cost = cost_of(graph, "astitch");
+  EXPECT_EQ(cost.dram_read_bytes, 4096 * 1024 * 4);
+  EXPECT_EQ(cost.dram_write_bytes, 4096 * 1024 * 4);
+}
+
+TEST(Cost, DuplicatedOpsCountAsRecomputed) {
+  const Graph graph = graph_of(
+      "p = f32[64,64] parameter(0)\n z = f32[] constant(0)\n x = f32[64,64] abs(p)\n"
+      "r = f32[64] reduce(x, z), dimensions={1}, to_apply=sum\n w = f32[64,64] broadcast(r), dimensions={0}\n"
+      "ROOT m = f32[64,64] multiply(x, w)");
+  const FusionPlan plan = make_plan(graph, device("v100"), "xla");
+  EXPECT_EQ(plan_cost(graph, device("v100"), plan).recomputed_elements, 64 * 64);
+}
+
+TEST(Cost, PredictionsAddUpWithTheGapsBetweenSteps) {
+  const Graph graph = dataset("bert_layer");
+  const Device& v100 = device("v100");
+  const FusionPlan plan = make_plan(graph, v100, "xla");
+  double sum = 0;
+  for (const PlanStep& step : plan.steps) sum += step.predicted_us;
+  EXPECT_NEAR(plan.predicted_us, sum + v100.launch_gap_us * static_cast<double>(plan.steps.size() - 1), 1e-6);
+}
+
+TEST(Cost, FusionPaysInTheModelToo) {
+  const Graph graph = dataset("bert_layer");
+  const auto rows = compare(graph, device("v100"), {"unfused", "xla", "astitch"});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_GT(rows[0].predicted_us, rows[1].predicted_us);
+  EXPECT_GT(rows[1].predicted_us, rows[2].predicted_us);
+  EXPECT_GT(rows[0].dram_bytes, rows[1].dram_bytes);
+  EXPECT_EQ(rows[2].planner, "astitch");
+  EXPECT_GT(rows[2].plan_ms, 0);
+}
+
+TEST(Compare, KnobsGoToThePlannersThatHaveThem) {
+  const Graph graph = dataset("fig7");
+  EXPECT_NO_THROW(compare(graph, device("v100"), {"xla", "astitch"}, {{{"dominant_merging", "off"}}, false}));
+  EXPECT_THROW(compare(graph, device("v100"), {"xla", "unfused"}, {{{"dominant_merging", "off"}}, false}),
+               Error);
+}
+
+}  // namespace
+}  // namespace stitchwork

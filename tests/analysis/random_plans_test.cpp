@@ -1,0 +1,24 @@
+#include <gtest/gtest.h>
+
+#include "analysis/planner.h"
+#include "core/hlo_text.h"
+#include "core/passes.h"
+#include "tests/support/random_graph.h"
+
+namespace stitchwork {
+namespace {
+
+// make_plan itself checks what it made with verify.
+class RandomPlans : public ::testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(RandomPlans, EveryPlannerMakesAValidPlan) {
+  const std::string text = testing::random_hlo(GetParam());
+  const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
+  for (const Planner& row : planners())
+    EXPECT_NO_THROW(make_plan(graph, device("v100"), row.name)) << row.name << " of\n" << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, ::testing::Range<std::uint32_t>(0, 100));
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,197 @@
+// Every document a command prints under --json is what its schema in docs/schema/ promises.
+#include "tests/support/json_schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "core/npy.h"
+#include "tests/cli/run_command.h"
+
+namespace stitchwork {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::IsEmpty;
+using testing::JsonSchema;
+using testing::run_command;
+
+class JsonDocuments : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) /
+              ("json_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    setenv("XDG_DATA_HOME", folder_.c_str(), 1);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// Runs with --json added; the document, held to its schema.
+  nlohmann::json expect_document(std::vector<std::string> words, const std::string& schema,
+                                 int exit_code = 0) {
+    words.emplace_back("--json");
+    const testing::CommandResult result = run_command(words);
+    EXPECT_EQ(result.exit_code, exit_code) << result.out << result.err;
+    const auto document = nlohmann::json::parse(result.out, nullptr, false);
+    EXPECT_FALSE(document.is_discarded()) << result.out;
+    EXPECT_THAT(JsonSchema::read("docs/schema/" + schema + ".schema.json").problems(document), IsEmpty());
+    return document;
+  }
+  fs::path folder_;
+};
+
+TEST_F(JsonDocuments, Info) {
+  expect_document({"info", "fig7"}, "info");
+  const auto document = expect_document({"info", "bert_layer"}, "info");
+  EXPECT_GT(document["library_ops"], 0);
+}
+
+TEST_F(JsonDocuments, Lists) {
+  EXPECT_GE(expect_document({"datasets"}, "datasets")["datasets"].size(), 10u);
+  EXPECT_GE(expect_document({"devices"}, "devices")["devices"].size(), 5u);
+  EXPECT_GE(expect_document({"planners"}, "planners")["planners"].size(), 3u);
+}
+
+TEST_F(JsonDocuments, PlanOfEveryPlanner) {
+  for (const Planner& planner : planners())
+    for (const char* model : {"fig7", "bert_tiny", "row_64x30000"})
+      expect_document({"plan", model, "--planner", std::string(planner.name)}, "plan");
+}
+
+TEST_F(JsonDocuments, SavedPlanIsTheDocumentPrinted) {
+  const auto document = expect_document({"plan", "fig7", "-o", path("plan.json")}, "plan");
+  EXPECT_EQ(document, nlohmann::json::parse(read_file(path("plan.json"))));
+}
+
+TEST_F(JsonDocuments, Verify) {
+  auto plan = expect_document({"plan", "fig7", "-o", path("plan.json")}, "plan");
+  EXPECT_EQ(expect_document({"verify", path("plan.json")}, "verify")["ok"], true);
+  plan["kernels"][0]["shared_bytes"] = 1 << 30;
+  write_file(path("bad.json"), plan.dump());
+  const auto problems = expect_document({"verify", path("bad.json")}, "verify", 1);
+  EXPECT_EQ(problems["ok"], false);
+  EXPECT_GE(problems["problems"].size(), 1u);
+}
+
+TEST_F(JsonDocuments, ExplainOfAnOpInAKernelAndOfOneOutside) {
+  const auto inside = expect_document({"explain", "fig7", "power.1"}, "explain");
+  EXPECT_GE(inside["placements"].size(), 1u);
+  EXPECT_GE(inside["decisions"].size(), 1u);
+  const auto info = expect_document({"info", "fig7"}, "info");
+  const auto outside = expect_document({"explain", "fig7", info["parameters"][0]["name"]}, "explain");
+  EXPECT_NE(outside["step"], "");
+}
+
+TEST_F(JsonDocuments, Compare) {
+  const auto document = expect_document({"compare", "bert_tiny"}, "compare");
+  EXPECT_EQ(document["rows"].size(), planners().size());
+}
+
+TEST_F(JsonDocuments, Compile) {
+  const auto document = expect_document({"compile", "fig5", "-o", path("out")}, "compile");
+  for (const auto& file : document["files"])
+    EXPECT_TRUE(fs::exists(folder_ / "out" / file.get<std::string>())) << file;
+  const auto launch = nlohmann::json::parse(read_file(path("out/launch.json")));
+  EXPECT_THAT(JsonSchema::read("docs/schema/launch.schema.json").problems(launch), IsEmpty());
+}
+
+TEST_F(JsonDocuments, RunWithAndWithoutTheCheck) {
+  const auto checked = expect_document({"run", "softmax_tiny", "--check", "--db", path("runs.db")}, "run");
+  EXPECT_EQ(checked["check"]["ok"], true);
+  const auto unchecked = expect_document({"run", "fig5", "--planner", "xla", "--db", path("runs.db")}, "run");
+  EXPECT_TRUE(unchecked["check"].is_null());
+}
+
+TEST_F(JsonDocuments, Report) {
+  run_command({"run", "fig5", "--db", path("runs.db")});
+  expect_document({"report", path("runs.db"), "-o", path("report.html")}, "report");
+  EXPECT_TRUE(fs::exists(path("report.html")));
+}
+
+TEST_F(JsonDocuments, Occupancy) {
+  const auto document = expect_document({"occupancy", "--device", "v100", "--block", "1024"}, "occupancy");
+  EXPECT_EQ(document["blocks_per_sm"], 2);
+}
+
+/// out[i] = i for i < n.
+constexpr char kPtx[] = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry iota(.param .u64 out, .param .u32 n)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  .reg .f32 %f<2>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.u32 %p1, %r5, %r1;
+  @%p1 bra DONE;
+  cvt.rn.f32.u32 %f1, %r5;
+  mul.wide.u32 %rd2, %r5, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.f32 [%rd3], %f1;
+DONE:
+  ret;
+}
+)";
+
+TEST_F(JsonDocuments, PtxRunCleanAndWithAFinding) {
+  const std::string file = path("iota.ptx");
+  write_file(file, kPtx);
+  const auto info = expect_document({"ptx", "info", file}, "ptx-info");
+  EXPECT_EQ(info["kernels"][0]["name"], "iota");
+  EXPECT_EQ(info["kernels"][0]["parameters"].size(), 2u);
+  const std::vector<std::string> launch = {"ptx", "run", file, "--grid", "4", "--block", "32", "--arg"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = launch;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const auto clean = expect_document(
+      with({"buf:f32:100:zero", "--arg", "u32:100", "--out", "0:" + path("out.npy")}), "ptx-run");
+  EXPECT_TRUE(clean["findings"].empty());
+  EXPECT_EQ(clean["counters"]["gst_bytes"], 400);
+  EXPECT_EQ(read_npy(path("out.npy")).data<float>()[99], 99);
+  const auto overrun = expect_document(with({"buf:f32:99:zero", "--arg", "u32:100"}), "ptx-run", 1);
+  EXPECT_EQ(overrun["findings"][0]["kind"], "out-of-bounds");
+  expect_document(with({"buf:f32:99:zero", "--arg", "u32:100", "--out", "7:x.npy"}), "error", 1);
+}
+
+TEST_F(JsonDocuments, PtxIsa) {
+  EXPECT_GT(expect_document({"ptx", "isa"}, "ptx-isa")["instructions"].size(), 50u);
+}
+
+TEST_F(JsonDocuments, ErrorsOfAllKinds) {
+  expect_document({"plan", "softmx"}, "error", 1);
+  expect_document({"explain", "fig7", "no.such.op"}, "error", 1);
+  expect_document({"report", path("none.db"), "-o", path("x.html")}, "error", 1);
+  write_file(path("bad.hlo"),
+             "HloModule m\nENTRY e {\n  a = f32[4] parameter(0)\n  ROOT c = f32[4] adde(a, a)\n}\n");
+  const auto document = expect_document({"plan", path("bad.hlo")}, "error", 1);
+  EXPECT_EQ(document["error"]["line"], 4);
+}
+
+TEST_F(JsonDocuments, EveryFieldIsHeldToTheSchema) {
+  auto document = expect_document({"run", "fig5", "--check", "--db", path("runs.db")}, "run");
+  const JsonSchema schema = JsonSchema::read("docs/schema/run.schema.json");
+  for (const char* pointer : {"/model/sha256", "/steps/0/time_us", "/kernels/0/method",
+                              "/kernels/0/groups/0/mapping/kind", "/check/ok", "/counts/memory_kernels"}) {
+    auto edited = document;
+    edited[nlohmann::json::json_pointer(pointer)] = nlohmann::json::array();
+    EXPECT_FALSE(schema.problems(edited).empty()) << pointer;
+  }
+  document["surprise"] = 1;
+  EXPECT_FALSE(schema.problems(document).empty());
+}
+
+}  // namespace
+}  // namespace stitchwork

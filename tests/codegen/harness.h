@@ -1,0 +1,119 @@
+// Hand-built kernel plans, and running them in the simulator against the reference evaluator.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "analysis/assemble.h"
+#include "analysis/launch.h"
+#include "analysis/planner.h"
+#include "codegen/compiler.h"
+#include "codegen/executable.h"
+#include "core/evaluator.h"
+#include "core/hlo_text.h"
+#include "core/inputs.h"
+#include "core/passes.h"
+#include "runtime/run.h"
+
+namespace stitchwork::testing {
+
+inline std::vector<std::string> installed_compilers() {
+  std::vector<std::string> names;
+  if (find_nvrtc()) names.emplace_back("nvrtc");
+  if (find_clang()) names.emplace_back("clang");
+  return names;
+}
+
+inline Graph graph_of(const std::string& text) { return canonicalize(parse_hlo(text, "test.hlo")); }
+
+inline ThreadMapping mapping_of(MappingKind kind, std::int64_t rows, std::int64_t cols,
+                                std::int64_t rows_per_block, int threads_per_row = 1,
+                                std::int64_t tasks_per_block = 1, int split = 1,
+                                Combine combine = Combine::kNone) {
+  ThreadMapping m;
+  m.kind = kind;
+  m.rows = rows;
+  m.cols = cols;
+  m.rows_per_block = rows_per_block;
+  m.threads_per_row = threads_per_row;
+  m.split = split;
+  m.combine = combine;
+  m.tasks = (rows + rows_per_block - 1) / rows_per_block * split;
+  m.tasks_per_block = tasks_per_block;
+  m.blocks = (m.tasks + tasks_per_block - 1) / tasks_per_block;
+  return m;
+}
+
+/// One kernel of one group: everything generated in the graph, `materialised` (the first dominates) stored.
+inline KernelPlan one_group(const Graph& graph, const std::vector<std::string>& materialised,
+                            const ThreadMapping& mapping, int block) {
+  const Computation& computation = graph.entry_computation();
+  KernelPlan kernel;
+  Group group;
+  for (const Node& node : computation.nodes) {
+    if (node.op == Op::kParameter || node.op == Op::kConstant || node.op == Op::kTuple) continue;
+    kernel.ops.push_back(node.id);
+    kernel.schemes[node.id] = Scheme::kLocal;
+    kernel.levels[node.id] = 0;
+  }
+  group.ops = kernel.ops;
+  group.mapping = mapping;
+  group.dominant = computation.find(materialised.at(0));
+  for (std::size_t i = 1; i < materialised.size(); ++i)
+    group.sub_dominants.push_back(computation.find(materialised[i]));
+  for (const std::string& name : materialised) kernel.schemes[computation.find(name)] = Scheme::kIndependent;
+  kernel.groups = {group};
+  kernel.launch.block = block;
+  kernel.launch.grid = mapping.blocks;
+  return kernel;
+}
+
+inline FusionPlan plan_of(const Graph& graph, const KernelPlan& kernel) {
+  return assemble(graph, device("v100"), "test", {kernel});
+}
+
+/// Compiles with each installed compiler, runs in the simulator, compares with the evaluator. Returns the
+/// counters of the last run, summed over kernels.
+inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan,
+                                    const std::vector<Literal>& inputs) {
+  sim::Counters counters;
+  const std::vector<Literal> expected = evaluate(graph, inputs);
+  for (const std::string& compiler : installed_compilers()) {
+    CompileOptions options;
+    options.compiler = compiler;
+    options.ptxas = false;
+    options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+    const Executable executable = compile(graph, device("v100"), plan, options);
+    const RunResult run = run_simulated(graph, device("v100"), executable, inputs);
+    for (const sim::Finding& finding : run.findings)
+      ADD_FAILURE() << compiler << ": " << name(finding.kind) << " in " << finding.kernel << ": "
+                    << finding.message;
+    if (!run.findings.empty()) continue;
+    EXPECT_EQ(run.outputs.size(), expected.size());
+    for (std::size_t i = 0; i < std::min(run.outputs.size(), expected.size()); ++i) {
+      const CheckResult check = check_output(run.outputs[i], expected[i]);
+      EXPECT_TRUE(check.ok) << compiler << ", output " << i << ": " << check.message;
+    }
+    counters = {};
+    for (const KernelRun& kernel : run.kernels) {
+      counters.gld_transactions += kernel.counters.gld_transactions;
+      counters.gst_transactions += kernel.counters.gst_transactions;
+      counters.gld_bytes += kernel.counters.gld_bytes;
+      counters.gst_bytes += kernel.counters.gst_bytes;
+      counters.grid_barriers += kernel.counters.grid_barriers;
+    }
+  }
+  return counters;
+}
+
+inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan) {
+  return expect_correct(graph, plan, generate_inputs(graph, 0));
+}
+
+}  // namespace stitchwork::testing
+
+#define SKIP_WITHOUT_COMPILER()                             \
+  if (::stitchwork::testing::installed_compilers().empty()) \
+  GTEST_SKIP() << "neither NVRTC nor clang is installed"

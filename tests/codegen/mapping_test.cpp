@@ -1,0 +1,137 @@
+// Every kind of thread mapping, with what does not divide evenly: a reduction and an op that reads it back,
+// stitched into one kernel by hand.
+#include <fmt/format.h>
+
+#include "tests/codegen/harness.h"
+
+namespace stitchwork {
+namespace {
+
+using testing::mapping_of;
+using K = MappingKind;
+
+struct Case {
+  std::string name;
+  ThreadMapping mapping;
+  int block = 64;
+  bool columns = false;  ///< the reduced dimension is the outer one
+  std::string dtype = "f32", reducer = "add", initial = "0";
+};
+
+/// r = reduce(x + x), y = (x + x) combined with r again.
+std::string module_text(const Case& c) {
+  const auto [rows, cols] = std::pair(c.mapping.rows, c.mapping.cols);
+  const std::string full = c.columns ? fmt::format("{}[{},{}]", c.dtype, cols, rows)
+                                     : fmt::format("{}[{},{}]", c.dtype, rows, cols);
+  const int kept = c.columns ? 1 : 0;
+  return fmt::format(R"(HloModule m
+combine {{ a = {0}[] parameter(0)  b = {0}[] parameter(1)  ROOT s = {0}[] {1}(a, b) }}
+ENTRY main {{
+  x = {2} parameter(0)
+  zero = {0}[] constant({3})
+  e = {2} {1}(x, x)
+  r = {0}[{4}] reduce(e, zero), dimensions={{{5}}}, to_apply=combine
+  spread = {2} broadcast(r), dimensions={{{6}}}
+  y = {2} {1}(e, spread)
+  ROOT t = ({2}, {0}[{4}]) tuple(y, r)
+}}
+)",
+                     c.dtype, c.reducer, full, c.initial, rows, 1 - kept, kept);
+}
+
+KernelPlan stitched(const Graph& graph, const Case& c) {
+  const Computation& computation = graph.entry_computation();
+  KernelPlan kernel = testing::one_group(graph, {"r", "y"}, c.mapping, c.block);
+  const NodeId r = computation.find("r"), y = computation.find("y");
+  const DType dtype = computation.node(r).shape.dtype;
+  const std::int64_t workspace = reduction_workspace_bytes(c.mapping, c.block, dtype);
+  if (c.mapping.split > 1) {
+    kernel.schemes[r] = Scheme::kGlobal;
+    kernel.levels[y] = 1;
+    kernel.scratch = {{r, 0, partials_bytes(c.mapping, dtype)}};
+    kernel.launch.scratch_bytes = partials_bytes(c.mapping, dtype);
+    kernel.launch.grid_barriers = 1;
+  } else {
+    kernel.schemes[r] = Scheme::kRegional;
+    kernel.shared = {{r, 0, c.mapping.rows_per_block * byte_size(dtype)}};
+    kernel.launch.shared_bytes = (kernel.shared[0].bytes + 15) / 16 * 16;
+  }
+  if (workspace > 0) kernel.shared.push_back({kNoNode, kernel.launch.shared_bytes, workspace});
+  kernel.launch.shared_bytes += workspace;
+  return kernel;
+}
+
+class Mapping : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Mapping, StitchedReductionIsRight) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = testing::graph_of(module_text(GetParam()));
+  const sim::Counters counters =
+      testing::expect_correct(graph, testing::plan_of(graph, stitched(graph, GetParam())));
+  EXPECT_EQ(counters.grid_barriers, GetParam().mapping.split > 1 ? 1u : 0u);
+}
+
+const std::vector<Case> kCases = {
+    {"one_thread_a_row", mapping_of(K::kRowPack, 70, 5, 64, 1), 64},
+    {"two_threads_a_row", mapping_of(K::kRowPack, 70, 5, 32, 2), 64},
+    {"eight_threads_a_row_two_tasks", mapping_of(K::kRowPack, 70, 33, 8, 8, 2), 64},
+    {"warp_a_row", mapping_of(K::kRowPack, 33, 100, 2, 32), 64},
+    {"three_warps_a_row_idle_threads", mapping_of(K::kRowPack, 7, 100, 2, 96, 2), 256},
+    {"block_a_row", mapping_of(K::kRowPack, 5, 1000, 1, 256), 256},
+    {"block_a_row_vertical", mapping_of(K::kRowPack, 5, 257, 1, 256, 2), 256},
+    {"single_row", mapping_of(K::kRowPack, 1, 77, 1, 64), 64},
+    {"single_column", mapping_of(K::kRowPack, 40, 1, 2, 32), 64},
+    {"no_columns", mapping_of(K::kRowPack, 5, 0, 1, 64), 64},
+    {"odd_block", mapping_of(K::kRowPack, 9, 30, 1, 32), 33},
+    {"split_rows", mapping_of(K::kRowSplit, 3, 1000, 1, 128, 1, 4, Combine::kPartials), 128},
+    {"split_rows_unevenly", mapping_of(K::kRowSplit, 3, 1001, 1, 128, 2, 3, Combine::kPartials), 128},
+    {"split_into_more_segments_than_columns", mapping_of(K::kRowSplit, 2, 3, 1, 64, 1, 4, Combine::kPartials),
+     64},
+    {"serial_rows", mapping_of(K::kRowSerial, 300, 7, 128), 128},
+    {"serial_rows_several_a_thread", mapping_of(K::kRowSerial, 300, 7, 100, 1, 2), 64},
+    {"columns", mapping_of(K::kColumn, 70, 45, 32, 8), 256, true},
+    {"columns_idle_threads", mapping_of(K::kColumn, 50, 45, 24, 10, 2), 256, true},
+    {"columns_one_slice", mapping_of(K::kColumn, 70, 9, 64, 1), 64, true},
+    {"columns_split", mapping_of(K::kColumn, 70, 45, 32, 4, 1, 3, Combine::kPartials), 128, true},
+    {"row_pack_over_columns", mapping_of(K::kRowPack, 12, 50, 2, 32), 64, true},
+    {"half_sum", mapping_of(K::kRowPack, 6, 100, 2, 32), 64, false, "f16", "add", "1.5"},
+    {"half_split", mapping_of(K::kRowSplit, 3, 300, 1, 64, 1, 2, Combine::kPartials), 64, false, "f16", "add",
+     "1.5"},
+    {"bfloat_maximum", mapping_of(K::kRowPack, 6, 100, 1, 64), 64, false, "bf16", "maximum", "-inf"},
+    {"double_sum", mapping_of(K::kRowPack, 6, 100, 1, 64), 64, false, "f64", "add", "3"},
+    {"float_product", mapping_of(K::kRowPack, 6, 10, 2, 32), 64, false, "f32", "multiply", "2"},
+    {"float_minimum", mapping_of(K::kRowPack, 6, 100, 1, 64), 64, false, "f32", "minimum", "inf"},
+    {"int_sum", mapping_of(K::kRowSplit, 3, 300, 1, 64, 1, 2, Combine::kPartials), 64, false, "s32", "add",
+     "7"},
+    {"byte_sum_wraps", mapping_of(K::kRowPack, 4, 300, 1, 64), 64, false, "u8", "add", "250"},
+    {"long_maximum", mapping_of(K::kRowPack, 4, 300, 1, 64), 64, false, "s64", "maximum", "-5"},
+    {"int_xor", mapping_of(K::kColumn, 40, 30, 32, 4), 128, true, "u32", "xor", "9"},
+    {"short_and", mapping_of(K::kRowPack, 4, 300, 1, 64), 64, false, "s16", "and", "-1"},
+    {"pred_or", mapping_of(K::kRowPack, 4, 300, 1, 64), 64, false, "pred", "or", "false"},
+    {"pred_and_split", mapping_of(K::kRowSplit, 4, 300, 1, 64, 1, 2, Combine::kPartials), 64, false, "pred",
+     "and", "true"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Mapping, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+/// A single dimension reduced by atomics into a zeroed buffer; the initial value counts once.
+TEST(AtomicMapping, AddsTheInitialValueOnce) {
+  SKIP_WITHOUT_COMPILER();
+  for (const std::string dtype : {"f32", "s32", "f64", "u8", "f16", "bf16"}) {
+    const Graph graph = testing::graph_of(fmt::format(R"(HloModule m
+sum {{ a = {0}[] parameter(0)  b = {0}[] parameter(1)  ROOT s = {0}[] add(a, b) }}
+ENTRY main {{
+  x = {0}[100,40] parameter(0)
+  two = {0}[] constant(2)
+  ROOT r = {0}[40] reduce(x, two), dimensions={{0}}, to_apply=sum
+}}
+)",
+                                                      dtype));
+    const ThreadMapping mapping = mapping_of(K::kColumn, 40, 100, 32, 2, 1, 3, Combine::kAtomic);
+    testing::expect_correct(graph, testing::plan_of(graph, testing::one_group(graph, {"r"}, mapping, 64)));
+  }
+}
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,81 @@
+#include "experiments/trial.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/npy.h"
+#include "tests/experiments/sample_trial.h"
+
+namespace stitchwork {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Trial, RunsAndChecksASmallModelUnderEveryPlanner) {
+  const Model model = load_model("softmax_tiny");
+  for (const Planner& planner : planners()) {
+    TrialSpec spec;
+    spec.planner = planner.name;
+    spec.check = true;
+    const TrialResult result = run_trial(model, spec);
+    ASSERT_TRUE(result.check) << planner.name;
+    EXPECT_TRUE(result.ok()) << planner.name << ": " << result.check->message;
+    EXPECT_EQ(result.run.kernels.size(), result.executable.plan.kernels.size());
+    EXPECT_GT(result.run.total_us, 0);
+  }
+}
+
+TEST(Trial, ProgressGoesFromPlanningToDone) {
+  std::vector<double> fractions;
+  run_trial(load_model("fig5"), {}, [&](double done, const std::string&) { fractions.push_back(done); });
+  ASSERT_FALSE(fractions.empty());
+  EXPECT_TRUE(std::is_sorted(fractions.begin(), fractions.end()));
+  EXPECT_EQ(fractions.front(), 0);
+  EXPECT_EQ(fractions.back(), 1);
+}
+
+TEST(Trial, AWrongReferenceFailsTheCheckAndSaysWhere) {
+  const Model model = load_model("fig5");
+  TrialSpec spec;
+  spec.check = true;
+  const Shape shape = model.graph.entry_computation().node(model.graph.entry_computation().root).shape;
+  const std::vector<Literal> zeros = {Literal::zeros(shape)};
+  const TrialResult result = run_trial(model, spec, {}, &zeros);
+  EXPECT_FALSE(result.ok());
+  EXPECT_THAT(result.check->message, HasSubstr("output 0"));
+}
+
+TEST(Trial, InputsComeFromFilesByNameOrNumber) {
+  const Model model = load_model("fig5");
+  const Computation& entry = model.graph.entry_computation();
+  TrialSpec spec;
+  const std::vector<Literal> seeded = trial_inputs(model, spec);
+  spec.inputs_dir = testing::test_folder();
+  for (std::size_t i = 0; i < seeded.size(); ++i)
+    write_npy(fmt::format("{}/{}.npy", spec.inputs_dir,
+                          i == 0 ? entry.node(entry.parameters[0]).name : fmt::to_string(i)),
+              seeded[i]);
+  EXPECT_EQ(trial_inputs(model, spec), seeded);
+  std::filesystem::remove(spec.inputs_dir + "/1.npy");
+  try {
+    trial_inputs(model, spec);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr(entry.node(entry.parameters[1]).name), HasSubstr("1.npy")));
+  }
+  write_npy(spec.inputs_dir + "/1.npy", Literal::zeros(Shape::array(DType::kF32, {7})));
+  EXPECT_THROW(trial_inputs(model, spec), Error);
+}
+
+TEST(Trial, UnknownBackendIsRefused) {
+  TrialSpec spec;
+  spec.backend = "tpu";
+  EXPECT_THROW(run_trial(load_model("fig5"), spec), Error);
+}
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,30 @@
+// Graphs of tests: datasets by name, HLO text in place, canonical as planners see them.
+#pragma once
+
+#include <string>
+
+#include "core/hlo_text.h"
+#include "core/passes.h"
+
+namespace stitchwork::testing {
+
+inline Graph dataset(const std::string& name) {
+  Graph graph = canonicalize(read_graph(std::string(STITCHWORK_SOURCE_DIR) + "/datasets/" + name + ".hlo"));
+  graph.source = "datasets/" + name + ".hlo";  // not where this checkout lies
+  return graph;
+}
+
+/// `body` is the entry computation's instructions; `sum` and `max` reducers of f32 are there.
+inline Graph graph_of(const std::string& body) {
+  return canonicalize(
+      parse_hlo("HloModule test\n"
+                "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+                "max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] maximum(a, b) }\n"
+                "ENTRY main {\n" +
+                    body + "\n}\n",
+                "test.hlo"));
+}
+
+inline NodeId op(const Graph& graph, const std::string& name) { return graph.entry_computation().find(name); }
+
+}  // namespace stitchwork::testing
