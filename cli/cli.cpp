@@ -17,7 +17,7 @@ namespace {
 std::string version_text() {
   const Version& v = version();
   return fmt::format(
-      "stitchwork {} ({}{})\nbuilt with {}\nschemas: plan/1 run/1 compare/1 launch/1 override/1 dataset/1 "
+      "stitchwork {} ({}{})\nbuilt with {}\nschemas: plan/1 run/1 compare/1 launch/1 dataset/1 "
       "store/1",
       v.version, v.commit, v.dirty ? ", modified" : "", v.compiler);
 }

@@ -86,7 +86,7 @@ void demo(Cli& cli, const DemoArguments& a) {
   if (!ok) cli.exit_code = kExitBadInput;
   if (cli.json) return cli.print(document);
   cli.print(table.text());
-  cli.print(fmt::format("Stored in {}; the report is {} (open it in a browser).\n", db, page));
+  cli.print(fmt::format("Stored in {}; the report is {} (open it in a browser).\n\n", db, page));
   cli.print(
       "Try next:\n"
       "  stitchwork explain bert_layer reduce.77 --planner astitch    why an op is where it is\n"

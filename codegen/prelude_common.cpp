@@ -234,6 +234,18 @@ template <class R, class T> SW_FN void sw_atomic(T* p, T v) {
     } while (seen != old);
   }
 }
+// 16-bit floats: combined as float, rounded at each step.
+template <class R, bool kBrain> SW_FN void sw_atomic_half(unsigned short* p, float v) {
+  unsigned* word = (unsigned*)((unsigned long long)p & ~3ull);
+  const int shift = (int)((unsigned long long)p & 2) * 8;
+  unsigned seen = *(volatile unsigned*)word, old;
+  do {
+    old = seen;
+    const unsigned short now = (unsigned short)(old >> shift);
+    const unsigned short next = kBrain ? sw_to_bf16(R::of(sw_bf16(now), v)) : sw_to_f16(R::of(sw_f16(now), v));
+    seen = sw_cas(word, old, (old & ~(0xffffu << shift)) | ((unsigned)next << shift));
+  } while (seen != old);
+}
 template <class R> struct SwAtomic { template <class T> SW_FN void into(T* p, T v) { sw_atomic<R>(p, v); } };
 template <> struct SwAtomic<SwAdd> {
   template <class T> SW_FN void into(T* p, T v) { sw_atomic<SwAdd>(p, v); }

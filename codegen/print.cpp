@@ -126,7 +126,7 @@ class KernelPrinter {
       if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) continue;
       comment(step);
       out_.block();
-      StepPrinter(graph_, kernel_, loop, step, places_, names_, canonical_, out_, shared_).print();
+      StepPrinter(graph_, kernel_, step, places_, names_, canonical_, out_, shared_).print();
       out_.close();
     }
     if (several && shared) barrier();

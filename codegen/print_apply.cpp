@@ -91,7 +91,7 @@ std::string_view comparison_text(Comparison comparison) {
 
 }  // namespace
 
-std::string apply_text(const Graph&, const Computation& computation, const Node& node,
+std::string apply_text(const Computation& computation, const Node& node,
                        const std::vector<std::string>& arguments) {
   const DType to = node.shape.dtype;
   const DType from = node.operands.empty() ? to : computation.node(node.operands[0]).shape.dtype;

@@ -14,9 +14,8 @@ constexpr std::int64_t kUnrolledElements = 8;
 
 }  // namespace
 
-StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop&, const Step& step,
-                         const PlaceNames& places, const Namer& names, bool canonical, Writer& out,
-                         SharedState& shared)
+StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
+                         const Namer& names, bool canonical, Writer& out, SharedState& shared)
     : computation_(graph.entry_computation()),
       kernel_(kernel),
       step_(step),
@@ -278,9 +277,13 @@ void StepPrinter::store(const Root& root, const std::string& value) {
         index_text(target.offset, context, values_.index_names(2, buffer.space == MemorySpace::kShared));
     const std::string& place = places_.buffers[static_cast<std::size_t>(target.buffer)];
     if (root.store == StoreKind::kAtomic) {
-      SW_CHECK(dtype != DType::kF16 && dtype != DType::kBF16, "atomics on {}", name(dtype));
-      out_.line(fmt::format("SwAtomic<{0}>::into(&{1}[{2}], ({3}){4});", reducer_name(root.reducer), place,
-                            offset, storage_type(dtype), result));
+      const std::string_view reducer = reducer_name(root.reducer);
+      if (dtype == DType::kF16 || dtype == DType::kBF16)
+        out_.line(fmt::format("sw_atomic_half<{}, {}>(&{}[{}], {});", reducer, dtype == DType::kBF16, place,
+                              offset, result));
+      else
+        out_.line(fmt::format("SwAtomic<{}>::into(&{}[{}], ({}){});", reducer, place, offset,
+                              storage_type(dtype), result));
     } else if (buffer.partials) {
       out_.line(fmt::format("{}[{} + segment] = {};", place, offset, result));
     } else {

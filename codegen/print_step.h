@@ -12,8 +12,8 @@ struct SharedState {
 
 class StepPrinter {
  public:
-  StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
-              const PlaceNames& places, const Namer& names, bool canonical, Writer& out, SharedState& shared);
+  StepPrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
+              const Namer& names, bool canonical, Writer& out, SharedState& shared);
 
   void print();
 

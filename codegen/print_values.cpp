@@ -99,7 +99,7 @@ std::string ValuePrinter::expression(const Value& value) {
 std::string ValuePrinter::apply_expression(const Value& value) const {
   std::vector<std::string> arguments;
   for (int argument : value.arguments) arguments.push_back(name(argument));
-  return apply_text(graph_, computation_, computation_.node(value.op), arguments);
+  return apply_text(computation_, computation_.node(value.op), arguments);
 }
 
 std::string ValuePrinter::load_expression(const Value& value) {

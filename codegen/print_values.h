@@ -55,7 +55,7 @@ class ValuePrinter {
 };
 
 /// The CUDA expression of an element-wise op.
-std::string apply_text(const Graph& graph, const Computation& computation, const Node& node,
+std::string apply_text(const Computation& computation, const Node& node,
                        const std::vector<std::string>& arguments);
 
 }  // namespace stitchwork

@@ -48,7 +48,7 @@ std::vector<std::string> write_kernels(const Graph& graph, const Executable& exe
   nlohmann::ordered_json document;
   document["schema"] = "stitchwork.launch/1";
   document["compiler"] = executable.compiler;
-  document["architecture"] = executable.architecture;
+  document["architecture"] = fmt::format("sm_{}", executable.architecture);
   document["kernels"] = nlohmann::ordered_json::array();
   const auto write = [&](const std::string& name, const std::string& text) {
     write_file((fs::path(folder) / name).string(), text);

@@ -1,6 +1,7 @@
 #include "simulator/block.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -17,7 +18,9 @@ std::uint32_t lanes_of_warp(std::uint32_t threads, std::uint32_t warp) {
 
 template <class T>
 void broadcast(std::byte* slot, T v) {
-  for (int e = 0; e < kGangWarps * 32; ++e) std::memcpy(slot + e * sizeof(T), &v, sizeof v);
+  std::array<T, kGangWarps * 32> lanes;
+  lanes.fill(v);
+  std::memcpy(slot, lanes.data(), sizeof lanes);
 }
 void broadcast(std::byte* slot, ptx::RegisterClass cls, std::uint64_t bits) {
   if (cls == ptx::RegisterClass::k64) {
@@ -44,7 +47,8 @@ Block::Block(const LaunchContext& context) : context_(context) {
   shared_storage_.resize(context.shared_bytes + 64);
   local_storage_.resize(static_cast<std::size_t>(context.program->info.local_bytes) *
                         static_cast<std::size_t>(gangs_ * kGangWarps * 32));
-  stacks_ = std::make_unique<StackEntry[]>(static_cast<std::size_t>(gangs_ * kGangWarps) * kMaxDepth);
+  stacks_ =
+      std::make_unique_for_overwrite<StackEntry[]>(static_cast<std::size_t>(gangs_ * kGangWarps) * kMaxDepth);
   strands.reserve(static_cast<std::size_t>(gangs_ * kGangWarps));  // references to strands stay valid
 
   block_start = context.block_start.data();
@@ -220,7 +224,7 @@ void Block::start(std::uint64_t linear) {
   for (int gang = 0; gang < gangs_; ++gang) {
     Strand& s = add_strand(gang, 0, std::min(kGangWarps, warps - gang * kGangWarps));
     s.depth = 1;
-    s.stack[0] = StackEntry{};
+    s.stack[0] = {.pc = 0, .rpc = -1, .mask = {}};
     for (int w = 0; w < s.last_warp; ++w) {
       s.alive[w] = s.stack[0].mask[w] =
           lanes_of_warp(threads, static_cast<std::uint32_t>(gang * kGangWarps + w));

@@ -44,9 +44,9 @@ struct Inst {
 
 /// One level of the divergence stack: lanes `mask` continue at basic block `pc` until they reach `rpc`.
 struct StackEntry {
-  std::int32_t pc = 0;
-  std::int32_t rpc = -1;
-  std::uint32_t mask[kGangWarps] = {};
+  std::int32_t pc;
+  std::int32_t rpc;  ///< -1: only at exit
+  std::uint32_t mask[kGangWarps];
 };
 
 enum class StrandState : std::uint8_t { kRunnable, kBarrier, kYielded, kDone };
@@ -55,10 +55,9 @@ enum class StrandState : std::uint8_t { kRunnable, kBarrier, kYielded, kDone };
 struct AddressCache {
   std::uint64_t lo = 1, hi = 0;
   std::byte* host = nullptr;
-  bool writable = false;
 };
 
-/// An access log entry: line number (address / 128) << 5 | sector mask << 1 | write.
+/// Entries: line number (address / 128) << 5 | sector mask << 1 | write.
 struct AccessLog {
   std::uint64_t* begin = nullptr;
   std::uint64_t* end = nullptr;

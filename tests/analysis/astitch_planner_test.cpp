@@ -47,8 +47,7 @@ class AstitchGolden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AstitchGolden, PlanOnV100) {
   const Graph graph = dataset(GetParam());
-  stitchwork::expect_golden(std::string("astitch_") + GetParam() + ".txt",
-                                     to_text(graph, plan_valid(graph)));
+  stitchwork::expect_golden(std::string("astitch_") + GetParam() + ".txt", to_text(graph, plan_valid(graph)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Datasets, AstitchGolden,

@@ -103,7 +103,7 @@ TEST_F(Errors, PlanWithACycleIsRefused) {
   expect_error({"run", "--plan", f, "--db", path("x.db")}, HasSubstr("cycle.json"));
   const CommandResult verify = run_command({"verify", f});
   EXPECT_EQ(verify.exit_code, 1);
-  EXPECT_THAT(verify.err, HasSubstr("before"));
+  EXPECT_THAT(verify.err, HasSubstr("only later"));
 }
 
 TEST_F(Errors, PlanWithAMissingOpIsRefused) {
@@ -164,7 +164,7 @@ TEST_F(Errors, JsonModePrintsAnErrorDocument) {
 }
 
 TEST_F(Errors, WrongUsageExitsWithTwo) {
-  EXPECT_EQ(run_command({"no-such-command"}).exit_code, 2);
+  EXPECT_EQ(run_command("no-such-command").exit_code, 2);
   EXPECT_EQ(run_command({"plan", "fig7", "--no-such-option"}).exit_code, 2);
   EXPECT_EQ(run_command(std::vector<std::string>{}).exit_code, 2);
 }

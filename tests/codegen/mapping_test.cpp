@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Mapping, ::testing::ValuesIn(kCases),
 /// A single dimension reduced by atomics into a zeroed buffer; the initial value counts once.
 TEST(AtomicMapping, AddsTheInitialValueOnce) {
   SKIP_WITHOUT_COMPILER();
-  for (const std::string dtype : {"f32", "s32", "f64", "u8"}) {
+  for (const std::string dtype : {"f32", "s32", "f64", "u8", "f16", "bf16"}) {
     const Graph graph = testing::graph_of(fmt::format(R"(HloModule m
 sum {{ a = {0}[] parameter(0)  b = {0}[] parameter(1)  ROOT s = {0}[] add(a, b) }}
 ENTRY main {{

@@ -1,0 +1,155 @@
+// Compilers, the kernel cache and the written files.
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "codegen/cache.h"
+#include "codegen/process.h"
+#include "codegen/write.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "tests/codegen/harness.h"
+
+namespace stitchwork {
+namespace {
+namespace fs = std::filesystem;
+
+const char* const kModule = R"(HloModule m
+ENTRY main {
+  x = f32[300] parameter(0)
+  a = f32[300] exponential(x)
+  ROOT b = f32[300] tanh(a)
+}
+)";
+
+CompileOptions options_for(const std::string& compiler, const fs::path& cache) {
+  CompileOptions options;
+  options.compiler = compiler;
+  options.cache_dir = cache.string();
+  return options;
+}
+
+TEST(Compile, AnUnknownCompilerIsRefusedByName) {
+  try {
+    find_compiler("icc");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "unknown compiler 'icc'");
+    EXPECT_EQ(error.hint(), "known: nvrtc, clang");
+  }
+}
+
+TEST(Compile, ADefectInASourceGivesTheCompilersLog) {
+  SKIP_WITHOUT_COMPILER();
+  for (const std::string& compiler : testing::installed_compilers()) try {
+      compile_ptx(find_compiler(compiler), "extern \"C\" int nonsense = ;", 75);
+      ADD_FAILURE() << compiler;
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("error"), std::string::npos) << error.message();
+    }
+}
+
+TEST(Compile, OldDevicesAreCompiledForTheOldestArchitectureTheCompilerKnows) {
+  SKIP_WITHOUT_COMPILER();
+  for (const std::string& compiler : testing::installed_compilers()) {
+    const PtxCompiler found = find_compiler(compiler);
+    for (const char* id : {"p100-sxm2", "v100", "t4", "h200"}) {
+      const int architecture = compile_architecture(found, device(id));
+      EXPECT_GE(architecture, 70) << compiler << " " << id;
+      EXPECT_LE(architecture, 90) << compiler << " " << id;
+    }
+  }
+}
+
+TEST(Compile, PtxEndsWithoutNul) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = testing::graph_of(kModule);
+  const FusionPlan plan = make_plan(graph, device("v100"), "xla");
+  for (const std::string& compiler : testing::installed_compilers()) {
+    const Executable executable = compile(graph, device("v100"), plan, options_for(compiler, "none"));
+    EXPECT_EQ(executable.kernels.at(0).ptx.find('\0'), std::string::npos);
+    EXPECT_NE(executable.kernels.at(0).ptx.find(".entry k("), std::string::npos);
+  }
+}
+
+TEST(Compile, PtxasReportsRegistersAndSpills) {
+  const auto use = parse_ptxas(
+      "ptxas info    : Compiling entry function 'k' for 'sm_75'\nptxas info    : Function properties for k\n"
+      "    0 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
+      "ptxas info    : Used 42 registers, used 1 barriers, 176 bytes smem, 368 bytes cmem[0]\n");
+  ASSERT_TRUE(use.has_value());
+  EXPECT_EQ(use->registers, 42);
+  EXPECT_EQ(use->spill_bytes, 20);
+  EXPECT_EQ(use->shared_bytes, 176);
+  EXPECT_FALSE(parse_ptxas("ptxas fatal   : Unresolved extern function").has_value());
+}
+
+TEST(KernelCache, ServesTheSecondCompilationAndSurvivesDamage) {
+  SKIP_WITHOUT_COMPILER();
+  const TemporaryFolder folder;
+  const Graph graph = testing::graph_of(kModule);
+  const FusionPlan plan = make_plan(graph, device("v100"), "xla");
+  const CompileOptions options = options_for(testing::installed_compilers().front(), folder.path());
+  const Executable first = compile(graph, device("v100"), plan, options);
+  EXPECT_FALSE(first.kernels.at(0).from_cache);
+  const Executable second = compile(graph, device("v100"), plan, options);
+  EXPECT_TRUE(second.kernels.at(0).from_cache);
+  EXPECT_EQ(second.kernels[0].ptx, first.kernels[0].ptx);
+  EXPECT_EQ(second.kernels[0].registers, first.kernels[0].registers);
+
+  for (const auto& entry : fs::directory_iterator(folder.path())) fs::resize_file(entry.path(), 200);
+  const Executable third = compile(graph, device("v100"), plan, options);
+  EXPECT_FALSE(third.kernels.at(0).from_cache);
+  EXPECT_EQ(third.kernels[0].ptx, first.kernels[0].ptx);
+}
+
+TEST(KernelCache, KeyDependsOnSourceCompilerAndArchitecture) {
+  const PtxCompiler a{CompilerKind::kNvrtc, "NVRTC 13.0", ""}, b{CompilerKind::kClang, "clang 14.0.6", ""};
+  const std::string key = KernelCache::key("source", a, 75);
+  EXPECT_EQ(key, KernelCache::key("source", a, 75));
+  EXPECT_NE(key, KernelCache::key("other", a, 75));
+  EXPECT_NE(key, KernelCache::key("source", b, 75));
+  EXPECT_NE(key, KernelCache::key("source", a, 80));
+}
+
+TEST(Compile, EqualKernelsAreCompiledOnce) {
+  SKIP_WITHOUT_COMPILER();
+  const TemporaryFolder folder;
+  const Graph graph = canonicalize(read_graph(STITCHWORK_SOURCE_DIR "/datasets/bert_tiny.hlo"));
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
+  CompileOptions options = options_for(testing::installed_compilers().front(), folder.path());
+  options.ptxas = false;
+  compile(graph, device("v100"), plan, options);
+  const auto files = std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator());
+  EXPECT_LT(files, static_cast<std::ptrdiff_t>(plan.kernels.size()));
+}
+
+TEST(WriteKernels, WritesSourcesPtxAndTheLaunch) {
+  SKIP_WITHOUT_COMPILER();
+  const TemporaryFolder folder;
+  const Graph graph = testing::graph_of(kModule);
+  const Executable executable =
+      compile(graph, device("v100"), make_plan(graph, device("v100"), "xla"), options_for("", "none"));
+  const auto files = write_kernels(graph, executable, (folder.path() / "out").string());
+  EXPECT_EQ(files, (std::vector<std::string>{"k0_b.cu", "k0_b.ptx", "launch.json"}));
+  const auto json = nlohmann::json::parse(read_file((folder.path() / "out/launch.json").string()));
+  EXPECT_EQ(json.at("schema"), "stitchwork.launch/1");
+  const auto& kernel = json.at("kernels").at(0);
+  EXPECT_EQ(kernel.at("entry"), "k");
+  EXPECT_EQ(kernel.at("arguments").at(0).at("op"), "x");
+  EXPECT_EQ(kernel.at("arguments").at(0).at("bytes"), 1200);
+  EXPECT_EQ(kernel.at("arguments").at(1).at("kind"), "output");
+}
+
+TEST(WriteKernels, NamesAFolderItCannotMake) {
+  try {
+    write_kernels(testing::graph_of(kModule), {}, "/proc/nowhere");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.file(), "/proc/nowhere");
+    EXPECT_FALSE(error.hint().empty());
+  }
+}
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,131 @@
+// The shape of lowered and printed kernels.
+#include <fmt/format.h>
+
+#include "core/file.h"
+#include "tests/codegen/harness.h"
+#include "tests/support/golden.h"
+
+namespace stitchwork {
+namespace {
+
+Graph dataset(const std::string& name) {
+  return canonicalize(read_graph(STITCHWORK_SOURCE_DIR "/datasets/" + name + ".hlo"));
+}
+
+std::string cuda(const Graph& graph, const FusionPlan& plan, bool canonical = false) {
+  std::string text;
+  for (const KernelPlan& kernel : plan.kernels) text += to_cuda(graph, lower(graph, kernel), canonical);
+  return text;
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+TEST(Kernel, SoftmaxReadsItsInputOnceAndWritesItsOutputOnce) {
+  const Graph graph = dataset("softmax");
+  const std::string text = cuda(graph, make_plan(graph, device("v100"), "astitch"));
+  EXPECT_EQ(count(text, "= x["), 1u) << text;
+  EXPECT_EQ(count(text, "expf("), 1u) << text;
+  EXPECT_EQ(count(text, "] = divide_27"), 1u) << text;
+}
+
+TEST(Kernel, SimulatedSoftmaxAsksForExactlyItsInputsSectors) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = dataset("softmax_tiny");
+  const sim::Counters counters = testing::expect_correct(graph, make_plan(graph, device("v100"), "astitch"));
+  const Computation& computation = graph.entry_computation();
+  const auto bytes =
+      static_cast<std::uint64_t>(computation.node(computation.parameters[0]).shape.byte_size());
+  EXPECT_EQ(counters.gld_bytes, bytes);
+  EXPECT_EQ(counters.gst_bytes, bytes);
+}
+
+TEST(Kernel, Fig7KeepsValuesWithTheThreadAcrossTheSecondBarrier) {
+  const Graph graph = dataset("fig7");
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  const std::string text = cuda(graph, plan);
+  EXPECT_EQ(count(text, "sw_grid_barrier(barrier);"), 2u) << text;
+  EXPECT_EQ(count(text, "= power_1_scratch["), 1u) << text;
+  EXPECT_EQ(count(text, "= parameter_3["), 1u) << text;
+}
+
+TEST(Kernel, ArgumentsAreInputsOutputsScratchBarrier) {
+  const Graph graph = dataset("fig7");
+  const Kernel kernel = lower(graph, make_plan(graph, device("v100"), "astitch").kernels.at(0));
+  std::string order;
+  for (const KernelArgument& argument : kernel_arguments(kernel))
+    order += "iosb"[static_cast<int>(argument.kind)];
+  EXPECT_EQ(order, "iiiiosb");
+}
+
+TEST(Kernel, EqualKernelsHaveEqualCanonicalText) {
+  const Graph graph = testing::graph_of(R"(HloModule two
+ENTRY main {
+  first = f32[100] parameter(0)
+  second = f32[100] parameter(1)
+  one = f32[100] exponential(first)
+  other = f32[100] exponential(second)
+  ROOT t = (f32[100], f32[100]) tuple(one, other)
+}
+)");
+  const FusionPlan plan = make_plan(graph, device("v100"), "unfused");
+  ASSERT_EQ(plan.kernels.size(), 2u);
+  const Kernel a = lower(graph, plan.kernels[0]), b = lower(graph, plan.kernels[1]);
+  EXPECT_EQ(to_cuda(graph, a, true), to_cuda(graph, b, true));
+  EXPECT_NE(to_cuda(graph, a, false), to_cuda(graph, b, false));
+}
+
+TEST(Kernel, NamesOfOpsNeverCollideWithTheCode) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = testing::graph_of(R"(HloModule names
+ENTRY main {
+  row = f32[40] parameter(0)
+  float = f32[40] parameter(1)
+  thread = f32[40] exponential(row)
+  expf = f32[40] add(thread, float)
+  task.1 = f32[40] exponential(expf)
+  task_1 = f32[40] multiply(task.1, thread)
+  ROOT sw_max = f32[40] maximum(task_1, expf)
+}
+)");
+  for (const std::string& compiler : testing::installed_compilers()) {
+    const PtxCompiler found = find_compiler(compiler);
+    const FusionPlan plan = make_plan(graph, device("v100"), "xla");
+    EXPECT_NO_THROW(compile_ptx(found, std::string(cuda_prelude()) + cuda(graph, plan), 75));
+  }
+}
+
+TEST(Kernel, IndicesAreWideWhereTensorsAre) {
+  const Graph graph = testing::graph_of(R"(HloModule wide
+ENTRY main {
+  x = f32[65536,65536] parameter(0)
+  ROOT y = f32[65536,65536] negate(x)
+}
+)");
+  const FusionPlan plan = make_plan(graph, device("v100"), "unfused");
+  EXPECT_TRUE(lower(graph, plan.kernels.at(0)).wide_indices);
+  EXPECT_NE(cuda(graph, plan).find("const long long row"), std::string::npos);
+}
+
+class GoldenCuda : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
+
+TEST_P(GoldenCuda, SourceIsAsApproved) {
+  const auto& [name, planner] = GetParam();
+  const Graph graph = dataset(name);
+  expect_golden(fmt::format("cuda_{}_{}.cu", planner, name),
+                cuda(graph, make_plan(graph, device("v100"), planner)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, GoldenCuda,
+                         ::testing::Values(std::pair("softmax", "astitch"), std::pair("softmax", "xla"),
+                                           std::pair("fig7", "astitch"), std::pair("layer_norm", "astitch"),
+                                           std::pair("row_64x30000", "astitch"),
+                                           std::pair("column_sum", "astitch"), std::pair("gelu", "unfused")),
+                         [](const auto& info) { return info.param.second + "_" + info.param.first; });
+
+}  // namespace
+}  // namespace stitchwork
