@@ -3,40 +3,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "core/error.h"
+#include "core/suggest.h"
 
 namespace stitchwork {
 namespace {
 
-/// Levenshtein distance, for suggestions.
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 NodeId find_op(const Computation& computation, const std::string& op) {
   const NodeId found = computation.find(op);
   if (found != kNoNode) return found;
-  std::vector<std::pair<std::size_t, std::string>> close;
-  for (const Node& node : computation.nodes) close.emplace_back(edit_distance(op, node.name), node.name);
-  const std::size_t shown = std::min<std::size_t>(5, close.size());
-  std::partial_sort(close.begin(), close.begin() + static_cast<std::ptrdiff_t>(shown), close.end());
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < shown; ++i) names.push_back(close[i].second);
+  std::vector<std::string_view> names;
+  for (const Node& node : computation.nodes) names.push_back(node.name);
+  names = nearest(op, names, 5);
   throw Error(fmt::format("no op is called '{}'", op),
               fmt::format("close names: {}", fmt::join(names, ", ")));
 }

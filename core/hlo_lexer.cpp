@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/suggest.h"
 
 namespace stitchwork {
 namespace {
@@ -313,30 +314,6 @@ void HloLexer::fail_expected(std::string_view what, std::string_view where) {
   std::size_t end = at_;
   while (end < text_.size() && is_word_char(text_[end]) && end - at_ < 40) ++end;
   fail(at_, fmt::format("{}, found '{}'", expected, text_.substr(at_, std::max<std::size_t>(end - at_, 1))));
-}
-
-std::string_view closest(std::string_view word, const std::vector<std::string_view>& candidates) {
-  std::string_view best;
-  std::size_t best_distance = (word.size() + 1) / 3 + 1;
-  for (const std::string_view candidate : candidates) {
-    // Levenshtein distance, one row at a time.
-    std::vector<std::size_t> row(candidate.size() + 1);
-    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= word.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i;
-      for (std::size_t j = 1; j < row.size(); ++j) {
-        const std::size_t substitute = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
-        diagonal = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-      }
-    }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
-      best = candidate;
-    }
-  }
-  return best;
 }
 
 }  // namespace stitchwork

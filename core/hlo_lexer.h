@@ -70,8 +70,4 @@ class HloLexer {
   int line_ = 1;
 };
 
-/// The candidate nearest to `word` by edit distance, or "" if none is near (more than a third of its letters
-/// differ). For "did you mean".
-std::string_view closest(std::string_view word, const std::vector<std::string_view>& candidates);
-
 }  // namespace stitchwork

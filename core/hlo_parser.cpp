@@ -8,6 +8,7 @@
 #include "core/hlo_lexer.h"
 #include "core/hlo_literal.h"
 #include "core/hlo_text.h"
+#include "core/suggest.h"
 
 namespace stitchwork {
 namespace {

@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/hlo_text.h"
 #include "core/passes.h"
+#include "core/suggest.h"
 
 namespace stitchwork {
 namespace {
@@ -102,21 +103,6 @@ InputOverrides read_overrides(const Graph& graph, const std::string& file) {
   return overrides;
 }
 
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t up = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = up;
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::vector<Dataset> datasets() {
@@ -170,11 +156,10 @@ Model load_model(const std::string& name) {
       return model;
     }
   std::string hint = "give a path to HLO text or a dataset's name (`stitchwork datasets` lists them)";
-  const auto closest = std::min_element(known.begin(), known.end(), [&](const Dataset& a, const Dataset& b) {
-    return edit_distance(a.name, name) < edit_distance(b.name, name);
-  });
-  if (closest != known.end() && edit_distance(closest->name, name) <= 3)
-    hint = fmt::format("did you mean {}?", closest->name);
+  std::vector<std::string_view> names;
+  for (const Dataset& d : known) names.push_back(d.name);
+  if (const std::string_view near = closest(name, names); !near.empty())
+    hint = fmt::format("did you mean {}?", near);
   throw Error(fmt::format("{}: no such file or dataset", name), hint);
 }
 

@@ -22,8 +22,6 @@ std::string_view name(FindingKind kind) {
       return "grid-deadlock";
     case FindingKind::kLivelock:
       return "livelock";
-    case FindingKind::kInvalidShared:
-      return "invalid-shared";
     case FindingKind::kTrap:
       return "trap";
   }

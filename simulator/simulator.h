@@ -100,7 +100,6 @@ enum class FindingKind {
   kBarrierMismatch,
   kGridDeadlock,
   kLivelock,
-  kInvalidShared,
   kTrap,
 };
 std::string_view name(FindingKind kind);
