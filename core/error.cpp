@@ -3,7 +3,11 @@
 namespace stitchwork {
 
 Error::Error(std::string file, int line, int column, std::string message, std::string hint)
-    : file_(std::move(file)), line_(line), column_(column), message_(std::move(message)), hint_(std::move(hint)) {
+    : file_(std::move(file)),
+      line_(line),
+      column_(column),
+      message_(std::move(message)),
+      hint_(std::move(hint)) {
   if (!file_.empty()) {
     what_ = file_;
     if (line_ > 0) what_ += fmt::format(":{}", line_);

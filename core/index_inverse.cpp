@@ -82,7 +82,7 @@ std::optional<Variables> cut_variables(const std::vector<Equation>& equations, c
     Variable variable;
     variable.range = range_within(expr, ranges);
     variable.is_leaf = expr.constant == 0 && expr.terms.size() == 1 && expr.terms.front().coefficient == 1 &&
-                       expr.terms.front().inner.empty();
+                       !is_compound(expr.terms.front());
     variable.cuts.assign(set.begin(), set.end());
     const std::size_t n = variable.cuts.size();
     for (std::size_t k = 0; k < n; ++k) {
@@ -178,7 +178,7 @@ bool repeats(const IndexMap& map, const AtomRanges& ranges, std::span<const std:
     const auto uses = [i](const IndexExpr& e) { return e.uses_dim(static_cast<int>(i)); };
     // A constraint on the dim alone is in its range already.
     const auto constrains = [&uses](const Constraint& c) {
-      const bool alone = c.expr.terms.size() == 1 && c.expr.terms.front().inner.empty();
+      const bool alone = c.expr.terms.size() == 1 && !is_compound(c.expr.terms.front());
       return !alone && uses(c.expr);
     };
     if (ranges.dims[i].size() > 1 && std::ranges::none_of(map.results, uses) &&

@@ -12,16 +12,12 @@ namespace {
 /// Rewriting settles in two or three rounds; many more mean two rules undo each other.
 constexpr int kMaxRounds = 32;
 
-bool is_leaf(const IndexTerm& term) {
-  return term.kind != AtomKind::kFloorDiv && term.kind != AtomKind::kMod;
-}
-
 /// The one constraint of a map known to be empty.
 Constraint never() { return {IndexExpr{}, Interval{0, -1}}; }
 
 /// True if the constraint only bounds one atom; its range is then in that atom's units once normalised.
 bool bounds_leaf(const Constraint& constraint) {
-  return constraint.expr.terms.size() == 1 && is_leaf(constraint.expr.terms.front());
+  return constraint.expr.terms.size() == 1 && !is_compound(constraint.expr.terms.front());
 }
 
 /// Constant moved into the range, common factor divided out, leading coefficient positive.

@@ -2,6 +2,7 @@
 // operators do, plus the rules that hold only within ranges. Used by the index map's own sources.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -32,6 +33,18 @@ IndexExpr substitute(const IndexExpr& expr, const LeafSubstitution& leaf, const 
 
 /// Rebuilds `expr` with the same leaves; a leaf whose range is one value becomes that constant.
 IndexExpr simplify_within(const IndexExpr& expr, const AtomRanges& ranges);
+
+/// Order of two terms' atoms, whatever their coefficients.
+std::strong_ordering compare_atoms(const IndexTerm& a, const IndexTerm& b);
+inline bool same_atom(const IndexTerm& a, const IndexTerm& b) { return compare_atoms(a, b) == 0; }
+
+/// A floordiv or mod of an expression, as opposed to a leaf (dim, symbol, runtime variable).
+inline bool is_compound(const IndexTerm& term) {
+  return term.kind == AtomKind::kFloorDiv || term.kind == AtomKind::kMod;
+}
+
+/// 1 * the leaf.
+IndexExpr leaf_atom(AtomKind kind, int id);
 
 /// Floor quotient and its remainder in [0, b), b > 0.
 constexpr std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {

@@ -13,10 +13,12 @@
 namespace stitchwork {
 namespace {
 
-/// Simulated device buffers of one run, by the op that owns them, freed after the last step that touches them.
+/// Simulated device buffers of one run, by the op that owns them, freed after the last step that touches
+/// them.
 class Buffers {
  public:
-  Buffers(const Computation& computation, sim::DeviceMemory& memory) : computation_(computation), memory_(memory) {}
+  Buffers(const Computation& computation, sim::DeviceMemory& memory)
+      : computation_(computation), memory_(memory) {}
 
   /// The buffer of `op` (aliases resolved); allocated on first use.
   sim::DeviceAddress address(NodeId op) {
@@ -24,7 +26,8 @@ class Buffers {
     auto [it, inserted] = addresses_.try_emplace(owner, 0);
     if (inserted) {
       const Node& node = computation_.node(owner);
-      it->second = memory_.allocate(static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size())), node.name);
+      it->second = memory_.allocate(
+          static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size())), node.name);
     }
     return it->second;
   }
@@ -168,9 +171,10 @@ class Runner {
         break;
       case StepKind::kMemset:
         for (NodeId id : step.nodes)
-          memory_.fill(buffers_.address(id),
-                       static_cast<std::size_t>(computation_.node(buffer_of(computation_, id)).shape.byte_size()),
-                       std::byte{0});
+          memory_.fill(
+              buffers_.address(id),
+              static_cast<std::size_t>(computation_.node(buffer_of(computation_, id)).shape.byte_size()),
+              std::byte{0});
         break;
     }
     result.step_us[i] = step.predicted_us;
@@ -179,7 +183,8 @@ class Runner {
   void call_library(NodeId id) {
     const Node& node = computation_.node(id);
     if (plan_role(node) == PlanRole::kOpaque)
-      throw Error(graph_.source, node.line, 0, fmt::format("{} ({}) cannot be executed", node.name, def(node.op).name),
+      throw Error(graph_.source, node.line, 0,
+                  fmt::format("{} ({}) cannot be executed", node.name, def(node.op).name),
                   "it can be planned and explained; remove it or replace it to run the model");
     std::vector<Literal> values;
     std::vector<const Literal*> operands;
@@ -209,7 +214,8 @@ class Runner {
       if (argument.kind == Kind::kInput || argument.kind == Kind::kOutput) {
         address = buffers_.address(argument.op);
       } else if (argument.kind == Kind::kScratch) {
-        address = memory_.allocate(static_cast<std::size_t>(kernel.launch.scratch_bytes), kernel.entry + ".scratch");
+        address = memory_.allocate(static_cast<std::size_t>(kernel.launch.scratch_bytes),
+                                   kernel.entry + ".scratch");
         temporaries.push_back(address);
       } else {
         address = memory_.allocate(8, kernel.entry + ".grid_barrier");
@@ -252,10 +258,14 @@ class Runner {
 
 std::string_view name(Method method) {
   switch (method) {
-    case Method::kModelled: return "modelled";
-    case Method::kSimulated: return "simulated";
-    case Method::kMeasured: return "measured";
-    case Method::kImported: return "imported";
+    case Method::kModelled:
+      return "modelled";
+    case Method::kSimulated:
+      return "simulated";
+    case Method::kMeasured:
+      return "measured";
+    case Method::kImported:
+      return "imported";
   }
   fail_check(__FILE__, __LINE__, "known Method", "");
 }

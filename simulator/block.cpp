@@ -231,7 +231,6 @@ void Block::start(std::uint64_t linear) {
     }
     s.resume = &context_.program->code[static_cast<std::size_t>(context_.program->resume_inst)];
   }
-  solo = strands.size() == 1;
 }
 
 Block::Progress Block::step() {
@@ -378,7 +377,6 @@ void split_strand(Strand& s, const Inst* i) {
     narrow(t, w);
   }
   narrow(s, first);
-  b.solo = false;
 }
 
 }  // namespace stitchwork::sim

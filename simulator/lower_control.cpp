@@ -219,7 +219,6 @@ void Lowering::lower_barrier(const Opcode& op) {
   const std::uint32_t id = source(s.operands[first], 'r');
   const std::uint32_t threads = given == 2 ? source(s.operands[first + 1], 'r') : kNone;
   const std::uint32_t p = red ? source(s.operands.back(), 'p') : kNone;
-  ++f_.blocks[static_cast<std::size_t>(block_)].weights.barriers;
   {
     IrInst& i = emit("@barrier", 0, 1);
     i.o[0] = id;

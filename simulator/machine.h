@@ -97,16 +97,14 @@ struct Strand {
   const Inst* resume = nullptr;
   std::uint32_t alive[kGangWarps] = {};
   std::uint32_t saved[kGangWarps] = {};  ///< mask set aside by a guard
-  bool saved_masked = false;
-  StackEntry* stack = nullptr;  ///< kMaxDepth entries
+  StackEntry* stack = nullptr;           ///< kMaxDepth entries
   BlockRun* block = nullptr;
 };
 
 inline constexpr int kMaxDepth = 64;
 
 struct BarrierSlot {
-  std::uint64_t waiting_threads = 0;  ///< arrived, of blocked strands and bar.arrive
-  std::uint64_t arrived_only = 0;
+  std::uint64_t arrived_only = 0;                 ///< threads of bar.arrive
   std::uint32_t count_true = 0, count_all = 0;    ///< bar.red accumulation
   std::uint32_t result_true = 0, result_all = 0;  ///< of the last completed phase
 };
@@ -132,7 +130,6 @@ struct BlockRun {
   std::uint32_t threads = 0;  ///< in the block
   std::uint64_t alive_threads = 0;
   std::uint32_t spin_episodes = 0;
-  bool solo = false;  ///< one strand only: a block barrier need not stop it
   bool communicates = false;
   std::uint64_t index = 0;  ///< linear block index
   BarrierSlot barriers[16];

@@ -120,7 +120,6 @@ const Inst* guard(Strand& s, const Inst* i) {
     s.mask[w] &= load<u32>(s.regs + i->o[0] + w * 4) ^ flip;
     any |= s.mask[w];
   }
-  s.saved_masked = s.masked;
   if (any == 0) {
     for (int w = s.first_warp; w < s.last_warp; ++w) s.mask[w] = s.saved[w];
     return i + i->imm;
@@ -146,7 +145,6 @@ const Inst* trap(Strand& s, const Inst* i) {
   raise_finding(s, i, FindingKind::kTrap, "executes trap", w, __builtin_ctz(s.mask[w]));
 }
 const Inst* resume(Strand& s, const Inst*) { return resume_top(s); }
-const Inst* nothing(Strand&, const Inst* i) { return i + 1; }
 
 /// bar.sync / barrier.sync and the arriving half of bar.red. o[0]: barrier id slot, o[1]: thread count slot
 /// or ~0, o[2]: predicate slot of bar.red or ~0; flags 1: bar.arrive, 2: negated predicate.
@@ -352,7 +350,6 @@ void add_control_rows() {
   add_row("@guard", "", other, guard, guard);
   add_row("@unguard", "", other, unguard, unguard);
   add_row("@trap", "", other, trap, trap);
-  add_row("@nothing", "", other, nothing, nothing);
   add_row("@resume", "", other, resume, resume);
   add_row("@barrier", "", other, block_barrier, block_barrier);
   add_row("@barrier_result", "", other, barrier_result<false>, barrier_result<true>);

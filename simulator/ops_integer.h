@@ -12,7 +12,6 @@ SW_INLINE V sext16(V v) {
   return (V)((vec<i32, sizeof(V) / 4>)v << 16 >> 16);
 }
 
-u32 shift_left(u32 a, u32 n) { return n > 31 ? 0 : a << n; }
 u32 funnel_left(u32 lo, u32 hi, u32 n) { return n == 0 ? hi : n >= 32 ? lo : hi << n | lo >> (32 - n); }
 u32 funnel_right(u32 lo, u32 hi, u32 n) { return n == 0 ? lo : n >= 32 ? hi : lo >> n | hi << (32 - n); }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -53,7 +52,7 @@ struct SlotInit {
 
 /// Static weights of a basic block, of the original PTX: instructions removed by lowering still count.
 struct BlockWeights {
-  std::uint32_t instructions = 0, fp32 = 0, mufu = 0, ldst = 0, barriers = 0;
+  std::uint32_t instructions = 0, fp32 = 0, mufu = 0, ldst = 0;
   int loads_in_flight = 0;  ///< longest run of independent global loads
 };
 

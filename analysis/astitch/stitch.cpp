@@ -105,8 +105,8 @@ KernelPlan to_kernel(const Stitched& stitched) {
   return kernel;
 }
 
-/// The members a first kernel computes when one is too large: a prefix of a topological order, so that the rest
-/// never feeds it.
+/// The members a first kernel computes when one is too large: a prefix of a topological order, so that the
+/// rest never feeds it.
 std::vector<NodeId> first_part(const Stitched& stitched, const Options& options) {
   const auto& levels = stitched.finalization.levels;
   if (stitched.finalization.grid_barriers < options.max_phases) {

@@ -18,7 +18,8 @@ inline void expect_golden(const std::string& file_name, const std::string& actua
     if (!std::filesystem::exists(path) || read_file(path) != actual) write_file(path, actual);
     return;
   }
-  ASSERT_TRUE(std::filesystem::exists(path)) << path << " is missing; scripts/approve-goldens writes it:\n" << actual;
+  ASSERT_TRUE(std::filesystem::exists(path)) << path << " is missing; scripts/approve-goldens writes it:\n"
+                                             << actual;
   EXPECT_EQ(read_file(path), actual) << "differs from " << path
                                      << "; scripts/approve-goldens takes the new text over";
 }
