@@ -121,15 +121,24 @@ class Assembler {
     }
   }
 
+  /// A copy that kernels compute inside is a step too if something reads its value from memory.
   void add_calls_and_copies() {
-    for (const Node& node : computation_.nodes) {
-      const PlanRole role = plan_role(node);
+    std::unordered_set<NodeId> read;
+    const auto add_reads = [&](const std::vector<NodeId>& owners) {
+      read.insert(owners.begin(), owners.end());
+    };
+    for (const Unit& unit : units_) add_reads(unit.reads);
+    add_reads(values_read(computation_, computation_.root));
+    for (auto node = computation_.nodes.rbegin(); node != computation_.nodes.rend(); ++node) {
+      const PlanRole role = plan_role(*node);
       const bool call = role == PlanRole::kLibrary || role == PlanRole::kOpaque;
-      const bool copy = role == PlanRole::kMemory && node.op == Op::kCopy && !computed_.contains(node.id);
+      const bool copy = role == PlanRole::kMemory && node->op == Op::kCopy && !makers_.contains(node->id) &&
+                        (read.contains(node->id) || !computed_.contains(node->id));
       if (!call && !copy) continue;
-      makers_[node.id].push_back(static_cast<int>(units_.size()));
+      makers_[node->id].push_back(static_cast<int>(units_.size()));
       units_.push_back(
-          {call ? StepKind::kLibrary : StepKind::kCopy, -1, node.id, library_inputs(computation_, node)});
+          {call ? StepKind::kLibrary : StepKind::kCopy, -1, node->id, library_inputs(computation_, *node)});
+      add_reads(units_.back().reads);
     }
   }
 

@@ -102,6 +102,10 @@ bool instruction_fusion(FusionGraph& graph, bool may_duplicate, Recorder& record
 bool fusion_merger(FusionGraph& graph, Recorder& recorder);
 bool multi_output_fusion(FusionGraph& graph, Recorder& recorder);
 
+/// The root whose domain the kernel of these roots has: the first tiled reduction, else the first reduction,
+/// else the first.
+NodeId leading_root(const Computation& computation, const std::vector<NodeId>& roots);
+
 /// The kernel an instruction becomes: mapping, groups and launch, schemes not yet told apart.
 KernelPlan lower_instruction(const Graph& graph, const Instruction& instruction);
 

@@ -70,27 +70,31 @@ std::vector<NodeId> with_aliases(const Computation& computation, std::vector<Nod
 
 }  // namespace
 
+NodeId leading_root(const Computation& computation, const std::vector<NodeId>& roots) {
+  const auto first = [&](auto test) {
+    const auto found =
+        std::find_if(roots.begin(), roots.end(), [&](NodeId root) { return test(computation.node(root)); });
+    return found == roots.end() ? kNoNode : *found;
+  };
+  const NodeId tiled = first([&](const Node& n) { return tiled_reduction(computation, n).has_value(); });
+  if (tiled != kNoNode) return tiled;
+  const NodeId untiled = first([&](const Node& n) { return def(n.op).cls == OpClass::kReduce; });
+  return untiled != kNoNode ? untiled : roots.front();
+}
+
 KernelPlan lower_instruction(const Graph& graph, const Instruction& instruction) {
   const Computation& computation = graph.entry_computation();
   Group group;
   group.ops = with_aliases(computation, instruction.ops);
-  const auto first = [&](auto test) {
-    const auto found = std::find_if(instruction.roots.begin(), instruction.roots.end(),
-                                    [&](NodeId root) { return test(computation.node(root)); });
-    return found == instruction.roots.end() ? kNoNode : *found;
-  };
-  const NodeId tiled = first([&](const Node& n) { return tiled_reduction(computation, n).has_value(); });
-  const NodeId untiled = first([&](const Node& n) { return def(n.op).cls == OpClass::kReduce; });
-  if (tiled != kNoNode) {
-    group.dominant = tiled;
-    group.mapping = tiled_mapping(graph, tiled, instruction.roots);
-  } else if (untiled != kNoNode) {
-    group.dominant = untiled;
-    const ReductionShape shape = reduction_shape(computation, untiled);
+  group.dominant = leading_root(computation, instruction.roots);
+  const Node& dominant = computation.node(group.dominant);
+  if (tiled_reduction(computation, dominant)) {
+    group.mapping = tiled_mapping(graph, group.dominant, instruction.roots);
+  } else if (def(dominant.op).cls == OpClass::kReduce) {
+    const ReductionShape shape = reduction_shape(computation, group.dominant);
     group.mapping = thread_a_row_mapping(shape.rows, shape.cols, kLoopBlock);
   } else {
-    group.dominant = instruction.roots.front();
-    group.mapping = element_mapping(computation.node(group.dominant).shape.elements_count(), kLoopBlock);
+    group.mapping = element_mapping(dominant.shape.elements_count(), kLoopBlock);
   }
   for (NodeId root : instruction.roots)
     if (root != group.dominant) group.sub_dominants.push_back(root);

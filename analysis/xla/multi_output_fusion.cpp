@@ -105,7 +105,7 @@ class MultiOutputFusion {
                    std::back_inserter(joined.ops));
     std::set_union(graph_[a].roots.begin(), graph_[a].roots.end(), graph_[b].roots.begin(),
                    graph_[b].roots.end(), std::back_inserter(joined.roots));
-    const Node& leader = hero(is_reduction(a) ? a : b);
+    const Node& leader = computation_.node(leading_root(computation_, joined.roots));
     ThreadMapping domain;
     domain.rows = leader.shape.elements_count();
     if (def(leader.op).cls == OpClass::kReduce) {

@@ -48,6 +48,17 @@ TEST(Assemble, ACopyAloneIsACopyStep) {
   EXPECT_EQ(plan.counts.memory_kernels, 0);
 }
 
+TEST(Assemble, ACopyThatAKernelComputesInsideIsStillAStepForItsOtherReaders) {
+  const Graph graph = graph_of(
+      "p = f32[64,64] parameter(0)\n z = f32[] constant(0)\n"
+      "r = f32[64] reduce(p, z), dimensions={1}, to_apply=sum\n c = f32[64] copy(r)\n"
+      "b = f32[64,64] broadcast(c), dimensions={0}\n m = f32[64,64] minimum(p, b)\n"
+      "ROOT t = (f32[64], f32[64,64]) tuple(c, m)");
+  for (const Planner& row : planners())
+    EXPECT_NO_THROW(make_plan(graph, device("v100"), row.name)) << row.name;
+  EXPECT_THAT(step_ids(make_plan(graph, device("v100"), "xla")), ElementsAre("k0", "copy:c", "k1"));
+}
+
 TEST(Assemble, ResultsThatAreParametersOrConstantsTakeNoStep) {
   const Graph graph = graph_of(
       "p = f32[4] parameter(0)\n c = f32[] constant(1)\n l = f32[2] constant({1,2})\n"

@@ -161,6 +161,17 @@ TEST(Xla, KernelsWithTooManyParametersAreRefused) {
                           [](const Decision& d) { return d.verdict.rule == "xla.too-many-parameters"; }));
 }
 
+TEST(Xla, JoinedRootsFitTheDomainTheirKernelHas) {
+  // Seen from the reverse the other op lies in its domain; the kernel has the domain of the first root.
+  const Graph graph = graph_of(
+      "p = f32[300] parameter(0)\n q = f32[0,5,300] parameter(1)\n"
+      "b = f32[0,5,300] broadcast(p), dimensions={2}\n a = f32[0,5,300] add(q, b)\n"
+      "o = f32[] constant(1)\n m = f32[300] reduce(b, o), dimensions={0,1}, to_apply=max\n"
+      "r = f32[0,5,300] reverse(a), dimensions={}\n c = pred[300] compare(m, p), direction=GT\n"
+      "ROOT t = (f32[0,5,300], f32[0,5,300], pred[300]) tuple(a, r, c)");
+  EXPECT_NO_THROW(plan(graph));
+}
+
 TEST(XlaRules, TiledReductionsFollowContiguity) {
   const auto tile = [](const std::string& from, const std::string& to, const std::string& dims) {
     const Graph graph =

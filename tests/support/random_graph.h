@@ -37,6 +37,8 @@ class RandomGraph {
   RandomGraph(std::uint32_t seed, RandomGraphOptions options) : random_(seed), options_(options) {}
 
   std::string text() {
+    choose_weights();
+    for (int e = 0; e < 4; ++e) extents_.push_back(one_of(kExtents));
     const std::size_t parameters = 2 + below(3);
     for (std::size_t p = 0; p < parameters; ++p) parameter(below(4) ? "f32" : random_type(), random_dims());
     const int end = next_ + options_.ops;
@@ -77,6 +79,9 @@ class RandomGraph {
   }
   static bool is_float(std::string_view type) { return type.find('f') != type.npos; }
   static bool is_half(std::string_view type) { return type == "f16" || type == "bf16"; }
+  static int digits(std::string_view type) {
+    return type == "f64" ? 53 : type == "f32" ? 24 : type == "f16" ? 11 : 8;
+  }
   static bool is_pred(std::string_view type) { return type == "pred"; }
   static bool is_signed(std::string_view type) { return type[0] == 's'; }
   static bool is_integer(std::string_view type) { return !is_float(type) && !is_pred(type); }
@@ -93,11 +98,10 @@ class RandomGraph {
   }
 
   Dims random_dims() {
-    static constexpr std::int64_t kExtents[] = {1, 2, 3, 5, 7, 8, 16, 31, 33, 64, 100, 128, 257, 300};
     Dims dims;
     const std::size_t rank = below(10) ? below(5) : below(7);
     for (std::size_t d = 0; d < rank; ++d) {
-      const std::int64_t extent = below(120) == 0 ? 0 : one_of(kExtents);
+      const std::int64_t extent = below(120) == 0 ? 0 : extents_[below(extents_.size())];
       if (count(dims) * extent <= options_.max_elements) dims.push_back(extent);
     }
     return dims;
@@ -192,44 +196,61 @@ class RandomGraph {
 
   // ---- one step
 
+  /// Each graph has its own mix: some have no layout ops, others hardly anything but reductions.
+  void choose_weights() {
+    static constexpr int kMixes[][kKinds] = {
+        // unary, binary, choose, convert, broadcast, reduce, stitch, layout, iota, indexed, dot
+        {2, 3, 1, 1, 2, 2, 2, 6, 1, 1, 1},
+        {2, 4, 0, 0, 2, 2, 5, 0, 0, 0, 0},
+        {2, 4, 1, 1, 2, 3, 6, 1, 0, 0, 1},
+        {1, 2, 0, 0, 1, 2, 2, 5, 0, 3, 0},
+    };
+    const int* mix = one_of(kMixes);
+    for (int kind = 0; kind < kKinds; ++kind) weights_.insert(weights_.end(), mix[kind], kind);
+  }
+
   void grow() {
     const Value from = pick();
-    switch (below(20)) {
+    switch (weights_[below(weights_.size())]) {
       case 0:
-      case 1:
         return unary(from);
-      case 2:
-      case 3:
-      case 4:
+      case 1:
         return binary(from);
-      case 5:
+      case 2:
         return choose(from);
-      case 6:
+      case 3:
         return options_.types ? convert(from) : unary(from);
-      case 7:
-      case 8:
+      case 4:
         return broadcast(from);
-      case 9:
-      case 10:
-        reduce(from);
-        return;
-      case 11:
-      case 12:
+      case 5:
+        return reduce(from);
+      case 6:
         return options_.stitched ? stitch(from) : binary(from);
-      case 13:
-        return reshape(from);
-      case 14:
-        return transpose(from);
-      case 15:
-        return below(2) ? slice(from) : reverse(from);
-      case 16:
-        return below(3) ? pad(from) : iota();
-      case 17:
-        return join(from);
-      case 18:
+      case 7:
+        return layout(from);
+      case 8:
+        return iota();
+      case 9:
         return options_.gathers ? indexed(from) : pad(from);
       default:
-        return options_.dots && below(3) == 0 ? dot(from) : binary(from);
+        return options_.dots ? dot(from) : binary(from);
+    }
+  }
+
+  void layout(const Value& from) {
+    switch (below(6)) {
+      case 0:
+        return reshape(from);
+      case 1:
+        return transpose(from);
+      case 2:
+        return slice(from);
+      case 3:
+        return reverse(from);
+      case 4:
+        return pad(from);
+      default:
+        return join(from);
     }
   }
 
@@ -382,7 +403,8 @@ class RandomGraph {
   void convert(const Value& from) {
     const std::string to = random_type();
     if (to == from.type) return;
-    if (!is_float(to) && !from.exact) return;  // a rounding error would become a whole step
+    // Of a rounding error: no whole steps, nor digits that the new type would promise.
+    if (!from.exact && (!is_float(to) || digits(to) > digits(from.type))) return;
     double magnitude = from.magnitude;
     Value value = from;
     if (!is_float(from.type) && is_float(to)) {
@@ -402,7 +424,7 @@ class RandomGraph {
     std::vector<std::size_t> kept;
     for (std::size_t d = 0; d <= from.dims.size(); ++d) {
       if (dims.size() < 5 && below(3) == 0 && count(from.dims) * count(dims) <= options_.max_elements / 64)
-        dims.push_back(below(6) ? between(2, 41) : 1);
+        dims.push_back(below(6) ? extents_[below(extents_.size())] : 1);
       if (d == from.dims.size()) break;
       kept.push_back(dims.size());
       dims.push_back(from.dims[d]);
@@ -717,10 +739,16 @@ class RandomGraph {
                               fmt::join(lines_, "\n"), fmt::join(shapes, ", "), fmt::join(names, ", "));
   }
 
+  static constexpr int kKinds = 11;
+  static constexpr std::int64_t kExtents[] = {1,  2,  3,   5,   7,   8,   16,   31,
+                                              33, 64, 100, 128, 257, 300, 1030, 2100};
+
   std::mt19937 random_;
   RandomGraphOptions options_;
   Names lines_;
   std::vector<Value> values_;
+  Dims extents_;  ///< few, so that shapes meet
+  std::vector<int> weights_;
   std::map<std::string, std::string> constants_, reducers_;
   int next_ = 0, parameters_ = 0;
 };
