@@ -156,7 +156,7 @@ void add_ptx(CLI::App& app, Cli& cli) {
   run->add_option("--out", a->outputs, "I:FILE.npy saves the buffer of argument I (from 0)")->take_all();
   run->add_option("--smem", a->shared, "dynamic shared memory, bytes")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 20));
   run->add_option("--regs", a->registers, "registers a thread (default: estimated)")
       ->check(CLI::Range(0, 255));
   run->add_option("--device,-d", a->device, "device id or alias")->capture_default_str();

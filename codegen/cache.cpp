@@ -30,7 +30,7 @@ KernelCache::KernelCache(const std::string& folder) {
 }
 
 std::string KernelCache::key(const std::string& source, const PtxCompiler& compiler, int architecture) {
-  return sha256_hex(fmt::format("{}\n{}\n{}", compiler.id, architecture, source));
+  return sha256_hex(fmt::format("2\n{}\n{}\n{}", compiler.id, architecture, source));
 }
 
 std::optional<CachedKernel> KernelCache::read(const std::string& key) const {

@@ -9,6 +9,12 @@
 
 namespace stitchwork {
 namespace fs = std::filesystem;
+namespace {
+
+/// Of every device from compute capability 5.0 on (CUDA C++ Programming Guide, technical specifications).
+constexpr std::int64_t kRegistersPerSm = 65536;
+
+}  // namespace
 
 PtxCompiler find_compiler(const std::string& requested) {
   if (!requested.empty() && requested != "nvrtc" && requested != "clang")
@@ -53,10 +59,24 @@ std::optional<RegisterUse> parse_ptxas(const std::string& log) {
   return use;
 }
 
+std::string bounded_registers(const std::string& ptx) {
+  static const std::regex threads(R"(\.maxntid\s+(\d+))");
+  static const std::regex blocks(R"(\.minnctapersm\s+(\d+))");
+  std::smatch thread_count, block_count;
+  if (!std::regex_search(ptx, thread_count, threads) || !std::regex_search(ptx, block_count, blocks))
+    return ptx;
+  const std::int64_t resident =
+      std::max<std::int64_t>(1, std::stoll(thread_count[1]) * std::stoll(block_count[1]));
+  // Registers are allotted to warps in units of 256, eight a thread (CUDA's occupancy calculator).
+  const std::int64_t registers = std::clamp<std::int64_t>(kRegistersPerSm / resident / 8 * 8, 16, 255);
+  return std::regex_replace(ptx, blocks, fmt::format(".maxnreg {}", registers),
+                            std::regex_constants::format_first_only);
+}
+
 std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string& ptx, int architecture) {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "kernel.ptx";
-  std::ofstream(file, std::ios::binary) << ptx;
+  std::ofstream(file, std::ios::binary) << bounded_registers(ptx);
   const ProcessResult result = run_process({ptxas, "-v", fmt::format("-arch=sm_{}", architecture), "-o",
                                             (folder.path() / "kernel.cubin").string(), file.string()});
   if (result.exit_code != 0) return std::nullopt;

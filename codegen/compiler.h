@@ -44,6 +44,10 @@ struct RegisterUse {
 /// Path of ptxas ("" if there is none) and its verdict; empty where it fails (an older ptxas than the PTX).
 std::string find_ptxas();
 std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string& ptx, int architecture);
+/// The PTX with the register bound that its .minnctapersm implies written out as .maxnreg. ptxas ignores a
+/// .minnctapersm its architecture cannot hold, and a V100's kernel (2 blocks of 1024 threads) may be compiled
+/// for sm_75, which holds one; its registers would then be counted without a bound.
+std::string bounded_registers(const std::string& ptx);
 /// Parses `ptxas -v`.
 std::optional<RegisterUse> parse_ptxas(const std::string& log);
 

@@ -84,6 +84,14 @@ TEST(Compile, PtxasReportsRegistersAndSpills) {
   EXPECT_FALSE(parse_ptxas("ptxas fatal   : Unresolved extern function").has_value());
 }
 
+TEST(Compile, RegistersAreCountedUnderTheBoundOfTheLaunch) {
+  // sm_75 holds 1024 threads an SM: ptxas ignores a .minnctapersm of 2, which a V100 can keep.
+  EXPECT_EQ(bounded_registers(".maxntid 1024, 1, 1\n.minnctapersm 2\n{"),
+            ".maxntid 1024, 1, 1\n.maxnreg 32\n{");
+  EXPECT_EQ(bounded_registers(".maxntid 96, 1, 1\n.minnctapersm 3\n"), ".maxntid 96, 1, 1\n.maxnreg 224\n");
+  EXPECT_EQ(bounded_registers(".maxntid 1024\n{"), ".maxntid 1024\n{");
+}
+
 TEST(KernelCache, ServesTheSecondCompilationAndSurvivesDamage) {
   SKIP_WITHOUT_COMPILER();
   const TemporaryFolder folder;
