@@ -61,7 +61,7 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
     if (!promotions.empty()) {
       const double before = scheme_cost_us(result.body, result.groups, result.finalization, device);
       amendments.promoted.insert(promotions.begin(), promotions.end());
-      std::vector<Decision> kept = std::move(decisions);
+      std::vector<Decision> kept = std::exchange(decisions, {});
       Stitched trial = run();
       const double after = scheme_cost_us(trial.body, trial.groups, trial.finalization, device);
       for (const NodeId id : promotions) {
