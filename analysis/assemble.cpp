@@ -61,6 +61,17 @@ std::vector<NodeId> values_read(const Computation& computation, NodeId node) {
   return owners;
 }
 
+std::vector<NodeId> kernel_reads(const Graph& graph, const KernelPlan& kernel) {
+  std::vector<NodeId> owners;
+  for (NodeId input : kernel_inputs(graph, kernel)) {
+    const std::vector<NodeId> read = values_read(graph.entry_computation(), input);
+    owners.insert(owners.end(), read.begin(), read.end());
+  }
+  std::sort(owners.begin(), owners.end());
+  owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
+  return owners;
+}
+
 std::vector<NodeId> library_inputs(const Computation& computation, const Node& node) {
   std::vector<NodeId> inputs;
   for (NodeId operand : node.operands) {
@@ -117,7 +128,7 @@ class Assembler {
       }
       for (NodeId op : kernels_[k].ops) computed_.insert(op);
       units_.push_back(
-          {StepKind::kKernel, static_cast<int>(k), made.back(), kernel_inputs(graph_, kernels_[k])});
+          {StepKind::kKernel, static_cast<int>(k), made.back(), kernel_reads(graph_, kernels_[k])});
     }
   }
 

@@ -16,8 +16,9 @@ enum class PlanRole : std::uint8_t {
              ///< when it stands between things that are not generated; inside a stitched kernel it is only an
              ///< index map
   kMemory,   ///< generated: becomes part of a kernel
-  kLibrary,  ///< dot, convolution, ...: a library call
-  kOpaque,   ///< plans (a library step of its own) but does not run
+  kLibrary,  ///< dot, convolution, sort, scatter, ...: a library call
+  kOpaque,   ///< control flow, variadic reduction (the evaluator runs them), custom call (does not run): a
+             ///< library step of its own
 };
 PlanRole plan_role(const Node& node);
 

@@ -30,7 +30,7 @@ Traffic traffic(const Graph& graph, const FusionPlan& plan, const PlanStep& step
   if (step.kind == StepKind::kKernel) {
     if (!valid_kernel(plan, step)) return result;
     const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
-    return {kernel_inputs(graph, kernel), kernel.outputs};
+    return {kernel_reads(graph, kernel), kernel.outputs};
   }
   if (step.kind == StepKind::kMemset) return result;
   for (NodeId op : step.nodes) {
@@ -105,7 +105,7 @@ void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report) 
   std::vector<std::pair<NodeId, std::string>> reads;  // buffer, reader
   for (const KernelPlan& kernel : plan.kernels) {
     computed.insert(kernel.ops.begin(), kernel.ops.end());
-    for (NodeId input : kernel_inputs(graph, kernel)) reads.emplace_back(input, "kernel " + kernel.id);
+    for (NodeId input : kernel_reads(graph, kernel)) reads.emplace_back(input, "kernel " + kernel.id);
     for (NodeId op : kernel.outputs)
       if (const auto [at, fresh] = makers.emplace(op, kernel.id); !fresh)
         report.add("output", "{} is an output of {} and of {}", computation.node(op).name, at->second,

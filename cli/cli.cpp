@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <new>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -123,6 +124,12 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   } catch (const Error& e) {
     cli.progress("");
     report_error(cli, e);
+    return kExitBadInput;
+  } catch (const std::bad_alloc&) {
+    cli.progress("");
+    report_error(cli,
+                 Error("not enough memory on this machine",
+                       "arrays are simulated in host memory: plan and compare take any size, run does not"));
     return kExitBadInput;
   } catch (const std::exception& e) {
     cli.progress("");

@@ -154,6 +154,8 @@ Literal dispatch(const Graph& graph, const Node& node, Values operands) {
       return evaluate_convolution(node, operands);
     case Op::kSort:
       return evaluate_sort(graph, node, operands);
+    case Op::kTopK:
+      return evaluate_top_k(node, operands);
     case Op::kTuple:
       return tuple_of(node, operands);
     case Op::kGetTupleElement:

@@ -40,6 +40,9 @@ Literal evaluate_convolution(const Node& node, Values operands);
 
 /// evaluator_sort.cpp
 Literal evaluate_sort(const Graph& graph, const Node& node, Values operands);
+/// The k largest (or smallest) of every row with their places; NaN counts as the largest, the first of equals
+/// wins.
+Literal evaluate_top_k(const Node& node, Values operands);
 
 /// evaluator_scalar.cpp: a computation over scalars (a reducer, a comparator, map's function) applied to
 /// vectors of `count` elements at once, one a parameter. One literal a result.

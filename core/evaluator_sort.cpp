@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/evaluator_ops.h"
 #include "core/strided.h"
+#include "core/window.h"
 
 namespace stitchwork {
 namespace {
@@ -60,6 +61,43 @@ Literal evaluate_sort(const Graph& graph, const Node& node, Values operands) {
   tuple.shape = node.shape;
   tuple.elements = std::move(results);
   return tuple;
+}
+
+Literal evaluate_top_k(const Node& node, Values operands) {
+  const Shape& from = operands[0]->shape;
+  if (!node.shape.is_tuple || node.shape.elements.size() != 2 || from.dims.empty() ||
+      node.shape.elements[0].rank() != from.rank() ||
+      node.shape.elements[1].dims != node.shape.elements[0].dims ||
+      node.shape.elements[0].dims.back() > from.dims.back())
+    throw Error(fmt::format("topk of {} cannot give {}", to_text(from), to_text(node.shape)),
+                "it gives the values of every row and their places");
+  const std::int64_t cols = from.dims.back(), k = node.shape.elements[0].dims.back();
+  const bool largest = other_attribute(node, "largest") != "false";
+  Literal result;
+  result.shape = node.shape;
+  for (const Shape& element : node.shape.elements) result.elements.push_back(Literal::zeros(element));
+  const std::int64_t rows = cols == 0 ? 0 : from.elements_count() / cols;
+  std::vector<std::int64_t> order(static_cast<std::size_t>(cols));
+  with_storage(from.dtype, [&](auto tag) {
+    using S = decltype(tag);
+    const auto* in = operands[0]->data<typename S::Stored>();
+    auto* out = result.elements[0].data<typename S::Stored>();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto at = [&](std::int64_t i) { return S::widen(in[row * cols + i]); };
+      const auto less = [&](std::int64_t a, std::int64_t b) {
+        const bool a_is_nan = at(a) != at(a), b_is_nan = at(b) != at(b);
+        return a_is_nan || b_is_nan ? b_is_nan && !a_is_nan : at(a) < at(b);
+      };
+      std::iota(order.begin(), order.end(), std::int64_t{0});
+      std::stable_sort(order.begin(), order.end(),
+                       [&](std::int64_t a, std::int64_t b) { return largest ? less(b, a) : less(a, b); });
+      for (std::int64_t i = 0; i < k; ++i) {
+        out[row * k + i] = in[row * cols + order[static_cast<std::size_t>(i)]];
+        result.elements[1].set_int(row * k + i, order[static_cast<std::size_t>(i)]);
+      }
+    }
+  });
+  return result;
 }
 
 }  // namespace stitchwork

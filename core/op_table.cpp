@@ -117,11 +117,11 @@ constexpr std::array kTable = {
     OpDef{Op::kDynamicSlice, "dynamic-slice", OpClass::kGather, E::kGenerated, 1, -1, "", "", 4, false},
     OpDef{Op::kDynamicUpdateSlice, "dynamic-update-slice", OpClass::kGather, E::kGenerated, 2, -1, "", "", 4,
           false},
-    OpDef{Op::kScatter, "scatter", OpClass::kScatter, E::kGenerated, 3, -1, "", "", 8, false},
+    OpDef{Op::kScatter, "scatter", OpClass::kScatter, E::kLibrary, 3, -1, "", "", 8, false},
 
     OpDef{Op::kReduce, "reduce", OpClass::kReduce, E::kGenerated, 2, -1, "", "", 2, false},
     OpDef{Op::kReduceWindow, "reduce-window", kWindow, E::kGenerated, 2, -1, "", "", 4, false},
-    OpDef{Op::kSelectAndScatter, "select-and-scatter", kWindow, E::kGenerated, 3, 3, "", "", 8, false},
+    OpDef{Op::kSelectAndScatter, "select-and-scatter", kWindow, E::kLibrary, 3, 3, "", "", 8, false},
 
     OpDef{Op::kDot, "dot", kLinear, E::kLibrary, 2, 2, "", "", 2, false},
     OpDef{Op::kConvolution, "convolution", kLinear, E::kLibrary, 2, 2, "", "", 2, false},
@@ -129,7 +129,7 @@ constexpr std::array kTable = {
     OpDef{Op::kFft, "fft", kOpaque, E::kOpaque, 1, 1, "", "", 20, false},
     OpDef{Op::kCholesky, "cholesky", kOpaque, E::kOpaque, 1, 1, "", "", 20, false},
     OpDef{Op::kTriangularSolve, "triangular-solve", kOpaque, E::kOpaque, 2, 2, "", "", 20, false},
-    OpDef{Op::kTopK, "topk", OpClass::kSort, E::kOpaque, 1, 1, "", "", 20, false},
+    OpDef{Op::kTopK, "topk", OpClass::kSort, E::kLibrary, 1, 1, "", "", 20, false},
 
     OpDef{Op::kTuple, "tuple", kStructure, E::kNone, 0, -1, "", "", 0, false},
     OpDef{Op::kGetTupleElement, "get-tuple-element", kStructure, E::kNone, 1, 1, "", "", 0, false},

@@ -75,6 +75,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   if (spec.backend != "sim")
     throw Error(fmt::format("--backend {}: not available in this build", spec.backend), "use --backend sim");
   const Device& target = device(spec.device);
+  require_runnable(model.graph);
   TrialResult result;
   report(0, "planning");
   const Stopwatch planning;

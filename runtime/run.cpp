@@ -1,6 +1,7 @@
 #include "runtime/run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -58,7 +59,10 @@ class Buffers {
 std::vector<NodeId> touched(const Graph& graph, const FusionPlan& plan, const PlanStep& step) {
   const Computation& computation = graph.entry_computation();
   std::vector<NodeId> nodes;
-  auto add = [&](NodeId id) { nodes.push_back(buffer_of(computation, id)); };
+  auto add = [&](NodeId id) {
+    nodes.push_back(buffer_of(computation, id));
+    for (NodeId owner : values_read(computation, id)) nodes.push_back(owner);  // behind a tuple
+  };
   if (step.kind == StepKind::kKernel) {
     const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
     for (NodeId id : kernel_inputs(graph, kernel)) add(id);
@@ -78,20 +82,6 @@ std::vector<NodeId> results(const Computation& computation) {
   const Node& root = computation.node(computation.root);
   if (root.op == Op::kTuple) return root.operands;
   return {root.id};
-}
-
-/// The arrays a result consists of: elements of nested tuples too.
-std::vector<NodeId> result_arrays(const Computation& computation) {
-  std::vector<NodeId> arrays, open = results(computation);
-  while (!open.empty()) {
-    const Node& node = computation.node(open.back());
-    open.pop_back();
-    if (node.op == Op::kTuple)
-      open.insert(open.end(), node.operands.begin(), node.operands.end());
-    else
-      arrays.push_back(node.id);
-  }
-  return arrays;
 }
 
 /// Immediate literals of ops a library call or an output may ask for by value without a buffer of its own.
@@ -126,9 +116,13 @@ class Runner {
       for (NodeId owner : dies_after_[static_cast<std::size_t>(i)]) buffers_.release(owner);
     }
     if (options_.progress) options_.progress(total, total, "done");
-    for (NodeId id : results(computation_)) result.outputs.push_back(value(id));
-    if (const auto made = tuples_.find(computation_.root); made != tuples_.end())
-      result.outputs = made->second.elements;
+    for (NodeId id : results(computation_)) {
+      Literal output = value(id);
+      if (!output.shape.is_tuple)
+        result.outputs.push_back(std::move(output));
+      else
+        std::move(output.elements.begin(), output.elements.end(), std::back_inserter(result.outputs));
+    }
     for (double us : result.step_us) result.total_us += us;
     if (total > 1) result.total_us += device_.launch_gap_us * (total - 1);
     return result;
@@ -140,21 +134,43 @@ class Runner {
     std::unordered_map<NodeId, int> last;
     for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i)
       for (NodeId owner : touched(graph_, plan, plan.steps[static_cast<std::size_t>(i)])) last[owner] = i;
-    for (NodeId id : result_arrays(computation_)) last.erase(buffer_of(computation_, id));
+    for (NodeId id : results(computation_)) last.erase(buffer_of(computation_, id));
     dies_after_.assign(plan.steps.size(), {});
     for (auto [owner, step] : last) dies_after_[static_cast<std::size_t>(step)].push_back(owner);
   }
 
-  /// Uploads parameters and constants the step reads for the first time.
+  /// Uploads parameters, constants and elements of tuples the step reads for the first time.
   void materialise_sources(const PlanStep& step) {
     for (NodeId owner : touched(graph_, executable_.plan, step)) upload_source(owner);
   }
 
   void upload_source(NodeId owner) {
     const Node& node = computation_.node(owner);
-    if (plan_role(node) != PlanRole::kSource || uploaded_[owner]) return;
+    const PlanRole role = plan_role(node);
+    if ((role != PlanRole::kSource && role != PlanRole::kAlias) || node.shape.is_tuple || uploaded_[owner])
+      return;
     uploaded_[owner] = true;
-    buffers_.upload(owner, source_value(node));
+    buffers_.upload(owner, role == PlanRole::kSource ? source_value(node) : element_value(node));
+  }
+
+  /// An alias that owns its buffer is an element of a tuple that is not taken apart by name alone.
+  Literal element_value(const Node& node) {
+    SW_CHECK(!node.operands.empty(), "{} ({}) has no value", node.name, def(node.op).name);
+    Literal from = value(node.operands[0]);
+    if (node.op == Op::kGetTupleElement)
+      return std::move(from.elements.at(static_cast<std::size_t>(node.attrs.tuple_index)));
+    return from;
+  }
+
+  /// Tuples live on the host: what made them is a library step of its own, or a tuple of other values.
+  Literal tuple_value(const Node& node) {
+    if (const auto made = tuples_.find(node.id); made != tuples_.end()) return made->second;
+    if (plan_role(node) == PlanRole::kSource) return source_value(node);
+    if (node.op != Op::kTuple) return element_value(node);
+    Literal tuple;
+    tuple.shape = node.shape;
+    for (NodeId operand : node.operands) tuple.elements.push_back(value(operand));
+    return tuple;
   }
 
   const Literal& source_value(const Node& node) const {
@@ -164,13 +180,7 @@ class Runner {
   }
 
   Literal value(NodeId id) {
-    const Node& node = computation_.node(id);
-    if (const auto made = tuples_.find(id); made != tuples_.end()) return made->second;
-    if (node.op == Op::kTuple) {
-      Literal tuple = Literal::zeros(node.shape);
-      for (std::size_t i = 0; i < node.operands.size(); ++i) tuple.elements[i] = value(node.operands[i]);
-      return tuple;
-    }
+    if (computation_.node(id).shape.is_tuple) return tuple_value(computation_.node(id));
     const NodeId owner = buffer_of(computation_, id);
     upload_source(owner);
     return buffers_.download(id);
@@ -205,24 +215,15 @@ class Runner {
 
   void call_library(NodeId id) {
     const Node& node = computation_.node(id);
-    if (plan_role(node) == PlanRole::kOpaque)
-      throw Error(graph_.source, node.line, 0,
-                  fmt::format("{} ({}) cannot be executed", node.name, def(node.op).name),
-                  "it can be planned and explained; remove it or replace it to run the model");
     std::vector<Literal> values;
     std::vector<const Literal*> operands;
     values.reserve(node.operands.size());
     for (NodeId operand : node.operands) operands.push_back(&values.emplace_back(value(operand)));
-    Literal made = evaluate_node(graph_, computation_, node, operands);
-    if (!node.shape.is_tuple) {
-      buffers_.upload(id, made);
-      return;
-    }
-    // Its elements have the buffers of the ops that take them out.
-    for (const Node& element : computation_.nodes)
-      if (element.op == Op::kGetTupleElement && element.operands[0] == id)
-        buffers_.upload(element.id, made.elements.at(static_cast<std::size_t>(element.attrs.tuple_index)));
-    tuples_[id] = std::move(made);
+    Literal result = evaluate_node(graph_, computation_, node, operands);
+    if (node.shape.is_tuple)
+      tuples_.emplace(id, std::move(result));
+    else
+      buffers_.upload(id, result);
   }
 
   const ptx::Module& module(const CompiledKernel& kernel) {
@@ -282,7 +283,7 @@ class Runner {
   Buffers buffers_;
   std::span<const Literal> inputs_;
   std::unordered_map<NodeId, bool> uploaded_;
-  std::unordered_map<NodeId, Literal> tuples_;  ///< what library calls made
+  std::unordered_map<NodeId, Literal> tuples_;  ///< by the op that made them, until the run ends
   std::vector<std::vector<NodeId>> dies_after_;
   std::map<std::string, ptx::Module> modules_;
 };
@@ -303,8 +304,25 @@ std::string_view name(Method method) {
   fail_check(__FILE__, __LINE__, "known Method", "");
 }
 
+void require_runnable(const Graph& graph) {
+  // Called computations too: a loop's body is run by the evaluator.
+  for (const Computation& computation : graph.computations)
+    for (const Node& node : computation.nodes) {
+      const std::string what = fmt::format("{} ({})", node.name, def(node.op).name);
+      const char* hint = "it can be planned and explained; remove it or replace it to run the model";
+      if (def(node.op).execution == Execution::kOpaque)
+        throw Error(graph.source, node.line, 0, what + " cannot be executed", hint);
+      if (!node.shape.is_tuple && node.shape.dtype != DType::kToken && !is_executable(node.shape.dtype))
+        throw Error(graph.source, node.line, 0,
+                    fmt::format("{} cannot be executed: values of type {} are not computed", what,
+                                name(node.shape.dtype)),
+                    hint);
+    }
+}
+
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options) {
+  require_runnable(graph);
   return Runner(graph, device, executable, options).run(inputs);
 }
 

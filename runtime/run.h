@@ -39,6 +39,10 @@ struct RunOptions {
   std::function<void(int, int, const std::string&)> progress;
 };
 
+/// Throws Error naming the first op (and its line) that can be planned but not run: custom calls,
+/// collectives, values of types nobody computes (complex, 4 and 8 bits), ...
+void require_runnable(const Graph& graph);
+
 /// Runs in the PTX simulator; library calls by the CPU reference.
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options = {});

@@ -1,6 +1,7 @@
 // From an instruction of XLA's graph to a kernel of a plan: XLA's launch dimensions.
 #include <algorithm>
 
+#include "analysis/assemble.h"
 #include "analysis/evaluations.h"
 #include "analysis/facts.h"
 #include "analysis/plain_mapping.h"
@@ -57,7 +58,7 @@ std::vector<NodeId> with_aliases(const Computation& computation, std::vector<Nod
       std::vector<NodeId> chain;
       NodeId at = operand;
       while (!std::binary_search(ops.begin(), ops.end(), at) &&
-             plan_role(computation.node(at)) == PlanRole::kAlias && !computation.node(at).operands.empty()) {
+             plan_role(computation.node(at)) == PlanRole::kAlias && buffer_of(computation, at) != at) {
         chain.push_back(at);
         at = computation.node(at).operands[0];
       }

@@ -1,6 +1,7 @@
 // The shape of lowered and printed kernels.
 #include <fmt/format.h>
 
+#include "core/error.h"
 #include "core/file.h"
 #include "tests/codegen/harness.h"
 #include "tests/support/golden.h"
@@ -77,6 +78,28 @@ ENTRY main {
   const Kernel a = lower(graph, plan.kernels[0]), b = lower(graph, plan.kernels[1]);
   EXPECT_EQ(to_cuda(graph, a, true), to_cuda(graph, b, true));
   EXPECT_NE(to_cuda(graph, a, false), to_cuda(graph, b, false));
+}
+
+TEST(Kernel, WhatNoKernelComputesIsRefusedByName) {
+  const auto message = [](const std::string& body) -> std::string {
+    const Graph graph = testing::graph_of(
+        "HloModule m\nodd { a = f32[] parameter(0)  b = f32[] parameter(1)  m = f32[] multiply(a, b)  ROOT s "
+        "= "
+        "f32[] add(m, b) }\nENTRY e {\n  x = f32[4,8] parameter(0)\n  z = f32[] constant(0)\n" +
+        body + "}\n");
+    try {
+      cuda(graph, make_plan(graph, device("v100"), "astitch"));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("  ROOT r = f32[4] reduce(x, z), dimensions={1}, to_apply=odd\n")
+                .find(":6: r (reduce) cannot be executed: 'odd' is not one commutative operation; "),
+            std::string::npos);
+  EXPECT_NE(message("  ROOT c = s4[4,8] convert(x)\n").find("c (convert) cannot be executed: s4 has no"),
+            std::string::npos);
+  EXPECT_EQ(message("  ROOT n = f32[4,8] negate(x)\n"), "");
 }
 
 TEST(Kernel, NamesOfOpsNeverCollideWithTheCode) {
