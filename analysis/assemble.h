@@ -29,7 +29,8 @@ std::vector<NodeId> materialised(const KernelPlan& kernel);
 /// The ops whose buffers hold `node`'s values: `buffer_of` followed through tuples, ascending.
 std::vector<NodeId> values_read(const Computation& computation, NodeId node);
 
-/// `values_read` of every input of a kernel: whose steps come before it (an input may be an element of a tuple).
+/// `values_read` of every input of a kernel: whose steps come before it (an input may be an element of a
+/// tuple).
 std::vector<NodeId> kernel_reads(const Graph& graph, const KernelPlan& kernel);
 
 /// `values_read` of every operand of a library call, copy or opaque op.
