@@ -80,6 +80,20 @@ std::vector<NodeId> results(const Computation& computation) {
   return {root.id};
 }
 
+/// The arrays a result consists of: elements of nested tuples too.
+std::vector<NodeId> result_arrays(const Computation& computation) {
+  std::vector<NodeId> arrays, open = results(computation);
+  while (!open.empty()) {
+    const Node& node = computation.node(open.back());
+    open.pop_back();
+    if (node.op == Op::kTuple)
+      open.insert(open.end(), node.operands.begin(), node.operands.end());
+    else
+      arrays.push_back(node.id);
+  }
+  return arrays;
+}
+
 /// Immediate literals of ops a library call or an output may ask for by value without a buffer of its own.
 class Runner {
  public:
@@ -113,6 +127,8 @@ class Runner {
     }
     if (options_.progress) options_.progress(total, total, "done");
     for (NodeId id : results(computation_)) result.outputs.push_back(value(id));
+    if (const auto made = tuples_.find(computation_.root); made != tuples_.end())
+      result.outputs = made->second.elements;
     for (double us : result.step_us) result.total_us += us;
     if (total > 1) result.total_us += device_.launch_gap_us * (total - 1);
     return result;
@@ -124,7 +140,7 @@ class Runner {
     std::unordered_map<NodeId, int> last;
     for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i)
       for (NodeId owner : touched(graph_, plan, plan.steps[static_cast<std::size_t>(i)])) last[owner] = i;
-    for (NodeId id : results(computation_)) last.erase(buffer_of(computation_, id));
+    for (NodeId id : result_arrays(computation_)) last.erase(buffer_of(computation_, id));
     dies_after_.assign(plan.steps.size(), {});
     for (auto [owner, step] : last) dies_after_[static_cast<std::size_t>(step)].push_back(owner);
   }
@@ -148,6 +164,13 @@ class Runner {
   }
 
   Literal value(NodeId id) {
+    const Node& node = computation_.node(id);
+    if (const auto made = tuples_.find(id); made != tuples_.end()) return made->second;
+    if (node.op == Op::kTuple) {
+      Literal tuple = Literal::zeros(node.shape);
+      for (std::size_t i = 0; i < node.operands.size(); ++i) tuple.elements[i] = value(node.operands[i]);
+      return tuple;
+    }
     const NodeId owner = buffer_of(computation_, id);
     upload_source(owner);
     return buffers_.download(id);
@@ -190,7 +213,16 @@ class Runner {
     std::vector<const Literal*> operands;
     values.reserve(node.operands.size());
     for (NodeId operand : node.operands) operands.push_back(&values.emplace_back(value(operand)));
-    buffers_.upload(id, evaluate_node(graph_, computation_, node, operands));
+    Literal made = evaluate_node(graph_, computation_, node, operands);
+    if (!node.shape.is_tuple) {
+      buffers_.upload(id, made);
+      return;
+    }
+    // Its elements have the buffers of the ops that take them out.
+    for (const Node& element : computation_.nodes)
+      if (element.op == Op::kGetTupleElement && element.operands[0] == id)
+        buffers_.upload(element.id, made.elements.at(static_cast<std::size_t>(element.attrs.tuple_index)));
+    tuples_[id] = std::move(made);
   }
 
   const ptx::Module& module(const CompiledKernel& kernel) {
@@ -250,6 +282,7 @@ class Runner {
   Buffers buffers_;
   std::span<const Literal> inputs_;
   std::unordered_map<NodeId, bool> uploaded_;
+  std::unordered_map<NodeId, Literal> tuples_;  ///< what library calls made
   std::vector<std::vector<NodeId>> dies_after_;
   std::map<std::string, ptx::Module> modules_;
 };
