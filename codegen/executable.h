@@ -38,7 +38,9 @@ struct CompileOptions {
   bool ptxas = true;      ///< run ptxas for registers and spills when found
 };
 
-/// Lowers, prints, compiles (in parallel, cached by canonical source). Throws Error with the compiler's log
+/// Lowers, prints, compiles (in parallel, cached by canonical source). Throws Error naming an op that can
+/// only be planned (scatter, a reduction by several operations, elements no kernel computes), and with the
+/// compiler's log
 /// where compilation fails or no compiler is found.
 Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options = {});
