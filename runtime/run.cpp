@@ -84,7 +84,7 @@ std::vector<NodeId> results(const Computation& computation) {
   return {root.id};
 }
 
-/// Immediate literals of ops a library call or an output may ask for by value without a buffer of its own.
+/// One run: uploads what steps read, executes them in order, frees buffers after their last use.
 class Runner {
  public:
   Runner(const Graph& graph, const Device& device, const Executable& executable, const RunOptions& options)
@@ -118,10 +118,10 @@ class Runner {
     if (options_.progress) options_.progress(total, total, "done");
     for (NodeId id : results(computation_)) {
       Literal output = value(id);
-      if (!output.shape.is_tuple)
-        result.outputs.push_back(std::move(output));
+      if (id == computation_.root && output.shape.is_tuple)
+        result.outputs = std::move(output.elements);
       else
-        std::move(output.elements.begin(), output.elements.end(), std::back_inserter(result.outputs));
+        result.outputs.push_back(std::move(output));
     }
     for (double us : result.step_us) result.total_us += us;
     if (total > 1) result.total_us += device_.launch_gap_us * (total - 1);
@@ -135,6 +135,8 @@ class Runner {
     for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i)
       for (NodeId owner : touched(graph_, plan, plan.steps[static_cast<std::size_t>(i)])) last[owner] = i;
     for (NodeId id : results(computation_)) last.erase(buffer_of(computation_, id));
+    for (NodeId owner : values_read(computation_, computation_.root))
+      last.erase(owner);  // behind nested tuples
     dies_after_.assign(plan.steps.size(), {});
     for (auto [owner, step] : last) dies_after_[static_cast<std::size_t>(step)].push_back(owner);
   }

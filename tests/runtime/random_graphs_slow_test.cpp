@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 
 #include "analysis/planner.h"
 #include "codegen/compiler.h"
@@ -20,7 +21,7 @@
 namespace stitchwork {
 namespace {
 
-constexpr std::uint32_t kSeeds = 40;  // about a minute on two cores
+constexpr std::uint32_t kSeeds = 80;  // about a minute on two cores
 
 std::uint32_t setting(const char* name, std::uint32_t otherwise) {
   const char* text = std::getenv(name);
