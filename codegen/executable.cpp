@@ -72,30 +72,10 @@ class Compilation {
   KernelCache cache_;
 };
 
-/// Throws for what can be planned and explained only.
-void check_generated(const Graph& graph, const FusionPlan& plan) {
-  const Computation& computation = graph.entry_computation();
-  const auto refuse = [&](const Node& node, const std::string& why) {
-    throw Error(graph.source, node.line, 0, fmt::format("{} ({}) {}", node.name, def(node.op).name, why),
-                "it can be planned and explained; remove it or replace it to compile the model");
-  };
-  for (const KernelPlan& kernel : plan.kernels)
-    for (NodeId op : kernel.ops) {
-      const Node& node = computation.node(op);
-      if (node.op == Op::kScatter || node.op == Op::kSelectAndScatter) refuse(node, "has no generated code");
-      if (!is_executable(node.shape.dtype))
-        refuse(node,
-               fmt::format("has elements of type {}, which kernels do not compute", name(node.shape.dtype)));
-      if ((node.op == Op::kReduce || node.op == Op::kReduceWindow) && !simple_reducer(graph, applied(node)))
-        refuse(node, "combines elements by more than one commutative operation");
-    }
-}
-
 }  // namespace
 
 Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options) {
-  check_generated(graph, plan);
   const Compilation compilation(device, options);
   Executable executable;
   executable.plan = plan;
