@@ -34,7 +34,8 @@ class Evaluation {
       if (uses_[index(node.id)] == 0) owned_[index(node.id)].reset();
     }
     std::optional<Literal>& root = owned_[index(computation_.root)];
-    return root ? std::move(*root) : value(computation_.root);
+    if (root) return std::move(*root);
+    return value(computation_.root);
   }
 
  private:

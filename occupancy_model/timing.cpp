@@ -55,7 +55,8 @@ double dram_bandwidth(const Device& device, double active_sms, double warps, dou
 }
 
 Parts group_time(const Device& device, const KernelWork& work, const WaveGroup& group) {
-  const double warps_per_block = (work.threads_per_block + 31) / 32;
+  const int whole_warps = (work.threads_per_block + 31) / 32;
+  const double warps_per_block = whole_warps;
   const double active_sms = std::min<double>(group.blocks, device.sms);
   const double share = group.waves * group.blocks / static_cast<double>(work.grid_blocks);
   Parts parts;
@@ -98,7 +99,8 @@ KernelTime kernel_time(const Device& device, const KernelWork& work) {
            "{} blocks of {} threads, {} an SM", work.grid_blocks, work.threads_per_block, work.blocks_per_sm);
   const std::int64_t resident =
       std::min<std::int64_t>(work.grid_blocks, static_cast<std::int64_t>(device.sms) * work.blocks_per_sm);
-  const WaveGroup full{static_cast<double>(work.grid_blocks / resident), static_cast<double>(resident)};
+  const std::int64_t full_waves = work.grid_blocks / resident;
+  const WaveGroup full{static_cast<double>(full_waves), static_cast<double>(resident)};
   const WaveGroup tail{1, static_cast<double>(work.grid_blocks % resident)};
 
   KernelTime time;

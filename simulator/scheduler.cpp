@@ -230,7 +230,8 @@ class Schedule {
     const double weight = static_cast<double>(instructions_so_far - instructions_);
     instructions_ = instructions_so_far;
     const Device& d = *context_.device;
-    const double warps = static_cast<double>((context_.launch->block.count() + 31) / 32 * blocks);
+    const std::uint64_t warps_per_block = (context_.launch->block.count() + 31) / 32;
+    const double warps = static_cast<double>(warps_per_block * blocks);
     const double busy =
         static_cast<double>(std::min<std::uint64_t>(blocks, static_cast<std::uint64_t>(d.sms)));
     result_.weight += weight;
