@@ -46,7 +46,8 @@ install_missing() {
       exit 1
     fi
   fi
-  apt-cache show "${missing[@]}" >/dev/null 2>&1 || "${as_root[@]}" apt-get update -qq
+  # A fresh machine has no package lists yet: without them neither names nor sizes are known.
+  apt-get install -s "${missing[@]}" >/dev/null 2>&1 || "${as_root[@]}" apt-get update -qq
   local bytes count
   read -r count bytes < <(apt-get install -y --no-install-recommends --print-uris "${missing[@]}" 2>/dev/null |
     awk '/^\x27/ {n++; s += $3} END {print n+0, s+0}')
