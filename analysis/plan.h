@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/overrides.h"
 #include "core/graph.h"
 #include "core/verdict.h"
 #include "occupancy_model/device.h"
@@ -76,6 +77,7 @@ struct Group {
   std::vector<NodeId> ops;            ///< topological order, dominant and sub-dominants included
   ThreadMapping mapping;
   int lane = 0;  ///< groups of one phase with different lanes run on disjoint block ranges
+  std::int64_t first_block = 0;  ///< of the lane's range: blocks [first_block, first_block + mapping.blocks)
 };
 
 /// A piece of shared memory or scratch. Slots of different lifetimes may overlap.
@@ -135,6 +137,7 @@ struct FusionPlan {
   std::string planner;  ///< row of the planner table
   std::map<std::string, std::string>
       options;                  ///< knobs that differ from the planner's defaults, and "mapping"
+  std::vector<Edit> edits;      ///< overrides it was made with
   std::vector<PlanStep> steps;  ///< a valid order
   std::vector<KernelPlan> kernels;
   PlanCounts counts;

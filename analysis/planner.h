@@ -14,6 +14,7 @@ namespace stitchwork {
 /// Unknown knobs or values throw Error naming the known ones.
 struct PlanOptions {
   std::map<std::string, std::string> knobs;
+  std::vector<Edit> edits;  ///< overrides; one that cannot be honoured is refused with an Error
   bool record_decisions = false;
 };
 

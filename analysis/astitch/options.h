@@ -11,6 +11,10 @@ struct Options {
   bool proactive_locality = true;
   bool shared_reuse = true;
   bool register_relaxation = true;
+  bool remote_stitching = true;
+  bool exhaustive_stitching = true;  ///< off: the kernels are XLA's fusions
+  bool data_reuse = true;            ///< off: values travel between groups through global memory only
+  bool tuned = false;                ///< mapping=tuned
   bool record_decisions = false;
   // Limits of a kernel (docs/planners/astitch.md): assembling one grows faster than linearly with its size.
   int max_ops = 512, max_groups = 48, max_phases = 8;

@@ -1,0 +1,31 @@
+// Overrides: what a person wants otherwise than the planner. An edit addresses ops, never kernels by index, so that
+// it survives replanning.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stitchwork {
+
+enum class EditKind : std::uint8_t {
+  kScheme,       ///< ops[0] gets stitching scheme `to`
+  kMerge,        ///< ops share a kernel
+  kForbidMerge,  ///< ops share no kernel
+  kSplit,        ///< the kernel ends behind ops[0]: what reads it starts another
+  kBlock,        ///< the kernel of ops[0] has blocks of `n` threads
+  kSplitFactor,  ///< each row of the reduction ops[0] is split over `n` blocks
+};
+std::string_view name(EditKind kind);  ///< "scheme", "merge", "forbid_merge", "split", "block", "split_factor"
+
+struct Edit {
+  EditKind kind = EditKind::kScheme;
+  std::vector<std::string> ops;  ///< names of graph nodes
+  std::string to;                ///< kScheme: "local", "regional", "global", ... (analysis/plan.h)
+  std::int64_t n = 0;            ///< kBlock, kSplitFactor
+
+  bool operator==(const Edit&) const = default;
+};
+
+}  // namespace stitchwork
