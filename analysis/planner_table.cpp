@@ -19,11 +19,14 @@ constexpr std::array kKnobs = {
     Knob{"adaptive_mapping", kOnOff, "on"},    Knob{"dominant_merging", kOnOff, "on"},
     Knob{"proactive_locality", kOnOff, "on"},  Knob{"shared_reuse", kOnOff, "on"},
     Knob{"register_relaxation", kOnOff, "on"}, Knob{"mapping", kMappings, "paper"},
+    Knob{"duplicate_cheap", kOnOff, "off"},
 };
 
 constexpr std::array<std::string_view, 6> kAstitchKnobs = {"adaptive_mapping",    "dominant_merging",
                                                            "proactive_locality",  "shared_reuse",
                                                            "register_relaxation", "mapping"};
+
+constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kPlanners = {
     Planner{"unfused", "every op its own kernel, as an eager framework launches them", {}, plan_unfused},
@@ -31,6 +34,8 @@ constexpr std::array kPlanners = {
             "XLA's fusion passes of 2019-2020: instruction fusion, fusion merger, multi-output fusion",
             {},
             plan_xla},
+    Planner{"tvm", "TVM's GraphPartitioner: an op is fused with all up to where its readers meet again",
+            kTvmKnobs, plan_tvm},
     Planner{"astitch", "AStitch (ASPLOS 2022): memory-intensive ops stitched into one kernel a cluster",
             kAstitchKnobs, plan_astitch},
 };

@@ -2,11 +2,9 @@
 // every instruction that is left.
 #include "analysis/planner.h"
 
-#include <algorithm>
-#include <map>
-
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
+#include "analysis/inlined_kernel.h"
 #include "analysis/xla/fusion_graph.h"
 #include "core/error.h"
 
@@ -33,18 +31,6 @@ bool is_only_immediate(const xla::FusionGraph& graph, int i) {
       if (!becomes_kernel(graph, reader)) return false;
   }
   return true;
-}
-
-/// Ops that several kernels compute.
-void mark_recomputed(std::vector<KernelPlan>& kernels) {
-  std::map<NodeId, int> computed;
-  for (const KernelPlan& kernel : kernels)
-    for (NodeId op : kernel.ops) ++computed[op];
-  for (KernelPlan& kernel : kernels) {
-    const std::vector<NodeId> made = materialised(kernel);
-    for (auto& [op, scheme] : kernel.schemes)
-      if (computed[op] > 1 && !std::binary_search(made.begin(), made.end(), op)) scheme = Scheme::kRecomputed;
-  }
 }
 
 }  // namespace
