@@ -26,10 +26,17 @@ struct Knob {
 };
 std::span<const Knob> knobs();
 
+struct KnobSetting {
+  std::string_view name, value;
+};
+
+/// A row may be another row's function with other defaults: `presets`, which --set still overrides.
 struct Planner {
   std::string_view name;
   std::string_view summary;                 ///< one line
   std::span<const std::string_view> knobs;  ///< those it honours
+  std::span<const KnobSetting> presets;     ///< values of its knobs that differ from the knobs' own defaults
+  std::span<const EditKind> edits;          ///< those it honours
   FusionPlan (*plan)(const Graph& graph, const Device& device, const PlanOptions& options);
 };
 

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "analysis/constraints.h"
 #include "analysis/planner.h"
 #include "core/graph.h"
 
@@ -30,7 +32,7 @@ struct Instruction {
 
 class FusionGraph {
  public:
-  explicit FusionGraph(const Graph& graph);
+  explicit FusionGraph(const Graph& graph, Constraints constraints = {});
 
   const Computation& computation() const { return computation_; }
   const Instruction& operator[](int i) const { return instructions_[static_cast<std::size_t>(i)]; }
@@ -55,6 +57,9 @@ class FusionGraph {
   /// One instruction with the roots of both.
   void join(int into, int other);
 
+  /// The ops an override keeps apart that one kernel of `a` and `b` would hold.
+  std::optional<Constraints::Pair> keeps_apart(int a, int b) const;
+
   /// Live instructions, operands before users, depth-first from the result.
   std::vector<int> post_order() const;
 
@@ -64,6 +69,7 @@ class FusionGraph {
   void collect(int i);
 
   const Computation& computation_;
+  Constraints constraints_;
   std::vector<Instruction> instructions_;
   std::vector<int> provider_;
   std::vector<std::vector<int>> readers_;
@@ -101,6 +107,13 @@ Ruling fits_one_kernel(const FusionGraph& graph, int a, int b, bool keeps_roots_
 bool instruction_fusion(FusionGraph& graph, bool may_duplicate, Recorder& recorder);
 bool fusion_merger(FusionGraph& graph, Recorder& recorder);
 bool multi_output_fusion(FusionGraph& graph, Recorder& recorder);
+
+/// The passes to a fixpoint; what is left that becomes a kernel.
+std::vector<Instruction> fused_kernels(const Graph& graph, const Constraints& constraints,
+                                       Recorder& recorder);
+
+/// Whether atomics can add up the partial results of a reduction: sums from zero of types with an atomic add.
+bool adds_atomically(const Graph& graph, const Node& node);
 
 /// The root whose domain the kernel of these roots has: the first tiled reduction, else the first reduction,
 /// else the first.

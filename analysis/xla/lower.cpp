@@ -15,7 +15,21 @@ constexpr int kLoopBlock = 256;
 /// Columns of a tile a thread of a column reduction walks down before the partial result is added atomically.
 constexpr std::int64_t kColumnTileHeight = 128;
 
-/// Reductions whose partial results atomics can add up: sums from zero of types with an atomic add.
+ThreadMapping tiled_mapping(const Graph& graph, NodeId dominant, const std::vector<NodeId>& roots) {
+  const Computation& computation = graph.entry_computation();
+  const TiledReduction tile = *tiled_reduction(computation, computation.node(dominant));
+  const ReductionShape shape = reduction_shape(computation, dominant);
+  if (tile.row) return block_a_row_mapping(shape.rows, shape.cols, tile.width);
+  const bool atomic = std::all_of(roots.begin(), roots.end(), [&](NodeId root) {
+    const Node& node = computation.node(root);
+    return def(node.op).cls != OpClass::kReduce || adds_atomically(graph, node);
+  });
+  const std::int64_t split = atomic ? (shape.cols + kColumnTileHeight - 1) / kColumnTileHeight : 1;
+  return column_tile_mapping(shape.rows, shape.cols, static_cast<int>(split));
+}
+
+}  // namespace
+
 bool adds_atomically(const Graph& graph, const Node& node) {
   const Computation& computation = graph.entry_computation();
   if (node.operands.size() != 2 || node.attrs.computations.empty()) return false;
@@ -33,21 +47,6 @@ bool adds_atomically(const Graph& graph, const Node& node) {
   const Node& init = computation.node(node.operands[1]);
   return is_scalar_constant(init) && init.attrs.literal && init.attrs.literal->get_double(0) == 0;
 }
-
-ThreadMapping tiled_mapping(const Graph& graph, NodeId dominant, const std::vector<NodeId>& roots) {
-  const Computation& computation = graph.entry_computation();
-  const TiledReduction tile = *tiled_reduction(computation, computation.node(dominant));
-  const ReductionShape shape = reduction_shape(computation, dominant);
-  if (tile.row) return block_a_row_mapping(shape.rows, shape.cols, tile.width);
-  const bool atomic = std::all_of(roots.begin(), roots.end(), [&](NodeId root) {
-    const Node& node = computation.node(root);
-    return def(node.op).cls != OpClass::kReduce || adds_atomically(graph, node);
-  });
-  const std::int64_t split = atomic ? (shape.cols + kColumnTileHeight - 1) / kColumnTileHeight : 1;
-  return column_tile_mapping(shape.rows, shape.cols, static_cast<int>(split));
-}
-
-}  // namespace
 
 NodeId leading_root(const Computation& computation, const std::vector<NodeId>& roots) {
   const auto first = [&](auto test) {
