@@ -26,7 +26,7 @@ std::vector<std::string> problems(const Graph& graph, const FusionPlan& plan) {
 }
 
 FusionPlan plan_valid(const Graph& graph, std::map<std::string, std::string> knobs = {}) {
-  FusionPlan plan = plan_astitch(graph, v100(), {std::move(knobs), false});
+  FusionPlan plan = plan_astitch(graph, v100(), {.knobs = std::move(knobs)});
   EXPECT_THAT(problems(graph, plan), ElementsAre());
   return plan;
 }
@@ -90,21 +90,22 @@ TEST(AstitchPlanner, WithoutRegisterRelaxationTheAssumedBoundStays) {
   const Graph graph = dataset("row_750000x32");
   const Device& t4 = device("t4");
   EXPECT_EQ(plan_astitch(graph, t4, {}).kernels.at(0).launch.register_bound, 64);
-  EXPECT_EQ(
-      plan_astitch(graph, t4, {{{"register_relaxation", "off"}}, false}).kernels.at(0).launch.register_bound,
-      32);
+  EXPECT_EQ(plan_astitch(graph, t4, {.knobs = {{"register_relaxation", "off"}}})
+                .kernels.at(0)
+                .launch.register_bound,
+            32);
 }
 
 TEST(AstitchPlanner, UnknownKnobsAndValuesNameTheKnownOnes) {
   const Graph graph = dataset("fig7");
   try {
-    plan_astitch(graph, v100(), {{{"colour", "red"}}, false});
+    plan_astitch(graph, v100(), {.knobs = {{"colour", "red"}}});
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_THAT(error.hint(), ::testing::HasSubstr("dominant_merging"));
   }
-  EXPECT_THROW(plan_astitch(graph, v100(), {{{"mapping", "fastest"}}, false}), Error);
-  EXPECT_THROW(plan_astitch(graph, v100(), {{{"dominant_merging", "maybe"}}, false}), Error);
+  EXPECT_THROW(plan_astitch(graph, v100(), {.knobs = {{"mapping", "fastest"}}}), Error);
+  EXPECT_THROW(plan_astitch(graph, v100(), {.knobs = {{"dominant_merging", "maybe"}}}), Error);
 }
 
 TEST(AstitchPlanner, AKernelOverTheSharedMemoryLimitDemotesValues) {
@@ -144,7 +145,7 @@ std::string zigzag(int n) {
 
 TEST(AstitchPlanner, TooManyPhasesCutTheKernel) {
   const Graph graph = parse(zigzag(30));
-  const FusionPlan plan = plan_astitch(graph, v100(), {{}, true});
+  const FusionPlan plan = plan_astitch(graph, v100(), {.record_decisions = true});
   EXPECT_THAT(problems(graph, plan), ElementsAre());
   EXPECT_GT(plan.kernels.size(), 1u);
   for (const KernelPlan& kernel : plan.kernels) EXPECT_LE(kernel.launch.grid_barriers + 1, 8);
@@ -202,7 +203,7 @@ TEST(AstitchPlanner, IsDeterministic) {
 TEST(AstitchPlanner, RecordsDecisionsOfEveryPassWhenAsked) {
   const Graph graph = dataset("fig7");
   EXPECT_TRUE(plan_astitch(graph, v100(), {}).decisions.empty());
-  const FusionPlan plan = plan_astitch(graph, v100(), {{}, true});
+  const FusionPlan plan = plan_astitch(graph, v100(), {.record_decisions = true});
   std::set<std::string> steps;
   for (const Decision& decision : plan.decisions) steps.insert(decision.step);
   EXPECT_THAT(steps, ::testing::IsSupersetOf({"scope", "dominants", "merging", "locality", "launch"}));

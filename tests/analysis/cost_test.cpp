@@ -84,8 +84,9 @@ TEST(Cost, FusionPaysInTheModelToo) {
 
 TEST(Compare, KnobsGoToThePlannersThatHaveThem) {
   const Graph graph = dataset("fig7");
-  EXPECT_NO_THROW(compare(graph, device("v100"), {"xla", "astitch"}, {{{"dominant_merging", "off"}}, false}));
-  EXPECT_THROW(compare(graph, device("v100"), {"xla", "unfused"}, {{{"dominant_merging", "off"}}, false}),
+  EXPECT_NO_THROW(
+      compare(graph, device("v100"), {"xla", "astitch"}, {.knobs = {{"dominant_merging", "off"}}}));
+  EXPECT_THROW(compare(graph, device("v100"), {"xla", "unfused"}, {.knobs = {{"dominant_merging", "off"}}}),
                Error);
 }
 

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 Explanation of(const char* model, const char* planner, const char* op) {
   const Graph graph = dataset(model);
-  return explain(graph, make_plan(graph, device("v100"), planner, {{}, true}), op);
+  return explain(graph, make_plan(graph, device("v100"), planner, {.record_decisions = true}), op);
 }
 
 TEST(Explain, SaysWhereAnOpIsAndWhyNotElsewhere) {

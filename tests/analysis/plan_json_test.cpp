@@ -18,7 +18,8 @@ using testing::dataset;
 using ::testing::HasSubstr;
 
 std::string text_of(const Graph& graph, const char* planner, bool decisions = false) {
-  return plan_to_json(graph, make_plan(graph, device("v100"), planner, {{}, decisions})).dump(2);
+  return plan_to_json(graph, make_plan(graph, device("v100"), planner, {.record_decisions = decisions}))
+      .dump(2);
 }
 
 Error error_of(const Graph& graph, const std::string& text) {

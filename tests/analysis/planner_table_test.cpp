@@ -33,7 +33,7 @@ TEST(PlannerTable, UnknownNamesAreAnsweredWithTheKnownOnes) {
 TEST(PlannerTable, KnobsAreChecked) {
   const Graph graph = dataset("fig7");
   const auto with = [&](const char* planner, const char* knob, const char* value) {
-    return error_of([&] { make_plan(graph, device("v100"), planner, {{{knob, value}}, false}); });
+    return error_of([&] { make_plan(graph, device("v100"), planner, {.knobs = {{knob, value}}}); });
   };
   EXPECT_THAT(with("astitch", "speed", "on").hint(), HasSubstr("dominant_merging"));
   EXPECT_THAT(with("astitch", "dominant_merging", "perhaps").hint(), HasSubstr("on, off"));
@@ -42,7 +42,8 @@ TEST(PlannerTable, KnobsAreChecked) {
 
 TEST(PlannerTable, PlansNameThePlannerAndTheKnobsThatDiffer) {
   const Graph graph = dataset("fig7");
-  const FusionPlan plan = make_plan(graph, device("v100"), "astitch", {{{"dominant_merging", "off"}}, false});
+  const FusionPlan plan =
+      make_plan(graph, device("v100"), "astitch", {.knobs = {{"dominant_merging", "off"}}});
   EXPECT_EQ(plan.planner, "astitch");
   EXPECT_EQ(plan.options.at("dominant_merging"), "off");
   EXPECT_EQ(plan.options.at("mapping"), "paper");
@@ -53,7 +54,8 @@ TEST(PlannerTable, DecisionsAreRecordedOnlyWhenAskedFor) {
   const Graph graph = dataset("fig7");
   for (const Planner& row : planners()) {
     EXPECT_TRUE(make_plan(graph, device("v100"), row.name).decisions.empty()) << row.name;
-    EXPECT_FALSE(make_plan(graph, device("v100"), row.name, {{}, true}).decisions.empty()) << row.name;
+    EXPECT_FALSE(make_plan(graph, device("v100"), row.name, {.record_decisions = true}).decisions.empty())
+        << row.name;
   }
 }
 

@@ -15,7 +15,9 @@ using ::testing::ElementsAre;
 using testing::graph_of;
 using testing::op;
 
-FusionPlan plan(const Graph& graph) { return make_plan(graph, device("v100"), "xla", {{}, true}); }
+FusionPlan plan(const Graph& graph) {
+  return make_plan(graph, device("v100"), "xla", {.record_decisions = true});
+}
 
 std::vector<std::string> outputs(const Graph& graph, const FusionPlan& plan) {
   std::vector<std::string> names;
