@@ -9,6 +9,12 @@
 namespace stitchwork {
 namespace {
 
+bool honours(const Planner& row, const std::vector<Edit>& edits) {
+  return std::all_of(edits.begin(), edits.end(), [&](const Edit& edit) {
+    return std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end();
+  });
+}
+
 /// A knob that none of the planners honours is a mistake; one that some do is left out for the others.
 void require_honoured(const std::vector<std::string>& names, const PlanOptions& options) {
   for (const auto& [knob, value] : options.knobs) {
@@ -19,6 +25,9 @@ void require_honoured(const std::vector<std::string>& names, const PlanOptions& 
     if (!honoured)
       throw Error(fmt::format("none of these planners has a knob '{}'", knob), "see `stitchwork planners`");
   }
+  if (std::none_of(names.begin(), names.end(),
+                   [&](const std::string& name) { return honours(planner(name), options.edits); }))
+    throw Error("none of these planners honours the overrides", "see docs/planners/overrides.md");
 }
 
 }  // namespace
@@ -32,6 +41,7 @@ std::vector<CompareRow> compare(const Graph& graph, const Device& device,
     PlanOptions own;
     for (const auto& [knob, value] : options.knobs)
       if (std::find(row.knobs.begin(), row.knobs.end(), knob) != row.knobs.end()) own.knobs[knob] = value;
+    if (honours(row, options.edits)) own.edits = options.edits;
     const auto start = std::chrono::steady_clock::now();
     const FusionPlan plan = make_plan(graph, device, name, own);
     const double plan_ms =

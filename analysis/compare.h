@@ -17,7 +17,8 @@ struct CompareRow {
   double plan_ms = 0;  ///< wall time of planning
 };
 
-/// One row a planner, in the order given. `options` holds knobs; each planner gets those it honours.
+/// One row a planner, in the order given. `options` holds knobs and overrides; each planner gets
+/// the knobs it honours, and the overrides if it honours all of them.
 std::vector<CompareRow> compare(const Graph& graph, const Device& device,
                                 const std::vector<std::string>& planners, const PlanOptions& options = {});
 

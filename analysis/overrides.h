@@ -1,5 +1,5 @@
-// Overrides: what a person wants otherwise than the planner. An edit addresses ops, never kernels by index, so that
-// it survives replanning.
+// Overrides: what a person wants otherwise than the planner. An edit addresses ops, never kernels by index,
+// so that it survives replanning.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ enum class EditKind : std::uint8_t {
   kBlock,        ///< the kernel of ops[0] has blocks of `n` threads
   kSplitFactor,  ///< each row of the reduction ops[0] is split over `n` blocks
 };
-std::string_view name(EditKind kind);  ///< "scheme", "merge", "forbid_merge", "split", "block", "split_factor"
+std::string_view name(
+    EditKind kind);  ///< "scheme", "merge", "forbid_merge", "split", "block", "split_factor"
 
 struct Edit {
   EditKind kind = EditKind::kScheme;
@@ -27,5 +28,9 @@ struct Edit {
 
   bool operator==(const Edit&) const = default;
 };
+
+/// In words: "scheme of power.1 regional", "merge add.1 and reduce.2", "kernel of add.1 in blocks of 256
+/// threads".
+std::string to_text(const Edit& edit);
 
 }  // namespace stitchwork

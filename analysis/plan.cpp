@@ -134,6 +134,7 @@ std::string to_text(const Graph& graph, const FusionPlan& plan) {
   const Computation& computation = graph.entry_computation();
   std::string text = fmt::format("plan of {} for {} by {}\n", graph.name, plan.device, plan.planner);
   for (const auto& [knob, value] : plan.options) text += fmt::format("option {}={}\n", knob, value);
+  for (const Edit& edit : plan.edits) text += fmt::format("override {}\n", to_text(edit));
   text +=
       fmt::format("{} memory kernels, {} library calls, {} copies, {} memsets\n", plan.counts.memory_kernels,
                   plan.counts.library_calls, plan.counts.copies, plan.counts.memsets);

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 
 namespace stitchwork {
@@ -19,6 +20,7 @@ class Writer {
     json["planner"] = plan.planner;
     json["options"] = Json::object();
     for (const auto& [knob, value] : plan.options) json["options"][knob] = value;
+    if (!plan.edits.empty()) json["overrides"] = edits_to_json(plan.edits);
     json["counts"] = {{"memory_kernels", plan.counts.memory_kernels},
                       {"library_calls", plan.counts.library_calls},
                       {"copies", plan.counts.copies},

@@ -30,6 +30,7 @@ struct Planner {
   std::string_view name;
   std::string_view summary;                 ///< one line
   std::span<const std::string_view> knobs;  ///< those it honours
+  std::span<const EditKind> edits;          ///< likewise
   FusionPlan (*plan)(const Graph& graph, const Device& device, const PlanOptions& options);
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/constraints.h"
 #include "analysis/cost.h"
 #include "analysis/planner.h"
 #include "analysis/verify.h"
@@ -26,14 +27,19 @@ constexpr std::array<std::string_view, 7> kAstitchKnobs = {
     "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
     "remote_stitching", "mapping"};
 
+constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
+constexpr std::array kAstitchEdits = {EditKind::kScheme, EditKind::kMerge, EditKind::kForbidMerge,
+                                      EditKind::kSplit,  EditKind::kBlock, EditKind::kSplitFactor};
+
 constexpr std::array kPlanners = {
-    Planner{"unfused", "every op its own kernel, as an eager framework launches them", {}, plan_unfused},
+    Planner{"unfused", "every op its own kernel, as an eager framework launches them", {}, {}, plan_unfused},
     Planner{"xla",
             "XLA's fusion passes of 2019-2020: instruction fusion, fusion merger, multi-output fusion",
             {},
+            kXlaEdits,
             plan_xla},
     Planner{"astitch", "AStitch (ASPLOS 2022): memory-intensive ops stitched into one kernel a cluster",
-            kAstitchKnobs, plan_astitch},
+            kAstitchKnobs, kAstitchEdits, plan_astitch},
 };
 
 const Knob& knob(std::string_view name) {
@@ -70,6 +76,18 @@ std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanO
   return values;
 }
 
+void require_edits(const Planner& row, const std::vector<Edit>& edits) {
+  for (const Edit& edit : edits) {
+    if (std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end()) continue;
+    std::vector<std::string_view> known;
+    for (const EditKind kind : row.edits) known.push_back(name(kind));
+    throw Error(
+        fmt::format("override '{}': planner {} cannot honour {}", to_text(edit), row.name, name(edit.kind)),
+        known.empty() ? std::string("it takes no overrides")
+                      : fmt::format("it honours {}", fmt::join(known, ", ")));
+  }
+}
+
 }  // namespace
 
 std::span<const Knob> knobs() { return kKnobs; }
@@ -91,8 +109,15 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
   const Planner& row = planner(planner_name);
   PlanOptions resolved = options;
   resolved.knobs = resolve_knobs(row, options);
+  require_edits(row, options.edits);
   FusionPlan plan = row.plan(graph, device, resolved);
   plan.planner = row.name;
+  plan.edits = options.edits;
+  require_honoured(graph, plan, options.edits);
+  if (options.record_decisions) {
+    std::vector<Decision> decisions = edit_decisions(options.edits);
+    plan.decisions.insert(plan.decisions.begin(), decisions.begin(), decisions.end());
+  }
   plan.options.clear();
   for (const auto& [name, value] : resolved.knobs)
     if (name == "mapping" || value != knob(name).default_value) plan.options[name] = value;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 #include "analysis/verify.h"
 #include "core/error.h"
@@ -59,9 +60,16 @@ void PlanArguments::add_device(CLI::App& command) {
       ->capture_default_str();
 }
 
+void PlanArguments::add_options(CLI::App& command) {
+  command.add_option("--set", set, "knobs: name=value[,name=value...], for planners that have them")
+      ->delimiter(',');
+  command.add_option("--override", override_file,
+                     "JSON of what to plan otherwise (docs/planners/overrides.md)");
+}
+
 void PlanArguments::add_planning(CLI::App& command) {
   command.add_option("--planner,-p", planner, "planner (`stitchwork planners`)")->capture_default_str();
-  command.add_option("--set", set, "knobs: name=value[,name=value...]")->delimiter(',');
+  add_options(command);
   command.add_option("--plan", plan_file, "a saved plan instead of MODEL and --planner");
 }
 
@@ -75,6 +83,7 @@ PlanOptions PlanArguments::options(bool record_decisions) const {
                   "for example --set dominant_merging=off");
     result.knobs[knob.substr(0, equals)] = knob.substr(equals + 1);
   }
+  if (!override_file.empty()) result.edits = overrides_from_json(read_file(override_file), override_file);
   return result;
 }
 
@@ -88,6 +97,9 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
                              arguments.options(record_decisions));
     return planned;
   }
+  if (!arguments.override_file.empty())
+    throw Error("--override with --plan: a saved plan is not planned again",
+                "give MODEL and --planner instead");
   const std::string& file = arguments.plan_file;
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);

@@ -49,10 +49,12 @@ struct PlanArguments {
   std::string planner = "astitch";
   std::string device = "v100-sxm2";
   std::vector<std::string> set;
+  std::string override_file;
 
   void add_model(CLI::App& command);
   void add_device(CLI::App& command);
-  void add_planning(CLI::App& command);  ///< --planner, --set, --plan
+  void add_options(CLI::App& command);   ///< --set, --override
+  void add_planning(CLI::App& command);  ///< --planner, --plan, and those
   PlanOptions options(bool record_decisions = false) const;
 };
 

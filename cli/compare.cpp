@@ -30,9 +30,7 @@ void add_compare(CLI::App& app, Cli& cli) {
   a->plan.add_model(*command);
   a->plan.add_device(*command);
   command->add_option("--planners", a->planners, "comma-separated (default: all)")->delimiter(',');
-  command
-      ->add_option("--set", a->plan.set, "knobs: name=value[,name=value...], for the planners that have them")
-      ->delimiter(',');
+  a->plan.add_options(*command);
   add_common(*command, cli,
              "  stitchwork compare bert_base --planners unfused,xla,astitch\n"
              "  stitchwork compare fig7 --device a100-sxm-80 --json");

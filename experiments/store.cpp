@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "analysis/overrides_json.h"
 #include "core/error.h"
 #include "core/hlo_text.h"
 #include "core/version.h"
@@ -139,6 +140,7 @@ std::int64_t trial_row(sqlite3* db, std::int64_t experiment, const Model& model,
                       {"cache", spec.cache == sim::CacheMode::kCold ? "cold" : "warm"},
                       {"options", spec.options.knobs},
                       {"model_sha256", model.graph.source_sha256}};
+  if (!spec.options.edits.empty()) params["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) params["edited_plan"] = true;
   Statement(db,
             "INSERT OR IGNORE INTO trial(experiment_id,workload,variant,params_json,seed,trial_key) "

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 #include "analysis/verify.h"
 #include "core/error.h"
@@ -149,6 +150,7 @@ std::string trial_key(const Model& model, const TrialSpec& spec) {
                    {"seed", spec.seed},
                    {"inputs", spec.inputs_dir},
                    {"compiler", spec.compile.compiler}};
+  if (!spec.options.edits.empty()) key["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) key["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
   return sha256_hex(key.dump());
 }

@@ -92,6 +92,8 @@ Candidates find_candidates(const Body& body, const Amendments& amendments, Recor
     const bool read_inside = !body.users.at(id).empty();
     if (nodes[id].reduction) {
       result.kinds[id] = CandidateKind::kReduce;
+    } else if (amendments.inlined.contains(id)) {
+      continue;
     } else if ((cls == OpClass::kHeavyElementwise && evaluated > 1) ||
                ((cls == OpClass::kWindow || nodes[id].isolated) && read_inside)) {
       result.kinds[id] = CandidateKind::kHeavy;
@@ -108,7 +110,7 @@ Candidates find_candidates(const Body& body, const Amendments& amendments, Recor
     }
     cone[id] = std::min(cost, kManyTimes);
     const bool light = def(nodes.node(id).op).cls == OpClass::kLightElementwise;
-    if (!light || result.contains(id) || repeats[id] <= 1) continue;
+    if (!light || result.contains(id) || amendments.inlined.contains(id) || repeats[id] <= 1) continue;
     const std::int64_t per_element = std::min(kManyTimes, cone[id] * repeats[id]);
     if (per_element <= kHeavyConeInstructions) continue;
     if (amendments.dropped.contains(id)) {

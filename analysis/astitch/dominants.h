@@ -48,6 +48,7 @@ struct Candidates {
 struct Amendments {
   std::set<NodeId> promoted;  ///< values worth materialising (kShared)
   std::set<NodeId> dropped;   ///< kLight candidates that would have cost a grid barrier
+  std::set<NodeId> inlined;   ///< values an override wants computed where they are read
 };
 
 Candidates find_candidates(const Body& body, const Amendments& amendments, Recorder& recorder);

@@ -36,6 +36,9 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
     if (widest == 0) widest = kElementwiseBlock;
     limits.block = static_cast<int>(std::min<std::int64_t>(limits.block, (widest + 31) / 32 * 32));
   }
+  limits.wanted_splits = &options.constraints.split_factor;
+  if (const auto* wanted = Constraints::find(options.constraints.block, op.members))
+    limits.block = wanted->second;
   limits.blocks_per_wave =
       std::max<std::int64_t>(1, assume_relax_apply(device, limits.block, 0).blocks_per_wave);
   return limits;

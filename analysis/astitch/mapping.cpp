@@ -36,18 +36,22 @@ ThreadMapping map_elementwise(std::int64_t elements, const MappingLimits& limits
   return pack(mapping, limits);
 }
 
-ThreadMapping map_row_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits) {
+ThreadMapping map_row_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits,
+                                int split) {
   ThreadMapping mapping;
   mapping.rows = rows;
   mapping.cols = cols;
-  if (limits.adaptive && cols <= kSerialColumns && rows >= kSerialRowsPerBlock * limits.blocks_per_wave) {
+  if (split == 0 && limits.adaptive && cols <= kSerialColumns &&
+      rows >= kSerialRowsPerBlock * limits.blocks_per_wave) {
     mapping.kind = MappingKind::kRowSerial;
     mapping.rows_per_block = limits.block;
     return pack(mapping, limits);
   }
   const std::int64_t row_threads = std::clamp<std::int64_t>(ceil_div(cols, 32) * 32, 32, limits.block);
   mapping.threads_per_row = static_cast<int>(row_threads);
-  if (limits.adaptive && rows < limits.blocks_per_wave && cols > kSplitColumns) {
+  if (split > 0) {
+    mapping.split = split;
+  } else if (limits.adaptive && rows < limits.blocks_per_wave && cols > kSplitColumns) {
     mapping.split = static_cast<int>(
         std::min(limits.blocks_per_wave / std::max<std::int64_t>(1, rows), ceil_div(cols, kSplitColumns)));
   }
@@ -61,21 +65,31 @@ ThreadMapping map_row_reduction(std::int64_t rows, std::int64_t cols, const Mapp
   return pack(mapping, limits);
 }
 
-ThreadMapping map_column_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits) {
+ThreadMapping map_column_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits,
+                                   int split) {
   ThreadMapping mapping;
   mapping.kind = MappingKind::kColumn;
   mapping.rows = rows;
   mapping.cols = cols;
   // A short reduction with many results needs no cooperation: every thread a row of its own.
-  const bool serial = cols <= kSerialColumns && rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
+  const bool serial =
+      split == 0 && cols <= kSerialColumns && rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
   mapping.rows_per_block = serial ? limits.block : std::min<std::int64_t>(kColumnTileRows, limits.block);
   mapping.threads_per_row = static_cast<int>(limits.block / mapping.rows_per_block);
   const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(rows, mapping.rows_per_block));
-  if (limits.adaptive && tiles < limits.blocks_per_wave && cols > kSplitColumns) {
+  if (split > 0) {
+    mapping.split = split;
+  } else if (limits.adaptive && tiles < limits.blocks_per_wave && cols > kSplitColumns) {
     mapping.split = static_cast<int>(std::min(limits.blocks_per_wave / tiles, ceil_div(cols, kSplitColumns)));
   }
   if (mapping.split > 1) mapping.combine = Combine::kPartials;
   return pack(mapping, limits);
+}
+
+int wanted_split(const MappingLimits& limits, NodeId reduction) {
+  if (limits.wanted_splits == nullptr) return 0;
+  const auto wanted = limits.wanted_splits->find(reduction);
+  return wanted == limits.wanted_splits->end() ? 0 : wanted->second;
 }
 
 ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits) {
@@ -83,8 +97,9 @@ ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLim
     return map_elementwise(nodes[dominant].elements, limits);
   }
   const ReductionShape& shape = *nodes[dominant].reduction;
-  return shape.row_reduce ? map_row_reduction(shape.rows, shape.cols, limits)
-                          : map_column_reduction(shape.rows, shape.cols, limits);
+  const int split = wanted_split(limits, dominant);
+  return shape.row_reduce ? map_row_reduction(shape.rows, shape.cols, limits, split)
+                          : map_column_reduction(shape.rows, shape.cols, limits, split);
 }
 
 ThreadMapping map_alongside(std::int64_t elements, const ThreadMapping& other) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "analysis/astitch/nodes.h"
 #include "analysis/plan.h"
@@ -14,13 +15,20 @@ struct MappingLimits {
   std::int64_t blocks_per_wave = 0;  ///< BPW
   bool one_wave = true;              ///< pack tasks vertically so that the grid fits one wave
   bool adaptive = true;              ///< off: one row a block, never split (as XLA maps row reductions)
+  const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
 };
+
+/// How many blocks an override wants each row of `reduction` split over; 0: none does.
+int wanted_split(const MappingLimits& limits, NodeId reduction);
 
 /// Mapping of a group dominated by `dominant`: its reduction's if it is one, else element-wise.
 ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits);
 
-ThreadMapping map_row_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits);
-ThreadMapping map_column_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits);
+/// `split`: blocks a row by override; 0 leaves it to the rules.
+ThreadMapping map_row_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits,
+                                int split = 0);
+ThreadMapping map_column_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits,
+                                   int split = 0);
 ThreadMapping map_elementwise(std::int64_t elements, const MappingLimits& limits);
 
 /// An element-wise mapping of `elements` elements that gives each task exactly the share of `elements` which

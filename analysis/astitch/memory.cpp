@@ -55,7 +55,7 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
 }
 
 std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGroup>& groups,
-                                        const Finalization& finalization) {
+                                        const Finalization& finalization, const std::set<NodeId>& kept) {
   std::map<NodeId, std::int64_t> readers;
   for (const GroupReads& group : finalization.reads) {
     std::map<NodeId, bool> once;  // a group reads a value once, into registers
@@ -65,7 +65,7 @@ std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGr
   std::optional<NodeId> best;
   std::pair<double, std::int64_t> best_key;  // added traffic per byte freed; at equal ratio, most bytes freed
   for (const auto& [id, scheme] : finalization.schemes) {
-    if (scheme != Scheme::kRegional) continue;
+    if (scheme != Scheme::kRegional || kept.contains(id)) continue;
     // An output is written to global memory anyway.
     const std::int64_t writes = body.outputs.contains(id) ? 0 : 1;
     const double traffic = static_cast<double>(body.nodes->bytes(id) * (writes + readers[id]));

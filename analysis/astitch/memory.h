@@ -21,7 +21,8 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
                        std::int64_t workspace_bytes, bool reuse);
 
 /// The Regional value whose demotion to Global adds least global traffic per byte of shared memory freed.
+/// `kept`: values that an override wants Regional.
 std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGroup>& groups,
-                                        const Finalization& finalization);
+                                        const Finalization& finalization, const std::set<NodeId>& kept = {});
 
 }  // namespace stitchwork::astitch

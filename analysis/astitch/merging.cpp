@@ -89,9 +89,14 @@ OpGroup propagated(const Body& body, const Candidates& candidates, NodeId domina
 }
 
 /// Preference as final dominant: reduce over heavy over output, then the larger input, then the latest.
-std::tuple<int, std::int64_t, NodeId> rank(const Nodes& nodes, const Candidates& candidates, NodeId id) {
+/// Before all, a reduction whose split an override sets: the group has its dominant's mapping.
+std::tuple<int, std::int64_t, NodeId> rank(const Nodes& nodes, const Candidates& candidates,
+                                           const MappingLimits& limits, NodeId id) {
   const CandidateKind kind = candidates.kinds.at(id);
-  const int order = kind == CandidateKind::kReduce ? 2 : kind == CandidateKind::kOutput ? 0 : 1;
+  const int order = wanted_split(limits, id) > 0     ? 3
+                    : kind == CandidateKind::kReduce ? 2
+                    : kind == CandidateKind::kOutput ? 0
+                                                     : 1;
   std::int64_t input = nodes[id].elements;
   for (const NodeId operand : nodes.node(id).operands) input = std::max(input, nodes[operand].elements);
   return {order, input, id};
@@ -140,7 +145,7 @@ std::vector<OpGroup> form_groups(const Body& body, const Candidates& candidates,
   for (std::vector<NodeId> left : connected_candidates(body, candidates)) {
     while (!left.empty()) {
       const NodeId dominant = *std::max_element(left.begin(), left.end(), [&](NodeId a, NodeId b) {
-        return rank(nodes, candidates, a) < rank(nodes, candidates, b);
+        return rank(nodes, candidates, limits, a) < rank(nodes, candidates, limits, b);
       });
       const ThreadMapping mapping = map_dominant(nodes, dominant, limits);
       std::vector<NodeId> members = merge ? left : std::vector<NodeId>{dominant};

@@ -1,6 +1,7 @@
 // The planner's knobs (docs/planners/astitch.md).
 #pragma once
 
+#include "analysis/constraints.h"
 #include "analysis/planner.h"
 
 namespace stitchwork::astitch {
@@ -16,6 +17,7 @@ struct Options {
   bool data_reuse = true;            ///< off: values travel between groups through global memory only
   bool tuned = false;                ///< mapping=tuned
   bool record_decisions = false;
+  Constraints constraints;  ///< what overrides ask for
   // Limits of a kernel (docs/planners/astitch.md): assembling one grows faster than linearly with its size.
   int max_ops = 512, max_groups = 48, max_phases = 8;
   /// Arguments of a kernel: CUDA takes 4 KiB of them, 512 pointers, to which scratch and barrier belong.

@@ -9,6 +9,8 @@
 #include <set>
 #include <span>
 
+#include "core/error.h"
+
 namespace stitchwork::astitch {
 namespace {
 
@@ -41,6 +43,31 @@ class Contraction {
     return id;
   }
   int size(NodeId cluster) const { return size_[index(cluster)]; }
+  /// Whether `a` comes before `b`: then no path leads from b to a.
+  bool before(NodeId a, NodeId b) const { return order_[index(a)] < order_[index(b)]; }
+
+  /// The clusters on paths from u to v, in order, u and v included.
+  std::vector<NodeId> between(NodeId u, NodeId v) const {
+    std::set<NodeId> below{u}, found{v};
+    std::vector<NodeId> stack{u};
+    while (!stack.empty()) {
+      const NodeId cluster = stack.back();
+      stack.pop_back();
+      for (const NodeId next : out_[index(cluster)])
+        if (before(next, v) && below.insert(next).second) stack.push_back(next);
+    }
+    stack = {v};
+    while (!stack.empty()) {
+      const NodeId cluster = stack.back();
+      stack.pop_back();
+      for (const NodeId previous : in_[index(cluster)])
+        if (below.contains(previous) && found.insert(previous).second) stack.push_back(previous);
+    }
+    found.insert(u);
+    std::vector<NodeId> result(found.begin(), found.end());
+    std::sort(result.begin(), result.end(), [&](NodeId a, NodeId b) { return before(a, b); });
+    return result;
+  }
 
   /// A cluster on another path u -> ... -> v, or kNoNode. Leaves what u reaches below v in `reached_`.
   NodeId detour(NodeId u, NodeId v) {
@@ -118,6 +145,57 @@ struct PendingEdge {
   NodeId producer, consumer;
 };
 
+bool stitchable(const Nodes& nodes, NodeId id) { return nodes[id].member && !nodes[id].isolated; }
+
+/// Override merge: the clusters of both ops become one, with all that lies on paths between them (without it,
+/// the merged kernel would wait for itself).
+void merge_as_wanted(const Nodes& nodes, const Constraints& constraints, Contraction& contraction,
+                     Recorder& recorder) {
+  const auto inside = [&](NodeId cluster) {
+    return [&contraction, cluster](NodeId op) { return contraction.find(op) == cluster; };
+  };
+  for (const auto& [a, b] : constraints.together) {
+    const std::string merge = fmt::format("override 'merge {} and {}'", nodes.name(a), nodes.name(b));
+    for (const NodeId id : {a, b}) {
+      if (!nodes[id].member)
+        throw Error(fmt::format("{}: {} is only an index map", merge, nodes.name(id)),
+                    "every kernel that reads it repeats it; name the op that computes");
+      if (nodes[id].isolated)
+        throw Error(fmt::format("{}: {} needs a kernel of its own", merge, nodes.name(id)),
+                    "its operands are not read by index maps");
+    }
+    NodeId u = contraction.find(a), v = contraction.find(b);
+    if (u == v) continue;
+    if (contraction.before(v, u)) std::swap(u, v);
+    const std::vector<NodeId> path = contraction.between(u, v);
+    for (const NodeId cluster : path) {
+      if (stitchable(nodes, cluster)) continue;
+      std::vector<NodeId> way = contraction.between(u, cluster);
+      const std::vector<NodeId> rest = contraction.between(cluster, v);
+      way.insert(way.end(), rest.begin() + 1, rest.end());
+      std::vector<std::string> names;
+      for (const NodeId id : way) names.push_back(nodes.name(id));
+      throw Error(fmt::format("{}: it would make a cycle: {} lies between them on the path {}", merge,
+                              nodes.name(cluster), fmt::join(names, " -> ")),
+                  fmt::format("{} is no op of a generated kernel", nodes.name(cluster)));
+    }
+    for (const NodeId next : path) {
+      if (next == u) continue;
+      if (const auto pair = constraints.keeps_apart(inside(u), inside(next)))
+        throw Error(
+            fmt::format("{}: another override keeps {} and {}, which must be in the kernel too, apart", merge,
+                        nodes.name(pair->first), nodes.name(pair->second)),
+            "keep one of them");
+      contraction.detour(u, next);
+      contraction.contract(u, next);
+    }
+    recorder.add("scope", nodes.name(a), nodes.name(b), [&] {
+      return Verdict::yes("override.merge",
+                          fmt::format("with the {} clusters between them", path.size() - 2));
+    });
+  }
+}
+
 }  // namespace
 
 StitchOp stitch_op(const Nodes& nodes, std::vector<NodeId> members) {
@@ -167,14 +245,18 @@ std::vector<StitchOp> connected_parts(const Nodes& nodes, const std::vector<Node
   return result;
 }
 
-Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder) {
+Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Constraints& constraints) {
   Contraction contraction(nodes);
-  const auto stitchable = [&](NodeId id) { return nodes[id].member && !nodes[id].isolated; };
+  merge_as_wanted(nodes, constraints, contraction, recorder);
+  const auto kept_apart = [&](NodeId u, NodeId v) {
+    return constraints.keeps_apart([&](NodeId op) { return contraction.find(op) == u; },
+                                   [&](NodeId op) { return contraction.find(op) == v; });
+  };
   std::vector<PendingEdge> pending;
   for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
-    if (!stitchable(id)) continue;
+    if (!stitchable(nodes, id)) continue;
     for (const NodeId producer : producers(nodes, id)) {
-      if (stitchable(producer)) pending.push_back({producer, id});
+      if (stitchable(nodes, producer)) pending.push_back({producer, id});
     }
   }
   // A refused edge may become possible once the other path has been swallowed: to a fixpoint.
@@ -185,7 +267,7 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder) {
       const NodeId u = contraction.find(edge.producer), v = contraction.find(edge.consumer);
       if (u == v) continue;
       const int ops = contraction.size(u) + contraction.size(v);
-      if (ops > max_ops || contraction.detour(u, v) != kNoNode) {
+      if (ops > max_ops || kept_apart(u, v) || contraction.detour(u, v) != kNoNode) {
         refused.push_back(edge);
         continue;
       }
@@ -205,6 +287,10 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder) {
       if (ops > max_ops) {
         return Verdict::no("astitch.max-ops", fmt::format("{} ops together, {} allowed", ops, max_ops));
       }
+      if (const auto pair = kept_apart(u, v))
+        return Verdict::no("override.forbid_merge",
+                           fmt::format("an override keeps {} and {} apart", nodes.name(pair->first),
+                                       nodes.name(pair->second)));
       return Verdict::no("astitch.cycle",
                          fmt::format("another path leads through {}", nodes.name(contraction.detour(u, v))));
     });

@@ -11,6 +11,7 @@
 
 #include "analysis/astitch/nodes.h"
 #include "analysis/astitch/recorder.h"
+#include "analysis/constraints.h"
 
 namespace stitchwork::astitch {
 
@@ -24,8 +25,9 @@ struct Scope {
   std::vector<StitchOp> stitch_ops;  ///< by first member
 };
 
-/// `max_ops`: members a stitch op may have.
-Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder);
+/// `max_ops`: members a stitch op may have, merges that overrides want excepted. Throws Error for a merge
+/// that cannot be.
+Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Constraints& constraints = {});
 
 /// Fills in the outputs of a set of members (ascending).
 StitchOp stitch_op(const Nodes& nodes, std::vector<NodeId> members);

@@ -125,6 +125,7 @@ bool amend(const Body& body, const Candidates& candidates, const std::vector<OpG
   for (const auto& [op, by] : evaluated_by) {
     const bool several_groups = by.size() > 1;
     if (candidates.stored(op) || nodes[op].transparent || !body.members.contains(op)) continue;
+    if (amendments.inlined.contains(op)) continue;
     if (!several_groups && maps[op] <= kFewMaps) continue;
     // The value to store is the last one all these readers share: not one that only feeds such a value.
     const auto& users = body.users.at(op);

@@ -8,6 +8,7 @@
 #include "analysis/astitch/lanes.h"
 #include "analysis/astitch/launch.h"
 #include "analysis/astitch/sharing.h"
+#include "analysis/astitch/wanted.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -24,7 +25,7 @@ struct Stitched {
 };
 
 Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options, const MappingLimits& limits,
-                  const Amendments& amendments, Recorder& recorder) {
+                  const Amendments& amendments, const std::set<NodeId>& global, Recorder& recorder) {
   Stitched result;
   result.body = make_body(nodes, op);
   result.candidates = find_candidates(result.body, amendments, recorder);
@@ -33,18 +34,18 @@ Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options
     result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
                                  options.dominant_merging, recorder);
   }
-  result.finalization = finalize(result.body, result.candidates, result.groups, {}, recorder);
+  result.finalization = finalize(result.body, result.candidates, result.groups, global, recorder);
   return result;
 }
 
 /// The passes, again with what each round has learned. Decisions are those of the rounds taken.
 Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-                    const MappingLimits& limits, Recorder& recorder) {
-  Amendments amendments;
+                    const MappingLimits& limits, const WantedSchemes& wanted, Recorder& recorder) {
+  Amendments amendments = wanted.amendments;
   std::vector<Decision> decisions;
   const auto run = [&] {
     Recorder round(recorder.enabled());
-    Stitched result = run_once(nodes, op, options, limits, amendments, round);
+    Stitched result = run_once(nodes, op, options, limits, amendments, wanted.global, round);
     decisions = round.take();
     return result;
   };
@@ -57,8 +58,9 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
     result = run();
   }
   if (result.finalization.grid_barriers > 0) {
-    const std::set<NodeId> promotions =
+    std::set<NodeId> promotions =
         promotions_to_try(result.body, result.candidates, result.groups, result.finalization);
+    for (const NodeId id : amendments.inlined) promotions.erase(id);
     if (!promotions.empty()) {
       const double before = scheme_cost_us(result.body, result.groups, result.finalization, device);
       amendments.promoted.insert(promotions.begin(), promotions.end());
@@ -144,24 +146,36 @@ std::vector<NodeId> first_part(const Stitched& stitched, const Options& options)
   return result;
 }
 
+/// Whether a cut of `op` behind `part` would part two ops that an override wants in one kernel.
+bool separates(const Constraints& constraints, const StitchOp& op, const std::vector<NodeId>& part) {
+  return std::any_of(constraints.together.begin(), constraints.together.end(), [&](const auto& pair) {
+    const auto in = [](const std::vector<NodeId>& ids, NodeId id) {
+      return std::binary_search(ids.begin(), ids.end(), id);
+    };
+    return in(op.members, pair.first) && in(op.members, pair.second) &&
+           in(part, pair.first) != in(part, pair.second);
+  });
+}
+
 }  // namespace
 
 std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, const Device& device,
                                        const Options& options, Recorder& recorder) {
   Recorder attempt(recorder.enabled());
+  const WantedSchemes wanted = wanted_schemes(op, options.constraints);
   MappingLimits limits = mapping_limits(nodes, op, device, options, false);
-  Stitched stitched = run_passes(nodes, op, device, options, limits, attempt);
+  Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, attempt);
   if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
     attempt.take();
     limits = mapping_limits(nodes, op, device, options, true);
-    stitched = run_passes(nodes, op, device, options, limits, attempt);
+    stitched = run_passes(nodes, op, device, options, limits, wanted, attempt);
   }
 
   const int phases = stitched.finalization.grid_barriers + 1;
   const int groups = static_cast<int>(stitched.groups.size());
   if (phases > options.max_phases || groups > options.max_groups) {
     const std::vector<NodeId> part = first_part(stitched, options);
-    if (!part.empty() && part.size() < op.members.size()) {
+    if (!part.empty() && part.size() < op.members.size() && !separates(options.constraints, op, part)) {
       recorder.add("scope", nodes.name(part.back()), "", [&] {
         return Verdict::no("astitch.kernel-limits",
                            fmt::format("{} groups in {} phases, {} in {} allowed: the kernel is cut here",
@@ -186,20 +200,23 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
   const std::vector<OpGroup> unplaced = stitched.groups;
 
   // Shared memory: demote until it fits; every demotion may move ops to later phases.
-  std::set<NodeId> global;
+  std::set<NodeId> global = wanted.global;
   for (;;) {
     stitched.groups = assign_lanes(stitched.body, unplaced, stitched.finalization, device, limits, recorder);
     kernel = to_kernel(stitched);
     plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel);
     const Verdict fits = fits_device(kernel, device, limits);
     if (fits) break;
-    const auto demoted = cheapest_demotion(stitched.body, stitched.groups, stitched.finalization);
+    const auto demoted =
+        cheapest_demotion(stitched.body, stitched.groups, stitched.finalization, wanted.regional);
+    if (!demoted && !wanted.regional.empty()) refuse_regional(nodes, wanted.regional, fits);
     if (!demoted) break;
     recorder.add("memory", nodes.name(*demoted), "", [&] { return fits; });
     global.insert(*demoted);
     Recorder silent(false);
     stitched.finalization = finalize(stitched.body, stitched.candidates, unplaced, global, silent);
   }
+  require_schemes(stitched.body, stitched.candidates, stitched.groups, stitched.finalization, wanted.schemes);
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {
     return Verdict::yes(
         "astitch.assume-relax-apply",

@@ -42,8 +42,9 @@ constexpr std::int64_t kMaxParameters = 64;
 
 }  // namespace
 
-FusionGraph::FusionGraph(const Graph& graph)
+FusionGraph::FusionGraph(const Graph& graph, Constraints constraints)
     : computation_(graph.entry_computation()),
+      constraints_(std::move(constraints)),
       provider_(static_cast<std::size_t>(computation_.size()), -1),
       readers_(static_cast<std::size_t>(computation_.size())) {
   for (const Node& node : computation_.nodes) {
@@ -78,6 +79,11 @@ NodeId FusionGraph::reduction_root(int i) const {
 bool FusionGraph::contains(int i, NodeId op) const {
   const std::vector<NodeId>& ops = (*this)[i].ops;
   return std::binary_search(ops.begin(), ops.end(), op);
+}
+
+std::optional<Constraints::Pair> FusionGraph::keeps_apart(int a, int b) const {
+  return constraints_.keeps_apart([&](NodeId op) { return contains(a, op); },
+                                  [&](NodeId op) { return contains(b, op); });
 }
 
 void FusionGraph::set_reads(int i, std::vector<NodeId> reads) {
@@ -172,6 +178,7 @@ std::vector<int> FusionGraph::post_order() const {
 
 Ruling fits_one_kernel(const FusionGraph& graph, int a, int b, bool keeps_roots_of_a) {
   const Computation& computation = graph.computation();
+  if (graph.keeps_apart(a, b)) return {"override.forbid_merge", "an override keeps ops of theirs apart"};
   std::int64_t shared = 0;
   for (int i : {a, b})
     for (NodeId root : graph[i].roots) shared += tile_shared_bytes(computation, computation.node(root));

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "analysis/constraints.h"
 #include "analysis/planner.h"
 #include "core/graph.h"
 
@@ -30,7 +32,7 @@ struct Instruction {
 
 class FusionGraph {
  public:
-  explicit FusionGraph(const Graph& graph);
+  explicit FusionGraph(const Graph& graph, Constraints constraints = {});
 
   const Computation& computation() const { return computation_; }
   const Instruction& operator[](int i) const { return instructions_[static_cast<std::size_t>(i)]; }
@@ -55,6 +57,9 @@ class FusionGraph {
   /// One instruction with the roots of both.
   void join(int into, int other);
 
+  /// The ops an override keeps apart that one kernel of `a` and `b` would hold.
+  std::optional<Constraints::Pair> keeps_apart(int a, int b) const;
+
   /// Live instructions, operands before users, depth-first from the result.
   std::vector<int> post_order() const;
 
@@ -64,6 +69,7 @@ class FusionGraph {
   void collect(int i);
 
   const Computation& computation_;
+  Constraints constraints_;
   std::vector<Instruction> instructions_;
   std::vector<int> provider_;
   std::vector<std::vector<int>> readers_;

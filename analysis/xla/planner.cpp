@@ -50,7 +50,7 @@ void mark_recomputed(std::vector<KernelPlan>& kernels) {
 }  // namespace
 
 FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options) {
-  xla::FusionGraph fusion(graph);
+  xla::FusionGraph fusion(graph, constraints(graph, device, options.edits));
   xla::Recorder recorder(options.record_decisions, graph.entry_computation());
   for (int round = 0;; ++round) {
     SW_CHECK(round < kMaxRounds, "XLA's fusion passes do not come to an end");

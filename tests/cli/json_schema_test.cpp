@@ -77,6 +77,19 @@ TEST_F(JsonDocuments, Verify) {
   EXPECT_GE(problems["problems"].size(), 1u);
 }
 
+TEST_F(JsonDocuments, PlansCompareAndRunWithOverrides) {
+  write_file(path("o.json"),
+             R"({"schema":"stitchwork.override/1","edits":[{"do":"split","after":"power.1"}]})");
+  const auto plan = expect_document({"plan", "fig7", "--override", path("o.json")}, "plan");
+  EXPECT_EQ(plan["overrides"][0]["after"], "power.1");
+  EXPECT_EQ(plan["counts"]["memory_kernels"], 2);
+  const auto rows = expect_document({"compare", "fig7", "--override", path("o.json")}, "compare")["rows"];
+  EXPECT_EQ(rows.size(), planners().size());
+  const auto run =
+      expect_document({"run", "fig7", "--override", path("o.json"), "--db", path("runs.db")}, "run");
+  EXPECT_EQ(run["overrides"], plan["overrides"]);
+}
+
 TEST_F(JsonDocuments, ExplainOfAnOpInAKernelAndOfOneOutside) {
   const auto inside = expect_document({"explain", "fig7", "power.1"}, "explain");
   EXPECT_GE(inside["placements"].size(), 1u);
