@@ -160,13 +160,13 @@ class Lowering {
     const ThreadMapping& mapping = group_of(items.front().op).mapping;
     loop.tasks = mapping.tasks;
     loop.tasks_per_block = mapping.tasks_per_block;
-    loop.blocks = ceil_div(mapping.tasks, std::max<std::int64_t>(1, mapping.tasks_per_block));
+    loop.blocks = mapping.blocks;
 
     // Steps by (stage, group, elements before rows).
     std::map<std::tuple<int, int, bool>, std::vector<Item>> steps;
     for (const Item& item : items) {
       const ThreadMapping& own = group_of(item.op).mapping;
-      SW_CHECK(own.tasks == loop.tasks && own.tasks_per_block == loop.tasks_per_block,
+      SW_CHECK(own.tasks == loop.tasks && own.blocks == loop.blocks,
                "{} and {} share memory in a block and are dealt to blocks differently",
                context_.node(item.op).name, context_.node(items.front().op).name);
       steps[{item.stage, material(item.op).group, over_rows(item)}].push_back(item);
