@@ -36,9 +36,11 @@ void check_tasks(const std::string& where, const ThreadMapping& m, Report& repor
   if (m.tasks != tasks)
     report.add("mapping.tasks", "{}: {} rows, {} a task, split {} make {} tasks, not {}", where, m.rows,
                m.rows_per_block, m.split, tasks, m.tasks);
-  if (m.blocks != ceil_div(m.tasks, m.tasks_per_block))
-    report.add("mapping.blocks", "{}: {} tasks, {} a block make {} blocks, not {}", where, m.tasks,
-               m.tasks_per_block, ceil_div(m.tasks, m.tasks_per_block), m.blocks);
+  if (m.blocks > m.tasks)
+    report.add("mapping.blocks", "{}: {} tasks do not keep {} blocks busy", where, m.tasks, m.blocks);
+  if (m.tasks_per_block != ceil_div(m.tasks, m.blocks))
+    report.add("mapping.blocks", "{}: {} tasks on {} blocks are up to {} a block, not {}", where, m.tasks,
+               m.blocks, ceil_div(m.tasks, m.blocks), m.tasks_per_block);
 }
 
 void check_threads(const std::string& where, const ThreadMapping& m, int block, Report& report) {
