@@ -39,6 +39,10 @@ constexpr std::array kPlanners = {
             plan_xla},
     Planner{"astitch", "AStitch (ASPLOS 2022): memory-intensive ops stitched into one kernel a cluster",
             kAstitchKnobs, kAstitchEdits, plan_astitch},
+    Planner{"auto",
+            "for each stitched kernel the cheapest of its forms by the estimate: stitched, cut, XLA's, other "
+            "blocks",
+            kAstitchKnobs, kAstitchEdits, plan_auto},
 };
 
 const Knob& knob(std::string_view name) {

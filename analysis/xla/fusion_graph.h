@@ -25,14 +25,19 @@ enum class InstructionKind : std::uint8_t {
 struct Instruction {
   InstructionKind kind = InstructionKind::kPlain;
   bool alive = true;
+  int region = 0;
   std::vector<NodeId> ops;    ///< ascending, which is topological
   std::vector<NodeId> roots;  ///< ascending; the values it provides
   std::vector<NodeId> reads;  ///< ascending; values of others, scalar constants left out
 };
 
+inline constexpr int kAnyRegion = -1;
+
 class FusionGraph {
  public:
-  explicit FusionGraph(const Graph& graph, Constraints constraints = {});
+  /// `regions`, by node, if given: no kernel has ops of two. Ops of kAnyRegion may go into any.
+  explicit FusionGraph(const Graph& graph, Constraints constraints = {},
+                       const std::vector<int>& regions = {});
 
   const Computation& computation() const { return computation_; }
   const Instruction& operator[](int i) const { return instructions_[static_cast<std::size_t>(i)]; }
@@ -57,6 +62,8 @@ class FusionGraph {
   /// One instruction with the roots of both.
   void join(int into, int other);
 
+  /// Whether the regions let `a` go into `b`, or, with `join`, a kernel give the values of both.
+  bool regions_allow(int a, int b, bool join) const;
   /// The ops an override keeps apart that one kernel of `a` and `b` would hold.
   std::optional<Constraints::Pair> keeps_apart(int a, int b) const;
 
@@ -111,6 +118,20 @@ bool multi_output_fusion(FusionGraph& graph, Recorder& recorder);
 /// The root whose domain the kernel of these roots has: the first tiled reduction, else the first reduction,
 /// else the first.
 NodeId leading_root(const Computation& computation, const std::vector<NodeId>& roots);
+
+/// The passes to a fixpoint.
+void run_passes(FusionGraph& graph, Recorder& recorder);
+
+/// A kernel and the region its instruction lies in.
+struct RegionKernel {
+  int region = 0;
+  KernelPlan kernel;
+};
+/// The kernels of all instructions that become one.
+std::vector<RegionKernel> lower_all(const Graph& graph, const FusionGraph& fusion);
+
+/// Gives ops that several kernels compute the scheme Recomputed.
+void mark_recomputed(std::vector<KernelPlan>& kernels);
 
 /// The kernel an instruction becomes: mapping, groups and launch, schemes not yet told apart.
 KernelPlan lower_instruction(const Graph& graph, const Instruction& instruction);

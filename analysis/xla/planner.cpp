@@ -35,7 +35,10 @@ bool is_only_immediate(const xla::FusionGraph& graph, int i) {
   return true;
 }
 
-/// Ops that several kernels compute.
+}  // namespace
+
+namespace xla {
+
 void mark_recomputed(std::vector<KernelPlan>& kernels) {
   std::map<NodeId, int> computed;
   for (const KernelPlan& kernel : kernels)
@@ -47,24 +50,35 @@ void mark_recomputed(std::vector<KernelPlan>& kernels) {
   }
 }
 
-}  // namespace
+void run_passes(FusionGraph& fusion, Recorder& recorder) {
+  for (int round = 0;; ++round) {
+    SW_CHECK(round < kMaxRounds, "XLA's fusion passes do not come to an end");
+    bool changed = instruction_fusion(fusion, false, recorder);
+    changed = instruction_fusion(fusion, true, recorder) || changed;
+    changed = fusion_merger(fusion, recorder) || changed;
+    changed = multi_output_fusion(fusion, recorder) || changed;
+    if (!changed) break;
+  }
+}
+
+std::vector<RegionKernel> lower_all(const Graph& graph, const FusionGraph& fusion) {
+  std::vector<RegionKernel> kernels;
+  for (int i = 0; i < fusion.size(); ++i)
+    if (becomes_kernel(fusion, i) && !is_only_immediate(fusion, i))
+      kernels.push_back({fusion[i].region, lower_instruction(graph, fusion[i])});
+  return kernels;
+}
+
+}  // namespace xla
 
 FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options) {
   xla::FusionGraph fusion(graph, constraints(graph, device, options.edits));
   xla::Recorder recorder(options.record_decisions, graph.entry_computation());
-  for (int round = 0;; ++round) {
-    SW_CHECK(round < kMaxRounds, "XLA's fusion passes do not come to an end");
-    bool changed = xla::instruction_fusion(fusion, false, recorder);
-    changed = xla::instruction_fusion(fusion, true, recorder) || changed;
-    changed = xla::fusion_merger(fusion, recorder) || changed;
-    changed = xla::multi_output_fusion(fusion, recorder) || changed;
-    if (!changed) break;
-  }
+  xla::run_passes(fusion, recorder);
   std::vector<KernelPlan> kernels;
-  for (int i = 0; i < fusion.size(); ++i)
-    if (becomes_kernel(fusion, i) && !is_only_immediate(fusion, i))
-      kernels.push_back(xla::lower_instruction(graph, fusion[i]));
-  mark_recomputed(kernels);
+  for (xla::RegionKernel& lowered : xla::lower_all(graph, fusion))
+    kernels.push_back(std::move(lowered.kernel));
+  xla::mark_recomputed(kernels);
   FusionPlan plan = assemble(graph, device, "xla", std::move(kernels));
   plan.decisions = recorder.take();
   return plan;
