@@ -19,12 +19,13 @@ constexpr std::array<std::string_view, 1> kMappings = {"paper"};
 constexpr std::array kKnobs = {
     Knob{"adaptive_mapping", kOnOff, "on"},    Knob{"dominant_merging", kOnOff, "on"},
     Knob{"proactive_locality", kOnOff, "on"},  Knob{"shared_reuse", kOnOff, "on"},
-    Knob{"register_relaxation", kOnOff, "on"}, Knob{"mapping", kMappings, "paper"},
+    Knob{"register_relaxation", kOnOff, "on"}, Knob{"remote_stitching", kOnOff, "on"},
+    Knob{"mapping", kMappings, "paper"},
 };
 
-constexpr std::array<std::string_view, 6> kAstitchKnobs = {"adaptive_mapping",    "dominant_merging",
-                                                           "proactive_locality",  "shared_reuse",
-                                                           "register_relaxation", "mapping"};
+constexpr std::array<std::string_view, 7> kAstitchKnobs = {
+    "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
+    "remote_stitching", "mapping"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
 constexpr std::array kAstitchEdits = {EditKind::kScheme, EditKind::kMerge, EditKind::kForbidMerge,

@@ -11,6 +11,9 @@ namespace {
 
 /// Sweeps over all groups; two settle all but contrived graphs.
 constexpr int kMaxSweeps = 8;
+/// A mapping that leaves a group less than this share of its blocks costs more than traffic: a tensor that
+/// reads a scalar made in the kernel must not follow it into one block.
+constexpr std::int64_t kFewerBlocks = 8;
 
 /// A group with what it reads; `version` tells states of the groups apart.
 struct Slot {
@@ -101,6 +104,7 @@ class Adaptation {
     for (std::size_t with = 0; with < slots_.size(); ++with) {
       const OpGroup& other = slots_[with].group;
       if (with == g || other.mapping.split > 1 || other.mapping.rows <= 0) continue;
+      if (other.mapping.blocks * kFewerBlocks < slot.group.mapping.blocks) continue;
       if (!reads_from(slot, slots_[with]) && !reads_from(slots_[with], slot)) continue;
       if (!tried_.insert({slot.version, slots_[with].version}).second) continue;
       if (!measured) best.bytes = local_bytes(slot, {g}, exchanged(slot));

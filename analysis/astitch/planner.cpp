@@ -1,7 +1,7 @@
-// The AStitch planner (docs/planners/astitch.md): scope, then stitch op by stitch op.
+// The AStitch planner (docs/planners/astitch.md): vertical scope, then stitch ops, remote ones together.
 #include "analysis/assemble.h"
 #include "analysis/astitch/options.h"
-#include "analysis/astitch/stitch.h"
+#include "analysis/astitch/remote.h"
 
 namespace stitchwork {
 
@@ -11,12 +11,7 @@ FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOpti
   const astitch::Nodes nodes = astitch::node_facts(graph);
   astitch::Recorder recorder(options.record_decisions);
   const astitch::Scope scope = astitch::find_scope(nodes, knobs.max_ops, recorder, knobs.constraints);
-  std::vector<KernelPlan> kernels;
-  for (const astitch::StitchOp& op : scope.stitch_ops) {
-    for (KernelPlan& kernel : astitch::plan_stitch_op(nodes, op, device, knobs, recorder)) {
-      kernels.push_back(std::move(kernel));
-    }
-  }
+  std::vector<KernelPlan> kernels = astitch::plan_scope(nodes, scope, device, knobs, recorder);
   FusionPlan plan = assemble(graph, device, "astitch", std::move(kernels));
   plan.options = options.knobs;
   plan.options.try_emplace("mapping", "paper");

@@ -21,6 +21,7 @@ class Dataset:
     inputs: dict
     configuration: dict
     golden: bool = False
+    large: bool = False  # too large for tests to execute; committed compressed
 
 
 def f32(*shape):
