@@ -54,6 +54,7 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
 FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options);
 
 }  // namespace stitchwork

@@ -71,6 +71,13 @@ constexpr std::array kPlanners = {
             {},
             kAstitchEdits,
             plan_astitch},
+    Planner{"auto",
+            "for each stitched kernel the cheapest of its forms by the estimate: stitched, cut, XLA's, other "
+            "blocks",
+            kAstitchKnobs,
+            {},
+            kAstitchEdits,
+            plan_auto},
 };
 
 const Knob& knob(std::string_view name) {

@@ -36,9 +36,9 @@ bool is_only_immediate(const FusionGraph& graph, int i) {
 
 }  // namespace
 
-std::vector<Instruction> fused_kernels(const Graph& graph, const Constraints& constraints,
-                                       Recorder& recorder) {
-  FusionGraph fusion(graph, constraints);
+std::vector<Instruction> fused_kernels(const Graph& graph, const Constraints& constraints, Recorder& recorder,
+                                       const std::vector<int>& regions) {
+  FusionGraph fusion(graph, constraints, regions);
   for (int round = 0;; ++round) {
     SW_CHECK(round < kMaxRounds, "XLA's fusion passes do not come to an end");
     bool changed = instruction_fusion(fusion, false, recorder);
