@@ -99,6 +99,18 @@ TEST_F(JsonDocuments, ExplainOfAnOpInAKernelAndOfOneOutside) {
   EXPECT_NE(outside["step"], "");
 }
 
+TEST_F(JsonDocuments, DiffAndItsExitCodes) {
+  run_command({"plan", "fig7", "--planner", "xla", "-o", path("a.json")});
+  run_command({"plan", "fig7", "-o", path("b.json")});
+  const auto document = expect_document({"diff", path("a.json"), path("b.json")}, "diff");
+  EXPECT_EQ(document["a"]["memory_kernels"], 4);
+  EXPECT_GE(document["boundaries"].size(), 1u);
+  EXPECT_EQ(expect_document({"diff", path("b.json"), path("a.json"), "--fail-on", "more-kernels"}, "diff",
+                            kExitDifference)["failed"][0],
+            "more-kernels");
+  EXPECT_EQ(run_command({"diff", path("a.json"), path("b.json"), "--fail-on", "more-kernels"}).exit_code, 0);
+}
+
 TEST_F(JsonDocuments, Compare) {
   const auto document = expect_document({"compare", "bert_tiny"}, "compare");
   EXPECT_EQ(document["rows"].size(), planners().size());
