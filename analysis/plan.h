@@ -76,8 +76,10 @@ struct Group {
   std::vector<NodeId> sub_dominants;  ///< topological order
   std::vector<NodeId> ops;            ///< topological order, dominant and sub-dominants included
   ThreadMapping mapping;
-  int lane = 0;  ///< groups of one phase with different lanes run on disjoint block ranges
-  std::int64_t first_block = 0;  ///< of the lane's range: blocks [first_block, first_block + mapping.blocks)
+  /// Groups of one phase in different lanes run on disjoint block ranges; those of one lane start at the same
+  /// block and run one after the other.
+  int lane = 0;
+  std::int64_t first_block = 0;  ///< of the lane: blocks [first_block, first_block + mapping.blocks)
 };
 
 /// A piece of shared memory or scratch. Slots of different lifetimes may overlap.

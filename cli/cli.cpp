@@ -115,6 +115,13 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
   return planned;
 }
 
+void add_sanitize(CLI::App& command, std::string& sanitizers) {
+  command.add_option(
+      "--sanitize", sanitizers,
+      "comma-separated: race (unordered accesses), init (memory and registers never set); mem and "
+      "sync (bounds, barriers) are always checked");
+}
+
 void add_common(CLI::App& command, Cli& cli, const std::string& examples) {
   command.add_flag("--json", cli.json, "print one JSON document");
   command.footer("Examples:\n" + examples);

@@ -29,7 +29,7 @@ class KernelPrinter {
     for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
       if (p > 0) {
         out_.line("sw_grid_barrier(barrier);");
-        shared_touched_ = false;
+        touched_.clear();
         shared_ = {};
       }
       for (const TaskLoop& loop : kernel_.phases[p].loops) print_loop(loop);
@@ -115,8 +115,13 @@ class KernelPrinter {
   void print_loop(const TaskLoop& loop) {
     if (loop.tasks <= 0) return;
     const bool shared = uses_shared(kernel_, loop);
-    // What an earlier loop of this phase still reads must not be overwritten.
-    if (shared && shared_touched_) barrier();
+    // What an earlier loop of this phase on the same blocks still reads must not be overwritten.
+    if (shared && std::any_of(touched_.begin(), touched_.end(),
+                              [&](const TaskLoop* earlier) { return overlap(*earlier, loop); })) {
+      barrier();
+      touched_.clear();
+    }
+    if (shared) shared_ = {};
     const bool several = loop.tasks_per_block > 1;
     open_loop(loop);
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
@@ -131,7 +136,11 @@ class KernelPrinter {
     }
     if (several && shared) barrier();
     close_loop(loop);
-    shared_touched_ = shared_touched_ || (shared && !several);
+    if (shared && !several) touched_.push_back(&loop);
+  }
+
+  static bool overlap(const TaskLoop& a, const TaskLoop& b) {
+    return a.first_block < b.first_block + b.blocks && b.first_block < a.first_block + a.blocks;
   }
 
   /// Rows without elements still reduce to their initial value.
@@ -186,7 +195,7 @@ class KernelPrinter {
   Writer out_;
   PlaceNames places_;
   SharedState shared_;
-  bool shared_touched_ = false;
+  std::vector<const TaskLoop*> touched_;  ///< loops whose shared memory some block may still read
 };
 
 }  // namespace

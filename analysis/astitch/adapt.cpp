@@ -15,6 +15,9 @@ namespace {
 
 /// Sweeps over all groups; two settle all but contrived graphs.
 constexpr int kMaxSweeps = 8;
+/// A mapping that leaves a group less than this share of its blocks costs more than traffic: a tensor that
+/// reads a scalar made in the kernel must not follow it into one block.
+constexpr std::int64_t kFewerBlocks = 8;
 
 /// A group with what it reads; `version` tells states of the groups apart.
 struct Slot {
@@ -171,6 +174,7 @@ class Adaptation {
     for (const std::size_t with : neighbours(g)) {
       const OpGroup& other = slots_[with].group;
       if (other.mapping.split > 1 || other.mapping.rows <= 0) continue;
+      if (other.mapping.blocks * kFewerBlocks < slot.group.mapping.blocks) continue;
       if (!tried_.insert({slot.version, slots_[with].version}).second) continue;
       if (values.empty()) {
         values = exchanged(slot);

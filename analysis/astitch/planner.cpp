@@ -1,7 +1,8 @@
-// The AStitch planner (docs/planners/astitch.md): scope, then stitch op by stitch op.
+// The AStitch planner (docs/planners/astitch.md): vertical scope, then stitch ops, remote ones together.
 #include "analysis/assemble.h"
 #include "analysis/astitch/options.h"
-#include "analysis/astitch/stitch.h"
+#include "analysis/astitch/remote.h"
+#include "analysis/astitch/xla_scope.h"
 
 namespace stitchwork {
 
@@ -10,12 +11,12 @@ FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOpti
   knobs.constraints = constraints(graph, device, options.edits);
   const astitch::Nodes nodes = astitch::node_facts(graph);
   astitch::Recorder recorder(options.record_decisions);
-  const astitch::Scope scope = astitch::find_scope(nodes, knobs.max_ops, recorder, knobs.constraints);
   std::vector<KernelPlan> kernels;
-  for (const astitch::StitchOp& op : scope.stitch_ops) {
-    for (KernelPlan& kernel : astitch::plan_stitch_op(nodes, op, device, knobs, recorder)) {
-      kernels.push_back(std::move(kernel));
-    }
+  if (knobs.exhaustive_stitching) {
+    const astitch::Scope scope = astitch::find_scope(nodes, knobs.max_ops, recorder, knobs.constraints);
+    kernels = astitch::plan_scope(nodes, scope, device, knobs, recorder);
+  } else {
+    kernels = astitch::map_xla_kernels(nodes, device, knobs, recorder);
   }
   FusionPlan plan = assemble(graph, device, "astitch", std::move(kernels));
   plan.options = options.knobs;

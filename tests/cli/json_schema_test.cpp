@@ -174,6 +174,14 @@ TEST_F(JsonDocuments, PtxRunCleanAndWithAFinding) {
   EXPECT_TRUE(clean["findings"].empty());
   EXPECT_EQ(clean["counters"]["gst_bytes"], 400);
   EXPECT_EQ(read_npy(path("out.npy")).data<float>()[99], 99);
+  EXPECT_FALSE(clean["sanitizers"].contains("race"));
+  const auto sanitized = expect_document(
+      with({"buf:f32:100:zero", "--arg", "u32:100", "--sanitize", "mem,race,sync,init"}), "ptx-run");
+  EXPECT_TRUE(sanitized["findings"].empty());
+  EXPECT_EQ(sanitized["sanitizers"]["race"]["accesses_checked"], 100);
+  EXPECT_EQ(sanitized["sanitizers"]["init"]["accesses_checked"], 0);
+  EXPECT_EQ(sanitized["counters"], clean["counters"]);
+  expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--sanitize", "races"}), "error", 1);
   const auto overrun = expect_document(with({"buf:f32:99:zero", "--arg", "u32:100"}), "ptx-run", 1);
   EXPECT_EQ(overrun["findings"][0]["kind"], "out-of-bounds");
   expect_document(with({"buf:f32:99:zero", "--arg", "u32:100", "--out", "7:x.npy"}), "error", 1);
