@@ -121,7 +121,10 @@ std::set<int> phases(const Computation& computation, const KernelPlan& kernel, c
   for (NodeId op : materialised(KernelPlan{.groups = {group}})) {
     const int level = kernel.levels.at(op);
     result.insert(level);
-    if (group.mapping.combine == Combine::kPartials && reduces_domain(computation, op, group.mapping))
+    // Readers fold the partials for themselves; a split result that is an output is folded a phase later.
+    const bool output = std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
+    if (output && group.mapping.combine == Combine::kPartials &&
+        reduces_domain(computation, op, group.mapping))
       result.insert(level + 1);
   }
   return result;
