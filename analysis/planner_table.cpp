@@ -28,8 +28,9 @@ constexpr std::array<std::string_view, 7> kAstitchKnobs = {
     "remote_stitching", "mapping"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
-constexpr std::array kAstitchEdits = {EditKind::kScheme, EditKind::kMerge, EditKind::kForbidMerge,
-                                      EditKind::kSplit,  EditKind::kBlock, EditKind::kSplitFactor};
+constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
+                                      EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
+                                      EditKind::kSplitFactor};
 
 constexpr std::array kPlanners = {
     Planner{"unfused", "every op its own kernel, as an eager framework launches them", {}, {}, plan_unfused},

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/planner.h"
+#include "codegen/executable.h"
 #include "experiments/model.h"
 
 namespace stitchwork {
@@ -54,7 +55,8 @@ struct PlanArguments {
   void add_model(CLI::App& command);
   void add_device(CLI::App& command);
   void add_options(CLI::App& command);   ///< --set, --override
-  void add_planning(CLI::App& command);  ///< --planner, --plan, and those
+  void add_planner(CLI::App& command);   ///< --planner, and those
+  void add_planning(CLI::App& command);  ///< --plan, and those
   PlanOptions options(bool record_decisions = false) const;
 };
 
@@ -66,6 +68,9 @@ struct Planned {
 };
 Planned load_planned(const PlanArguments& arguments, bool record_decisions = false);
 
+/// What compilation found of registers and residency, on stderr.
+void print_checks(const Cli& cli, const Executable& executable);
+
 /// Adds --json and examples to a command.
 void add_common(CLI::App& command, Cli& cli, const std::string& examples);
 
@@ -75,6 +80,7 @@ void add_lists(CLI::App& app, Cli& cli);  ///< datasets, devices, planners
 void add_plan(CLI::App& app, Cli& cli);
 void add_verify(CLI::App& app, Cli& cli);
 void add_explain(CLI::App& app, Cli& cli);
+void add_advise(CLI::App& app, Cli& cli);
 void add_compare(CLI::App& app, Cli& cli);
 void add_compile(CLI::App& app, Cli& cli);
 void add_run(CLI::App& app, Cli& cli);

@@ -82,6 +82,7 @@ void run(Cli& cli, const RunArguments& a) {
       "library calls modelled)",
       plan.planner, c.memory_kernels, c.library_calls, c.copies, c.memsets, result.run.total_us,
       plan.device));
+  print_checks(cli, result.executable);
   for (const sim::Finding& f : result.run.findings) cli.err << fmt::format("stitchwork: {}\n", to_text(f));
   if (result.check)
     cli.print(fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g}){}",

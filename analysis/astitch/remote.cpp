@@ -163,6 +163,7 @@ class Remote {
   Verdict judge(int a, int b, Estimate& together) {
     const Estimate &x = *estimates_[index(a)], &y = *estimates_[index(b)];
     if (Verdict limits = within_limits(x, y); !limits) return limits;
+    if (Verdict wanted = overrides_allow(a, b); !wanted) return wanted;
     const int distance = std::abs(graph_.level(a) - graph_.level(b));
     if (distance > options_.max_level_distance) {
       return Verdict::no("astitch.remote-levels",
@@ -185,6 +186,34 @@ class Remote {
     return Verdict::yes("astitch.remote-stitch",
                         fmt::format("predicted {:.2f} us together, {:.2f} us apart; {} inputs shared",
                                     together.us, apart, shared_inputs(x, y).size()));
+  }
+
+  /// Ops that an override keeps apart, or whose launch it sets.
+  Verdict overrides_allow(int a, int b) {
+    const Constraints& wanted = options_.constraints;
+    const auto of = [&](int kernel) {
+      return [this, kernel](NodeId op) {
+        for (int s = 0; s < static_cast<int>(parts_.size()); ++s) {
+          const auto& members = parts_[index(s)].op.members;
+          if (std::binary_search(members.begin(), members.end(), op)) return graph_.find(s) == kernel;
+        }
+        return false;
+      };
+    };
+    if (const auto pair = wanted.keeps_apart(of(a), of(b))) {
+      return Verdict::no("override.forbid_merge",
+                         fmt::format("an override keeps {} and {} apart", nodes_.name(pair->first),
+                                     nodes_.name(pair->second)));
+    }
+    for (const auto* launches : {&wanted.block, &wanted.residency}) {
+      for (const auto& [op, value] : *launches) {
+        if (of(a)(op) || of(b)(op)) {
+          return Verdict::no("override.launch",
+                             fmt::format("an override sets the launch of {}", nodes_.name(op)));
+        }
+      }
+    }
+    return Verdict::yes();
   }
 
   Verdict within_limits(const Estimate& x, const Estimate& y) const {
