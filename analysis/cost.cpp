@@ -114,6 +114,7 @@ class KernelCounter {
 
   void count_group(const Group& group) {
     const GroupEvaluations found = evaluations(computation_, kernel_, group);
+    const double before = work_.warp_instructions;
     const double all_tasks = warp_tasks(group.mapping);
     double steps = 1;  // all warps' steps; a value in shared memory ends one
     double loads_a_thread = 0;
@@ -136,6 +137,7 @@ class KernelCounter {
       work_.shared_wavefronts += all_tasks;
     }
     work_.warp_instructions += kStepInstructions * steps * all_tasks;
+    loads_.push_back({&group, work_.warp_instructions - before});
     const double vector = static_cast<double>(group.mapping.vector) * group.mapping.unroll;
     work_.independent_loads =
         std::max(work_.independent_loads,
@@ -252,6 +254,29 @@ class KernelCounter {
     cost_.dram_read_bytes = static_cast<std::int64_t>(read);
   }
 
+  /// Instructions of the busiest SM over those of the average one: groups of a phase may run on few of the
+  /// blocks (lanes), and phases wait for each other. Blocks are dealt to SMs in turn.
+  double busiest(std::int64_t resident) const {
+    const std::int64_t grid = kernel_.launch.grid;
+    if (grid > resident) return 1;  // what one wave leaves idle the next fills
+    std::map<int, std::vector<double>> phases;
+    double total = 0;
+    for (const auto& [group, instructions] : loads_) {
+      const NodeId first =
+          group->sub_dominants.empty() ? group->dominant : std::min(group->dominant, group->sub_dominants[0]);
+      std::vector<double>& sms = phases[kernel_.levels.at(first)];
+      sms.resize(static_cast<std::size_t>(std::min<std::int64_t>(grid, device_.sms)));
+      const double each = instructions / static_cast<double>(group->mapping.blocks);
+      for (std::int64_t b = 0; b < group->mapping.blocks; ++b)
+        sms[static_cast<std::size_t>(group->first_block + b) % sms.size()] += each;
+      total += instructions;
+    }
+    double most = 0;
+    for (const auto& [phase, sms] : phases) most += *std::max_element(sms.begin(), sms.end());
+    const double average = total / static_cast<double>(std::min<std::int64_t>(grid, device_.sms));
+    return average > 0 ? std::max(1.0, most / average) : 1;
+  }
+
   void finish() {
     const KernelLaunch& launch = kernel_.launch;
     work_.grid_blocks = launch.grid;
@@ -261,6 +286,7 @@ class KernelCounter {
     const int registers = launch.register_bound > 0 ? launch.register_bound : kAssumedRegisters;
     work_.blocks_per_sm =
         std::max(1, occupancy(device_, launch.block, registers, launch.shared_bytes).blocks_per_sm);
+    work_.busiest_sm = busiest(static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm);
     work_.grid_barriers = launch.grid_barriers;
     work_.phases = launch.grid_barriers + 1;
     work_.dram_sectors = static_cast<double>(cost_.dram_read_bytes + cost_.dram_write_bytes) / kSectorBytes;
@@ -275,7 +301,8 @@ class KernelCounter {
   const KernelPlan& kernel_;
   std::unordered_set<NodeId> inside_, outputs_;
   std::map<NodeId, double> evaluated_;
-  std::map<NodeId, std::map<int, double>> touched_;  ///< buffer -> level -> bytes
+  std::map<NodeId, std::map<int, double>> touched_;     ///< buffer -> level -> bytes
+  std::vector<std::pair<const Group*, double>> loads_;  ///< warp instructions of each group
   KernelWork work_;
   KernelCost cost_;
 };

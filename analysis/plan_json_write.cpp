@@ -77,6 +77,7 @@ class Writer {
     json["ops"] = ops(group.ops);
     json["mapping"] = mapping(group.mapping);
     json["lane"] = group.lane;
+    json["first_block"] = group.first_block;
     return json;
   }
 

@@ -45,6 +45,7 @@ struct ValueCheck {
   const std::string& op_name(NodeId op) const { return computation.node(op).name; }
   Scheme scheme(NodeId op) const { return kernel.schemes.at(op); }
   int level(NodeId op) const { return kernel.levels.at(op); }
+  int lane(NodeId op) const { return kernel.groups[owner.at(op)].lane; }
 
   void evaluate() {
     for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
@@ -130,10 +131,16 @@ struct ValueCheck {
                  op_name(e.op));
       return;
     }
-    if (makes.tasks != needs.tasks || makes.tasks_per_block != needs.tasks_per_block) {
+    if (makes.tasks != needs.tasks || makes.blocks != needs.blocks) {
       report.add(
-          "locality", "kernel {}: {} is Regional, made in {} tasks ({} a block) but read in {} ({} a block)",
-          kernel.id, op_name(e.op), makes.tasks, makes.tasks_per_block, needs.tasks, needs.tasks_per_block);
+          "locality", "kernel {}: {} is Regional, made in {} tasks of {} blocks but read in {} of {} blocks",
+          kernel.id, op_name(e.op), makes.tasks, makes.blocks, needs.tasks, needs.blocks);
+      return;
+    }
+    if (kernel.groups[producer].first_block != kernel.groups[reader].first_block) {
+      report.add("locality", "kernel {}: {} is Regional, made from block {} on but read from block {} on",
+                 kernel.id, op_name(e.op), kernel.groups[producer].first_block,
+                 kernel.groups[reader].first_block);
       return;
     }
     const auto placed = groups[producer].placements.find(e.op);
@@ -206,8 +213,10 @@ struct ValueCheck {
         if ((x.op != kNoNode && !owner.contains(x.op)) || (y.op != kNoNode && !owner.contains(y.op)))
           continue;
         const Interval lx = lifetime(x.op, by_level), ly = lifetime(y.op, by_level);
-        const bool same_level = x.op == kNoNode || y.op == kNoNode || by_level || level(x.op) == level(y.op);
-        if (same_level && lx.lo <= ly.hi && ly.lo <= lx.hi)
+        // Values of other phases, or of other lanes, are not in the same block at the same time.
+        const bool meet = x.op == kNoNode || y.op == kNoNode || by_level ||
+                          (level(x.op) == level(y.op) && lane(x.op) == lane(y.op));
+        if (meet && lx.lo <= ly.hi && ly.lo <= lx.hi)
           report.add("slot", "kernel {}: {} and {} share {} while both are needed", kernel.id, named(x.op),
                      named(y.op), what);
       }

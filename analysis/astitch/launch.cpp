@@ -52,7 +52,8 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
   KernelLaunch& launch = kernel.launch;
   launch.block = limits.block;
   launch.grid = 1;
-  for (const OpGroup& group : groups) launch.grid = std::max(launch.grid, group.mapping.blocks);
+  for (const OpGroup& group : groups)
+    launch.grid = std::max(launch.grid, group.first_block + group.mapping.blocks);
   launch.grid_barriers = finalization.grid_barriers;
 
   const std::int64_t workspace = reduction_workspace_bytes(*body.nodes->computation, kernel);

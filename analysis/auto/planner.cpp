@@ -7,6 +7,7 @@
 #include "analysis/assemble.h"
 #include "analysis/auto/forms.h"
 #include "analysis/cost.h"
+#include "analysis/inlined_kernel.h"
 #include "analysis/xla/fusion_graph.h"
 
 namespace stitchwork {
@@ -76,15 +77,15 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
   }
 
   // XLA's fusions of the ops of each kernel.
-  xla::FusionGraph fusion(graph, knobs.constraints, find_regions(nodes, stitched));
   xla::Recorder silent(false, graph.entry_computation());
-  xla::run_passes(fusion, silent);
   std::vector<std::vector<KernelPlan>> fused(stitched.size());
   std::vector<KernelPlan> loose;
-  for (xla::RegionKernel& lowered : xla::lower_all(graph, fusion)) {
-    lowered.kernel.outputs = materialised(lowered.kernel);
-    (lowered.region == xla::kAnyRegion ? loose : fused[static_cast<std::size_t>(lowered.region)])
-        .push_back(std::move(lowered.kernel));
+  for (const xla::Instruction& instruction :
+       xla::fused_kernels(graph, knobs.constraints, silent, find_regions(nodes, stitched))) {
+    KernelPlan kernel = xla::lower_instruction(graph, instruction);
+    kernel.outputs = materialised(kernel);
+    (instruction.region == xla::kAnyRegion ? loose : fused[static_cast<std::size_t>(instruction.region)])
+        .push_back(std::move(kernel));
   }
 
   std::unordered_map<std::string, Recipe> known;
@@ -100,7 +101,7 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
     auto& into = at->second.cut == Recipe::Cut::kXla ? from_xla : kernels;
     for (KernelPlan& kernel : form.kernels) into.push_back(std::move(kernel));
   }
-  xla::mark_recomputed(from_xla);
+  mark_recomputed(from_xla);
   for (KernelPlan& kernel : from_xla) kernels.push_back(std::move(kernel));
   add_missing(graph, std::move(loose), kernels);
 

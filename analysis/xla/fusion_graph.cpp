@@ -4,23 +4,12 @@
 
 #include <algorithm>
 
+#include "analysis/sorted.h"
 #include "analysis/xla/rules.h"
 #include "core/error.h"
 
 namespace stitchwork::xla {
 namespace {
-
-template <typename T>
-void insert_sorted(std::vector<T>& list, T value) {
-  const auto at = std::lower_bound(list.begin(), list.end(), value);
-  if (at == list.end() || *at != value) list.insert(at, value);
-}
-
-template <typename T>
-void erase_sorted(std::vector<T>& list, T value) {
-  const auto at = std::lower_bound(list.begin(), list.end(), value);
-  if (at != list.end() && *at == value) list.erase(at);
-}
 
 template <typename T>
 std::vector<T> united(const std::vector<T>& a, const std::vector<T>& b) {

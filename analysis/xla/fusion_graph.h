@@ -115,23 +115,16 @@ bool instruction_fusion(FusionGraph& graph, bool may_duplicate, Recorder& record
 bool fusion_merger(FusionGraph& graph, Recorder& recorder);
 bool multi_output_fusion(FusionGraph& graph, Recorder& recorder);
 
+/// The passes to a fixpoint; what is left that becomes a kernel. `regions` as FusionGraph has them.
+std::vector<Instruction> fused_kernels(const Graph& graph, const Constraints& constraints, Recorder& recorder,
+                                       const std::vector<int>& regions = {});
+
+/// Whether atomics can add up the partial results of a reduction: sums from zero of types with an atomic add.
+bool adds_atomically(const Graph& graph, const Node& node);
+
 /// The root whose domain the kernel of these roots has: the first tiled reduction, else the first reduction,
 /// else the first.
 NodeId leading_root(const Computation& computation, const std::vector<NodeId>& roots);
-
-/// The passes to a fixpoint.
-void run_passes(FusionGraph& graph, Recorder& recorder);
-
-/// A kernel and the region its instruction lies in.
-struct RegionKernel {
-  int region = 0;
-  KernelPlan kernel;
-};
-/// The kernels of all instructions that become one.
-std::vector<RegionKernel> lower_all(const Graph& graph, const FusionGraph& fusion);
-
-/// Gives ops that several kernels compute the scheme Recomputed.
-void mark_recomputed(std::vector<KernelPlan>& kernels);
 
 /// The kernel an instruction becomes: mapping, groups and launch, schemes not yet told apart.
 KernelPlan lower_instruction(const Graph& graph, const Instruction& instruction);
