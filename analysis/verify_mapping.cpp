@@ -113,13 +113,15 @@ void check_slots(const KernelPlan& kernel, std::string_view what, const std::vec
                  kernel.id, what, slot.bytes, slot.offset, bytes);
 }
 
-/// Phases in which a group stores something.
+/// Phases in which a group stores something: an output left in partials is folded and stored one phase later.
 std::set<int> phases(const Computation& computation, const KernelPlan& kernel, const Group& group) {
   std::set<int> result;
   for (NodeId op : materialised(KernelPlan{.groups = {group}})) {
     const int level = kernel.levels.at(op);
     result.insert(level);
-    if (group.mapping.combine == Combine::kPartials && reduces_domain(computation, op, group.mapping))
+    const bool output = std::binary_search(kernel.outputs.begin(), kernel.outputs.end(), op);
+    if (output && group.mapping.combine == Combine::kPartials &&
+        reduces_domain(computation, op, group.mapping))
       result.insert(level + 1);
   }
   return result;
