@@ -18,6 +18,10 @@ struct KernelCost {
 
 KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel);
 
+/// A device-to-device copy or a memset of so many bytes read and written: an empty kernel's time and the
+/// bytes at the sustained bandwidth.
+double transfer_us(const Device& device, double bytes);
+
 struct PlanCost {
   double predicted_us = 0;
   std::int64_t dram_bytes = 0, recomputed_elements = 0;

@@ -60,19 +60,18 @@ class Walk {
            (scheme->second == Scheme::kRegional || scheme->second == Scheme::kGlobal);
   }
 
-  bool first_time(NodeId op, const IndexMap& map) {
-    std::vector<IndexMap>& seen = seen_[{op, level_}];
-    if (std::find(seen.begin(), seen.end(), map) != seen.end()) return false;
-    seen.push_back(map);
-    return true;
+  bool is_known(NodeId op, const IndexMap& map) const {
+    const auto known = known_.find({op, level_});
+    return known != known_.end() && std::any_of(known->second.begin(), known->second.end(),
+                                                [&](std::size_t v) { return result_.values[v].map == map; });
   }
 
   void evaluate(NodeId op, IndexMap map, bool as_root) {
-    if (is_immediate(computation_, op)) return;
-    if (!first_time(op, map)) return;
+    if (is_immediate(computation_, op) || is_known(op, map)) return;
     const bool load = !as_root && is_loaded(op);
-    if (!load) read_operands(op, map, as_root);
+    known_[{op, level_}].push_back(result_.values.size());
     result_.values.push_back({op, std::move(map), root_, load});
+    if (!load) read_operands(op, result_.values.back().map, as_root);
   }
 
   void read_operands(NodeId op, const IndexMap& map, bool as_root) {
@@ -83,7 +82,7 @@ class Walk {
       if (over_domain && i == 0) {
         open_.emplace_back(operand, reduced_operand_map(computation_, op, map));
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
-        open_.emplace_back(operand, map);
+        if (!is_known(operand, map)) open_.emplace_back(operand, map);
       } else if (auto reads = operand_map(computation_, op, static_cast<int>(i))) {
         open_.emplace_back(operand, compose(map, *reads));
       } else if (!computation_.node(operand).shape.is_tuple) {
@@ -98,7 +97,7 @@ class Walk {
   const Group& group_;
   std::unordered_set<NodeId> inside_, materialised_;
   GroupEvaluations result_;
-  std::map<std::pair<NodeId, int>, std::vector<IndexMap>> seen_;  ///< by (op, level of the root)
+  std::map<std::pair<NodeId, int>, std::vector<std::size_t>> known_;  ///< values by (op, level of the root)
   std::vector<std::pair<NodeId, IndexMap>> open_;
   NodeId root_ = kNoNode;
   int level_ = 0;

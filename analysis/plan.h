@@ -58,11 +58,12 @@ struct ThreadMapping {
   int threads_per_row = 1;          ///< row_pack: power of two or multiple of 32; others: see kind
   std::int64_t rows_per_block = 1;  ///< rows (elements) a task covers (horizontal packing)
   std::int64_t tasks = 1;           ///< over the whole domain, segments included
-  std::int64_t tasks_per_block =
-      1;  ///< largest (vertical packing); block b takes tasks [b*v, min((b+1)*v, tasks))
+  std::int64_t tasks_per_block = 1;  ///< the most any block takes (vertical packing): ceil(tasks / blocks)
   int split = 1;
   Combine combine = Combine::kNone;
-  std::int64_t blocks = 1;  ///< ceil(tasks / tasks_per_block)
+  /// At most `tasks`. Block b takes tasks [b * tasks / blocks, (b + 1) * tasks / blocks), rounded down: shares
+  /// that differ by one task at most.
+  std::int64_t blocks = 1;
 
   bool operator==(const ThreadMapping&) const = default;
 };

@@ -9,11 +9,6 @@
 namespace stitchwork {
 namespace {
 
-/// A device-to-device copy or a memset: an empty kernel's time and the bytes at the sustained bandwidth.
-double transfer_us(const Device& device, double bytes) {
-  return device.launch_us + bytes / (device.dram_gb_s * device.dram_efficiency * 1e3);
-}
-
 double buffer_bytes(const Computation& computation, NodeId node) {
   return static_cast<double>(computation.node(node).shape.byte_size());
 }
@@ -93,6 +88,10 @@ std::int64_t computed_again(const Graph& graph, const FusionPlan& plan) {
 }
 
 }  // namespace
+
+double transfer_us(const Device& device, double bytes) {
+  return device.launch_us + bytes / (device.dram_gb_s * device.dram_efficiency * 1e3);
+}
 
 PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan) {
   PlanCost total = for_each_step(graph, device, plan, [](std::size_t, double) {});

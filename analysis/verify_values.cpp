@@ -131,10 +131,10 @@ struct ValueCheck {
                  op_name(e.op));
       return;
     }
-    if (makes.tasks != needs.tasks || makes.tasks_per_block != needs.tasks_per_block) {
+    if (makes.tasks != needs.tasks || makes.blocks != needs.blocks) {
       report.add(
-          "locality", "kernel {}: {} is Regional, made in {} tasks ({} a block) but read in {} ({} a block)",
-          kernel.id, op_name(e.op), makes.tasks, makes.tasks_per_block, needs.tasks, needs.tasks_per_block);
+          "locality", "kernel {}: {} is Regional, made in {} tasks of {} blocks but read in {} of {} blocks",
+          kernel.id, op_name(e.op), makes.tasks, makes.blocks, needs.tasks, needs.blocks);
       return;
     }
     if (kernel.groups[producer].first_block != kernel.groups[reader].first_block) {

@@ -115,6 +115,13 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
   return planned;
 }
 
+void add_sanitize(CLI::App& command, std::string& sanitizers) {
+  command.add_option(
+      "--sanitize", sanitizers,
+      "comma-separated: race (unordered accesses), init (memory and registers never set); mem and "
+      "sync (bounds, barriers) are always checked");
+}
+
 void add_common(CLI::App& command, Cli& cli, const std::string& examples) {
   command.add_flag("--json", cli.json, "print one JSON document");
   command.footer("Examples:\n" + examples);
@@ -126,7 +133,7 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   CLI::App app{"How would this model be fused, why, and how fast would it be?", "stitchwork"};
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  for (auto add : {add_info, add_lists, add_plan, add_verify, add_explain, add_compare, add_compile, add_run,
+  for (auto add : {add_info, add_lists, add_plan, add_verify, add_explain, add_compare, add_diff, add_compile, add_run,
                    add_ptx, add_occupancy, add_report, add_demo, add_completion})
     add(app, cli);
   try {

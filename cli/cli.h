@@ -66,6 +66,9 @@ struct Planned {
 };
 Planned load_planned(const PlanArguments& arguments, bool record_decisions = false);
 
+/// Adds --sanitize, as sim::parse_sanitizers reads it.
+void add_sanitize(CLI::App& command, std::string& sanitizers);
+
 /// Adds --json and examples to a command.
 void add_common(CLI::App& command, Cli& cli, const std::string& examples);
 
@@ -76,6 +79,7 @@ void add_plan(CLI::App& app, Cli& cli);
 void add_verify(CLI::App& app, Cli& cli);
 void add_explain(CLI::App& app, Cli& cli);
 void add_compare(CLI::App& app, Cli& cli);
+void add_diff(CLI::App& app, Cli& cli);
 void add_compile(CLI::App& app, Cli& cli);
 void add_run(CLI::App& app, Cli& cli);
 void add_ptx(CLI::App& app, Cli& cli);

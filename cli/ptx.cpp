@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct PtxArguments {
-  std::string file, kernel, grid = "1", block = "32", device = "v100-sxm2";
+  std::string file, kernel, grid = "1", block = "32", device = "v100-sxm2", sanitize;
   std::vector<std::string> arguments, outputs;
   std::int64_t shared = 0;
   int registers = 0;
@@ -61,6 +61,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
   launch.dynamic_shared_bytes = static_cast<std::uint32_t>(a.shared);
   sim::Options options;
   options.registers_per_thread = a.registers;
+  if (!a.sanitize.empty()) options.sanitize = sim::parse_sanitizers(a.sanitize);
   const sim::PtxRun run = sim::run_ptx(module, launch, a.arguments, target, options);
   if (run.result.findings.empty())
     for (const Output& output : outputs) {
@@ -83,7 +84,8 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                   {"counters", counters_json(run.result.counters)},
                                   {"time_us", run.result.time_us},
                                   {"method", "simulated"},
-                                  {"findings", findings}});
+                                  {"findings", findings},
+                                  {"sanitizers", sanitizers_json(options.sanitize, run.result.sanitized)}});
   }
   print_findings(cli, a.file, run.result.findings);
   Table table({"counter", ">value"});
@@ -93,6 +95,8 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                          : fmt::format("{:.4f}", value)});
   cli.print(table.text());
   cli.print(fmt::format("{:.2f} us on {} (simulated)", run.result.time_us, target.id));
+  if (!a.sanitize.empty() && run.result.findings.empty())
+    cli.print(to_text(options.sanitize, run.result.sanitized) + "; no findings");
 }
 
 void ptx_info(Cli& cli, const std::string& file) {
@@ -159,6 +163,7 @@ void add_ptx(CLI::App& app, Cli& cli) {
       ->check(CLI::Range(0, 1 << 20));
   run->add_option("--regs", a->registers, "registers a thread (default: estimated)")
       ->check(CLI::Range(0, 255));
+  add_sanitize(*run, a->sanitize);
   run->add_option("--device,-d", a->device, "device id or alias")->capture_default_str();
   add_common(*run, cli,
              "  stitchwork ptx run vecadd.ptx --kernel vecadd --grid 4096 --block 256 \\\n"

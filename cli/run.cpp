@@ -16,7 +16,7 @@ namespace {
 
 struct RunArguments {
   PlanArguments plan;
-  std::string backend = "sim", cache = "cold", inputs, outputs, db;
+  std::string backend = "sim", cache = "cold", inputs, outputs, db, sanitize;
   std::uint64_t seed = 0;
   bool check = false;
 };
@@ -41,6 +41,7 @@ void run(Cli& cli, const RunArguments& a) {
   spec.seed = a.seed;
   spec.inputs_dir = a.inputs;
   spec.check = a.check;
+  if (!a.sanitize.empty()) spec.sanitize = sim::parse_sanitizers(a.sanitize);
   Model model;
   if (a.plan.plan_file.empty()) {
     if (a.plan.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
@@ -83,6 +84,8 @@ void run(Cli& cli, const RunArguments& a) {
       plan.planner, c.memory_kernels, c.library_calls, c.copies, c.memsets, result.run.total_us,
       plan.device));
   for (const sim::Finding& f : result.run.findings) cli.err << fmt::format("stitchwork: {}\n", to_text(f));
+  if (!a.sanitize.empty() && result.run.findings.empty())
+    cli.print(to_text(spec.sanitize, result.run.sanitized) + "; no findings");
   if (result.check)
     cli.print(fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g}){}",
                           result.check->ok ? "ok" : "FAILED", result.check->max_abs_error,
@@ -101,6 +104,7 @@ void add_run(CLI::App& app, Cli& cli) {
   a->plan.add_device(*command);
   command->add_option("--backend", a->backend, "sim: the PTX simulator")->capture_default_str();
   command->add_flag("--check", a->check, "compare the outputs with the reference evaluator");
+  add_sanitize(*command, a->sanitize);
   command->add_option("--cache", a->cache, "L2 between kernels: cold (empty at each kernel) or warm")
       ->capture_default_str()
       ->check(CLI::IsMember({"cold", "warm"}));
@@ -111,6 +115,7 @@ void add_run(CLI::App& app, Cli& cli) {
   add_common(*command, cli,
              "  stitchwork run softmax --planner astitch --device v100 --check\n"
              "  stitchwork run bert_layer --planner xla --check --db runs.db --json\n"
+             "  stitchwork run softmax --planner astitch --sanitize mem,race,sync,init\n"
              "  stitchwork run --plan plan.json --outputs out/");
   command->callback([&cli, a] { run(cli, *a); });
 }

@@ -140,7 +140,7 @@ class Lowering {
     loop.tasks = mapping.tasks;
     loop.tasks_per_block = mapping.tasks_per_block;
     loop.first_block = group_of(items.front().op).first_block;
-    loop.blocks = ceil_div(mapping.tasks, std::max<std::int64_t>(1, mapping.tasks_per_block));
+    loop.blocks = mapping.blocks;
     SW_CHECK(loop.first_block + loop.blocks <= launch_.grid, "a loop on blocks {}..{} of {}",
              loop.first_block, loop.first_block + loop.blocks - 1, launch_.grid);
 
@@ -148,7 +148,7 @@ class Lowering {
     std::map<std::tuple<int, int, bool>, std::vector<Item>> steps;
     for (const Item& item : items) {
       const ThreadMapping& own = group_of(item.op).mapping;
-      SW_CHECK(own.tasks == loop.tasks && own.tasks_per_block == loop.tasks_per_block &&
+      SW_CHECK(own.tasks == loop.tasks && own.blocks == loop.blocks &&
                    group_of(item.op).first_block == loop.first_block,
                "{} and {} share memory in a block and are dealt to blocks differently",
                context_.node(item.op).name, context_.node(items.front().op).name);

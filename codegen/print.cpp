@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
@@ -164,10 +165,19 @@ class KernelPrinter {
       out_.line(fmt::format("const {} task = {};", index_, block));
       return;
     }
-    out_.line(fmt::format("const {0} first_task = {1}{2} * {3};", index_,
-                          kernel_.wide_indices ? "(long long)" : "", block, v));
-    out_.line(fmt::format("const {0} end_task = first_task + {1} < {2} ? first_task + {1} : {2};", index_, v,
-                          loop.tasks));
+    if (loop.tasks % loop.blocks == 0) {
+      out_.line(fmt::format("const {} first_task = {}{} * {}, end_task = first_task + {};", index_,
+                            kernel_.wide_indices ? "(long long)" : "", block, v, v));
+    } else {
+      // Block numbers times tasks may exceed 32 bits where neither does.
+      const bool wide = loop.tasks * loop.blocks > std::numeric_limits<std::int32_t>::max();
+      const auto share = [&](const std::string& b) {
+        const std::string product = fmt::format("{}{} * {}", wide ? "(long long)" : "", b, loop.tasks);
+        return fmt::format("{}({} / {})", wide && !kernel_.wide_indices ? "(int)" : "", product, loop.blocks);
+      };
+      out_.line(fmt::format("const {} first_task = {};", index_, share(block)));
+      out_.line(fmt::format("const {} end_task = {};", index_, share(fmt::format("({} + 1)", block))));
+    }
     out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
   }
 

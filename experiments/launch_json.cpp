@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/format.h"
+
 namespace stitchwork {
 
 using nlohmann::ordered_json;
@@ -12,6 +14,21 @@ ordered_json counters_json(const sim::Counters& counters) {
   ordered_json object = ordered_json::object();
   for (const auto& [counter, value] : sim::counter_list(counters)) object[std::string(counter)] = value;
   return object;
+}
+
+ordered_json sanitizers_json(const sim::Sanitizers& asked, const sim::SanitizerCounts& counts) {
+  ordered_json object = {{"mem", {{"accesses_checked", counts.mem_accesses}}},
+                         {"sync", {{"barriers_checked", counts.sync_barriers}}}};
+  if (asked.race) object["race"] = {{"accesses_checked", counts.race_accesses}};
+  if (asked.init) object["init"] = {{"accesses_checked", counts.init_accesses}};
+  return object;
+}
+
+std::string to_text(const sim::Sanitizers& asked, const sim::SanitizerCounts& counts) {
+  std::string text = fmt::format("sanitizers: mem {} accesses", with_commas(counts.mem_accesses));
+  if (asked.race) text += fmt::format(", race {} accesses", with_commas(counts.race_accesses));
+  if (asked.init) text += fmt::format(", init {} reads", with_commas(counts.init_accesses));
+  return text + fmt::format(", sync {} barriers", with_commas(counts.sync_barriers));
 }
 
 ordered_json finding_json(const sim::Finding& f) {

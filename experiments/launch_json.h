@@ -10,6 +10,10 @@ namespace stitchwork {
 
 /// By name, in documented order.
 nlohmann::ordered_json counters_json(const sim::Counters& counters);
+/// What each sanitizer looked at: mem and sync always, others if asked for.
+nlohmann::ordered_json sanitizers_json(const sim::Sanitizers& asked, const sim::SanitizerCounts& counts);
+/// The same as a line of text.
+std::string to_text(const sim::Sanitizers& asked, const sim::SanitizerCounts& counts);
 /// docs/schema/run.schema.json, finding.
 nlohmann::ordered_json finding_json(const sim::Finding& finding);
 /// One line: what, in which kernel, PTX and CUDA line, block and thread.

@@ -127,6 +127,7 @@ std::vector<Dataset> datasets() {
     d.source = text("source", "");
     d.dtype = text("dtype", "");
     d.licence = text("licence", "");
+    d.large = text("size", "") == "large";
     for (const char* extension : {".hlo", ".hlo.gz"})
       if (fs::path path = entry.path().parent_path() / (d.name + extension); fs::exists(path))
         d.path = path.string();

@@ -14,6 +14,7 @@ struct Dataset {
   std::string name, title, description, source, dtype, licence;
   std::string path;  ///< of the HLO text
   std::string json_path;
+  bool large = false;  ///< tests only plan it
 };
 
 /// Sorted by name. The folder: STITCHWORK_DATASETS, else datasets/ beside the program, else the source

@@ -91,6 +91,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   const Stopwatch running;
   RunOptions options;
   options.cache = spec.cache;
+  options.sanitize = spec.sanitize;
   options.progress = [&](int done, int total, const std::string& what) {
     report(0.25 + 0.6 * done / std::max(1, total), what);
   };
@@ -130,6 +131,7 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   ordered_json findings = ordered_json::array();
   for (const sim::Finding& f : result.run.findings) findings.push_back(finding_json(f));
   document["findings"] = findings;
+  document["sanitizers"] = sanitizers_json(spec.sanitize, result.run.sanitized);
   if (result.check)
     document["check"] = {{"max_abs_error", result.check->max_abs_error},
                          {"max_rel_error", result.check->max_rel_error},

@@ -26,6 +26,7 @@ struct TrialSpec {
   std::uint64_t seed = 0;
   std::string inputs_dir;  ///< "" = from the seed; else <parameter name or number>.npy
   bool check = false;
+  sim::Sanitizers sanitize;  ///< no part of the key: they change no number
   CompileOptions compile;
 };
 

@@ -93,6 +93,7 @@ class Runner {
         device_(device),
         executable_(executable),
         options_(options),
+        memory_(options.sanitize.init),
         buffers_(computation_, memory_) {
     if (options.cache == sim::CacheMode::kWarm) l2_ = sim::make_l2_state(device);
   }
@@ -264,6 +265,7 @@ class Runner {
     options.l2 = l2_.get();
     options.host_threads = options_.host_threads;
     options.registers_per_thread = kernel.registers;
+    options.sanitize = options_.sanitize;
     sim::LaunchResult launched = sim::run(module(kernel), launch, memory_, device_, options);
     for (sim::DeviceAddress address : temporaries) memory_.release(address);
     KernelRun& run = result.kernels[static_cast<std::size_t>(step.kernel)];
@@ -272,6 +274,7 @@ class Runner {
     run.spill_bytes = kernel.spill_bytes;
     run.time_us = launched.time_us;
     run.method = Method::kSimulated;
+    result.sanitized += launched.sanitized;
     for (sim::Finding& finding : launched.findings) result.findings.push_back(std::move(finding));
   }
 

@@ -29,12 +29,14 @@ struct RunResult {
   std::vector<KernelRun> kernels;      ///< by index of plan.kernels
   std::vector<double> step_us;         ///< by plan step (library calls modelled)
   std::vector<sim::Finding> findings;  ///< a run with findings has no outputs
-  double total_us = 0;                 ///< steps and launch gaps
+  sim::SanitizerCounts sanitized;
+  double total_us = 0;  ///< steps and launch gaps
 };
 
 struct RunOptions {
   sim::CacheMode cache = sim::CacheMode::kCold;
   int host_threads = 0;
+  sim::Sanitizers sanitize;
   /// Called before each step: (done, total, what).
   std::function<void(int, int, const std::string&)> progress;
 };

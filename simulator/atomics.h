@@ -16,6 +16,10 @@ enum AccessBits : std::uint16_t {
   kRegister16 = 8,  ///< data registers have 16 bits (kept zero-extended)
   kUncounted = 16,  ///< constant memory: checked, but no global traffic
   kPolls = 32,      ///< a load in a spin loop: the strand yields after it
+  kNonCoherent = 64,
+  kStrong = 128,  ///< atomic, volatile, relaxed, acquire or release: makes no race with another strong one
+  kAcquire = 256,
+  kRelease = 512,
 };
 
 enum class AtomicOp : std::uint8_t {

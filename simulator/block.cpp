@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
 namespace {
@@ -63,6 +64,8 @@ Block::Block(const LaunchContext& context) : context_(context) {
   communicates = context.program->communicates;
   fill_slots();
 }
+
+Block::~Block() = default;
 
 void Block::attach(Worker& worker, std::vector<AccessLog>& access_logs) {
   bb_counts = worker.bb_counts.data();
@@ -220,6 +223,10 @@ void Block::start(std::uint64_t linear) {
   std::fill(shared_storage_.begin(), shared_storage_.end(), std::byte{0xA5});
   std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
   fill_block_slots();
+  if (context_.sanitizer != nullptr) {
+    checks_ = std::make_unique<BlockChecks>(*context_.sanitizer, *this);
+    checks = checks_.get();
+  }
   const int warps = static_cast<int>((threads + 31) / 32);
   for (int gang = 0; gang < gangs_; ++gang) {
     Strand& s = add_strand(gang, 0, std::min(kGangWarps, warps - gang * kGangWarps));
@@ -310,6 +317,7 @@ bool Block::release_barriers() {
     slot.result_all = slot.count_all;
     slot.count_true = slot.count_all = 0;
     slot.arrived_only = 0;
+    if (checks != nullptr) checks->barrier_complete(strands, id);
     for (Strand& s : strands) {
       if (s.state == StrandState::kBarrier && s.barrier_id == id) s.state = StrandState::kRunnable;
     }
@@ -334,6 +342,7 @@ bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, 
     here += static_cast<std::uint64_t>(std::popcount(s.alive[w]));
     warps += s.alive[w] != 0;
   }
+  if (b.checks != nullptr) b.checks->barrier_arrive(s, id);
   if (!blocks) {
     slot.arrived_only += warps * 32;
     return true;
@@ -347,6 +356,7 @@ bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, 
     slot.count_true = slot.count_all = 0;
     ++b.hot->block_barriers;
     ++b.progress;
+    if (b.checks != nullptr) b.checks->barrier_complete(b.strands, id, &s);
     return true;
   }
   return false;

@@ -11,6 +11,8 @@
 
 namespace stitchwork::sim {
 
+class Sanitizer;
+
 /// Constant during a launch.
 struct LaunchContext {
   const ptx::ModuleImpl* module = nullptr;
@@ -21,6 +23,7 @@ struct LaunchContext {
   std::vector<const Inst*> block_start;
   std::vector<std::byte> parameters;
   std::vector<std::uint64_t> variable_addresses;  ///< by module variable, 0 where unused
+  Sanitizer* sanitizer = nullptr;                 ///< null: none asked for
   std::uint64_t shared_bytes = 0;
   std::uint64_t max_warp_instructions = 0;
 };
@@ -42,6 +45,7 @@ struct Worker {
 class Block : public BlockRun {
  public:
   explicit Block(const LaunchContext& context);
+  ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
@@ -77,10 +81,13 @@ class Block : public BlockRun {
   RegisterFile registers_;
   std::vector<std::byte> shared_storage_, local_storage_;
   std::unique_ptr<StackEntry[]> stacks_;
+  std::unique_ptr<BlockChecks> checks_;
 };
 
 /// "block (1,0,0), thread (3,0,0)" coordinates of a lane.
 Dim3 block_coordinates(const LaunchContext& context, std::uint64_t linear);
+/// "file:line" of the CUDA source an instruction comes from, or empty.
+std::string cuda_location(const LaunchContext& context, std::uint32_t inst);
 Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, FindingKind kind,
                      std::string message, int warp, int lane);
 

@@ -1,5 +1,6 @@
 #include "simulator/device_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/error.h"
@@ -25,10 +26,19 @@ Allocation& checked(DeviceMemory::Impl& impl, DeviceAddress address, std::size_t
 
 }  // namespace
 
-DeviceMemory::DeviceMemory() : impl_(std::make_unique<Impl>()) {}
+DeviceMemory::DeviceMemory() : DeviceMemory(false) {}
+DeviceMemory::DeviceMemory(bool track_initialised) : impl_(std::make_unique<Impl>()) {
+  impl_->track_initialised = track_initialised;
+}
 DeviceMemory::~DeviceMemory() = default;
 DeviceMemory::DeviceMemory(DeviceMemory&&) noexcept = default;
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&&) noexcept = default;
+
+void Allocation::mark_written(std::size_t offset, std::size_t count) {
+  if (written.empty()) return;
+  const auto first = written.begin() + static_cast<std::ptrdiff_t>(offset);
+  std::fill(first, first + static_cast<std::ptrdiff_t>(count), true);
+}
 
 Allocation* DeviceMemory::Impl::find(DeviceAddress address) {
   const std::uint64_t index = address >> kAllocationShift;
@@ -47,6 +57,7 @@ DeviceAddress DeviceMemory::allocate(std::size_t bytes, std::string name) {
   }
   Allocation& a = impl_->allocations[index];
   a.bytes.assign(bytes, std::byte{0xA5});
+  if (impl_->track_initialised) a.written.assign(bytes, false);
   a.name = std::move(name);
   a.live = true;
   return (index + kFirstAllocation) << kAllocationShift;
@@ -60,6 +71,7 @@ void DeviceMemory::release(DeviceAddress base) {
 void DeviceMemory::write(DeviceAddress address, std::span<const std::byte> data) {
   Allocation& a = checked(*impl_, address, data.size(), "write");
   if (!data.empty()) std::memcpy(a.bytes.data() + offset_of(address), data.data(), data.size());
+  a.mark_written(offset_of(address), data.size());
 }
 void DeviceMemory::read(DeviceAddress address, std::span<std::byte> data) const {
   const Allocation& a = checked(*impl_, address, data.size(), "read");
@@ -68,6 +80,7 @@ void DeviceMemory::read(DeviceAddress address, std::span<std::byte> data) const 
 void DeviceMemory::fill(DeviceAddress address, std::size_t bytes, std::byte value) {
   Allocation& a = checked(*impl_, address, bytes, "fill");
   std::memset(a.bytes.data() + offset_of(address), std::to_integer<int>(value), bytes);
+  a.mark_written(offset_of(address), bytes);
 }
 std::span<std::byte> DeviceMemory::bytes(DeviceAddress base) {
   return checked(*impl_, base, 0, "access").bytes;

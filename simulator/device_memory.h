@@ -14,11 +14,15 @@ namespace stitchwork::sim {
 
 struct Allocation {
   std::vector<std::byte> bytes;
+  std::vector<bool> written;  ///< by byte; empty: not tracked
   std::string name;
   bool live = false;
+
+  void mark_written(std::size_t offset, std::size_t count);
 };
 
 struct DeviceMemory::Impl {
+  bool track_initialised = false;
   std::deque<Allocation> allocations;  ///< index + kFirstAllocation is the address's upper part
   std::vector<std::size_t> free;
   std::map<std::pair<std::uint64_t, std::uint32_t>, DeviceAddress> variables;  ///< (module, index)

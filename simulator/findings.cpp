@@ -24,6 +24,16 @@ std::string_view name(FindingKind kind) {
       return "livelock";
     case FindingKind::kTrap:
       return "trap";
+    case FindingKind::kSharedRace:
+      return "shared-race";
+    case FindingKind::kGlobalRace:
+      return "global-race";
+    case FindingKind::kNonCoherentRead:
+      return "non-coherent-read";
+    case FindingKind::kUninitialisedRead:
+      return "uninitialised-read";
+    case FindingKind::kUnsetRegister:
+      return "unset-register";
   }
   return "unknown";
 }
@@ -34,20 +44,22 @@ Dim3 block_coordinates(const LaunchContext& context, std::uint64_t linear) {
           static_cast<std::uint32_t>(linear / g.x / g.y)};
 }
 
+std::string cuda_location(const LaunchContext& context, std::uint32_t inst) {
+  const ptx::SourcePosition& at = context.program->positions[inst];
+  if (at.location < 0) return {};
+  const ptx::Location& l = context.module->locations[static_cast<std::size_t>(at.location)];
+  const auto file = context.module->source_files.find(l.file);
+  return fmt::format("{}:{}", file == context.module->source_files.end() ? "?" : file->second, l.line);
+}
+
 Finding make_finding(const BlockRun& block, const Strand& s, const Inst* i, FindingKind kind,
                      std::string message, int warp, int lane) {
   const LaunchContext& context = *block.launch;
   Finding f;
   f.kind = kind;
   f.kernel = context.launch->kernel;
-  const ptx::SourcePosition& at = context.program->positions[i->id];
-  f.ptx_line = at.line;
-  if (at.location >= 0) {
-    const ptx::Location& l = context.module->locations[static_cast<std::size_t>(at.location)];
-    const auto file = context.module->source_files.find(l.file);
-    f.cuda_location =
-        fmt::format("{}:{}", file == context.module->source_files.end() ? "?" : file->second, l.line);
-  }
+  f.ptx_line = context.program->positions[i->id].line;
+  f.cuda_location = cuda_location(context, i->id);
   f.block = block_coordinates(context, block.index);
   const auto t = static_cast<std::uint32_t>((s.gang * kGangWarps + warp) * 32 + lane);
   const Dim3& b = context.launch->block;

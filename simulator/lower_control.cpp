@@ -167,9 +167,12 @@ bool Lowering::lower_control(const Opcode& op) {
   const std::string_view base = op.base;
   if (base == "bar" || base == "barrier") {
     lower_barrier(op);
-  } else if (base == "membar" || base == "fence" || base == "nanosleep" || base == "prefetch" ||
-             base == "prefetchu" || base == "discard" || base == "applypriority") {
-    // One memory, executed in order: a fence has nothing to wait for, a hint nothing to fetch.
+  } else if (base == "membar" || base == "fence") {
+    // One memory, executed in order: a fence has nothing to wait for. The race check wants to know of it.
+    if (!op.has("proxy")) emit("@fence").flags = op.has("cta") ? 1 : 0;
+  } else if (base == "nanosleep" || base == "prefetch" || base == "prefetchu" || base == "discard" ||
+             base == "applypriority") {
+    // Nothing to wait for, nothing to fetch.
   } else if (base == "griddepcontrol" || base == "pmevent" || base == "brkpt") {
     unknown();
   } else if (base == "trap") {
@@ -209,7 +212,10 @@ bool Lowering::lower_control(const Opcode& op) {
 
 void Lowering::lower_barrier(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
-  if (op.has("warp")) return;  // the lanes of a warp move together
+  if (op.has("warp")) {  // the lanes of a warp move together
+    emit("@warp_barrier");
+    return;
+  }
   const bool red = op.has("red"), arrive = op.has("arrive");
   if (!red && !arrive && !op.has("sync")) unknown();
   const std::size_t first = red ? 1 : 0;

@@ -36,7 +36,28 @@ void Lowering::finish(Program& p) {
   const SlotAssignment slots = assign_slots(f_);
   const std::vector<int> meet = immediate_postdominators(f_.blocks);
   const auto rows = sim::isa_rows();
+  std::vector<int> tracked(f_.values.size(), -1);
+  for (std::size_t v = 0; v < slots.unset.size(); ++v) {
+    if (!slots.unset[v]) continue;
+    tracked[v] = static_cast<int>(p.tracked_names.size());
+    p.tracked_names.push_back(v < fn_.registers.size() ? fn_.registers[v].name : "a predicate");
+  }
+  auto track = [&](const IrInst& i) {
+    TrackedInst t;
+    t.inst = static_cast<std::uint32_t>(p.positions.size());
+    t.moves = is_move(i);
+    for (int k = 0; k < 6; ++k) {
+      const bool use = i.uses >> k & 1, def = i.defs >> k & 1;
+      if (!(use || def) || tracked[i.o[k]] < 0) continue;
+      (use ? t.uses : t.defs) |= static_cast<std::uint8_t>(1 << k);
+      t.registers[k] = tracked[i.o[k]];
+    }
+    // A choice is taken to choose what is set.
+    if (std::string_view(rows[i.row].spelling).starts_with("selp")) t.uses = 0;
+    if (t.uses != 0 || t.defs != 0) p.tracked.push_back(t);
+  };
   auto decode = [&](const IrInst& i) {
+    if (!p.tracked_names.empty()) track(i);
     sim::Inst d{};
     d.fn[0] = rows[i.row].full;
     d.fn[1] = rows[i.row].masked;
@@ -52,6 +73,7 @@ void Lowering::finish(Program& p) {
     d.aux = static_cast<std::uint16_t>(i.aux | (i.polls ? sim::kPolls : 0));
     const Statement& s = fn_.body[std::min<std::size_t>(i.statement, fn_.body.size() - 1)];
     p.positions.push_back({s.line, s.location});
+    p.rows.push_back(i.row);
     p.code.push_back(d);
   };
   const int branch_if = sim::find_row("@bra_if");

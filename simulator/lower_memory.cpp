@@ -18,6 +18,15 @@ std::string_view space_of(const Opcode& op) {
   return "generic";
 }
 
+/// What a memory instruction says of its order among others.
+std::uint16_t order_bits(const Opcode& op) {
+  std::uint16_t bits = 0;
+  if (op.has("volatile") || op.has("relaxed") || op.has("mmio")) bits |= sim::kStrong;
+  if (op.has("acquire") || op.has("acq_rel")) bits |= sim::kStrong | sim::kAcquire;
+  if (op.has("release") || op.has("acq_rel")) bits |= sim::kStrong | sim::kRelease;
+  return bits;
+}
+
 std::uint64_t window_bits(std::string_view space) {
   const std::uint64_t window = space.starts_with("shared")  ? sim::kSharedWindow
                                : space == "local"           ? sim::kLocalWindow
@@ -130,6 +139,8 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
   if (cls == RegisterClass::k16) i.aux |= sim::kRegister16;
   if (type[0] == 's') i.aux |= sim::kSigned;
   if (op.has("const")) i.aux |= sim::kUncounted;
+  if (op.has("nc")) i.aux |= sim::kNonCoherent;
+  i.aux |= order_bits(op);
   set_address(i, address);
   i.polls = !is_store && (op.has("volatile") || op.has("acquire") || op.has("relaxed"));
 }
@@ -225,6 +236,7 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
   i.count = static_cast<std::uint8_t>(form->op);
   i.flags = static_cast<std::uint8_t>(form->bytes);
   if (wide) i.aux |= sim::kWideRegister;
+  i.aux |= sim::kStrong | order_bits(op);
   set_address(i, s.operands[first]);
   i.polls = returns;
 }

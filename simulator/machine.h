@@ -74,6 +74,7 @@ struct alignas(128) HotCounters {
 };
 
 struct BlockRun;
+class BlockChecks;
 struct LaunchContext;
 
 struct BasicBlockCount {
@@ -131,7 +132,8 @@ struct BlockRun {
   std::uint64_t alive_threads = 0;
   std::uint32_t spin_episodes = 0;
   bool communicates = false;
-  std::uint64_t index = 0;  ///< linear block index
+  BlockChecks* checks = nullptr;  ///< of the sanitizers asked for, or null
+  std::uint64_t index = 0;        ///< linear block index
   BarrierSlot barriers[16];
 };
 

@@ -146,6 +146,9 @@ const Inst* trap(Strand& s, const Inst* i) {
 }
 const Inst* resume(Strand& s, const Inst*) { return resume_top(s); }
 
+/// fence, membar (flags 1: of the block only) and bar.warp.sync: nothing to do here, but sanitizers look.
+const Inst* nothing(Strand&, const Inst* i) { return i + 1; }
+
 /// bar.sync / barrier.sync and the arriving half of bar.red. o[0]: barrier id slot, o[1]: thread count slot
 /// or ~0, o[2]: predicate slot of bar.red or ~0; flags 1: bar.arrive, 2: negated predicate.
 const Inst* block_barrier(Strand& s, const Inst* i) {
@@ -158,11 +161,21 @@ const Inst* block_barrier(Strand& s, const Inst* i) {
     raise_finding(s, i, FindingKind::kDivergentBarrier, "divergent barrier", w,
                   __builtin_ctz(s.alive[w] & ~s.mask[w]));
   }
-  int lane = s.first_warp;
-  while (s.mask[lane] == 0) ++lane;
-  const int e = lane * 32 + __builtin_ctz(s.mask[lane]);
-  const u32 id = load<u32>(s.regs + i->o[0] + e * 4) & 15;
-  const u32 threads = i->o[1] == ~0u ? 0 : load<u32>(s.regs + i->o[1] + e * 4);
+  u32 id = 0, threads = 0;
+  bool first = true;
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    if (s.mask[w] == 0) continue;
+    const int e = w * 32 + __builtin_ctz(s.mask[w]);
+    const u32 its_id = load<u32>(s.regs + i->o[0] + e * 4) & 15;
+    const u32 its_threads = i->o[1] == ~0u ? 0 : load<u32>(s.regs + i->o[1] + e * 4);
+    if (!first && (its_id != id || its_threads != threads)) {  // warps of the gang go to different barriers
+      split_strand(s, i);
+      return nullptr;
+    }
+    first = false;
+    id = its_id;
+    threads = its_threads;
+  }
   if (i->o[2] != ~0u) {
     BarrierSlot& slot = s.block->barriers[id];
     for (int w = s.first_warp; w < s.last_warp; ++w) {
@@ -351,6 +364,8 @@ void add_control_rows() {
   add_row("@unguard", "", other, unguard, unguard);
   add_row("@trap", "", other, trap, trap);
   add_row("@resume", "", other, resume, resume);
+  add_row("@fence", "", other, nothing, nothing);
+  add_row("@warp_barrier", "", other, nothing, nothing);
   add_row("@barrier", "", other, block_barrier, block_barrier);
   add_row("@barrier_result", "", other, barrier_result<false>, barrier_result<true>);
   add_row("@shuffle", "", other, shuffle<false>, shuffle<true>);

@@ -66,7 +66,8 @@ void propagate_copies(IrFunction& f) {
     }
   }
   // A copy d = s of registers defined once stands for s wherever its definition dominates the use: any path
-  // on which s changed after the copy passes the copy again. Constants never change.
+  // on which s changed after the copy passes the copy again. Constants never change, but elsewhere d may not
+  // be set at all.
   const DominanceQuery dominates(f.blocks);
   std::vector<std::uint32_t> source(n, kNone);
   for (const IrBlock& b : f.blocks) {
@@ -81,8 +82,7 @@ void propagate_copies(IrFunction& f) {
     for (int k = 0; k < static_cast<int>(f.blocks[b].insts.size()); ++k) {
       for_uses(f.blocks[b].insts[k], [&](std::uint32_t& v) {
         while (source[v] != kNone) {
-          const bool constant = f.values[source[v]].kind != Value::Kind::kRegister;
-          if (!constant && !dominates(def_at[v], {b, k})) return;
+          if (!dominates(def_at[v], {b, k})) return;
           v = source[v];
         }
       });
@@ -135,7 +135,31 @@ Liveness liveness(const IrFunction& f) {
   return l;
 }
 
+std::vector<bool> possibly_unset(const IrFunction& f, const Liveness& live) {
+  std::vector<bool> unset(f.values.size());
+  for (std::size_t v = 0; v < unset.size(); ++v) unset[v] = live.in[0][v / 64] >> (v % 64) & 1;
+  if (std::find(unset.begin(), unset.end(), true) == unset.end()) return unset;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const IrBlock& b : f.blocks) {
+      for (const IrInst& i : b.insts) {
+        if (!is_move(i) || unset[i.o[0]]) continue;
+        for (int k = 1; k < 6; ++k) {
+          if ((i.uses >> k & 1) && unset[i.o[k]]) unset[i.o[0]] = changed = true;
+        }
+      }
+    }
+  }
+  return unset;
+}
+
 }  // namespace
+
+bool is_move(const IrInst& i) {
+  const std::string_view name = sim::isa_rows()[i.row].spelling;
+  return name.starts_with("mov.") || name.starts_with("@pack") || name.starts_with("@low") ||
+         name.starts_with("@high");
+}
 
 SlotAssignment assign_slots(const IrFunction& f) {
   const std::size_t n = f.values.size();
@@ -175,6 +199,7 @@ SlotAssignment assign_slots(const IrFunction& f) {
 
   // Linear scan over the intervals, one pool a register class. 16-bit registers live in 32-bit slots.
   SlotAssignment result;
+  result.unset = possibly_unset(f, live);
   result.offset.assign(n, kNone);
   std::vector<std::uint32_t> order;
   for (std::uint32_t v = 0; v < n; ++v) {

@@ -61,6 +61,14 @@ struct SourcePosition {
   int location = -1;
 };
 
+/// An instruction that touches registers which some path reads before it sets them.
+struct TrackedInst {
+  std::uint32_t inst = 0;           ///< Inst::id
+  std::uint8_t uses = 0, defs = 0;  ///< by operand
+  bool moves = false;               ///< passes its sources on unchanged
+  int registers[6] = {};            ///< by operand: index into Program::tracked_names
+};
+
 struct Program {
   KernelInfo info;
   std::vector<sim::Inst> code;
@@ -68,6 +76,9 @@ struct Program {
   std::int32_t resume_inst = 0;           ///< instruction that continues with the top of the divergence stack
   std::vector<BlockWeights> weights;
   std::vector<SourcePosition> positions;  ///< by Inst::id
+  std::vector<std::uint16_t> rows;        ///< of the instruction table, by Inst::id
+  std::vector<TrackedInst> tracked;
+  std::vector<std::string> tracked_names;
   std::vector<SlotInit> inits;
   std::uint32_t register_bytes = 0;  ///< of a gang
   std::uint32_t parameter_bytes = 0;

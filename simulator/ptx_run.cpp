@@ -145,7 +145,7 @@ PtxRun run_ptx(const ptx::Module& module, Launch launch, const std::vector<std::
     }
     launch.kernel = module.kernels().front().name;
   }
-  DeviceMemory memory;
+  DeviceMemory memory(options.sanitize.init);
   PtxRun run_result;
   std::vector<DeviceAddress> addresses;
   launch.arguments.clear();

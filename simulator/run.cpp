@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "occupancy_model/occupancy.h"
 #include "occupancy_model/timing.h"
+#include "simulator/sanitizer.h"
 #include "simulator/scheduler.h"
 
 namespace stitchwork::sim {
@@ -66,8 +67,6 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
                 fmt::format("kernel '{}' wants {} bytes of shared memory a block; {} allows {}", k.name,
                             c.shared_bytes, device.id, device.shared_bytes_per_block_optin));
   }
-  for (std::int32_t at : c.program->block_start)
-    c.block_start.push_back(&c.program->code[static_cast<std::size_t>(at)]);
   c.variable_addresses.resize(c.module->globals.size());
   for (const ptx::SlotInit& init : c.program->inits) {
     if (init.kind != ptx::SlotInit::Kind::kVariable) continue;
@@ -158,7 +157,15 @@ L2State& cold_l2(const Device& device) {
 
 LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& memory, const Device& device,
                  const Options& options) {
-  const LaunchContext context = prepare(module, launch, memory, device, options);
+  LaunchContext context = prepare(module, launch, memory, device, options);
+  std::unique_ptr<Sanitizer> sanitizer;
+  if (options.sanitize.any()) {
+    sanitizer = std::make_unique<Sanitizer>(context, options.sanitize);
+    context.sanitizer = sanitizer.get();
+    context.program = &sanitizer->program();
+  }
+  for (std::int32_t at : context.program->block_start)
+    context.block_start.push_back(&context.program->code[static_cast<std::size_t>(at)]);
   LaunchResult result;
   Counters& c = result.counters;
   c.static_shared_bytes = context.program->info.static_shared_bytes;
@@ -208,6 +215,9 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   } catch (const FindingError& e) {
     result.findings.push_back(e.finding);
   }
+  if (sanitizer) result.sanitized = sanitizer->counts;
+  result.sanitized.mem_accesses = c.accesses_checked;
+  result.sanitized.sync_barriers = static_cast<std::int64_t>(c.block_barriers + c.grid_barriers);
   return result;
 }
 

@@ -267,7 +267,9 @@ ScheduleResult schedule(const LaunchContext& context, const Residency& residency
   // Atomics on global memory run in block order, so that sums of floats come out the same every time.
   const std::uint64_t threads = context.launch->grid.count() * context.launch->block.count();
   constexpr std::uint64_t kWorthThreads = 65536;  // starting host threads costs about as much as this many
-  if (host_threads <= 1 || program.has_global_atomics || threads < kWorthThreads) return s.serial();
+  if (host_threads <= 1 || context.sanitizer != nullptr || program.has_global_atomics ||
+      threads < kWorthThreads)
+    return s.serial();
   return s.parallel(static_cast<int>(
       std::min<std::uint64_t>(static_cast<std::uint64_t>(host_threads), context.launch->grid.count())));
 }

@@ -30,6 +30,8 @@ using DeviceAddress = std::uint64_t;
 class DeviceMemory {
  public:
   DeviceMemory();
+  /// With `track_initialised`, keeps which bytes were written, for Sanitizers::init.
+  explicit DeviceMemory(bool track_initialised);
   ~DeviceMemory();
   DeviceMemory(DeviceMemory&&) noexcept;
   DeviceMemory& operator=(DeviceMemory&&) noexcept;
@@ -82,7 +84,19 @@ struct L2StateDeleter {
 using L2StatePtr = std::unique_ptr<L2State, L2StateDeleter>;
 L2StatePtr make_l2_state(const Device& device);
 
+/// Checks that are made only when asked for: they keep memory of every access and run on one host thread.
+/// Bounds, alignment and barriers are always checked.
+struct Sanitizers {
+  bool race = false;  ///< accesses that nothing orders, in shared and global memory; stale .nc reads
+  bool init = false;  ///< reads of memory and registers never set; needs a DeviceMemory that tracks
+  bool any() const { return race || init; }
+};
+
+/// "mem,race,sync,init" in any choice; mem and sync name what is always checked. Throws Error.
+Sanitizers parse_sanitizers(std::string_view text);
+
 struct Options {
+  Sanitizers sanitize;
   CacheMode cache = CacheMode::kCold;
   L2State* l2 = nullptr;  ///< required under kWarm
   int host_threads = 0;   ///< 0: one per core
@@ -101,6 +115,11 @@ enum class FindingKind {
   kGridDeadlock,
   kLivelock,
   kTrap,
+  kSharedRace,
+  kGlobalRace,
+  kNonCoherentRead,
+  kUninitialisedRead,
+  kUnsetRegister,
 };
 std::string_view name(FindingKind kind);
 
@@ -143,8 +162,15 @@ struct Counters {
 /// (name, value) in documented order; what JSON, SQLite and the tables print.
 std::vector<std::pair<std::string_view, double>> counter_list(const Counters& counters);
 
+/// What each sanitizer looked at: accesses of threads, and barriers; 0 for those not asked for.
+struct SanitizerCounts {
+  std::int64_t mem_accesses = 0, race_accesses = 0, init_accesses = 0, sync_barriers = 0;
+  SanitizerCounts& operator+=(const SanitizerCounts& other);
+};
+
 struct LaunchResult {
   Counters counters;
+  SanitizerCounts sanitized;
   std::vector<Finding> findings;  ///< empty: clean
   double time_us = 0;             ///< by the timing model from these counters; method "simulated"
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "analysis/astitch/lanes.h"
@@ -162,7 +163,11 @@ bool separates(const Constraints& constraints, const StitchOp& op, const std::ve
 std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, const Device& device,
                                        const Options& options, Recorder& recorder) {
   Recorder attempt(recorder.enabled());
-  const WantedSchemes wanted = wanted_schemes(op, options.constraints);
+  WantedSchemes wanted = wanted_schemes(op, options.constraints);
+  if (!options.data_reuse) {
+    std::set_difference(op.members.begin(), op.members.end(), wanted.regional.begin(), wanted.regional.end(),
+                        std::inserter(wanted.global, wanted.global.end()));
+  }
   MappingLimits limits = mapping_limits(nodes, op, device, options, false);
   Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, attempt);
   if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {

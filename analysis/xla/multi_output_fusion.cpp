@@ -17,6 +17,10 @@ namespace {
 /// compares all, which is quadratic where hundreds of fusions share a parameter.
 constexpr std::size_t kNeighbours = 32;
 
+/// Between one level and the next, so that raising the levels behind a join stops at the joined level instead
+/// of going on to the end of the graph.
+constexpr std::int64_t kLevelGap = std::int64_t{1} << 20;
+
 class MultiOutputFusion {
  public:
   MultiOutputFusion(FusionGraph& graph, Recorder& recorder)
@@ -24,34 +28,83 @@ class MultiOutputFusion {
 
   bool run() {
     find_levels();
+    find_forest();
     bool changed = false;
     for (int consumer : graph_.post_order()) changed = join_producer(consumer) || changed;
     return join_siblings() || changed;
   }
 
  private:
-  // --- reachability: levels grow along every edge, so a search stops at the level of what it looks for.
+  // --- reachability: levels grow along every edge, so a search stops at the level of what it looks for. Most
+  // answers are yes and far away (kernels of different layers that read the same weights); a spanning forest
+  // of the graph before anything joined gives them at once, for joining takes no path away.
 
   void find_levels() {
     level_.assign(static_cast<std::size_t>(graph_.size()), 0);
     for (int i : graph_.post_order())
       for (NodeId value : graph_[i].reads)
         if (const int operand = graph_.provider(value); operand >= 0)
-          level(i) = std::max(level(i), level(operand) + 1);
+          level(i) = std::max(level(i), level(operand) + kLevelGap);
   }
 
-  int& level(int i) { return level_[static_cast<std::size_t>(i)]; }
+  std::int64_t& level(int i) { return level_[static_cast<std::size_t>(i)]; }
+
+  /// Depth-first over the users: what lies below an instruction in the forest is entered after it and before
+  /// it is left.
+  void find_forest() {
+    const auto count = static_cast<std::size_t>(graph_.size());
+    entered_.assign(count, -1);
+    left_.assign(count, -1);
+    marks_.assign(count, 0);
+    const std::vector<int> order = graph_.post_order();
+    int clock = 0;
+    struct Frame {
+      int at;
+      std::vector<int> users;
+      std::size_t next = 0;
+    };
+    std::vector<Frame> path;
+    const auto enter = [&](int i) {
+      entered_[static_cast<std::size_t>(i)] = clock++;
+      path.push_back({i, graph_.users(i)});
+    };
+    for (const int source : order) {
+      if (entered_[static_cast<std::size_t>(source)] >= 0) continue;
+      enter(source);
+      while (!path.empty()) {
+        Frame& top = path.back();
+        if (top.next == top.users.size()) {
+          left_[static_cast<std::size_t>(top.at)] = clock;
+          path.pop_back();
+        } else if (const int user = top.users[top.next++]; entered_[static_cast<std::size_t>(user)] < 0) {
+          enter(user);
+        }
+      }
+    }
+  }
+
+  bool below_in_forest(int from, int to) const {
+    const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
+    return entered_[f] >= 0 && entered_[f] <= entered_[t] && entered_[t] < left_[f];
+  }
 
   bool reaches(int from, int to) {
     if (from == to) return true;
-    std::unordered_set<int> seen{from};
+    if (level(from) >= level(to)) return false;
+    ++epoch_;
     std::vector<int> open{from};
     while (!open.empty()) {
       const int at = open.back();
       open.pop_back();
-      for (int user : graph_.users(at)) {
-        if (user == to) return true;
-        if (level(user) < level(to) && seen.insert(user).second) open.push_back(user);
+      if (below_in_forest(at, to)) return true;
+      for (NodeId root : graph_[at].roots) {
+        for (int user : graph_.readers(root)) {
+          if (user == to) return true;
+          int& mark = marks_[static_cast<std::size_t>(user)];
+          if (mark == epoch_ || level(user) >= level(to)) continue;
+          mark = epoch_;
+          open.push_back(user);
+        }
       }
     }
     return false;
@@ -64,10 +117,12 @@ class MultiOutputFusion {
     while (!open.empty()) {
       const int at = open.back();
       open.pop_back();
-      for (int user : graph_.users(at)) {
-        if (level(user) > level(at)) continue;
-        level(user) = level(at) + 1;
-        open.push_back(user);
+      for (NodeId root : graph_[at].roots) {
+        for (int user : graph_.readers(root)) {
+          if (level(user) > level(at)) continue;
+          level(user) = level(at) + 1;
+          open.push_back(user);
+        }
       }
     }
   }
@@ -249,7 +304,10 @@ class MultiOutputFusion {
   FusionGraph& graph_;
   const Computation& computation_;
   Recorder& recorder_;
-  std::vector<int> level_;
+  std::vector<std::int64_t> level_;
+  std::vector<int> entered_, left_;  ///< of the spanning forest; -1 where not in the graph
+  std::vector<int> marks_;
+  int epoch_ = 0;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 import argparse
 import fnmatch
+import gzip
 import hashlib
 import importlib.metadata
 import json
@@ -21,9 +22,13 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import bert
 import golden
+import gpt2
 import graphs
 import hand_written
 import hlo_text
+import recurrent
+import training
+import transformer
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ("jax", "jaxlib", "flax", "transformers", "numpy")
@@ -31,7 +36,7 @@ PACKAGES = ("jax", "jaxlib", "flax", "transformers", "numpy")
 
 def main():
     arguments = _arguments()
-    known = {dataset.name: dataset for dataset in graphs.micro_graphs() + bert.datasets() + hand_written.datasets()}
+    known = {dataset.name: dataset for dataset in _all()}
     unknown = [name for name in arguments.names if name not in known]
     if unknown:
         sys.exit(f"export.py: no dataset {unknown[0]!r}; known: {' '.join(known)}")
@@ -42,6 +47,8 @@ def main():
                 same = path.exists() and path.read_bytes() == content
                 if not same and path.name.startswith("out") and path.exists():
                     same = golden.close(path, content)
+                if not same and path.suffix == ".gz" and path.exists():
+                    same = gzip.decompress(path.read_bytes()) == gzip.decompress(content)
                 if not same:
                     different.append(path)
             else:
@@ -62,13 +69,16 @@ def export(dataset):
         exporter = {
             "script": "datasets/export/export.py",
             "function": f"{dataset.function.__module__}.{dataset.function.__qualname__.split('.')[0]}",
-            "versions": {package: importlib.metadata.version(package) for package in PACKAGES},
+            "versions": {package: importlib.metadata.version(package) for package in PACKAGES + dataset.packages},
         }
     hlo_text.parses(text)
     names = [name for _, name in hlo_text.parameters(text)]
     for key in dataset.inputs:
         if not fnmatch.filter(names, key):
             raise ValueError(f"{dataset.name}: inputs.{key} names no parameter")
+    file, content = f"{dataset.name}.hlo", text.encode()
+    if dataset.large:
+        file, content = file + ".gz", gzip.compress(content, mtime=0)
     about = {
         "schema": "stitchwork.dataset/1",
         "name": dataset.name,
@@ -79,17 +89,24 @@ def export(dataset):
         "dtype": "f32",
         "licence": "Apache-2.0",
         "exporter": exporter,
-        "hlo": {"file": f"{dataset.name}.hlo", "sha256": hashlib.sha256(text.encode()).hexdigest()},
+        "hlo": {"file": file, "sha256": hashlib.sha256(text.encode()).hexdigest()},
         "inputs": dataset.inputs,
     }
+    if dataset.large:
+        about["size"] = "large"
     files = {
-        FOLDER / f"{dataset.name}.hlo": text.encode(),
+        FOLDER / file: content,
         FOLDER / f"{dataset.name}.json": (json.dumps(about, indent=2) + "\n").encode(),
     }
     if dataset.golden:
-        for file, content in golden.tensors(dataset, text).items():
-            files[FOLDER / "golden" / dataset.name / file] = content
+        for tensor, content in golden.tensors(dataset, text).items():
+            files[FOLDER / "golden" / dataset.name / tensor] = content
     return files
+
+
+def _all():
+    modules = (bert, gpt2, training, transformer, recurrent, hand_written)
+    return graphs.micro_graphs() + [dataset for module in modules for dataset in module.datasets()]
 
 
 def _arguments():

@@ -21,6 +21,8 @@ class Dataset:
     inputs: dict
     configuration: dict
     golden: bool = False
+    large: bool = False  # too large for tests to execute; committed compressed
+    packages: tuple = ()  # it depends on, beyond those of all (export.py)
 
 
 def f32(*shape):

@@ -99,6 +99,18 @@ TEST_F(JsonDocuments, ExplainOfAnOpInAKernelAndOfOneOutside) {
   EXPECT_NE(outside["step"], "");
 }
 
+TEST_F(JsonDocuments, DiffAndItsExitCodes) {
+  run_command({"plan", "fig7", "--planner", "xla", "-o", path("a.json")});
+  run_command({"plan", "fig7", "-o", path("b.json")});
+  const auto document = expect_document({"diff", path("a.json"), path("b.json")}, "diff");
+  EXPECT_EQ(document["a"]["memory_kernels"], 4);
+  EXPECT_GE(document["boundaries"].size(), 1u);
+  EXPECT_EQ(expect_document({"diff", path("b.json"), path("a.json"), "--fail-on", "more-kernels"}, "diff",
+                            kExitDifference)["failed"][0],
+            "more-kernels");
+  EXPECT_EQ(run_command({"diff", path("a.json"), path("b.json"), "--fail-on", "more-kernels"}).exit_code, 0);
+}
+
 TEST_F(JsonDocuments, Compare) {
   const auto document = expect_document({"compare", "bert_tiny"}, "compare");
   EXPECT_EQ(document["rows"].size(), planners().size());
@@ -174,6 +186,14 @@ TEST_F(JsonDocuments, PtxRunCleanAndWithAFinding) {
   EXPECT_TRUE(clean["findings"].empty());
   EXPECT_EQ(clean["counters"]["gst_bytes"], 400);
   EXPECT_EQ(read_npy(path("out.npy")).data<float>()[99], 99);
+  EXPECT_FALSE(clean["sanitizers"].contains("race"));
+  const auto sanitized = expect_document(
+      with({"buf:f32:100:zero", "--arg", "u32:100", "--sanitize", "mem,race,sync,init"}), "ptx-run");
+  EXPECT_TRUE(sanitized["findings"].empty());
+  EXPECT_EQ(sanitized["sanitizers"]["race"]["accesses_checked"], 100);
+  EXPECT_EQ(sanitized["sanitizers"]["init"]["accesses_checked"], 0);
+  EXPECT_EQ(sanitized["counters"], clean["counters"]);
+  expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--sanitize", "races"}), "error", 1);
   const auto overrun = expect_document(with({"buf:f32:99:zero", "--arg", "u32:100"}), "ptx-run", 1);
   EXPECT_EQ(overrun["findings"][0]["kind"], "out-of-bounds");
   expect_document(with({"buf:f32:99:zero", "--arg", "u32:100", "--out", "7:x.npy"}), "error", 1);

@@ -1,9 +1,10 @@
 // Every dataset under every planner: planned, compiled, executed in the simulator and compared with the
-// reference.
+// reference; large ones (datasets/README.md) are only planned.
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "analysis/planner.h"
 #include "core/evaluator.h"
 #include "experiments/trial.h"
 
@@ -33,13 +34,28 @@ TEST_P(EveryDataset, RunsAndEqualsTheReferenceUnderEveryPlanner) {
   }
 }
 
-std::vector<std::string> dataset_names() {
+class LargeDataset : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LargeDataset, IsPlannedByEveryPlannerAndStitchingMakesFewestKernels) {
+  const Graph graph = load_model(GetParam()).graph;
+  int fewest = std::numeric_limits<int>::max();
+  for (const char* planner : {"unfused", "xla", "astitch"}) {
+    const FusionPlan plan = make_plan(graph, device("v100"), planner);
+    EXPECT_LT(plan.counts.memory_kernels, fewest) << planner;
+    fewest = plan.counts.memory_kernels;
+  }
+}
+
+std::vector<std::string> dataset_names(bool large) {
   std::vector<std::string> names;
-  for (const Dataset& d : datasets()) names.push_back(d.name);
+  for (const Dataset& d : datasets())
+    if (d.large == large) names.push_back(d.name);
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Datasets, EveryDataset, ::testing::ValuesIn(dataset_names()),
+INSTANTIATE_TEST_SUITE_P(Datasets, EveryDataset, ::testing::ValuesIn(dataset_names(false)),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Datasets, LargeDataset, ::testing::ValuesIn(dataset_names(true)),
                          [](const auto& info) { return info.param; });
 
 TEST(SoftmaxKernel, ReadsItsInputFromDramOnceAndWritesItsOutputOnce) {

@@ -1,6 +1,7 @@
 // Graphs of tests: datasets by name, HLO text in place, canonical as planners see them.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "core/hlo_text.h"
@@ -9,8 +10,11 @@
 namespace stitchwork::testing {
 
 inline Graph dataset(const std::string& name) {
-  Graph graph = canonicalize(read_graph(std::string(STITCHWORK_SOURCE_DIR) + "/datasets/" + name + ".hlo"));
-  graph.source = "datasets/" + name + ".hlo";  // not where this checkout lies
+  const std::string folder = std::string(STITCHWORK_SOURCE_DIR) + "/";
+  std::string path = "datasets/" + name + ".hlo";
+  if (!std::filesystem::exists(folder + path)) path += ".gz";
+  Graph graph = canonicalize(read_graph(folder + path));
+  graph.source = path;  // not where this checkout lies
   return graph;
 }
 

@@ -1,0 +1,139 @@
+#include "simulator/race_clocks.h"
+
+#include <algorithm>
+
+namespace stitchwork::sim {
+namespace {
+
+void join(WarpClocks& a, const WarpClocks& b) {
+  for (std::size_t w = 0; w < a.size(); ++w) a[w] = std::max(a[w], b[w]);
+}
+
+}  // namespace
+
+void Horizon::add(std::uint32_t block, std::uint32_t release) {
+  const auto at = std::lower_bound(seen_.begin(), seen_.end(), std::pair{block, std::uint32_t{0}});
+  if (at != seen_.end() && at->first == block)
+    at->second = std::max(at->second, release);
+  else
+    seen_.insert(at, {block, release});
+}
+
+void Horizon::join(const Horizon& other) {
+  if (other.empty()) return;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> both;
+  both.reserve(seen_.size() + other.seen_.size());
+  std::merge(seen_.begin(), seen_.end(), other.seen_.begin(), other.seen_.end(), std::back_inserter(both));
+  // Of two entries of a block the later, which sorts last, stays.
+  std::size_t kept = 0;
+  for (const auto& entry : both) {
+    if (kept > 0 && both[kept - 1].first == entry.first) --kept;
+    both[kept++] = entry;
+  }
+  both.resize(kept);
+  seen_ = std::move(both);
+}
+
+std::uint32_t Horizon::of(std::uint32_t block) const {
+  const auto at = std::lower_bound(seen_.begin(), seen_.end(), std::pair{block, std::uint32_t{0}});
+  return at != seen_.end() && at->first == block ? at->second : 0;
+}
+
+std::uint32_t LaunchClocks::release(std::uint32_t block, const WarpClocks& covered) {
+  std::vector<WarpClocks>& mine = releases_[block];
+  mine.push_back(covered);
+  if (mine.size() > 1) join(mine.back(), mine[mine.size() - 2]);
+  return static_cast<std::uint32_t>(mine.size());
+}
+
+BlockClocks::BlockClocks(LaunchClocks& launch, std::uint32_t block, int warps)
+    : launch_(&launch), block_(block), warps_(static_cast<std::size_t>(warps)) {
+  for (Warp& warp : warps_) warp.time.clock = 1;
+}
+
+BlockClocks::Time BlockClocks::now(int warp) const { return warps_[static_cast<std::size_t>(warp)].time; }
+
+bool BlockClocks::after(int warp, int earlier, Time time) const {
+  const Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (warp == earlier) return time.warp_barriers < w.time.warp_barriers;
+  return time.clock <= w.seen[static_cast<std::size_t>(earlier)];
+}
+
+bool BlockClocks::after_block(int warp, std::uint32_t block, int earlier, Time time, bool strong) const {
+  const Warp& w = warps_[static_cast<std::size_t>(warp)];
+  const std::uint32_t release =
+      strong ? std::max(w.blocks.of(block), w.observed.of(block)) : w.blocks.of(block);
+  return release != 0 && time.clock <= launch_->covered(block, release)[static_cast<std::size_t>(earlier)];
+}
+
+WarpClocks BlockClocks::clocks(int warp) const {
+  const Warp& w = warps_[static_cast<std::size_t>(warp)];
+  WarpClocks all = w.seen;
+  all[static_cast<std::size_t>(warp)] = w.time.clock;
+  return all;
+}
+
+void BlockClocks::arrive(int warp, int barrier) {
+  Barrier& b = barriers_[barrier];
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  join(b.seen, clocks(warp));
+  b.blocks.join(w.blocks);
+  b.observed.join(w.observed);
+  ++w.time.clock;
+  ++w.time.warp_barriers;
+}
+
+void BlockClocks::pass(int warp, int barrier) {
+  const Barrier& b = barriers_[barrier];
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  join(w.seen, b.seen);
+  w.blocks.join(b.blocks);
+  w.observed.join(b.observed);
+}
+
+/// Orders the warp after what its strong reads found.
+void BlockClocks::acquire(Warp& warp, FenceScope scope) {
+  if (const std::uint32_t own = warp.observed.of(block_); own != 0)
+    join(warp.seen, launch_->covered(block_, own));
+  if (scope != FenceScope::kDevice) return;
+  warp.blocks.join(warp.observed);
+  warp.observed = {};
+}
+
+void BlockClocks::fence(int warp, FenceScope scope) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  acquire(w, scope);
+  w.block_release = launch_->release(block_, clocks(warp));
+  ++w.time.clock;
+  if (scope != FenceScope::kDevice) return;
+  w.release = w.block_release;
+  w.released_blocks = w.blocks;
+}
+
+void BlockClocks::strong_access(int warp, std::uint64_t address, bool shared, StrongAccess access) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  auto& left_at = shared ? left_at_shared_ : launch_->left_at;
+  if (access.releases) fence(warp, FenceScope::kDevice);
+  if (access.reads) {
+    if (const auto found = left_at.find(address); found != left_at.end()) {
+      w.observed.join(found->second);
+      if (access.acquires) acquire(w, FenceScope::kDevice);
+    }
+  }
+  if (!access.writes) return;
+  Horizon published;
+  if (w.release != 0) {
+    published = w.released_blocks;
+    published.add(block_, w.release);
+  }
+  if (shared && w.block_release != 0) published.add(block_, w.block_release);
+  if (access.reads) {  // a read-modify-write continues what was released here before
+    if (!published.empty()) left_at[address].join(published);
+  } else if (!published.empty()) {
+    left_at[address] = std::move(published);
+  } else {
+    left_at.erase(address);
+  }
+}
+
+}  // namespace stitchwork::sim

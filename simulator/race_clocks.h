@@ -1,0 +1,106 @@
+// Who is ordered after whom: vector clocks of the warps of a launch.
+//
+// Every warp of a block has a clock, which block barriers carry to the other warps. Between blocks order goes
+// by releases: a fence numbers what its warp is ordered after, a strong write (atomic, volatile, relaxed,
+// release) after the fence leaves that number at its address, and a strong read there takes it along. A fence
+// after the read, or a read that is itself an acquire, orders what follows; before that only strong accesses
+// are ordered, since plain loads may still find old lines in L1.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace stitchwork::sim {
+
+/// 1024 threads a block.
+inline constexpr int kMaxWarps = 32;
+
+/// By block the number of its last release that is seen; ascending by block, absent: none.
+class Horizon {
+ public:
+  void join(const Horizon& other);
+  void add(std::uint32_t block, std::uint32_t release);
+  std::uint32_t of(std::uint32_t block) const;
+  bool empty() const { return seen_.empty(); }
+
+ private:
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> seen_;
+};
+
+using WarpClocks = std::array<std::uint32_t, kMaxWarps>;
+
+/// What all blocks share: their releases, and what strong writes left at addresses of global memory.
+class LaunchClocks {
+ public:
+  /// The number, from 1, of a new release of `block` that covers these clocks and those of earlier releases.
+  std::uint32_t release(std::uint32_t block, const WarpClocks& covered);
+  const WarpClocks& covered(std::uint32_t block, std::uint32_t release) const {
+    return releases_.at(block)[release - 1];
+  }
+  std::unordered_map<std::uint64_t, Horizon> left_at;
+
+ private:
+  std::unordered_map<std::uint32_t, std::vector<WarpClocks>> releases_;
+};
+
+enum class FenceScope : std::uint8_t { kNone, kBlock, kDevice };
+
+/// The clocks of one block.
+class BlockClocks {
+ public:
+  BlockClocks(LaunchClocks& launch, std::uint32_t block, int warps);
+
+  /// An access of a warp at some time is known by the warp's clock and its number of warp barriers.
+  struct Time {
+    std::uint32_t clock = 0, warp_barriers = 0;
+    bool operator==(const Time&) const = default;
+  };
+  Time now(int warp) const;
+  /// True if `warp` is ordered after what `earlier` of this block did at `time`.
+  bool after(int warp, int earlier, Time time) const;
+  /// The same for a warp of another block. `strong`: for a strong access.
+  bool after_block(int warp, std::uint32_t block, int earlier, Time time, bool strong) const;
+
+  void warp_barrier(int warp) { ++warps_[static_cast<std::size_t>(warp)].time.warp_barriers; }
+  void arrive(int warp, int barrier);
+  /// The barrier lets `warp` go on.
+  void pass(int warp, int barrier);
+  /// All that were waiting have passed.
+  void reset(int barrier) { barriers_.erase(barrier); }
+
+  void fence(int warp, FenceScope scope);
+  struct StrongAccess {
+    bool reads = false, writes = false, acquires = false, releases = false;
+  };
+  /// An access to a synchronisation variable, in this block's shared memory or in global memory.
+  void strong_access(int warp, std::uint64_t address, bool shared, StrongAccess access);
+
+ private:
+  struct Warp {
+    Time time;
+    WarpClocks seen = {};             ///< of the warps of this block, itself apart
+    Horizon blocks;                   ///< releases it is ordered after
+    Horizon observed;                 ///< releases its strong reads found; a fence orders it after them
+    Horizon released_blocks;          ///< `blocks` at its last device fence
+    std::uint32_t release = 0;        ///< of its last device fence
+    std::uint32_t block_release = 0;  ///< of its last fence of any scope
+  };
+  struct Barrier {
+    WarpClocks seen = {};
+    Horizon blocks, observed;
+  };
+  WarpClocks clocks(int warp) const;
+  void acquire(Warp& warp, FenceScope scope);
+
+  LaunchClocks* launch_;
+  std::uint32_t block_;
+  std::vector<Warp> warps_;
+  std::map<int, Barrier> barriers_;
+  std::unordered_map<std::uint64_t, Horizon> left_at_shared_;
+};
+
+}  // namespace stitchwork::sim

@@ -1,0 +1,144 @@
+#include "simulator/sanitizer.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/error.h"
+
+namespace stitchwork::sim {
+namespace {
+
+MemoryForm form_of(std::string_view row, const Inst& inst) {
+  MemoryForm form;
+  using Space = MemoryForm::Space;
+  const bool load = row.starts_with("@ld."), store = row.starts_with("@st."),
+             atom = row.starts_with("@atom.");
+  if (!load && !store && !atom) return form;
+  const std::string_view rest = row.substr(atom ? 6 : 4);
+  form.space = rest.starts_with("global")    ? (atom ? Space::kGeneric : Space::kGlobal)
+               : rest.starts_with("generic") ? Space::kGeneric
+               : rest.starts_with("shared")  ? Space::kShared
+               : rest.starts_with("local")   ? Space::kLocal
+                                             : Space::kNone;  // parameters are always set and never written
+  form.reads = load || atom;
+  form.writes = store || atom;
+  form.bytes = atom ? inst.flags : static_cast<std::uint32_t>(row.back() - '0') * inst.count;
+  return form;
+}
+
+/// "sm_75" -> 75, 0 where it cannot be read.
+int sm_version(std::string_view target) {
+  int version = 0;
+  if (target.starts_with("sm_")) std::from_chars(target.data() + 3, target.data() + target.size(), version);
+  return version;
+}
+
+const Inst* looked_at(Strand& s, const Inst* i) {
+  BlockChecks& checks = *s.block->checks;
+  checks.look(s, i);
+  return checks.original(i).fn[s.masked](s, i);
+}
+const Inst* looked_at_fence(Strand& s, const Inst* i) {
+  s.block->checks->fence(s, i);
+  return i + 1;
+}
+const Inst* looked_at_warp_barrier(Strand& s, const Inst* i) {
+  s.block->checks->warp_barrier(s);
+  return i + 1;
+}
+
+}  // namespace
+
+Sanitizers parse_sanitizers(std::string_view text) {
+  Sanitizers result;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string_view name = text.substr(at, end - at);
+    if (name == "race")
+      result.race = true;
+    else if (name == "init")
+      result.init = true;
+    else if (name != "mem" && name != "sync")
+      throw Error(fmt::format("no sanitizer is called '{}'", name),
+                  "known: mem, race, sync, init; several are separated by commas");
+    at = end + 1;
+  }
+  return result;
+}
+
+SanitizerCounts& SanitizerCounts::operator+=(const SanitizerCounts& other) {
+  mem_accesses += other.mem_accesses;
+  race_accesses += other.race_accesses;
+  init_accesses += other.init_accesses;
+  sync_barriers += other.sync_barriers;
+  return *this;
+}
+
+Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
+    : what(what),
+      context(context),
+      // Threads of a warp may run apart from Volta on (CUDA C++ Programming Guide, Independent Thread
+      // Scheduling).
+      lockstep(sm_version(context.module->target) < 70),
+      original_(context.program),
+      program_(*context.program),
+      events_(1) {
+  SW_CHECK(!what.init || context.memory->impl().track_initialised,
+           "Sanitizers::init needs a DeviceMemory that tracks what is written");
+  forms_.resize(program_.code.size());
+  tracked_.assign(program_.code.size(), -1);
+  if (what.init) {
+    for (std::size_t t = 0; t < program_.tracked.size(); ++t)
+      tracked_[program_.tracked[t].inst] = static_cast<std::int32_t>(t);
+  }
+  const auto rows = isa_rows();
+  for (Inst& i : program_.code) {
+    const std::string_view row = rows[program_.rows[i.id]].spelling;
+    MemoryForm& form = forms_[i.id];
+    form = form_of(row, i);
+    Handler handler = nullptr;
+    if (form.space != MemoryForm::Space::kNone) form.index = memory_instructions_++;
+    if (form.space != MemoryForm::Space::kNone || tracked_[i.id] >= 0) handler = looked_at;
+    if (row == "@fence") handler = looked_at_fence;
+    if (row == "@warp_barrier") handler = looked_at_warp_barrier;
+    if (handler != nullptr) i.fn[0] = i.fn[1] = handler;
+  }
+}
+
+const ptx::TrackedInst* Sanitizer::tracked(std::uint32_t id) const {
+  return tracked_[id] < 0 ? nullptr : &program_.tracked[static_cast<std::size_t>(tracked_[id])];
+}
+
+std::uint32_t Sanitizer::add_event(const AccessEvent& event) {
+  if (events_.size() > Toucher::kMaxEvents)
+    throw Error(fmt::format("the race check of kernel '{}' can tell {} accesses apart, and it makes more",
+                            context.launch->kernel, Toucher::kMaxEvents),
+                "check a smaller input, or leave race out of --sanitize");
+  events_.push_back(event);
+  return static_cast<std::uint32_t>(events_.size() - 1);
+}
+
+RaceShadow& Sanitizer::shadow(std::uint64_t allocation, std::uint64_t bytes) {
+  return shadows_.try_emplace(allocation, bytes).first->second;
+}
+
+std::string Sanitizer::describe(Toucher toucher, bool wrote, std::uint64_t seen_from_block) const {
+  const AccessEvent& e = event(toucher);
+  const Dim3& size = context.launch->block;
+  std::string who;
+  if (e.block != seen_from_block) {
+    const Dim3 at = block_coordinates(context, e.block);
+    who = fmt::format("block ({},{},{}), ", at.x, at.y, at.z);
+  }
+  if (toucher.lane() == Toucher::kSeveral) {
+    who += fmt::format("several threads of warp {}", e.warp);
+  } else {
+    const std::uint32_t t = e.warp * 32u + static_cast<std::uint32_t>(toucher.lane());
+    who += fmt::format("thread ({},{},{})", t % size.x, t / size.x % size.y, t / size.x / size.y);
+  }
+  const std::string cuda = cuda_location(context, e.inst);
+  return fmt::format("{} {} at PTX line {}{}", who, wrote ? "wrote" : "read",
+                     context.program->positions[e.inst].line, cuda.empty() ? "" : " (" + cuda + ")");
+}
+
+}  // namespace stitchwork::sim

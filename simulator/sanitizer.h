@@ -1,0 +1,112 @@
+// The checks made only when asked for: races and uninitialised memory and registers. docs/simulator.md has
+// the rules.
+//
+// They work on a copy of the kernel's decoded code in which memory instructions, fences and the like go
+// through a handler that looks first and then calls the real one: a launch without sanitizers runs none of
+// this.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "simulator/atomics.h"
+#include "simulator/block.h"
+#include "simulator/race_clocks.h"
+#include "simulator/race_shadow.h"
+
+namespace stitchwork::sim {
+
+/// What a memory instruction does, from its row of the instruction table.
+struct MemoryForm {
+  enum class Space : std::uint8_t { kNone, kGlobal, kGeneric, kShared, kLocal };
+  Space space = Space::kNone;
+  bool reads = false, writes = false;
+  std::uint32_t bytes = 0;  ///< each lane touches
+  std::uint32_t index = 0;  ///< among the kernel's memory instructions
+};
+
+/// Of one launch.
+class Sanitizer {
+ public:
+  /// `context` must outlive it; its program is the kernel as decoded.
+  Sanitizer(const LaunchContext& context, Sanitizers what);
+
+  /// The code to run instead.
+  const ptx::Program& program() const { return program_; }
+  const Inst& original(std::uint32_t id) const { return original_->code[id]; }
+  const MemoryForm& form(std::uint32_t id) const { return forms_[id]; }
+  std::uint32_t memory_instructions() const { return memory_instructions_; }
+  const ptx::TrackedInst* tracked(std::uint32_t id) const;
+
+  std::uint32_t add_event(const AccessEvent& event);
+  const AccessEvent& event(Toucher toucher) const { return events_[toucher.event()]; }
+  RaceShadow& shadow(std::uint64_t allocation, std::uint64_t bytes);
+  /// "block (1,0,0), thread (5,0,0) wrote at PTX line 12 (a.cu:3)"
+  std::string describe(Toucher toucher, bool wrote, std::uint64_t seen_from_block) const;
+
+  const Sanitizers what;
+  const LaunchContext& context;
+  const bool lockstep;  ///< warps of the target never part: lanes are ordered by their instructions
+  SanitizerCounts counts;
+  LaunchClocks clocks;
+
+ private:
+  const ptx::Program* original_;
+  ptx::Program program_;
+  std::vector<MemoryForm> forms_;      ///< by Inst::id
+  std::vector<std::int32_t> tracked_;  ///< by Inst::id: index into Program::tracked, or -1
+  std::uint32_t memory_instructions_ = 0;
+  std::vector<AccessEvent> events_;
+  std::unordered_map<std::uint64_t, RaceShadow> shadows_;
+};
+
+/// Of one block.
+class BlockChecks {
+ public:
+  BlockChecks(Sanitizer& launch, const BlockRun& block);
+
+  /// Looks at an instruction that is about to run; throws FindingError.
+  void look(Strand& s, const Inst* i);
+  const Inst& original(const Inst* i) const { return launch_.original(i->id); }
+
+  void barrier_arrive(const Strand& s, int id);
+  /// All have come: those that wait and `last`, and threads that have ended.
+  void barrier_complete(const std::vector<Strand>& strands, int id, const Strand* last = nullptr);
+  void fence(const Strand& s, const Inst* i);
+  void warp_barrier(const Strand& s);
+
+ private:
+  /// One lane's access, before it is made.
+  struct Access {
+    Strand& s;
+    const Inst* i;
+    const MemoryForm& form;
+    int warp, lane;         ///< of the strand's gang
+    std::uint64_t address;  ///< generic
+    std::uint64_t offset;   ///< in the allocation or the block's shared memory
+    bool strong() const { return i->aux & kStrong; }
+  };
+  void look_at_memory(Strand& s, const Inst* i, const MemoryForm& form);
+  void look_at_lane(const Access& a);
+  void look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
+  void synchronise(const Access& a, bool shared);
+  void check_initialised(const Access& a, std::vector<bool>& written, const std::string& where);
+  void check_races(const Access& a, RaceShadow& shadow, const std::byte* memory, bool shared);
+  bool ordered(const Access& a, Toucher earlier) const;
+  bool changes_nothing(const Access& a, std::uint64_t byte, std::uint64_t bytes, const std::byte* memory,
+                       Toucher earlier) const;
+  std::uint32_t event_of(const Access& a);
+  int block_warp(const Strand& s, int warp) const { return s.gang * kGangWarps + warp; }
+  std::string what_is_at(const Access& a, bool shared) const;
+
+  Sanitizer& launch_;
+  const BlockRun& block_;
+  BlockClocks clocks_;
+  RaceShadow shared_shadow_;
+  std::vector<bool> shared_written_, local_written_;
+  std::vector<std::uint32_t> events_;         ///< the latest by (warp, memory instruction); 0: none
+  std::vector<std::uint32_t> registers_set_;  ///< lanes, by (tracked register, warp)
+};
+
+}  // namespace stitchwork::sim

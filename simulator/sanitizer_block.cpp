@@ -1,0 +1,259 @@
+// What the sanitizers look at in one block: its barriers, memory accesses and registers.
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "simulator/sanitizer.h"
+
+namespace stitchwork::sim {
+
+BlockChecks::BlockChecks(Sanitizer& launch, const BlockRun& block)
+    : launch_(launch),
+      block_(block),
+      clocks_(launch.clocks, static_cast<std::uint32_t>(block.index),
+              static_cast<int>((block.threads + 31) / 32)),
+      shared_shadow_(launch.what.race ? block.shared_bytes : 0) {
+  const std::size_t warps = (block.threads + 31) / 32;
+  if (launch.what.race) events_.resize(warps * launch.memory_instructions());
+  if (!launch.what.init) return;
+  shared_written_.resize(block.shared_bytes);
+  local_written_.resize(warps * 32 * block.local_bytes);
+  registers_set_.resize(warps * launch.program().tracked_names.size());
+}
+
+void BlockChecks::barrier_arrive(const Strand& s, int id) {
+  for (int w = s.first_warp; w < s.last_warp; ++w)
+    if (s.alive[w] != 0) clocks_.arrive(block_warp(s, w), id);
+}
+void BlockChecks::barrier_complete(const std::vector<Strand>& strands, int id, const Strand* last) {
+  for (const Strand& s : strands)
+    for (int w = s.first_warp; w < s.last_warp; ++w)
+      if (s.alive[w] == 0) clocks_.arrive(block_warp(s, w), id);
+  for (const Strand& s : strands)
+    for (int w = s.first_warp; w < s.last_warp; ++w)
+      if (s.alive[w] != 0 && (&s == last || (s.state == StrandState::kBarrier && s.barrier_id == id)))
+        clocks_.pass(block_warp(s, w), id);
+  clocks_.reset(id);
+}
+void BlockChecks::fence(const Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp; ++w)
+    if (s.mask[w] != 0)
+      clocks_.fence(block_warp(s, w), i->flags == 1 ? FenceScope::kBlock : FenceScope::kDevice);
+}
+void BlockChecks::warp_barrier(const Strand& s) {
+  for (int w = s.first_warp; w < s.last_warp; ++w)
+    if (s.mask[w] != 0) clocks_.warp_barrier(block_warp(s, w));
+}
+
+void BlockChecks::look(Strand& s, const Inst* i) {
+  if (const ptx::TrackedInst* t = launch_.tracked(i->id)) look_at_registers(s, i, *t);
+  if (const MemoryForm& form = launch_.form(i->id); form.space != MemoryForm::Space::kNone)
+    look_at_memory(s, i, form);
+}
+
+void BlockChecks::look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t) {
+  const std::size_t warps = (block_.threads + 31) / 32;
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    const std::uint32_t mask = s.mask[w];
+    if (mask == 0) continue;
+    auto set = [&](int operand) -> std::uint32_t& {
+      return registers_set_[static_cast<std::size_t>(t.registers[operand]) * warps +
+                            static_cast<std::size_t>(block_warp(s, w))];
+    };
+    std::uint32_t moved = 0;
+    bool any_tracked = false;
+    for (int k = 0; k < 6; ++k) {
+      if (!(t.uses >> k & 1)) continue;
+      any_tracked = true;
+      moved |= set(k);
+      const std::uint32_t unset = mask & ~set(k);
+      if (t.moves || unset == 0) continue;
+      raise_finding(s, i, FindingKind::kUnsetRegister,
+                    fmt::format("reads {}, which this thread never set",
+                                launch_.program().tracked_names[static_cast<std::size_t>(t.registers[k])])
+                        .c_str(),
+                    w, __builtin_ctz(unset));
+    }
+    // A move of what is in part set counts as set: halves of packed values are often left open.
+    const std::uint32_t now = t.moves && any_tracked ? moved : ~0u;
+    for (int k = 0; k < 6; ++k)
+      if (t.defs >> k & 1) set(k) = (set(k) & ~mask) | (now & mask);
+  }
+}
+
+void BlockChecks::look_at_memory(Strand& s, const Inst* i, const MemoryForm& form) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    for (std::uint32_t m = s.mask[w]; m != 0; m &= m - 1) {
+      const int lane = __builtin_ctz(m);
+      const std::byte* slot = s.regs + i->o[4] + (w * 32 + lane) * (i->aux & kAddress32 ? 4 : 8);
+      std::uint64_t address = 0;
+      if (i->aux & kAddress32) {
+        std::uint32_t narrow = 0;
+        std::memcpy(&narrow, slot, 4);
+        address = narrow + static_cast<std::uint32_t>(i->imm);
+      } else {
+        std::memcpy(&address, slot, 8);
+        address += static_cast<std::uint64_t>(i->imm);
+      }
+      look_at_lane({s, i, form, w, lane, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
+    }
+  }
+}
+
+/// Accesses outside of what there is, or misaligned, are left to the handler, which reports them.
+void BlockChecks::look_at_lane(const Access& a) {
+  using Space = MemoryForm::Space;
+  const std::uint64_t window = a.address >> kAllocationShift;
+  const bool generic = a.form.space == Space::kGeneric;
+  const bool shared = a.form.space == Space::kShared || (generic && window == kSharedWindow);
+  const bool local = a.form.space == Space::kLocal || (generic && window == kLocalWindow);
+  if (a.address % a.form.bytes != 0) return;
+  const Sanitizers& what = launch_.what;
+  if (local) {
+    if (!what.init || a.offset + a.form.bytes > block_.local_bytes) return;
+    const auto thread = static_cast<std::uint64_t>(block_warp(a.s, a.warp) * 32 + a.lane);
+    Access in_block = a;
+    in_block.offset += thread * block_.local_bytes;
+    check_initialised(in_block, local_written_, fmt::format("local memory offset {}", a.offset));
+  } else if (shared) {
+    if (a.offset + a.form.bytes > block_.shared_bytes) return;
+    if (what.init) check_initialised(a, shared_written_, "");
+    if (!what.race) return;
+    if (a.strong()) synchronise(a, true);
+    check_races(a, shared_shadow_, block_.shared, true);
+  } else {
+    Allocation* allocation = launch_.context.memory->impl().find(a.address);
+    if (allocation == nullptr || a.offset + a.form.bytes > allocation->bytes.size()) return;
+    if (what.init && !allocation->written.empty()) check_initialised(a, allocation->written, "");
+    if (!what.race || (a.i->aux & kUncounted)) return;  // constant memory is never written
+    if (a.strong()) synchronise(a, false);
+    check_races(a, launch_.shadow(window, allocation->bytes.size()), allocation->bytes.data(), false);
+  }
+}
+
+std::string BlockChecks::what_is_at(const Access& a, bool shared) const {
+  if (shared) return fmt::format("shared memory offset {}", a.offset);
+  return fmt::format("{}+{}", launch_.context.memory->impl().find(a.address)->name, a.offset);
+}
+
+/// A strong read may take a word of which only a part is anybody's business (a 16-bit atomic by compare and
+/// swap).
+void BlockChecks::check_initialised(const Access& a, std::vector<bool>& written, const std::string& where) {
+  const auto first = written.begin() + static_cast<std::ptrdiff_t>(a.offset);
+  const auto last = first + a.form.bytes;
+  if (a.form.reads) {
+    ++launch_.counts.init_accesses;
+    const auto open = std::find(first, last, false);
+    if (open != last && !(a.strong() && std::find(first, last, true) != last)) {
+      raise_finding(
+          a.s, a.i, FindingKind::kUninitialisedRead,
+          fmt::format("reads {} bytes at {}, of which byte {} was never written", a.form.bytes,
+                      where.empty() ? what_is_at(a, &written == &shared_written_) : where, open - first)
+              .c_str(),
+          a.warp, a.lane);
+    }
+  }
+  if (a.form.writes) std::fill(first, last, true);
+}
+
+void BlockChecks::synchronise(const Access& a, bool shared) {
+  clocks_.strong_access(block_warp(a.s, a.warp), shared ? a.offset : a.address, shared,
+                        {.reads = a.form.reads,
+                         .writes = a.form.writes,
+                         .acquires = (a.i->aux & kAcquire) != 0,
+                         .releases = (a.i->aux & kRelease) != 0});
+}
+
+std::uint32_t BlockChecks::event_of(const Access& a) {
+  const int warp = block_warp(a.s, a.warp);
+  const BlockClocks::Time now = clocks_.now(warp);
+  std::uint32_t& known =
+      events_[static_cast<std::size_t>(warp) * launch_.memory_instructions() + a.form.index];
+  if (known == 0 || launch_.event(Toucher(known, 0)).time != now)
+    known = launch_.add_event({static_cast<std::uint32_t>(block_.index), now, a.i->id,
+                               static_cast<std::uint16_t>(warp), a.strong()});
+  return known;
+}
+
+bool BlockChecks::ordered(const Access& a, Toucher earlier) const {
+  const AccessEvent& e = launch_.event(earlier);
+  if (e.strong && a.strong()) return true;
+  const int warp = block_warp(a.s, a.warp);
+  if (e.block != block_.index) return clocks_.after_block(warp, e.block, e.warp, e.time, a.strong());
+  if (e.warp == warp && (earlier.lane() == a.lane || launch_.lockstep)) return true;
+  return clocks_.after(warp, e.warp, e.time);
+}
+
+/// Two writes of one value, whichever comes last, and a read of it before or after them all give the same.
+bool BlockChecks::changes_nothing(const Access& a, std::uint64_t byte, std::uint64_t bytes,
+                                  const std::byte* memory, Toucher earlier) const {
+  if (a.form.reads) return false;
+  const std::size_t register_bytes = a.i->aux & kWideRegister ? 8 : 4;
+  const std::uint64_t element = a.form.bytes / a.i->count, into = byte - a.offset;
+  auto value = [&](int warp, int lane) {
+    return a.s.regs + a.i->o[into / element] + static_cast<std::size_t>(warp * 32 + lane) * register_bytes +
+           into % element;
+  };
+  const std::byte* mine = value(a.warp, a.lane);
+  if (std::memcmp(mine, memory + byte, bytes) == 0) return true;
+  // Other lanes of the same instruction have not written yet.
+  const AccessEvent& e = launch_.event(earlier);
+  const int warp = e.warp - a.s.gang * kGangWarps;
+  return e.inst == a.i->id && e.block == block_.index && warp >= a.s.first_warp && warp < a.s.last_warp &&
+         earlier.lane() < 32 && std::memcmp(mine, value(warp, earlier.lane()), bytes) == 0;
+}
+
+void BlockChecks::check_races(const Access& a, RaceShadow& shadow, const std::byte* memory, bool shared) {
+  ++launch_.counts.race_accesses;
+  const std::uint32_t event = event_of(a);
+  const Toucher here(event, a.lane);
+  const auto cells = shadow.cells(a.offset, a.form.bytes);
+  for (std::size_t k = 0; k < cells.size(); ++k) {
+    ShadowCell& cell = cells[k];
+    const std::uint64_t byte = a.offset + k * shadow.cell_bytes();
+    auto report = [&](FindingKind kind, Toucher other, bool wrote, const char* why) {
+      raise_finding(
+          a.s, a.i, kind,
+          fmt::format("{} {} bytes at {}{}, which {}{}", a.form.writes ? "writes" : "reads", a.form.bytes,
+                      what_is_at(a, shared), a.i->aux & kNonCoherent ? " through the non-coherent cache" : "",
+                      launch_.describe(other, wrote, block_.index), why)
+              .c_str(),
+          a.warp, a.lane);
+    };
+    auto check = [&](Toucher other, bool wrote) {
+      if (!other || ordered(a, other)) return;
+      if (a.form.writes && changes_nothing(a, byte, shadow.cell_bytes(), memory, other)) return;
+      const AccessEvent& e = launch_.event(other);
+      const char* why = e.block != block_.index             ? ", with no release and acquire in between"
+                        : e.warp == block_warp(a.s, a.warp) ? ", with no barrier of the warp in between"
+                                                            : ", with no barrier of the block in between";
+      report(shared ? FindingKind::kSharedRace : FindingKind::kGlobalRace, other, wrote, why);
+    };
+    if (cell.write) {
+      if (a.i->aux & kNonCoherent)
+        report(FindingKind::kNonCoherentRead, cell.write, true, " in the same launch");
+      check(cell.write, true);
+    }
+    if (a.form.writes) {
+      for (const Toucher& read : cell.reads) check(read, false);
+      cell = {.write = here, .reads = {}};
+      continue;
+    }
+    // The latest reader, and of those before it one a later writer cannot also be: of another block, else of
+    // another warp, and not known to be ordered before this one.
+    Toucher& latest = cell.reads[0];
+    Toucher& other = cell.reads[1];
+    if (latest && latest.event() == event) {
+      if (latest.lane() != a.lane) latest = Toucher(event, Toucher::kSeveral);
+      continue;
+    }
+    if (latest) {
+      const AccessEvent& was = launch_.event(latest);
+      const bool same_warp = was.block == block_.index && was.warp == block_warp(a.s, a.warp);
+      if (!same_warp && (!other || ordered(a, other) || was.block != block_.index)) other = latest;
+    }
+    latest = here;
+  }
+}
+
+}  // namespace stitchwork::sim

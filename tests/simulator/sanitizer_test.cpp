@@ -1,0 +1,406 @@
+// Each sanitizer finds the fault it is for, and says nothing of the program that does it right.
+#include "core/error.h"
+#include "tests/simulator/sim_support.h"
+
+namespace stitchwork::sim {
+namespace {
+
+constexpr Sanitizers kRace{.race = true, .init = false};
+constexpr Sanitizers kInit{.race = false, .init = true};
+
+struct Sanitized {
+  LaunchResult result;
+  std::vector<std::uint32_t> out;
+
+  /// "kind: message", or "" for a clean run.
+  std::string text() const {
+    if (result.findings.empty()) return "";
+    return std::string(name(result.findings[0].kind)) + ": " + result.findings[0].message;
+  }
+};
+
+/// Runs the body of a kernel k(in, out): %d1 holds in, %d2 out, %r1 tid, %r2 ctaid, %d3 4 * tid; 4096 bytes
+/// of `in` are zero, `out` is not written.
+Sanitized sanitized(Sanitizers what, const std::string& body, std::uint32_t grid, std::uint32_t block,
+                    const std::string& target = "sm_75", int host_threads = 0) {
+  std::string text = wrap_ptx(
+      "ld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\n"
+      "mul.wide.u32 %d3, %r1, 4;\n" +
+      body + "\nret;");
+  text.replace(text.find("sm_75"), 5, target);
+  const ptx::Module module = ptx::parse(text, "t.ptx");
+  DeviceMemory memory(true);
+  const DeviceAddress in = upload(memory, std::vector<std::uint32_t>(1024), "in");
+  const DeviceAddress out = memory.allocate(4096, "out");
+  Launch launch{.kernel = "k", .grid = {grid, 1, 1}, .block = {block, 1, 1}};
+  launch.arguments = {Argument::pointer(in), Argument::pointer(out)};
+  Options options;
+  options.sanitize = what;
+  options.host_threads = host_threads;
+  Sanitized s{run(module, launch, memory, device("v100"), options), {}};
+  s.out = download<std::uint32_t>(memory, out, 1024);
+  return s;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  if (at == std::string::npos) throw std::runtime_error("no " + from);
+  return text.replace(at, from.size(), to);
+}
+
+// ---- shared memory
+
+/// Every thread leaves its number and takes that of its partner in the other warp.
+const std::string kExchange = R"(
+.shared .align 4 .b8 s[256];
+shl.b32 %r3, %r1, 2;
+mov.u32 %r4, s;
+add.u32 %r5, %r4, %r3;
+st.shared.u32 [%r5], %r1;
+bar.sync 0;
+xor.b32 %r6, %r5, 128;
+ld.shared.u32 %r7, [%r6];
+add.u64 %d4, %d2, %d3;
+st.global.u32 [%d4], %r7;)";
+
+TEST(Sanitizer, ASharedRaceBetweenWarpsIsFoundWithBothAccesses) {
+  EXPECT_EQ(sanitized(kRace, replaced(kExchange, "bar.sync 0;", ""), 1, 64).text(),
+            "shared-race: reads 4 bytes at shared memory offset 128, which thread (32,0,0) wrote at PTX line "
+            "22, with "
+            "no barrier of the block in between");
+}
+TEST(Sanitizer, ABarrierOrdersWarps) {
+  const Sanitized s = sanitized(kRace, kExchange, 1, 64);
+  EXPECT_EQ(s.text(), "");
+  EXPECT_EQ(s.result.sanitized.race_accesses, 3 * 64);
+  EXPECT_EQ(s.result.sanitized.init_accesses, 0);
+  EXPECT_EQ(s.out[5], 37u);
+}
+TEST(Sanitizer, OverwritingWhatAnotherWarpStillReadsIsARace) {
+  // The second round of an exchange needs a barrier between reading the first and writing.
+  const std::string again = kExchange + "\nBARRIER\nadd.u32 %r1, %r1, 1;\nst.shared.u32 [%r5], %r1;";
+  EXPECT_EQ(sanitized(kRace, replaced(again, "BARRIER", "bar.sync 0;"), 1, 64).text(), "");
+  EXPECT_TRUE(
+      sanitized(kRace, replaced(again, "BARRIER", ""), 1, 64)
+          .text()
+          .starts_with("shared-race: writes 4 bytes at shared memory offset 0, which thread (32,0,0) read"));
+}
+TEST(Sanitizer, LanesOfAWarpNeedAWarpBarrierFromVoltaOn) {
+  const std::string body =
+      replaced(replaced(kExchange, "bar.sync 0;", "bar.warp.sync -1;"), "128", "4");  // the neighbour's
+  EXPECT_EQ(sanitized(kRace, body, 1, 64).text(), "");
+  const std::string without = replaced(body, "bar.warp.sync -1;", "");
+  EXPECT_NE(sanitized(kRace, without, 1, 64).text().find("with no barrier of the warp in between"),
+            std::string::npos);
+  EXPECT_EQ(sanitized(kRace, without, 1, 64, "sm_61").text(), "");
+}
+TEST(Sanitizer, LanesThatWriteOneByteRaceUnlessTheyWriteOneValue) {
+  const std::string body = R"(
+.shared .align 4 .b8 s[4];
+VALUE
+st.shared.u32 [s], %r3;)";
+  EXPECT_NE(sanitized(kRace, replaced(body, "VALUE", "mov.u32 %r3, %r1;"), 1, 32).text(), "");
+  EXPECT_NE(sanitized(kRace, replaced(body, "VALUE", "shr.u32 %r3, %r1, 5;"), 1, 64).text(), "");
+  EXPECT_EQ(sanitized(kRace, replaced(body, "VALUE", "mov.u32 %r3, 7;"), 1, 64).text(), "");
+}
+TEST(Sanitizer, NeighbouringBytesOfAWordAreApart) {
+  const std::string body = R"(
+.shared .align 4 .b8 s[128];
+mov.u32 %r3, s;
+add.u32 %r3, %r3, %r1;
+st.shared.u8 [%r3], %r1;
+MORE)";
+  EXPECT_EQ(sanitized(kRace, replaced(body, "MORE", ""), 1, 128).text(), "");
+  EXPECT_NE(sanitized(kRace, replaced(body, "MORE", "ld.shared.u32 %r4, [s];"), 1, 128).text(), "");
+}
+TEST(Sanitizer, AtomicsOfSharedMemoryDoNotRaceButAPlainReadWithThemDoes) {
+  const std::string body = R"(
+.shared .align 4 .b8 s[4];
+setp.eq.u32 %p1, %r1, 0;
+@%p1 st.shared.u32 [s], 0;
+bar.sync 0;
+red.shared.add.u32 [s], 1;
+BARRIER
+ld.shared.u32 %r3, [s];)";
+  EXPECT_EQ(sanitized(kRace, replaced(body, "BARRIER", "bar.sync 0;"), 1, 64).text(), "");
+  EXPECT_NE(sanitized(kRace, replaced(body, "BARRIER", ""), 1, 64).text(), "");
+}
+TEST(Sanitizer, ABarrierOfSomeWarpsOrdersOnlyThose) {
+  const std::string body = R"(
+.shared .align 4 .b8 s[512];
+shl.b32 %r3, %r1, 2;
+mov.u32 %r4, s;
+add.u32 %r5, %r4, %r3;
+st.shared.u32 [%r5], %r1;
+shr.u32 %r8, %r1, 6;
+add.u32 %r8, %r8, 1;
+bar.sync %r8, 64;
+xor.b32 %r6, %r5, PARTNER;
+ld.shared.u32 %r7, [%r6];)";
+  EXPECT_EQ(sanitized(kRace, replaced(body, "PARTNER", "128"), 1, 128).text(), "");
+  EXPECT_NE(sanitized(kRace, replaced(body, "PARTNER", "256"), 1, 128).text(), "");
+}
+TEST(Sanitizer, ThreadsThatHaveEndedAreOrderedByLaterBarriers) {
+  const std::string body = R"(
+.shared .align 4 .b8 s[256];
+shl.b32 %r3, %r1, 2;
+mov.u32 %r4, s;
+add.u32 %r5, %r4, %r3;
+st.shared.u32 [%r5], %r1;
+setp.ge.u32 %p1, %r1, 32;
+@%p1 ret;
+bar.sync 0;
+ld.shared.u32 %r7, [%r5+128];)";
+  EXPECT_EQ(sanitized(kRace, body, 1, 64).text(), "");
+}
+
+// ---- global memory
+
+TEST(Sanitizer, BlocksThatWriteOnePlaceRace) {
+  EXPECT_EQ(sanitized(kRace, "st.global.u32 [%d2], %r2;", 2, 1).text(),
+            "global-race: writes 4 bytes at out+0, which block (0,0,0), thread (0,0,0) wrote at PTX line 17, "
+            "with no "
+            "release and acquire in between");
+  EXPECT_EQ(sanitized(kRace, "red.global.add.u32 [%d1], %r2;", 2, 32).text(), "");
+}
+TEST(Sanitizer, AReadOfWhatAnotherBlockWritesRacesWhicheverRunsFirst) {
+  const std::string body = R"(
+mul.wide.u32 %d5, %r2, 4;
+add.u64 %d6, %d1, %d5;
+xor.b64 %d7, %d5, 4;
+add.u64 %d7, %d1, %d7;
+)";
+  EXPECT_NE(sanitized(kRace, body + "st.global.u32 [%d6], 5;\nld.global.u32 %r5, [%d7];", 2, 1).text(), "");
+  EXPECT_NE(sanitized(kRace, body + "ld.global.u32 %r5, [%d7];\nst.global.u32 [%d6], 5;", 2, 1).text(), "");
+  EXPECT_EQ(sanitized(kRace, body + "ld.global.u32 %r5, [%d6];\nst.global.u32 [%d6], 5;", 2, 1).text(), "");
+}
+TEST(Sanitizer, ManyReadersOfOneWordDoNotHideThatOneIsOfAnotherBlock) {
+  const std::string body = R"(
+ld.global.u32 %r3, [%d1];
+bar.sync 0;
+setp.eq.u32 %p1, %r1, 0;
+setp.eq.and.u32 %p1, %r2, BLOCK, %p1;
+@%p1 st.global.u32 [%d1], 1;)";
+  EXPECT_NE(sanitized(kRace, replaced(body, "BLOCK", "2"), 3, 96).text(), "");
+  EXPECT_NE(sanitized(kRace, replaced(body, "BLOCK", "0"), 3, 96).text(), "");
+  EXPECT_EQ(sanitized(kRace, replaced(body, "BLOCK", "0"), 1, 96).text(), "");
+}
+TEST(Sanitizer, WarpsOfABlockRaceInGlobalMemoryToo) {
+  const std::string body = R"(
+add.u64 %d4, %d1, %d3;
+st.global.u32 [%d4], %r1;
+BARRIER
+xor.b64 %d5, %d3, 128;
+add.u64 %d5, %d1, %d5;
+ld.global.u32 %r3, [%d5];)";
+  EXPECT_EQ(sanitized(kRace, replaced(body, "BARRIER", "bar.sync 0;"), 1, 64).text(), "");
+  EXPECT_TRUE(sanitized(kRace, replaced(body, "BARRIER", ""), 1, 64).text().starts_with("global-race"));
+}
+
+/// Every block leaves a number, waits for the grid, and takes that of its neighbour. The counter is at
+/// in+2048.
+const std::string kGridBarrier = R"(
+mul.wide.u32 %d5, %r2, 256;
+add.u64 %d6, %d1, %d5;
+add.u64 %d6, %d6, %d3;
+st.global.u32 [%d6], %r1;
+bar.sync 0; // before
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra WAITED;
+fence.acq_rel.gpu; // release
+atom.add.u32 %r3, [%d1+2048], 1;
+AGAIN:
+ld.relaxed.gpu.u32 %r4, [%d1+2048];
+setp.lt.u32 %p2, %r4, 4;
+@%p2 bra AGAIN;
+fence.acq_rel.gpu; // acquire
+WAITED:
+bar.sync 0; // after
+xor.b64 %d7, %d5, 256;
+add.u64 %d8, %d1, %d7;
+sub.u64 %d9, 252, %d3;
+add.u64 %d8, %d8, %d9;
+ld.global.u32 %r5, [%d8];)";
+
+TEST(Sanitizer, AGridBarrierOrdersBlocks) {
+  const Sanitized s = sanitized(kRace, kGridBarrier, 4, 64);
+  EXPECT_EQ(s.text(), "");
+  EXPECT_EQ(s.result.counters.grid_barriers, 1u);
+}
+TEST(Sanitizer, EveryPartOfAGridBarrierIsNeeded) {
+  for (const char* part : {"bar.sync 0; // before", "fence.acq_rel.gpu; // release",
+                           "fence.acq_rel.gpu; // acquire", "bar.sync 0; // after"}) {
+    EXPECT_TRUE(sanitized(kRace, replaced(kGridBarrier, part, ""), 4, 64).text().starts_with("global-race"))
+        << part;
+  }
+}
+TEST(Sanitizer, OrdersOnTheAccessesThemselvesStandForFences) {
+  std::string body = replaced(kGridBarrier, "fence.acq_rel.gpu; // release", "");
+  body = replaced(body, "atom.add", "atom.release.gpu.add");
+  body = replaced(body, "fence.acq_rel.gpu; // acquire", "");
+  EXPECT_EQ(sanitized(kRace, replaced(body, "ld.relaxed", "ld.acquire"), 4, 64).text(), "");
+  EXPECT_NE(sanitized(kRace, body, 4, 64).text(), "");
+}
+TEST(Sanitizer, AFenceOfTheBlockDoesNotReachOtherBlocks) {
+  EXPECT_NE(
+      sanitized(kRace, replaced(kGridBarrier, "fence.acq_rel.gpu; // release", "membar.cta;"), 4, 64).text(),
+      "");
+}
+TEST(Sanitizer, GridBarriersInARowEachOrder) {
+  std::string second = kGridBarrier;
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"bra AGAIN;", "bra AGAIN2;"},
+                                                        {"AGAIN:", "AGAIN2:"},
+                                                        {"bra WAITED;", "bra WAITED2;"},
+                                                        {"WAITED:", "WAITED2:"},
+                                                        {"%r4, 4;", "%r4, 8;"},
+                                                        {"ld.global.u32 %r5, [%d8];", ""}})
+    second = replaced(second, from, to);
+  const std::string write = "st.global.u32 [%d6], %r1;", other_write = "st.global.u32 [%d6], %r2;";
+  // Written again only after all have waited for the readers.
+  EXPECT_EQ(sanitized(kRace, kGridBarrier + replaced(second, write, "") + other_write, 4, 64).text(), "");
+  EXPECT_TRUE(sanitized(kRace, kGridBarrier + replaced(second, write, other_write), 4, 64)
+                  .text()
+                  .starts_with("global-race"));
+}
+
+/// Each block leaves a number; the last to count itself adds them up.
+const std::string kLastBlock = R"(
+mul.wide.u32 %d5, %r2, 4;
+add.u64 %d6, %d1, %d5;
+st.global.u32 [%d6], %r2;
+membar.gl; // release
+atom.global.add.u32 %r3, [%d1+2048], 1;
+setp.ne.u32 %p1, %r3, 3;
+@%p1 bra DONE;
+ACQUIRE
+ld.global.u32 %r4, [%d1];
+DONE:)";
+
+TEST(Sanitizer, TheLastBlockToCountItselfMayReadTheOthers) {
+  EXPECT_EQ(sanitized(kRace, replaced(kLastBlock, "ACQUIRE", "membar.gl;"), 4, 1).text(), "");
+  EXPECT_NE(sanitized(kRace, replaced(kLastBlock, "ACQUIRE", ""), 4, 1).text(), "");
+  const std::string strong = replaced(kLastBlock, "ld.global", "ld.volatile.global");
+  EXPECT_EQ(sanitized(kRace, replaced(strong, "ACQUIRE", ""), 4, 1).text(), "");
+  EXPECT_NE(
+      sanitized(kRace, replaced(replaced(strong, "ACQUIRE", ""), "membar.gl; // release", ""), 4, 1).text(),
+      "");
+}
+
+TEST(Sanitizer, ANonCoherentReadOfWhatTheLaunchWroteIsFound) {
+  const std::string body = "st.global.u32 [%d1], 5;\nld.global.nc.u32 %r3, [%d1OFFSET];";
+  EXPECT_EQ(sanitized(kRace, replaced(body, "OFFSET", ""), 1, 1).text(),
+            "non-coherent-read: reads 4 bytes at in+0 through the non-coherent cache, which thread (0,0,0) "
+            "wrote at "
+            "PTX line 17 in the same launch");
+  EXPECT_EQ(sanitized(kRace, replaced(body, "OFFSET", "+4"), 1, 1).text(), "");
+}
+
+TEST(Sanitizer, FindingsAreTheSameWhateverTheHostThreads) {
+  const std::string body =
+      "ld.global.u32 %r3, [%d1];\nsetp.eq.u32 %p1, %r2, 700;\n@%p1 st.global.u32 [%d1], 1;";
+  const Finding one = sanitized(kRace, body, 2048, 128, "sm_75", 1).result.findings.at(0);
+  for (int threads : {2, 3}) {
+    const Finding f = sanitized(kRace, body, 2048, 128, "sm_75", threads).result.findings.at(0);
+    EXPECT_EQ(f.message, one.message);
+    EXPECT_EQ(f.block.x, one.block.x);
+    EXPECT_EQ(f.thread.x, one.thread.x);
+  }
+}
+TEST(Sanitizer, CountersAreThoseOfARunWithoutIt) {
+  const Sanitized with = sanitized({.race = true, .init = true}, kGridBarrier, 4, 64);
+  const Sanitized without = sanitized({}, kGridBarrier, 4, 64);
+  EXPECT_EQ(with.text(), "");
+  EXPECT_EQ(counter_list(with.result.counters), counter_list(without.result.counters));
+  EXPECT_EQ(without.result.sanitized.race_accesses, 0);
+}
+
+// ---- initialisation
+
+TEST(Sanitizer, AReadOfGlobalMemoryNobodyWroteIsFound) {
+  EXPECT_EQ(sanitized(kInit, "ld.global.u32 %r3, [%d2+8];", 1, 1).text(),
+            "uninitialised-read: reads 4 bytes at out+8, of which byte 0 was never written");
+  const Sanitized s = sanitized(kInit, "st.global.u32 [%d2+8], 1;\nld.global.u32 %r3, [%d2+8];", 1, 32);
+  EXPECT_EQ(s.text(), "");
+  EXPECT_EQ(s.result.sanitized.init_accesses, 32);
+  EXPECT_EQ(sanitized(kInit, "ld.global.u32 %r3, [%d1];", 1, 1).text(), "");
+  EXPECT_EQ(sanitized(kInit, "atom.global.add.u32 %r3, [%d1], 1;", 1, 1).text(), "");
+  EXPECT_NE(sanitized(kInit, "atom.global.add.u32 %r3, [%d2], 1;", 1, 1).text(), "");
+}
+TEST(Sanitizer, AReadThatIsWrittenOnlyInPartIsFound) {
+  EXPECT_EQ(sanitized(kInit, "st.global.u16 [%d2], 1;\nld.global.u32 %r3, [%d2];", 1, 1).text(),
+            "uninitialised-read: reads 4 bytes at out+0, of which byte 2 was never written");
+  EXPECT_EQ(sanitized(kInit, "st.global.u16 [%d2], 1;\natom.global.cas.b32 %r3, [%d2], 0, 1;", 1, 1).text(),
+            "");
+}
+TEST(Sanitizer, SharedMemoryIsNewForEveryBlock) {
+  const std::string body = R"(
+.shared .align 4 .b8 s[4];
+setp.eq.u32 %p1, %r2, 0;
+@%p1 st.shared.u32 [s], 1;
+ld.shared.u32 %r3, [s];)";
+  const Sanitized s = sanitized(kInit, body, 2, 1);
+  EXPECT_EQ(s.text(),
+            "uninitialised-read: reads 4 bytes at shared memory offset 0, of which byte 0 was never written");
+  EXPECT_EQ(s.result.findings.at(0).block.x, 1u);
+  EXPECT_EQ(sanitized(kInit, body, 1, 1).text(), "");
+}
+TEST(Sanitizer, LocalMemoryIsOfEachThread) {
+  const std::string body = R"(
+.local .align 4 .b8 depot[16];
+setp.lt.u32 %p1, %r1, LIMIT;
+@%p1 st.local.u32 [depot+4], 1;
+ld.local.u32 %r3, [depot+4];)";
+  EXPECT_EQ(sanitized(kInit, replaced(body, "LIMIT", "64"), 1, 64).text(), "");
+  const Sanitized s = sanitized(kInit, replaced(body, "LIMIT", "40"), 1, 64);
+  EXPECT_EQ(s.text(),
+            "uninitialised-read: reads 4 bytes at local memory offset 4, of which byte 0 was never written");
+  EXPECT_EQ(s.result.findings.at(0).thread.x, 40u);
+}
+TEST(Sanitizer, ARegisterNeverSetIsFound) {
+  const Sanitized s = sanitized(kInit, "add.u32 %r4, %r3, 1;\nst.global.u32 [%d2], %r4;", 1, 1);
+  EXPECT_EQ(s.text(), "unset-register: reads %r3, which this thread never set");
+}
+TEST(Sanitizer, ARegisterSetOnSomePathsIsFoundInTheThreadsThatTookAnother) {
+  const std::string body = R"(
+setp.lt.u32 %p1, %r1, 5;
+@%p1 bra SKIP;
+mov.u32 %r3, 1;
+SKIP:
+setp.lt.u32 %p2, %r1, LIMIT;
+@%p2 bra END;
+add.u32 %r4, %r3, 1;
+st.global.u32 [%d2], %r4;
+END:)";
+  EXPECT_EQ(sanitized(kInit, replaced(body, "LIMIT", "5"), 1, 32).text(), "");
+  const Sanitized s = sanitized(kInit, replaced(body, "LIMIT", "3"), 1, 32);
+  EXPECT_EQ(s.text(), "unset-register: reads %r3, which this thread never set");
+  EXPECT_EQ(s.result.findings.at(0).thread.x, 3u);
+}
+TEST(Sanitizer, AGuardedSetCountsForItsLanes) {
+  const std::string body = R"(
+setp.lt.u32 %p1, %r1, 8;
+@%p1 ld.global.u32 %r3, [%d1];
+@GUARD add.u32 %r4, %r3, 1;
+@GUARD st.global.u32 [%d2], %r4;)";
+  EXPECT_EQ(sanitized(kInit, replaced(replaced(body, "GUARD", "%p1"), "GUARD", "%p1"), 1, 32).text(), "");
+  EXPECT_NE(sanitized(kInit, replaced(replaced(body, "GUARD", "!%p1"), "GUARD", "!%p1"), 1, 32).text(), "");
+}
+TEST(Sanitizer, MovingAnUnsetRegisterIsNoUseButWhatIsDoneWithItIs) {
+  const std::string body = "setp.eq.u32 %p1, %r1, 77;\n@%p1 mov.u32 %r5, 1;\nmov.u32 %r3, %r5;\n";
+  EXPECT_EQ(sanitized(kInit, body, 1, 32).text(), "");
+  EXPECT_NE(sanitized(kInit, body + "st.global.u32 [%d2], %r3;", 1, 32).text(), "");
+}
+
+TEST(Sanitizer, NamesAreParsedAndUnknownOnesRefused) {
+  EXPECT_FALSE(parse_sanitizers("mem,sync").any());
+  const Sanitizers all = parse_sanitizers("mem,race,sync,init");
+  EXPECT_TRUE(all.race && all.init);
+  EXPECT_TRUE(parse_sanitizers("race").race);
+  EXPECT_FALSE(parse_sanitizers("race").init);
+  for (const char* bad : {"", "races", "race,,init", "all"})
+    EXPECT_THROW(parse_sanitizers(bad), Error) << bad;
+}
+
+}  // namespace
+}  // namespace stitchwork::sim

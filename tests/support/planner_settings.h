@@ -1,0 +1,67 @@
+// Planners with knob settings, for tests that try them all: new rows of the tables join by themselves.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "analysis/planner.h"
+
+namespace stitchwork::testing {
+
+struct PlannerSetting {
+  std::string planner;
+  PlanOptions options;
+
+  std::string text() const {
+    std::string result = planner;
+    for (const auto& [name, value] : options.knobs) result += fmt::format(", {}={}", name, value);
+    return result;
+  }
+};
+
+/// Every planner as it is, and with each other value of each of its knobs.
+inline std::vector<PlannerSetting> planner_settings() {
+  std::vector<PlannerSetting> settings;
+  for (const Planner& row : planners()) {
+    settings.push_back({std::string(row.name), {}});
+    for (std::string_view name : row.knobs)
+      for (const Knob& knob : knobs())
+        for (std::string_view value : knob.values)
+          if (knob.name == name && value != knob.default_value) {
+            settings.push_back(settings.back());
+            settings.back().options.knobs = {{std::string(name), std::string(value)}};
+          }
+  }
+  return settings;
+}
+
+/// A planner that has knobs with each of them at some value.
+inline PlannerSetting mixed_setting(std::mt19937& random) {
+  std::vector<const Planner*> rows;
+  for (const Planner& row : planners())
+    if (row.knobs.size() > 1) rows.push_back(&row);
+  const Planner& row = *rows[random() % rows.size()];
+  PlannerSetting setting{std::string(row.name), {}};
+  for (std::string_view name : row.knobs)
+    for (const Knob& knob : knobs())
+      if (knob.name == name)
+        setting.options.knobs[std::string(name)] = std::string(knob.values[random() % knob.values.size()]);
+  return setting;
+}
+
+/// What the graph of a seed is tried with: `count` settings in turn, so that every setting meets graphs of
+/// every kind, and a mixed one.
+inline std::vector<PlannerSetting> settings_of(std::uint32_t seed, std::size_t count) {
+  const std::vector<PlannerSetting> all = planner_settings();
+  std::vector<PlannerSetting> chosen;
+  for (std::size_t k = 0; k < std::min(count, all.size()); ++k)
+    chosen.push_back(all[(seed * count + k) % all.size()]);
+  std::mt19937 random(seed);
+  chosen.push_back(mixed_setting(random));
+  return chosen;
+}
+
+}  // namespace stitchwork::testing
