@@ -204,11 +204,14 @@ class Remote {
                          fmt::format("an override keeps {} and {} apart", nodes_.name(pair->first),
                                      nodes_.name(pair->second)));
     }
-    for (const auto& [x, threads] : options_.constraints.block) {
-      for (const auto& [y, others] : options_.constraints.block) {
-        if (threads != others && in(a)(x) && in(b)(y)) {
-          return Verdict::no("override.block",
-                             fmt::format("overrides want blocks of {} and {} threads", threads, others));
+    for (const auto* launches : {&options_.constraints.block, &options_.constraints.residency}) {
+      for (const auto& [x, wanted] : *launches) {
+        for (const auto& [y, other] : *launches) {
+          if (wanted != other && in(a)(x) && in(b)(y)) {
+            return Verdict::no("override.launch",
+                               fmt::format("overrides want {} of the kernel of {} and {} of that of {}",
+                                           wanted, nodes_.name(x), other, nodes_.name(y)));
+          }
         }
       }
     }
