@@ -39,6 +39,8 @@ std::string launch_and_mappings(const KernelPlan& kernel) {
   return text;
 }
 
+std::string label(const KernelPlan& kernel) { return kernel.id + " " + kernel.name; }
+
 bool is_output(const KernelPlan& kernel, NodeId op) {
   return std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
 }
@@ -128,8 +130,8 @@ class Differ {
           });
       if (stays) continue;
       MovedOp moved{a_.name(op), {}, {}};
-      for (std::size_t k : from) moved.from.push_back(a_.kernel(k).name);
-      for (std::size_t k : to) moved.to.push_back(b_.kernel(k).name);
+      for (std::size_t k : from) moved.from.push_back(label(a_.kernel(k)));
+      for (std::size_t k : to) moved.to.push_back(label(b_.kernel(k)));
       result_.moved.push_back(std::move(moved));
     }
   }

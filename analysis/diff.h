@@ -28,7 +28,7 @@ struct KernelChange {
 /// An op that other kernels compute than before, as the pairing of kernels has it.
 struct MovedOp {
   std::string op;
-  std::vector<std::string> from, to;  ///< kernel names
+  std::vector<std::string> from, to;  ///< kernels: "k0 reduce_1"
 };
 
 /// A producer and a consumer that share a kernel in one plan and not in the other.
