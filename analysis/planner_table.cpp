@@ -171,8 +171,9 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
   plan.options.clear();
   for (const auto& [name, value] : resolved.knobs)
     if (name == "mapping" || value != default_value(row, name)) plan.options[name] = value;
-  predict(graph, device, plan);
-  const std::vector<Verdict> problems = verify(graph, device, plan);
+  const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
+  predict(graph, device, plan, found);
+  const std::vector<Verdict> problems = verify(graph, device, plan, &found);
   SW_CHECK(problems.empty(), "planner {} made an invalid plan of {}: {} [{}]{}", row.name, graph.name,
            problems[0].why, problems[0].rule,
            problems.size() > 1 ? fmt::format(" and {} more", problems.size() - 1) : "");

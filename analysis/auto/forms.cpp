@@ -25,7 +25,7 @@ double launch_us(const Stitched& s, const KernelPlan& kernel) {
   double us = kernel_cost(graph, *s.device, kernel).predicted_us + s.device->launch_gap_us;
   for (const Group& group : kernel.groups) {
     if (group.mapping.combine != Combine::kAtomic) continue;
-    for (const NodeId id : materialised(KernelPlan{.groups = {group}}))
+    for (const NodeId id : materialised(group))
       if ((*s.nodes)[id].reduction)
         us += transfer_us(*s.device, static_cast<double>(s.nodes->bytes(id))) + s.device->launch_gap_us;
   }
