@@ -79,6 +79,7 @@ void add_plan(CLI::App& app, Cli& cli);
 void add_verify(CLI::App& app, Cli& cli);
 void add_explain(CLI::App& app, Cli& cli);
 void add_compare(CLI::App& app, Cli& cli);
+void add_quality(CLI::App& app, Cli& cli);
 void add_compile(CLI::App& app, Cli& cli);
 void add_run(CLI::App& app, Cli& cli);
 void add_ptx(CLI::App& app, Cli& cli);
