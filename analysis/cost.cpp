@@ -95,8 +95,9 @@ class KernelCounter {
     outputs_.insert(kernel.outputs.begin(), kernel.outputs.end());
   }
 
-  KernelCost run() {
-    for (const Group& group : kernel_.groups) count_group(group);
+  KernelCost run(const KernelEvaluations& found) {
+    SW_CHECK(found.size() == kernel_.groups.size());
+    for (std::size_t g = 0; g < found.size(); ++g) count_group(kernel_.groups[g], found[g]);
     count_dram();
     for (const auto& [op, evaluated] : evaluated_) {
       const std::int64_t elements = computation_.node(op).shape.elements_count();
@@ -112,8 +113,7 @@ class KernelCounter {
     return static_cast<double>(mapping.tasks) * std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
   }
 
-  void count_group(const Group& group) {
-    const GroupEvaluations found = evaluations(computation_, kernel_, group);
+  void count_group(const Group& group, const GroupEvaluations& found) {
     const double before = work_.warp_instructions;
     const double all_tasks = warp_tasks(group.mapping);
     double steps = 1;  // all warps' steps; a value in shared memory ends one
@@ -124,7 +124,7 @@ class KernelCounter {
       else
         count_value(group, e);
     }
-    for (NodeId op : materialised(KernelPlan{.groups = {group}})) {
+    for (NodeId op : materialised(group)) {
       const auto placed = found.placements.find(op);
       if (placed == found.placements.end()) continue;
       count_store(group, op, placed->second);
@@ -310,7 +310,12 @@ class KernelCounter {
 }  // namespace
 
 KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel) {
-  return KernelCounter(graph, device, kernel).run();
+  return kernel_cost(graph, device, kernel, evaluations(graph.entry_computation(), kernel));
+}
+
+KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel,
+                       const KernelEvaluations& found) {
+  return KernelCounter(graph, device, kernel).run(found);
 }
 
 }  // namespace stitchwork

@@ -30,8 +30,9 @@ constexpr std::array<std::string_view, 9> kAstitchKnobs = {
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
-constexpr std::array kAstitchEdits = {EditKind::kScheme, EditKind::kMerge, EditKind::kForbidMerge,
-                                      EditKind::kSplit,  EditKind::kBlock, EditKind::kSplitFactor};
+constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
+                                      EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
+                                      EditKind::kSplitFactor};
 
 // Steps of the paper's ablation (Table 4), and TVM as the paper describes it, are presets of other rows'
 // knobs.
@@ -166,8 +167,9 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
   plan.options.clear();
   for (const auto& [name, value] : resolved.knobs)
     if (name == "mapping" || value != default_value(row, name)) plan.options[name] = value;
-  predict(graph, device, plan);
-  const std::vector<Verdict> problems = verify(graph, device, plan);
+  const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
+  predict(graph, device, plan, found);
+  const std::vector<Verdict> problems = verify(graph, device, plan, &found);
   SW_CHECK(problems.empty(), "planner {} made an invalid plan of {}: {} [{}]{}", row.name, graph.name,
            problems[0].why, problems[0].rule,
            problems.size() > 1 ? fmt::format(" and {} more", problems.size() - 1) : "");

@@ -118,10 +118,13 @@ void check_slots(const KernelPlan& kernel, std::string_view what, const std::vec
 /// Phases in which a group stores something.
 std::set<int> phases(const Computation& computation, const KernelPlan& kernel, const Group& group) {
   std::set<int> result;
-  for (NodeId op : materialised(KernelPlan{.groups = {group}})) {
+  for (NodeId op : materialised(group)) {
     const int level = kernel.levels.at(op);
     result.insert(level);
-    if (group.mapping.combine == Combine::kPartials && reduces_domain(computation, op, group.mapping))
+    // Readers fold the partials for themselves; a split result that is an output is folded a phase later.
+    const bool output = std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
+    if (output && group.mapping.combine == Combine::kPartials &&
+        reduces_domain(computation, op, group.mapping))
       result.insert(level + 1);
   }
   return result;

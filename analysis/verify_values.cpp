@@ -38,8 +38,8 @@ std::vector<std::int64_t> sample_tasks(std::int64_t tasks) {
 struct ValueCheck {
   const Computation& computation;
   const KernelPlan& kernel;
+  const KernelEvaluations& groups;
   Report& report;
-  std::vector<GroupEvaluations> groups;
   std::unordered_map<NodeId, std::size_t> owner;  ///< group that materialises the op
 
   const std::string& op_name(NodeId op) const { return computation.node(op).name; }
@@ -52,11 +52,10 @@ struct ValueCheck {
       const Group& group = kernel.groups[g];
       owner[group.dominant] = g;
       for (NodeId op : group.sub_dominants) owner[op] = g;
-      groups.push_back(evaluations(computation, kernel, group));
-      for (NodeId op : groups.back().unplaced)
+      for (NodeId op : groups[g].unplaced)
         report.add("placement", "kernel {}: {} does not lie one to one in the domain of group {} ({})",
                    kernel.id, op_name(op), op_name(group.dominant), to_text(group.mapping));
-      for (const Evaluation& e : groups.back().values)
+      for (const Evaluation& e : groups[g].values)
         if (!e.load && !std::binary_search(group.ops.begin(), group.ops.end(), e.op))
           report.add("group", "kernel {}: group {} evaluates {} for {} but does not list it", kernel.id,
                      op_name(group.dominant), op_name(e.op), op_name(e.root));
@@ -132,9 +131,9 @@ struct ValueCheck {
       return;
     }
     if (makes.tasks != needs.tasks || makes.blocks != needs.blocks) {
-      report.add(
-          "locality", "kernel {}: {} is Regional, made in {} tasks of {} blocks but read in {} of {} blocks",
-          kernel.id, op_name(e.op), makes.tasks, makes.blocks, needs.tasks, needs.blocks);
+      report.add("locality",
+                 "kernel {}: {} is Regional, made in {} tasks of {} blocks but read in {} of {} blocks",
+                 kernel.id, op_name(e.op), makes.tasks, makes.blocks, needs.tasks, needs.blocks);
       return;
     }
     if (kernel.groups[producer].first_block != kernel.groups[reader].first_block) {
@@ -225,8 +224,9 @@ struct ValueCheck {
 
 }  // namespace
 
-void check_values(const Computation& computation, const KernelPlan& kernel, Report& report) {
-  ValueCheck check{computation, kernel, report, {}, {}};
+void check_values(const Computation& computation, const KernelPlan& kernel,
+                  const KernelEvaluations& evaluated, Report& report) {
+  ValueCheck check{computation, kernel, evaluated, report, {}};
   check.evaluate();
   check.schemes();
   check.loads();

@@ -6,6 +6,7 @@
 
 #include "analysis/astitch/launch.h"
 #include "analysis/inlined_kernel.h"
+#include "analysis/plain_mapping.h"
 #include "analysis/xla/fusion_graph.h"
 
 namespace stitchwork::astitch {
@@ -13,10 +14,14 @@ namespace {
 
 ThreadMapping mapping_of(const Nodes& nodes, const std::vector<NodeId>& roots, NodeId leader,
                          const MappingLimits& limits, Recorder& recorder) {
+  const auto reduces = [&](NodeId id) { return def(nodes.node(id).op).cls == OpClass::kReduce; };
+  // One that stitching takes for an element-wise op, or cannot compute, still has a reduction's domain here.
+  if (reduces(leader) && !nodes[leader].reduction)
+    return natural_mapping(*nodes.computation, nodes.node(leader));
   ThreadMapping mapping = map_dominant(nodes, leader, limits);
   if (mapping.split == 1) return mapping;
   const auto whole = std::find_if(roots.begin(), roots.end(), [&](NodeId root) {
-    return nodes[root].reduction && !xla::adds_atomically(*nodes.graph, nodes.node(root));
+    return reduces(root) && !xla::adds_atomically(*nodes.graph, nodes.node(root));
   });
   if (whole == roots.end()) {
     mapping.combine = Combine::kAtomic;
