@@ -56,11 +56,18 @@ KernelPlan inlined_kernel(const Computation& computation, std::vector<NodeId> op
         read->second = Scheme::kLocal;
   kernel.groups.push_back(std::move(group));
 
-  // What is needed at several indices is computed several times.
+  // What is needed at several indices, or by several threads at one, is computed several times (Figure 5 of
+  // the AStitch paper). Index maps cost nothing to repeat.
   std::map<NodeId, int> maps;
-  for (const Evaluation& e : evaluations(computation, kernel, kernel.groups[0]).values)
-    if (!e.load && ++maps[e.op] == 2 && !std::binary_search(roots.begin(), roots.end(), e.op))
-      kernel.schemes[e.op] = Scheme::kRecomputed;
+  std::map<NodeId, double> points;
+  for (const Evaluation& e : evaluations(computation, kernel, kernel.groups[0]).values) {
+    if (e.load || std::binary_search(roots.begin(), roots.end(), e.op)) continue;
+    const Node& node = computation.node(e.op);
+    points[e.op] += evaluation_count(e.map);
+    const bool repeated =
+        def(node.op).instructions > 0 && points[e.op] > static_cast<double>(node.shape.elements_count());
+    if (++maps[e.op] > 1 || repeated) kernel.schemes[e.op] = Scheme::kRecomputed;
+  }
   finish_plain_launch(computation, kernel);
   return kernel;
 }

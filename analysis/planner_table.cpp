@@ -30,8 +30,9 @@ constexpr std::array<std::string_view, 9> kAstitchKnobs = {
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
-constexpr std::array kAstitchEdits = {EditKind::kScheme, EditKind::kMerge, EditKind::kForbidMerge,
-                                      EditKind::kSplit,  EditKind::kBlock, EditKind::kSplitFactor};
+constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
+                                      EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
+                                      EditKind::kSplitFactor};
 
 // Steps of the paper's ablation (Table 4), and TVM as the paper describes it, are presets of other rows'
 // knobs.

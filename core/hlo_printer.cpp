@@ -18,7 +18,6 @@ void print_operands(std::string& out, const Computation& computation, const Node
   }
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
     if (i > 0) out += ", ";
-    if (i > 0 && i % 5 == 0) fmt::format_to(std::back_inserter(out), "/*index={}*/", i);  // as XLA prints
     out += spelled_name(computation.node(node.operands[i]).name);
   }
 }

@@ -28,9 +28,10 @@ struct Set {
   double task_us = 0;  ///< of one block
   std::int64_t first_block = 0;
 
-  void deal(std::int64_t each) {
-    tasks_per_block = each;
-    blocks = ceil_div(tasks, each);
+  /// At most `most` tasks a block, evenly.
+  void deal(std::int64_t most) {
+    blocks = ceil_div(tasks, most);
+    tasks_per_block = ceil_div(tasks, blocks);
   }
   double block_us() const { return static_cast<double>(tasks_per_block) * task_us; }
 };

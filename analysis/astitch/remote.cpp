@@ -204,11 +204,14 @@ class Remote {
                          fmt::format("an override keeps {} and {} apart", nodes_.name(pair->first),
                                      nodes_.name(pair->second)));
     }
-    for (const auto& [x, threads] : options_.constraints.block) {
-      for (const auto& [y, others] : options_.constraints.block) {
-        if (threads != others && in(a)(x) && in(b)(y)) {
-          return Verdict::no("override.block",
-                             fmt::format("overrides want blocks of {} and {} threads", threads, others));
+    for (const auto* launches : {&options_.constraints.block, &options_.constraints.residency}) {
+      for (const auto& [x, wanted] : *launches) {
+        for (const auto& [y, other] : *launches) {
+          if (wanted != other && in(a)(x) && in(b)(y)) {
+            return Verdict::no("override.launch",
+                               fmt::format("overrides want {} of the kernel of {} and {} of that of {}",
+                                           wanted, nodes_.name(x), other, nodes_.name(y)));
+          }
         }
       }
     }
@@ -335,8 +338,13 @@ void plan_parts(const Nodes& nodes, const StitchOp& op, const Device& device, co
   recorder.append(own.take());
   for (KernelPlan& kernel : kernels) {
     std::vector<NodeId> members;
+    const std::vector<NodeId> stored = materialised(kernel);
     std::set_intersection(op.members.begin(), op.members.end(), kernel.ops.begin(), kernel.ops.end(),
                           std::back_inserter(members));
+    // Index maps are repeated in other kernels than the one that stores them for a library call.
+    std::erase_if(members, [&](NodeId id) {
+      return nodes[id].transparent && !std::binary_search(stored.begin(), stored.end(), id);
+    });
     parts.push_back({stitch_op(nodes, std::move(members)), std::move(kernel), {}, 0});
   }
 }

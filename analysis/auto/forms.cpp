@@ -101,9 +101,17 @@ bool is_fixed(const Stitched& s) {
   const Constraints& wanted = s.options->constraints;
   const auto mine = [&](const auto& entry) { return contains(s.op.members, entry.first); };
   return std::any_of(wanted.schemes.begin(), wanted.schemes.end(), mine) ||
-         std::any_of(wanted.block.begin(), wanted.block.end(), mine) ||
          std::any_of(wanted.split_factor.begin(), wanted.split_factor.end(), mine) ||
          std::any_of(wanted.together.begin(), wanted.together.end(), mine);
+}
+
+/// Whether overrides set the launch of the kernel of one of its ops: AStitch's forms follow them, in their
+/// block.
+bool has_wanted_launch(const Stitched& s) {
+  const Constraints& wanted = s.options->constraints;
+  const auto mine = [&](const auto& entry) { return contains(s.op.members, entry.first); };
+  return std::any_of(wanted.block.begin(), wanted.block.end(), mine) ||
+         std::any_of(wanted.residency.begin(), wanted.residency.end(), mine);
 }
 
 }  // namespace
@@ -185,13 +193,15 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
     whole.whole_rows = true;
     if (std::any_of(kernels.begin(), kernels.end(), splits_rows)) try_recipe(whole);
   }
-  Recipe shape = best()->first;
-  for (const int block : {512, 256, 128}) {
-    if (block >= best()->second.kernels.front().launch.block) continue;
-    shape.block = block;
-    try_recipe(shape);
+  if (!has_wanted_launch(s)) {
+    Recipe shape = best()->first;
+    for (const int block : {512, 256, 128}) {
+      if (block >= best()->second.kernels.front().launch.block) continue;
+      shape.block = block;
+      try_recipe(shape);
+    }
+    try_recipe({.cut = Cut::kXla});
   }
-  try_recipe({.cut = Cut::kXla});
 
   const auto chosen = best();
   const std::string& subject = s.nodes->name(s.op.members.back());

@@ -92,7 +92,9 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
   std::vector<KernelPlan> kernels, from_xla;
   for (std::size_t k = 0; k < stitched.size(); ++k) {
     stitched[k].xla = &fused[k];
-    const std::string key = automatic::signature(stitched[k]);
+    // Overrides tell kernels apart that are alike.
+    const std::string key =
+        options.edits.empty() ? automatic::signature(stitched[k]) : nodes.name(stitched[k].op.members.back());
     auto at = known.find(key);
     if (at == known.end()) at = known.emplace(key, automatic::choose_recipe(stitched[k], recorder)).first;
     automatic::Form form = automatic::make_form(stitched[k], at->second);

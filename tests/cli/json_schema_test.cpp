@@ -90,6 +90,13 @@ TEST_F(JsonDocuments, PlansCompareAndRunWithOverrides) {
   EXPECT_EQ(run["overrides"], plan["overrides"]);
 }
 
+TEST_F(JsonDocuments, Advise) {
+  EXPECT_TRUE(expect_document({"advise", "fig7"}, "advise")["advice"].empty());
+  const auto document = expect_document({"advise", "bert_layer", "--count", "3"}, "advise");
+  EXPECT_LE(document["advice"].size(), 3u);
+  EXPECT_GE(document["advice"].size(), 1u);
+}
+
 TEST_F(JsonDocuments, ExplainOfAnOpInAKernelAndOfOneOutside) {
   const auto inside = expect_document({"explain", "fig7", "power.1"}, "explain");
   EXPECT_GE(inside["placements"].size(), 1u);
