@@ -35,6 +35,7 @@ void check_kinds(const Computation& computation, const KernelPlan& kernel, Repor
                  node.name, def(node.op).name);
     for (NodeId operand : node.operands) {
       if (inside.contains(operand) || plan_role(computation.node(operand)) != PlanRole::kAlias) continue;
+      if (is_immediate(computation, operand)) continue;  // a constant in the kernel, whoever stores it
       const NodeId owner = buffer_of(computation, operand);
       if (inside.contains(owner))
         report.add(
