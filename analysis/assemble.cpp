@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "analysis/facts.h"
+#include "analysis/sorted.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -21,14 +22,20 @@ NodeId buffer_of(const Computation& computation, NodeId node) {
   }
 }
 
+std::vector<NodeId> materialised(const Group& group) {
+  std::vector<NodeId> result = group.sub_dominants;
+  result.push_back(group.dominant);
+  sort_unique(result);
+  return result;
+}
+
 std::vector<NodeId> materialised(const KernelPlan& kernel) {
   std::vector<NodeId> result;
   for (const Group& group : kernel.groups) {
     result.push_back(group.dominant);
     result.insert(result.end(), group.sub_dominants.begin(), group.sub_dominants.end());
   }
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
+  sort_unique(result);
   return result;
 }
 
@@ -230,7 +237,7 @@ class Assembler {
 
   std::vector<NodeId> accumulators(const Group& group) const {
     std::vector<NodeId> result;
-    for (NodeId op : materialised(KernelPlan{.groups = {group}}))
+    for (NodeId op : materialised(group))
       if (def(computation_.node(op).op).cls == OpClass::kReduce) result.push_back(op);
     return result;
   }

@@ -23,8 +23,9 @@ std::vector<NodeId> kernel_inputs(const Graph& graph, const KernelPlan& kernel);
 /// and elements of tuples that something else made are their own.
 NodeId buffer_of(const Computation& computation, NodeId node);
 
-/// The ops a kernel materialises: dominants and sub-dominants of its groups, ascending.
+/// The ops a kernel or a group materialises: dominants and sub-dominants, ascending.
 std::vector<NodeId> materialised(const KernelPlan& kernel);
+std::vector<NodeId> materialised(const Group& group);
 
 /// The ops whose buffers hold `node`'s values: `buffer_of` followed through tuples, ascending.
 std::vector<NodeId> values_read(const Computation& computation, NodeId node);

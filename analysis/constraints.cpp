@@ -124,6 +124,8 @@ std::string unfulfilled(const Computation& computation, const FusionPlan& plan, 
       return fmt::format("it is {} in {}", name(kernel.schemes.at(a)), kernel.name);
     if (edit.kind == EditKind::kBlock && kernel.launch.block != edit.n)
       return fmt::format("{} has blocks of {} threads", kernel.name, kernel.launch.block);
+    if (edit.kind == EditKind::kResidency && kernel.launch.blocks_per_sm > edit.n)
+      return fmt::format("{} has {} blocks an SM", kernel.name, kernel.launch.blocks_per_sm);
     if (edit.kind == EditKind::kSplitFactor)
       if (const Group* group = group_of(kernel, a); group && group->mapping.split != edit.n)
         return fmt::format("{} splits its rows over {} blocks, as {} leads its group", kernel.name,
@@ -165,6 +167,12 @@ Constraints constraints(const Graph& graph, const Device& device, const std::vec
         break;
       case EditKind::kSplitFactor:
         set_once(result.split_factor, op, find_split(computation, edit, op), edit);
+        break;
+      case EditKind::kResidency:
+        if (edit.n < 1 || edit.n > device.max_blocks_per_sm)
+          refuse(edit, fmt::format("an SM of {} holds 1 to {} blocks", device.id, device.max_blocks_per_sm),
+                 "ask for a number in between");
+        set_once(result.residency, op, static_cast<int>(edit.n), edit);
         break;
     }
   }

@@ -21,6 +21,7 @@ struct Constraints {
   std::map<NodeId, Scheme> schemes;    ///< scheme
   std::map<NodeId, int> block;         ///< block: threads of the kernel of an op
   std::map<NodeId, int> split_factor;  ///< split_factor: blocks a row of a reduction
+  std::map<NodeId, int> residency;     ///< residency: most blocks an SM holds of the kernel of an op
 
   /// The forbidden pair that a kernel with all of `left` and all of `right` would hold, if any. Both are
   /// callables: is this op in it?

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -21,9 +22,19 @@ constexpr int kSectorBytes = 32;
 constexpr int kAssumedRegisters = 32;
 /// Integer instructions that compute an address and guard a load or store.
 constexpr double kAddressInstructions = 4;
-/// Shuffle and add, five steps a warp, that end a row's reduction.
-constexpr double kWarpReduceInstructions = 10;
-/// A thread keeps no more loads than this in flight: the scoreboard and the registers end it.
+// What generated code executes beside the ops, fitted to counts of the simulator (docs/timing.md).
+/// A warp's parameters and thread indices, once a block; its loop and index arithmetic in each step of a
+/// task.
+constexpr double kBlockInstructions = 11, kStepInstructions = 8;
+/// Five steps of a warp's reduction: shuffle, its operands and its predicate, beside the combining op; maxima
+/// and minima also pass NaNs on.
+constexpr double kWarpSteps = 5, kShuffleInstructions = 2.8, kNanInstructions = 2.4;
+/// Where a row has several warps: their results through shared memory, a block barrier on either side, and
+/// the warp's steps once more.
+constexpr double kBlockReduceInstructions = 17, kBlockReduceAccesses = 2;
+/// Loads before the first use: an expression needs two operands at a time ...
+constexpr double kOperandsInFlight = 2;
+/// ... and a thread keeps no more requests than this in flight: the scoreboard and the registers end it.
 constexpr double kMaxLoadsInFlight = 8;
 
 /// Does lane 0..31 of a warp lie along the rows of the domain, or along its cols?
@@ -66,8 +77,11 @@ bool uses(const IndexMap& map, int dim) {
 /// Warps that issue one access each for a value under `map`. A value that does not vary along the lanes is
 /// still loaded by every warp that works on it.
 double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
-  const double count = evaluation_count(map);
+  double count = evaluation_count(map);
   const int lane = lane_dim(mapping);
+  // A value of the col alone is loaded again for every row.
+  if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !uses(map, 0) && map.runtime.empty())
+    count *= static_cast<double>(map.dims[0]);
   if (uses(map, lane) || map.dims.size() < 2) return count / kWarp;
   const double lanes = lane == 1 ? mapping.threads_per_row : static_cast<double>(mapping.rows);
   return count * std::max(1.0, lanes / kWarp);
@@ -76,13 +90,14 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
 class KernelCounter {
  public:
   KernelCounter(const Graph& graph, const Device& device, const KernelPlan& kernel)
-      : computation_(graph.entry_computation()), device_(device), kernel_(kernel) {
+      : graph_(graph), computation_(graph.entry_computation()), device_(device), kernel_(kernel) {
     inside_.insert(kernel.ops.begin(), kernel.ops.end());
     outputs_.insert(kernel.outputs.begin(), kernel.outputs.end());
   }
 
-  KernelCost run() {
-    for (const Group& group : kernel_.groups) count_group(group);
+  KernelCost run(const KernelEvaluations& found) {
+    SW_CHECK(found.size() == kernel_.groups.size());
+    for (std::size_t g = 0; g < found.size(); ++g) count_group(kernel_.groups[g], found[g]);
     count_dram();
     for (const auto& [op, evaluated] : evaluated_) {
       const std::int64_t elements = computation_.node(op).shape.elements_count();
@@ -93,8 +108,15 @@ class KernelCounter {
   }
 
  private:
-  void count_group(const Group& group) {
-    const GroupEvaluations found = evaluations(computation_, kernel_, group);
+  /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
+  double warp_tasks(const ThreadMapping& mapping) const {
+    return static_cast<double>(mapping.tasks) * std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
+  }
+
+  void count_group(const Group& group, const GroupEvaluations& found) {
+    const double before = work_.warp_instructions;
+    const double all_tasks = warp_tasks(group.mapping);
+    double steps = 1;  // all warps' steps; a value in shared memory ends one
     double loads_a_thread = 0;
     for (const Evaluation& e : found.values) {
       if (e.load)
@@ -102,13 +124,24 @@ class KernelCounter {
       else
         count_value(group, e);
     }
-    for (NodeId op : materialised(KernelPlan{.groups = {group}})) {
+    for (NodeId op : materialised(group)) {
       const auto placed = found.placements.find(op);
-      if (placed != found.placements.end()) count_store(group, op, placed->second.map);
+      if (placed == found.placements.end()) continue;
+      count_store(group, op, placed->second);
+      if (kernel_.schemes.at(op) != Scheme::kRegional) continue;
+      if (placed->second.coverage == Coverage::kFull || reduces_domain(computation_, op, group.mapping))
+        steps += 1;  // that of a value of the row is a single warp's
+      if (placed->second.coverage != Coverage::kRows) continue;
+      // Every warp of the row reads it back.
+      work_.ldst_warp_instructions += all_tasks;
+      work_.shared_wavefronts += all_tasks;
     }
+    work_.warp_instructions += kStepInstructions * steps * all_tasks;
+    loads_.push_back({&group, work_.warp_instructions - before});
     const double vector = static_cast<double>(group.mapping.vector) * group.mapping.unroll;
     work_.independent_loads =
-        std::max(work_.independent_loads, std::clamp(loads_a_thread * vector, 1.0, kMaxLoadsInFlight));
+        std::max(work_.independent_loads,
+                 std::clamp(std::min(loads_a_thread, kOperandsInFlight) * vector, 1.0, kMaxLoadsInFlight));
   }
 
   void count_value(const Group& group, const Evaluation& e) {
@@ -124,13 +157,26 @@ class KernelCounter {
       work_.fp32_warp_instructions += count * reduced / kWarp;
       count *= reduced;
       if (reduces_domain(computation_, e.op, group.mapping) && group.mapping.threads_per_row > 1)
-        work_.warp_instructions += kWarpReduceInstructions * static_cast<double>(group.mapping.rows) *
-                                   std::max(1, group.mapping.threads_per_row / kWarp);
+        count_combining(group.mapping, node);
     } else if (is_elementwise(node.op) && is_floating(node.shape.dtype)) {
       work_.fp32_warp_instructions += count * row.instructions / kWarp;
       if (row.cls == OpClass::kHeavyElementwise) work_.mufu_warp_instructions += count / kWarp;
     }
     work_.warp_instructions += count * row.instructions / kWarp;
+  }
+
+  /// The threads of a row add up what each of them has.
+  void count_combining(const ThreadMapping& mapping, const Node& reduce) {
+    const auto op = simple_reducer(graph_, applied(reduce));
+    const bool keeps_nan = op == Op::kMaximum || op == Op::kMinimum;
+    const double stage = kWarpSteps * (1 + kShuffleInstructions + (keeps_nan ? kNanInstructions : 0));
+    const double warps = warp_tasks(mapping);
+    const bool block = mapping.threads_per_row > kWarp || mapping.kind == MappingKind::kColumn;
+    work_.warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
+    work_.fp32_warp_instructions += warps * kWarpSteps * (block ? 2 : 1);
+    if (!block) return;
+    work_.ldst_warp_instructions += warps * kBlockReduceAccesses;
+    work_.shared_wavefronts += warps * kBlockReduceAccesses;
   }
 
   void count_load(const Group& group, const Evaluation& e, double& loads_a_thread) {
@@ -153,19 +199,31 @@ class KernelCounter {
     touched = std::min(touched + evaluation_count(e.map) * bytes, static_cast<double>(shape.byte_size()));
   }
 
-  void count_store(const Group& group, NodeId op, const IndexMap& map) {
+  /// Stores of one warp each. A value of the row is stored by one lane of those that reduced it, or by as
+  /// many lanes as a task has rows.
+  double store_accesses(const Group& group, NodeId op, const Placement& placed) const {
+    const ThreadMapping& mapping = group.mapping;
+    if (lane_dim(mapping) == 1 && placed.coverage == Coverage::kRows) {
+      const double tasks = static_cast<double>(mapping.tasks);
+      const double rows = static_cast<double>(mapping.rows_per_block);
+      if (!reduces_domain(computation_, op, mapping)) return tasks * std::ceil(rows / kWarp);
+      return tasks * std::ceil(rows * std::min(1.0, static_cast<double>(mapping.threads_per_row) / kWarp));
+    }
+    const bool split = mapping.combine != Combine::kNone && reduces_domain(computation_, op, mapping);
+    return std::max(1.0, evaluation_count(placed.map) / kWarp) * (split ? mapping.split : 1);
+  }
+
+  void count_store(const Group& group, NodeId op, const Placement& placed) {
     const Node& node = computation_.node(op);
     const Scheme scheme = kernel_.schemes.at(op);
-    const bool split =
-        group.mapping.combine != Combine::kNone && reduces_domain(computation_, op, group.mapping);
-    const double accesses = std::max(1.0, evaluation_count(map) / kWarp) * (split ? group.mapping.split : 1);
+    const double accesses = store_accesses(group, op, placed);
     work_.ldst_warp_instructions += accesses;
     work_.warp_instructions += accesses * (1 + kAddressInstructions);
     if (scheme == Scheme::kRegional) work_.shared_wavefronts += accesses;
     const bool output = outputs_.contains(op);
     if (!output && scheme != Scheme::kGlobal) return;
     const int bytes = byte_size(node.shape.dtype);
-    work_.l2_sectors += accesses * sectors_a_warp(map, node.shape.dims, group.mapping, bytes);
+    work_.l2_sectors += accesses * sectors_a_warp(placed.map, node.shape.dims, group.mapping, bytes);
     if (output) cost_.dram_write_bytes += node.shape.byte_size();
   }
 
@@ -196,13 +254,39 @@ class KernelCounter {
     cost_.dram_read_bytes = static_cast<std::int64_t>(read);
   }
 
+  /// Instructions of the busiest SM over those of the average one: groups of a phase may run on few of the
+  /// blocks (lanes), and phases wait for each other. Blocks are dealt to SMs in turn.
+  double busiest(std::int64_t resident) const {
+    const std::int64_t grid = kernel_.launch.grid;
+    if (grid > resident) return 1;  // what one wave leaves idle the next fills
+    std::map<int, std::vector<double>> phases;
+    double total = 0;
+    for (const auto& [group, instructions] : loads_) {
+      const NodeId first =
+          group->sub_dominants.empty() ? group->dominant : std::min(group->dominant, group->sub_dominants[0]);
+      std::vector<double>& sms = phases[kernel_.levels.at(first)];
+      sms.resize(static_cast<std::size_t>(std::min<std::int64_t>(grid, device_.sms)));
+      const double each = instructions / static_cast<double>(group->mapping.blocks);
+      for (std::int64_t b = 0; b < group->mapping.blocks; ++b)
+        sms[static_cast<std::size_t>(group->first_block + b) % sms.size()] += each;
+      total += instructions;
+    }
+    double most = 0;
+    for (const auto& [phase, sms] : phases) most += *std::max_element(sms.begin(), sms.end());
+    const double average = total / static_cast<double>(std::min<std::int64_t>(grid, device_.sms));
+    return average > 0 ? std::max(1.0, most / average) : 1;
+  }
+
   void finish() {
     const KernelLaunch& launch = kernel_.launch;
     work_.grid_blocks = launch.grid;
     work_.threads_per_block = launch.block;
+    work_.warp_instructions += kBlockInstructions * static_cast<double>(launch.grid) *
+                               std::ceil(launch.block / static_cast<double>(kWarp));
     const int registers = launch.register_bound > 0 ? launch.register_bound : kAssumedRegisters;
     work_.blocks_per_sm =
         std::max(1, occupancy(device_, launch.block, registers, launch.shared_bytes).blocks_per_sm);
+    work_.busiest_sm = busiest(static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm);
     work_.grid_barriers = launch.grid_barriers;
     work_.phases = launch.grid_barriers + 1;
     work_.dram_sectors = static_cast<double>(cost_.dram_read_bytes + cost_.dram_write_bytes) / kSectorBytes;
@@ -211,12 +295,14 @@ class KernelCounter {
     cost_.predicted_us = kernel_time(device_, work_).total_us;
   }
 
+  const Graph& graph_;
   const Computation& computation_;
   const Device& device_;
   const KernelPlan& kernel_;
   std::unordered_set<NodeId> inside_, outputs_;
   std::map<NodeId, double> evaluated_;
-  std::map<NodeId, std::map<int, double>> touched_;  ///< buffer -> level -> bytes
+  std::map<NodeId, std::map<int, double>> touched_;     ///< buffer -> level -> bytes
+  std::vector<std::pair<const Group*, double>> loads_;  ///< warp instructions of each group
   KernelWork work_;
   KernelCost cost_;
 };
@@ -224,7 +310,12 @@ class KernelCounter {
 }  // namespace
 
 KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel) {
-  return KernelCounter(graph, device, kernel).run();
+  return kernel_cost(graph, device, kernel, evaluations(graph.entry_computation(), kernel));
+}
+
+KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel,
+                       const KernelEvaluations& found) {
+  return KernelCounter(graph, device, kernel).run(found);
 }
 
 }  // namespace stitchwork

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "analysis/evaluations.h"
 #include "analysis/plan.h"
 #include "occupancy_model/timing.h"
 
@@ -17,6 +18,13 @@ struct KernelCost {
 };
 
 KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel);
+/// The same, given what the kernel's groups evaluate.
+KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel,
+                       const KernelEvaluations& found);
+
+/// A device-to-device copy or a memset of so many bytes read and written: an empty kernel's time and the
+/// bytes at the sustained bandwidth.
+double transfer_us(const Device& device, double bytes);
 
 struct PlanCost {
   double predicted_us = 0;
@@ -27,7 +35,7 @@ struct PlanCost {
 /// Also of library calls (documented roofline), copies and memsets, with a launch gap between steps.
 PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan);
 
-/// Fills predicted_us of kernels, steps and plan.
-void predict(const Graph& graph, const Device& device, FusionPlan& plan);
+/// Fills predicted_us of kernels, steps and plan; `found` is what the plan's kernels evaluate.
+void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found);
 
 }  // namespace stitchwork

@@ -2,29 +2,25 @@
 
 #include <algorithm>
 #include <tuple>
-#include <unordered_set>
 
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/sorted.h"
 
 namespace stitchwork {
 namespace {
 
 class Walk {
  public:
-  Walk(const Computation& computation, const KernelPlan& kernel, const Group& group)
-      : computation_(computation),
-        kernel_(kernel),
-        group_(group),
-        inside_(kernel.ops.begin(), kernel.ops.end()) {
-    const std::vector<NodeId> made = materialised(kernel);
-    materialised_.insert(made.begin(), made.end());
-  }
+  /// `made`: what the kernel materialises.
+  Walk(const Computation& computation, const KernelPlan& kernel, const std::vector<NodeId>& made,
+       const Group& group)
+      : computation_(computation), kernel_(kernel), made_(made), group_(group) {}
 
   GroupEvaluations run() {
     result_.placements = propagate(computation_, group_.dominant, group_.mapping, group_.ops);
-    for (NodeId root : roots_of(group_)) {
+    for (NodeId root : materialised(group_)) {
       const auto placed = result_.placements.find(root);
       if (placed == result_.placements.end() ||
           (placed->second.coverage == Coverage::kPartial && root != group_.dominant)) {
@@ -45,34 +41,26 @@ class Walk {
   }
 
  private:
-  static std::vector<NodeId> roots_of(const Group& group) {
-    std::vector<NodeId> roots = group.sub_dominants;
-    roots.push_back(group.dominant);
-    std::sort(roots.begin(), roots.end());
-    return roots;
-  }
-
   bool is_loaded(NodeId op) const {
-    if (!inside_.contains(op)) return true;
-    if (!materialised_.contains(op)) return false;
+    if (!contains_sorted(kernel_.ops, op)) return true;
+    if (!contains_sorted(made_, op)) return false;
     const auto scheme = kernel_.schemes.find(op);
     return scheme != kernel_.schemes.end() &&
            (scheme->second == Scheme::kRegional || scheme->second == Scheme::kGlobal);
   }
 
-  bool first_time(NodeId op, const IndexMap& map) {
-    std::vector<IndexMap>& seen = seen_[{op, level_}];
-    if (std::find(seen.begin(), seen.end(), map) != seen.end()) return false;
-    seen.push_back(map);
-    return true;
+  bool is_known(NodeId op, const IndexMap& map) const {
+    const auto known = known_.find({op, level_});
+    return known != known_.end() && std::any_of(known->second.begin(), known->second.end(),
+                                                [&](std::size_t v) { return result_.values[v].map == map; });
   }
 
   void evaluate(NodeId op, IndexMap map, bool as_root) {
-    if (is_immediate(computation_, op)) return;
-    if (!first_time(op, map)) return;
+    if (is_immediate(computation_, op) || is_known(op, map)) return;
     const bool load = !as_root && is_loaded(op);
-    if (!load) read_operands(op, map, as_root);
+    known_[{op, level_}].push_back(result_.values.size());
     result_.values.push_back({op, std::move(map), root_, load});
+    if (!load) read_operands(op, result_.values.back().map, as_root);
   }
 
   void read_operands(NodeId op, const IndexMap& map, bool as_root) {
@@ -83,7 +71,7 @@ class Walk {
       if (over_domain && i == 0) {
         open_.emplace_back(operand, reduced_operand_map(computation_, op, map));
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
-        open_.emplace_back(operand, map);
+        if (!is_known(operand, map)) open_.emplace_back(operand, map);
       } else if (auto reads = operand_map(computation_, op, static_cast<int>(i))) {
         open_.emplace_back(operand, compose(map, *reads));
       } else if (!computation_.node(operand).shape.is_tuple) {
@@ -95,10 +83,10 @@ class Walk {
 
   const Computation& computation_;
   const KernelPlan& kernel_;
+  const std::vector<NodeId>& made_;
   const Group& group_;
-  std::unordered_set<NodeId> inside_, materialised_;
   GroupEvaluations result_;
-  std::map<std::pair<NodeId, int>, std::vector<IndexMap>> seen_;  ///< by (op, level of the root)
+  std::map<std::pair<NodeId, int>, std::vector<std::size_t>> known_;  ///< values by (op, level of the root)
   std::vector<std::pair<NodeId, IndexMap>> open_;
   NodeId root_ = kNoNode;
   int level_ = 0;
@@ -107,7 +95,20 @@ class Walk {
 }  // namespace
 
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group) {
-  return Walk(computation, kernel, group).run();
+  return Walk(computation, kernel, materialised(kernel), group).run();
+}
+
+KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel) {
+  const std::vector<NodeId> made = materialised(kernel);
+  KernelEvaluations result;
+  for (const Group& group : kernel.groups) result.push_back(Walk(computation, kernel, made, group).run());
+  return result;
+}
+
+PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan) {
+  PlanEvaluations result;
+  for (const KernelPlan& kernel : plan.kernels) result.push_back(evaluations(computation, kernel));
+  return result;
 }
 
 double evaluation_count(const IndexMap& map) {

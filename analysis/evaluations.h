@@ -29,6 +29,12 @@ struct GroupEvaluations {
 /// Global, else evaluated in place.
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group);
 
+/// Of every group of a kernel, and of every kernel of a plan.
+using KernelEvaluations = std::vector<GroupEvaluations>;
+KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel);
+using PlanEvaluations = std::vector<KernelEvaluations>;
+PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan);
+
 /// Points of the domain at which a value under `map` is evaluated: rows * cols * symbols, without the dims it
 /// does not use (a value that depends on the row alone is computed once a row), times the part of them that
 /// the constraints admit.

@@ -3,9 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/assemble.h"
+#include "analysis/boundary.h"
 #include "analysis/facts.h"
+#include "analysis/remedy.h"
 #include "core/error.h"
 #include "core/suggest.h"
 
@@ -79,6 +82,94 @@ OpPlacement placement(const Computation& computation, const std::vector<std::vec
   return at;
 }
 
+/// The kernels and calls that meet the op's kernels, through the op itself before other ops of its kernels;
+/// for each the first pair of ops about which there is a refusal.
+class Neighbours {
+ public:
+  Neighbours(const PlanView& view, const FusionPlan& plan, NodeId op)
+      : view_(view), computation_(view.computation()), plan_(plan), op_(op) {}
+
+  std::vector<Neighbour> run() {
+    for (std::size_t k : view_.kernels_of(op_)) own_.insert(view_.ops(k).begin(), view_.ops(k).end());
+    for (const bool only_op : {true, false}) {
+      for (const Node& node : computation_.nodes) {
+        for (NodeId producer : computing_operands(computation_, node.id)) {
+          if (own_.contains(node.id) && (!only_op || node.id == op_))
+            add("producer", producer, node.id, producer);
+          if (own_.contains(producer) && (!only_op || producer == op_))
+            add("consumer", producer, node.id, node.id);
+        }
+      }
+    }
+    add_siblings();
+    return std::move(result_);
+  }
+
+ private:
+  void add(const char* relation, NodeId producer, NodeId consumer, NodeId other) {
+    if (view_.kernels_of(other).empty() ? plan_role(computation_.node(other)) == PlanRole::kAlias
+                                        : view_.shares_kernel(producer, consumer))
+      return;
+    Neighbour n{relation, view_.name(producer), view_.name(consumer), where(other), false, {}, {}};
+    n.in_kernel = !view_.kernels_of(other).empty();
+    n.refusal = view_.decision_between(false, producer, consumer);
+    keep(std::move(n));
+  }
+
+  /// Ops of other kernels that only a refusal ties to this one.
+  void add_siblings() {
+    for (const Decision& d : view_.decisions()) {
+      if (d.verdict.ok || d.object.empty()) continue;
+      if (d.subject != view_.name(op_) && d.object != view_.name(op_)) continue;
+      const NodeId other = computation_.find(d.subject == view_.name(op_) ? d.object : d.subject);
+      if (other == kNoNode || view_.kernels_of(other).empty() || own_.contains(other)) continue;
+      keep({"sibling", view_.name(op_), view_.name(other), where(other), true, d, {}});
+    }
+  }
+
+  std::string where(NodeId other) const {
+    const auto& kernels = view_.kernels_of(other);
+    if (kernels.empty()) return step_of(computation_, plan_, computation_.node(other));
+    return fmt::format("kernel {} {}", view_.kernel(kernels.front()).id, view_.kernel(kernels.front()).name);
+  }
+
+  void keep(Neighbour n) {
+    const auto known = std::find_if(result_.begin(), result_.end(), [&](const Neighbour& k) {
+      return k.where == n.where && (k.relation == n.relation || n.relation == "sibling");
+    });
+    if (known == result_.end())
+      result_.push_back(std::move(n));
+    else if (!known->refusal && n.refusal)
+      *known = std::move(n);
+  }
+
+  const PlanView& view_;
+  const Computation& computation_;
+  const FusionPlan& plan_;
+  NodeId op_;
+  std::set<NodeId> own_;  ///< ops of the op's kernels
+  std::vector<Neighbour> result_;
+};
+
+bool about_same(const Decision& a, const Decision& b) {
+  return a.subject == b.subject && a.object == b.object && a.verdict.rule == b.verdict.rule;
+}
+
+/// Refusals that name the op and are not about a neighbour, each pair and rule once.
+std::vector<Refusal> other_refusals(const Device& device, const Explanation& explanation) {
+  std::vector<Refusal> result;
+  for (const Decision& d : explanation.decisions) {
+    if (d.verdict.ok) continue;
+    const bool told =
+        std::any_of(explanation.neighbours.begin(), explanation.neighbours.end(),
+                    [&](const Neighbour& n) { return n.refusal && about_same(*n.refusal, d); }) ||
+        std::any_of(result.begin(), result.end(),
+                    [&](const Refusal& r) { return about_same(r.decision, d); });
+    if (!told) result.push_back({d, remedy(device, d)});
+  }
+  return result;
+}
+
 }  // namespace
 
 Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op) {
@@ -94,8 +185,14 @@ Explanation explain(const Graph& graph, const FusionPlan& plan, const std::strin
     if (std::binary_search(kernel.ops.begin(), kernel.ops.end(), id))
       result.placements.push_back(placement(computation, users, kernel, id));
   if (result.placements.empty()) result.step = step_of(computation, plan, node);
-  for (const Decision& decision : plan.decisions)
+  const PlanView view(graph, plan);
+  const Device& target = device(plan.device);
+  for (const Decision& decision : view.decisions())
     if (decision.subject == op || decision.object == op) result.decisions.push_back(decision);
+  result.neighbours = Neighbours(view, plan, id).run();
+  for (Neighbour& n : result.neighbours)
+    if (n.refusal) n.needs = remedy(target, *n.refusal);
+  result.refusals = other_refusals(target, result);
   return result;
 }
 
@@ -111,6 +208,19 @@ std::string to_text(const Explanation& explanation) {
     if (!at.mapping.empty()) text += fmt::format("  {}\n", at.mapping);
     if (!at.producers.empty()) text += fmt::format("  reads {}\n", fmt::join(at.producers, ", "));
     if (!at.consumers.empty()) text += fmt::format("  read by {}\n", fmt::join(at.consumers, ", "));
+  }
+  if (!explanation.neighbours.empty()) text += "neighbours\n";
+  for (const Neighbour& n : explanation.neighbours) {
+    text += fmt::format("  {} {}: {} -> {}", n.relation, n.where, n.producer, n.consumer);
+    if (n.refusal) text += fmt::format(": no [{}] {}", n.refusal->verdict.rule, n.refusal->verdict.why);
+    text += "\n";
+    if (!n.needs.empty()) text += fmt::format("    to change it: {}\n", n.needs);
+  }
+  if (!explanation.refusals.empty()) text += "other refusals\n";
+  for (const Refusal& r : explanation.refusals) {
+    text += fmt::format("  {}{}{}: [{}] {}\n", r.decision.subject, r.decision.object.empty() ? "" : " -> ",
+                        r.decision.object, r.decision.verdict.rule, r.decision.verdict.why);
+    if (!r.needs.empty()) text += fmt::format("    to change it: {}\n", r.needs);
   }
   if (!explanation.decisions.empty()) text += "decisions\n";
   for (const Decision& d : explanation.decisions) {

@@ -1,6 +1,7 @@
 // Which kernel did my op end up in, and why?
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,15 +21,33 @@ struct OpPlacement {
   std::vector<std::string> producers, consumers;  ///< of the op, within this kernel
 };
 
+/// A kernel (or call) on the other side of one of its kernels' boundaries.
+struct Neighbour {
+  std::string relation;            ///< "producer", "consumer": of the op's kernel; "sibling": neither
+  std::string producer, consumer;  ///< the ops that meet there; of a sibling: the op and the sibling
+  std::string where;               ///< "kernel k0 reduce_1", or what an op outside kernels is
+  bool in_kernel = false;          ///< false: a library call and the like
+  std::optional<Decision> refusal;
+  std::string needs;  ///< what would have to be different (analysis/remedy.h)
+};
+
+/// A refusal that names the op and is not about a neighbour.
+struct Refusal {
+  Decision decision;
+  std::string needs;
+};
+
 struct Explanation {
   std::string op, opcode, shape;
   std::string step;  ///< for ops outside kernels: "library call lib:dot.5", "parameter", "alias of ..."
   std::vector<OpPlacement> placements;  ///< several: the op is recomputed
-  std::vector<Decision> decisions;      ///< those that name the op, in order
+  std::vector<Neighbour> neighbours;    ///< what it was nearly fused with, nearest first
+  std::vector<Refusal> refusals;
+  std::vector<Decision> decisions;  ///< those that name the op, in order
 };
 
-/// `plan` must have been made with record_decisions for `decisions` to be filled. Throws Error naming close
-/// op names if there is no such op.
+/// Decisions are the plan's, or those of planning again as it says (analysis/boundary.h). Throws Error naming
+/// close op names if there is no such op.
 Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op);
 std::string to_text(const Explanation& explanation);
 

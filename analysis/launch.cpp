@@ -26,7 +26,7 @@ std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, 
 std::int64_t reduction_workspace_bytes(const Computation& computation, const KernelPlan& kernel) {
   std::int64_t bytes = 0;
   for (const Group& group : kernel.groups)
-    for (NodeId op : materialised(KernelPlan{.groups = {group}}))
+    for (NodeId op : materialised(group))
       if (reduces_domain(computation, op, group.mapping))
         bytes = std::max(bytes, reduction_workspace_bytes(group.mapping, kernel.launch.block,
                                                           computation.node(op).shape.dtype));

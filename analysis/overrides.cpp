@@ -20,6 +20,8 @@ std::string_view name(EditKind kind) {
       return "block";
     case EditKind::kSplitFactor:
       return "split_factor";
+    case EditKind::kResidency:
+      return "residency";
   }
   SW_CHECK(false, "edit kind number {}", static_cast<int>(kind));
 }
@@ -38,6 +40,8 @@ std::string to_text(const Edit& edit) {
       return fmt::format("kernel of {} in blocks of {} threads", edit.ops.at(0), edit.n);
     case EditKind::kSplitFactor:
       return fmt::format("rows of {} split over {} blocks", edit.ops.at(0), edit.n);
+    case EditKind::kResidency:
+      return fmt::format("at most {} blocks an SM of the kernel of {}", edit.n, edit.ops.at(0));
   }
   SW_CHECK(false, "edit kind number {}", static_cast<int>(edit.kind));
 }

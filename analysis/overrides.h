@@ -16,15 +16,16 @@ enum class EditKind : std::uint8_t {
   kSplit,        ///< the kernel ends behind ops[0]: what reads it starts another
   kBlock,        ///< the kernel of ops[0] has blocks of `n` threads
   kSplitFactor,  ///< each row of the reduction ops[0] is split over `n` blocks
+  kResidency,    ///< an SM holds at most `n` blocks of the kernel of ops[0]: the fewer, the more registers a
+                 ///< thread
 };
-std::string_view name(
-    EditKind kind);  ///< "scheme", "merge", "forbid_merge", "split", "block", "split_factor"
+std::string_view name(EditKind kind);  ///< "scheme", "merge", "forbid_merge", "split", "block", ...
 
 struct Edit {
   EditKind kind = EditKind::kScheme;
   std::vector<std::string> ops;  ///< names of graph nodes
   std::string to;                ///< kScheme: "local", "regional", "global", ... (analysis/plan.h)
-  std::int64_t n = 0;            ///< kBlock, kSplitFactor
+  std::int64_t n = 0;            ///< kBlock, kSplitFactor, kResidency
 
   bool operator==(const Edit&) const = default;
 };

@@ -31,6 +31,10 @@ Json edit_to_json(const Edit& edit) {
       json["op"] = edit.ops.at(0);
       json["n"] = edit.n;
       break;
+    case EditKind::kResidency:
+      json["kernel_of"] = edit.ops.at(0);
+      json["blocks_per_sm"] = edit.n;
+      break;
   }
   return json;
 }
@@ -38,7 +42,8 @@ Json edit_to_json(const Edit& edit) {
 Edit read_edit(const JsonCursor& c) {
   Edit edit;
   edit.kind = c.at("do").one_of(std::array{EditKind::kScheme, EditKind::kMerge, EditKind::kForbidMerge,
-                                           EditKind::kSplit, EditKind::kBlock, EditKind::kSplitFactor});
+                                           EditKind::kSplit, EditKind::kBlock, EditKind::kSplitFactor,
+                                           EditKind::kResidency});
   switch (edit.kind) {
     case EditKind::kScheme:
       edit.ops = {c.at("op").text()};
@@ -61,6 +66,10 @@ Edit read_edit(const JsonCursor& c) {
     case EditKind::kSplitFactor:
       edit.ops = {c.at("op").text()};
       edit.n = c.at("n").integer();
+      break;
+    case EditKind::kResidency:
+      edit.ops = {c.at("kernel_of").text()};
+      edit.n = c.at("blocks_per_sm").integer();
       break;
   }
   return edit;

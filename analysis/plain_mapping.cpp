@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/facts.h"
 #include "analysis/launch.h"
 #include "core/error.h"
 
@@ -12,6 +13,10 @@ constexpr int kWarp = 32;
 constexpr int kMaxBlock = 1024;
 /// XLA's column reduction: 32 x 32 threads (docs/planners/xla.md).
 constexpr int kColumnTile = 32;
+/// Threads of an element-wise block: what eager frameworks' element-wise kernels commonly use.
+constexpr int kElementBlock = 256;
+/// Rows too short to share a warp: a thread each.
+constexpr std::int64_t kSerialColumns = 32;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -61,6 +66,15 @@ ThreadMapping thread_a_row_mapping(std::int64_t rows, std::int64_t cols, int thr
   mapping.cols = cols;
   mapping.rows_per_block = threads;
   return one_task_a_block(mapping);
+}
+
+ThreadMapping natural_mapping(const Computation& computation, const Node& node) {
+  if (def(node.op).cls != OpClass::kReduce)
+    return element_mapping(node.shape.elements_count(), kElementBlock);
+  const ReductionShape shape = reduction_shape(computation, node.id);
+  if (shape.cols < kSerialColumns) return thread_a_row_mapping(shape.rows, shape.cols, kElementBlock);
+  if (shape.row_reduce) return block_a_row_mapping(shape.rows, shape.cols, shape.cols);
+  return column_tile_mapping(shape.rows, shape.cols, 1);
 }
 
 int block_threads(const ThreadMapping& mapping) {

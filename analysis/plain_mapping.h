@@ -1,5 +1,5 @@
-// The thread mappings of compilers that give every kernel one op's natural loop (unfused, XLA): one element a
-// thread, one block a row, a 32 x 32 tile of columns. No packing over tasks, no wave limit.
+// The thread mappings of compilers that give every kernel one op's natural loop (unfused, XLA, TVM): one
+// element a thread, one block a row, a 32 x 32 tile of columns. No packing over tasks, no wave limit.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,11 @@ ThreadMapping column_tile_mapping(std::int64_t rows, std::int64_t cols, int spli
 
 /// One thread a row, `threads` a block, each looping over cols.
 ThreadMapping thread_a_row_mapping(std::int64_t rows, std::int64_t cols, int threads);
+
+/// The loop of a kernel that `node` ends, where nothing is known of the compiler's own choice: 256 threads on
+/// neighbouring elements; a reduction a thread, a block or a column tile a row, by its shape
+/// (docs/planners/unfused.md).
+ThreadMapping natural_mapping(const Computation& computation, const Node& node);
 
 /// Threads a block has under one of these mappings.
 int block_threads(const ThreadMapping& mapping);

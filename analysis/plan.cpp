@@ -91,7 +91,7 @@ std::string slots_text(const Computation& computation, const std::vector<MemoryS
 std::string group_text(const Computation& computation, const KernelPlan& kernel, const Group& group) {
   std::string text = fmt::format("  group {}", computation.node(group.dominant).name);
   for (NodeId sub : group.sub_dominants) text += " + " + computation.node(sub).name;
-  if (group.lane != 0) text += fmt::format(" (lane {})", group.lane);
+  if (group.lane != 0) text += fmt::format(" (lane {} from block {})", group.lane, group.first_block);
   text += fmt::format("\n    {}\n", to_text(group.mapping));
   for (NodeId op : group.ops)
     text += fmt::format("    {} {} level {}\n", computation.node(op).name, name(kernel.schemes.at(op)),

@@ -58,11 +58,12 @@ struct ThreadMapping {
   int threads_per_row = 1;          ///< row_pack: power of two or multiple of 32; others: see kind
   std::int64_t rows_per_block = 1;  ///< rows (elements) a task covers (horizontal packing)
   std::int64_t tasks = 1;           ///< over the whole domain, segments included
-  std::int64_t tasks_per_block =
-      1;  ///< largest (vertical packing); block b takes tasks [b*v, min((b+1)*v, tasks))
+  std::int64_t tasks_per_block = 1;  ///< the most any block takes (vertical packing): ceil(tasks / blocks)
   int split = 1;
   Combine combine = Combine::kNone;
-  std::int64_t blocks = 1;  ///< ceil(tasks / tasks_per_block)
+  /// At most `tasks`. Block b takes tasks [b * tasks / blocks, (b + 1) * tasks / blocks), rounded down: shares
+  /// that differ by one task at most.
+  std::int64_t blocks = 1;
 
   bool operator==(const ThreadMapping&) const = default;
 };
@@ -76,8 +77,10 @@ struct Group {
   std::vector<NodeId> sub_dominants;  ///< topological order
   std::vector<NodeId> ops;            ///< topological order, dominant and sub-dominants included
   ThreadMapping mapping;
-  int lane = 0;  ///< groups of one phase with different lanes run on disjoint block ranges
-  std::int64_t first_block = 0;  ///< of the lane's range: blocks [first_block, first_block + mapping.blocks)
+  /// Groups of one phase in different lanes run on disjoint block ranges; those of one lane start at the same
+  /// block and run one after the other.
+  int lane = 0;
+  std::int64_t first_block = 0;  ///< of the lane: blocks [first_block, first_block + mapping.blocks)
 };
 
 /// A piece of shared memory or scratch. Slots of different lifetimes may overlap.

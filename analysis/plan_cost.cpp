@@ -9,11 +9,6 @@
 namespace stitchwork {
 namespace {
 
-/// A device-to-device copy or a memset: an empty kernel's time and the bytes at the sustained bandwidth.
-double transfer_us(const Device& device, double bytes) {
-  return device.launch_us + bytes / (device.dram_gb_s * device.dram_efficiency * 1e3);
-}
-
 double buffer_bytes(const Computation& computation, NodeId node) {
   return static_cast<double>(computation.node(node).shape.byte_size());
 }
@@ -45,11 +40,13 @@ struct StepCost {
   int grid_barriers = 0;
 };
 
-StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& plan, const PlanStep& step) {
+StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& plan, const PlanStep& step,
+                   const PlanEvaluations& found) {
   const Computation& computation = graph.entry_computation();
   if (step.kind == StepKind::kKernel) {
     const KernelPlan& kernel = plan.kernels.at(static_cast<std::size_t>(step.kernel));
-    const KernelCost cost = kernel_cost(graph, device, kernel);
+    const KernelCost cost =
+        kernel_cost(graph, device, kernel, found.at(static_cast<std::size_t>(step.kernel)));
     return {cost.predicted_us, cost.dram_read_bytes + cost.dram_write_bytes, cost.recomputed_elements,
             kernel.launch.grid_barriers};
   }
@@ -67,10 +64,11 @@ StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& p
 }
 
 template <typename Visit>
-PlanCost for_each_step(const Graph& graph, const Device& device, const FusionPlan& plan, Visit visit) {
+PlanCost for_each_step(const Graph& graph, const Device& device, const FusionPlan& plan,
+                       const PlanEvaluations& found, Visit visit) {
   PlanCost total;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const StepCost cost = step_cost(graph, device, plan, plan.steps[s]);
+    const StepCost cost = step_cost(graph, device, plan, plan.steps[s], found);
     visit(s, cost.us);
     total.predicted_us += cost.us + (s > 0 ? device.launch_gap_us : 0);
     total.dram_bytes += cost.dram_bytes;
@@ -94,16 +92,21 @@ std::int64_t computed_again(const Graph& graph, const FusionPlan& plan) {
 
 }  // namespace
 
+double transfer_us(const Device& device, double bytes) {
+  return device.launch_us + bytes / (device.dram_gb_s * device.dram_efficiency * 1e3);
+}
+
 PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan) {
-  PlanCost total = for_each_step(graph, device, plan, [](std::size_t, double) {});
+  const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
+  PlanCost total = for_each_step(graph, device, plan, found, [](std::size_t, double) {});
   total.recomputed_elements += computed_again(graph, plan);
   return total;
 }
 
-void predict(const Graph& graph, const Device& device, FusionPlan& plan) {
+void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found) {
   std::vector<double> us(plan.steps.size(), 0);
   plan.predicted_us =
-      for_each_step(graph, device, plan, [&](std::size_t s, double t) { us[s] = t; }).predicted_us;
+      for_each_step(graph, device, plan, found, [&](std::size_t s, double t) { us[s] = t; }).predicted_us;
   for (std::size_t s = 0; s < us.size(); ++s) {
     PlanStep& step = plan.steps[s];
     step.predicted_us = us[s];

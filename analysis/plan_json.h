@@ -9,6 +9,7 @@
 
 namespace stitchwork {
 
+nlohmann::ordered_json decisions_to_json(const std::vector<Decision>& decisions);
 nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan);
 
 /// Throws Error with the file, the JSON path and what is expected (unknown op names, missing fields, wrong

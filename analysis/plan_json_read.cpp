@@ -104,6 +104,7 @@ class Reader {
     group.ops = ops(c.at("ops"));
     group.mapping = mapping(c.at("mapping"));
     group.lane = c.at("lane").small();
+    group.first_block = c.at("first_block").integer();
     return group;
   }
 

@@ -31,16 +31,7 @@ class Writer {
     for (const PlanStep& step : plan.steps) json["steps"].push_back(this->step(plan, step));
     json["kernels"] = Json::array();
     for (const KernelPlan& kernel : plan.kernels) json["kernels"].push_back(this->kernel(kernel));
-    if (!plan.decisions.empty()) {
-      json["decisions"] = Json::array();
-      for (const Decision& d : plan.decisions)
-        json["decisions"].push_back({{"step", d.step},
-                                     {"subject", d.subject},
-                                     {"object", d.object},
-                                     {"ok", d.verdict.ok},
-                                     {"rule", d.verdict.rule},
-                                     {"why", d.verdict.why}});
-    }
+    if (!plan.decisions.empty()) json["decisions"] = decisions_to_json(plan.decisions);
     return json;
   }
 
@@ -86,6 +77,7 @@ class Writer {
     json["ops"] = ops(group.ops);
     json["mapping"] = mapping(group.mapping);
     json["lane"] = group.lane;
+    json["first_block"] = group.first_block;
     return json;
   }
 
@@ -129,6 +121,18 @@ class Writer {
 };
 
 }  // namespace
+
+nlohmann::ordered_json decisions_to_json(const std::vector<Decision>& decisions) {
+  Json list = Json::array();
+  for (const Decision& d : decisions)
+    list.push_back({{"step", d.step},
+                    {"subject", d.subject},
+                    {"object", d.object},
+                    {"ok", d.verdict.ok},
+                    {"rule", d.verdict.rule},
+                    {"why", d.verdict.why}});
+  return list;
+}
 
 nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan) {
   return Writer(graph).plan(plan);

@@ -26,11 +26,17 @@ struct Knob {
 };
 std::span<const Knob> knobs();
 
+struct KnobSetting {
+  std::string_view name, value;
+};
+
+/// A row may be another row's function with other defaults: `presets`, which --set still overrides.
 struct Planner {
   std::string_view name;
   std::string_view summary;                 ///< one line
   std::span<const std::string_view> knobs;  ///< those it honours
-  std::span<const EditKind> edits;          ///< likewise
+  std::span<const KnobSetting> presets;     ///< values of its knobs that differ from the knobs' own defaults
+  std::span<const EditKind> edits;          ///< those it honours
   FusionPlan (*plan)(const Graph& graph, const Device& device, const PlanOptions& options);
 };
 
@@ -47,6 +53,8 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
 // The rows.
 FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options);
 
 }  // namespace stitchwork

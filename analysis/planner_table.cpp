@@ -17,29 +17,72 @@ constexpr std::array<std::string_view, 1> kMappings = {"paper"};
 
 // docs/planners/knobs.md says what each does.
 constexpr std::array kKnobs = {
-    Knob{"adaptive_mapping", kOnOff, "on"},    Knob{"dominant_merging", kOnOff, "on"},
-    Knob{"proactive_locality", kOnOff, "on"},  Knob{"shared_reuse", kOnOff, "on"},
-    Knob{"register_relaxation", kOnOff, "on"}, Knob{"remote_stitching", kOnOff, "on"},
-    Knob{"mapping", kMappings, "paper"},
+    Knob{"adaptive_mapping", kOnOff, "on"},     Knob{"dominant_merging", kOnOff, "on"},
+    Knob{"proactive_locality", kOnOff, "on"},   Knob{"shared_reuse", kOnOff, "on"},
+    Knob{"register_relaxation", kOnOff, "on"},  Knob{"remote_stitching", kOnOff, "on"},
+    Knob{"exhaustive_stitching", kOnOff, "on"}, Knob{"data_reuse", kOnOff, "on"},
+    Knob{"duplicate_cheap", kOnOff, "off"},     Knob{"mapping", kMappings, "paper"},
 };
 
-constexpr std::array<std::string_view, 7> kAstitchKnobs = {
-    "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
-    "remote_stitching", "mapping"};
+constexpr std::array<std::string_view, 9> kAstitchKnobs = {
+    "adaptive_mapping", "dominant_merging",     "proactive_locality", "shared_reuse", "register_relaxation",
+    "remote_stitching", "exhaustive_stitching", "data_reuse",         "mapping"};
+/// The forms of stitched kernels: without exhaustive stitching there are none.
+constexpr std::array<std::string_view, 8> kAutoKnobs = {
+    "adaptive_mapping",    "dominant_merging", "proactive_locality", "shared_reuse",
+    "register_relaxation", "remote_stitching", "data_reuse",         "mapping"};
+constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
-constexpr std::array kAstitchEdits = {EditKind::kScheme, EditKind::kMerge, EditKind::kForbidMerge,
-                                      EditKind::kSplit,  EditKind::kBlock, EditKind::kSplitFactor};
+constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
+                                      EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
+                                      EditKind::kSplitFactor};
+
+// Steps of the paper's ablation (Table 4), and TVM as the paper describes it, are presets of other rows'
+// knobs.
+constexpr std::array kAtm = {KnobSetting{"exhaustive_stitching", "off"}};
+constexpr std::array kHdm = {KnobSetting{"dominant_merging", "off"}};
+constexpr std::array kDuplicating = {KnobSetting{"duplicate_cheap", "on"}};
 
 constexpr std::array kPlanners = {
-    Planner{"unfused", "every op its own kernel, as an eager framework launches them", {}, {}, plan_unfused},
+    Planner{
+        "unfused", "every op its own kernel, as an eager framework launches them", {}, {}, {}, plan_unfused},
     Planner{"xla",
             "XLA's fusion passes of 2019-2020: instruction fusion, fusion merger, multi-output fusion",
             {},
+            {},
             kXlaEdits,
             plan_xla},
-    Planner{"astitch", "AStitch (ASPLOS 2022): memory-intensive ops stitched into one kernel a cluster",
-            kAstitchKnobs, kAstitchEdits, plan_astitch},
+    Planner{"xla+atm", "XLA's kernels with AStitch's adaptive thread mapping (ATM of the paper's Table 4)",
+            kAstitchKnobs, kAtm, kXlaEdits, plan_astitch},
+    Planner{"tvm",
+            "TVM's GraphPartitioner: an op is fused with all up to where its readers meet again",
+            kTvmKnobs,
+            {},
+            {},
+            plan_tvm},
+    Planner{"tvm-duplicating",
+            "tvm, with cheap producers computed in every kernel that reads them",
+            kTvmKnobs,
+            kDuplicating,
+            {},
+            plan_tvm},
+    Planner{"astitch-no-dominant-merging",
+            "exhaustive stitching, every candidate a group of its own (HDM of the paper's Table 4)",
+            kAstitchKnobs, kHdm, kAstitchEdits, plan_astitch},
+    Planner{"astitch",
+            "AStitch (ASPLOS 2022): memory-intensive ops stitched into one kernel a cluster",
+            kAstitchKnobs,
+            {},
+            kAstitchEdits,
+            plan_astitch},
+    Planner{"auto",
+            "for each stitched kernel the cheapest of its forms by the estimate: stitched, cut, XLA's, other "
+            "blocks",
+            kAutoKnobs,
+            {},
+            kAstitchEdits,
+            plan_auto},
 };
 
 const Knob& knob(std::string_view name) {
@@ -53,6 +96,13 @@ const Knob& knob(std::string_view name) {
 
 bool honours(const Planner& row, std::string_view name) {
   return std::find(row.knobs.begin(), row.knobs.end(), name) != row.knobs.end();
+}
+
+/// A knob's value in this row unless it is set.
+std::string_view default_value(const Planner& row, std::string_view name) {
+  for (const KnobSetting& preset : row.presets)
+    if (preset.name == name) return preset.value;
+  return knob(name).default_value;
 }
 
 /// Every knob the planner honours with its value; throws for knobs and values that are not.
@@ -71,7 +121,7 @@ std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanO
   for (std::string_view name : row.knobs) {
     const auto given = options.knobs.find(std::string(name));
     values[std::string(name)] =
-        given == options.knobs.end() ? std::string(knob(name).default_value) : given->second;
+        given == options.knobs.end() ? std::string(default_value(row, name)) : given->second;
   }
   return values;
 }
@@ -120,9 +170,10 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
   }
   plan.options.clear();
   for (const auto& [name, value] : resolved.knobs)
-    if (name == "mapping" || value != knob(name).default_value) plan.options[name] = value;
-  predict(graph, device, plan);
-  const std::vector<Verdict> problems = verify(graph, device, plan);
+    if (name == "mapping" || value != default_value(row, name)) plan.options[name] = value;
+  const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
+  predict(graph, device, plan, found);
+  const std::vector<Verdict> problems = verify(graph, device, plan, &found);
   SW_CHECK(problems.empty(), "planner {} made an invalid plan of {}: {} [{}]{}", row.name, graph.name,
            problems[0].why, problems[0].rule,
            problems.size() > 1 ? fmt::format(" and {} more", problems.size() - 1) : "");

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <unordered_map>
-#include <unordered_set>
+#include <optional>
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/sorted.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -65,25 +65,40 @@ IndexMap reduced_operand_map(const Computation& computation, NodeId reduce, cons
 namespace {
 
 /// Breadth-first over the edges of the group, best coverage first: a value both sliced and read whole is
-/// placed by the edge that reads it whole.
+/// placed by the edge that reads it whole. Nodes are known by their place among the ops and what they read.
 class Propagation {
  public:
   Propagation(const Computation& computation, const ThreadMapping& mapping, const std::vector<NodeId>& ops)
       : computation_(computation), mapping_(mapping) {
-    ops_ = ops;
-    std::sort(ops_.begin(), ops_.end());
-    for (NodeId op : ops_)
-      for (NodeId operand : computation.node(op).operands) {
-        std::vector<NodeId>& readers = users_[operand];
-        if (readers.empty() || readers.back() != op) readers.push_back(op);
+    for (NodeId op : ops) {
+      nodes_.push_back(op);
+      const std::vector<NodeId>& operands = computation.node(op).operands;
+      nodes_.insert(nodes_.end(), operands.begin(), operands.end());
+    }
+    sort_unique(nodes_);
+    placed_.resize(nodes_.size());
+    offered_.assign(nodes_.size(), kNoOffer);
+    inside_.assign(nodes_.size(), false);
+    operands_.resize(nodes_.size());
+    users_.resize(nodes_.size());
+    for (NodeId op : ops) inside_[at(op)] = true;
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      if (!inside_[n]) continue;
+      for (NodeId operand : node(n).operands) {
+        operands_[n].push_back(at(operand));
+        std::vector<std::size_t>& readers = users_[operands_[n].back()];
+        if (readers.empty() || readers.back() != n) readers.push_back(n);
       }
+    }
   }
 
-  std::map<NodeId, Placement> run(NodeId dominant) {
-    const IndexMap domain = domain_map(computation_, dominant, mapping_);
-    if (reduces_domain(computation_, dominant, mapping_)) {
-      place(dominant, {reduction_shape(computation_, dominant).output_map, Coverage::kRows});
-      offer(computation_.node(dominant).operands[0], domain);
+  std::map<NodeId, Placement> run(NodeId dominant_op) {
+    if (!std::binary_search(nodes_.begin(), nodes_.end(), dominant_op)) return {};
+    const std::size_t dominant = at(dominant_op);
+    const IndexMap domain = domain_map(computation_, dominant_op, mapping_);
+    if (reduces_domain(computation_, dominant_op, mapping_)) {
+      place(dominant, {reduction_shape(computation_, dominant_op).output_map, Coverage::kRows});
+      offer(operands_[dominant].at(0), domain);
     } else {
       place(dominant, {domain, Coverage::kFull});
     }
@@ -91,140 +106,152 @@ class Propagation {
     // Roots with no data flow to or from the dominant that share with it only a broadcast vector, or nothing:
     // an op with as many elements as the domain takes the flat domain itself, latest first so that producers
     // follow.
-    find_tied(dominant);
-    for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
-      if (placed_.contains(*op) || read_by_unplaced(*op)) continue;
-      if (std::binary_search(tied_.begin(), tied_.end(), *op)) continue;
-      place_untied(*op);
+    const std::vector<bool> tied = find_tied(dominant);
+    for (std::size_t n = nodes_.size(); n-- > 0;) {
+      if (!inside_[n] || placed_[n] || tied[n] || read_by_unplaced(n)) continue;
+      place_untied(n);
       drain();
     }
-    return std::move(placed_);
+    std::map<NodeId, Placement> result;
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (placed_[n]) result.emplace_hint(result.end(), nodes_[n], std::move(*placed_[n]));
+    return result;
   }
 
  private:
-  bool inside(NodeId op) const { return std::binary_search(ops_.begin(), ops_.end(), op); }
+  /// A placement a node may take: that of another node, or its own.
+  struct Offer {
+    std::size_t to = 0;
+    std::optional<std::size_t> like;
+    Placement own;
+  };
+  static constexpr std::size_t kQueues = 4, kNoOffer = kQueues;
 
-  bool read_by_unplaced(NodeId op) const {
-    const auto readers = users_.find(op);
-    return readers != users_.end() && std::any_of(readers->second.begin(), readers->second.end(),
-                                                  [&](NodeId r) { return !placed_.contains(r); });
+  std::size_t at(NodeId id) const {
+    return static_cast<std::size_t>(std::lower_bound(nodes_.begin(), nodes_.end(), id) - nodes_.begin());
+  }
+  const Node& node(std::size_t n) const { return computation_.node(nodes_[n]); }
+
+  bool read_by_unplaced(std::size_t n) const {
+    return std::any_of(users_[n].begin(), users_[n].end(), [&](std::size_t r) { return !placed_[r]; });
   }
 
-  void find_tied(NodeId dominant) {
-    std::unordered_set<NodeId> below{dominant}, above{dominant};
-    const auto reads = [&](NodeId op, const std::unordered_set<NodeId>& set) {
-      const std::vector<NodeId>& operands = computation_.node(op).operands;
-      return std::any_of(operands.begin(), operands.end(), [&](NodeId o) { return set.contains(o); });
-    };
-    for (NodeId op : ops_)
-      if (reads(op, below)) below.insert(op);
-    for (auto op = ops_.rbegin(); op != ops_.rend(); ++op)
-      if (above.contains(*op))
-        for (NodeId operand : computation_.node(*op).operands) above.insert(operand);
-    tied_.assign(below.begin(), below.end());
-    tied_.insert(tied_.end(), above.begin(), above.end());
-    std::sort(tied_.begin(), tied_.end());
+  /// The dominant's ancestors and descendants in the group.
+  std::vector<bool> find_tied(std::size_t dominant) const {
+    std::vector<bool> below(nodes_.size(), false), above(nodes_.size(), false);
+    below[dominant] = above[dominant] = true;
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (std::any_of(operands_[n].begin(), operands_[n].end(), [&](std::size_t o) { return below[o]; }))
+        below[n] = true;
+    for (std::size_t n = nodes_.size(); n-- > 0;)
+      if (above[n])
+        for (std::size_t operand : operands_[n]) above[operand] = true;
+    for (std::size_t n = 0; n < nodes_.size(); ++n) below[n] = below[n] || above[n];
+    return below;
   }
 
-  void place(NodeId op, Placement placement) {
-    if (placed_.emplace(op, std::move(placement)).second) expand_.push_back(op);
+  void place(std::size_t n, Placement placement) {
+    if (placed_[n]) return;
+    placed_[n] = std::move(placement);
+    expand_.push_back(n);
   }
 
-  void offer(NodeId op, IndexMap map) {
-    if (placed_.contains(op)) return;
-    const Coverage how = coverage(map, computation_.node(op).shape.dims);
-    offers_[static_cast<std::size_t>(how)].push_back({op, {std::move(map), how}});
-  }
+  /// Not placed, and not offered the best there is: the first of equal offers is taken.
+  bool open(std::size_t n) const { return !placed_[n] && offered_[n] > 0; }
 
-  void offer_as(NodeId op, const Placement& like) {
-    if (!placed_.contains(op)) offers_[static_cast<std::size_t>(like.coverage)].push_back({op, like});
+  void offer(std::size_t queue, Offer offer) {
+    if (placed_[offer.to] || offered_[offer.to] <= queue) return;
+    offered_[offer.to] = queue;
+    offers_[queue].push_back(std::move(offer));
+  }
+  void offer(std::size_t to, IndexMap map) {
+    const Coverage how = coverage(map, node(to).shape.dims);
+    offer(static_cast<std::size_t>(how), Offer{to, {}, {std::move(map), how}});
+  }
+  void offer_as(std::size_t to, std::size_t like) {
+    offer(static_cast<std::size_t>(placed_[like]->coverage), Offer{to, like, {}});
   }
 
   void drain() {
     for (;;) {
       while (!expand_.empty()) {
-        const NodeId op = expand_.front();
+        const std::size_t n = expand_.front();
         expand_.pop_front();
-        if (!inside(op)) {
-          to_consumers(op);
-          continue;
-        }
-        to_producers(op);
-        to_consumers(op);
+        if (inside_[n]) to_producers(n);
+        to_consumers(n);
       }
       auto best =
           std::find_if(offers_.begin(), offers_.end(), [](const auto& queue) { return !queue.empty(); });
       if (best == offers_.end()) return;
-      auto [op, placement] = std::move(best->front());
+      Offer taken = std::move(best->front());
       best->pop_front();
-      place(op, std::move(placement));
+      place(taken.to, taken.like ? *placed_[*taken.like] : std::move(taken.own));
     }
   }
 
-  void to_producers(NodeId op) {
-    const Node& node = computation_.node(op);
-    const Placement here = placed_.at(op);
-    if (def(node.op).cls == OpClass::kReduce) {
-      reduce_operand(node, here);
+  void to_producers(std::size_t n) {
+    const Placement& here = *placed_[n];
+    if (def(node(n).op).cls == OpClass::kReduce) {
+      reduce_operand(n);
       return;
     }
-    for (std::size_t i = 0; i < node.operands.size(); ++i) {
-      const NodeId operand = node.operands[i];
-      if (placed_.contains(operand)) continue;
-      if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
-        offer_as(operand, here);
-      } else if (auto map = operand_map(computation_, op, static_cast<int>(i))) {
+    for (std::size_t i = 0; i < operands_[n].size(); ++i) {
+      const std::size_t operand = operands_[n][i];
+      if (!open(operand)) continue;
+      if (is_elementwise(node(n).op) && node(operand).shape.dims == node(n).shape.dims) {
+        offer_as(operand, n);
+      } else if (auto map = operand_map(computation_, nodes_[n], static_cast<int>(i))) {
         offer(operand, compose(here.map, *map));
       }
     }
   }
 
   /// A reduction placed by its result's rows takes its operand along if it reduces exactly the domain's cols.
-  void reduce_operand(const Node& node, const Placement& here) {
+  void reduce_operand(std::size_t n) {
+    const Placement& here = *placed_[n];
     if (here.coverage != Coverage::kRows && !(here.coverage == Coverage::kFull && mapping_.cols == 1)) return;
-    if (!reduces_domain(computation_, node.id, mapping_)) return;
-    offer(node.operands[0], reduced_operand_map(computation_, node.id, here.map));
+    if (!open(operands_[n][0]) || !reduces_domain(computation_, nodes_[n], mapping_)) return;
+    offer(operands_[n][0], reduced_operand_map(computation_, nodes_[n], here.map));
   }
 
-  void to_consumers(NodeId op) {
-    const auto readers = users_.find(op);
-    if (readers == users_.end()) return;
-    const Placement here = placed_.at(op);
-    if (here.coverage == Coverage::kPartial) return;
-    for (NodeId reader : readers->second)
-      if (!placed_.contains(reader)) to_consumer(op, here, computation_.node(reader));
+  void to_consumers(std::size_t n) {
+    if (placed_[n]->coverage == Coverage::kPartial) return;
+    for (std::size_t reader : users_[n])
+      if (open(reader)) to_consumer(n, reader);
   }
 
-  void to_consumer(NodeId op, const Placement& here, const Node& reader) {
-    const auto position =
-        std::find(reader.operands.begin(), reader.operands.end(), op) - reader.operands.begin();
-    const std::vector<std::int64_t>& dims = computation_.node(op).shape.dims;
+  void to_consumer(std::size_t n, std::size_t to) {
+    const Placement& here = *placed_[n];
+    const Node& reader = node(to);
+    const auto position = std::find(operands_[to].begin(), operands_[to].end(), n) - operands_[to].begin();
+    const std::vector<std::int64_t>& dims = node(n).shape.dims;
     switch (def(reader.op).cls) {
       case OpClass::kReduce:
-        if (position == 0) reduce_consumer(here, reader);
+        if (position == 0) reduce_consumer(here, to);
         return;
       case OpClass::kBroadcast:
         if (here.coverage == Coverage::kRows) {
-          broadcast_consumer(here, reader);
+          broadcast_consumer(here, to);
           return;
         }
         break;
       default:
         if (is_elementwise(reader.op)) {
-          if (dims == reader.shape.dims) offer_as(reader.id, here);
+          if (dims == reader.shape.dims) offer_as(to, n);
           return;
         }
         break;
     }
     const auto map = operand_map(computation_, reader.id, static_cast<int>(position));
     if (!map || !map->symbols.empty()) return;
-    if (const auto inverse = invert(*map, dims)) offer(reader.id, compose(here.map, *inverse));
+    if (const auto inverse = invert(*map, dims)) offer(to, compose(here.map, *inverse));
   }
 
   /// A reduction of a value that lies in the domain one to one fits if its result depends on the row alone
   /// and there are as many results as rows: each row then is exactly one result's elements.
-  void reduce_consumer(const Placement& here, const Node& reader) {
+  void reduce_consumer(const Placement& here, std::size_t to) {
     if (here.coverage != Coverage::kFull) return;
+    const Node& reader = node(to);
     if (!reduces_domain(computation_, reader.id, mapping_)) return;
     std::vector<bool> reduced(here.map.results.size(), false);
     for (std::int64_t d : reader.attrs.dimensions) reduced.at(static_cast<std::size_t>(d)) = true;
@@ -236,11 +263,12 @@ class Propagation {
       if (here.map.results[d].uses_dim(1)) return;
       result.map.results.push_back(here.map.results[d]);
     }
-    offer_as(reader.id, result);
+    offer(static_cast<std::size_t>(Coverage::kRows), Offer{to, {}, std::move(result)});
   }
 
   /// A row value spread over exactly the domain's cols: its new dimensions are the col.
-  void broadcast_consumer(const Placement& here, const Node& reader) {
+  void broadcast_consumer(const Placement& here, std::size_t to) {
+    const Node& reader = node(to);
     if (reader.shape.elements_count() != mapping_.rows * mapping_.cols) return;
     std::vector<bool> kept(reader.shape.dims.size(), false);
     std::vector<std::int64_t> spread;
@@ -261,36 +289,37 @@ class Propagation {
     for (std::size_t d = 0, s = 0; d < kept.size(); ++d)
       if (!kept[d]) map.results[d] = spread_index[s++];
     map = simplify(std::move(map));
-    offers_.back().push_back({reader.id, {std::move(map), Coverage::kFull}});
+    offer(kQueues - 1, Offer{to, {}, {std::move(map), Coverage::kFull}});
   }
 
-  void place_untied(NodeId op) {
-    const Node& node = computation_.node(op);
-    if (node.shape.is_tuple) return;
-    if (reduces_domain(computation_, op, mapping_)) {
+  void place_untied(std::size_t n) {
+    const Node& op = node(n);
+    if (op.shape.is_tuple) return;
+    if (reduces_domain(computation_, op.id, mapping_)) {
       // Its operand, if it lies in the domain already, must lie there as the reduction reads it.
-      const auto operand = placed_.find(node.operands[0]);
-      if (operand != placed_.end() && operand->second.map != domain_map(computation_, op, mapping_)) return;
-      place(op, {reduction_shape(computation_, op).output_map, Coverage::kRows});
-    } else if (node.shape.elements_count() == mapping_.rows * mapping_.cols) {
-      place(op, {flat_map(node.shape.dims, mapping_.rows, mapping_.cols), Coverage::kFull});
-    } else if (node.shape.elements_count() == mapping_.rows) {
+      const std::optional<Placement>& operand = placed_[operands_[n][0]];
+      if (operand && operand->map != domain_map(computation_, op.id, mapping_)) return;
+      place(n, {reduction_shape(computation_, op.id).output_map, Coverage::kRows});
+    } else if (op.shape.elements_count() == mapping_.rows * mapping_.cols) {
+      place(n, {flat_map(op.shape.dims, mapping_.rows, mapping_.cols), Coverage::kFull});
+    } else if (op.shape.elements_count() == mapping_.rows) {
       IndexMap rows;
       rows.dims = {mapping_.rows, mapping_.cols};
-      rows.results = delinearize(IndexExpr::dim(0), node.shape.dims);
-      place(op, {simplify(std::move(rows)), Coverage::kRows});
+      rows.results = delinearize(IndexExpr::dim(0), op.shape.dims);
+      place(n, {simplify(std::move(rows)), Coverage::kRows});
     }
   }
 
   const Computation& computation_;
   const ThreadMapping& mapping_;
-  std::vector<NodeId> ops_;
-  std::unordered_map<NodeId, std::vector<NodeId>> users_;  ///< among ops_
-  std::map<NodeId, Placement> placed_;
-  std::deque<NodeId> expand_;
+  std::vector<NodeId> nodes_;                               ///< the ops and what they read, ascending
+  std::vector<bool> inside_;                                ///< one of the ops
+  std::vector<std::vector<std::size_t>> operands_, users_;  ///< of and among the ops
+  std::vector<std::optional<Placement>> placed_;
+  std::vector<std::size_t> offered_;  ///< the best queue that holds an offer to the node
+  std::deque<std::size_t> expand_;
   /// By coverage; the last for row values spread over the cols, taken when nothing else is left.
-  std::array<std::deque<std::pair<NodeId, Placement>>, 4> offers_;
-  std::vector<NodeId> tied_;  ///< sorted: the dominant's ancestors and descendants in the group
+  std::array<std::deque<Offer>, kQueues> offers_;
 };
 
 }  // namespace

@@ -10,20 +10,6 @@
 namespace stitchwork {
 namespace {
 
-/// Threads of an element-wise block: what eager frameworks' element-wise kernels commonly use.
-constexpr int kElementBlock = 256;
-/// Rows too short to share a warp: a thread each.
-constexpr std::int64_t kSerialColumns = 32;
-
-ThreadMapping mapping_of(const Computation& computation, const Node& node) {
-  if (def(node.op).cls != OpClass::kReduce)
-    return element_mapping(node.shape.elements_count(), kElementBlock);
-  const ReductionShape shape = reduction_shape(computation, node.id);
-  if (shape.cols < kSerialColumns) return thread_a_row_mapping(shape.rows, shape.cols, kElementBlock);
-  if (shape.row_reduce) return block_a_row_mapping(shape.rows, shape.cols, shape.cols);
-  return column_tile_mapping(shape.rows, shape.cols, 1);
-}
-
 KernelPlan kernel_of(const Computation& computation, const Node& node) {
   KernelPlan kernel;
   kernel.ops = {node.id};
@@ -32,7 +18,7 @@ KernelPlan kernel_of(const Computation& computation, const Node& node) {
   Group group;
   group.dominant = node.id;
   group.ops = {node.id};
-  group.mapping = mapping_of(computation, node);
+  group.mapping = natural_mapping(computation, node);
   kernel.groups.push_back(std::move(group));
   finish_plain_launch(computation, kernel);
   return kernel;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "analysis/evaluations.h"
 #include "analysis/plan.h"
 
 namespace stitchwork {
@@ -11,8 +12,10 @@ namespace stitchwork {
 /// (docs/planners/verify.md): coverage (every kMemory node computed, every output materialised in exactly one
 /// kernel), acyclic and ordered steps, schemes consistent with groups, levels and placements (Regional within
 /// a block, same phase, same iteration), shared memory, scratch and register limits of the device, grid
-/// resident if it has grid barriers, mapping arithmetic.
-std::vector<Verdict> verify(const Graph& graph, const Device& device, const FusionPlan& plan);
+/// resident if it has grid barriers, mapping arithmetic. `known`: what the plan's kernels evaluate, where
+/// that has been found out before.
+std::vector<Verdict> verify(const Graph& graph, const Device& device, const FusionPlan& plan,
+                            const PlanEvaluations* known = nullptr);
 
 /// Throws Error(file) with the first problem and how many more there are.
 void require_valid(const Graph& graph, const Device& device, const FusionPlan& plan, const std::string& file);

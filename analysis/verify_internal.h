@@ -29,7 +29,8 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
 void check_launch(const Computation& computation, const Device& device, const KernelPlan& kernel,
                   Report& report);
 /// Values: placements, schemes against levels, block locality, slots.
-void check_values(const Computation& computation, const KernelPlan& kernel, Report& report);
+void check_values(const Computation& computation, const KernelPlan& kernel,
+                  const KernelEvaluations& evaluated, Report& report);
 /// Every op computed, every value materialised once and before it is read, no cycle.
 void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report);
 void check_order(const Graph& graph, const FusionPlan& plan, Report& report);

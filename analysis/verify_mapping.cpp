@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
+#include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
 #include "analysis/verify_internal.h"
@@ -33,9 +36,11 @@ void check_tasks(const std::string& where, const ThreadMapping& m, Report& repor
   if (m.tasks != tasks)
     report.add("mapping.tasks", "{}: {} rows, {} a task, split {} make {} tasks, not {}", where, m.rows,
                m.rows_per_block, m.split, tasks, m.tasks);
-  if (m.blocks != ceil_div(m.tasks, m.tasks_per_block))
-    report.add("mapping.blocks", "{}: {} tasks, {} a block make {} blocks, not {}", where, m.tasks,
-               m.tasks_per_block, ceil_div(m.tasks, m.tasks_per_block), m.blocks);
+  if (m.blocks > m.tasks)
+    report.add("mapping.blocks", "{}: {} tasks do not keep {} blocks busy", where, m.tasks, m.blocks);
+  if (m.tasks_per_block != ceil_div(m.tasks, m.blocks))
+    report.add("mapping.blocks", "{}: {} tasks on {} blocks are up to {} a block, not {}", where, m.tasks,
+               m.blocks, ceil_div(m.tasks, m.blocks), m.tasks_per_block);
 }
 
 void check_threads(const std::string& where, const ThreadMapping& m, int block, Report& report) {
@@ -110,6 +115,50 @@ void check_slots(const KernelPlan& kernel, std::string_view what, const std::vec
                  kernel.id, what, slot.bytes, slot.offset, bytes);
 }
 
+/// Phases in which a group stores something.
+std::set<int> phases(const Computation& computation, const KernelPlan& kernel, const Group& group) {
+  std::set<int> result;
+  for (NodeId op : materialised(group)) {
+    const int level = kernel.levels.at(op);
+    result.insert(level);
+    // Readers fold the partials for themselves; a split result that is an output is folded a phase later.
+    const bool output = std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
+    if (output && group.mapping.combine == Combine::kPartials &&
+        reduces_domain(computation, op, group.mapping))
+      result.insert(level + 1);
+  }
+  return result;
+}
+
+void check_lanes(const Computation& computation, const KernelPlan& kernel, Report& report) {
+  const auto name = [&](const Group& group) { return computation.node(group.dominant).name; };
+  std::map<int, std::vector<const Group*>> by_phase;
+  std::map<int, const Group*> lanes;
+  for (const Group& group : kernel.groups) {
+    for (int phase : phases(computation, kernel, group)) by_phase[phase].push_back(&group);
+    const Group& first = *lanes.emplace(group.lane, &group).first->second;
+    if (first.first_block != group.first_block)
+      report.add("lane", "kernel {}: groups {} and {} of lane {} start at blocks {} and {}", kernel.id,
+                 name(first), name(group), group.lane, first.first_block, group.first_block);
+  }
+  for (auto& [phase, groups] : by_phase) {
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const Group* a, const Group* b) { return a->first_block < b->first_block; });
+    const Group* widest = nullptr;  // of the lanes before
+    for (std::size_t g = 1; g < groups.size(); ++g) {
+      const Group &before = *groups[g - 1], &group = *groups[g];
+      const auto end = [](const Group& of) { return of.first_block + of.mapping.blocks; };
+      if (widest == nullptr || end(before) > end(*widest)) widest = &before;
+      if (group.lane != widest->lane && end(*widest) > group.first_block)
+        report.add("lane",
+                   "kernel {}: group {} (lane {}) ends at block {}, group {} (lane {}) starts at {} in "
+                   "the same phase",
+                   kernel.id, name(*widest), widest->lane, end(*widest) - 1, name(group), group.lane,
+                   group.first_block);
+    }
+  }
+}
+
 void check_residency(const Device& device, const KernelPlan& kernel, Report& report) {
   const KernelLaunch& launch = kernel.launch;
   if (launch.grid_barriers == 0) return;
@@ -139,9 +188,10 @@ void check_launch(const Computation& computation, const Device& device, const Ke
   if (launch.grid < 1 || launch.grid > std::numeric_limits<std::int32_t>::max())
     report.add("grid", "kernel {}: a grid of {} blocks", kernel.id, launch.grid);
   for (const Group& group : kernel.groups)
-    if (group.mapping.blocks > launch.grid)
-      report.add("grid", "kernel {}: group {} needs {} blocks, the grid has {}", kernel.id,
-                 computation.node(group.dominant).name, group.mapping.blocks, launch.grid);
+    if (group.first_block + group.mapping.blocks > launch.grid)
+      report.add("grid", "kernel {}: group {} needs {} blocks from block {}, the grid has {}", kernel.id,
+                 computation.node(group.dominant).name, group.mapping.blocks, group.first_block, launch.grid);
+  check_lanes(computation, kernel, report);
   if (launch.shared_bytes < 0 || launch.shared_bytes > device.shared_bytes_per_block_optin)
     report.add("shared-memory", "kernel {}: needs {} bytes of shared memory, {} allows {} a block", kernel.id,
                launch.shared_bytes, device.id, device.shared_bytes_per_block_optin);

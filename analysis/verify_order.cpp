@@ -84,7 +84,7 @@ void check_memsets(const Computation& computation, const FusionPlan& plan, Repor
     const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
     for (const Group& group : kernel.groups) {
       if (group.mapping.combine != Combine::kAtomic) continue;
-      for (NodeId op : materialised(KernelPlan{.groups = {group}}))
+      for (NodeId op : materialised(group))
         if (def(computation.node(op).op).cls == OpClass::kReduce && kernel.levels.at(op) == 0 &&
             !cleared.contains(op))
           report.add("memset", "kernel {} accumulates {} by atomics, but no memset step before it clears it",

@@ -35,7 +35,7 @@ void check_kinds(const Computation& computation, const KernelPlan& kernel, Repor
                  node.name, def(node.op).name);
     for (NodeId operand : node.operands) {
       if (inside.contains(operand) || plan_role(computation.node(operand)) != PlanRole::kAlias) continue;
-      if (is_immediate(computation, operand)) continue;  // a constant in the kernel, whoever stores it
+      if (is_immediate(computation, operand)) continue;  // read from no buffer
       const NodeId owner = buffer_of(computation, operand);
       if (inside.contains(owner))
         report.add(
@@ -77,8 +77,9 @@ void check_groups(const Computation& computation, const KernelPlan& kernel, Repo
         report.add("alias", "kernel {}: {} only renames {}; materialise that", kernel.id,
                    op_name(computation, op), op_name(computation, buffer_of(computation, op)));
     }
-    if (group.lane < 0)
-      report.add("group", "kernel {}: group {} has lane {}", kernel.id, dominant, group.lane);
+    if (group.lane < 0 || group.first_block < 0)
+      report.add("group", "kernel {}: group {} has lane {} from block {}", kernel.id, dominant, group.lane,
+                 group.first_block);
   }
   for (NodeId op : kernel.ops)
     if (!grouped.contains(op))

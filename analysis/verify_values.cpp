@@ -38,24 +38,24 @@ std::vector<std::int64_t> sample_tasks(std::int64_t tasks) {
 struct ValueCheck {
   const Computation& computation;
   const KernelPlan& kernel;
+  const KernelEvaluations& groups;
   Report& report;
-  std::vector<GroupEvaluations> groups;
   std::unordered_map<NodeId, std::size_t> owner;  ///< group that materialises the op
 
   const std::string& op_name(NodeId op) const { return computation.node(op).name; }
   Scheme scheme(NodeId op) const { return kernel.schemes.at(op); }
   int level(NodeId op) const { return kernel.levels.at(op); }
+  int lane(NodeId op) const { return kernel.groups[owner.at(op)].lane; }
 
   void evaluate() {
     for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
       const Group& group = kernel.groups[g];
       owner[group.dominant] = g;
       for (NodeId op : group.sub_dominants) owner[op] = g;
-      groups.push_back(evaluations(computation, kernel, group));
-      for (NodeId op : groups.back().unplaced)
+      for (NodeId op : groups[g].unplaced)
         report.add("placement", "kernel {}: {} does not lie one to one in the domain of group {} ({})",
                    kernel.id, op_name(op), op_name(group.dominant), to_text(group.mapping));
-      for (const Evaluation& e : groups.back().values)
+      for (const Evaluation& e : groups[g].values)
         if (!e.load && !std::binary_search(group.ops.begin(), group.ops.end(), e.op))
           report.add("group", "kernel {}: group {} evaluates {} for {} but does not list it", kernel.id,
                      op_name(group.dominant), op_name(e.op), op_name(e.root));
@@ -130,10 +130,16 @@ struct ValueCheck {
                  op_name(e.op));
       return;
     }
-    if (makes.tasks != needs.tasks || makes.tasks_per_block != needs.tasks_per_block) {
-      report.add(
-          "locality", "kernel {}: {} is Regional, made in {} tasks ({} a block) but read in {} ({} a block)",
-          kernel.id, op_name(e.op), makes.tasks, makes.tasks_per_block, needs.tasks, needs.tasks_per_block);
+    if (makes.tasks != needs.tasks || makes.blocks != needs.blocks) {
+      report.add("locality",
+                 "kernel {}: {} is Regional, made in {} tasks of {} blocks but read in {} of {} blocks",
+                 kernel.id, op_name(e.op), makes.tasks, makes.blocks, needs.tasks, needs.blocks);
+      return;
+    }
+    if (kernel.groups[producer].first_block != kernel.groups[reader].first_block) {
+      report.add("locality", "kernel {}: {} is Regional, made from block {} on but read from block {} on",
+                 kernel.id, op_name(e.op), kernel.groups[producer].first_block,
+                 kernel.groups[reader].first_block);
       return;
     }
     const auto placed = groups[producer].placements.find(e.op);
@@ -206,8 +212,10 @@ struct ValueCheck {
         if ((x.op != kNoNode && !owner.contains(x.op)) || (y.op != kNoNode && !owner.contains(y.op)))
           continue;
         const Interval lx = lifetime(x.op, by_level), ly = lifetime(y.op, by_level);
-        const bool same_level = x.op == kNoNode || y.op == kNoNode || by_level || level(x.op) == level(y.op);
-        if (same_level && lx.lo <= ly.hi && ly.lo <= lx.hi)
+        // Values of other phases, or of other lanes, are not in the same block at the same time.
+        const bool meet = x.op == kNoNode || y.op == kNoNode || by_level ||
+                          (level(x.op) == level(y.op) && lane(x.op) == lane(y.op));
+        if (meet && lx.lo <= ly.hi && ly.lo <= lx.hi)
           report.add("slot", "kernel {}: {} and {} share {} while both are needed", kernel.id, named(x.op),
                      named(y.op), what);
       }
@@ -216,8 +224,9 @@ struct ValueCheck {
 
 }  // namespace
 
-void check_values(const Computation& computation, const KernelPlan& kernel, Report& report) {
-  ValueCheck check{computation, kernel, report, {}, {}};
+void check_values(const Computation& computation, const KernelPlan& kernel,
+                  const KernelEvaluations& evaluated, Report& report) {
+  ValueCheck check{computation, kernel, evaluated, report, {}};
   check.evaluate();
   check.schemes();
   check.loads();

@@ -67,9 +67,13 @@ void PlanArguments::add_options(CLI::App& command) {
                      "JSON of what to plan otherwise (docs/planners/overrides.md)");
 }
 
-void PlanArguments::add_planning(CLI::App& command) {
+void PlanArguments::add_planner(CLI::App& command) {
   command.add_option("--planner,-p", planner, "planner (`stitchwork planners`)")->capture_default_str();
   add_options(command);
+}
+
+void PlanArguments::add_planning(CLI::App& command) {
+  add_planner(command);
   command.add_option("--plan", plan_file, "a saved plan instead of MODEL and --planner");
 }
 
@@ -115,6 +119,11 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
   return planned;
 }
 
+void print_checks(const Cli& cli, const Executable& executable) {
+  for (const Decision& d : executable.checks)
+    cli.err << fmt::format("{}: {} [{}]\n", d.subject, d.verdict.why, d.verdict.rule);
+}
+
 void add_sanitize(CLI::App& command, std::string& sanitizers) {
   command.add_option(
       "--sanitize", sanitizers,
@@ -133,8 +142,9 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   CLI::App app{"How would this model be fused, why, and how fast would it be?", "stitchwork"};
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  for (auto add : {add_info, add_lists, add_plan, add_verify, add_explain, add_compare, add_compile, add_run,
-                   add_ptx, add_occupancy, add_report, add_demo, add_completion})
+  for (auto add :
+       {add_info, add_lists, add_plan, add_verify, add_explain, add_advise, add_compare, add_diff,
+        add_quality, add_compile, add_run, add_ptx, add_occupancy, add_report, add_demo, add_completion})
     add(app, cli);
   try {
     app.parse(argc, argv);

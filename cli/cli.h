@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/planner.h"
+#include "codegen/executable.h"
 #include "experiments/model.h"
 
 namespace stitchwork {
@@ -54,7 +55,8 @@ struct PlanArguments {
   void add_model(CLI::App& command);
   void add_device(CLI::App& command);
   void add_options(CLI::App& command);   ///< --set, --override
-  void add_planning(CLI::App& command);  ///< --planner, --plan, and those
+  void add_planner(CLI::App& command);   ///< --planner, and those
+  void add_planning(CLI::App& command);  ///< --plan, and those
   PlanOptions options(bool record_decisions = false) const;
 };
 
@@ -65,6 +67,9 @@ struct Planned {
   FusionPlan plan;
 };
 Planned load_planned(const PlanArguments& arguments, bool record_decisions = false);
+
+/// What compilation found of registers and residency, on stderr.
+void print_checks(const Cli& cli, const Executable& executable);
 
 /// Adds --sanitize, as sim::parse_sanitizers reads it.
 void add_sanitize(CLI::App& command, std::string& sanitizers);
@@ -78,7 +83,10 @@ void add_lists(CLI::App& app, Cli& cli);  ///< datasets, devices, planners
 void add_plan(CLI::App& app, Cli& cli);
 void add_verify(CLI::App& app, Cli& cli);
 void add_explain(CLI::App& app, Cli& cli);
+void add_advise(CLI::App& app, Cli& cli);
 void add_compare(CLI::App& app, Cli& cli);
+void add_quality(CLI::App& app, Cli& cli);
+void add_diff(CLI::App& app, Cli& cli);
 void add_compile(CLI::App& app, Cli& cli);
 void add_run(CLI::App& app, Cli& cli);
 void add_ptx(CLI::App& app, Cli& cli);

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
-#include "codegen/executable.h"
+#include "codegen/settle.h"
 #include "codegen/write.h"
 
 namespace stitchwork {
@@ -26,7 +26,16 @@ void add_compile(CLI::App& app, Cli& cli) {
     const Planned planned = load_planned(*arguments);
     CompileOptions options;
     options.compiler = *compiler;
-    const Executable executable = compile(planned.model.graph, *planned.device, planned.plan, options);
+    Replan replan;
+    if (arguments->plan_file.empty())
+      replan = [&](const std::vector<Edit>& more) {
+        PlanOptions wanted = arguments->options();
+        wanted.edits.insert(wanted.edits.end(), more.begin(), more.end());
+        return make_plan(planned.model.graph, *planned.device, arguments->planner, wanted);
+      };
+    const Executable executable =
+        compile_settled(planned.model.graph, *planned.device, planned.plan, replan, options);
+    print_checks(cli, executable);
     const std::vector<std::string> files = write_kernels(planned.model.graph, executable, *output);
     if (cli.json) {
       nlohmann::ordered_json document{{"schema", "stitchwork.compile/1"},

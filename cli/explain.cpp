@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analysis/overrides_json.h"
+#include "analysis/what_if.h"
 #include "cli/cli.h"
 #include "core/error.h"
 
@@ -11,7 +13,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json to_json(const Explanation& e) {
+ordered_json to_json(const Decision& d) {
+  return {{"step", d.step},     {"subject", d.subject},   {"object", d.object},
+          {"ok", d.verdict.ok}, {"rule", d.verdict.rule}, {"why", d.verdict.why}};
+}
+
+ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::vector<WhatIf>& trials) {
   ordered_json placements = ordered_json::array();
   for (const OpPlacement& p : e.placements)
     placements.push_back({{"kernel", p.kernel_id},
@@ -25,19 +32,33 @@ ordered_json to_json(const Explanation& e) {
                           {"producers", p.producers},
                           {"consumers", p.consumers}});
   ordered_json decisions = ordered_json::array();
-  for (const Decision& d : e.decisions)
-    decisions.push_back({{"step", d.step},
-                         {"subject", d.subject},
-                         {"object", d.object},
-                         {"ok", d.verdict.ok},
-                         {"rule", d.verdict.rule},
-                         {"why", d.verdict.why}});
+  for (const Decision& d : e.decisions) decisions.push_back(to_json(d));
+  ordered_json neighbours = ordered_json::array(), refusals = ordered_json::array(),
+               tried = ordered_json::array();
+  for (const Neighbour& n : e.neighbours)
+    neighbours.push_back({{"relation", n.relation},
+                          {"producer", n.producer},
+                          {"consumer", n.consumer},
+                          {"where", n.where},
+                          {"refusal", n.refusal ? to_json(*n.refusal) : ordered_json(nullptr)},
+                          {"needs", n.needs}});
+  for (const Refusal& r : e.refusals)
+    refusals.push_back({{"decision", to_json(r.decision)}, {"needs", r.needs}});
+  for (const WhatIf& t : trials)
+    tried.push_back({{"override", edits_to_json({t.edit})[0]},
+                     {"admitted", t.admitted},
+                     {"predicted_us", t.admitted ? ordered_json(t.predicted_us) : ordered_json(nullptr)},
+                     {"why", t.why}});
   return {{"schema", "stitchwork.explain/1"},
           {"op", e.op},
           {"opcode", e.opcode},
           {"shape", e.shape},
           {"step", e.step},
           {"placements", placements},
+          {"neighbours", neighbours},
+          {"refusals", refusals},
+          {"predicted_us", plan.predicted_us},
+          {"overrides", tried},
           {"decisions", decisions}};
 }
 
@@ -57,8 +78,9 @@ void add_explain(CLI::App& app, Cli& cli) {
   command->callback([&cli, arguments, op] {
     const Planned planned = load_planned(*arguments, true);
     const Explanation explanation = explain(planned.model.graph, planned.plan, *op);
-    if (cli.json) return cli.print(to_json(explanation));
-    cli.print(to_text(explanation));
+    const std::vector<WhatIf> trials = try_overrides(planned.model.graph, planned.plan, explanation);
+    if (cli.json) return cli.print(to_json(explanation, planned.plan, trials));
+    cli.print(to_text(explanation) + to_text(planned.plan, trials));
   });
 }
 

@@ -58,8 +58,11 @@ void list_devices(Cli& cli) {
 void list_planners(Cli& cli) {
   if (cli.json) {
     ordered_json rows = ordered_json::array();
-    for (const Planner& p : planners())
-      rows.push_back({{"name", p.name}, {"summary", p.summary}, {"knobs", p.knobs}});
+    for (const Planner& p : planners()) {
+      ordered_json presets = ordered_json::object();
+      for (const KnobSetting& preset : p.presets) presets[std::string(preset.name)] = preset.value;
+      rows.push_back({{"name", p.name}, {"summary", p.summary}, {"knobs", p.knobs}, {"presets", presets}});
+    }
     return cli.print(ordered_json{{"schema", "stitchwork.planners/1"}, {"planners", rows}});
   }
   Table table({"planner", "what it does", "knobs"});

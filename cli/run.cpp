@@ -83,6 +83,7 @@ void run(Cli& cli, const RunArguments& a) {
       "library calls modelled)",
       plan.planner, c.memory_kernels, c.library_calls, c.copies, c.memsets, result.run.total_us,
       plan.device));
+  print_checks(cli, result.executable);
   for (const sim::Finding& f : result.run.findings) cli.err << fmt::format("stitchwork: {}\n", to_text(f));
   if (!a.sanitize.empty() && result.run.findings.empty())
     cli.print(to_text(spec.sanitize, result.run.sanitized) + "; no findings");

@@ -109,8 +109,8 @@ struct Kept {
 };
 
 struct TaskLoop {
-  std::int64_t tasks = 1, tasks_per_block = 1;
-  std::int64_t first_block = 0, blocks = 1;  ///< the block range that runs it
+  std::int64_t tasks = 1, tasks_per_block = 1;  ///< dealt to the blocks as plan.h's ThreadMapping says
+  std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
   std::vector<Step> steps;                   ///< by stage
 };
 

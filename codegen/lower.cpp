@@ -131,28 +131,7 @@ class Lowering {
 
     Phase result;
     for (auto& [first_group, members] : loops) result.loops.push_back(lower_loop(phase, members));
-    set_block_ranges(loops, result);
     return result;
-  }
-
-  /// Lanes on disjoint block ranges, the loops of one lane one after the other on the same blocks.
-  void set_block_ranges(const std::map<int, std::vector<Item>>& loops, Phase& phase) const {
-    std::map<int, std::int64_t> lane_blocks;
-    std::vector<int> lanes;
-    std::size_t i = 0;
-    for (const auto& [first_group, members] : loops) {
-      const int lane = context_.plan.groups[static_cast<std::size_t>(first_group)].lane;
-      lanes.push_back(lane);
-      lane_blocks[lane] = std::max(lane_blocks[lane], phase.loops[i++].blocks);
-    }
-    std::int64_t total = 0;
-    std::map<int, std::int64_t> first;
-    for (const auto& [lane, blocks] : lane_blocks) {
-      first[lane] = total;
-      total += blocks;
-    }
-    SW_CHECK(total <= launch_.grid, "the lanes need {} blocks, the grid has {}", total, launch_.grid);
-    for (i = 0; i < phase.loops.size(); ++i) phase.loops[i].first_block = first[lanes[i]];
   }
 
   TaskLoop lower_loop(int phase, const std::vector<Item>& items) {
@@ -160,13 +139,17 @@ class Lowering {
     const ThreadMapping& mapping = group_of(items.front().op).mapping;
     loop.tasks = mapping.tasks;
     loop.tasks_per_block = mapping.tasks_per_block;
-    loop.blocks = ceil_div(mapping.tasks, std::max<std::int64_t>(1, mapping.tasks_per_block));
+    loop.first_block = group_of(items.front().op).first_block;
+    loop.blocks = mapping.blocks;
+    SW_CHECK(loop.first_block + loop.blocks <= launch_.grid, "a loop on blocks {}..{} of {}",
+             loop.first_block, loop.first_block + loop.blocks - 1, launch_.grid);
 
     // Steps by (stage, group, elements before rows).
     std::map<std::tuple<int, int, bool>, std::vector<Item>> steps;
     for (const Item& item : items) {
       const ThreadMapping& own = group_of(item.op).mapping;
-      SW_CHECK(own.tasks == loop.tasks && own.tasks_per_block == loop.tasks_per_block,
+      SW_CHECK(own.tasks == loop.tasks && own.blocks == loop.blocks &&
+                   group_of(item.op).first_block == loop.first_block,
                "{} and {} share memory in a block and are dealt to blocks differently",
                context_.node(item.op).name, context_.node(items.front().op).name);
       steps[{item.stage, material(item.op).group, over_rows(item)}].push_back(item);

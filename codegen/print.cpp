@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
@@ -29,7 +30,7 @@ class KernelPrinter {
     for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
       if (p > 0) {
         out_.line("sw_grid_barrier(barrier);");
-        shared_touched_ = false;
+        touched_.clear();
         shared_ = {};
       }
       for (const TaskLoop& loop : kernel_.phases[p].loops) print_loop(loop);
@@ -115,8 +116,13 @@ class KernelPrinter {
   void print_loop(const TaskLoop& loop) {
     if (loop.tasks <= 0) return;
     const bool shared = uses_shared(kernel_, loop);
-    // What an earlier loop of this phase still reads must not be overwritten.
-    if (shared && shared_touched_) barrier();
+    // What an earlier loop of this phase on the same blocks still reads must not be overwritten.
+    if (shared && std::any_of(touched_.begin(), touched_.end(),
+                              [&](const TaskLoop* earlier) { return overlap(*earlier, loop); })) {
+      barrier();
+      touched_.clear();
+    }
+    if (shared) shared_ = {};
     const bool several = loop.tasks_per_block > 1;
     open_loop(loop);
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
@@ -131,7 +137,11 @@ class KernelPrinter {
     }
     if (several && shared) barrier();
     close_loop(loop);
-    shared_touched_ = shared_touched_ || (shared && !several);
+    if (shared && !several) touched_.push_back(&loop);
+  }
+
+  static bool overlap(const TaskLoop& a, const TaskLoop& b) {
+    return a.first_block < b.first_block + b.blocks && b.first_block < a.first_block + a.blocks;
   }
 
   /// Rows without elements still reduce to their initial value.
@@ -155,10 +165,19 @@ class KernelPrinter {
       out_.line(fmt::format("const {} task = {};", index_, block));
       return;
     }
-    out_.line(fmt::format("const {0} first_task = {1}{2} * {3};", index_,
-                          kernel_.wide_indices ? "(long long)" : "", block, v));
-    out_.line(fmt::format("const {0} end_task = first_task + {1} < {2} ? first_task + {1} : {2};", index_, v,
-                          loop.tasks));
+    if (loop.tasks % loop.blocks == 0) {
+      out_.line(fmt::format("const {} first_task = {}{} * {}, end_task = first_task + {};", index_,
+                            kernel_.wide_indices ? "(long long)" : "", block, v, v));
+    } else {
+      // Block numbers times tasks may exceed 32 bits where neither does.
+      const bool wide = loop.tasks * loop.blocks > std::numeric_limits<std::int32_t>::max();
+      const auto share = [&](const std::string& b) {
+        const std::string product = fmt::format("{}{} * {}", wide ? "(long long)" : "", b, loop.tasks);
+        return fmt::format("{}({} / {})", wide && !kernel_.wide_indices ? "(int)" : "", product, loop.blocks);
+      };
+      out_.line(fmt::format("const {} first_task = {};", index_, share(block)));
+      out_.line(fmt::format("const {} end_task = {};", index_, share(fmt::format("({} + 1)", block))));
+    }
     out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
   }
 
@@ -186,7 +205,7 @@ class KernelPrinter {
   Writer out_;
   PlaceNames places_;
   SharedState shared_;
-  bool shared_touched_ = false;
+  std::vector<const TaskLoop*> touched_;  ///< loops whose shared memory some block may still read
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 #include "analysis/verify.h"
+#include "codegen/settle.h"
 #include "core/error.h"
 #include "core/evaluator.h"
 #include "core/hlo_text.h"
@@ -84,7 +85,14 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   result.plan_ms = planning.ms();
   report(0.02, "compiling");
   const Stopwatch compiling;
-  result.executable = compile(model.graph, target, plan, spec.compile);
+  Replan replan;
+  if (!spec.plan)
+    replan = [&](const std::vector<Edit>& more) {
+      PlanOptions options = spec.options;
+      options.edits.insert(options.edits.end(), more.begin(), more.end());
+      return make_plan(model.graph, target, spec.planner, options);
+    };
+  result.executable = compile_settled(model.graph, target, std::move(plan), replan, spec.compile);
   result.compile_ms = compiling.ms();
   report(0.2, "preparing inputs");
   const std::vector<Literal> inputs = trial_inputs(model, spec);
@@ -128,6 +136,8 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
     document["steps"][i]["method"] = name(kernel ? Method::kSimulated : Method::kModelled);
   }
   document["time_us"] = result.run.total_us;
+  if (!result.executable.checks.empty())
+    document["compile_checks"] = decisions_to_json(result.executable.checks);
   ordered_json findings = ordered_json::array();
   for (const sim::Finding& f : result.run.findings) findings.push_back(finding_json(f));
   document["findings"] = findings;

@@ -67,11 +67,15 @@ Occupancy occupancy(const Device& device, int threads_per_block, int registers_p
 }
 
 LaunchBound assume_relax_apply(const Device& device, int threads_per_block,
-                               std::int64_t shared_bytes_per_block) {
+                               std::int64_t shared_bytes_per_block, int max_blocks) {
   constexpr int kAssumedRegisters = 32;  // AStitch section 4.5: what most memory-intensive kernels need
   constexpr std::int64_t kStep = 8;      // a warp's 256 registers: the granularity a thread sees
-  const Occupancy assumed = occupancy(device, threads_per_block, kAssumedRegisters, shared_bytes_per_block);
+  Occupancy assumed = occupancy(device, threads_per_block, kAssumedRegisters, shared_bytes_per_block);
   if (assumed.blocks_per_sm == 0) return {};
+  if (max_blocks > 0 && assumed.blocks_per_sm > max_blocks) {
+    assumed.blocks_per_sm = max_blocks;
+    assumed.blocks_per_wave = std::int64_t{max_blocks} * device.sms;
+  }
   const std::int64_t threads = round_up(threads_per_block, kWarp);
   std::int64_t bound = device.registers_per_sm / (assumed.blocks_per_sm * threads) / kStep * kStep;
   // A block's warps may not divide evenly over the SM's register files; the blocks counted above must stay.

@@ -30,7 +30,8 @@ struct LaunchBound {
 /// leave: min(255, floor(regs_SM / (blocks * T)) rounded down to 8), whatever limits the blocks. Paper
 /// section 4.5 and docs/planners/astitch.md: V100 at T=1024 holds 2 blocks at 32 registers; above 48 KiB of
 /// shared memory 1 block at 64; V100 at T=768 gets 40.
+/// `max_blocks`, if any: an SM is to hold no more.
 LaunchBound assume_relax_apply(const Device& device, int threads_per_block,
-                               std::int64_t shared_bytes_per_block);
+                               std::int64_t shared_bytes_per_block, int max_blocks = 0);
 
 }  // namespace stitchwork

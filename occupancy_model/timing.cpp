@@ -75,7 +75,7 @@ Parts group_time(const Device& device, const KernelWork& work, const WaveGroup& 
       std::max(
           {work.warp_instructions / kIssueWidth, work.fp32_warp_instructions * 32 / device.fp32_lanes_per_sm,
            work.mufu_warp_instructions / kMufuRate, work.ldst_warp_instructions, work.shared_wavefronts}) *
-      of_that_sm;
+      of_that_sm * work.busiest_sm;
   const double use = std::min(1.0, most_blocks * warps_per_block / kWarpsToHideIssue);
   parts.issue_us = clocks / (device.clock_ghz * use) / kNanosecondsPerMicrosecond;
 

@@ -23,6 +23,7 @@ struct KernelWork {
   /// Loads a warp has in flight before the first use, in 128-byte requests: 1 for one 4-byte load a thread,
   /// 8 for two independent 16-byte loads a thread.
   double independent_loads = 1;
+  double busiest_sm = 1;  ///< instructions of the busiest SM over those of the average one
   int grid_barriers = 0;
   int phases = 1;  ///< grid_barriers + 1
 };

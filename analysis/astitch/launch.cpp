@@ -39,8 +39,10 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   limits.wanted_splits = &options.constraints.split_factor;
   if (const auto* wanted = Constraints::find(options.constraints.block, op.members))
     limits.block = wanted->second;
-  limits.blocks_per_wave =
-      std::max<std::int64_t>(1, assume_relax_apply(device, limits.block, 0).blocks_per_wave);
+  if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
+    limits.max_blocks_per_sm = wanted->second;
+  limits.blocks_per_wave = std::max<std::int64_t>(
+      1, assume_relax_apply(device, limits.block, 0, limits.max_blocks_per_sm).blocks_per_wave);
   return limits;
 }
 
@@ -50,7 +52,8 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
   KernelLaunch& launch = kernel.launch;
   launch.block = limits.block;
   launch.grid = 1;
-  for (const OpGroup& group : groups) launch.grid = std::max(launch.grid, group.mapping.blocks);
+  for (const OpGroup& group : groups)
+    launch.grid = std::max(launch.grid, group.first_block + group.mapping.blocks);
   launch.grid_barriers = finalization.grid_barriers;
 
   const std::int64_t workspace = reduction_workspace_bytes(*body.nodes->computation, kernel);
@@ -60,7 +63,8 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
   launch.shared_bytes = memory.shared_bytes;
   launch.scratch_bytes = memory.scratch_bytes;
 
-  const LaunchBound bound = assume_relax_apply(device, launch.block, launch.shared_bytes);
+  const LaunchBound bound =
+      assume_relax_apply(device, launch.block, launch.shared_bytes, limits.max_blocks_per_sm);
   launch.blocks_per_sm = bound.blocks_per_sm;
   launch.blocks_per_wave = bound.blocks_per_wave;
   launch.register_bound = options.register_relaxation ? bound.register_bound : kAssumedRegisters;

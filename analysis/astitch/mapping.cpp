@@ -18,7 +18,7 @@ constexpr std::int64_t kColumnTileRows = 32;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Fills tasks, tasks_per_block and blocks: vertical packing (Figure 8-a).
+/// Fills tasks, blocks and tasks_per_block: vertical packing (Figure 8-a).
 ThreadMapping pack(ThreadMapping mapping, const MappingLimits& limits) {
   mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
   mapping.tasks_per_block = limits.one_wave ? ceil_div(mapping.tasks, limits.blocks_per_wave) : 1;

@@ -15,6 +15,7 @@ struct MappingLimits {
   std::int64_t blocks_per_wave = 0;  ///< BPW
   bool one_wave = true;              ///< pack tasks vertically so that the grid fits one wave
   bool adaptive = true;              ///< off: one row a block, never split (as XLA maps row reductions)
+  int max_blocks_per_sm = 0;         ///< by override; 0: as many as fit
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
 };
 

@@ -29,13 +29,15 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     slots.push_back({op, total, bytes});
     total += bytes;
   };
-  // A Regional value dies at the next grid barrier: phases use the same bytes again.
-  std::map<int, std::int64_t> used;  // by level
+  // A Regional value dies at the next grid barrier: phases use the same bytes again, and so do lanes, which
+  // are on other blocks.
+  std::map<std::pair<int, int>, std::int64_t> used;  // by level and lane
   for (const auto& [id, scheme] : finalization.schemes) {
     if (scheme == Scheme::kRegional) {
-      const int phase = reuse ? finalization.levels.at(id) : 0;
-      append(plan.shared, used[phase], id, shared_bytes_of(body, groups, id), kSharedAlignment);
-      plan.shared_bytes = std::max(plan.shared_bytes, used[phase]);
+      const int lane = groups[static_cast<std::size_t>(group_of(groups, id))].lane;
+      std::int64_t& total = used[reuse ? std::pair(finalization.levels.at(id), lane) : std::pair(0, 0)];
+      append(plan.shared, total, id, shared_bytes_of(body, groups, id), kSharedAlignment);
+      plan.shared_bytes = std::max(plan.shared_bytes, total);
     }
     if (scheme != Scheme::kGlobal) continue;
     const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];

@@ -19,6 +19,8 @@ struct OpGroup {
   ThreadMapping mapping;
   std::map<NodeId, Placement> placements;
   bool elementwise = true;  ///< no reduction in it
+  int lane = 0;             ///< as plan.h has it
+  std::int64_t first_block = 0;
 };
 
 /// A group of the given materialised ops under the given mapping, if the mapping propagates to all of them.

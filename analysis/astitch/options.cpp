@@ -11,9 +11,9 @@
 namespace stitchwork::astitch {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKnobs = {
-    "adaptive_mapping",    "dominant_merging", "mapping",     "proactive_locality",
-    "register_relaxation", "remote_stitching", "shared_reuse"};
+constexpr std::array<std::string_view, 9> kKnobs = {
+    "adaptive_mapping",   "data_reuse",          "dominant_merging", "exhaustive_stitching", "mapping",
+    "proactive_locality", "register_relaxation", "remote_stitching", "shared_reuse"};
 
 bool read_switch(const std::string& knob, const std::string& value) {
   if (value != "on" && value != "off") {
@@ -43,6 +43,10 @@ Options read_options(const PlanOptions& options) {
       result.shared_reuse = read_switch(knob, value);
     } else if (knob == "register_relaxation") {
       result.register_relaxation = read_switch(knob, value);
+    } else if (knob == "exhaustive_stitching") {
+      result.exhaustive_stitching = read_switch(knob, value);
+    } else if (knob == "data_reuse") {
+      result.data_reuse = read_switch(knob, value);
     } else if (knob == "remote_stitching") {
       result.remote_stitching = read_switch(knob, value);
     } else {

@@ -2,6 +2,7 @@
 #include "analysis/assemble.h"
 #include "analysis/astitch/options.h"
 #include "analysis/astitch/remote.h"
+#include "analysis/astitch/xla_scope.h"
 
 namespace stitchwork {
 
@@ -10,8 +11,13 @@ FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOpti
   knobs.constraints = constraints(graph, device, options.edits);
   const astitch::Nodes nodes = astitch::node_facts(graph);
   astitch::Recorder recorder(options.record_decisions);
-  const astitch::Scope scope = astitch::find_scope(nodes, knobs.max_ops, recorder, knobs.constraints);
-  std::vector<KernelPlan> kernels = astitch::plan_scope(nodes, scope, device, knobs, recorder);
+  std::vector<KernelPlan> kernels;
+  if (knobs.exhaustive_stitching) {
+    const astitch::Scope scope = astitch::find_scope(nodes, knobs.max_ops, recorder, knobs.constraints);
+    kernels = astitch::plan_scope(nodes, scope, device, knobs, recorder);
+  } else {
+    kernels = astitch::map_xla_kernels(nodes, device, knobs, recorder);
+  }
   FusionPlan plan = assemble(graph, device, "astitch", std::move(kernels));
   plan.options = options.knobs;
   plan.options.try_emplace("mapping", "paper");

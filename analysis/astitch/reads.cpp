@@ -121,7 +121,7 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
   const ThreadMapping& from = producer.mapping;
   const ThreadMapping& to = reader.mapping;
   if (from.split > 1 || to.split > 1) return refuse("rows are split over blocks");
-  if (from.tasks != to.tasks || from.tasks_per_block != to.tasks_per_block || from.blocks != to.blocks) {
+  if (from.tasks != to.tasks || from.blocks != to.blocks) {
     return refuse(fmt::format("produced in {} tasks of {} blocks, read in {} tasks of {} blocks", from.tasks,
                               from.blocks, to.tasks, to.blocks));
   }

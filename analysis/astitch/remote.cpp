@@ -61,11 +61,15 @@ class Remote {
         options_(options),
         recorder_(recorder),
         parts_(std::move(parts)),
-        graph_(nodes, stitch_ops()) {}
+        graph_(nodes, stitch_ops()),
+        part_of_(nodes.facts.size(), -1) {}
 
   std::vector<KernelPlan> run() {
     const int count = static_cast<int>(parts_.size());
-    for (Part& part : parts_) estimates_.push_back(estimate(part));
+    for (Part& part : parts_) {
+      for (const NodeId id : part.op.members) part_of_[index(id)] = static_cast<int>(estimates_.size());
+      estimates_.push_back(estimate(part));
+    }
     const std::int64_t peak = graph_.peak_bytes();
     allowed_peak_ = std::max(peak + kPeakGrowthBytes,
                              static_cast<std::int64_t>(static_cast<double>(peak) * (1 + kPeakGrowth)));
@@ -162,6 +166,7 @@ class Remote {
 
   Verdict judge(int a, int b, Estimate& together) {
     const Estimate &x = *estimates_[index(a)], &y = *estimates_[index(b)];
+    if (Verdict wanted = overrides_admit(a, b); !wanted) return wanted;
     if (Verdict limits = within_limits(x, y); !limits) return limits;
     const int distance = std::abs(graph_.level(a) - graph_.level(b));
     if (distance > options_.max_level_distance) {
@@ -185,6 +190,32 @@ class Remote {
     return Verdict::yes("astitch.remote-stitch",
                         fmt::format("predicted {:.2f} us together, {:.2f} us apart; {} inputs shared",
                                     together.us, apart, shared_inputs(x, y).size()));
+  }
+
+  Verdict overrides_admit(int a, int b) const {
+    const auto in = [&](int cluster) {
+      return [this, cluster](NodeId op) {
+        const int part = part_of_[index(op)];
+        return part >= 0 && graph_.find(part) == cluster;
+      };
+    };
+    if (const auto pair = options_.constraints.keeps_apart(in(a), in(b))) {
+      return Verdict::no("override.forbid_merge",
+                         fmt::format("an override keeps {} and {} apart", nodes_.name(pair->first),
+                                     nodes_.name(pair->second)));
+    }
+    for (const auto* launches : {&options_.constraints.block, &options_.constraints.residency}) {
+      for (const auto& [x, wanted] : *launches) {
+        for (const auto& [y, other] : *launches) {
+          if (wanted != other && in(a)(x) && in(b)(y)) {
+            return Verdict::no("override.launch",
+                               fmt::format("overrides want {} of the kernel of {} and {} of that of {}",
+                                           wanted, nodes_.name(x), other, nodes_.name(y)));
+          }
+        }
+      }
+    }
+    return Verdict::yes();
   }
 
   Verdict within_limits(const Estimate& x, const Estimate& y) const {
@@ -290,6 +321,7 @@ class Remote {
   Recorder& recorder_;
   std::vector<Part> parts_;
   StepGraph graph_;
+  std::vector<int> part_of_;                        ///< of each node, -1: none
   std::vector<std::optional<Estimate>> estimates_;  ///< by stitch op; of what has become part of it too
   std::int64_t allowed_peak_ = 0;
 };
@@ -306,8 +338,13 @@ void plan_parts(const Nodes& nodes, const StitchOp& op, const Device& device, co
   recorder.append(own.take());
   for (KernelPlan& kernel : kernels) {
     std::vector<NodeId> members;
+    const std::vector<NodeId> stored = materialised(kernel);
     std::set_intersection(op.members.begin(), op.members.end(), kernel.ops.begin(), kernel.ops.end(),
                           std::back_inserter(members));
+    // Index maps are repeated in other kernels than the one that stores them for a library call.
+    std::erase_if(members, [&](NodeId id) {
+      return nodes[id].transparent && !std::binary_search(stored.begin(), stored.end(), id);
+    });
     parts.push_back({stitch_op(nodes, std::move(members)), std::move(kernel), {}, 0});
   }
 }

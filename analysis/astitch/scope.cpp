@@ -9,42 +9,44 @@
 #include <set>
 #include <span>
 
+#include "analysis/sorted.h"
 #include "core/error.h"
 
 namespace stitchwork::astitch {
 namespace {
 
-/// Clusters of ops under contraction, with a topological order of the clusters.
+/// Levels of ops that follow each other; the gap lets contraction put clusters in between.
+constexpr std::int64_t kLevelGap = std::int64_t{1} << 20;
+
+/// Clusters of ops under contraction, with levels that grow along every edge between clusters: no path leads
+/// from a cluster to one whose level is not above its own.
 class Contraction {
  public:
   explicit Contraction(const Nodes& nodes)
       : parent_(nodes.facts.size(), kNoNode),
-        order_(nodes.facts.size()),
-        at_(nodes.facts.size(), kNoNode),
+        level_(nodes.facts.size()),
         in_(nodes.facts.size()),
         out_(nodes.facts.size()),
         size_(nodes.facts.size(), 1),
         mark_(nodes.facts.size(), 0) {
     for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
-      const NodeFacts& facts = nodes[id];
-      order_[index(id)] = id;
-      at_[index(id)] = id;
+      level_[index(id)] = id * kLevelGap;
       parent_[index(id)] = id;
-      if (!is_step(facts)) continue;
-      for (const NodeId producer : producers(nodes, id)) {
-        in_[index(id)].insert(producer);
-        out_[index(producer)].insert(id);
-      }
+      if (!is_step(nodes[id])) continue;
+      in_[index(id)] = producers(nodes, id);
+      for (const NodeId producer : in_[index(id)]) out_[index(producer)].push_back(id);
     }
   }
 
-  NodeId find(NodeId id) const {
-    while (parent_[index(id)] != id) id = parent_[index(id)];
+  NodeId find(NodeId id) {
+    while (parent_[index(id)] != id) id = parent_[index(id)] = parent_[index(parent_[index(id)])];
     return id;
   }
   int size(NodeId cluster) const { return size_[index(cluster)]; }
   /// Whether `a` comes before `b`: then no path leads from b to a.
-  bool before(NodeId a, NodeId b) const { return order_[index(a)] < order_[index(b)]; }
+  bool before(NodeId a, NodeId b) const {
+    return std::pair(level_[index(a)], a) < std::pair(level_[index(b)], b);
+  }
 
   /// The clusters on paths from u to v, in order, u and v included.
   std::vector<NodeId> between(NodeId u, NodeId v) const {
@@ -69,80 +71,123 @@ class Contraction {
     return result;
   }
 
-  /// A cluster on another path u -> ... -> v, or kNoNode. Leaves what u reaches below v in `reached_`.
+  /// The last cluster before v on some other path u -> ... -> v, or kNoNode.
   NodeId detour(NodeId u, NodeId v) {
-    ++epoch_;
-    reached_.clear();
+    const int mark = ++epoch_;
     std::vector<NodeId> stack;
     const auto visit = [&](NodeId next) {
-      if (order_[index(next)] >= order_[index(v)] || mark_[index(next)] == epoch_) return;
-      mark_[index(next)] = epoch_;
-      reached_.push_back(next);
+      if (level_[index(next)] >= level_[index(v)] || mark_[index(next)] == mark) return;
+      mark_[index(next)] = mark;
       stack.push_back(next);
     };
     for (const NodeId next : out_[index(u)]) visit(next);
     while (!stack.empty()) {
       const NodeId cluster = stack.back();
       stack.pop_back();
-      if (out_[index(cluster)].contains(v)) return cluster;
+      if (contains_sorted(out_[index(cluster)], v)) return cluster;
       for (const NodeId next : out_[index(cluster)]) visit(next);
     }
     return kNoNode;
   }
 
-  /// Merges v into u. Only right after detour(u, v) found none.
-  void contract(NodeId u, NodeId v) {
-    // Between u and v: first what u does not reach, then the merged cluster, then what u reaches.
-    const int low = order_[index(u)], high = order_[index(v)];
-    std::vector<NodeId> before, after;
-    for (int i = low + 1; i < high; ++i) {
-      const NodeId cluster = at_[static_cast<std::size_t>(i)];
-      if (cluster == kNoNode) continue;
-      (mark_[index(cluster)] == epoch_ ? after : before).push_back(cluster);
+  /// Some cluster on another path u -> ... -> v, or kNoNode. Searched from both ends at once: what is below u
+  /// or what is above v may be most of the graph, rarely both are. The end that came to nothing first is
+  /// where contract(u, v) has less to move.
+  NodeId other_path(NodeId u, NodeId v) {
+    const int below = ++epoch_, above = ++epoch_;
+    std::vector<NodeId> down{u}, up{v};
+    // One edge at a time from either end.
+    for (std::size_t d = 0, u_at = 0, v_at = 0, p = 0;;) {
+      for (; d < down.size() && u_at == out_[index(down[d])].size(); u_at = 0) ++d;
+      if (d == down.size()) {
+        less_below_ = true;
+        return kNoNode;
+      }
+      const NodeId from = down[d], next = out_[index(from)][u_at++];
+      if (next == v && from != u) return from;
+      if (level_[index(next)] < level_[index(v)]) {
+        if (mark_[index(next)] == above) return next;
+        if (mark_[index(next)] != below) {
+          mark_[index(next)] = below;
+          down.push_back(next);
+        }
+      }
+      for (; p < up.size() && v_at == in_[index(up[p])].size(); v_at = 0) ++p;
+      if (p == up.size()) {
+        less_below_ = false;
+        return kNoNode;
+      }
+      const NodeId to = up[p], previous = in_[index(to)][v_at++];
+      if (previous == u && to != v) return to;
+      if (level_[index(previous)] > level_[index(u)]) {
+        if (mark_[index(previous)] == below) return previous;
+        if (mark_[index(previous)] != above) {
+          mark_[index(previous)] = above;
+          up.push_back(previous);
+        }
+      }
     }
-    int slot = low;
-    const auto place = [&](NodeId cluster) {
-      order_[index(cluster)] = slot;
-      at_[static_cast<std::size_t>(slot++)] = cluster;
-    };
-    for (const NodeId cluster : before) place(cluster);
-    place(u);
-    for (const NodeId cluster : after) place(cluster);
-    while (slot <= high) at_[static_cast<std::size_t>(slot++)] = kNoNode;
+  }
 
-    out_[index(u)].erase(v);
-    in_[index(v)].erase(u);
+  /// Merges v into u. Only where no other path leads from u to v.
+  void contract(NodeId u, NodeId v) {
+    const auto rename = [&](std::vector<NodeId>& list) {
+      erase_sorted(list, v);
+      insert_sorted(list, u);
+    };
+    erase_sorted(out_[index(u)], v);
+    erase_sorted(in_[index(v)], u);
     for (const NodeId next : out_[index(v)]) {
-      in_[index(next)].erase(v);
-      in_[index(next)].insert(u);
-      out_[index(u)].insert(next);
+      rename(in_[index(next)]);
+      insert_sorted(out_[index(u)], next);
     }
     for (const NodeId previous : in_[index(v)]) {
-      out_[index(previous)].erase(v);
-      out_[index(previous)].insert(u);
-      in_[index(u)].insert(previous);
+      rename(out_[index(previous)]);
+      insert_sorted(in_[index(u)], previous);
     }
-    in_[index(v)].clear();
-    out_[index(v)].clear();
+    in_[index(v)] = {};
+    out_[index(v)] = {};
     parent_[index(v)] = u;
     size_[index(u)] += size_[index(v)];
+    if (less_below_) {
+      level_[index(u)] = level_[index(v)];
+      settle(u, out_, [](std::int64_t from, std::int64_t to) { return to > from ? to : from + 1; });
+    } else {
+      settle(u, in_, [](std::int64_t from, std::int64_t to) { return to < from ? to : from - 1; });
+    }
   }
 
  private:
   static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
 
+  /// Moves the levels of what lies along `edges` out of the way.
+  template <typename Settled>
+  void settle(NodeId start, const std::vector<std::vector<NodeId>>& edges, const Settled& settled) {
+    std::vector<NodeId> stack{start};
+    while (!stack.empty()) {
+      const NodeId cluster = stack.back();
+      stack.pop_back();
+      for (const NodeId next : edges[index(cluster)]) {
+        const std::int64_t level = settled(level_[index(cluster)], level_[index(next)]);
+        if (level == level_[index(next)]) continue;
+        level_[index(next)] = level;
+        stack.push_back(next);
+      }
+    }
+  }
+
   std::vector<NodeId> parent_;
-  std::vector<int> order_;
-  std::vector<NodeId> at_;
-  std::vector<std::set<NodeId>> in_, out_;
+  std::vector<std::int64_t> level_;
+  std::vector<std::vector<NodeId>> in_, out_;  ///< ascending
   std::vector<int> size_;
   std::vector<int> mark_;
-  std::vector<NodeId> reached_;
   int epoch_ = 0;
+  bool less_below_ = true;
 };
 
 struct PendingEdge {
   NodeId producer, consumer;
+  NodeId through = kNoNode;  ///< an op on another path between them, once one was found
 };
 
 bool stitchable(const Nodes& nodes, NodeId id) { return nodes[id].member && !nodes[id].isolated; }
@@ -186,7 +231,6 @@ void merge_as_wanted(const Nodes& nodes, const Constraints& constraints, Contrac
             fmt::format("{}: another override keeps {} and {}, which must be in the kernel too, apart", merge,
                         nodes.name(pair->first), nodes.name(pair->second)),
             "keep one of them");
-      contraction.detour(u, next);
       contraction.contract(u, next);
     }
     recorder.add("scope", nodes.name(a), nodes.name(b), [&] {
@@ -256,18 +300,24 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Cons
   for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
     if (!stitchable(nodes, id)) continue;
     for (const NodeId producer : producers(nodes, id)) {
-      if (stitchable(nodes, producer)) pending.push_back({producer, id});
+      if (stitchable(nodes, producer)) pending.push_back({.producer = producer, .consumer = id});
     }
   }
   // A refused edge may become possible once the other path has been swallowed: to a fixpoint.
   for (bool changed = true; changed;) {
     changed = false;
     std::vector<PendingEdge> refused;
-    for (const PendingEdge& edge : pending) {
+    for (PendingEdge edge : pending) {
       const NodeId u = contraction.find(edge.producer), v = contraction.find(edge.consumer);
       if (u == v) continue;
       const int ops = contraction.size(u) + contraction.size(v);
-      if (ops > max_ops || kept_apart(u, v) || contraction.detour(u, v) != kNoNode) {
+      const auto path_remains = [&] {
+        if (edge.through == kNoNode) return false;
+        const NodeId w = contraction.find(edge.through);
+        return w != u && w != v;
+      };
+      if (ops > max_ops || kept_apart(u, v) || path_remains() ||
+          (edge.through = contraction.other_path(u, v)) != kNoNode) {
         refused.push_back(edge);
         continue;
       }

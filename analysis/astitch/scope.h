@@ -1,9 +1,9 @@
 // Stitching scope identification (AStitch section 4.1), vertical part: which ops become one kernel.
 //
 // Two clusters joined by an edge u -> v become one unless another path leads from u to v (through a library
-// call, say): stitching them would make a cycle. Paths are searched on the contracted graph, within the
-// bounds of a topological order that is kept up to date (Pearce and Kelly, "A dynamic topological sort
-// algorithm", 2006), so no reachability table is ever built.
+// call, say): stitching them would make a cycle. Paths are searched on the contracted graph from both ends,
+// within the bounds of levels that are kept up to date (Bender, Fineman, Gilbert and Tarjan, "A new approach
+// to incremental cycle detection and related problems", 2015), so no reachability table is ever built.
 #pragma once
 
 #include <string>

@@ -37,11 +37,6 @@ ConeCost cone_cost(const Body& body, const Candidates& candidates, NodeId root) 
   return cost;
 }
 
-double instructions_per_us(const Device& device) {
-  return device.sms * static_cast<double>(device.fp32_lanes_per_sm) * device.clock_ghz * 1e3;
-}
-double bytes_per_us(const Device& device) { return device.dram_gb_s * device.dram_efficiency * 1e3; }
-
 double barrier_us(const Device& device, const std::vector<OpGroup>& groups) {
   std::int64_t blocks = 1;
   for (const OpGroup& group : groups) blocks = std::max(blocks, group.mapping.blocks);
@@ -58,6 +53,11 @@ std::map<NodeId, std::vector<std::size_t>> evaluating_groups(const std::vector<O
 }
 
 }  // namespace
+
+double instructions_per_us(const Device& device) {
+  return device.sms * static_cast<double>(device.fp32_lanes_per_sm) * device.clock_ghz * 1e3;
+}
+double bytes_per_us(const Device& device) { return device.dram_gb_s * device.dram_efficiency * 1e3; }
 
 double scheme_cost_us(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
                       const Device& device) {

@@ -7,6 +7,10 @@
 
 namespace stitchwork::astitch {
 
+/// What a device does at best.
+double instructions_per_us(const Device& device);
+double bytes_per_us(const Device& device);
+
 /// Modelled time of what the schemes cost: grid barriers, and traffic of Global values that need not leave
 /// the kernel.
 double scheme_cost_us(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,

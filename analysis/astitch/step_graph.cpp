@@ -30,7 +30,10 @@ StepGraph::StepGraph(const Nodes& nodes, const std::vector<StitchOp>& stitch_ops
     : steps_(stitch_ops.size()), values_(nodes.facts.size()), place_of_(nodes.facts.size(), -1) {
   std::vector<int> step_of(nodes.facts.size(), -1);
   for (std::size_t s = 0; s < stitch_ops.size(); ++s) {
-    for (const NodeId id : stitch_ops[s].members) step_of[index(id)] = static_cast<int>(s);
+    for (const NodeId id : stitch_ops[s].members) {
+      SW_CHECK(step_of[index(id)] < 0, "{} is in two stitch ops", nodes.name(id));
+      step_of[index(id)] = static_cast<int>(s);
+    }
     steps_[s].makes = stitch_ops[s].outputs;
   }
   for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "analysis/astitch/lanes.h"
 #include "analysis/astitch/launch.h"
 #include "analysis/astitch/sharing.h"
 #include "analysis/astitch/wanted.h"
@@ -37,6 +39,14 @@ Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options
   return result;
 }
 
+/// So far beyond a kernel's limits that amendments would not bring it back: it will be cut, and its parts find
+/// amendments of their own.
+bool far_beyond_limits(const Stitched& stitched, const Options& options) {
+  constexpr int kFar = 2;
+  return static_cast<int>(stitched.groups.size()) > kFar * options.max_groups ||
+         stitched.finalization.grid_barriers + 1 > kFar * options.max_phases;
+}
+
 /// The passes, again with what each round has learned. Decisions are those of the rounds taken.
 Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
                     const MappingLimits& limits, const WantedSchemes& wanted, Recorder& recorder) {
@@ -49,6 +59,10 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
     return result;
   };
   Stitched result = run();
+  if (options.constraints.together.empty() && far_beyond_limits(result, options)) {
+    recorder.append(std::move(decisions));
+    return result;
+  }
   for (int round = 1; round < kMaxRounds; ++round) {
     if (!amend(result.body, result.candidates, result.groups, result.finalization, device, amendments,
                recorder)) {
@@ -97,6 +111,8 @@ KernelPlan to_kernel(const Stitched& stitched) {
     }
     result.ops = group.ops;
     result.mapping = group.mapping;
+    result.lane = group.lane;
+    result.first_block = group.first_block;
     ops.insert(group.ops.begin(), group.ops.end());
     kernel.groups.push_back(std::move(result));
   }
@@ -159,7 +175,11 @@ bool separates(const Constraints& constraints, const StitchOp& op, const std::ve
 std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, const Device& device,
                                        const Options& options, Recorder& recorder) {
   Recorder attempt(recorder.enabled());
-  const WantedSchemes wanted = wanted_schemes(op, options.constraints);
+  WantedSchemes wanted = wanted_schemes(op, options.constraints);
+  if (!options.data_reuse) {
+    std::set_difference(op.members.begin(), op.members.end(), wanted.regional.begin(), wanted.regional.end(),
+                        std::inserter(wanted.global, wanted.global.end()));
+  }
   MappingLimits limits = mapping_limits(nodes, op, device, options, false);
   Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, attempt);
   if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
@@ -193,11 +213,14 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
     }
   }
   recorder.append(attempt.take());
-  KernelPlan kernel = to_kernel(stitched);
+  KernelPlan kernel;
+  const std::vector<OpGroup> unplaced = stitched.groups;
 
   // Shared memory: demote until it fits; every demotion may move ops to later phases.
   std::set<NodeId> global = wanted.global;
   for (;;) {
+    stitched.groups = assign_lanes(stitched.body, unplaced, stitched.finalization, device, limits, recorder);
+    kernel = to_kernel(stitched);
     plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel);
     const Verdict fits = fits_device(kernel, device, limits);
     if (fits) break;
@@ -208,8 +231,7 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
     recorder.add("memory", nodes.name(*demoted), "", [&] { return fits; });
     global.insert(*demoted);
     Recorder silent(false);
-    stitched.finalization = finalize(stitched.body, stitched.candidates, stitched.groups, global, silent);
-    kernel = to_kernel(stitched);
+    stitched.finalization = finalize(stitched.body, stitched.candidates, unplaced, global, silent);
   }
   require_schemes(stitched.body, stitched.candidates, stitched.groups, stitched.finalization, wanted.schemes);
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {

@@ -4,23 +4,12 @@
 
 #include <algorithm>
 
+#include "analysis/sorted.h"
 #include "analysis/xla/rules.h"
 #include "core/error.h"
 
 namespace stitchwork::xla {
 namespace {
-
-template <typename T>
-void insert_sorted(std::vector<T>& list, T value) {
-  const auto at = std::lower_bound(list.begin(), list.end(), value);
-  if (at == list.end() || *at != value) list.insert(at, value);
-}
-
-template <typename T>
-void erase_sorted(std::vector<T>& list, T value) {
-  const auto at = std::lower_bound(list.begin(), list.end(), value);
-  if (at != list.end() && *at == value) list.erase(at);
-}
 
 template <typename T>
 std::vector<T> united(const std::vector<T>& a, const std::vector<T>& b) {
@@ -42,7 +31,7 @@ constexpr std::int64_t kMaxParameters = 64;
 
 }  // namespace
 
-FusionGraph::FusionGraph(const Graph& graph, Constraints constraints)
+FusionGraph::FusionGraph(const Graph& graph, Constraints constraints, const std::vector<int>& regions)
     : computation_(graph.entry_computation()),
       constraints_(std::move(constraints)),
       provider_(static_cast<std::size_t>(computation_.size()), -1),
@@ -50,7 +39,8 @@ FusionGraph::FusionGraph(const Graph& graph, Constraints constraints)
   for (const Node& node : computation_.nodes) {
     if (is_scalar_constant(node)) continue;
     const int i = size();
-    instructions_.push_back({.ops = {node.id}, .roots = {node.id}});
+    const int region = regions.empty() ? 0 : regions[static_cast<std::size_t>(node.id)];
+    instructions_.push_back({.region = region, .ops = {node.id}, .roots = {node.id}});
     provider_[static_cast<std::size_t>(node.id)] = i;
     std::vector<NodeId> reads = node.operands;
     std::erase_if(reads, [&](NodeId id) { return is_scalar_constant(computation_.node(id)); });
@@ -79,6 +69,11 @@ NodeId FusionGraph::reduction_root(int i) const {
 bool FusionGraph::contains(int i, NodeId op) const {
   const std::vector<NodeId>& ops = (*this)[i].ops;
   return std::binary_search(ops.begin(), ops.end(), op);
+}
+
+bool FusionGraph::regions_allow(int a, int b, bool join) const {
+  const int from = (*this)[a].region, into = (*this)[b].region;
+  return from == into || (from == kAnyRegion && !join);
 }
 
 std::optional<Constraints::Pair> FusionGraph::keeps_apart(int a, int b) const {
@@ -178,6 +173,7 @@ std::vector<int> FusionGraph::post_order() const {
 
 Ruling fits_one_kernel(const FusionGraph& graph, int a, int b, bool keeps_roots_of_a) {
   const Computation& computation = graph.computation();
+  if (!graph.regions_allow(a, b, keeps_roots_of_a)) return {"xla.region", "they are planned apart"};
   if (graph.keeps_apart(a, b)) return {"override.forbid_merge", "an override keeps ops of theirs apart"};
   std::int64_t shared = 0;
   for (int i : {a, b})

@@ -25,14 +25,19 @@ enum class InstructionKind : std::uint8_t {
 struct Instruction {
   InstructionKind kind = InstructionKind::kPlain;
   bool alive = true;
+  int region = 0;
   std::vector<NodeId> ops;    ///< ascending, which is topological
   std::vector<NodeId> roots;  ///< ascending; the values it provides
   std::vector<NodeId> reads;  ///< ascending; values of others, scalar constants left out
 };
 
+inline constexpr int kAnyRegion = -1;
+
 class FusionGraph {
  public:
-  explicit FusionGraph(const Graph& graph, Constraints constraints = {});
+  /// `regions`, by node, if given: no kernel has ops of two. Ops of kAnyRegion may go into any.
+  explicit FusionGraph(const Graph& graph, Constraints constraints = {},
+                       const std::vector<int>& regions = {});
 
   const Computation& computation() const { return computation_; }
   const Instruction& operator[](int i) const { return instructions_[static_cast<std::size_t>(i)]; }
@@ -57,6 +62,8 @@ class FusionGraph {
   /// One instruction with the roots of both.
   void join(int into, int other);
 
+  /// Whether the regions let `a` go into `b`, or, with `join`, a kernel give the values of both.
+  bool regions_allow(int a, int b, bool join) const;
   /// The ops an override keeps apart that one kernel of `a` and `b` would hold.
   std::optional<Constraints::Pair> keeps_apart(int a, int b) const;
 
@@ -107,6 +114,13 @@ Ruling fits_one_kernel(const FusionGraph& graph, int a, int b, bool keeps_roots_
 bool instruction_fusion(FusionGraph& graph, bool may_duplicate, Recorder& recorder);
 bool fusion_merger(FusionGraph& graph, Recorder& recorder);
 bool multi_output_fusion(FusionGraph& graph, Recorder& recorder);
+
+/// The passes to a fixpoint; what is left that becomes a kernel. `regions` as FusionGraph has them.
+std::vector<Instruction> fused_kernels(const Graph& graph, const Constraints& constraints, Recorder& recorder,
+                                       const std::vector<int>& regions = {});
+
+/// Whether atomics can add up the partial results of a reduction: sums from zero of types with an atomic add.
+bool adds_atomically(const Graph& graph, const Node& node);
 
 /// The root whose domain the kernel of these roots has: the first tiled reduction, else the first reduction,
 /// else the first.

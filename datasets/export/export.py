@@ -26,6 +26,9 @@ import gpt2
 import graphs
 import hand_written
 import hlo_text
+import recurrent
+import training
+import transformer
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ("jax", "jaxlib", "flax", "transformers", "numpy")
@@ -57,10 +60,6 @@ def main():
     return 1 if different else 0
 
 
-def _all():
-    return graphs.micro_graphs() + bert.datasets() + gpt2.datasets() + hand_written.datasets()
-
-
 def export(dataset):
     """{path: bytes} of the files of one dataset."""
     if dataset.function is None:
@@ -70,7 +69,7 @@ def export(dataset):
         exporter = {
             "script": "datasets/export/export.py",
             "function": f"{dataset.function.__module__}.{dataset.function.__qualname__.split('.')[0]}",
-            "versions": {package: importlib.metadata.version(package) for package in PACKAGES},
+            "versions": {package: importlib.metadata.version(package) for package in PACKAGES + dataset.packages},
         }
     hlo_text.parses(text)
     names = [name for _, name in hlo_text.parameters(text)]
@@ -103,6 +102,11 @@ def export(dataset):
         for tensor, content in golden.tensors(dataset, text).items():
             files[FOLDER / "golden" / dataset.name / tensor] = content
     return files
+
+
+def _all():
+    modules = (bert, gpt2, training, transformer, recurrent, hand_written)
+    return graphs.micro_graphs() + [dataset for module in modules for dataset in module.datasets()]
 
 
 def _arguments():

@@ -22,6 +22,7 @@ class Dataset:
     configuration: dict
     golden: bool = False
     large: bool = False  # too large for tests to execute; committed compressed
+    packages: tuple = ()  # it depends on, beyond those of all (export.py)
 
 
 def f32(*shape):

@@ -27,5 +27,21 @@ def datasets():
         },
         {"reduce.1": [4096, 256], "reduce.2": [64, 4096]},
     )
-    fig7.text = _text("fig7")
-    return [fig7]
+    trap = Dataset(
+        "remote_trap",
+        "The cycle trap of remote stitching",
+        "A feeds B and D feeds C, each through a library call. A and C, of one shape, do not reach each other, nor do B and "
+        "D; but once A and C share a kernel, D reaches B through it. Two kernels are enough: {A, D} and {B, C}.",
+        "Reachability must be kept on the contracted graph: AStitch (ASPLOS 2022), section 4.1",
+        None,
+        (),
+        {
+            "*.in": normal(),
+            "a.weight": normal(0.0, 0.176777),
+            "d.weight": normal(0.0, 0.25),
+        },
+        {"a, c": [64, 32], "b, d": [64, 16]},
+    )
+    for dataset in (fig7, trap):
+        dataset.text = _text(dataset.name)
+    return [fig7, trap]

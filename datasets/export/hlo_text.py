@@ -8,6 +8,7 @@ import numpy as np
 from jax._src.lib import xla_client
 
 _SOURCE = re.compile(r' (?:source_file="[^"]*"|source_line=\d+|stack_frame_id=\d+)')
+_OPERAND_INDEX = re.compile(r"/\*index=\d+\*/(?=[A-Za-z_][\w.-]*[,)])")  # of operands; those of tuple types stay
 _ENTRY_PARAMETER = re.compile(r'^  (\S+) = .* parameter\(\d+\).*metadata=\{op_name="([^"]*)"\}$', re.MULTILINE)
 
 
@@ -31,6 +32,7 @@ def lower(name, function, arguments):
 def tidy(text):
     """Drops what depends on this machine, and gives the entry's parameters the names of the pytree they come from."""
     text = _SOURCE.sub("", text)
+    text = _OPERAND_INDEX.sub("", text)
     text = re.sub(r"^HloModule jit_", "HloModule ", text)
     head, entry = text.split("\nENTRY ")
     taken = set(re.findall(r"^  (?:ROOT )?(\S+) = ", text, re.MULTILINE))

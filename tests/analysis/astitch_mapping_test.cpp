@@ -82,8 +82,7 @@ TEST(AstitchMapping, EveryShapeIsCoveredWithinOneWave) {
         SCOPED_TRACE(to_text(m));
         EXPECT_LE(m.blocks, 160);
         EXPECT_GE(m.tasks / m.split * m.rows_per_block, m.rows);
-        EXPECT_GE(m.blocks * m.tasks_per_block, m.tasks);
-        EXPECT_LT((m.blocks - 1) * m.tasks_per_block, m.tasks);
+        EXPECT_EQ(m.tasks_per_block, (m.tasks + m.blocks - 1) / m.blocks);
         EXPECT_LE(m.split, std::max<std::int64_t>(1, m.cols));
       }
     }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "analysis/assemble.h"
 #include "analysis/astitch/step_graph.h"
@@ -240,6 +241,27 @@ TEST(AstitchRemote, SiblingsAreFewerKernelsThanXlaMakes) {
   for (const Graph& graph : {integer_ops(), layouts(), dropout()}) {
     EXPECT_LE(kernels(graph), kernels(graph, "xla"));
     EXPECT_GT(kernels(graph, "astitch", false), kernels(graph));
+  }
+}
+
+TEST(AstitchRemote, DatasetsTakeNoMoreKernelsThanXla) {
+  constexpr std::uintmax_t kLarge = 1 << 20;  // bytes of text
+  int seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(STITCHWORK_SOURCE_DIR "/datasets")) {
+    if (entry.path().extension() != ".hlo" || entry.file_size() > kLarge) continue;
+    const Graph graph = dataset(entry.path().stem().string());
+    EXPECT_LE(kernels(graph), kernels(graph, "xla")) << entry.path();
+    ++seen;
+  }
+  EXPECT_GE(seen, 18);
+}
+
+/// Index maps that library calls read, in stitch ops that the limits cut.
+TEST(AstitchRemote, LargeRandomGraphsPlanValidly) {
+  for (std::uint32_t seed : {0u, 14u}) {
+    const std::string text = stitchwork::testing::random_hlo(seed, {.ops = 400, .max_elements = 1 << 13});
+    const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
+    EXPECT_LT(kernels(graph), 20) << "seed " << seed;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/planner.h"
+#include "analysis/what_if.h"
 #include "core/error.h"
 #include "tests/support/graphs.h"
 
@@ -52,6 +53,74 @@ TEST(Explain, OpsOutsideKernelsSayWhatTheyAre) {
     if (node.op != Op::kDot) continue;
     EXPECT_EQ(explain(graph, plan, node.name).step, "library call lib:" + node.name);
   }
+}
+
+const Neighbour* neighbour(const Explanation& e, const std::string& where) {
+  for (const Neighbour& n : e.neighbours)
+    if (n.where == where) return &n;
+  return nullptr;
+}
+
+TEST(Explain, SaysWhatAnOpWasNearlyFusedWithAndWhatWouldChangeThat) {
+  const Explanation power = of("fig7", "xla", "power.1");
+  const Neighbour* producer = neighbour(power, "kernel k0 reduce_1");
+  ASSERT_NE(producer, nullptr);
+  EXPECT_EQ(producer->relation, "producer");
+  ASSERT_TRUE(producer->refusal);
+  EXPECT_EQ(producer->refusal->verdict.rule, "xla.reduce-is-never-a-producer");
+  EXPECT_THAT(producer->needs, HasSubstr("fewer than 32 elements"));
+  const Neighbour* consumer = neighbour(power, "kernel k2 reduce_2");
+  ASSERT_NE(consumer, nullptr);
+  EXPECT_EQ(consumer->relation, "consumer");
+  EXPECT_EQ(consumer->producer, "power.1");
+  EXPECT_THAT(to_text(power), HasSubstr("consumer kernel k2 reduce_2: power.1 -> "));
+}
+
+TEST(Explain, ADecisionThatIsNotRecordedIsFoundByPlanningAgain) {
+  const Graph graph = dataset("fig7");
+  const Explanation e = explain(graph, make_plan(graph, device("v100"), "xla"), "power.1");
+  EXPECT_FALSE(e.decisions.empty());
+}
+
+TEST(Explain, CallsAreNeighboursToo) {
+  const Graph graph = testing::graph_of(
+      "p = f32[64,64] parameter(0)\n"
+      "d = f32[64,64] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+      "ROOT t = f32[64,64] tanh(d)");
+  const Explanation e = explain(graph, make_plan(graph, device("v100"), "tvm"), "t");
+  ASSERT_EQ(e.neighbours.size(), 1u);
+  EXPECT_EQ(e.neighbours[0].where, "library call lib:d");
+  ASSERT_TRUE(e.neighbours[0].refusal);
+  EXPECT_EQ(e.neighbours[0].refusal->verdict.rule, "tvm.library-epilogue");
+}
+
+TEST(WhatIf, MergesThatThePlannerAdmitsAndRefusesAreTriedOut) {
+  // The dot stands between a and b: one kernel would run in a circle. c and a may share one.
+  const Graph graph = testing::graph_of(
+      "p = f32[64,64] parameter(0)\n q = f32[64,64] parameter(1)\n a = f32[64,64] tanh(p)\n"
+      "d = f32[64,64] dot(a, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+      "ROOT b = f32[64,64] add(d, a)");
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch", {{}, {}, true});
+  const std::vector<WhatIf> trials = try_overrides(graph, plan, explain(graph, plan, "a"));
+  ASSERT_EQ(trials.size(), 1u);
+  EXPECT_EQ(trials[0].edit.ops, (std::vector<std::string>{"a", "b"}));
+  EXPECT_FALSE(trials[0].admitted);
+  EXPECT_FALSE(trials[0].why.empty());
+}
+
+TEST(WhatIf, AGlobalValueIsTriedRegional) {
+  const Graph graph = dataset("fig7");
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch", {{}, {}, true});
+  const std::vector<WhatIf> trials = try_overrides(graph, plan, explain(graph, plan, "power.1"));
+  ASSERT_EQ(trials.size(), 1u);
+  EXPECT_EQ(trials[0].edit.kind, EditKind::kScheme);
+  EXPECT_THAT(to_text(plan, trials), HasSubstr("\"to\":\"regional\""));
+}
+
+TEST(WhatIf, PlannersWithoutThatOverrideHaveNone) {
+  const Graph graph = dataset("fig7");
+  const FusionPlan plan = make_plan(graph, device("v100"), "xla", {{}, {}, true});
+  EXPECT_TRUE(try_overrides(graph, plan, explain(graph, plan, "power.1")).empty());
 }
 
 TEST(Explain, UnknownOpsAreAnsweredWithCloseNames) {

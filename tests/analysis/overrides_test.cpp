@@ -268,5 +268,27 @@ TEST(OverrideSplitFactor, AppliesToColumnReductions) {
   }
 }
 
+TEST(OverrideResidency, LeavesEachThreadMoreRegisters) {
+  const Graph graph = dataset("fig7");
+  const FusionPlan plan = plan_with(graph, {{EditKind::kResidency, {"reduce.1"}, "", 1}});
+  const KernelLaunch& launch = plan.kernels.at(0).launch;
+  EXPECT_EQ(launch.blocks_per_sm, 1);
+  EXPECT_EQ(launch.register_bound, 64);
+  EXPECT_LE(launch.grid, 80);
+  EXPECT_THAT(refusal(graph, {{EditKind::kResidency, {"reduce.1"}, "", 0}}), HasSubstr("1 to 32 blocks"));
+}
+
+TEST(OverrideForbidMerge, RemoteStitchingConsultsIt) {
+  const Graph graph = graph_of(R"(
+    x = f32[64,64] parameter(0)
+    a = f32[64,64] tanh(x)
+    b = f32[64,64] exponential(x)
+    ROOT t = (f32[64,64], f32[64,64]) tuple(a, b))");
+  const FusionPlan free = plan_with(graph, {});
+  ASSERT_EQ(kernel_of(graph, free, "a"), kernel_of(graph, free, "b"));
+  const FusionPlan plan = plan_with(graph, {forbid("a", "b")});
+  EXPECT_NE(kernel_of(graph, plan, "a"), kernel_of(graph, plan, "b"));
+}
+
 }  // namespace
 }  // namespace stitchwork

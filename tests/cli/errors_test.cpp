@@ -53,6 +53,12 @@ TEST_F(Errors, TruncatedHloNamesFileLineAndColumn) {
   expect_error({"plan", f}, ::testing::ContainsRegex("cut\\.hlo:[0-9]+:[0-9]+: .*; "));
 }
 
+TEST_F(Errors, DiffOfPlansOfDifferentModels) {
+  run_command({"plan", "fig5", "-o", path("a.json")});
+  run_command({"plan", "fig7", "-o", path("b.json")});
+  expect_error({"diff", path("a.json"), path("b.json")}, AllOf(HasSubstr("fig5"), HasSubstr("fig7")));
+}
+
 TEST_F(Errors, UnknownOpIsNamedWithItsPlace) {
   const std::string f =
       file("op.hlo", "HloModule m\nENTRY e {\n  a = f32[4] parameter(0)\n  ROOT c = f32[4] adde(a, a)\n}\n");

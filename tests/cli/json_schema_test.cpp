@@ -90,6 +90,13 @@ TEST_F(JsonDocuments, PlansCompareAndRunWithOverrides) {
   EXPECT_EQ(run["overrides"], plan["overrides"]);
 }
 
+TEST_F(JsonDocuments, Advise) {
+  EXPECT_TRUE(expect_document({"advise", "fig7"}, "advise")["advice"].empty());
+  const auto document = expect_document({"advise", "bert_layer", "--count", "3"}, "advise");
+  EXPECT_LE(document["advice"].size(), 3u);
+  EXPECT_GE(document["advice"].size(), 1u);
+}
+
 TEST_F(JsonDocuments, ExplainOfAnOpInAKernelAndOfOneOutside) {
   const auto inside = expect_document({"explain", "fig7", "power.1"}, "explain");
   EXPECT_GE(inside["placements"].size(), 1u);
@@ -99,9 +106,27 @@ TEST_F(JsonDocuments, ExplainOfAnOpInAKernelAndOfOneOutside) {
   EXPECT_NE(outside["step"], "");
 }
 
+TEST_F(JsonDocuments, DiffAndItsExitCodes) {
+  run_command({"plan", "fig7", "--planner", "xla", "-o", path("a.json")});
+  run_command({"plan", "fig7", "-o", path("b.json")});
+  const auto document = expect_document({"diff", path("a.json"), path("b.json")}, "diff");
+  EXPECT_EQ(document["a"]["memory_kernels"], 4);
+  EXPECT_GE(document["boundaries"].size(), 1u);
+  EXPECT_EQ(expect_document({"diff", path("b.json"), path("a.json"), "--fail-on", "more-kernels"}, "diff",
+                            kExitDifference)["failed"][0],
+            "more-kernels");
+  EXPECT_EQ(run_command({"diff", path("a.json"), path("b.json"), "--fail-on", "more-kernels"}).exit_code, 0);
+}
+
 TEST_F(JsonDocuments, Compare) {
   const auto document = expect_document({"compare", "bert_tiny"}, "compare");
   EXPECT_EQ(document["rows"].size(), planners().size());
+}
+
+TEST_F(JsonDocuments, Quality) {
+  const auto document = expect_document({"quality", "remote_trap", "bert_tiny"}, "quality");
+  ASSERT_EQ(document["rows"].size(), 2u);
+  EXPECT_EQ(document["rows"][0]["bound"]["kernels"], 2);
 }
 
 TEST_F(JsonDocuments, Compile) {

@@ -41,8 +41,8 @@ inline ThreadMapping mapping_of(MappingKind kind, std::int64_t rows, std::int64_
   m.split = split;
   m.combine = combine;
   m.tasks = (rows + rows_per_block - 1) / rows_per_block * split;
-  m.tasks_per_block = tasks_per_block;
   m.blocks = (m.tasks + tasks_per_block - 1) / tasks_per_block;
+  m.tasks_per_block = (m.tasks + m.blocks - 1) / m.blocks;
   return m;
 }
 

@@ -61,6 +61,13 @@ KernelPlan stitched(const Graph& graph, const Case& c) {
   return kernel;
 }
 
+/// The mapping with its tasks dealt to so many blocks.
+ThreadMapping on_blocks(ThreadMapping mapping, std::int64_t blocks) {
+  mapping.blocks = blocks;
+  mapping.tasks_per_block = (mapping.tasks + blocks - 1) / blocks;
+  return mapping;
+}
+
 class Mapping : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Mapping, StitchedReductionIsRight) {
@@ -75,6 +82,8 @@ const std::vector<Case> kCases = {
     {"one_thread_a_row", mapping_of(K::kRowPack, 70, 5, 64, 1), 64},
     {"two_threads_a_row", mapping_of(K::kRowPack, 70, 5, 32, 2), 64},
     {"eight_threads_a_row_two_tasks", mapping_of(K::kRowPack, 70, 33, 8, 8, 2), 64},
+    {"eight_tasks_on_five_blocks", on_blocks(mapping_of(K::kRowPack, 15, 100, 2, 32), 5), 64},
+    {"tasks_times_blocks_beyond_32_bits", on_blocks(mapping_of(K::kRowPack, 70001, 1, 1, 1), 40000), 32},
     {"warp_a_row", mapping_of(K::kRowPack, 33, 100, 2, 32), 64},
     {"three_warps_a_row_idle_threads", mapping_of(K::kRowPack, 7, 100, 2, 96, 2), 256},
     {"block_a_row", mapping_of(K::kRowPack, 5, 1000, 1, 256), 256},

@@ -7,8 +7,8 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(const float* __
   float* const reduce_2_partials = (float*)(scratch + 16384);
   float power_1_kept[2];
   {
-    const int first_task = (int)blockIdx.x * 7;
-    const int end_task = first_task + 7 < 1024 ? first_task + 7 : 1024;
+    const int first_task = ((int)blockIdx.x * 1024 / 147);
+    const int end_task = (((int)blockIdx.x + 1) * 1024 / 147);
     for (int task = first_task; task < end_task; ++task) {
       // reduce.1 (group of reduce.1; row_pack 4096x256: 1024 tasks of 4 rows, 7 a block, 147 blocks, 256 threads a row)
       {

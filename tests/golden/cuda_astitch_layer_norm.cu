@@ -9,8 +9,8 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(const float* __rest
   float x_kept[1];
   float subtract_32_kept[1];
   {
-    const int first_task = (int)blockIdx.x * 26;
-    const int end_task = first_task + 26 < 4096 ? first_task + 26 : 4096;
+    const int first_task = ((int)blockIdx.x * 4096 / 158);
+    const int end_task = (((int)blockIdx.x + 1) * 4096 / 158);
     for (int task = first_task; task < end_task; ++task) {
       // reduce.13 (group of reduce.25; row_pack 4096x768: 4096 tasks of 1 rows, 26 a block, 158 blocks, 768 threads a row)
       {

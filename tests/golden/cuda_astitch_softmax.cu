@@ -8,8 +8,8 @@ extern "C" __global__ void __launch_bounds__(1024, 2) divide_27(const float* __r
   float x_kept[1];
   float exponential_17_kept[1];
   {
-    const int first_task = (int)blockIdx.x * 26;
-    const int end_task = first_task + 26 < 4096 ? first_task + 26 : 4096;
+    const int first_task = ((int)blockIdx.x * 4096 / 158);
+    const int end_task = (((int)blockIdx.x + 1) * 4096 / 158);
     for (int task = first_task; task < end_task; ++task) {
       // reduce.10 (group of reduce.22; row_pack 4096x1024: 4096 tasks of 1 rows, 26 a block, 158 blocks, 1024 threads a row)
       {

@@ -1,0 +1,267 @@
+#include "analysis/astitch/lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <numeric>
+
+#include "analysis/astitch/sharing.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+/// Values this small are not worth running on the same blocks for.
+constexpr std::int64_t kTyingElements = 1024;
+/// Halvings of the interval in which the busiest block's time is searched.
+constexpr int kSearchSteps = 40;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Tied groups: one range of blocks.
+struct Set {
+  std::vector<std::size_t> groups;
+  std::set<int> phases;
+  std::int64_t tasks = 1, tasks_per_block = 1, blocks = 1;
+  double task_us = 0;  ///< of one block
+  std::int64_t first_block = 0;
+
+  /// At most `most` tasks a block, evenly.
+  void deal(std::int64_t most) {
+    blocks = ceil_div(tasks, most);
+    tasks_per_block = ceil_div(tasks, blocks);
+  }
+  double block_us() const { return static_cast<double>(tasks_per_block) * task_us; }
+};
+
+class Lanes {
+ public:
+  Lanes(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
+        const Device& device, const MappingLimits& limits)
+      : body_(body),
+        nodes_(*body.nodes),
+        groups_(groups),
+        finalization_(finalization),
+        device_(device),
+        limits_(limits) {}
+
+  std::vector<Set> run(Recorder& recorder) {
+    std::vector<Set> sets = tied_sets();
+    const std::vector<Set> as_they_are = sets;
+    const bool fit = deal(sets, recorder) && place(sets);
+    return fit ? sets : as_they_are;
+  }
+
+ private:
+  /// Blocks that may be alive at once; more than there can be where nobody waits for the others.
+  std::int64_t room() const {
+    const bool bounded = limits_.one_wave || finalization_.grid_barriers > 0;
+    return bounded ? limits_.blocks_per_wave : std::numeric_limits<std::int32_t>::max();
+  }
+
+  std::vector<Set> tied_sets() const {
+    std::vector<std::size_t> parent(groups_.size());
+    std::iota(parent.begin(), parent.end(), 0);
+    const auto find = [&](std::size_t g) {
+      while (parent[g] != g) g = parent[g];
+      return g;
+    };
+    const auto tie = [&](std::size_t a, std::size_t b) {
+      a = find(a);
+      b = find(b);
+      parent[std::max(a, b)] = std::min(a, b);
+    };
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      for (const Read& read : finalization_.reads[g].reads) {
+        if (finalization_.schemes.at(read.value) != Scheme::kRegional) continue;
+        tie(static_cast<std::size_t>(group_of(groups_, read.value)), g);
+      }
+    }
+    std::vector<std::vector<NodeId>> values;
+    for (const OpGroup& group : groups_) values.push_back(resident_values(group));
+    for (std::size_t a = 0; a < groups_.size(); ++a) {
+      for (std::size_t b = a + 1; b < groups_.size(); ++b) {
+        if (find(a) == find(b) || groups_[a].mapping != groups_[b].mapping) continue;
+        std::vector<NodeId> common;
+        std::set_intersection(values[a].begin(), values[a].end(), values[b].begin(), values[b].end(),
+                              std::back_inserter(common));
+        if (!common.empty()) tie(a, b);
+      }
+    }
+    std::map<std::size_t, Set> sets;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const OpGroup& group = groups_[g];
+      Set& set = sets[find(g)];
+      set.groups.push_back(g);
+      set.tasks = group.mapping.tasks;
+      set.tasks_per_block = group.mapping.tasks_per_block;
+      set.blocks = group.mapping.blocks;
+      set.task_us += task_us(g);
+      for (const NodeId id : group.materialised) {
+        const int level = finalization_.levels.at(id);
+        set.phases.insert(level);
+        // The fold of a split result that is an output.
+        if (group.mapping.split > 1 && nodes_[id].reduction && body_.outputs.contains(id)) {
+          set.phases.insert(level + 1);
+        }
+      }
+    }
+    std::vector<Set> result;
+    for (auto& [root, set] : sets) result.push_back(std::move(set));
+    return result;
+  }
+
+  /// What may stay in registers from one group to another of the same mapping: a block has one task.
+  std::vector<NodeId> resident_values(const OpGroup& group) const {
+    if (group.mapping.tasks_per_block > 1) return {};
+    std::set<NodeId> values;
+    for (const NodeId op : group.ops) {
+      if (nodes_[op].elements > kTyingElements && !nodes_[op].transparent) values.insert(op);
+      for (const NodeId operand : nodes_.node(op).operands) {
+        if (nodes_[operand].elements > kTyingElements && !nodes_[operand].immediate) values.insert(operand);
+      }
+    }
+    return {values.begin(), values.end()};
+  }
+
+  /// Time of one task on one of a wave's blocks: its share of instructions or bytes, and at least a load's
+  /// latency.
+  double task_us(std::size_t g) const {
+    const OpGroup& group = groups_[g];
+    double work = 0, bytes = 0;
+    std::set<NodeId> read;
+    for (const NodeId op : group.ops) {
+      double elements = static_cast<double>(nodes_[op].elements);
+      for (const NodeId operand : nodes_.node(op).operands) {
+        if (nodes_[op].reduction)
+          elements = std::max(elements, static_cast<double>(nodes_[operand].elements));
+        if (nodes_[operand].immediate || std::binary_search(group.ops.begin(), group.ops.end(), operand))
+          continue;
+        if (read.insert(operand).second) bytes += static_cast<double>(nodes_.bytes(operand));
+      }
+      work += elements * static_cast<double>(instructions(nodes_, op));
+    }
+    for (const NodeId id : group.materialised) bytes += static_cast<double>(nodes_.bytes(id));
+    const double us = std::max(work / instructions_per_us(device_), bytes / bytes_per_us(device_));
+    const double latency_us = device_.dram_latency_ns / 1e3;
+    return std::max(latency_us, us * static_cast<double>(limits_.blocks_per_wave) /
+                                    static_cast<double>(std::max<std::int64_t>(1, group.mapping.tasks)));
+  }
+
+  /// Tasks a block so that every phase fits; false if one after the other is no slower.
+  bool deal(std::vector<Set>& sets, Recorder& recorder) const {
+    std::set<int> phases;
+    for (const Set& set : sets) phases.insert(set.phases.begin(), set.phases.end());
+    std::vector<bool> settled(sets.size(), false);
+    for (const int phase : phases) {
+      std::vector<std::size_t> active;
+      std::int64_t needed = 0;
+      double in_turn = 0, longest = 0;  // us of block 0 if all ran there; of the busiest block side by side
+      for (std::size_t s = 0; s < sets.size(); ++s) {
+        if (!sets[s].phases.contains(phase)) continue;
+        active.push_back(s);
+        needed += sets[s].blocks;
+        in_turn += sets[s].block_us();
+        longest = std::max(longest, sets[s].block_us());
+      }
+      if (active.size() > 1 && needed > room()) {
+        const double side_by_side = fit(sets, active, settled, longest, in_turn);
+        const std::string name = nodes_.name(groups_[sets[active.front()].groups.front()].dominant);
+        const bool better = side_by_side < in_turn;
+        recorder.add("launch", name, "", [&] {
+          const std::string why =
+              fmt::format("{} lanes in phase {}: {:.2f} us side by side, {:.2f} us in turn", active.size(),
+                          phase, side_by_side, in_turn);
+          return better ? Verdict::yes("astitch.lanes", why) : Verdict::no("astitch.lanes", why);
+        });
+        if (!better) return false;
+      }
+      for (const std::size_t s : active) settled[s] = true;
+    }
+    return true;
+  }
+
+  /// Deals the tasks of the sets not settled so that the busiest block ends soonest; returns when, or
+  /// `in_turn` where they do not fit in that time.
+  double fit(std::vector<Set>& sets, const std::vector<std::size_t>& active, const std::vector<bool>& settled,
+             double longest, double in_turn) const {
+    const auto dealt = [&](std::size_t s, double us) {
+      Set set = sets[s];
+      if (!settled[s]) {
+        const auto each = static_cast<std::int64_t>(std::floor(us / set.task_us * (1 + 1e-9)));
+        set.deal(std::clamp<std::int64_t>(each, set.tasks_per_block, set.tasks));
+      }
+      return set;
+    };
+    const auto fits = [&](double us) {
+      std::int64_t blocks = 0;
+      for (const std::size_t s : active) blocks += dealt(s, us).blocks;
+      return blocks <= room();
+    };
+    double low = longest, high = in_turn;
+    if (!fits(high)) return in_turn;
+    if (fits(low)) high = low;
+    for (int step = 0; step < kSearchSteps && low < high; ++step) {
+      const double middle = (low + high) / 2;
+      (fits(middle) ? high : low) = middle;
+    }
+    double busiest = 0;
+    for (const std::size_t s : active) {
+      sets[s] = dealt(s, high);
+      busiest = std::max(busiest, sets[s].block_us());
+    }
+    return busiest;
+  }
+
+  /// First fit: each set at the first block from which on its range is free in all its phases.
+  bool place(std::vector<Set>& sets) const {
+    for (std::size_t s = 0; s < sets.size(); ++s) {
+      Set& set = sets[s];
+      std::vector<std::pair<std::int64_t, std::int64_t>> taken;
+      for (std::size_t other = 0; other < s; ++other) {
+        const bool meet = std::any_of(set.phases.begin(), set.phases.end(),
+                                      [&](int phase) { return sets[other].phases.contains(phase); });
+        if (meet) taken.emplace_back(sets[other].first_block, sets[other].first_block + sets[other].blocks);
+      }
+      std::sort(taken.begin(), taken.end());
+      set.first_block = 0;
+      for (const auto& [first, end] : taken) {
+        if (first < set.first_block + set.blocks) set.first_block = std::max(set.first_block, end);
+      }
+      if (set.first_block + set.blocks > room()) return false;
+    }
+    return true;
+  }
+
+  const Body& body_;
+  const Nodes& nodes_;
+  const std::vector<OpGroup>& groups_;
+  const Finalization& finalization_;
+  const Device& device_;
+  const MappingLimits& limits_;
+};
+
+}  // namespace
+
+std::vector<OpGroup> assign_lanes(const Body& body, std::vector<OpGroup> groups,
+                                  const Finalization& finalization, const Device& device,
+                                  const MappingLimits& limits, Recorder& recorder) {
+  if (groups.size() < 2) return groups;
+  const std::vector<Set> sets = Lanes(body, groups, finalization, device, limits).run(recorder);
+  std::set<std::int64_t> starts;
+  for (const Set& set : sets) starts.insert(set.first_block);
+  for (const Set& set : sets) {
+    for (const std::size_t g : set.groups) {
+      OpGroup& group = groups[g];
+      group.lane = static_cast<int>(std::distance(starts.begin(), starts.find(set.first_block)));
+      group.first_block = set.first_block;
+      group.mapping.tasks_per_block = set.tasks_per_block;
+      group.mapping.blocks = set.blocks;
+    }
+  }
+  return groups;
+}
+
+}  // namespace stitchwork::astitch

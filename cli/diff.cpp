@@ -1,0 +1,155 @@
+// stitchwork diff A.json B.json
+#include "analysis/diff.h"
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/plan_json.h"
+#include "analysis/verify.h"
+#include "cli/cli.h"
+#include "core/error.h"
+#include "core/file.h"
+
+namespace stitchwork {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct PlanFile {
+  std::string path, text;
+  PlanHeader header;
+};
+
+PlanFile read_plan(const std::string& path) {
+  std::string text = read_file(path);
+  PlanHeader header = read_plan_header(text, path);
+  return {path, std::move(text), std::move(header)};
+}
+
+FusionPlan parse_plan(const Graph& graph, const PlanFile& file) {
+  FusionPlan plan = plan_from_json(graph, file.text, file.path);
+  require_valid(graph, device(plan.device), plan, file.path);
+  return plan;
+}
+
+ordered_json to_json(const DiffKernel& k) { return {{"id", k.id}, {"name", k.name}, {"ops", k.ops}}; }
+
+ordered_json to_json(const KernelChange& c) {
+  return {{"a", to_json(c.a)},
+          {"b", to_json(c.b)},
+          {"gained", c.gained},
+          {"lost", c.lost},
+          {"schemes", c.schemes},
+          {"launch", {{"a", c.launch_a}, {"b", c.launch_b}}},
+          {"predicted_us", {{"a", c.us_a}, {"b", c.us_b}}}};
+}
+
+ordered_json to_json(const std::optional<Decision>& d) {
+  if (!d) return nullptr;
+  return {{"step", d->step},     {"subject", d->subject},   {"object", d->object},
+          {"ok", d->verdict.ok}, {"rule", d->verdict.rule}, {"why", d->verdict.why}};
+}
+
+ordered_json to_json(const Boundary& b) {
+  return {{"producer", b.producer},
+          {"consumer", b.consumer},
+          {"apart_in", b.apart_in_b ? "b" : "a"},
+          {"apart", to_json(b.apart)},
+          {"together", to_json(b.together)}};
+}
+
+template <typename T>
+ordered_json list(const std::vector<T>& values) {
+  ordered_json result = ordered_json::array();
+  for (const T& value : values) result.push_back(to_json(value));
+  return result;
+}
+
+ordered_json to_json(const PlanFile& file, const FusionPlan& plan, const PlanTotals& t) {
+  return {{"file", file.path},
+          {"planner", plan.planner},
+          {"device", plan.device},
+          {"memory_kernels", t.memory_kernels},
+          {"library_calls", t.library_calls},
+          {"copies", t.copies},
+          {"memsets", t.memsets},
+          {"grid_barriers", t.grid_barriers},
+          {"dram_bytes", t.dram_bytes},
+          {"predicted_us", t.predicted_us}};
+}
+
+/// Conditions of --fail-on.
+struct Condition {
+  std::string_view name;
+  bool (*holds)(const PlanTotals& a, const PlanTotals& b);
+};
+constexpr Condition kConditions[] = {
+    {"more-kernels",
+     [](const PlanTotals& a, const PlanTotals& b) { return b.memory_kernels > a.memory_kernels; }},
+    {"slower", [](const PlanTotals& a, const PlanTotals& b) { return b.predicted_us > a.predicted_us; }},
+};
+
+void diff_files(Cli& cli, const std::string& path_a, const std::string& path_b,
+                const std::vector<std::string>& fail_on) {
+  const PlanFile file_a = read_plan(path_a), file_b = read_plan(path_b);
+  if (file_a.header.model_sha256 != file_b.header.model_sha256)
+    throw Error(
+        path_b, 0, 0,
+        fmt::format("plans {}, but {} plans {}", file_b.header.model_path, path_a, file_a.header.model_path),
+        "diff compares plans of the same version of one model");
+  const Model model = load_model(file_a.header.model_path);
+  if (model.graph.source_sha256 != file_a.header.model_sha256)
+    throw Error(path_a, 0, 0, fmt::format("made for another version of {}", file_a.header.model_path),
+                "plan the model again");
+  const FusionPlan a = parse_plan(model.graph, file_a), b = parse_plan(model.graph, file_b);
+  const PlanDiff result = diff(model.graph, a, b);
+  std::vector<std::string_view> failed;
+  for (const Condition& condition : kConditions)
+    if (std::find(fail_on.begin(), fail_on.end(), condition.name) != fail_on.end() &&
+        condition.holds(result.a, result.b))
+      failed.push_back(condition.name);
+  if (!failed.empty()) cli.exit_code = kExitDifference;
+  if (cli.json) {
+    ordered_json moved = ordered_json::array();
+    for (const MovedOp& m : result.moved) moved.push_back({{"op", m.op}, {"from", m.from}, {"to", m.to}});
+    return cli.print(
+        ordered_json{{"schema", "stitchwork.diff/1"},
+                     {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
+                     {"method", "modelled"},
+                     {"a", to_json(file_a, a, result.a)},
+                     {"b", to_json(file_b, b, result.b)},
+                     {"same_kernels", result.same_kernels},
+                     {"removed", list(result.removed)},
+                     {"added", list(result.added)},
+                     {"changed", list(result.changed)},
+                     {"moved", moved},
+                     {"boundaries", list(result.boundaries)},
+                     {"failed", failed}});
+  }
+  cli.print(fmt::format("A {}: {} on {}\nB {}: {} on {}\n", path_a, a.planner, a.device, path_b, b.planner,
+                        b.device) +
+            to_text(result));
+  for (std::string_view condition : failed)
+    cli.err << fmt::format("stitchwork: {}: B is {}\n", path_b, condition);
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Cli& cli) {
+  CLI::App* command = app.add_subcommand("diff", "what changed between two plans of a model, and why");
+  auto a = std::make_shared<std::string>();
+  auto b = std::make_shared<std::string>();
+  auto fail_on = std::make_shared<std::vector<std::string>>();
+  command->add_option("A", *a, "plan JSON")->required();
+  command->add_option("B", *b, "plan JSON")->required();
+  command
+      ->add_option("--fail-on", *fail_on,
+                   "exit with code 3 if B has more-kernels or is slower (comma-separated)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"more-kernels", "slower"}));
+  add_common(*command, cli,
+             "  stitchwork plan fig7 --planner xla -o a.json && stitchwork plan fig7 -o b.json\n"
+             "  stitchwork diff a.json b.json --fail-on more-kernels,slower");
+  command->callback([&cli, a, b, fail_on] { diff_files(cli, *a, *b, *fail_on); });
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/astitch/lanes.h"
+#include "analysis/cost.h"
+#include "analysis/plan_json.h"
+#include "analysis/planner.h"
+#include "analysis/verify.h"
+#include "tests/support/astitch_passes.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Independent negations, a result each, that remote stitching makes one kernel.
+Graph negations(const std::vector<std::int64_t>& sizes) {
+  std::string entry = "ENTRY e {\n", types, names;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    entry += fmt::format(" p{0} = f32[{1}] parameter({0})\n n{0} = f32[{1}] negate(p{0})\n", i, sizes[i]);
+    types += fmt::format("{}f32[{}]", i ? ", " : "", sizes[i]);
+    names += fmt::format("{}n{}", i ? ", " : "", i);
+  }
+  return parse(entry + fmt::format(" ROOT t = ({}) tuple({})\n}}", types, names));
+}
+
+FusionPlan plan(const Graph& graph) { return make_plan(graph, device("v100"), "astitch"); }
+
+/// First block, blocks and tasks a block of each group.
+std::vector<std::vector<std::int64_t>> ranges(const KernelPlan& kernel) {
+  std::vector<std::vector<std::int64_t>> result;
+  for (const Group& g : kernel.groups)
+    result.push_back({g.first_block, g.mapping.blocks, g.mapping.tasks_per_block});
+  return result;
+}
+
+TEST(AstitchLanes, SmallGroupsRunSideBySide) {
+  const FusionPlan made = plan(negations({1024, 3000, 10}));
+  ASSERT_EQ(made.kernels.size(), 1u);
+  EXPECT_THAT(ranges(made.kernels[0]),
+              ElementsAre(ElementsAre(0, 1, 1), ElementsAre(1, 3, 1), ElementsAre(4, 1, 1)));
+  EXPECT_EQ(made.kernels[0].launch.grid, 5);
+  EXPECT_EQ(made.kernels[0].groups[2].lane, 2);
+}
+
+TEST(AstitchLanes, AWaveTooSmallForAllIsSharedByWhatTheTasksCost) {
+  // 600, 300 and 5 tasks on 160 blocks: no block takes more than 6 of them.
+  const FusionPlan made = plan(negations({600 * 1024, 300 * 1024, 5 * 1024}));
+  ASSERT_EQ(made.kernels.size(), 1u);
+  EXPECT_THAT(ranges(made.kernels[0]),
+              ElementsAre(ElementsAre(0, 100, 6), ElementsAre(100, 50, 6), ElementsAre(150, 1, 5)));
+  EXPECT_LE(made.kernels[0].launch.grid, 160);
+}
+
+TEST(AstitchLanes, GroupsOfOtherPhasesShareBlocks) {
+  const FusionPlan made = plan(dataset("fig7"));
+  for (const Group& group : made.kernels.at(0).groups) {
+    EXPECT_EQ(group.lane, 0);
+    EXPECT_EQ(group.first_block, 0);
+  }
+}
+
+/// Two independent normalisations, of rows in shared memory.
+Graph two_softmaxes() {
+  std::string entry = "ENTRY e {\n zero = f32[] constant(0)\n";
+  for (const char* n : {"a", "b"}) {
+    entry += fmt::format(R"(
+    x{0} = f32[{1},{2}] parameter({3})
+    e{0} = f32[{1},{2}] exponential(x{0})
+    s{0} = f32[{1}] reduce(e{0}, zero), dimensions={{1}}, to_apply=sum
+    l{0} = f32[{1}] log(s{0})
+    w{0} = f32[{1},{2}] broadcast(l{0}), dimensions={{0}}
+    y{0} = f32[{1},{2}] divide(e{0}, w{0})
+)",
+                         n, *n == 'a' ? 64 : 40, *n == 'a' ? 128 : 96, *n == 'a' ? 0 : 1);
+  }
+  return parse(entry + " ROOT t = (f32[64,128], f32[40,96]) tuple(ya, yb)\n}");
+}
+
+TEST(AstitchLanes, LanesUseTheSameSharedMemory) {
+  const Graph graph = two_softmaxes();
+  const FusionPlan made = plan(graph);
+  ASSERT_EQ(made.kernels.size(), 1u);
+  const KernelPlan& kernel = made.kernels[0];
+  std::vector<std::int64_t> offsets;
+  for (const MemorySlot& slot : kernel.shared) {
+    const std::string name = slot.op == kNoNode ? "" : graph.entry_computation().node(slot.op).name;
+    if (name == "sa" || name == "sb") offsets.push_back(slot.offset);
+  }
+  EXPECT_THAT(offsets, ElementsAre(0, 0));
+  EXPECT_EQ(kernel.launch.grid_barriers, 0);
+}
+
+class EditedLanes : public ::testing::Test {
+ protected:
+  std::vector<std::string> rules() const {
+    std::vector<std::string> result;
+    for (const Verdict& v : verify(graph_, device("v100"), plan_from_json(graph_, json_.dump(), "plan.json")))
+      result.push_back(v.rule);
+    return result;
+  }
+  Json& group(std::size_t g) { return json_["kernels"][0]["groups"][g]; }
+
+  Graph graph_ = negations({4096, 4096});
+  Json json_ = plan_to_json(graph_, plan(graph_));
+};
+
+TEST_F(EditedLanes, OfOnePhaseMustBeDisjoint) {
+  EXPECT_THAT(rules(), ElementsAre());
+  group(1)["first_block"] = 3;
+  EXPECT_THAT(rules(), Contains("verify.lane"));
+}
+
+TEST_F(EditedLanes, OfOneNumberStartTogether) {
+  group(1)["lane"] = 0;
+  EXPECT_THAT(rules(), Contains("verify.lane"));
+  group(1)["first_block"] = 0;
+  EXPECT_THAT(rules(), ElementsAre());  // one after the other
+}
+
+TEST_F(EditedLanes, StayInsideTheGrid) {
+  group(1)["first_block"] = 5;
+  EXPECT_THAT(rules(), Contains("verify.grid"));
+}
+
+TEST(AstitchLanes, TheBusiestBlockIsCharged) {
+  const Graph graph = negations({100 * 1024, 4 * 1024});
+  const FusionPlan made = plan(graph);
+  KernelPlan kernel = made.kernels.at(0);
+  const double side_by_side = kernel_cost(graph, device("v100"), kernel).work.busiest_sm;
+  for (Group& group : kernel.groups) {
+    group.mapping.tasks_per_block = group.mapping.tasks;
+    group.mapping.blocks = 1;
+  }
+  EXPECT_LT(side_by_side, 2);
+  EXPECT_GT(kernel_cost(graph, device("v100"), kernel).work.busiest_sm, 50);
+}
+
+}  // namespace
+}  // namespace stitchwork::astitch

@@ -1,0 +1,115 @@
+// Planner auto: each kernel in the cheapest of its forms, and it says why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/cost.h"
+#include "analysis/planner.h"
+#include "analysis/verify.h"
+#include "core/hlo_text.h"
+#include "tests/support/graphs.h"
+#include "tests/support/random_graph.h"
+
+namespace stitchwork {
+namespace {
+
+using testing::dataset;
+using testing::graph_of;
+using ::testing::HasSubstr;
+
+double predicted(const Graph& graph, const Device& device, const char* planner) {
+  return make_plan(graph, device, planner).predicted_us;  // verifies
+}
+
+TEST(Auto, IsPredictedNoWorseThanXlaAndAstitch) {
+  for (const char* name : {"fig5", "fig7", "softmax", "layer_norm", "gelu", "column_sum", "row_64x30000",
+                           "row_750000x32", "bert_tiny", "bert_layer"}) {
+    for (const char* id : {"v100", "t4", "h200"}) {
+      SCOPED_TRACE(std::string(name) + " on " + id);
+      const Graph graph = dataset(name);
+      const double best =
+          std::min(predicted(graph, device(id), "xla"), predicted(graph, device(id), "astitch"));
+      EXPECT_LE(predicted(graph, device(id), "auto"), best * 1.0001);
+    }
+  }
+}
+
+TEST(Auto, RandomGraphsPlanValidly) {
+  for (std::uint32_t seed = 0; seed < 16; ++seed) {
+    const std::string text = testing::random_hlo(seed, {.ops = 10 + static_cast<int>(seed)});
+    SCOPED_TRACE(text);
+    make_plan(canonicalize(parse_hlo(text, "random.hlo")), device("v100"), "auto");
+  }
+}
+
+TEST(Auto, CutsAtBarriersThatCostTooMuch) {
+  Device slow = device("v100");
+  slow.grid_barrier_us = 1000;
+  const Graph graph = dataset("fig7");
+  EXPECT_GT(make_plan(graph, slow, "astitch").kernels.at(0).launch.grid_barriers, 0);
+  for (const KernelPlan& kernel : make_plan(graph, slow, "auto").kernels)
+    EXPECT_EQ(kernel.launch.grid_barriers, 0);
+}
+
+TEST(Auto, StitchesWhereLaunchesCostTooMuch) {
+  Device slow = device("v100");
+  slow.launch_us = 1000;
+  EXPECT_EQ(make_plan(dataset("fig7"), slow, "auto").kernels.size(), 1u);
+}
+
+TEST(Auto, KeepsRowsWholeWhereTheBarrierOfASplitCostsMore) {
+  const Graph graph = dataset("fig7");
+  const auto split = [&](const char* planner) {
+    int most = 1;
+    for (const KernelPlan& kernel : make_plan(graph, device("v100"), planner).kernels)
+      for (const Group& group : kernel.groups) most = std::max(most, group.mapping.split);
+    return most;
+  };
+  EXPECT_GT(split("astitch"), 1);
+  EXPECT_EQ(split("auto"), 1);
+}
+
+TEST(Auto, DecisionsGiveTheTimeOfEveryForm) {
+  const Graph graph = dataset("fig7");
+  const FusionPlan plan = make_plan(graph, device("v100"), "auto", {.record_decisions = true});
+  int chosen = 0;
+  std::string forms;
+  for (const Decision& decision : plan.decisions) {
+    if (decision.step != "auto") continue;
+    chosen += decision.verdict.ok;
+    forms += decision.verdict.rule + ": " + decision.verdict.why + "\n";
+  }
+  EXPECT_EQ(chosen, 1) << forms;
+  for (const char* form : {"stitched: ", "cut behind phase 0: ", "whole rows", "blocks of 256", "auto.xla"})
+    EXPECT_THAT(forms, HasSubstr(form));
+}
+
+TEST(Auto, KeepsWhatOverridesFix) {
+  const Graph graph = dataset("fig7");
+  const FusionPlan plan =
+      make_plan(graph, device("v100"), "auto", {.edits = {{EditKind::kSplitFactor, {"reduce.2"}, "", 4}}});
+  bool found = false;
+  for (const Group& group : plan.kernels.at(0).groups)
+    found |= group.dominant == testing::op(graph, "reduce.2") && group.mapping.split == 4;
+  EXPECT_TRUE(found);
+}
+
+TEST(Auto, XlaFusionsOfAKernelLeaveValuesThatOthersReadThroughBroadcasts) {
+  // m is read by the second tower through a broadcast behind the matrix product.
+  const Graph graph = graph_of(R"(
+    x = f32[64,64] parameter(0)
+    zero = f32[] constant(0)
+    r = f32[64] reduce(x, zero), dimensions={1}, to_apply=sum
+    m = f32[64] negate(r)
+    w = f32[64,64] broadcast(m), dimensions={0}
+    a = f32[64,64] multiply(w, x)
+    d = f32[64,64] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    ROOT b = f32[64,64] add(d, w))");
+  Device slow = device("v100");
+  slow.grid_barrier_us = 1000;
+  for (const Device* on : {&device("v100"), static_cast<const Device*>(&slow)}) make_plan(graph, *on, "auto");
+}
+
+}  // namespace
+}  // namespace stitchwork

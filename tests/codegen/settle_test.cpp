@@ -1,0 +1,87 @@
+// Kernels that spill registers are planned again.
+#include "codegen/settle.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "tests/codegen/harness.h"
+
+namespace stitchwork::testing {
+namespace {
+
+#define SKIP_WITHOUT_PTXAS() \
+  SKIP_WITHOUT_COMPILER();   \
+  if (find_ptxas().empty()) GTEST_SKIP() << "no ptxas is installed: registers are not known"
+
+/// Values alive at once: each is needed by the first and again by the last of the ops on all of them.
+Graph hungry(int values) {
+  std::string text = "HloModule hungry\nENTRY main {\n";
+  for (int i = 0; i < values; ++i)
+    text += fmt::format("  p{0} = f32[65536] parameter({0})\n  v{0} = f32[65536] logistic(p{0})\n", i);
+  std::string last = "v0";
+  for (int i = 1; i < values; ++i) {
+    text += fmt::format("  a{0} = f32[65536] {2}({1}, v{0})\n", i, last, i % 2 ? "multiply" : "add");
+    last = fmt::format("a{}", i);
+  }
+  std::string back = last;
+  for (int i = values - 1; i >= 0; --i) {
+    text += fmt::format("  {3}b{0} = f32[65536] {2}({1}, v{0})\n", i, back, i % 2 ? "add" : "multiply",
+                        i == 0 ? "ROOT " : "");
+    back = fmt::format("b{}", i);
+  }
+  return graph_of(text + "}");
+}
+
+CompileOptions compile_options() {
+  CompileOptions options;
+  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+  return options;
+}
+
+Executable settled(const Graph& graph, bool may_replan) {
+  const auto plan = [&](const std::vector<Edit>& edits) {
+    return make_plan(graph, device("v100"), "astitch", {.edits = edits});
+  };
+  return compile_settled(graph, device("v100"), plan({}), may_replan ? Replan(plan) : Replan(),
+                         compile_options());
+}
+
+TEST(Settle, AKernelThatSpillsGetsFewerBlocksAnSm) {
+  SKIP_WITHOUT_PTXAS();
+  const Graph graph = hungry(40);
+  const Executable before =
+      compile(graph, device("v100"), make_plan(graph, device("v100"), "astitch"), compile_options());
+  if (!before.kernels.at(0).spill_bytes) GTEST_SKIP() << "this ptxas does not take the compiler's PTX";
+  ASSERT_GT(*before.kernels[0].spill_bytes, 0);
+  const Executable after = settled(graph, true);
+  EXPECT_LT(*after.kernels.at(0).spill_bytes, *before.kernels[0].spill_bytes);
+  EXPECT_LT(after.plan.kernels[0].launch.blocks_per_sm, before.plan.kernels[0].launch.blocks_per_sm);
+  EXPECT_GT(after.plan.kernels[0].launch.register_bound, before.plan.kernels[0].launch.register_bound);
+  ASSERT_FALSE(after.plan.edits.empty());
+  EXPECT_EQ(after.plan.edits[0].kind, EditKind::kResidency);
+  ASSERT_GE(after.checks.size(), 2u);
+  EXPECT_EQ(after.checks[0].verdict.rule, "compile.spills");
+  EXPECT_EQ(after.checks[1].verdict.rule, "compile.retry");
+  expect_correct(graph, after.plan);
+}
+
+TEST(Settle, AGivenPlanIsOnlyJudged) {
+  SKIP_WITHOUT_PTXAS();
+  const Graph graph = hungry(40);
+  const Executable given = settled(graph, false);
+  if (!given.kernels.at(0).spill_bytes) GTEST_SKIP() << "this ptxas does not take the compiler's PTX";
+  EXPECT_TRUE(given.plan.edits.empty());
+  ASSERT_EQ(given.checks.size(), 1u);
+  EXPECT_FALSE(given.checks[0].verdict.ok);
+}
+
+TEST(Settle, AKernelThatFitsIsLeftAlone) {
+  SKIP_WITHOUT_PTXAS();
+  const Graph graph = hungry(2);
+  const Executable settled_plan = settled(graph, true);
+  EXPECT_TRUE(settled_plan.checks.empty());
+  EXPECT_TRUE(settled_plan.plan.edits.empty());
+}
+
+}  // namespace
+}  // namespace stitchwork::testing
