@@ -85,6 +85,7 @@ void add_verify(CLI::App& app, Cli& cli);
 void add_explain(CLI::App& app, Cli& cli);
 void add_advise(CLI::App& app, Cli& cli);
 void add_compare(CLI::App& app, Cli& cli);
+void add_quality(CLI::App& app, Cli& cli);
 void add_diff(CLI::App& app, Cli& cli);
 void add_compile(CLI::App& app, Cli& cli);
 void add_run(CLI::App& app, Cli& cli);

@@ -12,6 +12,16 @@ namespace {
 /// Values this small are read everywhere (biases, scalars): sharing one says nothing about locality.
 constexpr std::int64_t kJoiningElements = 1024;
 
+/// Whether reading `operand` makes `reader` part of its group. A small value still joins a reader of the same
+/// size that the kernel computes from it (the update of a bias): they are one loop, not a value read
+/// everywhere.
+bool joins(const Body& body, const Candidates& candidates, NodeId reader, NodeId operand) {
+  const Nodes& nodes = *body.nodes;
+  if (candidates.stored(operand) || nodes[operand].immediate) return false;
+  if (nodes[operand].elements > kJoiningElements) return true;
+  return body.contains(operand) && nodes[reader].elements == nodes[operand].elements;
+}
+
 /// What the materialised ops of a group evaluate: everything above them up to stored values.
 std::vector<NodeId> evaluated_ops(const Body& body, const Candidates& candidates,
                                   const std::vector<NodeId>& materialised) {
@@ -115,7 +125,6 @@ Verdict make_group(const Body& body, const Candidates& candidates, NodeId domina
 }
 
 std::vector<std::vector<NodeId>> connected_candidates(const Body& body, const Candidates& candidates) {
-  const Nodes& nodes = *body.nodes;
   std::map<NodeId, NodeId> parent;
   const auto find = [&](NodeId id) {
     parent.try_emplace(id, id);
@@ -123,9 +132,8 @@ std::vector<std::vector<NodeId>> connected_candidates(const Body& body, const Ca
     return id;
   };
   for (const NodeId id : body.ops) {
-    for (const NodeId operand : nodes.node(id).operands) {
-      if (candidates.stored(operand) || nodes[operand].immediate) continue;
-      if (nodes[operand].elements <= kJoiningElements) continue;
+    for (const NodeId operand : body.nodes->node(id).operands) {
+      if (!joins(body, candidates, id, operand)) continue;
       const NodeId a = find(id), b = find(operand);
       parent[b] = a;
     }

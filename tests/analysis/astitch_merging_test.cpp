@@ -81,6 +81,21 @@ TEST(AstitchMerging, SmallSharedValuesJoinNothing) {
   EXPECT_EQ(components(1025), 2u);
 }
 
+TEST(AstitchMerging, SmallUpdatesOfOneValueShareAGroup) {
+  const Graph graph = parse(R"(ENTRY e {
+    g = f32[100] parameter(0)
+    m = f32[100] parameter(1)
+    p = f32[100] parameter(2)
+    next = f32[100] add(m, g)
+    step = f32[100] multiply(next, next)
+    q = f32[100] subtract(p, step)
+    ROOT t = (f32[100], f32[100]) tuple(next, q)
+  })");
+  const Passes passes(graph);
+  ASSERT_EQ(passes.groups.size(), 1u);
+  EXPECT_THAT(names(passes.nodes, passes.groups[0].materialised), ElementsAre("next", "q"));
+}
+
 TEST(AstitchMerging, RefusedMergesHaveDecisions) {
   const Graph graph = parse(R"(ENTRY e {
     x = f32[512,512] parameter(0)

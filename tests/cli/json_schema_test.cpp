@@ -123,6 +123,12 @@ TEST_F(JsonDocuments, Compare) {
   EXPECT_EQ(document["rows"].size(), planners().size());
 }
 
+TEST_F(JsonDocuments, Quality) {
+  const auto document = expect_document({"quality", "remote_trap", "bert_tiny"}, "quality");
+  ASSERT_EQ(document["rows"].size(), 2u);
+  EXPECT_EQ(document["rows"][0]["bound"]["kernels"], 2);
+}
+
 TEST_F(JsonDocuments, Compile) {
   const auto document = expect_document({"compile", "fig5", "-o", path("out")}, "compile");
   for (const auto& file : document["files"])

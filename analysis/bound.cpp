@@ -1,0 +1,116 @@
+#include "analysis/bound.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "analysis/facts.h"
+
+namespace stitchwork {
+namespace {
+
+enum class Part : std::uint8_t {
+  kNone,    ///< a source, or a name or map of another value: no kernel need compute it
+  kKernel,  ///< computed by kernels
+  kCall,    ///< between kernels
+};
+
+/// Index maps are repeated by whoever reads them.
+bool is_map(const Node& node) {
+  switch (node.op) {
+    case Op::kBroadcast:
+    case Op::kSlice:
+    case Op::kIota:
+    case Op::kReshape:
+    case Op::kBitcast:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// By node: what it is to this bound. A map counts where a call or a result reads it, directly or under
+/// another name: some kernel writes it. A copy may be a step of its own.
+std::vector<Part> parts(const Computation& computation) {
+  std::vector<Part> result(computation.nodes.size(), Part::kNone);
+  std::vector<bool> written(computation.nodes.size(), false);
+  written[static_cast<std::size_t>(computation.root)] = true;
+  for (auto it = computation.nodes.rbegin(); it != computation.nodes.rend(); ++it) {
+    const auto id = static_cast<std::size_t>(it->id);
+    const PlanRole role = it->op == Op::kCopy ? PlanRole::kAlias : plan_role(*it);
+    const bool call = role == PlanRole::kLibrary || role == PlanRole::kOpaque;
+    if (call || (role == PlanRole::kAlias && written[id]))
+      for (const NodeId operand : it->operands) written[static_cast<std::size_t>(operand)] = true;
+    if (call)
+      result[id] = Part::kCall;
+    else if (role == PlanRole::kMemory &&
+             (written[id] || !(is_map(*it) || is_immediate(computation, it->id))))
+      result[id] = Part::kKernel;
+  }
+  return result;
+}
+
+/// By kernel op, the ops of the longest chain that ends with it; 0 for others. `before` lists the neighbours
+/// of a node that `order` has earlier: operands in the order of the graph, users against it.
+template <typename Order, typename Before>
+std::vector<int> chain_lengths(const Order& order, const Before& before, const std::vector<Part>& parts) {
+  // Of the chains on paths to a node: those no call has ended, whose last kernel may go on, and the others.
+  std::vector<int> open(parts.size(), 0), ended(parts.size(), 0), result(parts.size(), 0);
+  for (const NodeId id : order) {
+    const auto at = static_cast<std::size_t>(id);
+    for (const NodeId other : before(id)) {
+      open[at] = std::max(open[at], open[static_cast<std::size_t>(other)]);
+      ended[at] = std::max(ended[at], ended[static_cast<std::size_t>(other)]);
+    }
+    if (parts[at] == Part::kKernel) {
+      result[at] = open[at] = std::max(open[at], ended[at] + 1);
+    } else if (parts[at] == Part::kCall) {
+      ended[at] = std::max(open[at], ended[at]);
+      open[at] = 0;
+    }
+  }
+  return result;
+}
+
+/// The largest ceil(n / max_ops) + t - 1, n ops being followed (or preceded) by t - 1 others of a chain.
+int bound_by_size(const std::vector<int>& lengths, int max_ops) {
+  std::vector<int> count(lengths.size() + 2, 0);  // ops of at least that length
+  for (const int length : lengths) ++count[static_cast<std::size_t>(length)];
+  for (std::size_t t = lengths.size(); t > 0; --t) count[t] += count[t + 1];
+  int bound = 0;
+  for (std::size_t t = 1; t < count.size() && count[t] > 0; ++t)
+    bound = std::max(bound, (count[t] + max_ops - 1) / max_ops + static_cast<int>(t) - 1);
+  return bound;
+}
+
+}  // namespace
+
+KernelBound kernel_bound(const Graph& graph, int max_ops) {
+  const Computation& computation = graph.entry_computation();
+  const std::vector<Part> part = parts(computation);
+  const auto users = computation.users();
+  std::vector<NodeId> order;
+  for (const Node& node : computation.nodes) order.push_back(node.id);
+  const auto operands = [&](NodeId id) -> const std::vector<NodeId>& {
+    return computation.node(id).operands;
+  };
+  const std::vector<int> heads = chain_lengths(order, operands, part);
+  std::ranges::reverse(order);
+  const auto readers = [&](NodeId id) -> const std::vector<NodeId>& {
+    return users[static_cast<std::size_t>(id)];
+  };
+  const std::vector<int> tails = chain_lengths(order, readers, part);
+
+  KernelBound bound;
+  bound.ops = static_cast<int>(std::ranges::count(part, Part::kKernel));
+  bound.stages = heads.empty() ? 0 : std::ranges::max(heads);
+  bound.kernels = std::max(bound_by_size(heads, max_ops), bound_by_size(tails, max_ops));
+  return bound;
+}
+
+std::string to_text(const KernelBound& bound) {
+  return fmt::format("at least {} kernels: {} ops in {} stages\n", bound.kernels, bound.ops, bound.stages);
+}
+
+}  // namespace stitchwork
