@@ -15,6 +15,9 @@ namespace {
 
 using astitch::StitchOp;
 
+/// A form must be predicted this much faster than the stitched kernel: what the estimate may be wrong by.
+constexpr double kMargin = 0.03;
+
 bool contains(const std::vector<NodeId>& ascending, NodeId id) {
   return std::binary_search(ascending.begin(), ascending.end(), id);
 }
@@ -203,7 +206,8 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
     try_recipe({.cut = Cut::kXla});
   }
 
-  const auto chosen = best();
+  auto chosen = best();
+  if (chosen->second.us > (1 - kMargin) * tried.front().second.us) chosen = tried.begin();
   const std::string& subject = s.nodes->name(s.op.members.back());
   for (auto& [recipe, form] : tried) {
     recorder.add("auto", subject, "", [&] {

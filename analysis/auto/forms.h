@@ -44,7 +44,8 @@ struct Stitched {
 Form make_form(const Stitched& stitched, const Recipe& recipe);
 
 /// The cheapest form: first of the cuts, then each without split rows, then the best in other blocks. Where
-/// overrides of its ops fix a choice, forms that would undo it are left out. All forms tried are recorded.
+/// overrides of its ops fix a choice, forms that would undo it are left out. The stitched form
+/// stays where no other is clearly faster. All forms tried are recorded.
 Recipe choose_recipe(const Stitched& stitched, astitch::Recorder& recorder);
 
 /// Kernels of equal signature have the same forms: ops, shapes, how they read each other and what is read
