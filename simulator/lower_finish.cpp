@@ -10,8 +10,8 @@
 namespace stitchwork::ptx {
 namespace {
 
-/// 128-byte requests of a warp in the longest run of global loads before one of their results is needed: 4 for a
-/// 16-byte load a thread (occupancy_model/timing.h).
+/// 128-byte requests of a warp in the longest run of global loads before one of their results is needed: 4
+/// for a 16-byte load a thread (occupancy_model/timing.h).
 int loads_in_flight(const IrBlock& block) {
   std::set<std::uint32_t> pending;
   int best = 0, run = 0;
