@@ -10,6 +10,7 @@
 #include "analysis/evaluations.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/vectors.h"
 #include "core/error.h"
 #include "occupancy_model/occupancy.h"
 
@@ -18,6 +19,8 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kSectorBytes = 32;
+/// Of a lane in a 128-byte request.
+constexpr double kLaneBytes = 4;
 /// Registers assumed of a kernel nobody bounds, as in assume-relax-apply (AStitch section 4.5).
 constexpr int kAssumedRegisters = 32;
 /// Integer instructions that compute an address and guard a load or store.
@@ -83,8 +86,17 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
   if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !uses(map, 0) && map.runtime.empty())
     count *= static_cast<double>(map.dims[0]);
   if (uses(map, lane) || map.dims.size() < 2) return count / kWarp;
-  const double lanes = lane == 1 ? mapping.threads_per_row : static_cast<double>(mapping.rows);
-  return count * std::max(1.0, lanes / kWarp);
+  if (lane == 1) return count * mapping.threads_per_row / kWarp;
+  return count * std::max(1.0, static_cast<double>(mapping.rows) / kWarp);
+}
+
+/// Elements that one access of a thread moves.
+int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping) {
+  if (mapping.vector == 1 || !uses(map, lane_dim(mapping)) || !map.constraints.empty() ||
+      !map.runtime.empty() || !map.symbols.empty())
+    return 1;
+  const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
+  return moves_in_vectors(offset, map, mapping) ? mapping.vector : 1;
 }
 
 class KernelCounter {
@@ -138,10 +150,12 @@ class KernelCounter {
     }
     work_.warp_instructions += kStepInstructions * steps * all_tasks;
     loads_.push_back({&group, work_.warp_instructions - before});
-    const double vector = static_cast<double>(group.mapping.vector) * group.mapping.unroll;
+    // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
+    const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1;
+    const double in_flight =
+        ahead ? loads_a_thread * group.mapping.unroll : std::min(loads_a_thread, kOperandsInFlight);
     work_.independent_loads =
-        std::max(work_.independent_loads,
-                 std::clamp(std::min(loads_a_thread, kOperandsInFlight) * vector, 1.0, kMaxLoadsInFlight));
+        std::max(work_.independent_loads, std::clamp(in_flight, 1.0, kMaxLoadsInFlight));
   }
 
   void count_value(const Group& group, const Evaluation& e) {
@@ -181,22 +195,28 @@ class KernelCounter {
 
   void count_load(const Group& group, const Evaluation& e, double& loads_a_thread) {
     const double accesses = warp_accesses(e.map, group.mapping);
-    work_.ldst_warp_instructions += accesses;
-    work_.warp_instructions += accesses * (1 + kAddressInstructions);
     const auto scheme = kernel_.schemes.find(e.op);
     const bool internal = inside_.contains(e.op);
     if (internal && scheme != kernel_.schemes.end() && scheme->second == Scheme::kRegional) {
       work_.shared_wavefronts += accesses;
+      count_accesses(accesses);
       return;
     }
     const Shape& shape = computation_.node(e.op).shape;
     const int bytes = byte_size(shape.dtype);
+    const int at_once = moved_at_once(e.map, shape, group.mapping);
+    count_accesses(accesses / at_once);
     work_.l2_sectors += accesses * sectors_a_warp(e.map, shape.dims, group.mapping, bytes);
-    if (uses(e.map, lane_dim(group.mapping))) loads_a_thread += 1;
+    if (uses(e.map, lane_dim(group.mapping))) loads_a_thread += std::max(1.0, at_once * bytes / kLaneBytes);
     const NodeId buffer = internal ? e.op : buffer_of(computation_, e.op);
     const int level = kernel_.levels.contains(e.root) ? kernel_.levels.at(e.root) : 0;
     double& touched = touched_[buffer][level];
     touched = std::min(touched + evaluation_count(e.map) * bytes, static_cast<double>(shape.byte_size()));
+  }
+
+  void count_accesses(double accesses) {
+    work_.ldst_warp_instructions += accesses;
+    work_.warp_instructions += accesses * (1 + kAddressInstructions);
   }
 
   /// Stores of one warp each. A value of the row is stored by one lane of those that reduced it, or by as
@@ -217,11 +237,11 @@ class KernelCounter {
     const Node& node = computation_.node(op);
     const Scheme scheme = kernel_.schemes.at(op);
     const double accesses = store_accesses(group, op, placed);
-    work_.ldst_warp_instructions += accesses;
-    work_.warp_instructions += accesses * (1 + kAddressInstructions);
     if (scheme == Scheme::kRegional) work_.shared_wavefronts += accesses;
     const bool output = outputs_.contains(op);
-    if (!output && scheme != Scheme::kGlobal) return;
+    const bool global = output || scheme == Scheme::kGlobal;
+    count_accesses(global ? accesses / moved_at_once(placed.map, node.shape, group.mapping) : accesses);
+    if (!global) return;
     const int bytes = byte_size(node.shape.dtype);
     work_.l2_sectors += accesses * sectors_a_warp(placed.map, node.shape.dims, group.mapping, bytes);
     if (output) cost_.dram_write_bytes += node.shape.byte_size();

@@ -80,6 +80,8 @@ ThreadMapping natural_mapping(const Computation& computation, const Node& node) 
 int block_threads(const ThreadMapping& mapping) {
   switch (mapping.kind) {
     case MappingKind::kElementwise:
+      return static_cast<int>(
+          ceil_div(mapping.rows_per_block, std::int64_t{mapping.vector} * mapping.unroll));
     case MappingKind::kRowSerial:
       return static_cast<int>(mapping.rows_per_block);
     case MappingKind::kRowPack:

@@ -55,14 +55,14 @@ struct ThreadMapping {
   std::int64_t rows = 1, cols = 1;
   int vector = 1;  ///< elements a load
   int unroll = 1;
-  int threads_per_row = 1;          ///< row_pack: power of two or multiple of 32; others: see kind
-  std::int64_t rows_per_block = 1;  ///< rows (elements) a task covers (horizontal packing)
-  std::int64_t tasks = 1;           ///< over the whole domain, segments included
+  int threads_per_row = 1;           ///< row_pack: power of two or multiple of 32; others: see kind
+  std::int64_t rows_per_block = 1;   ///< rows (elements) a task covers (horizontal packing)
+  std::int64_t tasks = 1;            ///< over the whole domain, segments included
   std::int64_t tasks_per_block = 1;  ///< the most any block takes (vertical packing): ceil(tasks / blocks)
   int split = 1;
   Combine combine = Combine::kNone;
-  /// At most `tasks`. Block b takes tasks [b * tasks / blocks, (b + 1) * tasks / blocks), rounded down: shares
-  /// that differ by one task at most.
+  /// At most `tasks`. Block b takes tasks [b * tasks / blocks, (b + 1) * tasks / blocks), rounded down:
+  /// shares that differ by one task at most.
   std::int64_t blocks = 1;
 
   bool operator==(const ThreadMapping&) const = default;

@@ -13,7 +13,7 @@ namespace stitchwork {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
-constexpr std::array<std::string_view, 1> kMappings = {"paper"};
+constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
 
 // docs/planners/knobs.md says what each does.
 constexpr std::array kKnobs = {
@@ -21,7 +21,7 @@ constexpr std::array kKnobs = {
     Knob{"proactive_locality", kOnOff, "on"},   Knob{"shared_reuse", kOnOff, "on"},
     Knob{"register_relaxation", kOnOff, "on"},  Knob{"remote_stitching", kOnOff, "on"},
     Knob{"exhaustive_stitching", kOnOff, "on"}, Knob{"data_reuse", kOnOff, "on"},
-    Knob{"duplicate_cheap", kOnOff, "off"},     Knob{"mapping", kMappings, "paper"},
+    Knob{"duplicate_cheap", kOnOff, "off"},     Knob{"mapping", kMappings, "tuned"},
 };
 
 constexpr std::array<std::string_view, 9> kAstitchKnobs = {

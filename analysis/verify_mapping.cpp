@@ -6,11 +6,15 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/vectors.h"
 #include "analysis/verify_internal.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::verification {
 namespace {
+
+/// More in flight would not fit a thread's registers.
+constexpr int kMostUnrolled = 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -86,6 +90,32 @@ void check_split(const std::string& where, const ThreadMapping& m, Report& repor
     report.add("mapping.split", "{}: {} columns cut into {} segments", where, m.cols, m.split);
 }
 
+/// Vectors lie whole within a row, a segment and a task, and move by one instruction each.
+void check_vectors(const Computation& computation, const std::string& where, const Group& group,
+                   Report& report) {
+  const ThreadMapping& m = group.mapping;
+  if (m.unroll > kMostUnrolled)
+    report.add("mapping.vector", "{}: {} vectors in flight, at most {}", where, m.unroll, kMostUnrolled);
+  if (m.vector == 1) return;
+  const Node& dominant = computation.node(group.dominant);
+  const bool reduces = def(dominant.op).cls == OpClass::kReduce;
+  const NodeId moved = reduces ? dominant.operands[0] : group.dominant;
+  const int bytes = byte_size(computation.node(moved).shape.dtype);
+  if ((m.vector & (m.vector - 1)) != 0 || m.vector * bytes > kVectorBytes)
+    report.add("mapping.vector",
+               "{}: vectors of {} elements of {} bytes; a power of two up to {} bytes moves at a time", where,
+               m.vector, bytes, kVectorBytes);
+  const bool elements = m.kind == MappingKind::kElementwise;
+  if (!elements && m.kind != MappingKind::kRowPack && m.kind != MappingKind::kRowSplit)
+    report.add("mapping.vector", "{}: the lanes of {} do not follow what vectors gather", where,
+               name(m.kind));
+  const std::int64_t length = elements ? m.rows : m.cols;
+  const std::int64_t part = elements ? m.rows_per_block : ceil_div(m.cols, m.split);
+  if (length % m.vector != 0 || part % m.vector != 0)
+    report.add("mapping.vector", "{}: {} elements in parts of {} are no whole vectors of {}", where, length,
+               part, m.vector);
+}
+
 }  // namespace
 
 void check_mappings(const Computation& computation, const KernelPlan& kernel, Report& report) {
@@ -102,6 +132,7 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
     check_tasks(where, m, report);
     check_threads(where, m, kernel.launch.block, report);
     check_split(where, m, report);
+    check_vectors(computation, where, group, report);
   }
 }
 

@@ -62,9 +62,10 @@ struct Value {
   std::int64_t task_offset = 0;       ///< shared loads that are not local: subtract task * task_offset
   int scope = -1;                     ///< the kInnerReduce value whose body it belongs to, or -1
   std::vector<std::int64_t> extents;  ///< kInnerReduce: of its indices, dims from at.map.dims.size() on
-  int depth = 0;      ///< 0: once a task, 1: once a row, 2: once an element (it depends on col)
-  int kept = -1;      ///< index into Kernel::kept: stored there by this step
-  int restored = -1;  ///< index into Kernel::kept: read from there instead of being computed
+  int depth = 0;       ///< 0: once a task, 1: once a row, 2: once an element (it depends on col)
+  int kept = -1;       ///< index into Kernel::kept: stored there by this step
+  int restored = -1;   ///< index into Kernel::kept: read from there instead of being computed
+  bool ahead = false;  ///< kLoad: a vector of it is loaded before the elements are computed
 };
 
 enum class StoreKind : std::uint8_t {
@@ -77,7 +78,8 @@ enum class StoreKind : std::uint8_t {
 /// Where a root's result goes.
 struct Target {
   int buffer = -1;
-  IndexExpr offset;  ///< elements; shared: of (row in the task, col)
+  IndexExpr offset;     ///< elements; shared: of (row in the task, col)
+  bool vector = false;  ///< the elements of a vector are stored by one instruction
 };
 
 struct Root {
@@ -111,7 +113,7 @@ struct Kept {
 struct TaskLoop {
   std::int64_t tasks = 1, tasks_per_block = 1;  ///< dealt to the blocks as plan.h's ThreadMapping says
   std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
-  std::vector<Step> steps;                   ///< by stage
+  std::vector<Step> steps;                      ///< by stage
 };
 
 struct Phase {

@@ -9,6 +9,7 @@
 #include "codegen/lower_context.h"
 #include "codegen/lower_keep.h"
 #include "codegen/lower_values.h"
+#include "codegen/lower_vectors.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -59,6 +60,7 @@ class Lowering {
     // launch.block and register_bound are set; after all loops have their block ranges.
     keep_values(context_.graph, kernel);
     kernel.buffers = context_.buffers;
+    use_vectors(kernel);
     place_workspace(kernel);
     kernel.wide_indices = needs_wide(kernel);
     return kernel;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "core/error.h"
 
@@ -116,19 +117,7 @@ class Keeper {
 }  // namespace
 
 std::int64_t elements_per_thread(const ThreadMapping& mapping, int block) {
-  switch (mapping.kind) {
-    case MappingKind::kElementwise:
-      return ceil_div(mapping.rows_per_block, block);
-    case MappingKind::kRowPack:
-      return ceil_div(mapping.cols, mapping.threads_per_row);
-    case MappingKind::kRowSplit:
-      return ceil_div(segment_length(mapping), block);
-    case MappingKind::kColumn:
-      return ceil_div(segment_length(mapping), std::max<std::int64_t>(1, block / mapping.rows_per_block));
-    case MappingKind::kRowSerial:
-      return mapping.cols;
-  }
-  return 1;
+  return vectors_a_thread(mapping, block) * mapping.vector;
 }
 
 void keep_values(const Graph& graph, Kernel& kernel) { Keeper(graph, kernel).run(); }

@@ -142,6 +142,38 @@ SW_FN float sw_min(float a, float b) { return a < b || a != a ? a : b; }
 SW_FN double sw_max(double a, double b) { return a > b || a != a ? a : b; }
 SW_FN double sw_min(double a, double b) { return a < b || a != a ? a : b; }
 
+// kCount adjacent elements of memory, moved by one instruction up to 16 bytes: the address is a multiple of their
+// size (or of 16).
+template <int kBytes> struct SwWords {
+  struct __align__(kBytes < 16 ? kBytes : 16) Type { unsigned word[kBytes / 4]; };
+};
+template <> struct SwWords<1> { typedef unsigned char Type; };
+template <> struct SwWords<2> { typedef unsigned short Type; };
+template <class T, int kCount, bool kPacked = (sizeof(T) < 4 && kCount * sizeof(T) >= 4)> union SwVector {
+  typename SwWords<kCount * (int)sizeof(T)>::Type all;
+  T of[kCount];
+  SW_FN T get(const SwVector& v, int j) { return v.of[j]; }
+  SW_FN void set(SwVector& v, int j, T x) { v.of[j] = x; }
+};
+// Narrow elements stay packed in words, or compilers part the access; set in ascending order.
+template <class T, int kCount> union SwVector<T, kCount, true> {
+  static const int kEach = 4 / (int)sizeof(T), kBits = 8 * (int)sizeof(T);
+  typename SwWords<kCount * (int)sizeof(T)>::Type all;
+  SW_FN T get(const SwVector& v, int j) { return (T)(v.all.word[j / kEach] >> (j % kEach * kBits)); }
+  SW_FN void set(SwVector& v, int j, T x) {
+    const unsigned bits = ((unsigned)x & ((1u << kBits) - 1)) << (j % kEach * kBits);
+    v.all.word[j / kEach] = j % kEach == 0 ? bits : v.all.word[j / kEach] | bits;
+  }
+};
+template <class T, int kCount> SW_FN T sw_get(const SwVector<T, kCount>& v, int j) { return SwVector<T, kCount>::get(v, j); }
+template <class T, int kCount> SW_FN void sw_set(SwVector<T, kCount>& v, int j, T x) { SwVector<T, kCount>::set(v, j, x); }
+template <class T, int kCount> SW_FN void sw_load(SwVector<T, kCount>& v, const T* p) {
+  v.all = *(const typename SwWords<kCount * (int)sizeof(T)>::Type*)p;
+}
+template <class T, int kCount> SW_FN void sw_store(T* p, const SwVector<T, kCount>& v) {
+  *(typename SwWords<kCount * (int)sizeof(T)>::Type*)p = v.all;
+}
+
 // Reducers.
 struct SwAdd { template <class T> SW_FN T of(T a, T b) { return (T)(a + b); } };
 struct SwMultiply { template <class T> SW_FN T of(T a, T b) { return (T)(a * b); } };
@@ -253,6 +285,9 @@ template <> struct SwAtomic<SwAdd> {
   SW_FN void into(int* p, int v) { asm volatile("red.add.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory"); }
   SW_FN void into(unsigned* p, unsigned v) { asm volatile("red.add.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory"); }
 };
+
+// The warp's threads wait for each other and see each other's shared memory.
+SW_FN void sw_warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
 
 // The whole grid waits until every block has come; all blocks must be resident. Each block adds 1 to the
 // counter but the first, which adds 2^63 - (blocks - 1), so that the top bit flips when all have come and the

@@ -9,6 +9,8 @@
 namespace stitchwork {
 namespace {
 
+constexpr int kWarp = 32;
+
 class KernelPrinter {
  public:
   KernelPrinter(const Graph& graph, const Kernel& kernel, bool canonical)
@@ -108,9 +110,22 @@ class KernelPrinter {
     return false;
   }
 
-  void barrier() {
-    out_.line("__syncthreads();");
-    shared_ = {};
+  /// Whether all that a loop's steps leave in shared memory is read by the warp that wrote it: rows of a warp
+  /// or less, and readers that work on the same rows.
+  static bool within_warps(const Kernel& kernel, const TaskLoop& loop) {
+    return std::all_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
+      if (step.rows || step.mapping.kind != MappingKind::kRowPack || step.mapping.threads_per_row > kWarp)
+        return false;
+      return std::all_of(step.values.begin(), step.values.end(), [&](const Value& value) {
+        return value.buffer < 0 || value.local ||
+               kernel.buffers[static_cast<std::size_t>(value.buffer)].space != MemorySpace::kShared;
+      });
+    });
+  }
+
+  void barrier(bool of_warp = false) {
+    out_.line(of_warp ? "sw_warp_barrier();" : "__syncthreads();");
+    if (!of_warp) shared_ = {};
   }
 
   void print_loop(const TaskLoop& loop) {
@@ -123,11 +138,11 @@ class KernelPrinter {
       touched_.clear();
     }
     if (shared) shared_ = {};
-    const bool several = loop.tasks_per_block > 1;
+    const bool several = loop.tasks_per_block > 1, of_warp = within_warps(kernel_, loop);
     open_loop(loop);
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
     for (const Step& step : loop.steps) {
-      if (step.stage != stage) barrier();
+      if (step.stage != stage) barrier(of_warp);
       stage = step.stage;
       if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) continue;
       comment(step);
@@ -135,7 +150,7 @@ class KernelPrinter {
       StepPrinter(graph_, kernel_, step, places_, names_, canonical_, out_, shared_).print();
       out_.close();
     }
-    if (several && shared) barrier();
+    if (several && shared) barrier(of_warp);
     close_loop(loop);
     if (shared && !several) touched_.push_back(&loop);
   }

@@ -89,6 +89,7 @@ void StepPrinter::print_thread_rows() {
   const std::int64_t rows = rows_per_task(mapping_);
   const bool serial = mapping_.kind == MappingKind::kRowSerial;
   SW_CHECK(serial || mapping_.cols == 1, "element-wise domains have one col");
+  if (!serial && in_batches()) return print_row_batches(rows);
   if (has_kept()) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int i = 0; i < {}; ++i)", ceil_div(rows, block_)));
@@ -176,6 +177,13 @@ void StepPrinter::print_shared_rows() {
 
 void StepPrinter::print_col_loop(const std::string& first, const std::string& end, std::int64_t length,
                                  std::int64_t threads, const std::string& lane, bool exact) {
+  if (in_batches()) {
+    const std::int64_t vector = mapping_.vector, stride = threads * vector;
+    const std::int64_t last = mapping_.cols - (mapping_.split - 1) * length;  // the shortest segment's
+    const std::string at = vector == 1 ? lane : fmt::format("{} * {}", lane, vector);
+    return print_batches({"col", first == "0" ? at : first + " + " + at, fmt::format("col < {}", end), stride,
+                          ceil_div(length, stride), std::max<std::int64_t>(0, last) / stride});
+  }
   const std::int64_t iterations = ceil_div(length, threads);
   const std::string start = first == "0" ? lane : first + " + " + lane;
   if (iterations > kUnrolledElements && !has_kept()) {
@@ -197,6 +205,104 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
   element_body();
   out_.close();
   out_.close();
+}
+
+/// Element-wise tasks: neighbouring threads on neighbouring vectors.
+void StepPrinter::print_row_batches(std::int64_t rows) {
+  const std::int64_t vector = mapping_.vector, stride = block_ * vector;
+  Batches batches{"local_row",
+                  vector == 1 ? "thread" : fmt::format("thread * {}", vector),
+                  "",
+                  stride,
+                  ceil_div(rows, stride),
+                  0};
+  if (rows % stride != 0) batches.guard = fmt::format("local_row < {}", rows);
+  if (mapping_.rows % rows != 0)
+    batches.guard += fmt::format("{}row < {}", batches.guard.empty() ? "" : " && ", number(mapping_.rows));
+  else
+    batches.unguarded = rows / stride;
+  print_batches(batches);
+}
+
+/// First the vectors that exist for every thread, mapping.unroll of them at a time, then the others one by
+/// one.
+void StepPrinter::print_batches(const Batches& batches) {
+  const std::int64_t unroll = std::min<std::int64_t>(mapping_.unroll, batches.vectors);
+  const std::int64_t main = std::min(batches.unguarded, batches.vectors) / unroll * unroll;
+  const bool short_loop = has_kept() || batches.vectors * mapping_.vector <= kUnrolledElements;
+  const auto loop = [&](std::int64_t from, std::int64_t to, std::int64_t step, bool guarded) {
+    if (from >= to) return;
+    if (to - from > step) {
+      if (short_loop) out_.line("#pragma unroll");
+      out_.open(fmt::format("for (int n = {}; n < {}; n += {})", from, to, step));
+    } else {
+      out_.block();
+      out_.line(fmt::format("const int n = {};", from));
+    }
+    print_batch(batches, step, guarded);
+    out_.close();
+  };
+  loop(0, main, unroll, false);
+  loop(main, batches.vectors, 1, true);
+}
+
+void StepPrinter::open_batch_loop(std::int64_t vectors) {
+  if (vectors > 1) out_.line("#pragma unroll");
+  out_.open(fmt::format("for (int u = 0; u < {}; ++u)", vectors));
+}
+
+/// Declares the dimensions' indices of the element `at` of the thread's vector n + u.
+void StepPrinter::place(const Batches& batches, const std::string& at) {
+  const bool rows = batches.index == "local_row";
+  out_.line(fmt::format("const {} {} = {} + (n + u) * {}{};", rows ? "int" : index_, batches.index,
+                        batches.start, batches.stride, at));
+  if (rows) declare_row("task", rows_per_task(mapping_));
+}
+
+void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool guarded) {
+  const auto open_guard = [&] {
+    out_.open(guarded && !batches.guard.empty() ? fmt::format("if ({})", batches.guard) : "");
+  };
+  values_.declare_ahead(static_cast<int>(vectors));
+  if (values_.goes_ahead()) {
+    open_batch_loop(vectors);
+    place(batches, "");
+    open_guard();
+    values_.load_ahead("u");
+    out_.close();
+    out_.close();
+    values_.hold_ahead(static_cast<int>(vectors));
+  }
+  open_batch_loop(vectors);
+  place(batches, "");
+  open_guard();
+  for (const Root& root : step_.roots)
+    for (const Target& target : root.targets) {
+      if (!target.vector) continue;
+      const Node& node = computation_.node(root.op);
+      vectors_[&target] = values_.names().make(node.name, "w", "_vector");
+      out_.line(fmt::format("SwVector<{}, {}> {};", storage_type(node.shape.dtype), mapping_.vector,
+                            vectors_[&target]));
+    }
+  out_.line("#pragma unroll");
+  out_.open(fmt::format("for (int j = 0; j < {}; ++j)", mapping_.vector));
+  place(batches, " + j");
+  if (has_kept()) out_.line(fmt::format("const int i = (n + u) * {} + j;", mapping_.vector));
+  if (batches.index == "local_row") values_.print(-1, 1);
+  element_body();
+  out_.close();
+  store_vectors();
+  out_.close();
+  out_.close();
+}
+
+void StepPrinter::store_vectors() {
+  for (const Root& root : step_.roots)
+    for (const Target& target : root.targets)
+      if (target.vector)
+        out_.line(fmt::format("sw_store(&{}[{}], {});",
+                              places_.buffers[static_cast<std::size_t>(target.buffer)], offset_text(target),
+                              vectors_.at(&target)));
 }
 
 void StepPrinter::element_body() {
@@ -271,10 +377,12 @@ void StepPrinter::store(const Root& root, const std::string& value) {
   }
   for (const Target& target : root.targets) {
     const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(target.buffer)];
-    IndexMap context;
-    context.dims = {mapping_.rows, mapping_.cols};
-    const std::string offset =
-        index_text(target.offset, context, values_.index_names(2, buffer.space == MemorySpace::kShared));
+    if (target.vector) {
+      out_.line(fmt::format("sw_set({}, j, ({})({}));", vectors_.at(&target), storage_type(dtype),
+                            stored_text(dtype, result)));
+      continue;
+    }
+    const std::string offset = offset_text(target);
     const std::string& place = places_.buffers[static_cast<std::size_t>(target.buffer)];
     if (root.store == StoreKind::kAtomic) {
       const std::string_view reducer = reducer_name(root.reducer);
@@ -290,6 +398,13 @@ void StepPrinter::store(const Root& root, const std::string& value) {
       out_.line(fmt::format("{}[{}] = {};", place, offset, stored_text(dtype, result)));
     }
   }
+}
+
+std::string StepPrinter::offset_text(const Target& target) const {
+  const bool shared = kernel_.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared;
+  IndexMap context;
+  context.dims = {mapping_.rows, mapping_.cols};
+  return index_text(target.offset, context, values_.index_names(2, shared));
 }
 
 }  // namespace stitchwork

@@ -25,10 +25,29 @@ class StepPrinter {
   void print_shared_rows();  ///< row_pack, row_split, column: several threads a row
   void print_col_loop(const std::string& first, const std::string& end, std::int64_t length,
                       std::int64_t threads, const std::string& lane, bool exact);
+
+  /// The elements a thread handles, where several move at a time (mapping.vector, mapping.unroll).
+  struct Batches {
+    std::string index;           ///< the dimension along which they lie: "col" or "local_row"
+    std::string start;           ///< the thread's first element
+    std::string guard;           ///< that element `index` exists
+    std::int64_t stride = 1;     ///< from one vector of the thread to its next
+    std::int64_t vectors = 0;    ///< of a thread
+    std::int64_t unguarded = 0;  ///< so many first ones exist for every thread
+  };
+  bool in_batches() const { return mapping_.vector > 1 || mapping_.unroll > 1; }
+  void print_batches(const Batches& batches);
+  void print_batch(const Batches& batches, std::int64_t vectors, bool guarded);
+  void open_batch_loop(std::int64_t vectors);
+  void place(const Batches& batches, const std::string& at);
+  void print_row_batches(std::int64_t rows);
+
   void element_body();
+  void store_vectors();
   void declare_accumulators();
   void finish_reduction(const Root& root, std::size_t index, const std::string& writer);
   void store(const Root& root, const std::string& value);
+  std::string offset_text(const Target& target) const;
   bool reduces(const Root& root) const { return root.store != StoreKind::kElement; }
   bool has_kept() const;
   std::string number(std::int64_t n) const;
@@ -43,7 +62,8 @@ class StepPrinter {
   SharedState& shared_;
   const char* index_;
   int block_;
-  std::vector<std::string> accumulators_;  ///< by root
+  std::vector<std::string> accumulators_;         ///< by root
+  std::map<const Target*, std::string> vectors_;  ///< being gathered for the targets stored by vectors
 };
 
 }  // namespace stitchwork

@@ -1,5 +1,7 @@
 #include "codegen/print_values.h"
 
+#include <fmt/ranges.h>
+
 #include "core/error.h"
 
 namespace stitchwork {
@@ -44,6 +46,10 @@ void ValuePrinter::print(int scope, int depth) {
   const int outer_scope = scope_, outer_depth = depth_;
   scope_ = scope;
   depth_ = depth;
+  // A loop's body may be printed twice: what the first declared is out of scope.
+  std::erase_if(clamped_, [&](const auto& entry) {
+    return std::get<2>(entry.first) == scope && std::get<3>(entry.first) == depth;
+  });
   for (int v : step_.order) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
     if (value.scope == scope && (scope >= 0 || value.depth == depth)) print_value(v);
@@ -73,17 +79,18 @@ void ValuePrinter::print_value(int v) {
   else if (value.kind == ValueKind::kInnerReduce)
     print_inner_reduce(v, variable);
   else {
-    const std::string text = expression(value);
+    const std::string text = expression(v);
     out_.line(fmt::format("const {} {} = {};", value_type(dtype), variable, text));
   }
   if (value.kept >= 0)
     out_.line(fmt::format("{}[i] = {};", places_.kept[static_cast<std::size_t>(value.kept)], variable));
 }
 
-std::string ValuePrinter::expression(const Value& value) {
+std::string ValuePrinter::expression(int v) {
+  const Value& value = step_.values[static_cast<std::size_t>(v)];
   switch (value.kind) {
     case ValueKind::kLoad:
-      return load_expression(value);
+      return load_expression(v);
     case ValueKind::kChoose:
       return choose_expression(value);
     case ValueKind::kIndex: {
@@ -102,8 +109,46 @@ std::string ValuePrinter::apply_expression(const Value& value) const {
   return apply_text(computation_, computation_.node(value.op), arguments);
 }
 
-std::string ValuePrinter::load_expression(const Value& value) {
+void ValuePrinter::declare_ahead(int unroll) {
+  ahead_.clear();
+  for (int v : step_.order) {
+    const Value& value = step_.values[static_cast<std::size_t>(v)];
+    if (!value.ahead) continue;
+    const Node& node = computation_.node(value.op);
+    const std::string name = names_.make(node.name, "v", "_vector");
+    out_.line(fmt::format("SwVector<{}, {}> {}[{}];", storage_type(node.shape.dtype), step_.mapping.vector,
+                          name, unroll));
+    ahead_[v] = name;
+  }
+}
+
+void ValuePrinter::load_ahead(const std::string& u) {
+  for (const auto& [v, name] : ahead_) {
+    const Value& value = step_.values[static_cast<std::size_t>(v)];
+    const std::string index = index_text(value.offset, value.at.map, index_names(value.at.map.dims.size()));
+    out_.line(fmt::format("sw_load({}[{}], &{}[{}]);", name, u,
+                          places_.buffers[static_cast<std::size_t>(value.buffer)], index));
+  }
+}
+
+void ValuePrinter::hold_ahead(int unroll) {
+  // An empty assembler statement that all of them go through; it takes at most 30 operands.
+  constexpr std::size_t kMostOperands = 30;
+  std::vector<std::string> words;
+  for (const auto& [v, name] : ahead_) {
+    const DType dtype = computation_.node(step_.values[static_cast<std::size_t>(v)].op).shape.dtype;
+    if (step_.mapping.vector * byte_size(dtype) < 4) continue;  // no whole word
+    for (int u = 0; u < unroll; ++u) words.push_back(fmt::format("\"+r\"({}[{}].all.word[0])", name, u));
+  }
+  if (words.size() > kMostOperands) words.resize(kMostOperands);
+  if (words.size() > 1) out_.line(fmt::format("asm volatile(\"\" : {});", fmt::join(words, ", ")));
+}
+
+std::string ValuePrinter::load_expression(int v) {
+  const Value& value = step_.values[static_cast<std::size_t>(v)];
   const DType dtype = computation_.node(value.op).shape.dtype;
+  if (const auto ahead = ahead_.find(v); ahead != ahead_.end())
+    return load_text(dtype, fmt::format("sw_get({}[u], j)", ahead->second));
   const IndexNames names = access_names(value.at, false);
   IndexNames place_names = names;
   if (value.local) place_names.dims[0] = "local_row";

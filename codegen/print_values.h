@@ -24,6 +24,12 @@ class ValuePrinter {
 
   /// Statements of the values of `scope` (-1: outside inner reductions) with this depth (any inside one).
   void print(int scope, int depth);
+  bool goes_ahead() const { return !ahead_.empty(); }
+  /// Declares vectors for `unroll` loads of each value that is loaded ahead, and loads those numbered `u`.
+  void declare_ahead(int unroll);
+  void load_ahead(const std::string& u);
+  /// Keeps the compiler from moving these loads down to where their values are used.
+  void hold_ahead(int unroll);
   /// The variable a printed value has.
   const std::string& name(int value) const { return variables_.at(static_cast<std::size_t>(value)); }
   /// "row", "col" or, in the task, "local_row".
@@ -34,9 +40,9 @@ class ValuePrinter {
   void print_value(int v);
   void print_fold(const Value& value, const std::string& variable);
   void print_inner_reduce(int v, const std::string& variable);
-  std::string expression(const Value& value);
+  std::string expression(int v);
   std::string apply_expression(const Value& value) const;
-  std::string load_expression(const Value& value);
+  std::string load_expression(int v);
   std::string choose_expression(const Value& value);
   /// Declares clamped runtime indices where not yet declared in this block; dims and their names.
   IndexNames access_names(const Access& access, bool local = false);
@@ -50,6 +56,7 @@ class ValuePrinter {
   bool canonical_;
   Writer& out_;
   std::vector<std::string> variables_;
+  std::map<int, std::string> ahead_;  ///< the vectors of values loaded ahead
   std::map<std::tuple<int, Interval, int, int>, std::string> clamped_;
   int scope_ = -1, depth_ = 0;
 };

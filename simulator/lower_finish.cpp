@@ -10,7 +10,8 @@
 namespace stitchwork::ptx {
 namespace {
 
-/// The longest run of global loads before one of their results is needed.
+/// 128-byte requests of a warp in the longest run of global loads before one of their results is needed: 4
+/// for a 16-byte load a thread (occupancy_model/timing.h).
 int loads_in_flight(const IrBlock& block) {
   std::set<std::uint32_t> pending;
   int best = 0, run = 0;
@@ -23,7 +24,9 @@ int loads_in_flight(const IrBlock& block) {
     }
     const std::string_view name = sim::isa_rows()[i.row].spelling;
     if (!name.starts_with("@ld.global") && !name.starts_with("@ld.generic")) continue;
-    best = std::max(best, ++run);
+    const int bytes = name.back() - '0';  // "@ld.global.4"
+    run += std::max(1, bytes * i.count / 4);
+    best = std::max(best, run);
     for (int k = 0; k < i.count; ++k) pending.insert(i.o[k]);
   }
   return best;

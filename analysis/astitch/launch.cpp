@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "analysis/astitch/mapping_tuned.h"
 #include "analysis/launch.h"
 #include "occupancy_model/occupancy.h"
 
@@ -15,17 +17,69 @@ namespace {
 /// grid barriers cheaper.
 constexpr int kAssumedRegisters = 32;
 constexpr int kLargestBlock = 1024;
+/// mapping=tuned tries these, 256 first: it leaves the scheduler blocks to fill an SM's gaps with.
+constexpr std::array kTunedBlocks = {256, 128, 512, 1024};
 /// Threads of a block of XLA's element-wise kernels.
 constexpr int kElementwiseBlock = 256;
+
+void set_block(MappingLimits& limits, const Device& device, int block) {
+  limits.block = block;
+  limits.blocks_per_wave = std::max<std::int64_t>(
+      1, assume_relax_apply(device, block, 0, limits.max_blocks_per_sm).blocks_per_wave);
+}
+
+/// What decides how long the stitch op takes: its largest reduction, or where it has none its largest op.
+Domain largest_domain(const Nodes& nodes, const StitchOp& op) {
+  Domain largest;
+  bool reduces = false;
+  std::int64_t elements = -1;
+  for (const NodeId id : op.members) {
+    if (nodes.node(id).shape.is_tuple || (reduces && !nodes[id].reduction)) continue;
+    const Domain domain = domain_of(nodes, id);
+    const bool first = nodes[id].reduction.has_value() && !reduces;
+    if (!first && domain.rows * domain.cols <= elements) continue;
+    reduces = reduces || first;
+    elements = domain.rows * domain.cols;
+    largest = domain;
+  }
+  return largest;
+}
+
+/// The block in which the largest domain takes least time; with grid barriers, one barrier included.
+void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, MappingLimits& limits) {
+  const Domain domain = largest_domain(nodes, op);
+  int best = 0;
+  double best_us = 0;
+  for (const int block : kTunedBlocks) {
+    if (block > device.max_threads_per_block) continue;
+    set_block(limits, device, block);
+    const ThreadMapping mapping = map_tuned(domain, limits);
+    double us = domain_us(domain, mapping, limits);
+    if (limits.one_wave) us += device.grid_barrier_us_per_block * static_cast<double>(mapping.blocks);
+    if (best > 0 && us >= best_us * (1 - kIndifference)) continue;
+    best = block;
+    best_us = us;
+  }
+  set_block(limits, device, best);
+}
 
 }  // namespace
 
 MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
                              const Options& options, bool one_wave) {
   MappingLimits limits;
+  if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
+    limits.max_blocks_per_sm = wanted->second;
+  const bool tuned = options.tuned && options.adaptive_mapping;
   limits.block = std::min(kLargestBlock, device.max_threads_per_block);
   limits.adaptive = options.adaptive_mapping;
-  limits.one_wave = options.adaptive_mapping || one_wave;
+  limits.one_wave = one_wave || (options.adaptive_mapping && !tuned);
+  limits.wanted_splits = &options.constraints.split_factor;
+  const auto* wanted_block = Constraints::find(options.constraints.block, op.members);
+  if (tuned) {
+    limits.tuned_for = &device;
+    if (wanted_block == nullptr) tune_block(nodes, op, device, limits);
+  }
   if (!options.adaptive_mapping) {
     std::int64_t widest = 0;
     for (const NodeId id : op.members) {
@@ -36,13 +90,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
     if (widest == 0) widest = kElementwiseBlock;
     limits.block = static_cast<int>(std::min<std::int64_t>(limits.block, (widest + 31) / 32 * 32));
   }
-  limits.wanted_splits = &options.constraints.split_factor;
-  if (const auto* wanted = Constraints::find(options.constraints.block, op.members))
-    limits.block = wanted->second;
-  if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
-    limits.max_blocks_per_sm = wanted->second;
-  limits.blocks_per_wave = std::max<std::int64_t>(
-      1, assume_relax_apply(device, limits.block, 0, limits.max_blocks_per_sm).blocks_per_wave);
+  set_block(limits, device, wanted_block != nullptr ? wanted_block->second : limits.block);
   return limits;
 }
 
@@ -70,6 +118,15 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
   launch.register_bound = options.register_relaxation ? bound.register_bound : kAssumedRegisters;
 }
 
+void settle_registers(const Device& device, const Options& options, KernelLaunch& launch) {
+  const int share = blocks_an_sm(device, launch.grid);
+  if (share >= launch.blocks_per_sm) return;
+  const LaunchBound bound = assume_relax_apply(device, launch.block, launch.shared_bytes, share);
+  launch.blocks_per_sm = bound.blocks_per_sm;
+  launch.blocks_per_wave = bound.blocks_per_wave;
+  if (options.register_relaxation) launch.register_bound = bound.register_bound;
+}
+
 Verdict fits_device(const KernelPlan& kernel, const Device& device, const MappingLimits& limits) {
   const KernelLaunch& launch = kernel.launch;
   const std::int64_t allowed = device.shared_bytes_per_block_default;
@@ -77,7 +134,7 @@ Verdict fits_device(const KernelPlan& kernel, const Device& device, const Mappin
     return Verdict::no("astitch.shared-memory", fmt::format("needs {} bytes of shared memory, {} allowed",
                                                             launch.shared_bytes, allowed));
   }
-  if (launch.blocks_per_wave < limits.blocks_per_wave) {
+  if (limits.one_wave && launch.blocks_per_wave < limits.blocks_per_wave) {
     return Verdict::no("astitch.wave",
                        fmt::format("{} bytes of shared memory leave {} blocks a wave, mappings assumed {}",
                                    launch.shared_bytes, launch.blocks_per_wave, limits.blocks_per_wave));

@@ -10,7 +10,8 @@ namespace stitchwork::astitch {
 /// What mappings may assume before anything is planned: the largest block the device allows, and the wave it
 /// has at the assumed 32 registers a thread. Without adaptive mapping, as XLA does: a block as wide as the
 /// longest reduced row (256 threads where there is none), and as many blocks as there are rows unless
-/// `one_wave` (grid barriers) forbids it.
+/// `one_wave` (grid barriers) forbids it. With mapping=tuned: the block of 128 to 1,024 threads in which the
+/// largest domain takes least time, and one wave only where there are grid barriers.
 MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
                              const Options& options, bool one_wave);
 
@@ -18,6 +19,10 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
 void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
                  const Device& device, const Options& options, const MappingLimits& limits,
                  KernelPlan& kernel);
+
+/// mapping=tuned: an SM that gets fewer blocks of the grid than it could hold gives them all its registers,
+/// so that longer rows stay in them.
+void settle_registers(const Device& device, const Options& options, KernelLaunch& launch);
 
 /// Whether a block's shared memory is within the device's limit and leaves the grid resident.
 Verdict fits_device(const KernelPlan& kernel, const Device& device, const MappingLimits& limits);

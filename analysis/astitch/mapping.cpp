@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/astitch/mapping_tuned.h"
 #include "core/error.h"
 
 namespace stitchwork::astitch {
@@ -93,6 +94,8 @@ int wanted_split(const MappingLimits& limits, NodeId reduction) {
 }
 
 ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits) {
+  if (limits.tuned_for != nullptr)
+    return map_tuned(domain_of(nodes, dominant), limits, wanted_split(limits, dominant));
   if (!nodes[dominant].reduction) {
     return map_elementwise(nodes[dominant].elements, limits);
   }

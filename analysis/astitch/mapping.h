@@ -17,6 +17,7 @@ struct MappingLimits {
   bool adaptive = true;              ///< off: one row a block, never split (as XLA maps row reductions)
   int max_blocks_per_sm = 0;         ///< by override; 0: as many as fit
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
+  const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
 };
 
 /// How many blocks an override wants each row of `reduction` split over; 0: none does.

@@ -31,8 +31,9 @@ Options read_options(const PlanOptions& options) {
   result.record_decisions = options.record_decisions;
   for (const auto& [knob, value] : options.knobs) {
     if (knob == "mapping") {
-      if (value != "paper")
-        throw Error(fmt::format("knob mapping: unknown value '{}'", value), "it is paper");
+      if (value != "paper" && value != "tuned")
+        throw Error(fmt::format("knob mapping: unknown value '{}'", value), "it is paper or tuned");
+      result.tuned = value == "tuned";
     } else if (knob == "adaptive_mapping") {
       result.adaptive_mapping = read_switch(knob, value);
     } else if (knob == "dominant_merging") {

@@ -9,6 +9,7 @@
 #include "analysis/astitch/lanes.h"
 #include "analysis/astitch/launch.h"
 #include "analysis/astitch/sharing.h"
+#include "analysis/astitch/vectors.h"
 #include "analysis/astitch/wanted.h"
 
 namespace stitchwork::astitch {
@@ -39,8 +40,8 @@ Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options
   return result;
 }
 
-/// So far beyond a kernel's limits that amendments would not bring it back: it will be cut, and its parts find
-/// amendments of their own.
+/// So far beyond a kernel's limits that amendments would not bring it back: it will be cut, and its parts
+/// find amendments of their own.
 bool far_beyond_limits(const Stitched& stitched, const Options& options) {
   constexpr int kFar = 2;
   return static_cast<int>(stitched.groups.size()) > kFar * options.max_groups ||
@@ -214,7 +215,7 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
   }
   recorder.append(attempt.take());
   KernelPlan kernel;
-  const std::vector<OpGroup> unplaced = stitched.groups;
+  std::vector<OpGroup> unplaced = stitched.groups;
 
   // Shared memory: demote until it fits; every demotion may move ops to later phases.
   std::set<NodeId> global = wanted.global;
@@ -232,6 +233,17 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
     global.insert(*demoted);
     Recorder silent(false);
     stitched.finalization = finalize(stitched.body, stitched.candidates, unplaced, global, silent);
+    if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
+      // Its barriers ask for mappings that keep to one wave.
+      global = wanted.global;
+      limits = mapping_limits(nodes, op, device, options, true);
+      stitched = run_passes(nodes, op, device, options, limits, wanted, silent);
+      unplaced = stitched.groups;
+    }
+  }
+  if (limits.tuned_for != nullptr) {
+    settle_registers(device, options, kernel.launch);
+    settle_vectors(*nodes.computation, device, kernel);
   }
   require_schemes(stitched.body, stitched.candidates, stitched.groups, stitched.finalization, wanted.schemes);
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {

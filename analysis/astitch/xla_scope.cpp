@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/astitch/launch.h"
+#include "analysis/astitch/vectors.h"
 #include "analysis/inlined_kernel.h"
 #include "analysis/plain_mapping.h"
 #include "analysis/xla/fusion_graph.h"
@@ -50,6 +51,7 @@ std::vector<KernelPlan> map_xla_kernels(const Nodes& nodes, const Device& device
     const NodeId leader = xla::leading_root(computation, fused.roots);
     kernels.push_back(inlined_kernel(computation, fused.ops, fused.roots, leader,
                                      mapping_of(nodes, fused.roots, leader, limits, recorder)));
+    if (limits.tuned_for != nullptr) settle_vectors(computation, device, kernels.back());
   }
   mark_recomputed(kernels);
   recorder.append(fusions.take());

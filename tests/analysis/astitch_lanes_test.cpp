@@ -10,6 +10,7 @@
 #include "analysis/planner.h"
 #include "analysis/verify.h"
 #include "tests/support/astitch_passes.h"
+#include "tests/support/paper.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -30,7 +31,9 @@ Graph negations(const std::vector<std::int64_t>& sizes) {
   return parse(entry + fmt::format(" ROOT t = ({}) tuple({})\n}}", types, names));
 }
 
-FusionPlan plan(const Graph& graph) { return make_plan(graph, device("v100"), "astitch"); }
+FusionPlan plan(const Graph& graph) {
+  return make_plan(graph, device("v100"), "astitch", stitchwork::testing::paper("astitch"));
+}
 
 /// First block, blocks and tasks a block of each group.
 std::vector<std::vector<std::int64_t>> ranges(const KernelPlan& kernel) {

@@ -9,6 +9,7 @@
 #include "analysis/verify.h"
 #include "core/hlo_text.h"
 #include "tests/support/graphs.h"
+#include "tests/support/paper.h"
 #include "tests/support/random_graph.h"
 
 namespace stitchwork {
@@ -62,7 +63,8 @@ TEST(Auto, KeepsRowsWholeWhereTheBarrierOfASplitCostsMore) {
   const Graph graph = dataset("fig7");
   const auto split = [&](const char* planner) {
     int most = 1;
-    for (const KernelPlan& kernel : make_plan(graph, device("v100"), planner).kernels)
+    for (const KernelPlan& kernel :
+         make_plan(graph, device("v100"), planner, testing::paper(planner)).kernels)
       for (const Group& group : kernel.groups) most = std::max(most, group.mapping.split);
     return most;
   };
@@ -72,7 +74,8 @@ TEST(Auto, KeepsRowsWholeWhereTheBarrierOfASplitCostsMore) {
 
 TEST(Auto, DecisionsGiveTheTimeOfEveryForm) {
   const Graph graph = dataset("fig7");
-  const FusionPlan plan = make_plan(graph, device("v100"), "auto", {.record_decisions = true});
+  const FusionPlan plan =
+      make_plan(graph, device("v100"), "auto", testing::paper("auto", {.record_decisions = true}));
   int chosen = 0;
   std::string forms;
   for (const Decision& decision : plan.decisions) {

@@ -5,6 +5,7 @@
 
 #include "analysis/planner.h"
 #include "tests/support/graphs.h"
+#include "tests/support/paper.h"
 
 namespace stitchwork {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 using testing::dataset;
 
 FusionPlan plan(const Graph& graph, const char* planner, std::map<std::string, std::string> knobs = {}) {
-  return make_plan(graph, device("v100"), planner, {std::move(knobs), {}, true});
+  return make_plan(graph, device("v100"), planner, testing::paper(planner, {std::move(knobs), {}, true}));
 }
 
 /// The plan's text without the planner's name and the options it records.

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "tests/support/graphs.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/paper.h"
 
 namespace stitchwork {
 namespace {
@@ -35,7 +36,8 @@ Edit split_factor(const std::string& op, std::int64_t n) { return {EditKind::kSp
 
 FusionPlan plan_with(const Graph& graph, const std::vector<Edit>& edits,
                      const std::string& planner = "astitch") {
-  return make_plan(graph, v100(), planner, {.edits = edits, .record_decisions = true});  // verifies
+  return make_plan(graph, v100(), planner,
+                   testing::paper(planner, {.edits = edits, .record_decisions = true}));  // verifies
 }
 
 /// The message of the Error that planning with the edits gives, with its hint.

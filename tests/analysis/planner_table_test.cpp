@@ -46,7 +46,7 @@ TEST(PlannerTable, PlansNameThePlannerAndTheKnobsThatDiffer) {
       make_plan(graph, device("v100"), "astitch", {.knobs = {{"dominant_merging", "off"}}});
   EXPECT_EQ(plan.planner, "astitch");
   EXPECT_EQ(plan.options.at("dominant_merging"), "off");
-  EXPECT_EQ(plan.options.at("mapping"), "paper");
+  EXPECT_EQ(plan.options.at("mapping"), "tuned");
   EXPECT_FALSE(plan.options.contains("proactive_locality"));
 }
 

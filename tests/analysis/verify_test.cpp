@@ -9,6 +9,7 @@
 #include "analysis/planner.h"
 #include "core/error.h"
 #include "tests/support/graphs.h"
+#include "tests/support/paper.h"
 
 namespace stitchwork {
 namespace {
@@ -22,7 +23,7 @@ using ::testing::HasSubstr;
 class Edited {
  public:
   explicit Edited(const std::string& planner = "astitch") : graph_(dataset("fig7")) {
-    json = plan_to_json(graph_, make_plan(graph_, device("v100"), planner));
+    json = plan_to_json(graph_, make_plan(graph_, device("v100"), planner, testing::paper(planner)));
   }
 
   Json& kernel(int i = 0) { return json["kernels"][static_cast<std::size_t>(i)]; }

@@ -5,6 +5,7 @@
 #include "core/file.h"
 #include "tests/codegen/harness.h"
 #include "tests/support/golden.h"
+#include "tests/support/paper.h"
 
 namespace stitchwork {
 namespace {
@@ -27,7 +28,8 @@ std::size_t count(const std::string& text, const std::string& what) {
 
 TEST(Kernel, SoftmaxReadsItsInputOnceAndWritesItsOutputOnce) {
   const Graph graph = dataset("softmax");
-  const std::string text = cuda(graph, make_plan(graph, device("v100"), "astitch"));
+  const std::string text =
+      cuda(graph, make_plan(graph, device("v100"), "astitch", testing::paper("astitch")));
   EXPECT_EQ(count(text, "= x["), 1u) << text;
   EXPECT_EQ(count(text, "expf("), 1u) << text;
   EXPECT_EQ(count(text, "] = divide_27"), 1u) << text;
@@ -46,7 +48,7 @@ TEST(Kernel, SimulatedSoftmaxAsksForExactlyItsInputsSectors) {
 
 TEST(Kernel, Fig7KeepsValuesWithTheThreadAcrossTheSecondBarrier) {
   const Graph graph = dataset("fig7");
-  const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch", testing::paper("astitch"));
   ASSERT_EQ(plan.kernels.size(), 1u);
   const std::string text = cuda(graph, plan);
   EXPECT_EQ(count(text, "sw_grid_barrier(barrier);"), 2u) << text;
@@ -140,7 +142,7 @@ TEST_P(GoldenCuda, SourceIsAsApproved) {
   const auto& [name, planner] = GetParam();
   const Graph graph = dataset(name);
   expect_golden(fmt::format("cuda_{}_{}.cu", planner, name),
-                cuda(graph, make_plan(graph, device("v100"), planner)));
+                cuda(graph, make_plan(graph, device("v100"), planner, testing::paper(planner))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, GoldenCuda,

@@ -68,6 +68,12 @@ ThreadMapping on_blocks(ThreadMapping mapping, std::int64_t blocks) {
   return mapping;
 }
 
+ThreadMapping vectors(ThreadMapping mapping, int vector, int unroll) {
+  mapping.vector = vector;
+  mapping.unroll = unroll;
+  return mapping;
+}
+
 class Mapping : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Mapping, StitchedReductionIsRight) {
@@ -84,6 +90,21 @@ const std::vector<Case> kCases = {
     {"eight_threads_a_row_two_tasks", mapping_of(K::kRowPack, 70, 33, 8, 8, 2), 64},
     {"eight_tasks_on_five_blocks", on_blocks(mapping_of(K::kRowPack, 15, 100, 2, 32), 5), 64},
     {"tasks_times_blocks_beyond_32_bits", on_blocks(mapping_of(K::kRowPack, 70001, 1, 1, 1), 40000), 32},
+    {"vectors_of_a_row", vectors(mapping_of(K::kRowPack, 70, 32, 8, 8), 4, 1), 64},
+    {"vectors_idle_lanes", vectors(mapping_of(K::kRowPack, 7, 100, 2, 32), 4, 2), 64},
+    {"vectors_kept_in_registers", vectors(mapping_of(K::kRowPack, 7, 1032, 1, 64), 2, 4), 64},
+    {"vectors_in_long_rows", vectors(mapping_of(K::kRowPack, 3, 20000, 1, 64), 4, 2), 64},
+    {"vectors_in_segments", vectors(mapping_of(K::kRowSplit, 3, 4000, 1, 64, 1, 4, Combine::kPartials), 4, 2),
+     64},
+    {"unrolled_uneven_segments",
+     vectors(mapping_of(K::kRowSplit, 3, 4001, 1, 64, 1, 4, Combine::kPartials), 1, 4), 64},
+    {"unrolled_columns", vectors(mapping_of(K::kColumn, 70, 450, 32, 4, 1, 3, Combine::kPartials), 1, 4), 128,
+     true},
+    {"vectors_of_halves", vectors(mapping_of(K::kRowPack, 9, 264, 2, 32), 8, 1), 64, false, "f16", "add",
+     "1.5"},
+    {"vectors_of_bytes", vectors(mapping_of(K::kRowPack, 9, 320, 2, 32), 16, 2), 64, false, "u8", "add", "3"},
+    {"vectors_of_doubles", vectors(mapping_of(K::kRowPack, 9, 130, 2, 32), 2, 2), 64, false, "f64"},
+    {"vectors_down_columns", vectors(mapping_of(K::kRowPack, 12, 64, 2, 32), 4, 1), 64, true},
     {"warp_a_row", mapping_of(K::kRowPack, 33, 100, 2, 32), 64},
     {"three_warps_a_row_idle_threads", mapping_of(K::kRowPack, 7, 100, 2, 96, 2), 256},
     {"block_a_row", mapping_of(K::kRowPack, 5, 1000, 1, 256), 256},

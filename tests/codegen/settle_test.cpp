@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/codegen/harness.h"
+#include "tests/support/paper.h"
 
 namespace stitchwork::testing {
 namespace {
@@ -13,7 +14,8 @@ namespace {
   SKIP_WITHOUT_COMPILER();   \
   if (find_ptxas().empty()) GTEST_SKIP() << "no ptxas is installed: registers are not known"
 
-/// Values alive at once: each is needed by the first and again by the last of the ops on all of them.
+/// Under mapping=paper, whose blocks of 1,024 threads have 32 registers each. Values alive at once: each is
+/// needed by the first and again by the last of the ops on all of them.
 Graph hungry(int values) {
   std::string text = "HloModule hungry\nENTRY main {\n";
   for (int i = 0; i < values; ++i)
@@ -40,7 +42,7 @@ CompileOptions compile_options() {
 
 Executable settled(const Graph& graph, bool may_replan) {
   const auto plan = [&](const std::vector<Edit>& edits) {
-    return make_plan(graph, device("v100"), "astitch", {.edits = edits});
+    return make_plan(graph, device("v100"), "astitch", paper("astitch", {.edits = edits}));
   };
   return compile_settled(graph, device("v100"), plan({}), may_replan ? Replan(plan) : Replan(),
                          compile_options());
@@ -50,7 +52,8 @@ TEST(Settle, AKernelThatSpillsGetsFewerBlocksAnSm) {
   SKIP_WITHOUT_PTXAS();
   const Graph graph = hungry(40);
   const Executable before =
-      compile(graph, device("v100"), make_plan(graph, device("v100"), "astitch"), compile_options());
+      compile(graph, device("v100"), make_plan(graph, device("v100"), "astitch", paper("astitch")),
+              compile_options());
   if (!before.kernels.at(0).spill_bytes) GTEST_SKIP() << "this ptxas does not take the compiler's PTX";
   ASSERT_GT(*before.kernels[0].spill_bytes, 0);
   const Executable after = settled(graph, true);

@@ -1,0 +1,246 @@
+#include "analysis/astitch/mapping_tuned.h"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "analysis/vectors.h"
+#include "occupancy_model/occupancy.h"
+#include "occupancy_model/timing.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+constexpr int kWarp = 32, kSectorBytes = 32;
+/// Rows up to this long take a warp or less: shuffles end their reductions, no block barrier.
+constexpr std::int64_t kShortRowBytes = 1024;
+/// The share of a thread's registers in which elements of a row stay (codegen/lower_keep.h); of a longer row
+/// the rest is read again.
+constexpr std::int64_t kResidentShare = 2;
+/// One thread an output: the reduction is this short and there are so many outputs for each block of a wave.
+constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
+/// Rows side by side in a column tile: a warp reads a 128-byte line of 4-byte elements.
+constexpr std::int64_t kColumnTileRows = 32;
+/// Loads in flight a thread, where nothing moves in vectors.
+constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
+
+/// Instructions (as analysis/cost.cpp counts them): an element's arithmetic, an access with its address, a
+/// shuffle step, and what a block adds to combine its warps.
+constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInstructions = 2,
+                 kBlockReduceInstructions = 30;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Vectors of so many elements divide `length` and move at once.
+int widest_vector(std::int64_t length, int element_bytes) {
+  int vector = std::max(1, kVectorBytes / std::max(1, element_bytes));
+  while (vector > 1 && (length == 0 || length % vector != 0)) vector /= 2;
+  return vector;
+}
+
+/// Fills tasks, blocks and tasks_per_block: as many blocks as there are slots or tasks.
+ThreadMapping deal(ThreadMapping mapping, const MappingLimits& limits) {
+  mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
+  mapping.blocks = limits.one_wave ? std::min(mapping.tasks, limits.blocks_per_wave) : mapping.tasks;
+  mapping.tasks_per_block = ceil_div(mapping.tasks, mapping.blocks);
+  return mapping;
+}
+
+/// The fastest of the mappings so far; of those that the model hardly tells apart the first.
+class Fastest {
+ public:
+  Fastest(const Domain& domain, const MappingLimits& limits) : domain_(domain), limits_(limits) {}
+
+  void offer(const ThreadMapping& mapping) {
+    const double us = domain_us(domain_, mapping, limits_);
+    if (found_ && us >= us_ * (1 - kIndifference)) return;
+    found_ = true;
+    us_ = us;
+    best_ = mapping;
+  }
+  const ThreadMapping& best() const { return best_; }
+
+ private:
+  const Domain& domain_;
+  const MappingLimits& limits_;
+  bool found_ = false;
+  double us_ = 0;
+  ThreadMapping best_;
+};
+
+ThreadMapping elements(const Domain& domain, const MappingLimits& limits) {
+  Fastest fastest(domain, limits);
+  for (int vector = widest_vector(domain.rows, domain.element_bytes); vector >= 1; vector /= 2) {
+    for (int unroll = 1; unroll <= kMostUnrolled; unroll *= 2) {
+      ThreadMapping mapping;
+      mapping.kind = MappingKind::kElementwise;
+      mapping.rows = domain.rows;
+      mapping.vector = vector;
+      mapping.unroll = unroll;
+      const std::int64_t whole = std::int64_t{limits.block} * vector * unroll;
+      mapping.rows_per_block = std::clamp<std::int64_t>(domain.rows, 1, whole);
+      fastest.offer(deal(mapping, limits));
+    }
+  }
+  return fastest.best();
+}
+
+/// Offers the mapping whole, and split over 2, 3, 4, 6, 8, 12, ... blocks of the wave: what lies between
+/// differs little, and powers of two leave segments of whole vectors.
+void offer_splits(const ThreadMapping& whole, std::int64_t most, int wanted, const Domain& domain,
+                  const MappingLimits& limits, Fastest& fastest) {
+  const auto split = [&](std::int64_t n) {
+    ThreadMapping mapping = whole;
+    mapping.split = static_cast<int>(n);
+    mapping.combine = n > 1 ? Combine::kPartials : Combine::kNone;
+    if (mapping.kind == MappingKind::kRowPack && n > 1) {
+      mapping.kind = MappingKind::kRowSplit;
+      mapping.rows_per_block = 1;
+      mapping.threads_per_row = limits.block;
+    }
+    const std::int64_t length = ceil_div(mapping.cols, n);
+    if (mapping.kind != MappingKind::kColumn && (mapping.cols % n != 0 || length % mapping.vector != 0))
+      mapping.vector = mapping.cols % n == 0 ? widest_vector(length, domain.element_bytes) : 1;
+    fastest.offer(deal(mapping, limits));
+  };
+  if (wanted > 0) return split(wanted);
+  split(1);
+  for (std::int64_t n = 2; n < most; n *= 2) {
+    split(n);
+    if (n * 3 / 2 < most) split(n * 3 / 2);
+  }
+  if (most > 1) split(most);
+}
+
+/// Candidates, the natural one first: for short rows as many threads as read the row at once, then fewer,
+/// then more up to a warp; for longer ones more and more warps.
+std::vector<std::int64_t> threads_a_row(const Domain& domain, int vector, int block) {
+  std::vector<std::int64_t> result;
+  if (domain.cols * domain.element_bytes > kShortRowBytes) {
+    for (std::int64_t threads = kWarp; threads <= block; threads *= 2) result.push_back(threads);
+    return result;
+  }
+  const auto vectors = static_cast<std::uint64_t>(std::max<std::int64_t>(1, ceil_div(domain.cols, vector)));
+  const std::int64_t natural =
+      std::min<std::int64_t>(kWarp, static_cast<std::int64_t>(std::bit_ceil(vectors)));
+  for (std::int64_t threads = natural; threads >= 1; threads /= 2) result.push_back(threads);
+  for (std::int64_t threads = natural * 2; threads <= kWarp; threads *= 2) result.push_back(threads);
+  return result;
+}
+
+ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {
+  Fastest fastest(domain, limits);
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kRowPack;
+  mapping.rows = domain.rows;
+  mapping.cols = domain.cols;
+  mapping.vector = widest_vector(domain.cols, domain.element_bytes);
+  for (const std::int64_t threads : threads_a_row(domain, mapping.vector, limits.block)) {
+    // Lanes of a row read whole sectors, or all of it at once.
+    const std::int64_t at_once = threads * mapping.vector;
+    if (at_once < domain.cols && at_once * domain.element_bytes < kSectorBytes) continue;
+    mapping.threads_per_row = static_cast<int>(threads);
+    mapping.rows_per_block = limits.block / threads;
+    const std::int64_t most =
+        domain.rows < limits.blocks_per_wave && threads == limits.block
+            ? std::min(limits.blocks_per_wave / std::max<std::int64_t>(1, domain.rows),
+                       ceil_div(domain.cols, std::int64_t{limits.block} * mapping.vector))
+            : 1;
+    mapping.unroll = static_cast<int>(std::clamp<std::int64_t>(
+        ceil_div(domain.cols, at_once), 1, mapping.vector > 1 ? kMostUnrolled / 2 : kMostUnrolled));
+    offer_splits(mapping, most, wanted, domain, limits, fastest);
+  }
+  return fastest.best();
+}
+
+ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wanted) {
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kColumn;
+  mapping.rows = domain.rows;
+  mapping.cols = domain.cols;
+  const bool serial = wanted == 0 && domain.cols <= kSerialColumns &&
+                      domain.rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
+  mapping.rows_per_block =
+      serial
+          ? limits.block
+          : std::clamp<std::int64_t>(domain.rows, 1, std::min<std::int64_t>(kColumnTileRows, limits.block));
+  mapping.threads_per_row = static_cast<int>(limits.block / mapping.rows_per_block);
+  mapping.unroll = kColumnUnroll;
+  const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block));
+  const std::int64_t most =
+      tiles < limits.blocks_per_wave
+          ? std::min(limits.blocks_per_wave / tiles,
+                     ceil_div(domain.cols, std::int64_t{mapping.threads_per_row} * kColumnUnroll))
+          : 1;
+  Fastest fastest(domain, limits);
+  offer_splits(mapping, most, wanted, domain, limits, fastest);
+  return fastest.best();
+}
+
+}  // namespace
+
+Domain domain_of(const Nodes& nodes, NodeId dominant) {
+  Domain domain;
+  NodeId moved = dominant;
+  domain.rows = nodes[dominant].elements;
+  if (nodes[dominant].reduction) {
+    const ReductionShape& shape = *nodes[dominant].reduction;
+    domain.kind = shape.row_reduce ? Domain::Kind::kRows : Domain::Kind::kColumns;
+    domain.rows = shape.rows;
+    domain.cols = shape.cols;
+    moved = nodes.node(dominant).operands[0];
+  }
+  domain.element_bytes = byte_size(nodes.node(moved).shape.dtype);
+  return domain;
+}
+
+ThreadMapping map_tuned(const Domain& domain, const MappingLimits& limits, int split) {
+  switch (domain.kind) {
+    case Domain::Kind::kElements:
+      return elements(domain, limits);
+    case Domain::Kind::kRows:
+      return rows(domain, limits, split);
+    case Domain::Kind::kColumns:
+      return columns(domain, limits, split);
+  }
+  return {};
+}
+
+int blocks_an_sm(const Device& device, std::int64_t grid) {
+  return static_cast<int>(std::clamp<std::int64_t>(ceil_div(grid, device.sms), 1, device.max_blocks_per_sm));
+}
+
+double domain_us(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits) {
+  const Device& device = *limits.tuned_for;
+  const std::int64_t vectors = vectors_a_thread(mapping, limits.block);
+  const std::int64_t threads = threads_sharing_a_row(mapping, limits.block);
+  const LaunchBound bound = assume_relax_apply(device, limits.block, 0, blocks_an_sm(device, mapping.blocks));
+  // Beyond what registers hold, whoever reads the row a second time loads it again.
+  const bool again = mapping.kind == MappingKind::kRowPack &&
+                     vectors * mapping.vector > bound.register_bound / kResidentShare;
+  double instructions = static_cast<double>(vectors) *
+                        (kAccessInstructions * (again ? 2 : 1) + kElementInstructions * mapping.vector);
+  if (domain.kind != Domain::Kind::kElements) {
+    instructions += kShuffleInstructions *
+                    std::bit_width(static_cast<std::uint64_t>(std::min<std::int64_t>(threads, kWarp)));
+    if (threads > kWarp || mapping.kind == MappingKind::kColumn) instructions += kBlockReduceInstructions;
+  }
+  const double warps = static_cast<double>(mapping.tasks) * limits.block / kWarp;
+  KernelWork work;
+  work.grid_blocks = mapping.blocks;
+  work.threads_per_block = limits.block;
+  work.blocks_per_sm = std::max(1, bound.blocks_per_sm);
+  const double bytes = static_cast<double>(domain.rows * domain.cols) * domain.element_bytes;
+  work.dram_sectors = bytes / kSectorBytes;
+  work.l2_sectors = work.dram_sectors * (again ? 2 : 1);
+  work.warp_instructions = warps * instructions;
+  work.ldst_warp_instructions = warps * static_cast<double>(vectors) * (again ? 2 : 1);
+  work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
+  work.independent_loads = static_cast<double>(std::min<std::int64_t>(mapping.unroll, vectors)) *
+                           mapping.vector * domain.element_bytes / 4;
+  work.grid_barriers = mapping.split > 1 ? 1 : 0;
+  work.phases = work.grid_barriers + 1;
+  return kernel_time(device, work).total_us;
+}
+
+}  // namespace stitchwork::astitch

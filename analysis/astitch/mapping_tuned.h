@@ -1,0 +1,31 @@
+// mapping=tuned: thread mappings chosen by the time they are modelled to take (docs/planners/astitch.md).
+#pragma once
+
+#include "analysis/astitch/mapping.h"
+
+namespace stitchwork::astitch {
+
+/// The model tells times apart no finer than this: of near-equals the candidate named first is taken.
+constexpr double kIndifference = 0.01;
+
+/// A domain to map: what a dominant op makes of [rows, cols] elements.
+struct Domain {
+  std::int64_t rows = 1, cols = 1;
+  int element_bytes = 4;
+  enum class Kind : std::uint8_t { kElements, kRows, kColumns } kind = Kind::kElements;
+};
+
+Domain domain_of(const Nodes& nodes, NodeId dominant);
+
+/// The fastest mapping of a domain within the limits; `split`: blocks a row by override, 0 leaves it to the
+/// model.
+ThreadMapping map_tuned(const Domain& domain, const MappingLimits& limits, int split = 0);
+
+/// Blocks the busiest SM gets of a grid, at most what it can hold.
+int blocks_an_sm(const Device& device, std::int64_t grid);
+
+/// Modelled time of a kernel that does nothing but read the domain once and reduce it, the grid barrier
+/// behind a split reduction included.
+double domain_us(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits);
+
+}  // namespace stitchwork::astitch

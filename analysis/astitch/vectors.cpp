@@ -1,0 +1,88 @@
+#include "analysis/astitch/vectors.h"
+
+#include <algorithm>
+
+#include "analysis/assemble.h"
+#include "analysis/evaluations.h"
+#include "analysis/vectors.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+/// In flight an SM at full bandwidth (docs/planners/astitch.md).
+constexpr double kBytesInFlight = 32 * 1024;
+constexpr int kMostUnrolled = 4;
+/// The share of a thread's registers that loads in flight may take.
+constexpr int kRegisterShare = 4;
+constexpr int kUnboundRegisters = 32;
+
+/// What the elements of a group move, in bytes an element.
+struct Moved {
+  double vectors = 0, scalars = 0;  ///< by how it could move
+  double loads = 0;
+};
+
+bool follows_lanes(const IndexMap& map, const ThreadMapping& mapping) {
+  const int lane = mapping.kind == MappingKind::kColumn ? 0 : vector_dim(mapping);
+  return std::any_of(map.results.begin(), map.results.end(),
+                     [lane](const IndexExpr& e) { return e.uses_dim(lane); });
+}
+
+Moved moved(const Computation& computation, const KernelPlan& kernel, const Group& group,
+            const ThreadMapping& mapping) {
+  Moved result;
+  const GroupEvaluations found = evaluations(computation, kernel, group);
+  const auto add = [&](NodeId op, const IndexMap& map, bool load) {
+    const auto scheme = kernel.schemes.find(op);
+    if (scheme != kernel.schemes.end() && scheme->second == Scheme::kRegional) return;
+    if (!follows_lanes(map, mapping)) return;
+    const Shape& shape = computation.node(op).shape;
+    const int bytes = byte_size(shape.dtype);
+    if (load) result.loads += bytes;
+    const bool plain = map.constraints.empty() && map.runtime.empty() && map.symbols.empty();
+    const bool vector =
+        plain && moves_in_vectors(simplify(linearize(map.results, shape.dims), map), map, mapping);
+    (vector ? result.vectors : result.scalars) += bytes;
+  };
+  for (const Evaluation& e : found.values)
+    if (e.load) add(e.op, e.map, true);
+  for (const NodeId op : materialised(KernelPlan{.groups = {group}}))
+    if (const auto placed = found.placements.find(op);
+        placed != found.placements.end() && placed->second.coverage == Coverage::kFull)
+      add(op, placed->second.map, false);
+  return result;
+}
+
+/// The vector an element-wise task of another group's share can have.
+int whole_vectors(const Computation& computation, const Group& group) {
+  const ThreadMapping& m = group.mapping;
+  int vector = kVectorBytes / byte_size(computation.node(group.dominant).shape.dtype);
+  while (vector > 1 && (m.rows % vector != 0 || m.rows_per_block % vector != 0)) vector /= 2;
+  return std::max(1, vector);
+}
+
+}  // namespace
+
+void settle_vectors(const Computation& computation, const Device& device, KernelPlan& kernel) {
+  const KernelLaunch& launch = kernel.launch;
+  const double resident = std::min<double>(
+      device.max_threads_per_sm(), static_cast<double>(launch.block) * std::max(1, launch.blocks_per_sm));
+  const int registers = launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters;
+  for (Group& group : kernel.groups) {
+    ThreadMapping& m = group.mapping;
+    if (m.rows * m.cols == 0 || m.kind == MappingKind::kRowSerial) {
+      m.vector = m.unroll = 1;
+      continue;
+    }
+    if (m.kind == MappingKind::kElementwise && m.vector == 1) m.vector = whole_vectors(computation, group);
+    Moved bytes = moved(computation, kernel, group, m);
+    if (bytes.scalars > bytes.vectors || bytes.vectors == 0) m.vector = 1;
+    const double in_flight = std::max(1.0, bytes.loads * m.vector);
+    const double most = std::min({kBytesInFlight / (resident * in_flight) + 0.999,
+                                  registers * 4.0 / kRegisterShare / in_flight, double{kMostUnrolled},
+                                  static_cast<double>(vectors_a_thread(m, launch.block))});
+    m.unroll = bytes.loads > 0 ? std::max(1, static_cast<int>(most)) : 1;
+  }
+}
+
+}  // namespace stitchwork::astitch

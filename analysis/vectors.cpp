@@ -1,0 +1,57 @@
+#include "analysis/vectors.h"
+
+#include <algorithm>
+
+#include "core/index_ranges.h"
+
+namespace stitchwork {
+
+int vector_dim(const ThreadMapping& mapping) { return mapping.kind == MappingKind::kElementwise ? 0 : 1; }
+
+std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block) {
+  switch (mapping.kind) {
+    case MappingKind::kElementwise:
+    case MappingKind::kRowSerial:
+      return 1;
+    case MappingKind::kRowPack:
+      return mapping.threads_per_row;
+    case MappingKind::kRowSplit:
+      return block;
+    case MappingKind::kColumn:
+      return std::max<std::int64_t>(1, block / mapping.rows_per_block);
+  }
+  return 1;
+}
+
+std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block) {
+  const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  if (mapping.kind == MappingKind::kElementwise)
+    return ceil_div(mapping.rows_per_block, std::int64_t{block} * mapping.vector);
+  return ceil_div(ceil_div(mapping.cols, mapping.split),
+                  threads_sharing_a_row(mapping, block) * mapping.vector);
+}
+
+bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
+  const std::int64_t vector = mapping.vector;
+  if (vector == 1) return true;
+  if (context.dims.size() != 2) return false;  // not of the domain
+  const int lane = vector_dim(mapping);
+  IndexMap vectors;  // dims: the lanes' in vectors; symbol: the element of the vector
+  vectors.dims = context.dims;
+  std::int64_t& extent = vectors.dims[static_cast<std::size_t>(lane)];
+  if (extent % vector != 0) return false;
+  extent /= vector;
+  vectors.symbols = {vector};
+  const AtomRanges ranges = atom_ranges(vectors);
+  const IndexExpr of_vectors = substitute(
+      offset,
+      [&](AtomKind kind, int id) {
+        if (kind != AtomKind::kDim || id != lane) return leaf_atom(kind, id);
+        return IndexExpr::dim(lane) * vector + IndexExpr::symbol(0);
+      },
+      &ranges);
+  const IndexExpr first = of_vectors - IndexExpr::symbol(0);
+  return !first.uses_symbols() && mod_within(first, vector, &ranges) == IndexExpr::value(0);
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,25 @@
+// Loads and stores of several adjacent elements by one instruction (ThreadMapping::vector).
+#pragma once
+
+#include "analysis/plan.h"
+#include "core/index_map.h"
+
+namespace stitchwork {
+
+/// The widest load or store of a thread.
+constexpr int kVectorBytes = 16;
+
+/// The dimension of the domain (0: row, 1: col) whose neighbours a vector gathers.
+int vector_dim(const ThreadMapping& mapping);
+
+/// Whether the mapping.vector elements from a multiple of it on, along that dimension of `context` (row,
+/// col), have adjacent offsets that begin at a multiple of mapping.vector. Buffers are aligned to 256 bytes.
+bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping);
+
+/// Threads of a block of `block` that share a row of a task.
+std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block);
+
+/// Vectors a thread moves in one task, at most.
+std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block);
+
+}  // namespace stitchwork

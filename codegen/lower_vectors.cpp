@@ -1,0 +1,45 @@
+#include "codegen/lower_vectors.h"
+
+#include "analysis/vectors.h"
+
+namespace stitchwork {
+namespace {
+
+bool in_global_memory(const Kernel& kernel, int buffer) {
+  const Buffer& b = kernel.buffers.at(static_cast<std::size_t>(buffer));
+  return b.space != MemorySpace::kShared && !b.partials;
+}
+
+/// A load that every element makes, at an index known without other loads.
+bool may_go_ahead(const Kernel& kernel, const Step& step, const Value& value) {
+  return value.kind == ValueKind::kLoad && value.scope < 0 && value.restored < 0 &&
+         value.depth > vector_dim(step.mapping) && value.at.runtime.empty() &&
+         value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
+         in_global_memory(kernel, value.buffer) && moves_in_vectors(value.offset, value.at.map, step.mapping);
+}
+
+}  // namespace
+
+void use_vectors(Kernel& kernel) {
+  for (Phase& phase : kernel.phases)
+    for (TaskLoop& loop : phase.loops)
+      for (Step& step : loop.steps) {
+        if (step.rows || (step.mapping.vector == 1 && step.mapping.unroll == 1)) continue;
+        if (step.mapping.rows * step.mapping.cols == 0) continue;
+        for (const int v : step.order) {
+          Value& value = step.values[static_cast<std::size_t>(v)];
+          value.ahead = may_go_ahead(kernel, step, value);
+        }
+        if (step.mapping.vector == 1) continue;
+        IndexMap domain;
+        domain.dims = {step.mapping.rows, step.mapping.cols};
+        for (Root& root : step.roots) {
+          if (root.store != StoreKind::kElement) continue;
+          for (Target& target : root.targets)
+            target.vector = in_global_memory(kernel, target.buffer) &&
+                            moves_in_vectors(target.offset, domain, step.mapping);
+        }
+      }
+}
+
+}  // namespace stitchwork

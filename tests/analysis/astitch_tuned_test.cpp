@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include "analysis/astitch/mapping_tuned.h"
+#include "analysis/planner.h"
+#include "analysis/vectors.h"
+#include "occupancy_model/occupancy.h"
+#include "tests/support/golden.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+using Kind = Domain::Kind;
+
+MappingLimits limits_of(const char* id, int block, bool one_wave) {
+  const Device& where = device(id);
+  MappingLimits limits;
+  limits.block = block;
+  limits.blocks_per_wave = assume_relax_apply(where, block, 0).blocks_per_wave;
+  limits.one_wave = one_wave;
+  limits.tuned_for = &where;
+  return limits;
+}
+
+TEST(TunedMapping, ShortRowsTakePartOfAWarpAndLoadVectors) {
+  const ThreadMapping m = map_tuned({750000, 32, 4, Kind::kRows}, limits_of("v100", 256, false));
+  EXPECT_EQ(m.kind, MappingKind::kRowPack);
+  EXPECT_EQ(m.vector, 4);
+  EXPECT_EQ(m.threads_per_row, 8);
+  EXPECT_EQ(m.rows_per_block, 32);
+  EXPECT_EQ(m.blocks, m.tasks);
+}
+
+TEST(TunedMapping, RowsThatNoVectorDividesWasteFewLanes) {
+  const ThreadMapping m = map_tuned({100000, 33, 4, Kind::kRows}, limits_of("h200", 256, false));
+  EXPECT_EQ(m.vector, 1);
+  const std::int64_t lanes = vectors_a_thread(m, 256) * m.threads_per_row;
+  EXPECT_LT(lanes, 64);  // what a warp a row has
+}
+
+TEST(TunedMapping, TasksAreDealtToEverySlotOfAWave) {
+  const MappingLimits limits = limits_of("v100", 1024, true);
+  ASSERT_EQ(limits.blocks_per_wave, 160);
+  const ThreadMapping m = map_tuned({161, 1024, 4, Kind::kElements}, limits);
+  EXPECT_LE(m.blocks, 160);
+  ThreadMapping rows = map_tuned({161 * 32, 1024, 4, Kind::kRows}, limits);
+  EXPECT_EQ(rows.blocks, 160);
+  EXPECT_EQ(rows.tasks_per_block, (rows.tasks + 159) / 160);
+}
+
+TEST(TunedMapping, ARowIsSplitOnlyWhereThatSavesMoreThanTheBarrierTakes) {
+  for (const char* id : {"v100", "h200"}) {
+    const MappingLimits limits = limits_of(id, 1024, false);
+    EXPECT_EQ(map_tuned({64, 2048, 4, Kind::kRows}, limits).split, 1) << id;
+    EXPECT_GT(map_tuned({1, 1 << 24, 4, Kind::kRows}, limits).split, 1) << id;
+    for (const std::int64_t rows : {1, 8, 64, 100})
+      for (const std::int64_t cols : {1024, 4096, 30000, 1000000}) {
+        const Domain domain{rows, cols, 4, Kind::kRows};
+        const ThreadMapping free = map_tuned(domain, limits);
+        const ThreadMapping whole = map_tuned(domain, limits, 1);
+        EXPECT_LE(domain_us(domain, free, limits), domain_us(domain, whole, limits))
+            << id << " " << to_text(free);
+      }
+  }
+}
+
+TEST(TunedMapping, ColumnTilesAreNoWiderThanTheirResults) {
+  const ThreadMapping m = map_tuned({4, 100000, 4, Kind::kColumns}, limits_of("v100", 256, false));
+  EXPECT_EQ(m.rows_per_block, 4);
+  EXPECT_EQ(m.threads_per_row, 64);
+  EXPECT_GT(m.split, 1);
+}
+
+TEST(TunedMapping, OneThreadAnOutputOnlyWhereOutputsAreManyAndReductionsShort) {
+  const MappingLimits limits = limits_of("v100", 256, false);
+  const std::int64_t many = 32 * limits.blocks_per_wave;
+  EXPECT_EQ(map_tuned({many, 16, 4, Kind::kColumns}, limits).rows_per_block, 256);
+  EXPECT_EQ(map_tuned({many - 1, 16, 4, Kind::kColumns}, limits).rows_per_block, 32);
+  EXPECT_EQ(map_tuned({many, 17, 4, Kind::kColumns}, limits).rows_per_block, 32);
+}
+
+TEST(TunedMapping, AnOverrideOfTheSplitIsFollowed) {
+  for (const Kind kind : {Kind::kRows, Kind::kColumns}) {
+    const ThreadMapping m = map_tuned({100, 5000, 4, kind}, limits_of("v100", 256, false), 7);
+    EXPECT_EQ(m.split, 7);
+    EXPECT_EQ(m.combine, Combine::kPartials);
+  }
+}
+
+TEST(TunedMapping, EveryShapeIsCovered) {
+  for (const bool one_wave : {false, true})
+    for (const int block : {128, 256, 512, 1024})
+      for (const Kind kind : {Kind::kElements, Kind::kRows, Kind::kColumns})
+        for (const std::int64_t rows : {0, 1, 2, 31, 160, 161, 4097, 750000})
+          for (const std::int64_t cols : {0, 1, 7, 16, 32, 33, 1000, 1025, 30000})
+            for (const int bytes : {1, 2, 4, 8}) {
+              if (kind == Kind::kElements && cols != 1) continue;
+              const MappingLimits limits = limits_of("v100", block, one_wave);
+              const ThreadMapping m = map_tuned({rows, cols, bytes, kind}, limits);
+              SCOPED_TRACE(to_text(m));
+              EXPECT_EQ(m.tasks, std::max<std::int64_t>(1, (rows + m.rows_per_block - 1) / m.rows_per_block) *
+                                     m.split);
+              EXPECT_EQ(m.tasks_per_block, (m.tasks + m.blocks - 1) / m.blocks);
+              EXPECT_LE(m.blocks, m.tasks);
+              if (one_wave) {
+                EXPECT_LE(m.blocks, limits.blocks_per_wave);
+              }
+              if (m.kind != MappingKind::kElementwise && m.kind != MappingKind::kRowSplit) {
+                EXPECT_LE(m.threads_per_row * m.rows_per_block, block);
+              }
+              EXPECT_LE(m.split, std::max<std::int64_t>(1, cols));
+              EXPECT_LE(m.vector * bytes, kVectorBytes);
+              const bool elements = m.kind == MappingKind::kElementwise;
+              EXPECT_EQ((elements ? rows : cols) % m.vector, 0);
+              EXPECT_EQ((elements ? m.rows_per_block : (cols + m.split - 1) / m.split) % m.vector, 0);
+            }
+}
+
+class TunedGolden : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(TunedGolden, PlanOnV100) {
+  const Graph graph = stitchwork::testing::dataset(GetParam());
+  expect_golden(
+      std::string("astitch_tuned_") + GetParam() + ".txt",
+      to_text(graph, make_plan(graph, device("v100"), "astitch", {.knobs = {{"mapping", "tuned"}}})));
+}
+
+INSTANTIATE_TEST_SUITE_P(Datasets, TunedGolden,
+                         ::testing::Values("softmax", "layer_norm", "gelu", "column_sum", "row_750000x32",
+                                           "row_64x30000"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace stitchwork::astitch
