@@ -88,16 +88,43 @@ double edge_us(const Device& device, const DramEdge& edge) {
          device.launch_us + device.launch_gap_us;
 }
 
+/// The merge of all of both kernels that lies on paths through the edge: from the first op the value needs to
+/// the last one that needs its reader. Where a limit cut a kernel, merging the edge alone only moves the cut.
+Edit whole_merge(const Computation& computation, const FusionPlan& plan, const DramEdge& edge,
+                 NodeId consumer) {
+  const KernelPlan &from = plan.kernels[edge.from], &to = plan.kernels[edge.to];
+  std::set<NodeId> needed{edge.value}, reached{consumer};
+  for (auto op = from.ops.rbegin(); op != from.ops.rend(); ++op) {
+    if (!needed.contains(*op)) continue;
+    for (const NodeId operand : computation.node(*op).operands)
+      if (holds(from, operand) && def(computation.node(operand).op).instructions > 0) needed.insert(operand);
+  }
+  for (const NodeId op : to.ops) {
+    const auto& operands = computation.node(op).operands;
+    if (std::any_of(operands.begin(), operands.end(), [&](NodeId id) { return reached.contains(id); }))
+      reached.insert(op);
+  }
+  return {EditKind::kMerge,
+          {computation.node(*needed.begin()).name, computation.node(*reached.rbegin()).name},
+          "",
+          0};
+}
+
 void try_override(const Graph& graph, const Device& device, std::string_view planner, PlanOptions options,
                   Advice& advice) {
   options.edits.push_back(advice.edit);
   options.record_decisions = false;
+  advice.after_us.reset();
+  advice.refusal.clear();
   try {
     advice.after_us = make_plan(graph, device, planner, options).predicted_us;
   } catch (const Error& error) {  // that it is refused is an answer
     advice.refusal = error.message();
   }
 }
+
+/// The rules that a kernel's size breaks.
+bool is_limit(std::string_view rule) { return rule == "astitch.max-ops" || rule == "astitch.kernel-limits"; }
 
 }  // namespace
 
@@ -128,6 +155,12 @@ std::vector<Advice> advise(const Graph& graph, const Device& device, std::string
     advice.edit = {EditKind::kMerge, {advice.producer, advice.consumer}, "", 0};
     advice.before_us = plan.predicted_us;
     try_override(graph, device, planner, options, advice);
+    if (!advice.gains() && is_limit(advice.rule)) {
+      Advice whole = advice;
+      whole.edit = whole_merge(computation, plan, edge, consumer);
+      try_override(graph, device, planner, options, whole);
+      if (whole.gains()) advice = std::move(whole);
+    }
     result.push_back(std::move(advice));
   }
   return result;

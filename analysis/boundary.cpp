@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/planner.h"
 
@@ -31,8 +32,11 @@ PlanView::PlanView(const Graph& graph, const FusionPlan& plan)
     : computation_(graph.entry_computation()), plan_(plan), decisions_(decisions_behind(graph, plan)) {
   for (const KernelPlan& kernel : plan.kernels) {
     std::set<NodeId>& own = ops_.emplace_back();
+    const std::vector<NodeId> made = materialised(kernel);
     for (NodeId op : kernel.ops) {
-      if (plan_role(computation_.node(op)) != PlanRole::kMemory || is_immediate(computation_, op)) continue;
+      // A kernel may fill a buffer with a constant; inlined, that is an immediate.
+      if (is_immediate(computation_, op) && !std::binary_search(made.begin(), made.end(), op)) continue;
+      if (plan_role(computation_.node(op)) != PlanRole::kMemory) continue;
       own.insert(op);
       homes_[op].push_back(ops_.size() - 1);
     }

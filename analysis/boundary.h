@@ -25,7 +25,7 @@ class PlanView {
 
   std::size_t kernels() const { return ops_.size(); }
   const KernelPlan& kernel(std::size_t k) const { return plan_.kernels[k]; }
-  /// What kernel `k` computes, names and immediates left out.
+  /// What kernel `k` computes, names and inlined constants left out.
   const std::set<NodeId>& ops(std::size_t k) const { return ops_[k]; }
   const std::map<NodeId, std::vector<std::size_t>>& homes() const { return homes_; }
   /// The kernels that compute `op`, ascending; several if it is recomputed.

@@ -39,6 +39,12 @@ std::string launch_and_mappings(const KernelPlan& kernel) {
   return text;
 }
 
+std::string label(const KernelPlan& kernel) { return kernel.id + " " + kernel.name; }
+
+bool is_output(const KernelPlan& kernel, NodeId op) {
+  return std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
+}
+
 class Differ {
  public:
   Differ(const Graph& graph, const FusionPlan& a, const FusionPlan& b) : a_(graph, a), b_(graph, b) {
@@ -56,14 +62,23 @@ class Differ {
 
  private:
   void pair_kernels() {
-    std::map<std::pair<std::size_t, std::size_t>, std::int64_t> common;
+    struct Common {
+      std::int64_t results = 0, ops = 0;
+    };
+    std::map<std::pair<std::size_t, std::size_t>, Common> common;
     for (const auto& [op, kernels] : a_.homes())
       for (std::size_t k : kernels)
-        for (std::size_t other : b_.kernels_of(op)) ++common[{k, other}];
-    std::vector<std::tuple<std::int64_t, std::size_t, std::size_t>> order;  // most in common first
-    for (const auto& [pair, ops] : common) order.emplace_back(-ops, pair.first, pair.second);
+        for (std::size_t other : b_.kernels_of(op)) {
+          Common& both = common[{k, other}];
+          ++both.ops;
+          both.results += is_output(a_.kernel(k), op) && is_output(b_.kernel(other), op);
+        }
+    std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t, std::size_t>>
+        order;  // most in common first
+    for (const auto& [pair, both] : common)
+      order.emplace_back(-both.results, -both.ops, pair.first, pair.second);
     std::sort(order.begin(), order.end());
-    for (const auto& [ops, k, other] : order) {
+    for (const auto& [results, ops, k, other] : order) {
       if (to_b_.contains(k) || to_a_.contains(other)) continue;
       to_b_[k] = other;
       to_a_[other] = k;
@@ -115,8 +130,8 @@ class Differ {
           });
       if (stays) continue;
       MovedOp moved{a_.name(op), {}, {}};
-      for (std::size_t k : from) moved.from.push_back(a_.kernel(k).name);
-      for (std::size_t k : to) moved.to.push_back(b_.kernel(k).name);
+      for (std::size_t k : from) moved.from.push_back(label(a_.kernel(k)));
+      for (std::size_t k : to) moved.to.push_back(label(b_.kernel(k)));
       result_.moved.push_back(std::move(moved));
     }
   }

@@ -28,7 +28,7 @@ struct KernelChange {
 /// An op that other kernels compute than before, as the pairing of kernels has it.
 struct MovedOp {
   std::string op;
-  std::vector<std::string> from, to;  ///< kernel names
+  std::vector<std::string> from, to;  ///< kernels: "k0 reduce_1"
 };
 
 /// A producer and a consumer that share a kernel in one plan and not in the other.
@@ -54,8 +54,8 @@ struct PlanDiff {
   std::vector<Boundary> boundaries;  ///< one for each pair of kernels that was cut or joined
 };
 
-/// Kernels are paired by the ops they compute, most ops in common first; ops by name. Throws Error if the
-/// plans are of different models.
+/// Kernels are paired by what they compute: most results in common first, then most ops; ops by name. Throws
+/// Error if the plans are of different models.
 PlanDiff diff(const Graph& graph, const FusionPlan& a, const FusionPlan& b);
 std::string to_text(const PlanDiff& diff);
 

@@ -27,6 +27,10 @@ constexpr std::array kKnobs = {
 constexpr std::array<std::string_view, 9> kAstitchKnobs = {
     "adaptive_mapping", "dominant_merging",     "proactive_locality", "shared_reuse", "register_relaxation",
     "remote_stitching", "exhaustive_stitching", "data_reuse",         "mapping"};
+/// The forms of stitched kernels: without exhaustive stitching there are none.
+constexpr std::array<std::string_view, 8> kAutoKnobs = {
+    "adaptive_mapping",    "dominant_merging", "proactive_locality", "shared_reuse",
+    "register_relaxation", "remote_stitching", "data_reuse",         "mapping"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
@@ -75,7 +79,7 @@ constexpr std::array kPlanners = {
     Planner{"auto",
             "for each stitched kernel the cheapest of its forms by the estimate: stitched, cut, XLA's, other "
             "blocks",
-            kAstitchKnobs,
+            kAutoKnobs,
             {},
             kAstitchEdits,
             plan_auto},

@@ -17,6 +17,8 @@ struct Remedy {
   std::string_view needs;
 };
 
+constexpr std::string_view kFaster = "it would have to be predicted faster than the form that was chosen";
+
 constexpr Remedy kRemedies[] = {
     {"xla.reduce-is-never-a-producer",
      "XLA ends a kernel at a tiled reduction: {subject} would have to reduce fewer than 32 elements; astitch "
@@ -96,6 +98,10 @@ constexpr Remedy kRemedies[] = {
     {"astitch.shared-memory", "the block would have to need {over} bytes less; {admits}"},
     {"astitch.wave",
      "the block would have to need so little that {c} blocks a wave remain, not {b}; {admits}"},
+    {"auto.stitched", kFaster},
+    {"auto.cut", kFaster},
+    {"auto.apart", kFaster},
+    {"auto.xla", kFaster},
     {"override.forbid_merge", "the override that forbids it would have to go"},
 };
 

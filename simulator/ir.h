@@ -56,15 +56,15 @@ std::vector<bool> blocks_in_loops(const std::vector<IrBlock>& blocks);
 /// Replaces uses of copies by their source and drops what becomes dead.
 void propagate_copies(IrFunction& f);
 
-/// True for an instruction that only passes register contents on.
-bool is_move(const IrInst& i);
+/// How unset values pass through an instruction.
+TrackedInst::Rule unset_rule(const IrInst& i);
 
 /// Slots of the register file, by liveness: byte offset of each value.
 struct SlotAssignment {
   std::vector<std::uint32_t> offset;  ///< by value
   std::uint32_t register_bytes = 0;
   int pressure = 0;  ///< most 32-bit registers live at once
-  /// Values that some path from the start reads before it sets them, and what they are moved to.
+  /// Values that some path from the start reads before it sets them, and what is computed from them.
   std::vector<bool> unset;
 };
 SlotAssignment assign_slots(const IrFunction& f);

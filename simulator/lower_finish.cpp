@@ -45,15 +45,13 @@ void Lowering::finish(Program& p) {
   auto track = [&](const IrInst& i) {
     TrackedInst t;
     t.inst = static_cast<std::uint32_t>(p.positions.size());
-    t.moves = is_move(i);
+    t.rule = unset_rule(i);
     for (int k = 0; k < 6; ++k) {
       const bool use = i.uses >> k & 1, def = i.defs >> k & 1;
       if (!(use || def) || tracked[i.o[k]] < 0) continue;
       (use ? t.uses : t.defs) |= static_cast<std::uint8_t>(1 << k);
       t.registers[k] = tracked[i.o[k]];
     }
-    // A choice is taken to choose what is set.
-    if (std::string_view(rows[i.row].spelling).starts_with("selp")) t.uses = 0;
     if (t.uses != 0 || t.defs != 0) p.tracked.push_back(t);
   };
   auto decode = [&](const IrInst& i) {

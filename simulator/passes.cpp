@@ -143,7 +143,7 @@ std::vector<bool> possibly_unset(const IrFunction& f, const Liveness& live) {
     changed = false;
     for (const IrBlock& b : f.blocks) {
       for (const IrInst& i : b.insts) {
-        if (!is_move(i) || unset[i.o[0]]) continue;
+        if (unset_rule(i) == TrackedInst::Rule::kUse || unset[i.o[0]]) continue;
         for (int k = 1; k < 6; ++k) {
           if ((i.uses >> k & 1) && unset[i.o[k]]) unset[i.o[0]] = changed = true;
         }
@@ -155,10 +155,16 @@ std::vector<bool> possibly_unset(const IrFunction& f, const Liveness& live) {
 
 }  // namespace
 
-bool is_move(const IrInst& i) {
+TrackedInst::Rule unset_rule(const IrInst& i) {
+  using Rule = TrackedInst::Rule;
   const std::string_view name = sim::isa_rows()[i.row].spelling;
-  return name.starts_with("mov.") || name.starts_with("@pack") || name.starts_with("@low") ||
-         name.starts_with("@high");
+  if (name.starts_with("@pack")) return Rule::kAny;
+  if (name == "@shuffle") return Rule::kExchange;
+  if (!i.pure) return Rule::kUse;
+  if (name.starts_with("selp")) return Rule::kChoice;
+  if (name == "and.pred") return Rule::kAnd;
+  if (name == "or.pred") return Rule::kOr;
+  return Rule::kAll;
 }
 
 SlotAssignment assign_slots(const IrFunction& f) {

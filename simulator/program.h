@@ -61,12 +61,23 @@ struct SourcePosition {
   int location = -1;
 };
 
-/// An instruction that touches registers which some path reads before it sets them.
+/// An instruction that touches registers which some path reads before it sets them, or what is computed from
+/// those. Compilers compute both sides of a choice, so only a use that shows is a mistake.
 struct TrackedInst {
+  /// When what it defines counts as set.
+  enum class Rule : std::uint8_t {
+    kAll,       ///< all sources are
+    kAny,       ///< any is: halves of packed values are often left open
+    kExchange,  ///< shuffles: any lane's is
+    kChoice,    ///< selp: the predicate and the source it chooses are
+    kAnd,       ///< and.pred, or.pred: all are, or one that decides alone
+    kOr,
+    kUse,  ///< sources have to be set: an address, a stored value, a branch
+  };
   std::uint32_t inst = 0;           ///< Inst::id
-  std::uint8_t uses = 0, defs = 0;  ///< by operand
-  bool moves = false;               ///< passes its sources on unchanged
-  int registers[6] = {};            ///< by operand: index into Program::tracked_names
+  std::uint8_t uses = 0, defs = 0;  ///< by operand; uses of untracked registers are set
+  Rule rule = Rule::kUse;
+  int registers[6] = {};  ///< by operand: index into Program::tracked_names
 };
 
 struct Program {

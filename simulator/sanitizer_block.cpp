@@ -52,32 +52,44 @@ void BlockChecks::look(Strand& s, const Inst* i) {
 }
 
 void BlockChecks::look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t) {
+  using Rule = ptx::TrackedInst::Rule;
   const std::size_t warps = (block_.threads + 31) / 32;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const std::uint32_t mask = s.mask[w];
     if (mask == 0) continue;
-    auto set = [&](int operand) -> std::uint32_t& {
+    auto lanes = [&](int operand) -> std::uint32_t& {
       return registers_set_[static_cast<std::size_t>(t.registers[operand]) * warps +
                             static_cast<std::size_t>(block_warp(s, w))];
     };
-    std::uint32_t moved = 0;
-    bool any_tracked = false;
-    for (int k = 0; k < 6; ++k) {
-      if (!(t.uses >> k & 1)) continue;
-      any_tracked = true;
-      moved |= set(k);
-      const std::uint32_t unset = mask & ~set(k);
-      if (t.moves || unset == 0) continue;
+    auto set = [&](int operand) { return t.uses >> operand & 1 ? lanes(operand) : ~0u; };
+    auto predicate = [&](int operand) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, s.regs + i->o[operand] + w * 4, 4);
+      return bits;
+    };
+    std::uint32_t now = ~0u;
+    if (t.rule == Rule::kChoice) {
+      now = set(3) & ((predicate(3) & set(1)) | (~predicate(3) & set(2)));
+    } else if (t.rule == Rule::kAnd || t.rule == Rule::kOr) {
+      const std::uint32_t decides = t.rule == Rule::kAnd ? ~0u : 0;
+      now = (set(1) & set(2)) | (set(1) & (predicate(1) ^ decides)) | (set(2) & (predicate(2) ^ decides));
+    } else if (t.rule == Rule::kAny) {
+      now = set(1) | set(2);
+    } else if (t.rule == Rule::kExchange) {
+      now = (set(2) & mask) != 0 ? ~0u : 0;
+    } else {
+      for (int k = 0; k < 6; ++k) now &= set(k);
+    }
+    for (int k = 0; k < 6 && t.rule == Rule::kUse; ++k) {
+      if ((mask & ~set(k)) == 0) continue;
       raise_finding(s, i, FindingKind::kUnsetRegister,
-                    fmt::format("reads {}, which this thread never set",
+                    fmt::format("uses {}, which this thread never set or computed from what it never set",
                                 launch_.program().tracked_names[static_cast<std::size_t>(t.registers[k])])
                         .c_str(),
-                    w, __builtin_ctz(unset));
+                    w, __builtin_ctz(mask & ~set(k)));
     }
-    // A move of what is in part set counts as set: halves of packed values are often left open.
-    const std::uint32_t now = t.moves && any_tracked ? moved : ~0u;
     for (int k = 0; k < 6; ++k)
-      if (t.defs >> k & 1) set(k) = (set(k) & ~mask) | (now & mask);
+      if (t.defs >> k & 1) lanes(k) = (lanes(k) & ~mask) | (now & mask);
   }
 }
 

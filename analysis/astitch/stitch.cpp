@@ -39,6 +39,14 @@ Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options
   return result;
 }
 
+/// So far beyond a kernel's limits that amendments would not bring it back: it will be cut, and its parts find
+/// amendments of their own.
+bool far_beyond_limits(const Stitched& stitched, const Options& options) {
+  constexpr int kFar = 2;
+  return static_cast<int>(stitched.groups.size()) > kFar * options.max_groups ||
+         stitched.finalization.grid_barriers + 1 > kFar * options.max_phases;
+}
+
 /// The passes, again with what each round has learned. Decisions are those of the rounds taken.
 Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
                     const MappingLimits& limits, const WantedSchemes& wanted, Recorder& recorder) {
@@ -51,6 +59,10 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
     return result;
   };
   Stitched result = run();
+  if (options.constraints.together.empty() && far_beyond_limits(result, options)) {
+    recorder.append(std::move(decisions));
+    return result;
+  }
   for (int round = 1; round < kMaxRounds; ++round) {
     if (!amend(result.body, result.candidates, result.groups, result.finalization, device, amendments,
                recorder)) {

@@ -57,7 +57,8 @@ TEST(Advise, AGainIsPredictedWithTheOverrideInPlace) {
   EXPECT_EQ(advice[0].rule, "astitch.max-ops");
   EXPECT_EQ(advice[0].bytes, 2 * 4096 * 1024 * 4);
   ASSERT_TRUE(advice[0].after_us) << advice[0].refusal;
-  EXPECT_TRUE(advice[0].gains());
+  EXPECT_TRUE(advice[0].gains()) << *advice[0].after_us << " us instead of " << advice[0].before_us;
+  EXPECT_EQ(make_plan(graph, v100(), "astitch", {.edits = {advice[0].edit}}).kernels.size(), 1u);
 }
 
 }  // namespace

@@ -35,6 +35,13 @@ TEST(OddGraphs, AConstantBroadcastForALibraryCallIsWritten) {
   EXPECT_EQ(counts.library_calls, 1);
 }
 
+TEST(OddGraphs, AConstantBroadcastIsWrittenAndReadUnderAnotherName) {
+  plan_all(
+      "c = f32[] constant(0.5)\n b = f32[31,143] broadcast(c), dimensions={}\n"
+      "s = f32[11,403] reshape(b)\n t = f32[403,11] transpose(s), dimensions={1,0}\n"
+      "ROOT r = (f32[31,143], f32[403,11]) tuple(b, t)");
+}
+
 TEST(OddGraphs, Scalars) {
   EXPECT_EQ(plan_all("p = f32[] parameter(0)\n q = f32[] parameter(1)\n a = f32[] add(p, q)\n"
                      "t = f32[] tanh(a)\n ROOT m = f32[] multiply(t, a)")

@@ -91,6 +91,17 @@ TEST(ShrinkHlo, AFailureShrinksToTheOpThatFails) {
   }
   EXPECT_GT(shrunk, 10);
 }
+TEST(ShrinkHlo, AFailureOfTwoResultsTogetherKeepsBoth) {
+  const char* text =
+      "HloModule m\nENTRY main {\n  v0 = f32[4] parameter(0)\n  v1 = f32[4] tanh(v0)\n  v2 = f32[4] abs(v1)\n"
+      "  v3 = f32[4] negate(v0)\n  ROOT result = (f32[4], f32[4], f32[4]) tuple(v1, v2, v3)\n}\n";
+  const std::string part = testing::shrink_hlo(text, [](const std::string& t) {
+    return t.find("tanh") != std::string::npos && t.find("negate") != std::string::npos;
+  });
+  EXPECT_EQ(part,
+            "HloModule m\nENTRY main {\n  v0 = f32[4] parameter(0)\n  v1 = f32[4] tanh(v0)\n"
+            "  v3 = f32[4] negate(v0)\n  ROOT result = (f32[4], f32[4]) tuple(v1, v3)\n}\n");
+}
 TEST(ShrinkHlo, WhatDoesNotFailInPartsStaysWhole) {
   const std::string text = testing::random_hlo(3);
   EXPECT_EQ(testing::shrink_hlo(text, [&](const std::string& t) { return t == text; }), text);

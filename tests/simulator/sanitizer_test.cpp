@@ -359,7 +359,8 @@ ld.local.u32 %r3, [depot+4];)";
 }
 TEST(Sanitizer, ARegisterNeverSetIsFound) {
   const Sanitized s = sanitized(kInit, "add.u32 %r4, %r3, 1;\nst.global.u32 [%d2], %r4;", 1, 1);
-  EXPECT_EQ(s.text(), "unset-register: reads %r3, which this thread never set");
+  EXPECT_EQ(s.text(),
+            "unset-register: uses %r4, which this thread never set or computed from what it never set");
 }
 TEST(Sanitizer, ARegisterSetOnSomePathsIsFoundInTheThreadsThatTookAnother) {
   const std::string body = R"(
@@ -374,7 +375,8 @@ st.global.u32 [%d2], %r4;
 END:)";
   EXPECT_EQ(sanitized(kInit, replaced(body, "LIMIT", "5"), 1, 32).text(), "");
   const Sanitized s = sanitized(kInit, replaced(body, "LIMIT", "3"), 1, 32);
-  EXPECT_EQ(s.text(), "unset-register: reads %r3, which this thread never set");
+  EXPECT_EQ(s.text(),
+            "unset-register: uses %r4, which this thread never set or computed from what it never set");
   EXPECT_EQ(s.result.findings.at(0).thread.x, 3u);
 }
 TEST(Sanitizer, AGuardedSetCountsForItsLanes) {
@@ -386,10 +388,22 @@ setp.lt.u32 %p1, %r1, 8;
   EXPECT_EQ(sanitized(kInit, replaced(replaced(body, "GUARD", "%p1"), "GUARD", "%p1"), 1, 32).text(), "");
   EXPECT_NE(sanitized(kInit, replaced(replaced(body, "GUARD", "!%p1"), "GUARD", "!%p1"), 1, 32).text(), "");
 }
-TEST(Sanitizer, MovingAnUnsetRegisterIsNoUseButWhatIsDoneWithItIs) {
-  const std::string body = "setp.eq.u32 %p1, %r1, 77;\n@%p1 mov.u32 %r5, 1;\nmov.u32 %r3, %r5;\n";
-  EXPECT_EQ(sanitized(kInit, body, 1, 32).text(), "");
-  EXPECT_NE(sanitized(kInit, body + "st.global.u32 [%d2], %r3;", 1, 32).text(), "");
+TEST(Sanitizer, ComputingWithAnUnsetRegisterIsNoUseUntilTheResultShows) {
+  const std::string body = R"(
+setp.eq.u32 %p1, %r1, 77;
+@%p1 mov.u32 %r5, 1;
+add.u32 %r3, %r5, 1;
+setp.lt.u32 %p3, %r3, 5;
+and.pred %p3, %p3, %p1;
+selp.b32 %r4, %r3, 7, %p3;
+st.global.u32 [%d2], %r4;
+)";
+  EXPECT_EQ(sanitized(kInit, body, 1, 32).text(), "");  // as compilers compute both sides of a choice
+  for (const char* use : {"st.global.u32 [%d2], %r3;", "mov.u32 %r6, %r3;\nst.global.u32 [%d2], %r6;",
+                          "cvt.u64.u32 %d4, %r3;\nadd.u64 %d4, %d4, %d1;\nld.global.u8 %r6, [%d4];",
+                          "setp.lt.u32 %p4, %r3, 5;\n@%p4 bra END;\nst.global.u32 [%d2], 1;\nEND:",
+                          "selp.b32 %r4, 7, %r3, %p3;\nst.global.u32 [%d2], %r4;"})
+    EXPECT_TRUE(sanitized(kInit, body + use, 1, 32).text().starts_with("unset-register")) << use;
 }
 
 TEST(Sanitizer, NamesAreParsedAndUnknownOnesRefused) {
