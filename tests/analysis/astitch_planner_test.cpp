@@ -9,7 +9,6 @@
 #include "analysis/verify.h"
 #include "core/error.h"
 #include "tests/support/astitch_passes.h"
-#include "tests/support/golden.h"
 #include "tests/support/random_graph.h"
 
 namespace stitchwork::astitch {
@@ -42,18 +41,6 @@ TEST(AstitchPlanner, RandomGraphsPlanValidlyUnderEveryKnob) {
     if (::testing::Test::HasFailure()) break;
   }
 }
-
-class AstitchGolden : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(AstitchGolden, PlanOnV100) {
-  const Graph graph = dataset(GetParam());
-  stitchwork::expect_golden(std::string("astitch_") + GetParam() + ".txt", to_text(graph, plan_valid(graph)));
-}
-
-INSTANTIATE_TEST_SUITE_P(Datasets, AstitchGolden,
-                         ::testing::Values("fig5", "fig7", "softmax", "layer_norm", "gelu", "column_sum",
-                                           "row_750000x32", "row_64x30000", "bert_layer"),
-                         [](const auto& info) { return std::string(info.param); });
 
 TEST(AstitchPlanner, Fig7LaunchesAsThePaperSays) {
   const Graph graph = dataset("fig7");
