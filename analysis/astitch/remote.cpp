@@ -337,15 +337,8 @@ void plan_parts(const Nodes& nodes, const StitchOp& op, const Device& device, co
   }
   recorder.append(own.take());
   for (KernelPlan& kernel : kernels) {
-    std::vector<NodeId> members;
-    const std::vector<NodeId> stored = materialised(kernel);
-    std::set_intersection(op.members.begin(), op.members.end(), kernel.ops.begin(), kernel.ops.end(),
-                          std::back_inserter(members));
-    // Index maps are repeated in other kernels than the one that stores them for a library call.
-    std::erase_if(members, [&](NodeId id) {
-      return nodes[id].transparent && !std::binary_search(stored.begin(), stored.end(), id);
-    });
-    parts.push_back({stitch_op(nodes, std::move(members)), std::move(kernel), {}, 0});
+    StitchOp part = stitch_op(nodes, members_of(nodes, kernel));
+    parts.push_back({std::move(part), std::move(kernel), {}, 0});
   }
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 
+#include "analysis/assemble.h"
 #include "analysis/sorted.h"
 #include "core/error.h"
 
@@ -265,6 +266,16 @@ StitchOp stitch_op(const Nodes& nodes, std::vector<NodeId> members) {
   }
   result.members = std::move(members);
   return result;
+}
+
+std::vector<NodeId> members_of(const Nodes& nodes, const KernelPlan& kernel) {
+  const std::vector<NodeId> stored = materialised(kernel);
+  std::vector<NodeId> members;
+  for (const NodeId id : kernel.ops) {
+    if (!nodes[id].member) continue;
+    if (!nodes[id].transparent || std::binary_search(stored.begin(), stored.end(), id)) members.push_back(id);
+  }
+  return members;
 }
 
 std::vector<StitchOp> connected_parts(const Nodes& nodes, const std::vector<NodeId>& members) {

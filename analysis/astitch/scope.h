@@ -12,6 +12,7 @@
 #include "analysis/astitch/nodes.h"
 #include "analysis/astitch/recorder.h"
 #include "analysis/constraints.h"
+#include "analysis/plan.h"
 
 namespace stitchwork::astitch {
 
@@ -31,6 +32,10 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Cons
 
 /// Fills in the outputs of a set of members (ascending).
 StitchOp stitch_op(const Nodes& nodes, std::vector<NodeId> members);
+
+/// What a kernel of a plan makes that no other does, ascending: index maps, which several kernels repeat,
+/// only where this one stores them.
+std::vector<NodeId> members_of(const Nodes& nodes, const KernelPlan& kernel);
 
 /// The weakly connected parts of a set of members, each a stitch op of its own.
 std::vector<StitchOp> connected_parts(const Nodes& nodes, const std::vector<NodeId>& members);

@@ -69,11 +69,8 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
 
   std::vector<Stitched> stitched;
   for (const KernelPlan& kernel : base.kernels) {
-    std::vector<NodeId> members;
-    for (const NodeId id : kernel.ops)
-      if (nodes[id].member) members.push_back(id);
-    stitched.push_back(
-        {&nodes, &device, &knobs, &kernel, nullptr, astitch::stitch_op(nodes, std::move(members))});
+    stitched.push_back({&nodes, &device, &knobs, &kernel, nullptr,
+                        astitch::stitch_op(nodes, astitch::members_of(nodes, kernel))});
   }
 
   // XLA's fusions of the ops of each kernel.
