@@ -31,6 +31,16 @@ std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block) {
                   threads_sharing_a_row(mapping, block) * mapping.vector);
 }
 
+std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block) {
+  if (mapping.kind == MappingKind::kElementwise) {
+    const bool whole = mapping.rows % mapping.rows_per_block == 0;
+    return whole ? mapping.rows_per_block / (std::int64_t{block} * mapping.vector) : 0;
+  }
+  const std::int64_t segment = (mapping.cols + mapping.split - 1) / mapping.split;
+  const std::int64_t shortest = std::max<std::int64_t>(0, mapping.cols - (mapping.split - 1) * segment);
+  return shortest / (threads_sharing_a_row(mapping, block) * mapping.vector);
+}
+
 bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
   const std::int64_t vector = mapping.vector;
   if (vector == 1) return true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "codegen/lower_keep.h"
 #include "core/error.h"
@@ -179,10 +180,9 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
                                  std::int64_t threads, const std::string& lane, bool exact) {
   if (in_batches()) {
     const std::int64_t vector = mapping_.vector, stride = threads * vector;
-    const std::int64_t last = mapping_.cols - (mapping_.split - 1) * length;  // the shortest segment's
     const std::string at = vector == 1 ? lane : fmt::format("{} * {}", lane, vector);
     return print_batches({"col", first == "0" ? at : first + " + " + at, fmt::format("col < {}", end), stride,
-                          ceil_div(length, stride), std::max<std::int64_t>(0, last) / stride});
+                          ceil_div(length, stride), unguarded_vectors(mapping_, block_)});
   }
   const std::int64_t iterations = ceil_div(length, threads);
   const std::string start = first == "0" ? lane : first + " + " + lane;
@@ -215,12 +215,10 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
                   "",
                   stride,
                   ceil_div(rows, stride),
-                  0};
+                  unguarded_vectors(mapping_, block_)};
   if (rows % stride != 0) batches.guard = fmt::format("local_row < {}", rows);
   if (mapping_.rows % rows != 0)
     batches.guard += fmt::format("{}row < {}", batches.guard.empty() ? "" : " && ", number(mapping_.rows));
-  else
-    batches.unguarded = rows / stride;
   print_batches(batches);
 }
 

@@ -6,6 +6,7 @@
 // this.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -107,6 +108,9 @@ class BlockChecks {
   std::vector<bool> shared_written_, local_written_;
   std::vector<std::uint32_t> events_;         ///< the latest by (warp, memory instruction); 0: none
   std::vector<std::uint32_t> registers_set_;  ///< lanes, by (tracked register, warp)
+  /// Of the vector store at hand: lanes that store what was never set, by warp and element; empty if none
+  /// does.
+  std::vector<std::array<std::uint32_t, 4>> unset_elements_;
 };
 
 }  // namespace stitchwork::sim

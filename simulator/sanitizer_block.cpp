@@ -46,6 +46,7 @@ void BlockChecks::warp_barrier(const Strand& s) {
 }
 
 void BlockChecks::look(Strand& s, const Inst* i) {
+  unset_elements_.clear();
   if (const ptx::TrackedInst* t = launch_.tracked(i->id)) look_at_registers(s, i, *t);
   if (const MemoryForm& form = launch_.form(i->id); form.space != MemoryForm::Space::kNone)
     look_at_memory(s, i, form);
@@ -53,6 +54,7 @@ void BlockChecks::look(Strand& s, const Inst* i) {
 
 void BlockChecks::look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t) {
   using Rule = ptx::TrackedInst::Rule;
+  const MemoryForm& form = launch_.form(i->id);
   const std::size_t warps = (block_.threads + 31) / 32;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const std::uint32_t mask = s.mask[w];
@@ -81,12 +83,18 @@ void BlockChecks::look_at_registers(Strand& s, const Inst* i, const ptx::Tracked
       for (int k = 0; k < 6; ++k) now &= set(k);
     }
     for (int k = 0; k < 6 && t.rule == Rule::kUse; ++k) {
-      if ((mask & ~set(k)) == 0) continue;
+      const std::uint32_t missing = mask & ~set(k);
+      if (missing == 0) continue;
+      if (form.writes && !form.reads && i->count > 1 && k < i->count) {
+        unset_elements_.resize(kGangWarps);
+        unset_elements_[static_cast<std::size_t>(w)][static_cast<std::size_t>(k)] = missing;
+        continue;
+      }
       raise_finding(s, i, FindingKind::kUnsetRegister,
                     fmt::format("uses {}, which this thread never set or computed from what it never set",
                                 launch_.program().tracked_names[static_cast<std::size_t>(t.registers[k])])
                         .c_str(),
-                    w, __builtin_ctz(mask & ~set(k)));
+                    w, __builtin_ctz(missing));
     }
     for (int k = 0; k < 6; ++k)
       if (t.defs >> k & 1) lanes(k) = (lanes(k) & ~mask) | (now & mask);
@@ -165,7 +173,15 @@ void BlockChecks::check_initialised(const Access& a, std::vector<bool>& written,
           a.warp, a.lane);
     }
   }
-  if (a.form.writes) std::fill(first, last, true);
+  if (!a.form.writes) return;
+  std::fill(first, last, true);
+  if (unset_elements_.empty()) return;
+  const auto size = static_cast<std::ptrdiff_t>(a.form.bytes / a.i->count);
+  for (std::ptrdiff_t k = 0; k < a.i->count; ++k) {
+    const std::uint32_t missing =
+        unset_elements_[static_cast<std::size_t>(a.warp)][static_cast<std::size_t>(k)];
+    if (missing >> a.lane & 1) std::fill(first + k * size, first + (k + 1) * size, false);
+  }
 }
 
 void BlockChecks::synchronise(const Access& a, bool shared) {

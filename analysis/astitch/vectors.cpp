@@ -80,7 +80,7 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     const double in_flight = std::max(1.0, bytes.loads * m.vector);
     const double most = std::min({kBytesInFlight / (resident * in_flight) + 0.999,
                                   registers * 4.0 / kRegisterShare / in_flight, double{kMostUnrolled},
-                                  static_cast<double>(vectors_a_thread(m, launch.block))});
+                                  static_cast<double>(unguarded_vectors(m, launch.block))});
     m.unroll = bytes.loads > 0 ? std::max(1, static_cast<int>(most)) : 1;
   }
 }

@@ -406,6 +406,15 @@ st.global.u32 [%d2], %r4;
     EXPECT_TRUE(sanitized(kInit, body + use, 1, 32).text().starts_with("unset-register")) << use;
 }
 
+TEST(Sanitizer, AnUnsetElementOfAVectorStoreIsNotWritten) {
+  const std::string store = "st.global.v2.u32 [%d2], {%r1, %r4};\n";
+  const std::string again = store + "st.global.u32 [%d2+4], 7;\n";
+  EXPECT_EQ(sanitized(kInit, again + "ld.global.u32 %r5, [%d2+4];", 1, 1).text(), "");
+  EXPECT_EQ(sanitized(kInit, store + "ld.global.u32 %r5, [%d2];", 1, 1).text(), "");
+  const std::string read = sanitized(kInit, again + store + "ld.global.u32 %r5, [%d2+4];", 1, 1).text();
+  EXPECT_TRUE(read.starts_with("uninitialised-read: reads 4 bytes")) << read;
+}
+
 TEST(Sanitizer, NamesAreParsedAndUnknownOnesRefused) {
   EXPECT_FALSE(parse_sanitizers("mem,sync").any());
   const Sanitizers all = parse_sanitizers("mem,race,sync,init");
