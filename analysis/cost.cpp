@@ -152,8 +152,8 @@ class KernelCounter {
     loads_.push_back({&group, work_.warp_instructions - before});
     // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
     const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1;
-    const double in_flight =
-        ahead ? loads_a_thread * group.mapping.unroll : std::min(loads_a_thread, kOperandsInFlight);
+    const double in_flight = ahead ? loads_a_thread * vectors_in_flight(group.mapping, kernel_.launch.block)
+                                   : std::min(loads_a_thread, kOperandsInFlight);
     work_.independent_loads =
         std::max(work_.independent_loads, std::clamp(in_flight, 1.0, kMaxLoadsInFlight));
   }

@@ -41,6 +41,13 @@ std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block) {
   return shortest / (threads_sharing_a_row(mapping, block) * mapping.vector);
 }
 
+double vectors_in_flight(const ThreadMapping& mapping, int block) {
+  const std::int64_t vectors = std::max<std::int64_t>(1, vectors_a_thread(mapping, block));
+  const std::int64_t unroll = std::min<std::int64_t>(mapping.unroll, vectors);
+  const std::int64_t together = std::min(unguarded_vectors(mapping, block), vectors) / unroll;
+  return static_cast<double>(vectors) / static_cast<double>(together + vectors - together * unroll);
+}
+
 bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
   const std::int64_t vector = mapping.vector;
   if (vector == 1) return true;

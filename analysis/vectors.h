@@ -26,4 +26,7 @@ std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block);
 /// them are in flight together, the others one by one.
 std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block);
 
+/// Vectors a thread has in flight at a time, on the average of its batches.
+double vectors_in_flight(const ThreadMapping& mapping, int block);
+
 }  // namespace stitchwork

@@ -236,9 +236,8 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   work.warp_instructions = warps * instructions;
   work.ldst_warp_instructions = warps * static_cast<double>(vectors) * (again ? 2 : 1);
   work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
-  const std::int64_t together =
-      std::clamp<std::int64_t>(unguarded_vectors(mapping, limits.block), 1, mapping.unroll);
-  work.independent_loads = static_cast<double>(together) * mapping.vector * domain.element_bytes / 4;
+  work.independent_loads =
+      vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / 4;
   work.grid_barriers = mapping.split > 1 ? 1 : 0;
   work.phases = work.grid_barriers + 1;
   return kernel_time(device, work).total_us;
