@@ -120,6 +120,11 @@ class KernelCounter {
   }
 
  private:
+  /// Requests of a thread for one element or vector; those behind a guard do not go ahead of the arithmetic.
+  struct ThreadLoads {
+    double all = 0, unguarded = 0;
+  };
+
   /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
   double warp_tasks(const ThreadMapping& mapping) const {
     return static_cast<double>(mapping.tasks) * std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
@@ -129,10 +134,10 @@ class KernelCounter {
     const double before = work_.warp_instructions;
     const double all_tasks = warp_tasks(group.mapping);
     double steps = 1;  // all warps' steps; a value in shared memory ends one
-    double loads_a_thread = 0;
+    ThreadLoads loads;
     for (const Evaluation& e : found.values) {
       if (e.load)
-        count_load(group, e, loads_a_thread);
+        count_load(group, e, loads);
       else
         count_value(group, e);
     }
@@ -152,8 +157,10 @@ class KernelCounter {
     loads_.push_back({&group, work_.warp_instructions - before});
     // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
     const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1;
-    const double in_flight = ahead ? loads_a_thread * vectors_in_flight(group.mapping, kernel_.launch.block)
-                                   : std::min(loads_a_thread, kOperandsInFlight);
+    const double operands = std::min(loads.all, kOperandsInFlight);
+    const double in_flight =
+        ahead ? std::max(operands, loads.unguarded * vectors_in_flight(group.mapping, kernel_.launch.block))
+              : operands;
     work_.independent_loads =
         std::max(work_.independent_loads, std::clamp(in_flight, 1.0, kMaxLoadsInFlight));
   }
@@ -193,7 +200,7 @@ class KernelCounter {
     work_.shared_wavefronts += warps * kBlockReduceAccesses;
   }
 
-  void count_load(const Group& group, const Evaluation& e, double& loads_a_thread) {
+  void count_load(const Group& group, const Evaluation& e, ThreadLoads& loads) {
     const double accesses = warp_accesses(e.map, group.mapping);
     const auto scheme = kernel_.schemes.find(e.op);
     const bool internal = inside_.contains(e.op);
@@ -207,7 +214,12 @@ class KernelCounter {
     const int at_once = moved_at_once(e.map, shape, group.mapping);
     count_accesses(accesses / at_once);
     work_.l2_sectors += accesses * sectors_a_warp(e.map, shape.dims, group.mapping, bytes);
-    if (uses(e.map, lane_dim(group.mapping))) loads_a_thread += std::max(1.0, at_once * bytes / kLaneBytes);
+    if (uses(e.map, lane_dim(group.mapping))) {
+      const double requests = std::max(1.0, at_once * bytes / kLaneBytes);
+      const bool guarded = !e.map.constraints.empty() || !e.map.runtime.empty();
+      loads.all += requests;
+      if (!guarded) loads.unguarded += requests;
+    }
     const NodeId buffer = internal ? e.op : buffer_of(computation_, e.op);
     const int level = kernel_.levels.contains(e.root) ? kernel_.levels.at(e.root) : 0;
     double& touched = touched_[buffer][level];

@@ -70,8 +70,9 @@ class Fastest {
 
 ThreadMapping elements(const Domain& domain, const MappingLimits& limits) {
   Fastest fastest(domain, limits);
-  for (int vector = widest_vector(domain.rows, domain.element_bytes); vector >= 1; vector /= 2) {
-    for (int unroll = 1; unroll <= kMostUnrolled; unroll *= 2) {
+  const int widest = domain.guarded ? 1 : widest_vector(domain.rows, domain.element_bytes);
+  for (int vector = widest; vector >= 1; vector /= 2) {
+    for (int unroll = 1; unroll <= (domain.guarded ? 1 : kMostUnrolled); unroll *= 2) {
       ThreadMapping mapping;
       mapping.kind = MappingKind::kElementwise;
       mapping.rows = domain.rows;
@@ -191,6 +192,10 @@ Domain domain_of(const Nodes& nodes, NodeId dominant) {
     moved = nodes.node(dominant).operands[0];
   }
   domain.element_bytes = byte_size(nodes.node(moved).shape.dtype);
+  const auto& edges = nodes[dominant].edges;
+  domain.guarded = std::any_of(edges.begin(), edges.end(), [](const Edge& edge) {
+    return !edge.map || !edge.map->constraints.empty() || !edge.map->runtime.empty();
+  });
   return domain;
 }
 

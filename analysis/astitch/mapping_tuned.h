@@ -13,6 +13,8 @@ struct Domain {
   std::int64_t rows = 1, cols = 1;
   int element_bytes = 4;
   enum class Kind : std::uint8_t { kElements, kRows, kColumns } kind = Kind::kElements;
+  /// Its elements are choices (concatenate, pad) or looked up (gather): they move one by one.
+  bool guarded = false;
 };
 
 Domain domain_of(const Nodes& nodes, NodeId dominant);

@@ -19,7 +19,7 @@ constexpr int kUnboundRegisters = 32;
 /// What the elements of a group move, in bytes an element.
 struct Moved {
   double vectors = 0, scalars = 0;  ///< by how it could move
-  double loads = 0;
+  double loads = 0;                 ///< that need no guard: those of a choice (concatenate, pad) wait for it
 };
 
 bool follows_lanes(const IndexMap& map, const ThreadMapping& mapping) {
@@ -38,7 +38,7 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
     if (!follows_lanes(map, mapping)) return;
     const Shape& shape = computation.node(op).shape;
     const int bytes = byte_size(shape.dtype);
-    if (load) result.loads += bytes;
+    if (load && map.constraints.empty() && map.runtime.empty()) result.loads += bytes;
     const bool plain = map.constraints.empty() && map.runtime.empty() && map.symbols.empty();
     const bool vector =
         plain && moves_in_vectors(simplify(linearize(map.results, shape.dims), map), map, mapping);
