@@ -111,13 +111,13 @@ class KernelPrinter {
   }
 
   /// Whether all that a loop's steps leave in shared memory is read by the warp that wrote it: rows of a warp
-  /// or less, and readers that work on the same rows.
+  /// or less, and readers that work on the same rows (what is read once a task is read by all warps).
   static bool within_warps(const Kernel& kernel, const TaskLoop& loop) {
     return std::all_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
       if (step.rows || step.mapping.kind != MappingKind::kRowPack || step.mapping.threads_per_row > kWarp)
         return false;
       return std::all_of(step.values.begin(), step.values.end(), [&](const Value& value) {
-        return value.buffer < 0 || value.local ||
+        return value.buffer < 0 || (value.local && value.depth > 0) ||
                kernel.buffers[static_cast<std::size_t>(value.buffer)].space != MemorySpace::kShared;
       });
     });

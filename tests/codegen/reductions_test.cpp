@@ -49,6 +49,22 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"vector_of_one", "[2000,1]", "[2000]", "{1}"}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST(WarpRows, WhatAllWarpsReadOnceATaskWaitsForTheBlock) {
+  // The one row of `low` lies in a warp, but the initial value of `high` is read before rows are told apart.
+  const Graph graph = module_of(
+      "  x = f32[16] parameter(0)\n"
+      "  low = f32[] reduce(x, zero), dimensions={0}, to_apply=sum\n  start = f32[] copy(low)\n"
+      "  ROOT high = f32[] reduce(x, start), dimensions={0}, to_apply=max\n");
+  PlanOptions options;
+  options.knobs["mapping"] = "tuned";
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch-no-dominant-merging", options);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  ASSERT_EQ(plan.kernels[0].groups.size(), 2u);
+  const std::string cuda = to_cuda(graph, lower(graph, plan.kernels[0]), true);
+  EXPECT_NE(cuda.find("__syncthreads();"), std::string::npos);
+  EXPECT_EQ(cuda.find("sw_warp_barrier();"), std::string::npos);
+}
+
 TEST(SeveralReductions, OfDifferentShapesShareAKernel) {
   SKIP_WITHOUT_COMPILER();
   testing::expect_planned_correct(
