@@ -29,6 +29,4 @@ struct Options {
 /// Throws Error naming the known knobs and values.
 Options read_options(const PlanOptions& options);
 
-std::span<const std::string_view> knob_names();
-
 }  // namespace stitchwork::astitch

@@ -36,7 +36,7 @@ TEST(AstitchPlanner, RandomGraphsPlanValidlyUnderEveryKnob) {
     SCOPED_TRACE(text);
     const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
     plan_valid(graph);
-    const std::string_view knob = knob_names()[seed % knob_names().size()];
+    const std::string_view knob = planner("astitch").knobs[seed % planner("astitch").knobs.size()];
     if (knob != "mapping") plan_valid(graph, {{std::string(knob), "off"}});
     if (::testing::Test::HasFailure()) break;
   }
@@ -65,7 +65,7 @@ TEST(AstitchPlanner, StitchesAllThatLiesBetweenTheLibraryCallsOfBertBase) {
 TEST(AstitchPlanner, EveryKnobGivesValidPlans) {
   for (const char* name : {"fig7", "softmax", "layer_norm", "bert_layer", "row_64x30000", "column_sum"}) {
     const Graph graph = dataset(name);
-    for (const std::string_view knob : knob_names()) {
+    for (const std::string_view knob : planner("astitch").knobs) {
       if (knob == "mapping") continue;
       SCOPED_TRACE(fmt::format("{} {}=off", name, knob));
       plan_valid(graph, {{std::string(knob), "off"}});

@@ -14,20 +14,10 @@ using testing::dataset;
 using ::testing::ElementsAre;
 using testing::graph_of;
 using ::testing::HasSubstr;
+using testing::outputs;
 
 FusionPlan plan(const Graph& graph, const char* duplicate_cheap = "off") {
   return make_plan(graph, device("v100"), "tvm", {{{"duplicate_cheap", duplicate_cheap}}, {}, true});
-}
-
-std::vector<std::string> outputs(const Graph& graph, const FusionPlan& plan) {
-  std::vector<std::string> names;
-  for (const KernelPlan& kernel : plan.kernels) {
-    std::string joined;
-    for (NodeId id : kernel.outputs)
-      joined += (joined.empty() ? "" : "+") + graph.entry_computation().node(id).name;
-    names.push_back(joined);
-  }
-  return names;
 }
 
 std::vector<std::string> rules(const FusionPlan& plan, const std::string& subject,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "analysis/plan.h"
 #include "core/hlo_text.h"
 #include "core/passes.h"
 
@@ -30,5 +31,17 @@ inline Graph graph_of(const std::string& body) {
 }
 
 inline NodeId op(const Graph& graph, const std::string& name) { return graph.entry_computation().find(name); }
+
+/// The outputs of each kernel, joined by "+".
+inline std::vector<std::string> outputs(const Graph& graph, const FusionPlan& plan) {
+  std::vector<std::string> names;
+  for (const KernelPlan& kernel : plan.kernels) {
+    std::string joined;
+    for (NodeId id : kernel.outputs)
+      joined += (joined.empty() ? "" : "+") + graph.entry_computation().node(id).name;
+    names.push_back(joined);
+  }
+  return names;
+}
 
 }  // namespace stitchwork::testing
