@@ -10,7 +10,8 @@
 namespace stitchwork::astitch {
 
 struct MemoryPlan {
-  std::vector<MemorySlot> shared;   ///< Regional values by op, then the reduction workspace (op == kNoNode)
+  /// Values read from shared memory in their phase, by op, then the reduction workspace (op == kNoNode).
+  std::vector<MemorySlot> shared;
   std::vector<MemorySlot> scratch;  ///< Global values without an output buffer, and partials
   std::int64_t shared_bytes = 0, scratch_bytes = 0;
 };
@@ -20,7 +21,8 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
                        std::int64_t workspace_bytes, bool reuse);
 
-/// The Regional value whose demotion to Global adds least global traffic per byte of shared memory freed.
+/// The value in shared memory whose demotion to Global, for all its readers, adds least global traffic per
+/// byte of shared memory freed.
 /// `kept`: values that an override wants Regional.
 std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGroup>& groups,
                                         const Finalization& finalization, const std::set<NodeId>& kept = {});
