@@ -148,6 +148,15 @@ Value Builder::bitcast(const Value& x, DType dtype) {
 
 Value Builder::reshape(const Value& x, const Dims& dims) {
   if (x.dims() == dims) return x;
+  if (!x.known() && x.scope == scope().id) {  // of a reshape: of what that reshapes
+    const Computation& nodes = scope().nodes.peek();
+    if (const Node& from = nodes.node(x.node); from.op == Op::kReshape) {
+      Value before = x;
+      before.node = from.operands[0];
+      before.shape = nodes.node(before.node).shape;
+      return reshape(before, dims);
+    }
+  }
   Node node = op_node(Op::kReshape);
   node.shape = Shape::array(x.dtype(), dims);
   return emit(std::move(node), {x});
