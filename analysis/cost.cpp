@@ -83,7 +83,7 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
   double count = evaluation_count(map);
   const int lane = lane_dim(mapping);
   // A value of the col alone is loaded again for every row.
-  if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !uses(map, 0) && map.runtime.empty())
+  if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !depends_on(map, 0))
     count *= static_cast<double>(map.dims[0]);
   if (uses(map, lane) || map.dims.size() < 2) return count / kWarp;
   if (lane == 1) return count * mapping.threads_per_row / kWarp;
@@ -145,7 +145,7 @@ class KernelCounter {
       const auto placed = found.placements.find(op);
       if (placed == found.placements.end()) continue;
       count_store(group, op, placed->second);
-      if (kernel_.schemes.at(op) != Scheme::kRegional) continue;
+      if (scheme_in_phase(kernel_, op) != Scheme::kRegional) continue;
       if (placed->second.coverage == Coverage::kFull || reduces_domain(computation_, op, group.mapping))
         steps += 1;  // that of a value of the row is a single warp's
       if (placed->second.coverage != Coverage::kRows) continue;
@@ -202,9 +202,8 @@ class KernelCounter {
 
   void count_load(const Group& group, const Evaluation& e, ThreadLoads& loads) {
     const double accesses = warp_accesses(e.map, group.mapping);
-    const auto scheme = kernel_.schemes.find(e.op);
     const bool internal = inside_.contains(e.op);
-    if (internal && scheme != kernel_.schemes.end() && scheme->second == Scheme::kRegional) {
+    if (internal && reads_shared(kernel_, e.op, e.root)) {
       work_.shared_wavefronts += accesses;
       count_accesses(accesses);
       return;
@@ -215,7 +214,8 @@ class KernelCounter {
     count_accesses(accesses / at_once);
     work_.l2_sectors += accesses * sectors_a_warp(e.map, shape.dims, group.mapping, bytes);
     if (uses(e.map, lane_dim(group.mapping))) {
-      const double requests = std::max(1.0, at_once * bytes / kLaneBytes);
+      // What does not move in vectors is as many loads, one after the other without waiting.
+      const double requests = group.mapping.vector / at_once * std::max(1.0, at_once * bytes / kLaneBytes);
       const bool guarded = !e.map.constraints.empty() || !e.map.runtime.empty();
       loads.all += requests;
       if (!guarded) loads.unguarded += requests;
@@ -249,11 +249,13 @@ class KernelCounter {
     const Node& node = computation_.node(op);
     const Scheme scheme = kernel_.schemes.at(op);
     const double accesses = store_accesses(group, op, placed);
-    if (scheme == Scheme::kRegional) work_.shared_wavefronts += accesses;
+    const bool shared = scheme_in_phase(kernel_, op) == Scheme::kRegional;
+    if (shared) work_.shared_wavefronts += accesses;
     const bool output = outputs_.contains(op);
     const bool global = output || scheme == Scheme::kGlobal;
-    count_accesses(global ? accesses / moved_at_once(placed.map, node.shape, group.mapping) : accesses);
+    if (shared || !global) count_accesses(accesses);
     if (!global) return;
+    count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping));
     const int bytes = byte_size(node.shape.dtype);
     work_.l2_sectors += accesses * sectors_a_warp(placed.map, node.shape.dims, group.mapping, bytes);
     if (output) cost_.dram_write_bytes += node.shape.byte_size();

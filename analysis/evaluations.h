@@ -25,8 +25,8 @@ struct GroupEvaluations {
   std::vector<NodeId> unplaced;            ///< materialised ops of the group that lie nowhere in its domain
 };
 
-/// Immediates are not listed. A materialised op of the same kernel is loaded if its scheme is Regional or
-/// Global, else evaluated in place.
+/// Immediates are not listed. A materialised op of the same kernel is loaded if its scheme (in its own phase:
+/// its scheme there) is Regional or Global, else evaluated in place.
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group);
 
 /// Of every group of a kernel, and of every kernel of a plan.
@@ -35,9 +35,12 @@ KernelEvaluations evaluations(const Computation& computation, const KernelPlan& 
 using PlanEvaluations = std::vector<KernelEvaluations>;
 PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan);
 
+/// Whether the value under `map`, or whether there is one, varies along a dim of the domain.
+bool depends_on(const IndexMap& map, int dim);
+
 /// Points of the domain at which a value under `map` is evaluated: rows * cols * symbols, without the dims it
-/// does not use (a value that depends on the row alone is computed once a row), times the part of them that
-/// the constraints admit.
+/// does not depend on (a value that depends on the row alone is computed once a row), times the part of them
+/// that the constraints admit.
 double evaluation_count(const IndexMap& map);
 
 }  // namespace stitchwork

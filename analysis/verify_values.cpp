@@ -44,8 +44,8 @@ struct ValueCheck {
 
   const std::string& op_name(NodeId op) const { return computation.node(op).name; }
   Scheme scheme(NodeId op) const { return kernel.schemes.at(op); }
+  Scheme in_phase(NodeId op) const { return scheme_in_phase(kernel, op); }
   int level(NodeId op) const { return kernel.levels.at(op); }
-  int lane(NodeId op) const { return kernel.groups[owner.at(op)].lane; }
 
   void evaluate() {
     for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
@@ -72,22 +72,29 @@ struct ValueCheck {
                    op_name(op), name(s));
       for (NodeId operand : computation.node(op).operands) {
         if (!kernel.schemes.contains(operand)) continue;
-        const int least = level(operand) + (scheme(operand) == Scheme::kGlobal ? 1 : 0);
-        if (level(op) < least)
+        const int least = level(operand) + (in_phase(operand) == Scheme::kGlobal ? 1 : 0);
+        if (level(op) < least && !computed_by_readers(operand))
           report.add("level", "kernel {}: {} has level {} but reads {} ({}, level {}): at least {}",
-                     kernel.id, op_name(op), level(op), op_name(operand), name(scheme(operand)),
+                     kernel.id, op_name(op), level(op), op_name(operand), scheme_text(kernel, operand),
                      level(operand), least);
         if (scheme(operand) == Scheme::kIndependent)
           report.add("scheme", "kernel {}: {} is independent but {} reads it in the kernel", kernel.id,
                      op_name(operand), op_name(op));
-        const bool serial = owner.contains(operand) &&
-                            !reduces_domain(computation, operand, kernel.groups[owner.at(operand)].mapping);
-        if (scheme(operand) == Scheme::kLocal && owner.contains(operand) && !serial)
+        if (in_phase(operand) == Scheme::kLocal && combined_by_threads(operand))
           report.add("scheme",
                      "kernel {}: {} is reduced by several threads, {} cannot read it as a local value",
                      kernel.id, op_name(operand), op_name(op));
       }
     }
+  }
+
+  /// A stored value that readers compute for themselves, each where it is: an output of another group.
+  bool computed_by_readers(NodeId op) const {
+    return owner.contains(op) && (scheme(op) == Scheme::kLocal || scheme(op) == Scheme::kRecomputed);
+  }
+
+  bool combined_by_threads(NodeId op) const {
+    return owner.contains(op) && reduces_domain(computation, op, kernel.groups[owner.at(op)].mapping);
   }
 
   void loads() {
@@ -99,23 +106,18 @@ struct ValueCheck {
   void load(std::size_t reader, const Evaluation& e) {
     const std::size_t producer = owner.at(e.op);
     const int made = level(e.op), read = level(e.root);
-    if (scheme(e.op) == Scheme::kGlobal) {
-      if (read <= made)
-        report.add("level",
-                   "kernel {}: {} (level {}) reads {}, Global and made in level {}, without a grid barrier "
-                   "between",
-                   kernel.id, op_name(e.root), read, op_name(e.op), made);
+    const bool global = scheme(e.op) == Scheme::kGlobal;
+    if (global && read > made) return;
+    if (global && (read < made || in_phase(e.op) == Scheme::kGlobal)) {
+      report.add("level",
+                 "kernel {}: {} (level {}) reads {}, Global and made in level {}, without a grid barrier "
+                 "between",
+                 kernel.id, op_name(e.root), read, op_name(e.op), made);
       return;
     }
     if (read != made) {
       report.add("locality", "kernel {}: {} is Regional in level {} but {} reads it in level {}", kernel.id,
                  op_name(e.op), made, op_name(e.root), read);
-      return;
-    }
-    if (producer > reader) {
-      report.add("group-order", "kernel {}: group {} reads {} before group {} makes it", kernel.id,
-                 op_name(kernel.groups[reader].dominant), op_name(e.op),
-                 op_name(kernel.groups[producer].dominant));
       return;
     }
     block_local(reader, producer, e);
@@ -159,67 +161,6 @@ struct ValueCheck {
       return;
     }
   }
-
-  void slots() {
-    for (const auto& [op, g] : owner) {
-      const ThreadMapping& m = kernel.groups[g].mapping;
-      const int element = byte_size(computation.node(op).shape.dtype);
-      if (scheme(op) == Scheme::kRegional) {
-        const auto placed = groups[g].placements.find(op);
-        if (placed == groups[g].placements.end()) continue;
-        const std::int64_t wide = placed->second.coverage == Coverage::kFull ? m.cols : 1;
-        require(op, kernel.shared, "shared memory", m.rows_per_block * wide * element);
-      } else if (m.combine == Combine::kPartials && reduces_domain(computation, op, m)) {
-        require(op, kernel.scratch, "scratch", partials_bytes(m, computation.node(op).shape.dtype));
-      } else if (scheme(op) == Scheme::kGlobal &&
-                 !std::binary_search(kernel.outputs.begin(), kernel.outputs.end(), op)) {
-        require(op, kernel.scratch, "scratch", computation.node(op).shape.byte_size());
-      }
-    }
-    overlaps(kernel.scratch, "scratch", true);
-    overlaps(kernel.shared, "shared memory", false);
-  }
-
-  void require(NodeId op, const std::vector<MemorySlot>& where, std::string_view what, std::int64_t bytes) {
-    const auto slot =
-        std::find_if(where.begin(), where.end(), [op](const MemorySlot& s) { return s.op == op; });
-    const std::int64_t has = slot == where.end() ? 0 : slot->bytes;
-    if (has < bytes)
-      report.add("slot", "kernel {}: {} ({}) needs {} bytes of {}, its slot has {}", kernel.id, op_name(op),
-                 name(scheme(op)), bytes, what, has);
-  }
-
-  /// From where a value is made to where it is last read, in levels (scratch) or in ops, whose order is that
-  /// of the steps of a task loop (shared memory).
-  Interval lifetime(NodeId op, bool by_level) const {
-    if (op == kNoNode) return {0, computation.size()};
-    const auto when = [&](NodeId root) { return by_level ? level(root) : root; };
-    Interval life{when(op), when(op)};
-    for (const GroupEvaluations& group : groups)
-      for (const Evaluation& e : group.values)
-        if (e.load && e.op == op) life.hi = std::max<std::int64_t>(life.hi, when(e.root));
-    return life;
-  }
-
-  void overlaps(const std::vector<MemorySlot>& slots, std::string_view what, bool by_level) {
-    for (std::size_t a = 0; a < slots.size(); ++a)
-      for (std::size_t b = a + 1; b < slots.size(); ++b) {
-        const MemorySlot &x = slots[a], &y = slots[b];
-        if (x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset) continue;
-        const auto named = [&](NodeId op) {
-          return op == kNoNode ? std::string("the workspace") : op_name(op);
-        };
-        if ((x.op != kNoNode && !owner.contains(x.op)) || (y.op != kNoNode && !owner.contains(y.op)))
-          continue;
-        const Interval lx = lifetime(x.op, by_level), ly = lifetime(y.op, by_level);
-        // Values of other phases, or of other lanes, are not in the same block at the same time.
-        const bool meet = x.op == kNoNode || y.op == kNoNode || by_level ||
-                          (level(x.op) == level(y.op) && lane(x.op) == lane(y.op));
-        if (meet && lx.lo <= ly.hi && ly.lo <= lx.hi)
-          report.add("slot", "kernel {}: {} and {} share {} while both are needed", kernel.id, named(x.op),
-                     named(y.op), what);
-      }
-  }
 };
 
 }  // namespace
@@ -230,7 +171,6 @@ void check_values(const Computation& computation, const KernelPlan& kernel,
   check.evaluate();
   check.schemes();
   check.loads();
-  check.slots();
 }
 
 }  // namespace stitchwork::verification

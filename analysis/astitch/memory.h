@@ -10,17 +10,25 @@
 namespace stitchwork::astitch {
 
 struct MemoryPlan {
-  std::vector<MemorySlot> shared;   ///< Regional values by op, then the reduction workspace (op == kNoNode)
+  /// Values read from shared memory in their phase, by op, then the reduction workspace (op == kNoNode).
+  std::vector<MemorySlot> shared;
   std::vector<MemorySlot> scratch;  ///< Global values without an output buffer, and partials
   std::int64_t shared_bytes = 0, scratch_bytes = 0;
 };
 
-/// `workspace_bytes`: what reductions need beside the values. `reuse`: Regional values of different phases
-/// may share bytes.
-MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
-                       std::int64_t workspace_bytes, bool reuse);
+/// What reductions need beside the values, under blocks of `block` threads.
+struct Workspace {
+  std::int64_t bytes = 0;
+  int block = 0;
+};
 
-/// The Regional value whose demotion to Global adds least global traffic per byte of shared memory freed.
+/// `reuse`: values of one task loop whose lifetimes (lifetimes.h) do not meet may share bytes, and so may
+/// values of different phases and lanes, and the workspace. Off: nothing does.
+MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
+                       const Workspace& workspace, bool reuse, Recorder& recorder);
+
+/// The value in shared memory whose demotion to Global, for all its readers, adds least global traffic per
+/// byte of shared memory freed.
 /// `kept`: values that an override wants Regional.
 std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGroup>& groups,
                                         const Finalization& finalization, const std::set<NodeId>& kept = {});

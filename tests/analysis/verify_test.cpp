@@ -19,10 +19,11 @@ using ::testing::Contains;
 using testing::dataset;
 using ::testing::HasSubstr;
 
-/// A plan of fig7, edited as by hand, and what verify says of it.
+/// A plan of fig7 (or of another dataset), edited as by hand, and what verify says of it.
 class Edited {
  public:
-  explicit Edited(const std::string& planner = "astitch") : graph_(dataset("fig7")) {
+  explicit Edited(const std::string& planner = "astitch", const std::string& model = "fig7")
+      : graph_(dataset(model)) {
     json = plan_to_json(graph_, make_plan(graph_, device("v100"), planner, testing::paper(planner)));
   }
 
@@ -206,6 +207,36 @@ TEST(Verify, RefusesARegionalValueWithoutASlot) {
   EXPECT_THAT(plan.why("verify.slot"), HasSubstr("reduce.1"));
 }
 
+TEST(Verify, RefusesAValueOfItsOwnPhaseThatCannotBeHadThere) {
+  // The sums of layer_norm_grad's rows are read in their blocks at once, and by the column sums a phase
+  // later.
+  const auto why = [](const std::string& rule, const auto& edit) {
+    Edited plan("astitch", "layer_norm_grad_tiny");
+    EXPECT_TRUE(plan.verdicts().empty());
+    EXPECT_EQ(plan.kernel()["in_phase"]["reduce.18"], "regional");
+    edit(plan.kernel());
+    return plan.why(rule);
+  };
+  EXPECT_THAT(why("verify.level", [](Json& kernel) { kernel["in_phase"].erase("reduce.18"); }),
+              HasSubstr("reduce.18 (global, level 0)"));
+  EXPECT_THAT(why("verify.scheme", [](Json& kernel) { kernel["in_phase"]["reduce.64"] = "regional"; }),
+              HasSubstr("reduce.64 is regional in its phase, which other values than global ones cannot be"));
+  EXPECT_THAT(why("verify.scheme", [](Json& kernel) { kernel["in_phase"]["reduce.18"] = "local"; }),
+              HasSubstr("reduce.18 is reduced by several threads"));
+  EXPECT_THAT(why("verify.slot",
+                  [](Json& kernel) {
+                    for (Json& slot : kernel["shared"])
+                      if (slot["op"] == "reduce.18") slot["bytes"] = 1;
+                  }),
+              HasSubstr("reduce.18"));
+  EXPECT_THAT(why("verify.slot",
+                  [](Json& kernel) {
+                    for (Json& slot : kernel["scratch"])
+                      if (slot["op"] == "reduce.18") slot["bytes"] = 1;
+                  }),
+              HasSubstr("reduce.18"));
+}
+
 TEST(Verify, RefusesAnInlinedOpWithAStitchedScheme) {
   Edited plan;
   plan.kernel()["schemes"]["add.1"] = "regional";
@@ -228,6 +259,25 @@ TEST(Verify, RefusesASlotOutsideTheMemoryAskedFor) {
   Edited plan;
   plan.kernel()["shared"][0]["offset"] = 1 << 20;
   EXPECT_THAT(plan.rules(), Contains("verify.slot"));
+}
+
+TEST(Verify, RefusesValuesThatShareBytesWhileBothAreNeeded) {
+  const Graph graph = dataset("softmax");
+  FusionPlan plan = make_plan(graph, device("v100"), "astitch", testing::paper("astitch", {}));
+  std::vector<MemorySlot>& slots = plan.kernels.at(0).shared;
+  ASSERT_EQ(slots.size(), 4u);  // the maximum, with -inf, the sum, the workspace
+  const auto problem = [&] {
+    const std::vector<Verdict> problems = verify(graph, device("v100"), plan);
+    return problems.empty() ? std::string() : problems[0].why;
+  };
+  const std::int64_t apart = std::exchange(slots[1].offset, slots[0].offset);
+  EXPECT_THAT(problem(),
+              AllOf(HasSubstr("made in step 0, read by maximum.11 in step 1"), HasSubstr("made in step 1"),
+                    HasSubstr("share shared memory while both are needed")));
+  slots[1].offset = apart;
+  ASSERT_EQ(slots[3].op, kNoNode);
+  slots[3].offset = slots[0].offset;
+  EXPECT_THAT(problem(), AllOf(HasSubstr("the workspace"), HasSubstr("reduces in step 0")));
 }
 
 TEST(Verify, RefusesAMissingWorkspace) {
