@@ -48,6 +48,7 @@ class LoopComparison {
     BufferPairs buffers;
     for (std::size_t s = 0; s < a.steps.size(); ++s)
       if (!same(a.steps[s], b.steps[s], buffers)) return std::nullopt;
+    if (!same_overlaps(buffers)) return std::nullopt;
     return buffers;
   }
 
@@ -160,11 +161,29 @@ class LoopComparison {
   }
 
   bool same_buffer(int a, int b, BufferPairs& buffers) const {
-    const Buffer &x = kernel_.buffers[static_cast<std::size_t>(a)],
-                 &y = kernel_.buffers[static_cast<std::size_t>(b)];
+    const Buffer &x = buffer(a), &y = buffer(b);
     return x.space == y.space && x.partials == y.partials && x.shape.dtype == y.shape.dtype &&
            buffers.match(a, b);
   }
+
+  /// Values in shared memory take over one another's bytes alike: which barriers that asks for is the body's.
+  bool same_overlaps(const BufferPairs& buffers) const {
+    std::vector<int> shared;
+    for (const int b : buffers.order())
+      if (buffer(b).space == MemorySpace::kShared) shared.push_back(b);
+    const auto relation = [&](int a, int b) {
+      const Buffer &x = buffer(a), &y = buffer(b);
+      const bool apart = x.offset + x.bytes() <= y.offset || y.offset + y.bytes() <= x.offset;
+      return std::pair(apart, !apart && x.offset == y.offset && x.bytes() == y.bytes());
+    };
+    return std::all_of(shared.begin(), shared.end(), [&](int a) {
+      return std::all_of(shared.begin(), shared.end(), [&](int b) {
+        return relation(a, b) == relation(buffers.partner(a), buffers.partner(b));
+      });
+    });
+  }
+
+  const Buffer& buffer(int b) const { return kernel_.buffers[static_cast<std::size_t>(b)]; }
 
   const Computation& computation_;
   const Graph& graph_;
