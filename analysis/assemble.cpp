@@ -7,8 +7,8 @@
 #include <unordered_set>
 
 #include "analysis/facts.h"
-#include "analysis/sorted.h"
 #include "core/error.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 

@@ -114,11 +114,11 @@ Literal map(const Graph& graph, const Node& node, Values operands) {
   return std::move(results[0]);
 }
 
-Literal dispatch(const Graph& graph, const Node& node, Values operands) {
+Literal dispatch(const Graph& graph, const Computation& computation, const Node& node, Values operands) {
   switch (node.op) {
     case Op::kConstant:
       if (node.attrs.literal == nullptr)
-        throw Error("the constant has no value", "its text was printed as {...}");
+        throw Error("the values of this constant were left out of the file", kLeftOutHint);
       return *node.attrs.literal;
     case Op::kIota:
       return evaluate_iota(node);
@@ -126,9 +126,10 @@ Literal dispatch(const Graph& graph, const Node& node, Values operands) {
       return *operands[0];  // also of tuples
     case Op::kMap:
       return map(graph, node, operands);
+    case Op::kBitcast:
+      return evaluate_bitcast(node, computation.node(node.operands[0]).shape, *operands[0]);
     case Op::kBroadcast:
     case Op::kReshape:
-    case Op::kBitcast:
     case Op::kTranspose:
     case Op::kSlice:
     case Op::kReverse:
@@ -170,6 +171,7 @@ Literal dispatch(const Graph& graph, const Node& node, Values operands) {
       return conditional(graph, node, operands);
     case Op::kOptimizationBarrier:
     case Op::kAddDependency:
+    case Op::kDomain:
       return *operands[0];
     case Op::kAfterAll:
       return Literal::zeros(node.shape);
@@ -191,7 +193,7 @@ Literal dispatch(const Graph& graph, const Node& node, Values operands) {
 Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node,
                       std::span<const Literal* const> operands) {
   try {
-    return dispatch(graph, node, operands);
+    return dispatch(graph, computation, node, operands);
   } catch (const Error& error) {
     if (error.line() > 0 || !error.file().empty()) throw;  // already names a node of a called computation
     throw Error(graph.source.empty() ? "graph" : graph.source, node.line, 0,

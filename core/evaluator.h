@@ -11,6 +11,11 @@
 
 namespace stitchwork {
 
+/// What to do about a constant whose values a text leaves out.
+inline constexpr const char* kLeftOutHint =
+    "export it with large constants (JAX: as_hlo_text(print_large_constants=True); XLA: "
+    "--xla_dump_large_constants); without them it can be planned, not run";
+
 /// Value of one node of `computation` from its operands' values. Ops that name computations (reduce, call,
 /// while, conditional, fusion, map) are evaluated through `graph`. Throws Error naming the node where the op
 /// or dtype is not executable (custom-call, collectives, ...).

@@ -17,8 +17,10 @@ using Values = std::span<const Literal* const>;
 Literal evaluate_elementwise(const Node& node, const Shape& shape, Values operands);
 bool has_elementwise_kernel(Op op);
 
-/// evaluator_layout.cpp: iota, broadcast, reshape, bitcast, transpose, slice, reverse, concatenate, pad.
+/// evaluator_layout.cpp: iota, broadcast, reshape, transpose, slice, reverse, concatenate, pad.
 Literal evaluate_layout(const Node& node, Values operands);
+/// The same bytes, each array in its own layout: `from` is the operand's shape with its layout.
+Literal evaluate_bitcast(const Node& node, const Shape& from, const Literal& operand);
 Literal evaluate_iota(const Node& node);
 
 /// evaluator_gather.cpp: gather, dynamic-slice, dynamic-update-slice.

@@ -317,6 +317,10 @@ void require_runnable(const Graph& graph) {
       const char* hint = "it can be planned and explained; remove it or replace it to run the model";
       if (def(node.op).execution == Execution::kOpaque)
         throw Error(graph.source, node.line, 0, what + " cannot be executed", hint);
+      if (node.op == Op::kConstant && node.attrs.literal == nullptr)
+        throw Error(graph.source, node.line, 0,
+                    fmt::format("{} cannot be executed: its values were left out of the file", what),
+                    kLeftOutHint);
       if (!node.shape.is_tuple && node.shape.dtype != DType::kToken && !is_executable(node.shape.dtype))
         throw Error(graph.source, node.line, 0,
                     fmt::format("{} cannot be executed: values of type {} are not computed", what,
