@@ -46,6 +46,9 @@ Literal evaluate_sort(const Graph& graph, const Node& node, Values operands);
 /// wins.
 Literal evaluate_top_k(const Node& node, Values operands);
 
+/// evaluator_random.cpp: rng-bit-generator, by XLA's own counters, so that the bits are XLA's.
+Literal evaluate_random_bits(const Node& node, Values operands);
+
 /// evaluator_scalar.cpp: a computation over scalars (a reducer, a comparator, map's function) applied to
 /// vectors of `count` elements at once, one a parameter. One literal a result.
 std::vector<Literal> apply_to_vectors(const Graph& graph, ComputationId computation, Values arguments,

@@ -33,6 +33,13 @@ class LiteralReader {
     Literal literal;
     literal.shape = shape;
     literal.shape.minor_to_major.clear();
+    // Every value takes a character and all but the last a comma: what the text cannot hold needs no memory.
+    if (static_cast<std::uint64_t>(shape.elements_count()) / 2 > lexer_.remaining()) {
+      lexer_.fail(
+          lexer_.position(),
+          fmt::format("a constant of {} values, and the text ends before as many", shape.elements_count()),
+          "the file may be truncated");
+    }
     literal.bytes.resize(static_cast<std::size_t>(shape.byte_size()));
     read_dimension(literal, 0);
     return literal;

@@ -420,10 +420,14 @@ class Parser {
                 near.empty() ? std::string() : fmt::format("did you mean {}?", near));
   }
 
-  void visit(ComputationId id, std::vector<int>& state, std::vector<ComputationId>& order) {
-    constexpr int kOpen = 1, kDone = 2;
+  void visit(ComputationId id, std::vector<int>& state, std::vector<ComputationId>& order, int depth = 0) {
+    constexpr int kOpen = 1, kDone = 2, kMaxDepth = 1000;
     int& mine = state[static_cast<std::size_t>(id)];
     if (mine == kDone) return;
+    if (depth == kMaxDepth) {
+      lexer_.fail(texts_[static_cast<std::size_t>(id)].position,
+                  fmt::format("calls nest deeper than {}", kMaxDepth));
+    }
     if (mine == kOpen) {
       lexer_.fail(texts_[static_cast<std::size_t>(id)].position,
                   fmt::format("computation '{}' calls itself", graph_.computation(id).name),
@@ -431,7 +435,7 @@ class Parser {
     }
     mine = kOpen;
     for (const Node& node : graph_.computation(id).nodes) {
-      for (const ComputationId callee : node.attrs.computations) visit(callee, state, order);
+      for (const ComputationId callee : node.attrs.computations) visit(callee, state, order, depth + 1);
     }
     state[static_cast<std::size_t>(id)] = kDone;
     order.push_back(id);

@@ -88,7 +88,32 @@ class Inliner {
 
 }  // namespace
 
+namespace {
+
+/// What no machine plans: calls of calls multiply.
+constexpr std::int64_t kMaxInlined = 20'000'000;
+
+void require_bounded(const Graph& graph) {
+  std::vector<std::int64_t> sizes;
+  std::int64_t total = 0;
+  for (const Computation& computation : graph.computations) {
+    std::int64_t size = 0;
+    for (const Node& node : computation.nodes) {
+      size += inlines(node) ? sizes[static_cast<std::size_t>(applied(node))] : 1;
+      if (total + size > kMaxInlined)
+        throw Error(graph.source, node.line, 0,
+                    fmt::format("with its calls inlined the module has more than {} ops", kMaxInlined),
+                    "export the part of interest alone");
+    }
+    total += size;
+    sizes.push_back(size);
+  }
+}
+
+}  // namespace
+
 Graph inline_calls(const Graph& graph) {
+  require_bounded(graph);
   Graph result = head_of(graph);
   // Callees come first, so what is spliced in has no calls left.
   for (const Computation& computation : graph.computations) {

@@ -21,7 +21,7 @@ constexpr std::array kTable = {
     OpDef{Op::kConstant, "constant", kSource, E::kNone, 0, 0, "", "", 0, false},
     OpDef{Op::kIota, "iota", kSource, E::kGenerated, 0, 0, "", "", 1, false},
     OpDef{Op::kRng, "rng", kSource, E::kOpaque, 1, -1, "", "", 40, false},
-    OpDef{Op::kRngBitGenerator, "rng-bit-generator", kSource, E::kOpaque, 1, 1, "", "", 40, false},
+    OpDef{Op::kRngBitGenerator, "rng-bit-generator", kSource, E::kLibrary, 1, 1, "", "", 40, false},
     OpDef{Op::kRngGetAndUpdateState, "rng-get-and-update-state", kSource, E::kOpaque, 0, 0, "", "", 0, false},
     OpDef{Op::kPartitionId, "partition-id", kSource, E::kOpaque, 0, 0, "", "", 0, false},
     OpDef{Op::kReplicaId, "replica-id", kSource, E::kOpaque, 0, 0, "", "", 0, false},

@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/evaluator.h"
@@ -76,8 +78,9 @@ TEST(BitcastConvert, WiderAndNarrowerTypesTakeAndGiveTheLastDimension) {
     EXPECT_EQ(evaluate(expanded, inputs)[0], evaluate(graph, inputs)[0]) << text;
     const Computation& entry = expanded.entry_computation();
     for (const Node& node : entry.nodes)
-      if (node.op == Op::kBitcastConvert)
+      if (node.op == Op::kBitcastConvert) {
         EXPECT_EQ(node.shape.dims, entry.node(node.operands[0]).shape.dims) << text;
+      }
   }
 }
 

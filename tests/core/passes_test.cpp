@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "core/hlo_text.h"
 
 namespace stitchwork {
@@ -252,6 +253,18 @@ ROOT r = f32[4] multiply(n, e)
   // Both negate the sum: one op, which two kernels compute.
   EXPECT_EQ(graph.entry_computation().imported,
             (std::vector<ImportedKernel>{{"f", "kLoop", {2, 3}, {2, 3}}, {"k", "kInput", {3, 4}, {4}}}));
+}
+
+TEST(InlineCalls, CallsThatMultiplyBeyondAnyMemoryAreRefused) {
+  std::string text = "c0 { ROOT p = f32[] parameter(0) }\n";
+  for (int i = 1; i <= 40; ++i)
+    text += fmt::format(
+        "c{0} {{ p = f32[] parameter(0)  a = f32[] call(p), to_apply=c{1}  b = f32[] call(a), to_apply=c{1}  "
+        "ROOT n = f32[] add(a, b) }}\n",
+        i, i - 1);
+  const Graph graph =
+      parse(text + "ENTRY e { x = f32[] parameter(0)  ROOT c = f32[] call(x), to_apply=c40 }");
+  EXPECT_THROW(inline_calls(graph), Error);
 }
 
 TEST(CommonSubexpressions, ConstantsWhoseValuesWereLeftOutStayApart) {

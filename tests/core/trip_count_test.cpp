@@ -1,5 +1,6 @@
 #include "core/trip_count.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "core/hlo_text.h"
