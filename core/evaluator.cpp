@@ -76,9 +76,21 @@ class Evaluation {
   std::vector<const Literal*> borrowed_;
 };
 
+}  // namespace
+
 Literal evaluate_computation(const Graph& graph, ComputationId id, Values arguments) {
   return Evaluation(graph, graph.computation(id), arguments, nullptr).run();
 }
+
+/// pred: true is the first branch; an index outside the branches takes the last (HLO).
+std::size_t taken_branch(const Node& conditional, const Literal& selector) {
+  const auto branches = static_cast<std::int64_t>(conditional.attrs.computations.size());
+  std::int64_t branch = selector.get_int(0);
+  if (selector.shape.dtype == DType::kPred) branch = branch != 0 ? 0 : 1;
+  return static_cast<std::size_t>(branch < 0 || branch >= branches ? branches - 1 : branch);
+}
+
+namespace {
 
 Literal tuple_of(const Node& node, Values operands) {
   Literal result;
@@ -97,13 +109,8 @@ Literal loop(const Graph& graph, const Node& node, const Literal& initial) {
   }
 }
 
-/// pred: true is the first branch; an index outside the branches takes the last (HLO).
 Literal conditional(const Graph& graph, const Node& node, Values operands) {
-  const auto branches = static_cast<std::int64_t>(node.attrs.computations.size());
-  std::int64_t branch = operands[0]->get_int(0);
-  if (operands[0]->shape.dtype == DType::kPred) branch = branch != 0 ? 0 : 1;
-  if (branch < 0 || branch >= branches) branch = branches - 1;
-  const auto taken = static_cast<std::size_t>(branch);
+  const std::size_t taken = taken_branch(node, *operands[0]);
   return evaluate_computation(graph, node.attrs.computations[taken], operands.subspan(taken + 1, 1));
 }
 
@@ -158,6 +165,8 @@ Literal dispatch(const Graph& graph, const Computation& computation, const Node&
       return evaluate_sort(graph, node, operands);
     case Op::kTopK:
       return evaluate_top_k(node, operands);
+    case Op::kRngBitGenerator:
+      return evaluate_random_bits(node, operands);
     case Op::kTuple:
       return tuple_of(node, operands);
     case Op::kGetTupleElement:

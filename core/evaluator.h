@@ -22,6 +22,12 @@ inline constexpr const char* kLeftOutHint =
 Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node,
                       std::span<const Literal* const> operands);
 
+/// What a computation gives for these arguments: its root's value.
+Literal evaluate_computation(const Graph& graph, ComputationId id, std::span<const Literal* const> arguments);
+
+/// The number of the branch a conditional takes for this predicate or index.
+std::size_t taken_branch(const Node& conditional, const Literal& selector);
+
 /// Values of the entry computation's root (a tuple gives one literal an element) for `inputs` by parameter
 /// number. Intermediate values are freed after their last use. `observe`, if given, sees every node's value.
 std::vector<Literal> evaluate(const Graph& graph, std::span<const Literal> inputs,
