@@ -68,6 +68,7 @@ def _mlp_training(name, title, rows, hidden, intermediate, golden=False):
         golden,
         large=not golden,
         packages=("optax",),
+        kind="training",
     )
 
 
@@ -101,6 +102,7 @@ def _adam(name, title, config):
         {"tensors": tensors, "num_hidden_layers": config.num_hidden_layers, "hidden_size": config.hidden_size} | _ADAM,
         large=tensors > 100,
         packages=("optax",),
+        kind="optimizer",
     )
 
 
@@ -117,6 +119,7 @@ def _layer_norm_grad(name, title, rows, columns, golden=False):
         {"rows": rows, "columns": columns, "epsilon": 1e-6},
         golden,
         large=not golden,
+        kind="micro",
     )
 
 
