@@ -83,7 +83,7 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
   double count = evaluation_count(map);
   const int lane = lane_dim(mapping);
   // A value of the col alone is loaded again for every row.
-  if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !uses(map, 0) && map.runtime.empty())
+  if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !depends_on(map, 0))
     count *= static_cast<double>(map.dims[0]);
   if (uses(map, lane) || map.dims.size() < 2) return count / kWarp;
   if (lane == 1) return count * mapping.threads_per_row / kWarp;
@@ -215,7 +215,8 @@ class KernelCounter {
     count_accesses(accesses / at_once);
     work_.l2_sectors += accesses * sectors_a_warp(e.map, shape.dims, group.mapping, bytes);
     if (uses(e.map, lane_dim(group.mapping))) {
-      const double requests = std::max(1.0, at_once * bytes / kLaneBytes);
+      // What does not move in vectors is as many loads, one after the other without waiting.
+      const double requests = group.mapping.vector / at_once * std::max(1.0, at_once * bytes / kLaneBytes);
       const bool guarded = !e.map.constraints.empty() || !e.map.runtime.empty();
       loads.all += requests;
       if (!guarded) loads.unguarded += requests;

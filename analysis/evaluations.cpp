@@ -111,19 +111,20 @@ PlanEvaluations evaluations(const Computation& computation, const FusionPlan& pl
   return result;
 }
 
+bool depends_on(const IndexMap& map, int dim) {
+  const auto in = [dim](const IndexExpr& e) { return e.uses_dim(dim); };
+  return std::any_of(map.results.begin(), map.results.end(), in) ||
+         std::any_of(map.constraints.begin(), map.constraints.end(),
+                     [&](const Constraint& c) { return in(c.expr); }) ||
+         std::any_of(map.runtime.begin(), map.runtime.end(), [&](const RuntimeVariable& v) {
+           return std::any_of(v.index.begin(), v.index.end(), in);
+         });
+}
+
 double evaluation_count(const IndexMap& map) {
-  const auto uses = [&](int dim) {
-    const auto in = [dim](const IndexExpr& e) { return e.uses_dim(dim); };
-    if (std::any_of(map.results.begin(), map.results.end(), in)) return true;
-    for (const Constraint& c : map.constraints)
-      if (in(c.expr)) return true;
-    for (const RuntimeVariable& v : map.runtime)
-      if (std::any_of(v.index.begin(), v.index.end(), in)) return true;
-    return false;
-  };
   double count = 1;
   for (std::size_t d = 0; d < map.dims.size(); ++d)
-    if (uses(static_cast<int>(d))) count *= static_cast<double>(map.dims[d]);
+    if (depends_on(map, static_cast<int>(d))) count *= static_cast<double>(map.dims[d]);
   for (std::int64_t symbol : map.symbols) count *= static_cast<double>(symbol);
   for (const Constraint& c : map.constraints) {
     const Interval all = range_of(c.expr, map);

@@ -35,9 +35,12 @@ KernelEvaluations evaluations(const Computation& computation, const KernelPlan& 
 using PlanEvaluations = std::vector<KernelEvaluations>;
 PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan);
 
+/// Whether the value under `map`, or whether there is one, varies along a dim of the domain.
+bool depends_on(const IndexMap& map, int dim);
+
 /// Points of the domain at which a value under `map` is evaluated: rows * cols * symbols, without the dims it
-/// does not use (a value that depends on the row alone is computed once a row), times the part of them that
-/// the constraints admit.
+/// does not depend on (a value that depends on the row alone is computed once a row), times the part of them
+/// that the constraints admit.
 double evaluation_count(const IndexMap& map);
 
 }  // namespace stitchwork

@@ -27,10 +27,14 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
     check_mappings(computation, kernel, report);
     check_launch(computation, device, kernel, report);
     if (report.problems.size() > before) continue;
+    const auto check = [&](const KernelEvaluations& evaluated) {
+      check_values(computation, kernel, evaluated, report);
+      check_memory(computation, kernel, evaluated, report);
+    };
     if (known != nullptr)
-      check_values(computation, kernel, known->at(k), report);
+      check(known->at(k));
     else
-      check_values(computation, kernel, evaluations(computation, kernel), report);
+      check(evaluations(computation, kernel));
   }
   check_coverage(graph, plan, report);
   check_order(graph, plan, report);

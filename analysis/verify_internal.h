@@ -28,8 +28,11 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
 /// Launch: device limits, grid, barriers and residency, memory slots inside what is asked for.
 void check_launch(const Computation& computation, const Device& device, const KernelPlan& kernel,
                   Report& report);
-/// Values: placements, schemes against levels, block locality, slots.
+/// Values: placements, schemes against levels, block locality.
 void check_values(const Computation& computation, const KernelPlan& kernel,
+                  const KernelEvaluations& evaluated, Report& report);
+/// Slots of shared memory and scratch: large enough, and shared only by values that are not needed at once.
+void check_memory(const Computation& computation, const KernelPlan& kernel,
                   const KernelEvaluations& evaluated, Report& report);
 /// Every op computed, every value materialised once and before it is read, no cycle.
 void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report);

@@ -45,7 +45,6 @@ struct ValueCheck {
   const std::string& op_name(NodeId op) const { return computation.node(op).name; }
   Scheme scheme(NodeId op) const { return kernel.schemes.at(op); }
   int level(NodeId op) const { return kernel.levels.at(op); }
-  int lane(NodeId op) const { return kernel.groups[owner.at(op)].lane; }
 
   void evaluate() {
     for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
@@ -159,67 +158,6 @@ struct ValueCheck {
       return;
     }
   }
-
-  void slots() {
-    for (const auto& [op, g] : owner) {
-      const ThreadMapping& m = kernel.groups[g].mapping;
-      const int element = byte_size(computation.node(op).shape.dtype);
-      if (scheme(op) == Scheme::kRegional) {
-        const auto placed = groups[g].placements.find(op);
-        if (placed == groups[g].placements.end()) continue;
-        const std::int64_t wide = placed->second.coverage == Coverage::kFull ? m.cols : 1;
-        require(op, kernel.shared, "shared memory", m.rows_per_block * wide * element);
-      } else if (m.combine == Combine::kPartials && reduces_domain(computation, op, m)) {
-        require(op, kernel.scratch, "scratch", partials_bytes(m, computation.node(op).shape.dtype));
-      } else if (scheme(op) == Scheme::kGlobal &&
-                 !std::binary_search(kernel.outputs.begin(), kernel.outputs.end(), op)) {
-        require(op, kernel.scratch, "scratch", computation.node(op).shape.byte_size());
-      }
-    }
-    overlaps(kernel.scratch, "scratch", true);
-    overlaps(kernel.shared, "shared memory", false);
-  }
-
-  void require(NodeId op, const std::vector<MemorySlot>& where, std::string_view what, std::int64_t bytes) {
-    const auto slot =
-        std::find_if(where.begin(), where.end(), [op](const MemorySlot& s) { return s.op == op; });
-    const std::int64_t has = slot == where.end() ? 0 : slot->bytes;
-    if (has < bytes)
-      report.add("slot", "kernel {}: {} ({}) needs {} bytes of {}, its slot has {}", kernel.id, op_name(op),
-                 name(scheme(op)), bytes, what, has);
-  }
-
-  /// From where a value is made to where it is last read, in levels (scratch) or in ops, whose order is that
-  /// of the steps of a task loop (shared memory).
-  Interval lifetime(NodeId op, bool by_level) const {
-    if (op == kNoNode) return {0, computation.size()};
-    const auto when = [&](NodeId root) { return by_level ? level(root) : root; };
-    Interval life{when(op), when(op)};
-    for (const GroupEvaluations& group : groups)
-      for (const Evaluation& e : group.values)
-        if (e.load && e.op == op) life.hi = std::max<std::int64_t>(life.hi, when(e.root));
-    return life;
-  }
-
-  void overlaps(const std::vector<MemorySlot>& slots, std::string_view what, bool by_level) {
-    for (std::size_t a = 0; a < slots.size(); ++a)
-      for (std::size_t b = a + 1; b < slots.size(); ++b) {
-        const MemorySlot &x = slots[a], &y = slots[b];
-        if (x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset) continue;
-        const auto named = [&](NodeId op) {
-          return op == kNoNode ? std::string("the workspace") : op_name(op);
-        };
-        if ((x.op != kNoNode && !owner.contains(x.op)) || (y.op != kNoNode && !owner.contains(y.op)))
-          continue;
-        const Interval lx = lifetime(x.op, by_level), ly = lifetime(y.op, by_level);
-        // Values of other phases, or of other lanes, are not in the same block at the same time.
-        const bool meet = x.op == kNoNode || y.op == kNoNode || by_level ||
-                          (level(x.op) == level(y.op) && lane(x.op) == lane(y.op));
-        if (meet && lx.lo <= ly.hi && ly.lo <= lx.hi)
-          report.add("slot", "kernel {}: {} and {} share {} while both are needed", kernel.id, named(x.op),
-                     named(y.op), what);
-      }
-  }
 };
 
 }  // namespace
@@ -230,7 +168,6 @@ void check_values(const Computation& computation, const KernelPlan& kernel,
   check.evaluate();
   check.schemes();
   check.loads();
-  check.slots();
 }
 
 }  // namespace stitchwork::verification

@@ -31,6 +31,9 @@ struct Buffer {
   std::int64_t elements = 0;  ///< shared: elements of one task; partials: rows * split
   std::int64_t offset = 0;    ///< bytes, in shared memory or scratch
   bool partials = false;      ///< accumulators of a split reduction: 16-bit floats are stored as float
+
+  /// Of the elements in shared memory.
+  std::int64_t bytes() const { return elements * byte_size(shape.dtype); }
 };
 
 enum class ValueKind : std::uint8_t {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
@@ -111,8 +112,22 @@ class KernelPrinter {
   }
 
   /// Whether all that a loop's steps leave in shared memory is read by the warp that wrote it: rows of a warp
-  /// or less, and readers that work on the same rows (what is read once a task is read by all warps).
+  /// or less, readers that work on the same rows (what is read once a task is read by all warps), and values
+  /// that take over one another's bytes row for row.
   static bool within_warps(const Kernel& kernel, const TaskLoop& loop) {
+    std::map<int, const ThreadMapping*> written;  // buffers of shared memory
+    for (const Step& step : loop.steps)
+      for (const Root& root : step.roots)
+        for (const Target& target : root.targets)
+          if (kernel.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared)
+            written[target.buffer] = &step.mapping;
+    for (const auto& [a, a_mapping] : written)
+      for (const auto& [b, b_mapping] : written) {
+        const Buffer &x = kernel.buffers[static_cast<std::size_t>(a)],
+                     &y = kernel.buffers[static_cast<std::size_t>(b)];
+        if (x.offset + x.bytes() <= y.offset || y.offset + y.bytes() <= x.offset) continue;
+        if (x.offset != y.offset || x.bytes() != y.bytes() || !(*a_mapping == *b_mapping)) return false;
+      }
     return std::all_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
       if (step.rows || step.mapping.kind != MappingKind::kRowPack || step.mapping.threads_per_row > kWarp)
         return false;
@@ -152,7 +167,7 @@ class KernelPrinter {
     }
     if (several && shared) barrier(of_warp);
     close_loop(loop);
-    if (shared && !several) touched_.push_back(&loop);
+    if (shared && (!several || of_warp)) touched_.push_back(&loop);
   }
 
   static bool overlap(const TaskLoop& a, const TaskLoop& b) {

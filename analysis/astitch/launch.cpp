@@ -96,7 +96,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
 
 void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
                  const Device& device, const Options& options, const MappingLimits& limits,
-                 KernelPlan& kernel) {
+                 KernelPlan& kernel, Recorder& recorder) {
   KernelLaunch& launch = kernel.launch;
   launch.block = limits.block;
   launch.grid = 1;
@@ -105,7 +105,8 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
   launch.grid_barriers = finalization.grid_barriers;
 
   const std::int64_t workspace = reduction_workspace_bytes(*body.nodes->computation, kernel);
-  MemoryPlan memory = plan_memory(body, groups, finalization, workspace, options.shared_reuse);
+  MemoryPlan memory =
+      plan_memory(body, groups, finalization, {workspace, launch.block}, options.shared_reuse, recorder);
   kernel.shared = std::move(memory.shared);
   kernel.scratch = std::move(memory.scratch);
   launch.shared_bytes = memory.shared_bytes;

@@ -18,7 +18,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
 /// Fills the kernel's memory slots and launch from its groups and finalization.
 void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
                  const Device& device, const Options& options, const MappingLimits& limits,
-                 KernelPlan& kernel);
+                 KernelPlan& kernel, Recorder& recorder);
 
 /// mapping=tuned: an SM that gets fewer blocks of the grid than it could hold gives them all its registers,
 /// so that longer rows stay in them.

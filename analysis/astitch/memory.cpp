@@ -1,8 +1,12 @@
 #include "analysis/astitch/memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "analysis/astitch/lifetimes.h"
 #include "analysis/launch.h"
 
 namespace stitchwork::astitch {
@@ -18,10 +22,110 @@ std::int64_t shared_bytes_of(const Body& body, const std::vector<OpGroup>& group
   return elements_per_task(group, id) * byte_size(body.nodes->node(id).shape.dtype);
 }
 
+/// A piece of shared memory to place, and when it is needed.
+struct Request {
+  MemorySlot slot;
+  std::vector<Lifetime> lives;             ///< of the workspace: one a reduction
+  const ThreadMapping* mapping = nullptr;  ///< of the value's group
+};
+
+bool meet(const Request& a, const Request& b) {
+  return std::any_of(a.lives.begin(), a.lives.end(), [&](const Lifetime& x) {
+    return std::any_of(b.lives.begin(), b.lives.end(), [&](const Lifetime& y) { return x.meets(y); });
+  });
+}
+
+bool rows_within_warps(const Request& request) {
+  return request.mapping != nullptr && request.mapping->kind == MappingKind::kRowPack &&
+         request.mapping->threads_per_row <= 32;
+}
+
+/// Where rows take a warp or less, only the warp's threads wait for each other between steps: one value may
+/// take over another's bytes only row for row.
+bool may_overlap(const Request& placed, const Request& wanted, std::int64_t offset) {
+  if (meet(placed, wanted)) return false;
+  const auto same_loop = [](const Lifetime& a, const Lifetime& b) {
+    return a.level == b.level && a.lane == b.lane && a.loop == b.loop;
+  };
+  if (!rows_within_warps(placed) || !rows_within_warps(wanted)) return true;
+  if (!same_loop(placed.lives.front(), wanted.lives.front())) return true;
+  return placed.slot.offset == offset && placed.slot.bytes == wanted.slot.bytes &&
+         *placed.mapping == *wanted.mapping;
+}
+
+bool apart(const MemorySlot& a, const MemorySlot& b) {
+  return a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
+}
+
+/// First fit, one after the other; returns the bytes they take together.
+std::int64_t place(const std::vector<Request*>& order) {
+  std::int64_t total = 0;
+  std::vector<const Request*> placed;
+  for (Request* request : order) {
+    std::set<std::int64_t> offsets{0};
+    for (const Request* other : placed) {
+      offsets.insert(other->slot.offset);
+      offsets.insert(round_up(other->slot.offset + other->slot.bytes, kSharedAlignment));
+    }
+    for (const std::int64_t offset : offsets) {
+      request->slot.offset = offset;
+      if (std::all_of(placed.begin(), placed.end(), [&](const Request* other) {
+            return apart(other->slot, request->slot) || may_overlap(*other, *request, offset);
+          }))
+        break;
+    }
+    placed.push_back(request);
+    total = std::max(total, request->slot.offset + request->slot.bytes);
+  }
+  return total;
+}
+
+/// In topological order, as FusionStitching's algorithm 4 has it; the largest first where that takes less.
+std::int64_t place_best(std::vector<Request>& requests) {
+  std::vector<Request*> order;
+  for (Request& request : requests) order.push_back(&request);
+  const std::int64_t in_order = place(order);
+  std::vector<Request*> by_size = order;
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [](const Request* a, const Request* b) { return a->slot.bytes > b->slot.bytes; });
+  const std::int64_t largest_first = place(by_size);
+  const auto granted = [](std::int64_t bytes) { return round_up(bytes, kSharedAlignment); };
+  return granted(largest_first) < granted(in_order) ? largest_first : place(order);
+}
+
+/// Which values took over bytes within their task loop, and what reuse saves in all.
+void record_reuse(const Nodes& nodes, const std::vector<Request>& requests, std::int64_t bytes,
+                  std::int64_t without, Recorder& recorder) {
+  if (!recorder.enabled() || bytes >= without) return;
+  const auto named = [&](const MemorySlot& slot) {
+    return slot.op == kNoNode ? std::string("the workspace") : nodes.name(slot.op);
+  };
+  for (const Request& later : requests)
+    for (const Request& earlier : requests) {
+      if (&later == &earlier || apart(later.slot, earlier.slot)) continue;
+      for (const Lifetime& end : earlier.lives)
+        for (const Lifetime& start : later.lives) {
+          if (end.level != start.level || end.lane != start.lane || end.loop != start.loop) continue;
+          if (end.last >= start.first) continue;
+          recorder.add("memory", named(later.slot), named(earlier.slot), [&] {
+            return Verdict::yes(
+                "astitch.shared-reuse",
+                fmt::format("takes over bytes of {}, last read in step {} of its task, in step {}",
+                            named(earlier.slot), end.last, start.first));
+          });
+        }
+    }
+  recorder.add("memory", named(requests.front().slot), "", [&] {
+    return Verdict::yes("astitch.shared-reuse",
+                        fmt::format("{} bytes of shared memory a block, {} without reuse: {} saved", bytes,
+                                    without, without - bytes));
+  });
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
-                       std::int64_t workspace_bytes, bool reuse) {
+                       const Workspace& workspace, bool reuse, Recorder& recorder) {
   MemoryPlan plan;
   const auto append = [](std::vector<MemorySlot>& slots, std::int64_t& total, NodeId op, std::int64_t bytes,
                          std::int64_t alignment) {
@@ -29,16 +133,9 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     slots.push_back({op, total, bytes});
     total += bytes;
   };
-  // A Regional value dies at the next grid barrier: phases use the same bytes again, and so do lanes, which
-  // are on other blocks.
-  std::map<std::pair<int, int>, std::int64_t> used;  // by level and lane
   for (const auto& [id, scheme] : finalization.schemes) {
-    if (scheme == Scheme::kRegional) {
-      const int lane = groups[static_cast<std::size_t>(group_of(groups, id))].lane;
-      std::int64_t& total = used[reuse ? std::pair(finalization.levels.at(id), lane) : std::pair(0, 0)];
-      append(plan.shared, total, id, shared_bytes_of(body, groups, id), kSharedAlignment);
-      plan.shared_bytes = std::max(plan.shared_bytes, total);
-    }
+    if (scheme == Scheme::kRegional)
+      append(plan.shared, plan.shared_bytes, id, shared_bytes_of(body, groups, id), kSharedAlignment);
     if (scheme != Scheme::kGlobal) continue;
     const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
     const DType dtype = body.nodes->node(id).shape.dtype;
@@ -48,9 +145,25 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
       append(plan.scratch, plan.scratch_bytes, id, body.nodes->bytes(id), kScratchAlignment);
     }
   }
-  if (workspace_bytes > 0) {
-    append(plan.shared, plan.shared_bytes, kNoNode, workspace_bytes, kSharedAlignment);
+  if (workspace.bytes > 0) append(plan.shared, plan.shared_bytes, kNoNode, workspace.bytes, kSharedAlignment);
+  if (!reuse || plan.shared.size() < 2) return plan;
+
+  const SharedLifetimes lifetimes = shared_lifetimes(body, groups, finalization, workspace.block);
+  std::vector<Request> requests;
+  for (const MemorySlot& slot : plan.shared) {
+    Request& request = requests.emplace_back();
+    request.slot = slot;
+    if (slot.op == kNoNode) {
+      request.lives = lifetimes.workspace;
+      continue;
+    }
+    request.lives = {lifetimes.values.at(slot.op)};
+    request.mapping = &groups[static_cast<std::size_t>(group_of(groups, slot.op))].mapping;
   }
+  const std::int64_t without = plan.shared_bytes;
+  plan.shared_bytes = place_best(requests);
+  for (std::size_t i = 0; i < requests.size(); ++i) plan.shared[i] = requests[i].slot;
+  record_reuse(*body.nodes, requests, plan.shared_bytes, without, recorder);
   return plan;
 }
 

@@ -15,10 +15,16 @@ struct MemoryPlan {
   std::int64_t shared_bytes = 0, scratch_bytes = 0;
 };
 
-/// `workspace_bytes`: what reductions need beside the values. `reuse`: Regional values of different phases
-/// may share bytes.
+/// What reductions need beside the values, under blocks of `block` threads.
+struct Workspace {
+  std::int64_t bytes = 0;
+  int block = 0;
+};
+
+/// `reuse`: values of one task loop whose lifetimes (lifetimes.h) do not meet may share bytes, and so may
+/// values of different phases and lanes, and the workspace. Off: nothing does.
 MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
-                       std::int64_t workspace_bytes, bool reuse);
+                       const Workspace& workspace, bool reuse, Recorder& recorder);
 
 /// The Regional value whose demotion to Global adds least global traffic per byte of shared memory freed.
 /// `kept`: values that an override wants Regional.

@@ -219,10 +219,13 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
 
   // Shared memory: demote until it fits; every demotion may move ops to later phases.
   std::set<NodeId> global = wanted.global;
+  Recorder memory_decisions(false);  // of the last round
   for (;;) {
     stitched.groups = assign_lanes(stitched.body, unplaced, stitched.finalization, device, limits, recorder);
     kernel = to_kernel(stitched);
-    plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel);
+    memory_decisions = Recorder(recorder.enabled());
+    plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel,
+                memory_decisions);
     const Verdict fits = fits_device(kernel, device, limits);
     if (fits) break;
     const auto demoted =
@@ -241,6 +244,7 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
       unplaced = stitched.groups;
     }
   }
+  recorder.append(memory_decisions.take());
   if (limits.tuned_for != nullptr) {
     settle_registers(device, options, kernel.launch);
     settle_vectors(*nodes.computation, device, kernel);

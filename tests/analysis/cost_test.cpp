@@ -46,6 +46,23 @@ TEST(Cost, ConcatenatedPartsAreReadOnce) {
   EXPECT_EQ(cost_of(graph, "unfused").dram_read_bytes, 2 * 256 * 64 * 4);
 }
 
+// The bias lies behind the guard of its part: it is loaded by the rows of that part, not once a row for each
+// of them.
+TEST(Cost, ABiasInAConcatenatedPartIsReadByTheRowsOfThePart) {
+  const auto sectors = [](const char* part) {
+    const Graph graph = graph_of(
+        std::string(
+            "p = f32[512,1,64] parameter(0)\n q = f32[512,1,64] parameter(1)\n b = f32[64] parameter(2)\n"
+            "w = f32[512,1,64] broadcast(b), dimensions={2}\n a = f32[512,1,64] add(p, w)\n") +
+        "c = f32[512,2,64] concatenate(" + part + ", q), dimensions={1}\n z = f32[] constant(0)\n" +
+        "ROOT r = f32[512,2] reduce(c, z), dimensions={2}, to_apply=sum");
+    return cost_of(graph, "astitch").work.l2_sectors;
+  };
+  const double without = sectors("p"), with = sectors("a");
+  EXPECT_GT(with, without);
+  EXPECT_LE(with, without + 2 * 512 * 64 * 4 / 32.0);
+}
+
 TEST(Cost, StitchedSoftmaxReadsItsInputFromDramOnce) {
   const Graph graph = dataset("softmax");
   const KernelCost cost = cost_of(graph, "astitch");

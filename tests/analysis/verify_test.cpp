@@ -230,6 +230,25 @@ TEST(Verify, RefusesASlotOutsideTheMemoryAskedFor) {
   EXPECT_THAT(plan.rules(), Contains("verify.slot"));
 }
 
+TEST(Verify, RefusesValuesThatShareBytesWhileBothAreNeeded) {
+  const Graph graph = dataset("softmax");
+  FusionPlan plan = make_plan(graph, device("v100"), "astitch", testing::paper("astitch", {}));
+  std::vector<MemorySlot>& slots = plan.kernels.at(0).shared;
+  ASSERT_EQ(slots.size(), 4u);  // the maximum, with -inf, the sum, the workspace
+  const auto problem = [&] {
+    const std::vector<Verdict> problems = verify(graph, device("v100"), plan);
+    return problems.empty() ? std::string() : problems[0].why;
+  };
+  const std::int64_t apart = std::exchange(slots[1].offset, slots[0].offset);
+  EXPECT_THAT(problem(),
+              AllOf(HasSubstr("made in step 0, read by maximum.11 in step 1"), HasSubstr("made in step 1"),
+                    HasSubstr("share shared memory while both are needed")));
+  slots[1].offset = apart;
+  ASSERT_EQ(slots[3].op, kNoNode);
+  slots[3].offset = slots[0].offset;
+  EXPECT_THAT(problem(), AllOf(HasSubstr("the workspace"), HasSubstr("reduces in step 0")));
+}
+
 TEST(Verify, RefusesAMissingWorkspace) {
   Edited plan("xla");
   plan.kernel(0)["shared"] = Json::array();

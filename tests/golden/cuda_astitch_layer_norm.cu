@@ -1,11 +1,11 @@
-// add_48: grid 158, block 1024, shared 192 bytes, scratch 0 bytes, 0 grid barriers
+// add_48: grid 158, block 1024, shared 160 bytes, scratch 0 bytes, 0 grid barriers
 extern "C" __global__ void __launch_bounds__(1024, 2) add_48(const float* __restrict__ x, const float* __restrict__ scale, const float* __restrict__ bias, float* add_48) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];
-  float* const reduce_25_shared = (float*)(shared + 32);
+  float* const reduce_25_shared = (float*)(shared + 0);
   float* const reduce_13_shared = (float*)(shared + 0);
   float* const divide_14_shared = (float*)(shared + 16);
-  float* const rsqrt_34_shared = (float*)(shared + 48);
+  float* const rsqrt_34_shared = (float*)(shared + 32);
   float x_kept[1];
   float subtract_32_kept[1];
   {
@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(const float* __rest
             reduce_13_acc += x_v;
           }
         }
-        reduce_13_acc = sw_row_reduce<SwAdd, 768, 1024>(reduce_13_acc, 0.0f, (float*)(shared + 64));
+        reduce_13_acc = sw_row_reduce<SwAdd, 768, 1024>(reduce_13_acc, 0.0f, (float*)(shared + 32));
         if (local_row < 1 && lane == 0) {
           reduce_13_shared[local_row] = reduce_13_acc;
         }
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(const float* __rest
             reduce_25_acc += multiply_20;
           }
         }
-        reduce_25_acc = sw_row_reduce<SwAdd, 768, 1024>(reduce_25_acc, 0.0f, (float*)(shared + 64));
+        reduce_25_acc = sw_row_reduce<SwAdd, 768, 1024>(reduce_25_acc, 0.0f, (float*)(shared + 32));
         if (local_row < 1 && lane == 0) {
           reduce_25_shared[local_row] = reduce_25_acc;
         }

@@ -1,8 +1,8 @@
-// divide_27: grid 158, block 1024, shared 176 bytes, scratch 0 bytes, 0 grid barriers
+// divide_27: grid 158, block 1024, shared 160 bytes, scratch 0 bytes, 0 grid barriers
 extern "C" __global__ void __launch_bounds__(1024, 2) divide_27(const float* __restrict__ x, float* divide_27) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];
-  float* const reduce_22_shared = (float*)(shared + 32);
+  float* const reduce_22_shared = (float*)(shared + 0);
   float* const reduce_10_shared = (float*)(shared + 0);
   float* const maximum_11_shared = (float*)(shared + 16);
   float x_kept[1];
@@ -23,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) divide_27(const float* __r
           x_kept[i] = x_v;
           reduce_10_acc = sw_max(reduce_10_acc, x_v);
         }
-        reduce_10_acc = sw_row_reduce<SwMaximum, 1024, 1024>(reduce_10_acc, sw_float(0xff800000u), (float*)(shared + 48));
+        reduce_10_acc = sw_row_reduce<SwMaximum, 1024, 1024>(reduce_10_acc, sw_float(0xff800000u), (float*)(shared + 32));
         if (lane == 0) {
           reduce_10_shared[local_row] = reduce_10_acc;
         }
@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) divide_27(const float* __r
           exponential_17_kept[i] = exponential_17;
           reduce_22_acc += exponential_17;
         }
-        reduce_22_acc = sw_row_reduce<SwAdd, 1024, 1024>(reduce_22_acc, 0.0f, (float*)(shared + 48));
+        reduce_22_acc = sw_row_reduce<SwAdd, 1024, 1024>(reduce_22_acc, 0.0f, (float*)(shared + 32));
         if (lane == 0) {
           reduce_22_shared[local_row] = reduce_22_acc;
         }

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "analysis/assemble.h"
+#include "analysis/facts.h"
+#include "analysis/launch.h"
+#include "analysis/sorted.h"
+#include "analysis/verify_internal.h"
+
+namespace stitchwork::verification {
+namespace {
+
+class MemoryCheck {
+ public:
+  MemoryCheck(const Computation& c, const KernelPlan& k, const KernelEvaluations& evaluated, Report& r)
+      : computation_(c), kernel_(k), groups_(evaluated), report_(r) {
+    for (std::size_t g = 0; g < kernel_.groups.size(); ++g)
+      for (const NodeId op : materialised(kernel_.groups[g])) owner_[op] = g;
+  }
+
+  void check() {
+    slots();
+    scratch_overlaps();
+    shared_overlaps();
+  }
+
+ private:
+  void slots() {
+    for (const auto& [op, g] : owner_) {
+      const ThreadMapping& m = kernel_.groups[g].mapping;
+      const int element = byte_size(computation_.node(op).shape.dtype);
+      if (scheme(op) == Scheme::kRegional) {
+        const auto placed = groups_[g].placements.find(op);
+        if (placed == groups_[g].placements.end()) continue;
+        const std::int64_t wide = placed->second.coverage == Coverage::kFull ? m.cols : 1;
+        require(op, kernel_.shared, "shared memory", m.rows_per_block * wide * element);
+      } else if (m.combine == Combine::kPartials && reduces_domain(computation_, op, m)) {
+        require(op, kernel_.scratch, "scratch", partials_bytes(m, computation_.node(op).shape.dtype));
+      } else if (scheme(op) == Scheme::kGlobal &&
+                 !std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), op)) {
+        require(op, kernel_.scratch, "scratch", computation_.node(op).shape.byte_size());
+      }
+    }
+  }
+
+  void require(NodeId op, const std::vector<MemorySlot>& where, std::string_view what, std::int64_t bytes) {
+    const auto slot =
+        std::find_if(where.begin(), where.end(), [op](const MemorySlot& s) { return s.op == op; });
+    const std::int64_t has = slot == where.end() ? 0 : slot->bytes;
+    if (has < bytes)
+      report_.add("slot", "kernel {}: {} ({}) needs {} bytes of {}, its slot has {}", kernel_.id, op_name(op),
+                  name(scheme(op)), bytes, what, has);
+  }
+
+  const std::string& slot_name(const MemorySlot& slot) const {
+    static const std::string workspace = "the workspace";
+    return slot.op == kNoNode ? workspace : op_name(slot.op);
+  }
+
+  static bool apart(const MemorySlot& a, const MemorySlot& b) {
+    return a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
+  }
+
+  /// Scratch: two values lie in one place while neither is needed in a level of the other.
+  void scratch_overlaps() {
+    const auto lifetime = [&](NodeId op) {
+      Interval life{level(op), level(op)};
+      for (const GroupEvaluations& group : groups_)
+        for (const Evaluation& e : group.values)
+          if (e.load && e.op == op) life.hi = std::max<std::int64_t>(life.hi, level(e.root));
+      return life;
+    };
+    const std::vector<MemorySlot>& slots = kernel_.scratch;
+    for (std::size_t a = 0; a < slots.size(); ++a)
+      for (std::size_t b = a + 1; b < slots.size(); ++b) {
+        if (apart(slots[a], slots[b]) || !owner_.contains(slots[a].op) || !owner_.contains(slots[b].op))
+          continue;
+        const Interval x = lifetime(slots[a].op), y = lifetime(slots[b].op);
+        if (x.lo <= y.hi && y.lo <= x.hi)
+          report_.add("slot", "kernel {}: {} and {} share scratch while both are needed", kernel_.id,
+                      slot_name(slots[a]), slot_name(slots[b]));
+      }
+  }
+
+  /// The steps of one task loop in which bytes of shared memory are needed.
+  struct Need {
+    int level = 0, lane = 0;
+    std::size_t loop = 0;  ///< a group of the loop
+    int first = 0, last = 0;
+    std::string steps;  ///< in words
+  };
+
+  /// A task's steps, as generated code has them: an op that reads a value of shared memory comes a step, and
+  /// so a block barrier, after the op that makes it. Groups that do so run in one loop.
+  void shared_overlaps() {
+    std::map<NodeId, int> step;
+    std::map<NodeId, std::pair<int, NodeId>> last;  // step and name of a value's last reader
+    std::vector<std::size_t> loop(groups_.size());
+    for (std::size_t g = 0; g < loop.size(); ++g) loop[g] = g;
+    for (const NodeId op : materialised(kernel_)) {
+      const std::size_t g = owner_.at(op);
+      const std::vector<NodeId> reads = shared_reads(op);
+      for (const NodeId value : reads) {
+        step[op] = std::max(step[op], step[value] + 1);
+        const std::size_t from = loop[g], to = loop[owner_.at(value)];
+        std::replace(loop.begin(), loop.end(), from, to);
+      }
+      for (const NodeId value : reads) last[value] = std::max(last[value], std::pair(step[op], op));
+    }
+    const auto need = [&](NodeId op, int first, int end, std::string steps) {
+      return Need{level(op), lane(op), loop[owner_.at(op)], first, end, std::move(steps)};
+    };
+    const auto needs_of = [&](const MemorySlot& slot) -> std::vector<Need> {
+      if (slot.op != kNoNode) {
+        if (!owner_.contains(slot.op)) return {};
+        const int made = step[slot.op];
+        const auto read = last.find(slot.op);
+        if (read == last.end())
+          return {need(slot.op, made, made, fmt::format("made in step {}, read by none", made))};
+        return {need(slot.op, made, read->second.first,
+                     fmt::format("made in step {}, read by {} in step {}", made, op_name(read->second.second),
+                                 read->second.first))};
+      }
+      std::vector<Need> all;
+      for (const auto& [op, g] : owner_) {
+        const ThreadMapping& mapping = kernel_.groups[g].mapping;
+        if (!reduces_domain(computation_, op, mapping)) continue;
+        if (reduction_workspace_bytes(mapping, kernel_.launch.block, computation_.node(op).shape.dtype) == 0)
+          continue;
+        all.push_back(
+            need(op, step[op], step[op], fmt::format("{} reduces in step {}", op_name(op), step[op])));
+      }
+      return all;
+    };
+    const std::vector<MemorySlot>& slots = kernel_.shared;
+    for (std::size_t a = 0; a < slots.size(); ++a)
+      for (std::size_t b = a + 1; b < slots.size(); ++b)
+        if (!apart(slots[a], slots[b]))
+          shared_clash(slots[a], needs_of(slots[a]), slots[b], needs_of(slots[b]));
+  }
+
+  /// What is needed in another phase, or by another loop or lane, is not in the block at the same time.
+  void shared_clash(const MemorySlot& a, const std::vector<Need>& of_a, const MemorySlot& b,
+                    const std::vector<Need>& of_b) {
+    for (const Need& x : of_a)
+      for (const Need& y : of_b) {
+        if (x.level != y.level || x.lane != y.lane || x.loop != y.loop) continue;
+        if (x.first > y.last || y.first > x.last) continue;
+        report_.add("slot", "kernel {}: {} ({}) and {} ({}) share shared memory while both are needed",
+                    kernel_.id, slot_name(a), x.steps, slot_name(b), y.steps);
+        return;
+      }
+  }
+
+  /// The values of shared memory that `root` reads, through what its group computes for it.
+  std::vector<NodeId> shared_reads(NodeId root) const {
+    std::vector<NodeId> found, seen, open{root};
+    while (!open.empty()) {
+      const NodeId op = open.back();
+      open.pop_back();
+      for (const NodeId operand : computation_.node(op).operands) {
+        if (!kernel_.schemes.contains(operand) || contains_sorted(seen, operand)) continue;
+        insert_sorted(seen, operand);
+        if (scheme(operand) == Scheme::kRegional && owner_.contains(operand))
+          found.push_back(operand);
+        else if (scheme(operand) != Scheme::kGlobal)
+          open.push_back(operand);
+      }
+    }
+    return found;
+  }
+
+  const std::string& op_name(NodeId op) const { return computation_.node(op).name; }
+  Scheme scheme(NodeId op) const { return kernel_.schemes.at(op); }
+  int level(NodeId op) const { return kernel_.levels.at(op); }
+  int lane(NodeId op) const { return kernel_.groups[owner_.at(op)].lane; }
+
+  const Computation& computation_;
+  const KernelPlan& kernel_;
+  const KernelEvaluations& groups_;
+  Report& report_;
+  std::map<NodeId, std::size_t> owner_;  ///< group that materialises the op
+};
+
+}  // namespace
+
+void check_memory(const Computation& computation, const KernelPlan& kernel,
+                  const KernelEvaluations& evaluated, Report& report) {
+  MemoryCheck(computation, kernel, evaluated, report).check();
+}
+
+}  // namespace stitchwork::verification

@@ -1,0 +1,116 @@
+// Values that take over the shared memory of dead ones are right, and race nowhere.
+#include <fmt/format.h>
+
+#include "analysis/verify.h"
+#include "tests/codegen/planned.h"
+
+namespace stitchwork {
+namespace {
+
+/// A chain of stored rows, each twice as long as the one before: only the next step reads it.
+std::string chain(int rows, int cols) {
+  std::string text = fmt::format(R"(HloModule chain
+sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+ENTRY main {{
+  x = f32[{0},{1}] parameter(0)
+  zero = f32[] constant(0)
+  m = f32[{0}] reduce(x, zero), dimensions={{1}}, to_apply=sum
+  wm = f32[{0},{1}] broadcast(m), dimensions={{0}}
+  d = f32[{0},{1}] subtract(x, wm)
+  e0 = f32[{0},{1}] exponential(d)
+)",
+                                 rows, cols);
+  std::string dims = fmt::format("{},{}", rows, cols), kept = "0,1";
+  for (int i = 1; i <= 4; ++i) {
+    text += fmt::format("  w{0} = f32[{1},2] broadcast(e{2}), dimensions={{{3}}}\n", i, dims, i - 1, kept);
+    dims += ",2";
+    kept += fmt::format(",{}", i + 1);
+    text +=
+        fmt::format("  y{0} = f32[{1}] parameter({0})\n  p{0} = f32[{1}] multiply(w{0}, y{0})\n", i, dims);
+    text += fmt::format("  {2}e{0} = f32[{1}] tanh(p{0})\n", i, dims, i == 4 ? "ROOT " : "");
+  }
+  return text + "}\n";
+}
+
+/// `s` is made when nothing reads `m` any more; both are one element a row.
+std::string row_values(int rows, int cols) {
+  return fmt::format(R"(HloModule row_values
+sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+ENTRY main {{
+  x = f32[{0},{1}] parameter(0)
+  zero = f32[] constant(0)
+  m = f32[{0}] reduce(x, zero), dimensions={{1}}, to_apply=sum
+  wm = f32[{0},{1}] broadcast(m), dimensions={{0}}
+  d = f32[{0},{1}] subtract(x, wm)
+  e = f32[{0},{1}] exponential(d)
+  s = f32[{0}] reduce(e, zero), dimensions={{1}}, to_apply=sum
+  we = f32[{0},{1},2] broadcast(e), dimensions={{0,1}}
+  ws = f32[{0},{1},2] broadcast(s), dimensions={{0}}
+  ROOT out = f32[{0},{1},2] divide(we, ws)
+}}
+)",
+                     rows, cols);
+}
+
+bool overlap(const MemorySlot& a, const MemorySlot& b) {
+  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+/// Pairs of values that share bytes.
+int shared_pairs(const KernelPlan& kernel) {
+  int pairs = 0;
+  for (std::size_t a = 0; a < kernel.shared.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b) pairs += overlap(kernel.shared[a], kernel.shared[b]) ? 1 : 0;
+  return pairs;
+}
+
+/// On so few blocks that each has several tasks one after the other.
+void pack(KernelPlan& kernel, std::int64_t blocks) {
+  for (Group& group : kernel.groups) {
+    group.mapping.blocks = std::min(blocks, group.mapping.tasks);
+    group.mapping.tasks_per_block = (group.mapping.tasks + group.mapping.blocks - 1) / group.mapping.blocks;
+  }
+  kernel.launch.grid = blocks;
+}
+
+void expect_correct_when_packed(const Graph& graph, const char* mapping) {
+  PlanOptions options;
+  options.knobs["mapping"] = mapping;
+  FusionPlan plan = make_plan(graph, device("v100"), "astitch", options);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_GT(shared_pairs(plan.kernels[0]), 0) << to_text(graph, plan);
+  pack(plan.kernels[0], 3);
+  const std::vector<Verdict> problems = verify(graph, device("v100"), plan);
+  ASSERT_TRUE(problems.empty()) << problems[0].why;
+  testing::expect_correct(graph, plan);
+}
+
+TEST(SharedReuse, IsRightAcrossTheTasksOfABlock) {
+  SKIP_WITHOUT_COMPILER();
+  for (const int cols : {8, 33, 96}) {
+    SCOPED_TRACE(cols);
+    expect_correct_when_packed(testing::graph_of(chain(100, cols)), "paper");
+  }
+}
+
+TEST(SharedReuse, OfRowsOfAWarpOrLessIsRight) {
+  SKIP_WITHOUT_COMPILER();
+  for (const int cols : {5, 32, 100}) {
+    SCOPED_TRACE(cols);
+    expect_correct_when_packed(testing::graph_of(row_values(1000, cols)), "tuned");
+  }
+}
+
+TEST(SharedReuse, FitsAKernelThatWouldOtherwiseGiveUpAValue) {
+  const Graph graph = testing::graph_of(chain(2048, 1000));
+  const auto barriers = [&](const char* reuse) {
+    PlanOptions options;
+    options.knobs = {{"shared_reuse", reuse}, {"mapping", "paper"}};
+    return make_plan(graph, device("v100"), "astitch", options).kernels.at(0).launch.grid_barriers;
+  };
+  EXPECT_EQ(barriers("on"), 0);
+  EXPECT_GT(barriers("off"), 0);
+}
+
+}  // namespace
+}  // namespace stitchwork
