@@ -24,16 +24,20 @@ import jax.numpy as jnp
 
 import bert
 import dien
+import fission
 import golden
 import gpt2
 import graphs
 import hand_written
 import hlo_text
+import llama
+import moe
 import recurrent
 import speech
 import training
 import transformer
 import translation
+import vision
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent
 _DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
@@ -129,7 +133,7 @@ def export(dataset):
 
 
 def _all():
-    modules = (bert, dien, gpt2, recurrent, speech, training, transformer, translation)
+    modules = (bert, dien, fission, gpt2, llama, moe, recurrent, speech, training, transformer, translation, vision)
     modules += (hand_written,)
     return graphs.micro_graphs() + [dataset for module in modules for dataset in module.datasets()]
 
