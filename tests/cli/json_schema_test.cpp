@@ -52,6 +52,7 @@ TEST_F(JsonDocuments, Info) {
 
 TEST_F(JsonDocuments, Lists) {
   EXPECT_GE(expect_document({"datasets"}, "datasets")["datasets"].size(), 10u);
+  EXPECT_EQ(expect_document({"datasets", "fig7", "dien"}, "datasets")["datasets"].size(), 2u);
   EXPECT_GE(expect_document({"devices"}, "devices")["devices"].size(), 5u);
   EXPECT_GE(expect_document({"planners"}, "planners")["planners"].size(), 3u);
 }
