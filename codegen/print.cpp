@@ -4,6 +4,7 @@
 
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
+#include "codegen/print_across.h"
 #include "codegen/print_step.h"
 #include "core/error.h"
 
@@ -102,7 +103,8 @@ class KernelPrinter {
             kernel.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kShared)
           return true;
       for (const Root& root : step.roots) {
-        if (root.store != StoreKind::kElement) return true;  // the workspace
+        if (root.store != StoreKind::kElement && root.store != StoreKind::kAcross)
+          return true;  // the workspace
         for (const Target& target : root.targets)
           if (kernel.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared)
             return true;
@@ -145,7 +147,8 @@ class KernelPrinter {
 
   void print_loop(const TaskLoop& loop) {
     if (loop.tasks <= 0) return;
-    const bool shared = uses_shared(kernel_, loop);
+    const bool across = !loop.across.empty();  // its partials go through the workspace
+    const bool shared = uses_shared(kernel_, loop) || across;
     // What an earlier loop of this phase on the same blocks still reads must not be overwritten.
     if (shared && std::any_of(touched_.begin(), touched_.end(),
                               [&](const TaskLoop* earlier) { return overlap(*earlier, loop); })) {
@@ -154,7 +157,9 @@ class KernelPrinter {
     }
     if (shared) shared_ = {};
     const bool several = loop.tasks_per_block > 1, of_warp = within_warps(kernel_, loop);
-    open_loop(loop);
+    open_range(loop);
+    declare_across(loop, places_, names_, computation_, out_);
+    open_tasks(loop);
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
     for (const Step& step : loop.steps) {
       if (step.stage != stage) barrier(of_warp);
@@ -166,8 +171,13 @@ class KernelPrinter {
       out_.close();
     }
     if (several && shared) barrier(of_warp);
-    close_loop(loop);
-    if (shared && (!several || of_warp)) touched_.push_back(&loop);
+    if (several) out_.close();
+    if (across) {
+      barrier();
+      flush_across(kernel_, loop, places_, block_text(loop), computation_, out_);
+    }
+    out_.close();
+    if (shared && (!several || of_warp || across)) touched_.push_back(&loop);
   }
 
   static bool overlap(const TaskLoop& a, const TaskLoop& b) {
@@ -179,10 +189,14 @@ class KernelPrinter {
     return step.mapping.rows > 0 && step.mapping.cols == 0;
   }
 
-  void open_loop(const TaskLoop& loop) {
-    const std::int64_t v = loop.tasks_per_block;
-    const std::string block = loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
-                                                   : std::string("(int)blockIdx.x");
+  /// The block's place in the loop's range.
+  static std::string block_text(const TaskLoop& loop) {
+    return loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
+                                : std::string("(int)blockIdx.x");
+  }
+
+  void open_range(const TaskLoop& loop) {
+    const std::string block = block_text(loop);
     std::string inside;
     if (loop.first_block > 0) inside = fmt::format("{} >= 0", block);
     if (loop.first_block + loop.blocks < kernel_.launch.grid)
@@ -191,6 +205,11 @@ class KernelPrinter {
       out_.block();
     else
       out_.open(fmt::format("if ({})", inside));
+  }
+
+  void open_tasks(const TaskLoop& loop) {
+    const std::int64_t v = loop.tasks_per_block;
+    const std::string block = block_text(loop);
     if (v == 1) {
       out_.line(fmt::format("const {} task = {};", index_, block));
       return;
@@ -209,11 +228,6 @@ class KernelPrinter {
       out_.line(fmt::format("const {} end_task = {};", index_, share(fmt::format("({} + 1)", block))));
     }
     out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
-  }
-
-  void close_loop(const TaskLoop& loop) {
-    if (loop.tasks_per_block != 1) out_.close();
-    out_.close();
   }
 
   void comment(const Step& step) {
