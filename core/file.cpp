@@ -1,11 +1,13 @@
 #include "core/file.h"
 
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "core/error.h"
@@ -20,6 +22,38 @@ std::string read_file(const std::string& path) {
   std::ostringstream text;
   text << in.rdbuf();
   return std::move(text).str();
+}
+
+// zlib reads compressed and plain files alike.
+std::string read_decompressed(const std::string& path, std::string_view kinds) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(status)) {
+    throw Error(path, 0, 0, "no such file", fmt::format("give the path of a {} file", kinds));
+  }
+  if (std::filesystem::is_directory(status)) {
+    throw Error(path, 0, 0, "this is a directory", fmt::format("give the path of a {} file", kinds));
+  }
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  if (!file) throw Error(path, 0, 0, "cannot be opened", "check its permissions");
+  std::string text;
+  constexpr unsigned kChunk = 1 << 20;
+  for (;;) {
+    const std::size_t size = text.size();
+    text.resize(size + kChunk);
+    const int count = gzread(file.get(), text.data() + size, kChunk);
+    text.resize(size + static_cast<std::size_t>(count > 0 ? count : 0));
+    if (count < static_cast<int>(kChunk)) break;
+  }
+  int code = Z_OK;
+  const char* reason = gzerror(file.get(), &code);
+  if (code != Z_OK) {
+    throw Error(
+        path, 0, 0,
+        code == Z_ERRNO ? std::string("cannot be read") : fmt::format("damaged gzip file ({})", reason),
+        "copy or export it again");
+  }
+  return text;
 }
 
 void write_file(const std::string& path, std::string_view text) {

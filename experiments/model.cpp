@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/hlo_text.h"
+#include "core/onnx/onnx.h"
 #include "core/passes.h"
 #include "core/suggest.h"
 
@@ -103,6 +104,11 @@ InputOverrides read_overrides(const Graph& graph, const std::string& file) {
   return overrides;
 }
 
+void check_no_options(const OnnxOptions& options) {
+  if (!options.empty())
+    throw Error("--dim and --value are for ONNX models", "the shapes of HLO text are written in it");
+}
+
 }  // namespace
 
 std::vector<Dataset> datasets() {
@@ -138,11 +144,12 @@ std::vector<Dataset> datasets() {
   return found;
 }
 
-Model load_model(const std::string& name) {
+Model load_model(const std::string& name, const OnnxOptions& options) {
   std::error_code error;
   Model model;
   if (fs::is_regular_file(name, error)) {
-    model.graph = canonicalize(read_graph(name));
+    if (!is_onnx_path(name)) check_no_options(options);
+    model.graph = canonicalize(is_onnx_path(name) ? read_onnx(name, options) : read_graph(name));
     fs::path json_path = name;
     if (json_path.extension() == ".gz") json_path.replace_extension();
     model.inputs = read_overrides(model.graph, json_path.replace_extension(".json").string());
@@ -151,12 +158,14 @@ Model load_model(const std::string& name) {
   const std::vector<Dataset> known = datasets();
   for (const Dataset& d : known)
     if (d.name == name) {
+      check_no_options(options);
       model.graph = canonicalize(read_graph(d.path));
       model.graph.source = d.name;
       model.inputs = read_overrides(model.graph, d.json_path);
       return model;
     }
-  std::string hint = "give a path to HLO text or a dataset's name (`stitchwork datasets` lists them)";
+  std::string hint =
+      "give a path to HLO text or an ONNX model, or a dataset's name (`stitchwork datasets` lists them)";
   std::vector<std::string_view> names;
   for (const Dataset& d : known) names.push_back(d.name);
   if (const std::string_view near = closest(name, names); !near.empty())

@@ -6,6 +6,7 @@
 
 #include "core/graph.h"
 #include "core/inputs.h"
+#include "core/onnx/onnx.h"
 
 namespace stitchwork {
 
@@ -27,8 +28,8 @@ struct Model {
   InputOverrides inputs;  ///< by parameter name, patterns resolved
 };
 
-/// `name` is a path (.hlo, .txt, .gz) or a dataset's name. Throws Error naming close dataset names if
-/// neither.
-Model load_model(const std::string& name);
+/// `name` is a path (.hlo, .txt, .onnx, each also .gz) or a dataset's name; `options` are for ONNX models.
+/// Throws Error naming close dataset names if neither.
+Model load_model(const std::string& name, const OnnxOptions& options = {});
 
 }  // namespace stitchwork

@@ -1,0 +1,36 @@
+// The table of ONNX operators: one row an operator, a file a family. How to add one: core/onnx/onnx.h.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/onnx/node_context.h"
+
+namespace stitchwork::onnx_reader {
+
+using Lowering = std::vector<Value> (*)(NodeContext&);
+
+struct OperatorRow {
+  std::string_view name;
+  int since;  ///< first version of the domain's operator set that has it (7: or before)
+  Lowering lower;
+  std::string_view domain = "";  ///< "" is ai.onnx
+};
+
+/// Versions of ai.onnx that are read.
+inline constexpr std::int64_t kOldestVersion = 7, kNewestVersion = 28;
+
+/// nullptr if there is none. ai.onnx is the domain "".
+const OperatorRow* find_operator(std::string_view domain, std::string_view name);
+/// All rows, by domain and name.
+std::vector<const OperatorRow*> all_operators();
+
+// The families.
+std::span<const OperatorRow> elementwise_operators();  ///< ops_elementwise.cpp
+std::span<const OperatorRow> activation_operators();   ///< ops_activation.cpp
+std::span<const OperatorRow> reduction_operators();    ///< ops_reduction.cpp
+std::span<const OperatorRow> shape_operators();        ///< ops_shape.cpp
+std::span<const OperatorRow> linear_operators();       ///< ops_linear.cpp
+
+}  // namespace stitchwork::onnx_reader

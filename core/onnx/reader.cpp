@@ -1,0 +1,463 @@
+// From a ModelProto to a graph: inputs, initializers, nodes in order, functions, nested graphs, outputs.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/hlo_text.h"
+#include "core/npy.h"
+#include "core/onnx/onnx.h"
+#include "core/onnx/operators.h"
+#include "core/onnx/tensor.h"
+#include "core/suggest.h"
+
+namespace stitchwork {
+namespace {
+
+using namespace onnx_reader;
+namespace fs = std::filesystem;
+
+constexpr int kMaxDepth = 64;  ///< of functions calling functions and graphs in graphs
+/// Nodes a model may have once its functions and loops are expanded.
+constexpr std::int64_t kMaxVisits = std::int64_t{1} << 22;
+
+/// An HLO name: letters, digits, '_', '.', '-', not beginning with a separator.
+std::string hlo_name(std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '.' || c == '-';
+    if (plain || !result.empty()) result += plain ? c : '_';
+  }
+  const std::size_t first = result.find_first_not_of("_.-");
+  result = first == std::string::npos ? "" : result.substr(first);
+  if (!result.empty() && result[0] >= '0' && result[0] <= '9') result.insert(0, "v");
+  return result;
+}
+
+/// A scope path as metadata keeps it: "/encoder/layer.0/MatMul" without the leading slash.
+std::string scope_name(std::string_view name) {
+  std::string result;
+  for (const char c : name)
+    if (c != '/' || !result.empty()) result += c < ' ' || c > '~' || c == '"' || c == '\\' ? '_' : c;
+  return result;
+}
+
+std::string first_output(const pb::NodeProto& node) {
+  for (const std::string& output : node.output())
+    if (!output.empty()) return output;
+  return {};
+}
+
+std::string title(const pb::NodeProto& node) {
+  const std::string& domain = node.domain();
+  return fmt::format("node '{}' ({}{}{})", node.name().empty() ? first_output(node) : node.name(), domain,
+                     domain.empty() ? "" : ".", node.op_type());
+}
+
+using Versions = std::map<std::string, std::int64_t>;
+
+Versions versions_of(const google::protobuf::RepeatedPtrField<pb::OperatorSetIdProto>& imports) {
+  Versions versions;
+  for (const auto& import : imports)
+    versions[import.domain() == "ai.onnx" ? "" : import.domain()] = import.version();
+  return versions;
+}
+
+/// FunctionProto::attribute_proto (field 11) is younger than the header: attributes with default values.
+std::vector<pb::AttributeProto> defaults_of(const pb::FunctionProto& function) {
+  std::vector<pb::AttributeProto> result;
+  const auto& fields = function.unknown_fields();
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const auto& field = fields.field(i);
+    if (field.number() != 11 || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      continue;
+    pb::AttributeProto attribute;
+    if (!attribute.ParseFromString(field.length_delimited()))
+      throw Error(fmt::format("function '{}': a default attribute is damaged", function.name()));
+    result.push_back(std::move(attribute));
+  }
+  return result;
+}
+
+using AttributeMap = std::map<std::string, pb::AttributeProto>;
+
+/// Replaces references to a function's attributes by what the call gives; absent ones vanish.
+void bind_attributes(pb::NodeProto& node, const AttributeMap& given) {
+  google::protobuf::RepeatedPtrField<pb::AttributeProto> kept;
+  for (pb::AttributeProto& attribute : *node.mutable_attribute()) {
+    if (!attribute.ref_attr_name().empty()) {
+      const auto found = given.find(attribute.ref_attr_name());
+      if (found == given.end()) continue;
+      pb::AttributeProto bound = found->second;
+      bound.set_name(attribute.name());
+      *kept.Add() = std::move(bound);
+      continue;
+    }
+    if (attribute.has_g())
+      for (pb::NodeProto& inner : *attribute.mutable_g()->mutable_node()) bind_attributes(inner, given);
+    *kept.Add() = std::move(attribute);
+  }
+  node.mutable_attribute()->Swap(&kept);
+}
+
+class ModelReader : public SubgraphReader {
+ public:
+  ModelReader(pb::ModelProto& model, const std::string& file, const OnnxOptions& options, fs::path folder)
+      : model_(model), options_(options), folder_(std::move(folder)), builder_(file) {}
+
+  Graph read() {
+    versions_ = versions_of(model_.opset_import());
+    for (const pb::FunctionProto& function : model_.functions())
+      functions_[{function.domain() == "ai.onnx" ? "" : function.domain(), function.name()}] = &function;
+    pb::GraphProto& graph = *model_.mutable_graph();
+    names_.emplace_back();
+    read_initializers(graph);
+    read_inputs(graph);
+    read_nodes(graph);
+    std::vector<Value> results;
+    for (const auto& output : graph.output()) {
+      const Value& value = lookup(output.name(), "output of the graph");
+      if (!value.present()) throw Error(fmt::format("output '{}' of the graph is absent", output.name()));
+      add_result(value, results);
+    }
+    if (results.empty()) throw Error("the graph has no outputs");
+    const std::string name = hlo_name(graph.name());
+    return std::move(builder_).finish(name.empty() ? "onnx_model" : name, results);
+  }
+
+  std::vector<Value> read(const pb::GraphProto& graph, const std::vector<Value>& arguments) override {
+    const Deeper deeper(*this);
+    if (graph.input_size() != static_cast<int>(arguments.size()))
+      throw Error(fmt::format("graph '{}' has {} inputs, {} are given", graph.name(), graph.input_size(),
+                              arguments.size()));
+    names_.emplace_back();
+    for (const pb::TensorProto& tensor : graph.initializer()) bind(tensor.name(), known_tensor(tensor));
+    for (int i = 0; i < graph.input_size(); ++i)
+      bind(graph.input(i).name(), arguments[static_cast<std::size_t>(i)]);
+    read_nodes(graph);
+    std::vector<Value> results;
+    for (const auto& output : graph.output())
+      results.push_back(lookup(output.name(), fmt::format("output of graph '{}'", graph.name())));
+    names_.pop_back();
+    return results;
+  }
+
+  Literal tensor(const pb::TensorProto& tensor) override { return read_tensor(tensor, folder_); }
+
+ private:
+  struct Deeper {
+    explicit Deeper(ModelReader& owner) : reader(owner) {
+      if (++reader.depth_ > kMaxDepth)
+        throw Error(fmt::format("functions and graphs are nested more than {} deep", kMaxDepth));
+    }
+    ~Deeper() { --reader.depth_; }
+    Deeper(const Deeper&) = delete;
+    Deeper& operator=(const Deeper&) = delete;
+    ModelReader& reader;
+  };
+
+  Value known_tensor(const pb::TensorProto& tensor) { return Builder::known(read_tensor(tensor, folder_)); }
+
+  void read_initializers(pb::GraphProto& graph) {
+    if (graph.sparse_initializer_size() > 0)
+      throw Error(fmt::format("sparse initializer '{}' is not supported",
+                              graph.sparse_initializer(0).values().name()),
+                  "store it as a dense tensor");
+    for (pb::TensorProto& tensor : *graph.mutable_initializer()) {
+      bind(tensor.name(), known_tensor(tensor));
+      tensor.clear_raw_data();  // it lives on as a literal
+    }
+  }
+
+  // --- Inputs and their dimensions.
+
+  static std::string dim_name(const pb::ValueInfoProto& input, int axis) {
+    const auto& dim = input.type().tensor_type().shape().dim(axis);
+    return dim.has_dim_param() && !dim.dim_param().empty() ? dim.dim_param()
+                                                           : fmt::format("{}[{}]", input.name(), axis);
+  }
+
+  const pb::TypeProto_Tensor& tensor_type(const pb::ValueInfoProto& input) const {
+    const auto& type = input.type();
+    if (type.has_sequence_type() || type.has_optional_type() || type.has_map_type() ||
+        type.has_sparse_tensor_type())
+      throw Error(fmt::format("input '{}' is a {}, which is not supported", input.name(),
+                              type.has_sequence_type()   ? "sequence"
+                              : type.has_optional_type() ? "optional value"
+                              : type.has_map_type()      ? "map"
+                                                         : "sparse tensor"));
+    if (!type.has_tensor_type()) throw Error(fmt::format("input '{}' has no type", input.name()));
+    return type.tensor_type();
+  }
+
+  /// Sizes of symbolic dimensions from --value arrays, then --dim.
+  void bind_dims(const std::vector<const pb::ValueInfoProto*>& inputs) {
+    std::vector<std::string_view> known;
+    std::set<std::string> asked;
+    for (const pb::ValueInfoProto* input : inputs)
+      for (int i = 0; i < tensor_type(*input).shape().dim_size(); ++i)
+        if (!tensor_type(*input).shape().dim(i).has_dim_value()) asked.insert(dim_name(*input, i));
+    known.assign(asked.begin(), asked.end());
+    for (const auto& [name, size] : options_.dims) {
+      if (!asked.contains(name)) {
+        const std::string_view near = closest(name, known);
+        throw Error(fmt::format("--dim {}={}: the model has no such dimension", name, size),
+                    known.empty()   ? "all its dimensions are fixed"
+                    : !near.empty() ? fmt::format("did you mean {}?", near)
+                                    : fmt::format("it has {}", fmt::join(known, ", ")));
+      }
+      if (size < 0) throw Error(fmt::format("--dim {}={}: a dimension cannot be negative", name, size));
+      dims_[name] = size;
+    }
+  }
+
+  Shape shape_of(const pb::ValueInfoProto& input) {
+    const auto& type = tensor_type(input);
+    Shape shape = Shape::array(dtype_of(type.elem_type()), {});
+    if (!type.has_shape())
+      throw Error(fmt::format("input '{}' has no shape, not even a rank", input.name()),
+                  "export the model with shapes of its inputs");
+    for (int i = 0; i < type.shape().dim_size(); ++i) {
+      const auto& dim = type.shape().dim(i);
+      if (dim.has_dim_value()) {
+        if (dim.dim_value() < 0)
+          throw Error(
+              fmt::format("input '{}' has dimension {} of size {}", input.name(), i, dim.dim_value()));
+        shape.dims.push_back(dim.dim_value());
+        continue;
+      }
+      const std::string name = dim_name(input, i);
+      const auto found = dims_.find(name);
+      if (found == dims_.end())
+        throw Error(fmt::format("dimension '{}' of input '{}' has no size", name, input.name()),
+                    fmt::format("give it: --dim {}=N", name));
+      shape.dims.push_back(found->second);
+    }
+    return shape;
+  }
+
+  /// The value --value gives an input; its dimensions bind symbolic ones.
+  Literal given_value(const pb::ValueInfoProto& input, const std::variant<std::string, Literal>& given) {
+    const auto& type = tensor_type(input);
+    const DType dtype = dtype_of(type.elem_type());
+    Literal literal;
+    if (const auto* text = std::get_if<std::string>(&given))
+      literal = text->ends_with(".npy") ? read_npy(*text) : numbers(input.name(), *text, dtype, type);
+    else
+      literal = std::get<Literal>(given);
+    const auto mismatch = [&](const std::string& wanted) {
+      return Error(fmt::format("--value {}: it is {}, the model's input {}", input.name(),
+                               to_text(literal.shape), wanted));
+    };
+    if (literal.shape.dtype != dtype) throw mismatch(std::string(name(dtype)));
+    if (type.has_shape() && type.shape().dim_size() != literal.shape.rank())
+      throw mismatch(fmt::format("has rank {}", type.shape().dim_size()));
+    for (int i = 0; type.has_shape() && i < type.shape().dim_size(); ++i) {
+      const auto& dim = type.shape().dim(i);
+      const std::int64_t size = literal.shape.dims[static_cast<std::size_t>(i)];
+      const std::int64_t wanted =
+          dim.has_dim_value() ? dim.dim_value() : dims_.try_emplace(dim_name(input, i), size).first->second;
+      if (wanted != size) throw mismatch(fmt::format("has {} in dimension {}", wanted, i));
+    }
+    return literal;
+  }
+
+  static Literal numbers(const std::string& name, std::string_view text, DType dtype,
+                         const pb::TypeProto_Tensor& type) {
+    std::vector<double> values;
+    const std::string whole(text);
+    while (!text.empty()) {
+      const std::string_view part = text.substr(0, text.find(','));
+      double value = 0;
+      const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+      if (error != std::errc{} || end != part.data() + part.size())
+        throw Error(fmt::format("--value {}={}: '{}' is no number", name, whole, part),
+                    "give numbers separated by commas, or a .npy file");
+      values.push_back(value);
+      text.remove_prefix(std::min(text.size(), part.size() + 1));
+    }
+    const int rank = type.has_shape() ? type.shape().dim_size() : 1;
+    if (rank > 1 || (rank == 0 && values.size() != 1))
+      throw Error(fmt::format("--value {}={}: the input has rank {}", name, whole, rank), "give a .npy file");
+    Literal literal = Literal::zeros(
+        Shape::array(dtype, rank == 0 ? Dims{} : Dims{static_cast<std::int64_t>(values.size())}));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      literal.set_double(static_cast<std::int64_t>(i), values[i]);
+    return literal;
+  }
+
+  void read_inputs(const pb::GraphProto& graph) {
+    std::vector<const pb::ValueInfoProto*> inputs;
+    for (const auto& input : graph.input())
+      if (!names_.back().contains(input.name())) inputs.push_back(&input);  // an initializer is its default
+    bind_dims(inputs);
+    for (const auto& [name, value] : options_.values)
+      if (std::ranges::none_of(inputs, [&](const auto* input) { return input->name() == name; }))
+        throw Error(fmt::format("--value {}: the model has no such input", name));
+    for (const pb::ValueInfoProto* input : inputs)
+      if (const auto given = options_.values.find(input->name()); given != options_.values.end())
+        bind(input->name(), Builder::known(given_value(*input, given->second)));
+    for (const pb::ValueInfoProto* input : inputs) {
+      if (options_.values.contains(input->name())) continue;
+      Value value = builder_.parameter(hlo_name(input->name()), shape_of(*input));
+      value.depends_on = input->name();
+      bind(input->name(), std::move(value));
+    }
+  }
+
+  // --- Nodes.
+
+  void bind(const std::string& name, Value value) {
+    if (name.empty()) return;
+    if (!names_.back().emplace(name, std::move(value)).second)
+      throw Error(fmt::format("two values are called '{}'", name));
+  }
+
+  const Value& lookup(const std::string& name, const std::string& user) const {
+    for (std::size_t i = names_.size(); i-- > first_visible_;)
+      if (const auto found = names_[i].find(name); found != names_[i].end()) return found->second;
+    throw Error(fmt::format("'{}' ({}) is given by no input, initializer or node before it", name, user),
+                "nodes must be in topological order");
+  }
+
+  template <typename G>
+  void read_nodes(const G& graph) {
+    for (const pb::NodeProto& node : graph.node()) {
+      try {
+        read_node(node);
+      } catch (const Error& error) {
+        throw Error(fmt::format("{}: {}", title(node), error.message()), error.hint());
+      }
+    }
+  }
+
+  void read_node(const pb::NodeProto& node) {
+    if (--visits_left_ < 0) throw Error("functions and loops expand to too many nodes");
+    std::vector<Value> inputs;
+    for (const std::string& name : node.input())
+      inputs.push_back(name.empty() ? Value{} : lookup(name, "input"));
+    const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    const auto function = functions_.find({domain, node.op_type()});
+    const std::vector<Value> outputs = function != functions_.end()
+                                           ? call(*function->second, node, std::move(inputs))
+                                           : lower(node, domain, std::move(inputs));
+    for (int i = 0; i < node.output_size(); ++i) {
+      if (node.output(i).empty()) continue;
+      const auto at = static_cast<std::size_t>(i);
+      if (at >= outputs.size())
+        throw Error(fmt::format("output {} ('{}') is not supported", i, node.output(i)));
+      bind(node.output(i), outputs[at]);
+    }
+  }
+
+  std::vector<Value> lower(const pb::NodeProto& node, const std::string& domain, std::vector<Value> inputs) {
+    const OperatorRow* row = find_operator(domain, node.op_type());
+    if (row == nullptr) throw Error("this operator is not supported");
+    const auto imported = versions_.find(domain);
+    if (imported == versions_.end())
+      throw Error(fmt::format("the model imports no operator set of domain '{}'", domain));
+    const std::int64_t version = imported->second;
+    if (domain.empty() && (version < kOldestVersion || version > kNewestVersion))
+      throw Error(
+          fmt::format("operator set {} is not read, {} to {} are", version, kOldestVersion, kNewestVersion),
+          "convert the model with ONNX's version converter");
+    if (version < row->since)
+      throw Error(fmt::format("operator set {} has no such operator, it came with {}", version, row->since));
+    const std::string name = node.name().empty() ? first_output(node) : node.name();
+    builder_.set_origin(hlo_name(name), {node.op_type(), scope_name(name), {}});
+    NodeContext context(builder_, *this, node, version, std::move(inputs));
+    std::vector<Value> outputs = row->lower(context);
+    context.check_all_used();
+    builder_.set_origin(hlo_name(name), {node.op_type(), scope_name(name), {}});
+    if (!outputs.empty()) builder_.name_result(outputs[0]);
+    return outputs;
+  }
+
+  /// A model-local function: its body in place of the call; only its inputs are visible in it.
+  std::vector<Value> call(const pb::FunctionProto& function, const pb::NodeProto& node,
+                          std::vector<Value> inputs) {
+    const Deeper deeper(*this);
+    if (static_cast<int>(inputs.size()) > function.input_size())
+      throw Error(fmt::format("function '{}' has {} inputs, {} are given", function.name(),
+                              function.input_size(), inputs.size()));
+    inputs.resize(static_cast<std::size_t>(function.input_size()));
+    AttributeMap given;
+    for (pb::AttributeProto& attribute : defaults_of(function)) {
+      std::string name = attribute.name();
+      given[std::move(name)] = std::move(attribute);
+    }
+    for (const pb::AttributeProto& attribute : node.attribute()) given[attribute.name()] = attribute;
+    const std::size_t visible = std::exchange(first_visible_, names_.size());
+    Versions versions = std::exchange(versions_, versions_of(function.opset_import()));
+    names_.emplace_back();
+    for (int i = 0; i < function.input_size(); ++i)
+      bind(function.input(i), std::move(inputs[static_cast<std::size_t>(i)]));
+    pb::FunctionProto body = function;
+    for (pb::NodeProto& inner : *body.mutable_node()) {
+      bind_attributes(inner, given);
+      if (!node.name().empty())
+        inner.set_name(node.name() + "/" + (inner.name().empty() ? inner.op_type() : inner.name()));
+    }
+    read_nodes(body);
+    std::vector<Value> results;
+    for (const std::string& output : function.output())
+      results.push_back(lookup(output, fmt::format("output of function '{}'", function.name())));
+    names_.pop_back();
+    versions_ = std::move(versions);
+    first_visible_ = visible;
+    return results;
+  }
+
+  /// A sequence gives its elements.
+  static void add_result(const Value& value, std::vector<Value>& results) {
+    if (value.kind == Value::Kind::kArray) results.push_back(value);
+    for (const Value& element : value.elements) add_result(element, results);
+  }
+
+  pb::ModelProto& model_;
+  const OnnxOptions& options_;
+  const fs::path folder_;
+  Builder builder_;
+  Versions versions_;
+  std::map<std::pair<std::string, std::string>, const pb::FunctionProto*> functions_;
+  std::map<std::string, std::int64_t> dims_;
+  std::vector<std::unordered_map<std::string, Value>> names_;  ///< innermost graph last
+  std::size_t first_visible_ = 0;                              ///< a function's body sees no names outside it
+  int depth_ = 0;
+  std::int64_t visits_left_ = kMaxVisits;
+};
+
+}  // namespace
+
+bool is_onnx_path(std::string_view path) { return path.ends_with(".onnx") || path.ends_with(".onnx.gz"); }
+
+Graph parse_onnx(std::string_view bytes, const std::string& file, const OnnxOptions& options,
+                 const std::string& folder) {
+  pb::ModelProto model;
+  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
+      !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || !model.has_graph())
+    throw Error(file, 0, 0, "not an ONNX model",
+                "export it again; a file of 2 GB and more must keep its tensors beside it");
+  try {
+    Graph graph = ModelReader(model, file, options, folder).read();
+    validate(graph);
+    return graph;
+  } catch (const Error& error) {
+    throw Error(file, 0, 0, error.message(), error.hint());
+  }
+}
+
+Graph read_onnx(const std::string& path, const OnnxOptions& options) {
+  const std::string bytes = read_decompressed(path, ".onnx or .onnx.gz");
+  const fs::path folder = fs::path(path).parent_path();
+  Graph graph = parse_onnx(bytes, path, options, folder.empty() ? "." : folder.string());
+  graph.source_sha256 = sha256_hex(bytes);
+  return graph;
+}
+
+}  // namespace stitchwork
