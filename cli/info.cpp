@@ -93,8 +93,7 @@ ordered_json to_json(const std::vector<std::pair<std::string, int>>& rows) {
   return object;
 }
 
-void info(Cli& cli, const std::string& name) {
-  const Model model = load_model(name);
+void info(Cli& cli, const Model& model) {
   const Facts facts = gather_facts(model.graph);
   const Computation& entry = model.graph.entry_computation();
   if (cli.json) {
@@ -141,9 +140,13 @@ void info(Cli& cli, const std::string& name) {
 void add_info(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("info", "what a model is made of");
   auto name = std::make_shared<std::string>();
-  command->add_option("MODEL", *name, "HLO text (.hlo, .txt, .gz) or the name of a dataset")->required();
-  add_common(*command, cli, "  stitchwork info bert_base\n  stitchwork info my_model.hlo --json");
-  command->callback([&cli, name] { info(cli, *name); });
+  auto open = std::make_shared<ModelOptions>();
+  command->add_option("MODEL", *name, kModelHelp)->required();
+  open->add(*command);
+  add_common(*command, cli,
+             "  stitchwork info bert_base\n  stitchwork info my_model.hlo --json\n  stitchwork info "
+             "my_model.onnx --dim batch=8");
+  command->callback([&cli, name, open] { info(cli, open->load(*name)); });
 }
 
 }  // namespace stitchwork
