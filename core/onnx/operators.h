@@ -32,5 +32,8 @@ std::span<const OperatorRow> activation_operators();   ///< ops_activation.cpp
 std::span<const OperatorRow> reduction_operators();    ///< ops_reduction.cpp
 std::span<const OperatorRow> shape_operators();        ///< ops_shape.cpp
 std::span<const OperatorRow> linear_operators();       ///< ops_linear.cpp
+std::span<const OperatorRow> recurrent_operators();    ///< ops_recurrent.cpp
+std::span<const OperatorRow> loss_operators();         ///< ops_loss.cpp
+std::span<const OperatorRow> random_operators();       ///< ops_random.cpp
 
 }  // namespace stitchwork::onnx_reader
