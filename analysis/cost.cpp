@@ -145,7 +145,7 @@ class KernelCounter {
       const auto placed = found.placements.find(op);
       if (placed == found.placements.end()) continue;
       count_store(group, op, placed->second);
-      if (kernel_.schemes.at(op) != Scheme::kRegional) continue;
+      if (scheme_in_phase(kernel_, op) != Scheme::kRegional) continue;
       if (placed->second.coverage == Coverage::kFull || reduces_domain(computation_, op, group.mapping))
         steps += 1;  // that of a value of the row is a single warp's
       if (placed->second.coverage != Coverage::kRows) continue;
@@ -202,9 +202,8 @@ class KernelCounter {
 
   void count_load(const Group& group, const Evaluation& e, ThreadLoads& loads) {
     const double accesses = warp_accesses(e.map, group.mapping);
-    const auto scheme = kernel_.schemes.find(e.op);
     const bool internal = inside_.contains(e.op);
-    if (internal && scheme != kernel_.schemes.end() && scheme->second == Scheme::kRegional) {
+    if (internal && reads_shared(kernel_, e.op, e.root)) {
       work_.shared_wavefronts += accesses;
       count_accesses(accesses);
       return;
@@ -250,11 +249,13 @@ class KernelCounter {
     const Node& node = computation_.node(op);
     const Scheme scheme = kernel_.schemes.at(op);
     const double accesses = store_accesses(group, op, placed);
-    if (scheme == Scheme::kRegional) work_.shared_wavefronts += accesses;
+    const bool shared = scheme_in_phase(kernel_, op) == Scheme::kRegional;
+    if (shared) work_.shared_wavefronts += accesses;
     const bool output = outputs_.contains(op);
     const bool global = output || scheme == Scheme::kGlobal;
-    count_accesses(global ? accesses / moved_at_once(placed.map, node.shape, group.mapping) : accesses);
+    if (shared || !global) count_accesses(accesses);
     if (!global) return;
+    count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping));
     const int bytes = byte_size(node.shape.dtype);
     work_.l2_sectors += accesses * sectors_a_warp(placed.map, node.shape.dims, group.mapping, bytes);
     if (output) cost_.dram_write_bytes += node.shape.byte_size();

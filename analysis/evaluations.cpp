@@ -44,9 +44,11 @@ class Walk {
   bool is_loaded(NodeId op) const {
     if (!contains_sorted(kernel_.ops, op)) return true;
     if (!contains_sorted(made_, op)) return false;
-    const auto scheme = kernel_.schemes.find(op);
-    return scheme != kernel_.schemes.end() &&
-           (scheme->second == Scheme::kRegional || scheme->second == Scheme::kGlobal);
+    if (!kernel_.schemes.contains(op)) return false;
+    const auto made = kernel_.levels.find(op);
+    const bool own_phase = made != kernel_.levels.end() && made->second == level_;
+    const Scheme scheme = own_phase ? scheme_in_phase(kernel_, op) : kernel_.schemes.at(op);
+    return scheme == Scheme::kRegional || scheme == Scheme::kGlobal;
   }
 
   bool is_known(NodeId op, const IndexMap& map) const {

@@ -52,6 +52,7 @@ OpPlacement placement(const Computation& computation, const std::vector<std::vec
   at.kernel_name = kernel.name;
   at.role = "inlined";
   at.scheme = kernel.schemes.at(op);
+  if (const auto near = kernel.in_phase.find(op); near != kernel.in_phase.end()) at.in_phase = near->second;
   at.level = kernel.levels.at(op);
   at.output = std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
   const Group* own = nullptr;
@@ -202,8 +203,10 @@ std::string to_text(const Explanation& explanation) {
   if (explanation.placements.size() > 1)
     text += fmt::format("computed in {} kernels\n", explanation.placements.size());
   for (const OpPlacement& at : explanation.placements) {
-    text += fmt::format("kernel {} {}: {}, {}, level {}{}\n", at.kernel_id, at.kernel_name, at.role,
-                        name(at.scheme), at.level, at.output ? ", an output" : "");
+    text +=
+        fmt::format("kernel {} {}: {}, {}{}, level {}{}\n", at.kernel_id, at.kernel_name, at.role,
+                    name(at.scheme), at.in_phase ? fmt::format(" ({} in its phase)", name(*at.in_phase)) : "",
+                    at.level, at.output ? ", an output" : "");
     if (at.role != "dominant" && !at.dominant.empty()) text += fmt::format("  group of {}\n", at.dominant);
     if (!at.mapping.empty()) text += fmt::format("  {}\n", at.mapping);
     if (!at.producers.empty()) text += fmt::format("  reads {}\n", fmt::join(at.producers, ", "));

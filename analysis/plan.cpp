@@ -75,6 +75,25 @@ std::string to_text(const ThreadMapping& mapping) {
   return text;
 }
 
+Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op) {
+  const auto near = kernel.in_phase.find(op);
+  return near != kernel.in_phase.end() ? near->second : kernel.schemes.at(op);
+}
+
+bool reads_shared(const KernelPlan& kernel, NodeId op, NodeId reader) {
+  const auto made = kernel.levels.find(op), read = kernel.levels.find(reader);
+  if (made == kernel.levels.end() || read == kernel.levels.end() || made->second != read->second)
+    return false;
+  return kernel.schemes.contains(op) && scheme_in_phase(kernel, op) == Scheme::kRegional;
+}
+
+std::string scheme_text(const KernelPlan& kernel, NodeId op) {
+  const auto near = kernel.in_phase.find(op);
+  const std::string_view scheme = name(kernel.schemes.at(op));
+  return near == kernel.in_phase.end() ? std::string(scheme)
+                                       : fmt::format("{} ({} in its phase)", scheme, name(near->second));
+}
+
 namespace {
 
 std::string op_name(const Computation& computation, NodeId node) {
@@ -94,7 +113,7 @@ std::string group_text(const Computation& computation, const KernelPlan& kernel,
   if (group.lane != 0) text += fmt::format(" (lane {} from block {})", group.lane, group.first_block);
   text += fmt::format("\n    {}\n", to_text(group.mapping));
   for (NodeId op : group.ops)
-    text += fmt::format("    {} {} level {}\n", computation.node(op).name, name(kernel.schemes.at(op)),
+    text += fmt::format("    {} {} level {}\n", computation.node(op).name, scheme_text(kernel, op),
                         kernel.levels.at(op));
   return text;
 }

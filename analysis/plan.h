@@ -108,8 +108,12 @@ struct KernelPlan {
   std::vector<Group> groups;         ///< in execution order within a level
   std::map<NodeId, Scheme> schemes;  ///< of every op in `ops`
   std::map<NodeId, int> levels;      ///< of every op in `ops`: the phase that computes it
-  std::vector<MemorySlot> shared;    ///< Regional values; plus op == kNoNode: the reduction workspace
-  std::vector<MemorySlot> scratch;   ///< Global values not in an output buffer, and split partials
+  /// Global values that are also read in their own phase, and how they are had there: kRegional (a slot of
+  /// `shared`) or kLocal (in the registers of the thread that computed it, or computed again). Only readers
+  /// of later phases take them from global memory, behind a grid barrier.
+  std::map<NodeId, Scheme> in_phase;
+  std::vector<MemorySlot> shared;   ///< Regional values; plus op == kNoNode: the reduction workspace
+  std::vector<MemorySlot> scratch;  ///< Global values not in an output buffer, and split partials
   KernelLaunch launch;
   double predicted_us = 0;  ///< modelled
 };
@@ -147,6 +151,13 @@ struct FusionPlan {
   double predicted_us = 0;
   std::vector<Decision> decisions;  ///< empty unless asked for
 };
+
+/// How `op`, which the kernel evaluates, is had by what reads it in the phase that makes it.
+Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op);
+/// Whether `reader` takes `op`'s value from shared memory: both are of one phase, and it is Regional there.
+bool reads_shared(const KernelPlan& kernel, NodeId op, NodeId reader);
+/// "regional"; "global (regional in its phase)".
+std::string scheme_text(const KernelPlan& kernel, NodeId op);
 
 /// Human-readable plan: steps, kernels, groups, schemes (no predicted times: goldens are made of this).
 std::string to_text(const Graph& graph, const FusionPlan& plan);

@@ -134,6 +134,10 @@ class Reader {
     c.at("levels").each_member([&](const std::string& key, const JsonCursor& value) {
       kernel.levels[op(value, key)] = value.small();
     });
+    if (const auto near = c.find("in_phase"))
+      near->each_member([&](const std::string& key, const JsonCursor& value) {
+        kernel.in_phase[op(value, key)] = value.one_of(std::array{Scheme::kRegional, Scheme::kLocal});
+      });
     kernel.shared = slots(c.at("shared"));
     kernel.scratch = slots(c.at("scratch"));
     KernelLaunch& launch = kernel.launch;

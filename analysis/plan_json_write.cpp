@@ -103,6 +103,10 @@ class Writer {
     for (const auto& [id, scheme] : kernel.schemes) json["schemes"][op(id)] = name(scheme);
     json["levels"] = Json::object();
     for (const auto& [id, level] : kernel.levels) json["levels"][op(id)] = level;
+    if (!kernel.in_phase.empty()) {
+      json["in_phase"] = Json::object();
+      for (const auto& [id, scheme] : kernel.in_phase) json["in_phase"][op(id)] = name(scheme);
+    }
     json["shared"] = slots(kernel.shared);
     json["scratch"] = slots(kernel.scratch);
     json["grid"] = launch.grid;

@@ -106,6 +106,13 @@ void check_annotations(const Computation& computation, const KernelPlan& kernel,
       report.add("level", "kernel {}: a level ({}) is given for {}, which is not an op of the kernel",
                  kernel.id, level, op_name(computation, op));
   const std::vector<NodeId> made = materialised(kernel);
+  for (const auto& [op, scheme] : kernel.in_phase) {
+    const auto all = kernel.schemes.find(op);
+    const bool stored = all != kernel.schemes.end() && all->second == Scheme::kGlobal;
+    if (!stored || (scheme != Scheme::kRegional && scheme != Scheme::kLocal))
+      report.add("scheme", "kernel {}: {} is {} in its phase, which other values than global ones cannot be",
+                 kernel.id, op_name(computation, op), name(scheme));
+  }
   if (kernel.outputs.empty()) report.add("output", "kernel {}: has no outputs", kernel.id);
   for (NodeId op : kernel.outputs)
     if (!std::binary_search(made.begin(), made.end(), op))

@@ -92,6 +92,7 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
     compiled.entry = "k";
     compiled.cuda = prelude + to_cuda(graph, kernel, false);
     compiled.arguments = kernel_arguments(kernel);
+    compiled.table = kernel_table(kernel);
     compiled.launch = kernel.launch;
     std::string source = prelude + to_cuda(graph, kernel, true);
     compiled.source_sha256 = sha256_hex(source);

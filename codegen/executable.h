@@ -9,6 +9,7 @@
 
 #include "analysis/plan.h"
 #include "codegen/kernel.h"
+#include "codegen/table.h"
 
 namespace stitchwork {
 
@@ -21,6 +22,7 @@ struct CompiledKernel {
   std::optional<std::int64_t> spill_bytes;  ///< ptxas; empty if not found
   using Argument = KernelArgument;
   std::vector<Argument> arguments;  ///< device pointers, in order
+  KernelTable table;                ///< to be written where an argument asks for it
   KernelLaunch launch;              ///< shared_bytes: all of it dynamic shared memory
   bool from_cache = false;
 };

@@ -54,8 +54,8 @@ void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeI
     return std::find_if(slots.begin(), slots.end(), [op](const MemorySlot& slot) { return slot.op == op; });
   };
   const ThreadMapping& mapping = group.mapping;
-  const auto scheme = plan.schemes.find(op);
-  if (const auto slot = slot_of(plan.shared); slot != plan.shared.end()) {
+  const bool in_shared = plan.schemes.contains(op) && scheme_in_phase(plan, op) == Scheme::kRegional;
+  if (const auto slot = slot_of(plan.shared); in_shared && slot != plan.shared.end()) {
     const bool rows = material.placement.coverage == Coverage::kRows;
     const std::int64_t elements = rows_per_task(mapping) * (rows ? 1 : mapping.cols);
     SW_CHECK(slot->bytes >= elements * byte_size(n.shape.dtype),
@@ -63,8 +63,7 @@ void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeI
              elements * byte_size(n.shape.dtype));
     material.shared = add_buffer({MemorySpace::kShared, op, n.shape, elements, slot->offset, false});
   } else {
-    SW_CHECK(scheme == plan.schemes.end() || scheme->second != Scheme::kRegional,
-             "{} is regional and has no shared memory", n.name);
+    SW_CHECK(!in_shared, "{} is regional and has no shared memory", n.name);
   }
   const bool split = mapping.combine == Combine::kPartials && mapping.split > 1 && is_reduction(op) &&
                      reduces_domain(computation, op, mapping);

@@ -1,6 +1,7 @@
 #include "runtime/run.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <unordered_map>
@@ -236,6 +237,20 @@ class Runner {
     return it->second;
   }
 
+  /// The kernel's table, with the addresses its buffers have in this run.
+  sim::DeviceAddress write_table(const CompiledKernel& kernel, sim::DeviceAddress scratch) {
+    std::vector<std::byte> bytes = kernel.table.bytes;
+    for (const KernelTable::Pointer& pointer : kernel.table.pointers) {
+      const bool in_scratch = pointer.kind == KernelArgument::Kind::kScratch;
+      const sim::DeviceAddress to =
+          (in_scratch ? scratch : buffers_.address(pointer.op)) + static_cast<std::uint64_t>(pointer.offset);
+      std::memcpy(bytes.data() + pointer.at, &to, sizeof to);
+    }
+    const sim::DeviceAddress address = memory_.allocate(bytes.size(), kernel.entry + ".table");
+    memory_.write(address, bytes);
+    return address;
+  }
+
   void launch(const PlanStep& step, RunResult& result) {
     const CompiledKernel& kernel = executable_.kernels[static_cast<std::size_t>(step.kernel)];
     sim::Launch launch;
@@ -244,6 +259,7 @@ class Runner {
     launch.block = {static_cast<std::uint32_t>(kernel.launch.block), 1, 1};
     launch.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.launch.shared_bytes);
     std::vector<sim::DeviceAddress> temporaries;
+    sim::DeviceAddress scratch = 0;
     for (const CompiledKernel::Argument& argument : kernel.arguments) {
       using Kind = CompiledKernel::Argument::Kind;
       sim::DeviceAddress address = 0;
@@ -252,6 +268,9 @@ class Runner {
       } else if (argument.kind == Kind::kScratch) {
         address = memory_.allocate(static_cast<std::size_t>(kernel.launch.scratch_bytes),
                                    kernel.entry + ".scratch");
+        temporaries.push_back(scratch = address);
+      } else if (argument.kind == Kind::kTable) {
+        address = write_table(kernel, scratch);
         temporaries.push_back(address);
       } else {
         address = memory_.allocate(8, kernel.entry + ".grid_barrier");

@@ -121,6 +121,7 @@ KernelPlan to_kernel(const Stitched& stitched) {
   kernel.outputs.assign(stitched.body.outputs.begin(), stitched.body.outputs.end());
   kernel.schemes = stitched.finalization.schemes;
   kernel.levels = stitched.finalization.levels;
+  kernel.in_phase = stitched.finalization.in_phase;
   return kernel;
 }
 
