@@ -35,5 +35,9 @@ std::span<const OperatorRow> linear_operators();       ///< ops_linear.cpp
 std::span<const OperatorRow> recurrent_operators();    ///< ops_recurrent.cpp
 std::span<const OperatorRow> loss_operators();         ///< ops_loss.cpp
 std::span<const OperatorRow> random_operators();       ///< ops_random.cpp
+std::span<const OperatorRow> training_operators();     ///< ops_training.cpp
+std::span<const OperatorRow> resize_operators();       ///< ops_resize.cpp
+std::span<const OperatorRow> sample_operators();       ///< ops_sample.cpp
+std::span<const OperatorRow> image_operators();        ///< ops_image.cpp
 
 }  // namespace stitchwork::onnx_reader
