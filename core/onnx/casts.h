@@ -5,8 +5,8 @@
 
 namespace stitchwork::onnx_reader {
 
-/// Numbers beyond an 8-bit float's range become its largest finite ones if `saturate`, infinities or NaN if
-/// not.
+/// Numbers beyond the range of a float of 8 bits or fewer become its largest finite ones if `saturate`,
+/// infinities or NaN if not.
 Value cast(Builder& b, const Value& x, DType to, bool saturate);
 
 }  // namespace stitchwork::onnx_reader

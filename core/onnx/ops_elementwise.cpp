@@ -183,7 +183,8 @@ Values lower_clip(NodeContext& c) {
 }
 
 Value cast_by_attributes(NodeContext& c, const Value& x, DType to) {
-  c.ignore("round_mode");  // concerns FLOAT8E8M0 alone, which dtype_of refuses
+  c.ignore("round_mode");  // concerns FLOAT8E8M0 alone
+  c.check(to != DType::kF8E8M0FNU || x.dtype() == to, "rounding to powers of two is not supported");
   return cast(c.b, x, to, c.flag("saturate", true));
 }
 
@@ -199,8 +200,8 @@ Values lower_bit_cast(NodeContext& c) {
   const Value& x = c.in(0);
   c.check(c.given("to"), "attribute to is missing");
   const DType to = c.dtype("to", x.dtype());
-  c.check(byte_size(to) == byte_size(x.dtype()),
-          fmt::format("{} and {} differ in size", name(x.dtype()), name(to)));
+  const auto bits = [](DType type) { return type == DType::kPred ? 8 : bit_width(type); };
+  c.check(bits(to) == bits(x.dtype()), fmt::format("{} and {} differ in size", name(x.dtype()), name(to)));
   // A bool is a byte 0 or 1; only from it is that the same bits.
   c.check(to != DType::kPred, "bits are not reinterpreted as bool");
   return {x.dtype() == DType::kPred ? c.b.bitcast(c.b.convert(x, DType::kU8), to) : c.b.bitcast(x, to)};

@@ -13,18 +13,16 @@ namespace {
 
 using Values = std::vector<Value>;
 
-int bits_of(DType type) { return type == DType::kS4 || type == DType::kU4 ? 4 : 8 * byte_size(type); }
-
 /// The least and the largest number of an integer type of at most 16 bits.
 std::pair<std::int64_t, std::int64_t> range_of(DType type) {
-  const int bits = bits_of(type);
+  const int bits = bit_width(type);
   if (is_signed_integer(type)) return {-(std::int64_t{1} << (bits - 1)), (std::int64_t{1} << (bits - 1)) - 1};
   return {0, (std::int64_t{1} << bits) - 1};
 }
 
 }  // namespace
 
-bool is_quantized_integer(DType type) { return is_integral(type) && bits_of(type) <= 16; }
+bool is_quantized_integer(DType type) { return is_integral(type) && bit_width(type) <= 16; }
 
 Value quantized(Builder& b, const Value& ratio, const Value& zero_point, DType type) {
   // Held where the sum with any zero point saturates, so that it is an integer.
