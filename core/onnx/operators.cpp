@@ -15,7 +15,7 @@ const std::map<Key, const OperatorRow*>& table() {
          {elementwise_operators(), activation_operators(), reduction_operators(), shape_operators(),
           linear_operators(), recurrent_operators(), loss_operators(), random_operators(),
           training_operators(), resize_operators(), sample_operators(), image_operators(),
-          quantize_operators(), signal_operators(), sequence_operators()})
+          quantize_operators(), signal_operators(), sequence_operators(), ml_operators()})
       for (const OperatorRow& row : family) {
         const bool added = map.emplace(Key{row.domain, row.name}, &row).second;
         SW_CHECK(added, "two rows for operator {}", row.name);

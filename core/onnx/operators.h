@@ -45,5 +45,6 @@ std::span<const OperatorRow> image_operators();        ///< ops_image.cpp
 std::span<const OperatorRow> quantize_operators();     ///< ops_quantize.cpp
 std::span<const OperatorRow> signal_operators();       ///< ops_signal.cpp
 std::span<const OperatorRow> sequence_operators();     ///< ops_sequence.cpp
+std::span<const OperatorRow> ml_operators();           ///< ops_ml.cpp
 
 }  // namespace stitchwork::onnx_reader
