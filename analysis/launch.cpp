@@ -4,7 +4,7 @@
 
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
-#include "analysis/sorted.h"
+#include "core/sorted.h"
 #include "analysis/vectors.h"
 
 namespace stitchwork {
