@@ -36,7 +36,7 @@ TEST_P(EveryDataset, RunsAndEqualsTheReferenceUnderEveryPlanner) {
   spec.check = true;
   const std::vector<Literal> reference = evaluate(model.graph, trial_inputs(model, spec));
   std::map<std::string, int> kernels;
-  for (const Planner& planner : planners()) {
+  for (const Planner& planner : planners_for(model.graph)) {
     SCOPED_TRACE(planner.name);
     spec.planner = planner.name;
     if (!runs_under(planner.name, model.graph)) {
@@ -57,7 +57,7 @@ class LargeDataset : public ::testing::TestWithParam<std::string> {};
 TEST_P(LargeDataset, IsPlannedByEveryPlannerAndStitchingMakesFewestKernels) {
   const Graph graph = load_model(GetParam()).graph;
   std::map<std::string, int> kernels;
-  for (const Planner& planner : planners()) {
+  for (const Planner& planner : planners_for(graph)) {
     SCOPED_TRACE(planner.name);
     const FusionPlan plan = make_plan(graph, device("v100"), std::string(planner.name));
     kernels[std::string(planner.name)] = plan.counts.memory_kernels;
