@@ -99,9 +99,9 @@ class Differ {
           change.lost.push_back(a_.name(op));
           continue;
         }
-        const Scheme before = a_.kernel(k).schemes.at(op), after = b_.kernel(other).schemes.at(op);
+        const std::string before = scheme_text(a_.kernel(k), op), after = scheme_text(b_.kernel(other), op);
         if (before != after)
-          change.schemes.push_back(fmt::format("{}: {} -> {}", a_.name(op), name(before), name(after)));
+          change.schemes.push_back(fmt::format("{}: {} -> {}", a_.name(op), before, after));
       }
       const bool same = change.gained.empty() && change.lost.empty() && change.schemes.empty() &&
                         launch_and_mappings(a_.kernel(k)) == launch_and_mappings(b_.kernel(other));

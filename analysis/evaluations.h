@@ -25,8 +25,8 @@ struct GroupEvaluations {
   std::vector<NodeId> unplaced;            ///< materialised ops of the group that lie nowhere in its domain
 };
 
-/// Immediates are not listed. A materialised op of the same kernel is loaded if its scheme is Regional or
-/// Global, else evaluated in place.
+/// Immediates are not listed. A materialised op of the same kernel is loaded if its scheme (in its own phase:
+/// its scheme there) is Regional or Global, else evaluated in place.
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group);
 
 /// Of every group of a kernel, and of every kernel of a plan.

@@ -7,6 +7,7 @@
 
 #include "analysis/assemble.h"
 #include "analysis/boundary.h"
+#include "analysis/control_flow.h"
 #include "analysis/facts.h"
 #include "analysis/remedy.h"
 #include "core/error.h"
@@ -30,7 +31,8 @@ std::string step_of(const Computation& computation, const FusionPlan& plan, cons
   for (const PlanStep& step : plan.steps)
     if (step.kind != StepKind::kKernel && step.kind != StepKind::kMemset &&
         std::find(step.nodes.begin(), step.nodes.end(), node.id) != step.nodes.end())
-      return fmt::format("{} {}", step.kind == StepKind::kLibrary ? "library call" : "copy", step.id);
+      return fmt::format("{} {}", step.kind == StepKind::kLibrary ? "library call" : name(step.kind),
+                         step.id);
   switch (plan_role(node)) {
     case PlanRole::kSource:
       return is_immediate(computation, node.id) ? "immediate in every kernel that reads it"
@@ -52,6 +54,7 @@ OpPlacement placement(const Computation& computation, const std::vector<std::vec
   at.kernel_name = kernel.name;
   at.role = "inlined";
   at.scheme = kernel.schemes.at(op);
+  if (const auto near = kernel.in_phase.find(op); near != kernel.in_phase.end()) at.in_phase = near->second;
   at.level = kernel.levels.at(op);
   at.output = std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
   const Group* own = nullptr;
@@ -174,6 +177,10 @@ std::vector<Refusal> other_refusals(const Device& device, const Explanation& exp
 
 Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op) {
   const Computation& computation = graph.entry_computation();
+  if (computation.find(op) == kNoNode)
+    for (const ComputationPlan& part : plan.computations)
+      if (graph.computation(part.computation).find(op) != kNoNode)
+        return explain(entered(graph, part.computation), part.plan, op);
   const NodeId id = find_op(computation, op);
   const Node& node = computation.node(id);
   Explanation result;
@@ -202,8 +209,10 @@ std::string to_text(const Explanation& explanation) {
   if (explanation.placements.size() > 1)
     text += fmt::format("computed in {} kernels\n", explanation.placements.size());
   for (const OpPlacement& at : explanation.placements) {
-    text += fmt::format("kernel {} {}: {}, {}, level {}{}\n", at.kernel_id, at.kernel_name, at.role,
-                        name(at.scheme), at.level, at.output ? ", an output" : "");
+    text +=
+        fmt::format("kernel {} {}: {}, {}{}, level {}{}\n", at.kernel_id, at.kernel_name, at.role,
+                    name(at.scheme), at.in_phase ? fmt::format(" ({} in its phase)", name(*at.in_phase)) : "",
+                    at.level, at.output ? ", an output" : "");
     if (at.role != "dominant" && !at.dominant.empty()) text += fmt::format("  group of {}\n", at.dominant);
     if (!at.mapping.empty()) text += fmt::format("  {}\n", at.mapping);
     if (!at.producers.empty()) text += fmt::format("  reads {}\n", fmt::join(at.producers, ", "));

@@ -15,6 +15,7 @@ struct OpPlacement {
   std::string role;      ///< "dominant", "sub-dominant", "inlined"
   std::string dominant;  ///< of its group ("" if inlined into several groups)
   Scheme scheme = Scheme::kLocal;
+  std::optional<Scheme> in_phase;  ///< how readers of its own phase have it, where they have it otherwise
   int level = 0;
   std::string mapping;                            ///< the group's thread mapping, as text
   bool output = false;                            ///< stored to device memory for others

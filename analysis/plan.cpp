@@ -60,6 +60,8 @@ std::string_view name(StepKind kind) {
       return "copy";
     case StepKind::kMemset:
       return "memset";
+    case StepKind::kControl:
+      return "control";
   }
   SW_CHECK(false, "step kind number {}", static_cast<int>(kind));
 }
@@ -73,6 +75,25 @@ std::string to_text(const ThreadMapping& mapping) {
   if (mapping.unroll > 1) text += fmt::format(", unrolled {}", mapping.unroll);
   if (mapping.split > 1) text += fmt::format(", split {} ({})", mapping.split, name(mapping.combine));
   return text;
+}
+
+Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op) {
+  const auto near = kernel.in_phase.find(op);
+  return near != kernel.in_phase.end() ? near->second : kernel.schemes.at(op);
+}
+
+bool reads_shared(const KernelPlan& kernel, NodeId op, NodeId reader) {
+  const auto made = kernel.levels.find(op), read = kernel.levels.find(reader);
+  if (made == kernel.levels.end() || read == kernel.levels.end() || made->second != read->second)
+    return false;
+  return kernel.schemes.contains(op) && scheme_in_phase(kernel, op) == Scheme::kRegional;
+}
+
+std::string scheme_text(const KernelPlan& kernel, NodeId op) {
+  const auto near = kernel.in_phase.find(op);
+  const std::string_view scheme = name(kernel.schemes.at(op));
+  return near == kernel.in_phase.end() ? std::string(scheme)
+                                       : fmt::format("{} ({} in its phase)", scheme, name(near->second));
 }
 
 namespace {
@@ -93,8 +114,11 @@ std::string group_text(const Computation& computation, const KernelPlan& kernel,
   for (NodeId sub : group.sub_dominants) text += " + " + computation.node(sub).name;
   if (group.lane != 0) text += fmt::format(" (lane {} from block {})", group.lane, group.first_block);
   text += fmt::format("\n    {}\n", to_text(group.mapping));
+  for (NodeId op : group.across)
+    text +=
+        fmt::format("    {} across the rows, {} partials\n", computation.node(op).name, group.mapping.blocks);
   for (NodeId op : group.ops)
-    text += fmt::format("    {} {} level {}\n", computation.node(op).name, name(kernel.schemes.at(op)),
+    text += fmt::format("    {} {} level {}\n", computation.node(op).name, scheme_text(kernel, op),
                         kernel.levels.at(op));
   return text;
 }
@@ -123,6 +147,12 @@ std::string step_text(const Computation& computation, const PlanStep& step) {
   std::string text = fmt::format("  {} {}", name(step.kind), step.id);
   if (step.kind == StepKind::kLibrary)
     for (NodeId op : step.nodes) text += " " + std::string(def(computation.node(op).op).name);
+  if (step.kind == StepKind::kControl) {
+    const Node& node = computation.node(step.nodes.at(0));
+    text += fmt::format(" {}", def(node.op).name);
+    if (node.op == Op::kWhile)
+      text += step.trips ? fmt::format(", {} trips", *step.trips) : ", trips unknown (counted once)";
+  }
   if (step.stream != 0) text += fmt::format(" stream {}", step.stream);
   for (int wait : step.waits) text += fmt::format(" waits {}", wait);
   return text + "\n";
@@ -141,6 +171,12 @@ std::string to_text(const Graph& graph, const FusionPlan& plan) {
   text += "steps\n";
   for (const PlanStep& step : plan.steps) text += step_text(computation, step);
   for (const KernelPlan& kernel : plan.kernels) text += kernel_text(computation, kernel);
+  for (const ComputationPlan& part : plan.computations) {
+    const Computation& inner = graph.computation(part.computation);
+    text += fmt::format("computation {}\nsteps\n", inner.name);
+    for (const PlanStep& step : part.plan.steps) text += step_text(inner, step);
+    for (const KernelPlan& kernel : part.plan.kernels) text += kernel_text(inner, kernel);
+  }
   return text;
 }
 

@@ -57,12 +57,17 @@ void check_groups(const Computation& computation, const KernelPlan& kernel, Repo
     check_ascending(computation, kernel, group.ops, fmt::format("group {}", dominant), report);
     check_ascending(computation, kernel, group.sub_dominants,
                     fmt::format("the sub-dominants of {}", dominant), report);
+    check_ascending(computation, kernel, group.across, fmt::format("what {} reduces across rows", dominant),
+                    report);
     for (NodeId op : group.ops) {
       grouped.insert(op);
       if (!inside.contains(op))
         report.add("group", "kernel {}: group {} lists {}, which is not an op of the kernel", kernel.id,
                    dominant, op_name(computation, op));
     }
+    if (!known(computation, group.across))
+      report.add("op", "kernel {}: group {} reduces an op the model does not have across its rows", kernel.id,
+                 dominant);
     std::vector<NodeId> roots = group.sub_dominants;
     roots.push_back(group.dominant);
     for (NodeId op : roots) {
@@ -106,6 +111,13 @@ void check_annotations(const Computation& computation, const KernelPlan& kernel,
       report.add("level", "kernel {}: a level ({}) is given for {}, which is not an op of the kernel",
                  kernel.id, level, op_name(computation, op));
   const std::vector<NodeId> made = materialised(kernel);
+  for (const auto& [op, scheme] : kernel.in_phase) {
+    const auto all = kernel.schemes.find(op);
+    const bool stored = all != kernel.schemes.end() && all->second == Scheme::kGlobal;
+    if (!stored || (scheme != Scheme::kRegional && scheme != Scheme::kLocal))
+      report.add("scheme", "kernel {}: {} is {} in its phase, which other values than global ones cannot be",
+                 kernel.id, op_name(computation, op), name(scheme));
+  }
   if (kernel.outputs.empty()) report.add("output", "kernel {}: has no outputs", kernel.id);
   for (NodeId op : kernel.outputs)
     if (!std::binary_search(made.begin(), made.end(), op))

@@ -44,6 +44,7 @@ struct ValueCheck {
 
   const std::string& op_name(NodeId op) const { return computation.node(op).name; }
   Scheme scheme(NodeId op) const { return kernel.schemes.at(op); }
+  Scheme in_phase(NodeId op) const { return scheme_in_phase(kernel, op); }
   int level(NodeId op) const { return kernel.levels.at(op); }
 
   void evaluate() {
@@ -61,6 +62,30 @@ struct ValueCheck {
     }
   }
 
+  void across() {
+    for (const Group& group : kernel.groups) {
+      if (group.across.empty()) continue;
+      const std::string& leader = op_name(group.dominant);
+      for (NodeId op : group.across) {
+        if (!std::binary_search(group.sub_dominants.begin(), group.sub_dominants.end(), op))
+          report.add("across", "kernel {}: {} is no sub-dominant of group {}", kernel.id, op_name(op),
+                     leader);
+        if (def(computation.node(op).op).cls != OpClass::kReduce)
+          report.add("across", "kernel {}: {} reduces nothing across the rows of group {}", kernel.id,
+                     op_name(op), leader);
+        if (scheme(op) != Scheme::kGlobal)
+          report.add("across", "kernel {}: {} leaves partials of every block, so it is global, not {}",
+                     kernel.id, op_name(op), name(scheme(op)));
+      }
+      const std::int64_t registers = accumulator_registers(computation, group, kernel.launch.block);
+      const std::int64_t most = most_accumulator_registers(kernel.launch.register_bound);
+      if (registers > most)
+        report.add("across",
+                   "kernel {}: group {} accumulates across its rows in {} registers a thread, at most {}",
+                   kernel.id, leader, registers, most);
+    }
+  }
+
   void schemes() {
     const std::vector<NodeId> made = materialised(kernel);
     for (NodeId op : kernel.ops) {
@@ -71,22 +96,29 @@ struct ValueCheck {
                    op_name(op), name(s));
       for (NodeId operand : computation.node(op).operands) {
         if (!kernel.schemes.contains(operand)) continue;
-        const int least = level(operand) + (scheme(operand) == Scheme::kGlobal ? 1 : 0);
-        if (level(op) < least)
+        const int least = level(operand) + (in_phase(operand) == Scheme::kGlobal ? 1 : 0);
+        if (level(op) < least && !computed_by_readers(operand))
           report.add("level", "kernel {}: {} has level {} but reads {} ({}, level {}): at least {}",
-                     kernel.id, op_name(op), level(op), op_name(operand), name(scheme(operand)),
+                     kernel.id, op_name(op), level(op), op_name(operand), scheme_text(kernel, operand),
                      level(operand), least);
         if (scheme(operand) == Scheme::kIndependent)
           report.add("scheme", "kernel {}: {} is independent but {} reads it in the kernel", kernel.id,
                      op_name(operand), op_name(op));
-        const bool serial = owner.contains(operand) &&
-                            !reduces_domain(computation, operand, kernel.groups[owner.at(operand)].mapping);
-        if (scheme(operand) == Scheme::kLocal && owner.contains(operand) && !serial)
+        if (in_phase(operand) == Scheme::kLocal && combined_by_threads(operand))
           report.add("scheme",
                      "kernel {}: {} is reduced by several threads, {} cannot read it as a local value",
                      kernel.id, op_name(operand), op_name(op));
       }
     }
+  }
+
+  /// A stored value that readers compute for themselves, each where it is: an output of another group.
+  bool computed_by_readers(NodeId op) const {
+    return owner.contains(op) && (scheme(op) == Scheme::kLocal || scheme(op) == Scheme::kRecomputed);
+  }
+
+  bool combined_by_threads(NodeId op) const {
+    return owner.contains(op) && reduces_domain(computation, op, kernel.groups[owner.at(op)].mapping);
   }
 
   void loads() {
@@ -98,23 +130,18 @@ struct ValueCheck {
   void load(std::size_t reader, const Evaluation& e) {
     const std::size_t producer = owner.at(e.op);
     const int made = level(e.op), read = level(e.root);
-    if (scheme(e.op) == Scheme::kGlobal) {
-      if (read <= made)
-        report.add("level",
-                   "kernel {}: {} (level {}) reads {}, Global and made in level {}, without a grid barrier "
-                   "between",
-                   kernel.id, op_name(e.root), read, op_name(e.op), made);
+    const bool global = scheme(e.op) == Scheme::kGlobal;
+    if (global && read > made) return;
+    if (global && (read < made || in_phase(e.op) == Scheme::kGlobal)) {
+      report.add("level",
+                 "kernel {}: {} (level {}) reads {}, Global and made in level {}, without a grid barrier "
+                 "between",
+                 kernel.id, op_name(e.root), read, op_name(e.op), made);
       return;
     }
     if (read != made) {
       report.add("locality", "kernel {}: {} is Regional in level {} but {} reads it in level {}", kernel.id,
                  op_name(e.op), made, op_name(e.root), read);
-      return;
-    }
-    if (producer > reader) {
-      report.add("group-order", "kernel {}: group {} reads {} before group {} makes it", kernel.id,
-                 op_name(kernel.groups[reader].dominant), op_name(e.op),
-                 op_name(kernel.groups[producer].dominant));
       return;
     }
     block_local(reader, producer, e);
@@ -166,6 +193,7 @@ void check_values(const Computation& computation, const KernelPlan& kernel,
                   const KernelEvaluations& evaluated, Report& report) {
   ValueCheck check{computation, kernel, evaluated, report, {}};
   check.evaluate();
+  check.across();
   check.schemes();
   check.loads();
 }

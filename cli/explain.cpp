@@ -26,6 +26,7 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
                           {"role", p.role},
                           {"dominant", p.dominant},
                           {"scheme", name(p.scheme)},
+                          {"in_phase", name(p.in_phase.value_or(p.scheme))},
                           {"level", p.level},
                           {"mapping", p.mapping},
                           {"output", p.output},

@@ -54,8 +54,8 @@ void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeI
     return std::find_if(slots.begin(), slots.end(), [op](const MemorySlot& slot) { return slot.op == op; });
   };
   const ThreadMapping& mapping = group.mapping;
-  const auto scheme = plan.schemes.find(op);
-  if (const auto slot = slot_of(plan.shared); slot != plan.shared.end()) {
+  const bool in_shared = plan.schemes.contains(op) && scheme_in_phase(plan, op) == Scheme::kRegional;
+  if (const auto slot = slot_of(plan.shared); in_shared && slot != plan.shared.end()) {
     const bool rows = material.placement.coverage == Coverage::kRows;
     const std::int64_t elements = rows_per_task(mapping) * (rows ? 1 : mapping.cols);
     SW_CHECK(slot->bytes >= elements * byte_size(n.shape.dtype),
@@ -63,22 +63,26 @@ void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeI
              elements * byte_size(n.shape.dtype));
     material.shared = add_buffer({MemorySpace::kShared, op, n.shape, elements, slot->offset, false});
   } else {
-    SW_CHECK(scheme == plan.schemes.end() || scheme->second != Scheme::kRegional,
-             "{} is regional and has no shared memory", n.name);
+    SW_CHECK(!in_shared, "{} is regional and has no shared memory", n.name);
   }
   const bool split = mapping.combine == Combine::kPartials && mapping.split > 1 && is_reduction(op) &&
                      reduces_domain(computation, op, mapping);
+  const bool across = is_across(group, op);
+  SW_CHECK(across == (material.placement.coverage == Coverage::kCols),
+           "{} lies in the domain of {} otherwise than its group says", n.name, node(group.dominant).name);
   material.output = std::find(plan.outputs.begin(), plan.outputs.end(), op) != plan.outputs.end();
   const auto scratch = slot_of(plan.scratch);
-  if (split) {
+  if (split || across) {
     SW_CHECK(scratch != plan.scratch.end(), "the partials of {} have no scratch", n.name);
+    const std::int64_t partials = across ? mapping.blocks * mapping.cols : mapping.rows * mapping.split;
     material.partials =
-        add_buffer({MemorySpace::kScratch, op, n.shape, mapping.rows * mapping.split, scratch->offset, true});
+        add_buffer({MemorySpace::kScratch, op, n.shape, partials, scratch->offset, true, across});
   }
+  if (across) material.across = placements.at(n.operands[0]).map;
   if (material.output)
     material.global =
         add_buffer({MemorySpace::kGlobalOutput, op, n.shape, n.shape.elements_count(), 0, false});
-  else if (scratch != plan.scratch.end() && !split)
+  else if (scratch != plan.scratch.end() && material.partials < 0)
     material.global =
         add_buffer({MemorySpace::kScratch, op, n.shape, n.shape.elements_count(), scratch->offset, false});
   materials.emplace(op, std::move(material));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/launch.h"
 #include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "core/error.h"
@@ -25,6 +26,8 @@ class Keeper {
       for (TaskLoop& loop : phase.loops) {
         loop_ = &loop;
         in_loop_ = 0;
+        for (const AcrossRows& across : loop.across)
+          in_loop_ += across.elements * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
         for (Step& step : loop.steps) visit(step);
       }
   }
@@ -80,14 +83,40 @@ class Keeper {
     if (found == producers_.end()) return false;
     for (const Producer& producer : found->second) {
       const bool same_loop = producer.loop == loop_;
-      const bool resident = producer.loop->tasks_per_block == 1 && loop_->tasks_per_block == 1 &&
-                            producer.loop->first_block == loop_->first_block;
+      const bool resident =
+          producer.loop->tasks_per_block == 1 && loop_->tasks_per_block == 1 && same_blocks(producer, v);
       if (!(same_loop || resident) || !(producer.step->mapping == step_->mapping)) continue;
       if (!keep(producer, same_loop)) continue;
       at(v).restored = producer.step->values[static_cast<std::size_t>(producer.value)].kept;
       return true;
     }
     return false;
+  }
+
+  /// Whether each block that runs this loop has run the producer's, and for the same op.
+  bool same_blocks(const Producer& producer, int v) const {
+    const TaskLoop &earlier = *producer.loop, &later = *loop_;
+    if (earlier.entries.empty() || later.entries.empty())
+      return earlier.entries.empty() && later.entries.empty() && earlier.first_block == later.first_block;
+    const std::size_t made = place(earlier, *producer.step, producer.value), read = place(later, *step_, v);
+    std::int64_t end = 0;
+    return std::equal(earlier.entries.begin(), earlier.entries.end(), later.entries.begin(),
+                      later.entries.end(), [&](const LoopEntry& a, const LoopEntry& b) {
+                        const bool alone = a.first_block >= end;  // the only entry of its blocks
+                        end = a.first_block + a.blocks;
+                        return alone && a.first_block == b.first_block && a.blocks == b.blocks &&
+                               a.ops[made] == b.ops[read];
+                      });
+  }
+
+  /// Index into LoopEntry::ops.
+  static std::size_t place(const TaskLoop& loop, const Step& step, int value) {
+    std::size_t before = 0;
+    for (const Step& other : loop.steps) {
+      if (&other == &step) break;
+      before += other.values.size();
+    }
+    return before + static_cast<std::size_t>(value);
   }
 
   bool keep(const Producer& producer, bool same_loop) {

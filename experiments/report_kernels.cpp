@@ -27,8 +27,8 @@ constexpr std::array<SchemeBadge, 5> kBadges = {{
 
 std::string badge(std::string_view scheme) {
   for (const SchemeBadge& b : kBadges)
-    if (b.scheme == scheme)
-      return fmt::format("<span class=\"badge {0}\" title=\"{0}: {1}\">{2}</span>", b.scheme, b.meaning,
+    if (b.scheme == scheme.substr(0, scheme.find(' ')))  // "global (regional in its phase)"
+      return fmt::format("<span class=\"badge {}\" title=\"{}: {}\">{}</span>", b.scheme, scheme, b.meaning,
                          b.letter);
   return "";
 }

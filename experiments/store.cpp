@@ -203,7 +203,7 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
     const KernelRun& run = result.run.kernels[i];
     ordered_json ops = ordered_json::array(), schemes = ordered_json::object();
     for (NodeId id : k.ops) ops.push_back(entry.node(id).name);
-    for (const auto& [id, scheme] : k.schemes) schemes[entry.node(id).name] = name(scheme);
+    for (const auto& [id, scheme] : k.schemes) schemes[entry.node(id).name] = scheme_text(k, id);
     kernel.bind(attempt)
         .bind(static_cast<std::int64_t>(i))
         .bind(k.id + " " + k.name)

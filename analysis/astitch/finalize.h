@@ -16,16 +16,27 @@ namespace stitchwork::astitch {
 std::vector<OpGroup> adapt_groups(const Body& body, const Candidates& candidates, std::vector<OpGroup> groups,
                                   bool merge, Recorder& recorder);
 
+/// Values this small are not worth running groups on the same blocks for.
+constexpr std::int64_t kTyingElements = 1024;
+
 struct Finalization {
-  std::map<NodeId, Scheme> schemes;  ///< of every op some group evaluates
-  std::map<NodeId, int> levels;      ///< likewise
-  std::vector<GroupReads> reads;     ///< by group
-  std::vector<std::size_t> order;    ///< of the groups: Regional values are produced before they are read
+  std::map<NodeId, Scheme> schemes;    ///< of every op some group evaluates
+  std::map<NodeId, int> levels;        ///< likewise
+  std::map<NodeId, Scheme> in_phase;   ///< as KernelPlan has it
+  std::vector<GroupReads> reads;       ///< by group
+  std::vector<std::set<NodeId>> near;  ///< by group: values of other groups it reads in their own phase
+  std::vector<std::size_t> order;      ///< of the groups: behind those whose values they read in their phase
   int grid_barriers = 0;
+
+  /// How `value`, which some group evaluates, is had in its own phase.
+  Scheme scheme_in_phase(NodeId value) const;
+  /// Whether readers of its own phase take `value` from shared memory.
+  bool in_shared(NodeId value) const { return scheme_in_phase(value) == Scheme::kRegional; }
 };
 
-/// Regional values must not tie groups in a circle: groups of one task loop run one after the other.
-/// `global`: values that must not be Regional whatever the check says.
+/// Schemes go by the reader: a value is Regional, or stays in registers, for those who read it in its own
+/// phase and block, also where later phases read it from global memory; only these wait at a grid barrier.
+/// `global`: values that all must read from global memory whatever the check says.
 Finalization finalize(const Body& body, const Candidates& candidates, const std::vector<OpGroup>& groups,
                       const std::set<NodeId>& global, Recorder& recorder);
 

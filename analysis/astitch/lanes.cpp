@@ -13,8 +13,6 @@
 namespace stitchwork::astitch {
 namespace {
 
-/// Values this small are not worth running on the same blocks for.
-constexpr std::int64_t kTyingElements = 1024;
 /// Halvings of the interval in which the busiest block's time is searched.
 constexpr int kSearchSteps = 40;
 
@@ -74,10 +72,8 @@ class Lanes {
       parent[std::max(a, b)] = std::min(a, b);
     };
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      for (const Read& read : finalization_.reads[g].reads) {
-        if (finalization_.schemes.at(read.value) != Scheme::kRegional) continue;
-        tie(static_cast<std::size_t>(group_of(groups_, read.value)), g);
-      }
+      for (const NodeId value : finalization_.near[g])
+        tie(static_cast<std::size_t>(group_of(groups_, value)), g);
     }
     std::vector<std::vector<NodeId>> values;
     for (const OpGroup& group : groups_) values.push_back(resident_values(group));
@@ -102,8 +98,9 @@ class Lanes {
       for (const NodeId id : group.materialised) {
         const int level = finalization_.levels.at(id);
         set.phases.insert(level);
-        // The fold of a split result that is an output.
-        if (group.mapping.split > 1 && nodes_[id].reduction && body_.outputs.contains(id)) {
+        // The fold of partials whose result is an output.
+        const bool partials = is_across(group, id) || (group.mapping.split > 1 && nodes_[id].reduction);
+        if (partials && body_.outputs.contains(id)) {
           set.phases.insert(level + 1);
         }
       }

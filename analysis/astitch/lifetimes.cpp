@@ -8,7 +8,7 @@
 namespace stitchwork::astitch {
 namespace {
 
-/// The Regional values `reader` takes from shared memory, through what it inlines.
+/// The values `reader` takes from shared memory in its phase, through what it inlines.
 std::set<NodeId> regional_reads(const Body& body, const Finalization& finalization, NodeId reader) {
   std::set<NodeId> reads, seen;
   std::vector<NodeId> stack{reader};
@@ -18,9 +18,11 @@ std::set<NodeId> regional_reads(const Body& body, const Finalization& finalizati
     for (const NodeId operand : body.nodes->node(op).operands) {
       const auto scheme = finalization.schemes.find(operand);
       if (scheme == finalization.schemes.end() || !seen.insert(operand).second) continue;
-      if (scheme->second == Scheme::kRegional)
+      const bool here = finalization.levels.at(operand) == finalization.levels.at(reader);
+      const Scheme had = here ? finalization.scheme_in_phase(operand) : scheme->second;
+      if (had == Scheme::kRegional)
         reads.insert(operand);
-      else if (scheme->second != Scheme::kGlobal)
+      else if (had != Scheme::kGlobal)
         stack.push_back(operand);
     }
   }
@@ -64,7 +66,7 @@ SharedLifetimes shared_lifetimes(const Body& body, const std::vector<OpGroup>& g
       life.last = step;
       life.last_reader = id;
     }
-    if (finalization.schemes.at(id) != Scheme::kRegional) continue;
+    if (!finalization.in_shared(id)) continue;
     Lifetime& life = result.values[id];
     life.first = life.last = step;
   }
@@ -76,7 +78,8 @@ SharedLifetimes shared_lifetimes(const Body& body, const std::vector<OpGroup>& g
   for (auto& [id, life] : result.values) place(id, life);
   for (const auto& [id, group] : owner) {
     const ThreadMapping& mapping = groups[group].mapping;
-    if (!reduces_domain(*nodes.computation, id, mapping)) continue;
+    // Accumulators across the rows use it behind the tasks.
+    if (is_across(groups[group], id) || !reduces_domain(*nodes.computation, id, mapping)) continue;
     if (reduction_workspace_bytes(mapping, block, nodes.node(id).shape.dtype) == 0) continue;
     Lifetime life;
     place(id, life);

@@ -23,7 +23,7 @@ struct Lifetime {
 };
 
 struct SharedLifetimes {
-  std::map<NodeId, Lifetime> values;  ///< Regional ones
+  std::map<NodeId, Lifetime> values;  ///< read from shared memory in their phase
   std::vector<Lifetime> workspace;    ///< the steps that reduce through shared memory, a lifetime each
 };
 

@@ -134,12 +134,14 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     total += bytes;
   };
   for (const auto& [id, scheme] : finalization.schemes) {
-    if (scheme == Scheme::kRegional)
+    if (finalization.in_shared(id))
       append(plan.shared, plan.shared_bytes, id, shared_bytes_of(body, groups, id), kSharedAlignment);
     if (scheme != Scheme::kGlobal) continue;
     const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
     const DType dtype = body.nodes->node(id).shape.dtype;
-    if (group.mapping.split > 1 && (*body.nodes)[id].reduction.has_value()) {
+    if (is_across(group, id)) {
+      append(plan.scratch, plan.scratch_bytes, id, across_bytes(group.mapping, dtype), kScratchAlignment);
+    } else if (group.mapping.split > 1 && (*body.nodes)[id].reduction.has_value()) {
       append(plan.scratch, plan.scratch_bytes, id, partials_bytes(group.mapping, dtype), kScratchAlignment);
     } else if (!body.outputs.contains(id)) {
       append(plan.scratch, plan.scratch_bytes, id, body.nodes->bytes(id), kScratchAlignment);
@@ -178,9 +180,9 @@ std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGr
   std::optional<NodeId> best;
   std::pair<double, std::int64_t> best_key;  // added traffic per byte freed; at equal ratio, most bytes freed
   for (const auto& [id, scheme] : finalization.schemes) {
-    if (scheme != Scheme::kRegional || kept.contains(id)) continue;
-    // An output is written to global memory anyway.
-    const std::int64_t writes = body.outputs.contains(id) ? 0 : 1;
+    if (!finalization.in_shared(id) || kept.contains(id)) continue;
+    // An output, or what later phases read, is written to global memory anyway.
+    const std::int64_t writes = body.outputs.contains(id) || scheme == Scheme::kGlobal ? 0 : 1;
     const double traffic = static_cast<double>(body.nodes->bytes(id) * (writes + readers[id]));
     const std::int64_t freed = shared_bytes_of(body, groups, id);
     const std::pair key{traffic / static_cast<double>(std::max<std::int64_t>(1, freed)), -freed};

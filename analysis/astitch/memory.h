@@ -10,7 +10,8 @@
 namespace stitchwork::astitch {
 
 struct MemoryPlan {
-  std::vector<MemorySlot> shared;   ///< Regional values by op, then the reduction workspace (op == kNoNode)
+  /// Values read from shared memory in their phase, by op, then the reduction workspace (op == kNoNode).
+  std::vector<MemorySlot> shared;
   std::vector<MemorySlot> scratch;  ///< Global values without an output buffer, and partials
   std::int64_t shared_bytes = 0, scratch_bytes = 0;
 };
@@ -26,7 +27,8 @@ struct Workspace {
 MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
                        const Workspace& workspace, bool reuse, Recorder& recorder);
 
-/// The Regional value whose demotion to Global adds least global traffic per byte of shared memory freed.
+/// The value in shared memory whose demotion to Global, for all its readers, adds least global traffic per
+/// byte of shared memory freed.
 /// `kept`: values that an override wants Regional.
 std::optional<NodeId> cheapest_demotion(const Body& body, const std::vector<OpGroup>& groups,
                                         const Finalization& finalization, const std::set<NodeId>& kept = {});

@@ -32,9 +32,11 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
             const ThreadMapping& mapping) {
   Moved result;
   const GroupEvaluations found = evaluations(computation, kernel, group);
-  const auto add = [&](NodeId op, const IndexMap& map, bool load) {
+  const auto add = [&](NodeId op, const IndexMap& map, bool load, NodeId root) {
+    // What is read from shared memory moves element by element.
     const auto scheme = kernel.schemes.find(op);
-    if (scheme != kernel.schemes.end() && scheme->second == Scheme::kRegional) return;
+    const bool only_shared = scheme != kernel.schemes.end() && scheme->second == Scheme::kRegional;
+    if (load ? reads_shared(kernel, op, root) : only_shared) return;
     if (!follows_lanes(map, mapping)) return;
     const Shape& shape = computation.node(op).shape;
     const int bytes = byte_size(shape.dtype);
@@ -45,11 +47,11 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
     (vector ? result.vectors : result.scalars) += bytes;
   };
   for (const Evaluation& e : found.values)
-    if (e.load) add(e.op, e.map, true);
+    if (e.load) add(e.op, e.map, true, e.root);
   for (const NodeId op : materialised(KernelPlan{.groups = {group}}))
     if (const auto placed = found.placements.find(op);
         placed != found.placements.end() && placed->second.coverage == Coverage::kFull)
-      add(op, placed->second.map, false);
+      add(op, placed->second.map, false, op);
   return result;
 }
 

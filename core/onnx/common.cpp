@@ -69,10 +69,6 @@ Value softmax(Builder& b, const Value& x, const Dims& dims) {
   return b.div(e, b.reduce(Op::kAdd, e, dims, true));
 }
 
-Value softplus(Builder& b, const Value& x) {
-  return b.add(b.max(x, 0), b.unary(Op::kLog1p, b.unary(Op::kExp, b.neg(b.unary(Op::kAbs, x)))));
-}
-
 Value swish(Builder& b, const Value& x, double alpha) {
   return b.mul(x, b.unary(Op::kLogistic, alpha == 1 ? x : b.mul(x, alpha)));
 }

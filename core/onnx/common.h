@@ -9,8 +9,6 @@ namespace stitchwork::onnx_reader {
 
 /// exp(x - max) / sum along `dims`.
 Value softmax(Builder& b, const Value& x, const Dims& dims);
-/// log(1 + exp(x)) without overflow.
-Value softplus(Builder& b, const Value& x);
 /// x * sigmoid(alpha * x).
 Value swish(Builder& b, const Value& x, double alpha);
 

@@ -138,34 +138,6 @@ Values lower_global_lp_pool(NodeContext& c) {
   return {lp(c.b, c.in(0), p, [&](const Value& v) { return c.b.reduce(Op::kAdd, v, all_spatial(c), true); })};
 }
 
-/// Elements back to the places MaxPool gave, zeros elsewhere.
-Values lower_max_unpool(NodeContext& c) {
-  Builder& b = c.b;
-  const Value &x = c.in(0), &places = c.in(1);
-  c.check(x.rank() >= 3 && places.dims() == x.dims(), "input and indices differ in shape");
-  c.check(c.given("kernel_shape"), "attribute kernel_shape is missing");
-  const Dims spatial(x.dims().begin() + 2, x.dims().end());
-  const std::vector<WindowDim> window = spatial_window(c, spatial, {});
-  Dims inferred(x.dims().begin(), x.dims().begin() + 2);
-  for (std::size_t d = 0; d < window.size(); ++d)
-    inferred.push_back((spatial[d] - 1) * window[d].stride - window[d].pad_low - window[d].pad_high +
-                       window[d].size);
-  c.check_range("the inferred output shape", inferred, 0, std::int64_t{1} << 40);
-  // Indices count in the array that was pooled, whose shape the attributes give; the output may be larger,
-  // but then it is that of output_shape, in which the indices count.
-  const Dims dims = c.has(2) ? c.known_integers(2) : inferred;
-  c.check_range("output_shape", dims, 0, std::int64_t{1} << 40);
-  c.check(dims.size() == x.dims().size(), "output_shape does not fit the input's rank");
-  double size = 1;
-  for (const std::int64_t extent : dims) size *= static_cast<double>(extent);
-  c.check(size <= static_cast<double>(kMaxElements), "the output is too large");
-  const std::int64_t count = product(x.dims());
-  const ScatterSpec spec{{}, {0}, {0}, 1};
-  const Value flat =
-      b.scatter(b.full(zero(x), {product(dims)}), b.reshape(places, {count, 1}), b.reshape(x, {count}), spec);
-  return {b.reshape(flat, dims)};
-}
-
 constexpr std::array kRows = {
     OperatorRow{"AveragePool", 7, lower_average_pool},
     OperatorRow{"GlobalAveragePool", 7, lower_global_average_pool},
@@ -173,7 +145,6 @@ constexpr std::array kRows = {
     OperatorRow{"GlobalMaxPool", 7, lower_global_max_pool},
     OperatorRow{"LpPool", 7, lower_lp_pool},
     OperatorRow{"MaxPool", 7, lower_max_pool},
-    OperatorRow{"MaxUnpool", 9, lower_max_unpool},
 };
 
 }  // namespace

@@ -384,7 +384,7 @@ class ModelReader : public SubgraphReader {
 
   std::vector<Value> lower(const pb::NodeProto& node, const std::string& domain, std::vector<Value> inputs) {
     const OperatorRow* row = find_operator(domain, node.op_type());
-    if (row == nullptr) throw Error("this operator is not supported");
+    if (row == nullptr) throw Error("this operator is not supported" + why_not(domain, node.op_type()));
     const auto imported = versions_.find(domain);
     if (imported == versions_.end())
       throw Error(fmt::format("the model imports no operator set of domain '{}'", domain));

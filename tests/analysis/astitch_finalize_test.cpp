@@ -117,6 +117,88 @@ TEST(AstitchFinalize, ARegionalValueIsNotReadAcrossABarrier) {
   }));
 }
 
+/// Rows are normalised in their blocks; the column sums of the result need all blocks.
+const char* kRowsThenCols = R"(ENTRY e {
+  x = f32[512,512] parameter(0)
+  zero = f32[] constant(0)
+  rows = f32[512] reduce(x, zero), dimensions={1}, to_apply=sum
+  wr = f32[512,512] broadcast(rows), dimensions={0}
+  centred = f32[512,512] subtract(x, wr)
+  squares = f32[512,512] multiply(centred, centred)
+  spread = f32[512] reduce(squares, zero), dimensions={1}, to_apply=sum
+  cols = f32[512] reduce(centred, zero), dimensions={0}, to_apply=sum
+  ROOT t = (f32[512], f32[512]) tuple(spread, cols)
+})";
+
+TEST(AstitchFinalize, OnlyReadersOfOtherBlocksWaitAtABarrier) {
+  const Graph graph = parse(kRowsThenCols);
+  Passes passes(graph);
+  EXPECT_EQ(passes.scheme("rows"), Scheme::kGlobal);
+  EXPECT_EQ(passes.finalization.scheme_in_phase(graph.entry_computation().find("rows")), Scheme::kRegional);
+  EXPECT_EQ(passes.level("spread"), 0);
+  EXPECT_EQ(passes.level("cols"), 1);
+  const MemoryPlan memory =
+      plan_memory(passes.body, passes.groups, passes.finalization, {0, 1024}, true, passes.recorder);
+  const NodeId rows = graph.entry_computation().find("rows");
+  const auto of_rows = [rows](const MemorySlot& slot) { return slot.op == rows; };
+  EXPECT_TRUE(std::any_of(memory.shared.begin(), memory.shared.end(), of_rows));
+  EXPECT_TRUE(std::any_of(memory.scratch.begin(), memory.scratch.end(), of_rows));
+}
+
+TEST(AstitchFinalize, AValueDemotedToGlobalMemoryIsReadThereByItsOwnBlocksToo) {
+  const Graph graph = parse(kRowsThenCols);
+  Passes passes(graph);
+  Recorder silent(false);
+  const NodeId rows = graph.entry_computation().find("rows");
+  const Finalization demoted =
+      finalize(passes.body, passes.candidates, passes.groups, std::set<NodeId>{rows}, silent);
+  EXPECT_TRUE(demoted.in_phase.empty());
+  EXPECT_EQ(demoted.levels.at(graph.entry_computation().find("spread")), 1);
+}
+
+TEST(AstitchFinalize, AStoredElementStaysInRegistersForItsOwnThread) {
+  const Graph graph = parse(R"(ENTRY e {
+    x = f32[512,512] parameter(0)
+    zero = f32[] constant(0)
+    heavy = f32[512,512] exponential(x)
+    cols = f32[512] reduce(heavy, zero), dimensions={0}, to_apply=sum
+    both = f32[512,512] add(heavy, x)
+    rows = f32[512] reduce(both, zero), dimensions={1}, to_apply=sum
+    ROOT t = (f32[512], f32[512]) tuple(cols, rows)
+  })");
+  Passes passes(graph);
+  const NodeId heavy = graph.entry_computation().find("heavy");
+  Amendments stored;
+  stored.promoted.insert(heavy);
+  Recorder silent(false);
+  const Candidates candidates = find_candidates(passes.body, stored, silent);
+  const auto groups = form_groups(passes.body, candidates, {1024, 160, true, true}, true, silent);
+  const Finalization result = finalize(passes.body, candidates, groups, {}, silent);
+  EXPECT_EQ(result.schemes.at(heavy), Scheme::kGlobal);
+  EXPECT_EQ(result.scheme_in_phase(heavy), Scheme::kLocal);
+  EXPECT_TRUE(plan_memory(passes.body, groups, result, {0, 1024}, true, silent).shared.empty());
+}
+
+TEST(AstitchFinalize, ASmallValueThatLaterPhasesReadTiesNoOtherGroupToItsBlocks) {
+  // The step's scalar is read by a group of one block, which could follow it, and by large ones.
+  const Graph graph = parse(R"(ENTRY e {
+    step = f32[] parameter(0)
+    small = f32[48] parameter(1)
+    large = f32[400000] parameter(2)
+    rate = f32[] parameter(3)
+    p = f32[] power(rate, step)
+    ws = f32[48] broadcast(p), dimensions={}
+    us = f32[48] divide(small, ws)
+    wl = f32[400000] broadcast(p), dimensions={}
+    ul = f32[400000] divide(large, wl)
+    ROOT t = (f32[48], f32[400000]) tuple(us, ul)
+  })");
+  const Passes passes(graph);
+  ASSERT_EQ(passes.scheme("p"), Scheme::kGlobal);
+  EXPECT_TRUE(passes.finalization.in_phase.empty());
+  EXPECT_EQ(passes.level("us"), passes.level("ul"));
+}
+
 TEST(AstitchFinalize, ASplitOutputNeedsABarrierForItsFold) {
   const Graph graph = dataset("row_64x30000");
   const Passes passes(graph);

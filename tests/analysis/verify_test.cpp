@@ -19,10 +19,11 @@ using ::testing::Contains;
 using testing::dataset;
 using ::testing::HasSubstr;
 
-/// A plan of fig7, edited as by hand, and what verify says of it.
+/// A plan of fig7 (or of another dataset), edited as by hand, and what verify says of it.
 class Edited {
  public:
-  explicit Edited(const std::string& planner = "astitch") : graph_(dataset("fig7")) {
+  explicit Edited(const std::string& planner = "astitch", const std::string& model = "fig7")
+      : graph_(dataset(model)) {
     json = plan_to_json(graph_, make_plan(graph_, device("v100"), planner, testing::paper(planner)));
   }
 
@@ -204,6 +205,36 @@ TEST(Verify, RefusesARegionalValueWithoutASlot) {
     if (slot["op"] != "reduce.1") slots.push_back(slot);
   plan.kernel()["shared"] = slots;
   EXPECT_THAT(plan.why("verify.slot"), HasSubstr("reduce.1"));
+}
+
+TEST(Verify, RefusesAValueOfItsOwnPhaseThatCannotBeHadThere) {
+  // The sums of layer_norm_grad's rows are read in their blocks at once, and by the column sums a phase
+  // later.
+  const auto why = [](const std::string& rule, const auto& edit) {
+    Edited plan("astitch", "layer_norm_grad_tiny");
+    EXPECT_TRUE(plan.verdicts().empty());
+    EXPECT_EQ(plan.kernel()["in_phase"]["reduce.18"], "regional");
+    edit(plan.kernel());
+    return plan.why(rule);
+  };
+  EXPECT_THAT(why("verify.level", [](Json& kernel) { kernel["in_phase"].erase("reduce.18"); }),
+              HasSubstr("reduce.18 (global, level 0)"));
+  EXPECT_THAT(why("verify.scheme", [](Json& kernel) { kernel["in_phase"]["reduce.64"] = "regional"; }),
+              HasSubstr("reduce.64 is regional in its phase, which other values than global ones cannot be"));
+  EXPECT_THAT(why("verify.scheme", [](Json& kernel) { kernel["in_phase"]["reduce.18"] = "local"; }),
+              HasSubstr("reduce.18 is reduced by several threads"));
+  EXPECT_THAT(why("verify.slot",
+                  [](Json& kernel) {
+                    for (Json& slot : kernel["shared"])
+                      if (slot["op"] == "reduce.18") slot["bytes"] = 1;
+                  }),
+              HasSubstr("reduce.18"));
+  EXPECT_THAT(why("verify.slot",
+                  [](Json& kernel) {
+                    for (Json& slot : kernel["scratch"])
+                      if (slot["op"] == "reduce.18") slot["bytes"] = 1;
+                  }),
+              HasSubstr("reduce.18"));
 }
 
 TEST(Verify, RefusesAnInlinedOpWithAStitchedScheme) {
