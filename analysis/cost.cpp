@@ -85,7 +85,7 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
   // A value of the col alone is loaded again for every row.
   if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !depends_on(map, 0))
     count *= static_cast<double>(map.dims[0]);
-  if (uses(map, lane) || map.dims.size() < 2) return count / kWarp;
+  if (depends_on(map, lane) || map.dims.size() < 2) return count / kWarp;
   if (lane == 1) return count * mapping.threads_per_row / kWarp;
   return count * std::max(1.0, static_cast<double>(mapping.rows) / kWarp);
 }

@@ -29,10 +29,11 @@ struct CompiledKernel {
 
 struct Executable {
   FusionPlan plan;
-  std::vector<CompiledKernel> kernels;  ///< by index of plan.kernels
-  std::vector<Decision> checks;         ///< what compile_settled found of registers and residency, and did
-  std::string compiler;                 ///< "NVRTC 13.0", "clang 14.0.6"
-  int architecture = 0;                 ///< 75
+  std::vector<CompiledKernel> kernels;   ///< by index of plan.kernels
+  std::vector<Executable> computations;  ///< by index of plan.computations
+  std::vector<Decision> checks;          ///< what compile_settled found of registers and residency, and did
+  std::string compiler;                  ///< "NVRTC 13.0", "clang 14.0.6"
+  int architecture = 0;                  ///< 75
 };
 
 struct CompileOptions {
