@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/launch.h"
 #include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "core/error.h"
@@ -25,6 +26,8 @@ class Keeper {
       for (TaskLoop& loop : phase.loops) {
         loop_ = &loop;
         in_loop_ = 0;
+        for (const AcrossRows& across : loop.across)
+          in_loop_ += across.elements * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
         for (Step& step : loop.steps) visit(step);
       }
   }

@@ -12,7 +12,8 @@ const std::map<Key, const OperatorRow*>& table() {
     std::map<Key, const OperatorRow*> map;
     for (const std::span<const OperatorRow> family :
          {elementwise_operators(), activation_operators(), reduction_operators(), shape_operators(),
-          linear_operators()})
+          linear_operators(), index_operators(), normalization_operators(), attention_operators(),
+          convolution_operators(), pooling_operators(), control_operators()})
       for (const OperatorRow& row : family) {
         const bool added = map.emplace(Key{row.domain, row.name}, &row).second;
         SW_CHECK(added, "two rows for operator {}", row.name);

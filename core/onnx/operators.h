@@ -27,10 +27,16 @@ const OperatorRow* find_operator(std::string_view domain, std::string_view name)
 std::vector<const OperatorRow*> all_operators();
 
 // The families.
-std::span<const OperatorRow> elementwise_operators();  ///< ops_elementwise.cpp
-std::span<const OperatorRow> activation_operators();   ///< ops_activation.cpp
-std::span<const OperatorRow> reduction_operators();    ///< ops_reduction.cpp
-std::span<const OperatorRow> shape_operators();        ///< ops_shape.cpp
-std::span<const OperatorRow> linear_operators();       ///< ops_linear.cpp
+std::span<const OperatorRow> elementwise_operators();    ///< ops_elementwise.cpp
+std::span<const OperatorRow> activation_operators();     ///< ops_activation.cpp
+std::span<const OperatorRow> reduction_operators();      ///< ops_reduction.cpp
+std::span<const OperatorRow> shape_operators();          ///< ops_shape.cpp
+std::span<const OperatorRow> linear_operators();         ///< ops_linear.cpp
+std::span<const OperatorRow> index_operators();          ///< ops_index.cpp
+std::span<const OperatorRow> normalization_operators();  ///< ops_normalization.cpp
+std::span<const OperatorRow> attention_operators();      ///< ops_attention.cpp
+std::span<const OperatorRow> convolution_operators();    ///< ops_convolution.cpp
+std::span<const OperatorRow> pooling_operators();        ///< ops_pooling.cpp
+std::span<const OperatorRow> control_operators();        ///< ops_control.cpp
 
 }  // namespace stitchwork::onnx_reader

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/onnx/common.h"
 #include "core/onnx/operators.h"
 
 namespace stitchwork::onnx_reader {
@@ -12,11 +13,6 @@ using Values = std::vector<Value>;
 
 Value zero(const Value& x) { return Builder::scalar_int(x.dtype(), 0); }
 Value negative(NodeContext& c, const Value& x) { return c.b.compare(Comparison::kLt, x, 0); }
-
-/// log(1 + exp(x)) without overflow.
-Value softplus(Builder& b, const Value& x) {
-  return b.add(b.max(x, 0), b.unary(Op::kLog1p, b.unary(Op::kExp, b.neg(b.unary(Op::kAbs, x)))));
-}
 
 Values lower_relu(NodeContext& c) { return {c.b.max(c.in(0), zero(c.in(0)))}; }
 Values lower_sigmoid(NodeContext& c) { return {c.b.unary(Op::kLogistic, c.in(0))}; }
@@ -95,9 +91,11 @@ Values lower_gelu(NodeContext& c) {
   return {b.mul(b.mul(x, b.add(cdf, 1)), 0.5)};
 }
 
-Values lower_swish(NodeContext& c) {
-  const Value& x = c.in(0);
-  return {c.b.mul(x, c.b.unary(Op::kLogistic, c.b.mul(x, c.number("alpha", 1))))};
+Values lower_swish(NodeContext& c) { return {swish(c.b, c.in(0), c.number("alpha", 1))}; }
+
+Values lower_swiglu(NodeContext& c) {
+  c.check(c.in(0).shape == c.in(1).shape, "the inputs differ in shape");
+  return {c.b.mul(swish(c.b, c.in(0), c.number("alpha", 1)), c.in(1))};
 }
 
 /// The dimensions a soft maximum runs over: one, and before operator set 13 all from `axis` on.
@@ -110,13 +108,7 @@ Dims soft_dims(NodeContext& c, const Value& x) {
   return dims;
 }
 
-Values lower_softmax(NodeContext& c) {
-  Builder& b = c.b;
-  const Value& x = c.in(0);
-  const Dims dims = soft_dims(c, x);
-  const Value e = b.unary(Op::kExp, b.sub(x, b.reduce(Op::kMaximum, x, dims, true)));
-  return {b.div(e, b.reduce(Op::kAdd, e, dims, true))};
-}
+Values lower_softmax(NodeContext& c) { return {softmax(c.b, c.in(0), soft_dims(c, c.in(0)))}; }
 
 Values lower_log_softmax(NodeContext& c) {
   Builder& b = c.b;
@@ -165,6 +157,7 @@ constexpr std::array kRows = {
     OperatorRow{"Softmax", 7, lower_softmax},
     OperatorRow{"Softplus", 7, lower_softplus},
     OperatorRow{"Softsign", 7, lower_softsign},
+    OperatorRow{"SwiGLU", 28, lower_swiglu},
     OperatorRow{"Swish", 24, lower_swish},
     OperatorRow{"ThresholdedRelu", 10, lower_thresholded_relu},
 };
