@@ -1,5 +1,4 @@
 // stitchwork datasets [NAME...]: the models that come with the program, or all that is known of some of them.
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"

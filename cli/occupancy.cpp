@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "cli/table.h"
 #include "core/error.h"
+#include "core/format.h"
+#include "occupancy_model/occupancy_limits.h"
 
 namespace stitchwork {
 
@@ -30,7 +33,17 @@ void add_occupancy(CLI::App& app, Cli& cli) {
   command->callback([&cli, a] {
     const Device& d = device(a->device);
     const Occupancy o = occupancy(d, a->block, a->registers, a->shared);
-    if (cli.json)
+    const auto limits = occupancy_limits(d, a->block, a->registers, a->shared);
+    if (cli.json) {
+      nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+      for (const OccupancyLimit& l : limits) {
+        rows.push_back({{"resource", l.resource},
+                        {"unit", l.unit},
+                        {"per_block", l.per_block},
+                        {"per_sm", l.per_sm},
+                        {"blocks", l.blocks}});
+        if (l.blocks == OccupancyLimit::kUnlimited) rows.back()["blocks"] = nullptr;
+      }
       return cli.print(nlohmann::ordered_json{{"schema", "stitchwork.occupancy/1"},
                                               {"device", d.id},
                                               {"block", a->block},
@@ -39,7 +52,15 @@ void add_occupancy(CLI::App& app, Cli& cli) {
                                               {"blocks_per_sm", o.blocks_per_sm},
                                               {"blocks_per_wave", o.blocks_per_wave},
                                               {"occupancy", o.warps_ratio},
-                                              {"limited_by", o.limiter}});
+                                              {"limited_by", o.limiter},
+                                              {"limits", rows}});
+    }
+    Table table({"resource", ">a block", ">an SM", "unit", ">blocks"});
+    for (const OccupancyLimit& l : limits)
+      table.add({std::string(l.resource) + (l.resource == o.limiter ? " *" : ""), with_commas(l.per_block),
+                 with_commas(l.per_sm), std::string(l.unit),
+                 l.blocks == OccupancyLimit::kUnlimited ? "any" : with_commas(l.blocks)});
+    cli.print(table.text());
     cli.print(fmt::format("{}: {} blocks per SM, {} per wave, occupancy {:.1f}%, limited by {}", d.id,
                           o.blocks_per_sm, o.blocks_per_wave, 100 * o.warps_ratio, o.limiter));
   });

@@ -1,4 +1,5 @@
 // stitchwork ptx run | info | isa: anybody's PTX.
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
@@ -8,6 +9,7 @@
 #include "core/format.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
+#include "occupancy_model/timing_text.h"
 #include "simulator/ptx_run.h"
 
 namespace stitchwork {
@@ -20,6 +22,7 @@ struct PtxArguments {
   std::vector<std::string> arguments, outputs;
   std::int64_t shared = 0;
   int registers = 0;
+  bool explain = false;
 };
 
 struct Output {
@@ -49,6 +52,23 @@ void print_findings(Cli& cli, const std::string& file, const std::vector<sim::Fi
                            f.thread.y, f.thread.z);
 }
 
+/// Blocks done and thread instructions a second, every tenth of a second.
+std::function<void(const sim::Progress&)> progress_of(Cli& cli) {
+  using Clock = std::chrono::steady_clock;
+  return [&cli, begin = Clock::now(), last = Clock::now()](const sim::Progress& p) mutable {
+    constexpr std::chrono::milliseconds kBetween{100};
+    const auto now = Clock::now();
+    if (now - last < kBetween) return;
+    last = now;
+    constexpr double kWarp = 32;
+    const double seconds = std::chrono::duration<double>(now - begin).count();
+    cli.progress(fmt::format("{} of {} blocks, {:.2f} G thread-instructions/s",
+                             with_commas(static_cast<long long>(p.blocks_done)),
+                             with_commas(static_cast<long long>(p.blocks)),
+                             kWarp * 1e-9 * static_cast<double>(p.warp_instructions) / seconds));
+  };
+}
+
 void ptx_run(Cli& cli, const PtxArguments& a) {
   std::vector<Output> outputs;
   for (const std::string& text : a.outputs) outputs.push_back(parse_output(text, a.arguments.size()));
@@ -62,7 +82,9 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
   sim::Options options;
   options.registers_per_thread = a.registers;
   if (!a.sanitize.empty()) options.sanitize = sim::parse_sanitizers(a.sanitize);
+  options.progress = progress_of(cli);
   const sim::PtxRun run = sim::run_ptx(module, launch, a.arguments, target, options);
+  cli.progress("");
   if (run.result.findings.empty())
     for (const Output& output : outputs) {
       const auto& buffer = run.buffers[output.argument];
@@ -96,6 +118,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                          : fmt::format("{:.4f}", value)});
   cli.print(table.text());
   cli.print(fmt::format("{:.2f} us on {} (simulated)", run.result.time_us, target.id));
+  if (a.explain && run.result.findings.empty()) cli.print(to_text(run.result.time));
   if (!a.sanitize.empty() && run.result.findings.empty())
     cli.print(to_text(options.sanitize, run.result.sanitized) + "; no findings");
 }
@@ -165,6 +188,7 @@ void add_ptx(CLI::App& app, Cli& cli) {
   run->add_option("--regs", a->registers, "registers a thread (default: estimated)")
       ->check(CLI::Range(0, 255));
   add_sanitize(*run, a->sanitize);
+  run->add_flag("--explain", a->explain, "what the time is made of, and what limits it");
   run->add_option("--device,-d", a->device, "device id or alias")->capture_default_str();
   add_common(*run, cli,
              "  stitchwork ptx run vecadd.ptx --kernel vecadd --grid 4096 --block 256 \\\n"

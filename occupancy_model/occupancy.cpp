@@ -1,15 +1,15 @@
 #include "occupancy_model/occupancy.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/error.h"
+#include "occupancy_model/occupancy_limits.h"
 
 namespace stitchwork {
 namespace {
 
 constexpr std::int64_t kWarp = 32;
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kUnlimited = OccupancyLimit::kUnlimited;
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
@@ -27,8 +27,9 @@ std::int64_t register_limit(const Device& device, std::int64_t warps, int regist
 
 }  // namespace
 
-Occupancy occupancy(const Device& device, int threads_per_block, int registers_per_thread,
-                    std::int64_t shared_bytes_per_block) {
+std::array<OccupancyLimit, 4> occupancy_limits(const Device& device, int threads_per_block,
+                                               int registers_per_thread,
+                                               std::int64_t shared_bytes_per_block) {
   SW_CHECK(threads_per_block > 0 && registers_per_thread >= 0 && shared_bytes_per_block >= 0,
            "{} threads, {} registers, {} bytes", threads_per_block, registers_per_thread,
            shared_bytes_per_block);
@@ -50,19 +51,29 @@ Occupancy occupancy(const Device& device, int threads_per_block, int registers_p
     by_shared = 0;
   else if (shared > 0)
     by_shared = device.shared_bytes_per_sm / shared;
+  const std::int64_t registers = round_up(registers_per_thread * kWarp, device.register_allocation) * warps;
+  return {{{"threads", "warps", warps, device.max_warps_per_sm, by_threads},
+           {"registers", "registers", registers, device.registers_per_sm, by_registers},
+           {"shared memory", "bytes", shared, device.shared_bytes_per_sm, by_shared},
+           {"blocks", "blocks", 1, device.max_blocks_per_sm, device.max_blocks_per_sm}}};
+}
 
+Occupancy occupancy(const Device& device, int threads_per_block, int registers_per_thread,
+                    std::int64_t shared_bytes_per_block) {
+  const auto limits =
+      occupancy_limits(device, threads_per_block, registers_per_thread, shared_bytes_per_block);
   Occupancy result;
-  std::int64_t blocks = device.max_blocks_per_sm;
-  result.limiter = "blocks";
-  for (const auto& [limit, name] : {std::pair{by_threads, "threads"}, std::pair{by_registers, "registers"},
-                                    std::pair{by_shared, "shared memory"}})
-    if (limit < blocks) {
-      blocks = limit;
-      result.limiter = name;
+  std::int64_t blocks = limits.back().blocks;
+  result.limiter = limits.back().resource;
+  for (const OccupancyLimit& limit : limits)
+    if (limit.blocks < blocks) {
+      blocks = limit.blocks;
+      result.limiter = limit.resource;
     }
   result.blocks_per_sm = static_cast<int>(blocks);
   result.blocks_per_wave = blocks * device.sms;
-  result.warps_ratio = static_cast<double>(blocks * warps) / device.max_warps_per_sm;
+  result.warps_ratio =
+      static_cast<double>(blocks * divide_up(threads_per_block, kWarp)) / device.max_warps_per_sm;
   return result;
 }
 

@@ -97,10 +97,10 @@ class Torch(Folder):
     def test_a_module_is_captured_and_its_mode_restored(self):
         import torch
 
-        module = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.GELU(), torch.nn.Dropout(), torch.nn.LayerNorm(5))
+        module = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.Tanh(), torch.nn.Dropout(), torch.nn.Sigmoid())
         path = capture_torch(module, torch.ones(3, 7), out=self.folder / "m.onnx")
         self.assertTrue(module.training)
-        self.check(path, ("dot", "erf", "reduce"))
+        self.check(path, ("dot", "tanh", "logistic"))
 
     def test_mistakes_are_named(self):
         import torch

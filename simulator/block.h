@@ -28,6 +28,7 @@ struct LaunchContext {
   DeviceAddress grid_workspace = 0;               ///< of cooperative groups, if the kernel asks for it
   std::uint64_t shared_bytes = 0;
   std::uint64_t max_warp_instructions = 0;
+  const std::function<void(const Progress&)>* progress = nullptr;
 };
 
 /// Ends a launch; caught by run().

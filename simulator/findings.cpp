@@ -173,6 +173,13 @@ void Block::raise_waiting(FindingKind kind, std::string message) {
     } else if (at != &context_.program->code[static_cast<std::size_t>(context_.program->resume_inst)]) {
       --at;  // the load that polls
     }
+    const int held = __builtin_popcount(s.alive[warp] & ~s.mask[warp]);
+    if (kind == FindingKind::kLivelock && held > 0 && s.mask[warp] != 0)
+      message += fmt::format(
+          "; {} other threads of its warp are held back: the sides of a branch run one after the other, so a "
+          "lock "
+          "between lanes of one warp does not open",
+          held);
     raise(s, at, kind, std::move(message), warp, s.alive[warp] ? __builtin_ctz(s.alive[warp]) : 0);
   }
   SW_CHECK(false, "no strand waits");

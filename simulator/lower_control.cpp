@@ -18,6 +18,7 @@ void Lowering::lower_move(const Opcode& op) {
   using Kind = Operand::Kind;
   if (from.kind == Kind::kVector) {  // pack
     const std::size_t n = from.elements.size();
+    if (n == 0) unknown();
     std::vector<std::uint32_t> parts;
     const int part_bytes = bytes / static_cast<int>(n);
     for (const Operand& e : from.elements) parts.push_back(source(e, part_bytes == 4 ? 'r' : 'h'));
@@ -236,7 +237,7 @@ bool Lowering::lower_control(const Opcode& op) {
     lower_shuffle(op);
   } else if (base == "vote" && op.has("sync")) {
     lower_vote(op);
-  } else if (base == "activemask") {
+  } else if (base == "activemask" && s.operands.size() == 1) {
     emit("@activemask", 1).o[0] = destination(s.operands.at(0), 'r');
   } else if (base == "redux" && op.has("sync") && s.operands.size() == 3) {
     static constexpr std::string_view kOps[] = {"add", "min", "max", "and", "or", "xor"};

@@ -49,7 +49,7 @@ bool Lowering::lower_matrix(const Opcode& op) {
     lower_mma(op);
     return true;
   }
-  if (op.base == "wmma") {
+  if (op.base == "wmma" && !op.modifiers.empty()) {
     if (op.modifiers[0] == "mma")
       lower_mma(op);
     else
@@ -122,6 +122,7 @@ void Lowering::lower_wmma_access(const Opcode& op) {
   std::int64_t offset = 0;
   std::uint32_t base = address_value(address, &offset);
   const bool narrow = class_of(base) == RegisterClass::k32;
+  if (!narrow && class_of(base) != RegisterClass::k64) fail("an address has 32 or 64 bits");
   if (offset != 0) {
     const std::uint32_t t = temporary(class_of(base));
     emit_simple(sim::find_row(narrow ? "add.u32" : "add.u64"),

@@ -190,7 +190,8 @@ void Lowering::lower_param_load(const Opcode& op, const Operand& address) {
   const auto elements =
       s.operands[0].kind == Operand::Kind::kVector ? s.operands[0].elements : std::vector{s.operands[0]};
   for (const Operand& e : elements) {
-    if (offset + static_cast<std::uint64_t>(bytes) > program_.parameter_bytes) {
+    if (offset > program_.parameter_bytes ||
+        offset + static_cast<std::uint64_t>(bytes) > program_.parameter_bytes) {
       fail("load past the end of the kernel's parameters");
     }
     const bool wide = e.kind == Operand::Kind::kRegister &&

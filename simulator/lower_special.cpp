@@ -121,6 +121,8 @@ bool Lowering::lower_async(const Opcode& op) {
   std::uint32_t from = address_value(s.operands[1], &from_offset);
   const std::uint32_t to = address_value(s.operands[0], &to_offset);
   if (class_of(from) != RegisterClass::k64) fail("a global address has 64 bits");
+  if (class_of(to) != RegisterClass::k64 && class_of(to) != RegisterClass::k32)
+    fail("an address of shared memory has 32 or 64 bits");
   if (from_offset != 0) {
     const std::uint32_t t = temporary(RegisterClass::k64);
     emit_simple(sim::find_row("add.u64"),

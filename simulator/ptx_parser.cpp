@@ -226,8 +226,7 @@ class Parser {
   void initial_value(Variable& v) {
     if (!accept('=')) return;
     const bool open_ended = v.bytes == 0;
-    v.initial.resize(static_cast<std::size_t>(v.bytes));
-    std::int64_t offset = 0;
+    std::int64_t offset = 0;  // what is not listed is zero
     initialiser(v, v.element_bytes, offset);
     if (open_ended) v.bytes = static_cast<std::int64_t>(v.initial.size());
   }
@@ -235,11 +234,13 @@ class Parser {
     if (v.bytes > 0 && offset >= v.bytes && !lex_.peek().is('{') && !lex_.peek().is('}'))
       fail(lex_.peek(), fmt::format("more initial values than '{}' has room for", v.name));
     if (accept('{')) {
+      if (++operand_depth_ > kMaxNesting) fail(lex_.peek(), "values nest too deep");
       while (!accept('}')) {
         initialiser(v, element, offset);
         accept(',');
         if (lex_.peek().kind == Token::Kind::kEnd) fail(lex_.peek(), "the file ends in the middle");
       }
+      --operand_depth_;
       return;
     }
     const bool negative = accept('-');
@@ -393,9 +394,14 @@ class Parser {
       alignment = std::max<int>(alignment, static_cast<int>(p.bytes));
       p.name = std::string(t.text);
       if (accept('[')) {
-        p.bytes *= static_cast<std::uint32_t>(integer());
+        const std::int64_t count = integer();
+        if (count < 0 || count > kMaxParameterBytes)
+          fail(t, fmt::format("parameter '{}' is too large", t.text));
+        p.bytes *= static_cast<std::uint32_t>(count);
         expect(']');
       }
+      if (alignment > kMaxParameterBytes || offset > kMaxParameterBytes)
+        fail(t, fmt::format("the parameters of '{}' are too large", f.info.name));
       const auto a = static_cast<std::uint32_t>(alignment);
       offset = (offset + a - 1) / a * a;
       p.offset = offset;
@@ -694,6 +700,7 @@ class Parser {
     std::vector<std::string> labels;
   };
   static constexpr std::size_t kMaxNesting = 200;
+  static constexpr std::int64_t kMaxParameterBytes = 1 << 20;
   static constexpr std::int64_t kMaxRegisters = 1 << 20, kMaxVariableBytes = std::int64_t{1} << 32;
 
   Lexer lex_;

@@ -122,7 +122,8 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   }
 }
 
-double time_us(const LaunchContext& context, const ScheduleResult& r, const Counters& c, int blocks_per_sm) {
+KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const Counters& c,
+                   int blocks_per_sm) {
   KernelWork w;
   w.grid_blocks = static_cast<std::int64_t>(context.launch->grid.count());
   w.threads_per_block = static_cast<int>(context.launch->block.count());
@@ -151,7 +152,7 @@ double time_us(const LaunchContext& context, const ScheduleResult& r, const Coun
   w.independent_loads = weight > 0 ? loads / weight : 1.0;
   w.grid_barriers = static_cast<int>(c.grid_barriers);
   w.phases = w.grid_barriers + 1;
-  return kernel_time(*context.device, w).total_us;
+  return kernel_time(*context.device, w);
 }
 
 /// An empty L2 for cold launches, kept by each thread: emptying one is cheap, making one is not.
@@ -181,6 +182,7 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     context.block_start.push_back(&context.program->code[static_cast<std::size_t>(at)]);
   LaunchResult result;
   context.printed = &result.printed;
+  if (options.progress) context.progress = &options.progress;
   Counters& c = result.counters;
   c.static_shared_bytes = context.program->info.static_shared_bytes;
   c.dynamic_shared_bytes = launch.dynamic_shared_bytes;
@@ -225,7 +227,8 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
       c.dram_write_transactions += static_cast<std::uint64_t>(l2->dirty_sectors);
       l2->clear();
     }
-    result.time_us = time_us(context, r, c, o.blocks_per_sm);
+    result.time = time_of(context, r, c, o.blocks_per_sm);
+    result.time_us = result.time.total_us;
   } catch (const FindingError& e) {
     result.findings.push_back(e.finding);
   }

@@ -87,6 +87,7 @@ class Schedule {
         logs.replay(0, l2_, result_.l2);
       }
       account_wave(end - wave, warp_instructions(*context_.program, worker.bb_counts));
+      report(end, instructions_);
     }
     take(worker);
     return std::move(result_);
@@ -141,6 +142,7 @@ class Schedule {
       std::uint64_t instructions = 0;
       for (const Worker& w : workers) instructions += warp_instructions(*context_.program, w.bb_counts);
       account_wave(end - wave, instructions);
+      report(end, instructions);
     }
     for (const Worker& w : workers) take(w);
     for (const L2Counters& c : l2_counters) add(result_.l2, c);
@@ -174,6 +176,7 @@ class Schedule {
         progress += block.progress;
         if (p != Block::Progress::kFinished) continue;
         ++finished;
+        report(finished, warp_instructions(*context_.program, worker.bb_counts));
         most_waits = std::max<std::uint64_t>(most_waits, block.spin_episodes);
         all_waits += block.spin_episodes;
         if (next < grid_)
@@ -224,6 +227,10 @@ class Schedule {
     for (int t = 1; t < threads; ++t) others.emplace_back(f, t);
     f(0);
     for (std::thread& t : others) t.join();
+  }
+
+  void report(std::uint64_t blocks_done, std::uint64_t instructions) const {
+    if (context_.progress != nullptr) (*context_.progress)({blocks_done, grid_, instructions});
   }
 
   void account_wave(std::uint64_t blocks, std::uint64_t instructions_so_far) {

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "occupancy_model/device.h"
+#include "occupancy_model/timing.h"
 #include "simulator/ptx.h"
 
 namespace stitchwork::sim {
@@ -98,6 +100,12 @@ struct Sanitizers {
 /// "mem,race,sync,init" in any choice; mem and sync name what is always checked. Throws Error.
 Sanitizers parse_sanitizers(std::string_view text);
 
+/// How far a launch is.
+struct Progress {
+  std::uint64_t blocks_done = 0, blocks = 0;
+  std::uint64_t warp_instructions = 0;
+};
+
 struct Options {
   Sanitizers sanitize;
   CacheMode cache = CacheMode::kCold;
@@ -107,6 +115,8 @@ struct Options {
   int registers_per_thread = 0;
   /// Report a livelock after this many warp instructions of one launch without a block finishing.
   std::uint64_t max_warp_instructions = 0;  ///< 0: no bound but the built-in one
+  /// Called between waves of blocks, on the thread that called run().
+  std::function<void(const Progress&)> progress;
 };
 
 enum class FindingKind {
@@ -177,6 +187,7 @@ struct LaunchResult {
   std::vector<Finding> findings;  ///< empty: clean
   std::string printed;            ///< what the kernel printed, in order of blocks
   double time_us = 0;             ///< by the timing model from these counters; method "simulated"
+  KernelTime time;                ///< what time_us is made of
 };
 
 /// Runs one launch in exact mode. Throws Error for a wrong launch (unknown kernel, argument count or size,

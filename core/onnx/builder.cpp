@@ -14,7 +14,7 @@ namespace {
 /// Bounds of what is computed while reading. Shape arithmetic, masks and small tables stay far below them; a
 /// model whose constants need more keeps the ops in its graph.
 constexpr std::int64_t kFoldBytes = std::int64_t{16} << 20;        // one value
-constexpr std::int64_t kFoldBytesTotal = std::int64_t{512} << 20;  // all of them
+constexpr std::int64_t kFoldBytesTotal = std::int64_t{256} << 20;  // all of them
 constexpr double kFoldWork = 1 << 26;                              // element operations of one op
 constexpr double kFoldWorkTotal = 1 << 28;
 /// Known values of more elements stay in the graph as the ops that compute them.

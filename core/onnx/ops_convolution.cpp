@@ -89,8 +89,11 @@ Values lower_conv(NodeContext& c) {
 }
 
 /// Pads of a transposed convolution that gives `wanted` elements, or that auto_pad asks for.
-void fit_output(WindowDim& w, std::int64_t extent, std::int64_t extra, std::int64_t wanted, bool upper) {
+void fit_output(NodeContext& c, WindowDim& w, std::int64_t extent, std::int64_t extra, std::int64_t wanted,
+                bool upper) {
   const std::int64_t total = w.stride * (extent - 1) + extra + (w.size - 1) * w.window_dilation + 1 - wanted;
+  // What lies beyond the last window is nobody's: ONNX does not say what is there.
+  c.check(total >= 0, fmt::format("an output of {} is more than strides and output_padding give", wanted));
   w.pad_low = upper ? total / 2 : total - total / 2;
   w.pad_high = total - w.pad_low;
 }
@@ -113,7 +116,7 @@ Values lower_conv_transpose(NodeContext& c) {
   for (std::size_t i = 0; i < rank; ++i) {
     WindowDim& w = window[i];
     if (!shape.empty() || mode.starts_with("SAME"))
-      fit_output(w, spatial[i], extra[i], shape.empty() ? spatial[i] * w.stride : shape[i],
+      fit_output(c, w, spatial[i], extra[i], shape.empty() ? spatial[i] * w.stride : shape[i],
                  mode == "SAME_UPPER");
     const std::int64_t reach = (w.size - 1) * w.window_dilation;
     w.base_dilation = std::exchange(w.stride, 1);

@@ -34,6 +34,7 @@ import hlo_text
 import llama
 import moe
 import recurrent
+import segformer
 import speech
 import training
 import transformer
@@ -134,8 +135,8 @@ def export(dataset):
 
 
 def _all():
-    modules = (bert, dien, fission, gpt2, llama, moe, recurrent, speech, training, transformer, translation, vision)
-    modules += (hand_written,)
+    modules = (bert, dien, fission, gpt2, llama, moe, recurrent, segformer, speech, training, transformer, translation)
+    modules += (vision, hand_written)
     return graphs.micro_graphs() + [dataset for module in modules for dataset in module.datasets()]
 
 

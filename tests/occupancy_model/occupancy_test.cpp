@@ -6,6 +6,8 @@
 #include <cstring>
 #include <random>
 
+#include "occupancy_model/occupancy_limits.h"
+
 #if __has_include(<cuda_occupancy.h>)
 #include <cuda_occupancy.h>
 #define STITCHWORK_HAS_CUDA_OCCUPANCY 1
@@ -83,6 +85,25 @@ TEST(Occupancy, EqualsTheToolkitsCalculator) {
   }
 }
 #endif
+
+TEST(Occupancy, TheTableSaysWhatEachResourceAdmits) {
+  const auto limits = occupancy_limits(device("v100"), 250, 33, 16000);
+  EXPECT_EQ(limits[0].per_block, 8);  // warps, rounded up
+  EXPECT_EQ(limits[0].blocks, 8);
+  EXPECT_EQ(limits[1].per_block, 8 * 1280);  // 33 x 32 registers, rounded up to 256, of 8 warps
+  EXPECT_EQ(limits[1].blocks, 6);
+  EXPECT_EQ(limits[2].per_block, 16128);  // rounded up to 256 bytes
+  EXPECT_EQ(limits[2].blocks, 6);
+  EXPECT_EQ(limits[3].blocks, 32);
+  EXPECT_EQ(occupancy_limits(device("v100"), 256, 32, 0)[2].blocks, OccupancyLimit::kUnlimited);
+  for (const Device& d : devices())
+    for (const int threads : {32, 100, 512, 1024}) {
+      std::int64_t least = OccupancyLimit::kUnlimited;
+      for (const OccupancyLimit& l : occupancy_limits(d, threads, 40, 10000))
+        least = std::min(least, l.blocks);
+      EXPECT_EQ(occupancy(d, threads, 40, 10000).blocks_per_sm, least) << d.id;
+    }
+}
 
 TEST(AssumeRelaxApply, PapersAndDocumentedExamples) {
   const auto expect = [](const char* id, int threads, std::int64_t shared, int blocks, int bound) {

@@ -118,6 +118,27 @@ TEST(Kernel, ResultsAndCountersDoNotDependOnHostThreads) {
   EXPECT_EQ(counter_list(one.result.counters), counter_list(four.result.counters));
 }
 
+TEST(Kernel, ProgressEndsWithAllBlocksAndTheInstructionsCounted) {
+  for (const int host_threads : {1, 2}) {
+    const ptx::Module module = fixture("copy.ptx");
+    const std::uint32_t n = 1 << 20;  // several waves
+    DeviceMemory memory;
+    Launch launch{.kernel = "copy", .grid = {n / 256, 1, 1}, .block = {256, 1, 1}};
+    launch.arguments = {Argument::pointer(upload(memory, wave(n), "x")),
+                        Argument::pointer(memory.allocate(n * 4, "y"))};
+    Options options;
+    options.host_threads = host_threads;
+    std::vector<Progress> seen;
+    options.progress = [&](const Progress& p) { seen.push_back(p); };
+    const LaunchResult r = run(module, launch, memory, device("v100"), options);
+    ASSERT_GT(seen.size(), 1u);
+    for (std::size_t k = 1; k < seen.size(); ++k) EXPECT_GT(seen[k].blocks_done, seen[k - 1].blocks_done);
+    EXPECT_EQ(seen.back().blocks_done, n / 256);
+    EXPECT_EQ(seen.back().blocks, n / 256);
+    EXPECT_EQ(seen.back().warp_instructions, r.counters.inst_executed);
+  }
+}
+
 TEST(Kernel, WarmCacheFindsWhatTheLastKernelLeft) {
   const ptx::Module module = fixture("copy.ptx");
   const std::uint32_t n = 1 << 14;

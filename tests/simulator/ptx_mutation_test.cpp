@@ -1,0 +1,86 @@
+// Damaged files: read, or refused with a place; never a crash, a hang or an internal error.
+#include <chrono>
+#include <random>
+
+#include "core/error.h"
+#include "tests/simulator/sim_support.h"
+
+namespace stitchwork::sim {
+namespace {
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool word = std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+    std::size_t end = at + 1;
+    while (word && end < text.size() && std::isalnum(static_cast<unsigned char>(text[end]))) ++end;
+    words.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+/// One to four words deleted, doubled, swapped or replaced by words from elsewhere or by odd ones.
+std::string damaged(std::vector<std::string> words, const std::vector<std::string>& others,
+                    std::mt19937_64& rng) {
+  static const std::vector<std::string> kOdd = {"-1",   "0",  "4294967296", "18446744073709551615",
+                                                "{",    "}",  "[",          "]",
+                                                ";",    ",",  "%",          "|",
+                                                "!",    "@",  "_",          "\"",
+                                                "<",    ":",  ".b128",      "v4",
+                                                "0f",   "0x", "(",          ")",
+                                                "call", "\n", "//",         "/*"};
+  const std::size_t changes = 1 + rng() % 4;
+  for (std::size_t c = 0; c < changes && !words.empty(); ++c) {
+    const std::size_t at = rng() % words.size();
+    switch (rng() % 5) {
+      case 0:
+        words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+        break;
+      case 1:
+        words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), words[at]);
+        break;
+      case 2:
+        std::swap(words[at], words[rng() % words.size()]);
+        break;
+      case 3:
+        words[at] = others[rng() % others.size()];
+        break;
+      default:
+        words[at] = kOdd[rng() % kOdd.size()];
+        break;
+    }
+  }
+  std::string text;
+  for (const std::string& w : words) text += w;
+  return text;
+}
+
+TEST(PtxMutation, DamagedFilesAreReadOrRefusedWithAPlace) {
+  std::mt19937_64 rng(5);
+  const std::string all =
+      fixture_text("half.ptx") + fixture_text("grid_barrier.ptx") + fixture_text("reduce.ptx");
+  const std::vector<std::string> others = words_of(all);
+  int refused = 0, tried = 0;
+  for (const char* file :
+       {"vecadd.ptx", "softmax.ptx", "reduce.ptx", "half.ptx", "divergent.ptx", "grid_barrier.ptx"}) {
+    const auto words = words_of(fixture_text(file));
+    for (int k = 0; k < 250; ++k, ++tried) {
+      const std::string text = damaged(words, others, rng);
+      const auto begin = std::chrono::steady_clock::now();
+      try {
+        ptx::parse(text, "damaged.ptx");
+      } catch (const Error& e) {
+        ++refused;
+        EXPECT_GT(e.line(), 0) << e.what();
+        EXPECT_EQ(e.message().find("internal check"), std::string::npos) << e.what() << "\n" << text;
+      }
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      EXPECT_LT(took.count(), 5.0) << file << " " << k;
+    }
+  }
+  EXPECT_GT(refused, tried / 2);
+}
+
+}  // namespace
+}  // namespace stitchwork::sim
