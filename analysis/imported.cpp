@@ -175,14 +175,16 @@ class Importer {
     std::set<NodeId> wanted;
     const auto want = [&](const std::vector<NodeId>& owners) {
       for (const NodeId owner : owners)
-        if (generated(owner)) wanted.insert(owner);
+        if (plan_role(node(owner)) == PlanRole::kMemory) wanted.insert(owner);
     };
     for (const KernelPlan& kernel : kernels_) want(kernel_reads(graph_, kernel));
     want(values_read(computation_, computation_.root));
     for (auto at = computation_.nodes.rbegin(); at != computation_.nodes.rend(); ++at) {
       const PlanRole role = plan_role(*at);
       if (role == PlanRole::kLibrary || role == PlanRole::kOpaque) want(library_inputs(computation_, *at));
-      if (!generated(at->id) || made_.contains(at->id)) continue;
+      if (role != PlanRole::kMemory || made_.contains(at->id)) continue;
+      // An immediate is written only where a call or the result reads it from memory.
+      if (is_immediate(computation_, at->id) && !wanted.contains(at->id)) continue;
       if (fused.contains(at->id) && !wanted.contains(at->id)) continue;
       for (const NodeId operand : at->operands) want(values_read(computation_, operand));
       if (at->op == Op::kCopy) continue;  // a copy of the device

@@ -95,9 +95,10 @@ Draw draw_three_fry(const std::vector<std::uint64_t>& state, const Shape& shape,
   return draw;
 }
 
-/// Four words a draw, in order. The counter has 128 bits; a state of two words has its lower half alone.
+/// Four words a draw, in order. The counter has 128 bits; a state of two words is key and
+/// lower half, and its upper half is the key too.
 Draw draw_philox(const std::vector<std::uint64_t>& state, std::int64_t words) {
-  const std::uint64_t key = state.at(0), start = state.at(1), upper = state.size() > 2 ? state[2] : 0;
+  const std::uint64_t key = state.at(0), start = state.at(1), upper = state.size() > 2 ? state[2] : key;
   const auto draws = static_cast<std::uint64_t>((words + 3) / 4);
   Draw draw;
   for (std::uint64_t i = 0; i < draws; ++i)

@@ -58,7 +58,7 @@ DType unsigned_type(int bits) {
 }
 
 NodeId as(Emitter& emit, NodeId value, DType type) {
-  const Shape& shape = emit.shape(value);
+  const Shape shape = emit.shape(value);
   if (shape.dtype == type) return value;
   return emit.add(Op::kBitcastConvert, Shape::array(type, shape.dims), {value});
 }

@@ -14,7 +14,8 @@ class Emitter {
  public:
   Emitter(ComputationBuilder& builder, const Node& source) : builder_(builder), source_(source) {}
 
-  const Shape& shape(NodeId id) const { return builder_.peek().node(id).shape; }
+  /// A copy: adding nodes moves them.
+  Shape shape(NodeId id) const { return builder_.peek().node(id).shape; }
 
   NodeId add(Op op, Shape shape, std::vector<NodeId> operands, Attributes attributes = {});
   /// Element-wise ops of operands of one shape.
