@@ -50,6 +50,8 @@ class StepPrinter {
   std::string offset_text(const Target& target) const;
   bool reduces(const Root& root) const { return root.store != StoreKind::kElement; }
   bool has_kept() const;
+  /// Arrays in registers need constant indices; places in shared memory do not.
+  bool has_kept_registers() const;
   std::string number(std::int64_t n) const;
 
   const Computation& computation_;
