@@ -6,7 +6,7 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/sorted.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 namespace {

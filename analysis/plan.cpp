@@ -62,6 +62,8 @@ std::string_view name(StepKind kind) {
       return "copy";
     case StepKind::kMemset:
       return "memset";
+    case StepKind::kControl:
+      return "control";
   }
   SW_CHECK(false, "step kind number {}", static_cast<int>(kind));
 }
@@ -150,6 +152,12 @@ std::string step_text(const Computation& computation, const PlanStep& step) {
   std::string text = fmt::format("  {} {}", name(step.kind), step.id);
   if (step.kind == StepKind::kLibrary)
     for (NodeId op : step.nodes) text += " " + std::string(def(computation.node(op).op).name);
+  if (step.kind == StepKind::kControl) {
+    const Node& node = computation.node(step.nodes.at(0));
+    text += fmt::format(" {}", def(node.op).name);
+    if (node.op == Op::kWhile)
+      text += step.trips ? fmt::format(", {} trips", *step.trips) : ", trips unknown (counted once)";
+  }
   if (step.stream != 0) text += fmt::format(" stream {}", step.stream);
   for (int wait : step.waits) text += fmt::format(" waits {}", wait);
   return text + "\n";
@@ -168,6 +176,12 @@ std::string to_text(const Graph& graph, const FusionPlan& plan) {
   text += "steps\n";
   for (const PlanStep& step : plan.steps) text += step_text(computation, step);
   for (const KernelPlan& kernel : plan.kernels) text += kernel_text(computation, kernel);
+  for (const ComputationPlan& part : plan.computations) {
+    const Computation& inner = graph.computation(part.computation);
+    text += fmt::format("computation {}\nsteps\n", inner.name);
+    for (const PlanStep& step : part.plan.steps) text += step_text(inner, step);
+    for (const KernelPlan& kernel : part.plan.kernels) text += kernel_text(inner, kernel);
+  }
   return text;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,25 +135,37 @@ struct KernelPlan {
   double predicted_us = 0;  ///< modelled
 };
 
-enum class StepKind : std::uint8_t { kKernel, kLibrary, kCopy, kMemset };
+enum class StepKind : std::uint8_t {
+  kKernel,
+  kLibrary,
+  kCopy,
+  kMemset,
+  kControl,  ///< a loop or branch: runs FusionPlan::computations
+};
 std::string_view name(StepKind kind);
 
 struct PlanStep {
   StepKind kind = StepKind::kKernel;
-  std::string id;   ///< kernel id; "lib:<op name>", "copy:<op name>", "memset:<op name>"
+  std::string id;   ///< kernel id; "lib:<op name>", "copy:<op name>", "memset:<op name>", "control:<op name>"
   int kernel = -1;  ///< index into FusionPlan::kernels
-  std::vector<NodeId>
-      nodes;  ///< library: the ops of the call (several if fused together); copy, memset: the buffer's op
+  std::vector<NodeId> nodes;  ///< library: the ops of the call (several if fused together); copy, memset: the
+                              ///< buffer's op; control: the while or conditional
   int stream = 0;
   std::vector<int>
       waits;  ///< indices of steps on other streams that must have finished (empty with one stream)
   double predicted_us = 0;
+  std::optional<std::int64_t> trips;  ///< of a while, if known (core/trip_count.h)
 };
 
+/// Of the entry and of every computation it runs, each once.
 struct PlanCounts {
   int memory_kernels = 0, library_calls = 0, copies = 0, memsets = 0;
-  std::int64_t dynamic_memory_kernels = 0;  ///< times the loops' trip counts
+  /// As often as they are launched: in loops times the trips (once where they are unknown), of branches the
+  /// most.
+  std::int64_t dynamic_memory_kernels = 0;
 };
+
+struct ComputationPlan;
 
 struct FusionPlan {
   std::string model_path, model_sha256;
@@ -163,6 +176,9 @@ struct FusionPlan {
   std::vector<Edit> edits;      ///< overrides it was made with
   std::vector<PlanStep> steps;  ///< a valid order
   std::vector<KernelPlan> kernels;
+  /// What loops and branches run, each once, callees first; also what those run. Their plans have none of
+  /// their own.
+  std::vector<ComputationPlan> computations;
   PlanCounts counts;
   double predicted_us = 0;
   std::vector<Decision> decisions;  ///< empty unless asked for
@@ -174,6 +190,13 @@ Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op);
 bool reads_shared(const KernelPlan& kernel, NodeId op, NodeId reader);
 /// "regional"; "global (regional in its phase)".
 std::string scheme_text(const KernelPlan& kernel, NodeId op);
+
+/// The plan of a computation as the entry of a graph of its own (analysis/control_flow.h entered). Its counts
+/// are its own steps' alone, but for dynamic_memory_kernels.
+struct ComputationPlan {
+  ComputationId computation = -1;
+  FusionPlan plan;
+};
 
 /// Human-readable plan: steps, kernels, groups, schemes (no predicted times: goldens are made of this).
 std::string to_text(const Graph& graph, const FusionPlan& plan);

@@ -7,8 +7,8 @@
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/sorted.h"
 #include "core/error.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/control_flow.h"
 #include "analysis/verify_internal.h"
 #include "core/error.h"
 
@@ -39,6 +40,11 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
   }
   check_coverage(graph, plan, report);
   check_order(graph, plan, report);
+  for (const ComputationPlan& part : plan.computations)
+    for (const Verdict& problem : verify(entered(graph, part.computation), device, part.plan))
+      report.problems.push_back(Verdict::no(
+          problem.rule,
+          fmt::format("computation {}: {}", graph.computation(part.computation).name, problem.why)));
   return std::move(report.problems);
 }
 

@@ -5,7 +5,7 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/sorted.h"
+#include "core/sorted.h"
 #include "analysis/verify_internal.h"
 
 namespace stitchwork::verification {

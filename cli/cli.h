@@ -79,7 +79,8 @@ void add_common(CLI::App& command, Cli& cli, const std::string& examples);
 
 // The commands.
 void add_info(CLI::App& app, Cli& cli);
-void add_lists(CLI::App& app, Cli& cli);  ///< datasets, devices, planners
+void add_datasets(CLI::App& app, Cli& cli);
+void add_lists(CLI::App& app, Cli& cli);  ///< devices, planners
 void add_plan(CLI::App& app, Cli& cli);
 void add_verify(CLI::App& app, Cli& cli);
 void add_explain(CLI::App& app, Cli& cli);

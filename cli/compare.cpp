@@ -29,7 +29,7 @@ void add_compare(CLI::App& app, Cli& cli) {
   auto a = std::make_shared<Arguments>();
   a->plan.add_model(*command);
   a->plan.add_device(*command);
-  command->add_option("--planners", a->planners, "comma-separated (default: all)")->delimiter(',');
+  command->add_option("--planners", a->planners, "comma-separated (default: all that take the model)")->delimiter(',');
   a->plan.add_options(*command);
   add_common(*command, cli,
              "  stitchwork compare bert_base --planners unfused,xla,astitch\n"
@@ -38,7 +38,7 @@ void add_compare(CLI::App& app, Cli& cli) {
     if (a->plan.model.empty()) throw CLI::RequiredError("MODEL");
     const Model model = load_model(a->plan.model);
     if (a->planners.empty())
-      for (const Planner& p : planners()) a->planners.emplace_back(p.name);
+      for (const Planner& p : planners_for(model.graph)) a->planners.emplace_back(p.name);
     const Device& target = device(a->plan.device);
     const std::vector<CompareRow> rows = compare(model.graph, target, a->planners, a->plan.options());
     if (cli.json) {

@@ -71,6 +71,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                 output.file, output.argument));
       write_npy(output.file, *buffer);
     }
+  cli.err << run.result.printed;
   if (!run.result.findings.empty()) cli.exit_code = kExitBadInput;
   if (cli.json) {
     ordered_json findings = ordered_json::array();

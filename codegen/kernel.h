@@ -7,6 +7,8 @@
 //   step     = a per-thread element loop over a DAG of values keyed by (op, index map), and the roots it
 //              stores
 //
+// Loops of a phase that are equal up to buffers and sizes are one loop with a table of entries.
+//
 // A value is computed once per thread: values of one mapping used by several steps stay in registers while
 // the budget lasts, else they are loaded or computed again.
 #pragma once
@@ -118,10 +120,23 @@ struct Kept {
   IndexMap map;
 };
 
+/// One of the loops that share the steps of a TaskLoop: its size, its blocks, its buffers.
+struct LoopEntry {
+  std::int64_t tasks = 1;
+  std::int64_t first_block = 0, blocks = 1;  ///< the block range that runs it
+  std::vector<std::int64_t> rows;            ///< of the mapping, by step
+  std::vector<int> buffers;                  ///< in place of TaskLoop::own_buffers
+  std::vector<NodeId> ops;                   ///< of the values of its steps, one step after the other
+};
+
 struct TaskLoop {
   std::int64_t tasks = 1, tasks_per_block = 1;  ///< dealt to the blocks as plan.h's ThreadMapping says
   std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
   std::vector<Step> steps;                      ///< by stage
+  /// Loops that share these steps, by first block, of one first block the widest first; empty: no others do.
+  /// The steps, tasks and blocks above are then those of the entry with most rows.
+  std::vector<LoopEntry> entries;
+  std::vector<int> own_buffers;  ///< buffers of the steps in whose place each entry has its own
 };
 
 struct Phase {
@@ -156,9 +171,10 @@ std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical);
 std::string_view cuda_prelude();
 
 /// A kernel's arguments in order: inputs (ascending by op), outputs (likewise), scratch if it has any, the
-/// grid barrier's counter if it has barriers.
+/// grid barrier's counter if it has barriers, its table (codegen/table.h) if it has one. Buffers that the
+/// table has are no arguments.
 struct KernelArgument {
-  enum class Kind : std::uint8_t { kInput, kOutput, kScratch, kBarrier } kind = Kind::kInput;
+  enum class Kind : std::uint8_t { kInput, kOutput, kScratch, kBarrier, kTable } kind = Kind::kInput;
   NodeId op = kNoNode;  ///< inputs and outputs: the op that owns the buffer
 };
 std::vector<KernelArgument> kernel_arguments(const Kernel& kernel);

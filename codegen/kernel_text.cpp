@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include "codegen/kernel.h"
 #include "core/error.h"
 
@@ -90,6 +92,13 @@ std::string to_text(const Graph& graph, const Kernel& kernel) {
     for (const TaskLoop& loop : kernel.phases[p].loops) {
       text += fmt::format("  loop of {} tasks, {} a block, blocks {}..{}\n", loop.tasks, loop.tasks_per_block,
                           loop.first_block, loop.first_block + loop.blocks - 1);
+      for (const LoopEntry& entry : loop.entries) {
+        text += fmt::format("    entry of {} tasks, blocks {}..{}, {} rows", entry.tasks, entry.first_block,
+                            entry.first_block + entry.blocks - 1, fmt::join(entry.rows, ", "));
+        for (const int b : entry.buffers)
+          text += fmt::format(", {}", buffer_text(computation, kernel.buffers[static_cast<std::size_t>(b)]));
+        text += "\n";
+      }
       for (const Step& step : loop.steps) {
         text += fmt::format("    step stage {} over {} of {}\n", step.stage, step.rows ? "rows" : "elements",
                             to_text(step.mapping));

@@ -11,6 +11,8 @@
 #include "codegen/lower_keep.h"
 #include "codegen/lower_values.h"
 #include "codegen/lower_vectors.h"
+#include "codegen/share_bodies.h"
+#include "codegen/table.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -58,10 +60,11 @@ class Lowering {
     SW_CHECK(kernel.launch.grid_barriers <= context_.plan.launch.grid_barriers,
              "kernel {} needs {} grid barriers, its plan has {}", kernel.name, kernel.launch.grid_barriers,
              context_.plan.launch.grid_barriers);
-    add_residents(kernel);
-    // launch.block and register_bound are set; after all loops have their block ranges.
-    keep_values(context_.graph, kernel);
     kernel.buffers = context_.buffers;
+    // All loops have their block ranges, launch.block and register_bound are set.
+    share_bodies(context_.graph, kernel);
+    add_residents(kernel);
+    keep_values(context_.graph, kernel);
     use_vectors(kernel);
     place_workspace(kernel);
     kernel.wide_indices = needs_wide(kernel);
@@ -289,18 +292,22 @@ Kernel lower(const Graph& graph, const KernelPlan& plan) {
 
 std::vector<KernelArgument> kernel_arguments(const Kernel& kernel) {
   std::vector<KernelArgument> arguments;
+  const KernelTable table = kernel_table(kernel);
   for (const MemorySpace space : {MemorySpace::kGlobalInput, MemorySpace::kGlobalOutput}) {
     const std::size_t first = arguments.size();
-    for (const Buffer& buffer : kernel.buffers)
-      if (buffer.space == space)
-        arguments.push_back({space == MemorySpace::kGlobalInput ? KernelArgument::Kind::kInput
-                                                                : KernelArgument::Kind::kOutput,
-                             buffer.op});
+    for (std::size_t b = 0; b < kernel.buffers.size(); ++b) {
+      const Buffer& buffer = kernel.buffers[b];
+      if (buffer.space != space || table.holds[b]) continue;
+      arguments.push_back(
+          {space == MemorySpace::kGlobalInput ? KernelArgument::Kind::kInput : KernelArgument::Kind::kOutput,
+           buffer.op});
+    }
     std::sort(arguments.begin() + static_cast<std::ptrdiff_t>(first), arguments.end(),
               [](const KernelArgument& a, const KernelArgument& b) { return a.op < b.op; });
   }
   if (kernel.launch.scratch_bytes > 0) arguments.push_back({KernelArgument::Kind::kScratch, kNoNode});
   if (kernel.launch.grid_barriers > 0) arguments.push_back({KernelArgument::Kind::kBarrier, kNoNode});
+  if (!table.bytes.empty()) arguments.push_back({KernelArgument::Kind::kTable, kNoNode});
   return arguments;
 }
 

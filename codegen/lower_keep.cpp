@@ -42,8 +42,10 @@ class Keeper {
     return (byte_size(dtype) + kRegisterBytes - 1) / kRegisterBytes;
   }
 
-  /// Where the plan keeps this value of a step for all of a block's tasks; -1: it does not.
-  int planned(const Step& step, const Value& value) const {
+  /// Where the plan keeps this value of a step for all of a block's tasks; -1: it does not, or the loop is of
+  /// several groups.
+  int planned(const TaskLoop& loop, const Step& step, const Value& value) const {
+    if (!loop.entries.empty()) return -1;
     for (std::size_t k = 0; k < planned_; ++k) {
       const Kept& kept = kernel_.kept[k];
       if (kept.group == step.group && kept.op == value.op && kept.map == value.at.map)
@@ -95,9 +97,10 @@ class Keeper {
     if (found == producers_.end()) return false;
     for (const Producer& producer : found->second) {
       const bool same_loop = producer.loop == loop_;
-      const bool resident = producer.loop->tasks_per_block == 1 && loop_->tasks_per_block == 1 &&
-                            producer.loop->first_block == loop_->first_block;
-      const bool over_tasks = producer.step->group == step_->group && planned(*step_, at(v)) >= 0;
+      const bool resident =
+          producer.loop->tasks_per_block == 1 && loop_->tasks_per_block == 1 && same_blocks(producer, v);
+      const bool over_tasks = producer.step->group == step_->group && planned(*loop_, *step_, at(v)) >= 0 &&
+                              producer.loop->entries.empty();
       if (!(same_loop || resident || over_tasks) || !(producer.step->mapping == step_->mapping)) continue;
       if (!keep(producer, same_loop)) continue;
       at(v).restored = producer.step->values[static_cast<std::size_t>(producer.value)].kept;
@@ -106,10 +109,36 @@ class Keeper {
     return false;
   }
 
+  /// Whether each block that runs this loop has run the producer's, and for the same op.
+  bool same_blocks(const Producer& producer, int v) const {
+    const TaskLoop &earlier = *producer.loop, &later = *loop_;
+    if (earlier.entries.empty() || later.entries.empty())
+      return earlier.entries.empty() && later.entries.empty() && earlier.first_block == later.first_block;
+    const std::size_t made = place(earlier, *producer.step, producer.value), read = place(later, *step_, v);
+    std::int64_t end = 0;
+    return std::equal(earlier.entries.begin(), earlier.entries.end(), later.entries.begin(),
+                      later.entries.end(), [&](const LoopEntry& a, const LoopEntry& b) {
+                        const bool alone = a.first_block >= end;  // the only entry of its blocks
+                        end = a.first_block + a.blocks;
+                        return alone && a.first_block == b.first_block && a.blocks == b.blocks &&
+                               a.ops[made] == b.ops[read];
+                      });
+  }
+
+  /// Index into LoopEntry::ops.
+  static std::size_t place(const TaskLoop& loop, const Step& step, int value) {
+    std::size_t before = 0;
+    for (const Step& other : loop.steps) {
+      if (&other == &step) break;
+      before += other.values.size();
+    }
+    return before + static_cast<std::size_t>(value);
+  }
+
   bool keep(const Producer& producer, bool same_loop) {
     Value& made = producer.step->values[static_cast<std::size_t>(producer.value)];
     if (made.kept >= 0) return true;
-    if (const int place = planned(*producer.step, made); place >= 0) {
+    if (const int place = planned(*producer.loop, *producer.step, made); place >= 0) {
       made.kept = place;
       return true;
     }

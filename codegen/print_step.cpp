@@ -5,6 +5,7 @@
 #include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "codegen/lower_keep.h"
+#include "codegen/table.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -15,12 +16,15 @@ constexpr std::int64_t kUnrolledElements = 8;
 
 }  // namespace
 
-StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
-                         const Namer& names, bool canonical, Writer& out, SharedState& shared)
+StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
+                         std::string rows, const PlaceNames& places, const Namer& names, bool canonical,
+                         Writer& out, SharedState& shared)
     : computation_(graph.entry_computation()),
       kernel_(kernel),
       step_(step),
       mapping_(step.mapping),
+      rows_(std::move(rows)),
+      partial_(has_partial_task(loop, static_cast<std::size_t>(&step - loop.steps.data()))),
       places_(places),
       values_(graph, kernel, step, places, names, canonical, out),
       out_(out),
@@ -31,6 +35,10 @@ StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const Step& s
 
 std::string StepPrinter::number(std::int64_t n) const {
   return kernel_.wide_indices ? fmt::format("{}LL", n) : fmt::format("{}", n);
+}
+
+std::string StepPrinter::row_guard() const {
+  return partial_ ? fmt::format("row < {}", rows_.empty() ? number(mapping_.rows) : rows_) : "";
 }
 
 bool StepPrinter::has_kept() const {
@@ -81,7 +89,7 @@ void StepPrinter::print_rows() {
   if (split) out_.open(fmt::format("if (task % {} == 0)", mapping_.split));
   open_thread_rows(rows);
   declare_row(tile, rows);
-  out_.open(mapping_.rows % rows == 0 ? "" : fmt::format("if (row < {})", number(mapping_.rows)));
+  out_.open(partial_ ? fmt::format("if ({})", row_guard()) : "");
   values_.print(-1, 1);
   values_.print(-1, 2);
   for (const Root& root : step_.roots) store(root, values_.name(root.value));
@@ -111,7 +119,7 @@ void StepPrinter::print_thread_rows() {
     out_.open("");
   }
   declare_row("task", rows);
-  out_.open(mapping_.rows % rows == 0 ? "" : fmt::format("if (row < {})", number(mapping_.rows)));
+  out_.open(partial_ ? fmt::format("if ({})", row_guard()) : "");
   values_.print(-1, 1);
   if (serial) {
     declare_accumulators();
@@ -171,8 +179,7 @@ void StepPrinter::print_shared_rows() {
   std::string active;
   if (rows * threads < block_)
     active = column ? fmt::format("lane < {}", threads) : fmt::format("local_row < {}", rows);
-  if (mapping_.rows % rows != 0)
-    active += fmt::format("{}row < {}", active.empty() ? "" : " && ", number(mapping_.rows));
+  if (partial_) active += (active.empty() ? "" : " && ") + row_guard();
 
   declare_accumulators();
   out_.open(active.empty() ? "" : fmt::format("if ({})", active));
@@ -228,8 +235,7 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
                   ceil_div(rows, stride),
                   unguarded_vectors(mapping_, block_)};
   if (rows % stride != 0) batches.guard = fmt::format("local_row < {}", rows);
-  if (mapping_.rows % rows != 0)
-    batches.guard += fmt::format("{}row < {}", batches.guard.empty() ? "" : " && ", number(mapping_.rows));
+  if (partial_) batches.guard += (batches.guard.empty() ? "" : " && ") + row_guard();
   print_batches(batches);
 }
 

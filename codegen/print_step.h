@@ -12,8 +12,10 @@ struct SharedState {
 
 class StepPrinter {
  public:
-  StepPrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
-              const Namer& names, bool canonical, Writer& out, SharedState& shared);
+  /// `rows`: what the domain's rows are called where they are known only when the kernel runs, else "".
+  StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
+              std::string rows, const PlaceNames& places, const Namer& names, bool canonical, Writer& out,
+              SharedState& shared);
 
   void print();
 
@@ -53,11 +55,15 @@ class StepPrinter {
   /// Arrays in registers need constant indices; places in shared memory do not.
   bool has_kept_registers() const;
   std::string number(std::int64_t n) const;
+  /// "row < 1000", "" where every task is whole.
+  std::string row_guard() const;
 
   const Computation& computation_;
   const Kernel& kernel_;
   const Step& step_;
   const ThreadMapping& mapping_;
+  std::string rows_;
+  bool partial_;  ///< a task may lack rows
   const PlaceNames& places_;
   ValuePrinter values_;
   Writer& out_;

@@ -91,6 +91,13 @@ SW_REAL_FUNCTION(Sin, std::sin(x));
 SW_REAL_FUNCTION(Cos, std::cos(x));
 SW_REAL_FUNCTION(Tan, std::tan(x));
 SW_REAL_FUNCTION(Erf, std::erf(x));
+SW_REAL_FUNCTION(Sinh, std::sinh(x));
+SW_REAL_FUNCTION(Cosh, std::cosh(x));
+SW_REAL_FUNCTION(Asin, std::asin(x));
+SW_REAL_FUNCTION(Acos, std::acos(x));
+SW_REAL_FUNCTION(Asinh, std::asinh(x));
+SW_REAL_FUNCTION(Acosh, std::acosh(x));
+SW_REAL_FUNCTION(Atanh, std::atanh(x));
 SW_REAL_FUNCTION(Floor, std::floor(x));
 SW_REAL_FUNCTION(Ceil, std::ceil(x));
 SW_REAL_FUNCTION(RoundAfz, std::round(x));
@@ -163,6 +170,13 @@ struct Combine {
   requires(Integer<T> || std::is_same_v<T, bool> || (op != Op::kAnd && op != Op::kOr && op != Op::kXor)) T
   operator()(T a, T b) const {
     return combine<T>(op, a, b);
+  }
+};
+struct MultiplyHigh {  // the upper half of the product
+  template <Integer T>
+  T operator()(T a, T b) const {
+    __extension__ using Wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+    return static_cast<T>((static_cast<Wide>(a) * static_cast<Wide>(b)) >> (8 * sizeof(T)));
   }
 };
 struct Divide {
@@ -386,9 +400,17 @@ constexpr std::array kKernels = {
     Row{Op::kCos, unary<Cos>},
     Row{Op::kTan, unary<Tan>},
     Row{Op::kErf, unary<Erf>},
+    Row{Op::kSinh, unary<Sinh>},
+    Row{Op::kCosh, unary<Cosh>},
+    Row{Op::kAsin, unary<Asin>},
+    Row{Op::kAcos, unary<Acos>},
+    Row{Op::kAsinh, unary<Asinh>},
+    Row{Op::kAcosh, unary<Acosh>},
+    Row{Op::kAtanh, unary<Atanh>},
     Row{Op::kAdd, binary<Combine<Op::kAdd>>},
     Row{Op::kSubtract, binary<Subtract>},
     Row{Op::kMultiply, binary<Combine<Op::kMultiply>>},
+    Row{Op::kMultiplyHigh, binary<MultiplyHigh>},
     Row{Op::kDivide, binary<Divide>},
     Row{Op::kRemainder, binary<Remainder>},
     Row{Op::kMaximum, binary<Combine<Op::kMaximum>>},

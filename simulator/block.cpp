@@ -58,6 +58,8 @@ Block::Block(const LaunchContext& context) : context_(context) {
   shared_bytes = context.shared_bytes;
   local = local_storage_.data();
   local_bytes = static_cast<std::uint64_t>(context.program->info.local_bytes);
+  async_.resize(static_cast<std::size_t>(gangs_ * kGangWarps));
+  async = async_.data();
   params = const_cast<std::byte*>(context.parameters.data());
   param_bytes = context.parameters.size();
   threads = count;
@@ -159,6 +161,12 @@ void Block::fill_slots() {
             case S::kTotalSharedSize:
               v = static_cast<std::uint32_t>(context_.shared_bytes);
               break;
+            case S::kGridWorkspaceHigh:
+              v = static_cast<std::uint32_t>(context_.grid_workspace >> 32);
+              break;
+            case S::kGridWorkspaceLow:
+              v = static_cast<std::uint32_t>(context_.grid_workspace);
+              break;
             default:
               break;  // by block
           }
@@ -222,6 +230,7 @@ void Block::start(std::uint64_t linear) {
   // What a block reads before writing it must not depend on the block that was here before.
   std::fill(shared_storage_.begin(), shared_storage_.end(), std::byte{0xA5});
   std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
+  for (AsyncCopies& copies : async_) copies = {};
   fill_block_slots();
   if (context_.sanitizer != nullptr) {
     checks_ = std::make_unique<BlockChecks>(*context_.sanitizer, *this);
@@ -360,6 +369,18 @@ bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, 
     return true;
   }
   return false;
+}
+
+const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address) {
+  if (s.poll != nullptr && s.poll_address == address && !s.spinning) {  // compilers peel the first look off
+    s.spinning = true;
+    ++s.block->spin_episodes;
+  }
+  s.poll = i;
+  s.poll_address = address;
+  s.state = StrandState::kYielded;
+  s.resume = i + 1;
+  return nullptr;
 }
 
 void split_strand(Strand& s, const Inst* i) {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "simulator/async_copy.h"
 #include "simulator/device_memory.h"
-#include "simulator/machine.h"
 #include "simulator/program.h"
 #include "simulator/register_pool.h"
 
@@ -24,6 +24,8 @@ struct LaunchContext {
   std::vector<std::byte> parameters;
   std::vector<std::uint64_t> variable_addresses;  ///< by module variable, 0 where unused
   Sanitizer* sanitizer = nullptr;                 ///< null: none asked for
+  std::string* printed = nullptr;                 ///< by the kernel's printf
+  DeviceAddress grid_workspace = 0;               ///< of cooperative groups, if the kernel asks for it
   std::uint64_t shared_bytes = 0;
   std::uint64_t max_warp_instructions = 0;
 };
@@ -82,6 +84,7 @@ class Block : public BlockRun {
   std::vector<std::byte> shared_storage_, local_storage_;
   std::unique_ptr<StackEntry[]> stacks_;
   std::unique_ptr<BlockChecks> checks_;
+  std::vector<AsyncCopies> async_;
 };
 
 /// "block (1,0,0), thread (3,0,0)" coordinates of a lane.

@@ -48,6 +48,12 @@ Allocation* DeviceMemory::Impl::find(DeviceAddress address) {
 }
 
 DeviceAddress DeviceMemory::allocate(std::size_t bytes, std::string name) {
+  const DeviceAddress address = adopt(std::vector<std::byte>(bytes, std::byte{0xA5}), std::move(name));
+  if (impl_->track_initialised) impl_->find(address)->written.assign(bytes, false);
+  return address;
+}
+
+DeviceAddress DeviceMemory::adopt(std::vector<std::byte> contents, std::string name) {
   std::size_t index = impl_->allocations.size();
   if (!impl_->free.empty()) {
     index = impl_->free.back();
@@ -56,11 +62,17 @@ DeviceAddress DeviceMemory::allocate(std::size_t bytes, std::string name) {
     impl_->allocations.emplace_back();
   }
   Allocation& a = impl_->allocations[index];
-  a.bytes.assign(bytes, std::byte{0xA5});
-  if (impl_->track_initialised) a.written.assign(bytes, false);
+  if (impl_->track_initialised) a.written.assign(contents.size(), true);
+  a.bytes = std::move(contents);
   a.name = std::move(name);
   a.live = true;
   return (index + kFirstAllocation) << kAllocationShift;
+}
+
+std::vector<std::byte> DeviceMemory::take(DeviceAddress base) {
+  std::vector<std::byte> contents = std::move(checked(*impl_, base, 0, "release").bytes);
+  release(base);
+  return contents;
 }
 
 void DeviceMemory::release(DeviceAddress base) {

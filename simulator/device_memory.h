@@ -27,6 +27,8 @@ struct DeviceMemory::Impl {
   std::vector<std::size_t> free;
   std::map<std::pair<std::uint64_t, std::uint32_t>, DeviceAddress> variables;  ///< (module, index)
 
+  DeviceAddress grid_workspace = 0;  ///< 0: no kernel asked for one yet
+
   /// The allocation `address` points into or just past, or null.
   Allocation* find(DeviceAddress address);
 };

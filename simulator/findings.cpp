@@ -141,9 +141,8 @@ void raise_finding(Strand& s, const Inst* i, FindingKind kind, const char* what,
                           s.block->launch->max_warp_instructions);
   } else if (kind == FindingKind::kDivergentBarrier) {
     const auto active = __builtin_popcount(s.mask[warp]), alive = __builtin_popcount(s.alive[warp]);
-    message = fmt::format(
-        "block barrier reached by {} of the {} running threads of warp {}; this thread is elsewhere", active,
-        alive, s.gang * kGangWarps + warp);
+    message = fmt::format("{} reached by {} of the {} running threads of warp {}; this thread is elsewhere",
+                          what, active, alive, s.gang * kGangWarps + warp);
   }
   raise(s, i, kind, std::move(message), warp, lane);
 }

@@ -32,6 +32,8 @@ int find_row(std::string_view spelling);
 
 // One per instruction set; null where the build or the processor does not have it.
 std::span<const IsaRow> isa_rows_base();
+/// Rows that all tables end with, compiled once.
+std::span<const IsaRow> isa_rows_any();
 std::span<const IsaRow> isa_rows_avx2();
 std::span<const IsaRow> isa_rows_avx512();
 

@@ -70,7 +70,11 @@ Lowering::Lowering(const File& file, const Function& function) : file_(file), fn
   for (const auto& [name, offset] : shared_offset_) {
     program_.dynamic_shared_offset = std::max(program_.dynamic_shared_offset, offset);
   }
-  program_.info.local_bytes = align_up(lay_out(local_offset_, fn_.local, {}, true), 16);
+  find_call_parameters();
+  std::vector<Variable> in_memory;
+  for (const Variable& v : fn_.params)
+    if (!call_parameters_.contains(v.name)) in_memory.push_back(v);
+  program_.info.local_bytes = align_up(lay_out(local_offset_, fn_.local, in_memory, true), 16);
   for (const ParameterInfo& p : fn_.info.parameters) {
     program_.parameter_bytes = std::max(program_.parameter_bytes, p.offset + p.bytes);
   }
@@ -130,7 +134,9 @@ std::uint32_t Lowering::special(std::string_view name, RegisterClass* cls) {
                                                              {"%lanemask_ge", S::kLaneMaskGe},
                                                              {"%lanemask_gt", S::kLaneMaskGt},
                                                              {"%dynamic_smem_size", S::kDynamicSharedSize},
-                                                             {"%total_smem_size", S::kTotalSharedSize}};
+                                                             {"%total_smem_size", S::kTotalSharedSize},
+                                                             {"%envreg1", S::kGridWorkspaceHigh},
+                                                             {"%envreg2", S::kGridWorkspaceLow}};
   const auto it = kNames.find(name);
   if (it == kNames.end()) return kNone;
   *cls = RegisterClass::k32;
@@ -151,6 +157,10 @@ std::uint32_t Lowering::address_of(std::string_view name, RegisterClass cls, std
     if (file_.globals[g].name != name) continue;
     return value({Value::Kind::kVariable, RegisterClass::k64, static_cast<std::uint64_t>(addend), 8, g});
   }
+  for (const Function& f : file_.device_functions)
+    if (f.info.name == name)
+      fail(fmt::format("the address of function '{}' is taken: indirect calls are not supported", name),
+           "call the function by its name, or use a switch");
   fail(fmt::format("'{}' is not declared", name));
 }
 
@@ -286,6 +296,19 @@ void Lowering::lower_row(int row) {
   i.uses = static_cast<std::uint8_t>((1u << signature.size()) - 2);
 }
 
+IrInst& Lowering::emit_wide(std::string_view row, const std::vector<std::uint32_t>& operands,
+                            std::size_t first, bool late_defs) {
+  constexpr std::size_t kPerInst = std::size(IrInst{}.o);
+  auto& insts = f_.blocks[static_cast<std::size_t>(block_)].insts;
+  const std::size_t main = insts.size();
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    IrInst& i = k % kPerInst == 0 ? emit(k == 0 ? row : "@operands") : insts.back();
+    i.o[k % kPerInst] = operands[k];
+    ((k < first) != late_defs ? i.defs : i.uses) |= static_cast<std::uint8_t>(1u << k % kPerInst);
+  }
+  return insts[main];
+}
+
 void Lowering::find_blocks() {
   const int n = static_cast<int>(fn_.body.size());
   block_of_statement_.assign(static_cast<std::size_t>(n) + 1, -1);
@@ -337,11 +360,15 @@ Program Lowering::run() {
 void Lowering::count_statement(int index) {
   const Statement& s = fn_.body[static_cast<std::size_t>(index)];
   BlockWeights& w = f_.blocks[static_cast<std::size_t>(block_)].weights;
+  if (s.weightless) return;
   ++w.instructions;
   const Opcode op(s.opcode);
   if (op.base == "ld" || op.base == "st" || op.base == "ldu" || op.base == "atom" || op.base == "red") {
-    w.ldst += !op.has("param");
+    w.ldst += !(op.has("param") || op.has("param::entry") || op.has("param::func"));
   }
+  w.ldst += op.base == "ldmatrix" || op.base == "stmatrix" || s.opcode.starts_with("cp.async.ca.") ||
+            s.opcode.starts_with("cp.async.cg.") || s.opcode.starts_with("wmma.load") ||
+            s.opcode.starts_with("wmma.store");
   if (s.guard >= 0) return;  // a guarded instruction is counted for the lanes it runs for
   const int row = sim::find_row(s.opcode);
   if (row < 0) {
@@ -381,13 +408,15 @@ void Lowering::lower_statement(int index) {
     lower_cvta(op);
   else if (op.base == "ld" || op.base == "ldu")
     lower_memory(op, false);
-  else if (op.base == "st")
+  else if (op.base == "st" && !op.has("async"))
     lower_memory(op, true);
-  else if (op.base == "atom" || op.base == "red")
+  else if ((op.base == "atom" || op.base == "red") && !op.has("async"))
     lower_atomic(op, op.base == "red");
+  else if (op.base == "call")
+    lower_call();
   else if (const int row = sim::find_row(s.opcode); row >= 0)
     lower_row(row);
-  else if (!lower_control(op))
+  else if (!lower_control(op) && !lower_carry(op) && !lower_warp(op) && !lower_async(op) && !lower_matrix(op))
     unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;

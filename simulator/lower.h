@@ -46,15 +46,30 @@ class Lowering {
   // Instructions.
   IrInst& emit(std::string_view row, std::uint8_t defs = 0, std::uint8_t uses = 0);
   IrInst& emit_simple(int row, std::initializer_list<std::uint32_t> operands);
+  /// An instruction of more operands than one takes: more follow in "@operands" (ops_tensor.h). Those before
+  /// `first` are defined, or under `late_defs` used, the others the other way round.
+  IrInst& emit_wide(std::string_view row, const std::vector<std::uint32_t>& operands, std::size_t first,
+                    bool late_defs);
   void lower_row(int row);
   void lower_move(const Opcode& op);
   void lower_setp(const Opcode& op);
   void lower_set(const Opcode& op);
+  void lower_wide_move(const Operand& to, const Operand& from);
   std::uint32_t compare(const std::string& opcode, const Operand& a, const Operand& b);
+  std::uint32_t compare_half(const std::string& opcode, const Operand& a, const Operand& b, bool high);
   void lower_cvta(const Opcode& op);
   void lower_memory(const Opcode& op, bool is_store);
   void lower_param_load(const Opcode& op, const Operand& address);
   void lower_atomic(const Opcode& op, bool is_reduction);
+  void find_call_parameters();
+  void lower_call_parameter(const Opcode& op, bool is_store, const Operand& address, const Operand& data);
+  void lower_call();
+  bool lower_carry(const Opcode& op);
+  bool lower_async(const Opcode& op);
+  bool lower_matrix(const Opcode& op);
+  void lower_mma(const Opcode& op);
+  void lower_wmma_access(const Opcode& op);
+  bool lower_warp(const Opcode& op);
   void set_address(IrInst& i, const Operand& address);
   std::uint32_t address_value(const Operand& address, std::int64_t* offset);
   bool lower_control(const Opcode& op);
@@ -76,6 +91,12 @@ class Lowering {
   int current_ = 0;  ///< statement being lowered
   bool block_ended_ = false;
   std::map<std::string, std::int64_t, std::less<>> shared_offset_, local_offset_;
+  /// Parameters of calls that are kept in registers: values by (variable, offset), and their bytes.
+  struct CallParameter {
+    std::map<std::int64_t, std::pair<int, std::uint32_t>> parts;  ///< offset -> bytes, value
+  };
+  std::map<std::string, CallParameter, std::less<>> call_parameters_;
+  std::uint32_t carry_ = kNone;  ///< the condition code's carry flag
 };
 
 }  // namespace stitchwork::ptx

@@ -10,6 +10,10 @@ void Lowering::lower_move(const Opcode& op) {
   const Operand& to = s.operands[0];
   const Operand& from = s.operands[1];
   const int bytes = op.last() == "pred" ? 0 : type_bytes(op.last());
+  if (bytes == 16 && op.modifiers.size() == 1) {
+    lower_wide_move(to, from);
+    return;
+  }
   if (op.modifiers.size() != 1 || (bytes == 0 && op.last() != "pred") || bytes > 8) unknown();
   using Kind = Operand::Kind;
   if (from.kind == Kind::kVector) {  // pack
@@ -69,6 +73,40 @@ void Lowering::lower_move(const Opcode& op) {
   i.copy = class_of(d) == class_of(a);
 }
 
+/// mov.b128: between a 128-bit register, which is two of 64 bits, and two values or another such register.
+void Lowering::lower_wide_move(const Operand& to, const Operand& from) {
+  const auto halves = [&](const Operand& o) {
+    if (o.kind == Operand::Kind::kVector && o.elements.size() == 2) return o.elements;
+    if (o.kind != Operand::Kind::kRegister || !o.wide)
+      fail("expected a register of type .b128 or two of 64 bits");
+    std::vector<Operand> both{o, o};
+    ++both[1].reg;
+    return both;
+  };
+  const auto ds = halves(to), as = halves(from);
+  // Copied first: registers may be on both sides.
+  const std::uint32_t low = temporary(RegisterClass::k64), high = temporary(RegisterClass::k64);
+  emit_simple(sim::find_row("mov.b64"), {low, source(as[0], 'd')});
+  emit_simple(sim::find_row("mov.b64"), {high, source(as[1], 'd')});
+  emit_simple(sim::find_row("mov.b64"), {destination(ds[0], 'd'), low}).copy = true;
+  emit_simple(sim::find_row("mov.b64"), {destination(ds[1], 'd'), high}).copy = true;
+}
+
+/// Comparison of one half of packed operands.
+std::uint32_t Lowering::compare_half(const std::string& opcode, const Operand& a, const Operand& b,
+                                     bool high) {
+  const int row = sim::find_row(opcode);
+  if (row < 0) unknown();
+  std::uint32_t half[2];
+  for (int k = 0; k < 2; ++k) {
+    half[k] = temporary(RegisterClass::k32);
+    emit_simple(sim::find_row(high ? "@high16" : "@low16"), {half[k], source(k == 0 ? a : b, 'r')});
+  }
+  const std::uint32_t p = temporary(RegisterClass::kPred);
+  emit_simple(row, {p, half[0], half[1]});
+  return p;
+}
+
 std::uint32_t Lowering::compare(const std::string& opcode, const Operand& a, const Operand& b) {
   const int row = sim::find_row(opcode);
   if (row < 0) unknown();
@@ -93,15 +131,24 @@ void Lowering::lower_setp(const Opcode& op) {
   const std::size_t expected = combine.empty() ? 3 : 4;
   if (s.operands.size() != expected) fail(fmt::format("{} takes {} operands", s.opcode, expected));
   const bool pair = s.operands[0].kind == Operand::Kind::kPair;
-  if (!pair && combine.empty()) {
+  const bool packed = op.last().ends_with("x2");
+  if (!pair && !packed && combine.empty()) {
     const int row = sim::find_row(plain);
     if (row < 0) unknown();
     lower_row(row);
     return;
   }
-  const std::uint32_t p = compare(plain, s.operands[1], s.operands[2]);
-  const std::uint32_t q = temporary(RegisterClass::kPred);
-  emit_simple(sim::find_row("not.pred"), {q, p});
+  std::uint32_t p, q;
+  if (packed) {  // the two results are of the two halves
+    if (!pair) fail(fmt::format("{} gives two results, p|q", s.opcode));
+    plain.resize(plain.size() - 2);
+    p = compare_half(plain, s.operands[1], s.operands[2], false);
+    q = compare_half(plain, s.operands[1], s.operands[2], true);
+  } else {
+    p = compare(plain, s.operands[1], s.operands[2]);
+    q = temporary(RegisterClass::kPred);
+    emit_simple(sim::find_row("not.pred"), {q, p});
+  }
   const Operand& first = pair ? s.operands[0].elements[0] : s.operands[0];
   auto finish = [&](const Operand& to, std::uint32_t v, std::uint32_t c) {
     if (to.kind == Operand::Kind::kSink) return;
@@ -137,15 +184,12 @@ void Lowering::lower_set(const Opcode& op) {
       plain += fmt::format(".{}", m);
   }
   const bool packed = op.last() == "f16x2" || op.last() == "bf16x2";
-  if (packed || s.operands.size() != (combine.empty() ? 3u : 4u)) unknown();
-  std::uint32_t p = compare(plain, s.operands[1], s.operands[2]);
-  if (!combine.empty()) {
-    const std::uint32_t both = temporary(RegisterClass::kPred);
-    emit_simple(sim::find_row(combine), {both, p, source(s.operands[3], 'p')});
-    p = both;
-  }
+  if (s.operands.size() != (combine.empty() ? 3u : 4u)) unknown();
+  if (packed) plain.resize(plain.size() - 2);
   std::uint64_t yes = 0;
-  if (to == "u32" || to == "s32")
+  if (packed)
+    yes = to == op.last() ? (to == "f16x2" ? 0x3c00 : 0x3f80) : to == "u32" || to == "s32" ? 0xffff : 0;
+  else if (to == "u32" || to == "s32")
     yes = 0xffffffff;
   else if (to == "u16" || to == "s16")
     yes = 0xffff;
@@ -155,11 +199,21 @@ void Lowering::lower_set(const Opcode& op) {
     yes = 0x3c00;
   else if (to == "bf16")
     yes = 0x3f80;
-  else
-    unknown();
-  const std::uint32_t d = destination(s.operands[0], 'r');
-  emit_simple(sim::find_row("selp.b32"),
-              {d, constant(RegisterClass::k32, yes), constant(RegisterClass::k32, 0), p});
+  if (yes == 0) unknown();
+  std::uint32_t both[2] = {kNone, kNone};
+  for (int half = 0; half < (packed ? 2 : 1); ++half) {
+    std::uint32_t p = packed ? compare_half(plain, s.operands[1], s.operands[2], half != 0)
+                             : compare(plain, s.operands[1], s.operands[2]);
+    if (!combine.empty()) {
+      const std::uint32_t combined = temporary(RegisterClass::kPred);
+      emit_simple(sim::find_row(combine), {combined, p, source(s.operands[3], 'p')});
+      p = combined;
+    }
+    both[half] = packed ? temporary(RegisterClass::k32) : destination(s.operands[0], 'r');
+    emit_simple(sim::find_row("selp.b32"),
+                {both[half], constant(RegisterClass::k32, yes), constant(RegisterClass::k32, 0), p});
+  }
+  if (packed) emit_simple(sim::find_row("@pack32"), {destination(s.operands[0], 'r'), both[0], both[1]});
 }
 
 bool Lowering::lower_control(const Opcode& op) {
@@ -169,12 +223,13 @@ bool Lowering::lower_control(const Opcode& op) {
     lower_barrier(op);
   } else if (base == "membar" || base == "fence") {
     // One memory, executed in order: a fence has nothing to wait for. The race check wants to know of it.
+    if (op.has("mbarrier_init") || op.has("proxy::tensormap")) unknown();
     if (!op.has("proxy")) emit("@fence").flags = op.has("cta") ? 1 : 0;
   } else if (base == "nanosleep" || base == "prefetch" || base == "prefetchu" || base == "discard" ||
              base == "applypriority") {
     // Nothing to wait for, nothing to fetch.
-  } else if (base == "griddepcontrol" || base == "pmevent" || base == "brkpt") {
-    unknown();
+  } else if (base == "griddepcontrol") {
+    // Kernels run one after the other: what this one depends on has ended.
   } else if (base == "trap") {
     emit("@trap");
   } else if (base == "shfl" && op.has("sync")) {

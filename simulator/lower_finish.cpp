@@ -149,7 +149,9 @@ Module parse(std::string_view text, std::string file) {
   impl->globals = syntax.globals;
   impl->source_files = syntax.source_files;
   impl->locations = syntax.locations;
-  for (const Function& f : syntax.functions) {
+  for (const Function& written : syntax.functions) {
+    Function f = written;
+    inline_calls(syntax, f);
     impl->programs.push_back(lower(syntax, f));
     impl->kernels.push_back(impl->programs.back().info);
   }

@@ -13,7 +13,7 @@ std::string_view space_of(const Opcode& op) {
     if (m == "global" || m == "const") return "global";
     if (m == "shared" || m == "shared::cta") return "shared";
     if (m == "local" || m == "param") return m;
-    if (m == "param::entry") return "param";
+    if (m == "param::entry" || m == "param::func") return "param";
   }
   return "generic";
 }
@@ -57,13 +57,15 @@ void Lowering::set_address(IrInst& i, const Operand& address) {
 
 void Lowering::lower_memory(const Opcode& op, bool is_store) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
-  if (s.operands.size() < 2) fail(fmt::format("{} takes two operands", s.opcode));
+  // A cache hint is only a hint.
+  const std::size_t expected = op.has("L2::cache_hint") ? 3 : 2;
+  if (s.operands.size() != expected) fail(fmt::format("{} takes {} operands", s.opcode, expected));
   const Operand& address = s.operands[is_store ? 0 : 1];
   const Operand& data = s.operands[is_store ? 1 : 0];
   if (address.kind != Operand::Kind::kAddress) fail("expected an address in brackets");
-  const std::string_view space = space_of(op);
-  const std::string_view type = op.last();
-  const int bytes = type_bytes(type);
+  std::string_view space = space_of(op);
+  std::string_view type = op.last();
+  int bytes = type_bytes(type);
   static constexpr std::string_view kKnown[] = {"global",
                                                 "const",
                                                 "shared",
@@ -71,6 +73,7 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
                                                 "local",
                                                 "param",
                                                 "param::entry",
+                                                "param::func",
                                                 "nc",
                                                 "volatile",
                                                 "relaxed",
@@ -90,6 +93,7 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
                                                 "wt",
                                                 "v2",
                                                 "v4",
+                                                "v8",
                                                 "L1::no_allocate",
                                                 "L1::evict_last",
                                                 "L1::evict_first",
@@ -100,49 +104,72 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
                                                 "L2::256B",
                                                 "L2::evict_last",
                                                 "L2::evict_first",
+                                                "L2::evict_normal",
+                                                "L2::cache_hint",
                                                 "mmio"};
   for (std::size_t k = 0; k + 1 < op.modifiers.size(); ++k) {
     bool known = false;
     for (std::string_view m : kKnown) known |= m == op.modifiers[k];
     if (!known) unknown();
   }
-  if (bytes == 0 || bytes > 8) unknown();
-  const int count = op.has("v2") ? 2 : op.has("v4") ? 4 : 1;
-  const std::vector<Operand> elements =
-      data.kind == Operand::Kind::kVector ? data.elements : std::vector{data};
+  if (bytes == 0) unknown();
+  int count = op.has("v2") ? 2 : op.has("v4") ? 4 : op.has("v8") ? 8 : 1;
+  std::vector<Operand> elements = data.kind == Operand::Kind::kVector ? data.elements : std::vector{data};
   if (static_cast<int>(elements.size()) != count) {
     fail(fmt::format("{} moves {} elements, {} given", s.opcode, count, elements.size()));
   }
+  if (bytes == 16) {  // a 128-bit register is two of 64 bits
+    std::vector<Operand> halves;
+    for (const Operand& e : elements) {
+      if (e.kind != Operand::Kind::kRegister || !e.wide) fail("expected a register of type .b128");
+      halves.push_back(e);
+      halves.push_back(e);
+      ++halves.back().reg;
+    }
+    elements = std::move(halves);
+    type = "b64";
+    bytes = 8;
+    count *= 2;
+  }
+  if (space == "param" && address.reg < 0 && call_parameters_.contains(address.name)) {
+    lower_call_parameter(op, is_store, address, data);
+    return;
+  }
+  // Parameters of calls lie in the thread's local memory, those of the kernel in a space of their own.
+  if (space == "param" && (is_store || s.in_function || local_offset_.contains(address.name)))
+    space = "local";
   if (!is_store && space == "param" && address.reg < 0) {
     lower_param_load(op, address);
     return;
   }
 
   // Data values first: converting an immediate may emit instructions of its own.
-  std::uint32_t values[4];
+  std::vector<std::uint32_t> values;
   RegisterClass cls = bytes == 8 ? RegisterClass::k64 : RegisterClass::k32;
   for (const Operand& e : elements) {
     if (e.kind == Operand::Kind::kRegister) cls = class_of(static_cast<std::uint32_t>(e.reg));
   }
   const char letter = cls == RegisterClass::k64 ? (type == "f64" ? 'e' : 'd') : type == "f32" ? 'f' : 'r';
-  for (int k = 0; k < count; ++k) {
-    const Operand& e = elements[static_cast<std::size_t>(k)];
-    values[k] = is_store ? source(e, letter) : destination(e, letter);
+  for (const Operand& e : elements) values.push_back(is_store ? source(e, letter) : destination(e, letter));
+  constexpr int kMost = 4;  // elements an instruction moves; more are several accesses
+  for (int begin = 0; begin < count; begin += kMost) {
+    const int here = std::min(kMost, count - begin);
+    IrInst& i = emit(fmt::format("@{}.{}.{}", is_store ? "st" : "ld", space, bytes));
+    for (int k = 0; k < here; ++k) {
+      i.o[k] = values[static_cast<std::size_t>(begin + k)];
+      (is_store ? i.uses : i.defs) |= static_cast<std::uint8_t>(1 << k);
+    }
+    i.count = static_cast<std::uint8_t>(here);
+    if (cls == RegisterClass::k64) i.aux |= sim::kWideRegister;
+    if (cls == RegisterClass::k16) i.aux |= sim::kRegister16;
+    if (type[0] == 's') i.aux |= sim::kSigned;
+    if (op.has("const")) i.aux |= sim::kUncounted;
+    if (op.has("nc")) i.aux |= sim::kNonCoherent;
+    i.aux |= order_bits(op);
+    set_address(i, address);
+    i.imm += begin * bytes;
+    i.polls = !is_store && (op.has("volatile") || op.has("acquire") || op.has("relaxed"));
   }
-  IrInst& i = emit(fmt::format("@{}.{}.{}", is_store ? "st" : "ld", space, bytes));
-  for (int k = 0; k < count; ++k) {
-    i.o[k] = values[k];
-    (is_store ? i.uses : i.defs) |= static_cast<std::uint8_t>(1 << k);
-  }
-  i.count = static_cast<std::uint8_t>(count);
-  if (cls == RegisterClass::k64) i.aux |= sim::kWideRegister;
-  if (cls == RegisterClass::k16) i.aux |= sim::kRegister16;
-  if (type[0] == 's') i.aux |= sim::kSigned;
-  if (op.has("const")) i.aux |= sim::kUncounted;
-  if (op.has("nc")) i.aux |= sim::kNonCoherent;
-  i.aux |= order_bits(op);
-  set_address(i, address);
-  i.polls = !is_store && (op.has("volatile") || op.has("acquire") || op.has("relaxed"));
 }
 
 /// Kernel parameters are slots filled at launch: a load with a fixed address is a copy.
@@ -151,6 +178,7 @@ void Lowering::lower_param_load(const Opcode& op, const Operand& address) {
   const int bytes = type_bytes(op.last());
   const bool sign = op.last()[0] == 's';
   std::uint64_t offset = static_cast<std::uint64_t>(address.offset);
+  if (bytes > 8) unknown();
   if (!address.name.empty()) {
     const ParameterInfo* parameter = nullptr;
     for (const ParameterInfo& p : fn_.info.parameters) {
@@ -212,33 +240,49 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
       operation = m;
     } else if (m != op.last() && m != "global" && m != "shared" && m != "shared::cta" && m != "relaxed" &&
                m != "acquire" && m != "release" && m != "acq_rel" && m != "cta" && m != "gpu" && m != "sys" &&
-               m != "noftz") {
+               m != "noftz" && m != "v2" && m != "v4" && m != "v8" && m != "L2::cache_hint") {
       unknown();
     }
   }
   const auto form = sim::find_atomic(operation, op.last());
-  if (!form || op.has("v2") || op.has("v4")) unknown();
+  if (!form) unknown();
   const std::size_t first = is_reduction ? 0 : 1, operands = first + (operation == "cas" ? 3 : 2);
-  if (s.operands.size() != operands) fail(fmt::format("{} takes {} operands", s.opcode, operands));
+  if (s.operands.size() != operands + (op.has("L2::cache_hint") ? 1 : 0))
+    fail(fmt::format("{} takes {} operands", s.opcode, operands));
   if (s.operands[first].kind != Operand::Kind::kAddress) fail("expected an address in brackets");
   const bool wide = form->bytes == 8;
   const char letter = op.last() == "f32" ? 'f' : op.last() == "f64" ? 'e' : wide ? 'd' : 'r';
-  const std::uint32_t x = source(s.operands[first + 1], letter);
-  const std::uint32_t y = operation == "cas" ? source(s.operands[first + 2], letter) : kNone;
   const bool returns = !is_reduction && s.operands[0].kind != Operand::Kind::kSink;
-  const std::uint32_t d = returns ? destination(s.operands[0], letter) : kNone;
-  IrInst& i = emit(op.has("shared") || op.has("shared::cta") ? "@atom.shared" : "@atom.global");
-  i.o[0] = d;
-  i.o[1] = x;
-  i.o[2] = y;
-  i.defs = returns;
-  i.uses = static_cast<std::uint8_t>(2 | (y != kNone ? 4 : 0));
-  i.count = static_cast<std::uint8_t>(form->op);
-  i.flags = static_cast<std::uint8_t>(form->bytes);
-  if (wide) i.aux |= sim::kWideRegister;
-  i.aux |= sim::kStrong | order_bits(op);
-  set_address(i, s.operands[first]);
-  i.polls = returns;
+  const bool shared = op.has("shared") || op.has("shared::cta");
+  // A vector is an atomic of each element.
+  const std::size_t count = op.has("v2") ? 2 : op.has("v4") ? 4 : op.has("v8") ? 8 : 1;
+  if (count > 1 && (operation == "cas" || shared)) unknown();
+  const auto parts = [&](const Operand& o) {
+    auto all = o.kind == Operand::Kind::kVector ? o.elements : std::vector{o};
+    if (all.size() != count) fail(fmt::format("{} takes {} elements, {} given", s.opcode, count, all.size()));
+    return all;
+  };
+  const auto xs = parts(s.operands[first + 1]);
+  const auto ds = returns ? parts(s.operands[0]) : std::vector<Operand>{};
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::uint32_t x = source(xs[k], letter);
+    const std::uint32_t y = operation == "cas" ? source(s.operands[first + 2], letter) : kNone;
+    const bool result = returns && ds[k].kind != Operand::Kind::kSink;
+    const std::uint32_t d = result ? destination(ds[k], letter) : kNone;
+    IrInst& i = emit(shared ? "@atom.shared" : "@atom.global");
+    i.o[0] = d;
+    i.o[1] = x;
+    i.o[2] = y;
+    i.defs = result;
+    i.uses = static_cast<std::uint8_t>(2 | (y != kNone ? 4 : 0));
+    i.count = static_cast<std::uint8_t>(form->op);
+    i.flags = static_cast<std::uint8_t>(form->bytes);
+    if (wide) i.aux |= sim::kWideRegister;
+    i.aux |= sim::kStrong | order_bits(op);
+    set_address(i, s.operands[first]);
+    i.imm += static_cast<std::int64_t>(k) * form->bytes;
+    i.polls = result;
+  }
 }
 
 }  // namespace stitchwork::ptx

@@ -74,6 +74,7 @@ struct alignas(128) HotCounters {
 };
 
 struct BlockRun;
+struct AsyncCopies;
 class BlockChecks;
 struct LaunchContext;
 
@@ -87,8 +88,10 @@ struct Strand {
   std::uint32_t mask[kGangWarps] = {};         ///< active lanes now
   std::int32_t first_warp = 0, last_warp = 0;  ///< [first, last) within the gang
   std::int32_t active_warps = 0, active_threads = 0;
-  bool masked = false;  ///< some lane of the strand is inactive
-  bool spinning = false;
+  bool masked = false;             ///< some lane of the strand is inactive
+  bool spinning = false;           ///< waits in a polling loop
+  const Inst* poll = nullptr;      ///< that polled last, and
+  std::uint64_t poll_address = 0;  ///< where its first lane did
   StrandState state = StrandState::kRunnable;
   std::int32_t depth = 0;  ///< stack[depth - 1] is the running entry
   std::int32_t gang = 0;
@@ -133,11 +136,28 @@ struct BlockRun {
   std::uint32_t spin_episodes = 0;
   bool communicates = false;
   BlockChecks* checks = nullptr;  ///< of the sanitizers asked for, or null
+  AsyncCopies* async = nullptr;   ///< by warp of the block
   std::uint64_t index = 0;        ///< linear block index
   BarrierSlot barriers[16];
 };
 
 // Slow paths, outside the vector code.
+
+/// A load or atomic that may wait for others has run: lets them run. One that looks at the same place again
+/// waits.
+const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address);
+
+/// Holds `i->count` bytes for shared memory offset `to` until the lane waits for them (async_copy.cpp).
+void queue_async_copy(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to, const std::byte* data);
+/// Closes the open group of each active lane.
+void commit_async_copies(Strand& s, int warp);
+/// Writes what active lanes queued, but for their `open` latest groups; `all`: also what is in no group.
+void finish_async_copies(Strand& s, int warp, std::uint32_t open, bool all);
+[[noreturn]] void raise_assertion(Strand& s, const Inst* i, std::uint64_t message, std::uint64_t file,
+                                  std::uint32_t line, int warp, int lane);
+/// vprintf of one lane into the launch's text; returns the number of values printed.
+std::uint32_t print_formatted(Strand& s, const Inst* i, std::uint64_t format, std::uint64_t values, int warp,
+                              int lane);
 
 /// The allocation that holds [address, address + bytes), or the finding that there is none (thrown).
 void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_t address, unsigned bytes,

@@ -2,7 +2,7 @@
 // these when a kernel is lowered.
 #pragma once
 
-#include "simulator/ops_half.h"
+#include "simulator/ops_half_forms.h"
 
 namespace stitchwork::sim {
 namespace {

@@ -158,7 +158,7 @@ const Inst* block_barrier(Strand& s, const Inst* i) {
       split_strand(s, i);
       return nullptr;
     }
-    raise_finding(s, i, FindingKind::kDivergentBarrier, "divergent barrier", w,
+    raise_finding(s, i, FindingKind::kDivergentBarrier, "block barrier", w,
                   __builtin_ctz(s.alive[w] & ~s.mask[w]));
   }
   u32 id = 0, threads = 0;
@@ -185,6 +185,7 @@ const Inst* block_barrier(Strand& s, const Inst* i) {
     }
   }
   s.spinning = false;
+  s.poll = nullptr;
   s.resume = i + 1;
   if (arrive_at_barrier(s, i, int(id), threads, !(i->flags & 1))) return i + 1;
   s.state = StrandState::kBarrier;

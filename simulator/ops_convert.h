@@ -115,20 +115,11 @@ void add_converts_from(const char* const (&names)[16]) {
   add_int_convert<std::int8_t, S, false>(names[1], to16);
   add_int_convert<std::uint16_t, S, false>(names[2], to16);
   add_int_convert<std::int16_t, S, false>(names[3], to16);
-  if constexpr (sizeof(S) == 8) {
-    add<u32, u64>(names[4], SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
-    add<u32, u64>(names[5], SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
-  } else {
+  if constexpr (sizeof(S) != 8) {  // the others are in add_convert_rows
     add_int_convert<u32, S, false>(names[4], to32);
     add_int_convert<i32, S, false>(names[5], to32);
   }
-  if constexpr (sizeof(S) == 4) {  // address arithmetic: worth a vector form
-    auto widen = [](auto a) __attribute__((always_inline)) {
-      return __builtin_convertvector((vec<S, 8>)a, vec<std::conditional_t<(S(-1) < S(0)), i64, u64>, 8>);
-    };
-    add<u64, u32>(names[6], widen);
-    add<u64, u32>(names[7], widen);
-  } else {
+  if constexpr (sizeof(S) != 4) {
     add_int_convert<u64, S, false>(names[6], to64);
     add_int_convert<i64, S, false>(names[7], to64);
   }
@@ -142,18 +133,38 @@ void add_converts_from(const char* const (&names)[16]) {
   add_int_convert<i64, S, true>(names[15], to64);
 }
 
+/// Conversions that address arithmetic and common kernels use, for each vector width.
 void add_convert_rows() {
+  constexpr auto fp32 = InstClass::kFp32;
+  add<u32, u64>("cvt{.u32,.s32}{.u64,.s64}", SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
+  add<u64, u32>("cvt{.u64,.s64}.u32", SW_F1(__builtin_convertvector(a, vec<u64, 8>)));
+  add<u64, u32>("cvt{.u64,.s64}.s32", SW_F1(__builtin_convertvector((vec<i32, 8>)a, vec<i64, 8>)));
+  add<f32, u32>("cvt.rn.f32.u32", SW_F1(__builtin_convertvector(a, vec<f32, 16>)), fp32);
+  add<f32, i32>("cvt.rn.f32.s32", SW_F1(__builtin_convertvector(a, vec<f32, 16>)), fp32);
+  add<f32, f32>("cvt.sat.f32.f32", SW_F1(saturate(a)), fp32);
+  add<f32, f32>("cvt.f32.f32", SW_F1(a), fp32);
+  add<f64, f32>("cvt.f64.f32", SW_F1(__builtin_convertvector(a, vec<f64, 8>)));
+  add<u32, f32>("cvt.rn.f16.f32", SW_F1(float_to_half(a)), InstClass::kOther, "xf");
+  add<u32, f32>("cvt.rn.bf16.f32", SW_F1(float_to_bf16(a)), InstClass::kOther, "xf");
+  add<u32, u32>("cvt.f32.f16", SW_F1((vec<u32, 16>)half_to_float(a)), InstClass::kOther, "fx");
+  add<u32, u32>("cvt.f32.bf16", SW_F1((vec<u32, 16>)bf16_to_float(a)), InstClass::kOther, "fx");
+}
+
+/// All others: compiled once, for any processor.
+void add_rare_convert_rows() {
 #define SW_FROM(S, TEXT, LETTER, ...)                                                                      \
   add_converts_from<S>({"cvt.u8." TEXT, "cvt.s8." TEXT, "cvt.u16." TEXT, "cvt.s16." TEXT, "cvt.u32." TEXT, \
                         "cvt.s32." TEXT, "cvt.u64." TEXT, "cvt.s64." TEXT, "cvt.sat.u8." TEXT,             \
                         "cvt.sat.s8." TEXT, "cvt.sat.u16." TEXT, "cvt.sat.s16." TEXT, "cvt.sat.u32." TEXT, \
                         "cvt.sat.s32." TEXT, "cvt.sat.u64." TEXT, "cvt.sat.s64." TEXT});                   \
-  add_int_to_float<f32, S, Round::kNearest>("cvt.rn.f32." TEXT, "f" LETTER);                               \
+  if constexpr (sizeof(S) != 4) add_int_to_float<f32, S, Round::kNearest>("cvt.rn.f32." TEXT, "f" LETTER); \
   add_int_to_float<f32, S, Round::kZero>("cvt.rz.f32." TEXT, "f" LETTER);                                  \
   add_int_to_float<f32, S, Round::kDown>("cvt.rm.f32." TEXT, "f" LETTER);                                  \
   add_int_to_float<f32, S, Round::kUp>("cvt.rp.f32." TEXT, "f" LETTER);                                    \
   add_int_to_float<f64, S, Round::kNearest>("cvt.rn.f64." TEXT, "e" LETTER);                               \
   add_int_to_float<f64, S, Round::kZero>("cvt.rz.f64." TEXT, "e" LETTER);                                  \
+  add_int_to_float<f64, S, Round::kDown>("cvt.rm.f64." TEXT, "e" LETTER);                                  \
+  add_int_to_float<f64, S, Round::kUp>("cvt.rp.f64." TEXT, "e" LETTER);                                    \
   add_float_to_int<S, f32, Round::kNearest>("cvt.rni{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");             \
   add_float_to_int<S, f32, Round::kZero>("cvt.rzi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                \
   add_float_to_int<S, f32, Round::kDown>("cvt.rmi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                \
@@ -177,11 +188,8 @@ void add_convert_rows() {
   SW_INTEGRAL("rmi", Round::kDown)
   SW_INTEGRAL("rpi", Round::kUp)
 #undef SW_INTEGRAL
-  add<f32, f32>("cvt.sat.f32.f32", SW_F1(saturate(a)), fp32);
   add_cold<f32, f32>("cvt{.sat.ftz,.ftz.sat}.f32.f32", SW_F1(saturate(flush(a))), fp32);
   add_cold<f32, f32>("cvt.ftz.f32.f32", SW_F1(flush(a)), fp32);
-  add<f32, f32>("cvt.f32.f32", SW_F1(a), fp32);
-  add<f64, f32>("cvt.f64.f32", SW_F1(__builtin_convertvector(a, vec<f64, 8>)));
   add_cold<f64, f32>("cvt.ftz.f64.f32", SW_LANES1(f64, __builtin_fabsf(a) < FLT_MIN ? f64(a) * 0.0 : f64(a)));
 #define SW_NARROW(MODE, R)                                                                 \
   add_row(                                                                                 \
@@ -199,37 +207,6 @@ void add_convert_rows() {
   SW_NARROW("cvt.rm.f32.f64", Round::kDown);
   SW_NARROW("cvt.rp.f32.f64", Round::kUp);
 #undef SW_NARROW
-  // Through float, which holds every 16-bit integer and every half exactly; wider integers beyond 2^24
-  // overflow half anyway.
-#define SW_HALF_INT(S, TEXT, LETTER, ...)                                                                  \
-  add_cold<u32, u32>("cvt.rn.f16." TEXT, SW_F1(float_to_half(SW_LANES1(f32, f32(S(a)))(a))),               \
-                     InstClass::kOther, "x" LETTER);                                                       \
-  add_cold<u32, u32>(                                                                                      \
-      "cvt.rzi{,.sat}." TEXT ".f16",                                                                       \
-      SW_F1(SW_LANES1(                                                                                     \
-          u32, u32(register_bits<S>(clamp_to<S>(round_integral<Round::kZero>(a)))))(half_to_float(a))),    \
-      InstClass::kOther, LETTER "x");                                                                      \
-  add_cold<u32, u32>(                                                                                      \
-      "cvt.rni{,.sat}." TEXT ".f16",                                                                       \
-      SW_F1(SW_LANES1(                                                                                     \
-          u32, u32(register_bits<S>(clamp_to<S>(round_integral<Round::kNearest>(a)))))(half_to_float(a))), \
-      InstClass::kOther, LETTER "x");
-  SW_HALF_INT(std::uint8_t, "u8", "h", 0)
-  SW_HALF_INT(std::int8_t, "s8", "h", 0)
-  SW_HALF_INT(std::uint16_t, "u16", "h", 0)
-  SW_HALF_INT(std::int16_t, "s16", "h", 0)
-  SW_HALF_INT(u32, "u32", "r", 0)
-  SW_HALF_INT(i32, "s32", "r", 0)
-#undef SW_HALF_INT
-#define SW_HALF_INTEGRAL(MODE, R)                                                                  \
-  add_cold<u32, u32>("cvt." MODE ".f16.f16",                                                       \
-                     SW_F1(float_to_half(SW_LANES1(f32, round_integral<R>(a))(half_to_float(a)))), \
-                     InstClass::kOther, "xx")
-  SW_HALF_INTEGRAL("rni", Round::kNearest);
-  SW_HALF_INTEGRAL("rzi", Round::kZero);
-  SW_HALF_INTEGRAL("rmi", Round::kDown);
-  SW_HALF_INTEGRAL("rpi", Round::kUp);
-#undef SW_HALF_INTEGRAL
 }
 
 }  // namespace

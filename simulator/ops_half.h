@@ -1,7 +1,7 @@
 // Conversions between half, bfloat16 and float lanes, and fp16 / bf16 arithmetic.
 #pragma once
 
-#include "simulator/ops_float.h"
+#include "simulator/ops_integer_rare.h"
 
 namespace stitchwork::sim {
 namespace {
@@ -95,95 +95,55 @@ SW_INLINE vec<u32, 16> pairwise(F f, vec<u32, 16> a, vec<u32, 16> b, vec<u32, 16
   return f(a & 0xffffu, b & 0xffffu, c & 0xffffu) | f(a >> 16, b >> 16, c >> 16) << 16;
 }
 
-template <class Format>
-void add_half_arithmetic(const char* const (&names)[2][12], const char* x2_signature) {
-#define SW_HALF1(INDEX, ...)                                                                               \
-  {                                                                                                        \
-    auto f = [](auto a) __attribute__((always_inline)) { return __VA_ARGS__; };                            \
-    add_cold<u32, u32>(names[0][INDEX], f, InstClass::kOther, "xx");                                       \
-    add_cold<u32, u32>(                                                                                    \
-        names[1][INDEX], [](auto a) __attribute__((always_inline)) { return pairwise(decltype(f){}, a); }, \
-        InstClass::kOther, x2_signature + 2);                                                              \
+/// A value rounded once to a binary format of kExponent and kMantissa bits with infinities; NaN gives all
+/// ones but the sign.
+template <int kExponent, int kMantissa>
+u32 round_to_format(f64 v, Round r) {
+  constexpr int bias = (1 << (kExponent - 1)) - 1, lowest = 1 - bias;
+  constexpr u32 infinity = ((1u << kExponent) - 1) << kMantissa, sign_bit = 1u << (kExponent + kMantissa);
+  if (v != v) return infinity | ((1u << kMantissa) - 1);
+  u64 bits;
+  __builtin_memcpy(&bits, &v, 8);
+  const bool negative = bits >> 63;
+  const u32 sign = negative ? sign_bit : 0;
+  const f64 m = __builtin_fabs(v);
+  if (m == 0) return sign;
+  if (m - m != 0) return sign | infinity;
+  int e;
+  __builtin_frexp(m, &e);  // m in [2^(e-1), 2^e)
+  const int quantum = (e - 1 > lowest ? e - 1 : lowest) - kMantissa;
+  const f64 scaled = __builtin_ldexp(m, -quantum);
+  u64 n = u64(scaled);
+  const f64 rest = scaled - f64(n);
+  const bool up = r == Round::kNearest ? rest > 0.5 || (rest == 0.5 && (n & 1))
+                  : r == Round::kZero  ? false
+                  : r == Round::kDown  ? negative && rest > 0
+                                       : !negative && rest > 0;
+  n += up;
+  // A subnormal's exponent field is 0, one less than that of the lowest normal exponent: adding n carries.
+  const i64 field = i64(quantum + kMantissa + bias - 1) << kMantissa;
+  const u64 magnitude = n >> kMantissa == 0 ? n : u64(field) + n;
+  if (magnitude >= infinity) {
+    const bool to_infinity =
+        r == Round::kNearest || (r == Round::kDown && negative) || (r == Round::kUp && !negative);
+    return sign | (to_infinity ? infinity : infinity - 1);
   }
-#define SW_HALF2(INDEX, ...)                                                                         \
-  {                                                                                                  \
-    auto f = [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; };              \
-    add_cold<u32, u32, u32>(names[0][INDEX], f, InstClass::kOther, "xxx");                           \
-    add_cold<u32, u32, u32>(                                                                         \
-        names[1][INDEX],                                                                             \
-        [](auto a, auto b) __attribute__((always_inline)) { return pairwise(decltype(f){}, a, b); }, \
-        InstClass::kOther, x2_signature + 1);                                                        \
-  }
-#define SW_HALF3(INDEX, ...)                                                                    \
-  {                                                                                             \
-    auto f = [](auto a, auto b, auto c) __attribute__((always_inline)) { return __VA_ARGS__; }; \
-    add_cold<u32, u32, u32, u32>(names[0][INDEX], f, InstClass::kOther, "xxxx");                \
-    add_cold<u32, u32, u32, u32>(                                                               \
-        names[1][INDEX], [](auto a, auto b, auto c) __attribute__((always_inline)) {            \
-          return pairwise(decltype(f){}, a, b, c);                                              \
-        },                                                                                      \
-        InstClass::kOther, x2_signature);                                                       \
-  }
-  using X = Format;
-  SW_HALF2(0, X::narrow(X::widen(a) + X::widen(b)));
-  SW_HALF2(1, X::narrow(X::widen(a) - X::widen(b)));
-  SW_HALF2(2, X::narrow(X::widen(a) * X::widen(b)));
-  SW_HALF3(3, X::narrow(fma_round_odd(X::widen(a), X::widen(b), X::widen(c))));
-  SW_HALF2(4, X::narrow(extremum<true, false>(X::widen(a), X::widen(b))));
-  SW_HALF2(5, X::narrow(extremum<false, false>(X::widen(a), X::widen(b))));
-  SW_HALF2(6, X::narrow(extremum<true, true>(X::widen(a), X::widen(b))));
-  SW_HALF2(7, X::narrow(extremum<false, true>(X::widen(a), X::widen(b))));
-  SW_HALF1(8, a & 0x7fffu);
-  SW_HALF1(9, a ^ 0x8000u);
-  SW_HALF1(10, X::narrow(SW_HALVES(exp2_approx<false>)(X::widen(a))));
-  SW_HALF1(11, X::narrow(SW_LANES1(f32, f32(tanh(f64(a))))(X::widen(a))));
-#undef SW_HALF1
-#undef SW_HALF2
-#undef SW_HALF3
+  return sign | u32(magnitude);
 }
+u32 round_to_half(f64 v, Round r = Round::kNearest) { return round_to_format<5, 10>(v, r); }
+u32 round_to_bf16(f64 v, Round r = Round::kNearest) { return round_to_format<8, 7>(v, r); }
 
-void add_half_rows() {
-  add_half_arithmetic<HalfFormat>(
-      {{"add{,.rn}.f16", "sub{,.rn}.f16", "mul{,.rn}.f16", "fma.rn.f16", "max.f16", "min.f16", "max.NaN.f16",
-        "min.NaN.f16", "abs.f16", "neg.f16", "ex2.approx.f16", "tanh.approx.f16"},
-       {"add{,.rn}.f16x2", "sub{,.rn}.f16x2", "mul{,.rn}.f16x2", "fma.rn.f16x2", "max.f16x2", "min.f16x2",
-        "max.NaN.f16x2", "min.NaN.f16x2", "abs.f16x2", "neg.f16x2", "ex2.approx.f16x2", "tanh.approx.f16x2"}},
-      "rrrr");
-  add_half_arithmetic<Bf16Format>(
-      {{"add{,.rn}.bf16", "sub{,.rn}.bf16", "mul{,.rn}.bf16", "fma.rn.bf16", "max.bf16", "min.bf16",
-        "max.NaN.bf16", "min.NaN.bf16", "abs.bf16", "neg.bf16", "ex2.approx.ftz.bf16", "tanh.approx.bf16"},
-       {"add{,.rn}.bf16x2", "sub{,.rn}.bf16x2", "mul{,.rn}.bf16x2", "fma.rn.bf16x2", "max.bf16x2",
-        "min.bf16x2", "max.NaN.bf16x2", "min.NaN.bf16x2", "abs.bf16x2", "neg.bf16x2", "ex2.approx.ftz.bf16x2",
-        "tanh.approx.bf16x2"}},
-      "rrrr");
-  add_cold<u32, u32, u32, u32>(
-      "fma.rn.relu.f16",
-      SW_F3(float_to_half(extremum<true, false>(
-          fma_round_odd(half_to_float(a), half_to_float(b), half_to_float(c)), vec<f32, 16>{}))),
-      InstClass::kOther, "xxxx");
-
-  add_cold<u32, u32>("cvt.f32.f16", SW_F1((vec<u32, 16>)half_to_float(a)), InstClass::kOther, "fx");
-  add_cold<u32, u32>("cvt.f32.bf16", SW_F1((vec<u32, 16>)bf16_to_float(a)), InstClass::kOther, "fx");
-  add_cold<u32, f32>("cvt.rn.f16.f32", SW_F1(float_to_half(a)), InstClass::kOther, "xf");
-  add_cold<u32, f32>("cvt.rn.bf16.f32", SW_F1(float_to_bf16(a)), InstClass::kOther, "xf");
-  add_cold<u32, f32>(
-      "cvt.rz.f16.f32",
-      [](auto a) {
-        auto h = float_to_half(a);  // step back towards zero where rounding went away from it
-        auto back = (vec<u32, 16>)half_to_float(h) & 0x7fffffffu;
-        auto m = (vec<u32, 16>)a & 0x7fffffffu;
-        return m < 0x7f800000u && back > m ? h - 1 : h;
-      },
-      InstClass::kOther, "xf");
-  add_cold<u32, f32>("cvt.rz.bf16.f32", SW_F1((vec<u32, 16>)a >> 16), InstClass::kOther, "xf");
-  add_cold<u32, f32, f32>("cvt.rn.f16x2.f32", SW_F2(float_to_half(a) << 16 | float_to_half(b)),
-                          InstClass::kOther, "rff");
-  add_cold<u32, f32, f32>("cvt.rn.bf16x2.f32", SW_F2(float_to_bf16(a) << 16 | float_to_bf16(b)),
-                          InstClass::kOther, "rff");
-  add_cold<u32, f32>("cvt.rn.relu.bf16.f32", SW_F1(float_to_bf16(extremum<true, false>(a, vec<f32, 16>{}))),
-                     InstClass::kOther, "xf");
-  add_cold<u32, f32>("cvt.rn.relu.f16.f32", SW_F1(float_to_half(extremum<true, false>(a, vec<f32, 16>{}))),
-                     InstClass::kOther, "xf");
+/// An integer as a double that rounds on as the integer itself would: what does not fit is made odd.
+template <class S>
+f64 to_odd_double(S v) {
+  if constexpr (sizeof(S) < 8) {
+    return f64(v);
+  } else {
+    const bool negative = S(-1) < S(0) && i64(v) < 0;
+    u64 m = negative ? 0 - u64(v) : u64(v);
+    if (m >> 53) m = (m & ~u64(0x7ff)) | (m & 0x7ff ? u64(0x800) : 0);
+    return negative ? -f64(m) : f64(m);
+  }
 }
 
 }  // namespace

@@ -98,6 +98,15 @@ SW_INLINE void lane_addresses(const Strand& s, const Inst* i, int w, u32 slot, u
   }
 }
 
+/// Where the first active lane of a strand accesses memory.
+SW_INLINE u64 first_address(const Strand& s, const Inst* i) {
+  int w = s.first_warp;
+  while (s.mask[w] == 0) ++w;
+  const int e = w * 32 + __builtin_ctz(s.mask[w]);
+  return i->aux & kAddress32 ? u64(load<u32>(s.regs + i->o[4] + e * 4) + u32(i->imm))
+                             : load<u64>(s.regs + i->o[4] + e * 8) + u64(i->imm);
+}
+
 /// True if a[l] == a[0] + l * stride for all 32 lanes.
 SW_INLINE bool is_affine(const u64* a, u64 stride) {
   const vec<u64, 8> iota = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -311,15 +320,7 @@ const Inst* access(Strand& s, const Inst* i) {
                                     : kSpace == Space::kLocal ? kLocalWindow
                                                               : kParamWindow);
   }
-  if (i->aux & kPolls) {
-    if (!s.spinning) {
-      s.spinning = true;
-      ++s.block->spin_episodes;
-    }
-    s.state = StrandState::kYielded;
-    s.resume = i + 1;
-    return nullptr;
-  }
+  if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
   return i + 1;
 }
 
@@ -375,15 +376,7 @@ const Inst* atomic(Strand& s, const Inst* i) {
       log_lanes(b, a, global, width, 1);
     }
   }
-  if (i->aux & kPolls) {
-    if (!s.spinning) {
-      s.spinning = true;
-      ++b.spin_episodes;
-    }
-    s.state = StrandState::kYielded;
-    s.resume = i + 1;
-    return nullptr;
-  }
+  if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
   return i + 1;
 }
 

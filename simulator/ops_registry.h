@@ -7,7 +7,7 @@
 namespace stitchwork::sim {
 namespace {
 
-constexpr int kMaxRows = 1600;
+constexpr int kMaxRows = 3000;
 IsaRow g_rows[kMaxRows];
 int g_row_count = 0;
 

@@ -37,6 +37,8 @@ enum class Special : std::uint8_t {
   kLaneMaskGt,
   kDynamicSharedSize,
   kTotalSharedSize,
+  kGridWorkspaceHigh,  ///< %envreg1, 2: where a cooperative launch keeps its grid barrier
+  kGridWorkspaceLow,
 };
 
 /// A slot filled before a block runs: the same in all lanes, or a special register.
@@ -96,6 +98,7 @@ struct Program {
   std::int64_t dynamic_shared_offset = 0;  ///< where extern shared memory begins
   bool communicates = false;               ///< blocks wait for each other: polling loads in a loop
   bool has_global_atomics = false;
+  bool prints = false;  ///< calls vprintf: blocks run in order
 };
 
 struct ModuleImpl {

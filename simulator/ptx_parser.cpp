@@ -1,6 +1,7 @@
 // Recursive descent over PTX: directives, variables, kernels, statements.
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include "core/error.h"
@@ -128,22 +129,70 @@ class Parser {
     skip_line(at.line);
   }
 
-  /// A declaration whose body, if any, is skipped: calls of it are refused where they stand.
+  /// .func (results) name (parameters) { body }, or a declaration, which only its calls need.
   void device_function() {
     external_ = false;
-    while (!lex_.peek().is('{') && !lex_.peek().is(';')) {
+    Function f;
+    enter_function();
+    while (lex_.peek().is(".attribute")) {
+      lex_.next();
+      skip_parentheses();
+    }
+    if (accept('(')) formals(f, f.results);
+    const Token name = word();
+    f.info.name = std::string(name.text);
+    f.info.line = name.line;
+    if (accept('(')) formals(f, f.formals);
+    while (!lex_.peek().is('{') && !lex_.peek().is(';')) {  // .noreturn and the like
       if (lex_.peek().kind == Token::Kind::kEnd) fail(lex_.peek(), "the file ends in the middle");
       lex_.next();
     }
-    if (lex_.peek().is('{'))
-      skip_braces();
-    else
+    if (accept(';')) return;
+    expect('{');
+    body(f);
+    leave_function(f);
+    for (Statement& s : f.body) s.in_function = true;
+    out_.device_functions.push_back(std::move(f));
+  }
+  void formals(Function& f, std::vector<Formal>& list) {
+    while (!accept(')')) {
+      const Token at = lex_.peek();
+      Formal formal;
+      if (accept(".reg")) {
+        const Token type = word();
+        formal.name = std::string(lex_.peek().text);
+        formal.type = std::string(type.text.substr(1));
+        formal.reg = static_cast<int>(f.registers.size());
+        declare_register(f, type, word());
+      } else if (accept(".param")) {
+        Variable v = variable_declaration(&formal.type);
+        formal.name = v.name;
+        declare_variable(f.params, std::move(v), at);
+      } else {
+        fail(at, fmt::format("expected .param or .reg, found '{}'", at.text));
+      }
+      list.push_back(std::move(formal));
+      if (!lex_.peek().is(')')) expect(',');
+    }
+  }
+  void skip_parentheses() {
+    expect('(');
+    while (!accept(')')) {
+      if (lex_.peek().kind == Token::Kind::kEnd) fail(lex_.peek(), "the file ends in the middle");
       lex_.next();
+    }
   }
 
   Variable variable() {
-    Variable v;
+    Variable v = variable_declaration(nullptr);
     v.external = std::exchange(external_, false);
+    initial_value(v);
+    expect(';');
+    return v;
+  }
+  /// ".align 8 .b8 name[24]"; `type`, if asked for, is that of an element.
+  Variable variable_declaration(std::string* type) {
+    Variable v;
     int element = 0, vector = 1;
     Token t = word();
     for (; t.text[0] == '.'; t = word()) {
@@ -153,27 +202,38 @@ class Parser {
         vector = t.text[2] - '0';
       } else if (const int bytes = type_bytes(t.text.substr(1))) {
         element = bytes * vector;
+        v.element_bytes = bytes;
+        if (type != nullptr) *type = std::string(t.text.substr(1));
       }
     }
     if (element == 0) fail(t, fmt::format("variable '{}' has no type", t.text));
     v.name = std::string(t.text);
     v.alignment = std::max(v.alignment, element);
+    if (v.alignment <= 0 || (v.alignment & (v.alignment - 1)) != 0)
+      fail(t, fmt::format("the alignment of '{}' is no power of two", t.text));
     std::int64_t count = 1;
     while (accept('[')) {
-      count *= lex_.peek().is(']') ? 0 : integer();
+      const std::int64_t n = lex_.peek().is(']') ? 0 : integer();
       expect(']');
+      if (n < 0 || (n > 0 && count > kMaxVariableBytes / n))
+        fail(t, fmt::format("variable '{}' is too large", t.text));
+      count *= n;
     }
+    if (count > kMaxVariableBytes / element) fail(t, fmt::format("variable '{}' is too large", t.text));
     v.bytes = count * element;
-    if (accept('=')) {
-      v.initial.resize(static_cast<std::size_t>(v.bytes));
-      std::int64_t offset = 0;
-      initialiser(v, element / vector, offset);
-      if (count == 0) v.bytes = static_cast<std::int64_t>(v.initial.size());
-    }
-    expect(';');
     return v;
   }
+  void initial_value(Variable& v) {
+    if (!accept('=')) return;
+    const bool open_ended = v.bytes == 0;
+    v.initial.resize(static_cast<std::size_t>(v.bytes));
+    std::int64_t offset = 0;
+    initialiser(v, v.element_bytes, offset);
+    if (open_ended) v.bytes = static_cast<std::int64_t>(v.initial.size());
+  }
   void initialiser(Variable& v, int element, std::int64_t& offset) {
+    if (v.bytes > 0 && offset >= v.bytes && !lex_.peek().is('{') && !lex_.peek().is('}'))
+      fail(lex_.peek(), fmt::format("more initial values than '{}' has room for", v.name));
     if (accept('{')) {
       while (!accept('}')) {
         initialiser(v, element, offset);
@@ -227,11 +287,89 @@ class Parser {
       }
     }
     if (accept(';')) return;  // a declaration
-    registers_.clear();
+    enter_function();
     expect('{');
     body(f);
-    for (const Statement& s : f.body) check_labels(f, s);
+    leave_function(f);
     out_.functions.push_back(std::move(f));
+  }
+
+  void enter_function() {
+    registers_.clear();
+    wide_registers_.clear();
+    variables_.clear();
+    declared_.clear();
+    scopes_ = {0};
+    next_scope_ = 1;
+    branches_.clear();
+    tables_.clear();
+  }
+  /// Labels are known now: resolves branches, innermost scope first, and turns indexed ones into plain ones.
+  void leave_function(Function& f) {
+    for (const Branch& b : branches_) {
+      Statement& s = f.body[b.statement];
+      std::string& name = s.operands[b.operand].name;
+      auto scope = b.scopes.rbegin();
+      while (scope != b.scopes.rend() && !f.labels.contains(scoped(name, *scope)) &&
+             !tables_.contains(scoped(name, *scope)))
+        ++scope;
+      if (scope == b.scopes.rend())
+        throw Error(out_.file, s.line, s.column, fmt::format("branch to an unknown label '{}'", name));
+      name = scoped(name, *scope);
+    }
+    expand_indexed_branches(f);
+  }
+  static std::string scoped(std::string_view name, int scope) {
+    return scope == 0 ? std::string(name) : fmt::format("{}@{}", name, scope);
+  }
+
+  /// brx.idx becomes one comparison and branch for each entry of its table.
+  void expand_indexed_branches(Function& f) {
+    std::vector<int> moved(f.body.size() + 1);
+    std::vector<Statement> body;
+    for (std::size_t k = 0; k < f.body.size(); ++k) {
+      moved[k] = static_cast<int>(body.size());
+      Statement& s = f.body[k];
+      if (!s.opcode.starts_with("brx")) {
+        body.push_back(std::move(s));
+        continue;
+      }
+      const auto table = s.operands.size() == 2 ? tables_.find(s.operands[1].name) : tables_.end();
+      if (table == tables_.end() || table->second.labels.empty())
+        throw Error(out_.file, s.line, s.column, "brx.idx wants an index and a label of .branchtargets");
+      const int taken = static_cast<int>(f.registers.size());
+      f.registers.push_back({"%brx", RegisterClass::kPred});
+      for (std::size_t t = 0; t < table->second.labels.size(); ++t) {
+        Statement branch = s;
+        const bool last = t + 1 == table->second.labels.size();
+        branch.opcode = "bra";
+        branch.operands = {Operand{}};
+        branch.operands[0].kind = Operand::Kind::kName;
+        branch.operands[0].name = table->second.labels[t];
+        if (!last || s.guard >= 0) {
+          Statement compare = s;
+          compare.opcode = "setp.eq.u32";
+          compare.operands = {Operand{}, s.operands[0], Operand{}};
+          compare.operands[0].kind = Operand::Kind::kRegister;
+          compare.operands[0].reg = taken;
+          compare.operands[2].kind = Operand::Kind::kInteger;
+          compare.operands[2].bits = t;
+          compare.guard = -1;
+          compare.weightless = true;
+          if (!last) {
+            if (s.guard >= 0) throw Error(out_.file, s.line, s.column, "a guarded brx.idx is not supported");
+            body.push_back(std::move(compare));
+            branch.guard = taken;
+            branch.guard_negated = false;
+          }
+        }
+        branch.weightless = t > 0;
+        body.push_back(std::move(branch));
+      }
+    }
+    moved[f.body.size()] = static_cast<int>(body.size());
+    f.body = std::move(body);
+    for (auto& [name, at] : f.labels) at = moved[static_cast<std::size_t>(at)];
   }
 
   void parameters(Function& f) {
@@ -276,10 +414,17 @@ class Parser {
         return;
       }
       if (t.is('{')) {  // a scope, as inline assembly opens: registers of it shadow outer ones
+        if (scopes_.size() > kMaxNesting) fail(t, "scopes nest too deep");
         lex_.next();
         const auto outer = registers_;
+        const auto outer_wide = wide_registers_;
+        const auto outer_variables = variables_;
+        scopes_.push_back(next_scope_++);
         body(f);
+        scopes_.pop_back();
         registers_ = outer;
+        wide_registers_ = outer_wide;
+        variables_ = outer_variables;
       } else if (t.kind == Token::Kind::kWord && t.text[0] == '.') {
         directive(f);
       } else {
@@ -298,9 +443,11 @@ class Parser {
         type.text.remove_prefix(4);
       declare_registers(f, type);
     } else if (t.is(".shared")) {
-      f.shared.push_back(variable());
+      declare_variable(f.shared, variable(), t);
     } else if (t.is(".local")) {
-      f.local.push_back(variable());
+      declare_variable(f.local, variable(), t);
+    } else if (t.is(".param")) {
+      declare_variable(f.params, variable(), t);
     } else if (t.is(".loc")) {
       Location l;
       l.file = static_cast<int>(integer());
@@ -309,7 +456,15 @@ class Parser {
       out_.locations.push_back(l);
     } else if (t.is(".file")) {
       file_directive(t);
-    } else if (t.is(".pragma") || t.is(".branchtargets") || t.is(".param")) {
+    } else if (t.is(".pragma")) {
+      skip_to_semicolon();
+    } else if (t.is(".branchtargets") && table_label_) {
+      BranchTable& table = tables_[*table_label_];
+      do table.names.push_back(word());
+      while (accept(','));
+      expect(';');
+      for (const Token& name : table.names) table.labels.push_back(scoped(name.text, scopes_.back()));
+    } else if ((t.is(".callprototype") || t.is(".calltargets")) && table_label_) {
       skip_to_semicolon();
     } else {
       fail(t, fmt::format("unknown directive '{}'", t.text),
@@ -318,30 +473,51 @@ class Parser {
   }
 
   void declare_registers(Function& f, const Token& type) {
-    RegisterClass cls;
-    if (type.is(".pred")) {
-      cls = RegisterClass::kPred;
-    } else {
-      const int bytes = type_bytes(type.text.substr(1));
-      if (bytes == 0 || bytes > 8)
-        fail(type, fmt::format("registers of type '{}' are not supported", type.text));
-      cls = bytes <= 2 ? RegisterClass::k16 : bytes == 4 ? RegisterClass::k32 : RegisterClass::k64;
-    }
     do {
-      const std::string name(word().text);
-      auto add = [&](std::string n) {
-        registers_[n] = static_cast<int>(f.registers.size());
-        f.registers.push_back({std::move(n), cls});
-      };
+      const Token name = word();
       if (accept('<')) {
         const std::int64_t count = integer();
         expect('>');
-        for (std::int64_t k = 0; k < count; ++k) add(name + std::to_string(k));
+        if (count < 0 || count > kMaxRegisters) fail(name, fmt::format("{} registers are too many", count));
+        for (std::int64_t k = 0; k < count; ++k) {
+          Token one = name;
+          const std::string numbered = std::string(name.text) + std::to_string(k);
+          one.text = numbered;
+          declare_register(f, type, one);
+        }
       } else {
-        add(name);
+        declare_register(f, type, name);
       }
     } while (accept(','));
     expect(';');
+  }
+  /// A 128-bit register is two of 64 bits, the lower first.
+  void declare_register(Function& f, const Token& type, const Token& name) {
+    RegisterClass cls = RegisterClass::kPred;
+    int bytes = 0;
+    if (!type.is(".pred")) {
+      bytes = type_bytes(type.text.substr(1));
+      if (bytes == 0) fail(type, fmt::format("registers of type '{}' are not supported", type.text));
+      cls = bytes <= 2 ? RegisterClass::k16 : bytes == 4 ? RegisterClass::k32 : RegisterClass::k64;
+    }
+    if (f.registers.size() > kMaxRegisters) fail(name, "a function declares too many registers");
+    std::string n(name.text);
+    registers_[n] = static_cast<int>(f.registers.size());
+    if (bytes == 16) {
+      wide_registers_.insert(n);
+      f.registers.push_back({n, cls});
+    } else {
+      wide_registers_.erase(n);
+    }
+    f.registers.push_back({std::move(n), cls});
+  }
+  /// Variables of inner scopes may have the names of outer ones: each gets one of its own.
+  void declare_variable(std::vector<Variable>& list, Variable v, const Token& at) {
+    const std::string name = scoped(v.name, scopes_.empty() ? 0 : scopes_.back());
+    variables_[v.name] = name;
+    v.name = name;
+    if (!declared_.insert(name).second) fail(at, fmt::format("variable '{}' is declared twice", name));
+    list.push_back(std::move(v));
   }
 
   void statement(Function& f) {
@@ -355,16 +531,26 @@ class Parser {
     const Token t = word();
     if (s.guard < 0 && lex_.peek().is(':')) {
       lex_.next();
-      f.labels[std::string(t.text)] = static_cast<int>(f.body.size());
+      const std::string label = scoped(t.text, scopes_.back());
+      if (const Token& next = lex_.peek();
+          next.is(".branchtargets") || next.is(".callprototype") || next.is(".calltargets")) {
+        table_label_ = label;
+        directive(f);
+        table_label_.reset();
+        return;
+      }
+      if (!f.labels.emplace(label, static_cast<int>(f.body.size())).second)
+        fail(t, fmt::format("label '{}' stands twice", t.text));
       return;
     }
     s.opcode = std::string(t.text);
     s.line = t.line;
     s.column = t.column;
     s.location = static_cast<int>(out_.locations.size()) - 1;
-    if (s.opcode == "call" || s.opcode.starts_with("call.")) {
-      fail(t, "call is not supported: device functions must be inlined",
-           "declare the function __forceinline__; supported forms: stitchwork ptx isa");
+    if (s.opcode == "call" || s.opcode == "call.uni") {
+      call(s);
+      f.body.push_back(std::move(s));
+      return;
     }
     while (!accept(';')) {
       s.operands.push_back(operand());
@@ -378,7 +564,45 @@ class Parser {
       }
       if (!lex_.peek().is(';')) expect(',');
     }
+    if (s.opcode.starts_with("bra") || s.opcode.starts_with("brx")) {
+      const bool indexed = s.opcode.starts_with("brx");
+      const std::size_t label = indexed ? 1 : 0;
+      if (s.operands.size() != label + 1 || s.operands[label].kind != Operand::Kind::kName)
+        fail(t, fmt::format("{} takes {}", s.opcode, indexed ? "an index and a table" : "one label"));
+      branches_.push_back({f.body.size(), label, scopes_});
+    }
     f.body.push_back(std::move(s));
+  }
+
+  /// call (results), function, (arguments), prototype; all but the function may be missing.
+  void call(Statement& s) {
+    auto list = [&] {
+      Operand o;
+      o.kind = Operand::Kind::kVector;
+      expect('(');
+      while (!accept(')')) {
+        o.elements.push_back(operand());
+        if (!lex_.peek().is(')')) expect(',');
+      }
+      return o;
+    };
+    Operand none;
+    none.kind = Operand::Kind::kVector;
+    s.opcode = "call";
+    if (lex_.peek().is('(')) {
+      s.operands.push_back(list());
+      expect(',');
+    } else {
+      s.operands.push_back(none);
+    }
+    s.operands.push_back(operand());
+    if (accept(',')) {
+      s.operands.push_back(list());
+      if (accept(',')) lex_.next();  // of an indirect call
+    } else {
+      s.operands.push_back(none);
+    }
+    expect(';');
   }
 
   int find_register(const Token& t) const {
@@ -387,10 +611,20 @@ class Parser {
     return it->second;
   }
 
+  std::string unique_name(std::string_view name) const {
+    const auto it = variables_.find(name);
+    return it == variables_.end() ? std::string(name) : it->second;
+  }
+
   Operand operand() {
     Operand o;
     const Token t = lex_.next();
     using Kind = Operand::Kind;
+    if (++operand_depth_ > kMaxNesting) fail(t, "operands nest too deep");
+    const struct Leave {
+      std::size_t& depth;
+      ~Leave() { --depth; }
+    } leave{operand_depth_};
     if (t.is('[')) {
       o.kind = Kind::kAddress;
       const Token base = lex_.next();
@@ -399,7 +633,7 @@ class Parser {
       } else if (const auto it = registers_.find(base.text); it != registers_.end()) {
         o.reg = it->second;
       } else if (base.kind == Token::Kind::kWord) {
-        o.name = std::string(base.text);
+        o.name = unique_name(base.text);
       } else {
         fail(base, fmt::format("expected an address, found '{}'", base.text));
       }
@@ -437,9 +671,10 @@ class Parser {
       if (const auto it = registers_.find(t.text); it != registers_.end()) {
         o.kind = Kind::kRegister;
         o.reg = it->second;
+        o.wide = wide_registers_.contains(t.text);
       } else {
         o.kind = Kind::kName;
-        o.name = std::string(t.text);
+        o.name = unique_name(t.text);
         if (accept('+')) o.offset = integer();
       }
     } else if (t.kind == Token::Kind::kEnd) {
@@ -450,18 +685,30 @@ class Parser {
     return o;
   }
 
-  void check_labels(const Function& f, const Statement& s) const {
-    if (!s.opcode.starts_with("bra")) return;
-    if (s.operands.size() != 1 || s.operands[0].kind != Operand::Kind::kName ||
-        !f.labels.contains(s.operands[0].name)) {
-      throw Error(out_.file, s.line, s.column, "branch to an unknown label");
-    }
-  }
+  struct Branch {
+    std::size_t statement, operand;
+    std::vector<int> scopes;  ///< outermost first
+  };
+  struct BranchTable {
+    std::vector<Token> names;
+    std::vector<std::string> labels;
+  };
+  static constexpr std::size_t kMaxNesting = 200;
+  static constexpr std::int64_t kMaxRegisters = 1 << 20, kMaxVariableBytes = std::int64_t{1} << 32;
 
   Lexer lex_;
   File out_;
   bool external_ = false;
   std::map<std::string, int, std::less<>> registers_;
+  std::set<std::string, std::less<>> wide_registers_;          ///< 128 bits
+  std::map<std::string, std::string, std::less<>> variables_;  ///< as written -> unique in the function
+  std::set<std::string, std::less<>> declared_;
+  std::vector<int> scopes_;  ///< open ones, outermost first
+  int next_scope_ = 1;
+  std::size_t operand_depth_ = 0;
+  std::vector<Branch> branches_;
+  std::map<std::string, BranchTable, std::less<>> tables_;
+  std::optional<std::string> table_label_;
 };
 
 }  // namespace

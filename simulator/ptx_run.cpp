@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "core/error.h"
 #include "core/npy.h"
@@ -36,30 +37,45 @@ std::optional<DType> buffer_type(std::string_view name) {
   return it == kTypes.end() ? std::nullopt : std::optional(it->second);
 }
 
-/// SplitMix64: a small generator whose output is the same everywhere.
-std::uint64_t next_random(std::uint64_t& state) {
-  std::uint64_t z = state += 0x9E3779B97F4A7C15ull;
+/// Number i of SplitMix64, a small generator whose output is the same everywhere.
+inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t i) {
+  std::uint64_t z = seed + (i + 1) * 0x9E3779B97F4A7C15ull;
   z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ z >> 27) * 0x94D049BB133111EBull;
   return z ^ z >> 31;
 }
+/// The sum of four uniform numbers, scaled to unit variance: close enough to normal, and cheap.
+inline double normal(std::uint64_t bits) {
+  const auto sum = static_cast<std::int32_t>((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) +
+                                             (bits >> 48));
+  return (static_cast<double>(sum) - 131070.0) * (1.7320508075688772 / 65536.0);
+}
+#if defined(__x86_64__)
+__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#endif
+void fill_normal(float* x, std::uint64_t seed, std::int64_t first, std::int64_t last) {
+  for (std::int64_t i = first; i < last; ++i)
+    x[i] = static_cast<float>(normal(random_bits(seed, static_cast<std::uint64_t>(i))));
+}
 
 void fill_random(Literal& l, std::uint64_t seed) {
   const std::int64_t n = l.shape.elements_count();
-  const bool floating = is_floating(l.shape.dtype), single = l.shape.dtype == DType::kF32;
+  if (l.shape.dtype == DType::kF32) {
+    constexpr std::int64_t kWorthAThread = 1 << 17;
+    float* x = l.data<float>();
+    if (n < kWorthAThread) return fill_normal(x, seed, 0, n);
+    std::thread other([&] { fill_normal(x, seed, 0, n / 2); });
+    fill_normal(x, seed, n / 2, n);
+    other.join();
+    return;
+  }
+  const bool floating = is_floating(l.shape.dtype);
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::uint64_t bits = next_random(seed);
-    if (!floating) {
-      l.set_int(i, static_cast<std::int64_t>(bits & 0x7f));
-      continue;
-    }
-    // The sum of four uniform numbers, scaled to unit variance: close enough to normal, and cheap.
-    const std::uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
-    const double value = (static_cast<double>(sum) - 131070.0) * (1.7320508075688772 / 65536.0);
-    if (single)
-      l.data<float>()[i] = static_cast<float>(value);
+    const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(i));
+    if (floating)
+      l.set_double(i, normal(bits));
     else
-      l.set_double(i, value);
+      l.set_int(i, static_cast<std::int64_t>(bits & 0x7f));
   }
 }
 
@@ -153,8 +169,7 @@ PtxRun run_ptx(const ptx::Module& module, Launch launch, const std::vector<std::
     ArgumentSpec spec = parse_argument(arguments[k]);
     DeviceAddress address = 0;
     if (spec.buffer) {
-      address = memory.allocate(spec.buffer->bytes.size(), fmt::format("argument {}", k));
-      memory.write(address, spec.buffer->bytes);
+      address = memory.adopt(std::move(spec.buffer->bytes), fmt::format("argument {}", k));
       spec.scalar = Argument::pointer(address);
     }
     addresses.push_back(address);
@@ -163,7 +178,7 @@ PtxRun run_ptx(const ptx::Module& module, Launch launch, const std::vector<std::
   }
   run_result.result = run(module, launch, memory, device, options);
   for (std::size_t k = 0; k < addresses.size(); ++k) {
-    if (run_result.buffers[k]) memory.read(addresses[k], run_result.buffers[k]->bytes);
+    if (run_result.buffers[k]) run_result.buffers[k]->bytes = memory.take(addresses[k]);
   }
   return run_result;
 }

@@ -28,6 +28,7 @@ struct Operand {
   };
   Kind kind = Kind::kSink;
   bool negated = false;  ///< !%p
+  bool wide = false;     ///< a 128-bit register: `reg` is its lower half, the next register the upper
   int reg = -1;          ///< kRegister, or base of kAddress (-1: `name` or absolute)
   std::uint64_t bits = 0;
   std::int64_t offset = 0;
@@ -39,9 +40,11 @@ struct Statement {
   std::string opcode;
   int guard = -1;  ///< predicate register
   bool guard_negated = false;
-  std::vector<Operand> operands;
+  std::vector<Operand> operands;  ///< of call: results as a vector, the function, arguments as a vector
   int line = 0, column = 0;
-  int location = -1;  ///< index into File::locations
+  int location = -1;         ///< index into File::locations
+  bool weightless = false;   ///< added by the reader: counts as no instruction of the original PTX
+  bool in_function = false;  ///< of a device function: its parameters lie in the thread's local memory
 };
 
 struct Location {
@@ -53,6 +56,7 @@ struct Variable {
   std::string name;
   std::int64_t bytes = 0;
   int alignment = 1;
+  int element_bytes = 1;
   bool external = false;
   std::vector<std::byte> initial;  ///< empty: zero
   struct Pointer {
@@ -62,6 +66,13 @@ struct Variable {
   std::vector<Pointer> pointers;  ///< initialisers that are addresses of other variables
 };
 
+/// What a device function takes or gives back: a .param variable, or a register.
+struct Formal {
+  std::string name, type;
+  int reg = -1;
+};
+
+/// A kernel or a device function. Names of variables and labels are unique within it.
 struct Function {
   KernelInfo info;
   struct Register {
@@ -72,16 +83,24 @@ struct Function {
   std::vector<Statement> body;
   std::map<std::string, int, std::less<>> labels;  ///< to index in `body`
   std::vector<Variable> shared, local;
+  std::vector<Variable> params;          ///< .param variables of calls, and the formals of a device function
+  std::vector<Formal> formals, results;  ///< of a device function
 };
 
 struct File {
   std::string file, version, target;
-  std::vector<Function> functions;  ///< .entry only
-  std::vector<Variable> globals;    ///< .global and .const
-  std::vector<Variable> shared;     ///< .shared at file scope
+  std::vector<Function> functions;         ///< .entry
+  std::vector<Function> device_functions;  ///< .func with a body
+  std::vector<Variable> globals;           ///< .global and .const
+  std::vector<Variable> shared;            ///< .shared at file scope
   std::map<int, std::string> source_files;
   std::vector<Location> locations;
 };
+
+/// Replaces calls by the bodies of the functions called. Throws Error where one is unknown or calls itself.
+void inline_calls(const File& file, Function& kernel);
+/// Functions the simulator provides itself (vprintf, __assertfail).
+bool is_system_call(std::string_view function);
 
 /// Throws Error with line and column.
 File parse_file(std::string_view text, std::string file);

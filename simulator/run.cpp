@@ -24,6 +24,15 @@ const ptx::Program& find_program(const ptx::ModuleImpl& module, const std::strin
               known.empty() ? "the file has no .entry" : "kernels of this file: " + known);
 }
 
+/// What the driver gives a cooperative launch for its grid barrier, zero before each launch.
+DeviceAddress grid_workspace(DeviceMemory& memory) {
+  constexpr std::size_t kBytes = 4096;
+  DeviceAddress& address = memory.impl().grid_workspace;
+  if (address == 0) address = memory.allocate(kBytes, "the grid's workspace");
+  memory.fill(address, kBytes, std::byte{0});
+  return address;
+}
+
 LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMemory& memory,
                       const Device& device, const Options& options) {
   LaunchContext c;
@@ -69,8 +78,12 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
   }
   c.variable_addresses.resize(c.module->globals.size());
   for (const ptx::SlotInit& init : c.program->inits) {
-    if (init.kind != ptx::SlotInit::Kind::kVariable) continue;
-    c.variable_addresses[init.index] = variable_address(memory, *c.module, init.index);
+    if (init.kind == ptx::SlotInit::Kind::kVariable)
+      c.variable_addresses[init.index] = variable_address(memory, *c.module, init.index);
+    if (init.kind == ptx::SlotInit::Kind::kSpecial &&
+        (init.index == static_cast<std::uint32_t>(ptx::Special::kGridWorkspaceHigh) ||
+         init.index == static_cast<std::uint32_t>(ptx::Special::kGridWorkspaceLow)))
+      c.grid_workspace = grid_workspace(memory);
   }
   return c;
 }
@@ -167,6 +180,7 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   for (std::int32_t at : context.program->block_start)
     context.block_start.push_back(&context.program->code[static_cast<std::size_t>(at)]);
   LaunchResult result;
+  context.printed = &result.printed;
   Counters& c = result.counters;
   c.static_shared_bytes = context.program->info.static_shared_bytes;
   c.dynamic_shared_bytes = launch.dynamic_shared_bytes;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "simulator/matrix.h"
 
 namespace stitchwork::sim {
 namespace {
@@ -11,6 +12,31 @@ namespace {
 MemoryForm form_of(std::string_view row, const Inst& inst) {
   MemoryForm form;
   using Space = MemoryForm::Space;
+  if (row == "@async.copy") {  // its writes are looked at when they are waited for
+    form.space = Space::kGlobal;
+    form.reads = form.opaque = true;
+    form.address = 5;
+    form.bytes = inst.count;
+    return form;
+  }
+  if (row == "@ldmatrix" || row == "@stmatrix") {
+    form.space = Space::kShared;
+    form.reads = row == "@ldmatrix";
+    form.writes = !form.reads;
+    form.opaque = true;
+    form.lanes = inst.count == 4 ? ~0u : (1u << 8 * inst.count) - 1;
+    form.bytes = 16;
+    return form;
+  }
+  if (row == "@wmma.load" || row == "@wmma.store") {
+    form.space = inst.flags != 0 ? Space::kShared : Space::kGeneric;
+    form.reads = row == "@wmma.load";
+    form.writes = !form.reads;
+    form.opaque = form.fragment = true;
+    form.address = 0;
+    form.bytes = static_cast<std::uint32_t>(WmmaMatrix::of(inst.imm).element_bytes());
+    return form;
+  }
   const bool load = row.starts_with("@ld."), store = row.starts_with("@st."),
              atom = row.starts_with("@atom.");
   if (!load && !store && !atom) return form;

@@ -23,8 +23,13 @@ struct MemoryForm {
   enum class Space : std::uint8_t { kNone, kGlobal, kGeneric, kShared, kLocal };
   Space space = Space::kNone;
   bool reads = false, writes = false;
-  std::uint32_t bytes = 0;  ///< each lane touches
-  std::uint32_t index = 0;  ///< among the kernel's memory instructions
+  /// cp.async and matrix instructions: what a lane moves is not in registers of its own.
+  bool opaque = false;
+  bool fragment = false;      ///< wmma.load and wmma.store: a lane moves several elements apart
+  std::uint8_t address = 4;   ///< operand
+  std::uint32_t lanes = ~0u;  ///< that have an address
+  std::uint32_t bytes = 0;    ///< each lane touches
+  std::uint32_t index = 0;    ///< among the kernel's memory instructions
 };
 
 /// Of one launch.
@@ -76,6 +81,8 @@ class BlockChecks {
   void barrier_complete(const std::vector<Strand>& strands, int id, const Strand* last = nullptr);
   void fence(const Strand& s, const Inst* i);
   void warp_barrier(const Strand& s);
+  /// A cp.async that `lane` has waited for is about to reach shared memory offset `to`.
+  void async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to);
 
  private:
   /// One lane's access, before it is made.
@@ -89,6 +96,7 @@ class BlockChecks {
     bool strong() const { return i->aux & kStrong; }
   };
   void look_at_memory(Strand& s, const Inst* i, const MemoryForm& form);
+  void look_at_fragment(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_lane(const Access& a);
   void look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
   void synchronise(const Access& a, bool shared);

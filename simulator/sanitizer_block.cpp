@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "simulator/matrix.h"
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
@@ -101,13 +102,47 @@ void BlockChecks::look_at_registers(Strand& s, const Inst* i, const ptx::Tracked
   }
 }
 
-void BlockChecks::look_at_memory(Strand& s, const Inst* i, const MemoryForm& form) {
+void BlockChecks::look_at_fragment(Strand& s, const Inst* i, const MemoryForm& form) {
+  const WmmaMatrix matrix = WmmaMatrix::of(i->imm);
+  const int elements = matrix.rows * matrix.columns;
+  const int slots = i->count * std::max(1, 4 / matrix.element_bytes());
   for (int w = s.first_warp; w < s.last_warp; ++w) {
-    for (std::uint32_t m = s.mask[w]; m != 0; m &= m - 1) {
+    if (s.mask[w] == 0) continue;
+    std::uint64_t base = 0;
+    std::uint32_t stride = 0;
+    std::memcpy(&base, s.regs + i->o[0] + w * (i->aux & kAddress32 ? 128 : 256), i->aux & kAddress32 ? 4 : 8);
+    std::memcpy(&stride, s.regs + i->o[1] + w * 128, 4);
+    for (int e = 0; e < std::min(elements, 32 * slots); ++e) {
+      const std::uint64_t address = base + matrix.offset(e, stride);
+      look_at_lane(
+          {s, i, form, w, e / slots, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
+    }
+  }
+}
+
+void BlockChecks::look_at_memory(Strand& s, const Inst* i, const MemoryForm& form) {
+  if (form.fragment) return look_at_fragment(s, i, form);
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    for (std::uint32_t m = s.mask[w] & form.lanes; m != 0; m &= m - 1) {
       const int lane = __builtin_ctz(m);
-      const std::byte* slot = s.regs + i->o[4] + (w * 32 + lane) * (i->aux & kAddress32 ? 4 : 8);
+      const bool narrow_address = (i->aux & kAddress32) && form.address == 4;
+      const std::byte* slot = s.regs + i->o[form.address] + (w * 32 + lane) * (narrow_address ? 4 : 8);
       std::uint64_t address = 0;
-      if (i->aux & kAddress32) {
+      if (form.address != 4) {  // cp.async: how much is read may differ by lane
+        MemoryForm now = form;
+        if (i->o[2] != ~0u) {
+          std::uint32_t size = 0;
+          std::memcpy(&size, s.regs + i->o[2] + (w * 32 + lane) * 4, 4);
+          now.bytes = std::min(size, form.bytes);
+        }
+        std::uint32_t skip = 0;
+        if (i->o[3] != ~0u) std::memcpy(&skip, s.regs + i->o[3] + w * 4, 4);
+        if (now.bytes == 0 || (skip >> lane & 1)) continue;
+        std::memcpy(&address, slot, 8);
+        look_at_lane({s, i, now, w, lane, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
+        continue;
+      }
+      if (narrow_address) {
         std::uint32_t narrow = 0;
         std::memcpy(&narrow, slot, 4);
         address = narrow + static_cast<std::uint32_t>(i->imm);
@@ -118,6 +153,14 @@ void BlockChecks::look_at_memory(Strand& s, const Inst* i, const MemoryForm& for
       look_at_lane({s, i, form, w, lane, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
     }
   }
+}
+
+void BlockChecks::async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to) {
+  MemoryForm form = launch_.form(i->id);
+  form.space = MemoryForm::Space::kShared;
+  form.reads = false;
+  form.writes = true;
+  look_at_lane({s, i, form, warp, lane, to, to});
 }
 
 /// Accesses outside of what there is, or misaligned, are left to the handler, which reports them.
@@ -215,7 +258,7 @@ bool BlockChecks::ordered(const Access& a, Toucher earlier) const {
 /// Two writes of one value, whichever comes last, and a read of it before or after them all give the same.
 bool BlockChecks::changes_nothing(const Access& a, std::uint64_t byte, std::uint64_t bytes,
                                   const std::byte* memory, Toucher earlier) const {
-  if (a.form.reads) return false;
+  if (a.form.reads || a.form.opaque) return false;
   const std::size_t register_bytes = a.i->aux & kWideRegister ? 8 : 4;
   const std::uint64_t element = a.form.bytes / a.i->count, into = byte - a.offset;
   auto value = [&](int warp, int lane) {

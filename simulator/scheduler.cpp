@@ -267,7 +267,7 @@ ScheduleResult schedule(const LaunchContext& context, const Residency& residency
   // Atomics on global memory run in block order, so that sums of floats come out the same every time.
   const std::uint64_t threads = context.launch->grid.count() * context.launch->block.count();
   constexpr std::uint64_t kWorthThreads = 65536;  // starting host threads costs about as much as this many
-  if (host_threads <= 1 || context.sanitizer != nullptr || program.has_global_atomics ||
+  if (host_threads <= 1 || context.sanitizer != nullptr || program.has_global_atomics || program.prints ||
       threads < kWorthThreads)
     return s.serial();
   return s.parallel(static_cast<int>(

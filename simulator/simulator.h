@@ -38,6 +38,9 @@ class DeviceMemory {
 
   /// 256-byte aligned, contents poisoned (0xA5) and marked uninitialised. `name` appears in findings.
   DeviceAddress allocate(std::size_t bytes, std::string name);
+  /// An allocation with these contents, which are not copied; take() gives them back and releases it.
+  DeviceAddress adopt(std::vector<std::byte> contents, std::string name);
+  std::vector<std::byte> take(DeviceAddress base);
   void release(DeviceAddress base);
   void write(DeviceAddress address, std::span<const std::byte> data);
   void read(DeviceAddress address, std::span<std::byte> data) const;
@@ -172,6 +175,7 @@ struct LaunchResult {
   Counters counters;
   SanitizerCounts sanitized;
   std::vector<Finding> findings;  ///< empty: clean
+  std::string printed;            ///< what the kernel printed, in order of blocks
   double time_us = 0;             ///< by the timing model from these counters; method "simulated"
 };
 

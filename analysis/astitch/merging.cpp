@@ -12,12 +12,20 @@ namespace {
 /// Values this small are read everywhere (biases, scalars): sharing one says nothing about locality.
 constexpr std::int64_t kJoiningElements = 1024;
 
+/// A scalar in every element: who reads it shares the scalar with others, and no more.
+bool repeats_a_scalar(const Nodes& nodes, NodeId id) {
+  const Node& node = nodes.node(id);
+  return nodes[id].transparent && nodes[id].elements > 1 && !node.operands.empty() &&
+         nodes[node.operands[0]].elements == 1;
+}
+
 /// Whether reading `operand` makes `reader` part of its group. A small value still joins a reader of the same
 /// size that the kernel computes from it (the update of a bias): they are one loop, not a value read
 /// everywhere.
 bool joins(const Body& body, const Candidates& candidates, NodeId reader, NodeId operand) {
   const Nodes& nodes = *body.nodes;
   if (candidates.stored(operand) || nodes[operand].immediate) return false;
+  if (repeats_a_scalar(nodes, operand)) return false;
   if (nodes[operand].elements > kJoiningElements) return true;
   return body.contains(operand) && nodes[reader].elements == nodes[operand].elements;
 }

@@ -51,7 +51,7 @@ TEST(Device, TheCompiledInOnesAreTheFilesOfTheFolder) {
     for (const std::string& alias : d.aliases) EXPECT_TRUE(ids.insert(alias).second) << alias;
   }
   for (const char* id : {"p100-sxm2", "v100-sxm2", "v100-pcie", "t4", "a100-sxm-80", "a100-pcie-40",
-                         "h100-sxm", "h200", "rtx4090"})
+                         "a100-sxm-40", "a100-pcie-80", "h100-sxm", "h200", "rtx4090", "l4", "p4", "b200"})
     EXPECT_TRUE(ids.contains(id)) << id;
 }
 

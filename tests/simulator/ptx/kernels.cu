@@ -1,5 +1,6 @@
 // Sources of the PTX files beside this one, compiled once so that the tests need no compiler:
 //   nvcc -ptx -lineinfo -arch=sm_75 -DKERNEL_NAME kernels.cu -o NAME.ptx
+// tiled_gemm.ptx comes from ../cuda/tiled_gemm.cu in the same way.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -220,5 +221,18 @@ extern "C" __global__ void warp_handoff(int* x) {
     __threadfence_block();
     ready = 1;
   }
+}
+#endif
+
+#ifdef KERNEL_gather
+extern "C" __global__ void gather(const float* x, const int* index, float* y, int rounds) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, at = (index[i] + i * 40503) & 0xfffff;
+  float sum = 0;
+#pragma unroll 4
+  for (int r = 0; r < rounds; ++r) {
+    sum += x[at];
+    at = (at * 1664525 + 1013904223) & 0xfffff;
+  }
+  y[i] = sum;
 }
 #endif

@@ -1,0 +1,192 @@
+// Tensor-core instructions: mma.sync, ldmatrix, stmatrix, movmatrix.
+#include <charconv>
+#include <optional>
+
+#include "core/error.h"
+#include "simulator/atomics.h"
+#include "simulator/lower.h"
+#include "simulator/matrix.h"
+
+namespace stitchwork::ptx {
+namespace {
+
+using sim::MatrixElement;
+using sim::MatrixShape;
+
+std::optional<MatrixElement> element_of(std::string_view type) {
+  static constexpr std::pair<std::string_view, MatrixElement> kTypes[] = {
+      {"f16", MatrixElement::kF16}, {"bf16", MatrixElement::kBF16}, {"tf32", MatrixElement::kTF32},
+      {"f32", MatrixElement::kF32}, {"f64", MatrixElement::kF64},   {"s8", MatrixElement::kS8},
+      {"u8", MatrixElement::kU8},   {"s32", MatrixElement::kS32}};
+  for (const auto& [name, e] : kTypes)
+    if (name == type) return e;
+  return std::nullopt;
+}
+
+/// "m16n8k16"
+bool parse_shape(std::string_view text, MatrixShape& shape) {
+  const char *at = text.data(), *end = at + text.size();
+  for (auto [letter, size] : {std::pair{'m', &shape.m}, {'n', &shape.n}, {'k', &shape.k}}) {
+    if (at == end || *at != letter) return false;
+    const auto r = std::from_chars(at + 1, end, *size);
+    if (r.ec != std::errc()) return false;
+    at = r.ptr;
+  }
+  return at == end;
+}
+
+const std::vector<Operand>& elements_of(const Operand& o, std::vector<Operand>& one) {
+  if (o.kind == Operand::Kind::kVector) return o.elements;
+  one = {o};
+  return one;
+}
+
+}  // namespace
+
+bool Lowering::lower_matrix(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (op.base == "mma" && op.has("sync")) {
+    lower_mma(op);
+    return true;
+  }
+  if (op.base == "wmma") {
+    if (op.modifiers[0] == "mma")
+      lower_mma(op);
+    else
+      lower_wmma_access(op);
+    return true;
+  }
+  const bool load = op.base == "ldmatrix", store = op.base == "stmatrix";
+  if (load || store) {
+    const int count = op.has("x1") ? 1 : op.has("x2") ? 2 : op.has("x4") ? 4 : 0;
+    const bool known = op.has("sync") && op.has("aligned") && op.has("m8n8") && op.last() == "b16" &&
+                       (op.has("shared") || op.has("shared::cta"));
+    if (!known || count == 0 || op.modifiers.size() != (op.has("trans") ? 7u : 6u)) unknown();
+    if (s.operands.size() != 2) fail(fmt::format("{} takes two operands", s.opcode));
+    const Operand& address = s.operands[load ? 1 : 0];
+    std::vector<Operand> one;
+    const auto& data = elements_of(s.operands[load ? 0 : 1], one);
+    if (static_cast<int>(data.size()) != count || address.kind != Operand::Kind::kAddress)
+      fail(fmt::format("{} moves {} registers at an address", s.opcode, count));
+    std::uint32_t values[4];
+    for (std::size_t k = 0; k < data.size(); ++k)
+      values[k] = load ? destination(data[k], 'r') : source(data[k], 'r');
+    IrInst& i = emit(load ? "@ldmatrix" : "@stmatrix");
+    for (std::size_t k = 0; k < data.size(); ++k) {
+      i.o[k] = values[k];
+      (load ? i.defs : i.uses) |= static_cast<std::uint8_t>(1 << k);
+    }
+    i.count = static_cast<std::uint8_t>(count);
+    i.flags = op.has("trans");
+    set_address(i, address);
+    return true;
+  }
+  if (op.base == "movmatrix") {
+    if (s.opcode != "movmatrix.sync.aligned.m8n8.trans.b16" || s.operands.size() != 2) unknown();
+    const std::uint32_t a = source(s.operands[1], 'r'), d = destination(s.operands[0], 'r');
+    IrInst& i = emit("@movmatrix", 1, 2);
+    i.o[0] = d;
+    i.o[1] = a;
+    return true;
+  }
+  return false;
+}
+
+/// wmma.load.{a,b,c}.sync.aligned.LAYOUT.SHAPE{.global,.shared}.TYPE and wmma.store.d
+void Lowering::lower_wmma_access(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const auto& m = op.modifiers;
+  const bool load = m[0] == "load", store = m[0] == "store";
+  MatrixShape shape;
+  const auto element = element_of(op.last());
+  const bool placed = m.size() == 8;  // a state space is named
+  if (!(load || store) || (m.size() != 7 && !placed) || m[2] != "sync" || m[3] != "aligned" ||
+      (m[4] != "row" && m[4] != "col") || !parse_shape(m[5], shape) || !element)
+    unknown();
+  const bool shared = placed && (m[6] == "shared" || m[6] == "shared::cta");
+  if (placed && !shared && m[6] != "global") unknown();
+  const bool is_a = m[1] == "a", is_b = m[1] == "b", is_c = m[1] == (load ? "c" : "d");
+  if (!(is_c || (load && (is_a || is_b)))) unknown();
+  const sim::WmmaMatrix matrix{.rows = is_b ? shape.k : shape.m,
+                               .columns = is_a ? shape.k : shape.n,
+                               .element = *element,
+                               .column_major = m[4] == "col"};
+  if (s.operands.size() < 2 || s.operands.size() > 3) fail(fmt::format("{} takes 2 or 3 operands", s.opcode));
+  const Operand& address = s.operands[load ? 1 : 0];
+  std::vector<Operand> one;
+  const auto& parts = elements_of(s.operands[load ? 0 : 1], one);
+  const int registers = sim::wmma_registers(matrix.rows * matrix.columns, *element, !is_c);
+  if (registers == 0 || static_cast<int>(parts.size()) != registers ||
+      address.kind != Operand::Kind::kAddress)
+    fail(fmt::format("{} moves {} registers at an address", s.opcode, registers));
+  std::int64_t offset = 0;
+  std::uint32_t base = address_value(address, &offset);
+  const bool narrow = class_of(base) == RegisterClass::k32;
+  if (offset != 0) {
+    const std::uint32_t t = temporary(class_of(base));
+    emit_simple(sim::find_row(narrow ? "add.u32" : "add.u64"),
+                {t, base, constant(class_of(base), static_cast<std::uint64_t>(offset))});
+    base = t;
+  }
+  const std::uint32_t stride =
+      s.operands.size() == 3
+          ? source(s.operands[2], 'r')
+          : constant(RegisterClass::k32, static_cast<std::uint64_t>(matrix.default_stride()));
+  const char letter = *element == MatrixElement::kF64 ? 'e' : *element == MatrixElement::kF32 ? 'f' : 'r';
+  std::vector<std::uint32_t> order{base, stride};
+  for (const Operand& part : parts) order.push_back(load ? destination(part, letter) : source(part, letter));
+  IrInst& i = emit_wide(load ? "@wmma.load" : "@wmma.store", order, load ? 2 : order.size(), true);
+  i.imm = matrix.bits();
+  i.count = static_cast<std::uint8_t>(registers);
+  i.flags = shared ? 1 : 0;
+  if (narrow) i.aux |= sim::kAddress32;
+}
+
+/// mma.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C; wmma.mma.sync.aligned.ALAYOUT.BLAYOUT.SHAPE.D{.A.B}.C
+void Lowering::lower_mma(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  auto m = op.modifiers;
+  const bool wmma = op.base == "wmma";
+  if (wmma) m.erase(m.begin());
+  const bool saturate = std::erase(m, std::string_view("satfinite")) > 0;
+  MatrixShape shape;
+  if (wmma && m.size() == 7) m.insert(m.end() - 1, 2, std::string_view("f16"));  // D.C means D.f16.f16.C
+  if (m.size() != 9 || m[0] != "sync" || m[1] != "aligned") unknown();
+  const std::string_view shape_text = m[wmma ? 4 : 2], rows = m[wmma ? 2 : 3], columns = m[wmma ? 3 : 4];
+  const auto layout = [](std::string_view t) { return t == "row" || t == "col"; };
+  if (!parse_shape(shape_text, shape) ||
+      (wmma ? !layout(rows) || !layout(columns) : rows != "row" || columns != "col"))
+    unknown();
+  const auto d = element_of(m[5]), a = element_of(m[6]), b = element_of(m[7]), c = element_of(m[8]);
+  const auto supported = wmma ? sim::wmma_supported : sim::mma_supported;
+  if (!d || !a || !b || !c || !supported(shape, *a, *b, *c, *d, saturate)) unknown();
+  shape.a = *a;
+  shape.b = *b;
+  shape.c = *c;
+  shape.d = *d;
+  shape.saturate = saturate;
+  if (s.operands.size() != 4) fail(fmt::format("{} takes four operands", s.opcode));
+  const auto registers = [&](int elements, MatrixElement e, bool input) {
+    return wmma ? sim::wmma_registers(elements, e, input) : sim::fragment_registers(elements, e);
+  };
+  const int counts[4] = {registers(shape.m * shape.n, *d, false), registers(shape.m * shape.k, *a, true),
+                         registers(shape.n * shape.k, *b, true), registers(shape.m * shape.n, *c, false)};
+  std::vector<std::uint32_t> order[4];
+  for (std::size_t o = 1; o <= 4; ++o) {  // the result last: its registers may be sources too
+    const Operand& operand = s.operands[o % 4];
+    std::vector<Operand> one;
+    const auto& parts = elements_of(operand, one);
+    const MatrixElement e = o == 1 ? *a : o == 2 ? *b : o == 3 ? *c : *d;
+    if (static_cast<int>(parts.size()) != counts[o % 4])
+      fail(fmt::format("operand {} of {} has {} registers, {} given", o % 4, s.opcode, counts[o % 4],
+                       parts.size()));
+    const char letter = e == MatrixElement::kF64 ? 'e' : e == MatrixElement::kF32 ? 'f' : 'r';
+    for (const Operand& part : parts)
+      order[o % 4].push_back(o == 4 ? destination(part, letter) : source(part, letter));
+  }
+  std::vector<std::uint32_t> all = order[0];
+  for (int o = 1; o < 4; ++o) all.insert(all.end(), order[o].begin(), order[o].end());
+  emit_wide(wmma ? "@wmma.mma" : "@mma", all, order[0].size(), false).imm = shape.bits();
+}
+
+}  // namespace stitchwork::ptx
