@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -59,7 +58,6 @@ class Residents {
       recorder.add("memory", name(candidate.op), name(kernel_.groups[candidate.group].dominant),
                    [&] { return verdict; });
     }
-    forget_unread();
     return std::move(reasons_);
   }
 
@@ -183,23 +181,6 @@ class Residents {
         if (e.op == op && e.load && !e.resident && !reads_shared(kernel, op, e.root)) return;
     scheme->second = Scheme::kResident;
     erase_slot(op, kernel);
-  }
-
-  /// Global values of which later phases needed only what goes into kept ones: they die in their own phase.
-  void forget_unread() {
-    if (kernel_.resident.empty()) return;
-    std::set<NodeId> read_later;
-    for (const GroupEvaluations& group : evaluations(computation_, kernel_))
-      for (const Evaluation& e : group.values)
-        if (e.load && !e.resident && kernel_.schemes.contains(e.op) && level(e) > kernel_.levels.at(e.op))
-          read_later.insert(e.op);
-    std::erase_if(kernel_.in_phase, [&](const auto& near) {
-      Scheme& scheme = kernel_.schemes.at(near.first);
-      if (scheme != Scheme::kGlobal || read_later.contains(near.first)) return false;
-      scheme = near.second;
-      erase_slot(near.first, kernel_);
-      return true;
-    });
   }
 
   static void erase_slot(NodeId op, KernelPlan& kernel) {

@@ -51,8 +51,6 @@ TEST(AstitchResidence, FewTasksKeepTheirElementsInRegisters) {
   EXPECT_FALSE(kept.shared);
   EXPECT_EQ(kept.bytes, 4 * 4);  // four tasks of one element a thread
   EXPECT_EQ(planned.kernel().schemes.at(kept.op), Scheme::kResident);
-  // Behind the barriers nobody asks for the means any more.
-  EXPECT_EQ(planned.kernel().schemes.at(planned.id("mean")), Scheme::kRegional);
   EXPECT_THAT(planned.why("centred"), HasSubstr("4 tasks of 1 elements a thread in 4 registers of 16"));
   EXPECT_THAT(to_text(planned.graph, planned.plan), HasSubstr("resident centred with the threads of"));
 }
