@@ -23,7 +23,8 @@ class Walk {
     for (NodeId root : materialised(group_)) {
       const auto placed = result_.placements.find(root);
       if (placed == result_.placements.end() ||
-          (placed->second.coverage == Coverage::kPartial && root != group_.dominant)) {
+          (placed->second.coverage == Coverage::kPartial && root != group_.dominant) ||
+          (placed->second.coverage == Coverage::kCols) != is_across(group_, root)) {
         result_.unplaced.push_back(root);
         continue;
       }
@@ -81,11 +82,14 @@ class Walk {
 
   void read_operands(NodeId op, const IndexMap& map, bool as_root, int by) {
     const Node& node = computation_.node(op);
-    const bool over_domain = as_root && reduces_domain(computation_, op, group_.mapping);
+    const bool over_domain = as_root && reduces_cols(computation_, op, group_);
+    const bool over_rows = as_root && is_across(group_, op);
     for (std::size_t i = node.operands.size(); i-- > 0;) {
       const NodeId operand = node.operands[i];
       if (over_domain && i == 0) {
         open_.push_back({operand, reduced_operand_map(computation_, op, map), by});
+      } else if (over_rows && i == 0) {
+        open_.push_back({operand, result_.placements.at(operand).map, by});
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
         if (!is_known(operand, map)) open_.push_back({operand, map, by});
       } else if (auto reads = operand_map(computation_, op, static_cast<int>(i))) {

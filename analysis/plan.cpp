@@ -118,6 +118,9 @@ std::string group_text(const Computation& computation, const KernelPlan& kernel,
   for (NodeId sub : group.sub_dominants) text += " + " + computation.node(sub).name;
   if (group.lane != 0) text += fmt::format(" (lane {} from block {})", group.lane, group.first_block);
   text += fmt::format("\n    {}\n", to_text(group.mapping));
+  for (NodeId op : group.across)
+    text +=
+        fmt::format("    {} across the rows, {} partials\n", computation.node(op).name, group.mapping.blocks);
   for (NodeId op : group.ops)
     text += fmt::format("    {} {} level {}\n", computation.node(op).name, scheme_text(kernel, op),
                         kernel.levels.at(op));

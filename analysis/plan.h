@@ -78,7 +78,11 @@ std::string to_text(const ThreadMapping& mapping);
 struct Group {
   NodeId dominant = kNoNode;
   std::vector<NodeId> sub_dominants;  ///< topological order
-  std::vector<NodeId> ops;            ///< topological order, dominant and sub-dominants included
+  /// Sub-dominant reductions of a row_pack group over the domain's *rows*, their results one a col. Every
+  /// block accumulates them over its tasks in registers and leaves one partial a col, [mapping.blocks, cols],
+  /// in scratch; readers fold these in fixed order behind a grid barrier. Topological order.
+  std::vector<NodeId> across;
+  std::vector<NodeId> ops;  ///< topological order, dominant and sub-dominants included
   ThreadMapping mapping;
   /// Groups of one phase in different lanes run on disjoint block ranges; those of one lane start at the same
   /// block and run one after the other.

@@ -127,6 +127,7 @@ class Reader {
     Group group;
     group.dominant = op(c.at("dominant"));
     group.sub_dominants = ops(c.at("sub_dominants"));
+    if (const auto across = c.find("across")) group.across = ops(*across);
     group.ops = ops(c.at("ops"));
     group.mapping = mapping(c.at("mapping"));
     group.lane = c.at("lane").small();

@@ -89,6 +89,7 @@ class Writer {
     Json json;
     json["dominant"] = op(group.dominant);
     json["sub_dominants"] = ops(group.sub_dominants);
+    if (!group.across.empty()) json["across"] = ops(group.across);
     json["ops"] = ops(group.ops);
     json["mapping"] = mapping(group.mapping);
     json["lane"] = group.lane;

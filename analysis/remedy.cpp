@@ -90,6 +90,9 @@ constexpr Remedy kRemedies[] = {
     {"astitch.demoted", "the block would have to need less shared memory"},
     {"astitch.propagation", "{subject} would have to have the elements of that mapping, each read once"},
     {"astitch.reduction-domain", "{subject} would have to reduce the same dimensions of the same shape"},
+    {"astitch.across-rows",
+     "partials of every block would have to be predicted faster than another pass over the input, their "
+     "accumulators in half the registers"},
     {"astitch.split-rows",
      "the rows would have to be more, or shorter, so that none is split (fewer blocks than a wave split rows "
      "of over 1,024)"},

@@ -35,7 +35,9 @@ class MemoryCheck {
         const std::int64_t wide = placed->second.coverage == Coverage::kFull ? m.cols : 1;
         require(op, kernel_.shared, "shared memory", m.rows_per_block * wide * element);
       }
-      if (m.combine == Combine::kPartials && reduces_domain(computation_, op, m)) {
+      if (is_across(kernel_.groups[g], op)) {
+        require(op, kernel_.scratch, "scratch", across_bytes(m, computation_.node(op).shape.dtype));
+      } else if (m.combine == Combine::kPartials && reduces_domain(computation_, op, m)) {
         require(op, kernel_.scratch, "scratch", partials_bytes(m, computation_.node(op).shape.dtype));
       } else if (scheme(op) == Scheme::kGlobal &&
                  !std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), op)) {
@@ -125,7 +127,8 @@ class MemoryCheck {
       std::vector<Need> all;
       for (const auto& [op, g] : owner_) {
         const ThreadMapping& mapping = kernel_.groups[g].mapping;
-        if (!reduces_domain(computation_, op, mapping)) continue;
+        // Accumulators across the rows use it behind the tasks, folds in a loop of their own.
+        if (!reduces_cols(computation_, op, kernel_.groups[g])) continue;
         if (reduction_workspace_bytes(mapping, kernel_.launch.block, computation_.node(op).shape.dtype) == 0)
           continue;
         all.push_back(

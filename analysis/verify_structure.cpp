@@ -57,12 +57,17 @@ void check_groups(const Computation& computation, const KernelPlan& kernel, Repo
     check_ascending(computation, kernel, group.ops, fmt::format("group {}", dominant), report);
     check_ascending(computation, kernel, group.sub_dominants,
                     fmt::format("the sub-dominants of {}", dominant), report);
+    check_ascending(computation, kernel, group.across, fmt::format("what {} reduces across rows", dominant),
+                    report);
     for (NodeId op : group.ops) {
       grouped.insert(op);
       if (!inside.contains(op))
         report.add("group", "kernel {}: group {} lists {}, which is not an op of the kernel", kernel.id,
                    dominant, op_name(computation, op));
     }
+    if (!known(computation, group.across))
+      report.add("op", "kernel {}: group {} reduces an op the model does not have across its rows", kernel.id,
+                 dominant);
     std::vector<NodeId> roots = group.sub_dominants;
     roots.push_back(group.dominant);
     for (NodeId op : roots) {

@@ -36,7 +36,7 @@ void add_compare(CLI::App& app, Cli& cli) {
              "  stitchwork compare fig7 --device a100-sxm-80 --json");
   command->callback([&cli, a] {
     if (a->plan.model.empty()) throw CLI::RequiredError("MODEL");
-    const Model model = load_model(a->plan.model);
+    const Model model = a->plan.open.load(a->plan.model);
     if (a->planners.empty())
       for (const Planner& p : planners_for(model.graph)) a->planners.emplace_back(p.name);
     const Device& target = device(a->plan.device);

@@ -139,8 +139,7 @@ ordered_json sizes_json(const std::map<int, int>& histogram) {
   return list;
 }
 
-void info(Cli& cli, const std::string& name, const std::string& device_name) {
-  const Model model = load_model(name);
+void info(Cli& cli, const Model& model, const std::string& device_name) {
   const Device& target = device(device_name);
   const Facts facts = gather_facts(model.graph);
   const Shares share = shares(model.graph, target);
@@ -202,11 +201,15 @@ void info(Cli& cli, const std::string& name, const std::string& device_name) {
 void add_info(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("info", "what a model is made of");
   auto name = std::make_shared<std::string>();
-  command->add_option("MODEL", *name, "HLO text (.hlo, .txt, .gz) or the name of a dataset")->required();
+  auto open = std::make_shared<ModelOptions>();
+  command->add_option("MODEL", *name, kModelHelp)->required();
+  open->add(*command);
   auto target = std::make_shared<std::string>("v100-sxm2");
   command->add_option("--device,-d", *target, "whose blocks and bandwidth count")->capture_default_str();
-  add_common(*command, cli, "  stitchwork info bert_base\n  stitchwork info my_model.hlo --json");
-  command->callback([&cli, name, target] { info(cli, *name, *target); });
+  add_common(*command, cli,
+             "  stitchwork info bert_base\n  stitchwork info my_model.hlo --json\n  stitchwork info "
+             "my_model.onnx --dim batch=8");
+  command->callback([&cli, name, open, target] { info(cli, open->load(*name), *target); });
 }
 
 }  // namespace stitchwork

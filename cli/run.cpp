@@ -45,7 +45,7 @@ void run(Cli& cli, const RunArguments& a) {
   Model model;
   if (a.plan.plan_file.empty()) {
     if (a.plan.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
-    model = load_model(a.plan.model);
+    model = a.plan.open.load(a.plan.model);
   } else {
     Planned planned = load_planned(a.plan);
     model = std::move(planned.model);

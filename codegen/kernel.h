@@ -33,6 +33,8 @@ struct Buffer {
   std::int64_t elements = 0;  ///< shared: elements of one task; partials: rows * split
   std::int64_t offset = 0;    ///< bytes, in shared memory or scratch
   bool partials = false;      ///< accumulators of a split reduction: 16-bit floats are stored as float
+  /// Partials of a reduction across the rows of its group: [blocks, elements], not [elements, split].
+  bool across = false;
 
   /// Of the elements in shared memory.
   std::int64_t bytes() const { return elements * byte_size(shape.dtype); }
@@ -78,6 +80,7 @@ enum class StoreKind : std::uint8_t {
   kReduce,   ///< accumulate over cols, combine in the block, the row's result to `buffers`
   kPartial,  ///< likewise, the segment's partial to scratch
   kAtomic,   ///< likewise, combined into the zeroed buffer atomically
+  kAcross,   ///< accumulate over the rows of all tasks of the block (TaskLoop::across)
 };
 
 /// Where a root's result goes.
@@ -129,6 +132,16 @@ struct LoopEntry {
   std::vector<NodeId> ops;                   ///< of the values of its steps, one step after the other
 };
 
+/// Accumulators of a reduction across the rows of a row_pack group, one a thread and element of a row: set
+/// before a block's tasks, combined over the rows of a task and written to `partials` behind them.
+struct AcrossRows {
+  NodeId op = kNoNode;
+  Op reducer = Op::kAdd;
+  ThreadMapping mapping;
+  std::int64_t elements = 1;  ///< of a row that a thread handles, at most
+  int partials = -1;          ///< buffer
+};
+
 struct TaskLoop {
   std::int64_t tasks = 1, tasks_per_block = 1;  ///< dealt to the blocks as plan.h's ThreadMapping says
   std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
@@ -137,6 +150,7 @@ struct TaskLoop {
   /// The steps, tasks and blocks above are then those of the entry with most rows.
   std::vector<LoopEntry> entries;
   std::vector<int> own_buffers;  ///< buffers of the steps in whose place each entry has its own
+  std::vector<AcrossRows> across;
 };
 
 struct Phase {

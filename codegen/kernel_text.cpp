@@ -36,6 +36,8 @@ std::string_view name(StoreKind kind) {
       return "partial";
     case StoreKind::kAtomic:
       return "atomic";
+    case StoreKind::kAcross:
+      return "accumulate";
   }
   return "?";
 }

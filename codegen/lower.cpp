@@ -147,12 +147,52 @@ class Lowering {
       }
       stage[item.op] = std::max(stage[item.op], item.stage);
     }
-    std::map<int, std::vector<Item>> loops;
-    for (const Item& item : items) loops[find(material(item.op).group)].push_back(item);
-
+    std::map<int, std::vector<Item>> loops, folds;
+    for (const Item& item : items) {
+      if (item.fold && is_across(group_of(item.op), item.op))
+        folds[material(item.op).group].push_back(item);
+      else
+        loops[find(material(item.op).group)].push_back(item);
+    }
     Phase result;
     for (auto& [first_group, members] : loops) result.loops.push_back(lower_loop(phase, members));
+    for (auto& [group, members] : folds) result.loops.push_back(lower_fold(phase, group, members));
     return result;
+  }
+
+  /// The partials of a group's reductions across its rows, column by column.
+  TaskLoop lower_fold(int phase, int group_index, const std::vector<Item>& items) {
+    const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
+    Step step;
+    step.group = group_index;
+    step.mapping = fold_mapping(group.mapping, launch_.block);
+    ValueBuilder builder(context_, step, phase);
+    for (const Item& item : items) {
+      const Material& m = material(item.op);
+      const Node& node = context_.node(item.op);
+      const IndexMap map = builder.fold_map(item.op);
+      Root root;
+      root.op = item.op;
+      root.store = StoreKind::kReduce;
+      root.reducer = reducer(node);
+      if (step.mapping.cols > 0) root.value = builder.partial(item.op);
+      root.initial = builder.value(node.operands[1], read_map(context_.computation, node, 1, map));
+      root.targets = {{m.global, simplify(linearize(map.results, node.shape.dims), map)}};
+      step.roots.push_back(std::move(root));
+    }
+    TaskLoop loop;
+    loop.tasks = step.mapping.tasks;
+    loop.tasks_per_block = step.mapping.tasks_per_block;
+    loop.first_block = group.first_block;
+    loop.blocks = step.mapping.blocks;
+    loop.steps.push_back(std::move(step));
+    return loop;
+  }
+
+  Op reducer(const Node& node) const {
+    const auto found = simple_reducer(context_.graph, applied(node));
+    SW_CHECK(found.has_value(), "{} reduces by more than one operation", node.name);
+    return *found;
   }
 
   TaskLoop lower_loop(int phase, const std::vector<Item>& items) {
@@ -182,7 +222,13 @@ class Lowering {
       step.rows = std::get<2>(key);
       step.mapping = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
       ValueBuilder builder(context_, step, phase);
-      for (const Item& item : members) step.roots.push_back(lower_root(item, step, builder));
+      for (const Item& item : members) {
+        step.roots.push_back(lower_root(item, step, builder));
+        if (step.roots.back().store == StoreKind::kAcross)
+          loop.across.push_back({item.op, step.roots.back().reducer, step.mapping,
+                                 elements_per_thread(step.mapping, launch_.block),
+                                 material(item.op).partials});
+      }
       loop.steps.push_back(std::move(step));
     }
     return loop;
@@ -190,7 +236,7 @@ class Lowering {
 
   /// Reduced here by the group's threads together.
   bool reduces(NodeId op) const {
-    return context_.is_reduction(op) && reduces_domain(context_.computation, op, group_of(op).mapping);
+    return context_.is_reduction(op) && reduces_cols(context_.computation, op, group_of(op));
   }
 
   bool over_rows(const Item& item) const {
@@ -204,6 +250,12 @@ class Lowering {
     Root result;
     result.op = item.op;
     const bool rows = m.placement.coverage == Coverage::kRows;
+    if (!item.fold && is_across(group_of(item.op), item.op)) {
+      result.store = StoreKind::kAcross;
+      result.reducer = reducer(node);
+      result.value = builder.value(node.operands[0], m.across);
+      return result;
+    }
     IndexMap map = m.placement.map;
     const IndexExpr global = simplify(linearize(map.results, node.shape.dims), map);
     if (item.fold) {
@@ -223,17 +275,16 @@ class Lowering {
       result.value = builder.root_value(item.op, map);
       return result;
     }
-    const auto reducer = simple_reducer(context_.graph, applied(node));
-    SW_CHECK(reducer.has_value(), "{} reduces by more than one operation", node.name);
-    result.reducer = *reducer;
+    result.reducer = reducer(node);
     result.store = StoreKind::kReduce;
     if (step.mapping.split > 1) {
       SW_CHECK(step.mapping.combine != Combine::kNone, "{} is split and not combined", node.name);
       const bool atomic = step.mapping.combine == Combine::kAtomic;
       result.store = atomic ? StoreKind::kAtomic : StoreKind::kPartial;
       if (!atomic) result.targets = {{m.partials, IndexExpr::dim(0) * step.mapping.split}};
-      SW_CHECK(!atomic || *reducer == Op::kAdd || *reducer == Op::kOr || *reducer == Op::kXor,
-               "{} by atomics would start from zero, which is not neutral", node.name);
+      SW_CHECK(
+          !atomic || result.reducer == Op::kAdd || result.reducer == Op::kOr || result.reducer == Op::kXor,
+          "{} by atomics would start from zero, which is not neutral", node.name);
     }
     if (step.mapping.cols > 0)
       result.value = builder.value(node.operands[0], reduced_operand_map(context_.computation, node, map));

@@ -66,17 +66,22 @@ void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeI
   }
   const bool split = mapping.combine == Combine::kPartials && mapping.split > 1 && is_reduction(op) &&
                      reduces_domain(computation, op, mapping);
+  const bool across = is_across(group, op);
+  SW_CHECK(across == (material.placement.coverage == Coverage::kCols),
+           "{} lies in the domain of {} otherwise than its group says", n.name, node(group.dominant).name);
   material.output = std::find(plan.outputs.begin(), plan.outputs.end(), op) != plan.outputs.end();
   const auto scratch = slot_of(plan.scratch);
-  if (split) {
+  if (split || across) {
     SW_CHECK(scratch != plan.scratch.end(), "the partials of {} have no scratch", n.name);
+    const std::int64_t partials = across ? mapping.blocks * mapping.cols : mapping.rows * mapping.split;
     material.partials =
-        add_buffer({MemorySpace::kScratch, op, n.shape, mapping.rows * mapping.split, scratch->offset, true});
+        add_buffer({MemorySpace::kScratch, op, n.shape, partials, scratch->offset, true, across});
   }
+  if (across) material.across = places.at(n.operands[0]).map;
   if (material.output)
     material.global =
         add_buffer({MemorySpace::kGlobalOutput, op, n.shape, n.shape.elements_count(), 0, false});
-  else if (scratch != plan.scratch.end() && !split)
+  else if (scratch != plan.scratch.end() && material.partials < 0)
     material.global =
         add_buffer({MemorySpace::kScratch, op, n.shape, n.shape.elements_count(), scratch->offset, false});
   materials.emplace(op, std::move(material));

@@ -17,6 +17,7 @@ struct Material {
   int group = 0;
   int level = 0;
   Placement placement;
+  IndexMap across;  ///< a reduction across the group's rows: where its operand lies in the domain
   int shared = -1, global = -1, partials = -1;  ///< buffers; global: output or scratch
   bool output = false;
 };

@@ -26,6 +26,8 @@ class Keeper {
       for (TaskLoop& loop : phase.loops) {
         loop_ = &loop;
         in_loop_ = 0;
+        for (const AcrossRows& across : loop.across)
+          in_loop_ += across.elements * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
         for (Step& step : loop.steps) visit(step);
       }
   }

@@ -5,6 +5,7 @@
 
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
+#include "codegen/print_across.h"
 #include "codegen/print_step.h"
 #include "codegen/table.h"
 #include "core/error.h"
@@ -143,7 +144,8 @@ class KernelPrinter {
             kernel.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kShared)
           return true;
       for (const Root& root : step.roots) {
-        if (root.store != StoreKind::kElement) return true;  // the workspace
+        if (root.store != StoreKind::kElement && root.store != StoreKind::kAcross)
+          return true;  // the workspace
         for (const Target& target : root.targets)
           if (kernel.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared)
             return true;
@@ -186,7 +188,8 @@ class KernelPrinter {
 
   void print_loop(const TaskLoop& loop) {
     if (loop.tasks <= 0) return;
-    const bool shared = uses_shared(kernel_, loop);
+    const bool across = !loop.across.empty();  // its partials go through the workspace
+    const bool shared = uses_shared(kernel_, loop) || across;
     // What an earlier loop of this phase on the same blocks still reads must not be overwritten.
     if (shared && std::any_of(touched_.begin(), touched_.end(),
                               [&](const TaskLoop* earlier) { return overlap(*earlier, loop); })) {
@@ -196,13 +199,21 @@ class KernelPrinter {
     if (shared) shared_ = {};
     const bool several = loop.tasks_per_block > 1;
     if (loop.entries.empty()) {
-      open_loop(loop);
+      open_range(loop);
+      declare_across(loop, places_, names_, computation_, out_);
+      open_tasks(loop);
       print_steps(loop, several && shared);
-      close_loop(loop);
+      if (several && keeps_over_tasks(kernel_, loop)) out_.close();
+      if (several) out_.close();
+      if (across) {
+        barrier();
+        flush_across(kernel_, loop, places_, block_text(loop), computation_, out_);
+      }
+      out_.close();
     } else {
       print_shared_body(loop, several, shared);
     }
-    if (shared && (!several || within_warps(kernel_, loop))) touched_.push_back(&loop);
+    if (shared && (!several || within_warps(kernel_, loop) || across)) touched_.push_back(&loop);
   }
 
   /// The steps of a task. What the next one overwrites in shared memory has been read if it `ends_apart`.
@@ -233,10 +244,14 @@ class KernelPrinter {
     return step.mapping.rows > 0 && step.mapping.cols == 0;
   }
 
-  void open_loop(const TaskLoop& loop) {
-    const std::int64_t v = loop.tasks_per_block;
-    const std::string block = loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
-                                                   : std::string("(int)blockIdx.x");
+  /// The block's place in the loop's range.
+  static std::string block_text(const TaskLoop& loop) {
+    return loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
+                                : std::string("(int)blockIdx.x");
+  }
+
+  void open_range(const TaskLoop& loop) {
+    const std::string block = block_text(loop);
     std::string inside;
     if (loop.first_block > 0) inside = fmt::format("{} >= 0", block);
     if (loop.first_block + loop.blocks < kernel_.launch.grid)
@@ -246,6 +261,11 @@ class KernelPrinter {
     else
       out_.open(fmt::format("if ({})", inside));
     take_pointers(loop);
+  }
+
+  void open_tasks(const TaskLoop& loop) {
+    const std::int64_t v = loop.tasks_per_block;
+    const std::string block = block_text(loop);
     if (v == 1) {
       out_.line(fmt::format("const {} task = {};", index_, block));
       return;
@@ -280,12 +300,6 @@ class KernelPrinter {
              std::any_of(loop.steps.begin(), loop.steps.end(),
                          [&](const Step& step) { return step.group == kept.group; });
     });
-  }
-
-  void close_loop(const TaskLoop& loop) {
-    if (loop.tasks_per_block != 1 && keeps_over_tasks(kernel_, loop)) out_.close();
-    if (loop.tasks_per_block != 1) out_.close();
-    out_.close();
   }
 
   // ---- loops with entries
@@ -413,7 +427,7 @@ class KernelPrinter {
     }
   }
 
-  /// As open_loop: balanced shares of an entry's tasks.
+  /// As open_tasks: balanced shares of an entry's tasks.
   void open_entry_tasks(const TaskLoop& loop) {
     if (loop.tasks_per_block == 1) {
       out_.line(fmt::format("const {} task = block;", index_));

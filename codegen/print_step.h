@@ -50,10 +50,12 @@ class StepPrinter {
   void finish_reduction(const Root& root, std::size_t index, const std::string& writer);
   void store(const Root& root, const std::string& value);
   std::string offset_text(const Target& target) const;
-  bool reduces(const Root& root) const { return root.store != StoreKind::kElement; }
-  bool has_kept() const;
+  bool reduces(const Root& root) const {
+    return root.store != StoreKind::kElement && root.store != StoreKind::kAcross;
+  }
+  bool needs_index() const;  ///< of the elements of a thread: something of each is kept
   /// Arrays in registers need constant indices; places in shared memory do not.
-  bool has_kept_registers() const;
+  bool needs_constant_index() const;
   std::string number(std::int64_t n) const;
   /// "row < 1000", "" where every task is whole.
   std::string row_guard() const;

@@ -13,8 +13,9 @@ namespace stitchwork {
 
 /// What names a kernel's places have.
 struct PlaceNames {
-  std::vector<std::string> buffers;  ///< by Kernel::buffers
-  std::vector<std::string> kept;     ///< by Kernel::kept
+  std::vector<std::string> buffers;      ///< by Kernel::buffers
+  std::vector<std::string> kept;         ///< by Kernel::kept
+  std::map<NodeId, std::string> across;  ///< accumulators of reductions across rows
 };
 
 class ValuePrinter {

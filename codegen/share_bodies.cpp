@@ -44,7 +44,8 @@ class LoopComparison {
 
   /// The buffers in correspondence, or nothing where the body of `a` does not serve `b`.
   std::optional<BufferPairs> pairs(const TaskLoop& a, const TaskLoop& b) const {
-    if (a.steps.size() != b.steps.size()) return std::nullopt;
+    // Accumulators across rows belong to a block and its whole share of one loop.
+    if (a.steps.size() != b.steps.size() || !a.across.empty() || !b.across.empty()) return std::nullopt;
     BufferPairs buffers;
     for (std::size_t s = 0; s < a.steps.size(); ++s)
       if (!same(a.steps[s], b.steps[s], buffers)) return std::nullopt;

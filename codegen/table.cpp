@@ -175,6 +175,7 @@ std::vector<int> buffers_named(const TaskLoop& loop) {
     for (const Root& root : step.roots)
       for (const Target& target : root.targets) named.push_back(target.buffer);
   }
+  for (const AcrossRows& across : loop.across) named.push_back(across.partials);
   std::sort(named.begin(), named.end());
   named.erase(std::unique(named.begin(), named.end()), named.end());
   std::erase_if(named, [&](int b) {

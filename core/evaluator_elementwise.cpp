@@ -1,4 +1,5 @@
 // One kernel an element-wise op: a scalar function, spread over vectors of every dtype it takes.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -273,7 +274,31 @@ void compare(const Node& node, Values operands, Literal& result) {
   });
 }
 
+/// A number truncated and held in the range of an integer type of fewer than 8 bits; NaN gives 0.
+std::int64_t saturated(double value, DType type) {
+  if (std::isnan(value)) return 0;
+  const int bits = bit_width(type) - (is_signed_integer(type) ? 1 : 0);
+  const double high = std::ldexp(1.0, bits) - 1, low = is_signed_integer(type) ? -high - 1 : 0;
+  return static_cast<std::int64_t>(std::clamp(value, low, high));
+}
+
+/// Conversions from and to types that cannot be computed with: element by element.
+void convert_small(const Literal& from, Literal& to) {
+  const DType source = from.shape.dtype, target = to.shape.dtype;
+  const std::int64_t stride = step(from);
+  for (std::int64_t i = 0, n = to.shape.elements_count(); i < n; ++i) {
+    if (!is_floating(source) && !is_floating(target))
+      to.set_int(i, from.get_int(i * stride));
+    else if (is_integral(target) && bit_width(target) < 8)
+      to.set_int(i, saturated(from.get_double(i * stride), target));
+    else
+      to.set_double(i, from.get_double(i * stride));
+  }
+}
+
 void convert(const Node&, Values operands, Literal& result) {
+  if (!is_executable(operands[0]->shape.dtype) || !is_executable(result.shape.dtype))
+    return convert_small(*operands[0], result);
   with_storage(operands[0]->shape.dtype, [&](auto from_tag) {
     with_storage(result.shape.dtype, [&](auto to_tag) {
       using From = decltype(from_tag);

@@ -60,6 +60,12 @@ bool is_batch_norm(Op op) {
   return op == Op::kBatchNormTraining || op == Op::kBatchNormInference || op == Op::kBatchNormGrad;
 }
 
+/// The target of a custom call, without its quotes.
+std::string_view target_of(const Node& node) {
+  const std::string_view text = other_attribute(node, "custom_call_target");
+  return text.size() < 2 ? std::string_view() : text.substr(1, text.size() - 2);
+}
+
 /// Custom calls that say where or how an array is kept, not what is in it.
 bool is_marker(const Node& node, const Shape& operand) {
   constexpr std::array<std::string_view, 9> kTargets = {"Sharding",
@@ -74,10 +80,13 @@ bool is_marker(const Node& node, const Shape& operand) {
   if (node.op == Op::kDomain) return true;
   if (node.op != Op::kCustomCall || node.operands.size() != 1 || !node.shape.compatible(operand))
     return false;
-  std::string_view target = other_attribute(node, "custom_call_target");
-  if (target.size() < 2) return false;
-  target = target.substr(1, target.size() - 2);  // its quotes
-  return std::ranges::find(kTargets, target) != kTargets.end();
+  return std::ranges::find(kTargets, target_of(node)) != kTargets.end();
+}
+
+/// The call by which XLA's CPU and GPU pipelines spell topk: always of the largest.
+bool is_top_k_call(const Node& node) {
+  return node.op == Op::kCustomCall && target_of(node) == "TopK" && node.operands.size() == 1 &&
+         node.shape.is_tuple && node.shape.elements.size() == 2 && !node.shape.elements[0].dims.empty();
 }
 
 /// All nodes of a mapped computation are element-wise on scalars: then it may be applied to whole arrays.
@@ -101,6 +110,12 @@ NodeId expand_map(Emitter& emit, const Node& node, const Computation& mapped,
     for (const NodeId operand : inner.operands) arguments.push_back(place[static_cast<std::size_t>(operand)]);
     const Shape scalar = Shape::array(inner.shape.dtype, {}),
                 array = Shape::array(inner.shape.dtype, node.shape.dims);
+    Node lifted = inner;
+    lifted.shape = array;
+    if (const std::optional<NodeId> written = expand_function(emit, lifted, arguments)) {
+      place.push_back(*written);
+      continue;
+    }
     NodeId id = emit.add(inner.op, inner.op == Op::kConstant ? scalar : array, arguments, inner.attrs);
     if (inner.op == Op::kConstant && !array.dims.empty()) id = emit.broadcast(id, array.dims, {});
     place.push_back(id);
@@ -158,6 +173,15 @@ class Expander {
   }
 
  private:
+  NodeId top_k(const Node& node, const std::vector<NodeId>& operands) {
+    Node call = node;
+    call.op = Op::kTopK;
+    call.operands = operands;
+    call.attrs = {};
+    call.attrs.other = {{"k", fmt::to_string(node.shape.elements[0].dims.back())}, {"largest", "true"}};
+    return builder_.add_reserved(std::move(call));
+  }
+
   std::optional<NodeId> expanded(const Node& node, const std::vector<NodeId>& operands) {
     Emitter emit(builder_, node);
     const Shape* from = operands.empty() ? nullptr : &builder_.peek().node(operands[0]).shape;
@@ -171,8 +195,10 @@ class Expander {
       case Op::kMap:
         if (!is_elementwise_on_scalars(graph_.computation(applied(node)))) return std::nullopt;
         return expand_map(emit, node, graph_.computation(applied(node)), operands);
-      case Op::kDomain:
       case Op::kCustomCall:
+        if (is_top_k_call(node)) return top_k(node, operands);
+        [[fallthrough]];
+      case Op::kDomain:
         return from != nullptr && is_marker(node, *from) ? std::optional(operands[0]) : std::nullopt;
       case Op::kBatchNormTraining:
       case Op::kBatchNormInference:

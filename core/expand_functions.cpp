@@ -47,7 +47,11 @@ NodeId asin(Emitter& emit, NodeId x) {
 }
 
 NodeId acos(Emitter& emit, NodeId x) {
-  return twice_atan2(emit, root_of_one_minus_square(emit, x), emit.binary(Op::kAdd, one(emit, x), x));
+  const NodeId angle =
+      twice_atan2(emit, root_of_one_minus_square(emit, x), emit.binary(Op::kAdd, one(emit, x), x));
+  // At -1 both arguments are zero.
+  const NodeId at_end = emit.compare(Comparison::kEq, x, emit.fill(emit.shape(x), -1));
+  return emit.select(at_end, emit.fill(emit.shape(x), std::numbers::pi), angle);
 }
 
 /// log(x) + log 2, what asinh and acosh are where x * x overflows.

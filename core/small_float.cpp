@@ -95,6 +95,8 @@ SmallFloat small_float(DType type) {
   }
 }
 
+double largest_value(SmallFloat f) { return magnitude(f, largest_bits(f)); }
+
 double decode(SmallFloat f, std::uint8_t bits) {
   if (f.special == Special::kScale) return bits == kScaleNan ? std::nan("") : std::ldexp(1.0, bits - f.bias);
   const bool negative = (bits & sign_bit(f)) != 0;

@@ -25,6 +25,8 @@ struct SmallFloat {
 /// Of a floating type of at most 8 bits.
 SmallFloat small_float(DType type);
 
+/// The largest finite value of a signed format.
+double largest_value(SmallFloat format);
 double decode(SmallFloat format, std::uint8_t bits);
 /// The nearest value, ties to even (of f8e8m0fnu: to the larger); what rounds beyond the largest becomes
 /// infinity, NaN or (kNone) the largest.

@@ -135,6 +135,18 @@ TEST(Expand, MarkersGiveTheirOperand) {
   EXPECT_FALSE(has(graph, Op::kDomain));
 }
 
+TEST(Expand, TheCustomCallTopKIsTopK) {
+  const Graph graph = expand(parse(R"(gt { a = f32[] parameter(0)  b = f32[] parameter(1)
+    ROOT g = pred[] compare(a, b), direction=GT }
+    ENTRY e { x = f32[2,4] parameter(0)
+    ROOT t = (f32[2,2], s32[2,2]) custom-call(x), custom_call_target="TopK", called_computations={gt} })"));
+  validate(graph);
+  const Literal x = numbers(DType::kF32, {2, 4}, {3, 1, 4, 1, -5, 9, -2, 6});
+  const std::vector<Literal> top = evaluate(graph, {&x, 1});
+  EXPECT_EQ(top[0], numbers(DType::kF32, {2, 2}, {4, 3, 9, 6}));
+  EXPECT_EQ(top[1], numbers(DType::kS32, {2, 2}, {2, 0, 1, 3}));
+}
+
 double mean_of(const Literal& x, std::int64_t feature, bool squared) {
   double sum = 0;
   for (std::int64_t i = feature; i < 24; i += 3)

@@ -45,7 +45,7 @@ TEST(JoinAsync, AttributesOfTheShortSpellingAreThoseOfTheOp) {
     s = ((f32[4,8], f32[]), f32[4], s32[]) reduce-start(x, z), dimensions={1}, to_apply=sum,
         async_execution_thread="t"
     ROOT d = f32[4] reduce-done(s) })"));
-  EXPECT_EQ(lines(graph)[2], "reduce = f32[4] reduce(x, z), dimensions={1}, to_apply=sum");
+  EXPECT_EQ(lines(graph)[2], "s = f32[4] reduce(x, z), dimensions={1}, to_apply=sum");
 }
 
 TEST(JoinAsync, CopiesAndCollectivesBecomeTheOpTheyDo) {
