@@ -153,6 +153,11 @@ class KernelCounter {
       work_.ldst_warp_instructions += all_tasks;
       work_.shared_wavefronts += all_tasks;
     }
+    for (const Residence& r : kernel_.resident) {
+      if (!r.shared || r.group != group.dominant) continue;
+      const auto placed = found.placements.find(r.op);
+      if (placed != found.placements.end()) count_kept(warp_accesses(placed->second.map, group.mapping));
+    }
     work_.warp_instructions += kStepInstructions * steps * all_tasks;
     loads_.push_back({&group, work_.warp_instructions - before});
     // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
@@ -241,6 +246,10 @@ class KernelCounter {
     const std::int64_t partials = partials_of(e.op);
     const double accesses = warp_accesses(e.map, group.mapping) * static_cast<double>(partials);
     const bool internal = inside_.contains(e.op);
+    if (e.resident) {
+      if (kept_in_shared(group, e.op)) count_kept(accesses);
+      return;
+    }
     if (internal && reads_shared(kernel_, e.op, e.root)) {
       work_.shared_wavefronts += accesses;
       count_accesses(accesses);
@@ -263,6 +272,18 @@ class KernelCounter {
     double& touched = touched_[buffer][level];
     touched = std::min(touched + evaluation_count(e.map) * bytes,
                        static_cast<double>(shape.byte_size() * partials));
+  }
+
+  bool kept_in_shared(const Group& group, NodeId op) const {
+    return std::any_of(kernel_.resident.begin(), kernel_.resident.end(), [&](const Residence& r) {
+      return r.op == op && r.group == group.dominant && r.shared;
+    });
+  }
+
+  /// Stores or loads of kept elements in shared memory: a lane a bank.
+  void count_kept(double accesses) {
+    work_.shared_wavefronts += accesses;
+    count_accesses(accesses);
   }
 
   void count_accesses(double accesses) {
@@ -293,7 +314,7 @@ class KernelCounter {
     if (shared) work_.shared_wavefronts += accesses;
     const bool output = outputs_.contains(op);
     const bool global = output || scheme == Scheme::kGlobal;
-    if (shared || !global) count_accesses(accesses);
+    if (shared) count_accesses(accesses);
     if (!global) return;
     count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping));
     const int bytes = byte_size(node.shape.dtype);

@@ -9,6 +9,30 @@
 
 namespace stitchwork {
 
+namespace {
+
+/// Without a bound a thread is taken to have this many registers: full occupancy of 1,024 threads an SM.
+constexpr int kUnboundRegisters = 64;
+
+/// Kernels are launched with whole warps.
+int whole_warps(int block) { return (block + 31) / 32 * 32; }
+
+}  // namespace
+
+std::int64_t registers_to_keep_in(const KernelLaunch& launch) {
+  return (launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters) / 2;
+}
+
+std::int64_t resident_registers(const ThreadMapping& mapping, int block, DType dtype) {
+  return mapping.tasks_per_block * elements_per_thread(mapping, whole_warps(block)) *
+         ((byte_size(dtype) + kRegisterBytes - 1) / kRegisterBytes);
+}
+
+std::int64_t resident_shared_bytes(const ThreadMapping& mapping, int block, DType dtype) {
+  return mapping.tasks_per_block * elements_per_thread(mapping, whole_warps(block)) * whole_warps(block) *
+         byte_size(dtype);
+}
+
 int accumulator_bytes(DType dtype) { return std::max(4, byte_size(dtype)); }
 
 std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, DType dtype) {

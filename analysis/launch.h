@@ -17,6 +17,16 @@ int accumulator_bytes(DType dtype);
 /// its largest reduction needs; reductions use it one after the other.
 std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, DType dtype);
 
+/// Registers of a thread in which values may stay from step to step: half of its bound; the other half is for
+/// the arithmetic.
+std::int64_t registers_to_keep_in(const KernelLaunch& launch);
+
+constexpr int kRegisterBytes = 4;
+/// What it takes to keep a thread's elements of a value for all the tasks of a block: registers a thread, or
+/// bytes of shared memory a block of `block` threads.
+std::int64_t resident_registers(const ThreadMapping& mapping, int block, DType dtype);
+std::int64_t resident_shared_bytes(const ThreadMapping& mapping, int block, DType dtype);
+
 /// The largest `reduction_workspace_bytes` of the kernel's materialised reductions; where a block has several
 /// rows of accumulators across them, or folds, an accumulator a thread.
 std::int64_t reduction_workspace_bytes(const Computation& computation, const KernelPlan& kernel);

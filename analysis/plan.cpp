@@ -14,6 +14,8 @@ std::string_view name(Scheme scheme) {
       return "local";
     case Scheme::kRegional:
       return "regional";
+    case Scheme::kResident:
+      return "resident";
     case Scheme::kGlobal:
       return "global";
     case Scheme::kRecomputed:
@@ -79,7 +81,9 @@ std::string to_text(const ThreadMapping& mapping) {
 
 Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op) {
   const auto near = kernel.in_phase.find(op);
-  return near != kernel.in_phase.end() ? near->second : kernel.schemes.at(op);
+  if (near != kernel.in_phase.end()) return near->second;
+  const Scheme scheme = kernel.schemes.at(op);
+  return scheme == Scheme::kResident ? Scheme::kLocal : scheme;
 }
 
 bool reads_shared(const KernelPlan& kernel, NodeId op, NodeId reader) {
@@ -139,6 +143,10 @@ std::string kernel_text(const Computation& computation, const KernelPlan& kernel
   for (NodeId op : kernel.outputs) text += " " + computation.node(op).name;
   text += "\n";
   if (!kernel.shared.empty()) text += "  shared" + slots_text(computation, kernel.shared) + "\n";
+  for (const Residence& r : kernel.resident)
+    text += fmt::format("  resident {} with the threads of {} from level {}: {} bytes {}\n",
+                        computation.node(r.op).name, computation.node(r.group).name, r.level, r.bytes,
+                        r.shared ? fmt::format("of shared memory @{}", r.offset) : "of registers a thread");
   if (!kernel.scratch.empty()) text += "  scratch" + slots_text(computation, kernel.scratch) + "\n";
   return text;
 }

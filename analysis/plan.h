@@ -23,8 +23,10 @@ namespace stitchwork {
 
 /// Where a value of a kernel lives between its producer and its consumers, per (kernel, op). AStitch Table 1;
 /// Recomputed is XLA/TVM-style inlining of an op into several places (or kernels).
-enum class Scheme : std::uint8_t { kIndependent, kLocal, kRegional, kGlobal, kRecomputed };
-std::string_view name(Scheme scheme);  ///< "independent", "local", "regional", "global", "recomputed"
+/// Resident: it stays with the threads that made it across grid barriers (Residence).
+enum class Scheme : std::uint8_t { kIndependent, kLocal, kRegional, kResident, kGlobal, kRecomputed };
+/// "independent", "local", "regional", "resident", "global", "recomputed"
+std::string_view name(Scheme scheme);
 
 /// How a group's domain is dealt to blocks and threads. The domain is always two-dimensional, [rows, cols]:
 ///   a reduction:      rows = kept elements (flat, row-major), cols = reduced elements (flat);
@@ -94,6 +96,19 @@ struct MemorySlot {
   std::int64_t offset = 0, bytes = 0;
 };
 
+/// A value that the threads of a group have in one phase and need again in later ones, each thread its own
+/// elements of the same tasks: kept across the grid barrier for all the tasks of a block. (Where a block has
+/// one task, its values stay in registers as they do within a task, and no plan is needed.)
+struct Residence {
+  NodeId op = kNoNode;     ///< of the kernel, or an input of it
+  NodeId group = kNoNode;  ///< the group's dominant; the elements are those of the op's placement in it
+  int level = 0;           ///< the phase from which on they have it
+  bool shared = false;     ///< in shared memory, indexed by task, element and thread; else in registers, with
+                           ///< the loop over the tasks unrolled
+  std::int64_t offset = 0;  ///< shared: bytes
+  std::int64_t bytes = 0;   ///< shared: of a block; registers: of a thread
+};
+
 struct KernelLaunch {
   std::int64_t grid = 1;
   int block = 1;
@@ -110,15 +125,16 @@ struct KernelPlan {
   std::string name;                  ///< from its last materialised op, made a C identifier: "multiply_1"
   std::vector<NodeId> ops;           ///< every op the kernel evaluates, topological
   std::vector<NodeId> outputs;       ///< materialised ops read outside the kernel (or graph results)
-  std::vector<Group> groups;         ///< in execution order within a level
+  std::vector<Group> groups;         ///< those that make Regional values before those that read them
   std::map<NodeId, Scheme> schemes;  ///< of every op in `ops`
   std::map<NodeId, int> levels;      ///< of every op in `ops`: the phase that computes it
-  /// Global values that are also read in their own phase, and how they are had there: kRegional (a slot of
-  /// `shared`) or kLocal (in the registers of the thread that computed it, or computed again). Only readers
-  /// of later phases take them from global memory, behind a grid barrier.
+  /// Global or Resident values that are also read in their own phase, and how they are had there: kRegional
+  /// (a slot of `shared`) or kLocal (in the registers of the thread that computed it, or computed again).
+  /// Only readers of later phases take them from global memory, behind a grid barrier.
   std::map<NodeId, Scheme> in_phase;
   std::vector<MemorySlot> shared;   ///< Regional values; plus op == kNoNode: the reduction workspace
   std::vector<MemorySlot> scratch;  ///< Global values not in an output buffer, and split partials
+  std::vector<Residence> resident;  ///< ascending by op
   KernelLaunch launch;
   double predicted_us = 0;  ///< modelled
 };

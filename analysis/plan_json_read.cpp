@@ -145,6 +145,14 @@ class Reader {
     return list;
   }
 
+  Residence residence(const JsonCursor& c) const {
+    const std::string& in = c.at("in").text();
+    if (in != "shared" && in != "registers")
+      c.at("in").fail(fmt::format("'{}' is no place of a resident value", in), "it is shared or registers");
+    return {op(c.at("op")), op(c.at("group")),        c.at("level").small(),
+            in == "shared", c.at("offset").integer(), c.at("bytes").integer()};
+  }
+
   void kernel(const JsonCursor& c, FusionPlan& plan) {
     KernelPlan kernel;
     kernel.id = c.at("id").text();
@@ -155,8 +163,9 @@ class Reader {
     kernel.outputs = ops(c.at("outputs"));
     c.at("groups").each([&](const JsonCursor& g) { kernel.groups.push_back(group(g)); });
     c.at("schemes").each_member([&](const std::string& key, const JsonCursor& value) {
-      kernel.schemes[op(value, key)] = value.one_of(std::array{
-          Scheme::kIndependent, Scheme::kLocal, Scheme::kRegional, Scheme::kGlobal, Scheme::kRecomputed});
+      kernel.schemes[op(value, key)] =
+          value.one_of(std::array{Scheme::kIndependent, Scheme::kLocal, Scheme::kRegional, Scheme::kResident,
+                                  Scheme::kGlobal, Scheme::kRecomputed});
     });
     c.at("levels").each_member([&](const std::string& key, const JsonCursor& value) {
       kernel.levels[op(value, key)] = value.small();
@@ -167,6 +176,8 @@ class Reader {
       });
     kernel.shared = slots(c.at("shared"));
     kernel.scratch = slots(c.at("scratch"));
+    if (const auto resident = c.find("resident"))
+      resident->each([&](const JsonCursor& r) { kernel.resident.push_back(residence(r)); });
     KernelLaunch& launch = kernel.launch;
     launch.grid = c.at("grid").integer();
     launch.block = c.at("block").small();

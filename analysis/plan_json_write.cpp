@@ -125,6 +125,16 @@ class Writer {
     }
     json["shared"] = slots(kernel.shared);
     json["scratch"] = slots(kernel.scratch);
+    if (!kernel.resident.empty()) {
+      json["resident"] = Json::array();
+      for (const Residence& r : kernel.resident)
+        json["resident"].push_back({{"op", op(r.op)},
+                                    {"group", op(r.group)},
+                                    {"level", r.level},
+                                    {"in", r.shared ? "shared" : "registers"},
+                                    {"offset", r.offset},
+                                    {"bytes", r.bytes}});
+    }
     json["grid"] = launch.grid;
     json["block"] = launch.block;
     json["shared_bytes"] = launch.shared_bytes;

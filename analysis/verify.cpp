@@ -31,6 +31,7 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
     const auto check = [&](const KernelEvaluations& evaluated) {
       check_values(computation, kernel, evaluated, report);
       check_memory(computation, kernel, evaluated, report);
+      check_residents(computation, kernel, evaluated, report);
     };
     if (known != nullptr)
       check(known->at(k));

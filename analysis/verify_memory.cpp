@@ -165,8 +165,10 @@ class MemoryCheck {
       for (const NodeId operand : computation_.node(op).operands) {
         if (!kernel_.schemes.contains(operand) || contains_sorted(seen, operand)) continue;
         insert_sorted(seen, operand);
-        const bool here = level(operand) == level(root);
-        const Scheme had = here ? scheme_in_phase(kernel_, operand) : scheme(operand);
+        const bool in_place = scheme(operand) == Scheme::kLocal || scheme(operand) == Scheme::kRecomputed;
+        const bool stored = owner_.contains(operand) && !in_place;
+        if (stored && level(operand) != level(root)) continue;  // an earlier phase's
+        const Scheme had = scheme_in_phase(kernel_, operand);
         if (had == Scheme::kRegional && owner_.contains(operand))
           found.push_back(operand);
         else if (had != Scheme::kGlobal)

@@ -130,6 +130,12 @@ struct ValueCheck {
   void load(std::size_t reader, const Evaluation& e) {
     const std::size_t producer = owner.at(e.op);
     const int made = level(e.op), read = level(e.root);
+    if (e.resident) return;  // see check_residents
+    if (scheme(e.op) == Scheme::kResident && read != made) {
+      report.add("locality", "kernel {}: {} is Resident, but {} needs other elements than its threads keep",
+                 kernel.id, op_name(e.op), op_name(e.root));
+      return;
+    }
     const bool global = scheme(e.op) == Scheme::kGlobal;
     if (global && read > made) return;
     if (global && (read < made || in_phase(e.op) == Scheme::kGlobal)) {

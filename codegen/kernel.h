@@ -110,12 +110,17 @@ struct Step {
   std::vector<int> order;
 };
 
-/// Registers in which an element's value stays from one step to later ones of the same task (also across a
-/// grid barrier, where a block has one task): one a thread and element.
+/// Where an element's value stays from one step to later ones of the same task (also across a grid barrier,
+/// where a block has one task, or where the plan keeps it for all of the block's tasks): one place a thread,
+/// element and task.
 struct Kept {
   NodeId op = kNoNode;
   DType dtype = DType::kF32;
-  std::int64_t elements = 1;  ///< a thread computes, at most
+  std::int64_t elements = 1;        ///< a thread computes in a task, at most
+  std::int64_t tasks = 1;           ///< of a block; of several in registers, the loop over them is unrolled
+  std::int64_t shared_offset = -1;  ///< bytes, in shared memory; -1: in registers
+  int group = -1;                   ///< Residence: index into KernelPlan::groups, and the value's index
+  IndexMap map;
 };
 
 /// One of the loops that share the steps of a TaskLoop: its size, its blocks, its buffers.
@@ -165,6 +170,9 @@ struct Kernel {
 
 /// Lowers one kernel of a plan. SW_CHECKs what verify guarantees.
 Kernel lower(const Graph& graph, const KernelPlan& plan);
+
+/// Whether some step of the loop keeps or takes up a value that stays for all of a block's tasks.
+bool keeps_over_tasks(const Kernel& kernel, const TaskLoop& loop);
 
 std::string to_text(const Graph& graph, const Kernel& kernel);
 

@@ -86,6 +86,9 @@ std::string to_text(const Graph& graph, const Kernel& kernel) {
   std::string text = fmt::format("kernel {} grid {} block {} shared {} scratch {} barriers {}\n", kernel.name,
                                  kernel.launch.grid, kernel.launch.block, kernel.launch.shared_bytes,
                                  kernel.launch.scratch_bytes, kernel.launch.grid_barriers);
+  for (const Kept& kept : kernel.kept)
+    text += fmt::format("kept {}: {} elements a thread in {} tasks, {}\n", computation.node(kept.op).name,
+                        kept.elements, kept.tasks, kept.shared_offset < 0 ? "registers" : "shared memory");
   for (std::size_t p = 0; p < kernel.phases.size(); ++p) {
     text += fmt::format("phase {}\n", p);
     for (const TaskLoop& loop : kernel.phases[p].loops) {

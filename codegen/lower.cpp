@@ -5,6 +5,7 @@
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/vectors.h"
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
 #include "codegen/lower_keep.h"
@@ -62,6 +63,7 @@ class Lowering {
     kernel.buffers = context_.buffers;
     // All loops have their block ranges, launch.block and register_bound are set.
     share_bodies(context_.graph, kernel);
+    add_residents(kernel);
     keep_values(context_.graph, kernel);
     use_vectors(kernel);
     place_workspace(kernel);
@@ -85,6 +87,20 @@ class Lowering {
         items_.push_back({op, m.level + 1, true, 0});
         phases_ = std::max(phases_, m.level + 2);
       }
+    }
+  }
+
+  /// The places of what the plan keeps across grid barriers.
+  void add_residents(Kernel& kernel) const {
+    for (const Residence& r : context_.plan.resident) {
+      const auto group = std::find_if(kernel.groups.begin(), kernel.groups.end(),
+                                      [&](const Group& g) { return g.dominant == r.group; });
+      SW_CHECK(group != kernel.groups.end(), "{} is kept by no group", context_.node(r.op).name);
+      const auto index = static_cast<std::size_t>(group - kernel.groups.begin());
+      kernel.kept.push_back({r.op, context_.node(r.op).shape.dtype,
+                             elements_per_thread(group->mapping, kernel.launch.block),
+                             group->mapping.tasks_per_block, r.shared ? r.offset : -1,
+                             static_cast<int>(index), context_.placements[index].at(r.op).map});
     }
   }
 
@@ -307,6 +323,18 @@ class Lowering {
 };
 
 }  // namespace
+
+bool keeps_over_tasks(const Kernel& kernel, const TaskLoop& loop) {
+  const auto over_tasks = [&](int kept) {
+    return kept >= 0 && kernel.kept[static_cast<std::size_t>(kept)].group >= 0;
+  };
+  return std::any_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
+    return std::any_of(step.order.begin(), step.order.end(), [&](int v) {
+      const Value& value = step.values[static_cast<std::size_t>(v)];
+      return over_tasks(value.kept) || over_tasks(value.restored);
+    });
+  });
+}
 
 Kernel lower(const Graph& graph, const KernelPlan& plan) {
   for (NodeId op : plan.ops) require_generated(graph, graph.entry_computation().node(op));

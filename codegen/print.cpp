@@ -35,7 +35,12 @@ class KernelPrinter {
     places();
     for (const Kept& kept : kernel_.kept) {
       places_.kept.push_back(names_.make(computation_.node(kept.op).name, "r", "_kept"));
-      out_.line(fmt::format("{} {}[{}];", value_type(kept.dtype), places_.kept.back(), kept.elements));
+      if (kept.shared_offset >= 0)
+        out_.line(fmt::format("{0}* const {1} = ({0}*)(shared + {2});", storage_type(kept.dtype),
+                              places_.kept.back(), kept.shared_offset));
+      else
+        out_.line(fmt::format("{} {}[{}];", value_type(kept.dtype), places_.kept.back(),
+                              kept.tasks * kept.elements));
     }
     for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
       if (p > 0) {
@@ -198,6 +203,7 @@ class KernelPrinter {
       declare_across(loop, places_, names_, computation_, out_);
       open_tasks(loop);
       print_steps(loop, several && shared);
+      if (several && keeps_over_tasks(kernel_, loop)) out_.close();
       if (several) out_.close();
       if (across) {
         barrier();
@@ -277,7 +283,23 @@ class KernelPrinter {
       out_.line(fmt::format("const {} first_task = {};", index_, share(block)));
       out_.line(fmt::format("const {} end_task = {};", index_, share(fmt::format("({} + 1)", block))));
     }
-    out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
+    if (!keeps_over_tasks(kernel_, loop)) {
+      out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
+      return;
+    }
+    // Values kept for every task lie by its number in the block; arrays in registers need constant indices.
+    out_.line(fmt::format("#pragma unroll {}", in_registers(loop) ? v : 1));
+    out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn)", v));
+    out_.line(fmt::format("const {} task = first_task + turn;", index_));
+    out_.open(loop.tasks % loop.blocks == 0 ? "" : "if (task < end_task)");
+  }
+
+  bool in_registers(const TaskLoop& loop) const {
+    return std::any_of(kernel_.kept.begin(), kernel_.kept.end(), [&](const Kept& kept) {
+      return kept.group >= 0 && kept.shared_offset < 0 &&
+             std::any_of(loop.steps.begin(), loop.steps.end(),
+                         [&](const Step& step) { return step.group == kept.group; });
+    });
   }
 
   // ---- loops with entries

@@ -51,6 +51,18 @@ bool StepPrinter::needs_index() const {
   });
 }
 
+bool StepPrinter::needs_constant_index() const {
+  const auto in_registers = [&](int kept) {
+    return kept >= 0 && kernel_.kept[static_cast<std::size_t>(kept)].shared_offset < 0;
+  };
+  const bool across = std::any_of(step_.roots.begin(), step_.roots.end(),
+                                  [](const Root& root) { return root.store == StoreKind::kAcross; });
+  return across || std::any_of(step_.order.begin(), step_.order.end(), [&](int v) {
+           const Value& value = step_.values[static_cast<std::size_t>(v)];
+           return in_registers(value.kept) || in_registers(value.restored);
+         });
+}
+
 void StepPrinter::print() {
   values_.print(-1, 0);
   if (step_.rows) return print_rows();
@@ -204,7 +216,8 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
     return;
   }
   if (iterations > 1 || needs_index()) {
-    out_.line("#pragma unroll");
+    const bool unrolled = needs_constant_index() || iterations <= kUnrolledElements;
+    out_.line(unrolled ? "#pragma unroll" : "#pragma unroll 4");
     out_.open(fmt::format("for (int i = 0; i < {}; ++i)", iterations));
     out_.line(fmt::format("const {} col = {} + i * {};", index_, start, threads));
   } else {
@@ -236,7 +249,8 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
 void StepPrinter::print_batches(const Batches& batches) {
   const std::int64_t unroll = std::min<std::int64_t>(mapping_.unroll, batches.vectors);
   const std::int64_t main = std::min(batches.unguarded, batches.vectors) / unroll * unroll;
-  const bool short_loop = needs_index() || batches.vectors * mapping_.vector <= kUnrolledElements;
+  const bool short_loop =
+      needs_constant_index() || batches.vectors * mapping_.vector <= kUnrolledElements;
   const auto loop = [&](std::int64_t from, std::int64_t to, std::int64_t step, bool guarded) {
     if (from >= to) return;
     if (to - from > step) {

@@ -53,7 +53,9 @@ class StepPrinter {
   bool reduces(const Root& root) const {
     return root.store != StoreKind::kElement && root.store != StoreKind::kAcross;
   }
-  bool needs_index() const;  ///< of the elements of a thread: registers hold something of each
+  bool needs_index() const;  ///< of the elements of a thread: something of each is kept
+  /// Arrays in registers need constant indices; places in shared memory do not.
+  bool needs_constant_index() const;
   std::string number(std::int64_t n) const;
   /// "row < 1000", "" where every task is whole.
   std::string row_guard() const;

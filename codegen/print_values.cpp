@@ -70,8 +70,10 @@ void ValuePrinter::print_value(int v) {
   const std::string variable = names_.make(node.name, "v", load ? "_v" : "");
   variables_[static_cast<std::size_t>(v)] = variable;
   if (value.restored >= 0) {
-    out_.line(fmt::format("const {} {} = {}[i];", value_type(dtype), variable,
-                          places_.kept[static_cast<std::size_t>(value.restored)]));
+    const bool shared = kernel_.kept[static_cast<std::size_t>(value.restored)].shared_offset >= 0;
+    const std::string place = kept_place(value.restored);
+    out_.line(fmt::format("const {} {} = {};", value_type(dtype), variable,
+                          shared ? load_text(dtype, place) : place));
     return;
   }
   if (value.kind == ValueKind::kFold)
@@ -82,8 +84,18 @@ void ValuePrinter::print_value(int v) {
     const std::string text = expression(v);
     out_.line(fmt::format("const {} {} = {};", value_type(dtype), variable, text));
   }
-  if (value.kept >= 0)
-    out_.line(fmt::format("{}[i] = {};", places_.kept[static_cast<std::size_t>(value.kept)], variable));
+  if (value.kept < 0) return;
+  const bool shared = kernel_.kept[static_cast<std::size_t>(value.kept)].shared_offset >= 0;
+  out_.line(
+      fmt::format("{} = {};", kept_place(value.kept), shared ? stored_text(dtype, variable) : variable));
+}
+
+std::string ValuePrinter::kept_place(int kept) const {
+  const Kept& place = kernel_.kept[static_cast<std::size_t>(kept)];
+  std::string index = place.tasks == 1 ? "i" : fmt::format("turn * {} + i", place.elements);
+  // Neighbouring threads in neighbouring banks.
+  if (place.shared_offset >= 0) index = fmt::format("({}) * {} + thread", index, kernel_.launch.block);
+  return fmt::format("{}[{}]", places_.kept[static_cast<std::size_t>(kept)], index);
 }
 
 std::string ValuePrinter::expression(int v) {

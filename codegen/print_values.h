@@ -39,6 +39,8 @@ class ValuePrinter {
 
  private:
   void print_value(int v);
+  /// The place of the element at hand in registers or shared memory.
+  std::string kept_place(int kept) const;
   void print_fold(const Value& value, const std::string& variable);
   void print_inner_reduce(int v, const std::string& variable);
   std::string expression(int v);

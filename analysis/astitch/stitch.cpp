@@ -10,6 +10,7 @@
 #include "analysis/astitch/across.h"
 #include "analysis/astitch/lanes.h"
 #include "analysis/astitch/launch.h"
+#include "analysis/astitch/residence.h"
 #include "analysis/astitch/sharing.h"
 #include "analysis/astitch/vectors.h"
 #include "analysis/astitch/wanted.h"
@@ -258,6 +259,8 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     settle_registers(device, options, kernel.launch);
     settle_vectors(*nodes.computation, device, kernel);
   }
+  const auto residents = keep_residents(*nodes.graph, device, options, wanted.schemes, kernel, recorder);
+  require_residents(nodes, kernel, wanted.schemes, residents);
   require_schemes(stitched.body, stitched.candidates, stitched.groups, stitched.finalization, wanted.schemes);
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {
     return Verdict::yes(

@@ -220,7 +220,7 @@ TEST(Verify, RefusesAValueOfItsOwnPhaseThatCannotBeHadThere) {
   EXPECT_THAT(why("verify.level", [](Json& kernel) { kernel["in_phase"].erase("reduce.18"); }),
               HasSubstr("reduce.18 (global, level 0)"));
   EXPECT_THAT(why("verify.scheme", [](Json& kernel) { kernel["in_phase"]["reduce.64"] = "regional"; }),
-              HasSubstr("reduce.64 is regional in its phase, which other values than global ones cannot be"));
+              HasSubstr("reduce.64 is regional in its phase, which only a global or resident value can be"));
   EXPECT_THAT(why("verify.scheme", [](Json& kernel) { kernel["in_phase"]["reduce.18"] = "local"; }),
               HasSubstr("reduce.18 is reduced by several threads"));
   EXPECT_THAT(why("verify.slot",
