@@ -95,14 +95,14 @@ Complex transform(Builder& b, const Complex& x, std::int64_t axis, std::int64_t 
   return {b.add(y.re, times(b, im, axis, sin)), b.add(times(b, im, axis, roots.re), y.im)};
 }
 
-/// Parts in the last dimension, of extent 1 (real) or 2; transforms are computed in single precision at
-/// least.
+/// Parts in the last dimension, of extent 1 (real) or 2. Transforms are computed in double precision: sums of
+/// products with roots of unity cancel, and what is left must not be their rounding.
 Complex parts_of(NodeContext& c, const Value& x) {
   const std::int64_t last = x.rank() - 1;
   c.check(last >= 1 && (x.dim(last) == 1 || x.dim(last) == 2),
           fmt::format("the input is {}, its last dimension must be 1 or 2", to_text(x.shape)));
   c.check(is_floating(x.dtype()), "the input must be floating-point numbers");
-  const Value wide = byte_size(x.dtype()) >= 4 ? x : c.b.convert(x, DType::kF32);
+  const Value wide = c.b.convert(x, DType::kF64);
   const Dims dims(x.dims().begin(), x.dims().end() - 1);
   const auto part = [&](std::int64_t i) { return c.b.reshape(c.b.slice(wide, last, i, i + 1), dims); };
   return {part(0), x.dim(last) == 2 ? part(1) : Value{}};
