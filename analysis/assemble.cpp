@@ -6,9 +6,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/control_flow.h"
 #include "analysis/facts.h"
-#include "analysis/sorted.h"
 #include "core/error.h"
+#include "core/sorted.h"
+#include "core/trip_count.h"
 
 namespace stitchwork {
 
@@ -154,8 +156,10 @@ class Assembler {
                         (read.contains(node->id) || !computed_.contains(node->id));
       if (!call && !copy) continue;
       makers_[node->id].push_back(static_cast<int>(units_.size()));
-      units_.push_back(
-          {call ? StepKind::kLibrary : StepKind::kCopy, -1, node->id, library_inputs(computation_, *node)});
+      const StepKind kind = is_control(*node) ? StepKind::kControl
+                            : call            ? StepKind::kLibrary
+                                              : StepKind::kCopy;
+      units_.push_back({kind, -1, node->id, library_inputs(computation_, *node)});
       add_reads(units_.back().reads);
     }
   }
@@ -217,8 +221,10 @@ class Assembler {
     PlanStep step;
     step.kind = unit.kind;
     if (unit.kind != StepKind::kKernel) {
-      step.id = (unit.kind == StepKind::kLibrary ? "lib:" : "copy:") + op_name;
+      step.id = fmt::format("{}:{}", unit.kind == StepKind::kLibrary ? "lib" : name(unit.kind), op_name);
       step.nodes = {unit.key};
+      if (const Node& node = computation_.node(unit.key); node.op == Op::kWhile)
+        step.trips = trip_count(graph_, computation_, node);
       plan.steps.push_back(std::move(step));
       return;
     }
@@ -226,7 +232,8 @@ class Assembler {
     for (const Group& group : kernel.groups) {
       if (group.mapping.combine != Combine::kAtomic) continue;
       for (NodeId op : accumulators(group))
-        plan.steps.push_back({StepKind::kMemset, "memset:" + computation_.node(op).name, -1, {op}, 0, {}, 0});
+        plan.steps.push_back(
+            {StepKind::kMemset, "memset:" + computation_.node(op).name, -1, {op}, 0, {}, 0, std::nullopt});
     }
     step.kernel = static_cast<int>(plan.kernels.size());
     kernel.id = step.id = fmt::format("k{}", step.kernel);

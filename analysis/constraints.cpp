@@ -37,8 +37,8 @@ NodeId find_op(const Computation& computation, const Edit& edit, std::size_t i) 
 
 Scheme find_scheme(const Edit& edit) {
   std::vector<std::string_view> names;
-  for (const Scheme scheme :
-       {Scheme::kIndependent, Scheme::kLocal, Scheme::kRegional, Scheme::kGlobal, Scheme::kRecomputed}) {
+  for (const Scheme scheme : {Scheme::kIndependent, Scheme::kLocal, Scheme::kRegional, Scheme::kResident,
+                              Scheme::kGlobal, Scheme::kRecomputed}) {
     if (name(scheme) == edit.to) return scheme;
     names.push_back(name(scheme));
   }

@@ -85,7 +85,7 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
   // A value of the col alone is loaded again for every row.
   if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !depends_on(map, 0))
     count *= static_cast<double>(map.dims[0]);
-  if (uses(map, lane) || map.dims.size() < 2) return count / kWarp;
+  if (depends_on(map, lane) || map.dims.size() < 2) return count / kWarp;
   if (lane == 1) return count * mapping.threads_per_row / kWarp;
   return count * std::max(1.0, static_cast<double>(mapping.rows) / kWarp);
 }
@@ -146,12 +146,17 @@ class KernelCounter {
       if (placed == found.placements.end()) continue;
       count_store(group, op, placed->second);
       if (scheme_in_phase(kernel_, op) != Scheme::kRegional) continue;
-      if (placed->second.coverage == Coverage::kFull || reduces_domain(computation_, op, group.mapping))
+      if (placed->second.coverage == Coverage::kFull || reduces_cols(computation_, op, group))
         steps += 1;  // that of a value of the row is a single warp's
       if (placed->second.coverage != Coverage::kRows) continue;
       // Every warp of the row reads it back.
       work_.ldst_warp_instructions += all_tasks;
       work_.shared_wavefronts += all_tasks;
+    }
+    for (const Residence& r : kernel_.resident) {
+      if (!r.shared || r.group != group.dominant) continue;
+      const auto placed = found.placements.find(r.op);
+      if (placed != found.placements.end()) count_kept(warp_accesses(placed->second.map, group.mapping));
     }
     work_.warp_instructions += kStepInstructions * steps * all_tasks;
     loads_.push_back({&group, work_.warp_instructions - before});
@@ -177,7 +182,9 @@ class KernelCounter {
                              static_cast<double>(std::max<std::int64_t>(1, node.shape.elements_count()));
       work_.fp32_warp_instructions += count * reduced / kWarp;
       count *= reduced;
-      if (reduces_domain(computation_, e.op, group.mapping) && group.mapping.threads_per_row > 1)
+      if (is_across(group, e.op))
+        count_across(group.mapping, node);
+      else if (reduces_domain(computation_, e.op, group.mapping) && group.mapping.threads_per_row > 1)
         count_combining(group.mapping, node);
     } else if (is_elementwise(node.op) && is_floating(node.shape.dtype)) {
       work_.fp32_warp_instructions += count * row.instructions / kWarp;
@@ -200,9 +207,49 @@ class KernelCounter {
     work_.shared_wavefronts += warps * kBlockReduceAccesses;
   }
 
+  /// Behind its tasks every block adds up, an accumulator a thread at a time, what the rows of its last task
+  /// have, and writes the partials; where the result is an output, tiles of columns fold them.
+  void count_across(const ThreadMapping& mapping, const Node& reduce) {
+    const double blocks = static_cast<double>(mapping.blocks);
+    const double warps = std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
+    const double accumulators =
+        static_cast<double>(vectors_a_thread(mapping, kernel_.launch.block) * mapping.vector);
+    const double rows = static_cast<double>(mapping.rows_per_block);
+    const double writers = std::ceil(static_cast<double>(mapping.threads_per_row) / kWarp);
+    if (rows > 1) {
+      work_.warp_instructions +=
+          blocks * accumulators * (warps * kBlockReduceInstructions + writers * rows * 2);
+      work_.shared_wavefronts += blocks * accumulators * (warps + writers * rows);
+      work_.ldst_warp_instructions += blocks * accumulators * (warps + writers * rows);
+    }
+    count_accesses(blocks * accumulators * writers);
+    const double sectors = static_cast<double>(across_bytes(mapping, reduce.shape.dtype)) / kSectorBytes;
+    work_.l2_sectors += sectors;
+    if (!outputs_.contains(reduce.id)) return;
+    const double loads = blocks * static_cast<double>(mapping.cols) / kWarp;
+    work_.l2_sectors += sectors;
+    count_accesses(loads);
+    work_.fp32_warp_instructions += loads;
+    const ThreadMapping fold = fold_mapping(mapping, kernel_.launch.block);
+    work_.warp_instructions += static_cast<double>(fold.tasks) * warps * kBlockReduceInstructions;
+    cost_.dram_write_bytes += reduce.shape.byte_size();
+  }
+
+  /// Accumulators that each element of a value read from partials is folded from.
+  std::int64_t partials_of(NodeId op) const {
+    for (const Group& group : kernel_.groups)
+      if (is_across(group, op)) return group.mapping.blocks;
+    return 1;
+  }
+
   void count_load(const Group& group, const Evaluation& e, ThreadLoads& loads) {
-    const double accesses = warp_accesses(e.map, group.mapping);
+    const std::int64_t partials = partials_of(e.op);
+    const double accesses = warp_accesses(e.map, group.mapping) * static_cast<double>(partials);
     const bool internal = inside_.contains(e.op);
+    if (e.resident) {
+      if (kept_in_shared(group, e.op)) count_kept(accesses);
+      return;
+    }
     if (internal && reads_shared(kernel_, e.op, e.root)) {
       work_.shared_wavefronts += accesses;
       count_accesses(accesses);
@@ -223,7 +270,20 @@ class KernelCounter {
     const NodeId buffer = internal ? e.op : buffer_of(computation_, e.op);
     const int level = kernel_.levels.contains(e.root) ? kernel_.levels.at(e.root) : 0;
     double& touched = touched_[buffer][level];
-    touched = std::min(touched + evaluation_count(e.map) * bytes, static_cast<double>(shape.byte_size()));
+    touched = std::min(touched + evaluation_count(e.map) * bytes,
+                       static_cast<double>(shape.byte_size() * partials));
+  }
+
+  bool kept_in_shared(const Group& group, NodeId op) const {
+    return std::any_of(kernel_.resident.begin(), kernel_.resident.end(), [&](const Residence& r) {
+      return r.op == op && r.group == group.dominant && r.shared;
+    });
+  }
+
+  /// Stores or loads of kept elements in shared memory: a lane a bank.
+  void count_kept(double accesses) {
+    work_.shared_wavefronts += accesses;
+    count_accesses(accesses);
   }
 
   void count_accesses(double accesses) {
@@ -238,7 +298,7 @@ class KernelCounter {
     if (lane_dim(mapping) == 1 && placed.coverage == Coverage::kRows) {
       const double tasks = static_cast<double>(mapping.tasks);
       const double rows = static_cast<double>(mapping.rows_per_block);
-      if (!reduces_domain(computation_, op, mapping)) return tasks * std::ceil(rows / kWarp);
+      if (!reduces_cols(computation_, op, group)) return tasks * std::ceil(rows / kWarp);
       return tasks * std::ceil(rows * std::min(1.0, static_cast<double>(mapping.threads_per_row) / kWarp));
     }
     const bool split = mapping.combine != Combine::kNone && reduces_domain(computation_, op, mapping);
@@ -246,6 +306,7 @@ class KernelCounter {
   }
 
   void count_store(const Group& group, NodeId op, const Placement& placed) {
+    if (is_across(group, op)) return;  // count_across
     const Node& node = computation_.node(op);
     const Scheme scheme = kernel_.schemes.at(op);
     const double accesses = store_accesses(group, op, placed);
@@ -253,7 +314,7 @@ class KernelCounter {
     if (shared) work_.shared_wavefronts += accesses;
     const bool output = outputs_.contains(op);
     const bool global = output || scheme == Scheme::kGlobal;
-    if (shared || !global) count_accesses(accesses);
+    if (shared) count_accesses(accesses);
     if (!global) return;
     count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping));
     const int bytes = byte_size(node.shape.dtype);

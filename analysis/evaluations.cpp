@@ -6,7 +6,7 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/sorted.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 namespace {
@@ -23,18 +23,19 @@ class Walk {
     for (NodeId root : materialised(group_)) {
       const auto placed = result_.placements.find(root);
       if (placed == result_.placements.end() ||
-          (placed->second.coverage == Coverage::kPartial && root != group_.dominant)) {
+          (placed->second.coverage == Coverage::kPartial && root != group_.dominant) ||
+          (placed->second.coverage == Coverage::kCols) != is_across(group_, root)) {
         result_.unplaced.push_back(root);
         continue;
       }
       const auto level = kernel_.levels.find(root);
       root_ = root;
       level_ = level == kernel_.levels.end() ? 0 : level->second;
-      evaluate(root, placed->second.map, true);
+      evaluate(root, placed->second.map, -1);
       while (!open_.empty()) {
-        auto [op, map] = std::move(open_.back());
+        auto [op, map, by] = std::move(open_.back());
         open_.pop_back();
-        evaluate(op, std::move(map), false);
+        evaluate(op, std::move(map), by);
       }
     }
     return std::move(result_);
@@ -48,7 +49,18 @@ class Walk {
     const auto made = kernel_.levels.find(op);
     const bool own_phase = made != kernel_.levels.end() && made->second == level_;
     const Scheme scheme = own_phase ? scheme_in_phase(kernel_, op) : kernel_.schemes.at(op);
-    return scheme == Scheme::kRegional || scheme == Scheme::kGlobal;
+    return scheme == Scheme::kRegional || scheme == Scheme::kGlobal ||
+           (scheme == Scheme::kResident && !own_phase);
+  }
+
+  /// Whether the group's threads have kept it since an earlier phase.
+  bool is_resident(NodeId op, const IndexMap& map) const {
+    const auto kept = std::find_if(kernel_.resident.begin(), kernel_.resident.end(), [&](const Residence& r) {
+      return r.op == op && r.group == group_.dominant && r.level < level_;
+    });
+    if (kept == kernel_.resident.end()) return false;
+    const auto placed = result_.placements.find(op);
+    return placed != result_.placements.end() && placed->second.map == map;
   }
 
   bool is_known(NodeId op, const IndexMap& map) const {
@@ -57,28 +69,34 @@ class Walk {
                                                 [&](std::size_t v) { return result_.values[v].map == map; });
   }
 
-  void evaluate(NodeId op, IndexMap map, bool as_root) {
+  void evaluate(NodeId op, IndexMap map, int by) {
     if (is_immediate(computation_, op) || is_known(op, map)) return;
-    const bool load = !as_root && is_loaded(op);
+    const bool as_root = by < 0;
+    const bool resident = !as_root && is_resident(op, map);
+    const bool load = resident || (!as_root && is_loaded(op));
+    const auto index = static_cast<int>(result_.values.size());
     known_[{op, level_}].push_back(result_.values.size());
-    result_.values.push_back({op, std::move(map), root_, load});
-    if (!load) read_operands(op, result_.values.back().map, as_root);
+    result_.values.push_back({op, std::move(map), root_, load, resident, by});
+    if (!load) read_operands(op, result_.values.back().map, as_root, index);
   }
 
-  void read_operands(NodeId op, const IndexMap& map, bool as_root) {
+  void read_operands(NodeId op, const IndexMap& map, bool as_root, int by) {
     const Node& node = computation_.node(op);
-    const bool over_domain = as_root && reduces_domain(computation_, op, group_.mapping);
+    const bool over_domain = as_root && reduces_cols(computation_, op, group_);
+    const bool over_rows = as_root && is_across(group_, op);
     for (std::size_t i = node.operands.size(); i-- > 0;) {
       const NodeId operand = node.operands[i];
       if (over_domain && i == 0) {
-        open_.emplace_back(operand, reduced_operand_map(computation_, op, map));
+        open_.push_back({operand, reduced_operand_map(computation_, op, map), by});
+      } else if (over_rows && i == 0) {
+        open_.push_back({operand, result_.placements.at(operand).map, by});
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
-        if (!is_known(operand, map)) open_.emplace_back(operand, map);
+        if (!is_known(operand, map)) open_.push_back({operand, map, by});
       } else if (auto reads = operand_map(computation_, op, static_cast<int>(i))) {
-        open_.emplace_back(operand, compose(map, *reads));
+        open_.push_back({operand, compose(map, *reads), by});
       } else if (!computation_.node(operand).shape.is_tuple) {
         // Not a map (scatter, select-and-scatter): all of the operand, once.
-        open_.emplace_back(operand, IndexMap::identity(computation_.node(operand).shape.dims));
+        open_.push_back({operand, IndexMap::identity(computation_.node(operand).shape.dims), by});
       }
     }
   }
@@ -89,7 +107,12 @@ class Walk {
   const Group& group_;
   GroupEvaluations result_;
   std::map<std::pair<NodeId, int>, std::vector<std::size_t>> known_;  ///< values by (op, level of the root)
-  std::vector<std::pair<NodeId, IndexMap>> open_;
+  struct Open {
+    NodeId op = kNoNode;
+    IndexMap map;
+    int by = -1;
+  };
+  std::vector<Open> open_;
   NodeId root_ = kNoNode;
   int level_ = 0;
 };

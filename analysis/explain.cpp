@@ -7,6 +7,7 @@
 
 #include "analysis/assemble.h"
 #include "analysis/boundary.h"
+#include "analysis/control_flow.h"
 #include "analysis/facts.h"
 #include "analysis/remedy.h"
 #include "core/error.h"
@@ -30,7 +31,8 @@ std::string step_of(const Computation& computation, const FusionPlan& plan, cons
   for (const PlanStep& step : plan.steps)
     if (step.kind != StepKind::kKernel && step.kind != StepKind::kMemset &&
         std::find(step.nodes.begin(), step.nodes.end(), node.id) != step.nodes.end())
-      return fmt::format("{} {}", step.kind == StepKind::kLibrary ? "library call" : "copy", step.id);
+      return fmt::format("{} {}", step.kind == StepKind::kLibrary ? "library call" : name(step.kind),
+                         step.id);
   switch (plan_role(node)) {
     case PlanRole::kSource:
       return is_immediate(computation, node.id) ? "immediate in every kernel that reads it"
@@ -175,6 +177,10 @@ std::vector<Refusal> other_refusals(const Device& device, const Explanation& exp
 
 Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op) {
   const Computation& computation = graph.entry_computation();
+  if (computation.find(op) == kNoNode)
+    for (const ComputationPlan& part : plan.computations)
+      if (graph.computation(part.computation).find(op) != kNoNode)
+        return explain(entered(graph, part.computation), part.plan, op);
   const NodeId id = find_op(computation, op);
   const Node& node = computation.node(id);
   Explanation result;

@@ -4,8 +4,34 @@
 
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
+#include "core/sorted.h"
+#include "analysis/vectors.h"
 
 namespace stitchwork {
+
+namespace {
+
+/// Without a bound a thread is taken to have this many registers: full occupancy of 1,024 threads an SM.
+constexpr int kUnboundRegisters = 64;
+
+/// Kernels are launched with whole warps.
+int whole_warps(int block) { return (block + 31) / 32 * 32; }
+
+}  // namespace
+
+std::int64_t registers_to_keep_in(const KernelLaunch& launch) {
+  return (launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters) / 2;
+}
+
+std::int64_t resident_registers(const ThreadMapping& mapping, int block, DType dtype) {
+  return mapping.tasks_per_block * elements_per_thread(mapping, whole_warps(block)) *
+         ((byte_size(dtype) + kRegisterBytes - 1) / kRegisterBytes);
+}
+
+std::int64_t resident_shared_bytes(const ThreadMapping& mapping, int block, DType dtype) {
+  return mapping.tasks_per_block * elements_per_thread(mapping, whole_warps(block)) * whole_warps(block) *
+         byte_size(dtype);
+}
 
 int accumulator_bytes(DType dtype) { return std::max(4, byte_size(dtype)); }
 
@@ -26,11 +52,46 @@ std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, 
 std::int64_t reduction_workspace_bytes(const Computation& computation, const KernelPlan& kernel) {
   std::int64_t bytes = 0;
   for (const Group& group : kernel.groups)
-    for (NodeId op : materialised(group))
-      if (reduces_domain(computation, op, group.mapping))
-        bytes = std::max(bytes, reduction_workspace_bytes(group.mapping, kernel.launch.block,
-                                                          computation.node(op).shape.dtype));
+    for (NodeId op : materialised(group)) {
+      const DType dtype = computation.node(op).shape.dtype;
+      if (reduces_cols(computation, op, group))
+        bytes = std::max(bytes, reduction_workspace_bytes(group.mapping, kernel.launch.block, dtype));
+      if (is_across(group, op))
+        bytes = std::max(bytes, std::int64_t{kernel.launch.block} * accumulator_bytes(dtype));
+    }
   return bytes;
+}
+
+std::int64_t across_bytes(const ThreadMapping& mapping, DType dtype) {
+  return mapping.blocks * mapping.cols * accumulator_bytes(dtype);
+}
+
+std::int64_t accumulator_registers(const Computation& computation, const Group& group, int block) {
+  std::int64_t registers = 0;
+  for (NodeId op : group.across)
+    registers += vectors_a_thread(group.mapping, block) * group.mapping.vector *
+                 (accumulator_bytes(computation.node(op).shape.dtype) / 4);
+  return registers;
+}
+
+std::int64_t most_accumulator_registers(int bound) {
+  constexpr int kUnbound = 64;  // full occupancy of 1,024 threads an SM
+  constexpr int kShare = 2;
+  return (bound > 0 ? bound : kUnbound) / kShare;
+}
+
+ThreadMapping fold_mapping(const ThreadMapping& mapping, int block) {
+  constexpr std::int64_t kTileCols = 32;  // a warp reads a 128-byte line of 4-byte partials
+  ThreadMapping fold;
+  fold.kind = MappingKind::kColumn;
+  fold.rows = mapping.cols;
+  fold.cols = mapping.blocks;
+  fold.rows_per_block = std::clamp<std::int64_t>(mapping.cols, 1, std::min<std::int64_t>(kTileCols, block));
+  fold.threads_per_row = static_cast<int>(block / fold.rows_per_block);
+  fold.tasks = (fold.rows + fold.rows_per_block - 1) / fold.rows_per_block;
+  fold.blocks = std::min(fold.tasks, mapping.blocks);
+  fold.tasks_per_block = (fold.tasks + fold.blocks - 1) / fold.blocks;
+  return fold;
 }
 
 std::int64_t partials_bytes(const ThreadMapping& mapping, DType dtype) {
@@ -42,6 +103,12 @@ bool reduces_domain(const Computation& computation, NodeId reduce, const ThreadM
   if (mapping.kind == MappingKind::kElementwise) return false;
   const ReductionShape shape = reduction_shape(computation, reduce);
   return shape.rows == mapping.rows && shape.cols == mapping.cols;
+}
+
+bool is_across(const Group& group, NodeId op) { return contains_sorted(group.across, op); }
+
+bool reduces_cols(const Computation& computation, NodeId reduce, const Group& group) {
+  return !is_across(group, reduce) && reduces_domain(computation, reduce, group.mapping);
 }
 
 }  // namespace stitchwork

@@ -17,8 +17,33 @@ int accumulator_bytes(DType dtype);
 /// its largest reduction needs; reductions use it one after the other.
 std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, DType dtype);
 
-/// The largest `reduction_workspace_bytes` of the kernel's materialised reductions.
+/// Registers of a thread in which values may stay from step to step: half of its bound; the other half is for
+/// the arithmetic.
+std::int64_t registers_to_keep_in(const KernelLaunch& launch);
+
+constexpr int kRegisterBytes = 4;
+/// What it takes to keep a thread's elements of a value for all the tasks of a block: registers a thread, or
+/// bytes of shared memory a block of `block` threads.
+std::int64_t resident_registers(const ThreadMapping& mapping, int block, DType dtype);
+std::int64_t resident_shared_bytes(const ThreadMapping& mapping, int block, DType dtype);
+
+/// The largest `reduction_workspace_bytes` of the kernel's materialised reductions; where a block has several
+/// rows of accumulators across them, or folds, an accumulator a thread.
 std::int64_t reduction_workspace_bytes(const Computation& computation, const KernelPlan& kernel);
+
+/// Bytes of scratch that the partials of a reduction across the rows of `mapping` (Group::across) take:
+/// blocks * cols accumulators.
+std::int64_t across_bytes(const ThreadMapping& mapping, DType dtype);
+
+/// 32-bit registers of a thread in which it accumulates the group's reductions across the rows, and the share
+/// of a thread's registers that they may take (as many again may hold elements, codegen/lower_keep.h).
+/// `bound` 0: none.
+std::int64_t accumulator_registers(const Computation& computation, const Group& group, int block);
+std::int64_t most_accumulator_registers(int bound);
+
+/// How the partials of a reduction across the rows of `mapping` are folded into an output: a column reduction
+/// of [cols, blocks], on as many of the group's blocks as it has tiles.
+ThreadMapping fold_mapping(const ThreadMapping& mapping, int block);
 
 /// Bytes of scratch that the partials of a split reduction of `dtype` take: rows * split accumulators.
 std::int64_t partials_bytes(const ThreadMapping& mapping, DType dtype);
@@ -26,5 +51,9 @@ std::int64_t partials_bytes(const ThreadMapping& mapping, DType dtype);
 /// Whether a reduce with this mapping is computed by the group's threads together over the domain's cols (and
 /// not by one thread alone inside an element-wise domain).
 bool reduces_domain(const Computation& computation, NodeId reduce, const ThreadMapping& mapping);
+
+/// The same of an op that the group materialises: not of those across its rows.
+bool reduces_cols(const Computation& computation, NodeId reduce, const Group& group);
+bool is_across(const Group& group, NodeId op);
 
 }  // namespace stitchwork

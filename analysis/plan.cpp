@@ -14,6 +14,8 @@ std::string_view name(Scheme scheme) {
       return "local";
     case Scheme::kRegional:
       return "regional";
+    case Scheme::kResident:
+      return "resident";
     case Scheme::kGlobal:
       return "global";
     case Scheme::kRecomputed:
@@ -60,6 +62,8 @@ std::string_view name(StepKind kind) {
       return "copy";
     case StepKind::kMemset:
       return "memset";
+    case StepKind::kControl:
+      return "control";
   }
   SW_CHECK(false, "step kind number {}", static_cast<int>(kind));
 }
@@ -77,7 +81,9 @@ std::string to_text(const ThreadMapping& mapping) {
 
 Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op) {
   const auto near = kernel.in_phase.find(op);
-  return near != kernel.in_phase.end() ? near->second : kernel.schemes.at(op);
+  if (near != kernel.in_phase.end()) return near->second;
+  const Scheme scheme = kernel.schemes.at(op);
+  return scheme == Scheme::kResident ? Scheme::kLocal : scheme;
 }
 
 bool reads_shared(const KernelPlan& kernel, NodeId op, NodeId reader) {
@@ -112,6 +118,9 @@ std::string group_text(const Computation& computation, const KernelPlan& kernel,
   for (NodeId sub : group.sub_dominants) text += " + " + computation.node(sub).name;
   if (group.lane != 0) text += fmt::format(" (lane {} from block {})", group.lane, group.first_block);
   text += fmt::format("\n    {}\n", to_text(group.mapping));
+  for (NodeId op : group.across)
+    text +=
+        fmt::format("    {} across the rows, {} partials\n", computation.node(op).name, group.mapping.blocks);
   for (NodeId op : group.ops)
     text += fmt::format("    {} {} level {}\n", computation.node(op).name, scheme_text(kernel, op),
                         kernel.levels.at(op));
@@ -134,6 +143,10 @@ std::string kernel_text(const Computation& computation, const KernelPlan& kernel
   for (NodeId op : kernel.outputs) text += " " + computation.node(op).name;
   text += "\n";
   if (!kernel.shared.empty()) text += "  shared" + slots_text(computation, kernel.shared) + "\n";
+  for (const Residence& r : kernel.resident)
+    text += fmt::format("  resident {} with the threads of {} from level {}: {} bytes {}\n",
+                        computation.node(r.op).name, computation.node(r.group).name, r.level, r.bytes,
+                        r.shared ? fmt::format("of shared memory @{}", r.offset) : "of registers a thread");
   if (!kernel.scratch.empty()) text += "  scratch" + slots_text(computation, kernel.scratch) + "\n";
   return text;
 }
@@ -142,6 +155,12 @@ std::string step_text(const Computation& computation, const PlanStep& step) {
   std::string text = fmt::format("  {} {}", name(step.kind), step.id);
   if (step.kind == StepKind::kLibrary)
     for (NodeId op : step.nodes) text += " " + std::string(def(computation.node(op).op).name);
+  if (step.kind == StepKind::kControl) {
+    const Node& node = computation.node(step.nodes.at(0));
+    text += fmt::format(" {}", def(node.op).name);
+    if (node.op == Op::kWhile)
+      text += step.trips ? fmt::format(", {} trips", *step.trips) : ", trips unknown (counted once)";
+  }
   if (step.stream != 0) text += fmt::format(" stream {}", step.stream);
   for (int wait : step.waits) text += fmt::format(" waits {}", wait);
   return text + "\n";
@@ -160,6 +179,12 @@ std::string to_text(const Graph& graph, const FusionPlan& plan) {
   text += "steps\n";
   for (const PlanStep& step : plan.steps) text += step_text(computation, step);
   for (const KernelPlan& kernel : plan.kernels) text += kernel_text(computation, kernel);
+  for (const ComputationPlan& part : plan.computations) {
+    const Computation& inner = graph.computation(part.computation);
+    text += fmt::format("computation {}\nsteps\n", inner.name);
+    for (const PlanStep& step : part.plan.steps) text += step_text(inner, step);
+    for (const KernelPlan& kernel : part.plan.kernels) text += kernel_text(inner, kernel);
+  }
   return text;
 }
 

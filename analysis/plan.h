@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,10 @@ namespace stitchwork {
 
 /// Where a value of a kernel lives between its producer and its consumers, per (kernel, op). AStitch Table 1;
 /// Recomputed is XLA/TVM-style inlining of an op into several places (or kernels).
-enum class Scheme : std::uint8_t { kIndependent, kLocal, kRegional, kGlobal, kRecomputed };
-std::string_view name(Scheme scheme);  ///< "independent", "local", "regional", "global", "recomputed"
+/// Resident: it stays with the threads that made it across grid barriers (Residence).
+enum class Scheme : std::uint8_t { kIndependent, kLocal, kRegional, kResident, kGlobal, kRecomputed };
+/// "independent", "local", "regional", "resident", "global", "recomputed"
+std::string_view name(Scheme scheme);
 
 /// How a group's domain is dealt to blocks and threads. The domain is always two-dimensional, [rows, cols]:
 ///   a reduction:      rows = kept elements (flat, row-major), cols = reduced elements (flat);
@@ -75,7 +78,11 @@ std::string to_text(const ThreadMapping& mapping);
 struct Group {
   NodeId dominant = kNoNode;
   std::vector<NodeId> sub_dominants;  ///< topological order
-  std::vector<NodeId> ops;            ///< topological order, dominant and sub-dominants included
+  /// Sub-dominant reductions of a row_pack group over the domain's *rows*, their results one a col. Every
+  /// block accumulates them over its tasks in registers and leaves one partial a col, [mapping.blocks, cols],
+  /// in scratch; readers fold these in fixed order behind a grid barrier. Topological order.
+  std::vector<NodeId> across;
+  std::vector<NodeId> ops;  ///< topological order, dominant and sub-dominants included
   ThreadMapping mapping;
   /// Groups of one phase in different lanes run on disjoint block ranges; those of one lane start at the same
   /// block and run one after the other.
@@ -87,6 +94,19 @@ struct Group {
 struct MemorySlot {
   NodeId op = kNoNode;
   std::int64_t offset = 0, bytes = 0;
+};
+
+/// A value that the threads of a group have in one phase and need again in later ones, each thread its own
+/// elements of the same tasks: kept across the grid barrier for all the tasks of a block. (Where a block has
+/// one task, its values stay in registers as they do within a task, and no plan is needed.)
+struct Residence {
+  NodeId op = kNoNode;     ///< of the kernel, or an input of it
+  NodeId group = kNoNode;  ///< the group's dominant; the elements are those of the op's placement in it
+  int level = 0;           ///< the phase from which on they have it
+  bool shared = false;     ///< in shared memory, indexed by task, element and thread; else in registers, with
+                           ///< the loop over the tasks unrolled
+  std::int64_t offset = 0;  ///< shared: bytes
+  std::int64_t bytes = 0;   ///< shared: of a block; registers: of a thread
 };
 
 struct KernelLaunch {
@@ -105,38 +125,51 @@ struct KernelPlan {
   std::string name;                  ///< from its last materialised op, made a C identifier: "multiply_1"
   std::vector<NodeId> ops;           ///< every op the kernel evaluates, topological
   std::vector<NodeId> outputs;       ///< materialised ops read outside the kernel (or graph results)
-  std::vector<Group> groups;         ///< in execution order within a level
+  std::vector<Group> groups;         ///< those that make Regional values before those that read them
   std::map<NodeId, Scheme> schemes;  ///< of every op in `ops`
   std::map<NodeId, int> levels;      ///< of every op in `ops`: the phase that computes it
-  /// Global values that are also read in their own phase, and how they are had there: kRegional (a slot of
-  /// `shared`) or kLocal (in the registers of the thread that computed it, or computed again). Only readers
-  /// of later phases take them from global memory, behind a grid barrier.
+  /// Global or Resident values that are also read in their own phase, and how they are had there: kRegional
+  /// (a slot of `shared`) or kLocal (in the registers of the thread that computed it, or computed again).
+  /// Only readers of later phases take them from global memory, behind a grid barrier.
   std::map<NodeId, Scheme> in_phase;
   std::vector<MemorySlot> shared;   ///< Regional values; plus op == kNoNode: the reduction workspace
   std::vector<MemorySlot> scratch;  ///< Global values not in an output buffer, and split partials
+  std::vector<Residence> resident;  ///< ascending by op
   KernelLaunch launch;
   double predicted_us = 0;  ///< modelled
 };
 
-enum class StepKind : std::uint8_t { kKernel, kLibrary, kCopy, kMemset };
+enum class StepKind : std::uint8_t {
+  kKernel,
+  kLibrary,
+  kCopy,
+  kMemset,
+  kControl,  ///< a loop or branch: runs FusionPlan::computations
+};
 std::string_view name(StepKind kind);
 
 struct PlanStep {
   StepKind kind = StepKind::kKernel;
-  std::string id;   ///< kernel id; "lib:<op name>", "copy:<op name>", "memset:<op name>"
+  std::string id;   ///< kernel id; "lib:<op name>", "copy:<op name>", "memset:<op name>", "control:<op name>"
   int kernel = -1;  ///< index into FusionPlan::kernels
-  std::vector<NodeId>
-      nodes;  ///< library: the ops of the call (several if fused together); copy, memset: the buffer's op
+  std::vector<NodeId> nodes;  ///< library: the ops of the call (several if fused together); copy, memset: the
+                              ///< buffer's op; control: the while or conditional
   int stream = 0;
   std::vector<int>
       waits;  ///< indices of steps on other streams that must have finished (empty with one stream)
   double predicted_us = 0;
+  std::optional<std::int64_t> trips;  ///< of a while, if known (core/trip_count.h)
 };
 
+/// Of the entry and of every computation it runs, each once.
 struct PlanCounts {
   int memory_kernels = 0, library_calls = 0, copies = 0, memsets = 0;
-  std::int64_t dynamic_memory_kernels = 0;  ///< times the loops' trip counts
+  /// As often as they are launched: in loops times the trips (once where they are unknown), of branches the
+  /// most.
+  std::int64_t dynamic_memory_kernels = 0;
 };
+
+struct ComputationPlan;
 
 struct FusionPlan {
   std::string model_path, model_sha256;
@@ -147,6 +180,9 @@ struct FusionPlan {
   std::vector<Edit> edits;      ///< overrides it was made with
   std::vector<PlanStep> steps;  ///< a valid order
   std::vector<KernelPlan> kernels;
+  /// What loops and branches run, each once, callees first; also what those run. Their plans have none of
+  /// their own.
+  std::vector<ComputationPlan> computations;
   PlanCounts counts;
   double predicted_us = 0;
   std::vector<Decision> decisions;  ///< empty unless asked for
@@ -158,6 +194,13 @@ Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op);
 bool reads_shared(const KernelPlan& kernel, NodeId op, NodeId reader);
 /// "regional"; "global (regional in its phase)".
 std::string scheme_text(const KernelPlan& kernel, NodeId op);
+
+/// The plan of a computation as the entry of a graph of its own (analysis/control_flow.h entered). Its counts
+/// are its own steps' alone, but for dynamic_memory_kernels.
+struct ComputationPlan {
+  ComputationId computation = -1;
+  FusionPlan plan;
+};
 
 /// Human-readable plan: steps, kernels, groups, schemes (no predicted times: goldens are made of this).
 std::string to_text(const Graph& graph, const FusionPlan& plan);

@@ -1,8 +1,10 @@
 // Costs of whole plans: kernels, library calls, copies and memsets, and the gaps between them.
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 
 #include "analysis/assemble.h"
+#include "analysis/control_flow.h"
 #include "analysis/cost.h"
 #include "core/window.h"
 
@@ -43,6 +45,7 @@ struct StepCost {
 StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& plan, const PlanStep& step,
                    const PlanEvaluations& found) {
   const Computation& computation = graph.entry_computation();
+  if (step.kind == StepKind::kControl) return {};  // what it runs is added by add_control and plan_cost
   if (step.kind == StepKind::kKernel) {
     const KernelPlan& kernel = plan.kernels.at(static_cast<std::size_t>(step.kernel));
     const KernelCost cost =
@@ -96,11 +99,52 @@ double transfer_us(const Device& device, double bytes) {
   return device.launch_us + bytes / (device.dram_gb_s * device.dram_efficiency * 1e3);
 }
 
-PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan) {
-  const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
+// Found by argument-dependent lookup from control_cost, so in no unnamed namespace.
+static PlanCost operator+(PlanCost a, const PlanCost& b) {
+  a.predicted_us += b.predicted_us;
+  a.dram_bytes += b.dram_bytes;
+  a.recomputed_elements += b.recomputed_elements;
+  a.grid_barriers += b.grid_barriers;
+  return a;
+}
+
+static PlanCost operator*(std::int64_t times, PlanCost a) {
+  a.predicted_us *= static_cast<double>(times);
+  a.dram_bytes *= times;
+  a.recomputed_elements *= times;
+  a.grid_barriers *= static_cast<int>(times);
+  return a;
+}
+
+static bool operator<(const PlanCost& a, const PlanCost& b) { return a.predicted_us < b.predicted_us; }
+
+namespace {
+
+/// Of one plan, given the costs of what its control steps run.
+PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& plan,
+                  const std::map<ComputationId, PlanCost>& parts) {
+  const Computation& computation = graph.entry_computation();
+  const PlanEvaluations found = evaluations(computation, plan);
   PlanCost total = for_each_step(graph, device, plan, found, [](std::size_t, double) {});
   total.recomputed_elements += computed_again(graph, plan);
+  for (const PlanStep& step : plan.steps) {
+    if (step.kind != StepKind::kControl) continue;
+    const Node& node = computation.node(step.nodes.at(0));
+    total = total + control_cost(node, step.trips.value_or(1), [&](std::size_t i) {
+              const auto part = parts.find(node.attrs.computations[i]);
+              return part == parts.end() ? PlanCost{} : part->second;  // a plan from a file may lack it
+            });
+  }
   return total;
+}
+
+}  // namespace
+
+PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan) {
+  std::map<ComputationId, PlanCost> parts;
+  for (const ComputationPlan& part : plan.computations)
+    parts[part.computation] = own_cost(entered(graph, part.computation), device, part.plan, parts);
+  return own_cost(graph, device, plan, parts);
 }
 
 void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found) {

@@ -1,6 +1,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "analysis/control_flow.h"
 #include "analysis/json_cursor.h"
 #include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
@@ -27,15 +28,10 @@ class Reader {
     c.at("options").each_member(
         [&](const std::string& knob, const JsonCursor& v) { plan.options[knob] = v.text(); });
     if (const auto overrides = c.find("overrides")) plan.edits = read_edits(*overrides);
-    c.at("kernels").each([&](const JsonCursor& k) { kernel(k, plan); });
-    c.at("steps").each([&](const JsonCursor& s) { plan.steps.push_back(step(s)); });
-    const JsonCursor counts = c.at("counts");
-    plan.counts.memory_kernels = counts.at("memory_kernels").small();
-    plan.counts.library_calls = counts.at("library_calls").small();
-    plan.counts.copies = counts.at("copies").small();
-    plan.counts.memsets = counts.at("memsets").small();
-    plan.counts.dynamic_memory_kernels = counts.at("dynamic_memory_kernels").integer();
-    plan.predicted_us = c.at("predicted_us").number();
+    body(c, plan);
+    if (const auto computations = c.find("computations"))
+      computations->each(
+          [&](const JsonCursor& part) { plan.computations.push_back(computation(part, plan)); });
     if (const auto decisions = c.find("decisions"))
       decisions->each([&](const JsonCursor& d) {
         plan.decisions.push_back({d.at("step").text(), d.at("subject").text(), d.at("object").text(),
@@ -45,6 +41,35 @@ class Reader {
   }
 
  private:
+  /// What the plans of the entry and of a computation have in common.
+  void body(const JsonCursor& c, FusionPlan& plan) {
+    c.at("kernels").each([&](const JsonCursor& k) { kernel(k, plan); });
+    c.at("steps").each([&](const JsonCursor& s) { plan.steps.push_back(step(s)); });
+    const JsonCursor counts = c.at("counts");
+    plan.counts.memory_kernels = counts.at("memory_kernels").small();
+    plan.counts.library_calls = counts.at("library_calls").small();
+    plan.counts.copies = counts.at("copies").small();
+    plan.counts.memsets = counts.at("memsets").small();
+    plan.counts.dynamic_memory_kernels = counts.at("dynamic_memory_kernels").integer();
+    plan.predicted_us = c.at("predicted_us").number();
+  }
+
+  ComputationPlan computation(const JsonCursor& c, const FusionPlan& of) const {
+    const std::string called = c.at("name").text();
+    const auto found = std::ranges::find(graph_.computations, called, &Computation::name);
+    if (found == graph_.computations.end())
+      c.at("name").fail(fmt::format("'{}' is no computation of {}", called, graph_.name));
+    ComputationPlan part{static_cast<ComputationId>(found - graph_.computations.begin()), {}};
+    part.plan.model_path = of.model_path;
+    part.plan.model_sha256 = of.model_sha256;
+    part.plan.device = of.device;
+    part.plan.planner = of.planner;
+    part.plan.options = of.options;
+    const Graph inner = entered(graph_, part.computation);
+    Reader(inner).body(c, part.plan);
+    return part;
+  }
+
   NodeId op(const JsonCursor& c, const std::string& op_name) const {
     const auto found = ids_.find(op_name);
     if (found == ids_.end())
@@ -61,8 +86,8 @@ class Reader {
 
   PlanStep step(const JsonCursor& c) const {
     PlanStep step;
-    step.kind = c.at("kind").one_of(
-        std::array{StepKind::kKernel, StepKind::kLibrary, StepKind::kCopy, StepKind::kMemset});
+    step.kind = c.at("kind").one_of(std::array{StepKind::kKernel, StepKind::kLibrary, StepKind::kCopy,
+                                               StepKind::kMemset, StepKind::kControl});
     step.id = c.at("id").text();
     if (step.kind == StepKind::kKernel) {
       const auto found = kernels_.find(step.id);
@@ -75,6 +100,7 @@ class Reader {
     if (const auto waits = c.find("waits"))
       waits->each([&](const JsonCursor& w) { step.waits.push_back(w.small()); });
     step.predicted_us = c.at("predicted_us").number();
+    if (const auto trips = c.find("trips")) step.trips = trips->integer();
     return step;
   }
 
@@ -101,6 +127,7 @@ class Reader {
     Group group;
     group.dominant = op(c.at("dominant"));
     group.sub_dominants = ops(c.at("sub_dominants"));
+    if (const auto across = c.find("across")) group.across = ops(*across);
     group.ops = ops(c.at("ops"));
     group.mapping = mapping(c.at("mapping"));
     group.lane = c.at("lane").small();
@@ -118,6 +145,14 @@ class Reader {
     return list;
   }
 
+  Residence residence(const JsonCursor& c) const {
+    const std::string& in = c.at("in").text();
+    if (in != "shared" && in != "registers")
+      c.at("in").fail(fmt::format("'{}' is no place of a resident value", in), "it is shared or registers");
+    return {op(c.at("op")), op(c.at("group")),        c.at("level").small(),
+            in == "shared", c.at("offset").integer(), c.at("bytes").integer()};
+  }
+
   void kernel(const JsonCursor& c, FusionPlan& plan) {
     KernelPlan kernel;
     kernel.id = c.at("id").text();
@@ -128,8 +163,9 @@ class Reader {
     kernel.outputs = ops(c.at("outputs"));
     c.at("groups").each([&](const JsonCursor& g) { kernel.groups.push_back(group(g)); });
     c.at("schemes").each_member([&](const std::string& key, const JsonCursor& value) {
-      kernel.schemes[op(value, key)] = value.one_of(std::array{
-          Scheme::kIndependent, Scheme::kLocal, Scheme::kRegional, Scheme::kGlobal, Scheme::kRecomputed});
+      kernel.schemes[op(value, key)] =
+          value.one_of(std::array{Scheme::kIndependent, Scheme::kLocal, Scheme::kRegional, Scheme::kResident,
+                                  Scheme::kGlobal, Scheme::kRecomputed});
     });
     c.at("levels").each_member([&](const std::string& key, const JsonCursor& value) {
       kernel.levels[op(value, key)] = value.small();
@@ -140,6 +176,8 @@ class Reader {
       });
     kernel.shared = slots(c.at("shared"));
     kernel.scratch = slots(c.at("scratch"));
+    if (const auto resident = c.find("resident"))
+      resident->each([&](const JsonCursor& r) { kernel.resident.push_back(residence(r)); });
     KernelLaunch& launch = kernel.launch;
     launch.grid = c.at("grid").integer();
     launch.block = c.at("block").small();

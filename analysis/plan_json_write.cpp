@@ -10,7 +10,8 @@ using Json = nlohmann::ordered_json;
 
 class Writer {
  public:
-  explicit Writer(const Graph& graph) : computation_(graph.entry_computation()) {}
+  explicit Writer(const Graph& graph) : Writer(graph, graph.entry) {}
+  Writer(const Graph& graph, ComputationId id) : graph_(graph), computation_(graph.computation(id)) {}
 
   Json plan(const FusionPlan& plan) const {
     Json json;
@@ -21,6 +22,22 @@ class Writer {
     json["options"] = Json::object();
     for (const auto& [knob, value] : plan.options) json["options"][knob] = value;
     if (!plan.edits.empty()) json["overrides"] = edits_to_json(plan.edits);
+    body(plan, json);
+    if (!plan.computations.empty()) {
+      json["computations"] = Json::array();
+      for (const ComputationPlan& part : plan.computations) {
+        Json one;
+        one["name"] = graph_.computation(part.computation).name;
+        Writer(graph_, part.computation).body(part.plan, one);
+        json["computations"].push_back(std::move(one));
+      }
+    }
+    if (!plan.decisions.empty()) json["decisions"] = decisions_to_json(plan.decisions);
+    return json;
+  }
+
+ private:
+  void body(const FusionPlan& plan, Json& json) const {
     json["counts"] = {{"memory_kernels", plan.counts.memory_kernels},
                       {"library_calls", plan.counts.library_calls},
                       {"copies", plan.counts.copies},
@@ -31,11 +48,8 @@ class Writer {
     for (const PlanStep& step : plan.steps) json["steps"].push_back(this->step(plan, step));
     json["kernels"] = Json::array();
     for (const KernelPlan& kernel : plan.kernels) json["kernels"].push_back(this->kernel(kernel));
-    if (!plan.decisions.empty()) json["decisions"] = decisions_to_json(plan.decisions);
-    return json;
   }
 
- private:
   const std::string& op(NodeId id) const { return computation_.node(id).name; }
 
   Json ops(const std::vector<NodeId>& ids) const {
@@ -52,6 +66,7 @@ class Writer {
     json["stream"] = step.stream;
     if (!step.waits.empty()) json["waits"] = step.waits;
     json["predicted_us"] = step.predicted_us;
+    if (step.trips) json["trips"] = *step.trips;
     return json;
   }
 
@@ -74,6 +89,7 @@ class Writer {
     Json json;
     json["dominant"] = op(group.dominant);
     json["sub_dominants"] = ops(group.sub_dominants);
+    if (!group.across.empty()) json["across"] = ops(group.across);
     json["ops"] = ops(group.ops);
     json["mapping"] = mapping(group.mapping);
     json["lane"] = group.lane;
@@ -109,6 +125,16 @@ class Writer {
     }
     json["shared"] = slots(kernel.shared);
     json["scratch"] = slots(kernel.scratch);
+    if (!kernel.resident.empty()) {
+      json["resident"] = Json::array();
+      for (const Residence& r : kernel.resident)
+        json["resident"].push_back({{"op", op(r.op)},
+                                    {"group", op(r.group)},
+                                    {"level", r.level},
+                                    {"in", r.shared ? "shared" : "registers"},
+                                    {"offset", r.offset},
+                                    {"bytes", r.bytes}});
+    }
     json["grid"] = launch.grid;
     json["block"] = launch.block;
     json["shared_bytes"] = launch.shared_bytes;
@@ -121,6 +147,7 @@ class Writer {
     return json;
   }
 
+  const Graph& graph_;
   const Computation& computation_;
 };
 

@@ -38,15 +38,24 @@ struct Planner {
   std::span<const KnobSetting> presets;     ///< values of its knobs that differ from the knobs' own defaults
   std::span<const EditKind> edits;          ///< those it honours
   FusionPlan (*plan)(const Graph& graph, const Device& device, const PlanOptions& options);
+  /// Whether it can plan a module; nullptr: any.
+  Verdict (*takes)(const Graph& graph) = nullptr;
 };
+
+/// Whether the planner can plan the module; `make_plan` throws the reason.
+Verdict takes(const Planner& row, const Graph& graph);
 
 std::span<const Planner> planners();
 /// Throws Error naming the known planners.
 const Planner& planner(std::string_view name);
 
-/// The one entry: plans the entry computation of a canonical graph (core/passes.h canonicalize) with the
-/// named planner (which sees every knob it honours, defaults filled in), predicts times (analysis/cost.h),
-/// and checks the result with verify. Deterministic.
+/// The planners that can plan the module, in the table's order.
+std::vector<Planner> planners_for(const Graph& graph);
+
+/// The one entry: plans the entry computation and all that its loops and branches run (overrides are of the
+/// entry's ops), of a canonical graph (core/passes.h canonicalize) with the named planner (which sees every
+/// knob it honours, defaults filled in), predicts times (analysis/cost.h), and checks the result with verify.
+/// Deterministic.
 FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view planner_name,
                      const PlanOptions& options = {});
 
@@ -55,6 +64,8 @@ FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOpti
 FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options);
+Verdict takes_imported(const Graph& graph);
+FusionPlan plan_imported(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options);
 
 }  // namespace stitchwork

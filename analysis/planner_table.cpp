@@ -4,6 +4,7 @@
 #include <array>
 
 #include "analysis/constraints.h"
+#include "analysis/control_flow.h"
 #include "analysis/cost.h"
 #include "analysis/planner.h"
 #include "analysis/verify.h"
@@ -76,6 +77,13 @@ constexpr std::array kPlanners = {
             {},
             kAstitchEdits,
             plan_astitch},
+    Planner{"imported",
+            "what the dump itself decided: a kernel a fusion of XLA's, calls and the rest as they stand",
+            {},
+            {},
+            {},
+            plan_imported,
+            takes_imported},
     Planner{"auto",
             "for each stitched kernel the cheapest of its forms by the estimate: stitched, cut, XLA's, other "
             "blocks",
@@ -154,29 +162,73 @@ const Planner& planner(std::string_view name) {
               fmt::format("known: {}", fmt::join(names, ", ")));
 }
 
+Verdict takes(const Planner& row, const Graph& graph) {
+  return row.takes == nullptr ? Verdict::yes() : row.takes(graph);
+}
+
+std::vector<Planner> planners_for(const Graph& graph) {
+  std::vector<Planner> rows;
+  std::copy_if(kPlanners.begin(), kPlanners.end(), std::back_inserter(rows),
+               [&](const Planner& row) { return static_cast<bool>(takes(row, graph)); });
+  return rows;
+}
+
+namespace {
+
+/// The plan of the entry computation; `parts` are those of what its loops and branches run.
+FusionPlan plan_computation(const Planner& row, const Graph& graph, const Device& device,
+                            const PlanOptions& resolved, const std::vector<ComputationPlan>& parts) {
+  FusionPlan plan = row.plan(graph, device, resolved);
+  plan.planner = row.name;
+  plan.edits = resolved.edits;
+  require_honoured(graph, plan, resolved.edits);
+  plan.options.clear();
+  for (const auto& [name, value] : resolved.knobs)
+    if (name == "mapping" || value != default_value(row, name)) plan.options[name] = value;
+  const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
+  predict(graph, device, plan, found);
+  add_control(graph, plan, parts);
+  const std::vector<Verdict> problems = verify(graph, device, plan, &found);
+  SW_CHECK(problems.empty(), "planner {} made an invalid plan of {}: {} [{}]{}", row.name, graph.name,
+           problems[0].why, problems[0].rule,
+           problems.size() > 1 ? fmt::format(" and {} more", problems.size() - 1) : "");
+  return plan;
+}
+
+void add_counts(PlanCounts& total, const PlanCounts& part) {
+  total.memory_kernels += part.memory_kernels;
+  total.library_calls += part.library_calls;
+  total.copies += part.copies;
+  total.memsets += part.memsets;
+}
+
+}  // namespace
+
 FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view planner_name,
                      const PlanOptions& options) {
   const Planner& row = planner(planner_name);
   PlanOptions resolved = options;
   resolved.knobs = resolve_knobs(row, options);
   require_edits(row, options.edits);
-  FusionPlan plan = row.plan(graph, device, resolved);
-  plan.planner = row.name;
-  plan.edits = options.edits;
-  require_honoured(graph, plan, options.edits);
+  if (const Verdict verdict = takes(row, graph); !verdict)
+    throw Error(graph.source, 0, 0,
+                fmt::format("planner {} cannot plan this model: {}", row.name, verdict.why),
+                "`stitchwork planners` lists the others");
+  PlanOptions inner = resolved;
+  inner.edits.clear();
+  std::vector<ComputationPlan> parts;
+  for (const ComputationId id : run_by_control(graph))
+    parts.push_back({id, plan_computation(row, entered(graph, id), device, inner, parts)});
+  FusionPlan plan = plan_computation(row, graph, device, resolved, parts);
+  for (const ComputationPlan& part : parts) {
+    add_counts(plan.counts, part.plan.counts);
+    plan.decisions.insert(plan.decisions.end(), part.plan.decisions.begin(), part.plan.decisions.end());
+  }
+  plan.computations = std::move(parts);
   if (options.record_decisions) {
     std::vector<Decision> decisions = edit_decisions(options.edits);
     plan.decisions.insert(plan.decisions.begin(), decisions.begin(), decisions.end());
   }
-  plan.options.clear();
-  for (const auto& [name, value] : resolved.knobs)
-    if (name == "mapping" || value != default_value(row, name)) plan.options[name] = value;
-  const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
-  predict(graph, device, plan, found);
-  const std::vector<Verdict> problems = verify(graph, device, plan, &found);
-  SW_CHECK(problems.empty(), "planner {} made an invalid plan of {}: {} [{}]{}", row.name, graph.name,
-           problems[0].why, problems[0].rule,
-           problems.size() > 1 ? fmt::format(" and {} more", problems.size() - 1) : "");
   return plan;
 }
 

@@ -7,8 +7,8 @@
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/sorted.h"
 #include "core/error.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 namespace {
@@ -215,7 +215,8 @@ class Propagation {
   }
 
   void to_consumers(std::size_t n) {
-    if (placed_[n]->coverage == Coverage::kPartial) return;
+    const Coverage here = placed_[n]->coverage;
+    if (here == Coverage::kPartial || here == Coverage::kCols) return;
     for (std::size_t reader : users_[n])
       if (open(reader)) to_consumer(n, reader);
   }
@@ -248,21 +249,26 @@ class Propagation {
   }
 
   /// A reduction of a value that lies in the domain one to one fits if its result depends on the row alone
-  /// and there are as many results as rows: each row then is exactly one result's elements.
+  /// and there are as many results as rows: each row then is exactly one result's elements. Likewise the
+  /// cols.
   void reduce_consumer(const Placement& here, std::size_t to) {
     if (here.coverage != Coverage::kFull) return;
     const Node& reader = node(to);
-    if (!reduces_domain(computation_, reader.id, mapping_)) return;
     std::vector<bool> reduced(here.map.results.size(), false);
     for (std::int64_t d : reader.attrs.dimensions) reduced.at(static_cast<std::size_t>(d)) = true;
     Placement result;
-    result.coverage = Coverage::kRows;
     result.map.dims = here.map.dims;
+    bool uses_row = false, uses_col = false;
     for (std::size_t d = 0; d < reduced.size(); ++d) {
       if (reduced[d]) continue;
-      if (here.map.results[d].uses_dim(1)) return;
+      uses_row = uses_row || here.map.results[d].uses_dim(0);
+      uses_col = uses_col || here.map.results[d].uses_dim(1);
       result.map.results.push_back(here.map.results[d]);
     }
+    const bool across = mapping_.kind == MappingKind::kRowPack && mapping_.split == 1 && uses_col &&
+                        !uses_row && reader.shape.elements_count() == mapping_.cols;
+    if (!across && (uses_col || !reduces_domain(computation_, reader.id, mapping_))) return;
+    result.coverage = across ? Coverage::kCols : Coverage::kRows;
     offer(static_cast<std::size_t>(Coverage::kRows), Offer{to, {}, std::move(result)});
   }
 

@@ -16,6 +16,7 @@ enum class Coverage : std::uint8_t {
   kFull,     ///< (row, col) <-> its elements, one to one
   kRows,     ///< row <-> its elements, one to one, whatever the col
   kPartial,  ///< read there, but not each element exactly once: can only be inlined
+  kCols,     ///< col <-> its elements, one to one: a reduction of row_pack's rows (plan.h, Group::across)
 };
 
 struct Placement {

@@ -21,8 +21,8 @@ struct Quality {
 /// `options` holds knobs of astitch.
 Quality quality(const Graph& graph, const Device& device, const PlanOptions& options = {});
 
-/// Table 3 of the AStitch paper: memory-intensive kernels a model calls. Its models are larger than the
-/// datasets of their kind, so only the reductions compare.
+/// Table 3 of the AStitch paper: memory-intensive kernels a model calls. The datasets are public models of
+/// those kinds (their JSON says what replaces what), so reductions compare better than counts.
 struct PaperCount {
   std::string_view dataset, model;
   int xla, astitch;

@@ -82,10 +82,17 @@ constexpr Remedy kRemedies[] = {
      "a task would have to read only what it produces: the same rows under both mappings, unsplit"},
     {"astitch.same-phase",
      "{subject} would have to be computed in phase {b}, behind the barrier its reader waits for"},
+    {"astitch.resident",
+     "its blocks would have to have fewer tasks of it, or registers or shared memory to spare, and reading "
+     "it "
+     "again take longer"},
     {"astitch.small-value", "{subject} would have to have more than 1,024 elements, or save a grid barrier"},
     {"astitch.demoted", "the block would have to need less shared memory"},
     {"astitch.propagation", "{subject} would have to have the elements of that mapping, each read once"},
     {"astitch.reduction-domain", "{subject} would have to reduce the same dimensions of the same shape"},
+    {"astitch.across-rows",
+     "partials of every block would have to be predicted faster than another pass over the input, their "
+     "accumulators in half the registers"},
     {"astitch.split-rows",
      "the rows would have to be more, or shorter, so that none is split (fewer blocks than a wave split rows "
      "of over 1,024)"},

@@ -31,6 +31,10 @@ std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block) {
                   threads_sharing_a_row(mapping, block) * mapping.vector);
 }
 
+std::int64_t elements_per_thread(const ThreadMapping& mapping, int block) {
+  return vectors_a_thread(mapping, block) * mapping.vector;
+}
+
 std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block) {
   if (mapping.kind == MappingKind::kElementwise) {
     const bool whole = mapping.rows % mapping.rows_per_block == 0;

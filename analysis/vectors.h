@@ -22,6 +22,9 @@ std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block);
 /// Vectors a thread moves in one task, at most.
 std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block);
 
+/// Elements a thread handles in one task, at most.
+std::int64_t elements_per_thread(const ThreadMapping& mapping, int block);
+
 /// So many first ones of these every thread has in every task. They need no bounds check: mapping.unroll of
 /// them are in flight together, the others one by one.
 std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/control_flow.h"
 #include "analysis/verify_internal.h"
 #include "core/error.h"
 
@@ -30,6 +31,7 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
     const auto check = [&](const KernelEvaluations& evaluated) {
       check_values(computation, kernel, evaluated, report);
       check_memory(computation, kernel, evaluated, report);
+      check_residents(computation, kernel, evaluated, report);
     };
     if (known != nullptr)
       check(known->at(k));
@@ -38,6 +40,11 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
   }
   check_coverage(graph, plan, report);
   check_order(graph, plan, report);
+  for (const ComputationPlan& part : plan.computations)
+    for (const Verdict& problem : verify(entered(graph, part.computation), device, part.plan))
+      report.problems.push_back(Verdict::no(
+          problem.rule,
+          fmt::format("computation {}: {}", graph.computation(part.computation).name, problem.why)));
   return std::move(report.problems);
 }
 

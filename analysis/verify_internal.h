@@ -34,6 +34,10 @@ void check_values(const Computation& computation, const KernelPlan& kernel,
 /// Slots of shared memory and scratch: large enough, and shared only by values that are not needed at once.
 void check_memory(const Computation& computation, const KernelPlan& kernel,
                   const KernelEvaluations& evaluated, Report& report);
+/// Values kept across grid barriers: by a group that has its own elements of them in that phase, within the
+/// registers or the shared memory they take.
+void check_residents(const Computation& computation, const KernelPlan& kernel,
+                     const KernelEvaluations& evaluated, Report& report);
 /// Every op computed, every value materialised once and before it is read, no cycle.
 void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report);
 void check_order(const Graph& graph, const FusionPlan& plan, Report& report);

@@ -90,6 +90,15 @@ void check_split(const std::string& where, const ThreadMapping& m, Report& repor
     report.add("mapping.split", "{}: {} columns cut into {} segments", where, m.cols, m.split);
 }
 
+/// Reductions across the rows: a thread has the same cols in every task.
+void check_across(const std::string& where, const Group& group, Report& report) {
+  const ThreadMapping& m = group.mapping;
+  if (group.across.empty() || (m.kind == MappingKind::kRowPack && m.split == 1)) return;
+  report.add("mapping.across",
+             "{}: only whole rows of row_pack leave partials of their columns, not {}, split {}", where,
+             name(m.kind), m.split);
+}
+
 /// Vectors lie whole within a row, a segment and a task, and move by one instruction each.
 void check_vectors(const Computation& computation, const std::string& where, const Group& group,
                    Report& report) {
@@ -132,6 +141,7 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
     check_tasks(where, m, report);
     check_threads(where, m, kernel.launch.block, report);
     check_split(where, m, report);
+    check_across(where, group, report);
     check_vectors(computation, where, group, report);
   }
 }
@@ -146,6 +156,11 @@ void check_slots(const KernelPlan& kernel, std::string_view what, const std::vec
                  kernel.id, what, slot.bytes, slot.offset, bytes);
 }
 
+bool leaves_partials(const Computation& computation, const Group& group, NodeId op) {
+  return is_across(group, op) ||
+         (group.mapping.combine == Combine::kPartials && reduces_domain(computation, op, group.mapping));
+}
+
 /// Phases in which a group stores something.
 std::set<int> phases(const Computation& computation, const KernelPlan& kernel, const Group& group) {
   std::set<int> result;
@@ -154,9 +169,7 @@ std::set<int> phases(const Computation& computation, const KernelPlan& kernel, c
     result.insert(level);
     // Readers fold the partials for themselves; a split result that is an output is folded a phase later.
     const bool output = std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
-    if (output && group.mapping.combine == Combine::kPartials &&
-        reduces_domain(computation, op, group.mapping))
-      result.insert(level + 1);
+    if (output && leaves_partials(computation, group, op)) result.insert(level + 1);
   }
   return result;
 }
@@ -237,11 +250,10 @@ void check_launch(const Computation& computation, const Device& device, const Ke
   for (const auto& [op, level] : kernel.levels) top = std::max(top, level);
   // An output left in partials is folded and stored one phase later.
   for (const Group& group : kernel.groups)
-    if (group.mapping.combine == Combine::kPartials)
-      for (NodeId op : kernel.outputs)
-        if (std::binary_search(group.ops.begin(), group.ops.end(), op) &&
-            reduces_domain(computation, op, group.mapping))
-          top = std::max(top, kernel.levels.at(op) + 1);
+    for (NodeId op : kernel.outputs)
+      if (std::binary_search(group.ops.begin(), group.ops.end(), op) &&
+          leaves_partials(computation, group, op))
+        top = std::max(top, kernel.levels.at(op) + 1);
   if (launch.grid_barriers != top)
     report.add("barriers", "kernel {}: its levels take {} grid barriers, not {}", kernel.id, top,
                launch.grid_barriers);

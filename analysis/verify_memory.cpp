@@ -5,7 +5,7 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/sorted.h"
+#include "core/sorted.h"
 #include "analysis/verify_internal.h"
 
 namespace stitchwork::verification {
@@ -35,7 +35,9 @@ class MemoryCheck {
         const std::int64_t wide = placed->second.coverage == Coverage::kFull ? m.cols : 1;
         require(op, kernel_.shared, "shared memory", m.rows_per_block * wide * element);
       }
-      if (m.combine == Combine::kPartials && reduces_domain(computation_, op, m)) {
+      if (is_across(kernel_.groups[g], op)) {
+        require(op, kernel_.scratch, "scratch", across_bytes(m, computation_.node(op).shape.dtype));
+      } else if (m.combine == Combine::kPartials && reduces_domain(computation_, op, m)) {
         require(op, kernel_.scratch, "scratch", partials_bytes(m, computation_.node(op).shape.dtype));
       } else if (scheme(op) == Scheme::kGlobal &&
                  !std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), op)) {
@@ -125,7 +127,8 @@ class MemoryCheck {
       std::vector<Need> all;
       for (const auto& [op, g] : owner_) {
         const ThreadMapping& mapping = kernel_.groups[g].mapping;
-        if (!reduces_domain(computation_, op, mapping)) continue;
+        // Accumulators across the rows use it behind the tasks, folds in a loop of their own.
+        if (!reduces_cols(computation_, op, kernel_.groups[g])) continue;
         if (reduction_workspace_bytes(mapping, kernel_.launch.block, computation_.node(op).shape.dtype) == 0)
           continue;
         all.push_back(
@@ -162,8 +165,10 @@ class MemoryCheck {
       for (const NodeId operand : computation_.node(op).operands) {
         if (!kernel_.schemes.contains(operand) || contains_sorted(seen, operand)) continue;
         insert_sorted(seen, operand);
-        const bool here = level(operand) == level(root);
-        const Scheme had = here ? scheme_in_phase(kernel_, operand) : scheme(operand);
+        const bool in_place = scheme(operand) == Scheme::kLocal || scheme(operand) == Scheme::kRecomputed;
+        const bool stored = owner_.contains(operand) && !in_place;
+        if (stored && level(operand) != level(root)) continue;  // an earlier phase's
+        const Scheme had = scheme_in_phase(kernel_, operand);
         if (had == Scheme::kRegional && owner_.contains(operand))
           found.push_back(operand);
         else if (had != Scheme::kGlobal)

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "analysis/assemble.h"
+#include "analysis/control_flow.h"
 #include "analysis/facts.h"
 #include "analysis/verify_internal.h"
 
@@ -56,11 +57,13 @@ void check_steps(const Computation& computation, const FusionPlan& plan, Report&
     }
     for (NodeId op : step.nodes) {
       const Node& node = computation.node(op);
-      if (step.kind == StepKind::kLibrary && !is_call(node))
+      if (step.kind == StepKind::kLibrary && (!is_call(node) || is_control(node)))
         report.add("step", "step {}: {} ({}) is no library call", s, node.name, def(node.op).name);
+      if (step.kind == StepKind::kControl && !is_control(node))
+        report.add("step", "step {}: {} ({}) is no loop or branch", s, node.name, def(node.op).name);
       if (step.kind == StepKind::kCopy && node.op != Op::kCopy)
         report.add("step", "step {}: {} ({}) is no copy", s, node.name, def(node.op).name);
-      if (step.kind == StepKind::kLibrary || step.kind == StepKind::kCopy) ++called[op];
+      if (step.kind != StepKind::kMemset) ++called[op];
     }
     for (int wait : step.waits)
       if (wait < 0 || wait >= static_cast<int>(s))
@@ -112,7 +115,7 @@ void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report) 
                    kernel.id);
   }
   for (const PlanStep& step : plan.steps) {
-    if (step.kind != StepKind::kLibrary && step.kind != StepKind::kCopy) continue;
+    if (step.kind == StepKind::kKernel || step.kind == StepKind::kMemset) continue;
     for (NodeId op : step.nodes) {
       makers.emplace(op, step.id);
       computed.insert(op);

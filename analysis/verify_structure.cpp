@@ -57,12 +57,17 @@ void check_groups(const Computation& computation, const KernelPlan& kernel, Repo
     check_ascending(computation, kernel, group.ops, fmt::format("group {}", dominant), report);
     check_ascending(computation, kernel, group.sub_dominants,
                     fmt::format("the sub-dominants of {}", dominant), report);
+    check_ascending(computation, kernel, group.across, fmt::format("what {} reduces across rows", dominant),
+                    report);
     for (NodeId op : group.ops) {
       grouped.insert(op);
       if (!inside.contains(op))
         report.add("group", "kernel {}: group {} lists {}, which is not an op of the kernel", kernel.id,
                    dominant, op_name(computation, op));
     }
+    if (!known(computation, group.across))
+      report.add("op", "kernel {}: group {} reduces an op the model does not have across its rows", kernel.id,
+                 dominant);
     std::vector<NodeId> roots = group.sub_dominants;
     roots.push_back(group.dominant);
     for (NodeId op : roots) {
@@ -106,11 +111,16 @@ void check_annotations(const Computation& computation, const KernelPlan& kernel,
       report.add("level", "kernel {}: a level ({}) is given for {}, which is not an op of the kernel",
                  kernel.id, level, op_name(computation, op));
   const std::vector<NodeId> made = materialised(kernel);
+  for (const Residence& r : kernel.resident)
+    if (r.op < 0 || r.op >= computation.size() || r.group < 0 || r.group >= computation.size() || r.level < 0)
+      report.add("resident", "kernel {}: {} is kept by the group of {} from level {}", kernel.id,
+                 op_name(computation, r.op), op_name(computation, r.group), r.level);
   for (const auto& [op, scheme] : kernel.in_phase) {
     const auto all = kernel.schemes.find(op);
-    const bool stored = all != kernel.schemes.end() && all->second == Scheme::kGlobal;
+    const bool stored =
+        all != kernel.schemes.end() && (all->second == Scheme::kGlobal || all->second == Scheme::kResident);
     if (!stored || (scheme != Scheme::kRegional && scheme != Scheme::kLocal))
-      report.add("scheme", "kernel {}: {} is {} in its phase, which other values than global ones cannot be",
+      report.add("scheme", "kernel {}: {} is {} in its phase, which only a global or resident value can be",
                  kernel.id, op_name(computation, op), name(scheme));
   }
   if (kernel.outputs.empty()) report.add("output", "kernel {}: has no outputs", kernel.id);

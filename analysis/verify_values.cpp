@@ -62,6 +62,30 @@ struct ValueCheck {
     }
   }
 
+  void across() {
+    for (const Group& group : kernel.groups) {
+      if (group.across.empty()) continue;
+      const std::string& leader = op_name(group.dominant);
+      for (NodeId op : group.across) {
+        if (!std::binary_search(group.sub_dominants.begin(), group.sub_dominants.end(), op))
+          report.add("across", "kernel {}: {} is no sub-dominant of group {}", kernel.id, op_name(op),
+                     leader);
+        if (def(computation.node(op).op).cls != OpClass::kReduce)
+          report.add("across", "kernel {}: {} reduces nothing across the rows of group {}", kernel.id,
+                     op_name(op), leader);
+        if (scheme(op) != Scheme::kGlobal)
+          report.add("across", "kernel {}: {} leaves partials of every block, so it is global, not {}",
+                     kernel.id, op_name(op), name(scheme(op)));
+      }
+      const std::int64_t registers = accumulator_registers(computation, group, kernel.launch.block);
+      const std::int64_t most = most_accumulator_registers(kernel.launch.register_bound);
+      if (registers > most)
+        report.add("across",
+                   "kernel {}: group {} accumulates across its rows in {} registers a thread, at most {}",
+                   kernel.id, leader, registers, most);
+    }
+  }
+
   void schemes() {
     const std::vector<NodeId> made = materialised(kernel);
     for (NodeId op : kernel.ops) {
@@ -106,6 +130,12 @@ struct ValueCheck {
   void load(std::size_t reader, const Evaluation& e) {
     const std::size_t producer = owner.at(e.op);
     const int made = level(e.op), read = level(e.root);
+    if (e.resident) return;  // see check_residents
+    if (scheme(e.op) == Scheme::kResident && read != made) {
+      report.add("locality", "kernel {}: {} is Resident, but {} needs other elements than its threads keep",
+                 kernel.id, op_name(e.op), op_name(e.root));
+      return;
+    }
     const bool global = scheme(e.op) == Scheme::kGlobal;
     if (global && read > made) return;
     if (global && (read < made || in_phase(e.op) == Scheme::kGlobal)) {
@@ -169,6 +199,7 @@ void check_values(const Computation& computation, const KernelPlan& kernel,
                   const KernelEvaluations& evaluated, Report& report) {
   ValueCheck check{computation, kernel, evaluated, report, {}};
   check.evaluate();
+  check.across();
   check.schemes();
   check.loads();
 }

@@ -71,7 +71,7 @@ void add_advise(CLI::App& app, Cli& cli) {
              "  stitchwork advise fig7 --override edits.json --json");
   command->callback([&cli, a] {
     if (a->plan.model.empty()) throw CLI::RequiredError("MODEL");
-    const Model model = load_model(a->plan.model);
+    const Model model = a->plan.open.load(a->plan.model);
     const Device& target = device(a->plan.device);
     const std::vector<Advice> advice =
         advise(model.graph, target, a->plan.planner, a->plan.options(), a->count);

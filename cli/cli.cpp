@@ -51,8 +51,21 @@ void Cli::progress(const std::string& text) const {
   err << "\r\033[K" << text << std::flush;
 }
 
+void ModelOptions::add(CLI::App& command) {
+  command
+      .add_option("--dim", dims, "size of a symbolic dimension of an ONNX model: NAME=SIZE[,NAME=SIZE...]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--value", values,
+          "an input of an ONNX model fixed when it is read: NAME=NUMBERS or NAME=FILE.npy; repeatable")
+      ->allow_extra_args(false);
+}
+
 void PlanArguments::add_model(CLI::App& command) {
-  command.add_option("MODEL", model, "HLO text (.hlo, .txt, .gz) or the name of a dataset");
+  command.add_option("MODEL", model, kModelHelp);
+  open.add(command);
 }
 
 void PlanArguments::add_device(CLI::App& command) {
@@ -95,7 +108,7 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
   Planned planned;
   if (arguments.plan_file.empty()) {
     if (arguments.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
-    planned.model = load_model(arguments.model);
+    planned.model = arguments.open.load(arguments.model);
     planned.device = &device(arguments.device);
     planned.plan = make_plan(planned.model.graph, *planned.device, arguments.planner,
                              arguments.options(record_decisions));
@@ -107,7 +120,7 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
   const std::string& file = arguments.plan_file;
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
-  planned.model = load_model(arguments.model.empty() ? header.model_path : arguments.model);
+  planned.model = arguments.open.load(arguments.model.empty() ? header.model_path : arguments.model);
   if (planned.model.graph.source_sha256 != header.model_sha256)
     throw Error(file, 0, 0,
                 fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,
@@ -142,9 +155,9 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   CLI::App app{"How would this model be fused, why, and how fast would it be?", "stitchwork"};
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  for (auto add :
-       {add_info, add_lists, add_plan, add_verify, add_explain, add_advise, add_compare, add_diff,
-        add_quality, add_compile, add_run, add_ptx, add_occupancy, add_report, add_demo, add_completion})
+  for (auto add : {add_info, add_datasets, add_lists, add_plan, add_verify, add_explain, add_advise,
+                   add_compare, add_diff, add_quality, add_compile, add_run, add_ptx, add_occupancy,
+                   add_report, add_demo, add_completion})
     add(app, cli);
   try {
     app.parse(argc, argv);

@@ -43,9 +43,21 @@ struct Cli {
 /// on stdout under --json.
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 
+inline constexpr const char* kModelHelp =
+    "HLO text (.hlo, .txt), an ONNX model (.onnx), either also .gz, or the name of a dataset";
+
+/// What an ONNX model leaves open (docs/onnx.md): options of every command that reads a model.
+struct ModelOptions {
+  std::vector<std::string> dims, values;
+
+  void add(CLI::App& command);
+  Model load(const std::string& name) const { return load_model(name, onnx_options(dims, values)); }
+};
+
 /// MODEL, or --plan FILE, with --planner, --device, --set: the options of every command that needs a plan.
 struct PlanArguments {
   std::string model;
+  ModelOptions open;
   std::string plan_file;
   std::string planner = "astitch";
   std::string device = "v100-sxm2";
@@ -79,7 +91,8 @@ void add_common(CLI::App& command, Cli& cli, const std::string& examples);
 
 // The commands.
 void add_info(CLI::App& app, Cli& cli);
-void add_lists(CLI::App& app, Cli& cli);  ///< datasets, devices, planners
+void add_datasets(CLI::App& app, Cli& cli);
+void add_lists(CLI::App& app, Cli& cli);  ///< devices, planners
 void add_plan(CLI::App& app, Cli& cli);
 void add_verify(CLI::App& app, Cli& cli);
 void add_explain(CLI::App& app, Cli& cli);

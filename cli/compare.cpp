@@ -29,16 +29,16 @@ void add_compare(CLI::App& app, Cli& cli) {
   auto a = std::make_shared<Arguments>();
   a->plan.add_model(*command);
   a->plan.add_device(*command);
-  command->add_option("--planners", a->planners, "comma-separated (default: all)")->delimiter(',');
+  command->add_option("--planners", a->planners, "comma-separated (default: all that take the model)")->delimiter(',');
   a->plan.add_options(*command);
   add_common(*command, cli,
              "  stitchwork compare bert_base --planners unfused,xla,astitch\n"
              "  stitchwork compare fig7 --device a100-sxm-80 --json");
   command->callback([&cli, a] {
     if (a->plan.model.empty()) throw CLI::RequiredError("MODEL");
-    const Model model = load_model(a->plan.model);
+    const Model model = a->plan.open.load(a->plan.model);
     if (a->planners.empty())
-      for (const Planner& p : planners()) a->planners.emplace_back(p.name);
+      for (const Planner& p : planners_for(model.graph)) a->planners.emplace_back(p.name);
     const Device& target = device(a->plan.device);
     const std::vector<CompareRow> rows = compare(model.graph, target, a->planners, a->plan.options());
     if (cli.json) {

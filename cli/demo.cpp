@@ -34,7 +34,7 @@ void demo(Cli& cli, const DemoArguments& a) {
   cli.progress("planning bert_base");
   const Model base = load_model("bert_base");
   std::vector<std::string> names;
-  for (const Planner& p : planners()) names.emplace_back(p.name);
+  for (const Planner& p : planners_for(base.graph)) names.emplace_back(p.name);
   const std::vector<CompareRow> rows = compare(base.graph, target, names);
   cli.progress("");
   nlohmann::ordered_json document{{"schema", "stitchwork.demo/1"}, {"store", db}, {"report", page}};

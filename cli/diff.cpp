@@ -89,14 +89,14 @@ constexpr Condition kConditions[] = {
 };
 
 void diff_files(Cli& cli, const std::string& path_a, const std::string& path_b,
-                const std::vector<std::string>& fail_on) {
+                const std::vector<std::string>& fail_on, const ModelOptions& open) {
   const PlanFile file_a = read_plan(path_a), file_b = read_plan(path_b);
   if (file_a.header.model_sha256 != file_b.header.model_sha256)
     throw Error(
         path_b, 0, 0,
         fmt::format("plans {}, but {} plans {}", file_b.header.model_path, path_a, file_a.header.model_path),
         "diff compares plans of the same version of one model");
-  const Model model = load_model(file_a.header.model_path);
+  const Model model = open.load(file_a.header.model_path);
   if (model.graph.source_sha256 != file_a.header.model_sha256)
     throw Error(path_a, 0, 0, fmt::format("made for another version of {}", file_a.header.model_path),
                 "plan the model again");
@@ -146,10 +146,12 @@ void add_diff(CLI::App& app, Cli& cli) {
                    "exit with code 3 if B has more-kernels or is slower (comma-separated)")
       ->delimiter(',')
       ->check(CLI::IsMember({"more-kernels", "slower"}));
+  auto open = std::make_shared<ModelOptions>();
+  open->add(*command);
   add_common(*command, cli,
              "  stitchwork plan fig7 --planner xla -o a.json && stitchwork plan fig7 -o b.json\n"
              "  stitchwork diff a.json b.json --fail-on more-kernels,slower");
-  command->callback([&cli, a, b, fail_on] { diff_files(cli, *a, *b, *fail_on); });
+  command->callback([&cli, a, b, fail_on, open] { diff_files(cli, *a, *b, *fail_on, *open); });
 }
 
 }  // namespace stitchwork

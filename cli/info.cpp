@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/facts.h"
+#include "analysis/statistics.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/format.h"
@@ -93,9 +94,57 @@ ordered_json to_json(const std::vector<std::pair<std::string, int>>& rows) {
   return object;
 }
 
-void info(Cli& cli, const std::string& name) {
-  const Model model = load_model(name);
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string histogram_text(const std::map<int, int>& histogram) {
+  Table table({"elements of memory-intensive ops", ">ops", ""});
+  int most = 1;
+  for (const auto& [power, count] : histogram) most = std::max(most, count);
+  for (const auto& [power, count] : histogram)
+    table.add({power < 0 ? "none" : fmt::format("from {}", with_commas(1LL << power)), fmt::to_string(count),
+               std::string(static_cast<std::size_t>((40LL * count + most - 1) / most), '#')});
+  return table.text();
+}
+
+std::string irregular_text(const std::vector<IrregularReduction>& reductions) {
+  if (reductions.empty()) return "no irregular row reduction\n";
+  Table table({"irregular row reduction", ">rows", ">cols", "", ""});
+  for (const IrregularReduction& r : reductions)
+    table.add({r.op, with_commas(r.rows), with_commas(r.cols), r.what, r.why});
+  return table.text();
+}
+
+ordered_json to_json(const Shares& s) {
+  return {{"memory_kernels", s.memory_kernels}, {"library_calls", s.library_calls},
+          {"kernel_share", s.kernel_share()},   {"memory_us", s.memory_us},
+          {"library_us", s.library_us},         {"time_share", s.time_share()}};
+}
+
+ordered_json to_json(const std::vector<IrregularReduction>& reductions) {
+  ordered_json list = ordered_json::array();
+  for (const IrregularReduction& r : reductions)
+    list.push_back({{"op", r.op},
+                    {"rows", r.rows},
+                    {"cols", r.cols},
+                    {"block", r.block},
+                    {"what", r.what},
+                    {"why", r.why}});
+  return list;
+}
+
+ordered_json sizes_json(const std::map<int, int>& histogram) {
+  ordered_json list = ordered_json::array();
+  for (const auto& [power, count] : histogram)
+    list.push_back({{"from", power < 0 ? 0 : std::int64_t{1} << power}, {"ops", count}});
+  return list;
+}
+
+void info(Cli& cli, const Model& model, const std::string& device_name) {
+  const Device& target = device(device_name);
   const Facts facts = gather_facts(model.graph);
+  const Shares share = shares(model.graph, target);
+  const std::map<int, int> sizes = size_histogram(model.graph);
+  const std::vector<IrregularReduction> irregular = irregular_reductions(model.graph, target);
   const Computation& entry = model.graph.entry_computation();
   if (cli.json) {
     ordered_json parameters = ordered_json::array();
@@ -113,6 +162,10 @@ void info(Cli& cli, const std::string& name) {
                      {"classes", to_json(ranked(facts.classes))},
                      {"opcodes", to_json(ranked(facts.opcodes))},
                      {"shapes", to_json(ranked(facts.shapes))},
+                     {"device", target.id},
+                     {"unfused", to_json(share)},
+                     {"sizes", sizes_json(sizes)},
+                     {"irregular", to_json(irregular)},
                      {"parameters", parameters},
                      {"result", to_text(entry.node(entry.root).shape)}});
   }
@@ -133,6 +186,13 @@ void info(Cli& cli, const std::string& name) {
   text += shapes.text();
   if (shown < rows.size())
     text += fmt::format("... and {} more shapes (--json lists all)\n", rows.size() - shown);
+  text += "\n" + histogram_text(sizes) + "\n" + irregular_text(irregular);
+  text += fmt::format(
+      "\nunfused on {}: {} memory-intensive kernels and {} library calls ({} of kernels), {:.1f} and {:.1f} "
+      "us, modelled "
+      "({} of time)\n",
+      target.id, with_commas(share.memory_kernels), with_commas(share.library_calls),
+      percent(share.kernel_share()), share.memory_us, share.library_us, percent(share.time_share()));
   cli.print(text);
 }
 
@@ -141,9 +201,15 @@ void info(Cli& cli, const std::string& name) {
 void add_info(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("info", "what a model is made of");
   auto name = std::make_shared<std::string>();
-  command->add_option("MODEL", *name, "HLO text (.hlo, .txt, .gz) or the name of a dataset")->required();
-  add_common(*command, cli, "  stitchwork info bert_base\n  stitchwork info my_model.hlo --json");
-  command->callback([&cli, name] { info(cli, *name); });
+  auto open = std::make_shared<ModelOptions>();
+  command->add_option("MODEL", *name, kModelHelp)->required();
+  open->add(*command);
+  auto target = std::make_shared<std::string>("v100-sxm2");
+  command->add_option("--device,-d", *target, "whose blocks and bandwidth count")->capture_default_str();
+  add_common(*command, cli,
+             "  stitchwork info bert_base\n  stitchwork info my_model.hlo --json\n  stitchwork info "
+             "my_model.onnx --dim batch=8");
+  command->callback([&cli, name, open, target] { info(cli, open->load(*name), *target); });
 }
 
 }  // namespace stitchwork

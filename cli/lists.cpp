@@ -1,4 +1,4 @@
-// stitchwork datasets | devices | planners
+// stitchwork devices | planners
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -10,23 +10,6 @@ namespace stitchwork {
 namespace {
 
 using nlohmann::ordered_json;
-
-void list_datasets(Cli& cli) {
-  if (cli.json) {
-    ordered_json rows = ordered_json::array();
-    for (const Dataset& d : datasets())
-      rows.push_back({{"name", d.name},
-                      {"title", d.title},
-                      {"description", d.description},
-                      {"dtype", d.dtype},
-                      {"source", d.source},
-                      {"licence", d.licence}});
-    return cli.print(ordered_json{{"schema", "stitchwork.datasets/1"}, {"datasets", rows}});
-  }
-  Table table({"dataset", "what it is", "source"});
-  for (const Dataset& d : datasets()) table.add({d.name, d.description, d.source});
-  cli.print(table.text());
-}
 
 void list_devices(Cli& cli) {
   if (cli.json) {
@@ -80,8 +63,7 @@ void add_lists(CLI::App& app, Cli& cli) {
     void (*run)(Cli&);
   };
   for (const List& list :
-       {List{"datasets", "list the models that come with the program", list_datasets},
-        List{"devices", "list the GPUs that can be planned for and simulated", list_devices},
+       {List{"devices", "list the GPUs that can be planned for and simulated", list_devices},
         List{"planners", "list the planners and their knobs", list_planners}}) {
     CLI::App* command = app.add_subcommand(list.name, list.help);
     add_common(*command, cli, fmt::format("  stitchwork {0}\n  stitchwork {0} --json", list.name));

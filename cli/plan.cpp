@@ -117,9 +117,9 @@ void plan(Cli& cli, const PlanArguments& arguments, const std::vector<std::strin
   }
 }
 
-void verify_file(Cli& cli, const std::string& file) {
+void verify_file(Cli& cli, const std::string& file, const ModelOptions& open) {
   const std::string text = read_file(file);
-  const Model model = load_model(read_plan_header(text, file).model_path);
+  const Model model = open.load(read_plan_header(text, file).model_path);
   const FusionPlan plan = plan_from_json(model.graph, text, file);
   const std::vector<Verdict> problems = verify(model.graph, device(plan.device), plan);
   if (cli.json) {
@@ -160,8 +160,10 @@ void add_verify(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("verify", "check a saved or hand-edited plan");
   auto file = std::make_shared<std::string>();
   command->add_option("PLAN", *file, "plan JSON")->required();
+  auto open = std::make_shared<ModelOptions>();
+  open->add(*command);
   add_common(*command, cli, "  stitchwork plan fig7 -o plan.json && stitchwork verify plan.json");
-  command->callback([&cli, file] { verify_file(cli, *file); });
+  command->callback([&cli, file, open] { verify_file(cli, *file, *open); });
 }
 
 }  // namespace stitchwork

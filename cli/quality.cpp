@@ -19,8 +19,9 @@ struct Row {
   const PaperCount* paper = nullptr;
 };
 
-Row row_of(const std::string& name, const Device& target, const PlanOptions& options) {
-  Row row{name, quality(load_model(name).graph, target, options), nullptr};
+Row row_of(const std::string& name, const ModelOptions& open, const Device& target,
+           const PlanOptions& options) {
+  Row row{name, quality(open.load(name).graph, target, options), nullptr};
   for (const PaperCount& count : paper_counts())
     if (count.dataset == name) row.paper = &count;
   return row;
@@ -67,7 +68,8 @@ void add_quality(CLI::App& app, Cli& cli) {
   };
   CLI::App* command = app.add_subcommand("quality", "AStitch's kernel counts against the fewest possible");
   auto a = std::make_shared<Arguments>();
-  command->add_option("MODEL", a->models, "datasets or HLO files (default: all datasets)");
+  command->add_option("MODEL", a->models, "datasets or HLO or ONNX files (default: all datasets)");
+  a->plan.open.add(*command);
   a->plan.add_device(*command);
   command->add_option("--set", a->plan.set, "knobs of astitch: name=value[,name=value...]")->delimiter(',');
   add_common(*command, cli,
@@ -80,7 +82,7 @@ void add_quality(CLI::App& app, Cli& cli) {
     std::vector<Row> rows;
     for (const std::string& name : a->models) {
       cli.progress(name);
-      rows.push_back(row_of(name, target, a->plan.options()));
+      rows.push_back(row_of(name, a->plan.open, target, a->plan.options()));
     }
     cli.progress("");
     if (cli.json) {

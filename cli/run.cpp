@@ -45,7 +45,7 @@ void run(Cli& cli, const RunArguments& a) {
   Model model;
   if (a.plan.plan_file.empty()) {
     if (a.plan.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
-    model = load_model(a.plan.model);
+    model = a.plan.open.load(a.plan.model);
   } else {
     Planned planned = load_planned(a.plan);
     model = std::move(planned.model);
@@ -65,16 +65,25 @@ void run(Cli& cli, const RunArguments& a) {
   const FusionPlan& plan = result.executable.plan;
   Table table({"kernel", ">grid", ">block", ">barriers", ">regs", ">inst_executed", ">DRAM read",
                ">DRAM write", ">occupancy", ">SM eff.", ">us (simulated)"});
-  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
-    const KernelPlan& k = plan.kernels[i];
-    const KernelRun& r = result.run.kernels[i];
-    table.add({k.id + " " + k.name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
+  const auto add = [&](const KernelPlan& k, const KernelRun& r, const std::string& name) {
+    table.add({name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
                fmt::to_string(k.launch.grid_barriers), fmt::to_string(r.registers),
                with_commas(static_cast<long long>(r.counters.inst_executed)),
                human_bytes(32.0 * static_cast<double>(r.counters.dram_read_transactions)),
                human_bytes(32.0 * static_cast<double>(r.counters.dram_write_transactions)),
                fmt::format("{:.2f}", r.counters.achieved_occupancy),
                fmt::format("{:.2f}", r.counters.sm_efficiency), fmt::format("{:.2f}", r.time_us)});
+  };
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i)
+    add(plan.kernels[i], result.run.kernels[i], plan.kernels[i].id + " " + plan.kernels[i].name);
+  for (std::size_t c = 0; c < plan.computations.size(); ++c) {
+    const ComputationPlan& part = plan.computations[c];
+    const std::string& computation = model.graph.computation(part.computation).name;
+    for (std::size_t i = 0; i < part.plan.kernels.size(); ++i) {
+      const KernelPlan& k = part.plan.kernels[i];
+      const KernelRun& r = result.run.computations[c].kernels[i];
+      add(k, r, fmt::format("{}: {} {}, {} times", computation, k.id, k.name, r.launches));
+    }
   }
   cli.print(table.text());
   const PlanCounts& c = plan.counts;

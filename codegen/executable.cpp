@@ -5,6 +5,7 @@
 #include <exception>
 #include <thread>
 
+#include "analysis/control_flow.h"
 #include "codegen/cache.h"
 #include "codegen/compiler.h"
 #include "core/error.h"
@@ -92,6 +93,7 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
     compiled.entry = "k";
     compiled.cuda = prelude + to_cuda(graph, kernel, false);
     compiled.arguments = kernel_arguments(kernel);
+    compiled.table = kernel_table(kernel);
     compiled.launch = kernel.launch;
     std::string source = prelude + to_cuda(graph, kernel, true);
     compiled.source_sha256 = sha256_hex(source);
@@ -111,6 +113,8 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
       compiled.spill_bytes = job.result.use->spill_bytes;
     }
   }
+  for (const ComputationPlan& part : plan.computations)
+    executable.computations.push_back(compile(entered(graph, part.computation), device, part.plan, options));
   return executable;
 }
 

@@ -9,6 +9,7 @@
 
 #include "analysis/plan.h"
 #include "codegen/kernel.h"
+#include "codegen/table.h"
 
 namespace stitchwork {
 
@@ -21,16 +22,18 @@ struct CompiledKernel {
   std::optional<std::int64_t> spill_bytes;  ///< ptxas; empty if not found
   using Argument = KernelArgument;
   std::vector<Argument> arguments;  ///< device pointers, in order
+  KernelTable table;                ///< to be written where an argument asks for it
   KernelLaunch launch;              ///< shared_bytes: all of it dynamic shared memory
   bool from_cache = false;
 };
 
 struct Executable {
   FusionPlan plan;
-  std::vector<CompiledKernel> kernels;  ///< by index of plan.kernels
-  std::vector<Decision> checks;         ///< what compile_settled found of registers and residency, and did
-  std::string compiler;                 ///< "NVRTC 13.0", "clang 14.0.6"
-  int architecture = 0;                 ///< 75
+  std::vector<CompiledKernel> kernels;   ///< by index of plan.kernels
+  std::vector<Executable> computations;  ///< by index of plan.computations
+  std::vector<Decision> checks;          ///< what compile_settled found of registers and residency, and did
+  std::string compiler;                  ///< "NVRTC 13.0", "clang 14.0.6"
+  int architecture = 0;                  ///< 75
 };
 
 struct CompileOptions {

@@ -7,6 +7,8 @@
 //   step     = a per-thread element loop over a DAG of values keyed by (op, index map), and the roots it
 //              stores
 //
+// Loops of a phase that are equal up to buffers and sizes are one loop with a table of entries.
+//
 // A value is computed once per thread: values of one mapping used by several steps stay in registers while
 // the budget lasts, else they are loaded or computed again.
 #pragma once
@@ -31,6 +33,8 @@ struct Buffer {
   std::int64_t elements = 0;  ///< shared: elements of one task; partials: rows * split
   std::int64_t offset = 0;    ///< bytes, in shared memory or scratch
   bool partials = false;      ///< accumulators of a split reduction: 16-bit floats are stored as float
+  /// Partials of a reduction across the rows of its group: [blocks, elements], not [elements, split].
+  bool across = false;
 
   /// Of the elements in shared memory.
   std::int64_t bytes() const { return elements * byte_size(shape.dtype); }
@@ -76,6 +80,7 @@ enum class StoreKind : std::uint8_t {
   kReduce,   ///< accumulate over cols, combine in the block, the row's result to `buffers`
   kPartial,  ///< likewise, the segment's partial to scratch
   kAtomic,   ///< likewise, combined into the zeroed buffer atomically
+  kAcross,   ///< accumulate over the rows of all tasks of the block (TaskLoop::across)
 };
 
 /// Where a root's result goes.
@@ -105,18 +110,47 @@ struct Step {
   std::vector<int> order;
 };
 
-/// Registers in which an element's value stays from one step to later ones of the same task (also across a
-/// grid barrier, where a block has one task): one a thread and element.
+/// Where an element's value stays from one step to later ones of the same task (also across a grid barrier,
+/// where a block has one task, or where the plan keeps it for all of the block's tasks): one place a thread,
+/// element and task.
 struct Kept {
   NodeId op = kNoNode;
   DType dtype = DType::kF32;
-  std::int64_t elements = 1;  ///< a thread computes, at most
+  std::int64_t elements = 1;        ///< a thread computes in a task, at most
+  std::int64_t tasks = 1;           ///< of a block; of several in registers, the loop over them is unrolled
+  std::int64_t shared_offset = -1;  ///< bytes, in shared memory; -1: in registers
+  int group = -1;                   ///< Residence: index into KernelPlan::groups, and the value's index
+  IndexMap map;
+};
+
+/// One of the loops that share the steps of a TaskLoop: its size, its blocks, its buffers.
+struct LoopEntry {
+  std::int64_t tasks = 1;
+  std::int64_t first_block = 0, blocks = 1;  ///< the block range that runs it
+  std::vector<std::int64_t> rows;            ///< of the mapping, by step
+  std::vector<int> buffers;                  ///< in place of TaskLoop::own_buffers
+  std::vector<NodeId> ops;                   ///< of the values of its steps, one step after the other
+};
+
+/// Accumulators of a reduction across the rows of a row_pack group, one a thread and element of a row: set
+/// before a block's tasks, combined over the rows of a task and written to `partials` behind them.
+struct AcrossRows {
+  NodeId op = kNoNode;
+  Op reducer = Op::kAdd;
+  ThreadMapping mapping;
+  std::int64_t elements = 1;  ///< of a row that a thread handles, at most
+  int partials = -1;          ///< buffer
 };
 
 struct TaskLoop {
   std::int64_t tasks = 1, tasks_per_block = 1;  ///< dealt to the blocks as plan.h's ThreadMapping says
   std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
   std::vector<Step> steps;                      ///< by stage
+  /// Loops that share these steps, by first block, of one first block the widest first; empty: no others do.
+  /// The steps, tasks and blocks above are then those of the entry with most rows.
+  std::vector<LoopEntry> entries;
+  std::vector<int> own_buffers;  ///< buffers of the steps in whose place each entry has its own
+  std::vector<AcrossRows> across;
 };
 
 struct Phase {
@@ -137,6 +171,9 @@ struct Kernel {
 /// Lowers one kernel of a plan. SW_CHECKs what verify guarantees.
 Kernel lower(const Graph& graph, const KernelPlan& plan);
 
+/// Whether some step of the loop keeps or takes up a value that stays for all of a block's tasks.
+bool keeps_over_tasks(const Kernel& kernel, const TaskLoop& loop);
+
 std::string to_text(const Graph& graph, const Kernel& kernel);
 
 /// CUDA C++ of one kernel, readable (`canonical` false: names from the graph, a comment a group) or canonical
@@ -148,9 +185,10 @@ std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical);
 std::string_view cuda_prelude();
 
 /// A kernel's arguments in order: inputs (ascending by op), outputs (likewise), scratch if it has any, the
-/// grid barrier's counter if it has barriers.
+/// grid barrier's counter if it has barriers, its table (codegen/table.h) if it has one. Buffers that the
+/// table has are no arguments.
 struct KernelArgument {
-  enum class Kind : std::uint8_t { kInput, kOutput, kScratch, kBarrier } kind = Kind::kInput;
+  enum class Kind : std::uint8_t { kInput, kOutput, kScratch, kBarrier, kTable } kind = Kind::kInput;
   NodeId op = kNoNode;  ///< inputs and outputs: the op that owns the buffer
 };
 std::vector<KernelArgument> kernel_arguments(const Kernel& kernel);

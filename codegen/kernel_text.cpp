@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include "codegen/kernel.h"
 #include "core/error.h"
 
@@ -34,6 +36,8 @@ std::string_view name(StoreKind kind) {
       return "partial";
     case StoreKind::kAtomic:
       return "atomic";
+    case StoreKind::kAcross:
+      return "accumulate";
   }
   return "?";
 }
@@ -82,11 +86,21 @@ std::string to_text(const Graph& graph, const Kernel& kernel) {
   std::string text = fmt::format("kernel {} grid {} block {} shared {} scratch {} barriers {}\n", kernel.name,
                                  kernel.launch.grid, kernel.launch.block, kernel.launch.shared_bytes,
                                  kernel.launch.scratch_bytes, kernel.launch.grid_barriers);
+  for (const Kept& kept : kernel.kept)
+    text += fmt::format("kept {}: {} elements a thread in {} tasks, {}\n", computation.node(kept.op).name,
+                        kept.elements, kept.tasks, kept.shared_offset < 0 ? "registers" : "shared memory");
   for (std::size_t p = 0; p < kernel.phases.size(); ++p) {
     text += fmt::format("phase {}\n", p);
     for (const TaskLoop& loop : kernel.phases[p].loops) {
       text += fmt::format("  loop of {} tasks, {} a block, blocks {}..{}\n", loop.tasks, loop.tasks_per_block,
                           loop.first_block, loop.first_block + loop.blocks - 1);
+      for (const LoopEntry& entry : loop.entries) {
+        text += fmt::format("    entry of {} tasks, blocks {}..{}, {} rows", entry.tasks, entry.first_block,
+                            entry.first_block + entry.blocks - 1, fmt::join(entry.rows, ", "));
+        for (const int b : entry.buffers)
+          text += fmt::format(", {}", buffer_text(computation, kernel.buffers[static_cast<std::size_t>(b)]));
+        text += "\n";
+      }
       for (const Step& step : loop.steps) {
         text += fmt::format("    step stage {} over {} of {}\n", step.stage, step.rows ? "rows" : "elements",
                             to_text(step.mapping));

@@ -5,11 +5,14 @@
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/vectors.h"
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
 #include "codegen/lower_keep.h"
 #include "codegen/lower_values.h"
 #include "codegen/lower_vectors.h"
+#include "codegen/share_bodies.h"
+#include "codegen/table.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -57,9 +60,11 @@ class Lowering {
     SW_CHECK(kernel.launch.grid_barriers <= context_.plan.launch.grid_barriers,
              "kernel {} needs {} grid barriers, its plan has {}", kernel.name, kernel.launch.grid_barriers,
              context_.plan.launch.grid_barriers);
-    // launch.block and register_bound are set; after all loops have their block ranges.
-    keep_values(context_.graph, kernel);
     kernel.buffers = context_.buffers;
+    // All loops have their block ranges, launch.block and register_bound are set.
+    share_bodies(context_.graph, kernel);
+    add_residents(kernel);
+    keep_values(context_.graph, kernel);
     use_vectors(kernel);
     place_workspace(kernel);
     kernel.wide_indices = needs_wide(kernel);
@@ -82,6 +87,20 @@ class Lowering {
         items_.push_back({op, m.level + 1, true, 0});
         phases_ = std::max(phases_, m.level + 2);
       }
+    }
+  }
+
+  /// The places of what the plan keeps across grid barriers.
+  void add_residents(Kernel& kernel) const {
+    for (const Residence& r : context_.plan.resident) {
+      const auto group = std::find_if(kernel.groups.begin(), kernel.groups.end(),
+                                      [&](const Group& g) { return g.dominant == r.group; });
+      SW_CHECK(group != kernel.groups.end(), "{} is kept by no group", context_.node(r.op).name);
+      const auto index = static_cast<std::size_t>(group - kernel.groups.begin());
+      kernel.kept.push_back({r.op, context_.node(r.op).shape.dtype,
+                             elements_per_thread(group->mapping, kernel.launch.block),
+                             group->mapping.tasks_per_block, r.shared ? r.offset : -1,
+                             static_cast<int>(index), context_.placements[index].at(r.op).map});
     }
   }
 
@@ -128,12 +147,52 @@ class Lowering {
       }
       stage[item.op] = std::max(stage[item.op], item.stage);
     }
-    std::map<int, std::vector<Item>> loops;
-    for (const Item& item : items) loops[find(material(item.op).group)].push_back(item);
-
+    std::map<int, std::vector<Item>> loops, folds;
+    for (const Item& item : items) {
+      if (item.fold && is_across(group_of(item.op), item.op))
+        folds[material(item.op).group].push_back(item);
+      else
+        loops[find(material(item.op).group)].push_back(item);
+    }
     Phase result;
     for (auto& [first_group, members] : loops) result.loops.push_back(lower_loop(phase, members));
+    for (auto& [group, members] : folds) result.loops.push_back(lower_fold(phase, group, members));
     return result;
+  }
+
+  /// The partials of a group's reductions across its rows, column by column.
+  TaskLoop lower_fold(int phase, int group_index, const std::vector<Item>& items) {
+    const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
+    Step step;
+    step.group = group_index;
+    step.mapping = fold_mapping(group.mapping, launch_.block);
+    ValueBuilder builder(context_, step, phase);
+    for (const Item& item : items) {
+      const Material& m = material(item.op);
+      const Node& node = context_.node(item.op);
+      const IndexMap map = builder.fold_map(item.op);
+      Root root;
+      root.op = item.op;
+      root.store = StoreKind::kReduce;
+      root.reducer = reducer(node);
+      if (step.mapping.cols > 0) root.value = builder.partial(item.op);
+      root.initial = builder.value(node.operands[1], read_map(context_.computation, node, 1, map));
+      root.targets = {{m.global, simplify(linearize(map.results, node.shape.dims), map)}};
+      step.roots.push_back(std::move(root));
+    }
+    TaskLoop loop;
+    loop.tasks = step.mapping.tasks;
+    loop.tasks_per_block = step.mapping.tasks_per_block;
+    loop.first_block = group.first_block;
+    loop.blocks = step.mapping.blocks;
+    loop.steps.push_back(std::move(step));
+    return loop;
+  }
+
+  Op reducer(const Node& node) const {
+    const auto found = simple_reducer(context_.graph, applied(node));
+    SW_CHECK(found.has_value(), "{} reduces by more than one operation", node.name);
+    return *found;
   }
 
   TaskLoop lower_loop(int phase, const std::vector<Item>& items) {
@@ -163,7 +222,13 @@ class Lowering {
       step.rows = std::get<2>(key);
       step.mapping = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
       ValueBuilder builder(context_, step, phase);
-      for (const Item& item : members) step.roots.push_back(lower_root(item, step, builder));
+      for (const Item& item : members) {
+        step.roots.push_back(lower_root(item, step, builder));
+        if (step.roots.back().store == StoreKind::kAcross)
+          loop.across.push_back({item.op, step.roots.back().reducer, step.mapping,
+                                 elements_per_thread(step.mapping, launch_.block),
+                                 material(item.op).partials});
+      }
       loop.steps.push_back(std::move(step));
     }
     return loop;
@@ -171,7 +236,7 @@ class Lowering {
 
   /// Reduced here by the group's threads together.
   bool reduces(NodeId op) const {
-    return context_.is_reduction(op) && reduces_domain(context_.computation, op, group_of(op).mapping);
+    return context_.is_reduction(op) && reduces_cols(context_.computation, op, group_of(op));
   }
 
   bool over_rows(const Item& item) const {
@@ -185,6 +250,12 @@ class Lowering {
     Root result;
     result.op = item.op;
     const bool rows = m.placement.coverage == Coverage::kRows;
+    if (!item.fold && is_across(group_of(item.op), item.op)) {
+      result.store = StoreKind::kAcross;
+      result.reducer = reducer(node);
+      result.value = builder.value(node.operands[0], m.across);
+      return result;
+    }
     IndexMap map = m.placement.map;
     const IndexExpr global = simplify(linearize(map.results, node.shape.dims), map);
     if (item.fold) {
@@ -204,17 +275,16 @@ class Lowering {
       result.value = builder.root_value(item.op, map);
       return result;
     }
-    const auto reducer = simple_reducer(context_.graph, applied(node));
-    SW_CHECK(reducer.has_value(), "{} reduces by more than one operation", node.name);
-    result.reducer = *reducer;
+    result.reducer = reducer(node);
     result.store = StoreKind::kReduce;
     if (step.mapping.split > 1) {
       SW_CHECK(step.mapping.combine != Combine::kNone, "{} is split and not combined", node.name);
       const bool atomic = step.mapping.combine == Combine::kAtomic;
       result.store = atomic ? StoreKind::kAtomic : StoreKind::kPartial;
       if (!atomic) result.targets = {{m.partials, IndexExpr::dim(0) * step.mapping.split}};
-      SW_CHECK(!atomic || *reducer == Op::kAdd || *reducer == Op::kOr || *reducer == Op::kXor,
-               "{} by atomics would start from zero, which is not neutral", node.name);
+      SW_CHECK(
+          !atomic || result.reducer == Op::kAdd || result.reducer == Op::kOr || result.reducer == Op::kXor,
+          "{} by atomics would start from zero, which is not neutral", node.name);
     }
     if (step.mapping.cols > 0)
       result.value = builder.value(node.operands[0], reduced_operand_map(context_.computation, node, map));
@@ -254,6 +324,18 @@ class Lowering {
 
 }  // namespace
 
+bool keeps_over_tasks(const Kernel& kernel, const TaskLoop& loop) {
+  const auto over_tasks = [&](int kept) {
+    return kept >= 0 && kernel.kept[static_cast<std::size_t>(kept)].group >= 0;
+  };
+  return std::any_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
+    return std::any_of(step.order.begin(), step.order.end(), [&](int v) {
+      const Value& value = step.values[static_cast<std::size_t>(v)];
+      return over_tasks(value.kept) || over_tasks(value.restored);
+    });
+  });
+}
+
 Kernel lower(const Graph& graph, const KernelPlan& plan) {
   for (NodeId op : plan.ops) require_generated(graph, graph.entry_computation().node(op));
   return Lowering(graph, plan).run();
@@ -261,18 +343,22 @@ Kernel lower(const Graph& graph, const KernelPlan& plan) {
 
 std::vector<KernelArgument> kernel_arguments(const Kernel& kernel) {
   std::vector<KernelArgument> arguments;
+  const KernelTable table = kernel_table(kernel);
   for (const MemorySpace space : {MemorySpace::kGlobalInput, MemorySpace::kGlobalOutput}) {
     const std::size_t first = arguments.size();
-    for (const Buffer& buffer : kernel.buffers)
-      if (buffer.space == space)
-        arguments.push_back({space == MemorySpace::kGlobalInput ? KernelArgument::Kind::kInput
-                                                                : KernelArgument::Kind::kOutput,
-                             buffer.op});
+    for (std::size_t b = 0; b < kernel.buffers.size(); ++b) {
+      const Buffer& buffer = kernel.buffers[b];
+      if (buffer.space != space || table.holds[b]) continue;
+      arguments.push_back(
+          {space == MemorySpace::kGlobalInput ? KernelArgument::Kind::kInput : KernelArgument::Kind::kOutput,
+           buffer.op});
+    }
     std::sort(arguments.begin() + static_cast<std::ptrdiff_t>(first), arguments.end(),
               [](const KernelArgument& a, const KernelArgument& b) { return a.op < b.op; });
   }
   if (kernel.launch.scratch_bytes > 0) arguments.push_back({KernelArgument::Kind::kScratch, kNoNode});
   if (kernel.launch.grid_barriers > 0) arguments.push_back({KernelArgument::Kind::kBarrier, kNoNode});
+  if (!table.bytes.empty()) arguments.push_back({KernelArgument::Kind::kTable, kNoNode});
   return arguments;
 }
 

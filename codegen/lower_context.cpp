@@ -21,9 +21,9 @@ LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
     : graph(g), computation(g.entry_computation()), plan(p), inside_(p.ops.begin(), p.ops.end()) {
   for (std::size_t i = 0; i < plan.groups.size(); ++i) {
     const Group& group = plan.groups[i];
-    const auto placements = propagate(computation, group.dominant, group.mapping, group.ops);
-    add_material(group.dominant, static_cast<int>(i), placements);
-    for (NodeId op : group.sub_dominants) add_material(op, static_cast<int>(i), placements);
+    placements.push_back(propagate(computation, group.dominant, group.mapping, group.ops));
+    add_material(group.dominant, static_cast<int>(i), placements[i]);
+    for (NodeId op : group.sub_dominants) add_material(op, static_cast<int>(i), placements[i]);
   }
 }
 
@@ -34,12 +34,11 @@ int LowerContext::add_buffer(Buffer buffer) {
   return static_cast<int>(buffers.size()) - 1;
 }
 
-void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeId, Placement>& placements) {
+void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeId, Placement>& places) {
   const Group& group = plan.groups[static_cast<std::size_t>(group_index)];
   const Node& n = node(op);
-  const auto placed = placements.find(op);
-  SW_CHECK(placed != placements.end(), "{} has no place in the domain of {}", n.name,
-           node(group.dominant).name);
+  const auto placed = places.find(op);
+  SW_CHECK(placed != places.end(), "{} has no place in the domain of {}", n.name, node(group.dominant).name);
   SW_CHECK(placed->second.coverage != Coverage::kPartial,
            "{} is materialised by a group that covers it in part", n.name);
   SW_CHECK(!materials.contains(op), "{} is materialised by two groups", n.name);
@@ -67,17 +66,22 @@ void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeI
   }
   const bool split = mapping.combine == Combine::kPartials && mapping.split > 1 && is_reduction(op) &&
                      reduces_domain(computation, op, mapping);
+  const bool across = is_across(group, op);
+  SW_CHECK(across == (material.placement.coverage == Coverage::kCols),
+           "{} lies in the domain of {} otherwise than its group says", n.name, node(group.dominant).name);
   material.output = std::find(plan.outputs.begin(), plan.outputs.end(), op) != plan.outputs.end();
   const auto scratch = slot_of(plan.scratch);
-  if (split) {
+  if (split || across) {
     SW_CHECK(scratch != plan.scratch.end(), "the partials of {} have no scratch", n.name);
+    const std::int64_t partials = across ? mapping.blocks * mapping.cols : mapping.rows * mapping.split;
     material.partials =
-        add_buffer({MemorySpace::kScratch, op, n.shape, mapping.rows * mapping.split, scratch->offset, true});
+        add_buffer({MemorySpace::kScratch, op, n.shape, partials, scratch->offset, true, across});
   }
+  if (across) material.across = places.at(n.operands[0]).map;
   if (material.output)
     material.global =
         add_buffer({MemorySpace::kGlobalOutput, op, n.shape, n.shape.elements_count(), 0, false});
-  else if (scratch != plan.scratch.end() && !split)
+  else if (scratch != plan.scratch.end() && material.partials < 0)
     material.global =
         add_buffer({MemorySpace::kScratch, op, n.shape, n.shape.elements_count(), scratch->offset, false});
   materials.emplace(op, std::move(material));

@@ -17,6 +17,7 @@ struct Material {
   int group = 0;
   int level = 0;
   Placement placement;
+  IndexMap across;  ///< a reduction across the group's rows: where its operand lies in the domain
   int shared = -1, global = -1, partials = -1;  ///< buffers; global: output or scratch
   bool output = false;
 };
@@ -39,6 +40,7 @@ class LowerContext {
   const KernelPlan& plan;
   std::vector<Buffer> buffers;
   std::map<NodeId, Material> materials;
+  std::vector<std::map<NodeId, Placement>> placements;  ///< by group of the plan
 
   bool inside(NodeId op) const { return inside_.contains(op); }
   const Node& node(NodeId op) const { return computation.node(op); }
@@ -48,7 +50,7 @@ class LowerContext {
   bool is_reduction(NodeId op) const;
 
  private:
-  void add_material(NodeId op, int group, const std::map<NodeId, Placement>& placements);
+  void add_material(NodeId op, int group, const std::map<NodeId, Placement>& places);
   int add_buffer(Buffer buffer);
 
   std::unordered_set<NodeId> inside_;

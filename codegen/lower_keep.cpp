@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/launch.h"
 #include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "core/error.h"
@@ -10,14 +11,14 @@
 namespace stitchwork {
 namespace {
 
-/// Without a bound a thread is taken to have this many registers: full occupancy of 1,024 threads an SM.
-constexpr int kUnboundRegisters = 64;
-
 class Keeper {
  public:
   Keeper(const Graph& graph, Kernel& kernel)
       : computation_(graph.entry_computation()), kernel_(kernel), block_(kernel.launch.block) {
-    budget_ = (kernel.launch.register_bound > 0 ? kernel.launch.register_bound : kUnboundRegisters) / 2;
+    budget_ = registers_to_keep_in(kernel.launch);
+    planned_ = kernel.kept.size();
+    for (const Kept& kept : kernel.kept)
+      if (kept.shared_offset < 0) resident_ += kept.tasks * kept.elements * registers_of(kept.dtype);
   }
 
   void run() {
@@ -25,6 +26,8 @@ class Keeper {
       for (TaskLoop& loop : phase.loops) {
         loop_ = &loop;
         in_loop_ = 0;
+        for (const AcrossRows& across : loop.across)
+          in_loop_ += across.elements * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
         for (Step& step : loop.steps) visit(step);
       }
   }
@@ -36,6 +39,22 @@ class Keeper {
     Step* step = nullptr;
     int value = -1;
   };
+
+  static std::int64_t registers_of(DType dtype) {
+    return (byte_size(dtype) + kRegisterBytes - 1) / kRegisterBytes;
+  }
+
+  /// Where the plan keeps this value of a step for all of a block's tasks; -1: it does not, or the loop is of
+  /// several groups.
+  int planned(const TaskLoop& loop, const Step& step, const Value& value) const {
+    if (!loop.entries.empty()) return -1;
+    for (std::size_t k = 0; k < planned_; ++k) {
+      const Kept& kept = kernel_.kept[k];
+      if (kept.group == step.group && kept.op == value.op && kept.map == value.at.map)
+        return static_cast<int>(k);
+    }
+    return -1;
+  }
 
   static Key key(const Value& value) { return {value.op, value.at.map}; }
 
@@ -80,9 +99,11 @@ class Keeper {
     if (found == producers_.end()) return false;
     for (const Producer& producer : found->second) {
       const bool same_loop = producer.loop == loop_;
-      const bool resident = producer.loop->tasks_per_block == 1 && loop_->tasks_per_block == 1 &&
-                            producer.loop->first_block == loop_->first_block;
-      if (!(same_loop || resident) || !(producer.step->mapping == step_->mapping)) continue;
+      const bool resident =
+          producer.loop->tasks_per_block == 1 && loop_->tasks_per_block == 1 && same_blocks(producer, v);
+      const bool over_tasks = producer.step->group == step_->group && planned(*loop_, *step_, at(v)) >= 0 &&
+                              producer.loop->entries.empty();
+      if (!(same_loop || resident || over_tasks) || !(producer.step->mapping == step_->mapping)) continue;
       if (!keep(producer, same_loop)) continue;
       at(v).restored = producer.step->values[static_cast<std::size_t>(producer.value)].kept;
       return true;
@@ -90,16 +111,46 @@ class Keeper {
     return false;
   }
 
+  /// Whether each block that runs this loop has run the producer's, and for the same op.
+  bool same_blocks(const Producer& producer, int v) const {
+    const TaskLoop &earlier = *producer.loop, &later = *loop_;
+    if (earlier.entries.empty() || later.entries.empty())
+      return earlier.entries.empty() && later.entries.empty() && earlier.first_block == later.first_block;
+    const std::size_t made = place(earlier, *producer.step, producer.value), read = place(later, *step_, v);
+    std::int64_t end = 0;
+    return std::equal(earlier.entries.begin(), earlier.entries.end(), later.entries.begin(),
+                      later.entries.end(), [&](const LoopEntry& a, const LoopEntry& b) {
+                        const bool alone = a.first_block >= end;  // the only entry of its blocks
+                        end = a.first_block + a.blocks;
+                        return alone && a.first_block == b.first_block && a.blocks == b.blocks &&
+                               a.ops[made] == b.ops[read];
+                      });
+  }
+
+  /// Index into LoopEntry::ops.
+  static std::size_t place(const TaskLoop& loop, const Step& step, int value) {
+    std::size_t before = 0;
+    for (const Step& other : loop.steps) {
+      if (&other == &step) break;
+      before += other.values.size();
+    }
+    return before + static_cast<std::size_t>(value);
+  }
+
   bool keep(const Producer& producer, bool same_loop) {
     Value& made = producer.step->values[static_cast<std::size_t>(producer.value)];
     if (made.kept >= 0) return true;
+    if (const int place = planned(*producer.loop, *producer.step, made); place >= 0) {
+      made.kept = place;
+      return true;
+    }
     const DType dtype = computation_.node(made.op).shape.dtype;
     const std::int64_t elements = elements_per_thread(step_->mapping, block_);
-    const std::int64_t registers = elements * ((byte_size(dtype) + 3) / 4);
+    const std::int64_t registers = elements * registers_of(dtype);
     if (in_loop_ + resident_ + registers > budget_) return false;
     (same_loop ? in_loop_ : resident_) += registers;
     made.kept = static_cast<int>(kernel_.kept.size());
-    kernel_.kept.push_back({made.op, dtype, elements});
+    kernel_.kept.push_back({made.op, dtype, elements, 1, -1, -1, {}});
     return true;
   }
 
@@ -107,6 +158,7 @@ class Keeper {
   Kernel& kernel_;
   int block_;
   std::int64_t budget_ = 0;
+  std::size_t planned_ = 0;                  ///< so many first places of Kernel::kept are the plan's
   std::int64_t in_loop_ = 0, resident_ = 0;  ///< registers taken for this loop; for all the kernel
   TaskLoop* loop_ = nullptr;
   Step* step_ = nullptr;
@@ -115,10 +167,6 @@ class Keeper {
 };
 
 }  // namespace
-
-std::int64_t elements_per_thread(const ThreadMapping& mapping, int block) {
-  return vectors_a_thread(mapping, block) * mapping.vector;
-}
 
 void keep_values(const Graph& graph, Kernel& kernel) { Keeper(graph, kernel).run(); }
 

@@ -11,7 +11,4 @@ namespace stitchwork {
 /// values stay across grid barriers too (AStitch section 4.4 calls such values resident).
 void keep_values(const Graph& graph, Kernel& kernel);
 
-/// Elements a thread handles in one task's element loop.
-std::int64_t elements_per_thread(const ThreadMapping& mapping, int block);
-
 }  // namespace stitchwork

@@ -223,12 +223,38 @@ int ValueBuilder::load_shared(NodeId op, const IndexMap& map, int scope) {
   return add(std::move(v), scope);
 }
 
+IndexMap ValueBuilder::fold_map(NodeId op) const {
+  const Material& m = context_.materials.at(op);
+  IndexMap column;  // (element, partial) -> (row, col) of the group
+  column.dims = {step_.mapping.rows, step_.mapping.cols};
+  column.results = {IndexExpr::value(0), IndexExpr::dim(0)};
+  return compose(column, m.placement.map);
+}
+
+int ValueBuilder::partial(NodeId op) {
+  Value v;
+  v.kind = ValueKind::kLoad;
+  v.op = op;
+  v.buffer = context_.materials.at(op).partials;
+  v.at.map.dims = {step_.mapping.rows, step_.mapping.cols};
+  v.at.map.results = {IndexExpr::dim(1), IndexExpr::dim(0)};
+  v.offset = IndexExpr::dim(1) * step_.mapping.rows + IndexExpr::dim(0);
+  return add(std::move(v), -1);
+}
+
 int ValueBuilder::fold(NodeId op, const IndexMap& map, int scope) {
   const Material& m = context_.materials.at(op);
   const Node& node = context_.node(op);
-  // Partials lie by the producer's rows.
+  // Partials lie by the producer's rows, or its cols.
   IndexMap over_rows = m.placement.map;
-  over_rows.dims.resize(1);
+  if (m.placement.coverage == Coverage::kCols) {
+    IndexMap column;
+    column.dims = {m.placement.map.dims[1]};
+    column.results = {IndexExpr::value(0), IndexExpr::dim(0)};
+    over_rows = compose(column, m.placement.map);
+  } else {
+    over_rows.dims.resize(1);
+  }
   IndexExpr row;
   if (simplify(linearize(over_rows.results, node.shape.dims), over_rows) ==
       simplify(IndexExpr::dim(0), over_rows)) {

@@ -17,6 +17,10 @@ class ValueBuilder {
   int root_value(NodeId op, const IndexMap& map);
   /// The value of `op` at `map`, read from its place if it has one in this phase.
   int value(NodeId op, const IndexMap& map) { return value(op, map, -1); }
+  /// In a step that folds the partials of a reduction across rows, its mapping [elements, partials]: one
+  /// partial; and the index of the result.
+  int partial(NodeId op);
+  IndexMap fold_map(NodeId op) const;
 
  private:
   int value(NodeId op, IndexMap map, int scope);

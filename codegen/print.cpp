@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
+#include "codegen/print_across.h"
 #include "codegen/print_step.h"
+#include "codegen/table.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -20,15 +23,24 @@ class KernelPrinter {
         kernel_(kernel),
         canonical_(canonical),
         names_(canonical),
-        index_(kernel.wide_indices ? "long long" : "int") {}
+        index_(kernel.wide_indices ? "long long" : "int"),
+        table_(kernel_table(kernel)) {}
 
   std::string print() {
     signature();
     out_.line("const int thread = threadIdx.x;");
+    if (table_.first_pointer >= 0)
+      out_.line(
+          fmt::format("void* const* const pointers = (void* const*)(table + {});", table_.first_pointer));
     places();
     for (const Kept& kept : kernel_.kept) {
       places_.kept.push_back(names_.make(computation_.node(kept.op).name, "r", "_kept"));
-      out_.line(fmt::format("{} {}[{}];", value_type(kept.dtype), places_.kept.back(), kept.elements));
+      if (kept.shared_offset >= 0)
+        out_.line(fmt::format("{0}* const {1} = ({0}*)(shared + {2});", storage_type(kept.dtype),
+                              places_.kept.back(), kept.shared_offset));
+      else
+        out_.line(fmt::format("{} {}[{}];", value_type(kept.dtype), places_.kept.back(),
+                              kept.tasks * kept.elements));
     }
     for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
       if (p > 0) {
@@ -39,7 +51,7 @@ class KernelPrinter {
       for (const TaskLoop& loop : kernel_.phases[p].loops) print_loop(loop);
     }
     out_.close();
-    return out_.take();
+    return bodies_.take() + out_.take();
   }
 
  private:
@@ -54,6 +66,7 @@ class KernelPrinter {
       using Kind = KernelArgument::Kind;
       if (argument.kind == Kind::kScratch) add("unsigned char* scratch");
       if (argument.kind == Kind::kBarrier) add("unsigned long long* barrier");
+      if (argument.kind == Kind::kTable) add("const unsigned char* __restrict__ table");
       if (argument.kind != Kind::kInput && argument.kind != Kind::kOutput) continue;
       const bool input = argument.kind == Kind::kInput;
       for (std::size_t b = 0; b < kernel_.buffers.size(); ++b) {
@@ -61,10 +74,7 @@ class KernelPrinter {
         const MemorySpace space = input ? MemorySpace::kGlobalInput : MemorySpace::kGlobalOutput;
         if (buffer.space != space || buffer.op != argument.op) continue;
         places_.buffers[b] = names_.make(computation_.node(buffer.op).name, "b");
-        // Nothing the kernel writes overlaps its inputs; outputs may be read back after a barrier.
-        const std::string_view type = storage_type(buffer.shape.dtype);
-        add(input ? fmt::format("const {}* __restrict__ {}", type, places_.buffers[b])
-                  : fmt::format("{}* {}", type, places_.buffers[b]));
+        add(parameter_text(static_cast<int>(b)));
       }
     }
     if (!canonical_)
@@ -83,16 +93,48 @@ class KernelPrinter {
     for (std::size_t b = 0; b < kernel_.buffers.size(); ++b) {
       const Buffer& buffer = kernel_.buffers[b];
       const bool in_shared = buffer.space == MemorySpace::kShared;
-      if (!in_shared && buffer.space != MemorySpace::kScratch) continue;
-      places_.buffers[b] = names_.make(computation_.node(buffer.op).name, "b",
-                                       in_shared ? "_shared" : (buffer.partials ? "_partials" : "_scratch"));
-      // Partials are accumulators, not elements; those of pred stay bytes.
-      const DType dtype = buffer.shape.dtype;
-      const std::string_view type =
-          buffer.partials && is_floating(dtype) ? value_type(dtype) : storage_type(dtype);
-      out_.line(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", type, places_.buffers[b],
+      if (table_.holds[b] || (!in_shared && buffer.space != MemorySpace::kScratch)) continue;
+      places_.buffers[b] = names_.make(computation_.node(buffer.op).name, "b", suffix(buffer));
+      out_.line(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", element_type(buffer), places_.buffers[b],
                             in_shared ? "shared" : "scratch", buffer.offset));
     }
+    for (std::size_t b = 0; b < kernel_.buffers.size(); ++b)
+      if (table_.pointer_of[b] >= 0)
+        places_.buffers[b] = names_.make(computation_.node(kernel_.buffers[b].op).name, "b");
+  }
+
+  const Buffer& buffer(int b) const { return kernel_.buffers[static_cast<std::size_t>(b)]; }
+  std::string& place(int b) { return places_.buffers[static_cast<std::size_t>(b)]; }
+
+  static std::string_view suffix(const Buffer& buffer) {
+    if (buffer.space == MemorySpace::kShared) return "_shared";
+    if (buffer.space == MemorySpace::kScratch) return buffer.partials ? "_partials" : "_scratch";
+    return "";
+  }
+
+  /// Partials are accumulators, not elements; those of pred stay bytes.
+  static std::string_view element_type(const Buffer& buffer) {
+    const DType dtype = buffer.shape.dtype;
+    return buffer.partials && is_floating(dtype) ? value_type(dtype) : storage_type(dtype);
+  }
+
+  /// "const float*", "float*": without a promise that nothing else names the same memory.
+  static std::string pointer_type(const Buffer& buffer) {
+    const bool input = buffer.space == MemorySpace::kGlobalInput;
+    return fmt::format("{}{}*", input ? "const " : "", element_type(buffer));
+  }
+
+  /// Nothing the kernel writes overlaps its inputs; outputs may be read back after a barrier.
+  std::string parameter_text(int b) {
+    const bool input = buffer(b).space == MemorySpace::kGlobalInput;
+    return fmt::format("{}{} {}", pointer_type(buffer(b)), input ? " __restrict__" : "", place(b));
+  }
+
+  /// The pointers a loop needs of those that the table has.
+  void take_pointers(const TaskLoop& loop) {
+    for (const int b : buffers_named(loop))
+      if (const int p = table_.pointer_of[static_cast<std::size_t>(b)]; p >= 0)
+        out_.line(fmt::format("{0} const {1} = ({0})pointers[{2}];", pointer_type(buffer(b)), place(b), p));
   }
 
   static bool uses_shared(const Kernel& kernel, const TaskLoop& loop) {
@@ -102,7 +144,8 @@ class KernelPrinter {
             kernel.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kShared)
           return true;
       for (const Root& root : step.roots) {
-        if (root.store != StoreKind::kElement) return true;  // the workspace
+        if (root.store != StoreKind::kElement && root.store != StoreKind::kAcross)
+          return true;  // the workspace
         for (const Target& target : root.targets)
           if (kernel.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared)
             return true;
@@ -145,7 +188,8 @@ class KernelPrinter {
 
   void print_loop(const TaskLoop& loop) {
     if (loop.tasks <= 0) return;
-    const bool shared = uses_shared(kernel_, loop);
+    const bool across = !loop.across.empty();  // its partials go through the workspace
+    const bool shared = uses_shared(kernel_, loop) || across;
     // What an earlier loop of this phase on the same blocks still reads must not be overwritten.
     if (shared && std::any_of(touched_.begin(), touched_.end(),
                               [&](const TaskLoop* earlier) { return overlap(*earlier, loop); })) {
@@ -153,8 +197,28 @@ class KernelPrinter {
       touched_.clear();
     }
     if (shared) shared_ = {};
-    const bool several = loop.tasks_per_block > 1, of_warp = within_warps(kernel_, loop);
-    open_loop(loop);
+    const bool several = loop.tasks_per_block > 1;
+    if (loop.entries.empty()) {
+      open_range(loop);
+      declare_across(loop, places_, names_, computation_, out_);
+      open_tasks(loop);
+      print_steps(loop, several && shared);
+      if (several && keeps_over_tasks(kernel_, loop)) out_.close();
+      if (several) out_.close();
+      if (across) {
+        barrier();
+        flush_across(kernel_, loop, places_, block_text(loop), computation_, out_);
+      }
+      out_.close();
+    } else {
+      print_shared_body(loop, several, shared);
+    }
+    if (shared && (!several || within_warps(kernel_, loop) || across)) touched_.push_back(&loop);
+  }
+
+  /// The steps of a task. What the next one overwrites in shared memory has been read if it `ends_apart`.
+  void print_steps(const TaskLoop& loop, bool ends_apart) {
+    const bool of_warp = within_warps(kernel_, loop);
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
     for (const Step& step : loop.steps) {
       if (step.stage != stage) barrier(of_warp);
@@ -162,15 +226,16 @@ class KernelPrinter {
       if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) continue;
       comment(step);
       out_.block();
-      StepPrinter(graph_, kernel_, step, places_, names_, canonical_, out_, shared_).print();
+      StepPrinter(graph_, kernel_, loop, step, rows_name(loop, step), places_, names_, canonical_, out_,
+                  shared_)
+          .print();
       out_.close();
     }
-    if (several && shared) barrier(of_warp);
-    close_loop(loop);
-    if (shared && (!several || of_warp)) touched_.push_back(&loop);
+    if (ends_apart) barrier(of_warp);
   }
 
   static bool overlap(const TaskLoop& a, const TaskLoop& b) {
+    if (!a.entries.empty() || !b.entries.empty()) return true;
     return a.first_block < b.first_block + b.blocks && b.first_block < a.first_block + a.blocks;
   }
 
@@ -179,10 +244,14 @@ class KernelPrinter {
     return step.mapping.rows > 0 && step.mapping.cols == 0;
   }
 
-  void open_loop(const TaskLoop& loop) {
-    const std::int64_t v = loop.tasks_per_block;
-    const std::string block = loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
-                                                   : std::string("(int)blockIdx.x");
+  /// The block's place in the loop's range.
+  static std::string block_text(const TaskLoop& loop) {
+    return loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
+                                : std::string("(int)blockIdx.x");
+  }
+
+  void open_range(const TaskLoop& loop) {
+    const std::string block = block_text(loop);
     std::string inside;
     if (loop.first_block > 0) inside = fmt::format("{} >= 0", block);
     if (loop.first_block + loop.blocks < kernel_.launch.grid)
@@ -191,6 +260,12 @@ class KernelPrinter {
       out_.block();
     else
       out_.open(fmt::format("if ({})", inside));
+    take_pointers(loop);
+  }
+
+  void open_tasks(const TaskLoop& loop) {
+    const std::int64_t v = loop.tasks_per_block;
+    const std::string block = block_text(loop);
     if (v == 1) {
       out_.line(fmt::format("const {} task = {};", index_, block));
       return;
@@ -208,11 +283,185 @@ class KernelPrinter {
       out_.line(fmt::format("const {} first_task = {};", index_, share(block)));
       out_.line(fmt::format("const {} end_task = {};", index_, share(fmt::format("({} + 1)", block))));
     }
+    if (!keeps_over_tasks(kernel_, loop)) {
+      out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
+      return;
+    }
+    // Values kept for every task lie by its number in the block; arrays in registers need constant indices.
+    out_.line(fmt::format("#pragma unroll {}", in_registers(loop) ? v : 1));
+    out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn)", v));
+    out_.line(fmt::format("const {} task = first_task + turn;", index_));
+    out_.open(loop.tasks % loop.blocks == 0 ? "" : "if (task < end_task)");
+  }
+
+  bool in_registers(const TaskLoop& loop) const {
+    return std::any_of(kernel_.kept.begin(), kernel_.kept.end(), [&](const Kept& kept) {
+      return kept.group >= 0 && kept.shared_offset < 0 &&
+             std::any_of(loop.steps.begin(), loop.steps.end(),
+                         [&](const Step& step) { return step.group == kept.group; });
+    });
+  }
+
+  // ---- loops with entries
+
+  /// What the rows of a step are called in a body that entries share; "" where they are known.
+  std::string rows_name(const TaskLoop& loop, const Step& step) const {
+    if (loop.entries.empty()) return "";
+    const int field = layout_->rows_field[static_cast<std::size_t>(&step - loop.steps.data())];
+    return field < 0 ? "" : field_names_[static_cast<std::size_t>(field)];
+  }
+
+  /// One body for all entries, a function above the kernel; here, the loop over a block's entries.
+  void print_shared_body(const TaskLoop& loop, bool several_tasks, bool shared) {
+    layout_ = &table_.loops[next_table_++];
+    const std::string& first = computation_.node(loop.steps.front().roots.front().op).name;
+    const std::string entry_type = names_.make(first, "E", "_entry");
+    const std::string body = names_.make(first, "f", "_body");
+    const PlaceNames outside = places_;
+    field_names_.clear();
+    for (const EntryField& field : layout_->fields) field_names_.push_back(field_name(loop, field));
+
+    std::swap(out_, bodies_);
+    print_entry_type(loop, entry_type);
+    open_body(loop, entry_type, body, shared);
+    open_entry_tasks(loop);
+    print_steps(loop, shared && (several_tasks || !layout_->one_a_block));
+    if (several_tasks) out_.close();
+    out_.close();
+    out_.line("");
+    std::swap(out_, bodies_);
+    places_ = outside;
+    call_body(loop, entry_type, body, shared);
+  }
+
+  std::string field_name(const TaskLoop& loop, const EntryField& field) {
+    using Kind = EntryField::Kind;
+    switch (field.kind) {
+      case Kind::kPointer:
+      case Kind::kSharedOffset: {
+        const Buffer& own = buffer(loop.own_buffers[static_cast<std::size_t>(field.index)]);
+        return names_.make(computation_.node(own.op).name, "b", suffix(own));
+      }
+      case Kind::kRows:
+        return field.index == 0 ? "rows" : fmt::format("rows_{}", field.index + 1);
+      case Kind::kTasks:
+        return "tasks";
+      case Kind::kBlocks:
+        return "blocks";
+      case Kind::kFirstBlock:
+        return "first_block";
+    }
+    return "";
+  }
+
+  std::string field_type(const TaskLoop& loop, const EntryField& field) const {
+    if (field.kind == EntryField::Kind::kPointer)
+      return pointer_type(buffer(loop.own_buffers[static_cast<std::size_t>(field.index)]));
+    return field.wide ? "long long" : "int";
+  }
+
+  void print_entry_type(const TaskLoop& loop, const std::string& type) {
+    using Kind = EntryField::Kind;
+    if (!canonical_)
+      out_.line(fmt::format("// {} groups of {} share a body; what each has of its own:", loop.entries.size(),
+                            kernel_.name));
+    out_.open(fmt::format("struct {}", type));
+    for (std::size_t f = 0; f < layout_->fields.size(); ++f) {
+      const EntryField& field = layout_->fields[f];
+      std::string note;
+      if (field.kind == Kind::kSharedOffset) note = "  // bytes into shared memory";
+      if (field.kind == Kind::kFirstBlock)
+        note = "  // it has the tasks of blocks [first_block, first_block + blocks)";
+      out_.line(fmt::format("{} {};{}", field_type(loop, field), field_names_[f], canonical_ ? "" : note));
+    }
+    out_.close(";");
+  }
+
+  /// What the body takes beside the entry: the places all entries have in common.
+  std::vector<std::string> common_places(const TaskLoop& loop, bool shared, bool declared) {
+    std::vector<std::string> texts;
+    if (shared) texts.emplace_back(declared ? "unsigned char* shared" : "shared");
+    for (const int b : buffers_named(loop)) {
+      const bool input = buffer(b).space == MemorySpace::kGlobalInput;
+      const bool argument = input && table_.pointer_of[static_cast<std::size_t>(b)] < 0;
+      texts.push_back(
+          declared ? (argument ? parameter_text(b) : fmt::format("{} {}", pointer_type(buffer(b)), place(b)))
+                   : place(b));
+    }
+    std::set<int> kept;
+    for (const Step& step : loop.steps)
+      for (const int v : step.order) {
+        const Value& value = step.values[static_cast<std::size_t>(v)];
+        if (value.kept >= 0) kept.insert(value.kept);
+        if (value.restored >= 0) kept.insert(value.restored);
+      }
+    for (const int k : kept) {
+      const Kept& value = kernel_.kept[static_cast<std::size_t>(k)];
+      const std::string& name = places_.kept[static_cast<std::size_t>(k)];
+      texts.push_back(declared ? fmt::format("{} (&{})[{}]", value_type(value.dtype), name, value.elements)
+                               : name);
+    }
+    return texts;
+  }
+
+  void open_body(const TaskLoop& loop, const std::string& type, const std::string& body, bool shared) {
+    using Kind = EntryField::Kind;
+    std::string parameters = fmt::format("const {}& entry, int block", type);
+    for (const std::string& text : common_places(loop, shared, true)) parameters += ", " + text;
+    out_.open(fmt::format("static __device__ __forceinline__ void {}({})", body, parameters));
+    out_.line("const int thread = threadIdx.x;");
+    for (std::size_t f = 0; f < layout_->fields.size(); ++f) {
+      const EntryField& field = layout_->fields[f];
+      const std::string& name = field_names_[f];
+      if (field.kind == Kind::kPointer || field.kind == Kind::kSharedOffset)
+        place(loop.own_buffers[static_cast<std::size_t>(field.index)]) = name;
+      if (field.kind == Kind::kSharedOffset) {
+        const std::string_view element =
+            element_type(buffer(loop.own_buffers[static_cast<std::size_t>(field.index)]));
+        out_.line(fmt::format("{0}* const {1} = ({0}*)(shared + entry.{1});", element, name));
+      } else if (field.kind == Kind::kPointer || field.kind == Kind::kRows) {
+        out_.line(fmt::format("{}{} {} = entry.{};", field.kind == Kind::kRows ? "const " : "",
+                              field_type(loop, field) + (field.kind == Kind::kPointer ? " const" : ""), name,
+                              name));
+      }
+    }
+  }
+
+  /// As open_tasks: balanced shares of an entry's tasks.
+  void open_entry_tasks(const TaskLoop& loop) {
+    if (loop.tasks_per_block == 1) {
+      out_.line(fmt::format("const {} task = block;", index_));
+      return;
+    }
+    const bool wide = std::any_of(loop.entries.begin(), loop.entries.end(), [](const LoopEntry& entry) {
+      return entry.tasks * entry.blocks > std::numeric_limits<std::int32_t>::max();
+    });
+    const auto share = [&](const char* block) {
+      return fmt::format("({})({}{} * entry.tasks / entry.blocks)", index_, wide ? "(long long)" : "", block);
+    };
+    out_.line(fmt::format("const {0} first_task = {1}, end_task = {2};", index_, share("block"),
+                          share("(block + 1)")));
     out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
   }
 
-  void close_loop(const TaskLoop& loop) {
-    if (loop.tasks_per_block != 1) out_.close();
+  void call_body(const TaskLoop& loop, const std::string& type, const std::string& body, bool shared) {
+    std::string arguments;
+    for (const std::string& text : common_places(loop, shared, false)) arguments += ", " + text;
+    out_.block();
+    take_pointers(loop);
+    out_.line(fmt::format("const {0}* const entries = (const {0}*)(table + {1});", type, layout_->entries));
+    const std::string first = fmt::format("((const int*)(table + {}))[blockIdx.x]", layout_->first_entries);
+    if (layout_->one_a_block) {
+      out_.line(fmt::format("const int e = {};", first));
+      out_.open(fmt::format("if (e < {})", loop.entries.size()));
+      out_.line(fmt::format("{}(entries[e], (int)blockIdx.x - entries[e].first_block{});", body, arguments));
+    } else {
+      out_.open(fmt::format("for (int e = {}; e < {}; ++e)", first, loop.entries.size()));
+      out_.line("const int block = (int)blockIdx.x - entries[e].first_block;");
+      out_.line("if (block < 0 || block >= entries[e].blocks) break;");
+      out_.line(fmt::format("{}(entries[e], block{});", body, arguments));
+    }
+    out_.close();
     out_.close();
   }
 
@@ -232,8 +481,12 @@ class KernelPrinter {
   bool canonical_;
   Namer names_;
   const char* index_;
-  Writer out_;
+  KernelTable table_;
+  Writer out_, bodies_;
   PlaceNames places_;
+  std::size_t next_table_ = 0;            ///< the next of table_.loops
+  const LoopTable* layout_ = nullptr;     ///< of the loop being printed, if it has entries
+  std::vector<std::string> field_names_;  ///< likewise
   SharedState shared_;
   std::vector<const TaskLoop*> touched_;  ///< loops whose shared memory some block may still read
 };

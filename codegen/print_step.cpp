@@ -5,6 +5,7 @@
 #include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "codegen/lower_keep.h"
+#include "codegen/table.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -15,12 +16,15 @@ constexpr std::int64_t kUnrolledElements = 8;
 
 }  // namespace
 
-StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
-                         const Namer& names, bool canonical, Writer& out, SharedState& shared)
+StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
+                         std::string rows, const PlaceNames& places, const Namer& names, bool canonical,
+                         Writer& out, SharedState& shared)
     : computation_(graph.entry_computation()),
       kernel_(kernel),
       step_(step),
       mapping_(step.mapping),
+      rows_(std::move(rows)),
+      partial_(has_partial_task(loop, static_cast<std::size_t>(&step - loop.steps.data()))),
       places_(places),
       values_(graph, kernel, step, places, names, canonical, out),
       out_(out),
@@ -33,11 +37,30 @@ std::string StepPrinter::number(std::int64_t n) const {
   return kernel_.wide_indices ? fmt::format("{}LL", n) : fmt::format("{}", n);
 }
 
-bool StepPrinter::has_kept() const {
+std::string StepPrinter::row_guard() const {
+  return partial_ ? fmt::format("row < {}", rows_.empty() ? number(mapping_.rows) : rows_) : "";
+}
+
+bool StepPrinter::needs_index() const {
+  if (std::any_of(step_.roots.begin(), step_.roots.end(),
+                  [](const Root& root) { return root.store == StoreKind::kAcross; }))
+    return true;
   return std::any_of(step_.order.begin(), step_.order.end(), [&](int v) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
     return value.kept >= 0 || value.restored >= 0;
   });
+}
+
+bool StepPrinter::needs_constant_index() const {
+  const auto in_registers = [&](int kept) {
+    return kept >= 0 && kernel_.kept[static_cast<std::size_t>(kept)].shared_offset < 0;
+  };
+  const bool across = std::any_of(step_.roots.begin(), step_.roots.end(),
+                                  [](const Root& root) { return root.store == StoreKind::kAcross; });
+  return across || std::any_of(step_.order.begin(), step_.order.end(), [&](int v) {
+           const Value& value = step_.values[static_cast<std::size_t>(v)];
+           return in_registers(value.kept) || in_registers(value.restored);
+         });
 }
 
 void StepPrinter::print() {
@@ -71,7 +94,7 @@ void StepPrinter::print_rows() {
   if (split) out_.open(fmt::format("if (task % {} == 0)", mapping_.split));
   open_thread_rows(rows);
   declare_row(tile, rows);
-  out_.open(mapping_.rows % rows == 0 ? "" : fmt::format("if (row < {})", number(mapping_.rows)));
+  out_.open(partial_ ? fmt::format("if ({})", row_guard()) : "");
   values_.print(-1, 1);
   values_.print(-1, 2);
   for (const Root& root : step_.roots) store(root, values_.name(root.value));
@@ -91,7 +114,7 @@ void StepPrinter::print_thread_rows() {
   const bool serial = mapping_.kind == MappingKind::kRowSerial;
   SW_CHECK(serial || mapping_.cols == 1, "element-wise domains have one col");
   if (!serial && in_batches()) return print_row_batches(rows);
-  if (has_kept()) {
+  if (needs_index()) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int i = 0; i < {}; ++i)", ceil_div(rows, block_)));
     out_.line(fmt::format("const int local_row = i * {} + thread;", block_));
@@ -101,7 +124,7 @@ void StepPrinter::print_thread_rows() {
     out_.open("");
   }
   declare_row("task", rows);
-  out_.open(mapping_.rows % rows == 0 ? "" : fmt::format("if (row < {})", number(mapping_.rows)));
+  out_.open(partial_ ? fmt::format("if ({})", row_guard()) : "");
   values_.print(-1, 1);
   if (serial) {
     declare_accumulators();
@@ -161,8 +184,7 @@ void StepPrinter::print_shared_rows() {
   std::string active;
   if (rows * threads < block_)
     active = column ? fmt::format("lane < {}", threads) : fmt::format("local_row < {}", rows);
-  if (mapping_.rows % rows != 0)
-    active += fmt::format("{}row < {}", active.empty() ? "" : " && ", number(mapping_.rows));
+  if (partial_) active += (active.empty() ? "" : " && ") + row_guard();
 
   declare_accumulators();
   out_.open(active.empty() ? "" : fmt::format("if ({})", active));
@@ -186,15 +208,16 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
   }
   const std::int64_t iterations = ceil_div(length, threads);
   const std::string start = first == "0" ? lane : first + " + " + lane;
-  if (iterations > kUnrolledElements && !has_kept()) {
+  if (iterations > kUnrolledElements && !needs_index()) {
     out_.line("#pragma unroll 4");
     out_.open(fmt::format("for ({} col = {}; col < {}; col += {})", index_, start, end, threads));
     element_body();
     out_.close();
     return;
   }
-  if (iterations > 1 || has_kept()) {
-    out_.line("#pragma unroll");
+  if (iterations > 1 || needs_index()) {
+    const bool unrolled = needs_constant_index() || iterations <= kUnrolledElements;
+    out_.line(unrolled ? "#pragma unroll" : "#pragma unroll 4");
     out_.open(fmt::format("for (int i = 0; i < {}; ++i)", iterations));
     out_.line(fmt::format("const {} col = {} + i * {};", index_, start, threads));
   } else {
@@ -217,8 +240,7 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
                   ceil_div(rows, stride),
                   unguarded_vectors(mapping_, block_)};
   if (rows % stride != 0) batches.guard = fmt::format("local_row < {}", rows);
-  if (mapping_.rows % rows != 0)
-    batches.guard += fmt::format("{}row < {}", batches.guard.empty() ? "" : " && ", number(mapping_.rows));
+  if (partial_) batches.guard += (batches.guard.empty() ? "" : " && ") + row_guard();
   print_batches(batches);
 }
 
@@ -227,7 +249,8 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
 void StepPrinter::print_batches(const Batches& batches) {
   const std::int64_t unroll = std::min<std::int64_t>(mapping_.unroll, batches.vectors);
   const std::int64_t main = std::min(batches.unguarded, batches.vectors) / unroll * unroll;
-  const bool short_loop = has_kept() || batches.vectors * mapping_.vector <= kUnrolledElements;
+  const bool short_loop =
+      needs_constant_index() || batches.vectors * mapping_.vector <= kUnrolledElements;
   const auto loop = [&](std::int64_t from, std::int64_t to, std::int64_t step, bool guarded) {
     if (from >= to) return;
     if (to - from > step) {
@@ -285,7 +308,7 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
   out_.line("#pragma unroll");
   out_.open(fmt::format("for (int j = 0; j < {}; ++j)", mapping_.vector));
   place(batches, " + j");
-  if (has_kept()) out_.line(fmt::format("const int i = (n + u) * {} + j;", mapping_.vector));
+  if (needs_index()) out_.line(fmt::format("const int i = (n + u) * {} + j;", mapping_.vector));
   if (batches.index == "local_row") values_.print(-1, 1);
   element_body();
   out_.close();
@@ -310,6 +333,9 @@ void StepPrinter::element_body() {
     if (reduces(root)) {
       if (root.value >= 0)
         out_.line(accumulate_text(root.reducer, accumulators_[i], values_.name(root.value)) + ";");
+    } else if (root.store == StoreKind::kAcross) {
+      out_.line(accumulate_text(root.reducer, places_.across.at(root.op) + "[i]", values_.name(root.value)) +
+                ";");
     } else {
       store(root, values_.name(root.value));
     }

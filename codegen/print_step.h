@@ -12,8 +12,10 @@ struct SharedState {
 
 class StepPrinter {
  public:
-  StepPrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
-              const Namer& names, bool canonical, Writer& out, SharedState& shared);
+  /// `rows`: what the domain's rows are called where they are known only when the kernel runs, else "".
+  StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
+              std::string rows, const PlaceNames& places, const Namer& names, bool canonical, Writer& out,
+              SharedState& shared);
 
   void print();
 
@@ -48,14 +50,22 @@ class StepPrinter {
   void finish_reduction(const Root& root, std::size_t index, const std::string& writer);
   void store(const Root& root, const std::string& value);
   std::string offset_text(const Target& target) const;
-  bool reduces(const Root& root) const { return root.store != StoreKind::kElement; }
-  bool has_kept() const;
+  bool reduces(const Root& root) const {
+    return root.store != StoreKind::kElement && root.store != StoreKind::kAcross;
+  }
+  bool needs_index() const;  ///< of the elements of a thread: something of each is kept
+  /// Arrays in registers need constant indices; places in shared memory do not.
+  bool needs_constant_index() const;
   std::string number(std::int64_t n) const;
+  /// "row < 1000", "" where every task is whole.
+  std::string row_guard() const;
 
   const Computation& computation_;
   const Kernel& kernel_;
   const Step& step_;
   const ThreadMapping& mapping_;
+  std::string rows_;
+  bool partial_;  ///< a task may lack rows
   const PlaceNames& places_;
   ValuePrinter values_;
   Writer& out_;

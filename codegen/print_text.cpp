@@ -290,7 +290,8 @@ bool is_reserved(const std::string& name) {
       "floorf",  "ceil",   "ceilf",    "fabs",     "fabsf",     "rint",      "rintf",     "round",
       "roundf",  "fmod",   "fmodf",    "atan2",    "atan2f",    "expm1",     "expm1f",    "log1p",
       "log1pf",  "abs",    "min",      "max",      "slice",     "block",     "n",         "u",
-      "j",       "at"};
+      "j",       "at",     "rows",     "tasks",    "blocks",    "entry",     "entries",   "first_block",
+      "e",       "table",  "pointers"};
   if (names.contains(name) || name.starts_with("sw_") || name.starts_with("Sw")) return true;
   return name.size() >= 2 && name[0] == 's' && std::isdigit(static_cast<unsigned char>(name[1]));
 }

@@ -70,8 +70,10 @@ void ValuePrinter::print_value(int v) {
   const std::string variable = names_.make(node.name, "v", load ? "_v" : "");
   variables_[static_cast<std::size_t>(v)] = variable;
   if (value.restored >= 0) {
-    out_.line(fmt::format("const {} {} = {}[i];", value_type(dtype), variable,
-                          places_.kept[static_cast<std::size_t>(value.restored)]));
+    const bool shared = kernel_.kept[static_cast<std::size_t>(value.restored)].shared_offset >= 0;
+    const std::string place = kept_place(value.restored);
+    out_.line(fmt::format("const {} {} = {};", value_type(dtype), variable,
+                          shared ? load_text(dtype, place) : place));
     return;
   }
   if (value.kind == ValueKind::kFold)
@@ -82,8 +84,18 @@ void ValuePrinter::print_value(int v) {
     const std::string text = expression(v);
     out_.line(fmt::format("const {} {} = {};", value_type(dtype), variable, text));
   }
-  if (value.kept >= 0)
-    out_.line(fmt::format("{}[i] = {};", places_.kept[static_cast<std::size_t>(value.kept)], variable));
+  if (value.kept < 0) return;
+  const bool shared = kernel_.kept[static_cast<std::size_t>(value.kept)].shared_offset >= 0;
+  out_.line(
+      fmt::format("{} = {};", kept_place(value.kept), shared ? stored_text(dtype, variable) : variable));
+}
+
+std::string ValuePrinter::kept_place(int kept) const {
+  const Kept& place = kernel_.kept[static_cast<std::size_t>(kept)];
+  std::string index = place.tasks == 1 ? "i" : fmt::format("turn * {} + i", place.elements);
+  // Neighbouring threads in neighbouring banks.
+  if (place.shared_offset >= 0) index = fmt::format("({}) * {} + thread", index, kernel_.launch.block);
+  return fmt::format("{}[{}]", places_.kept[static_cast<std::size_t>(kept)], index);
 }
 
 std::string ValuePrinter::expression(int v) {
@@ -154,8 +166,11 @@ std::string ValuePrinter::load_expression(int v) {
   if (value.local) place_names.dims[0] = "local_row";
   std::string index = index_text(value.offset, value.at.map, place_names);
   if (value.task_offset > 0) index += fmt::format(" - task * {}", value.task_offset);
-  const std::string read =
-      load_text(dtype, fmt::format("{}[{}]", places_.buffers[static_cast<std::size_t>(value.buffer)], index));
+  const std::string place =
+      fmt::format("{}[{}]", places_.buffers[static_cast<std::size_t>(value.buffer)], index);
+  const bool accumulator =
+      kernel_.buffers[static_cast<std::size_t>(value.buffer)].partials && is_floating(dtype);
+  const std::string read = accumulator ? place : load_text(dtype, place);
   const std::string condition = condition_text(value.at.map, names);
   if (condition.empty()) return read;
   return fmt::format("{} ? {} : ({})0", condition, read, value_type(dtype));
@@ -177,17 +192,23 @@ void ValuePrinter::print_fold(const Value& value, const std::string& variable) {
   const DType dtype = node.shape.dtype;
   const Op reducer = *simple_reducer(graph_, applied(node));
   const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(value.buffer)];
-  const std::int64_t split = buffer.elements / std::max<std::int64_t>(1, node.shape.elements_count());
+  const std::int64_t elements = node.shape.elements_count();
+  const std::int64_t split = buffer.elements / std::max<std::int64_t>(1, elements);
   const IndexNames names = access_names(value.at);
   const std::string condition = condition_text(value.at.map, names);
   const std::string row = index_text(value.offset, value.at.map, names);
   out_.line(fmt::format("{} {} = {};", value_type(dtype), variable, name(value.arguments[0])));
-  out_.line("#pragma unroll");
+  // Loads in flight; all of them where they are few.
+  constexpr std::int64_t kUnrolledPartials = 16;
+  out_.line(split > kUnrolledPartials && buffer.across ? fmt::format("#pragma unroll {}", kUnrolledPartials)
+                                                       : std::string("#pragma unroll"));
+  const std::string place =
+      buffer.across ? fmt::format("s * {} + ({})", elements, row) : fmt::format("({}) * {} + s", row, split);
   out_.line(fmt::format(
       "for (int s = 0; {}s < {}; ++s) {};", condition.empty() ? "" : condition + " && ", split,
-      accumulate_text(reducer, variable,
-                      fmt::format("{}[({}) * {} + s]",
-                                  places_.buffers[static_cast<std::size_t>(value.buffer)], row, split))));
+      accumulate_text(
+          reducer, variable,
+          fmt::format("{}[{}]", places_.buffers[static_cast<std::size_t>(value.buffer)], place))));
   if (const std::string rounded = rounded_text(dtype, variable); rounded != variable)
     out_.line(fmt::format("{} = {};", variable, rounded));
 }

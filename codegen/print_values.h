@@ -13,8 +13,9 @@ namespace stitchwork {
 
 /// What names a kernel's places have.
 struct PlaceNames {
-  std::vector<std::string> buffers;  ///< by Kernel::buffers
-  std::vector<std::string> kept;     ///< by Kernel::kept
+  std::vector<std::string> buffers;      ///< by Kernel::buffers
+  std::vector<std::string> kept;         ///< by Kernel::kept
+  std::map<NodeId, std::string> across;  ///< accumulators of reductions across rows
 };
 
 class ValuePrinter {
@@ -38,6 +39,8 @@ class ValuePrinter {
 
  private:
   void print_value(int v);
+  /// The place of the element at hand in registers or shared memory.
+  std::string kept_place(int kept) const;
   void print_fold(const Value& value, const std::string& variable);
   void print_inner_reduce(int v, const std::string& variable);
   std::string expression(int v);

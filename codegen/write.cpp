@@ -10,7 +10,18 @@ namespace stitchwork {
 namespace fs = std::filesystem;
 namespace {
 
-nlohmann::ordered_json argument_json(const Computation& computation, const KernelArgument& argument) {
+/// Where the table's addresses go: the buffer of an op, or scratch from a byte on.
+nlohmann::ordered_json pointer_json(const Computation& computation, const KernelTable::Pointer& pointer) {
+  nlohmann::ordered_json json{{"at", pointer.at}};
+  if (pointer.kind == KernelArgument::Kind::kScratch)
+    json["scratch"] = pointer.offset;
+  else
+    json["op"] = computation.node(pointer.op).name;
+  return json;
+}
+
+nlohmann::ordered_json argument_json(const Computation& computation, const CompiledKernel& kernel,
+                                     const KernelArgument& argument, const std::string& table_file) {
   using Kind = KernelArgument::Kind;
   nlohmann::ordered_json json;
   switch (argument.kind) {
@@ -29,6 +40,14 @@ nlohmann::ordered_json argument_json(const Computation& computation, const Kerne
     case Kind::kBarrier:
       json["kind"] = "barrier";
       json["bytes"] = 8;
+      break;
+    case Kind::kTable:
+      json["kind"] = "table";
+      json["bytes"] = kernel.table.bytes.size();
+      json["file"] = table_file;
+      json["pointers"] = nlohmann::ordered_json::array();
+      for (const KernelTable::Pointer& pointer : kernel.table.pointers)
+        json["pointers"].push_back(pointer_json(computation, pointer));
       break;
   }
   return json;
@@ -75,8 +94,12 @@ std::vector<std::string> write_kernels(const Graph& graph, const Executable& exe
     if (kernel.spill_bytes) json["spill_bytes"] = *kernel.spill_bytes;
     json["source_sha256"] = kernel.source_sha256;
     json["arguments"] = nlohmann::ordered_json::array();
+    const std::vector<std::byte>& table = kernel.table.bytes;
+    if (!table.empty())
+      write(stem + ".table", std::string(reinterpret_cast<const char*>(table.data()), table.size()));
     for (const KernelArgument& argument : kernel.arguments)
-      json["arguments"].push_back(argument_json(graph.entry_computation(), argument));
+      json["arguments"].push_back(
+          argument_json(graph.entry_computation(), kernel, argument, stem + ".table"));
     document["kernels"].push_back(std::move(json));
   }
   write("launch.json", document.dump(2) + "\n");

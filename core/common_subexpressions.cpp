@@ -10,10 +10,13 @@ namespace {
 
 /// Two such ops of equal operands and attributes give equal values, and it does not matter how often they
 /// run.
-bool is_pure(Op op) {
-  switch (op) {
+bool is_pure(const Node& node) {
+  switch (node.op) {
+    case Op::kConstant:
+      return node.attrs.literal != nullptr;  // values left out of the text may be any
     case Op::kParameter:
     case Op::kRng:
+    case Op::kRngGetAndUpdateState:
     case Op::kOptimizationBarrier:
     case Op::kCall:
     case Op::kFusion:
@@ -27,10 +30,25 @@ bool is_pure(Op op) {
     case Op::kReduceScatter:
     case Op::kAllToAll:
     case Op::kCollectivePermute:
+    case Op::kCollectiveBroadcast:
+    case Op::kRaggedAllToAll:
     case Op::kInfeed:
     case Op::kOutfeed:
     case Op::kSend:
+    case Op::kSendDone:
     case Op::kRecv:
+    case Op::kRecvDone:
+    case Op::kAsyncStart:
+    case Op::kAsyncUpdate:
+    case Op::kAsyncDone:
+    case Op::kCopyStart:
+    case Op::kCopyDone:
+    case Op::kAllReduceStart:
+    case Op::kAllReduceDone:
+    case Op::kAllGatherStart:
+    case Op::kAllGatherDone:
+    case Op::kCollectivePermuteStart:
+    case Op::kCollectivePermuteDone:
       return false;
     default:
       return true;
@@ -68,7 +86,7 @@ Computation merged(const Computation& computation, const std::vector<Computation
   std::vector<bool> keep(computation.nodes.size(), true);
   std::unordered_map<std::string, NodeId> first;
   for (const Node& node : computation.nodes) {
-    if (!is_pure(node.op)) continue;
+    if (!is_pure(node)) continue;
     std::string key;
     add_key(key, node, replacement, same_computation);
     const auto [found, fresh] = first.emplace(std::move(key), node.id);

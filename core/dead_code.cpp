@@ -12,7 +12,10 @@ bool acts(const Node& node, const std::vector<bool>& computation_acts) {
     case Op::kInfeed:
     case Op::kOutfeed:
     case Op::kSend:
+    case Op::kSendDone:
     case Op::kRecv:
+    case Op::kRecvDone:
+    case Op::kRngGetAndUpdateState:
       return true;
     case Op::kCustomCall:
       return std::ranges::find(node.attrs.other,

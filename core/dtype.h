@@ -9,18 +9,29 @@ namespace stitchwork {
 
 enum class DType : std::uint8_t {
   kPred,
+  kS1,
+  kS2,
   kS4,
   kS8,
   kS16,
   kS32,
   kS64,
+  kU1,
+  kU2,
   kU4,
   kU8,
   kU16,
   kU32,
   kU64,
-  kF8E5M2,
+  kF4E2M1FN,
+  kF8E8M0FNU,
+  kF8E3M4,
+  kF8E4M3,
   kF8E4M3FN,
+  kF8E4M3FNUZ,
+  kF8E4M3B11FNUZ,
+  kF8E5M2,
+  kF8E5M2FNUZ,
   kF16,
   kBF16,
   kF32,
@@ -35,8 +46,11 @@ enum class DType : std::uint8_t {
 std::string_view name(DType type);
 std::optional<DType> dtype_from_name(std::string_view text);
 
-/// Bytes one element occupies in memory (4-bit types are stored one a byte; token and opaque: 0).
+/// Bytes one element occupies in memory (types narrower than a byte are stored one a byte; token and opaque:
+/// 0).
 int byte_size(DType type);
+/// Bits that tell its values apart: of pred 1, of s4 and f4e2m1fn 4, of the others 8 * byte_size.
+int bit_width(DType type);
 bool is_floating(DType type);
 bool is_integral(DType type);  ///< signed or unsigned integers, not pred
 bool is_signed_integer(DType type);

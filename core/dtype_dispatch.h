@@ -10,6 +10,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/literal.h"
+#include "core/small_float.h"
 
 namespace stitchwork {
 
@@ -75,6 +76,69 @@ decltype(auto) with_storage(DType type, F&& f) {
   }
   throw Error(fmt::format("values of type {} cannot be computed", name(type)),
               "plan such models without running them");
+}
+
+/// A float of 8 bits and less: stored in a byte, computed in double precision.
+template <DType kType>
+struct SmallFloatStorage {
+  using Stored = std::uint8_t;
+  using Value = double;
+  static double widen(std::uint8_t stored) { return decode(small_float(kType), stored); }
+  static std::uint8_t narrow(double value) { return encode(small_float(kType), value); }
+};
+/// An integer of fewer than 8 bits: stored in a byte, its sign extended; wider ones keep their low bits.
+template <DType kType>
+struct SmallIntegerStorage {
+  using Stored = std::conditional_t<kType == DType::kS1 || kType == DType::kS2 || kType == DType::kS4,
+                                    std::int8_t, std::uint8_t>;
+  using Value = std::int64_t;
+  static std::int64_t widen(Stored stored) { return stored; }
+  static Stored narrow(std::int64_t value) {
+    const int unused = 64 - bit_width(kType);
+    const auto high = static_cast<std::uint64_t>(value) << unused;
+    if constexpr (std::is_signed_v<Stored>)
+      return static_cast<Stored>(static_cast<std::int64_t>(high) >> unused);
+    return static_cast<Stored>(high >> unused);
+  }
+};
+
+/// with_storage for single elements of literals, of the types too that are not executable.
+template <typename F>
+decltype(auto) with_element(DType type, F&& f) {
+  switch (type) {
+    case DType::kS1:
+      return f(SmallIntegerStorage<DType::kS1>{});
+    case DType::kS2:
+      return f(SmallIntegerStorage<DType::kS2>{});
+    case DType::kS4:
+      return f(SmallIntegerStorage<DType::kS4>{});
+    case DType::kU1:
+      return f(SmallIntegerStorage<DType::kU1>{});
+    case DType::kU2:
+      return f(SmallIntegerStorage<DType::kU2>{});
+    case DType::kU4:
+      return f(SmallIntegerStorage<DType::kU4>{});
+    case DType::kF4E2M1FN:
+      return f(SmallFloatStorage<DType::kF4E2M1FN>{});
+    case DType::kF8E8M0FNU:
+      return f(SmallFloatStorage<DType::kF8E8M0FNU>{});
+    case DType::kF8E3M4:
+      return f(SmallFloatStorage<DType::kF8E3M4>{});
+    case DType::kF8E4M3:
+      return f(SmallFloatStorage<DType::kF8E4M3>{});
+    case DType::kF8E4M3FN:
+      return f(SmallFloatStorage<DType::kF8E4M3FN>{});
+    case DType::kF8E4M3FNUZ:
+      return f(SmallFloatStorage<DType::kF8E4M3FNUZ>{});
+    case DType::kF8E4M3B11FNUZ:
+      return f(SmallFloatStorage<DType::kF8E4M3B11FNUZ>{});
+    case DType::kF8E5M2:
+      return f(SmallFloatStorage<DType::kF8E5M2>{});
+    case DType::kF8E5M2FNUZ:
+      return f(SmallFloatStorage<DType::kF8E5M2FNUZ>{});
+    default:
+      return with_storage(type, std::forward<F>(f));
+  }
 }
 
 /// Calls `f` with an unsigned integer of the dtype's width: for ops that only move elements.

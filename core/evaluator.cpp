@@ -76,9 +76,21 @@ class Evaluation {
   std::vector<const Literal*> borrowed_;
 };
 
+}  // namespace
+
 Literal evaluate_computation(const Graph& graph, ComputationId id, Values arguments) {
   return Evaluation(graph, graph.computation(id), arguments, nullptr).run();
 }
+
+/// pred: true is the first branch; an index outside the branches takes the last (HLO).
+std::size_t taken_branch(const Node& conditional, const Literal& selector) {
+  const auto branches = static_cast<std::int64_t>(conditional.attrs.computations.size());
+  std::int64_t branch = selector.get_int(0);
+  if (selector.shape.dtype == DType::kPred) branch = branch != 0 ? 0 : 1;
+  return static_cast<std::size_t>(branch < 0 || branch >= branches ? branches - 1 : branch);
+}
+
+namespace {
 
 Literal tuple_of(const Node& node, Values operands) {
   Literal result;
@@ -97,13 +109,8 @@ Literal loop(const Graph& graph, const Node& node, const Literal& initial) {
   }
 }
 
-/// pred: true is the first branch; an index outside the branches takes the last (HLO).
 Literal conditional(const Graph& graph, const Node& node, Values operands) {
-  const auto branches = static_cast<std::int64_t>(node.attrs.computations.size());
-  std::int64_t branch = operands[0]->get_int(0);
-  if (operands[0]->shape.dtype == DType::kPred) branch = branch != 0 ? 0 : 1;
-  if (branch < 0 || branch >= branches) branch = branches - 1;
-  const auto taken = static_cast<std::size_t>(branch);
+  const std::size_t taken = taken_branch(node, *operands[0]);
   return evaluate_computation(graph, node.attrs.computations[taken], operands.subspan(taken + 1, 1));
 }
 
@@ -114,11 +121,11 @@ Literal map(const Graph& graph, const Node& node, Values operands) {
   return std::move(results[0]);
 }
 
-Literal dispatch(const Graph& graph, const Node& node, Values operands) {
+Literal dispatch(const Graph& graph, const Computation& computation, const Node& node, Values operands) {
   switch (node.op) {
     case Op::kConstant:
       if (node.attrs.literal == nullptr)
-        throw Error("the constant has no value", "its text was printed as {...}");
+        throw Error("the values of this constant were left out of the file", kLeftOutHint);
       return *node.attrs.literal;
     case Op::kIota:
       return evaluate_iota(node);
@@ -126,9 +133,10 @@ Literal dispatch(const Graph& graph, const Node& node, Values operands) {
       return *operands[0];  // also of tuples
     case Op::kMap:
       return map(graph, node, operands);
+    case Op::kBitcast:
+      return evaluate_bitcast(node, computation.node(node.operands[0]).shape, *operands[0]);
     case Op::kBroadcast:
     case Op::kReshape:
-    case Op::kBitcast:
     case Op::kTranspose:
     case Op::kSlice:
     case Op::kReverse:
@@ -157,6 +165,8 @@ Literal dispatch(const Graph& graph, const Node& node, Values operands) {
       return evaluate_sort(graph, node, operands);
     case Op::kTopK:
       return evaluate_top_k(node, operands);
+    case Op::kRngBitGenerator:
+      return evaluate_random_bits(node, operands);
     case Op::kTuple:
       return tuple_of(node, operands);
     case Op::kGetTupleElement:
@@ -170,6 +180,7 @@ Literal dispatch(const Graph& graph, const Node& node, Values operands) {
       return conditional(graph, node, operands);
     case Op::kOptimizationBarrier:
     case Op::kAddDependency:
+    case Op::kDomain:
       return *operands[0];
     case Op::kAfterAll:
       return Literal::zeros(node.shape);
@@ -191,7 +202,7 @@ Literal dispatch(const Graph& graph, const Node& node, Values operands) {
 Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node,
                       std::span<const Literal* const> operands) {
   try {
-    return dispatch(graph, node, operands);
+    return dispatch(graph, computation, node, operands);
   } catch (const Error& error) {
     if (error.line() > 0 || !error.file().empty()) throw;  // already names a node of a called computation
     throw Error(graph.source.empty() ? "graph" : graph.source, node.line, 0,

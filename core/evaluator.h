@@ -11,11 +11,22 @@
 
 namespace stitchwork {
 
+/// What to do about a constant whose values a text leaves out.
+inline constexpr const char* kLeftOutHint =
+    "export it with large constants (JAX: as_hlo_text(print_large_constants=True); XLA: "
+    "--xla_dump_large_constants); without them it can be planned, not run";
+
 /// Value of one node of `computation` from its operands' values. Ops that name computations (reduce, call,
 /// while, conditional, fusion, map) are evaluated through `graph`. Throws Error naming the node where the op
 /// or dtype is not executable (custom-call, collectives, ...).
 Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node,
                       std::span<const Literal* const> operands);
+
+/// What a computation gives for these arguments: its root's value.
+Literal evaluate_computation(const Graph& graph, ComputationId id, std::span<const Literal* const> arguments);
+
+/// The number of the branch a conditional takes for this predicate or index.
+std::size_t taken_branch(const Node& conditional, const Literal& selector);
 
 /// Values of the entry computation's root (a tuple gives one literal an element) for `inputs` by parameter
 /// number. Intermediate values are freed after their last use. `observe`, if given, sees every node's value.

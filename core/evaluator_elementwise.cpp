@@ -1,4 +1,5 @@
 // One kernel an element-wise op: a scalar function, spread over vectors of every dtype it takes.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -91,6 +92,13 @@ SW_REAL_FUNCTION(Sin, std::sin(x));
 SW_REAL_FUNCTION(Cos, std::cos(x));
 SW_REAL_FUNCTION(Tan, std::tan(x));
 SW_REAL_FUNCTION(Erf, std::erf(x));
+SW_REAL_FUNCTION(Sinh, std::sinh(x));
+SW_REAL_FUNCTION(Cosh, std::cosh(x));
+SW_REAL_FUNCTION(Asin, std::asin(x));
+SW_REAL_FUNCTION(Acos, std::acos(x));
+SW_REAL_FUNCTION(Asinh, std::asinh(x));
+SW_REAL_FUNCTION(Acosh, std::acosh(x));
+SW_REAL_FUNCTION(Atanh, std::atanh(x));
 SW_REAL_FUNCTION(Floor, std::floor(x));
 SW_REAL_FUNCTION(Ceil, std::ceil(x));
 SW_REAL_FUNCTION(RoundAfz, std::round(x));
@@ -163,6 +171,13 @@ struct Combine {
   requires(Integer<T> || std::is_same_v<T, bool> || (op != Op::kAnd && op != Op::kOr && op != Op::kXor)) T
   operator()(T a, T b) const {
     return combine<T>(op, a, b);
+  }
+};
+struct MultiplyHigh {  // the upper half of the product
+  template <Integer T>
+  T operator()(T a, T b) const {
+    __extension__ using Wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+    return static_cast<T>((static_cast<Wide>(a) * static_cast<Wide>(b)) >> (8 * sizeof(T)));
   }
 };
 struct Divide {
@@ -259,7 +274,31 @@ void compare(const Node& node, Values operands, Literal& result) {
   });
 }
 
+/// A number truncated and held in the range of an integer type of fewer than 8 bits; NaN gives 0.
+std::int64_t saturated(double value, DType type) {
+  if (std::isnan(value)) return 0;
+  const int bits = bit_width(type) - (is_signed_integer(type) ? 1 : 0);
+  const double high = std::ldexp(1.0, bits) - 1, low = is_signed_integer(type) ? -high - 1 : 0;
+  return static_cast<std::int64_t>(std::clamp(value, low, high));
+}
+
+/// Conversions from and to types that cannot be computed with: element by element.
+void convert_small(const Literal& from, Literal& to) {
+  const DType source = from.shape.dtype, target = to.shape.dtype;
+  const std::int64_t stride = step(from);
+  for (std::int64_t i = 0, n = to.shape.elements_count(); i < n; ++i) {
+    if (!is_floating(source) && !is_floating(target))
+      to.set_int(i, from.get_int(i * stride));
+    else if (is_integral(target) && bit_width(target) < 8)
+      to.set_int(i, saturated(from.get_double(i * stride), target));
+    else
+      to.set_double(i, from.get_double(i * stride));
+  }
+}
+
 void convert(const Node&, Values operands, Literal& result) {
+  if (!is_executable(operands[0]->shape.dtype) || !is_executable(result.shape.dtype))
+    return convert_small(*operands[0], result);
   with_storage(operands[0]->shape.dtype, [&](auto from_tag) {
     with_storage(result.shape.dtype, [&](auto to_tag) {
       using From = decltype(from_tag);
@@ -386,9 +425,17 @@ constexpr std::array kKernels = {
     Row{Op::kCos, unary<Cos>},
     Row{Op::kTan, unary<Tan>},
     Row{Op::kErf, unary<Erf>},
+    Row{Op::kSinh, unary<Sinh>},
+    Row{Op::kCosh, unary<Cosh>},
+    Row{Op::kAsin, unary<Asin>},
+    Row{Op::kAcos, unary<Acos>},
+    Row{Op::kAsinh, unary<Asinh>},
+    Row{Op::kAcosh, unary<Acosh>},
+    Row{Op::kAtanh, unary<Atanh>},
     Row{Op::kAdd, binary<Combine<Op::kAdd>>},
     Row{Op::kSubtract, binary<Subtract>},
     Row{Op::kMultiply, binary<Combine<Op::kMultiply>>},
+    Row{Op::kMultiplyHigh, binary<MultiplyHigh>},
     Row{Op::kDivide, binary<Divide>},
     Row{Op::kRemainder, binary<Remainder>},
     Row{Op::kMaximum, binary<Combine<Op::kMaximum>>},

@@ -102,8 +102,31 @@ Literal evaluate_iota(const Node& node) {
   return result;
 }
 
+Literal evaluate_bitcast(const Node& node, const Shape& from, const Literal& operand) {
+  // Literals are row-major: put the operand's elements into the order of its layout, take them from the
+  // result's.
+  const auto dims_of = [](const Shape& shape, const Dims& order) {
+    Dims dims;
+    for (const std::int64_t d : order) dims.push_back(shape.dims[static_cast<std::size_t>(d)]);
+    return dims;
+  };
+  const Dims from_order = physical_order(from), to_order = physical_order(node.shape);
+  Literal physical = Literal::zeros(Shape::array(from.dtype, dims_of(from, from_order)));
+  StridedBox<2> gather{physical.shape.dims, {strides_of(physical.shape.dims), Dims{}}, {}};
+  for (const std::int64_t d : from_order)
+    gather.strides[1].push_back(strides_of(from.dims)[static_cast<std::size_t>(d)]);
+  move_box(gather, physical, operand);
+  physical.shape = Shape::array(node.shape.dtype, dims_of(node.shape, to_order));
+  Literal result = Literal::zeros(node.shape);
+  StridedBox<2> spread{physical.shape.dims, {Dims{}, strides_of(physical.shape.dims)}, {}};
+  for (const std::int64_t d : to_order)
+    spread.strides[0].push_back(strides_of(node.shape.dims)[static_cast<std::size_t>(d)]);
+  move_box(spread, result, physical);
+  return result;
+}
+
 Literal evaluate_layout(const Node& node, Values operands) {
-  if (node.op == Op::kReshape || node.op == Op::kBitcast) {
+  if (node.op == Op::kReshape) {
     Literal result = *operands[0];
     result.shape = Shape::array(node.shape.dtype, node.shape.dims);
     return result;

@@ -17,8 +17,10 @@ using Values = std::span<const Literal* const>;
 Literal evaluate_elementwise(const Node& node, const Shape& shape, Values operands);
 bool has_elementwise_kernel(Op op);
 
-/// evaluator_layout.cpp: iota, broadcast, reshape, bitcast, transpose, slice, reverse, concatenate, pad.
+/// evaluator_layout.cpp: iota, broadcast, reshape, transpose, slice, reverse, concatenate, pad.
 Literal evaluate_layout(const Node& node, Values operands);
+/// The same bytes, each array in its own layout: `from` is the operand's shape with its layout.
+Literal evaluate_bitcast(const Node& node, const Shape& from, const Literal& operand);
 Literal evaluate_iota(const Node& node);
 
 /// evaluator_gather.cpp: gather, dynamic-slice, dynamic-update-slice.
@@ -43,6 +45,9 @@ Literal evaluate_sort(const Graph& graph, const Node& node, Values operands);
 /// The k largest (or smallest) of every row with their places; NaN counts as the largest, the first of equals
 /// wins.
 Literal evaluate_top_k(const Node& node, Values operands);
+
+/// evaluator_random.cpp: rng-bit-generator, by XLA's own counters, so that the bits are XLA's.
+Literal evaluate_random_bits(const Node& node, Values operands);
 
 /// evaluator_scalar.cpp: a computation over scalars (a reducer, a comparator, map's function) applied to
 /// vectors of `count` elements at once, one a parameter. One literal a result.

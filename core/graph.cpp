@@ -141,7 +141,8 @@ bool equal(const Node& a, const Node& b) {
 }
 
 bool equal(const Computation& a, const Computation& b) {
-  return a.name == b.name && a.root == b.root && a.parameters == b.parameters &&
+  return a.name == b.name && a.attributes == b.attributes && a.root == b.root &&
+         a.parameters == b.parameters &&
          std::ranges::equal(a.nodes, b.nodes, [](const Node& x, const Node& y) { return equal(x, y); });
 }
 

@@ -83,9 +83,23 @@ struct Node {
   int line = 0;  ///< in the file it was read from; 0 if made by a pass
 };
 
+/// What one instruction of an already compiled module held before it was inlined (core/passes.h
+/// inline_calls): the ops of a fusion.
+struct ImportedKernel {
+  std::string name;           ///< of the fusion instruction
+  std::string kind;           ///< "kLoop", "kInput", "kOutput", "kCustom"
+  std::vector<NodeId> ops;    ///< ascending
+  std::vector<NodeId> roots;  ///< those whose values it gives, ascending
+  bool operator==(const ImportedKernel&) const = default;
+};
+
 /// Nodes are in topological order: operands precede users.
 struct Computation {
   std::string name;
+  /// Behind its closing brace, verbatim, in order: execution_thread.
+  std::vector<std::pair<std::string, std::string>> attributes;
+  /// What passes made of its fusions, in their order. No part of the text form.
+  std::vector<ImportedKernel> imported;
   std::vector<Node> nodes;
   NodeId root = kNoNode;
   std::vector<NodeId> parameters;  ///< by parameter number

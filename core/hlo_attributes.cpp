@@ -25,6 +25,7 @@ struct CalleeAttribute {
 constexpr std::array kCalleeAttributes = {
     CalleeAttribute{"to_apply", 0, false},
     CalleeAttribute{"calls", 0, true},
+    CalleeAttribute{"called_computation", 0, false},
     CalleeAttribute{"called_computations", 0, true},
     CalleeAttribute{"condition", 0, false},
     CalleeAttribute{"body", 1, false},
@@ -56,6 +57,12 @@ constexpr std::array kCalleeRules = {
     CalleeRule{Op::kWhile, {"condition", "body"}, 2},
     CalleeRule{Op::kConditional, {"branch_computations", "true_computation", "false_computation"}, 1},
     CalleeRule{Op::kCustomCall, {"called_computations", "to_apply", "calls"}, 0},
+    CalleeRule{Op::kScan, {"to_apply"}, 1},
+    CalleeRule{Op::kAllReduceStart, {"to_apply"}, 1},
+    CalleeRule{Op::kAsyncStart, {"calls", "called_computation"}, 1},
+    // Older text repeats it at the other end.
+    CalleeRule{Op::kAsyncUpdate, {"calls", "called_computation"}, 0},
+    CalleeRule{Op::kAsyncDone, {"calls", "called_computation"}, 0},
 };
 
 const CalleeRule* callee_rule(Op op) {
@@ -141,7 +148,7 @@ Ints* integer_list(std::string_view key, Node& node) {
   Attributes& attrs = node.attrs;
   if (key == "dimensions") return &attrs.dimensions;
   if (node.op == Op::kDynamicSlice && key == "dynamic_slice_sizes") return &attrs.slice_sizes;
-  if (node.op == Op::kDot) {
+  if (node.op == Op::kDot || node.op == Op::kRaggedDot) {
     if (key == "lhs_batch_dims") return &emplaced(attrs.dot).lhs_batch;
     if (key == "rhs_batch_dims") return &emplaced(attrs.dot).rhs_batch;
     if (key == "lhs_contracting_dims") return &emplaced(attrs.dot).lhs_contracting;

@@ -14,6 +14,9 @@ bool is_word_char(char c) {
          c == '-';
 }
 
+/// No compiler makes more; they bound the recursion over shapes and constants.
+constexpr int kMaxTupleDepth = 64, kMaxRank = 64;
+
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 }  // namespace
@@ -134,13 +137,14 @@ bool HloLexer::shape_follows() {
   return bracket;
 }
 
-Shape HloLexer::shape() {
+Shape HloLexer::shape(int depth) {
   skip();
   const std::size_t start = at_;
   if (accept("(")) {
+    if (depth == kMaxTupleDepth) fail(start, fmt::format("tuples nest deeper than {}", kMaxTupleDepth));
     std::vector<Shape> elements;
     if (!accept(")")) {
-      do elements.push_back(shape());
+      do elements.push_back(shape(depth + 1));
       while (accept(","));
       expect(")", "after a tuple's shapes");
     }
@@ -174,6 +178,7 @@ Shape HloLexer::array_shape(std::size_t start, DType dtype) {
       const std::size_t at = at_;
       result.dims.push_back(integer("a dimension"));
       if (result.dims.back() < 0) fail(at, "a dimension cannot be negative");
+      if (result.rank() > kMaxRank) fail(start, fmt::format("an array of more than {} dimensions", kMaxRank));
     } while (accept(","));
     expect("]", "after the dimensions");
   }

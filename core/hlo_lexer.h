@@ -39,7 +39,7 @@ class HloLexer {
   std::string quoted();
   /// "{1,0}" or "{}".
   std::vector<std::int64_t> integers(std::string_view what);
-  Shape shape();
+  Shape shape() { return shape(0); }
   /// Looks ahead: a shape comes next, not a name.
   bool shape_follows();
   /// Verbatim text of an attribute's value: up to a comma, a blank, a closing brace or the end of the line
@@ -52,12 +52,15 @@ class HloLexer {
   int line_of(std::size_t position);
   int column_of(std::size_t position) const;
   const std::string& file() const { return file_; }
+  /// Characters that are left.
+  std::size_t remaining() const { return text_.size() - at_; }
 
   [[noreturn]] void fail(std::size_t position, std::string message, std::string hint = {});
   /// "expected WHAT, found X" at the cursor; says so if the text ends here.
   [[noreturn]] void fail_expected(std::string_view what, std::string_view where = {});
 
  private:
+  Shape shape(int depth);
   Shape array_shape(std::size_t start, DType dtype);
   void layout(Shape& shape);
   void skip_balanced();

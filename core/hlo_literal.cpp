@@ -6,54 +6,10 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/small_float.h"
 
 namespace stitchwork {
 namespace {
-
-/// A binary float narrower than 32 bits that Literal has no arithmetic for: sign, exponent, mantissa bits.
-struct SmallFloat {
-  int exponent_bits, mantissa_bits, bias;
-  double limit;       ///< half a step above the largest value: what rounds past it
-  bool has_infinity;  ///< e4m3fn has none, and one NaN: all ones
-};
-
-SmallFloat small_float(DType type) {
-  return type == DType::kF8E5M2 ? SmallFloat{5, 2, 15, 61440, true} : SmallFloat{4, 3, 7, 464, false};
-}
-
-double decode(SmallFloat f, std::uint8_t bits) {
-  const int mantissa = bits & ((1 << f.mantissa_bits) - 1);
-  const int exponent = (bits >> f.mantissa_bits) & ((1 << f.exponent_bits) - 1);
-  const double sign = bits & 0x80 ? -1 : 1;
-  const int all_ones = (1 << f.exponent_bits) - 1;
-  if (f.has_infinity && exponent == all_ones) {
-    return std::copysign(mantissa == 0 ? std::numeric_limits<double>::infinity() : std::nan(""), sign);
-  }
-  if (!f.has_infinity && (bits & 0x7f) == 0x7f) return std::copysign(std::nan(""), sign);
-  const double fraction = exponent == 0 ? mantissa : mantissa + (1 << f.mantissa_bits);
-  return sign * std::ldexp(fraction, std::max(exponent, 1) - f.bias - f.mantissa_bits);
-}
-
-/// Nearest representable value, ties to the even encoding; 128 values each sign, so a search is enough.
-std::uint8_t encode(SmallFloat f, double value) {
-  const std::uint8_t sign = std::signbit(value) ? 0x80 : 0;
-  const double magnitude = std::abs(value);
-  std::uint8_t best = 0;
-  for (int bits = 0; bits < 128; ++bits) {
-    const double candidate = decode(f, static_cast<std::uint8_t>(bits));
-    if (std::isnan(value) || std::isinf(value)) {
-      if (std::isnan(value) ? std::isnan(candidate) : candidate == magnitude)
-        best = static_cast<std::uint8_t>(bits);
-      if (std::isnan(value) && std::isnan(candidate)) break;
-      continue;
-    }
-    if (!std::isfinite(candidate)) break;
-    const double error = std::abs(candidate - magnitude);
-    const double best_error = std::abs(decode(f, best) - magnitude);
-    if (error < best_error || (error == best_error && bits % 2 == 0)) best = static_cast<std::uint8_t>(bits);
-  }
-  return sign | best;
-}
 
 template <typename T>
 void store(Literal& literal, std::int64_t i, T value) {
@@ -77,6 +33,13 @@ class LiteralReader {
     Literal literal;
     literal.shape = shape;
     literal.shape.minor_to_major.clear();
+    // Every value takes a character and all but the last a comma: what the text cannot hold needs no memory.
+    if (static_cast<std::uint64_t>(shape.elements_count()) / 2 > lexer_.remaining()) {
+      lexer_.fail(
+          lexer_.position(),
+          fmt::format("a constant of {} values, and the text ends before as many", shape.elements_count()),
+          "the file may be truncated");
+    }
     literal.bytes.resize(static_cast<std::size_t>(shape.byte_size()));
     read_dimension(literal, 0);
     return literal;
@@ -171,7 +134,7 @@ class LiteralReader {
   void read_integer(Literal& literal, DType type) {
     const std::string_view text = token();
     const bool is_signed = is_signed_integer(type);
-    const int bits = type == DType::kS4 || type == DType::kU4 ? 4 : 8 * byte_size(type);
+    const int bits = bit_width(type);
     std::int64_t value = 0;
     if (is_signed) {
       value = parse_integer<std::int64_t>(text, type);
@@ -205,7 +168,7 @@ class LiteralReader {
       default: {
         const SmallFloat format = small_float(type);
         const double wide = parse_float<double>(text, type);
-        if (std::isfinite(wide) && std::abs(wide) >= format.limit) bad(text, type);
+        if (!fits(format, wide)) bad(text, type);
         return store(literal, next_, encode(format, wide));
       }
     }
@@ -333,10 +296,6 @@ void print_element(std::string& out, const Literal& literal, std::int64_t i) {
       return print_narrow(out, f16_to_f32(load<std::uint16_t>(literal, i)), 5);
     case DType::kBF16:
       return print_narrow(out, bf16_to_f32(load<std::uint16_t>(literal, i)), 4);
-    case DType::kF8E5M2:
-    case DType::kF8E4M3FN:
-      return print_narrow(out, decode(small_float(type), load<std::uint8_t>(literal, i)),
-                          type == DType::kF8E5M2 ? 2 : 3);
     case DType::kC64:
     case DType::kC128:
       out += '(';
@@ -351,6 +310,10 @@ void print_element(std::string& out, const Literal& literal, std::int64_t i) {
       out += ')';
       return;
     default: {
+      if (is_floating(type)) {
+        const SmallFloat format = small_float(type);
+        return print_narrow(out, decode(format, load<std::uint8_t>(literal, i)), format.decimal_digits);
+      }
       std::uint64_t bits = 0;
       const int bytes = byte_size(type);
       std::memcpy(&bits, literal.bytes.data() + i * bytes, static_cast<std::size_t>(bytes));

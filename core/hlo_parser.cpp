@@ -1,6 +1,7 @@
 // The grammar of HLO text: a module of computations of instructions. Names are resolved while reading,
 // except those of computations, which may come in any order.
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -28,6 +29,14 @@ struct ComputationText {
   std::vector<NodeText> nodes;  ///< parallel to Computation::nodes
 };
 
+/// The computation of an async-start whose text names the op it starts instead (`custom-call-start(...)`).
+struct WrappedOp {
+  Computation computation;
+  ComputationText text;
+  std::size_t caller;
+  NodeId start;
+};
+
 class Parser {
  public:
   Parser(std::string_view text, std::string file) : lexer_(text, std::move(file)) {}
@@ -43,6 +52,7 @@ class Parser {
           graph_.computations.empty() ? "the module has no computation" : "no computation is marked ENTRY",
           "put ENTRY before the main computation; if the file is truncated, export it again");
     }
+    add_wrapped();
     link();
     check_shapes();
     return std::move(graph_);
@@ -125,10 +135,11 @@ class Parser {
       instruction(computation, text);
     }
     finish(computation, text, result);
-    lexer_.skip_in_line();
-    if (lexer_.peek() == ',') {
-      lexer_.fail(lexer_.position(), "attributes of a computation (asynchronous threads) are not supported",
-                  "export the module before optimisation");
+    while (lexer_.accept(",")) {
+      const std::string_view key = lexer_.word();
+      if (key.empty()) lexer_.fail_expected("an attribute of the computation");
+      lexer_.expect("=", fmt::format("after attribute {}", key));
+      computation.attributes.emplace_back(key, lexer_.raw_value());
     }
   }
 
@@ -171,7 +182,9 @@ class Parser {
     }
     lexer_.expect("=", fmt::format("after the name '{}'", name));
     node.shape = lexer_.shape();
-    NodeText node_text{opcode(node), {}};
+    const Opcode opcode = read_opcode();
+    node.op = opcode.op;
+    NodeText node_text{opcode.position, {}};
     operands(computation, node);
     while (lexer_.accept(",")) {
       lexer_.skip();
@@ -183,33 +196,102 @@ class Parser {
     }
     order_other(node.attrs);
     complete(node, node_text);
+    if (opcode.starts) wrap(computation, node, node_text);
     if (is_root) computation.root = node.id;
     computation.nodes.push_back(std::move(node));
     text.nodes.push_back(std::move(node_text));
   }
 
-  /// Returns the opcode's position: that is where errors of the instruction point to.
-  std::size_t opcode(Node& node) {
+  struct Opcode {
+    Op op;
+    std::size_t position;  ///< errors of the instruction point there
+    bool starts;           ///< the text is `OP-start`: an async-start of that op
+  };
+
+  Opcode read_opcode() {
     lexer_.skip();
     const std::size_t position = lexer_.position();
     const std::string_view word = lexer_.word();
     if (word.empty()) lexer_.fail_expected("an op");
-    const std::optional<Op> op = op_from_name(word);
-    if (!op) {
-      std::vector<std::string_view> names;
-      for (const OpDef& row : op_table()) names.push_back(row.name);
-      const std::string_view near = closest(word, names);
-      lexer_.fail(position, fmt::format("unknown op '{}'", word),
-                  near.empty() ? "docs/hlo.md lists the ops" : fmt::format("did you mean {}?", near));
+    if (const std::optional<Op> op = op_from_name(word)) return {*op, position, false};
+    const auto asynchronous = [&](std::string_view suffix) {
+      return word.ends_with(suffix) ? op_from_name(word.substr(0, word.size() - suffix.size()))
+                                    : std::nullopt;
+    };
+    if (const std::optional<Op> op = asynchronous("-start")) return {*op, position, true};
+    if (asynchronous("-update")) return {Op::kAsyncUpdate, position, false};
+    if (asynchronous("-done")) return {Op::kAsyncDone, position, false};
+    std::vector<std::string_view> names;
+    for (const OpDef& row : op_table()) names.push_back(row.name);
+    const std::string_view near = closest(word, names);
+    lexer_.fail(position, fmt::format("unknown op '{}'", word),
+                near.empty() ? "docs/hlo.md lists the ops" : fmt::format("did you mean {}?", near));
+  }
+
+  /// Makes `node`, an op read where the text says `OP-start`, the root of a computation of its own and leaves
+  /// the async-start that calls it.
+  void wrap(const Computation& computation, Node& node, NodeText& text) {
+    if (!node.shape.is_tuple || node.shape.elements.size() < 2) {
+      lexer_.fail(text.position, fmt::format("{}-start gives {}", def(node.op).name, to_text(node.shape)),
+                  "it gives a tuple of its operands, its result and what the device needs");
     }
-    node.op = *op;
-    return position;
+    WrappedOp wrapped{{}, {text.position, {}}, graph_.computations.size() - 1, node.id};
+    Node start;
+    start.id = node.id;
+    start.op = Op::kAsyncStart;
+    start.name = node.name;
+    start.shape = node.shape;
+    start.operands = node.operands;
+    start.metadata = node.metadata;
+    start.line = node.line;
+    std::erase_if(node.attrs.other, [&](const auto& attribute) {
+      const bool outer = attribute.first == "async_execution_thread";
+      if (outer) start.attrs.other.push_back(attribute);
+      return outer;
+    });
+    for (NodeId& operand : node.operands) {
+      Node parameter;
+      parameter.id = wrapped.computation.size();
+      parameter.name = fmt::format("param_{}", parameter.id);
+      parameter.shape = computation.node(operand).shape;
+      parameter.attrs.parameter_number = parameter.id;
+      parameter.line = node.line;
+      operand = parameter.id;
+      wrapped.computation.parameters.push_back(parameter.id);
+      wrapped.computation.nodes.push_back(std::move(parameter));
+      wrapped.text.nodes.push_back({text.position, {}});
+    }
+    node.id = wrapped.computation.root = wrapped.computation.size();
+    node.shape = start.shape.elements[1];
+    wrapped.computation.nodes.push_back(std::move(node));
+    wrapped.text.nodes.push_back(std::move(text));
+    text = {wrapped.text.position, {}};
+    node = std::move(start);
+    wrapped_.push_back(std::move(wrapped));
+  }
+
+  /// Gives the computations of `wrap` names that no other has, now that all are known.
+  void add_wrapped() {
+    for (WrappedOp& wrapped : wrapped_) {
+      std::string name = "async_wrapped";
+      for (int n = 1; computation_ids_.contains(name); ++n) name = fmt::format("async_wrapped.{}", n);
+      const std::string& kept = wrapped_names_.emplace_back(std::move(name));
+      wrapped.computation.name = kept;
+      computation_ids_.emplace(kept, static_cast<ComputationId>(graph_.computations.size()));
+      NodeText& start = texts_[wrapped.caller].nodes[static_cast<std::size_t>(wrapped.start)];
+      start.callees.push_back({0, kept, start.position});
+      graph_.computations.push_back(std::move(wrapped.computation));
+      texts_.push_back(std::move(wrapped.text));
+    }
   }
 
   void operands(const Computation& computation, Node& node) {
     lexer_.expect("(", fmt::format("after {}", def(node.op).name));
     if (node.op == Op::kParameter) {
       node.attrs.parameter_number = lexer_.integer("the parameter's number");
+    } else if (node.op == Op::kConstant && node.shape.elements_count() > 1 && lexer_.accept("{...}")) {
+      // XLA leaves the values of large constants out unless asked for them: such a model plans, it does not
+      // run.
     } else if (node.op == Op::kConstant) {
       node.attrs.literal = std::make_shared<const Literal>(read_literal(lexer_, node.shape));
     } else if (lexer_.skip(), lexer_.peek() != ')') {
@@ -338,10 +420,14 @@ class Parser {
                 near.empty() ? std::string() : fmt::format("did you mean {}?", near));
   }
 
-  void visit(ComputationId id, std::vector<int>& state, std::vector<ComputationId>& order) {
-    constexpr int kOpen = 1, kDone = 2;
+  void visit(ComputationId id, std::vector<int>& state, std::vector<ComputationId>& order, int depth = 0) {
+    constexpr int kOpen = 1, kDone = 2, kMaxDepth = 1000;
     int& mine = state[static_cast<std::size_t>(id)];
     if (mine == kDone) return;
+    if (depth == kMaxDepth) {
+      lexer_.fail(texts_[static_cast<std::size_t>(id)].position,
+                  fmt::format("calls nest deeper than {}", kMaxDepth));
+    }
     if (mine == kOpen) {
       lexer_.fail(texts_[static_cast<std::size_t>(id)].position,
                   fmt::format("computation '{}' calls itself", graph_.computation(id).name),
@@ -349,7 +435,7 @@ class Parser {
     }
     mine = kOpen;
     for (const Node& node : graph_.computation(id).nodes) {
-      for (const ComputationId callee : node.attrs.computations) visit(callee, state, order);
+      for (const ComputationId callee : node.attrs.computations) visit(callee, state, order, depth + 1);
     }
     state[static_cast<std::size_t>(id)] = kDone;
     order.push_back(id);
@@ -375,6 +461,8 @@ class Parser {
   std::vector<ComputationText> texts_;  ///< parallel to graph_.computations
   std::unordered_map<std::string_view, ComputationId> computation_ids_;
   std::unordered_map<std::string_view, NodeId> node_ids_;  ///< of the computation being read
+  std::vector<WrappedOp> wrapped_;
+  std::deque<std::string> wrapped_names_;  ///< what computation_ids_ refers to
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ void print_operands(std::string& out, const Computation& computation, const Node
     return;
   }
   if (node.op == Op::kConstant) {
-    if (node.attrs.literal) out += to_text(*node.attrs.literal);
+    out += node.attrs.literal ? to_text(*node.attrs.literal) : "{...}";
     return;
   }
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
@@ -57,7 +57,10 @@ std::string to_text(const Graph& graph) {
       print_node(out, graph, computation, node, true);
       out += '\n';
     }
-    out += "}\n";
+    out += '}';
+    for (const auto& [key, value] : computation.attributes)
+      fmt::format_to(std::back_inserter(out), ", {}={}", key, value);
+    out += '\n';
   }
   return out;
 }

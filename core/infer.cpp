@@ -6,6 +6,7 @@
 #include "core/infer_checks.h"
 #include "core/infer_families.h"
 #include "core/op.h"
+#include "core/window.h"
 
 namespace stitchwork {
 
@@ -206,6 +207,40 @@ std::vector<Shape> copies(Operands operands) {
   return shapes;
 }
 
+/// What starts an op gives a tuple that ends in things of the device: which element is the op's result.
+Shape async_start(const Graph& graph, const Node& node, std::size_t result) {
+  if (!node.shape.is_tuple || node.shape.elements.size() <= result)
+    throw Error(fmt::format("{} gives {}, a tuple of operands and result is needed", def(node.op).name,
+                            to_text(node.shape)));
+  if (node.op == Op::kAsyncStart && !root_shape(graph, node, 0).compatible(node.shape.elements[result]))
+    throw Error(fmt::format("async-start gives {} as its result, its computation {}",
+                            to_text(node.shape.elements[result]), to_text(root_shape(graph, node, 0))));
+  return plain(node.shape);
+}
+
+Shape async_done(const Node& node, const Shape& started, std::size_t result) {
+  if (!started.is_tuple || started.elements.size() <= result)
+    throw Error(fmt::format("{} waits for {}, which nothing starts", def(node.op).name, to_text(started)),
+                "its operand is the op that starts it");
+  return plain(started.elements[result]);
+}
+
+Shape batch_norm(const Node& node, Operands operands) {
+  const Shape& from = array(node, operands, 0);
+  const std::int64_t feature = other_integer(node, "feature_index", -1);
+  check_dimension(node, feature, from.rank());
+  const Shape per_feature = Shape::array(from.dtype, {from.dims[static_cast<std::size_t>(feature)]});
+  for (std::size_t i = 1; i < operands.size(); ++i) {
+    const bool as_input = node.op == Op::kBatchNormGrad && i == 4;
+    const Shape& wanted = as_input ? from : per_feature;
+    if (!array(node, operands, i).compatible(wanted))
+      throw Error(fmt::format("operand {} of {} is {}, {} is needed", i, def(node.op).name,
+                              to_text(*operands[i]), to_text(wanted)));
+  }
+  if (node.op == Op::kBatchNormInference) return plain(from);
+  return Shape::tuple({plain(from), per_feature, per_feature});
+}
+
 }  // namespace
 
 Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
@@ -219,6 +254,9 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
     case Op::kAddDependency:
     case Op::kCholesky:
     case Op::kSetDimensionSize:
+    case Op::kDomain:
+    case Op::kAsyncUpdate:
+    case Op::kAllReduceDone:
       return plain(*operands[0]);
     case Op::kBroadcast:
       return infer_broadcast(node, first());
@@ -277,6 +315,23 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
       return Shape::array(DType::kToken, {});
     case Op::kGetDimensionSize:
       return Shape::array(DType::kS32, {});
+    case Op::kAsyncStart:
+    case Op::kAllGatherStart:
+    case Op::kCollectivePermuteStart:
+      return async_start(graph, node, 1);
+    case Op::kCopyStart:
+      return async_start(graph, node, 0);
+    case Op::kAsyncDone:
+    case Op::kAllGatherDone:
+    case Op::kCollectivePermuteDone:
+      return async_done(node, *operands[0], 1);
+    case Op::kCopyDone:
+      return async_done(node, *operands[0], 0);
+    case Op::kBatchNormTraining:
+    case Op::kBatchNormInference:
+    case Op::kBatchNormGrad:
+      return batch_norm(node, operands);
+    case Op::kAllReduceStart:
     case Op::kAllReduce:
       return node.shape.is_tuple ? Shape::tuple(copies(operands)) : plain(first());
     case Op::kIota:

@@ -11,7 +11,7 @@ using namespace infer;
 /// bitcast-convert between types of different width adds or takes the minor-most dimension.
 Shape infer_bitcast_convert(const Node& node, const Shape& from) {
   const DType type = node.shape.dtype;
-  const int wide = byte_size(from.dtype), narrow = byte_size(type);
+  const int wide = bit_width(from.dtype), narrow = bit_width(type);
   Shape result = Shape::array(type, from.dims);
   if (wide == 0 || narrow == 0)
     throw Error(fmt::format("cannot bitcast-convert {} to {}", name(from.dtype), name(type)));

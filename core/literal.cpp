@@ -22,28 +22,28 @@ Literal Literal::zeros(const Shape& shape) {
 }
 
 double Literal::get_double(std::int64_t i) const {
-  return with_storage(shape.dtype, [&](auto tag) {
+  return with_element(shape.dtype, [&](auto tag) {
     using S = decltype(tag);
     return static_cast<double>(S::widen(data<typename S::Stored>()[i]));
   });
 }
 
 std::int64_t Literal::get_int(std::int64_t i) const {
-  return with_storage(shape.dtype, [&](auto tag) {
+  return with_element(shape.dtype, [&](auto tag) {
     using S = decltype(tag);
     return convert_value<std::int64_t>(S::widen(data<typename S::Stored>()[i]));
   });
 }
 
 void Literal::set_double(std::int64_t i, double value) {
-  with_storage(shape.dtype, [&](auto tag) {
+  with_element(shape.dtype, [&](auto tag) {
     using S = decltype(tag);
     data<typename S::Stored>()[i] = S::narrow(convert_value<typename S::Value>(value));
   });
 }
 
 void Literal::set_int(std::int64_t i, std::int64_t value) {
-  with_storage(shape.dtype, [&](auto tag) {
+  with_element(shape.dtype, [&](auto tag) {
     using S = decltype(tag);
     data<typename S::Stored>()[i] = S::narrow(convert_value<typename S::Value>(value));
   });

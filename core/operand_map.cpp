@@ -73,16 +73,6 @@ IndexMap reshape(const Dims& out, const Dims& in) {
   return simplify(std::move(map));
 }
 
-/// Dims from major to minor.
-Dims physical_order(const Shape& shape) {
-  Dims order(shape.dims.size());
-  if (shape.minor_to_major.empty())
-    std::iota(order.begin(), order.end(), 0);
-  else
-    order.assign(shape.minor_to_major.rbegin(), shape.minor_to_major.rend());
-  return order;
-}
-
 /// The same bytes in the same order: a reshape of the physical dims. nullopt where elements change size.
 std::optional<IndexMap> bitcast(const Shape& out, const Shape& in) {
   if (out.elements_count() != in.elements_count()) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 
@@ -10,6 +11,7 @@ Computation rewritten(const Computation& computation, std::span<const NodeId> re
                       const std::vector<bool>& keep) {
   Computation result;
   result.name = computation.name;
+  result.attributes = computation.attributes;
   result.parameters = computation.parameters;
   std::vector<NodeId> place(computation.nodes.size(), kNoNode);
   const auto moved = [&](NodeId id) {
@@ -27,6 +29,35 @@ Computation rewritten(const Computation& computation, std::span<const NodeId> re
   }
   for (NodeId& parameter : result.parameters) parameter = moved(parameter);
   result.root = moved(computation.root);
+  const auto kept = [&](const std::vector<NodeId>& ids) {
+    std::vector<NodeId> left;
+    for (const NodeId id : ids)
+      if (const NodeId target = place[static_cast<std::size_t>(replacement[static_cast<std::size_t>(id)])];
+          target != kNoNode)
+        left.push_back(target);
+    sort_unique(left);
+    return left;
+  };
+  for (const ImportedKernel& kernel : computation.imported) {
+    ImportedKernel copy{kernel.name, kernel.kind, kept(kernel.ops), kept(kernel.roots)};
+    if (!copy.ops.empty() && !copy.roots.empty()) result.imported.push_back(std::move(copy));
+  }
+  return result;
+}
+
+std::vector<ImportedKernel> moved(const std::vector<ImportedKernel>& kernels, std::span<const NodeId> first,
+                                  std::span<const NodeId> place) {
+  std::vector<ImportedKernel> result;
+  for (const ImportedKernel& kernel : kernels) {
+    ImportedKernel copy{kernel.name, kernel.kind, {}, {}};
+    for (const NodeId op : kernel.ops) {
+      const auto i = static_cast<std::size_t>(op);
+      for (NodeId id = first[i]; id < first[i + 1]; ++id) copy.ops.push_back(id);
+    }
+    for (const NodeId root : kernel.roots) copy.roots.push_back(place[static_cast<std::size_t>(root)]);
+    sort_unique(copy.roots);
+    if (!copy.ops.empty()) result.push_back(std::move(copy));
+  }
   return result;
 }
 

@@ -35,6 +35,13 @@ bool Shape::compatible(const Shape& other) const {
                             [](const Shape& a, const Shape& b) { return a.compatible(b); });
 }
 
+std::vector<std::int64_t> physical_order(const Shape& shape) {
+  std::vector<std::int64_t> order(shape.minor_to_major.rbegin(), shape.minor_to_major.rend());
+  if (order.empty())
+    for (int d = 0; d < shape.rank(); ++d) order.push_back(d);
+  return order;
+}
+
 namespace {
 
 void print(const Shape& shape, bool with_layout, std::string& out) {

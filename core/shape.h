@@ -36,6 +36,9 @@ struct Shape {
   bool operator==(const Shape& other) const = default;
 };
 
+/// Dimensions from major to minor in memory: 0, 1, ... by default.
+std::vector<std::int64_t> physical_order(const Shape& shape);
+
 /// HLO spelling; the layout is printed only where it is not the default unless `with_layout`.
 std::string to_text(const Shape& shape, bool with_layout = false);
 

@@ -128,6 +128,16 @@ std::int64_t other_integer(const Node& node, std::string_view key, std::int64_t 
   return text.empty() ? fallback : integer(text, fmt::format("{}={}", key, text));
 }
 
+double other_number(const Node& node, std::string_view key, double fallback) {
+  const std::string_view text = other_attribute(node, key);
+  if (text.empty()) return fallback;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size())
+    throw Error(fmt::format("'{}' is not a number in '{}={}'", text, key, text));
+  return value;
+}
+
 std::vector<std::int64_t> other_integers(const Node& node, std::string_view key) {
   std::string_view text = other_attribute(node, key);
   const std::string whole = fmt::format("{}={}", key, text);

@@ -36,6 +36,9 @@ std::string_view other_attribute(const Node& node, std::string_view key);
 /// An integer among node.attrs.other, `fallback` if absent. Throws Error if it is not an integer.
 std::int64_t other_integer(const Node& node, std::string_view key, std::int64_t fallback);
 
+/// The same of a number.
+double other_number(const Node& node, std::string_view key, double fallback);
+
 /// A list `{0,1}` among node.attrs.other, empty if absent.
 std::vector<std::int64_t> other_integers(const Node& node, std::string_view key);
 

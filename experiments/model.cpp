@@ -133,6 +133,13 @@ std::vector<Dataset> datasets() {
     d.source = text("source", "");
     d.dtype = text("dtype", "");
     d.licence = text("licence", "");
+    d.kind = text("kind", "");
+    d.paper = text("paper", "");
+    d.substitution = text("substitution", "");
+    d.framework = text("framework", "");
+    d.configuration = field(document, "configuration", ordered_json::object(), d.json_path).dump();
+    d.ops = field(document, "ops", 0, d.json_path);
+    d.parameter_bytes = field(document, "parameter_bytes", std::int64_t{0}, d.json_path);
     d.large = text("size", "") == "large";
     for (const char* extension : {".hlo", ".hlo.gz"})
       if (fs::path path = entry.path().parent_path() / (d.name + extension); fs::exists(path))
@@ -142,6 +149,30 @@ std::vector<Dataset> datasets() {
   }
   std::sort(found.begin(), found.end(), [](const Dataset& a, const Dataset& b) { return a.name < b.name; });
   return found;
+}
+
+namespace {
+
+const Dataset* find(const std::vector<Dataset>& known, const std::string& name) {
+  const auto found = std::ranges::find(known, name, &Dataset::name);
+  return found == known.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void throw_unknown(const std::vector<Dataset>& known, const std::string& name,
+                                const std::string& what, std::string hint) {
+  std::vector<std::string_view> names;
+  for (const Dataset& d : known) names.push_back(d.name);
+  if (const std::string_view near = closest(name, names); !near.empty())
+    hint = fmt::format("did you mean {}?", near);
+  throw Error(fmt::format("{}: {}", name, what), hint);
+}
+
+}  // namespace
+
+Dataset find_dataset(const std::string& name) {
+  const std::vector<Dataset> known = datasets();
+  if (const Dataset* d = find(known, name)) return *d;
+  throw_unknown(known, name, "no such dataset", "`stitchwork datasets` lists them");
 }
 
 Model load_model(const std::string& name, const OnnxOptions& options) {
@@ -156,21 +187,16 @@ Model load_model(const std::string& name, const OnnxOptions& options) {
     return model;
   }
   const std::vector<Dataset> known = datasets();
-  for (const Dataset& d : known)
-    if (d.name == name) {
-      check_no_options(options);
-      model.graph = canonicalize(read_graph(d.path));
-      model.graph.source = d.name;
-      model.inputs = read_overrides(model.graph, d.json_path);
-      return model;
-    }
-  std::string hint =
-      "give a path to HLO text or an ONNX model, or a dataset's name (`stitchwork datasets` lists them)";
-  std::vector<std::string_view> names;
-  for (const Dataset& d : known) names.push_back(d.name);
-  if (const std::string_view near = closest(name, names); !near.empty())
-    hint = fmt::format("did you mean {}?", near);
-  throw Error(fmt::format("{}: no such file or dataset", name), hint);
+  if (const Dataset* d = find(known, name)) {
+    check_no_options(options);
+    model.graph = canonicalize(read_graph(d->path));
+    model.graph.source = d->name;
+    model.inputs = read_overrides(model.graph, d->json_path);
+    return model;
+  }
+  throw_unknown(
+      known, name, "no such file or dataset",
+      "give a path to HLO text or an ONNX model, or a dataset's name (`stitchwork datasets` lists them)");
 }
 
 }  // namespace stitchwork

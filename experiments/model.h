@@ -1,6 +1,7 @@
 // Finding models: a path, or the name of a dataset.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,13 @@ namespace stitchwork {
 /// One entry of datasets/ (its JSON beside the HLO text; datasets/README.md).
 struct Dataset {
   std::string name, title, description, source, dtype, licence;
+  std::string kind;           ///< class of workload: micro, layer, inference, decoding, training, optimizer
+  std::string paper;          ///< whose workload it is, with its place there; empty: no paper's
+  std::string substitution;   ///< how it differs from the paper's own model where that is not public
+  std::string framework;      ///< that wrote the text; empty: written by hand
+  std::string configuration;  ///< sizes and hyper-parameters, a JSON object
+  int ops = 0;                ///< instructions of the text, before any pass
+  std::int64_t parameter_bytes = 0;
   std::string path;  ///< of the HLO text
   std::string json_path;
   bool large = false;  ///< tests only plan it
@@ -21,6 +29,9 @@ struct Dataset {
 /// Sorted by name. The folder: STITCHWORK_DATASETS, else datasets/ beside the program, else the source
 /// tree's.
 std::vector<Dataset> datasets();
+
+/// The dataset of that name. Throws Error naming a close one if there is none.
+Dataset find_dataset(const std::string& name);
 
 /// A model ready to plan.
 struct Model {

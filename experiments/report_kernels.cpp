@@ -17,10 +17,11 @@ struct SchemeBadge {
   std::string_view scheme, letter, meaning;
 };
 
-constexpr std::array<SchemeBadge, 5> kBadges = {{
+constexpr std::array<SchemeBadge, 6> kBadges = {{
     {"independent", "I", "not read by other ops of the kernel"},
     {"local", "L", "handed on in a register of the same thread"},
     {"regional", "R", "through shared memory, within a block"},
+    {"resident", "K", "kept by its threads across grid barriers, in registers or shared memory"},
     {"global", "G", "through device memory, across a grid barrier"},
     {"recomputed", "r", "computed again by each reader"},
 }};

@@ -113,6 +113,20 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   return result;
 }
 
+namespace {
+
+void add_run(ordered_json& kernel, const KernelRun& run, const CompiledKernel& compiled) {
+  kernel["counters"] = counters_json(run.counters);
+  kernel["launches"] = run.launches;
+  kernel["registers"] = run.registers;
+  kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);
+  kernel["time_us"] = run.time_us;
+  kernel["method"] = name(run.method);
+  kernel["source_sha256"] = compiled.source_sha256;
+}
+
+}  // namespace
+
 ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialResult& result) {
   ordered_json document = plan_to_json(model.graph, result.executable.plan);
   document["schema"] = "stitchwork.run/1";
@@ -120,18 +134,18 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   document["cache"] = spec.cache == sim::CacheMode::kCold ? "cold" : "warm";
   document["seed"] = spec.seed;
   document["compiler"] = result.executable.compiler;
-  for (std::size_t i = 0; i < result.run.kernels.size(); ++i) {
-    const KernelRun& run = result.run.kernels[i];
-    ordered_json& kernel = document["kernels"][i];
-    kernel["counters"] = counters_json(run.counters);
-    kernel["registers"] = run.registers;
-    kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);
-    kernel["time_us"] = run.time_us;
-    kernel["method"] = name(run.method);
-    kernel["source_sha256"] = result.executable.kernels[i].source_sha256;
+  for (std::size_t i = 0; i < result.run.kernels.size(); ++i)
+    add_run(document["kernels"][i], result.run.kernels[i], result.executable.kernels[i]);
+  for (std::size_t c = 0; c < result.run.computations.size(); ++c) {
+    const ComputationRun& part = result.run.computations[c];
+    document["computations"][c]["runs"] = part.runs;
+    for (std::size_t i = 0; i < part.kernels.size(); ++i)
+      add_run(document["computations"][c]["kernels"][i], part.kernels[i],
+              result.executable.computations[c].kernels[i]);
   }
   for (std::size_t i = 0; i < result.run.step_us.size(); ++i) {
-    const bool kernel = result.executable.plan.steps[i].kind == StepKind::kKernel;
+    const StepKind kind = result.executable.plan.steps[i].kind;
+    const bool kernel = kind == StepKind::kKernel || kind == StepKind::kControl;
     document["steps"][i]["time_us"] = result.run.step_us[i];
     document["steps"][i]["method"] = name(kernel ? Method::kSimulated : Method::kModelled);
   }

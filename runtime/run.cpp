@@ -1,12 +1,14 @@
 #include "runtime/run.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
 #include "analysis/assemble.h"
+#include "analysis/control_flow.h"
 #include "analysis/facts.h"
 #include "core/error.h"
 #include "core/evaluator.h"
@@ -84,21 +86,66 @@ std::vector<NodeId> results(const Computation& computation) {
   return {root.id};
 }
 
-/// One run: uploads what steps read, executes them in order, frees buffers after their last use.
-class Runner {
- public:
-  Runner(const Graph& graph, const Device& device, const Executable& executable, const RunOptions& options)
-      : graph_(graph),
-        computation_(graph.entry_computation()),
-        device_(device),
-        executable_(executable),
-        options_(options),
-        memory_(options.sanitize.init),
-        buffers_(computation_, memory_) {
-    if (options.cache == sim::CacheMode::kWarm) l2_ = sim::make_l2_state(device);
+/// What the runs of a program's computations share.
+struct Program {
+  struct Part {
+    Graph graph;
+    const Executable& executable;
+    ComputationRun& total;
+  };
+
+  Program(const Graph& graph, const Device& device, const Executable& executable, const RunOptions& options,
+          std::vector<ComputationRun>& totals)
+      : device(device), options(options) {
+    if (options.cache == sim::CacheMode::kWarm) l2 = sim::make_l2_state(device);
+    totals.resize(executable.computations.size());
+    for (std::size_t i = 0; i < executable.computations.size(); ++i) {
+      const ComputationId id = executable.plan.computations[i].computation;
+      totals[i].kernels.resize(executable.computations[i].kernels.size());
+      parts.emplace(id, Part{entered(graph, id), executable.computations[i], totals[i]});
+    }
   }
 
-  RunResult run(std::span<const Literal> inputs) {
+  const ptx::Module& module(const CompiledKernel& kernel) {
+    auto it = modules.find(kernel.source_sha256);
+    if (it == modules.end())
+      it = modules.emplace(kernel.source_sha256, ptx::parse(kernel.ptx, kernel.entry + ".ptx")).first;
+    return it->second;
+  }
+
+  const Device& device;
+  const RunOptions& options;
+  sim::L2StatePtr l2;
+  std::map<ComputationId, Part> parts;
+  std::map<std::string, ptx::Module> modules;
+};
+
+void add_launch(KernelRun& total, const KernelRun& run) {
+  if (run.launches == 0) return;
+  const std::int64_t launches = total.launches + run.launches;
+  const double time_us = total.time_us + run.time_us;
+  if (total.launches == 0) total = run;
+  total.launches = launches;
+  total.time_us = time_us;
+}
+
+/// One run of one computation: uploads what steps read, executes them in order, frees buffers after their
+/// last use.
+class Runner {
+ public:
+  Runner(const Graph& graph, const Executable& executable, Program& program)
+      : graph_(graph),
+        computation_(graph.entry_computation()),
+        device_(program.device),
+        executable_(executable),
+        options_(program.options),
+        program_(program),
+        memory_(program.options.sanitize.init),
+        buffers_(computation_, memory_) {}
+
+  /// `progress` is told of each step.
+  RunResult run(std::span<const Literal> inputs,
+                const std::function<void(int, int, const std::string&)>& progress = {}) {
     const FusionPlan& plan = executable_.plan;
     SW_CHECK(inputs.size() == computation_.parameters.size(), "{} inputs for {} parameters", inputs.size(),
              computation_.parameters.size());
@@ -110,13 +157,13 @@ class Runner {
     const int total = static_cast<int>(plan.steps.size());
     for (int i = 0; i < total; ++i) {
       const PlanStep& step = plan.steps[static_cast<std::size_t>(i)];
-      if (options_.progress) options_.progress(i, total, step.id);
+      if (progress) progress(i, total, step.id);
       materialise_sources(step);
       execute(step, i, result);
       if (!result.findings.empty()) return result;
       for (NodeId owner : dies_after_[static_cast<std::size_t>(i)]) buffers_.release(owner);
     }
-    if (options_.progress) options_.progress(total, total, "done");
+    if (progress) progress(total, total, "done");
     for (NodeId id : results(computation_)) {
       Literal output = value(id);
       if (id == computation_.root && output.shape.is_tuple)
@@ -199,6 +246,9 @@ class Runner {
       case StepKind::kLibrary:
         for (NodeId id : step.nodes) call_library(id);
         break;
+      case StepKind::kControl:
+        result.step_us[i] = control(computation_.node(step.nodes.at(0)), result);
+        return;
       case StepKind::kCopy:
         for (NodeId id : step.nodes) {
           Literal copied = value(computation_.node(id).operands[0]);
@@ -222,18 +272,69 @@ class Runner {
     std::vector<const Literal*> operands;
     values.reserve(node.operands.size());
     for (NodeId operand : node.operands) operands.push_back(&values.emplace_back(value(operand)));
-    Literal result = evaluate_node(graph_, computation_, node, operands);
-    if (node.shape.is_tuple)
-      tuples_.emplace(id, std::move(result));
-    else
-      buffers_.upload(id, result);
+    keep(node, evaluate_node(graph_, computation_, node, operands));
   }
 
-  const ptx::Module& module(const CompiledKernel& kernel) {
-    auto it = modules_.find(kernel.source_sha256);
-    if (it == modules_.end())
-      it = modules_.emplace(kernel.source_sha256, ptx::parse(kernel.ptx, kernel.entry + ".ptx")).first;
-    return it->second;
+  void keep(const Node& node, Literal result) {
+    if (node.shape.is_tuple)
+      tuples_.emplace(node.id, std::move(result));
+    else
+      buffers_.upload(node.id, result);
+  }
+
+  /// Runs a loop or branch. Returns the time of all it ran, in us.
+  double control(const Node& node, RunResult& result) {
+    double us = 0;
+    int runs = 0;
+    const auto run_part = [&](std::size_t which, const Literal& argument) {
+      const auto found = program_.parts.find(node.attrs.computations.at(which));
+      if (found == program_.parts.end()) {  // a plan from a file may lack it
+        const Literal* borrowed = &argument;
+        return evaluate_computation(graph_, node.attrs.computations[which], {&borrowed, 1});
+      }
+      Program::Part& part = found->second;
+      RunResult done = Runner(part.graph, part.executable, program_).run({&argument, 1});
+      us += done.total_us + (runs++ > 0 ? device_.launch_gap_us : 0);
+      ++part.total.runs;
+      for (std::size_t k = 0; k < done.kernels.size(); ++k)
+        add_launch(part.total.kernels[k], done.kernels[k]);
+      result.sanitized += done.sanitized;
+      for (sim::Finding& finding : done.findings) result.findings.push_back(std::move(finding));
+      const Shape& shape = part.graph.entry_computation().node(part.graph.entry_computation().root).shape;
+      if (!result.findings.empty()) return Literal::zeros(shape);
+      if (!shape.is_tuple) return std::move(done.outputs.at(0));
+      Literal tuple;
+      tuple.shape = shape;
+      tuple.elements = std::move(done.outputs);
+      return tuple;
+    };
+    if (node.op == Op::kWhile) {
+      Literal state = value(node.operands[0]);
+      while (run_part(0, state).get_int(0) != 0 && result.findings.empty()) {
+        state = run_part(1, state);
+        if (!result.findings.empty()) return us;
+      }
+      if (result.findings.empty()) keep(node, std::move(state));
+      return us;
+    }
+    const std::size_t branch = taken_branch(node, value(node.operands[0]));
+    Literal taken = run_part(branch, value(node.operands[branch + 1]));
+    if (result.findings.empty()) keep(node, std::move(taken));
+    return us;
+  }
+
+  /// The kernel's table, with the addresses its buffers have in this run.
+  sim::DeviceAddress write_table(const CompiledKernel& kernel, sim::DeviceAddress scratch) {
+    std::vector<std::byte> bytes = kernel.table.bytes;
+    for (const KernelTable::Pointer& pointer : kernel.table.pointers) {
+      const bool in_scratch = pointer.kind == KernelArgument::Kind::kScratch;
+      const sim::DeviceAddress to =
+          (in_scratch ? scratch : buffers_.address(pointer.op)) + static_cast<std::uint64_t>(pointer.offset);
+      std::memcpy(bytes.data() + pointer.at, &to, sizeof to);
+    }
+    const sim::DeviceAddress address = memory_.allocate(bytes.size(), kernel.entry + ".table");
+    memory_.write(address, bytes);
+    return address;
   }
 
   void launch(const PlanStep& step, RunResult& result) {
@@ -244,6 +345,7 @@ class Runner {
     launch.block = {static_cast<std::uint32_t>(kernel.launch.block), 1, 1};
     launch.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.launch.shared_bytes);
     std::vector<sim::DeviceAddress> temporaries;
+    sim::DeviceAddress scratch = 0;
     for (const CompiledKernel::Argument& argument : kernel.arguments) {
       using Kind = CompiledKernel::Argument::Kind;
       sim::DeviceAddress address = 0;
@@ -252,6 +354,9 @@ class Runner {
       } else if (argument.kind == Kind::kScratch) {
         address = memory_.allocate(static_cast<std::size_t>(kernel.launch.scratch_bytes),
                                    kernel.entry + ".scratch");
+        temporaries.push_back(scratch = address);
+      } else if (argument.kind == Kind::kTable) {
+        address = write_table(kernel, scratch);
         temporaries.push_back(address);
       } else {
         address = memory_.allocate(8, kernel.entry + ".grid_barrier");
@@ -262,13 +367,14 @@ class Runner {
     }
     sim::Options options;
     options.cache = options_.cache;
-    options.l2 = l2_.get();
+    options.l2 = program_.l2.get();
     options.host_threads = options_.host_threads;
     options.registers_per_thread = kernel.registers;
     options.sanitize = options_.sanitize;
-    sim::LaunchResult launched = sim::run(module(kernel), launch, memory_, device_, options);
+    sim::LaunchResult launched = sim::run(program_.module(kernel), launch, memory_, device_, options);
     for (sim::DeviceAddress address : temporaries) memory_.release(address);
     KernelRun& run = result.kernels[static_cast<std::size_t>(step.kernel)];
+    run.launches = 1;
     run.counters = launched.counters;
     run.registers = kernel.registers > 0 ? kernel.registers : launched.counters.registers;
     run.spill_bytes = kernel.spill_bytes;
@@ -283,14 +389,13 @@ class Runner {
   const Device& device_;
   const Executable& executable_;
   const RunOptions& options_;
+  Program& program_;
   sim::DeviceMemory memory_;
-  sim::L2StatePtr l2_;
   Buffers buffers_;
   std::span<const Literal> inputs_;
   std::unordered_map<NodeId, bool> uploaded_;
   std::unordered_map<NodeId, Literal> tuples_;  ///< by the op that made them, until the run ends
   std::vector<std::vector<NodeId>> dies_after_;
-  std::map<std::string, ptx::Module> modules_;
 };
 
 }  // namespace
@@ -317,6 +422,10 @@ void require_runnable(const Graph& graph) {
       const char* hint = "it can be planned and explained; remove it or replace it to run the model";
       if (def(node.op).execution == Execution::kOpaque)
         throw Error(graph.source, node.line, 0, what + " cannot be executed", hint);
+      if (node.op == Op::kConstant && node.attrs.literal == nullptr)
+        throw Error(graph.source, node.line, 0,
+                    fmt::format("{} cannot be executed: its values were left out of the file", what),
+                    kLeftOutHint);
       if (!node.shape.is_tuple && node.shape.dtype != DType::kToken && !is_executable(node.shape.dtype))
         throw Error(graph.source, node.line, 0,
                     fmt::format("{} cannot be executed: values of type {} are not computed", what,
@@ -328,7 +437,11 @@ void require_runnable(const Graph& graph) {
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options) {
   require_runnable(graph);
-  return Runner(graph, device, executable, options).run(inputs);
+  std::vector<ComputationRun> computations;
+  Program program(graph, device, executable, options, computations);
+  RunResult result = Runner(graph, executable, program).run(inputs, options.progress);
+  result.computations = std::move(computations);
+  return result;
 }
 
 }  // namespace stitchwork

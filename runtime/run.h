@@ -17,17 +17,25 @@ enum class Method : std::uint8_t { kModelled, kSimulated, kMeasured, kImported }
 std::string_view name(Method method);
 
 struct KernelRun {
-  sim::Counters counters;
+  sim::Counters counters;  ///< of its first launch
+  std::int64_t launches = 0;
   int registers = 0;
   std::optional<std::int64_t> spill_bytes;
-  double time_us = 0;
+  double time_us = 0;  ///< of all launches
   Method method = Method::kSimulated;
+};
+
+/// A computation that loops and branches ran.
+struct ComputationRun {
+  std::int64_t runs = 0;
+  std::vector<KernelRun> kernels;  ///< by index of its plan's kernels
 };
 
 struct RunResult {
   std::vector<Literal> outputs;
-  std::vector<KernelRun> kernels;      ///< by index of plan.kernels
-  std::vector<double> step_us;         ///< by plan step (library calls modelled)
+  std::vector<KernelRun> kernels;            ///< by index of plan.kernels
+  std::vector<ComputationRun> computations;  ///< by index of plan.computations
+  std::vector<double> step_us;  ///< by plan step (library calls modelled); loops and branches: all they ran
   std::vector<sim::Finding> findings;  ///< a run with findings has no outputs
   sim::SanitizerCounts sanitized;
   double total_us = 0;  ///< steps and launch gaps
@@ -45,7 +53,8 @@ struct RunOptions {
 /// collectives, values of types nobody computes (complex, 4 and 8 bits), ...
 void require_runnable(const Graph& graph);
 
-/// Runs in the PTX simulator; library calls by the CPU reference.
+/// Runs in the PTX simulator; library calls by the CPU reference. Loops and branches run the kernels of their
+/// computations' plans.
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options = {});
 

@@ -8,6 +8,7 @@ cd "$root" || exit 1
 packages=(git g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev libsqlite3-dev
           libopenblas-dev zlib1g-dev libmimalloc-dev libonnx-dev libprotobuf-dev clang)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev)
+fuzz_packages=(libclang-rt-14-dev)
 lint_packages=(clang-format clang-tidy)
 # Qt is only wanted by gui/; it is left out under --no-gui and while the folder holds no program.
 gui_packages=(qt6-base-dev)

@@ -34,6 +34,8 @@ std::string_view name(CandidateKind kind);
 
 struct Candidates {
   std::map<NodeId, CandidateKind> kinds;
+  /// Reductions that may join the group of one over the other dimensions (across.h).
+  std::set<NodeId> across;
 
   bool contains(NodeId id) const { return kinds.contains(id); }
   /// Readers take the stored value. Other candidates (light outputs) are also inlined into their readers:

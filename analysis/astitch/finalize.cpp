@@ -223,11 +223,14 @@ Finalization finalize(const Body& body, const Candidates& candidates, const std:
     const bool read_inside = !body.users.at(id).empty();
     if (candidates.stored(id) || !read_inside) result.schemes[id] = Scheme::kIndependent;
   }
-  // The partials of a split reduction always cross a barrier, also when only its result is wanted.
+  // Partials always cross a barrier, also when only the result is wanted.
+  const auto leaves_partials = [&](const OpGroup& group, NodeId id) {
+    return is_across(group, id) ||
+           (group.mapping.split > 1 && candidates.kinds.at(id) == CandidateKind::kReduce);
+  };
   for (const OpGroup& group : groups) {
-    if (group.mapping.split == 1) continue;
     for (const NodeId id : group.materialised) {
-      if (candidates.kinds.at(id) == CandidateKind::kReduce) result.schemes[id] = Scheme::kGlobal;
+      if (leaves_partials(group, id)) result.schemes[id] = Scheme::kGlobal;
     }
   }
   Nearness nearness(body, groups, result.reads, global, recorder);
@@ -254,11 +257,10 @@ Finalization finalize(const Body& body, const Candidates& candidates, const std:
   set_schemes(body, groups, readers, nearness, result, recorder);
   place_inlined(nodes, candidates, result);
   result.grid_barriers = barriers_of(result);
-  // A split reduction that is an output: the fold that stores it needs a phase after its partials.
+  // Partials of an output: the fold that stores it needs a phase after them.
   for (const OpGroup& group : groups) {
-    if (group.mapping.split == 1) continue;
     for (const NodeId id : group.materialised) {
-      if (candidates.kinds.at(id) == CandidateKind::kReduce && body.outputs.contains(id)) {
+      if (leaves_partials(group, id) && body.outputs.contains(id)) {
         result.grid_barriers = std::max(result.grid_barriers, result.levels.at(id) + 1);
       }
     }

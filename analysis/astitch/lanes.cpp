@@ -98,8 +98,9 @@ class Lanes {
       for (const NodeId id : group.materialised) {
         const int level = finalization_.levels.at(id);
         set.phases.insert(level);
-        // The fold of a split result that is an output.
-        if (group.mapping.split > 1 && nodes_[id].reduction && body_.outputs.contains(id)) {
+        // The fold of partials whose result is an output.
+        const bool partials = is_across(group, id) || (group.mapping.split > 1 && nodes_[id].reduction);
+        if (partials && body_.outputs.contains(id)) {
           set.phases.insert(level + 1);
         }
       }

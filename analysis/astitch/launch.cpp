@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/astitch/mapping_tuned.h"
+#include "analysis/astitch/sharing.h"
 #include "analysis/launch.h"
 #include "occupancy_model/occupancy.h"
 
@@ -55,6 +56,9 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, Ma
     set_block(limits, device, block);
     const ThreadMapping mapping = map_tuned(domain, limits);
     double us = domain_us(domain, mapping, limits);
+    // Partials are written and read once more.
+    us += 2.0 * 4 * static_cast<double>(mapping.blocks * mapping.cols * limits.accumulators) /
+          bytes_per_us(device);
     if (limits.one_wave) us += device.grid_barrier_us_per_block * static_cast<double>(mapping.blocks);
     if (best > 0 && us >= best_us * (1 - kIndifference)) continue;
     best = block;
@@ -66,8 +70,9 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, Ma
 }  // namespace
 
 MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
-                             const Options& options, bool one_wave) {
+                             const Options& options, bool one_wave, int accumulators) {
   MappingLimits limits;
+  limits.accumulators = accumulators;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
     limits.max_blocks_per_sm = wanted->second;
   const bool tuned = options.tuned && options.adaptive_mapping;

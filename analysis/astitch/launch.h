@@ -11,9 +11,10 @@ namespace stitchwork::astitch {
 /// has at the assumed 32 registers a thread. Without adaptive mapping, as XLA does: a block as wide as the
 /// longest reduced row (256 threads where there is none), and as many blocks as there are rows unless
 /// `one_wave` (grid barriers) forbids it. With mapping=tuned: the block of 128 to 1,024 threads in which the
-/// largest domain takes least time, and one wave only where there are grid barriers.
+/// largest domain takes least time, and one wave only where there are grid barriers. `accumulators`: see
+/// MappingLimits.
 MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
-                             const Options& options, bool one_wave);
+                             const Options& options, bool one_wave, int accumulators);
 
 /// Fills the kernel's memory slots and launch from its groups and finalization.
 void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,

@@ -78,7 +78,8 @@ SharedLifetimes shared_lifetimes(const Body& body, const std::vector<OpGroup>& g
   for (auto& [id, life] : result.values) place(id, life);
   for (const auto& [id, group] : owner) {
     const ThreadMapping& mapping = groups[group].mapping;
-    if (!reduces_domain(*nodes.computation, id, mapping)) continue;
+    // Accumulators across the rows use it behind the tasks.
+    if (is_across(groups[group], id) || !reduces_domain(*nodes.computation, id, mapping)) continue;
     if (reduction_workspace_bytes(mapping, block, nodes.node(id).shape.dtype) == 0) continue;
     Lifetime life;
     place(id, life);

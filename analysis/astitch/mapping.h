@@ -16,6 +16,7 @@ struct MappingLimits {
   bool one_wave = true;              ///< pack tasks vertically so that the grid fits one wave
   bool adaptive = true;              ///< off: one row a block, never split (as XLA maps row reductions)
   int max_blocks_per_sm = 0;         ///< by override; 0: as many as fit
+  int accumulators = 0;  ///< registers a thread takes for each of its elements of a row (across.h)
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
 };

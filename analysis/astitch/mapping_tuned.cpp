@@ -4,6 +4,7 @@
 #include <bit>
 #include <vector>
 
+#include "analysis/launch.h"
 #include "analysis/vectors.h"
 #include "occupancy_model/occupancy.h"
 #include "occupancy_model/timing.h"
@@ -129,6 +130,11 @@ std::vector<std::int64_t> threads_a_row(const Domain& domain, int vector, int bl
   return result;
 }
 
+std::int64_t accumulator_room(const MappingLimits& limits) {
+  return most_accumulator_registers(
+      assume_relax_apply(*limits.tuned_for, limits.block, 0, limits.max_blocks_per_sm).register_bound);
+}
+
 ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {
   Fastest fastest(domain, limits);
   ThreadMapping mapping;
@@ -140,6 +146,10 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
     // Lanes of a row read whole sectors, or all of it at once.
     const std::int64_t at_once = threads * mapping.vector;
     if (at_once < domain.cols && at_once * domain.element_bytes < kSectorBytes) continue;
+    // Accumulators across the rows stay in registers, or the row gets more threads.
+    if (threads < limits.block &&
+        ceil_div(domain.cols, at_once) * mapping.vector * limits.accumulators > accumulator_room(limits))
+      continue;
     mapping.threads_per_row = static_cast<int>(threads);
     mapping.rows_per_block = limits.block / threads;
     const std::int64_t most =

@@ -139,7 +139,9 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     if (scheme != Scheme::kGlobal) continue;
     const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
     const DType dtype = body.nodes->node(id).shape.dtype;
-    if (group.mapping.split > 1 && (*body.nodes)[id].reduction.has_value()) {
+    if (is_across(group, id)) {
+      append(plan.scratch, plan.scratch_bytes, id, across_bytes(group.mapping, dtype), kScratchAlignment);
+    } else if (group.mapping.split > 1 && (*body.nodes)[id].reduction.has_value()) {
       append(plan.scratch, plan.scratch_bytes, id, partials_bytes(group.mapping, dtype), kScratchAlignment);
     } else if (!body.outputs.contains(id)) {
       append(plan.scratch, plan.scratch_bytes, id, body.nodes->bytes(id), kScratchAlignment);

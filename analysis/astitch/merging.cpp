@@ -12,12 +12,20 @@ namespace {
 /// Values this small are read everywhere (biases, scalars): sharing one says nothing about locality.
 constexpr std::int64_t kJoiningElements = 1024;
 
+/// A scalar in every element: who reads it shares the scalar with others, and no more.
+bool repeats_a_scalar(const Nodes& nodes, NodeId id) {
+  const Node& node = nodes.node(id);
+  return nodes[id].transparent && nodes[id].elements > 1 && !node.operands.empty() &&
+         nodes[node.operands[0]].elements == 1;
+}
+
 /// Whether reading `operand` makes `reader` part of its group. A small value still joins a reader of the same
 /// size that the kernel computes from it (the update of a bias): they are one loop, not a value read
 /// everywhere.
 bool joins(const Body& body, const Candidates& candidates, NodeId reader, NodeId operand) {
   const Nodes& nodes = *body.nodes;
   if (candidates.stored(operand) || nodes[operand].immediate) return false;
+  if (repeats_a_scalar(nodes, operand)) return false;
   if (nodes[operand].elements > kJoiningElements) return true;
   return body.contains(operand) && nodes[reader].elements == nodes[operand].elements;
 }
@@ -58,12 +66,13 @@ bool reduces_along_rows(const Nodes& nodes, NodeId id, const OpGroup& group) {
 }
 
 /// Whether `id` may be materialised under the mapping: each element (or row) exactly once.
-Verdict covered(const Nodes& nodes, NodeId id, const OpGroup& group) {
+Verdict covered(const Nodes& nodes, const Candidates& candidates, NodeId id, const OpGroup& group) {
   const auto it = group.placements.find(id);
   if (it == group.placements.end() || it->second.coverage == Coverage::kPartial) {
     return Verdict::no("astitch.propagation",
                        fmt::format("the mapping of {} does not propagate to it", nodes.name(group.dominant)));
   }
+  if (it->second.coverage == Coverage::kCols && candidates.across.contains(id)) return Verdict::yes();
   if (nodes[id].reduction) {
     const ReductionShape& shape = *nodes[id].reduction;
     if (it->second.coverage != Coverage::kRows || shape.rows != group.mapping.rows ||
@@ -99,12 +108,14 @@ OpGroup propagated(const Body& body, const Candidates& candidates, NodeId domina
 }
 
 /// Preference as final dominant: reduce over heavy over output, then the larger input, then the latest.
-/// Before all, a reduction whose split an override sets: the group has its dominant's mapping.
+/// Before all, a reduction whose split an override sets: the group has its dominant's mapping. A reduction
+/// that may leave partials across another's rows lets that one dominate.
 std::tuple<int, std::int64_t, NodeId> rank(const Nodes& nodes, const Candidates& candidates,
                                            const MappingLimits& limits, NodeId id) {
   const CandidateKind kind = candidates.kinds.at(id);
-  const int order = wanted_split(limits, id) > 0     ? 3
-                    : kind == CandidateKind::kReduce ? 2
+  const int order = wanted_split(limits, id) > 0     ? 4
+                    : candidates.across.contains(id) ? 2
+                    : kind == CandidateKind::kReduce ? 3
                     : kind == CandidateKind::kOutput ? 0
                                                      : 1;
   std::int64_t input = nodes[id].elements;
@@ -114,12 +125,17 @@ std::tuple<int, std::int64_t, NodeId> rank(const Nodes& nodes, const Candidates&
 
 }  // namespace
 
+bool is_across(const OpGroup& group, NodeId id) {
+  const auto placed = group.placements.find(id);
+  return placed != group.placements.end() && placed->second.coverage == Coverage::kCols;
+}
+
 Verdict make_group(const Body& body, const Candidates& candidates, NodeId dominant,
                    std::vector<NodeId> materialised, const ThreadMapping& mapping, OpGroup& group) {
   group = propagated(body, candidates, dominant, std::move(materialised), mapping);
   for (const NodeId id : group.materialised) {
     if (id == dominant) continue;
-    if (Verdict verdict = covered(*body.nodes, id, group); !verdict) return verdict;
+    if (Verdict verdict = covered(*body.nodes, candidates, id, group); !verdict) return verdict;
   }
   return Verdict::yes();
 }
@@ -164,7 +180,7 @@ std::vector<OpGroup> form_groups(const Body& body, const Candidates& candidates,
         stable = true;
         for (const NodeId id : group.materialised) {
           if (id == dominant) continue;
-          const Verdict verdict = covered(nodes, id, group);
+          const Verdict verdict = covered(nodes, candidates, id, group);
           if (verdict) continue;
           recorder.add("merging", nodes.name(id), nodes.name(dominant), [&] { return verdict; });
           std::erase(members, id);

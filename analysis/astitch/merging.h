@@ -23,6 +23,9 @@ struct OpGroup {
   std::int64_t first_block = 0;
 };
 
+/// Whether the group reduces `id` across its rows, into a partial a block and column.
+bool is_across(const OpGroup& group, NodeId id);
+
 /// A group of the given materialised ops under the given mapping, if the mapping propagates to all of them.
 Verdict make_group(const Body& body, const Candidates& candidates, NodeId dominant,
                    std::vector<NodeId> materialised, const ThreadMapping& mapping, OpGroup& group);

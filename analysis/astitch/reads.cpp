@@ -21,7 +21,10 @@ class Walk {
     reader_ = reader;
     const Placement& placement = group.placements.at(reader);
     const Node& node = nodes_.node(reader);
-    if (nodes_[reader].reduction) {
+    if (is_across(group, reader)) {
+      visit(node.operands[0], group.placements.at(node.operands[0]).map);
+      visit(node.operands[1], scalar(placement.map));
+    } else if (nodes_[reader].reduction) {
       const ReductionShape& shape = *nodes_[reader].reduction;
       IndexMap own_row;
       own_row.dims = placement.map.dims;
@@ -121,6 +124,7 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
   const ThreadMapping& from = producer.mapping;
   const ThreadMapping& to = reader.mapping;
   if (from.split > 1 || to.split > 1) return refuse("rows are split over blocks");
+  if (is_across(producer, read.value)) return refuse("every block leaves a partial of it");
   if (from.tasks != to.tasks || from.blocks != to.blocks) {
     return refuse(fmt::format("produced in {} tasks of {} blocks, read in {} tasks of {} blocks", from.tasks,
                               from.blocks, to.tasks, to.blocks));

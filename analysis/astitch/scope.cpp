@@ -10,8 +10,8 @@
 #include <span>
 
 #include "analysis/assemble.h"
-#include "analysis/sorted.h"
 #include "core/error.h"
+#include "core/sorted.h"
 
 namespace stitchwork::astitch {
 namespace {

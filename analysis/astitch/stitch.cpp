@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
+#include "analysis/astitch/across.h"
 #include "analysis/astitch/lanes.h"
 #include "analysis/astitch/launch.h"
+#include "analysis/astitch/residence.h"
 #include "analysis/astitch/sharing.h"
 #include "analysis/astitch/vectors.h"
 #include "analysis/astitch/wanted.h"
+#include "analysis/cost.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -27,10 +31,12 @@ struct Stitched {
 };
 
 Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options, const MappingLimits& limits,
-                  const Amendments& amendments, const std::set<NodeId>& global, Recorder& recorder) {
+                  const Amendments& amendments, const std::set<NodeId>& global,
+                  const std::set<NodeId>& across, Recorder& recorder) {
   Stitched result;
   result.body = make_body(nodes, op);
   result.candidates = find_candidates(result.body, amendments, recorder);
+  result.candidates.across = across;
   result.groups = form_groups(result.body, result.candidates, limits, options.dominant_merging, recorder);
   if (options.proactive_locality) {
     result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
@@ -50,12 +56,13 @@ bool far_beyond_limits(const Stitched& stitched, const Options& options) {
 
 /// The passes, again with what each round has learned. Decisions are those of the rounds taken.
 Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-                    const MappingLimits& limits, const WantedSchemes& wanted, Recorder& recorder) {
+                    const MappingLimits& limits, const WantedSchemes& wanted, const std::set<NodeId>& across,
+                    Recorder& recorder) {
   Amendments amendments = wanted.amendments;
   std::vector<Decision> decisions;
   const auto run = [&] {
     Recorder round(recorder.enabled());
-    Stitched result = run_once(nodes, op, options, limits, amendments, wanted.global, round);
+    Stitched result = run_once(nodes, op, options, limits, amendments, wanted.global, across, round);
     decisions = round.take();
     return result;
   };
@@ -109,6 +116,7 @@ KernelPlan to_kernel(const Stitched& stitched) {
     result.dominant = group.dominant;
     for (const NodeId id : group.materialised) {
       if (id != group.dominant) result.sub_dominants.push_back(id);
+      if (is_across(group, id)) result.across.push_back(id);
     }
     result.ops = group.ops;
     result.mapping = group.mapping;
@@ -172,22 +180,23 @@ bool separates(const Constraints& constraints, const StitchOp& op, const std::ve
   });
 }
 
-}  // namespace
-
-std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, const Device& device,
-                                       const Options& options, Recorder& recorder) {
+/// The stitch op planned with these reductions left in partials wherever they cross a group's rows.
+std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const Device& device,
+                                  const Options& options, const std::set<NodeId>& across,
+                                  Recorder& recorder) {
+  const int accumulators = accumulators_of(nodes, across);
   Recorder attempt(recorder.enabled());
   WantedSchemes wanted = wanted_schemes(op, options.constraints);
   if (!options.data_reuse) {
     std::set_difference(op.members.begin(), op.members.end(), wanted.regional.begin(), wanted.regional.end(),
                         std::inserter(wanted.global, wanted.global.end()));
   }
-  MappingLimits limits = mapping_limits(nodes, op, device, options, false);
-  Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, attempt);
+  MappingLimits limits = mapping_limits(nodes, op, device, options, false, accumulators);
+  Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
   if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
     attempt.take();
-    limits = mapping_limits(nodes, op, device, options, true);
-    stitched = run_passes(nodes, op, device, options, limits, wanted, attempt);
+    limits = mapping_limits(nodes, op, device, options, true, accumulators);
+    stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
   }
 
   const int phases = stitched.finalization.grid_barriers + 1;
@@ -240,8 +249,8 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
     if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
       // Its barriers ask for mappings that keep to one wave.
       global = wanted.global;
-      limits = mapping_limits(nodes, op, device, options, true);
-      stitched = run_passes(nodes, op, device, options, limits, wanted, silent);
+      limits = mapping_limits(nodes, op, device, options, true, accumulators);
+      stitched = run_passes(nodes, op, device, options, limits, wanted, across, silent);
       unplaced = stitched.groups;
     }
   }
@@ -250,6 +259,8 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
     settle_registers(device, options, kernel.launch);
     settle_vectors(*nodes.computation, device, kernel);
   }
+  const auto residents = keep_residents(*nodes.graph, device, options, wanted.schemes, kernel, recorder);
+  require_residents(nodes, kernel, wanted.schemes, residents);
   require_schemes(stitched.body, stitched.candidates, stitched.groups, stitched.finalization, wanted.schemes);
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {
     return Verdict::yes(
@@ -260,6 +271,57 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
   });
   std::vector<KernelPlan> kernels;
   kernels.push_back(std::move(kernel));
+  return kernels;
+}
+
+/// The form with partials across rows whose accumulators fit a thread's registers, in as many blocks an SM as
+/// then remain; none where no group takes such a reduction.
+std::optional<KernelPlan> plan_across(const Nodes& nodes, const StitchOp& op, const Device& device,
+                                      Options options, const std::set<NodeId>& across, Recorder& recorder,
+                                      Verdict& refused) {
+  const bool wanted = Constraints::find(options.constraints.residency, op.members) != nullptr;
+  for (;;) {
+    Recorder attempt(recorder.enabled());
+    std::vector<KernelPlan> kernels = plan_form(nodes, op, device, options, across, attempt);
+    if (kernels.size() != 1) return std::nullopt;
+    const auto& groups = kernels[0].groups;
+    if (std::all_of(groups.begin(), groups.end(), [](const Group& group) { return group.across.empty(); }))
+      return std::nullopt;
+    refused = accumulators_fit(nodes, kernels[0]);
+    if (refused) {
+      recorder.append(attempt.take());
+      return std::move(kernels[0]);
+    }
+    const int fewer = kernels[0].launch.blocks_per_sm / 2;
+    if (wanted || fewer < 1) return std::nullopt;
+    options.constraints.residency[op.members.front()] = fewer;
+  }
+}
+
+}  // namespace
+
+std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, const Device& device,
+                                       const Options& options, Recorder& recorder) {
+  Recorder apart(recorder.enabled());
+  std::vector<KernelPlan> kernels = plan_form(nodes, op, device, options, {}, apart);
+  const std::set<NodeId> across = reductions_across(nodes, op, options);
+  if (across.empty() || kernels.size() != 1) {  // a kernel that was cut has planned its parts
+    recorder.append(apart.take());
+    return kernels;
+  }
+  Recorder together(recorder.enabled());
+  Verdict verdict = Verdict::no("astitch.across-rows", "no group's rows hold what it reduces");
+  std::optional<KernelPlan> kernel = plan_across(nodes, op, device, options, across, together, verdict);
+  if (kernel) {
+    const double with = kernel_cost(*nodes.graph, device, *kernel).predicted_us;
+    const double without = kernel_cost(*nodes.graph, device, kernels[0]).predicted_us;
+    const std::string why = across_numbers(nodes, *kernel, with, without);
+    verdict =
+        with < without ? Verdict::yes("astitch.across-rows", why) : Verdict::no("astitch.across-rows", why);
+  }
+  recorder.append(verdict ? together.take() : apart.take());
+  for (const NodeId id : across) recorder.add("merging", nodes.name(id), "", [&] { return verdict; });
+  if (verdict) kernels[0] = std::move(*kernel);
   return kernels;
 }
 

@@ -58,6 +58,7 @@ std::string not_so(const Body& body, const Candidates& candidates, const std::ve
       return readers.empty() ? "ops of its kernel read it"
                              : fmt::format("{} read it in its kernel", names(nodes, readers));
     case Scheme::kLocal:
+    case Scheme::kResident:
     case Scheme::kRecomputed:
       break;
   }
@@ -87,10 +88,31 @@ WantedSchemes wanted_schemes(const StitchOp& op, const Constraints& constraints)
 void require_schemes(const Body& body, const Candidates& candidates, const std::vector<OpGroup>& groups,
                      const Finalization& finalization, const std::map<NodeId, Scheme>& wanted) {
   for (const auto& [id, scheme] : wanted) {
-    if (finalization.schemes.at(id) == scheme) continue;
+    if (finalization.schemes.at(id) == scheme || scheme == Scheme::kResident) continue;
     throw Error(fmt::format("{}: {}", override_text(*body.nodes, id, scheme),
                             not_so(body, candidates, groups, finalization, id, scheme)),
                 fmt::format("it is {} where the rules decide", name(finalization.schemes.at(id))));
+  }
+}
+
+void require_residents(const Nodes& nodes, const KernelPlan& kernel, const std::map<NodeId, Scheme>& wanted,
+                       const std::map<NodeId, Verdict>& reasons) {
+  for (const auto& [id, scheme] : wanted) {
+    if (scheme != Scheme::kResident || kernel.schemes.at(id) == Scheme::kResident) continue;
+    const auto known = reasons.find(id);
+    std::string why = "no thread needs its own elements of it in a later phase";
+    if (kernel.launch.grid_barriers == 0) {
+      why = "its kernel has no grid barrier to cross";
+    } else if (known != reasons.end() && !known->second.ok) {
+      why = known->second.why;
+    } else if (known != reasons.end()) {
+      const bool kept = std::any_of(kernel.resident.begin(), kernel.resident.end(),
+                                    [id = id](const Residence& r) { return r.op == id; });
+      why = kept ? "other threads read it in later phases too"
+                 : fmt::format("the only task of a block keeps it as within a task ({})", known->second.why);
+    }
+    throw Error(fmt::format("{}: {}", override_text(nodes, id, Scheme::kResident), why),
+                fmt::format("it is {} where the rules decide", name(kernel.schemes.at(id))));
   }
 }
 

@@ -19,6 +19,11 @@ WantedSchemes wanted_schemes(const StitchOp& op, const Constraints& constraints)
 void require_schemes(const Body& body, const Candidates& candidates, const std::vector<OpGroup>& groups,
                      const Finalization& finalization, const std::map<NodeId, Scheme>& wanted);
 
+/// Throws Error for the first value that is to be Resident and is not, with what `reasons` (of
+/// keep_residents) say against it.
+void require_residents(const Nodes& nodes, const KernelPlan& kernel, const std::map<NodeId, Scheme>& wanted,
+                       const std::map<NodeId, Verdict>& reasons);
+
 /// Throws Error: the values an override keeps in shared memory do not fit it.
 [[noreturn]] void refuse_regional(const Nodes& nodes, const std::set<NodeId>& regional, const Verdict& fits);
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "analysis/sorted.h"
 #include "analysis/xla/rules.h"
 #include "core/error.h"
+#include "core/sorted.h"
 
 namespace stitchwork::xla {
 namespace {

@@ -14,9 +14,9 @@ namespace {
 /// Bounds of what is computed while reading. Shape arithmetic, masks and small tables stay far below them; a
 /// model whose constants need more keeps the ops in its graph.
 constexpr std::int64_t kFoldBytes = std::int64_t{16} << 20;        // one value
-constexpr std::int64_t kFoldBytesTotal = std::int64_t{512} << 20;  // all of them
+constexpr std::int64_t kFoldBytesTotal = std::int64_t{256} << 20;  // all of them
 constexpr double kFoldWork = 1 << 26;                              // element operations of one op
-constexpr double kFoldWorkTotal = 1 << 30;
+constexpr double kFoldWorkTotal = 1 << 28;
 /// Known values of more elements stay in the graph as the ops that compute them.
 constexpr std::int64_t kLargestDenseConstant = 1024;
 constexpr int kLongestRecipe = 1000;
@@ -429,6 +429,7 @@ Value Builder::folded(Node node, const std::vector<Value>& operands) {
 }
 
 Value Builder::emit(Node node, const std::vector<Value>& operands) {
+  check_size(node.shape);  // before inference multiplies its dimensions
   std::vector<const Shape*> shapes;
   for (const Value& operand : operands) shapes.push_back(&operand.shape);
   node.shape = infer_shape(graph_, node, shapes);

@@ -186,5 +186,7 @@ class Builder {
 /// The shape ONNX's (NumPy's) broadcasting gives. Throws Error where they do not fit.
 Dims broadcast_dims(const Dims& a, const Dims& b);
 std::int64_t product(const Dims& dims);
+/// `{size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=.. rhs_dilate=..}`, as HLO has it: defaults are left out.
+std::string window_text(const std::vector<WindowDim>& window);
 
 }  // namespace stitchwork::onnx_reader

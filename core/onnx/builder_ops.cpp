@@ -20,36 +20,6 @@ Node op_node(Op op) {
 
 std::string list(const Dims& values) { return fmt::format("{{{}}}", fmt::join(values, ",")); }
 
-/// `{size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=.. rhs_dilate=..}`, as HLO prints it: defaults are left out.
-std::string window_text(const std::vector<WindowDim>& window) {
-  std::string text;
-  const auto field = [&](const char* key, auto&& value, auto&& is_default) {
-    if (std::ranges::all_of(window, is_default)) return;
-    std::string part;
-    for (const WindowDim& dim : window) part += (part.empty() ? "" : "x") + value(dim);
-    text += (text.empty() ? "" : " ") + fmt::format("{}={}", key, part);
-  };
-  field(
-      "size", [](const WindowDim& d) { return fmt::to_string(d.size); },
-      [](const WindowDim&) { return false; });
-  field(
-      "stride", [](const WindowDim& d) { return fmt::to_string(d.stride); },
-      [](const WindowDim& d) { return d.stride == 1; });
-  field(
-      "pad", [](const WindowDim& d) { return fmt::format("{}_{}", d.pad_low, d.pad_high); },
-      [](const WindowDim& d) { return d.pad_low == 0 && d.pad_high == 0; });
-  field(
-      "lhs_dilate", [](const WindowDim& d) { return fmt::to_string(d.base_dilation); },
-      [](const WindowDim& d) { return d.base_dilation == 1; });
-  field(
-      "rhs_dilate", [](const WindowDim& d) { return fmt::to_string(d.window_dilation); },
-      [](const WindowDim& d) { return d.window_dilation == 1; });
-  field(
-      "rhs_reversal", [](const WindowDim& d) { return d.reversed ? std::string("1") : std::string("0"); },
-      [](const WindowDim& d) { return !d.reversed; });
-  return "{" + text + "}";
-}
-
 template <bool kLowest>
 Value extreme(DType dtype) {
   Literal literal = Literal::zeros(Shape::array(dtype, {}));
@@ -86,6 +56,35 @@ std::vector<SliceSpec> whole(const Dims& dims) {
 }
 
 }  // namespace
+
+std::string window_text(const std::vector<WindowDim>& window) {
+  std::string text;
+  const auto field = [&](const char* key, auto&& value, auto&& is_default) {
+    if (std::ranges::all_of(window, is_default)) return;
+    std::string part;
+    for (const WindowDim& dim : window) part += (part.empty() ? "" : "x") + value(dim);
+    text += (text.empty() ? "" : " ") + fmt::format("{}={}", key, part);
+  };
+  field(
+      "size", [](const WindowDim& d) { return fmt::to_string(d.size); },
+      [](const WindowDim&) { return false; });
+  field(
+      "stride", [](const WindowDim& d) { return fmt::to_string(d.stride); },
+      [](const WindowDim& d) { return d.stride == 1; });
+  field(
+      "pad", [](const WindowDim& d) { return fmt::format("{}_{}", d.pad_low, d.pad_high); },
+      [](const WindowDim& d) { return d.pad_low == 0 && d.pad_high == 0; });
+  field(
+      "lhs_dilate", [](const WindowDim& d) { return fmt::to_string(d.base_dilation); },
+      [](const WindowDim& d) { return d.base_dilation == 1; });
+  field(
+      "rhs_dilate", [](const WindowDim& d) { return fmt::to_string(d.window_dilation); },
+      [](const WindowDim& d) { return d.window_dilation == 1; });
+  field(
+      "rhs_reversal", [](const WindowDim& d) { return d.reversed ? std::string("1") : std::string("0"); },
+      [](const WindowDim& d) { return !d.reversed; });
+  return "{" + text + "}";
+}
 
 Value Builder::integers(const Dims& values) {
   Literal literal = Literal::zeros(Shape::array(DType::kS64, {static_cast<std::int64_t>(values.size())}));

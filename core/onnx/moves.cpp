@@ -36,10 +36,29 @@ Value piece(Builder& b, const Value& x, std::int64_t dim, const Run& run) {
   return b.broadcast(b.slice(x, dim, run.first, run.first + 1), dims);
 }
 
+/// How often each element is repeated in a row if every one is and they stay in order; 0 if not.
+std::int64_t repeats(const Dims& indices, std::int64_t extent) {
+  const auto count = static_cast<std::int64_t>(indices.size());
+  if (extent == 0 || count % extent != 0) return 0;
+  const std::int64_t times = count / extent;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (indices[static_cast<std::size_t>(i)] != i / times) return 0;
+  return times;
+}
+
+Value repeat(Builder& b, const Value& x, std::int64_t dim, std::int64_t times) {
+  Dims dims = x.dims(), spread = x.dims(), where;
+  dims[static_cast<std::size_t>(dim)] *= times;
+  spread.insert(spread.begin() + dim + 1, times);
+  for (std::int64_t d = 0; d < x.rank(); ++d) where.push_back(d <= dim ? d : d + 1);
+  return b.reshape(b.broadcast_in(x, spread, where), dims);
+}
+
 }  // namespace
 
 Value take(Builder& b, const Value& x, std::int64_t dim, const Dims& indices) {
   if (indices.empty()) return b.slice(x, dim, 0, 0);
+  if (const std::int64_t times = repeats(indices, x.dim(dim)); times > 1) return repeat(b, x, dim, times);
   const std::vector<Run> runs = runs_of(indices);
   constexpr std::size_t kFew = 8;  // pieces; beyond, one gather is less to read and to run
   if (runs.size() <= kFew) {

@@ -122,6 +122,13 @@ std::string NodeContext::text(std::string_view name, std::string otherwise) {
   return attribute != nullptr ? attribute->s() : std::move(otherwise);
 }
 
+std::vector<std::string> NodeContext::texts(std::string_view name, std::vector<std::string> otherwise) {
+  const auto* attribute = find(name, pb::AttributeProto::STRINGS);
+  return attribute != nullptr
+             ? std::vector<std::string>(attribute->strings().begin(), attribute->strings().end())
+             : std::move(otherwise);
+}
+
 Dims NodeContext::integers(std::string_view name, Dims otherwise) {
   const auto* attribute = find(name, pb::AttributeProto::INTS);
   return attribute != nullptr ? Dims(attribute->ints().begin(), attribute->ints().end())

@@ -63,6 +63,7 @@ class NodeContext {
   bool flag(std::string_view name, bool otherwise) { return integer(name, otherwise ? 1 : 0) != 0; }
   double number(std::string_view name, double otherwise);
   std::string text(std::string_view name, std::string otherwise);
+  std::vector<std::string> texts(std::string_view name, std::vector<std::string> otherwise = {});
   Dims integers(std::string_view name, Dims otherwise = {});
   std::vector<double> numbers(std::string_view name, std::vector<double> otherwise = {});
   Value tensor(std::string_view name);

@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/graph.h"
 #include "core/literal.h"
@@ -46,12 +47,16 @@ struct OnnxOptions {
   bool empty() const { return dims.empty() && values.empty(); }
 };
 
+/// From the command line's lists of NAME=SIZE and NAME=VALUE. Throws Error where one is not of that form.
+OnnxOptions onnx_options(const std::vector<std::string>& dims, const std::vector<std::string>& values);
+
 /// Whether a path names an ONNX file: .onnx, .onnx.gz.
 bool is_onnx_path(std::string_view path);
 
-/// Reads a .onnx or .onnx.gz file, and the files beside it that hold its tensors. Parameters are the graph's
-/// inputs in order, initializers are constants, the root is the output or the tuple of the outputs. Throws
-/// Error naming the node, operator and reason where anything is not supported.
+/// Reads a .onnx or .onnx.gz file (source_sha256 is of its bytes, and of what else decided the graph), and
+/// the files beside it that hold its tensors. Parameters are the graph's inputs in order, initializers are
+/// constants, the root is the output or the tuple of the outputs. Throws Error naming the node, operator and
+/// reason where anything is not supported.
 Graph read_onnx(const std::string& path, const OnnxOptions& options = {});
 
 /// The same from memory; tensors in other files are looked for in `folder`, refused if it is empty.

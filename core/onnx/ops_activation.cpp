@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/onnx/activations.h"
+#include "core/onnx/common.h"
 #include "core/onnx/operators.h"
 
 namespace stitchwork::onnx_reader {
@@ -13,31 +15,20 @@ using Values = std::vector<Value>;
 Value zero(const Value& x) { return Builder::scalar_int(x.dtype(), 0); }
 Value negative(NodeContext& c, const Value& x) { return c.b.compare(Comparison::kLt, x, 0); }
 
-/// log(1 + exp(x)) without overflow.
-Value softplus(Builder& b, const Value& x) {
-  return b.add(b.max(x, 0), b.unary(Op::kLog1p, b.unary(Op::kExp, b.neg(b.unary(Op::kAbs, x)))));
-}
-
-Values lower_relu(NodeContext& c) { return {c.b.max(c.in(0), zero(c.in(0)))}; }
+Values lower_relu(NodeContext& c) { return {relu(c.b, c.in(0))}; }
 Values lower_sigmoid(NodeContext& c) { return {c.b.unary(Op::kLogistic, c.in(0))}; }
 Values lower_softplus(NodeContext& c) { return {softplus(c.b, c.in(0))}; }
 Values lower_mish(NodeContext& c) { return {c.b.mul(c.in(0), c.b.unary(Op::kTanh, softplus(c.b, c.in(0))))}; }
-Values lower_softsign(NodeContext& c) { return {c.b.div(c.in(0), c.b.add(c.b.unary(Op::kAbs, c.in(0)), 1))}; }
+Values lower_softsign(NodeContext& c) { return {softsign(c.b, c.in(0))}; }
 
-Values lower_leaky_relu(NodeContext& c) {
-  const Value& x = c.in(0);
-  return {c.b.select(negative(c, x), c.b.mul(x, c.number("alpha", 0.01F)), x)};
-}
+Values lower_leaky_relu(NodeContext& c) { return {leaky_relu(c.b, c.in(0), c.number("alpha", 0.01F))}; }
 
 Values lower_prelu(NodeContext& c) {
   const Value &x = c.in(0), &slope = c.in(1);
   return {c.b.select(negative(c, x), c.b.mul(x, c.b.broadcast(slope, x.dims())), x)};
 }
 
-Values lower_elu(NodeContext& c) {
-  const Value& x = c.in(0);
-  return {c.b.select(negative(c, x), c.b.mul(c.b.unary(Op::kExpm1, x), c.number("alpha", 1)), x)};
-}
+Values lower_elu(NodeContext& c) { return {elu(c.b, c.in(0), c.number("alpha", 1))}; }
 
 Values lower_selu(NodeContext& c) {
   const Value& x = c.in(0);
@@ -52,10 +43,6 @@ Values lower_celu(NodeContext& c) {
   const double alpha = c.number("alpha", 1);
   const Value below = c.b.mul(c.b.unary(Op::kExpm1, c.b.div(x, alpha)), alpha);
   return {c.b.add(c.b.max(x, 0), c.b.min(below, 0))};
-}
-
-Value hard_sigmoid(Builder& b, const Value& x, double alpha, double beta) {
-  return b.max(b.min(b.add(b.mul(x, alpha), beta), 1), 0);
 }
 
 Values lower_hard_sigmoid(NodeContext& c) {
@@ -95,9 +82,11 @@ Values lower_gelu(NodeContext& c) {
   return {b.mul(b.mul(x, b.add(cdf, 1)), 0.5)};
 }
 
-Values lower_swish(NodeContext& c) {
-  const Value& x = c.in(0);
-  return {c.b.mul(x, c.b.unary(Op::kLogistic, c.b.mul(x, c.number("alpha", 1))))};
+Values lower_swish(NodeContext& c) { return {swish(c.b, c.in(0), c.number("alpha", 1))}; }
+
+Values lower_swiglu(NodeContext& c) {
+  c.check(c.in(0).shape == c.in(1).shape, "the inputs differ in shape");
+  return {c.b.mul(swish(c.b, c.in(0), c.number("alpha", 1)), c.in(1))};
 }
 
 /// The dimensions a soft maximum runs over: one, and before operator set 13 all from `axis` on.
@@ -110,20 +99,11 @@ Dims soft_dims(NodeContext& c, const Value& x) {
   return dims;
 }
 
-Values lower_softmax(NodeContext& c) {
-  Builder& b = c.b;
-  const Value& x = c.in(0);
-  const Dims dims = soft_dims(c, x);
-  const Value e = b.unary(Op::kExp, b.sub(x, b.reduce(Op::kMaximum, x, dims, true)));
-  return {b.div(e, b.reduce(Op::kAdd, e, dims, true))};
-}
+Values lower_softmax(NodeContext& c) { return {softmax(c.b, c.in(0), soft_dims(c, c.in(0)))}; }
 
 Values lower_log_softmax(NodeContext& c) {
-  Builder& b = c.b;
   const Value& x = c.in(0);
-  const Dims dims = soft_dims(c, x);
-  const Value shifted = b.sub(x, b.reduce(Op::kMaximum, x, dims, true));
-  return {b.sub(shifted, b.unary(Op::kLog, b.reduce(Op::kAdd, b.unary(Op::kExp, shifted), dims, true)))};
+  return {log_softmax(c.b, x, soft_dims(c, x))};
 }
 
 /// 1 at the first of the largest elements, 0 elsewhere.
@@ -165,6 +145,7 @@ constexpr std::array kRows = {
     OperatorRow{"Softmax", 7, lower_softmax},
     OperatorRow{"Softplus", 7, lower_softplus},
     OperatorRow{"Softsign", 7, lower_softsign},
+    OperatorRow{"SwiGLU", 28, lower_swiglu},
     OperatorRow{"Swish", 24, lower_swish},
     OperatorRow{"ThresholdedRelu", 10, lower_thresholded_relu},
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/onnx/casts.h"
 #include "core/onnx/operators.h"
 
 namespace stitchwork::onnx_reader {
@@ -181,31 +182,26 @@ Values lower_clip(NodeContext& c) {
   return {x};
 }
 
-/// A cast to an 8-bit float stops at its largest value unless saturate=0.
-Value cast(NodeContext& c, const Value& x, DType to) {
-  const bool saturate = c.flag("saturate", true);
-  c.ignore("round_mode");  // concerns FLOAT8E8M0 alone, which dtype_of refuses
-  if (saturate && is_floating(x.dtype()) && byte_size(to) == 1 && is_floating(to)) {
-    const double largest = to == DType::kF8E5M2 ? 57344 : 448;
-    return c.b.convert(c.b.min(c.b.max(x, -largest), largest), to);
-  }
-  return c.b.convert(x, to);
+Value cast_by_attributes(NodeContext& c, const Value& x, DType to) {
+  c.ignore("round_mode");  // concerns FLOAT8E8M0 alone
+  c.check(to != DType::kF8E8M0FNU || x.dtype() == to, "rounding to powers of two is not supported");
+  return cast(c.b, x, to, c.flag("saturate", true));
 }
 
 Values lower_cast(NodeContext& c) {
   const Value& x = c.in(0);
   c.check(c.given("to"), "attribute to is missing");
-  return {cast(c, x, c.dtype("to", x.dtype()))};
+  return {cast_by_attributes(c, x, c.dtype("to", x.dtype()))};
 }
 
-Values lower_cast_like(NodeContext& c) { return {cast(c, c.in(0), c.in(1).dtype())}; }
+Values lower_cast_like(NodeContext& c) { return {cast_by_attributes(c, c.in(0), c.in(1).dtype())}; }
 
 Values lower_bit_cast(NodeContext& c) {
   const Value& x = c.in(0);
   c.check(c.given("to"), "attribute to is missing");
   const DType to = c.dtype("to", x.dtype());
-  c.check(byte_size(to) == byte_size(x.dtype()),
-          fmt::format("{} and {} differ in size", name(x.dtype()), name(to)));
+  const auto bits = [](DType type) { return type == DType::kPred ? 8 : bit_width(type); };
+  c.check(bits(to) == bits(x.dtype()), fmt::format("{} and {} differ in size", name(x.dtype()), name(to)));
   // A bool is a byte 0 or 1; only from it is that the same bits.
   c.check(to != DType::kPred, "bits are not reinterpreted as bool");
   return {x.dtype() == DType::kPred ? c.b.bitcast(c.b.convert(x, DType::kU8), to) : c.b.bitcast(x, to)};

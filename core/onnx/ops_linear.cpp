@@ -2,6 +2,8 @@
 #include <array>
 #include <cmath>
 
+#include "core/onnx/common.h"
+#include "core/onnx/einsum.h"
 #include "core/onnx/operators.h"
 
 namespace stitchwork::onnx_reader {
@@ -9,49 +11,7 @@ namespace {
 
 using Values = std::vector<Value>;
 
-Dims counted(std::int64_t first, std::int64_t count) {
-  Dims dims;
-  for (std::int64_t i = 0; i < count; ++i) dims.push_back(first + i);
-  return dims;
-}
-
-/// NumPy's matmul: vectors get a dimension of 1 that is dropped again, leading dimensions broadcast.
-Value matmul(NodeContext& c, const Value& left, const Value& right,
-             std::optional<DType> type = std::nullopt) {
-  Builder& b = c.b;
-  c.check(left.rank() >= 1 && right.rank() >= 1, "a scalar has no product");
-  const bool left_vector = left.rank() == 1, right_vector = right.rank() == 1;
-  Value x = left_vector ? b.reshape(left, {1, left.dim(0)}) : left;
-  Value y = right_vector ? b.reshape(right, {right.dim(0), 1}) : right;
-  c.check(x.dims().back() == y.dim(y.rank() - 2),
-          fmt::format("shapes {} and {} do not multiply", to_text(left.shape), to_text(right.shape)));
-  DotDims dims;
-  if (y.rank() == 2) {
-    dims.lhs_contracting = {x.rank() - 1};
-    dims.rhs_contracting = {0};
-  } else {
-    const Dims x_batch(x.dims().begin(), x.dims().end() - 2), y_batch(y.dims().begin(), y.dims().end() - 2);
-    const Dims batch = broadcast_dims(x_batch, y_batch);
-    const auto spread = [&](const Value& v) {
-      Dims full = batch;
-      full.insert(full.end(), v.dims().end() - 2, v.dims().end());
-      return b.broadcast(v, full);
-    };
-    x = spread(x);
-    y = spread(y);
-    const auto count = static_cast<std::int64_t>(batch.size());
-    dims.lhs_batch = dims.rhs_batch = counted(0, count);
-    dims.lhs_contracting = {count + 1};
-    dims.rhs_contracting = {count};
-  }
-  const Value result = b.dot(x, y, dims, type);
-  Dims shape = result.dims();
-  if (right_vector) shape.pop_back();
-  if (left_vector) shape.erase(shape.end() - (right_vector ? 1 : 2));
-  return b.reshape(result, shape);
-}
-
-Values lower_matmul(NodeContext& c) { return {matmul(c, c.in(0), c.in(1))}; }
+Values lower_matmul(NodeContext& c) { return {matmul(c.b, c.in(0), c.in(1))}; }
 
 /// x * factor; integers only by whole numbers.
 Value scaled(NodeContext& c, const Value& x, double factor) {
@@ -73,7 +33,10 @@ Values lower_gemm(NodeContext& c) {
   return {c.b.add(product, c.b.broadcast(scaled(c, c.in(2), beta), product.dims()))};
 }
 
+Values lower_einsum(NodeContext& c) { return {einsum(c.b, c.text("equation", ""), c.all_inputs())}; }
+
 constexpr std::array kRows = {
+    OperatorRow{"Einsum", 12, lower_einsum},
     OperatorRow{"Gemm", 7, lower_gemm},
     OperatorRow{"MatMul", 7, lower_matmul},
 };

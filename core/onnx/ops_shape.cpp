@@ -208,7 +208,7 @@ Values lower_depth_to_space(NodeContext& c) {
   const Value& x = c.in(0);
   const std::int64_t size = c.integer("blocksize");
   const std::string mode = c.text("mode", "DCR");
-  c.check_range("blocksize", {size}, 1);
+  c.check_range("blocksize", {size}, 1, 1024);
   c.check(x.rank() == 4, "the input must have rank 4");
   c.check(mode == "DCR" || mode == "CRD", fmt::format("mode is '{}', DCR or CRD is needed", mode));
   const std::int64_t n = x.dim(0), depth = x.dim(1), h = x.dim(2), w = x.dim(3);
@@ -224,7 +224,7 @@ Values lower_depth_to_space(NodeContext& c) {
 Values lower_space_to_depth(NodeContext& c) {
   const Value& x = c.in(0);
   const std::int64_t size = c.integer("blocksize");
-  c.check_range("blocksize", {size}, 1);
+  c.check_range("blocksize", {size}, 1, 1024);
   c.check(x.rank() == 4, "the input must have rank 4");
   const std::int64_t n = x.dim(0), channels = x.dim(1), h = x.dim(2), w = x.dim(3);
   c.check(h % size == 0 && w % size == 0,

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxDepth = 64;  ///< of functions calling functions and graphs in graphs
 /// Nodes a model may have once its functions and loops are expanded.
-constexpr std::int64_t kMaxVisits = std::int64_t{1} << 22;
+constexpr std::int64_t kMaxVisits = std::int64_t{1} << 20;
 
 /// An HLO name: letters, digits, '_', '.', '-', not beginning with a separator.
 std::string hlo_name(std::string_view name) {
@@ -51,6 +51,13 @@ std::string first_output(const pb::NodeProto& node) {
   for (const std::string& output : node.output())
     if (!output.empty()) return output;
   return {};
+}
+
+/// Errors are one line, whatever characters names have.
+std::string printable(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
+  return text;
 }
 
 std::string title(const pb::NodeProto& node) {
@@ -147,7 +154,15 @@ class ModelReader : public SubgraphReader {
     return results;
   }
 
-  Literal tensor(const pb::TensorProto& tensor) override { return read_tensor(tensor, folder_); }
+  Literal tensor(const pb::TensorProto& tensor) override {
+    Literal literal = read_tensor(tensor, folder_);
+    if (tensor.data_location() == pb::TensorProto::EXTERNAL) remember(literal);
+    return literal;
+  }
+
+  /// What else than the file decided the graph: sizes of dimensions, values of inputs, tensors in other
+  /// files.
+  const std::string& decided_by() const { return decided_by_; }
 
  private:
   struct Deeper {
@@ -161,7 +176,11 @@ class ModelReader : public SubgraphReader {
     ModelReader& reader;
   };
 
-  Value known_tensor(const pb::TensorProto& tensor) { return Builder::known(read_tensor(tensor, folder_)); }
+  Value known_tensor(const pb::TensorProto& proto) { return Builder::known(tensor(proto)); }
+
+  void remember(const Literal& literal) {
+    decided_by_ += sha256_hex({reinterpret_cast<const char*>(literal.bytes.data()), literal.bytes.size()});
+  }
 
   void read_initializers(pb::GraphProto& graph) {
     if (graph.sparse_initializer_size() > 0)
@@ -213,6 +232,7 @@ class ModelReader : public SubgraphReader {
       }
       if (size < 0) throw Error(fmt::format("--dim {}={}: a dimension cannot be negative", name, size));
       dims_[name] = size;
+      decided_by_ += fmt::format("{}={};", name, size);
     }
   }
 
@@ -267,6 +287,13 @@ class ModelReader : public SubgraphReader {
     return literal;
   }
 
+  Value fixed_input(const pb::ValueInfoProto& input, const std::variant<std::string, Literal>& given) {
+    Literal literal = given_value(input, given);
+    decided_by_ += input.name();
+    remember(literal);
+    return Builder::known(std::move(literal));
+  }
+
   static Literal numbers(const std::string& name, std::string_view text, DType dtype,
                          const pb::TypeProto_Tensor& type) {
     std::vector<double> values;
@@ -301,7 +328,7 @@ class ModelReader : public SubgraphReader {
         throw Error(fmt::format("--value {}: the model has no such input", name));
     for (const pb::ValueInfoProto* input : inputs)
       if (const auto given = options_.values.find(input->name()); given != options_.values.end())
-        bind(input->name(), Builder::known(given_value(*input, given->second)));
+        bind(input->name(), fixed_input(*input, given->second));
     for (const pb::ValueInfoProto* input : inputs) {
       if (options_.values.contains(input->name())) continue;
       Value value = builder_.parameter(hlo_name(input->name()), shape_of(*input));
@@ -357,7 +384,7 @@ class ModelReader : public SubgraphReader {
 
   std::vector<Value> lower(const pb::NodeProto& node, const std::string& domain, std::vector<Value> inputs) {
     const OperatorRow* row = find_operator(domain, node.op_type());
-    if (row == nullptr) throw Error("this operator is not supported");
+    if (row == nullptr) throw Error("this operator is not supported" + why_not(domain, node.op_type()));
     const auto imported = versions_.find(domain);
     if (imported == versions_.end())
       throw Error(fmt::format("the model imports no operator set of domain '{}'", domain));
@@ -428,6 +455,7 @@ class ModelReader : public SubgraphReader {
   std::map<std::string, std::int64_t> dims_;
   std::vector<std::unordered_map<std::string, Value>> names_;  ///< innermost graph last
   std::size_t first_visible_ = 0;                              ///< a function's body sees no names outside it
+  std::string decided_by_;
   int depth_ = 0;
   std::int64_t visits_left_ = kMaxVisits;
 };
@@ -444,20 +472,22 @@ Graph parse_onnx(std::string_view bytes, const std::string& file, const OnnxOpti
     throw Error(file, 0, 0, "not an ONNX model",
                 "export it again; a file of 2 GB and more must keep its tensors beside it");
   try {
-    Graph graph = ModelReader(model, file, options, folder).read();
+    ModelReader reader(model, file, options, folder);
+    Graph graph = reader.read();
     validate(graph);
+    graph.source_sha256 = sha256_hex(bytes);
+    if (!reader.decided_by().empty())
+      graph.source_sha256 = sha256_hex(graph.source_sha256 + reader.decided_by());
     return graph;
   } catch (const Error& error) {
-    throw Error(file, 0, 0, error.message(), error.hint());
+    throw Error(file, 0, 0, printable(error.message()), printable(error.hint()));
   }
 }
 
 Graph read_onnx(const std::string& path, const OnnxOptions& options) {
   const std::string bytes = read_decompressed(path, ".onnx or .onnx.gz");
   const fs::path folder = fs::path(path).parent_path();
-  Graph graph = parse_onnx(bytes, path, options, folder.empty() ? "." : folder.string());
-  graph.source_sha256 = sha256_hex(bytes);
-  return graph;
+  return parse_onnx(bytes, path, options, folder.empty() ? "." : folder.string());
 }
 
 }  // namespace stitchwork

@@ -37,31 +37,36 @@ constexpr std::array kTypes = {TypeRow{"UNDEFINED", {}},
                                TypeRow{"COMPLEX128", {}},
                                TypeRow{"BFLOAT16", DType::kBF16},
                                TypeRow{"FLOAT8E4M3FN", DType::kF8E4M3FN},
-                               TypeRow{"FLOAT8E4M3FNUZ", {}},
+                               TypeRow{"FLOAT8E4M3FNUZ", DType::kF8E4M3FNUZ},
                                TypeRow{"FLOAT8E5M2", DType::kF8E5M2},
-                               TypeRow{"FLOAT8E5M2FNUZ", {}},
+                               TypeRow{"FLOAT8E5M2FNUZ", DType::kF8E5M2FNUZ},
                                TypeRow{"UINT4", DType::kU4},
                                TypeRow{"INT4", DType::kS4},
-                               TypeRow{"FLOAT4E2M1", {}},
-                               TypeRow{"FLOAT8E8M0", {}},
-                               TypeRow{"UINT2", {}},
-                               TypeRow{"INT2", {}}};
+                               TypeRow{"FLOAT4E2M1", DType::kF4E2M1FN},
+                               TypeRow{"FLOAT8E8M0", DType::kF8E8M0FNU},
+                               TypeRow{"UINT2", DType::kU2},
+                               TypeRow{"INT2", DType::kS2}};
 
-bool is_packed(DType type) { return type == DType::kU4 || type == DType::kS4; }
+bool is_packed(DType type) { return type != DType::kPred && bit_width(type) < 8; }
 
 std::int64_t stored_bytes(const Shape& shape) {
-  return is_packed(shape.dtype) ? (shape.elements_count() + 1) / 2 : shape.byte_size();
+  if (!is_packed(shape.dtype)) return shape.byte_size();
+  const std::int64_t in_a_byte = 8 / bit_width(shape.dtype);
+  return (shape.elements_count() + in_a_byte - 1) / in_a_byte;
 }
 
-/// The literal of ONNX's bytes: two 4-bit elements a byte (low one first), bool as any non-zero byte.
+/// The literal of ONNX's bytes: several elements of fewer than 8 bits a byte (low ones first), bool as any
+/// non-zero byte.
 Literal from_bytes(const Shape& shape, const char* bytes) {
   Literal literal = Literal::zeros(shape);
   if (is_packed(shape.dtype)) {
+    const auto bits = static_cast<std::size_t>(bit_width(shape.dtype)), in_a_byte = 8 / bits;
+    const unsigned mask = (1U << bits) - 1, sign = 1U << (bits - 1);
     for (std::size_t i = 0; i < literal.bytes.size(); ++i) {
-      const auto pair = static_cast<unsigned char>(bytes[i / 2]);
-      unsigned nibble = i % 2 == 0 ? pair & 0xfu : pair >> 4;
-      if (shape.dtype == DType::kS4 && nibble >= 8) nibble |= 0xf0u;
-      literal.bytes[i] = static_cast<std::byte>(nibble);
+      const auto packed = static_cast<unsigned char>(bytes[i / in_a_byte]);
+      unsigned element = (packed >> (i % in_a_byte * bits)) & mask;
+      if (is_signed_integer(shape.dtype) && element >= sign) element |= ~mask;
+      literal.bytes[i] = static_cast<std::byte>(element);
     }
     return literal;
   }
@@ -139,7 +144,7 @@ class Reader {
     return narrowed<typename Field::value_type>(shape, field, name);
   }
 
-  /// Elements (4-bit ones: pairs) of a field whose numbers are wider than T.
+  /// Elements (of fewer than 8 bits: bytes of several) of a field whose numbers are wider than T.
   template <typename T, typename Field>
   Literal narrowed(const Shape& shape, const Field& field, const char* name) const {
     std::vector<T> values;

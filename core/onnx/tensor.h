@@ -12,8 +12,7 @@ namespace stitchwork::onnx_reader {
 /// "FLOAT16", "INT4", ... as ONNX spells TensorProto::DataType; "type 99" for a number it does not have.
 std::string type_name(std::int32_t onnx_type);
 
-/// Our element type. Throws Error naming the type where there is none (strings, complex numbers, the 8-, 4-
-/// and 2-bit types that HLO text does not have here).
+/// Our element type. Throws Error naming the type where there is none (strings, complex numbers).
 DType dtype_of(std::int32_t onnx_type);
 
 /// The tensor's elements: from raw_data, the field of its type, or a file beside the model. `folder` is the

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/graph.h"
 #include "core/literal.h"
 
@@ -32,7 +33,11 @@ struct Value {
   const Dims& dims() const { return shape.dims; }
   DType dtype() const { return shape.dtype; }
   int rank() const { return shape.rank(); }
-  std::int64_t dim(std::int64_t i) const { return shape.dims.at(static_cast<std::size_t>(i)); }
+  /// Throws Error where there is no such dimension.
+  std::int64_t dim(std::int64_t i) const {
+    if (i < 0 || i >= rank()) throw Error(fmt::format("{} has no dimension {}", to_text(shape), i));
+    return shape.dims[static_cast<std::size_t>(i)];
+  }
 };
 
 /// The node that computes a known value: large ones stay in the graph as what computes them (an iota, a

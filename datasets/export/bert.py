@@ -4,17 +4,20 @@ import math
 
 import jax
 import jax.numpy as jnp
-from transformers import BertConfig, FlaxBertModel
+import optax
+from transformers import BertConfig, FlaxBertForPreTraining, FlaxBertModel
 from transformers.models.bert.modeling_flax_bert import FlaxBertLayer
 
 from graphs import Dataset, constant, f32, i32, index, normal, uniform
+from steps import training_step
 
+_PAPER = "AStitch (ASPLOS 2022), Table 2: BERT, "
 _SOURCE = "transformers.FlaxBertModel (Devlin et al., BERT, NAACL 2019), inference, no dropout"
 
 
-def model(name, title, config, sequence, attention_mask, golden=False):
+def model(name, title, config, batch, sequence, attention_mask, dtype=jnp.float32, golden=False, **more):
     """The whole model: token ids in, last hidden state and pooled output out."""
-    flax_model = FlaxBertModel(config, _do_init=False)
+    flax_model = FlaxBertModel(config, dtype=dtype, _do_init=False)
     params = flax_model.params_shape_tree
 
     def function(params, input_ids, attention_mask, token_type_ids):
@@ -35,13 +38,56 @@ def model(name, title, config, sequence, attention_mask, golden=False):
     return Dataset(
         name,
         title,
-        f"BERT, {config.num_hidden_layers} layers with pooler, batch 1, sequence {sequence}, inference",
+        f"BERT, {config.num_hidden_layers} layers with pooler, batch {batch}, sequence {sequence}, inference",
         _SOURCE,
         function,
-        (params, i32(1, sequence), i32(1, sequence), i32(1, sequence)),
+        (params, i32(batch, sequence), i32(batch, sequence), i32(batch, sequence)),
         inputs | _parameter_inputs(config, whole_model=True),
-        _configuration(config, sequence),
+        _configuration(config, batch, sequence),
         golden,
+        dtype=dtype,
+        kind="inference",
+        **more,
+    )
+
+
+def training(name, title, config, batch, sequence, dtype=jnp.float32, golden=False):
+    """A step of pre-training: masked language model and next sentence, clipping, AdamW (Devlin et al., appendix A.2)."""
+    model = FlaxBertForPreTraining(config, dtype=dtype, _do_init=False)
+
+    def loss(params, batch):
+        outputs = model(batch["input_ids"], batch["attention_mask"], batch["token_type_ids"], params=params)
+        words, sentences = (x.astype(jnp.float32) for x in (outputs.prediction_logits, outputs.seq_relationship_logits))
+        of_words = optax.softmax_cross_entropy_with_integer_labels(words, batch["labels"])
+        of_sentences = optax.softmax_cross_entropy_with_integer_labels(sentences, batch["next_sentence_label"])
+        masked = batch["masked"].astype(jnp.float32)
+        return jnp.sum(of_words * masked) / (jnp.sum(masked) + 1e-5) + jnp.mean(of_sentences)
+
+    tokens = i32(batch, sequence)
+    shapes = {name: tokens for name in ("input_ids", "attention_mask", "token_type_ids", "labels", "masked")}
+    return training_step(
+        name,
+        title,
+        loss,
+        model.params_shape_tree,
+        shapes | {"next_sentence_label": i32(batch)},
+        {
+            "batch.input_ids": index(0, config.vocab_size),
+            "batch.attention_mask": index(0, 2) if golden else constant(1),
+            "batch.token_type_ids": index(0, 2),
+            "batch.labels": index(0, config.vocab_size),
+            "batch.masked": index(0, 2),
+            "batch.next_sentence_label": index(0, 2),
+        },
+        optimiser={"learning_rate": 1e-4, "b1": 0.9, "b2": 0.999, "eps": 1e-6, "clip": 1.0, "weight_decay": 0.01},
+        embedding=config.hidden_size**-0.5,  # the table of words is the head's matrix too
+        description=f"One step of pre-training BERT, {config.num_hidden_layers} layers, batch {batch}, sequence {sequence}: "
+        "masked-word and next-sentence loss, gradients, clipping by the global norm, AdamW; no dropout",
+        source="transformers.FlaxBertForPreTraining (Devlin et al., BERT, NAACL 2019), optax.adamw; training",
+        configuration=_configuration(config, batch, sequence),
+        golden=golden,
+        dtype=dtype,
+        paper=_PAPER + "training, batch 12",
     )
 
 
@@ -64,7 +110,7 @@ def layer(name, title, config, sequence):
         function,
         (params, hidden, mask),
         {"hidden_states": normal(), "attention_mask": constant(1)} | _parameter_inputs(config, whole_model=False),
-        _configuration(config, sequence) | {"num_hidden_layers": 1},
+        _configuration(config, 1, sequence) | {"num_hidden_layers": 1},
     )
 
 
@@ -78,11 +124,28 @@ def datasets():
         intermediate_size=256,
         max_position_embeddings=16,
     )
+    small = BertConfig(
+        vocab_size=6,
+        hidden_size=10,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=6,
+        max_position_embeddings=6,
+    )  # few sizes: tensors of one shape share their kernels
+    # Zeros in the mask of what is executed: both sides of its select matter to the check.
+    padded, half = index(0, 2), jnp.float16
+    batch_200 = {"large": True, "paper": _PAPER + "inference, batch 200"}
     return [
-        model("bert_base", "BERT-base", base, 128, constant(1)),
+        model("bert", "BERT-base, batch 200", base, 200, 128, constant(1), **batch_200),
+        model("bert_fp16", "BERT-base, batch 200, mixed precision", base, 200, 128, constant(1), half, **batch_200),
+        model("bert_fp16_tiny", "BERT, a small layer, mixed precision", small, 3, 5, padded, half, golden=True),
+        training("bert_train", "BERT-base, a training step", base, 12, 128),
+        training("bert_train_tiny", "BERT, a training step of a small layer", small, 3, 5, golden=True),
+        training("bert_train_fp16", "BERT-base, a training step, mixed precision", base, 12, 128, half),
+        training("bert_train_fp16_tiny", "BERT, a mixed-precision step of a small layer", small, 3, 5, half, True),
+        model("bert_base", "BERT-base", base, 1, 128, constant(1)),
         layer("bert_layer", "BERT-base, one layer", base, 128),
-        # Zeros in the mask: both sides of its select matter to the check.
-        model("bert_tiny", "BERT, 2 small layers", tiny, 16, index(0, 2), golden=True),
+        model("bert_tiny", "BERT, 2 small layers", tiny, 1, 16, padded, golden=True),
     ]
 
 
@@ -103,7 +166,7 @@ def _parameter_inputs(config, whole_model):
     return inputs
 
 
-def _configuration(config, sequence):
+def _configuration(config, batch, sequence):
     keys = (
         "vocab_size",
         "hidden_size",
@@ -115,4 +178,4 @@ def _configuration(config, sequence):
         "hidden_act",
         "layer_norm_eps",
     )
-    return {"batch": 1, "sequence": sequence} | {key: getattr(config, key) for key in keys}
+    return {"batch": batch, "sequence": sequence} | {key: getattr(config, key) for key in keys}

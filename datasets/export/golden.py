@@ -5,6 +5,7 @@ import io
 
 import hlo_text
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -19,19 +20,21 @@ def tensors(dataset, text):
     values = [_draw(generator, _distribution(dataset, name), leaf) for name, leaf in zip(names, leaves, strict=True)]
     outputs = jax.tree_util.tree_leaves(jax.jit(dataset.function)(*jax.tree_util.tree_unflatten(tree, values)))
     for own, again in zip(outputs, hlo_text.run(text, values), strict=True):
-        if not _close(np.asarray(own), again):
+        if not _close(dataset, np.asarray(own), again):
             raise ValueError(f"{dataset.name}: the HLO text does not compute what the function computes")
     files = {f"in{number}.npy": _npy(value) for number, value in enumerate(values)}
     return files | {f"out{number}.npy": _npy(np.asarray(value)) for number, value in enumerate(outputs)}
 
 
-def close(path, content):
+def close(dataset, path, content):
     """True where the tensor in the file `path` equals that of `content` up to what another CPU may round otherwise."""
-    return _close(np.load(path), np.load(io.BytesIO(content)))
+    return _close(dataset, np.load(path), np.load(io.BytesIO(content)))
 
 
-def _close(old, new):
-    return old.shape == new.shape and np.allclose(old, new, rtol=1e-5, atol=1e-5 * float(np.abs(new).max()))
+def _close(dataset, old, new):
+    # What the type in which the model computes keeps of ten roundings.
+    tolerance = max(1e-5, 10 * float(jnp.finfo(dataset.dtype).eps))
+    return old.shape == new.shape and np.allclose(old, new, rtol=tolerance, atol=tolerance * float(np.abs(new).max()))
 
 
 def _distribution(dataset, name):

@@ -55,6 +55,7 @@ def decoder(name, title, config, batch, context, steps):
         | _parameter_inputs(config),
         _configuration(config) | {"batch": batch, "context": context, "steps": steps},
         large=True,
+        kind="decoding",
     )
 
 
@@ -85,6 +86,7 @@ def training(name, title, config, batch, sequence):
         {"tokens": index(0, config.vocab_size)} | _parameter_inputs(config),
         _configuration(config) | {"batch": batch, "sequence": sequence, "learning_rate": rate},
         large=True,
+        kind="training",
     )
 
 

@@ -23,6 +23,10 @@ class Dataset:
     golden: bool = False
     large: bool = False  # too large for tests to execute; committed compressed
     packages: tuple = ()  # it depends on, beyond those of all (export.py)
+    dtype: jnp.dtype = jnp.float32  # of its arithmetic; parameters of mixed precision stay f32
+    kind: str = "layer"  # docs/schema/dataset.schema.json lists them
+    paper: str | None = None  # whose workload it is, and which
+    substitution: str | None = None  # how it differs from the paper's own model, where that is not public
 
 
 def f32(*shape):
@@ -88,7 +92,11 @@ def _rows(name, title, description, source, function, rows, columns, golden=Fals
     """A graph with one input x f32[rows,columns]."""
     shape = {"rows": rows, "columns": columns}
     # A unit normal: the default of matrices, 1/fan_in, would leave softmax nearly uniform and gelu nearly linear.
-    return Dataset(name, title, description, source, function, (f32(rows, columns),), {"x": normal()}, shape, golden)
+    inputs, paper = {"x": normal()}, source if source.startswith(_ASTITCH) else None
+    arguments = (f32(rows, columns),)
+    return Dataset(
+        name, title, description, source, function, arguments, inputs, shape, golden, kind="micro", paper=paper
+    )
 
 
 def _layer_norm(name, title, rows, columns, golden=False):
@@ -102,6 +110,7 @@ def _layer_norm(name, title, rows, columns, golden=False):
         _LAYER_NORM_INPUTS,
         {"rows": rows, "columns": columns, "epsilon": 1e-6},
         golden,
+        kind="micro",
     )
 
 
@@ -131,6 +140,8 @@ def micro_graphs():
             {"base": uniform(0.5, 1.5), "exponent": constant(2), "addend": normal()},
             {"rows": 2, "columns": 128},
             golden=True,
+            kind="micro",
+            paper=_ASTITCH + "Figure 5",
         ),
         _rows(
             "row_750000x32",

@@ -26,6 +26,8 @@ def datasets():
             "exponent": constant(2),
         },
         {"reduce.1": [4096, 256], "reduce.2": [64, 4096]},
+        kind="micro",
+        paper="AStitch (ASPLOS 2022), Figure 7-(a)",
     )
     trap = Dataset(
         "remote_trap",
@@ -41,6 +43,7 @@ def datasets():
             "d.weight": normal(0.0, 0.25),
         },
         {"a, c": [64, 32], "b, d": [64, 16]},
+        kind="micro",
     )
     for dataset in (fig7, trap):
         dataset.text = _text(dataset.name)

@@ -1,6 +1,7 @@
 """From a JAX function to the HLO text that is committed: before XLA optimises anything, the same on every machine."""
 
 import functools
+import math
 import re
 
 import jax
@@ -9,6 +10,7 @@ from jax._src.lib import xla_client
 
 _SOURCE = re.compile(r' (?:source_file="[^"]*"|source_line=\d+|stack_frame_id=\d+)')
 _OPERAND_INDEX = re.compile(r"/\*index=\d+\*/(?=[A-Za-z_][\w.-]*[,)])")  # of operands; those of tuple types stay
+_BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "f32": 4, "s32": 4, "u32": 4, "f64": 8, "s64": 8, "u64": 8}
 _ENTRY_PARAMETER = re.compile(r'^  (\S+) = .* parameter\(\d+\).*metadata=\{op_name="([^"]*)"\}$', re.MULTILINE)
 
 
@@ -65,6 +67,20 @@ def parameters(text):
     entry = text[text.index("ENTRY ") :]
     found = re.findall(r"(\S+) = \S+ parameter\((\d+)\)", entry)
     return sorted((int(number), name) for name, number in found)
+
+
+def instructions(text):
+    """How many instructions the text has, those of all its computations."""
+    return len(re.findall(r"[\w.-]+ = (?:\(|\w+\[)", text))
+
+
+def parameter_bytes(text):
+    """Bytes of the entry's parameters."""
+    entry = text[text.index("ENTRY ") :]
+    total = 0
+    for dtype, shape in re.findall(r" = (\w+)\[([\d,]*)\]\S* parameter\(", entry):
+        total += _BYTES[dtype] * math.prod(int(size) for size in shape.split(",") if size)
+    return total
 
 
 def _identifier(path):

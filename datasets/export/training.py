@@ -4,11 +4,13 @@ import flax.linen
 import jax
 import jax.numpy as jnp
 import optax
-from transformers import FlaxViTForImageClassification, ViTConfig
+from transformers import BertConfig, FlaxBertModel, FlaxViTForImageClassification, ViTConfig
 
 from graphs import Dataset, constant, f32, i32, layer_norm, normal, uniform
+from steps import adam, adam_inputs, adam_update
 
 _ADAM = {"learning_rate": 1e-3, "b1": 0.9, "b2": 0.999, "eps": 1e-8}
+_ADAMW = {"learning_rate": 1e-4, "b1": 0.9, "b2": 0.999, "eps": 1e-6, "clip": 1.0, "weight_decay": 0.01}
 _SGD = {"learning_rate": 1e-2, "momentum": 0.9}
 
 
@@ -68,6 +70,7 @@ def _mlp_training(name, title, rows, hidden, intermediate, golden=False):
         golden,
         large=not golden,
         packages=("optax",),
+        kind="training",
     )
 
 
@@ -101,6 +104,33 @@ def _adam(name, title, config):
         {"tensors": tensors, "num_hidden_layers": config.num_hidden_layers, "hidden_size": config.hidden_size} | _ADAM,
         large=tensors > 100,
         packages=("optax",),
+        kind="optimizer",
+    )
+
+
+def _adam_step(name, title, config, golden=False):
+    """What a framework does to BERT's parameters once the gradients are there: clipping by the global norm, AdamW."""
+    params = FlaxBertModel(config, _do_init=False).params_shape_tree
+    transformation, place = adam(**_ADAMW)
+
+    def adam_step(params, gradients, mu, nu, count):
+        return adam_update(transformation, place, gradients, params, mu, nu, count)
+
+    return Dataset(
+        name,
+        title,
+        f"One AdamW update of the {len(jax.tree_util.tree_leaves(params))} parameters of BERT, {config.num_hidden_layers} "
+        "layers, after clipping by the global norm of all gradients: a reduction that every tensor waits for",
+        "optax.chain(clip_by_global_norm, adamw) (Loshchilov and Hutter, ICLR 2019) over transformers.FlaxBertModel's "
+        "parameters",
+        adam_step,
+        (params, params, params, params, i32()),
+        {"params.*": normal(), "gradients.*": normal(0.0, 0.1)} | adam_inputs(),
+        {"num_hidden_layers": config.num_hidden_layers, "hidden_size": config.hidden_size} | _ADAMW,
+        golden,
+        large=not golden,
+        packages=("optax",),
+        kind="optimizer",
     )
 
 
@@ -117,6 +147,7 @@ def _layer_norm_grad(name, title, rows, columns, golden=False):
         {"rows": rows, "columns": columns, "epsilon": 1e-6},
         golden,
         large=not golden,
+        kind="micro",
     )
 
 
@@ -136,5 +167,19 @@ def datasets():
             "adam_tiny",
             "Adam update of 24 tensors",
             ViTConfig(hidden_size=12, intermediate_size=28, num_hidden_layers=1, image_size=8, **vit),
+        ),
+        _adam_step("adam_step", "AdamW step of BERT-base", BertConfig()),
+        _adam_step(
+            "adam_step_tiny",
+            "AdamW step of a small BERT",
+            BertConfig(
+                vocab_size=6,
+                hidden_size=10,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                intermediate_size=6,
+                max_position_embeddings=6,
+            ),
+            golden=True,
         ),
     ]

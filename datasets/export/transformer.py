@@ -100,7 +100,7 @@ class _Conformer(flax.linen.Module):
         return flax.linen.Dense(width, name="conv_out")(y)
 
 
-def module_dataset(name, title, description, source, module, inputs, how, configuration, golden=False):
+def module_dataset(name, title, description, source, module, inputs, how, configuration, golden=False, **more):
     """A Flax module in inference; `inputs` is {name: shape} and `how` says how its parameters and inputs are filled."""
     variables = jax.eval_shape(lambda key, values: module.init(key, **values), jax.random.PRNGKey(0), inputs)
 
@@ -110,7 +110,9 @@ def module_dataset(name, title, description, source, module, inputs, how, config
     function.__module__ = type(module).__module__
     function.__qualname__ = type(module).__qualname__
     how = parameters(variables) | {f"inputs.{key}": value for key, value in how.items()}
-    return Dataset(name, title, description, source, function, (variables, inputs), how, configuration, golden, large=not golden)
+    return Dataset(
+        name, title, description, source, function, (variables, inputs), how, configuration, golden, not golden, **more
+    )
 
 
 def parameters(variables):

@@ -54,7 +54,7 @@ TEST(Assemble, ACopyThatAKernelComputesInsideIsStillAStepForItsOtherReaders) {
       "r = f32[64] reduce(p, z), dimensions={1}, to_apply=sum\n c = f32[64] copy(r)\n"
       "b = f32[64,64] broadcast(c), dimensions={0}\n m = f32[64,64] minimum(p, b)\n"
       "ROOT t = (f32[64], f32[64,64]) tuple(c, m)");
-  for (const Planner& row : planners())
+  for (const Planner& row : planners_for(graph))
     EXPECT_NO_THROW(make_plan(graph, device("v100"), row.name)) << row.name;
   EXPECT_THAT(step_ids(make_plan(graph, device("v100"), "xla")), ElementsAre("k0", "copy:c", "k1"));
 }

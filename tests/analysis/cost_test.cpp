@@ -63,6 +63,14 @@ TEST(Cost, ABiasInAConcatenatedPartIsReadByTheRowsOfThePart) {
   EXPECT_LE(with, without + 2 * 512 * 64 * 4 / 32.0);
 }
 
+// A scalar behind a guard on the element: an access a warp of its part, not one an element for every warp.
+TEST(Cost, AScalarInAConcatenatedPartIsReadByTheWarpsOfThePart) {
+  const Graph graph = graph_of(
+      "p = f32[65536] parameter(0)\n s = f32[] parameter(1)\n w = f32[65536] broadcast(s), dimensions={}\n"
+      "ROOT c = f32[131072] concatenate(p, w), dimensions={0}");
+  EXPECT_LE(cost_of(graph, "unfused").work.ldst_warp_instructions, (65536 + 65536 + 131072) / 32.0 + 1);
+}
+
 TEST(Cost, StitchedSoftmaxReadsItsInputFromDramOnce) {
   const Graph graph = dataset("softmax");
   const KernelCost cost = cost_of(graph, "astitch");

@@ -90,6 +90,7 @@ const bool registered = [] {
   for (const std::string name : {"bert_base", "gpt2_decoder_10k", "gpt2_training"})
     add("read/" + name, read_dataset, name);
   for (const Planner& row : planners()) {
+    if (row.takes != nullptr) continue;
     const std::string planner(row.name);
     for (const std::string name : {"bert_base", "gpt2_decoder_10k"})
       add("plan/" + name + "/" + planner, plan_dataset, name, planner);

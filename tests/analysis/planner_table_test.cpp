@@ -52,7 +52,7 @@ TEST(PlannerTable, PlansNameThePlannerAndTheKnobsThatDiffer) {
 
 TEST(PlannerTable, DecisionsAreRecordedOnlyWhenAskedFor) {
   const Graph graph = dataset("fig7");
-  for (const Planner& row : planners()) {
+  for (const Planner& row : planners_for(graph)) {
     EXPECT_TRUE(make_plan(graph, device("v100"), row.name).decisions.empty()) << row.name;
     EXPECT_FALSE(make_plan(graph, device("v100"), row.name, {.record_decisions = true}).decisions.empty())
         << row.name;
@@ -61,7 +61,7 @@ TEST(PlannerTable, DecisionsAreRecordedOnlyWhenAskedFor) {
 
 TEST(PlannerTable, PlanningIsDeterministic) {
   const Graph graph = dataset("bert_layer");
-  for (const Planner& row : planners())
+  for (const Planner& row : planners_for(graph))
     EXPECT_EQ(to_text(graph, make_plan(graph, device("v100"), row.name)),
               to_text(graph, make_plan(graph, device("v100"), row.name)));
 }
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Datasets, EveryDataset,
 TEST(PlannerTable, EveryDeviceCanPlanFig7) {
   const Graph graph = dataset("fig7");
   for (const Device& d : devices())
-    for (const Planner& row : planners())
+    for (const Planner& row : planners_for(graph))
       EXPECT_NO_THROW(make_plan(graph, d, row.name)) << d.id << " " << row.name;
 }
 

@@ -35,7 +35,7 @@ std::map<NodeId, Placement> placed(const Graph& graph, const char* dominant, Map
 std::string at(const Graph& graph, const std::map<NodeId, Placement>& places, const char* name) {
   const auto found = places.find(op(graph, name));
   if (found == places.end()) return "absent";
-  constexpr const char* kNames[] = {"full", "rows", "partial"};
+  constexpr const char* kNames[] = {"full", "rows", "partial", "cols"};
   return std::string(kNames[static_cast<int>(found->second.coverage)]) + " " + to_text(found->second.map);
 }
 
@@ -85,13 +85,14 @@ TEST(Propagation, TheWholeReadWinsOverTheSlicedOne) {
   EXPECT_EQ(places.at(op(graph, "x")).coverage, Coverage::kFull);
 }
 
-TEST(Propagation, AReductionOfOtherRowsDoesNotFit) {
+TEST(Propagation, AReductionOfTheRowsLiesAcrossThemUnlessTheyAreSplit) {
   const Graph graph = graph_of(
       "p = f32[8,8] parameter(0)\n z = f32[] constant(0)\n"
       "a = f32[8] reduce(p, z), dimensions={1}, to_apply=sum\n"
       "b = f32[8] reduce(p, z), dimensions={0}, to_apply=sum\n ROOT s = (f32[8], f32[8]) tuple(a, b)");
   const auto places = placed(graph, "a", MappingKind::kRowPack, 8, 8);
-  EXPECT_EQ(at(graph, places, "b"), "absent");
+  EXPECT_EQ(at(graph, places, "b"), "cols (d0, d1) -> (d1)");
+  EXPECT_EQ(at(graph, placed(graph, "a", MappingKind::kRowSplit, 8, 8), "b"), "absent");
 }
 
 TEST(Propagation, ARowValueSpreadOverTheColsIsReachedFromItsProducer) {

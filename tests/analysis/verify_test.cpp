@@ -209,9 +209,9 @@ TEST(Verify, RefusesARegionalValueWithoutASlot) {
 
 TEST(Verify, RefusesAValueOfItsOwnPhaseThatCannotBeHadThere) {
   // The sums of layer_norm_grad's rows are read in their blocks at once, and by the column sums a phase
-  // later.
+  // later, where these are a group of their own.
   const auto why = [](const std::string& rule, const auto& edit) {
-    Edited plan("astitch", "layer_norm_grad_tiny");
+    Edited plan("astitch-no-dominant-merging", "layer_norm_grad_tiny");
     EXPECT_TRUE(plan.verdicts().empty());
     EXPECT_EQ(plan.kernel()["in_phase"]["reduce.18"], "regional");
     edit(plan.kernel());
@@ -220,7 +220,7 @@ TEST(Verify, RefusesAValueOfItsOwnPhaseThatCannotBeHadThere) {
   EXPECT_THAT(why("verify.level", [](Json& kernel) { kernel["in_phase"].erase("reduce.18"); }),
               HasSubstr("reduce.18 (global, level 0)"));
   EXPECT_THAT(why("verify.scheme", [](Json& kernel) { kernel["in_phase"]["reduce.64"] = "regional"; }),
-              HasSubstr("reduce.64 is regional in its phase, which other values than global ones cannot be"));
+              HasSubstr("reduce.64 is regional in its phase, which only a global or resident value can be"));
   EXPECT_THAT(why("verify.scheme", [](Json& kernel) { kernel["in_phase"]["reduce.18"] = "local"; }),
               HasSubstr("reduce.18 is reduced by several threads"));
   EXPECT_THAT(why("verify.slot",

@@ -11,7 +11,7 @@ namespace stitchwork::testing {
 
 /// Under every planner, and under every thread mapping of those that have several.
 inline void expect_planned_correct(const Graph& graph) {
-  for (const Planner& planner : planners()) {
+  for (const Planner& planner : planners_for(graph)) {
     const bool maps = std::find(planner.knobs.begin(), planner.knobs.end(), "mapping") != planner.knobs.end();
     for (const char* mapping : {"paper", "tuned"}) {
       PlanOptions options;

@@ -42,6 +42,17 @@ TEST_P(DatasetDescription, HoldsTheHashOfTheText) {
   EXPECT_EQ(description()["hlo"]["sha256"], graph().source_sha256);
 }
 
+TEST_P(DatasetDescription, CountsTheOpsAndTheBytesOfTheText) {
+  const Graph graph = this->graph();
+  std::size_t ops = 0;
+  for (const Computation& computation : graph.computations) ops += computation.nodes.size();
+  EXPECT_EQ(description()["ops"], ops);
+  std::int64_t bytes = 0;
+  const Computation& entry = graph.entry_computation();
+  for (NodeId id : entry.parameters) bytes += entry.node(id).shape.byte_size();
+  EXPECT_EQ(description()["parameter_bytes"], bytes);
+}
+
 TEST_P(DatasetDescription, SaysHowEveryParameterIsFilled) {
   const Graph graph = this->graph();
   const Computation& entry = graph.entry_computation();

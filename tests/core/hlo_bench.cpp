@@ -1,6 +1,10 @@
 // Loading and canonicalising a long chain of element-wise ops, broadcasts and reductions.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "core/hlo_text.h"
 #include "core/passes.h"
@@ -37,6 +41,35 @@ void load_hlo(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(parse_hlo(text, "chain.hlo"));
 }
 BENCHMARK(load_hlo)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+
+/// About 100 MB of text in ten constants of a million floats each, as exporters print weights. Reads it from
+/// a file, as the command line does; `peak MB` is the most memory the process ever held.
+void load_large_constants(benchmark::State& state) {
+  const std::string path = (std::filesystem::temp_directory_path() / "stitchwork_constants.hlo").string();
+  {
+    std::ofstream file(path);
+    file << "HloModule constants\n\nENTRY main {\n  x = f32[1000,1000]{1,0} parameter(0)\n";
+    for (int c = 0; c < 10; ++c) {
+      file << fmt::format("  c.{} = f32[1000,1000]{{1,0}} constant({{ ", c);
+      for (int i = 0; i < 1000; ++i) {
+        file << (i == 0 ? "{ " : ", { ");
+        for (int j = 0; j < 1000; ++j)
+          file << (j == 0 ? "" : ", ") << fmt::format("{:.7f}", 0.001 * (i - j) + 0.1 * c + 1e-7 * j);
+        file << " }";
+      }
+      file << fmt::format(" }})\n  a.{0} = f32[1000,1000]{{1,0}} add({1}, c.{0})\n", c,
+                          c == 0 ? "x" : fmt::format("a.{}", c - 1));
+    }
+    file << "  ROOT r = f32[1000,1000]{1,0} negate(a.9)\n}\n";
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(read_graph(path));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * std::filesystem::file_size(path)));
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  state.counters["peak MB"] = static_cast<double>(usage.ru_maxrss) / 1024;
+  std::filesystem::remove(path);
+}
+BENCHMARK(load_large_constants)->Unit(benchmark::kMillisecond);
 
 void print_hlo(benchmark::State& state) {
   const Graph graph = parse_hlo(chain_text(state.range(0)), "chain.hlo");

@@ -82,8 +82,11 @@ const Bad kBad[] = {
      "bad.hlo:4:30: unknown computation 'f9'"},
     {"Recursion", "x = f32[2] parameter(0)\ny = f32[2] call(x), to_apply=e",
      "bad.hlo:2:7: computation 'e' calls itself; HLO has no recursion"},
-    {"ElidedConstant", "x = f32[2,2] constant({...})",
-     "bad.hlo:3:23: the values of this constant were left out of the file; export it again with large "
+    {"ConstantOfMoreThanTheText", "x = f32[1000000000,1000] constant({ {1} })",
+     "bad.hlo:3:35: a constant of 1000000000000 values, and the text ends before as many; the file may be "
+     "truncated"},
+    {"ElidedConstantOfOneElement", "x = f32[1] constant({...})",
+     "bad.hlo:3:21: the values of this constant were left out of the file; export it again with large "
      "constants "
      "printed (JAX: as_hlo_text(print_large_constants=True))"},
     {"ConstantTooShort", "x = f32[2,2] constant({ { 1, 2 }, { 3 } })",

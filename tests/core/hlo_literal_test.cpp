@@ -38,6 +38,9 @@ TEST(HloLiteral, FloatsAreReadToTheirNearestValue) {
   EXPECT_THROW(f32("1e40"), Error);
   EXPECT_THROW(scalar("1e6", DType::kF16), Error);
   EXPECT_THROW(scalar("500", DType::kF8E4M3FN), Error);
+  EXPECT_THROW(scalar("7.1", DType::kF4E2M1FN), Error);
+  EXPECT_THROW(scalar("-1", DType::kF8E8M0FNU), Error);
+  EXPECT_THROW(scalar("2", DType::kS2), Error);
 }
 
 TEST(HloLiteral, EveryFormPrintsAsItWasRead) {
@@ -57,6 +60,8 @@ TEST(HloLiteral, EveryFormPrintsAsItWasRead) {
       {"{(1, 2), (3, 0.1)}", array(DType::kC128, {2})},
       {"(1, {2, 3})", Shape::tuple({array(DType::kF32, {}), array(DType::kS32, {2})})},
       {"{-8, 7}", array(DType::kS4, {2})},
+      {"{-2, 1}", array(DType::kS2, {2})},
+      {"{0, 3}", array(DType::kU2, {2})},
       {"18446744073709551615", array(DType::kU64, {})},
       {"-9223372036854775808", array(DType::kS64, {})},
       {"0.10000000000000001", array(DType::kF64, {})},
@@ -79,9 +84,11 @@ TEST(HloLiteral, EveryFormPrintsAsItWasRead) {
 }
 
 TEST(HloLiteral, EveryEightBitFloatReadsBackToItsBits) {
-  for (const DType type : {DType::kF8E5M2, DType::kF8E4M3FN}) {
-    for (int bits = 0; bits < 256; ++bits) {
-      Literal literal = scalar("0", type);
+  for (const DType type :
+       {DType::kF4E2M1FN, DType::kF8E8M0FNU, DType::kF8E3M4, DType::kF8E4M3, DType::kF8E4M3FN,
+        DType::kF8E4M3FNUZ, DType::kF8E4M3B11FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ}) {
+    for (int bits = 0; bits < 1 << bit_width(type); ++bits) {
+      Literal literal = scalar("1", type);
       literal.bytes[0] = static_cast<std::byte>(bits);
       const std::string text = to_text(literal);
       if (text == "nan" || text == "-nan") continue;  // several encodings, one spelling

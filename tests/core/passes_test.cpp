@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "core/hlo_text.h"
 
 namespace stitchwork {
@@ -224,6 +225,53 @@ INSTANTIATE_TEST_SUITE_P(Files, Canonicalize,
 TEST(Canonicalize, LeavesTheRunningExampleAsItIs) {
   const Graph graph = read_graph(STITCHWORK_SOURCE_DIR "/datasets/fig7.hlo");
   EXPECT_TRUE(equal(canonicalize(graph), graph));
+}
+
+TEST(InlineCalls, FusionsAreInlinedAndWhatTheyHeldIsRemembered) {
+  const Graph graph = canonicalize(parse(R"hlo(
+fused { a = f32[4] parameter(0)  b = f32[4] parameter(1)  s = f32[4] add(a, b)  n = f32[4] negate(s)
+  ROOT t = (f32[4], f32[4]) tuple(n, s) }
+other { a = f32[4] parameter(0)  n = f32[4] negate(a)  ROOT e = f32[4] exponential(n) }
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  f = (f32[4], f32[4]) fusion(x, y), kind=kLoop, calls=fused
+  g = f32[4] get-tuple-element(f), index=0
+  h = f32[4] get-tuple-element(f), index=1
+  k = f32[4] fusion(h), kind=kInput, calls=other
+  ROOT r = f32[4] multiply(g, k)
+})hlo"));
+  validate(graph);
+  EXPECT_EQ(listing(graph), R"hlo(
+x = f32[4] parameter(0)
+y = f32[4] parameter(1)
+s = f32[4] add(x, y)
+n = f32[4] negate(s)
+e = f32[4] exponential(n)
+ROOT r = f32[4] multiply(n, e)
+)hlo");
+  // Both negate the sum: one op, which two kernels compute.
+  EXPECT_EQ(graph.entry_computation().imported,
+            (std::vector<ImportedKernel>{{"f", "kLoop", {2, 3}, {2, 3}}, {"k", "kInput", {3, 4}, {4}}}));
+}
+
+TEST(InlineCalls, CallsThatMultiplyBeyondAnyMemoryAreRefused) {
+  std::string text = "c0 { ROOT p = f32[] parameter(0) }\n";
+  for (int i = 1; i <= 40; ++i)
+    text += fmt::format(
+        "c{0} {{ p = f32[] parameter(0)  a = f32[] call(p), to_apply=c{1}  b = f32[] call(a), to_apply=c{1}  "
+        "ROOT n = f32[] add(a, b) }}\n",
+        i, i - 1);
+  const Graph graph =
+      parse(text + "ENTRY e { x = f32[] parameter(0)  ROOT c = f32[] call(x), to_apply=c40 }");
+  EXPECT_THROW(inline_calls(graph), Error);
+}
+
+TEST(CommonSubexpressions, ConstantsWhoseValuesWereLeftOutStayApart) {
+  const Graph graph = parse(R"hlo(
+ENTRY e { a = f32[64] constant({...})  b = f32[64] constant({...})  ROOT s = f32[64] subtract(a, b) })hlo");
+  EXPECT_TRUE(equal(eliminate_common_subexpressions(graph), graph));
+  EXPECT_TRUE(equal(parse_hlo(to_text(graph), "again.hlo"), graph));
 }
 
 }  // namespace

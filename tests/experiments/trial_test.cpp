@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 TEST(Trial, RunsAndChecksASmallModelUnderEveryPlanner) {
   const Model model = load_model("softmax_tiny");
-  for (const Planner& planner : planners()) {
+  for (const Planner& planner : planners_for(model.graph)) {
     TrialSpec spec;
     spec.planner = planner.name;
     spec.check = true;

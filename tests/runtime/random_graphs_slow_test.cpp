@@ -29,6 +29,7 @@ constexpr std::size_t kSettings = 4;  ///< of each graph, and a mixed one
 /// What the plans of all graphs had: a test that never crosses a barrier says nothing of barriers.
 struct Coverage {
   int runs = 0, kernels = 0, barriers = 0, splits = 0, vertical = 0, columns = 0, regional = 0, cancelled = 0;
+  std::size_t in_phase = 0, resident = 0;
   sim::SanitizerCounts sanitized;
   std::set<std::string> settings;
 
@@ -42,6 +43,8 @@ struct Coverage {
         columns += group.mapping.kind == MappingKind::kColumn;
       }
       for (const auto& [op, scheme] : kernel.schemes) regional += scheme == Scheme::kRegional;
+      in_phase += kernel.in_phase.size();
+      resident += kernel.resident.size();
     }
   }
 };
@@ -118,16 +121,19 @@ TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithout
   std::cout << fmt::format(
       "{} graphs, {} runs, {} planner settings; {} kernels, {} with grid barriers; groups: {} split, {} of "
       "several "
-      "tasks a block, {} by columns; {} regional values; {} sums that cancel; {} accesses checked for races, "
+      "tasks a block, {} by columns; {} regional values, {} global ones had in their phase, {} resident "
+      "ones; {} sums that cancel; {} accesses checked for races, "
       "{} "
       "reads for initialisation\n",
       range.end - range.first, c.runs, c.settings.size(), c.kernels, c.barriers, c.splits, c.vertical,
-      c.columns, c.regional, c.cancelled, c.sanitized.race_accesses, c.sanitized.init_accesses);
+      c.columns, c.regional, c.in_phase, c.resident, c.cancelled, c.sanitized.race_accesses,
+      c.sanitized.init_accesses);
   EXPECT_GT(c.barriers, 0);
   EXPECT_GT(c.splits, 0);
   EXPECT_GT(c.vertical, 0);
   EXPECT_GT(c.columns, 0);
   EXPECT_GT(c.regional, 0);
+  EXPECT_GT(c.in_phase, 0);
   for (const PlannerSetting& setting : testing::planner_settings())
     EXPECT_TRUE(c.settings.contains(setting.text())) << setting.text() << " was never tried";
 }

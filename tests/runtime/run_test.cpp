@@ -6,7 +6,7 @@ namespace stitchwork {
 namespace {
 
 void expect_correct_by_every_planner(const Graph& graph) {
-  for (const Planner& row : planners()) {
+  for (const Planner& row : planners_for(graph)) {
     SCOPED_TRACE(row.name);
     testing::expect_correct(graph, make_plan(graph, device("v100"), row.name));
   }

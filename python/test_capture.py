@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""What is captured can be opened and planned. STITCHWORK names the program; frameworks that are missing are skipped."""
+
+import gzip
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from stitchwork_capture import CaptureError, capture_jax, capture_torch
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+def missing(*packages):
+    return [package for package in packages if importlib.util.find_spec(package) is None]
+
+
+def stitchwork(*words):
+    """Standard output of the program; "" where STITCHWORK is not set."""
+    program = os.environ.get("STITCHWORK")
+    if not program:
+        return ""
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError(f"stitchwork {' '.join(map(str, words))}: {done.stderr or done.stdout}")
+    return done.stdout
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def check(self, path, ops=()):
+        """Planned, run in the simulator and equal to the reference; `ops` are words of its graph."""
+        if not os.environ.get("STITCHWORK"):
+            return
+        graph = stitchwork("plan", path, "--dump=graph")
+        for op in ops:
+            self.assertIn(op + "(", graph)
+        self.assertIn("check: ok", stitchwork("run", path, "--check"))
+
+    def refused(self, message, function, *args, **kwargs):
+        with self.assertRaises(CaptureError) as raised:
+            function(*args, **kwargs)
+        self.assertIn(message, str(raised.exception))
+        self.assertNotIn("\n", str(raised.exception))
+        self.assertEqual(list(self.folder.iterdir()), [], "nothing is left behind")
+
+
+@unittest.skipIf(missing("jax"), "JAX is not installed")
+class Jax(Folder):
+    def test_a_function_is_captured(self):
+        import jax
+        import jax.numpy as jnp
+
+        def layer(x, weights):
+            return jax.nn.softmax(jnp.tanh(x @ weights["w"] + weights["b"]))
+
+        path = capture_jax(layer, jnp.ones((5, 7)), {"w": jnp.ones((7, 3)), "b": jnp.ones(3)}, out=self.folder / "f.hlo")
+        self.assertIn("tanh", path.read_text())
+        self.check(path, ("dot", "tanh", "exponential", "reduce"))
+
+    def test_shapes_are_enough_and_jitted_functions_and_gradients_are_taken(self):
+        import jax
+        import jax.numpy as jnp
+
+        loss = jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(x) ** 2)))
+        path = capture_jax(loss, jax.ShapeDtypeStruct((4, 9), jnp.float32), out=self.folder / "g.hlo.gz")
+        self.assertIn("cosine", gzip.decompress(path.read_bytes()).decode())
+        self.check(path, ("cosine",))
+
+    def test_a_large_constant_is_written_out(self):
+        import jax.numpy as jnp
+        import numpy as np
+
+        table = np.arange(5000, dtype=np.float32)
+        path = capture_jax(lambda x: x * jnp.asarray(table), jnp.ones(5000), out=self.folder / "c.hlo")
+        self.check(path, ("multiply",))
+
+    def test_mistakes_are_named(self):
+        out = self.folder / "f.hlo"
+        self.refused("cannot trace", capture_jax, lambda x: float(x), 1.0, out=out)
+        self.refused("cannot be called", capture_jax, 3, out=out)
+        self.refused("must end in .hlo", capture_jax, abs, 1.0, out=self.folder / "f.onnx")
+        self.refused("no folder", capture_jax, abs, 1.0, out=self.folder / "none" / "f.hlo")
+
+
+@unittest.skipIf(missing("torch", "onnx", "onnxscript"), f"not installed: {' '.join(missing('torch', 'onnx', 'onnxscript'))}")
+class Torch(Folder):
+    def test_a_module_is_captured_and_its_mode_restored(self):
+        import torch
+
+        module = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.Tanh(), torch.nn.Dropout(), torch.nn.Sigmoid())
+        path = capture_torch(module, torch.ones(3, 7), out=self.folder / "m.onnx")
+        self.assertTrue(module.training)
+        self.check(path, ("dot", "tanh", "logistic"))
+
+    def test_mistakes_are_named(self):
+        import torch
+
+        class Fails(torch.nn.Module):
+            def forward(self, x):
+                return x @ x
+
+        self.refused("is no torch.nn.Module", capture_torch, torch.sin, torch.ones(2), out=self.folder / "m.onnx")
+        self.refused("cannot export Fails", capture_torch, Fails(), torch.ones(2, 3), out=self.folder / "m.onnx")
+        self.refused("must end in .onnx", capture_torch, Fails(), torch.ones(2, 3), out=self.folder / "m.hlo")
+
+
+class Missing(Folder):
+    def test_a_missing_framework_is_named(self):
+        for name, capture in (("jax", capture_jax), ("torch", capture_torch)):
+            if missing(name):
+                ending = {"jax": "hlo", "torch": "onnx"}[name]
+                self.refused(f"pip install {name}", capture, abs, 1.0, out=self.folder / f"m.{ending}")
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=2).result
+    for test, reason in result.skipped:
+        print(f"skipped {test}: {reason}")
+    sys.exit(0 if result.wasSuccessful() else 1)

@@ -1,0 +1,139 @@
+#include "analysis/control_flow.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/cost.h"
+#include "analysis/explain.h"
+#include "analysis/plan_json.h"
+#include "analysis/planner.h"
+#include "analysis/verify.h"
+#include "core/error.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// `trips` iterations of two element-wise ops that a dot separates.
+Graph loop(int trips, const std::string& limit = "constant(%)") {
+  const std::string bound = limit == "constant(%)" ? fmt::format("constant({})", trips) : limit;
+  return canonicalize(parse_hlo(fmt::format(R"(HloModule loop
+cond {{ c = (s32[], f32[64,64], s32[]) parameter(0)  i = s32[] get-tuple-element(c), index=0
+  m = s32[] get-tuple-element(c), index=2  n = s32[] {}  ROOT lt = pred[] compare(i, n), direction=LT }}
+body {{ b = (s32[], f32[64,64], s32[]) parameter(0)  i = s32[] get-tuple-element(b), index=0
+  v = f32[64,64] get-tuple-element(b), index=1  m = s32[] get-tuple-element(b), index=2
+  one = s32[] constant(1)  j = s32[] add(i, one)  e = f32[64,64] exponential(v)
+  d = f32[64,64] dot(e, e), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}  w = f32[64,64] tanh(d)
+  ROOT t = (s32[], f32[64,64], s32[]) tuple(j, w, m) }}
+ENTRY main {{ x = f32[64,64] parameter(0)  k = s32[] parameter(1)  zero = s32[] constant(0)
+  t = (s32[], f32[64,64], s32[]) tuple(zero, x, k)
+  loop = (s32[], f32[64,64], s32[]) while(t), condition=cond, body=body
+  r = f32[64,64] get-tuple-element(loop), index=1  ROOT n = f32[64,64] negate(r) }})",
+                                            bound),
+                                "loop.hlo"));
+}
+
+TEST(ControlFlow, BodiesArePlannedByTheSamePlannerAndCountedByTheirTrips) {
+  const Graph graph = loop(5);
+  for (const Planner& row : planners_for(graph)) {
+    SCOPED_TRACE(row.name);
+    const FusionPlan plan = make_plan(graph, device("v100"), row.name);
+    ASSERT_EQ(plan.computations.size(), 2u);
+    int kernels = static_cast<int>(plan.kernels.size()), calls = 0;
+    std::int64_t condition = 0, body = 0;
+    for (const ComputationPlan& part : plan.computations) {
+      EXPECT_EQ(part.plan.planner, row.name);
+      kernels += static_cast<int>(part.plan.kernels.size());
+      calls += part.plan.counts.library_calls;
+      (graph.computation(part.computation).name == "body" ? body : condition) =
+          part.plan.counts.dynamic_memory_kernels;
+    }
+    EXPECT_EQ(plan.counts.memory_kernels, kernels);
+    EXPECT_EQ(plan.counts.library_calls, 1);  // the dot; the loop is none
+    EXPECT_EQ(calls, 1);
+    EXPECT_GE(body, 2);
+    EXPECT_EQ(plan.counts.dynamic_memory_kernels, 1 + 5 * (condition + body) + condition);
+  }
+}
+
+TEST(ControlFlow, TimeGrowsWithTheTripsAndAnUnknownNumberCountsOnce) {
+  const auto time = [](const Graph& graph) {
+    const FusionPlan plan = make_plan(graph, device("v100"), "xla");
+    EXPECT_NEAR(plan.predicted_us, plan_cost(graph, device("v100"), plan).predicted_us, 1e-6);
+    return plan.predicted_us;
+  };
+  const double one = time(loop(1)), eleven = time(loop(11));
+  const Graph dynamic = loop(0, "copy(m)");
+  EXPECT_GT(eleven, 5 * one);
+  EXPECT_LT(time(dynamic), 2 * one);
+  const FusionPlan plan = make_plan(dynamic, device("v100"), "xla");
+  EXPECT_THAT(to_text(dynamic, plan), HasSubstr("control control:loop while, trips unknown"));
+  EXPECT_THAT(to_text(loop(11), make_plan(loop(11), device("v100"), "xla")), HasSubstr("while, 11 trips"));
+}
+
+TEST(ControlFlow, ABranchCostsTheMostExpensive) {
+  const Graph graph = canonicalize(parse_hlo(R"(HloModule m
+small { a = f32[2048,2048] parameter(0)  ROOT s = f32[8,8] slice(a), slice={[0:8], [0:8]} }
+large { a = f32[2048,2048] parameter(0)  d = f32[2048,2048] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT s = f32[8,8] slice(d), slice={[0:8], [0:8]} }
+ENTRY main { p = pred[] parameter(0)  x = f32[2048,2048] parameter(1)
+  ROOT c = f32[8,8] conditional(p, x, x), true_computation=small, false_computation=large })",
+                                             "m.hlo"));
+  const FusionPlan plan = make_plan(graph, device("v100"), "xla");
+  ASSERT_EQ(plan.computations.size(), 2u);
+  EXPECT_EQ(plan.predicted_us,
+            std::max(plan.computations[0].plan.predicted_us, plan.computations[1].plan.predicted_us));
+  EXPECT_GT(plan.predicted_us,
+            2 * std::min(plan.computations[0].plan.predicted_us, plan.computations[1].plan.predicted_us));
+}
+
+TEST(ControlFlow, NestedComputationsComeBeforeWhatRunsThem) {
+  const Graph graph = canonicalize(parse_hlo(R"(HloModule nested
+yes { y = f32[4] parameter(0)  ROOT e = f32[4] exponential(y) }
+no { z = f32[4] parameter(0)  ROOT m = f32[4] negate(z) }
+cond { c = (s32[], f32[4]) parameter(0)  i = s32[] get-tuple-element(c), index=0  n = s32[] constant(3)
+  ROOT lt = pred[] compare(i, n), direction=LT }
+body { b = (s32[], f32[4]) parameter(0)  i = s32[] get-tuple-element(b), index=0
+  v = f32[4] get-tuple-element(b), index=1  one = s32[] constant(1)  j = s32[] add(i, one)
+  odd = s32[] and(i, one)  o = pred[] convert(odd)
+  w = f32[4] conditional(o, v, v), true_computation=yes, false_computation=no
+  ROOT t = (s32[], f32[4]) tuple(j, w) }
+ENTRY main { x = f32[4] parameter(0)  zero = s32[] constant(0)  t = (s32[], f32[4]) tuple(zero, x)
+  loop = (s32[], f32[4]) while(t), condition=cond, body=body
+  ROOT r = f32[4] get-tuple-element(loop), index=1 })",
+                                             "nested.hlo"));
+  std::vector<std::string> names;
+  for (const ComputationId id : run_by_control(graph)) names.push_back(graph.computation(id).name);
+  EXPECT_THAT(names, ElementsAre("yes", "no", "cond", "body"));
+  const FusionPlan plan = make_plan(graph, device("v100"), "unfused");
+  // condition 1; body: add, and, convert, and one kernel of either branch; three trips
+  EXPECT_EQ(plan.counts.dynamic_memory_kernels, 3 * (1 + 4) + 1);
+  EXPECT_EQ(plan.counts.memory_kernels, 1 + 3 + 1 + 1);
+}
+
+TEST(ControlFlow, PlansOfComputationsAreSavedAndReadBack) {
+  const Graph graph = loop(4);
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
+  const std::string text = plan_to_json(graph, plan).dump();
+  const FusionPlan read = plan_from_json(graph, text, "plan.json");
+  EXPECT_EQ(plan_to_json(graph, read).dump(), text);
+  EXPECT_TRUE(verify(graph, device("v100"), read).empty());
+  std::string wrong = text;
+  wrong.replace(wrong.find("\"name\":\"body\""), 13, "\"name\":\"bodi\"");
+  EXPECT_THROW(plan_from_json(graph, wrong, "plan.json"), Error);
+}
+
+TEST(ControlFlow, OpsOfABodyAreExplained) {
+  const Graph graph = loop(4);
+  const FusionPlan plan = make_plan(graph, device("v100"), "xla", {.record_decisions = true});
+  const Explanation explanation = explain(graph, plan, "w");
+  ASSERT_EQ(explanation.placements.size(), 1u);
+  EXPECT_EQ(explanation.opcode, "tanh");
+}
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,30 @@
+// Any text gives a graph that prints and reads back as itself and that the passes keep valid, or an Error.
+#include <cstdint>
+#include <cstdlib>
+
+#include "core/error.h"
+#include "core/hlo_text.h"
+#include "core/passes.h"
+
+namespace stitchwork {
+namespace {
+
+void read(std::string_view text) {
+  try {
+    const Graph graph = parse_hlo(text, "fuzz.hlo");
+    if (!equal(parse_hlo(to_text(graph), "again.hlo"), graph)) std::abort();
+    validate(canonicalize(graph));
+  } catch (const Error& error) {
+    // Bad input has a place: a line and a column, unless a pass refuses the graph as a whole.
+    if (error.what() == nullptr || error.message().find("internal check failed") != std::string::npos)
+      std::abort();
+  }
+}
+
+}  // namespace
+}  // namespace stitchwork
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  stitchwork::read({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
