@@ -372,7 +372,7 @@ bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, 
 }
 
 const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address) {
-  if (s.poll != nullptr && s.poll_address == address && !s.spinning) {  // compilers peel the first look off
+  if (!s.spinning) {
     s.spinning = true;
     ++s.block->spin_episodes;
   }

@@ -68,11 +68,21 @@ void add_int_convert(const char* name, const char* signature) {
                 }(S(a))),
       InstClass::kOther, signature);
 }
-template <class D, class F, Round R>
+template <bool kFtz>
+SW_INLINE f32 flush_number(f32 v) {
+  return kFtz && __builtin_fabsf(v) < FLT_MIN ? __builtin_copysignf(0, v) : v;
+}
+template <bool kFtz>
+SW_INLINE f64 flush_number(f64 v) {
+  return v;
+}
+template <class D, class F, Round R, bool kFtz = false>
 void add_float_to_int(const char* name, const char* signature) {
-  add_cold<LaneOf<D>, F>(name,
-                         SW_LANES1(LaneOf<D>, LaneOf<D>(register_bits<D>(clamp_to<D>(round_integral<R>(a))))),
-                         sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther, signature);
+  add_cold<LaneOf<D>, F>(
+      name,
+      SW_LANES1(LaneOf<D>,
+                LaneOf<D>(register_bits<D>(clamp_to<D>(round_integral<R>(flush_number<kFtz>(a)))))),
+      sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther, signature);
 }
 template <bool M, class F, class S, Round R>
 const Inst* run_int_to_float(Strand& s, const Inst* i) {
@@ -165,10 +175,14 @@ void add_rare_convert_rows() {
   add_int_to_float<f64, S, Round::kZero>("cvt.rz.f64." TEXT, "e" LETTER);                                  \
   add_int_to_float<f64, S, Round::kDown>("cvt.rm.f64." TEXT, "e" LETTER);                                  \
   add_int_to_float<f64, S, Round::kUp>("cvt.rp.f64." TEXT, "e" LETTER);                                    \
-  add_float_to_int<S, f32, Round::kNearest>("cvt.rni{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");             \
-  add_float_to_int<S, f32, Round::kZero>("cvt.rzi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                \
-  add_float_to_int<S, f32, Round::kDown>("cvt.rmi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                \
-  add_float_to_int<S, f32, Round::kUp>("cvt.rpi{,.ftz}{,.sat}." TEXT ".f32", LETTER "f");                  \
+  add_float_to_int<S, f32, Round::kNearest>("cvt.rni{,.sat}." TEXT ".f32", LETTER "f");                    \
+  add_float_to_int<S, f32, Round::kNearest, true>("cvt.rni{.ftz,.ftz.sat}." TEXT ".f32", LETTER "f");      \
+  add_float_to_int<S, f32, Round::kZero>("cvt.rzi{,.sat}." TEXT ".f32", LETTER "f");                       \
+  add_float_to_int<S, f32, Round::kZero, true>("cvt.rzi{.ftz,.ftz.sat}." TEXT ".f32", LETTER "f");         \
+  add_float_to_int<S, f32, Round::kDown>("cvt.rmi{,.sat}." TEXT ".f32", LETTER "f");                       \
+  add_float_to_int<S, f32, Round::kDown, true>("cvt.rmi{.ftz,.ftz.sat}." TEXT ".f32", LETTER "f");         \
+  add_float_to_int<S, f32, Round::kUp>("cvt.rpi{,.sat}." TEXT ".f32", LETTER "f");                         \
+  add_float_to_int<S, f32, Round::kUp, true>("cvt.rpi{.ftz,.ftz.sat}." TEXT ".f32", LETTER "f");           \
   add_float_to_int<S, f64, Round::kNearest>("cvt.rni{,.sat}." TEXT ".f64", LETTER "e");                    \
   add_float_to_int<S, f64, Round::kZero>("cvt.rzi{,.sat}." TEXT ".f64", LETTER "e");                       \
   add_float_to_int<S, f64, Round::kDown>("cvt.rmi{,.sat}." TEXT ".f64", LETTER "e");                       \
