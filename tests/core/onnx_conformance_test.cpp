@@ -32,7 +32,10 @@ void run_case(const OnnxCase& test, Row& row) {
     ++row.refused[reason(error)];
     return;
   }
-  const std::string difference = onnx_difference(actual, read.outputs);
+  // ONNX's outputs of DFT are those of a transform in single precision: bins that are 0 hold up to 2e-7 of
+  // its rounding there, beside bins of 10 and more.
+  const double atol = test.operators == "DFT" ? 1e-6 : 1e-7;
+  const std::string difference = onnx_difference(actual, read.outputs, atol);
   if (!difference.empty()) {
     row.wrong.push_back(test.path.substr(test.path.rfind('/') + 1) + ": " + difference);
     return;
@@ -67,7 +70,7 @@ TEST(OnnxConformance, EveryNodeTestIsRightOrRefused) {
   fmt::print("{} cases: {} passed ({} with inputs fixed), {} refused, {} wrong\n", names.size(), passed,
              fixed, refused, wrong);
   if (std::getenv("STITCHWORK_ONNX_CASES") == nullptr) {
-    EXPECT_GE(passed, 685);
+    EXPECT_GE(passed, 1240);
   }
 }
 

@@ -131,7 +131,8 @@ inline OnnxCaseGraph read_onnx_case(const OnnxCase& test) {
 
 /// ONNX's backend test: integers are equal, |a - r| <= atol + rtol |r| with rtol = 1e-3 and atol = 1e-7
 /// (bfloat16, which keeps 8 bits: rtol = 2^-8, one unit in the last place). Empty if it holds.
-inline std::string onnx_difference(const std::vector<Literal>& actual, const std::vector<Literal>& expected) {
+inline std::string onnx_difference(const std::vector<Literal>& actual, const std::vector<Literal>& expected,
+                                   double atol = 1e-7) {
   if (actual.size() != expected.size())
     return fmt::format("{} outputs, {} are expected", actual.size(), expected.size());
   for (std::size_t o = 0; o < actual.size(); ++o) {
@@ -147,7 +148,7 @@ inline std::string onnx_difference(const std::vector<Literal>& actual, const std
       }
       const double x = a.get_double(i), y = r.get_double(i);
       const bool same =
-          std::isnan(y) ? std::isnan(x) : x == y || std::abs(x - y) <= 1e-7 + rtol * std::abs(y);
+          std::isnan(y) ? std::isnan(x) : x == y || std::abs(x - y) <= atol + rtol * std::abs(y);
       if (!same) return fmt::format("output {} element {} is {}, {} is right", o, i, x, y);
     }
   }
