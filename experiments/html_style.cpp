@@ -43,7 +43,7 @@ td details { display: inline-block; vertical-align: top; } td details[open] { di
 .op { display: inline-flex; align-items: center; border: 1px solid var(--line); border-radius: 4px; margin: 2px 4px 2px 0; font: 12px ui-monospace, "DejaVu Sans Mono", monospace;
   background: var(--back); padding-right: 6px; overflow-wrap: anywhere; }
 .badge { display: inline-block; min-width: 17px; padding: 0 4px; margin-right: 6px; text-align: center; font: 700 12px/18px ui-monospace, "DejaVu Sans Mono", monospace; color: #000; border-radius: 3px 0 0 3px; }
-.independent { background: #DDCC77; } .local { background: #88CCEE; } .regional { background: #CC6677; } .global { background: #332288; color: #fff; } .recomputed { background: #BBBBBB; }
+.independent { background: #DDCC77; } .local { background: #88CCEE; } .regional { background: #CC6677; } .resident { background: #44AA99; } .global { background: #332288; color: #fff; } .recomputed { background: #BBBBBB; }
 .legend { max-width: none; } .legend span.item { display: inline-block; margin: 2px 18px 2px 0; } .legend .badge { border-radius: 3px; }
 .counters { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 0 22px; margin: 4px 0; font-size: 12px; }
 .counters div { display: flex; justify-content: space-between; gap: 12px; border-bottom: 1px dotted var(--line); font-variant-numeric: tabular-nums; }

@@ -56,7 +56,7 @@ inline TrialResult sample_result(const Model& model, const TrialSpec& spec, int 
     const std::size_t begin = ops.size() * i / kernels, end = ops.size() * (i + 1) / kernels;
     for (std::size_t j = begin; j < end; ++j) {
       k.ops.push_back(ops[j]);
-      k.schemes[ops[j]] = static_cast<Scheme>(j % 5);
+      k.schemes[ops[j]] = static_cast<Scheme>(j % 6);
     }
     k.launch.grid = 80 + i;
     k.launch.block = 1024;

@@ -137,7 +137,7 @@ TEST(Store, RecordsATrialWithItsKernelsAndCounters) {
   EXPECT_EQ(text(store, "SELECT ops_json FROM kernel WHERE ordinal = 1"),
             R"(["tanh.4","tanh.5","tanh.6","tanh.7"])");
   EXPECT_EQ(text(store, "SELECT schemes_json FROM kernel WHERE ordinal = 0"),
-            R"({"tanh.0":"independent","tanh.1":"local","tanh.2":"regional","tanh.3":"global"})");
+            R"({"tanh.0":"independent","tanh.1":"local","tanh.2":"regional","tanh.3":"resident"})");
   EXPECT_EQ(
       count(store,
             "SELECT value FROM counter JOIN kernel ON kernel.id = kernel_id JOIN metric_def ON "
