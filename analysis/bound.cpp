@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/facts.h"
@@ -73,10 +76,47 @@ std::vector<int> chain_lengths(const Order& order, const Before& before, const s
   return result;
 }
 
-/// The largest ceil(n / max_ops) + t - 1, n ops being followed (or preceded) by t - 1 others of a chain.
-int bound_by_size(const std::vector<int>& lengths, int max_ops) {
-  std::vector<int> count(lengths.size() + 2, 0);  // ops of at least that length
-  for (const int length : lengths) ++count[static_cast<std::size_t>(length)];
+/// Whether nothing shares code with the op: it is no expression of elements.
+bool stands_alone(const Node& node) {
+  const OpClass cls = def(node.op).cls;
+  return node.shape.is_tuple || cls == OpClass::kScatter || cls == OpClass::kSort ||
+         (cls == OpClass::kReduce && node.operands.size() != 2);
+}
+
+/// By node, a number that ops have in common whose values are computed alike: the same op, element type and
+/// constants, of operands computed alike, down to what kernels only read. Sizes and index maps make no
+/// difference. Two ops that one piece of code may serve have one number; others may have it, too.
+std::vector<int> alike(const Computation& computation, const std::vector<Part>& parts) {
+  std::vector<int> result(parts.size(), -1);
+  std::map<std::vector<std::int64_t>, int> numbers;
+  for (const Node& node : computation.nodes) {
+    const auto id = static_cast<std::size_t>(node.id);
+    if (!node.operands.empty() && (is_map(node) || is_immediate(computation, node.id))) {
+      result[id] = result[static_cast<std::size_t>(node.operands[0])];
+      continue;
+    }
+    std::vector<std::int64_t> key{static_cast<std::int64_t>(node.shape.dtype)};
+    if (node.op == Op::kConstant && is_immediate(computation, node.id)) {
+      const Literal& literal = *node.attrs.literal;
+      key.push_back(std::bit_cast<std::int64_t>(
+          is_floating(node.shape.dtype) ? literal.get_double(0) : static_cast<double>(literal.get_int(0))));
+    } else if (parts[id] == Part::kKernel && !stands_alone(node)) {
+      key.push_back(static_cast<std::int64_t>(node.op));
+      for (const NodeId operand : node.operands) key.push_back(result[static_cast<std::size_t>(operand)]);
+    }
+    result[id] = numbers.try_emplace(std::move(key), static_cast<int>(numbers.size())).first->second;
+  }
+  return result;
+}
+
+/// The largest ceil(n / max_ops) + t - 1, n ops that are not alike being followed (or preceded) by t - 1
+/// others of a chain.
+int bound_by_size(const std::vector<int>& lengths, const std::vector<int>& numbers, int max_ops) {
+  std::unordered_map<int, int> longest;  // of each number
+  for (std::size_t id = 0; id < lengths.size(); ++id)
+    if (lengths[id] > 0) longest[numbers[id]] = std::max(longest[numbers[id]], lengths[id]);
+  std::vector<int> count(lengths.size() + 2, 0);  // numbers of at least that length
+  for (const auto& [number, length] : longest) ++count[static_cast<std::size_t>(length)];
   for (std::size_t t = lengths.size(); t > 0; --t) count[t] += count[t + 1];
   int bound = 0;
   for (std::size_t t = 1; t < count.size() && count[t] > 0; ++t)
@@ -105,7 +145,8 @@ KernelBound kernel_bound(const Graph& graph, int max_ops) {
   KernelBound bound;
   bound.ops = static_cast<int>(std::ranges::count(part, Part::kKernel));
   bound.stages = heads.empty() ? 0 : std::ranges::max(heads);
-  bound.kernels = std::max(bound_by_size(heads, max_ops), bound_by_size(tails, max_ops));
+  const std::vector<int> numbers = alike(computation, part);
+  bound.kernels = std::max(bound_by_size(heads, numbers, max_ops), bound_by_size(tails, numbers, max_ops));
   return bound;
 }
 

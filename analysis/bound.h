@@ -6,9 +6,10 @@
 // also where a plan computes an op several times (compare the earliest kernels of each), and the longest
 // chain is a lower bound. It is met if memory allows: kernel i computes the ops that end chains of length i.
 //
-// A kernel holds at most `max_ops` ops. After the last of the kernels that compute the n ops which t - 1
-// others of a chain follow, those t - 1 still need one each: ceil(n / max_ops) + t - 1 is a lower bound for
-// every t, and likewise before the first of those that t - 1 others precede.
+// A kernel holds at most `max_ops` ops, of which those that share code count once: n ops no two of which are
+// computed alike take at least ceil(n / max_ops) kernels. After the last of the kernels that compute the n
+// ops which t - 1 others of a chain follow, those t - 1 still need one each: ceil(n / max_ops) + t - 1 is a
+// lower bound for every t, and likewise before the first of those that t - 1 others precede.
 #pragma once
 
 #include <string>

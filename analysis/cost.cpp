@@ -347,6 +347,19 @@ class KernelCounter {
     }
     if (spills) cost_.dram_write_bytes += kernel_.launch.scratch_bytes;
     cost_.dram_read_bytes = static_cast<std::int64_t>(read);
+    count_table();
+  }
+
+  /// Addresses that do not fit the arguments come from memory once, and each block reads those of a group.
+  void count_table() {
+    constexpr double kPointerBytes = 8;
+    std::size_t pointers = outputs_.size();
+    for (const auto& [buffer, levels] : touched_) pointers += !inside_.contains(buffer);
+    if (pointers <= kMostPointerArguments) return;
+    const double bytes = kPointerBytes * static_cast<double>(pointers);
+    cost_.dram_read_bytes += static_cast<std::int64_t>(bytes);
+    const double of_a_group = bytes / static_cast<double>(kernel_.groups.size());
+    work_.l2_sectors += static_cast<double>(kernel_.launch.grid) * std::ceil(of_a_group / kSectorBytes);
   }
 
   /// Instructions of the busiest SM over those of the average one: groups of a phase may run on few of the

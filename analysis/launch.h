@@ -1,11 +1,18 @@
 // What launches need beyond the mapping: the shared memory a block reduces through, and its place.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "analysis/plan.h"
 
 namespace stitchwork {
+
+/// With more buffers than this, none is an argument of the kernel: their addresses stand in a table in device
+/// memory (codegen/table.h). Arguments take at most 4,096 bytes, 512 pointers (CUDA C++ Programming Guide,
+/// "function parameters": 32,764 bytes only from CUDA 12.1 on and sm_70 on); scratch, barrier and table need
+/// room, too.
+constexpr std::size_t kMostPointerArguments = 400;
 
 /// Bytes one partial result of a reduction of `dtype` takes: 16-bit floats accumulate in fp32, predicates and
 /// short integers in 32 bits.

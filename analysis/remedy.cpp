@@ -73,7 +73,7 @@ constexpr Remedy kRemedies[] = {
     {"astitch.cycle",
      "the other path would have to go: what lies on it ({why}) would have to join the kernel too"},
     {"astitch.max-ops", "{over} ops would have to go elsewhere (a kernel has at most {b})"},
-    {"astitch.kernel-limits", "the kernel would have to be smaller: fewer groups, phases or arguments"},
+    {"astitch.kernel-limits", "the kernel would have to be smaller: fewer groups or phases"},
     {"astitch.remote-cycle", "nothing: one reads what the other computes"},
     {"astitch.remote-levels", "they would have to lie {over} levels closer in the graph"},
     {"astitch.remote-memory", "{over} bytes less would have to be alive at once"},

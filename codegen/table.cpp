@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "analysis/launch.h"
 #include "codegen/lower_context.h"
 #include "core/error.h"
 

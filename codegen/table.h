@@ -1,6 +1,6 @@
 // A kernel's table: read-only device memory with what is too much for its arguments, written once by whoever
-// lays out the buffers. It holds the entries of loops that share a body, and pointers where the kernel has
-// more buffers than it can take arguments.
+// lays out the buffers. It holds the entries of loops that share a body, and all pointers where the kernel
+// has more buffers than arguments (kMostPointerArguments, analysis/launch.h).
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,6 @@
 #include "codegen/kernel.h"
 
 namespace stitchwork {
-
-/// With more buffers than this, none is an argument: all stand in the table. Arguments take at most 4,096
-/// bytes, 512 pointers (CUDA C++ Programming Guide, "function parameters": 32,764 bytes only from CUDA 12.1
-/// on and sm_70 on); scratch, barrier and table need room, too.
-constexpr std::size_t kMostPointerArguments = 400;
 
 /// A member of the struct that describes an entry.
 struct EntryField {

@@ -7,7 +7,9 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <optional>
 
+#include "analysis/astitch/mapping_tuned.h"
 #include "analysis/astitch/sharing.h"
 
 namespace stitchwork::astitch {
@@ -25,13 +27,20 @@ struct Set {
   std::int64_t tasks = 1, tasks_per_block = 1, blocks = 1;
   double task_us = 0;  ///< of one block
   std::int64_t first_block = 0;
+  std::size_t host = 0;  ///< the set in whose one block it runs in turn; else itself
 
-  /// At most `most` tasks a block, evenly.
-  void deal(std::int64_t most) {
-    blocks = ceil_div(tasks, most);
-    tasks_per_block = ceil_div(tasks, blocks);
-  }
   double block_us() const { return static_cast<double>(tasks_per_block) * task_us; }
+};
+
+/// Which blocks run the sets of a phase.
+struct Dealing {
+  struct Share {
+    std::int64_t blocks = 1, tasks_per_block = 1;
+    std::size_t host = 0;
+  };
+  std::vector<Share> shares;  ///< by active set
+  std::int64_t blocks = 0;    ///< of all
+  double busiest_us = 0;
 };
 
 class Lanes {
@@ -75,15 +84,16 @@ class Lanes {
       for (const NodeId value : finalization_.near[g])
         tie(static_cast<std::size_t>(group_of(groups_, value)), g);
     }
-    std::vector<std::vector<NodeId>> values;
-    for (const OpGroup& group : groups_) values.push_back(resident_values(group));
-    for (std::size_t a = 0; a < groups_.size(); ++a) {
-      for (std::size_t b = a + 1; b < groups_.size(); ++b) {
-        if (find(a) == find(b) || groups_[a].mapping != groups_[b].mapping) continue;
-        std::vector<NodeId> common;
-        std::set_intersection(values[a].begin(), values[a].end(), values[b].begin(), values[b].end(),
-                              std::back_inserter(common));
-        if (!common.empty()) tie(a, b);
+    // Groups of one mapping that may keep a value in registers from one to the other.
+    std::map<NodeId, std::vector<std::size_t>> holders;
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      for (const NodeId value : resident_values(groups_[g])) holders[value].push_back(g);
+    for (const auto& [value, by] : holders) {
+      for (std::size_t a = 0; a < by.size(); ++a) {
+        for (std::size_t b = a + 1; b < by.size(); ++b) {
+          if (find(by[a]) != find(by[b]) && groups_[by[a]].mapping == groups_[by[b]].mapping)
+            tie(by[a], by[b]);
+        }
       }
     }
     std::map<std::size_t, Set> sets;
@@ -106,7 +116,10 @@ class Lanes {
       }
     }
     std::vector<Set> result;
-    for (auto& [root, set] : sets) result.push_back(std::move(set));
+    for (auto& [root, set] : sets) {
+      set.host = result.size();
+      result.push_back(std::move(set));
+    }
     return result;
   }
 
@@ -159,7 +172,7 @@ class Lanes {
       for (std::size_t s = 0; s < sets.size(); ++s) {
         if (!sets[s].phases.contains(phase)) continue;
         active.push_back(s);
-        needed += sets[s].blocks;
+        if (!sets[sets[s].host].phases.contains(phase) || sets[s].host == s) needed += sets[s].blocks;
         in_turn += sets[s].block_us();
         longest = std::max(longest, sets[s].block_us());
       }
@@ -184,51 +197,117 @@ class Lanes {
   /// `in_turn` where they do not fit in that time.
   double fit(std::vector<Set>& sets, const std::vector<std::size_t>& active, const std::vector<bool>& settled,
              double longest, double in_turn) const {
-    const auto dealt = [&](std::size_t s, double us) {
-      Set set = sets[s];
-      if (!settled[s]) {
-        const auto each = static_cast<std::int64_t>(std::floor(us / set.task_us * (1 + 1e-9)));
-        set.deal(std::clamp<std::int64_t>(each, set.tasks_per_block, set.tasks));
-      }
-      return set;
-    };
-    const auto fits = [&](double us) {
-      std::int64_t blocks = 0;
-      for (const std::size_t s : active) blocks += dealt(s, us).blocks;
-      return blocks <= room();
-    };
-    double low = longest, high = in_turn;
-    if (!fits(high)) return in_turn;
-    if (fits(low)) high = low;
-    for (int step = 0; step < kSearchSteps && low < high; ++step) {
-      const double middle = (low + high) / 2;
-      (fits(middle) ? high : low) = middle;
+    std::optional<Dealing> best = soonest(sets, active, settled, longest, in_turn, false);
+    std::optional<Dealing> packed = soonest(sets, active, settled, longest, in_turn, true);
+    if (packed && (!best || packed->busiest_us < best->busiest_us * (1 - kIndifference))) best = packed;
+    if (!best) return in_turn;
+    for (std::size_t a = 0; a < active.size(); ++a) {
+      Set& set = sets[active[a]];
+      set.blocks = best->shares[a].blocks;
+      set.tasks_per_block = best->shares[a].tasks_per_block;
+      set.host = best->shares[a].host;
     }
-    double busiest = 0;
-    for (const std::size_t s : active) {
-      sets[s] = dealt(s, high);
-      busiest = std::max(busiest, sets[s].block_us());
-    }
-    return busiest;
+    return best->busiest_us;
   }
 
-  /// First fit: each set at the first block from which on its range is free in all its phases.
+  std::optional<Dealing> soonest(const std::vector<Set>& sets, const std::vector<std::size_t>& active,
+                                 const std::vector<bool>& settled, double longest, double in_turn,
+                                 bool pack) const {
+    const auto dealt = [&](double us) { return deal_within(sets, active, settled, us, pack); };
+    Dealing best = dealt(in_turn);
+    if (best.blocks > room()) return std::nullopt;
+    if (Dealing first = dealt(longest); first.blocks <= room()) return first;
+    double low = longest, high = in_turn;
+    for (int step = 0; step < kSearchSteps && low < high; ++step) {
+      const double middle = (low + high) / 2;
+      Dealing tried = dealt(middle);
+      if (tried.blocks > room()) {
+        low = middle;
+      } else {
+        high = middle;
+        best = std::move(tried);
+      }
+    }
+    return best;
+  }
+
+  /// As few blocks as end within `us` each. With `pack`, sets of one block share blocks: the longest go
+  /// first, each into the first block that has room (first fit decreasing).
+  Dealing deal_within(const std::vector<Set>& sets, const std::vector<std::size_t>& active,
+                      const std::vector<bool>& settled, double us, bool pack) const {
+    Dealing result;
+    std::vector<std::size_t> small;  // of one block, by place in `active`
+    for (std::size_t a = 0; a < active.size(); ++a) {
+      const Set& set = sets[active[a]];
+      Dealing::Share share{set.blocks, set.tasks_per_block, set.host};
+      if (!settled[active[a]]) {
+        const auto each = static_cast<std::int64_t>(std::floor(us / set.task_us * (1 + 1e-9)));
+        share.blocks = ceil_div(set.tasks, std::clamp<std::int64_t>(each, set.tasks_per_block, set.tasks));
+        share.tasks_per_block = ceil_div(set.tasks, share.blocks);
+        if (pack && share.blocks == 1) small.push_back(a);
+      }
+      const bool host_elsewhere = !std::binary_search(active.begin(), active.end(), share.host);
+      if (share.host == active[a] || host_elsewhere) result.blocks += share.blocks;
+      result.busiest_us =
+          std::max(result.busiest_us, static_cast<double>(share.tasks_per_block) * set.task_us);
+      result.shares.push_back(share);
+    }
+    const auto time = [&](std::size_t a) {
+      return static_cast<double>(result.shares[a].tasks_per_block) * sets[active[a]].task_us;
+    };
+    std::stable_sort(small.begin(), small.end(),
+                     [&](std::size_t a, std::size_t b) { return time(a) > time(b); });
+    std::vector<std::pair<double, std::size_t>> shared;  // blocks: time taken, the set that came first
+    result.blocks -= static_cast<std::int64_t>(small.size());
+    for (const std::size_t a : small) {
+      const auto block = std::find_if(shared.begin(), shared.end(), [&](const auto& candidate) {
+        return candidate.first + time(a) <= us * (1 + 1e-9);
+      });
+      if (block == shared.end()) {
+        shared.emplace_back(time(a), active[a]);
+      } else {
+        block->first += time(a);
+        result.shares[a].host = block->second;
+        result.busiest_us = std::max(result.busiest_us, block->first);
+      }
+      if (static_cast<std::int64_t>(shared.size()) > room()) break;
+    }
+    result.blocks += static_cast<std::int64_t>(shared.size());
+    return result;
+  }
+
+  /// First fit: each set at the first block from which on its range is free in all its phases, and those of
+  /// the sets that share its block.
   bool place(std::vector<Set>& sets) const {
+    std::vector<std::set<int>> phases;
+    for (const Set& set : sets) phases.push_back(set.phases);
+    for (std::size_t s = 0; s < sets.size(); ++s)
+      if (sets[s].host != s) phases[sets[s].host].insert(sets[s].phases.begin(), sets[s].phases.end());
+    std::map<int, std::vector<std::pair<std::int64_t, std::int64_t>>> taken;  // by phase, ascending
     for (std::size_t s = 0; s < sets.size(); ++s) {
       Set& set = sets[s];
-      std::vector<std::pair<std::int64_t, std::int64_t>> taken;
-      for (std::size_t other = 0; other < s; ++other) {
-        const bool meet = std::any_of(set.phases.begin(), set.phases.end(),
-                                      [&](int phase) { return sets[other].phases.contains(phase); });
-        if (meet) taken.emplace_back(sets[other].first_block, sets[other].first_block + sets[other].blocks);
-      }
-      std::sort(taken.begin(), taken.end());
+      if (set.host != s) continue;
+      // A range taken in any of its phases moves the set behind it, which may move it into another.
       set.first_block = 0;
-      for (const auto& [first, end] : taken) {
-        if (first < set.first_block + set.blocks) set.first_block = std::max(set.first_block, end);
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (const int phase : phases[s]) {
+          for (const auto& [first, end] : taken[phase]) {
+            if (first >= set.first_block + set.blocks) break;
+            if (end <= set.first_block) continue;
+            set.first_block = end;
+            moved = phases[s].size() > 1;
+          }
+        }
       }
       if (set.first_block + set.blocks > room()) return false;
+      for (const int phase : phases[s]) {
+        const std::pair range(set.first_block, set.first_block + set.blocks);
+        auto& ranges = taken[phase];
+        ranges.insert(std::lower_bound(ranges.begin(), ranges.end(), range), range);
+      }
     }
+    for (Set& set : sets) set.first_block = sets[set.host].first_block;
     return true;
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/astitch/equal_ops.h"
+
 namespace stitchwork::astitch {
 namespace {
 
@@ -82,6 +84,8 @@ Nodes node_facts(const Graph& graph) {
       facts.member = facts.buffer_needed || !(facts.transparent || facts.immediate);
     }
   }
+  const std::vector<int> codes = equal_ops(nodes);
+  for (std::size_t id = 0; id < codes.size(); ++id) nodes.facts[id].code = codes[id];
   return nodes;
 }
 

@@ -30,6 +30,7 @@ struct NodeFacts {
   std::optional<ReductionShape> reduction;  ///< of an op that combines several elements, by generated code
   bool isolated = false;                    ///< generated, but not an index map: a kernel of its own
   std::int64_t elements = 0;
+  int code = -1;            ///< ops of the same number need code once (equal_ops.h); -1: it is equal to none
   std::vector<Edge> edges;  ///< by operand
   std::vector<NodeId> users;
 };

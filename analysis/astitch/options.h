@@ -18,10 +18,9 @@ struct Options {
   bool tuned = false;                ///< mapping=tuned
   bool record_decisions = false;
   Constraints constraints;  ///< what overrides ask for
-  // Limits of a kernel (docs/planners/astitch.md): assembling one grows faster than linearly with its size.
+  // Limits of a kernel (docs/planners/astitch.md): assembling one grows faster than linearly with its code.
+  // Ops and groups that share code (equal_ops.h) count once.
   int max_ops = 512, max_groups = 48, max_phases = 8;
-  /// Arguments of a kernel: CUDA takes 4 KiB of them, 512 pointers, to which scratch and barrier belong.
-  int max_pointers = 400;
   /// Levels, in steps, that stitch ops of one kernel may lie apart if no path joins them.
   int max_level_distance = 4;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/assemble.h"
+#include "analysis/astitch/equal_ops.h"
 #include "analysis/astitch/step_graph.h"
 #include "analysis/astitch/stitch.h"
 #include "analysis/cost.h"
@@ -32,9 +33,9 @@ struct Estimate {
   KernelWork work;
   double us = 0;
   std::int64_t blocks_per_wave = 1;
-  int groups = 0, phases = 0, ops = 0;
+  int phases = 0;
+  CodeSize ops, groups;        ///< equal ones counted once
   std::vector<NodeId> inputs;  ///< buffers read, ascending
-  std::size_t outputs = 0;
 };
 
 /// A stitch op, after the limits have cut it, that makes one kernel.
@@ -95,7 +96,7 @@ class Remote {
   }
 
   /// None for what is no index map: it stays alone.
-  std::optional<Estimate> estimate(Part& part) const {
+  std::optional<Estimate> estimate(Part& part) {
     const KernelCost cost = kernel_cost(*nodes_.graph, device_, part.kernel);
     part.us = cost.predicted_us;
     if (nodes_[part.op.members.front()].isolated) return std::nullopt;
@@ -103,11 +104,14 @@ class Remote {
     result.work = cost.work;
     result.us = cost.predicted_us;
     result.blocks_per_wave = part.kernel.launch.blocks_per_wave;
-    result.groups = static_cast<int>(part.kernel.groups.size());
+    for (const Group& group : part.kernel.groups) {
+      const auto code = group_codes_.try_emplace(group_code(nodes_, group.ops, group.mapping),
+                                                 static_cast<int>(group_codes_.size()));
+      result.groups.add(code.first->second);
+    }
     result.phases = part.kernel.launch.grid_barriers + 1;
-    result.ops = static_cast<int>(part.op.members.size());
+    for (const NodeId id : part.op.members) result.ops.add(nodes_[id].code);
     result.inputs = kernel_inputs(*nodes_.graph, part.kernel);
-    result.outputs = part.op.outputs.size();
     return result;
   }
 
@@ -219,30 +223,24 @@ class Remote {
   }
 
   Verdict within_limits(const Estimate& x, const Estimate& y) const {
-    const auto check = [](std::string_view what, std::size_t has, int allowed) {
-      return has <= static_cast<std::size_t>(allowed)
-                 ? Verdict::yes()
-                 : Verdict::no("astitch.kernel-limits",
-                               fmt::format("{} {} together, {} allowed", has, what, allowed));
+    const auto check = [](std::string_view what, int has, int allowed) {
+      return has <= allowed ? Verdict::yes()
+                            : Verdict::no("astitch.kernel-limits",
+                                          fmt::format("{} {} together, {} allowed", has, what, allowed));
     };
-    const std::size_t pointers =
-        x.inputs.size() + y.inputs.size() - shared_inputs(x, y).size() + x.outputs + y.outputs;
-    for (const Verdict& verdict : {check("ops", index(x.ops + y.ops), options_.max_ops),
-                                   check("groups", index(x.groups + y.groups), options_.max_groups),
-                                   check("pointers", pointers, options_.max_pointers)}) {
-      if (!verdict) return verdict;
-    }
-    return Verdict::yes();
+    if (Verdict ops = check("ops", x.ops.with(y.ops), options_.max_ops); !ops) return ops;
+    return check("groups", x.groups.with(y.groups), options_.max_groups);
   }
 
   /// The work of both, side by side where a wave has room; what both read comes from DRAM once.
   Estimate estimate(const Estimate& x, const Estimate& y) const {
     Estimate both;
     both.blocks_per_wave = std::min(x.blocks_per_wave, y.blocks_per_wave);
-    both.groups = x.groups + y.groups;
+    both.groups = x.groups;
+    both.groups.add(y.groups);
     both.phases = std::max(x.phases, y.phases);
-    both.ops = x.ops + y.ops;
-    both.outputs = x.outputs + y.outputs;
+    both.ops = x.ops;
+    both.ops.add(y.ops);
     std::set_union(x.inputs.begin(), x.inputs.end(), y.inputs.begin(), y.inputs.end(),
                    std::back_inserter(both.inputs));
     const KernelWork &u = x.work, &v = y.work;
@@ -321,6 +319,7 @@ class Remote {
   Recorder& recorder_;
   std::vector<Part> parts_;
   StepGraph graph_;
+  std::map<GroupCode, int> group_codes_;
   std::vector<int> part_of_;                        ///< of each node, -1: none
   std::vector<std::optional<Estimate>> estimates_;  ///< by stitch op; of what has become part of it too
   std::int64_t allowed_peak_ = 0;

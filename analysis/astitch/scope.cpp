@@ -10,6 +10,7 @@
 #include <span>
 
 #include "analysis/assemble.h"
+#include "analysis/astitch/equal_ops.h"
 #include "core/error.h"
 #include "core/sorted.h"
 
@@ -28,11 +29,12 @@ class Contraction {
         level_(nodes.facts.size()),
         in_(nodes.facts.size()),
         out_(nodes.facts.size()),
-        size_(nodes.facts.size(), 1),
+        size_(nodes.facts.size()),
         mark_(nodes.facts.size(), 0) {
     for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
       level_[index(id)] = id * kLevelGap;
       parent_[index(id)] = id;
+      size_[index(id)].add(nodes[id].code);
       if (!is_step(nodes[id])) continue;
       in_[index(id)] = producers(nodes, id);
       for (const NodeId producer : in_[index(id)]) out_[index(producer)].push_back(id);
@@ -43,7 +45,8 @@ class Contraction {
     while (parent_[index(id)] != id) id = parent_[index(id)] = parent_[index(parent_[index(id)])];
     return id;
   }
-  int size(NodeId cluster) const { return size_[index(cluster)]; }
+  /// Ops of both clusters together, equal ones once.
+  int size(NodeId u, NodeId v) const { return size_[index(u)].with(size_[index(v)]); }
   /// Whether `a` comes before `b`: then no path leads from b to a.
   bool before(NodeId a, NodeId b) const {
     return std::pair(level_[index(a)], a) < std::pair(level_[index(b)], b);
@@ -149,7 +152,8 @@ class Contraction {
     in_[index(v)] = {};
     out_[index(v)] = {};
     parent_[index(v)] = u;
-    size_[index(u)] += size_[index(v)];
+    size_[index(u)].add(size_[index(v)]);
+    size_[index(v)] = {};
     if (less_below_) {
       level_[index(u)] = level_[index(v)];
       settle(u, out_, [](std::int64_t from, std::int64_t to) { return to > from ? to : from + 1; });
@@ -180,7 +184,7 @@ class Contraction {
   std::vector<NodeId> parent_;
   std::vector<std::int64_t> level_;
   std::vector<std::vector<NodeId>> in_, out_;  ///< ascending
-  std::vector<int> size_;
+  std::vector<CodeSize> size_;
   std::vector<int> mark_;
   int epoch_ = 0;
   bool less_below_ = true;
@@ -321,7 +325,7 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Cons
     for (PendingEdge edge : pending) {
       const NodeId u = contraction.find(edge.producer), v = contraction.find(edge.consumer);
       if (u == v) continue;
-      const int ops = contraction.size(u) + contraction.size(v);
+      const int ops = contraction.size(u, v);
       const auto path_remains = [&] {
         if (edge.through == kNoNode) return false;
         const NodeId w = contraction.find(edge.through);
@@ -343,7 +347,7 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Cons
   for (const PendingEdge& edge : pending) {
     recorder.add("scope", nodes.name(edge.producer), nodes.name(edge.consumer), [&] {
       const NodeId u = contraction.find(edge.producer), v = contraction.find(edge.consumer);
-      const int ops = contraction.size(u) + contraction.size(v);
+      const int ops = contraction.size(u, v);
       if (u == v) return Verdict::yes("astitch.vertical-stitch", "joined through another edge");
       if (ops > max_ops) {
         return Verdict::no("astitch.max-ops", fmt::format("{} ops together, {} allowed", ops, max_ops));

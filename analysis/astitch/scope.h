@@ -26,7 +26,8 @@ struct Scope {
   std::vector<StitchOp> stitch_ops;  ///< by first member
 };
 
-/// `max_ops`: members a stitch op may have, merges that overrides want excepted. Throws Error for a merge
+/// `max_ops`: members a stitch op may have, those equal in code (equal_ops.h) counted once, merges that
+/// overrides want excepted. Throws Error for a merge
 /// that cannot be.
 Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Constraints& constraints = {});
 

@@ -94,6 +94,29 @@ std::set<NodeId> promotions_to_try(const Body& body, const Candidates& candidate
   return result;
 }
 
+std::set<NodeId> crowding_scalars(const Body& body, const std::vector<OpGroup>& groups,
+                                  const Finalization& finalization, const Device& device) {
+  std::map<NodeId, std::int64_t> readers;  // groups
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::set<NodeId> read;
+    for (const Read& r : finalization.reads[g].reads) {
+      const bool own =
+          std::binary_search(groups[g].materialised.begin(), groups[g].materialised.end(), r.value);
+      const bool regional = finalization.schemes.at(r.value) == Scheme::kRegional;
+      if (!own && regional && (*body.nodes)[r.value].elements == 1) read.insert(r.value);
+    }
+    for (const NodeId value : read) ++readers[value];
+  }
+  std::set<NodeId> result;
+  for (const auto& [value, count] : readers) {
+    const double in_turn_us = static_cast<double>(count) * device.dram_latency_ns / 1e3;
+    const double barrier =
+        device.grid_barrier_us + device.grid_barrier_us_per_block * static_cast<double>(count);
+    if (in_turn_us > barrier + device.dram_latency_ns / 1e3) result.insert(value);
+  }
+  return result;
+}
+
 bool amend(const Body& body, const Candidates& candidates, const std::vector<OpGroup>& groups,
            const Finalization& finalization, const Device& device, Amendments& amendments,
            Recorder& recorder) {

@@ -21,6 +21,11 @@ double scheme_cost_us(const Body& body, const std::vector<OpGroup>& groups, cons
 std::set<NodeId> promotions_to_try(const Body& body, const Candidates& candidates,
                                    const std::vector<OpGroup>& groups, const Finalization& finalization);
 
+/// Scalars that keep their readers in one block, group after group, where a grid barrier and groups side by
+/// side take less time: each group waits for its loads at least once.
+std::set<NodeId> crowding_scalars(const Body& body, const std::vector<OpGroup>& groups,
+                                  const Finalization& finalization, const Device& device);
+
 /// Adds to `amendments`; returns whether anything was added.
 ///   promoted: inlined ops evaluated by several groups, or under many maps in one, whose recomputation costs
 ///             more than writing, a grid barrier and reading;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/astitch/across.h"
+#include "analysis/astitch/equal_ops.h"
 #include "analysis/astitch/lanes.h"
 #include "analysis/astitch/launch.h"
 #include "analysis/astitch/residence.h"
@@ -48,15 +49,16 @@ Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options
 
 /// So far beyond a kernel's limits that amendments would not bring it back: it will be cut, and its parts
 /// find amendments of their own.
-bool far_beyond_limits(const Stitched& stitched, const Options& options) {
+bool far_beyond_limits(const Nodes& nodes, const Stitched& stitched, const Options& options) {
   constexpr int kFar = 2;
-  return static_cast<int>(stitched.groups.size()) > kFar * options.max_groups ||
+  return bodies(nodes, stitched.groups) > kFar * options.max_groups ||
          stitched.finalization.grid_barriers + 1 > kFar * options.max_phases;
 }
 
-/// The passes, again with what each round has learned. Decisions are those of the rounds taken.
+/// The passes, again with what each round has learned; scalars that crowd their readers become wanted Global.
+/// Decisions are those of the rounds taken.
 Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-                    const MappingLimits& limits, const WantedSchemes& wanted, const std::set<NodeId>& across,
+                    const MappingLimits& limits, WantedSchemes& wanted, const std::set<NodeId>& across,
                     Recorder& recorder) {
   Amendments amendments = wanted.amendments;
   std::vector<Decision> decisions;
@@ -67,7 +69,7 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
     return result;
   };
   Stitched result = run();
-  if (options.constraints.together.empty() && far_beyond_limits(result, options)) {
+  if (options.constraints.together.empty() && far_beyond_limits(nodes, result, options)) {
     recorder.append(std::move(decisions));
     return result;
   }
@@ -78,6 +80,12 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
     }
     result = run();
   }
+  bool crowded = false;
+  for (const NodeId id : crowding_scalars(result.body, result.groups, result.finalization, device)) {
+    if (wanted.regional.contains(id)) continue;
+    crowded = wanted.global.insert(id).second || crowded;
+  }
+  if (crowded) result = run();
   if (result.finalization.grid_barriers > 0) {
     std::set<NodeId> promotions =
         promotions_to_try(result.body, result.candidates, result.groups, result.finalization);
@@ -200,7 +208,7 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
   }
 
   const int phases = stitched.finalization.grid_barriers + 1;
-  const int groups = static_cast<int>(stitched.groups.size());
+  const int groups = bodies(nodes, stitched.groups);
   if (phases > options.max_phases || groups > options.max_groups) {
     const std::vector<NodeId> part = first_part(stitched, options);
     if (!part.empty() && part.size() < op.members.size() && !separates(options.constraints, op, part)) {

@@ -282,7 +282,11 @@ TEST(AstitchRemote, ManySmallKernelsFillKernelsToTheirLimits) {
   std::string entry = "ENTRY e {\n", types, names;
   for (int i = 0; i < n; ++i) {
     const int size = 3 + 7 * i;
-    entry += fmt::format(" p{0} = f32[{1}] parameter({0})\n n{0} = f32[{1}] negate(p{0})\n", i, size);
+    // A constant each: no two are equal in code.
+    entry += fmt::format(
+        " p{0} = f32[{1}] parameter({0})\n c{0} = f32[] constant({0})\n b{0} = f32[{1}] broadcast(c{0}), "
+        "dimensions={{}}\n n{0} = f32[{1}] add(p{0}, b{0})\n",
+        i, size);
     types += fmt::format("{}f32[{}]", i ? ", " : "", size);
     names += fmt::format("{}n{}", i ? ", " : "", i);
   }
@@ -292,6 +296,17 @@ TEST(AstitchRemote, ManySmallKernelsFillKernelsToTheirLimits) {
   const Decision* limit = decision(made, "astitch.kernel-limits");
   ASSERT_NE(limit, nullptr);
   EXPECT_EQ(limit->verdict.why, "49 groups together, 48 allowed");
+}
+
+TEST(AstitchRemote, KernelsEqualInCodeCountAsOneAgainstTheLimits) {
+  std::string entry = "ENTRY e {\n", types, names;
+  for (int i = 0; i < 130; ++i) {
+    const int size = 3 + 7 * i;
+    entry += fmt::format(" p{0} = f32[{1}] parameter({0})\n n{0} = f32[{1}] negate(p{0})\n", i, size);
+    types += fmt::format("{}f32[{}]", i ? ", " : "", size);
+    names += fmt::format("{}n{}", i ? ", " : "", i);
+  }
+  EXPECT_EQ(kernels(parse(entry + fmt::format(" ROOT t = ({}) tuple({})\n}}", types, names))), 1u);
 }
 
 TEST(AstitchRemote, ATensorDoesNotFollowAScalarIntoOneBlock) {

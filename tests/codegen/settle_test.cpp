@@ -16,8 +16,11 @@ namespace {
 
 /// Under mapping=paper, whose blocks of 1,024 threads have 32 registers each. Values alive at once: each is
 /// needed by the first and again by the last of the ops on all of them.
-Graph hungry(int values) {
-  std::string text = "HloModule hungry\nENTRY main {\n";
+/// With `centred`, less their sum, for which all blocks wait.
+Graph hungry(int values, bool centred = false) {
+  std::string text =
+      "HloModule hungry\nsum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+      "ENTRY main {\n";
   for (int i = 0; i < values; ++i)
     text += fmt::format("  p{0} = f32[65536] parameter({0})\n  v{0} = f32[65536] logistic(p{0})\n", i);
   std::string last = "v0";
@@ -28,9 +31,13 @@ Graph hungry(int values) {
   std::string back = last;
   for (int i = values - 1; i >= 0; --i) {
     text += fmt::format("  {3}b{0} = f32[65536] {2}({1}, v{0})\n", i, back, i % 2 ? "add" : "multiply",
-                        i == 0 ? "ROOT " : "");
+                        i == 0 && !centred ? "ROOT " : "");
     back = fmt::format("b{}", i);
   }
+  if (centred)
+    text +=
+        "  zero = f32[] constant(0)\n  total = f32[] reduce(b0, zero), dimensions={0}, to_apply=sum\n"
+        "  totals = f32[65536] broadcast(total), dimensions={}\n  ROOT c = f32[65536] subtract(b0, totals)\n";
   return graph_of(text + "}");
 }
 
@@ -65,6 +72,23 @@ TEST(Settle, AKernelThatSpillsGetsFewerBlocksAnSm) {
   ASSERT_GE(after.checks.size(), 2u);
   EXPECT_EQ(after.checks[0].verdict.rule, "compile.spills");
   EXPECT_EQ(after.checks[1].verdict.rule, "compile.retry");
+  expect_correct(graph, after.plan);
+}
+
+TEST(Settle, AKernelThatSpillsOnABlockAnSmIsSplitBehindAGlobalValue) {
+  SKIP_WITHOUT_PTXAS();
+  const Graph graph = hungry(100, true);
+  const Executable after = settled(graph, true);
+  if (!after.kernels.at(0).spill_bytes) GTEST_SKIP() << "this ptxas does not take the compiler's PTX";
+  const auto split = std::find_if(after.plan.edits.begin(), after.plan.edits.end(),
+                                  [](const Edit& edit) { return edit.kind == EditKind::kSplit; });
+  ASSERT_NE(split, after.plan.edits.end());
+  EXPECT_THAT(split->ops, ::testing::ElementsAre("total"));
+  EXPECT_EQ(after.plan.kernels.size(), 2u);
+  for (const KernelPlan& kernel : after.plan.kernels)
+    EXPECT_EQ(kernel.launch.grid_barriers, 0) << kernel.name;
+  EXPECT_THAT(after.checks, ::testing::Contains(::testing::Field(
+                                &Decision::verdict, ::testing::Field(&Verdict::why, to_text(*split)))));
   expect_correct(graph, after.plan);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,68 @@ inline std::string softmaxes_hlo(const std::vector<std::int64_t>& rows, std::int
         i, type, rows[i]);
     types += fmt::format("{}{}", i ? ", " : "", type);
     names += fmt::format("{}y{}", i ? ", " : "", i);
+  }
+  return text + fmt::format("  ROOT t = ({}) tuple({})\n}}\n", types, names);
+}
+
+/// One random body on tensors of random extents, some of odd sizes: element-wise ops on two inputs and on a
+/// scalar that the kernel computes, and, for some seeds, a sum over the rows' elements read back by all of
+/// them. Deterministic in the seed.
+inline std::string random_equal_groups_hlo(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  static constexpr std::int64_t kExtents[] = {1, 3, 31, 33, 1024, 4097};
+  static constexpr const char* kUnary[] = {"negate", "abs", "tanh", "logistic"};
+  static constexpr const char* kBinary[] = {"add", "subtract", "multiply", "maximum"};
+  const bool rows = below(3) == 0, several_results = below(2) == 0;
+  const std::int64_t cols = rows ? kExtents[1 + below(4)] : 1;
+  const std::size_t tensors = 4 + below(12), ops = 2 + below(6);
+  struct OpText {
+    std::string name;
+    std::size_t a, b;
+  };
+  std::vector<OpText> body;  // operands: x, y, the scalar, then earlier ops
+  for (std::size_t i = 0; i < ops; ++i) {
+    const bool unary = below(3) == 0;
+    body.push_back(
+        {unary ? kUnary[below(4)] : kBinary[below(4)], i == 0 ? below(3) : 2 + i, unary ? 99 : below(3 + i)});
+  }
+  std::string text =
+      "HloModule equal\nsum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+      "ENTRY main {\n  zero = f32[] constant(0)\n  step = f32[] parameter(0)\n  rate = f32[] "
+      "exponential(step)\n";
+  std::string types, names;
+  const auto result = [&](const std::string& type, const std::string& name) {
+    types += fmt::format("{}{}", types.empty() ? "" : ", ", type);
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  };
+  for (std::size_t t = 0; t < tensors; ++t) {
+    const std::int64_t extent = kExtents[below(rows ? 4 : 6)];
+    const std::string type = rows                          ? fmt::format("f32[{},{}]", extent, cols)
+                             : below(3) == 0 && extent > 1 ? fmt::format("f32[{},{}]", extent, 1 + below(3))
+                                                           : fmt::format("f32[{}]", extent);
+    text += fmt::format(
+        "  x{0} = {1} parameter({2})\n  y{0} = {1} parameter({3})\n  r{0} = {1} broadcast(rate), "
+        "dimensions={{}}\n",
+        t, type, 1 + 2 * t, 2 + 2 * t);
+    std::vector<std::string> values{fmt::format("x{}", t), fmt::format("y{}", t), fmt::format("r{}", t)};
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      const OpText& op = body[i];
+      values.push_back(fmt::format("v{}_{}", t, i));
+      text += op.b == 99 ? fmt::format("  {} = {} {}({})\n", values.back(), type, op.name, values[op.a])
+                         : fmt::format("  {} = {} {}({}, {})\n", values.back(), type, op.name, values[op.a],
+                                       values[op.b]);
+    }
+    if (rows) {
+      text += fmt::format(
+          "  s{0} = f32[{2}] reduce({3}, zero), dimensions={{1}}, to_apply=sum\n  w{0} = {1} "
+          "broadcast(s{0}), dimensions={{0}}\n"
+          "  n{0} = {1} subtract({3}, w{0})\n",
+          t, type, extent, values.back());
+      values.push_back(fmt::format("n{}", t));
+    }
+    result(type, values.back());
+    if (several_results) result(type, values[3]);
   }
   return text + fmt::format("  ROOT t = ({}) tuple({})\n}}\n", types, names);
 }
