@@ -4,8 +4,8 @@
 
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
-#include "core/sorted.h"
 #include "analysis/vectors.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 

@@ -5,8 +5,8 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "core/sorted.h"
 #include "analysis/verify_internal.h"
+#include "core/sorted.h"
 
 namespace stitchwork::verification {
 namespace {

@@ -29,7 +29,8 @@ void add_compare(CLI::App& app, Cli& cli) {
   auto a = std::make_shared<Arguments>();
   a->plan.add_model(*command);
   a->plan.add_device(*command);
-  command->add_option("--planners", a->planners, "comma-separated (default: all that take the model)")->delimiter(',');
+  command->add_option("--planners", a->planners, "comma-separated (default: all that take the model)")
+      ->delimiter(',');
   a->plan.add_options(*command);
   add_common(*command, cli,
              "  stitchwork compare bert_base --planners unfused,xla,astitch\n"

@@ -249,8 +249,7 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
 void StepPrinter::print_batches(const Batches& batches) {
   const std::int64_t unroll = std::min<std::int64_t>(mapping_.unroll, batches.vectors);
   const std::int64_t main = std::min(batches.unguarded, batches.vectors) / unroll * unroll;
-  const bool short_loop =
-      needs_constant_index() || batches.vectors * mapping_.vector <= kUnrolledElements;
+  const bool short_loop = needs_constant_index() || batches.vectors * mapping_.vector <= kUnrolledElements;
   const auto loop = [&](std::int64_t from, std::int64_t to, std::int64_t step, bool guarded) {
     if (from >= to) return;
     if (to - from > step) {

@@ -8,13 +8,13 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define PRELUDE_FN static __device__ __forceinline__
-#define PRELUDE_INDEX(NAME, SREG)                                                                        \
-  struct NAME##_t {                                                                                      \
-    __declspec(property(get = get_x)) unsigned x;                                                        \
-    __declspec(property(get = get_y)) unsigned y;                                                        \
-    static __device__ __forceinline__ unsigned get_x() { return __nvvm_read_ptx_sreg_##SREG##_x(); }     \
-    static __device__ __forceinline__ unsigned get_y() { return __nvvm_read_ptx_sreg_##SREG##_y(); }     \
-  };                                                                                                     \
+#define PRELUDE_INDEX(NAME, SREG)                                                                    \
+  struct NAME##_t {                                                                                  \
+    __declspec(property(get = get_x)) unsigned x;                                                    \
+    __declspec(property(get = get_y)) unsigned y;                                                    \
+    static __device__ __forceinline__ unsigned get_x() { return __nvvm_read_ptx_sreg_##SREG##_x(); } \
+    static __device__ __forceinline__ unsigned get_y() { return __nvvm_read_ptx_sreg_##SREG##_y(); } \
+  };                                                                                                 \
   extern const __device__ __attribute__((weak)) NAME##_t NAME
 PRELUDE_INDEX(threadIdx, tid);
 PRELUDE_INDEX(blockIdx, ctaid);
