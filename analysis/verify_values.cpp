@@ -180,8 +180,10 @@ struct ValueCheck {
     const std::vector<std::int64_t>& extents = computation.node(e.op).shape.dims;
     for (std::int64_t task : sample_tasks(makes.tasks)) {
       const IndexMap made_map = of_task(placed->second.map, makes, task);
+      const IndexMap need_map = of_task(e.map, needs, task);
+      if (need_map.is_empty()) continue;  // its guard never holds in this task
       const Interval made = hull(made_map, extents);
-      const Interval need = hull(of_task(e.map, needs, task), extents);
+      const Interval need = hull(need_map, extents);
       const std::int64_t made_elements =
           made_map.dims[0] * (placed->second.coverage == Coverage::kFull ? made_map.dims[1] : 1);
       if (made.size() == made_elements && made.contains(need)) continue;

@@ -8,10 +8,14 @@ namespace {
 
 using testing::graph_of;
 
-/// Every planner plans `body` (make_plan verifies); returns the counts of the last, astitch.
+/// Every planner plans `body` (make_plan verifies), astitch also without adaptive mapping; returns the counts
+/// of the last, astitch.
 PlanCounts plan_all(const std::string& body) {
   const Graph graph = graph_of(body);
   PlanCounts counts;
+  PlanOptions fixed_blocks;
+  fixed_blocks.knobs = {{"adaptive_mapping", "off"}};
+  EXPECT_NO_THROW(make_plan(graph, device("v100"), "astitch", fixed_blocks));
   for (const Planner& row : planners_for(graph))
     EXPECT_NO_THROW(counts = make_plan(graph, device("v100"), row.name).counts);
   return counts;
@@ -111,6 +115,23 @@ TEST(OddGraphs, ACopyOfAParameterAsResult) {
       "p = f32[8] parameter(0)\n c = f32[8] copy(p)\n n = f32[8] negate(p)\n ROOT t = (f32[8], f32[8]) "
       "tuple(c, n)");
   EXPECT_LE(counts.memory_kernels + counts.copies, 2);
+}
+
+TEST(OddGraphs, AReductionOfOneElementBesideOneOfTheOtherDimension) {
+  plan_all(
+      "p = f32[2100,1] parameter(0)\n q = f32[2100,1] parameter(1)\n r = f32[2100] parameter(2)\n"
+      "z = f32[] constant(0)\n a = f32[2100] reduce(p, z), dimensions={1}, to_apply=sum\n"
+      "s = f32[2100,1] subtract(p, q)\n e = f32[2100,1] erf(p)\n"
+      "b = f32[1] reduce(e, z), dimensions={0}, to_apply=sum\n d = f32[2100] divide(a, r)\n"
+      "ROOT t = (f32[2100], f32[2100,1], f32[1], f32[2100]) tuple(a, s, b, d)");
+}
+
+TEST(OddGraphs, OnlyOneTaskReadsARowThroughAPad) {
+  plan_all(
+      "p = f32[3,3] parameter(0)\n z = f32[] constant(0)\n"
+      "s = f32[3] reduce(p, z), dimensions={1}, to_apply=sum\n d = f32[6] pad(s, z), padding=2_1_0\n"
+      "a = f32[6] abs(d)\n r = f32[6] reverse(a), dimensions={0}\n"
+      "ROOT c = f32[3] slice(r), slice={[3:6:1]}");
 }
 
 }  // namespace
