@@ -262,7 +262,8 @@ class KernelCounter {
     work_.l2_sectors += accesses * sectors_a_warp(e.map, shape.dims, group.mapping, bytes);
     if (uses(e.map, lane_dim(group.mapping))) {
       // What does not move in vectors is as many loads, one after the other without waiting.
-      const double requests = group.mapping.vector / at_once * std::max(1.0, at_once * bytes / kLaneBytes);
+      const int moves = group.mapping.vector / at_once;
+      const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
       const bool guarded = !e.map.constraints.empty() || !e.map.runtime.empty();
       loads.all += requests;
       if (!guarded) loads.unguarded += requests;
