@@ -22,16 +22,18 @@ constexpr std::array kKnobs = {
     Knob{"proactive_locality", kOnOff, "on"},   Knob{"shared_reuse", kOnOff, "on"},
     Knob{"register_relaxation", kOnOff, "on"},  Knob{"remote_stitching", kOnOff, "on"},
     Knob{"exhaustive_stitching", kOnOff, "on"}, Knob{"data_reuse", kOnOff, "on"},
+    Knob{"across_rows", kOnOff, "on"},          Knob{"residence", kOnOff, "on"},
     Knob{"duplicate_cheap", kOnOff, "off"},     Knob{"mapping", kMappings, "tuned"},
 };
 
-constexpr std::array<std::string_view, 9> kAstitchKnobs = {
+constexpr std::array<std::string_view, 11> kAstitchKnobs = {
     "adaptive_mapping", "dominant_merging",     "proactive_locality", "shared_reuse", "register_relaxation",
-    "remote_stitching", "exhaustive_stitching", "data_reuse",         "mapping"};
+    "remote_stitching", "exhaustive_stitching", "data_reuse",         "across_rows",  "residence",
+    "mapping"};
 /// The forms of stitched kernels: without exhaustive stitching there are none.
-constexpr std::array<std::string_view, 8> kAutoKnobs = {
-    "adaptive_mapping",    "dominant_merging", "proactive_locality", "shared_reuse",
-    "register_relaxation", "remote_stitching", "data_reuse",         "mapping"};
+constexpr std::array<std::string_view, 10> kAutoKnobs = {
+    "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
+    "remote_stitching", "data_reuse",       "across_rows",        "residence",    "mapping"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};

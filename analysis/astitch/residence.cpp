@@ -204,8 +204,15 @@ class Residents {
 std::map<NodeId, Verdict> keep_residents(const Graph& graph, const Device& device, const Options& options,
                                          const std::map<NodeId, Scheme>& wanted, KernelPlan& kernel,
                                          Recorder& recorder) {
-  // Without reuse of data, values go from phase to phase through global memory.
-  if (kernel.launch.grid_barriers == 0 || !options.data_reuse) return {};
+  if (kernel.launch.grid_barriers == 0) return {};
+  if (!options.data_reuse || !options.residence) {  // values go from phase to phase through global memory
+    std::map<NodeId, Verdict> reasons;
+    for (const auto& [id, scheme] : wanted)
+      reasons.emplace(
+          id, Verdict::no("astitch.resident", fmt::format("the knob {} is off",
+                                                          options.data_reuse ? "residence" : "data_reuse")));
+    return reasons;
+  }
   return Residents(graph, device, wanted, kernel).run(recorder);
 }
 
