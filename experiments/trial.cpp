@@ -143,11 +143,9 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
       add_run(document["computations"][c]["kernels"][i], part.kernels[i],
               result.executable.computations[c].kernels[i]);
   }
-  for (std::size_t i = 0; i < result.run.step_us.size(); ++i) {
-    const StepKind kind = result.executable.plan.steps[i].kind;
-    const bool kernel = kind == StepKind::kKernel || kind == StepKind::kControl;
-    document["steps"][i]["time_us"] = result.run.step_us[i];
-    document["steps"][i]["method"] = name(kernel ? Method::kSimulated : Method::kModelled);
+  for (std::size_t i = 0; i < result.run.steps.size(); ++i) {
+    document["steps"][i]["time_us"] = result.run.steps[i].time_us;
+    document["steps"][i]["method"] = name(result.run.steps[i].method);
   }
   document["time_us"] = result.run.total_us;
   if (!result.executable.checks.empty())
