@@ -68,8 +68,8 @@ void PlanArguments::add_model(CLI::App& command) {
   open.add(command);
 }
 
-void PlanArguments::add_device(CLI::App& command) {
-  command.add_option("--device,-d", device, "device id or alias (`stitchwork devices`)")
+const CLI::Option* PlanArguments::add_device(CLI::App& command) {
+  return command.add_option("--device,-d", device, "device id or alias (`stitchwork devices`)")
       ->capture_default_str();
 }
 

@@ -65,7 +65,7 @@ struct PlanArguments {
   std::string override_file;
 
   void add_model(CLI::App& command);
-  void add_device(CLI::App& command);
+  const CLI::Option* add_device(CLI::App& command);
   void add_options(CLI::App& command);   ///< --set, --override
   void add_planner(CLI::App& command);   ///< --planner, and those
   void add_planning(CLI::App& command);  ///< --plan, and those

@@ -220,6 +220,7 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
         .bind(result.executable.kernels[i].source_sha256)
         .run();
     const std::int64_t kernel_id = sqlite3_last_insert_rowid(db);
+    if (run.method != Method::kSimulated) continue;  // a GPU's counters are Nsight Compute's to read
     for (const auto& [metric, value] : sim::counter_list(run.counters))
       counter.bind(kernel_id)
           .bind(metric_id(db, metric))

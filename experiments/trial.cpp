@@ -13,6 +13,7 @@
 #include "core/hlo_text.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
+#include "runtime/cuda/backend.h"
 
 namespace stitchwork {
 namespace {
@@ -74,8 +75,12 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   auto report = [&](double done, const std::string& what) {
     if (progress) progress(done, what);
   };
-  if (spec.backend != "sim")
-    throw Error(fmt::format("--backend {}: not available in this build", spec.backend), "use --backend sim");
+  const bool simulated = spec.backend == "sim";
+  if (!simulated && spec.backend != "cuda")
+    throw Error(fmt::format("unknown backend '{}'", spec.backend), "known: sim, cuda");
+  if (!simulated && spec.sanitize.any())
+    throw Error("--sanitize needs the simulator", "use --backend sim, or NVIDIA's compute-sanitizer");
+  const auto driver = simulated ? nullptr : cuda::load_driver();  // before the long work
   const Device& target = device(spec.device);
   require_runnable(model.graph);
   TrialResult result;
@@ -103,7 +108,13 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   options.progress = [&](int done, int total, const std::string& what) {
     report(0.25 + 0.6 * done / std::max(1, total), what);
   };
-  result.run = run_simulated(model.graph, target, result.executable, inputs, options);
+  if (simulated) {
+    result.run = run_simulated(model.graph, target, result.executable, inputs, options);
+  } else {
+    cuda::CudaBackend backend(
+        driver, target, {.repeats = spec.repeats, .cache = spec.cache, .tf32 = spec.tf32}, cuda::Blas::load);
+    result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress);
+  }
   result.run_ms = running.ms();
   if (spec.check && result.run.findings.empty()) {
     report(0.85, "checking against the reference");
@@ -116,7 +127,8 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
 namespace {
 
 void add_run(ordered_json& kernel, const KernelRun& run, const CompiledKernel& compiled) {
-  kernel["counters"] = counters_json(run.counters);
+  const bool counted = run.method == Method::kSimulated;
+  kernel["counters"] = counted ? counters_json(run.counters) : ordered_json(nullptr);
   kernel["launches"] = run.launches;
   kernel["registers"] = run.registers;
   kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);
@@ -148,6 +160,17 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
     document["steps"][i]["method"] = name(result.run.steps[i].method);
   }
   document["time_us"] = result.run.total_us;
+  if (spec.backend == "cuda") {
+    document["host_calls"] = result.run.host_calls;
+    const auto& repeated = result.run.repeated;
+    document["repeated"] = nullptr;
+    if (repeated)
+      document["repeated"] = {
+          {"times", repeated->times},
+          {"stream_us", repeated->stream_us},
+          {"graph_us", repeated->graph_us ? ordered_json(*repeated->graph_us) : ordered_json()},
+          {"method", name(Method::kMeasured)}};
+  }
   if (!result.executable.checks.empty())
     document["compile_checks"] = decisions_to_json(result.executable.checks);
   ordered_json findings = ordered_json::array();
@@ -174,6 +197,7 @@ std::string trial_key(const Model& model, const TrialSpec& spec) {
                    {"seed", spec.seed},
                    {"inputs", spec.inputs_dir},
                    {"compiler", spec.compile.compiler}};
+  if (spec.backend == "cuda") key["cuda"] = {{"repeats", spec.repeats}, {"tf32", spec.tf32}};
   if (!spec.options.edits.empty()) key["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) key["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
   return sha256_hex(key.dump());

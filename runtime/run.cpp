@@ -34,7 +34,9 @@ class Buffers {
     if (known != addresses_.end()) return known->second;
     const Node& node = computation_.node(owner);
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size()));
-    return addresses_.emplace(owner, backend_.allocate(bytes, node.name)).first->second;
+    const PlanRole role = plan_role(node);
+    const bool source = role == PlanRole::kSource || role == PlanRole::kAlias;
+    return addresses_.emplace(owner, backend_.allocate(bytes, node.name, source)).first->second;
   }
 
   void upload(NodeId op, const Literal& value) { backend_.write(address(op), value.bytes); }
@@ -125,14 +127,16 @@ void add_launch(KernelRun& total, const KernelRun& run) {
 /// last use.
 class Runner {
  public:
-  Runner(const Graph& graph, const Executable& executable, Program& program)
+  /// `whole`: of the entry computation, not of a loop or branch.
+  Runner(const Graph& graph, const Executable& executable, Program& program, bool whole = false)
       : graph_(graph),
         computation_(graph.entry_computation()),
         device_(program.device),
         executable_(executable),
         program_(program),
         backend_(program.backend),
-        buffers_(computation_, backend_) {}
+        buffers_(computation_, backend_),
+        whole_(whole) {}
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
   ~Runner() {
@@ -158,6 +162,11 @@ class Runner {
       if (!result.findings.empty()) return result;
       for (NodeId owner : dies_after_[static_cast<std::size_t>(i)])
         if (!backend_.keeps_sources() || !uploaded_[owner]) buffers_.release(owner);
+    }
+    if (whole_) {
+      backend_.settle(result.host_calls.empty());
+      for (const auto& [step, timed] : timed_) add_settled(step, timed, result);
+      result.repeated = backend_.repeated();
     }
     if (progress) progress(total, total, "done");
     for (NodeId id : results(computation_)) {
@@ -237,16 +246,20 @@ class Runner {
     run = {step.predicted_us, Method::kModelled};
     switch (step.kind) {
       case StepKind::kKernel:
-        launch(step, result);
+        launch(step, static_cast<std::size_t>(index), result);
         run = {result.kernels[static_cast<std::size_t>(step.kernel)].time_us, backend_.method()};
         return;
       case StepKind::kLibrary: {
-        std::optional<double> us = 0;
+        double us = 0;
+        bool all = true;
         for (NodeId id : step.nodes) {
-          const std::optional<double> one = call_library(id);
-          us = us && one ? std::optional(*us + *one) : std::nullopt;
+          const std::optional<Timed> one = call_library(id, result);
+          all = all && one;
+          if (!one) continue;
+          us += one->us;
+          timed_.emplace_back(static_cast<std::size_t>(index), *one);
         }
-        if (us) run = {*us, backend_.method()};
+        if (all) run = {us, backend_.method()};
         return;
       }
       case StepKind::kControl:
@@ -274,18 +287,29 @@ class Runner {
   }
 
   /// Its time, where the backend made the call; else the CPU reference has computed it.
-  std::optional<double> call_library(NodeId id) {
+  std::optional<Timed> call_library(NodeId id, RunResult& result) {
     const Node& node = computation_.node(id);
-    if (const auto us = call_backend(node)) return us;
+    if (const auto timed = call_backend(node)) return timed;
     std::vector<Literal> values;
     std::vector<const Literal*> operands;
     values.reserve(node.operands.size());
     for (NodeId operand : node.operands) operands.push_back(&values.emplace_back(value(operand)));
     keep(node, evaluate_node(graph_, computation_, node, operands));
+    result.host_calls.push_back(node.name);
     return std::nullopt;
   }
 
-  std::optional<double> call_backend(const Node& node) {
+  /// The time of a launch or call as the backend knows it when all have run.
+  void add_settled(std::size_t step, const Timed& timed, RunResult& result) {
+    const PlanStep& planned = executable_.plan.steps[step];
+    if (result.steps[step].method != backend_.method()) return;  // another call of the step was the host's
+    const double more = backend_.time_us(timed) - timed.us;
+    result.steps[step].time_us += more;
+    if (planned.kind == StepKind::kKernel)
+      result.kernels[static_cast<std::size_t>(planned.kernel)].time_us += more;
+  }
+
+  std::optional<Timed> call_backend(const Node& node) {
     const auto is_tuple = [&](NodeId id) { return computation_.node(id).shape.is_tuple; };
     if (node.shape.is_tuple || std::any_of(node.operands.begin(), node.operands.end(), is_tuple))
       return std::nullopt;
@@ -306,6 +330,7 @@ class Runner {
 
   /// Runs a loop or branch. Returns the time of all it ran, in us.
   double control(const Node& node, RunResult& result) {
+    result.host_calls.push_back(node.name);  // the host decides how it goes on
     double us = 0;
     int runs = 0;
     const auto run_part = [&](std::size_t which, const Literal& argument) {
@@ -318,6 +343,7 @@ class Runner {
       RunResult done = Runner(part.graph, part.executable, program_).run({&argument, 1});
       us += done.total_us + (runs++ > 0 ? device_.launch_gap_us : 0);
       ++part.total.runs;
+      result.host_calls.insert(result.host_calls.end(), done.host_calls.begin(), done.host_calls.end());
       for (std::size_t k = 0; k < done.kernels.size(); ++k)
         add_launch(part.total.kernels[k], done.kernels[k]);
       result.sanitized += done.sanitized;
@@ -354,12 +380,22 @@ class Runner {
           (in_scratch ? scratch : buffers_.address(pointer.op)) + static_cast<std::uint64_t>(pointer.offset);
       std::memcpy(bytes.data() + pointer.at, &to, sizeof to);
     }
-    const DeviceAddress address = backend_.allocate(bytes.size(), kernel.entry + ".table");
+    const DeviceAddress address = backend_.allocate(bytes.size(), kernel.entry + ".table", true);
     backend_.write(address, bytes);
     return address;
   }
 
-  void launch(const PlanStep& step, RunResult& result) {
+  Launched launch(const CompiledKernel& kernel, const KernelPlan& plan,
+                  const std::vector<DeviceAddress>& arguments) {
+    try {
+      return backend_.launch(kernel, arguments);
+    } catch (const Error& error) {
+      if (!error.file().empty()) throw;
+      throw Error(fmt::format("kernel {} {}: {}", plan.id, plan.name, error.message()), error.hint());
+    }
+  }
+
+  void launch(const PlanStep& step, std::size_t index, RunResult& result) {
     const CompiledKernel& kernel = executable_.kernels[static_cast<std::size_t>(step.kernel)];
     std::vector<DeviceAddress> arguments, written;  // written: tables, barriers
     DeviceAddress scratch = 0;
@@ -379,12 +415,15 @@ class Runner {
           arguments.push_back(written.emplace_back(write_table(kernel, scratch)));
           break;
         case Kind::kBarrier:
-          arguments.push_back(written.emplace_back(backend_.allocate(8, kernel.entry + ".grid_barrier")));
-          backend_.clear(arguments.back(), 8);
+          arguments.push_back(
+              written.emplace_back(backend_.allocate(8, kernel.entry + ".grid_barrier", true)));
+          backend_.write(arguments.back(), std::vector<std::byte>(8));
           break;
       }
     }
-    Launched launched = backend_.launch(kernel, arguments);
+    const KernelPlan& plan = executable_.plan.kernels[static_cast<std::size_t>(step.kernel)];
+    Launched launched = launch(kernel, plan, arguments);
+    timed_.emplace_back(index, launched.time);
     if (scratch != 0) backend_.release(scratch);
     if (backend_.keeps_sources())
       kept_.insert(kept_.end(), written.begin(), written.end());
@@ -395,7 +434,7 @@ class Runner {
     run.counters = launched.counters;
     run.registers = launched.registers;
     run.spill_bytes = launched.spill_bytes;
-    run.time_us = launched.time_us;
+    run.time_us = launched.time.us;
     run.method = backend_.method();
     result.sanitized += launched.sanitized;
     for (sim::Finding& finding : launched.findings) result.findings.push_back(std::move(finding));
@@ -408,7 +447,9 @@ class Runner {
   Program& program_;
   Backend& backend_;
   Buffers buffers_;
-  std::vector<DeviceAddress> kept_;  ///< tables and barriers, until the run ends
+  bool whole_;
+  std::vector<std::pair<std::size_t, Timed>> timed_;  ///< launches and calls, by step
+  std::vector<DeviceAddress> kept_;                   ///< tables and barriers, until the run ends
   std::span<const Literal> inputs_;
   std::unordered_map<NodeId, bool> uploaded_;
   std::unordered_map<NodeId, Literal> tuples_;  ///< by the op that made them, until the run ends
@@ -456,7 +497,7 @@ RunResult run_on(Backend& backend, const Graph& graph, const Device& device, con
   require_runnable(graph);
   std::vector<ComputationRun> computations;
   Program program(graph, device, executable, backend, computations);
-  RunResult result = Runner(graph, executable, program).run(inputs, progress);
+  RunResult result = Runner(graph, executable, program, true).run(inputs, progress);
   result.computations = std::move(computations);
   return result;
 }

@@ -41,7 +41,9 @@ struct RunResult {
   std::vector<StepRun> steps;                ///< by plan step
   std::vector<sim::Finding> findings;        ///< a run with findings has no outputs
   sim::SanitizerCounts sanitized;
-  double total_us = 0;  ///< steps and launch gaps
+  double total_us = 0;                  ///< steps and launch gaps
+  std::vector<std::string> host_calls;  ///< library ops that the CPU reference computed, loops and branches
+  std::optional<Repeated> repeated;     ///< measured runs without host calls
 };
 
 /// Called before each step: (done, total, what).

@@ -12,7 +12,7 @@ SimulatorBackend::SimulatorBackend(const Device& device, sim::CacheMode cache,
   options_.sanitize = sanitize;
 }
 
-DeviceAddress SimulatorBackend::allocate(std::size_t bytes, const std::string& name) {
+DeviceAddress SimulatorBackend::allocate(std::size_t bytes, const std::string& name, bool) {
   return memory_.allocate(bytes, name);
 }
 
@@ -51,7 +51,7 @@ Launched SimulatorBackend::launch(const CompiledKernel& kernel, std::span<const 
   result.registers = kernel.registers > 0 ? kernel.registers : ran.counters.registers;
   result.counters = ran.counters;
   result.spill_bytes = kernel.spill_bytes;
-  result.time_us = ran.time_us;
+  result.time.us = ran.time_us;
   result.sanitized = ran.sanitized;
   result.findings = std::move(ran.findings);
   return result;

@@ -13,7 +13,7 @@ class SimulatorBackend final : public Backend {
                    int host_threads);
 
   Method method() const override { return Method::kSimulated; }
-  DeviceAddress allocate(std::size_t bytes, const std::string& name) override;
+  DeviceAddress allocate(std::size_t bytes, const std::string& name, bool written_once) override;
   void release(DeviceAddress address) override;
   void write(DeviceAddress address, std::span<const std::byte> data) override;
   void read(DeviceAddress address, std::span<std::byte> data) override;
