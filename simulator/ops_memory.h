@@ -367,7 +367,9 @@ const Inst* atomic(Strand& s, const Inst* i) {
       __builtin_memcpy(&x, s.regs + i->o[1] + e, lane_bytes);
       if (i->o[2] != ~0u) __builtin_memcpy(&y, s.regs + i->o[2] + e, lane_bytes);
       bool changed = false;
-      const u64 old = apply_atomic(AtomicOp(i->count), p, x, y, changed);
+      AtomicOp op = AtomicOp(i->count);
+      if (op == AtomicOp::kAddF32 && !shared) op = AtomicOp::kAddF32Flush;
+      const u64 old = apply_atomic(op, p, x, y, changed);
       b.progress += changed;
       if (i->o[0] != ~0u) __builtin_memcpy(s.regs + i->o[0] + e, &old, lane_bytes);
     }
