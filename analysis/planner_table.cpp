@@ -115,7 +115,20 @@ std::string_view default_value(const Planner& row, std::string_view name) {
   return knob(name).default_value;
 }
 
-/// Every knob the planner honours with its value; throws for knobs and values that are not.
+void require_edits(const Planner& row, const std::vector<Edit>& edits) {
+  for (const Edit& edit : edits) {
+    if (std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end()) continue;
+    std::vector<std::string_view> known;
+    for (const EditKind kind : row.edits) known.push_back(name(kind));
+    throw Error(
+        fmt::format("override '{}': planner {} cannot honour {}", to_text(edit), row.name, name(edit.kind)),
+        known.empty() ? std::string("it takes no overrides")
+                      : fmt::format("it honours {}", fmt::join(known, ", ")));
+  }
+}
+
+}  // namespace
+
 std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanOptions& options) {
   for (const auto& [name, value] : options.knobs) {
     const Knob& known = knob(name);
@@ -135,20 +148,6 @@ std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanO
   }
   return values;
 }
-
-void require_edits(const Planner& row, const std::vector<Edit>& edits) {
-  for (const Edit& edit : edits) {
-    if (std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end()) continue;
-    std::vector<std::string_view> known;
-    for (const EditKind kind : row.edits) known.push_back(name(kind));
-    throw Error(
-        fmt::format("override '{}': planner {} cannot honour {}", to_text(edit), row.name, name(edit.kind)),
-        known.empty() ? std::string("it takes no overrides")
-                      : fmt::format("it honours {}", fmt::join(known, ", ")));
-  }
-}
-
-}  // namespace
 
 std::span<const Knob> knobs() { return kKnobs; }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "analysis/cost.h"
 #include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 #include "analysis/verify.h"
@@ -60,6 +61,25 @@ TrialCheck check_outputs(const std::vector<Literal>& outputs, const std::vector<
   return worst;
 }
 
+/// The plan's own estimates in the form of a run; loops and branches are steps of their whole time.
+RunResult estimated(const Graph& graph, const Device& device, const FusionPlan& plan) {
+  RunResult run;
+  for (const KernelPlan& kernel : plan.kernels) {
+    const KernelCost cost = kernel_cost(graph, device, kernel);
+    KernelRun& one = run.kernels.emplace_back();
+    constexpr std::int64_t kSectorBytes = 32;
+    one.counters.dram_read_transactions = static_cast<std::uint64_t>(cost.dram_read_bytes / kSectorBytes);
+    one.counters.dram_write_transactions = static_cast<std::uint64_t>(cost.dram_write_bytes / kSectorBytes);
+    one.launches = 1;
+    one.registers = kernel.launch.register_bound;
+    one.time_us = kernel.predicted_us;
+    one.method = Method::kModelled;
+  }
+  for (const PlanStep& step : plan.steps) run.steps.push_back({step.predicted_us, Method::kModelled});
+  run.total_us = plan.predicted_us;
+  return run;
+}
+
 }  // namespace
 
 std::vector<Literal> trial_inputs(const Model& model, const TrialSpec& spec) {
@@ -75,19 +95,25 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   auto report = [&](double done, const std::string& what) {
     if (progress) progress(done, what);
   };
-  const bool simulated = spec.backend == "sim";
-  if (!simulated && spec.backend != "cuda")
-    throw Error(fmt::format("unknown backend '{}'", spec.backend), "known: sim, cuda");
+  const bool simulated = spec.backend == "sim", modelled = spec.backend == "model";
+  if (!simulated && !modelled && spec.backend != "cuda")
+    throw Error(fmt::format("unknown backend '{}'", spec.backend), "known: model, sim, cuda");
   if (!simulated && spec.sanitize.any())
     throw Error("--sanitize needs the simulator", "use --backend sim, or NVIDIA's compute-sanitizer");
-  const auto driver = simulated ? nullptr : cuda::load_driver();  // before the long work
+  const auto driver = spec.backend == "cuda" ? cuda::load_driver() : nullptr;  // before the long work
   const Device& target = device(spec.device);
-  require_runnable(model.graph);
+  if (!modelled) require_runnable(model.graph);
   TrialResult result;
   report(0, "planning");
   const Stopwatch planning;
   FusionPlan plan = spec.plan ? *spec.plan : make_plan(model.graph, target, spec.planner, spec.options);
   result.plan_ms = planning.ms();
+  if (modelled) {
+    result.executable.plan = std::move(plan);
+    result.run = estimated(model.graph, target, result.executable.plan);
+    result.executable.kernels.resize(result.run.kernels.size());
+    return result;
+  }
   report(0.02, "compiling");
   const Stopwatch compiling;
   Replan replan;

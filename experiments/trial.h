@@ -17,11 +17,12 @@
 namespace stitchwork {
 
 struct TrialSpec {
+  std::string variant;  ///< as an experiment's tables call it; "" = the planner
   std::string planner = "astitch";
   PlanOptions options;
   std::optional<FusionPlan> plan;  ///< run this one instead of planning
   std::string device = "v100-sxm2";
-  std::string backend = "sim";  ///< or "cuda"
+  std::string backend = "sim";  ///< or "cuda"; or "model": nothing runs, times are the plan's estimates
   sim::CacheMode cache = sim::CacheMode::kCold;
   std::uint64_t seed = 0;
   std::string inputs_dir;  ///< "" = from the seed; else <parameter name or number>.npy
