@@ -323,9 +323,9 @@ class ModelReader : public SubgraphReader {
     for (const auto& input : graph.input())
       if (!names_.back().contains(input.name())) inputs.push_back(&input);  // an initializer is its default
     bind_dims(inputs);
-    for (const auto& [name, value] : options_.values)
-      if (std::ranges::none_of(inputs, [&](const auto* input) { return input->name() == name; }))
-        throw Error(fmt::format("--value {}: the model has no such input", name));
+    for (const auto& given : options_.values)
+      if (std::ranges::none_of(inputs, [&](const auto* input) { return input->name() == given.first; }))
+        throw Error(fmt::format("--value {}: the model has no such input", given.first));
     for (const pb::ValueInfoProto* input : inputs)
       if (const auto given = options_.values.find(input->name()); given != options_.values.end())
         bind(input->name(), fixed_input(*input, given->second));
