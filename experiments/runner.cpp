@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,9 +126,11 @@ class Runner {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("pipe: {}", std::strerror(errno)));
     const Clock::time_point begin = Clock::now();
-    const pid_t child = ::fork();
+    const pid_t runner = ::getpid(), child = ::fork();
     if (child < 0) throw Error(fmt::format("no process for the trial: {}", std::strerror(errno)));
     if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a trial does not outlive its runner and is not run twice
+      if (::getppid() != runner) ::_exit(70);
       ::close(ends[0]);
       const std::string reason = carry_out(of, trial);
       static_cast<void>(!::write(ends[1], reason.data(), reason.size()));

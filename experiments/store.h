@@ -3,9 +3,11 @@
 // way.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/trial.h"
@@ -17,7 +19,10 @@ namespace stitchwork {
 /// Which experiment an attempt belongs to: experiments of one name and different specifications are kept
 /// apart.
 struct ExperimentId {
-  ExperimentId(const char* name) : name(name) {}  // NOLINT(google-explicit-constructor): "adhoc", "demo"
+  template <typename Name>
+  requires std::convertible_to<Name, std::string> ExperimentId(
+      Name&& name)  // NOLINT(google-explicit-constructor): "adhoc", "demo"
+      : name(std::forward<Name>(name)) {}
   ExperimentId(std::string name, std::string spec) : name(std::move(name)), spec(std::move(spec)) {}
   std::string name;
   std::string spec;  ///< its document; "": only the name
