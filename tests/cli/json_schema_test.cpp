@@ -240,5 +240,49 @@ TEST_F(JsonDocuments, EveryFieldIsHeldToTheSchema) {
   EXPECT_FALSE(schema.problems(document).empty());
 }
 
+TEST_F(JsonDocuments, Experiments) {
+  const std::string spec = path("e.json"), db = path("e.db");
+  write_file(
+      spec, R"({"schema":"stitchwork.experiment/1","name":"e","workloads":["fig7","softmax"],)"
+            R"("variants":[{"planner":"xla"},{"name":"ours","planner":"astitch","set":{"mapping":"paper"}}],)"
+            R"("backend":"model"})");
+  EXPECT_THAT(
+      JsonSchema::read("docs/schema/experiment.schema.json").problems(nlohmann::json::parse(read_file(spec))),
+      IsEmpty());
+  EXPECT_EQ(expect_document({"experiment", "run", spec, "--db", db, "--dry-run"}, "experiment-run")["to_run"]
+                .size(),
+            4u);
+  EXPECT_EQ(expect_document({"experiment", "run", spec, "--db", db}, "experiment-run")["ok"], 4);
+  EXPECT_EQ(expect_document({"experiment", "list", "--db", db}, "experiments")["experiments"][0]["ok"], 4);
+  EXPECT_EQ(expect_document({"experiment", "show", "e", "--db", db}, "experiment-results")["trials"].size(),
+            4u);
+  const auto ablation =
+      expect_document({"experiment", "ablate", "e", "--base", "xla", "--db", db}, "ablation");
+  EXPECT_GT(ablation["geometric_means"][1], 1.0);
+  const auto same = expect_document(
+      {"experiment", "compare", "e", "e", "--db", db, "--fail-on", "regression"}, "experiment-comparison");
+  EXPECT_EQ(same["worse"], 0);
+  expect_document({"experiment", "export", "e", "--db", db, "-o", path("e.csv")}, "export");
+  EXPECT_NE(read_file(path("e.csv")).find("fig7,v100-sxm2,ours,0,ok,memory_kernels,1,1,modelled"),
+            std::string::npos);
+}
+
+TEST_F(JsonDocuments, SpecificationsOfThePapersExperiments) {
+  const JsonSchema schema = JsonSchema::read("docs/schema/experiment.schema.json");
+  int found = 0;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(std::string(STITCHWORK_SOURCE_DIR) + "/experiments")) {
+    if (entry.path().extension() != ".json") continue;
+    const auto document = nlohmann::json::parse(read_file(entry.path().string()));
+    if (document.value("schema", "") != "stitchwork.experiment/1") continue;
+    ++found;
+    EXPECT_THAT(schema.problems(document), IsEmpty()) << entry.path();
+    EXPECT_EQ(run_command({"experiment", "run", entry.path().string(), "--dry-run", "--db", path("none.db")})
+                  .exit_code,
+              0);
+  }
+  EXPECT_GE(found, 1);
+}
+
 }  // namespace
 }  // namespace stitchwork
