@@ -157,7 +157,7 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   app.require_subcommand(1);
   for (auto add : {add_info, add_datasets, add_lists, add_plan, add_verify, add_explain, add_advise,
                    add_compare, add_diff, add_quality, add_compile, add_run, add_ptx, add_occupancy,
-                   add_experiment, add_report, add_demo, add_completion})
+                   add_experiment, add_reproduce, add_report, add_demo, add_completion})
     add(app, cli);
   try {
     app.parse(argc, argv);

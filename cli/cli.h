@@ -105,6 +105,7 @@ void add_run(CLI::App& app, Cli& cli);
 void add_ptx(CLI::App& app, Cli& cli);
 void add_occupancy(CLI::App& app, Cli& cli);
 void add_experiment(CLI::App& app, Cli& cli);
+void add_reproduce(CLI::App& app, Cli& cli);
 void add_report(CLI::App& app, Cli& cli);
 void add_demo(CLI::App& app, Cli& cli);
 void add_completion(CLI::App& app, Cli& cli);

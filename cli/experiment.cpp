@@ -338,8 +338,8 @@ void add_experiment(CLI::App& app, Cli& cli) {
     command->add_option("--shard", a->shard, "K/N: every N-th trial from the K-th on")->capture_default_str();
     command->add_flag("--dry-run", a->dry_run, "only list the trials");
     add_common(*command, cli,
-               "  stitchwork experiment run experiments/table4.json --dry-run\n"
-               "  stitchwork experiment run experiments/table4.json --db table4.db");
+               "  stitchwork experiment run experiments/astitch/models.json --dry-run\n"
+               "  stitchwork experiment run experiments/astitch/models.json --db astitch-models.db");
     command->callback([&cli, a] { run(cli, *a); });
   }
   {
@@ -357,7 +357,7 @@ void add_experiment(CLI::App& app, Cli& cli) {
     command->add_option("NAME", *name, "of the experiment")->required();
     command->add_option("--metric", *metrics, "comma-separated")->delimiter(',')->capture_default_str();
     add_db(*command, *db);
-    add_common(*command, cli, "  stitchwork experiment show table4 --metric memory_kernels,total_us");
+    add_common(*command, cli, "  stitchwork experiment show astitch-models --metric memory_kernels,total_us");
     command->callback([&cli, db, name, metrics] { show(cli, *db, *name, *metrics); });
   }
   {
@@ -368,7 +368,7 @@ void add_experiment(CLI::App& app, Cli& cli) {
     command->add_option("--base", *base, "variant that the others are compared with")->required();
     command->add_option("--metric", *metric, "compared")->capture_default_str();
     add_db(*command, *db);
-    add_common(*command, cli, "  stitchwork experiment ablate table4 --base XLA --metric kernel_us");
+    add_common(*command, cli, "  stitchwork experiment ablate astitch-models --base XLA --metric kernel_us");
     command->callback([&cli, db, name, base, metric] { ablate_command(cli, *db, *name, *base, *metric); });
   }
   {
@@ -405,7 +405,7 @@ void add_experiment(CLI::App& app, Cli& cli) {
         ->check(CLI::IsMember({"csv", "json", "md"}));
     command->add_option("-o,--output", *output, "file (default: stdout)");
     add_db(*command, *db);
-    add_common(*command, cli, "  stitchwork experiment export table4 --format csv -o table4.csv");
+    add_common(*command, cli, "  stitchwork experiment export astitch-models --format csv -o astitch-models.csv");
     command->callback(
         [&cli, db, name, format, output] { export_results(cli, *db, *name, *format, *output); });
   }

@@ -86,6 +86,19 @@ ExperimentResults read_results(const Store& store, const std::string& experiment
       series.method = samples.text(2);
       series.values.push_back(samples.real(1));
     }
+    // Counters, which kernels have, by their sum.
+    Statement counters(
+        db,
+        "SELECT metric_def.name, SUM(counter.value), MIN(counter.method), MAX(counter.method) FROM "
+        "counter JOIN kernel ON kernel.id = kernel_id JOIN metric_def ON metric_def.id = metric_id WHERE "
+        "attempt_id = ? AND unit <> '1' GROUP BY metric_id ORDER BY metric_id");
+    counters.bind(attempts.integer(6));
+    while (counters.step()) {
+      if (counters.text(2) != counters.text(3)) continue;  // not one number
+      Series& series = into.series[counters.text(0)];
+      series.method = counters.text(2);
+      series.values.push_back(counters.real(1));
+    }
   }
   for (const TrialResults& trial : results.trials)
     if (std::find(results.variants.begin(), results.variants.end(), trial.variant) == results.variants.end())

@@ -10,7 +10,7 @@
 
 namespace stitchwork {
 
-/// The values of one metric over the ok attempts of a trial.
+/// The values of one metric over the ok attempts of a trial; of a counter, its sum over the kernels.
 struct Series {
   std::string method;  ///< "modelled", "simulated", "measured" or "imported"
   std::vector<double> values;

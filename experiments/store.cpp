@@ -248,7 +248,7 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
     if (run.method == Method::kMeasured) continue;  // a GPU's counters are Nsight Compute's to read
     for (const auto& [metric, value] : sim::counter_list(run.counters)) {
       const bool known = run.method == Method::kSimulated || metric == "dram_read_transactions" ||
-                         metric == "dram_write_transactions";
+                         metric == "dram_write_transactions" || metric == "inst_fp_32";
       if (!known) continue;
       counter.bind(kernel_id)
           .bind(metric_id(db, metric))

@@ -70,6 +70,8 @@ RunResult estimated(const Graph& graph, const Device& device, const FusionPlan& 
     constexpr std::int64_t kSectorBytes = 32;
     one.counters.dram_read_transactions = static_cast<std::uint64_t>(cost.dram_read_bytes / kSectorBytes);
     one.counters.dram_write_transactions = static_cast<std::uint64_t>(cost.dram_write_bytes / kSectorBytes);
+    constexpr double kLanes = 32;
+    one.counters.inst_fp_32 = static_cast<std::uint64_t>(kLanes * cost.work.fp32_warp_instructions);
     one.launches = 1;
     one.registers = kernel.launch.register_bound;
     one.time_us = kernel.predicted_us;

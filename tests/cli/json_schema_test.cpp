@@ -284,5 +284,14 @@ TEST_F(JsonDocuments, SpecificationsOfThePapersExperiments) {
   EXPECT_GE(found, 1);
 }
 
+TEST_F(JsonDocuments, ReproductionOfWhatNeedsNoTrials) {
+  const auto document =
+      expect_document({"reproduce", "astitch", "--only", "table6", "--db", path("r.db")}, "reproduction");
+  ASSERT_EQ(document["tables"].size(), 1u);
+  for (const auto& value : document["tables"][0]["values"]) EXPECT_NEAR(value["ratio"], 1, 0.05);
+  EXPECT_EQ(run_command(std::string("reproduce astich")).exit_code, 1);
+  EXPECT_EQ(run_command({"reproduce", "astitch", "--only", "table7"}).exit_code, 1);
+}
+
 }  // namespace
 }  // namespace stitchwork
