@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/format.h"
+#include "experiments/merge.h"
 #include "experiments/results.h"
 #include "experiments/runner.h"
 
@@ -317,6 +318,24 @@ void export_results(Cli& cli, const std::string& db, const std::string& name, co
   cli.print(fmt::format("{} written", output));
 }
 
+void merge(Cli& cli, const std::string& given, const std::vector<std::string>& others) {
+  const std::string db = given.empty() ? default_store_path() : given;
+  Store store = Store::open(db);
+  Merged all;
+  for (const std::string& other : others) {
+    const Merged one = merge_store(store, other);
+    all.attempts += one.attempts;
+    all.known += one.known;
+  }
+  if (cli.json)
+    return cli.print(ordered_json{{"schema", "stitchwork.merge/1"},
+                                  {"store", db},
+                                  {"others", others},
+                                  {"attempts", all.attempts},
+                                  {"known", all.known}});
+  cli.print(fmt::format("{} attempts added to {}, {} were there", all.attempts, db, all.known));
+}
+
 }  // namespace
 
 void add_experiment(CLI::App& app, Cli& cli) {
@@ -396,6 +415,16 @@ void add_experiment(CLI::App& app, Cli& cli) {
     command->callback([&cli, f] { compare(cli, *f); });
   }
   {
+    CLI::App* command =
+        experiment->add_subcommand("merge", "add the attempts of other stores: shards, other machines");
+    auto db = std::make_shared<std::string>();
+    auto others = std::make_shared<std::vector<std::string>>();
+    command->add_option("OTHER", *others, "stores to add; they are not changed")->required();
+    add_db(*command, *db);
+    add_common(*command, cli, "  stitchwork experiment merge shard2.db shard3.db --db shard1.db");
+    command->callback([&cli, db, others] { merge(cli, *db, *others); });
+  }
+  {
     CLI::App* command = experiment->add_subcommand("export", "all numbers of an experiment");
     auto db = std::make_shared<std::string>(), name = std::make_shared<std::string>(),
          format = std::make_shared<std::string>("csv"), output = std::make_shared<std::string>();
@@ -405,7 +434,8 @@ void add_experiment(CLI::App& app, Cli& cli) {
         ->check(CLI::IsMember({"csv", "json", "md"}));
     command->add_option("-o,--output", *output, "file (default: stdout)");
     add_db(*command, *db);
-    add_common(*command, cli, "  stitchwork experiment export astitch-models --format csv -o astitch-models.csv");
+    add_common(*command, cli,
+               "  stitchwork experiment export astitch-models --format csv -o astitch-models.csv");
     command->callback(
         [&cli, db, name, format, output] { export_results(cli, *db, *name, *format, *output); });
   }

@@ -262,6 +262,7 @@ TEST_F(JsonDocuments, Experiments) {
   const auto same = expect_document(
       {"experiment", "compare", "e", "e", "--db", db, "--fail-on", "regression"}, "experiment-comparison");
   EXPECT_EQ(same["worse"], 0);
+  EXPECT_EQ(expect_document({"experiment", "merge", db, "--db", path("all.db")}, "merge")["attempts"], 4);
   expect_document({"experiment", "export", "e", "--db", db, "-o", path("e.csv")}, "export");
   EXPECT_NE(read_file(path("e.csv")).find("fig7,v100-sxm2,ours,0,ok,memory_kernels,1,1,modelled"),
             std::string::npos);
