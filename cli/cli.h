@@ -91,6 +91,7 @@ void add_common(CLI::App& command, Cli& cli, const std::string& examples);
 
 // The commands.
 void add_info(CLI::App& app, Cli& cli);
+void add_inputs(CLI::App& app, Cli& cli);
 void add_datasets(CLI::App& app, Cli& cli);
 void add_lists(CLI::App& app, Cli& cli);  ///< devices, planners
 void add_plan(CLI::App& app, Cli& cli);

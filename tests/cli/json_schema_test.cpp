@@ -50,6 +50,26 @@ TEST_F(JsonDocuments, Info) {
   EXPECT_GT(document["library_ops"], 0);
 }
 
+TEST_F(JsonDocuments, InputsAreThoseOfRun) {
+  const auto document =
+      expect_document({"inputs", "layer_norm_tiny", "--seed", "7", "-o", path("in")}, "inputs");
+  ASSERT_EQ(document["parameters"].size(), 3u);
+  EXPECT_EQ(document["parameters"][1]["name"], "scale");
+  const Model model = load_model("layer_norm_tiny");
+  const auto inputs = generate_inputs(model.graph, 7, model.inputs);
+  for (const auto& parameter : document["parameters"])
+    EXPECT_EQ(read_npy(path("in/" + parameter["file"].get<std::string>())),
+              inputs[parameter["number"].get<std::size_t>()]);
+}
+
+TEST_F(JsonDocuments, InputsThatAreTuplesAreRefusedByName) {
+  write_file(path("pair.hlo"),
+             "HloModule pair\nENTRY main {\n  p = (f32[2], f32[3]) parameter(0)\n"
+             "  ROOT x = f32[2] get-tuple-element(p), index=0\n}\n");
+  const auto document = expect_document({"inputs", path("pair.hlo"), "-o", path("in")}, "error", 1);
+  EXPECT_EQ(document["error"]["message"], "parameter p is a tuple, (f32[2], f32[3])");
+}
+
 TEST_F(JsonDocuments, Lists) {
   EXPECT_GE(expect_document({"datasets"}, "datasets")["datasets"].size(), 10u);
   EXPECT_EQ(expect_document({"datasets", "fig7", "dien"}, "datasets")["datasets"].size(), 2u);
