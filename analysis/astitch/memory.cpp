@@ -8,14 +8,13 @@
 
 #include "analysis/astitch/lifetimes.h"
 #include "analysis/launch.h"
+#include "core/arithmetic.h"
 
 namespace stitchwork::astitch {
 namespace {
 
 /// Slots start on these boundaries: the widest vector access in shared memory, a DRAM burst in scratch.
 constexpr std::int64_t kSharedAlignment = 16, kScratchAlignment = 256;
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 std::int64_t shared_bytes_of(const Body& body, const std::vector<OpGroup>& groups, NodeId id) {
   const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];

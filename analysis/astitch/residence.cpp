@@ -13,6 +13,7 @@
 #include "analysis/facts.h"
 #include "analysis/launch.h"
 #include "analysis/vectors.h"
+#include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
@@ -21,8 +22,6 @@ namespace {
 /// A loop over more tasks is not unrolled: its code grows with each.
 constexpr std::int64_t kMostUnrolledTasks = 4;
 constexpr std::int64_t kSharedAlignment = 16;
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 /// A value that a group's threads could keep.
 struct Candidate {
