@@ -56,8 +56,10 @@ constexpr std::array kActivations = {ActivationRow{"Relu"},
                                      ActivationRow{"Softplus"}};
 
 /// The functions of every direction in turn.
-std::vector<Activation> activations(NodeContext& c, std::vector<std::string> names, std::int64_t directions) {
-  if (directions == 2) names.insert(names.end(), names.begin(), names.end());
+std::vector<Activation> activations(NodeContext& c, const std::vector<std::string>& defaults,
+                                    std::int64_t directions) {
+  std::vector<std::string> names;
+  for (std::int64_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
   const std::vector<std::string> given = c.texts("activations", names);
   c.check(given.size() == names.size(),
           fmt::format("{} activations are given, {} are needed", given.size(), names.size()));

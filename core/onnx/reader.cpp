@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/format.h"
 #include "core/hlo_text.h"
 #include "core/npy.h"
 #include "core/onnx/onnx.h"
@@ -51,13 +52,6 @@ std::string first_output(const pb::NodeProto& node) {
   for (const std::string& output : node.output())
     if (!output.empty()) return output;
   return {};
-}
-
-/// Errors are one line, whatever characters names have.
-std::string printable(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
-  return text;
 }
 
 std::string title(const pb::NodeProto& node) {

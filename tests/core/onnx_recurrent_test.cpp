@@ -42,6 +42,20 @@ TEST(OnnxRecurrent, BothDirectionsLieSideBySide) {
   expect_numbers(y[1], {2, 1, 1}, {7, 7});
 }
 
+TEST(OnnxRecurrent, BothDirectionsHaveTheDefaultActivations) {
+  for (const auto& [op, gates] : {std::pair{"RNN", 1}, {"GRU", 3}, {"LSTM", 4}}) {
+    const auto run = [&, op = op, gates = gates](const char* direction, std::int64_t directions) {
+      const std::vector<double> w(static_cast<std::size_t>(directions * gates), 0.25);
+      OnnxNode node(op, 14, 2);
+      node.input(f32_array({2, 1, 1}, {1, -2})).known(f32_array({directions, gates, 1}, w));
+      return node.known(f32_array({directions, gates, 1}, w)).set("direction", direction).run();
+    };
+    const auto both = run("bidirectional", 2), forward = run("forward", 1), reverse = run("reverse", 1);
+    const std::vector<double> y = numbers_of(forward[0]), back = numbers_of(reverse[0]);
+    expect_numbers(both[0], {2, 2, 1, 1}, {y[0], back[0], y[1], back[1]});
+  }
+}
+
 TEST(OnnxRecurrent, Layout1PutsTheBatchFirst) {
   // Two sequences: 1, 2, 4 and 10, 20, 40.
   const auto y = running_sum("reverse", {2, 3, 1}, {1, 2, 4, 10, 20, 40}).set("layout", 1).run();
