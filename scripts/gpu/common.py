@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+import cuda_libraries
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TIME_IS_OUT = 9  # exit code: what is left is done by the next call
 PLANNERS = ("unfused", "xla", "xla+atm", "tvm", "tvm-duplicating", "astitch-no-dominant-merging", "astitch", "auto")
@@ -67,6 +69,7 @@ def begin(parser, arguments=None):
     global _end
     chosen.deadline = time.monotonic() + 60 * chosen.minutes
     _end = chosen.deadline + 20  # what an item under way may take beyond it
+    os.environ.setdefault("STITCHWORK_CUDA_LIBRARIES", ":".join(cuda_libraries.folders()))  # else the bundle asks at every run
     if not chosen.dry_run:
         chosen.out.mkdir(parents=True, exist_ok=True)
     return chosen
@@ -113,6 +116,7 @@ def sweep(chosen, results, items, action, jobs=1):
         except Failed as failure:
             record = {"error": str(failure)}
         except TimeIsOut:
+            # What began late has more time in the next call; what had most of this one will not do.
             if begun > chosen.deadline - 50 * chosen.minutes:
                 return None
             record = {"error": f"takes longer than a whole piece of {chosen.minutes:.3g} minutes"}

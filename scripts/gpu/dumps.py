@@ -27,7 +27,9 @@ def traced(chosen, name, process):
         case = peers.Case(chosen, name, folder)
         if process.ask("prepare", model=name, inputs=str(case.inputs), variant="compile") is None:
             return {"inductor": None}
-        return {"inductor": process.ask("profile")}
+        traced = process.ask("profile", variant="compile")
+        process.ask("clear")
+        return {"inductor": traced}
 
 
 def collect(chosen, results, folder):

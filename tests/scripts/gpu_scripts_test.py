@@ -97,6 +97,64 @@ class OnAFakeGpu(Case):
         said = self.script("correctness", "--items", "fig5 ", "--minutes", "0", program=FAKE, expect=common.TIME_IS_OUT)
         self.assertIn("0 of 8 done", said)
 
+    def stub(self, name, body):
+        """A program of that name, found before any other."""
+        path = self.out / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/usr/bin/env bash\n{body}\n")
+        path.chmod(0o755)
+        before = os.environ["PATH"]
+        os.environ["PATH"] = f"{path.parent}:{before}"
+        self.addCleanup(os.environ.__setitem__, "PATH", before)
+
+    # Writes --log-file: one launch in which every metric is 100, and runs what follows the options.
+    NCU = """
+for ((i = 1; i <= $#; ++i)); do
+  case "${!i}" in
+    --log-file) ((++i)); log=${!i} ;;
+    --metrics) ((++i)); metrics=${!i}; rest=$((i + 1)); break ;;
+  esac
+done
+"${@:rest}" >/dev/null 2>&1 || exit 1
+{ printf '==PROF== Connected\\n"ID","Kernel Name"'; printf ',"%s"' ${metrics//,/ }
+  printf '\\n"",""'; for m in ${metrics//,/ }; do printf ',"unit"'; done
+  printf '\\n"0","k"'; for m in ${metrics//,/ }; do printf ',"100"'; done; echo; } >"$log"
+"""
+
+    def test_counters_stand_beside_those_of_nsight_compute(self):
+        self.stub("ncu", self.NCU)
+        self.script("counters", "--items", "softmax_tiny astitch", program=FAKE)
+        kernel = self.lines("counters.jsonl")[0]["kernels"][0]
+        self.assertEqual(set(kernel["simulated"]), set(kernel["measured"]))
+        self.assertEqual(kernel["measured"]["gld_transactions"], 100)
+        self.assertAlmostEqual(kernel["measured"]["achieved_occupancy"], 1)
+        table = next(self.out.glob("tree/experiments/results/*/*/counters.md")).read_text()
+        self.assertIn("| `gld_transactions` | `l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum` | 1 | 2.02 |", table)
+
+    def test_where_counters_cannot_be_read_one_line_says_why(self):
+        self.stub("ncu", 'echo "==ERROR== ERR_NVGPUCTRPERM: no permission to read counters" >&2; exit 1')
+        said = self.script("counters", program=FAKE, expect=1)
+        self.assertIn("counters cannot be read here: ncu profiled nothing: ==ERROR== ERR_NVGPUCTRPERM", said)
+
+    def test_compute_sanitizer_judges_a_sample(self):
+        self.stub("compute-sanitizer", """
+while [[ $1 == -* ]]; do [[ $1 == --tool ]] && tool=$2; shift 2; done
+"$@" >/dev/null || exit 1
+echo '========= COMPUTE-SANITIZER'
+[ "$tool" = racecheck ] || { echo '========= ERROR SUMMARY: 0 errors'; exit 0; }
+echo '========= Error: Race reported'
+echo '========= RACECHECK SUMMARY: 1 hazard displayed'
+exit 86
+""")
+        said = self.script("correctness", "--items", "softmax_tiny astitch", program=FAKE)
+        self.assertIn("softmax_tiny astitch racecheck: exit code 86: Error: Race reported", said)
+        self.assertIn("4 of 4 done, 1 failed", said)
+
+    def test_where_compute_sanitizer_does_not_work_its_sample_is_skipped(self):
+        self.stub("compute-sanitizer", 'echo "========= COMPUTE-SANITIZER"; echo "========= Error: Device not supported"; exit 1')
+        said = self.script("correctness", "--items", "softmax_tiny astitch", program=FAKE)
+        self.assertIn("compute-sanitizer does not work here: Error: Device not supported", said)
+
     def test_generated_kernels_are_timed(self):
         class Chosen:
             program, device, out = FAKE, "h200", self.out
