@@ -71,7 +71,7 @@ def begin(parser, arguments=None):
     _end = chosen.deadline + 20  # what an item under way may take beyond it
     os.environ.setdefault("STITCHWORK_CUDA_LIBRARIES", ":".join(cuda_libraries.folders()))  # else the bundle asks at every run
     if not chosen.dry_run:
-        chosen.out.mkdir(parents=True, exist_ok=True)
+        results_folder(chosen)
     return chosen
 
 
@@ -190,14 +190,15 @@ def small_models(chosen):
 
 def gpu_state():
     """Name, driver, clocks and power of the GPU by nvidia-smi; {} where there is none."""
-    fields = ("name", "driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "power.draw", "temperature.gpu",
-              "clocks_event_reasons.active")
     if not shutil.which("nvidia-smi"):
         return {}
-    done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
-                          capture_output=True, text=True)
-    values = [value.strip() for value in done.stdout.splitlines()[0].split(",")] if done.returncode == 0 and done.stdout else []
-    return dict(zip(fields, values))
+    base = ("name", "driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "power.draw", "temperature.gpu")
+    for fields in ((*base, "clocks_event_reasons.active"), base, base[:2]):  # names that a driver does not know fail the whole query
+        done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
+                              capture_output=True, text=True)
+        if done.returncode == 0 and done.stdout.strip():
+            return dict(zip(fields, (value.strip() for value in done.stdout.splitlines()[0].split(","))))
+    return {}
 
 
 def environment(chosen):
