@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+import cuda_libraries
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TIME_IS_OUT = 9  # exit code: what is left is done by the next call
 PLANNERS = ("unfused", "xla", "xla+atm", "tvm", "tvm-duplicating", "astitch-no-dominant-merging", "astitch", "auto")
@@ -67,8 +69,9 @@ def begin(parser, arguments=None):
     global _end
     chosen.deadline = time.monotonic() + 60 * chosen.minutes
     _end = chosen.deadline + 20  # what an item under way may take beyond it
+    os.environ.setdefault("STITCHWORK_CUDA_LIBRARIES", ":".join(cuda_libraries.folders()))  # else the bundle asks at every run
     if not chosen.dry_run:
-        chosen.out.mkdir(parents=True, exist_ok=True)
+        results_folder(chosen)
     return chosen
 
 
@@ -113,6 +116,7 @@ def sweep(chosen, results, items, action, jobs=1):
         except Failed as failure:
             record = {"error": str(failure)}
         except TimeIsOut:
+            # What began late has more time in the next call; what had most of this one will not do.
             if begun > chosen.deadline - 50 * chosen.minutes:
                 return None
             record = {"error": f"takes longer than a whole piece of {chosen.minutes:.3g} minutes"}
@@ -186,14 +190,15 @@ def small_models(chosen):
 
 def gpu_state():
     """Name, driver, clocks and power of the GPU by nvidia-smi; {} where there is none."""
-    fields = ("name", "driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "power.draw", "temperature.gpu",
-              "clocks_event_reasons.active")
     if not shutil.which("nvidia-smi"):
         return {}
-    done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
-                          capture_output=True, text=True)
-    values = [value.strip() for value in done.stdout.splitlines()[0].split(",")] if done.returncode == 0 and done.stdout else []
-    return dict(zip(fields, values))
+    base = ("name", "driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "power.draw", "temperature.gpu")
+    for fields in ((*base, "clocks_event_reasons.active"), base, base[:2]):  # names that a driver does not know fail the whole query
+        done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
+                              capture_output=True, text=True)
+        if done.returncode == 0 and done.stdout.strip():
+            return dict(zip(fields, (value.strip() for value in done.stdout.splitlines()[0].split(","))))
+    return {}
 
 
 def environment(chosen):

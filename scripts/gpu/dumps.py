@@ -27,16 +27,18 @@ def traced(chosen, name, process):
         case = peers.Case(chosen, name, folder)
         if process.ask("prepare", model=name, inputs=str(case.inputs), variant="compile") is None:
             return {"inductor": None}
-        return {"inductor": process.ask("profile")}
+        traced = process.ask("profile", variant="compile")
+        process.ask("clear")
+        return {"inductor": traced}
 
 
-def collect(chosen, results, folder):
-    """One JSON with all counts, beside those of our xla planner."""
+def collect(chosen, results, folder, finished):
+    """One JSON with all counts; once the sweep has finished, beside those of our own plans."""
     rows = {}
     for key, record in sorted(results.records.items()):
         tool, name = key.split(" ", 1)
         rows.setdefault(name, {}).update({tool: record.get(tool) or ({"error": record["error"]} if "error" in record else None)})
-    for name, row in rows.items():
+    for name, row in rows.items() if finished else ():
         try:
             plan = common.stitchwork(chosen, "compare", peers.text_of(chosen, name), "--planners", "xla,auto", "--device", chosen.device)
             row["ours"] = {r["planner"]: {"kernels": r["memory_kernels"], "library_calls": r["library_calls"]} for r in plan["rows"]}
@@ -53,7 +55,8 @@ def main():
     parser.add_argument("--torch-python", default=sys.executable, help="interpreter that has PyTorch")
     parser.add_argument("--jobs", type=int, default=3, help="JAX processes that compile at a time")
     chosen = common.begin(parser)
-    names = sorted(d["name"] for d in common.datasets(chosen) if chosen.cpu == d["name"].endswith("_tiny"))
+    known = sorted(common.datasets(chosen), key=lambda d: d["ops"])  # the largest take XLA minutes
+    names = [d["name"] for d in known if chosen.cpu == d["name"].endswith("_tiny")]
     if chosen.dry_run:
         print(f"  {len(names)} workloads compiled by XLA, {chosen.jobs} at a time; those with a PyTorch version traced under torch.compile")
         print(f"  {' '.join(names)}")
@@ -80,8 +83,7 @@ def main():
     finally:
         for process in workers:
             process.stop()
-    if code == 0:
-        collect(chosen, results, common.over_tree(chosen, "datasets/dumps"))
+    collect(chosen, results, common.over_tree(chosen, "datasets/dumps"), code == 0)
     return code
 
 

@@ -11,7 +11,8 @@ import worker
 
 RUNS_TRACED = 5
 MODES = {"eager": None, "compile": "default", "compile max-autotune": "max-autotune-no-cudagraphs"}
-loaded = {}  # the model at hand: function, arguments, the callable that is timed
+loaded = {}  # by (variant, graphs): the call that is timed, with what it returned or, from a graph, overwrites
+arguments = {}  # by folder of inputs, of the model at hand
 
 on_gpu = torch.cuda.is_available()
 
@@ -20,34 +21,47 @@ def hello():
     return {"version": torch.__version__, "platform": "gpu" if on_gpu else "cpu"}
 
 
+def clear():
+    loaded.clear()
+    arguments.clear()
+    torch._dynamo.reset()
+    if on_gpu:
+        torch.cuda.empty_cache()
+
+
+def tensors(inputs):
+    if inputs not in arguments:
+        files = sorted(pathlib.Path(inputs).glob("*.npy"), key=lambda path: int(path.stem))
+        arguments[inputs] = [torch.from_numpy(np.load(path)).to("cuda" if on_gpu else "cpu") for path in files]
+    return arguments[inputs]
+
+
 def prepare(model, inputs, variant, tf32=False, graphs=False):
     """Compiles (or not) the model's PyTorch version; null where there is none. `graphs`: replayed from a CUDA graph."""
-    loaded.clear()
-    torch._dynamo.reset()
     torch.backends.cuda.matmul.allow_tf32 = tf32
     torch.backends.cudnn.allow_tf32 = tf32
     torch.set_grad_enabled(False)
     function = torch_models.find(model)
     if function is None:
         return None
-    files = sorted(pathlib.Path(inputs).glob("*.npy"), key=lambda path: int(path.stem))
-    device = "cuda" if on_gpu else "cpu"
-    arguments = [torch.from_numpy(np.load(path)).to(device) for path in files]
+    values = tensors(inputs)
     if MODES[variant]:
         function = torch.compile(function, mode=MODES[variant])
-    result = function(*arguments)
-    call = lambda: function(*arguments)  # noqa: E731
+    result = function(*values)
     if graphs and on_gpu:
         stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(3):
-                function(*arguments)
+                function(*values)
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            result = function(*arguments)
-        call = graph.replay
-    loaded.update(call=call, result=result, arguments=arguments)
+            result = function(*values)
+        loaded[variant, graphs] = graph.replay, result
+    else:
+        loaded[variant, graphs] = lambda: function(*values), result
+    wait()
     return {}
 
 
@@ -56,12 +70,12 @@ def wait():
         torch.cuda.synchronize()
 
 
-def outputs(folder):
+def outputs(folder, variant, graphs=False):
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-    again = loaded["call"]()
-    results = loaded["result"] if again is None else again
+    call, result = loaded[variant, graphs]
+    result = call() if not graphs else (call(), result)[1]
     wait()
-    results = results if isinstance(results, (tuple, list)) else (results,)
+    results = result if isinstance(result, (tuple, list)) else (result,)
     for i, value in enumerate(results):
         np.save(pathlib.Path(folder) / f"out{i}.npy", value.detach().cpu().numpy())
     return len(results)
@@ -80,17 +94,17 @@ def by_events(call, times=20):
     return common.median(us)
 
 
-def measure():
-    call = loaded["call"]
+def measure(variant, graphs=False):
+    call, _ = loaded[variant, graphs]
     call()
     wait()
     return {"event_us": by_events(call) if on_gpu else None, "wall_us": worker.repeated(call, wait)}
 
 
-def profile():
+def profile(variant, graphs=False):
     if not on_gpu:
         return None
-    call = loaded["call"]
+    call, _ = loaded[variant, graphs]
     wait()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]) as trace:
         for _ in range(RUNS_TRACED):
@@ -112,4 +126,4 @@ def copy(size):
 
 
 if __name__ == "__main__":
-    worker.serve({"hello": hello, "prepare": prepare, "outputs": outputs, "measure": measure, "profile": profile, "copy": copy})
+    worker.serve({"hello": hello, "clear": clear, "prepare": prepare, "outputs": outputs, "measure": measure, "profile": profile, "copy": copy})

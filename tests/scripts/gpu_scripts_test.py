@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts/gpu"
@@ -97,6 +98,87 @@ class OnAFakeGpu(Case):
         said = self.script("correctness", "--items", "fig5 ", "--minutes", "0", program=FAKE, expect=common.TIME_IS_OUT)
         self.assertIn("0 of 8 done", said)
 
+    def stub(self, name, body):
+        """A program of that name, found before any other."""
+        path = self.out / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/usr/bin/env bash\n{body}\n")
+        path.chmod(0o755)
+        before = os.environ["PATH"]
+        os.environ["PATH"] = f"{path.parent}:{before}"
+        self.addCleanup(os.environ.__setitem__, "PATH", before)
+
+    # Writes --log-file: one launch in which every metric is 100, and runs what follows the options.
+    NCU = """
+for ((i = 1; i <= $#; ++i)); do
+  case "${!i}" in
+    --log-file) ((++i)); log=${!i} ;;
+    --metrics) ((++i)); metrics=${!i}; rest=$((i + 1)); break ;;
+  esac
+done
+"${@:rest}" >/dev/null 2>&1 || exit 1
+{ printf '==PROF== Connected\\n"ID","Kernel Name"'; printf ',"%s"' ${metrics//,/ }
+  printf '\\n"",""'; for m in ${metrics//,/ }; do printf ',"unit"'; done
+  printf '\\n"0","k"'; for m in ${metrics//,/ }; do printf ',"100"'; done; echo; } >"$log"
+"""
+
+    def test_results_of_a_gpu_are_packed_as_they_lie_in_the_repository(self):
+        self.stub("nvidia-smi", 'echo "NVIDIA H200, 580.159, 1980, 3201, 1980, 100, 30, 0x0"')
+        self.script("all", "--only", "correctness", "--items", "fig5 astitch", "--pack", str(self.out / "one.tar.gz"), program=FAKE)
+        listed = subprocess.run(["tar", "-tzf", self.out / "one.tar.gz"], capture_output=True, text=True).stdout
+        self.assertRegex(listed, r"(?m)^./tree/experiments/results/nvidia-h200/[\d-]+/correctness.jsonl.gz$")
+        self.assertIn("./correctness.jsonl\n", listed)
+
+    def test_counters_stand_beside_those_of_nsight_compute(self):
+        self.stub("ncu", self.NCU)
+        self.script("counters", "--items", "softmax_tiny astitch", program=FAKE)
+        kernel = self.lines("counters.jsonl")[0]["kernels"][0]
+        self.assertEqual(set(kernel["simulated"]), set(kernel["measured"]))
+        self.assertEqual(kernel["measured"]["gld_transactions"], 100)
+        self.assertAlmostEqual(kernel["measured"]["achieved_occupancy"], 1)
+        table = next(self.out.glob("tree/experiments/results/*/*/counters.md")).read_text()
+        self.assertIn("| `gld_transactions` | `l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum` | 1 | 2.02 |", table)
+
+    def test_where_counters_cannot_be_read_one_line_says_why(self):
+        self.stub("ncu", 'echo "==ERROR== ERR_NVGPUCTRPERM: no permission to read counters" >&2; exit 1')
+        said = self.script("counters", program=FAKE, expect=1)
+        self.assertIn("counters cannot be read here: ncu profiled nothing: ==ERROR== ERR_NVGPUCTRPERM", said)
+
+    def test_compute_sanitizer_judges_a_sample(self):
+        self.stub("compute-sanitizer", """
+while [[ $1 == -* ]]; do [[ $1 == --tool ]] && tool=$2; shift 2; done
+"$@" >/dev/null || exit 1
+echo '========= COMPUTE-SANITIZER'
+[ "$tool" = racecheck ] || { echo '========= ERROR SUMMARY: 0 errors'; exit 0; }
+echo '========= Error: Race reported'
+echo '========= RACECHECK SUMMARY: 1 hazard displayed'
+exit 86
+""")
+        said = self.script("correctness", "--items", "softmax_tiny astitch", program=FAKE)
+        self.assertIn("softmax_tiny astitch racecheck: exit code 86: Error: Race reported", said)
+        self.assertIn("4 of 4 done, 1 failed", said)
+
+    def test_where_compute_sanitizer_does_not_work_its_sample_is_skipped(self):
+        self.stub("compute-sanitizer", 'echo "========= COMPUTE-SANITIZER"; echo "========= Error: Device not supported"; exit 1')
+        said = self.script("correctness", "--items", "softmax_tiny astitch", program=FAKE)
+        self.assertIn("compute-sanitizer does not work here: Error: Device not supported", said)
+
+    def test_calibration_finds_the_constants_of_the_machine_and_writes_a_device_file(self):
+        import fake_cupy
+        with mock.patch.dict(sys.modules, cupy=fake_cupy), mock.patch.object(
+                sys, "argv", ["", "-o", str(self.out), "--program", FAKE, "--items", ",".join((*calibration.PARTS, "softmax_2x64 "))]):
+            self.assertEqual(calibration.main(), 0)
+        self.assertEqual([line for line in self.lines("calibration.jsonl") if "error" in line], [])
+        path = next(self.out.glob("tree/experiments/results/*/*/h200.json"))
+        device = json.loads(path.read_text())
+        for field, value in {"launch_us": 2.0, "grid_barrier_us": 0.5, "grid_barrier_us_per_block": 0.001, "dram_efficiency": 4000 / 4800,
+                             "dram_latency_ns": 500, "l2_gb_s": 8000}.items():
+            self.assertLess(abs(device[field]["value"] / value - 1), 0.05, field)
+            self.assertTrue(device[field]["source"].startswith("measured by scripts/gpu/calibration.py on "))
+        done = subprocess.run([PROGRAM, "devices"], capture_output=True, text=True, env={**os.environ, "STITCHWORK_DEVICES": str(path.parent)})
+        self.assertIn("NVIDIA H200", done.stdout, done.stderr)
+        self.assertIn("| dram_efficiency | 0.877 |", (path.parent / "calibration.md").read_text())
+
     def test_generated_kernels_are_timed(self):
         class Chosen:
             program, device, out = FAKE, "h200", self.out
@@ -141,6 +223,34 @@ class Graphs(Case):
         for name in peers.BANDWIDTH:
             _, rows, columns = graphs.split(name)
             self.assertGreaterEqual(4 * rows * columns, 256 << 20, name)
+
+
+@unittest.skipUnless(PROGRAM, "STITCHWORK names no program")
+class Bundle(Case):
+    def test_it_runs_with_the_machines_loader_and_where_the_c_library_is_older_with_its_own(self):
+        folder = self.out / "bundle"
+        done = subprocess.run([ROOT / "scripts/bundle", "--no-kernels", "--program", PROGRAM, "-o", folder], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"[\d.]+ MiB, [\d.]+ MiB as .tar.gz, of at most 64 MiB")
+        stubs = self.out / "bin"
+        stubs.mkdir()
+        for version in (None, "2.17"):
+            if version:
+                (stubs / "getconf").write_text(f"#!/bin/sh\necho glibc {version}\n")
+                (stubs / "getconf").chmod(0o755)
+            environment = {"PATH": f"{stubs}:/usr/bin:/bin", "HOME": str(self.out)}
+            done = subprocess.run([folder / "stitchwork", "plan", "fig7", "--device", "h200"], capture_output=True, text=True, env=environment)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("plan of fig7 for h200 by astitch", done.stdout)
+            done = subprocess.run([folder / "stitchwork", "run", "fig7", "--backend", "cuda", "--db", self.out / "runs.db"],
+                                  capture_output=True, text=True, env={**environment, "STITCHWORK_CUDA_DRIVER": "/none/libcuda.so.1"})
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            self.assertIn("no CUDA driver", done.stderr)
+
+    def test_a_missing_program_is_named(self):
+        done = subprocess.run([ROOT / "scripts/bundle", "--program", "/none", "-o", self.out / "bundle"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("no program at /none", done.stderr)
 
 
 class Numbers(unittest.TestCase):
@@ -231,4 +341,4 @@ class BesideJax(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)
