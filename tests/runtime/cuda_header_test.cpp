@@ -22,8 +22,9 @@ constexpr bool kAlike = std::is_pointer_v<A> == std::is_pointer_v<B> && sizeof(A
 template <typename A, typename B>
 struct Alike : std::false_type {};
 template <typename A, typename... As, typename B, typename... Bs>
-  requires(sizeof...(As) == sizeof...(Bs))
-struct Alike<A (*)(As...), B (*)(Bs...)> : std::bool_constant<kAlike<A, B> && (kAlike<As, Bs> && ...)> {};
+requires(sizeof...(As) == sizeof...(Bs)) struct Alike<A (*)(As...), B (*)(Bs...)>
+    : std::bool_constant<kAlike<A, B> && (kAlike<As, Bs> && ...)> {
+};
 
 TEST(CudaHeader, FunctionsHaveTheParametersTheyHaveThere) {
 #define STITCHWORK_COMPARE(member, symbol, parameters) \
