@@ -22,6 +22,9 @@ const stitchwork::cuda::Driver& driver() {
 }  // namespace
 
 // Each symbol is resolved to the fake driver's function when dlsym looks it up.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wattribute-alias"  // resolvers return addresses, not functions
+#endif
 namespace stitchwork::cuda {
 extern "C" {
 #define EXPORT(member, symbol, parameters)                                      \
