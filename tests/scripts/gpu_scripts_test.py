@@ -306,6 +306,8 @@ class Numbers(unittest.TestCase):
             self.assertTrue(peers.difference(ours, theirs)[0])
             np.save(ours / "out0.npy", np.linspace(1, 2.1, 9, dtype=np.float32))
             self.assertFalse(peers.difference(ours, theirs)[0])
+            np.save(ours / "out0.npy", np.linspace(1, 2, 9, dtype=np.float32) * np.float32(1.005))
+            self.assertEqual([peers.difference(ours, theirs, dtype)[0] for dtype in ("f32", "f16")], [False, True])
             np.save(ours / "out0.npy", np.full(9, np.nan, np.float32))
             self.assertFalse(peers.difference(ours, theirs)[0])
 
