@@ -59,9 +59,9 @@ TEST(Ptx, AnUnknownInstructionIsAnErrorWithLineColumnAndHint) {
   EXPECT_NE(e.hint().find("stitchwork ptx isa"), std::string::npos);
 }
 TEST(Ptx, AnUnknownModifierIsNotIgnored) {
-  for (const char* line :
-       {"ld.global.magic.f32 %f1, [%d1];", "add.rq.f32 %f1, %f2, %f3;", "bar.magic 0;",
-        "atom.global.frob.u32 %r1, [%d1], %r2;", "wgmma.fence.sync.aligned;", "call foo;"}) {
+  for (const char* line : {"ld.global.magic.f32 %f1, [%d1];", "add.rq.f32 %f1, %f2, %f3;", "bar.magic 0;",
+                           "atom.global.frob.u32 %r1, [%d1], %r2;", "wgmma.fence.sync.aligned;", "call foo;",
+                           "call.magic %r1;", "call.uni.uni foo, (%r1);", "bra.magic NOWHERE;"}) {
     EXPECT_THROW(ptx::parse(wrap_ptx(std::string(line) + "\nret;"), "bad.ptx"), Error) << line;
   }
 }
