@@ -72,6 +72,23 @@ TEST(Ptx, UndeclaredNamesAndWrongOperandsAreRefused) {
     EXPECT_THROW(ptx::parse(wrap_ptx(std::string(line) + "\nret;"), "bad.ptx"), Error) << line;
   }
 }
+TEST(Ptx, NumbersThatFitNoSizeOrOffsetAreRefused) {
+  for (const char* line :
+       {"ld.global.f32 %f1, [%d1+-9223372036854775808];", "ld.global.f32 %f1, [%d1+4294967296];",
+        "ld.global.f32 %f1, [18446744073709551615+1];", ".reg .b32 %q<99999999999>;"}) {
+    EXPECT_THROW(ptx::parse(wrap_ptx(std::string(line) + "\nret;"), "bad.ptx"), Error) << line;
+  }
+  for (const char* directive :
+       {".maxntid 4294967295, 4294967295, 4294967295", ".maxntid 1, 1, 1, 1", ".reqntid -1"}) {
+    EXPECT_THROW(
+        ptx::parse(fmt::format(".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{}\n"
+                               "{{\nret;\n}}\n",
+                               directive),
+                   "bad.ptx"),
+        Error)
+        << directive;
+  }
+}
 TEST(Ptx, WrongLaunchesAreRefused) {
   const ptx::Module module = fixture("vecadd.ptx");
   DeviceMemory memory;
