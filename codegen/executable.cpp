@@ -73,7 +73,28 @@ class Compilation {
   KernelCache cache_;
 };
 
+void take(const Job& job, CompiledKernel& compiled) {
+  compiled.ptx = job.result.ptx;
+  compiled.from_cache = job.from_cache;
+  if (!job.result.use) return;
+  compiled.registers = job.result.use->registers;
+  compiled.spill_bytes = job.result.use->spill_bytes;
+}
+
 }  // namespace
+
+CompiledKernel compile_kernel(const std::string& cuda, const KernelLaunch& launch, const Device& device,
+                              const CompileOptions& options) {
+  CompiledKernel compiled;
+  compiled.entry = "k";
+  compiled.cuda = std::string(cuda_prelude()) + cuda;
+  compiled.source_sha256 = sha256_hex(compiled.cuda);
+  compiled.launch = launch;
+  std::vector<Job> jobs{{compiled.cuda, {}, false}};
+  Compilation(device, options).run(jobs);
+  take(jobs.front(), compiled);
+  return compiled;
+}
 
 Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options) {
@@ -103,16 +124,7 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
     executable.kernels.push_back(std::move(compiled));
   }
   compilation.run(jobs);
-  for (std::size_t k = 0; k < executable.kernels.size(); ++k) {
-    const Job& job = jobs[job_of[k]];
-    CompiledKernel& compiled = executable.kernels[k];
-    compiled.ptx = job.result.ptx;
-    compiled.from_cache = job.from_cache;
-    if (job.result.use) {
-      compiled.registers = job.result.use->registers;
-      compiled.spill_bytes = job.result.use->spill_bytes;
-    }
-  }
+  for (std::size_t k = 0; k < executable.kernels.size(); ++k) take(jobs[job_of[k]], executable.kernels[k]);
   for (const ComputationPlan& part : plan.computations)
     executable.computations.push_back(compile(entered(graph, part.computation), device, part.plan, options));
   return executable;

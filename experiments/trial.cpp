@@ -140,7 +140,9 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
     result.run = run_simulated(model.graph, target, result.executable, inputs, options);
   } else {
     cuda::CudaBackend backend(
-        driver, target, {.repeats = spec.repeats, .cache = spec.cache, .tf32 = spec.tf32}, cuda::Blas::load);
+        driver, target,
+        {.repeats = spec.repeats, .cache = spec.cache, .tf32 = spec.tf32, .compile = spec.compile},
+        cuda::Blas::load);
     result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress);
   }
   result.run_ms = running.ms();

@@ -71,6 +71,19 @@ TEST(CudaBackend, OthersAreLaunchedPlainly) {
   EXPECT_THAT(gpu.launched, ::testing::Each(StartsWith("plain ")));
 }
 
+TEST(CudaBackend, ConvolutionsAreProductsOverTheirPatches) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* name : {"crnn_tiny", "segformer_b0_tiny", "unet_block_tiny"}) {
+    SCOPED_TRACE(name);
+    testing::FakeGpu gpu{device("v100")};
+    const Ran ran = run(gpu, testing::dataset(name), {.repeats = 1, .compile = compile_options()});
+    expect_right(ran);
+    EXPECT_THAT(ran.result.host_calls, ::testing::IsEmpty());
+    EXPECT_GT(gpu.calls["gemm"], 0);
+    EXPECT_TRUE(ran.result.repeated.has_value());
+  }
+}
+
 TEST(CudaBackend, RepetitionLeavesTheResultsOfOnePass) {
   SKIP_WITHOUT_COMPILER();
   for (const auto cache : {sim::CacheMode::kCold, sim::CacheMode::kWarm}) {
