@@ -6,10 +6,12 @@
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/format.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
 #include "experiments/store.h"
+#include "experiments/trace.h"
 #include "experiments/trial.h"
 #include "runtime/cuda/backend.h"
 
@@ -18,7 +20,7 @@ namespace {
 
 struct RunArguments {
   PlanArguments plan;
-  std::string backend = "sim", cache = "cold", inputs, outputs, db, sanitize;
+  std::string backend = "sim", cache = "cold", inputs, outputs, trace, db, sanitize;
   std::uint64_t seed = 0;
   int repeats = 20;
   bool check = false, tf32 = false;
@@ -86,6 +88,7 @@ void run(Cli& cli, const RunArguments& a) {
   });
   cli.progress("");
   const std::int64_t attempt = store.record("adhoc", model, spec, result);
+  if (!a.trace.empty()) write_file(a.trace, trace_json(model, spec, result).dump(1) + "\n");
   if (!a.outputs.empty() && result.run.findings.empty()) save_outputs(a.outputs, result.run.outputs);
   if (!result.ok()) cli.exit_code = kExitBadInput;
   if (cli.json) return cli.print(run_to_json(model, spec, result));
@@ -163,11 +166,14 @@ void add_run(CLI::App& app, Cli& cli) {
   command->add_option("--seed", a->seed, "of the generated inputs")->capture_default_str();
   command->add_option("--inputs", a->inputs, "folder of .npy inputs, by parameter name or number");
   command->add_option("--outputs", a->outputs, "folder to save outputs in, as out0.npy, out1.npy, ...");
+  command->add_option("--trace", a->trace,
+                      "file for the timeline, which ui.perfetto.dev and chrome://tracing open");
   command->add_option("--db", a->db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)");
   add_common(*command, cli,
              "  stitchwork run softmax --planner astitch --device v100 --check\n"
              "  stitchwork run bert_layer --planner xla --check --db runs.db --json\n"
              "  stitchwork run softmax --planner astitch --sanitize mem,race,sync,init\n"
+             "  stitchwork run bert_layer --planner astitch --trace trace.json\n"
              "  stitchwork run --plan plan.json --outputs out/");
   command->callback([&cli, a] { run(cli, *a); });
 }
