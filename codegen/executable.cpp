@@ -26,6 +26,7 @@ class Compilation {
   Compilation(const Device& device, const CompileOptions& options)
       : compiler_(find_compiler(options.compiler)),
         architecture_(compile_architecture(compiler_, device)),
+        cubin_(options.cubin && compiles_for(compiler_, device)),
         ptxas_(options.ptxas ? find_ptxas() : std::string()),
         cache_(options.cache_dir) {}
 
@@ -56,10 +57,14 @@ class Compilation {
  private:
   void run(Job& job) const {
     const std::string key = KernelCache::key(job.source, compiler_, architecture_);
-    if (auto cached = cache_.read(key)) {
+    if (auto cached = cache_.read(key); cached && (!cubin_ || !cached->cubin.empty())) {
       job.result = std::move(*cached);
       job.from_cache = true;
       if (job.result.use || ptxas_.empty()) return;
+    } else if (cubin_) {
+      Code code = compile_code(compiler_, job.source, architecture_);
+      job.result.ptx = std::move(code.ptx);
+      job.result.cubin = std::move(code.cubin);
     } else {
       job.result.ptx = compile_ptx(compiler_, job.source, architecture_);
     }
@@ -69,12 +74,14 @@ class Compilation {
 
   PtxCompiler compiler_;
   int architecture_;
+  bool cubin_;
   std::string ptxas_;
   KernelCache cache_;
 };
 
 void take(const Job& job, CompiledKernel& compiled) {
   compiled.ptx = job.result.ptx;
+  compiled.cubin = job.result.cubin;
   compiled.from_cache = job.from_cache;
   if (!job.result.use) return;
   compiled.registers = job.result.use->registers;

@@ -18,6 +18,7 @@ struct CompiledKernel {
   std::string cuda;           ///< readable source, prelude included
   std::string source_sha256;  ///< of the canonical source
   std::string ptx;
+  std::string cubin;                        ///< machine code, if asked for and the compiler makes it
   int registers = 0;                        ///< ptxas; 0 if not found
   std::optional<std::int64_t> spill_bytes;  ///< ptxas; empty if not found
   using Argument = KernelArgument;
@@ -40,6 +41,7 @@ struct CompileOptions {
   std::string compiler;   ///< "", "nvrtc" or "clang"; "" picks NVRTC when found
   std::string cache_dir;  ///< "" = ${XDG_CACHE_HOME:-~/.cache}/stitchwork/kernels; "none" = no cache
   bool ptxas = true;      ///< run ptxas for registers and spills when found
+  bool cubin = false;     ///< machine code too, where the compiler knows the device's architecture
 };
 
 /// Lowers, prints, compiles (in parallel, cached by canonical source). Throws Error naming an op that can

@@ -125,7 +125,9 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
       options.edits.insert(options.edits.end(), more.begin(), more.end());
       return make_plan(model.graph, target, spec.planner, options);
     };
-  result.executable = compile_settled(model.graph, target, std::move(plan), replan, spec.compile);
+  CompileOptions compiling_options = spec.compile;
+  compiling_options.cubin = !simulated;
+  result.executable = compile_settled(model.graph, target, std::move(plan), replan, compiling_options);
   result.compile_ms = compiling.ms();
   report(0.2, "preparing inputs");
   const std::vector<Literal> inputs = trial_inputs(model, spec);
@@ -141,7 +143,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   } else {
     cuda::CudaBackend backend(
         driver, target,
-        {.repeats = spec.repeats, .cache = spec.cache, .tf32 = spec.tf32, .compile = spec.compile},
+        {.repeats = spec.repeats, .cache = spec.cache, .tf32 = spec.tf32, .compile = compiling_options},
         cuda::Blas::load);
     result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress);
   }

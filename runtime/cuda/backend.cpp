@@ -170,9 +170,13 @@ const CudaBackend::Loaded& CudaBackend::load(const CompiledKernel& kernel) {
   std::array<char, 4096> log{};
   std::array<int, 2> options{kErrorLog, kErrorLogBytes};
   std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size())};
-  const Result result =
-      driver_->module_load(&loaded.module, kernel.ptx.c_str(), static_cast<unsigned>(options.size()),
-                           options.data(), values.data());
+  Result result = kInvalidImage;
+  for (const std::string* image : {&kernel.cubin, &kernel.ptx}) {
+    if (image->empty()) continue;
+    result = driver_->module_load(&loaded.module, image->c_str(), static_cast<unsigned>(options.size()),
+                                  options.data(), values.data());
+    if (result != kInvalidImage && result != kNoBinaryForGpu) break;  // else the PTX may do
+  }
   if (result != kSuccess) {
     const std::string said(log.data());
     throw Error(fmt::format("cuModuleLoadDataEx failed: {}{}{}", driver_->text(result),

@@ -218,6 +218,20 @@ TEST(CudaBackend, TheJitsComplaintIsPassedOn) {
               HasSubstr("ptxas fatal : as asked for"));
 }
 
+TEST(CudaBackend, MachineCodeIsLoadedFirstAndPtxWhereItIsOfAnotherGpu) {
+  if (!find_nvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  testing::FakeGpu gpu{device("h200")};
+  const Graph graph = testing::dataset("softmax_tiny");
+  CompileOptions options = compile_options();
+  options.cubin = true;
+  const Executable executable = compile(graph, gpu.device, make_plan(graph, gpu.device, "astitch"), options);
+  ASSERT_FALSE(executable.kernels.at(0).cubin.empty());
+  const std::vector<Literal> inputs = generate_inputs(graph, 0);
+  cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device, {.repeats = 0}, testing::fake_blas);
+  expect_right({run_on(backend, graph, gpu.device, executable, inputs), evaluate(graph, inputs)});
+  EXPECT_EQ(gpu.calls["machine_code"], 1);
+}
+
 TEST(CudaBackend, AGraphThatCannotBeCapturedIsOnlyLeftOut) {
   SKIP_WITHOUT_COMPILER();
   for (const char* call : {"capture_begin", "capture_end", "graph_instantiate"}) {
