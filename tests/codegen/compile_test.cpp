@@ -113,6 +113,19 @@ TEST(Compile, MachineCodeIsKeptInTheCacheAndMadeWhereItLacks) {
   EXPECT_EQ(compile(graph, gpu, plan, options).kernels.at(0).cubin, made.kernels.at(0).cubin);
 }
 
+TEST(Compile, MachineCodeIsWrittenWhereAskedFor) {
+  if (!find_nvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  const TemporaryFolder folder;
+  const Graph graph = testing::graph_of(kModule);
+  CompileOptions options = options_for("nvrtc", "none");
+  options.cubin = true;
+  const Executable executable =
+      compile(graph, device("h200"), make_plan(graph, device("h200"), "xla"), options);
+  EXPECT_EQ(write_kernels(graph, executable, folder.path().string()),
+            (std::vector<std::string>{"k0_b.cu", "k0_b.ptx", "k0_b.cubin", "launch.json"}));
+  EXPECT_EQ(read_file((folder.path() / "k0_b.cubin").string()), executable.kernels.at(0).cubin);
+}
+
 TEST(Compile, PtxEndsWithoutNul) {
   SKIP_WITHOUT_COMPILER();
   const Graph graph = testing::graph_of(kModule);
