@@ -90,10 +90,10 @@ void take(const Job& job, CompiledKernel& compiled) {
 
 }  // namespace
 
-CompiledKernel compile_kernel(const std::string& cuda, const KernelLaunch& launch, const Device& device,
-                              const CompileOptions& options) {
+CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry, const KernelLaunch& launch,
+                              const Device& device, const CompileOptions& options) {
   CompiledKernel compiled;
-  compiled.entry = "k";
+  compiled.entry = entry;
   compiled.cuda = std::string(cuda_prelude()) + cuda;
   compiled.source_sha256 = sha256_hex(compiled.cuda);
   compiled.launch = launch;

@@ -51,9 +51,9 @@ struct CompileOptions {
 Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options = {});
 
-/// One kernel given as CUDA C++ (without the prelude), its entry called k: what a backend needs beside the
-/// plan's kernels. It is compiled and cached like those.
-CompiledKernel compile_kernel(const std::string& cuda, const KernelLaunch& launch, const Device& device,
-                              const CompileOptions& options = {});
+/// One kernel given as CUDA C++ (without the prelude): what a backend needs beside the plan's kernels. It is
+/// compiled and cached like those.
+CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry, const KernelLaunch& launch,
+                              const Device& device, const CompileOptions& options = {});
 
 }  // namespace stitchwork

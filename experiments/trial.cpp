@@ -161,6 +161,8 @@ namespace {
 void add_run(ordered_json& kernel, const KernelRun& run, const CompiledKernel& compiled) {
   const bool counted = run.method == Method::kSimulated;
   kernel["counters"] = counted ? counters_json(run.counters) : ordered_json(nullptr);
+  if (!run.profiled.empty()) kernel["counters"] = ordered_json::object();
+  for (const auto& [counter, value] : run.profiled) kernel["counters"][counter] = value;
   kernel["launches"] = run.launches;
   kernel["registers"] = run.registers;
   kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);

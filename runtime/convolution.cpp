@@ -249,7 +249,7 @@ std::string gather_cuda(const Gather& gather, std::int64_t source_elements, std:
   const auto unsigned_index = fmt::format("unsigned {}", index);
   std::string text = fmt::format(
       "// A convolution's patches or weights as a dense matrix.\n"
-      "extern \"C\" __global__ void __launch_bounds__({0}) k(const {1}* __restrict__ source, {1}* "
+      "extern \"C\" __global__ void __launch_bounds__({0}) gather(const {1}* __restrict__ source, {1}* "
       "__restrict__ "
       "gathered) {{\n  for ({2} i = ({2})blockIdx.x * {0}u + threadIdx.x; i < {3}u; i += ({2})gridDim.x * "
       "{0}u) "

@@ -35,8 +35,8 @@ struct Gather {
   std::int64_t source_of(std::int64_t element) const;
 };
 
-/// CUDA of `extern "C" __global__ void k(const T* source, T* gathered)` for elements of that many bytes (1,
-/// 2, 4 or 8), any grid of blocks of kGatherBlock threads. Indices have 32 bits where they fit.
+/// CUDA of `extern "C" __global__ void gather(const T* source, T* gathered)` for elements of that many bytes
+/// (1, 2, 4 or 8), any grid of blocks of kGatherBlock threads. Indices have 32 bits where they fit.
 std::string gather_cuda(const Gather& gather, std::int64_t source_elements, std::int64_t bytes_per_element);
 inline constexpr int kGatherBlock = 256;
 

@@ -19,6 +19,7 @@ struct KernelRun {
   std::optional<std::int64_t> spill_bytes;
   double time_us = 0;  ///< of all launches
   Method method = Method::kSimulated;
+  std::vector<std::pair<std::string, double>> profiled;  ///< measured counters of its first launch
 };
 
 /// A computation that loops and branches ran.

@@ -284,7 +284,7 @@ std::optional<DeviceAddress> CudaBackend::gather(const Gather& gather, const Sha
     launch.block = kGatherBlock;
     launch.grid = std::min(ceil_div(gather.elements(), std::int64_t{kGatherBlock}),
                            std::int64_t{device_.max_blocks_per_sm} * device_.sms);
-    known->second = compile_kernel(cuda, launch, device_, options_.compile);
+    known->second = compile_kernel(cuda, "gather", launch, device_, options_.compile);
   }
   Step copy;
   copy.kernel = &known->second;

@@ -178,8 +178,8 @@ TEST(Convolution, GatherKernelsGatherWhatTheHostDoes) {
       KernelLaunch launch;
       launch.block = kGatherBlock;
       launch.grid = 2;
-      const CompiledKernel kernel =
-          compile_kernel(gather_cuda(gather, source.shape.elements_count(), byte_size(type)), launch, gpu);
+      const CompiledKernel kernel = compile_kernel(
+          gather_cuda(gather, source.shape.elements_count(), byte_size(type)), "gather", launch, gpu);
       SimulatorBackend backend(gpu, sim::CacheMode::kCold, {.race = true, .init = true}, 1);
       const DeviceAddress from = backend.allocate(source.bytes.size(), "source", true);
       Literal result = Literal::zeros(Shape::array(type, {gather.elements()}));
