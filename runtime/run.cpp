@@ -379,6 +379,7 @@ class Runner {
     run.registers = kernel.registers > 0 ? kernel.registers : launched.counters.registers;
     run.spill_bytes = kernel.spill_bytes;
     run.time_us = launched.time_us;
+    run.bytes_in_flight = launched.bytes_in_flight;
     run.method = Method::kSimulated;
     result.sanitized += launched.sanitized;
     for (sim::Finding& finding : launched.findings) result.findings.push_back(std::move(finding));
