@@ -71,6 +71,10 @@ class MemoryCheck {
       for (const GroupEvaluations& group : groups_)
         for (const Evaluation& e : group.values)
           if (e.load && e.op == op) life.hi = std::max<std::int64_t>(life.hi, level(e.root));
+      const Group& group = kernel_.groups[owner_.at(op)];
+      const bool partials = is_across(group, op) || group.mapping.combine == Combine::kPartials;
+      const bool output = std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), op);
+      if (partials && output) life.hi = std::max<std::int64_t>(life.hi, level(op) + 1);  // folded there
       return life;
     };
     const std::vector<MemorySlot>& slots = kernel_.scratch;

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct PtxArguments {
-  std::string file, kernel, grid = "1", block = "32", device = "v100-sxm2", sanitize;
+  std::string file, kernel, grid = "1", block = "32", device = "v100-sxm2", sanitize, mode = "exact";
   std::vector<std::string> arguments, outputs;
   std::int64_t shared = 0;
   int registers = 0;
@@ -82,6 +82,10 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
   sim::Options options;
   options.registers_per_thread = a.registers;
   if (!a.sanitize.empty()) options.sanitize = sim::parse_sanitizers(a.sanitize);
+  options.sampled = a.mode == "sampled";
+  if (options.sampled && !outputs.empty())
+    throw Error("--mode sampled runs some of the blocks: outputs would be incomplete",
+                "leave out --out, or use --mode exact");
   options.progress = progress_of(cli);
   const sim::PtxRun run = sim::run_ptx(module, launch, a.arguments, target, options);
   cli.progress("");
@@ -106,7 +110,8 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                   {"block", {launch.block.x, launch.block.y, launch.block.z}},
                                   {"counters", counters_json(run.result.counters)},
                                   {"time_us", run.result.time_us},
-                                  {"method", "simulated"},
+                                  {"method", run.result.sampled ? "sampled" : "simulated"},
+                                  {"blocks_simulated", run.result.blocks_simulated},
                                   {"findings", findings},
                                   {"sanitizers", sanitizers_json(options.sanitize, run.result.sanitized)}});
   }
@@ -117,7 +122,12 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                          ? with_commas(static_cast<long long>(value))
                                          : fmt::format("{:.4f}", value)});
   cli.print(table.text());
-  cli.print(fmt::format("{:.2f} us on {} (simulated)", run.result.time_us, target.id));
+  cli.print(fmt::format("{:.2f} us on {} ({})", run.result.time_us, target.id,
+                        run.result.sampled
+                            ? fmt::format("sampled: {} of {} blocks simulated",
+                                          with_commas(static_cast<long long>(run.result.blocks_simulated)),
+                                          with_commas(static_cast<long long>(launch.grid.count())))
+                            : "simulated"));
   if (a.explain && run.result.findings.empty()) cli.print(to_text(run.result.time));
   if (!a.sanitize.empty() && run.result.findings.empty())
     cli.print(to_text(options.sanitize, run.result.sanitized) + "; no findings");
@@ -188,6 +198,10 @@ void add_ptx(CLI::App& app, Cli& cli) {
   run->add_option("--regs", a->registers, "registers a thread (default: estimated)")
       ->check(CLI::Range(0, 255));
   add_sanitize(*run, a->sanitize);
+  run->add_option("--mode", a->mode,
+                  "exact: every block; sampled: a few waves stand for all, counters and time only")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"exact", "sampled"}));
   run->add_flag("--explain", a->explain, "what the time is made of, and what limits it");
   run->add_option("--device,-d", a->device, "device id or alias")->capture_default_str();
   add_common(*run, cli,

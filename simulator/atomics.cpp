@@ -1,6 +1,8 @@
 #include "simulator/atomics.h"
 
 #include <bit>
+#include <cfloat>
+#include <cmath>
 #include <cstring>
 
 #include "core/literal.h"
@@ -39,10 +41,17 @@ std::uint64_t update(std::byte* p, bool& changed, F f) {
   return bits;
 }
 
-std::uint16_t add_half(std::uint16_t a, std::uint16_t b) { return f32_to_f16(f16_to_f32(a) + f16_to_f32(b)); }
-std::uint16_t add_bf16(std::uint16_t a, std::uint16_t b) {
-  return f32_to_bf16(bf16_to_f32(a) + bf16_to_f32(b));
+/// The NaN that 16-bit arithmetic gives (PTX ISA, add.f16).
+constexpr std::uint16_t kHalfNan = 0x7fff;
+std::uint16_t add_half(std::uint16_t a, std::uint16_t b) {
+  const float sum = f16_to_f32(a) + f16_to_f32(b);
+  return sum == sum ? f32_to_f16(sum) : kHalfNan;
 }
+std::uint16_t add_bf16(std::uint16_t a, std::uint16_t b) {
+  const float sum = bf16_to_f32(a) + bf16_to_f32(b);
+  return sum == sum ? f32_to_bf16(sum) : kHalfNan;
+}
+float flushed(float v) { return std::fabs(v) < FLT_MIN ? std::copysign(0.0f, v) : v; }
 
 template <class F>
 std::uint32_t both_halves(std::uint32_t a, std::uint32_t b, F f) {
@@ -74,6 +83,9 @@ std::uint64_t apply_atomic(AtomicOp op, std::byte* p, std::uint64_t x, std::uint
       return update<u64>(p, changed, [&](u64 v) { return v + x; });
     case AtomicOp::kAddF32:
       return update<float>(p, changed, [&](float v) { return v + std::bit_cast<float>(x32); });
+    case AtomicOp::kAddF32Flush:
+      return update<float>(p, changed,
+                           [&](float v) { return flushed(flushed(v) + flushed(std::bit_cast<float>(x32))); });
     case AtomicOp::kAddF64:
       return update<double>(p, changed, [&](double v) { return v + std::bit_cast<double>(x); });
     case AtomicOp::kAddF16:

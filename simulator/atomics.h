@@ -26,6 +26,7 @@ enum class AtomicOp : std::uint8_t {
   kAdd32,
   kAdd64,
   kAddF32,
+  kAddF32Flush,  ///< kAddF32 in global memory: subnormal operands and sums become zero (PTX ISA, atom)
   kAddF64,
   kAddF16,
   kAddF16x2,

@@ -36,6 +36,10 @@ std::span<const IsaRow> isa_rows_base();
 std::span<const IsaRow> isa_rows_any();
 std::span<const IsaRow> isa_rows_avx2();
 std::span<const IsaRow> isa_rows_avx512();
+// Their rows of control flow and memory, in files of their own.
+std::span<const IsaRow> isa_memory_rows_base();
+std::span<const IsaRow> isa_memory_rows_avx2();
+std::span<const IsaRow> isa_memory_rows_avx512();
 
 /// "add{.u32,.s32}" -> add.u32, add.s32.
 std::vector<std::string> expand_spelling(std::string_view pattern);

@@ -13,6 +13,12 @@ namespace stitchwork::sim {
 struct L2Counters {
   std::uint64_t read_sectors = 0, write_sectors = 0, dram_reads = 0, dram_writes = 0;
   std::int64_t dirty_sectors = 0;  ///< change in the number of dirty sectors held
+  /// Adds `times` of the other; times may be negative.
+  void add(const L2Counters& other, std::int64_t times);
+  L2Counters& operator+=(const L2Counters& other) {
+    add(other, 1);
+    return *this;
+  }
 };
 
 class L2State {
@@ -22,8 +28,8 @@ class L2State {
   /// Sets of line l are those congruent to l modulo kPartitions: partitions can be replayed side by side.
   static constexpr std::uint32_t kPartitions = 4;
 
-  /// Applies one access-log entry (machine.h).
-  void access(std::uint64_t entry, L2Counters& counters);
+  /// Applies the entries of an access log (machine.h) in order.
+  void replay(const std::uint64_t* begin, const std::uint64_t* end, L2Counters& counters);
   /// Forgets everything without writing back.
   void clear();
   std::int64_t dirty_sectors = 0;
@@ -31,13 +37,13 @@ class L2State {
  private:
   static constexpr int kWays = 16;
   struct Set {
-    std::uint32_t epoch, clock, recent;
+    std::uint32_t epoch, recent;
+    std::uint64_t order;  ///< ways from the most to the least recently used, four bits each, lowest first
+    std::uint64_t valid, dirty;  ///< sectors of each way, four bits each
     std::uint64_t line[kWays];
-    std::uint32_t stamp[kWays];
-    std::uint8_t valid[kWays], dirty[kWays];
   };
-  /// The way that holds `line`, or -1.
-  static int find_way(const Set& set, std::uint64_t line);
+  Set& set_of(std::uint64_t line) const;
+  void access(std::uint64_t entry, L2Counters& counters);
 
   struct Free {
     void operator()(Set* p) const;

@@ -99,6 +99,18 @@ SW_INLINE u32 movemask(vec<i32, 8> m) {
 }
 SW_INLINE u32 movemask(vec<i64, 8> m) { return movemask(__builtin_convertvector(m, vec<i32, 8>)); }
 
+/// True if any bit of v is set.
+SW_INLINE bool any(vec<i64, 8> v) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi64_mask((__m512i)v, (__m512i)v) != 0;
+#else
+  __m128i h[4];
+  __builtin_memcpy(h, &v, 64);
+  const __m128i all = _mm_or_si128(_mm_or_si128(h[0], h[1]), _mm_or_si128(h[2], h[3]));
+  return _mm_movemask_epi8(_mm_cmpeq_epi8(all, _mm_setzero_si128())) != 0xffff;
+#endif
+}
+
 template <class T, int N>
 SW_INLINE vec<T, N> select(vec<i32, N> m, vec<T, N> a, vec<T, N> b) {
   if constexpr (sizeof(T) == 8) {
@@ -167,8 +179,9 @@ SW_INLINE const Inst* compare(Strand& s, const Inst* i, F f) {
     u32 bits = 0;
     for (int l = 0; l < 32; l += N) {
       const int e = w * 32 + l;
-      bits |= movemask(f(load<vec<S, N>>(regs + i->o[1] + e * sizeof(S)),
-                         load<vec<S, N>>(regs + i->o[2] + e * sizeof(S))))
+      using Truth = vec<std::conditional_t<sizeof(S) == 8, i64, i32>, N>;
+      bits |= movemask((Truth)f(load<vec<S, N>>(regs + i->o[1] + e * sizeof(S)),
+                                load<vec<S, N>>(regs + i->o[2] + e * sizeof(S))))
               << l;
     }
     std::byte* d = regs + i->o[0] + w * 4;
@@ -212,6 +225,20 @@ SW_INLINE const Inst* map_select(Strand& s, const Inst* i) {
     }
   }
   return i + 1;
+}
+
+/// Element from[l] of a's and b's 32, for each l.
+SW_INLINE vec<u32, 16> pick(vec<u32, 16> a, vec<u32, 16> b, vec<i32, 16> from) {
+#if defined(__clang__)
+  u32 both[32];
+  __builtin_memcpy(both, &a, 64);
+  __builtin_memcpy(both + 16, &b, 64);
+  vec<u32, 16> r;
+  for (int j = 0; j < 16; ++j) r[j] = both[from[j] & 31];
+  return r;
+#else
+  return __builtin_shuffle(a, b, from);
+#endif
 }
 
 template <class D, int N, class F, class... S>

@@ -53,7 +53,7 @@ enum class StrandState : std::uint8_t { kRunnable, kBarrier, kYielded, kDone };
 
 /// [lo, hi) of the allocation a memory instruction touched last, and the host bytes behind it.
 struct AddressCache {
-  std::uint64_t lo = 1, hi = 0;
+  std::uint64_t lo = ~std::uint64_t{0}, hi = ~std::uint64_t{0};
   std::byte* host = nullptr;
 };
 

@@ -1,7 +1,7 @@
 // Branches, barriers, warp-wide exchange, special registers.
 #pragma once
 
-#include "simulator/ops_convert.h"
+#include "simulator/ops_registry.h"
 
 namespace stitchwork::sim {
 namespace {
@@ -275,7 +275,7 @@ const Inst* shuffle(Strand& s, const Inst* i) {
     const V a0 = load<V>(base + i->o[2]), a1 = load<V>(base + i->o[2] + 64);
     std::byte* d = s.regs + i->o[0] + w * 128;
     for (int h = 0; h < 2; ++h) {
-      V v = __builtin_shuffle(a0, a1, load<V>(reinterpret_cast<const std::byte*>(pattern.from + h * 16)));
+      V v = pick(a0, a1, load<vec<i32, 16>>(reinterpret_cast<const std::byte*>(pattern.from + h * 16)));
       if (M) v = select<u32, 16>(expand<16>(mask >> (h * 16)), v, load<V>(d + h * 64));
       store(d + h * 64, v);
     }

@@ -76,7 +76,8 @@ SW_INLINE vec<f32, 16> fma_round_odd(vec<f32, 16> a, vec<f32, 16> b, vec<f32, 16
         fbits += away ? 1 : -1;
       }
     }
-    __builtin_memcpy(&r[j], &fbits, 4);
+    __builtin_memcpy(&f, &fbits, 4);
+    r[j] = f;
   }
   return r;
 }

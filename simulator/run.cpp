@@ -181,6 +181,11 @@ L2State& cold_l2(const Device& device) {
 LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& memory, const Device& device,
                  const Options& options) {
   LaunchContext context = prepare(module, launch, memory, device, options);
+  if (options.sampled && (options.sanitize.any() || options.cache == CacheMode::kWarm))
+    throw Error(
+        fmt::format("kernel '{}': a sample of its blocks says nothing of {}", launch.kernel,
+                    options.sanitize.any() ? "races and uninitialised memory" : "what a warm cache holds"),
+        "simulate all of them: --mode exact");
   std::unique_ptr<Sanitizer> sanitizer;
   if (options.sanitize.any()) {
     sanitizer = std::make_unique<Sanitizer>(context, options.sanitize);
@@ -229,7 +234,9 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   int host_threads = options.host_threads;
   if (host_threads <= 0) host_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   try {
-    const ScheduleResult r = schedule(context, residency, *l2, host_threads);
+    const ScheduleResult r = schedule(context, residency, *l2, host_threads, options.sampled);
+    result.blocks_simulated = r.blocks_simulated;
+    result.sampled = r.blocks_simulated < launch.grid.count();
     fill_counters(c, context, r);
     l2->dirty_sectors += r.l2.dirty_sectors;
     if (options.cache == CacheMode::kCold) {

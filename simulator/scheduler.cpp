@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
+#include <cmath>
 #include <optional>
 #include <thread>
 
@@ -23,28 +25,29 @@ void grow_log(AccessLog& log) {
 
 namespace {
 
-void add(HotCounters& a, const HotCounters& b) {
-  a.gld_requests += b.gld_requests;
-  a.gst_requests += b.gst_requests;
-  a.gld_transactions += b.gld_transactions;
-  a.gst_transactions += b.gst_transactions;
-  a.gld_bytes += b.gld_bytes;
-  a.gst_bytes += b.gst_bytes;
-  a.shared_loads += b.shared_loads;
-  a.shared_stores += b.shared_stores;
-  a.shared_conflicts += b.shared_conflicts;
-  a.atomics += b.atomics;
-  a.accesses += b.accesses;
-  a.block_barriers += b.block_barriers;
-  a.guarded_fp32 += b.guarded_fp32;
-  a.guarded_mufu += b.guarded_mufu;
+/// a += times * b, for sums of counters; times may be negative: all wraps.
+void add(HotCounters& a, const HotCounters& b, std::uint64_t times = 1) {
+  a.gld_requests += times * b.gld_requests;
+  a.gst_requests += times * b.gst_requests;
+  a.gld_transactions += times * b.gld_transactions;
+  a.gst_transactions += times * b.gst_transactions;
+  a.gld_bytes += times * b.gld_bytes;
+  a.gst_bytes += times * b.gst_bytes;
+  a.shared_loads += times * b.shared_loads;
+  a.shared_stores += times * b.shared_stores;
+  a.shared_conflicts += times * b.shared_conflicts;
+  a.atomics += times * b.atomics;
+  a.accesses += times * b.accesses;
+  a.block_barriers += times * b.block_barriers;
+  a.guarded_fp32 += times * b.guarded_fp32;
+  a.guarded_mufu += times * b.guarded_mufu;
 }
-void add(L2Counters& a, const L2Counters& b) {
-  a.read_sectors += b.read_sectors;
-  a.write_sectors += b.write_sectors;
-  a.dram_reads += b.dram_reads;
-  a.dram_writes += b.dram_writes;
-  a.dirty_sectors += b.dirty_sectors;
+void add(std::vector<BasicBlockCount>& a, const std::vector<BasicBlockCount>& b, std::uint64_t times = 1) {
+  a.resize(b.size());
+  for (std::size_t k = 0; k < b.size(); ++k) {
+    a[k].warps += times * b[k].warps;
+    a[k].threads += times * b[k].threads;
+  }
 }
 
 /// Access logs of one unit of work, one a partition of the L2.
@@ -57,10 +60,53 @@ struct Logs {
   Logs(const Logs&) = delete;
   void replay(std::size_t partition, L2State& l2, L2Counters& counters) {
     AccessLog& log = logs[partition];
-    for (const std::uint64_t* e = log.begin; e != log.end; ++e) l2.access(*e, counters);
+    l2.replay(log.begin, log.end, counters);
     log.end = log.begin;
   }
+  std::uint64_t entries() const {
+    std::uint64_t n = 0;
+    for (const AccessLog& l : logs) n += static_cast<std::uint64_t>(l.end - l.begin);
+    return n;
+  }
   std::vector<AccessLog> logs;
+};
+
+/// Host threads that wait for work, this one among them: starting threads for each batch of blocks would cost
+/// more than small batches take. Jobs do not throw.
+class Crew {
+ public:
+  explicit Crew(int threads) : begin_(threads), end_(threads) {
+    for (int t = 1; t < threads; ++t) {
+      others_.emplace_back([this, t] {
+        for (;;) {
+          begin_.arrive_and_wait();
+          if (!job_) return;
+          job_(t);
+          end_.arrive_and_wait();
+        }
+      });
+    }
+  }
+  ~Crew() {
+    job_ = nullptr;
+    begin_.arrive_and_wait();
+    for (std::thread& t : others_) t.join();
+  }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  /// Runs job(0) here and job(1) and so on on the others; returns when all have ended.
+  void run(std::function<void(int)> job) {
+    job_ = std::move(job);
+    begin_.arrive_and_wait();
+    job_(0);
+    end_.arrive_and_wait();
+  }
+
+ private:
+  std::barrier<> begin_, end_;
+  std::function<void(int)> job_;
+  std::vector<std::thread> others_;
 };
 
 std::uint64_t warp_instructions(const ptx::Program& program, const std::vector<BasicBlockCount>& counts) {
@@ -74,84 +120,82 @@ class Schedule {
   Schedule(const LaunchContext& context, const Residency& residency, L2State& l2)
       : context_(context), residency_(residency), l2_(l2), grid_(context.launch->grid.count()) {}
 
-  ScheduleResult serial() {
-    Worker worker(context_);
-    Logs logs(1);
-    Block block(context_);
-    for (std::uint64_t wave = 0; wave < grid_; wave += residency_.blocks) {
-      const std::uint64_t end = std::min(grid_, wave + residency_.blocks);
-      for (std::uint64_t b = wave; b < end; ++b) {
-        block.attach(worker, logs.logs);
-        block.start(b);
-        block.run();
-        logs.replay(0, l2_, result_.l2);
-      }
-      account_wave(end - wave, warp_instructions(*context_.program, worker.bb_counts));
-      report(end, instructions_);
-    }
-    take(worker);
-    return std::move(result_);
+  /// Runs a few waves in place of all: the first ones, one that stands for those between, the last ones.
+  void sample() { sampled_ = true; }
+  /// True if the grid has more waves than a sample of it.
+  static bool worth_sampling(std::uint64_t grid, const Residency& residency) {
+    return grid / residency.blocks > kSampledWaves;
   }
 
+  ScheduleResult serial() {
+    workers_.emplace_back(context_);
+    l2_counters_.resize(1);
+    Logs logs(1);
+    Block block(context_);
+    for_waves([&](std::uint64_t begin, std::uint64_t end) {
+      for (std::uint64_t b = begin; b < end; ++b) {
+        block.attach(workers_[0], logs.logs);
+        block.start(b);
+        block.run();
+        logs.replay(0, l2_, l2_counters_[0]);
+      }
+    });
+    return finish();
+  }
+
+  /// Batches of blocks run on all threads and log what they access; then the logs are replayed into the L2 in
+  /// block order, each thread taking sets of its own.
   ScheduleResult parallel(int threads) {
     const std::size_t partitions = threads > 2 ? 4 : 2;
-    std::vector<Worker> workers;
+    const auto crew_size = static_cast<std::uint64_t>(threads);
     std::vector<std::unique_ptr<Block>> blocks;
     for (int t = 0; t < threads; ++t) {
-      workers.emplace_back(context_);
+      workers_.emplace_back(context_);
       blocks.push_back(std::make_unique<Block>(context_));
     }
     std::vector<Logs> units;
-    std::vector<L2Counters> l2_counters(partitions);
-    for (std::uint64_t wave = 0; wave < grid_; wave += residency_.blocks) {
-      const std::uint64_t end = std::min(grid_, wave + residency_.blocks);
-      const std::uint64_t unit_blocks =
-          std::max<std::uint64_t>(1, (end - wave) / (static_cast<std::uint64_t>(threads) * 8));
-      const std::uint64_t unit_count = (end - wave + unit_blocks - 1) / unit_blocks;
-      while (units.size() < unit_count) units.emplace_back(partitions);
-      std::atomic<std::uint64_t> next_unit{0}, first_bad{~std::uint64_t{0}};
-      std::vector<std::optional<FindingError>> errors(static_cast<std::size_t>(threads));
-      on_all(threads, [&](int t) {
-        Block& block = *blocks[static_cast<std::size_t>(t)];
-        for (std::uint64_t u = next_unit++; u < unit_count; u = next_unit++) {
-          block.attach(workers[static_cast<std::size_t>(t)], units[u].logs);
-          const std::uint64_t last = std::min(end, wave + (u + 1) * unit_blocks);
-          for (std::uint64_t b = wave + u * unit_blocks; b < last && b < first_bad; ++b) {
-            try {
-              block.start(b);
-              block.run();
-            } catch (const FindingError& e) {
-              auto& mine = errors[static_cast<std::size_t>(t)];
-              if (!mine || e.block_index < mine->block_index) mine = e;
-              std::uint64_t known = first_bad;
-              while (b < known && !first_bad.compare_exchange_weak(known, b)) {
-              }
-            }
+    l2_counters_.resize(partitions);
+    std::uint64_t batch_blocks = crew_size * kUnitsPerThread;
+    Crew crew(threads);
+    for_waves([&](std::uint64_t wave, std::uint64_t wave_end) {
+      for (std::uint64_t begin = wave; begin < wave_end;) {
+        const std::uint64_t end = std::min(wave_end, begin + batch_blocks);
+        const std::uint64_t unit_blocks =
+            std::max<std::uint64_t>(1, (end - begin) / (crew_size * kUnitsPerThread));
+        const std::uint64_t unit_count = (end - begin + unit_blocks - 1) / unit_blocks;
+        while (units.size() < unit_count) units.emplace_back(partitions);
+        std::atomic<std::uint64_t> next_unit{0}, first_bad{~std::uint64_t{0}};
+        std::vector<std::optional<FindingError>> errors(crew_size);
+        crew.run([&](int t) {
+          Block& block = *blocks[static_cast<std::size_t>(t)];
+          for (std::uint64_t u = next_unit++; u < unit_count; u = next_unit++) {
+            block.attach(workers_[static_cast<std::size_t>(t)], units[u].logs);
+            const std::uint64_t last = std::min(end, begin + (u + 1) * unit_blocks);
+            for (std::uint64_t b = begin + u * unit_blocks; b < last && b < first_bad; ++b)
+              run_block(block, b, first_bad, errors[static_cast<std::size_t>(t)]);
           }
+        });
+        for (const auto& e : errors) {
+          if (e && e->block_index == first_bad) throw *e;
         }
-      });
-      for (const auto& e : errors) {
-        if (e && e->block_index == first_bad) throw *e;
+        std::uint64_t entries = 0;
+        for (std::uint64_t u = 0; u < unit_count; ++u) entries += units[u].entries();
+        crew.run([&](int t) {
+          for (std::size_t p = static_cast<std::size_t>(t); p < partitions; p += crew_size)
+            for (std::uint64_t u = 0; u < unit_count; ++u) units[u].replay(p, l2_, l2_counters_[p]);
+        });
+        batch_blocks = std::max(crew_size * kUnitsPerThread,
+                                kBatchEntries * (end - begin) / std::max<std::uint64_t>(entries, 1));
+        begin = end;
       }
-      on_all(std::min<int>(threads, static_cast<int>(partitions)), [&](int t) {
-        for (std::size_t p = static_cast<std::size_t>(t); p < partitions;
-             p += static_cast<std::size_t>(threads)) {
-          for (std::uint64_t u = 0; u < unit_count; ++u) units[u].replay(p, l2_, l2_counters[p]);
-        }
-      });
-      std::uint64_t instructions = 0;
-      for (const Worker& w : workers) instructions += warp_instructions(*context_.program, w.bb_counts);
-      account_wave(end - wave, instructions);
-      report(end, instructions);
-    }
-    for (const Worker& w : workers) take(w);
-    for (const L2Counters& c : l2_counters) add(result_.l2, c);
-    return std::move(result_);
+    });
+    return finish();
   }
 
   /// Blocks that wait for each other: all resident ones take turns, each running until it waits.
   ScheduleResult interleaved() {
-    Worker worker(context_);
+    Worker& worker = workers_.emplace_back(context_);
+    l2_counters_.resize(1);
     Logs logs(1);
     const std::uint64_t resident = std::min(grid_, residency_.blocks);
     std::vector<std::unique_ptr<Block>> blocks;
@@ -172,7 +216,7 @@ class Schedule {
         Block& block = *blocks[r];
         block.attach(worker, logs.logs);
         const Block::Progress p = block.step();
-        logs.replay(0, l2_, result_.l2);
+        logs.replay(0, l2_, l2_counters_[0]);
         progress += block.progress;
         if (p != Block::Progress::kFinished) continue;
         ++finished;
@@ -193,14 +237,23 @@ class Schedule {
       for (std::uint64_t r = 0; r < resident; ++r) split |= running[r] && blocks[r]->split_all();
       if (!split) report_standstill(blocks, running, next);
     }
-    account_wave(resident, warp_instructions(*context_.program, worker.bb_counts));
-    take(worker);
+    account_wave(resident, warp_instructions(*context_.program, worker.bb_counts), 1);
     // A barrier of the grid makes every block wait, but perhaps the last to arrive.
     result_.grid_barriers = grid_ == 1 ? most_waits : std::min(most_waits, all_waits / (grid_ - 1));
-    return std::move(result_);
+    result_.blocks_simulated = grid_;
+    return finish();
   }
 
  private:
+  /// Waves of a sample that are run: the first two fill the L2, the third stands for all up to the last full
+  /// one.
+  static constexpr std::uint64_t kSampledWaves = 4, kRepresentative = 2;
+  /// How far the waves of a sample may differ.
+  static constexpr double kAlike = 0.01;
+  /// Pieces of a batch that a thread takes one after another, so that all end at about the same time.
+  static constexpr std::uint64_t kUnitsPerThread = 8;
+  /// Accesses logged before they are replayed: about 2 MB, which stays in the host's caches.
+  static constexpr std::uint64_t kBatchEntries = std::uint64_t{1} << 18;
   /// Rounds in which no block changed memory or passed a barrier before that counts as standing still.
   static constexpr int kIdleRounds = 64;
 
@@ -221,20 +274,26 @@ class Schedule {
                                  "all running blocks poll memory that none of them will change");
   }
 
-  template <class F>
-  void on_all(int threads, F f) {
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(f, t);
-    f(0);
-    for (std::thread& t : others) t.join();
+  /// Runs block `b`; a finding goes to `error`, and first_bad becomes the lowest block with one.
+  static void run_block(Block& block, std::uint64_t b, std::atomic<std::uint64_t>& first_bad,
+                        std::optional<FindingError>& error) {
+    try {
+      block.start(b);
+      block.run();
+    } catch (const FindingError& e) {
+      if (!error || e.block_index < error->block_index) error = e;
+      std::uint64_t known = first_bad;
+      while (b < known && !first_bad.compare_exchange_weak(known, b)) {
+      }
+    }
   }
 
   void report(std::uint64_t blocks_done, std::uint64_t instructions) const {
     if (context_.progress != nullptr) (*context_.progress)({blocks_done, grid_, instructions});
   }
 
-  void account_wave(std::uint64_t blocks, std::uint64_t instructions_so_far) {
-    const double weight = static_cast<double>(instructions_so_far - instructions_);
+  void account_wave(std::uint64_t blocks, std::uint64_t instructions_so_far, std::uint64_t times) {
+    const double weight = static_cast<double>((instructions_so_far - instructions_) * times);
     instructions_ = instructions_so_far;
     const Device& d = *context_.device;
     const std::uint64_t warps_per_block = (context_.launch->block.count() + 31) / 32;
@@ -247,13 +306,72 @@ class Schedule {
     result_.busy += weight * busy / d.sms;
   }
 
-  void take(const Worker& w) {
-    result_.bb_counts.resize(w.bb_counts.size());
-    for (std::size_t b = 0; b < w.bb_counts.size(); ++b) {
-      result_.bb_counts[b].warps += w.bb_counts[b].warps;
-      result_.bb_counts[b].threads += w.bb_counts[b].threads;
+  /// What was counted so far, over all threads.
+  struct Totals {
+    std::vector<BasicBlockCount> bb_counts;
+    HotCounters hot;
+    L2Counters l2;
+  };
+  Totals totals() const {
+    Totals t;
+    for (const Worker& w : workers_) {
+      add(t.bb_counts, w.bb_counts);
+      add(t.hot, w.hot);
     }
-    add(result_.hot, w.hot);
+    for (const L2Counters& c : l2_counters_) t.l2 += c;
+    return t;
+  }
+
+  /// run(begin, end) for each wave of blocks, or of a sample of them; counts what is left out.
+  template <class F>
+  void for_waves(F run) {
+    const std::uint64_t full = grid_ / residency_.blocks, waves = full + (grid_ % residency_.blocks != 0);
+    std::uint64_t usual = 0;  // instructions of the representative wave
+    for (std::uint64_t wave = 0; wave < waves; ++wave) {
+      const bool represents = sampled_ && wave == kRepresentative;
+      const std::uint64_t times = represents ? full - kSampledWaves + 1 : 1;
+      const std::uint64_t begin = wave * residency_.blocks, end = std::min(grid_, begin + residency_.blocks);
+      const Totals before = represents ? totals() : Totals{};
+      run(begin, end);
+      std::uint64_t instructions = 0;
+      for (const Worker& w : workers_) instructions += warp_instructions(*context_.program, w.bb_counts);
+      const std::uint64_t of_wave = instructions - instructions_;
+      if (sampled_ && wave < full) {
+        if (wave == kRepresentative) usual = of_wave;
+        if (wave > kRepresentative) check_alike(usual, of_wave);
+      }
+      account_wave(end - begin, instructions, times);
+      report(end, instructions);
+      result_.blocks_simulated += end - begin;
+      if (represents) {
+        const Totals after = totals();
+        add(result_.bb_counts, after.bb_counts, times - 1);
+        add(result_.bb_counts, before.bb_counts, 1 - times);
+        add(result_.hot, after.hot, times - 1);
+        add(result_.hot, before.hot, 1 - times);
+        result_.l2.add(after.l2, static_cast<std::int64_t>(times) - 1);
+        result_.l2.add(before.l2, 1 - static_cast<std::int64_t>(times));
+        wave = full - 2;  // on with the last full one
+      }
+    }
+  }
+
+  void check_alike(std::uint64_t usual, std::uint64_t last) const {
+    const auto a = static_cast<double>(usual), b = static_cast<double>(last);
+    if (std::abs(a - b) <= kAlike * a) return;
+    throw Error(
+        fmt::format(
+            "kernel '{}': its blocks are not alike: one wave of {} executes {} warp instructions, another {}",
+            context_.launch->kernel, residency_.blocks, usual, last),
+        "simulate all of them: --mode exact");
+  }
+
+  ScheduleResult finish() {
+    const Totals t = totals();
+    add(result_.bb_counts, t.bb_counts);
+    add(result_.hot, t.hot);
+    result_.l2 += t.l2;
+    return std::move(result_);
   }
 
   const LaunchContext& context_;
@@ -261,15 +379,25 @@ class Schedule {
   L2State& l2_;
   std::uint64_t grid_;
   std::uint64_t instructions_ = 0;
+  bool sampled_ = false;
+  std::vector<Worker> workers_;
+  std::vector<L2Counters> l2_counters_;
   ScheduleResult result_;
 };
 
 }  // namespace
 
 ScheduleResult schedule(const LaunchContext& context, const Residency& residency, L2State& l2,
-                        int host_threads) {
+                        int host_threads, bool sampled) {
   Schedule s(context, residency, l2);
   const ptx::Program& program = *context.program;
+  if (sampled) {
+    if (program.communicates)
+      throw Error(fmt::format("kernel '{}' cannot be sampled: its blocks wait for each other",
+                              context.launch->kernel),
+                  "simulate all of them: --mode exact");
+    if (Schedule::worth_sampling(context.launch->grid.count(), residency)) s.sample();
+  }
   if (program.communicates) return s.interleaved();
   // Atomics on global memory run in block order, so that sums of floats come out the same every time.
   const std::uint64_t threads = context.launch->grid.count() * context.launch->block.count();

@@ -13,6 +13,7 @@ struct ScheduleResult {
   HotCounters hot;
   L2Counters l2;
   std::uint64_t grid_barriers = 0;
+  std::uint64_t blocks_simulated = 0;  ///< fewer than the grid has in a sample
   /// Sums over waves of (warp instructions, times occupancy, times busy SMs).
   double weight = 0, occupancy = 0, busy = 0;
 };
@@ -23,8 +24,9 @@ struct Residency {
   int blocks_per_sm = 1;
 };
 
-/// Throws FindingError; of several, that of the lowest block.
+/// Throws FindingError; of several, that of the lowest block. `sampled`: a few waves stand for all; throws
+/// Error where they cannot.
 ScheduleResult schedule(const LaunchContext& context, const Residency& residency, L2State& l2,
-                        int host_threads);
+                        int host_threads, bool sampled);
 
 }  // namespace stitchwork::sim

@@ -108,6 +108,10 @@ struct Progress {
 
 struct Options {
   Sanitizers sanitize;
+  /// Runs a few waves of blocks in place of all and multiplies their counters: for large grids of blocks that
+  /// are alike. Outputs are then incomplete. Kernels whose blocks wait for each other, sanitizers and a warm
+  /// cache are refused.
+  bool sampled = false;
   CacheMode cache = CacheMode::kCold;
   L2State* l2 = nullptr;  ///< required under kWarm
   int host_threads = 0;   ///< 0: one per core
@@ -151,7 +155,7 @@ struct Finding {
 struct Counters {
   std::uint64_t inst_executed = 0;  ///< warp instructions of the original PTX
   std::uint64_t thread_inst_executed = 0;
-  std::uint64_t inst_fp_32 = 0;  ///< thread-level fp32 instructions
+  std::uint64_t inst_fp_32 = 0;   ///< thread-level fp32 instructions
   std::uint64_t inst_mufu =
       0;  ///< thread-level approximate special functions (ex2, lg2, rcp, rsqrt, sin, cos, tanh)
   std::uint64_t inst_ldst = 0;                               ///< warp-level loads, stores, atomics
@@ -184,16 +188,18 @@ struct SanitizerCounts {
 struct LaunchResult {
   Counters counters;
   SanitizerCounts sanitized;
-  std::vector<Finding> findings;  ///< empty: clean
-  std::string printed;            ///< what the kernel printed, in order of blocks
-  double time_us = 0;             ///< by the timing model from these counters; method "simulated"
-  KernelTime time;                ///< what time_us is made of
+  std::vector<Finding> findings;       ///< empty: clean
+  std::string printed;                 ///< what the kernel printed, in order of blocks
+  std::uint64_t blocks_simulated = 0;  ///< of the grid's; fewer in a sample
+  bool sampled = false;                ///< counters stand for blocks that were not run
+  double time_us = 0;                  ///< by the timing model from these counters; method "simulated"
+  KernelTime time;                     ///< what time_us is made of
   /// An SM's warps have so many bytes of loads under way before they wait for the first: resident warps x
   /// loads before their first use x 128 bytes.
   double bytes_in_flight = 0;
 };
 
-/// Runs one launch in exact mode. Throws Error for a wrong launch (unknown kernel, argument count or size,
+/// Runs one launch. Throws Error for a wrong launch (unknown kernel, argument count or size,
 /// block too large, grid that needs a grid barrier and cannot be resident is a kGridDeadlock finding).
 LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& memory, const Device& device,
                  const Options& options);

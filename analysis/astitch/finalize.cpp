@@ -169,12 +169,15 @@ void set_schemes(const Body& body, const std::vector<OpGroup>& groups, const Rea
                  const Nearness& nearness, Finalization& result, Recorder& recorder) {
   const Nodes& nodes = *body.nodes;
   result.in_phase.clear();
+  result.last_read.clear();
   result.near.assign(groups.size(), {});
   for (const auto& [value, by] : readers) {
     const int made = result.levels.at(value);
     std::vector<Reader> near;
     for (const Reader& reader : by) {
       const int read = result.levels.at(reader.root);
+      int& last = result.last_read.emplace(value, made).first->second;
+      last = std::max(last, read);
       if (read == made) {
         near.push_back(reader);
         if (group_of(groups, value) != static_cast<int>(reader.group))

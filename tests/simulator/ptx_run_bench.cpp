@@ -1,6 +1,6 @@
 // Thread instructions a second, counters and L2 model on: of the simulation alone (simulate_*), and of the
 // whole road of `ptx run` with parsing and filling buffers (whole_*). Target: 5 G/s, 0.4 G/s where every lane
-// reads a sector of its own.
+// reads a sector of its own. The CPU column is of all threads: on a machine that others use too, compare it.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -78,6 +78,7 @@ const int registered = [] {
         fmt::format("simulate_{}", c.name).c_str(),
         [&c](benchmark::State& state) { simulate(state, c.file, c.launch, c.arguments); })
         ->Unit(benchmark::kMillisecond)
+        ->MeasureProcessCPUTime()
         ->UseRealTime();
     benchmark::RegisterBenchmark(fmt::format("sanitize_{}", c.name).c_str(),
                                  [&c](benchmark::State& state) {
@@ -85,11 +86,13 @@ const int registered = [] {
                                             {.race = true, .init = true});
                                  })
         ->Unit(benchmark::kMillisecond)
+        ->MeasureProcessCPUTime()
         ->UseRealTime();
     benchmark::RegisterBenchmark(
         fmt::format("whole_{}", c.name).c_str(),
         [&c](benchmark::State& state) { run_fixture(state, c.file, c.launch, c.arguments); })
         ->Unit(benchmark::kMillisecond)
+        ->MeasureProcessCPUTime()
         ->UseRealTime();
   }
   return 0;

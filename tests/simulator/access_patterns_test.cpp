@@ -1,0 +1,166 @@
+// Sectors, bank conflicts and values of warp accesses of many shapes, against sets of sectors and words built
+// one lane at a time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "tests/simulator/sim_support.h"
+
+namespace stitchwork::sim {
+namespace {
+
+using u32 = std::uint32_t;
+
+constexpr u32 kCells = 4096;  ///< words of memory the patterns lie in
+
+struct Pattern {
+  std::string name;
+  u32 words = 1;       ///< words of an access: 1, 2 or 4
+  u32 mask = ~0u;      ///< lanes that access
+  u32 index[32] = {};  ///< first word of each lane, a multiple of `words`
+};
+
+u32 worst_bank(const Pattern& p) {
+  const u32 group = 32 / p.words;
+  u32 conflicts = 0;
+  for (u32 begin = 0; begin < 32; begin += group) {
+    std::map<u32, std::set<u32>> banks;
+    for (u32 l = begin; l < begin + group; ++l)
+      if (p.mask >> l & 1)
+        for (u32 k = 0; k < p.words; ++k) banks[(p.index[l] + k) % 32].insert(p.index[l] + k);
+    std::size_t worst = 1;
+    for (const auto& [bank, words] : banks) worst = std::max(worst, words.size());
+    conflicts += static_cast<u32>(worst - 1);
+  }
+  return conflicts;
+}
+
+u32 sectors(const Pattern& p) {
+  std::set<u32> touched;
+  for (u32 l = 0; l < 32; ++l)
+    if (p.mask >> l & 1) touched.insert(p.index[l] / 8);
+  return static_cast<u32>(touched.size());
+}
+
+std::vector<Pattern> patterns() {
+  std::vector<Pattern> all;
+  std::mt19937 rng(9);
+  const auto add = [&](std::string name, u32 words, auto index) {
+    for (const u32 mask : {~0u, 0x0000ffffu, 0xfffffffeu, 0x00010000u, 0x5a5a5a5au}) {
+      Pattern p{
+          .name = fmt::format("{}, {} words, lanes {:#x}", name, words, mask), .words = words, .mask = mask};
+      for (u32 l = 0; l < 32; ++l) p.index[l] = index(l) * words % kCells;
+      all.push_back(p);
+    }
+  };
+  for (const u32 words : {1u, 2u, 4u}) {
+    for (const u32 start : {0u, 1u, 5u, 31u})
+      add(fmt::format("run from {}", start), words, [&](u32 l) { return start + l; });
+    for (const u32 stride : {0u, 2u, 3u, 4u, 8u, 16u, 31u, 32u, 33u, 64u})
+      add(fmt::format("stride {}", stride), words, [&](u32 l) { return 7 + l * stride; });
+    for (const u32 apart : {0u, 1u, 4u, 8u, 15u, 16u, 17u, 20u, 24u, 31u, 32u, 33u, 48u, 64u, 100u}) {
+      add(fmt::format("two runs {} apart", apart), words, [&](u32 l) { return l % 16 + l / 16 * apart; });
+      add(fmt::format("two runs, the second {} below", apart), words,
+          [&](u32 l) { return 200 + l % 16 - l / 16 * apart; });
+      add(fmt::format("two words {} apart", apart), words, [&](u32 l) { return 3 + l / 16 * apart; });
+      add(fmt::format("a word and a run {} above", apart), words,
+          [&](u32 l) { return l < 16 ? 9 : 9 + apart + l % 16; });
+      add(fmt::format("a run and a word {} above", apart), words, [&](u32 l) { return l < 16 ? l : apart; });
+    }
+    add("backwards", words, [](u32 l) { return 100 - l; });
+    add("swapped neighbours", words, [](u32 l) { return l ^ 1; });
+    for (int k = 0; k < 8; ++k)
+      add("scattered", words, [&](u32) { return static_cast<u32>(rng()) % (kCells / 4); });
+    for (int k = 0; k < 8; ++k)
+      add("scattered in two lines", words, [&](u32) { return static_cast<u32>(rng()) % 64; });
+  }
+  return all;
+}
+
+/// Each block takes one pattern: a row of `in` with mask and 32 byte offsets. Loads and stores by `space`.
+std::string kernel_of(const std::string& space, u32 words) {
+  const std::string v = words == 1 ? "" : words == 2 ? ".v2" : ".v4";
+  const std::string regs = words == 1 ? "%r10" : words == 2 ? "{%r10, %r11}" : "{%r10, %r11, %r12, %r13}";
+  std::string text;
+  const bool shared = space == "shared";
+  if (shared) text += fmt::format(".shared .align 16 .b8 cells[{}];\n", kCells * 4);
+  text += R"(
+ld.param.u64 %d20, [in]; ld.param.u64 %d21, [out]; mov.u32 %r20, %tid.x;
+ld.global.u32 %r1, [%d20]; mul.wide.u32 %d1, %r20, 4; add.u64 %d2, %d20, %d1; ld.global.u32 %r2, [%d2+4];
+shr.u32 %r3, %r1, %r20; and.b32 %r3, %r3, 1; setp.eq.u32 %p1, %r3, 1;
+)";
+  std::string where = "%d5";
+  if (shared) {
+    where = "%r5";
+    text += "mov.u32 %r4, cells; add.u32 %r5, %r4, %r2;\n";
+    // Fill shared memory with what global memory holds, a word a lane a step.
+    text += fmt::format(R"(
+shl.b32 %r6, %r20, 2; mov.u32 %r7, %r6;
+FILL: cvt.u64.u32 %d6, %r7; add.u64 %d7, %d21, %d6; ld.global.u32 %r8, [%d7]; add.u32 %r9, %r4, %r7; st.shared.u32 [%r9], %r8;
+add.u32 %r7, %r7, 128; setp.lt.u32 %p2, %r7, {}; @%p2 bra FILL; bar.sync 0;
+)",
+                        kCells * 4);
+  } else {
+    text += "cvt.u64.u32 %d4, %r2; add.u64 %d5, %d21, %d4;\n";
+  }
+  text += fmt::format("@!%p1 bra DONE;\nld.{0}{1}.u32 {2}, [{3}];\n", space, v, regs, where);
+  for (u32 k = 0; k < words; ++k) text += fmt::format("xor.b32 %r{0}, %r{0}, -1;\n", 10 + k);
+  text += fmt::format("st.{0}{1}.u32 [{3}], {2};\nDONE:\n", space, v, regs, where);
+  if (shared)
+    text += fmt::format(R"(
+bar.sync 0; mov.u32 %r7, %r6;
+BACK: cvt.u64.u32 %d6, %r7; add.u64 %d7, %d21, %d6; add.u32 %r9, %r4, %r7; ld.shared.u32 %r8, [%r9]; st.global.u32 [%d7], %r8;
+add.u32 %r7, %r7, 128; setp.lt.u32 %p2, %r7, {}; @%p2 bra BACK;
+)",
+                        kCells * 4);
+  return wrap_ptx(text + "ret;");
+}
+
+class AccessPatterns : public testing::TestWithParam<const char*> {};
+
+TEST_P(AccessPatterns, CountsAndValuesAreThoseOfEachLaneOnItsOwn) {
+  const std::string space = GetParam();
+  std::map<u32, ptx::Module> modules;
+  for (u32 words : {1u, 2u, 4u}) modules.emplace(words, ptx::parse(kernel_of(space, words), "pattern.ptx"));
+  Counters nothing[3];  // what the kernel does beside the two accesses, by words
+  std::vector<Pattern> all = patterns();
+  for (u32 words : {4u, 2u, 1u}) all.insert(all.begin(), Pattern{.name = "none", .words = words, .mask = 0});
+  for (const Pattern& p : all) {
+    SCOPED_TRACE(p.name);
+    std::vector<u32> in(33), cells(kCells);
+    in[0] = p.mask;
+    for (u32 l = 0; l < 32; ++l) in[l + 1] = p.index[l] * 4;
+    for (u32 k = 0; k < kCells; ++k) cells[k] = k * 2654435761u;
+    DeviceMemory memory;
+    const DeviceAddress source = upload(memory, in, "in"), target = upload(memory, cells, "cells");
+    Launch launch{.kernel = "k", .grid = {1, 1, 1}, .block = {32, 1, 1}};
+    launch.arguments = {Argument::pointer(source), Argument::pointer(target)};
+    const LaunchResult r = run(modules.at(p.words), launch, memory, device("v100"), {});
+    ASSERT_TRUE(r.findings.empty()) << r.findings[0].message;
+    Counters& other = nothing[p.words / 2];
+    if (p.mask == 0) {
+      other = r.counters;
+      continue;
+    }
+    for (u32 l = 0; l < 32; ++l)
+      if (p.mask >> l & 1)
+        for (u32 k = 0; k < p.words; ++k) cells[p.index[l] + k] = ~((p.index[l] + k) * 2654435761u);
+    ASSERT_EQ(download<u32>(memory, target, kCells), cells);
+    if (space == "shared") {
+      ASSERT_EQ(r.counters.shared_bank_conflicts - other.shared_bank_conflicts, 2 * worst_bank(p));
+    } else {
+      ASSERT_EQ(r.counters.gld_transactions - other.gld_transactions, sectors(p));
+      ASSERT_EQ(r.counters.gst_transactions - other.gst_transactions, sectors(p));
+      ASSERT_EQ(r.counters.l2_write_sectors - other.l2_write_sectors, sectors(p));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Spaces, AccessPatterns, testing::Values("global", "shared"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace stitchwork::sim
