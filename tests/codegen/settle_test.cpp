@@ -39,7 +39,8 @@ Graph hungry(int values, bool centred = false, const std::string& dtype = "f32")
         "  zero = f32[] constant(0)\n  total = f32[] reduce(b0, zero), dimensions={0}, to_apply=sum\n"
         "  totals = f32[65536] broadcast(total), dimensions={}\n  ROOT c = f32[65536] subtract(b0, totals)\n";
   text += "}";
-  for (std::size_t at = 0; (at = text.find("f32", at)) != std::string::npos;) text.replace(at, 3, dtype);
+  for (std::size_t at = 0; (at = text.find("f32", at)) != std::string::npos; at += dtype.size())
+    text.replace(at, 3, dtype);
   return graph_of(text);
 }
 
