@@ -18,6 +18,9 @@ constexpr double kRequestBytes = 128;  // of a warp's load of 4 bytes a lane, th
 /// A block that runs this many warp instructions is taken to be looping for ever (seconds of simulation).
 constexpr std::uint64_t kDefaultLivelockBound = std::uint64_t{1} << 32;
 
+/// Local memory of a thread (CUDA C++ Programming Guide, technical specifications per compute capability).
+constexpr std::int64_t kMaxLocalBytes = 512 << 10;
+
 const ptx::Program& find_program(const ptx::ModuleImpl& module, const std::string& kernel) {
   std::string known;
   for (const ptx::Program& p : module.programs) {
@@ -79,6 +82,11 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
     throw Error(c.module->file, k.line, 0,
                 fmt::format("kernel '{}' wants {} bytes of shared memory a block; {} allows {}", k.name,
                             c.shared_bytes, device.id, device.shared_bytes_per_block_optin));
+  }
+  if (k.local_bytes > kMaxLocalBytes) {
+    throw Error(c.module->file, k.line, 0,
+                fmt::format("kernel '{}' wants {} bytes of local memory a thread; devices allow {}", k.name,
+                            k.local_bytes, kMaxLocalBytes));
   }
   c.variable_addresses.resize(c.module->globals.size());
   for (const ptx::SlotInit& init : c.program->inits) {

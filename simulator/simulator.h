@@ -155,7 +155,7 @@ struct Finding {
 struct Counters {
   std::uint64_t inst_executed = 0;  ///< warp instructions of the original PTX
   std::uint64_t thread_inst_executed = 0;
-  std::uint64_t inst_fp_32 = 0;   ///< thread-level fp32 instructions
+  std::uint64_t inst_fp_32 = 0;  ///< thread-level fp32 instructions
   std::uint64_t inst_mufu =
       0;  ///< thread-level approximate special functions (ex2, lg2, rcp, rsqrt, sin, cos, tanh)
   std::uint64_t inst_ldst = 0;                               ///< warp-level loads, stores, atomics

@@ -122,18 +122,13 @@ void record_reuse(const Nodes& nodes, const std::vector<Request>& requests, std:
 }
 
 /// Values in scratch share bytes where a grid barrier stands between the last reader of one and the other.
-void reuse_scratch(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
-                   MemoryPlan& plan, Recorder& recorder) {
+void reuse_scratch(const Body& body, const Finalization& finalization, MemoryPlan& plan, Recorder& recorder) {
   std::vector<Request> requests;
   for (const MemorySlot& slot : plan.scratch) {
     Lifetime life;  // in levels
     life.first = finalization.levels.at(slot.op);
     const auto read = finalization.last_read.find(slot.op);
     life.last = std::max(life.first, read == finalization.last_read.end() ? 0 : read->second);
-    const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, slot.op))];
-    // The partials of an output are folded a level later, also where nobody else reads them.
-    const bool partials = is_across(group, slot.op) || group.mapping.split > 1;
-    if (partials && body.outputs.contains(slot.op)) life.last = std::max(life.last, life.first + 1);
     Request& request = requests.emplace_back();
     request.slot = slot;
     request.lives = {life};
@@ -175,7 +170,7 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     }
   }
   if (workspace.bytes > 0) append(plan.shared, plan.shared_bytes, kNoNode, workspace.bytes, kSharedAlignment);
-  if (reuse && plan.scratch.size() > 1) reuse_scratch(body, groups, finalization, plan, recorder);
+  if (reuse && plan.scratch.size() > 1) reuse_scratch(body, finalization, plan, recorder);
   if (!reuse || plan.shared.size() < 2) return plan;
 
   const SharedLifetimes lifetimes = shared_lifetimes(body, groups, finalization, workspace.block);

@@ -62,9 +62,6 @@ class CudaBackend final : public Backend {
   double time_us(const Timed& timed) const override { return step_us_.at(timed.id); }
   std::optional<Repeated> repeated() const override { return repeated_; }
 
-  const Gpu& gpu() const { return gpu_; }
-  std::uint64_t most_bytes_used() const { return pool_.most_used() + sources_.most_used(); }
-
  private:
   CudaBackend(std::shared_ptr<const Driver> driver, const Device& device, const CudaOptions& options);
 

@@ -70,7 +70,6 @@ inline constexpr unsigned kNonBlockingStream = 1, kCaptureThreadLocal = 1;
   X(stream_destroy, cuStreamDestroy_v2, (Stream))                                                     \
   X(event_create, cuEventCreate, (Event*, unsigned))                                                  \
   X(event_record, cuEventRecord, (Event, Stream))                                                     \
-  X(event_wait, cuEventSynchronize, (Event))                                                          \
   X(event_elapsed, cuEventElapsedTime, (float*, Event, Event))                                        \
   X(event_destroy, cuEventDestroy_v2, (Event))                                                        \
   X(capture_begin, cuStreamBeginCapture_v2, (Stream, int))                                            \

@@ -26,6 +26,7 @@ MOST_OPS, MOST_BYTES = 13000, 2 << 30
 FIRST = ("bert_layer", "bert", "asr", "crnn", "dien", "transformer_train", "bert_train", "adam_step", "llama_layer", "gpt2_step")
 MOST_COMPARED = 1 << 22  # elements of an output; of larger ones every n-th
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2, "V2": 3e-2}  # docs/inputs.md
+COMPUTED_IN = {"f16": 1e-2, "bf16": 3e-2}  # the same, of models in mixed precision whose outputs are wider
 
 
 def workloads(chosen):
@@ -56,8 +57,11 @@ def bytes_of(shapes):
     return sum(width[kind] * math.prod(int(d) for d in dims.split(",") if d) for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", shapes))
 
 
-def difference(folder, reference):
-    """(whether all outputs in `folder` are those in `reference` by the rule of docs/inputs.md, the largest relative error)."""
+def difference(folder, reference, dtype="f32"):
+    """(whether all outputs in `folder` are those in `reference` by the rule of docs/inputs.md, the largest relative error).
+
+    `dtype` is the model's: outputs are compared no closer than what they are computed in.
+    """
     import numpy as np
     worst, ok = 0.0, True
     files = sorted(reference.glob("out*.npy"))
@@ -76,7 +80,7 @@ def difference(folder, reference):
         finite = np.isfinite(theirs)
         same = np.array_equal(np.nan_to_num(ours[~finite], nan=7.0), np.nan_to_num(theirs[~finite], nan=7.0))
         ours, theirs = ours[finite], theirs[finite]
-        rtol = TOLERANCE[kind]
+        rtol = max(TOLERANCE[kind], COMPUTED_IN.get(dtype, 0))
         top = float(np.abs(theirs).max()) if theirs.size else 0.0
         error = np.abs(ours - theirs)
         ok = ok and same and bool((error <= (rtol / 10 * top if top else 1e-6) + rtol * np.abs(theirs)).all())
@@ -242,7 +246,7 @@ def compared(chosen, name, candidates, pytorch):
         record["reference"] = reference
         for candidate in present:
             if candidate.name != reference:
-                ok, error = difference(case.folder / candidate.name, case.folder / reference)
+                ok, error = difference(case.folder / candidate.name, case.folder / reference, chosen.computed_in.get(name))
                 rows[candidate.name].update(outputs_agree=ok, max_rel_error=error)
         for _ in range(chosen.rounds):
             for candidate in list(present):
@@ -340,6 +344,7 @@ def main():
     parser.add_argument("--torch", default=",".join(TORCH))
     chosen = common.begin(parser)
     names = [(name, name) for name in workloads(chosen)]
+    chosen.computed_in = {d["name"]: d["dtype"] for d in common.datasets(chosen)}
     variants = [*(f"ours {p}" for p in chosen.ours.split(",")), "XLA (JAX)", *(f"PyTorch {v}" for v in chosen.torch.split(",") if v)]
     if chosen.dry_run:
         print(f"  {len(names)} workloads, {chosen.rounds} interleaved rounds of: {'; '.join(variants)}")

@@ -157,5 +157,25 @@ TEST(SharedReuse, GlobalValuesOfDifferentPhasesShareScratch) {
       << problems[0].why;
 }
 
+TEST(SharedReuse, InitialValuesLiveUntilPartialsAreFolded) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = testing::graph_of(
+      "HloModule initial\nmaximum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT m = f32[] "
+      "maximum(a, b) }\n"
+      "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+      "ENTRY main {\n  x = f32[1030] parameter(0)\n  one = f32[] constant(1)\n  y = f32[1030] parameter(1)\n"
+      "  a = f32[] reduce(x, one), dimensions={0}, to_apply=maximum\n"
+      "  b = f32[] reduce(y, a), dimensions={0}, to_apply=add\n  nb = f32[] negate(b)\n"
+      "  w = f32[1030] broadcast(nb), dimensions={}\n  z = f32[1030] multiply(y, w)\n"
+      "  c = f32[] reduce(z, nb), dimensions={0}, to_apply=add\n  wc = f32[1030] broadcast(c), "
+      "dimensions={}\n"
+      "  ROOT r = f32[1030] subtract(z, wc)\n}\n");
+  for (const char* mapping : {"paper", "tuned"}) {
+    PlanOptions options;
+    options.knobs["mapping"] = mapping;
+    testing::expect_correct(graph, make_plan(graph, device("v100"), "astitch", options));
+  }
+}
+
 }  // namespace
 }  // namespace stitchwork

@@ -293,6 +293,17 @@ TEST(OnnxReader, HugeArraysAreRefusedNotAllocated) {
   EXPECT_THAT(refusal(tile), HasSubstr("node 'y' (Tile)"));
 }
 
+TEST(OnnxReader, ListsAsLongAsAHugeInputAreRefusedNotMade) {
+  OnnxModel split;
+  split.input("x", {3, 2147483647}).output("y");
+  split.node("SplitToSequence", {"x"}, {"y"}, {{"axis", std::int64_t{1}}});
+  EXPECT_THAT(refusal(split), HasSubstr("node 'y' (SplitToSequence): 2147483647 parts are more than 65536"));
+  OnnxModel pool;
+  pool.input("x", {1, 1, 2147483647}).output("y");
+  pool.node("AveragePool", {"x"}, {"y"}, {{"kernel_shape", std::vector<std::int64_t>{2}}});
+  EXPECT_THAT(refusal(pool), HasSubstr("node 'y' (AveragePool)"));
+}
+
 TEST(OnnxReader, LargeKnownArraysStayAsTheOpsThatMakeThem) {
   OnnxModel m;
   m.input("x", {512, 512}).output("y");

@@ -227,7 +227,6 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     *reinterpret_cast<double*>(event) = fake_gpu()->clock_us;
     return cu::kSuccess;
   };
-  d.event_wait = [](cu::Event) -> cu::Result { return cu::kSuccess; };
   d.event_elapsed = [](float* ms, cu::Event begin, cu::Event end) -> cu::Result {
     FAKE_CALL(event_elapsed);
     *ms = static_cast<float>(1e-3 * (*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(begin)));

@@ -89,6 +89,21 @@ TEST(Ptx, WrongLaunchesAreRefused) {
   launch.block = {2048, 1, 1};
   EXPECT_THROW(run(module, launch, memory, device("v100"), {}), Error);
 }
+TEST(Ptx, LocalMemoryBeyondWhatAThreadMayHaveIsRefused) {
+  const ptx::Module module =
+      ptx::parse(wrap_ptx(".local .align 4 .b8 depot[1073741824]; mov.u32 %r1, 1; ret;"), "local.ptx");
+  DeviceMemory memory;
+  Launch launch{.kernel = "k", .grid = {1, 1, 1}, .block = {32, 1, 1}};
+  launch.arguments = {Argument::pointer(0), Argument::pointer(0)};
+  try {
+    run(module, launch, memory, device("v100"), {});
+    ADD_FAILURE() << "a gigabyte a thread was given";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(),
+              "kernel 'k' wants 1073741824 bytes of local memory a thread; devices allow 524288");
+  }
+}
+
 TEST(Ptx, GlobalTablesAreInitialisedAndKeepTheirContents) {
   const std::string text =
       ".version 7.8\n.target sm_75\n.address_size 64\n.global .align 4 .u32 table[3] = {7, 8, 9};\n"
