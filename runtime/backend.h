@@ -38,6 +38,7 @@ struct Launched {
   int registers = 0;
   std::optional<std::int64_t> spill_bytes;
   Timed time;
+  double bytes_in_flight = 0;  ///< an SM; 0 where the method is not simulated
   sim::SanitizerCounts sanitized;
   std::vector<sim::Finding> findings;
 };

@@ -1,5 +1,6 @@
 // One launch: checks it, finds its residency, schedules its blocks, adds up its counters.
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "core/error.h"
@@ -10,6 +11,9 @@
 
 namespace stitchwork::sim {
 namespace {
+
+constexpr double kWarpLanes = 32;
+constexpr double kRequestBytes = 128;  // of a warp's load of 4 bytes a lane, the timing model's unit
 
 /// A block that runs this many warp instructions is taken to be looping for ever (seconds of simulation).
 constexpr std::uint64_t kDefaultLivelockBound = std::uint64_t{1} << 32;
@@ -130,6 +134,19 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   }
 }
 
+/// Loads a warp has in flight before the first use, averaged over where loads are executed.
+double independent_loads(const LaunchContext& context, const ScheduleResult& r) {
+  double loads = 0, weight = 0;
+  for (std::size_t b = 0; b < r.bb_counts.size(); ++b) {
+    const ptx::BlockWeights& bb = context.program->weights[b];
+    if (bb.loads_in_flight == 0) continue;
+    const double runs = static_cast<double>(r.bb_counts[b].warps) * bb.ldst;
+    loads += runs * bb.loads_in_flight;
+    weight += runs;
+  }
+  return weight > 0 ? loads / weight : 1.0;
+}
+
 KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const Counters& c,
                    int blocks_per_sm) {
   KernelWork w;
@@ -149,15 +166,7 @@ KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const 
   w.ldst_warp_instructions = static_cast<double>(c.inst_ldst);
   w.shared_wavefronts =
       static_cast<double>(c.shared_load_requests + c.shared_store_requests + c.shared_bank_conflicts);
-  double loads = 0, weight = 0;  // loads in flight, where loads are executed
-  for (std::size_t b = 0; b < r.bb_counts.size(); ++b) {
-    const ptx::BlockWeights& bb = context.program->weights[b];
-    if (bb.loads_in_flight == 0) continue;
-    const double runs = static_cast<double>(r.bb_counts[b].warps) * bb.ldst;
-    loads += runs * bb.loads_in_flight;
-    weight += runs;
-  }
-  w.independent_loads = weight > 0 ? loads / weight : 1.0;
+  w.independent_loads = independent_loads(context, r);
   w.grid_barriers = static_cast<int>(c.grid_barriers);
   w.phases = w.grid_barriers + 1;
   return kernel_time(*context.device, w);
@@ -244,6 +253,10 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     }
     result.time = time_of(context, r, c, o.blocks_per_sm);
     result.time_us = result.time.total_us;
+    const std::uint64_t grid = launch.grid.count(), sms = static_cast<std::uint64_t>(device.sms);
+    const double blocks = std::min<double>(o.blocks_per_sm, static_cast<double>((grid + sms - 1) / sms));
+    result.bytes_in_flight =
+        blocks * std::ceil(threads / kWarpLanes) * independent_loads(context, r) * kRequestBytes;
   } catch (const FindingError& e) {
     result.findings.push_back(e.finding);
   }
