@@ -1,0 +1,33 @@
+#include "gui/model/problem.h"
+
+#include "core/error.h"
+
+namespace stitchwork::gui {
+
+QString Problem::text() const {
+  QString text = where.isEmpty() ? message : where + ": " + message;
+  if (!hint.isEmpty()) text += "; " + hint;
+  return text;
+}
+
+Problem current_problem(const QString& doing) {
+  Problem p{doing, {}, {}, {}, 0};
+  try {
+    throw;
+  } catch (const Error& e) {
+    p.where = QString::fromStdString(e.file());
+    if (e.line() > 0) p.where += QString(":%1").arg(e.line());
+    if (e.line() > 0 && e.column() > 0) p.where += QString(":%1").arg(e.column());
+    p.message = QString::fromStdString(e.message());
+    p.hint = QString::fromStdString(e.hint());
+    p.line = e.line();
+  } catch (const std::bad_alloc&) {
+    p.message = "not enough memory";
+  } catch (const std::exception& e) {
+    p.message = QString::fromUtf8(e.what());
+    p.hint = "this is a bug of the workbench: please report it with the model";
+  }
+  return p;
+}
+
+}  // namespace stitchwork::gui

@@ -1,0 +1,280 @@
+#include "gui/model/session.h"
+
+#include <fmt/format.h>
+
+#include <QUndoCommand>
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "analysis/overrides_json.h"
+#include "analysis/plan_json.h"
+#include "analysis/verify.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "experiments/store.h"
+
+namespace stitchwork::gui {
+namespace {
+
+class ChangeSettings : public QUndoCommand {
+ public:
+  ChangeSettings(Session& session, PlanSettings before, PlanSettings after, const QString& what)
+      : QUndoCommand(what), session_(session), before_(std::move(before)), after_(std::move(after)) {}
+  void undo() override { session_.apply(before_); }
+  void redo() override { session_.apply(after_); }
+
+ private:
+  Session& session_;
+  PlanSettings before_, after_;
+};
+
+PlannedPtr finish(std::shared_ptr<PlannedModel> planned) {
+  planned->steps = step_rows(planned->graph(), *planned->device, *planned->plan);
+  planned->folds = std::make_shared<FoldTree>(fold_tree(planned->graph(), *planned->plan));
+  return planned;
+}
+
+}  // namespace
+
+PlannedPtr plan_model(std::shared_ptr<const Model> model, const PlanSettings& settings) {
+  auto planned = std::make_shared<PlannedModel>();
+  planned->model = std::move(model);
+  planned->device = &device(settings.device);
+  planned->settings = settings;
+  const auto begin = std::chrono::steady_clock::now();
+  planned->plan = std::make_shared<FusionPlan>(make_plan(planned->graph(), *planned->device, settings.planner,
+                                                         {settings.knobs, settings.edits, true}));
+  planned->plan_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return finish(std::move(planned));
+}
+
+PlannedPtr take_plan(std::shared_ptr<const Model> model, FusionPlan plan, const QString& file) {
+  auto planned = std::make_shared<PlannedModel>();
+  planned->model = std::move(model);
+  planned->device = &device(plan.device);
+  planned->settings = {plan.planner, plan.device, plan.options, plan.edits};
+  planned->plan = std::make_shared<FusionPlan>(std::move(plan));
+  planned->plan_file = file;
+  return finish(std::move(planned));
+}
+
+PlannedPtr load_plan(const QString& name) {
+  const std::string file = name.toStdString();
+  const std::string text = read_file(file);
+  const PlanHeader header = read_plan_header(text, file);
+  auto model = std::make_shared<Model>(load_model(header.model_path));
+  if (model->graph.source_sha256 != header.model_sha256)
+    throw Error(file, 0, 0,
+                fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,
+                            header.model_sha256, model->graph.source_sha256),
+                "plan the model again");
+  FusionPlan plan = plan_from_json(model->graph, text, file);
+  require_valid(model->graph, device(plan.device), plan, file);
+  return take_plan(std::move(model), std::move(plan), name);
+}
+
+std::string plan_json(const PlannedModel& planned) {
+  FusionPlan plan = *planned.plan;
+  plan.decisions.clear();  // the command line records none
+  return plan_to_json(planned.graph(), plan).dump(2) + "\n";
+}
+
+Session::Session(QObject* parent) : QObject(parent), jobs_(this) {
+  connect(&jobs_, &Jobs::failed, this, [this](int lane, const Problem& problem) {
+    if (lane == Jobs::kPlan) take_back();
+    emit failed(problem);
+  });
+  connect(&jobs_, &Jobs::finished, this, [this](int lane) {
+    if (lane == Jobs::kExport) write_next();
+  });
+}
+
+void Session::open(const QString& name) {
+  for (int lane = 0; lane < Jobs::kExport; ++lane) jobs_.cancel(static_cast<Jobs::Lane>(lane));
+  name_ = name;
+  emit opening(name);
+  PlanSettings settings = settings_;
+  settings.edits.clear();
+  jobs_.start(
+      Jobs::kPlan, tr("opening %1").arg(name),
+      [name, settings](const JobContext& job) {
+        if (name.endsWith(".json")) return load_plan(name);
+        job.progress(0, tr("reading"));
+        auto model = std::make_shared<Model>(load_model(name.toStdString()));
+        job.progress(0.3, tr("planning with %1").arg(QString::fromStdString(settings.planner)));
+        PlanSettings fitting = settings;
+        // A planner kept from the model before may not take this one; the choice is shown, so it is safe to
+        // fall back.
+        if (!takes(planner(fitting.planner), model->graph)) fitting = {"astitch", settings.device, {}, {}};
+        return plan_model(std::move(model), fitting);
+      },
+      [this](PlannedPtr planned) {
+        undo_.clear();
+        model_ = planned->model;
+        settings_ = planned->settings;
+        previous_us_.reset();
+        emit settings_changed();
+        show(std::move(planned), false);
+      });
+}
+
+void Session::show(PlannedPtr planned, bool same_model) {
+  previous_us_ = same_model && planned_ ? std::optional(planned_->plan->predicted_us) : std::nullopt;
+  planned_ = std::move(planned);
+  jobs_.cancel(Jobs::kRun);
+  result_.reset();
+  emit planned_changed();
+  emit result_changed();
+}
+
+void Session::set_planner(const QString& name) {
+  PlanSettings next = settings_;
+  next.planner = name.toStdString();
+  // Knobs and overrides that the planner does not honour would be refused: they stay with the plan before, in
+  // undo.
+  const Planner& row = planner(next.planner);
+  std::erase_if(next.knobs, [&](const auto& knob) {
+    return std::find(row.knobs.begin(), row.knobs.end(), knob.first) == row.knobs.end();
+  });
+  std::erase_if(next.edits, [&](const Edit& edit) {
+    return std::find(row.edits.begin(), row.edits.end(), edit.kind) == row.edits.end();
+  });
+  change(next, tr("planner %1").arg(name));
+}
+
+void Session::set_device(const QString& id) {
+  PlanSettings next = settings_;
+  next.device = id.toStdString();
+  change(next, tr("device %1").arg(id));
+}
+
+void Session::set_knob(const QString& knob, const QString& value) {
+  PlanSettings next = settings_;
+  const auto defaults = resolve_knobs(planner(next.planner), {});
+  const auto found = defaults.find(knob.toStdString());
+  if (found != defaults.end() && found->second == value.toStdString())
+    next.knobs.erase(knob.toStdString());
+  else
+    next.knobs[knob.toStdString()] = value.toStdString();
+  change(next, tr("%1 %2").arg(knob, value));
+}
+
+void Session::add_edit(const Edit& edit) {
+  PlanSettings next = settings_;
+  next.edits.push_back(edit);
+  change(next, QString::fromStdString(to_text(edit)));
+}
+
+void Session::remove_edit(int index) {
+  if (index < 0 || index >= static_cast<int>(settings_.edits.size())) return;
+  PlanSettings next = settings_;
+  const QString what = QString::fromStdString(to_text(next.edits[static_cast<std::size_t>(index)]));
+  next.edits.erase(next.edits.begin() + index);
+  change(next, tr("without %1").arg(what));
+}
+
+void Session::set_edits(const std::vector<Edit>& edits, const QString& what) {
+  PlanSettings next = settings_;
+  next.edits = edits;
+  change(next, what);
+}
+
+bool Session::honours(EditKind kind) const {
+  const auto& edits = planner(settings_.planner).edits;
+  return std::find(edits.begin(), edits.end(), kind) != edits.end();
+}
+
+void Session::change(const PlanSettings& settings, const QString& what) {
+  if (settings == settings_) return;
+  if (!model_) {  // nothing to plan yet: how the next model will be
+    settings_ = settings;
+    emit settings_changed();
+    return;
+  }
+  undo_.push(new ChangeSettings(*this, settings_, settings, what));
+}
+
+void Session::apply(const PlanSettings& settings) {
+  settings_ = settings;
+  emit settings_changed();
+  if (applying_) replan();
+}
+
+void Session::replan() {
+  jobs_.start(
+      Jobs::kPlan, tr("planning with %1").arg(QString::fromStdString(settings_.planner)),
+      [model = model_, settings = settings_](const JobContext&) { return plan_model(model, settings); },
+      [this](PlannedPtr planned) { show(std::move(planned), true); });
+}
+
+/// What was asked for is refused: the settings go back to those of the plan that is shown.
+void Session::take_back() {
+  if (!planned_ || !model_ || planned_->model != model_) return;
+  applying_ = false;
+  while (undo_.canUndo() && !(settings_ == planned_->settings)) undo_.undo();
+  while (undo_.canRedo() && !(settings_ == planned_->settings)) undo_.redo();
+  applying_ = true;
+}
+
+void Session::write(const QString& file, std::function<std::string()> make) {
+  to_write_.emplace_back(file, std::move(make));
+  if (!jobs_.busy(Jobs::kExport)) write_next();
+}
+
+void Session::write_next() {
+  if (to_write_.empty()) return;
+  auto [file, make] = std::move(to_write_.front());
+  to_write_.pop_front();
+  jobs_.start(
+      Jobs::kExport, tr("writing %1").arg(file),
+      [file = file, make = std::move(make)](const JobContext&) {
+        write_file(file.toStdString(), make());
+        return file;
+      },
+      [this](const QString& done) { emit written(done); });
+}
+
+void Session::save_overrides(const QString& file) {
+  write(file, [edits = settings_.edits] { return overrides_to_json(edits).dump(2) + "\n"; });
+}
+
+void Session::load_overrides(const QString& file) {
+  jobs_.start(
+      Jobs::kPlan, tr("reading %1").arg(file),
+      [path = file.toStdString()](const JobContext&) { return overrides_from_json(read_file(path), path); },
+      [this, file](const std::vector<Edit>& edits) { set_edits(edits, tr("overrides of %1").arg(file)); });
+}
+
+void Session::save_plan(const QString& file) {
+  if (planned_) write(file, [planned = planned_] { return plan_json(*planned); });
+}
+
+void Session::run(const RunSettings& settings) {
+  if (!planned_) return;
+  TrialSpec spec;
+  spec.planner = planned_->settings.planner;
+  spec.options = {planned_->settings.knobs, planned_->settings.edits, false};
+  spec.device = planned_->settings.device;
+  if (!planned_->plan_file.isEmpty()) spec.plan = *planned_->plan;
+  spec.check = settings.check;
+  spec.sanitize = {settings.race, settings.init};
+  spec.cache = settings.warm ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
+  spec.seed = settings.seed;
+  jobs_.start(
+      Jobs::kRun, tr("running %1 in the simulator").arg(QString::fromStdString(planned_->graph().source)),
+      [model = planned_->model, spec, database = settings.database](const JobContext& job) {
+        auto result = std::make_shared<const TrialResult>(run_trial(
+            *model, spec,
+            [&](double done, const std::string& what) { job.progress(done, QString::fromStdString(what)); }));
+        if (!database.isEmpty()) Store::open(database.toStdString()).record("adhoc", *model, spec, *result);
+        return result;
+      },
+      [this](std::shared_ptr<const TrialResult> result) {
+        result_ = std::move(result);
+        emit result_changed();
+      });
+}
+
+}  // namespace stitchwork::gui

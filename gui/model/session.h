@@ -1,0 +1,132 @@
+// The document of a window: a model, how it is to be planned (with undo), the plan, and what a run of it
+// gave.
+#pragma once
+
+#include <QObject>
+#include <QString>
+#include <QUndoStack>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/trial.h"
+#include "gui/layout/fold_tree.h"
+#include "gui/model/jobs.h"
+#include "gui/model/steps.h"
+
+namespace stitchwork::gui {
+
+/// What a person chooses. Every change is one step of undo.
+struct PlanSettings {
+  std::string planner = "astitch", device = "v100-sxm2";
+  std::map<std::string, std::string> knobs;
+  std::vector<Edit> edits;
+  bool operator==(const PlanSettings&) const = default;
+};
+
+/// A model and its plan, made on a worker thread and never changed afterwards.
+struct PlannedModel {
+  std::shared_ptr<const Model> model;
+  const Device* device = nullptr;
+  std::shared_ptr<const FusionPlan> plan;  ///< with its decisions, where it was planned and not loaded
+  std::vector<StepRow> steps;              ///< by plan step
+  std::shared_ptr<const FoldTree> folds;
+  PlanSettings settings;
+  QString plan_file;  ///< it was loaded from there; empty: planned
+  double plan_ms = 0;
+
+  const Graph& graph() const { return model->graph; }
+  const Computation& entry() const { return model->graph.entry_computation(); }
+};
+using PlannedPtr = std::shared_ptr<const PlannedModel>;
+
+/// Plans (or takes `plan`), with rows and folds. Throws Error.
+PlannedPtr plan_model(std::shared_ptr<const Model> model, const PlanSettings& settings);
+PlannedPtr take_plan(std::shared_ptr<const Model> model, FusionPlan plan, const QString& file);
+/// A saved plan with the model it names. Throws Error, also where the model has changed since.
+PlannedPtr load_plan(const QString& file);
+
+/// The plan as `stitchwork plan -o` writes it, byte for byte.
+std::string plan_json(const PlannedModel& planned);
+
+/// How to run in the simulator.
+struct RunSettings {
+  bool check = true;
+  bool race = false, init = false;
+  bool warm = false;
+  std::uint64_t seed = 0;
+  QString database;  ///< record it there; empty: do not
+};
+
+class Session : public QObject {
+  Q_OBJECT
+ public:
+  explicit Session(QObject* parent = nullptr);
+
+  Jobs& jobs() { return jobs_; }
+  QUndoStack& undo() { return undo_; }
+
+  /// A model by path or dataset name, or a plan (.json). Overrides of the model before are dropped.
+  void open(const QString& name);
+  QString name() const { return name_; }  ///< what was opened last, whether or not it could be
+  const PlannedPtr& planned() const { return planned_; }
+  const std::shared_ptr<const Model>& model() const { return model_; }
+
+  const PlanSettings& settings() const { return settings_; }
+  void set_planner(const QString& planner);
+  void set_device(const QString& device);
+  void set_knob(const QString& knob, const QString& value);
+  void add_edit(const Edit& edit);
+  void remove_edit(int index);
+  void set_edits(const std::vector<Edit>& edits, const QString& what);
+  /// Whether the planner chosen honours edits of that kind.
+  bool honours(EditKind kind) const;
+
+  /// Writes what `make` gives, on a worker thread, one file after the other; then `written` or `failed`.
+  void write(const QString& file, std::function<std::string()> make);
+  /// The override file of the edits, as `stitchwork plan --override` reads it.
+  void save_overrides(const QString& file);
+  void load_overrides(const QString& file);
+  void save_plan(const QString& file);
+
+  /// Predicted time of the plan shown before this one, of the same model; to show what an edit changed.
+  std::optional<double> previous_us() const { return previous_us_; }
+
+  void run(const RunSettings& settings);
+  const std::shared_ptr<const TrialResult>& result() const { return result_; }
+
+  /// Used by the undo commands.
+  void apply(const PlanSettings& settings);
+
+ signals:
+  void opening(const QString& name);
+  void planned_changed();  ///< a new plan, or none
+  void settings_changed();
+  void result_changed();  ///< of a run; dropped when the plan changes
+  void written(const QString& file);
+  void failed(const stitchwork::gui::Problem& problem);
+
+ private:
+  void change(const PlanSettings& settings, const QString& what);
+  void replan();
+  void show(PlannedPtr planned, bool same_model);
+  void take_back();
+  void write_next();
+
+  Jobs jobs_;
+  QUndoStack undo_;
+  QString name_;
+  PlanSettings settings_;
+  std::shared_ptr<const Model> model_;
+  PlannedPtr planned_;
+  std::optional<double> previous_us_;
+  std::shared_ptr<const TrialResult> result_;
+  std::deque<std::pair<QString, std::function<std::string()>>> to_write_;
+  bool applying_ = true;  ///< undo commands plan again when they are done or undone
+};
+
+}  // namespace stitchwork::gui

@@ -1,0 +1,74 @@
+#include "gui/model/source.h"
+
+#include <QHash>
+
+#include "analysis/assemble.h"
+#include "codegen/kernel.h"
+
+namespace stitchwork::gui {
+namespace {
+
+QString identifier(const std::string& name) {
+  QString text = QString::fromStdString(name);
+  for (QChar& c : text)
+    if (!c.isLetterOrNumber() && c != '_') c = '_';
+  return text;
+}
+
+bool in_identifier(QChar c) { return c.isLetterOrNumber() || c == '_'; }
+
+}  // namespace
+
+NodeId KernelSource::op_at(int position) const {
+  for (const SourceMention& m : mentions)
+    if (position >= m.begin && position <= m.begin + m.length) return m.op;
+  return kNoNode;
+}
+
+std::vector<int> KernelSource::positions(NodeId op) const {
+  std::vector<int> found;
+  for (const SourceMention& m : mentions)
+    if (m.op == op) found.push_back(m.begin);
+  return found;
+}
+
+std::vector<SourceMention> find_mentions(const Computation& computation, const std::vector<NodeId>& ops,
+                                         const QString& text) {
+  QHash<QString, NodeId> known;
+  for (NodeId op : ops) known.insert(identifier(computation.node(op).name), op);
+  std::vector<SourceMention> found;
+  for (int i = 0; i < text.size();) {
+    if (!in_identifier(text[i])) {
+      ++i;
+      continue;
+    }
+    const int begin = i;
+    while (i < text.size() && in_identifier(text[i])) ++i;
+    // The longest beginning that ends before an underscore: reduce_10_acc is reduce.10's.
+    for (QString word = text.mid(begin, i - begin); !word.isEmpty();) {
+      if (const auto op = known.find(word); op != known.end()) {
+        found.push_back({begin, i - begin, *op});
+        break;
+      }
+      const qsizetype cut = word.lastIndexOf('_');
+      word = cut > 0 ? word.left(cut) : QString();
+    }
+  }
+  return found;
+}
+
+KernelSource kernel_source(const PlannedModel& planned, int step) {
+  KernelSource source;
+  source.step = step;
+  const int k = planned.plan->steps[static_cast<std::size_t>(step)].kernel;
+  if (k < 0) return source;
+  const KernelPlan& kernel = planned.plan->kernels[static_cast<std::size_t>(k)];
+  source.cuda = QString::fromStdString(to_cuda(planned.graph(), lower(planned.graph(), kernel), false));
+  std::vector<NodeId> ops = kernel.ops;
+  const std::vector<NodeId> inputs = kernel_inputs(planned.graph(), kernel);
+  ops.insert(ops.end(), inputs.begin(), inputs.end());
+  source.mentions = find_mentions(planned.entry(), ops, source.cuda);
+  return source;
+}
+
+}  // namespace stitchwork::gui

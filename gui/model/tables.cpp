@@ -1,0 +1,314 @@
+#include "gui/model/tables.h"
+
+#include <QCoreApplication>
+#include <algorithm>
+
+#include "core/format.h"
+#include "occupancy_model/occupancy_limits.h"
+
+namespace stitchwork::gui {
+namespace {
+
+QString tr(const char* text) { return QCoreApplication::translate("tables", text); }
+QString q(const std::string& text) { return QString::fromStdString(text); }
+QString q(std::string_view text) {
+  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+}
+
+/// A number as a cell: its text, and itself to sort by.
+QVariant number(double value, const QString& text, int role) {
+  if (role == Qt::DisplayRole) return text;
+  if (role == kSortRole) return value;
+  return {};
+}
+
+QVariant count(std::int64_t value, int role) {
+  return number(static_cast<double>(value), value ? grouped(value) : QString(), role);
+}
+
+QVariant text(const QString& value, int role) {
+  return role == Qt::DisplayRole || role == Qt::ToolTipRole ? QVariant(value) : QVariant();
+}
+
+QString badges(const StepRow& row) {
+  QString letters;
+  for (std::size_t s = 0; s < row.schemes.size(); ++s)
+    if (row.schemes[s] > 0) letters += badge(static_cast<Scheme>(s));
+  return letters;
+}
+
+QString schemes_in_words(const StepRow& row) {
+  QStringList lines;
+  for (std::size_t s = 0; s < row.schemes.size(); ++s)
+    if (row.schemes[s] > 0)
+      lines << tr("%1 · %2: %3 ops, %4")
+                   .arg(QChar(badge(static_cast<Scheme>(s))), q(name(static_cast<Scheme>(s))))
+                   .arg(row.schemes[s])
+                   .arg(q(meaning(static_cast<Scheme>(s))));
+  return lines.join('\n');
+}
+
+/// Whether the run's kernels are those of the plan shown: compilation may have planned again
+/// (codegen/settle.h).
+bool same_kernels(const PlannedModel& planned, const TrialResult& run) {
+  return run.executable.plan.edits == planned.plan->edits &&
+         run.executable.plan.kernels.size() == planned.plan->kernels.size();
+}
+
+}  // namespace
+
+QString counted(long long count, const QString& what) {
+  return grouped(count) + ' ' + what + (count == 1 ? "" : what.endsWith('x') ? "es" : "s");
+}
+QString us(double microseconds) { return QString::number(microseconds, 'f', 2) + tr(" µs"); }
+QString grouped(long long value) { return q(with_commas(value)); }
+QString bytes_text(double bytes) { return q(human_bytes(bytes)); }
+
+void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialResult* run) {
+  struct Time {
+    double us = 0;
+    QString method;
+  };
+  std::vector<Time> times;
+  double total = 0, longest = 0;
+  const bool executed = run && same_kernels(planned, *run) && run->run.steps.size() == planned.steps.size();
+  for (std::size_t s = 0; s < planned.steps.size(); ++s) {
+    Time time{planned.steps[s].predicted_us, tr("modelled")};
+    if (executed) time = {run->run.steps[s].time_us, q(name(run->run.steps[s].method))};
+    total += time.us;
+    longest = std::max(longest, time.us);
+    times.push_back(time);
+  }
+  std::vector<Column> columns = {
+      {tr("Kernel"), tr("A kernel of the plan, or a call of a library (dot, convolution), a copy, a memset")},
+      {tr("Name"), tr("After the last op that it writes to memory")},
+      {tr("Time"), tr("Of one run; modelled from the plan, or simulated where it was run"), true},
+      {tr("Share"), tr("Of the time of all steps; the bar is relative to the longest"), true},
+      {tr("How"),
+       tr("How the time was obtained: modelled, simulated or measured. It never loses that label.")},
+      {tr("Schemes"),
+       tr("How the values of its ops travel: I independent, L local (registers), R regional (shared "
+          "memory), S resident (kept across a grid barrier), G global (device memory), C recomputed")},
+      {tr("Ops"), tr("Instructions of the model that it evaluates"), true},
+      {tr("Groups"), tr("Parts with a thread mapping of their own, each around a dominant op"), true},
+      {tr("Grid"), tr("Thread blocks of the launch"), true},
+      {tr("Block"), tr("Threads a block"), true},
+      {tr("Barriers"), tr("Grid barriers: the whole grid waits, all its blocks must be resident"), true},
+      {tr("Shared"), tr("Shared memory a block"), true},
+      {tr("DRAM"), tr("Bytes read and written in device memory, modelled"), true},
+      {tr("Registers"),
+       tr("Bound on the registers of a thread (assume-relax-apply); none: the compiler's choice"), true},
+  };
+  auto cell = [rows = planned.steps, times, total, longest](int r, int c, int role) -> QVariant {
+    const StepRow& row = rows[static_cast<std::size_t>(r)];
+    const Time& time = times[static_cast<std::size_t>(r)];
+    if (role == kKeyRole) return row.step;
+    switch (c) {
+      case 0:
+        return role == kSortRole ? QVariant(r) : text(q(row.id), role);
+      case 1:
+        return text(q(row.name), role);
+      case kTimeColumn:
+        return number(time.us, us(time.us), role);
+      case kShareColumn: {
+        const double share = total > 0 ? time.us / total : 0;
+        if (role == kShareRole) return share;
+        if (role == kBarRole) return longest > 0 ? time.us / longest : 0;
+        return number(share, QString::number(100 * share, 'f', 1) + " %", role);
+      }
+      case 4:
+        return text(time.method, role);
+      case 5:
+        if (role == kBadgesRole || role == kSortRole) return badges(row);
+        if (role == Qt::DisplayRole) return row.kind == StepKind::kKernel ? badges(row) : q(name(row.kind));
+        if (role == Qt::ToolTipRole) return schemes_in_words(row);
+        return {};
+      case 6:
+        return count(row.ops, role);
+      case 7:
+        return count(row.groups, role);
+      case 8:
+        return count(row.grid, role);
+      case 9:
+        return count(row.block, role);
+      case 10:
+        return count(row.barriers, role);
+      case 11:
+        return number(static_cast<double>(row.shared_bytes),
+                      row.shared_bytes ? bytes_text(static_cast<double>(row.shared_bytes)) : QString(), role);
+      case 12:
+        return number(static_cast<double>(row.dram_bytes),
+                      row.dram_bytes ? bytes_text(static_cast<double>(row.dram_bytes)) : QString(), role);
+      case 13:
+        return count(row.register_bound, role);
+      default:
+        return {};
+    }
+  };
+  model.reset(std::move(columns), static_cast<int>(planned.steps.size()), std::move(cell));
+}
+
+void fill_decisions(RecordModel& model, const PlannedModel& planned) {
+  std::vector<Column> columns = {
+      {tr("#"), tr("Decisions in the order the planner took them"), true},
+      {tr("Pass"), tr("The planner's pass")},
+      {tr("Answer"), tr("Taken, or refused with the rule that says why")},
+      {tr("Op"), tr("What was decided about")},
+      {tr("With"), tr("The other op of a pair: producer into consumer, candidates merged")},
+      {tr("Rule"), tr("Its short name; the planners' pages in the documentation cite their sources")},
+      {tr("Why"), tr("With the numbers that decided")},
+  };
+  auto cell = [plan = planned.plan](int r, int c, int role) -> QVariant {
+    const Decision& d = plan->decisions[static_cast<std::size_t>(r)];
+    if (role == kKeyRole) return r;
+    switch (c) {
+      case 0:
+        return number(r + 1, QString::number(r + 1), role);
+      case 1:
+        return text(q(d.step), role);
+      case 2:
+        return text(d.verdict.ok ? tr("✓ taken") : tr("✗ refused"), role);
+      case 3:
+        return text(q(d.subject), role);
+      case 4:
+        return text(q(d.object), role);
+      case 5:
+        return text(q(d.verdict.rule), role);
+      case 6:
+        return text(q(d.verdict.why), role);
+      default:
+        return {};
+    }
+  };
+  model.reset(std::move(columns), static_cast<int>(planned.plan->decisions.size()), std::move(cell));
+}
+
+void fill_counters(RecordModel& model, const TrialResult& run) {
+  std::vector<Column> columns = {{tr("Kernel"), {}}, {tr("Name"), {}}, {tr("Time"), tr("Simulated"), true}};
+  for (const auto& [counter, value] : sim::counter_list({}))
+    columns.push_back({q(counter), tr("docs/simulator.md defines each counter"), true});
+  struct Row {
+    QString id, name;
+    double us = 0;
+    std::vector<double> values;
+  };
+  std::vector<Row> rows;
+  for (std::size_t k = 0; k < run.run.kernels.size(); ++k) {
+    const KernelPlan& kernel = run.executable.plan.kernels[k];
+    Row row{q(kernel.id), q(kernel.name), run.run.kernels[k].time_us, {}};
+    for (const auto& [counter, value] : sim::counter_list(run.run.kernels[k].counters))
+      row.values.push_back(value);
+    rows.push_back(std::move(row));
+  }
+  const int count = static_cast<int>(rows.size());
+  auto cell = [rows = std::move(rows)](int r, int c, int role) -> QVariant {
+    const Row& row = rows[static_cast<std::size_t>(r)];
+    if (role == kKeyRole) return r;
+    if (c == 0) return role == kSortRole ? QVariant(r) : text(row.id, role);
+    if (c == 1) return text(row.name, role);
+    if (c == 2) return number(row.us, us(row.us), role);
+    const double value = row.values[static_cast<std::size_t>(c - 3)];
+    const bool whole = value == static_cast<double>(static_cast<long long>(value));
+    return number(value, whole ? grouped(static_cast<long long>(value)) : QString::number(value, 'f', 3),
+                  role);
+  };
+  model.reset(std::move(columns), count, std::move(cell));
+}
+
+void fill_occupancy(RecordModel& model, const Device& device, int threads, int registers,
+                    std::int64_t shared_bytes) {
+  const auto limits = occupancy_limits(device, threads, registers, shared_bytes);
+  std::vector<Column> columns = {
+      {tr("Resource"), tr("Of a streaming multiprocessor (SM)")},
+      {tr("A block takes"), tr("With the granularity of its allocation"), true},
+      {tr("An SM has"), {}, true},
+      {tr("Blocks"), tr("That fit by this resource alone; the least limits"), true}};
+  std::int64_t least = OccupancyLimit::kUnlimited;
+  for (const OccupancyLimit& limit : limits) least = std::min(least, limit.blocks);
+  auto cell = [limits, least](int r, int c, int role) -> QVariant {
+    const OccupancyLimit& limit = limits[static_cast<std::size_t>(r)];
+    if (role == kKeyRole) return r;
+    switch (c) {
+      case 0:
+        return text(q(limit.resource) + (limit.blocks == least ? tr("  ← limits") : QString()), role);
+      case 1:
+        return number(static_cast<double>(limit.per_block), grouped(limit.per_block) + " " + q(limit.unit),
+                      role);
+      case 2:
+        return number(static_cast<double>(limit.per_sm), grouped(limit.per_sm) + " " + q(limit.unit), role);
+      case 3:
+        return number(static_cast<double>(limit.blocks),
+                      limit.blocks == OccupancyLimit::kUnlimited ? tr("no limit") : grouped(limit.blocks),
+                      role);
+      default:
+        return {};
+    }
+  };
+  model.reset(std::move(columns), static_cast<int>(limits.size()), std::move(cell));
+}
+
+void fill_advice(RecordModel& model, const std::vector<Advice>& advice) {
+  std::vector<Column> columns = {
+      {tr("Value"), tr("Written by one kernel and read by another")},
+      {tr("Read by"), tr("The first op of the other kernel that reads it")},
+      {tr("Between"), tr("The kernels")},
+      {tr("DRAM"), tr("Traffic that would go"), true},
+      {tr("With it"), tr("What planning with the override gives")},
+      {tr("Gain"), tr("Predicted for the whole model, modelled"), true},
+      {tr("Kept apart by"), tr("The rule that keeps the kernels apart, and why")},
+      {tr("Override"), tr("What one click applies")},
+  };
+  auto cell = [advice](int r, int c, int role) -> QVariant {
+    const Advice& a = advice[static_cast<std::size_t>(r)];
+    if (role == kKeyRole) return r;
+    switch (c) {
+      case 0:
+        return text(q(a.producer), role);
+      case 1:
+        return text(q(a.consumer), role);
+      case 2:
+        return text(q(a.from_kernel) + " → " + q(a.to_kernel), role);
+      case 3:
+        return number(static_cast<double>(a.bytes), bytes_text(static_cast<double>(a.bytes)), role);
+      case 4:
+        return text(!a.after_us ? tr("refused: ") + q(a.refusal)
+                    : a.gains() ? tr("gains")
+                                : tr("does not gain"),
+                    role);
+      case 5:
+        if (!a.after_us) return role == kSortRole ? QVariant(-1e30) : QVariant();
+        return number(a.before_us - *a.after_us, us(a.before_us - *a.after_us), role);
+      case 6:
+        return text(a.rule.empty() ? QString() : q(a.rule) + ": " + q(a.why), role);
+      case 7:
+        return text(q(to_text(a.edit)), role);
+      default:
+        return {};
+    }
+  };
+  model.reset(std::move(columns), static_cast<int>(advice.size()), std::move(cell));
+}
+
+void fill_edits(RecordModel& model, const std::vector<Edit>& edits) {
+  auto cell = [edits](int r, int c, int role) -> QVariant {
+    const Edit& edit = edits[static_cast<std::size_t>(r)];
+    if (role == kKeyRole) return r;
+    return c == 0 ? text(q(name(edit.kind)), role) : text(q(to_text(edit)), role);
+  };
+  model.reset({{tr("Kind"), {}}, {tr("Override"), tr("Addressed by op, so that it survives planning again")}},
+              static_cast<int>(edits.size()), std::move(cell));
+}
+
+void fill_problems(RecordModel& model, const std::vector<Problem>& problems) {
+  auto cell = [problems](int r, int c, int role) -> QVariant {
+    const Problem& p = problems[static_cast<std::size_t>(r)];
+    if (role == kKeyRole) return r;
+    const QString columns[] = {p.doing, p.where, p.message, p.hint};
+    if (role == Qt::ToolTipRole) return p.text();
+    return text(columns[c], role);
+  };
+  model.reset({{tr("While"), {}}, {tr("Where"), {}}, {tr("What"), {}}, {tr("What to do"), {}}},
+              static_cast<int>(problems.size()), std::move(cell));
+}
+
+}  // namespace stitchwork::gui

@@ -1,0 +1,35 @@
+// Runs that were recorded: a store (SQLite), its trials, two of them compared.
+#pragma once
+
+#include <QWidget>
+#include <memory>
+
+#include "experiments/report_data.h"
+#include "gui/model/session.h"
+#include "gui/view/table_page.h"
+
+class QLabel;
+
+namespace stitchwork::gui {
+
+class ExperimentsPage : public QWidget {
+  Q_OBJECT
+ public:
+  explicit ExperimentsPage(Session& session, QWidget* parent = nullptr);
+  void open_store(const QString& file);
+  TablePage& trials() { return *trials_; }
+  TablePage& comparison() { return *comparison_; }
+  QString message() const;
+
+ private:
+  void show_data();
+  void compare();
+
+  Session& session_;
+  std::shared_ptr<const ReportData> data_;
+  QString file_;
+  QLabel* file_label_;
+  TablePage *trials_, *comparison_;
+};
+
+}  // namespace stitchwork::gui

@@ -1,0 +1,371 @@
+#include "gui/view/graph_painter.h"
+
+#include <QFontMetricsF>
+#include <QPainter>
+#include <QPainterPath>
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "gui/model/tables.h"
+
+namespace stitchwork::gui {
+namespace {
+
+constexpr double kTextFrom = 0.32;    ///< pixels a unit below which a text could not be read
+constexpr double kCurvesFrom = 0.12;  ///< below which curves are drawn as lines
+
+QString q(const std::string& text) { return QString::fromStdString(text); }
+
+QRectF rect_of(const Rect& r) { return {r.x, r.y, r.width, r.height}; }
+
+QColor mix(const QColor& a, const QColor& b, double part_of_b) {
+  const auto m = [&](int x, int y) { return static_cast<int>(std::lround(x + part_of_b * (y - x))); };
+  return QColor(m(a.red(), b.red()), m(a.green(), b.green()), m(a.blue(), b.blue()));
+}
+
+class GraphPainter {
+ public:
+  GraphPainter(QPainter& painter, const PlannedModel& planned, const DrawnGraph& graph, const GraphLook& look,
+               double scale)
+      : p_(painter), planned_(planned), graph_(graph), look_(look), t_(*look.theme), scale_(scale) {
+    font_ = p_.font();
+    font_.setPixelSize(12);
+    small_ = font_;
+    small_.setPixelSize(10);
+    bold_ = font_;
+    bold_.setBold(true);
+    p_.setFont(font_);
+  }
+
+  void paint(const QRectF& visible) {
+    for (const DrawnBox& box : graph_.boxes)
+      if (box.expanded && rect_of(box.rect).intersects(visible)) container(box);
+    for (const DrawnEdge& edge : graph_.edges) this->edge(edge, visible);
+    for (const DrawnBox& box : graph_.boxes)
+      if (!box.expanded && rect_of(box.rect).intersects(visible)) this->box(box);
+    if (scale_ >= kTextFrom)
+      for (const DrawnStub& stub : graph_.stubs) this->stub(stub, visible);
+    for (const DrawnBox& box : graph_.boxes)
+      if (box.node == look_.selected) frame(rect_of(box.rect), t_.accent, 3);
+  }
+
+ private:
+  const FoldNode& node(int i) const { return planned_.folds->node(i); }
+  const KernelPlan* kernel(const FoldNode& n) const {
+    if (n.step < 0) return nullptr;
+    const int k = planned_.plan->steps[static_cast<std::size_t>(n.step)].kernel;
+    return k < 0 ? nullptr : &planned_.plan->kernels[static_cast<std::size_t>(k)];
+  }
+  std::optional<Scheme> scheme(const FoldNode& n) const {
+    const KernelPlan* k = kernel(n);
+    if (!k) return std::nullopt;
+    if (n.kind == FoldKind::kStep) return planned_.steps[static_cast<std::size_t>(n.step)].scheme();
+    const auto found = k->schemes.find(n.op);
+    return found == k->schemes.end() ? std::nullopt : std::optional(found->second);
+  }
+  bool dominant(const FoldNode& n) const {
+    return n.kind == FoldKind::kOp && n.group >= 0 && node(n.parent).op == n.op;
+  }
+
+  void frame(const QRectF& r, const QColor& c, double width) {
+    p_.setPen(QPen(c, width));
+    p_.setBrush(Qt::NoBrush);
+    p_.drawRoundedRect(r.adjusted(-2, -2, 2, 2), 5, 5);
+  }
+
+  /// The border that says the scheme besides its colour: thin, solid, double, thick.
+  void border(const QRectF& r, std::optional<Scheme> s, const QColor& fill, bool bold) {
+    const QColor line =
+        mix(s ? colour(*s) : library_colour(), t_.dark ? Qt::white : Qt::black, t_.dark ? 0.25 : 0.35);
+    double width = s == Scheme::kIndependent || !s ? 0.8 : s == Scheme::kGlobal ? 2.6 : 1.4;
+    if (bold) width += 1;
+    p_.setPen(QPen(line, width, s == Scheme::kRecomputed ? Qt::DashLine : Qt::SolidLine));
+    p_.setBrush(fill);
+    p_.drawRoundedRect(r, 4, 4);
+    if (s == Scheme::kRegional && scale_ >= kTextFrom) {
+      p_.setPen(QPen(line, 1));
+      p_.setBrush(Qt::NoBrush);
+      p_.drawRoundedRect(r.adjusted(3, 3, -3, -3), 2, 2);
+    }
+  }
+
+  void text(const QRectF& r, const QString& what, const QFont& font, const QColor& c,
+            Qt::Alignment align = Qt::AlignLeft | Qt::AlignVCenter) {
+    p_.setFont(font);
+    p_.setPen(c);
+    p_.drawText(r, static_cast<int>(align), QFontMetricsF(font).elidedText(what, Qt::ElideRight, r.width()));
+  }
+
+  void container(const DrawnBox& box) {
+    const FoldNode& n = node(box.node);
+    const QRectF r = rect_of(box.rect);
+    QColor fill = mix(t_.container, t_.dark ? Qt::white : Qt::black, 0.025 * std::max(0, n.depth - 1));
+    QColor line = t_.line;
+    if (const auto s = scheme(n); s && n.kind == FoldKind::kStep) {
+      fill = mix(t_.paper, colour(*s), t_.dark ? 0.22 : 0.16);
+      line = mix(colour(*s), t_.text, 0.3);
+    }
+    p_.setPen(QPen(line, 1.2));
+    p_.setBrush(fill);
+    p_.drawRoundedRect(r, 6, 6);
+    if (scale_ * 1.6 < kTextFrom) return;
+    QRectF title(r.x() + 10, r.y() + 2, r.width() - 20, 22);
+    QString label = q(n.label);
+    QString right;
+    if (n.kind == FoldKind::kStep) right = time(n);
+    if (n.kind == FoldKind::kLayer) right = QObject::tr("%1 kernels and calls").arg(n.steps);
+    if (n.kind == FoldKind::kGroup) label = QStringLiteral("★ ") + label;
+    const double right_width = std::min(QFontMetricsF(small_).horizontalAdvance(right) + 4, r.width() / 2);
+    text(title.adjusted(0, 0, -right_width - 6, 0), label, bold_, t_.text);
+    text(QRectF(title.right() - right_width, title.y(), right_width, title.height()), right, small_, t_.muted,
+         Qt::AlignRight | Qt::AlignVCenter);
+  }
+
+  QString time(const FoldNode& n) const {
+    const StepRow& row = planned_.steps[static_cast<std::size_t>(n.step)];
+    return us(row.predicted_us);
+  }
+
+  void badges(const StepRow& row, const QRectF& r) {
+    double x = r.right();
+    for (std::size_t s = row.schemes.size(); s-- > 0;) {
+      if (row.schemes[s] == 0) continue;
+      x -= 15;
+      badge_at({x, r.y(), 13, 13}, static_cast<Scheme>(s));
+    }
+  }
+
+  void badge_at(const QRectF& r, Scheme s) {
+    const QColor fill = colour(s);
+    p_.setPen(QPen(mix(fill, t_.dark ? Qt::white : Qt::black, 0.35), 0.8));
+    p_.setBrush(fill);
+    p_.drawRoundedRect(r, 2.5, 2.5);
+    QFont letter = small_;
+    letter.setPixelSize(9);
+    letter.setBold(true);
+    p_.setFont(letter);
+    p_.setPen(ink_on(fill));
+    p_.drawText(r, Qt::AlignCenter, QString(QChar(badge(s))));
+  }
+
+  void box(const DrawnBox& drawn) {
+    const FoldNode& n = node(drawn.node);
+    const QRectF r = rect_of(drawn.rect);
+    const auto s = scheme(n);
+    const bool op = n.kind == FoldKind::kOp;
+    QColor base = n.kind == FoldKind::kLayer ? t_.container : s ? colour(*s) : library_colour();
+    // An op is its scheme's colour; what folds several ops is tinted, with a strip.
+    QColor fill = op ? base : mix(t_.paper, base, n.kind == FoldKind::kLayer ? 0.75 : t_.dark ? 0.16 : 0.12);
+    QString measured;
+    if (look_.overlay && n.step >= 0 && !op) {
+      if (const auto value = look_.overlay->value(n.step)) {
+        fill = viridis(value->first);
+        measured = value->second;
+      }
+    }
+    if (scale_ < kTextFrom / 3) {
+      p_.fillRect(r, op || !measured.isEmpty() ? fill : mix(t_.paper, base, 0.6));
+      if (look_.hits.contains(drawn.node)) frame(r, t_.hit, 3 / scale_);
+      return;
+    }
+    border(r, n.kind == FoldKind::kLayer ? std::nullopt : s, fill, dominant(n));
+    if (!op && n.kind != FoldKind::kLayer && measured.isEmpty()) {
+      p_.setPen(Qt::NoPen);
+      p_.setBrush(base);
+      p_.drawRoundedRect(QRectF(r.x() + 1, r.y() + 1, 5, r.height() - 2), 2, 2);
+    }
+    if (look_.hits.contains(drawn.node)) frame(r, t_.hit, 2.5);
+    if (scale_ < kTextFrom) return;
+    const bool coloured = op || !measured.isEmpty();
+    const QColor ink = coloured ? ink_on(fill) : t_.text, faint = coloured ? ink_on(fill) : t_.muted;
+    const QRectF in = r.adjusted(op ? 7 : 12, 3, -7, -3);
+    const QRectF first(in.x(), in.y(), in.width(), in.height() / 2),
+        second = first.translated(0, in.height() / 2);
+    if (op) {
+      const Node& computed = planned_.entry().node(n.op);
+      const double room = s ? 17 : 0;
+      text(first.adjusted(0, 0, -room, 0), (dominant(n) ? QStringLiteral("★ ") : QString()) + q(n.label),
+           dominant(n) ? bold_ : font_, ink);
+      QString shape = q(to_text(computed.shape));
+      if (n.sources > 0) shape += QObject::tr("  +%1").arg(counted(n.sources, "input"));
+      text(second, shape, small_, faint);
+      if (s) badge_at({in.right() - 13, in.y() + 1, 13, 13}, *s);
+      return;
+    }
+    if (n.kind == FoldKind::kLayer) {
+      text(first, QStringLiteral("▸ ") + q(n.label), bold_, ink);
+      text(second, QObject::tr("%1 kernels and calls · %2 ops").arg(n.steps).arg(n.ops), small_, faint);
+      return;
+    }
+    if (n.kind == FoldKind::kGroup) {
+      text(first, QStringLiteral("★ ") + q(n.label), bold_, ink);
+      text(second, QObject::tr("group · %1").arg(counted(n.ops, "op")), small_, faint);
+      return;
+    }
+    const StepRow& row = planned_.steps[static_cast<std::size_t>(n.step)];
+    int letters = 0;
+    for (int count : row.schemes) letters += count > 0;
+    text(first.adjusted(0, 0, -15.0 * letters - 2, 0), q(n.label), bold_, ink);
+    badges(row, QRectF(in.x(), in.y() + 2, in.width(), 13));
+    QString detail = row.kind == StepKind::kKernel ? counted(row.ops, "op")
+                                                   : q(std::string(name(row.kind))) + " · " + q(row.name);
+    if (row.barriers) detail += QObject::tr(" · %1").arg(counted(row.barriers, "grid barrier"));
+    const QString value = measured.isEmpty() ? time(n) : measured;
+    const double wide = QFontMetricsF(small_).horizontalAdvance(value) + 2;
+    text(second.adjusted(0, 0, -wide - 4, 0), detail, small_, faint);
+    text(QRectF(second.right() - wide, second.y(), wide, second.height()), value, small_,
+         coloured ? ink : t_.text, Qt::AlignRight | Qt::AlignVCenter);
+  }
+
+  void edge(const DrawnEdge& e, const QRectF& visible) {
+    const auto& points = e.points;
+    double left = points[0].x, right = left, top = points[0].y, bottom = top;
+    for (const Point& point : points) {
+      left = std::min(left, point.x), right = std::max(right, point.x);
+      top = std::min(top, point.y), bottom = std::max(bottom, point.y);
+    }
+    if (!visible.intersects(QRectF(left - 30, top - 30, right - left + 60, bottom - top + 60))) return;
+    // Edge width is the logarithm of the bytes; on-chip thin, device memory thick.
+    const double magnitude = std::log2(static_cast<double>(std::max<std::int64_t>(1, e.bytes))) / 8;
+    const bool marked = e.from == look_.selected || e.to == look_.selected;
+    double width = (e.on_chip ? 0.5 : 0.9) + 0.45 * magnitude * (e.on_chip ? 0.4 : 1);
+    QColor line = marked ? t_.accent : t_.edge;
+    if (marked) width += 0.8;
+    QPen pen(line, width);
+    if (e.on_chip && scale_ >= kTextFrom) pen.setStyle(Qt::DotLine);
+    if (scale_ < kCurvesFrom) {
+      pen.setCosmetic(true);
+      pen.setWidthF(marked ? 2 : 1);
+      pen.setStyle(Qt::SolidLine);
+      p_.setPen(pen);
+      for (std::size_t i = 1; i < points.size(); ++i)
+        p_.drawLine(QPointF(points[i - 1].x, points[i - 1].y), QPointF(points[i].x, points[i].y));
+      return;
+    }
+    p_.setPen(pen);
+    p_.setBrush(Qt::NoBrush);
+    QPainterPath path(QPointF(points[0].x, points[0].y));
+    for (std::size_t i = 1; i < points.size(); ++i) {
+      const Point &a = points[i - 1], &b = points[i];
+      const bool straight = std::abs(e.sideways ? a.y - b.y : a.x - b.x) < 0.5;
+      if (straight) {
+        path.lineTo(b.x, b.y);
+      } else if (e.sideways) {
+        const double bend = (b.x - a.x) / 2;
+        path.cubicTo(a.x + bend, a.y, b.x - bend, b.y, b.x, b.y);
+      } else {
+        const double bend = (b.y - a.y) / 2;
+        path.cubicTo(a.x, a.y + bend, b.x, b.y - bend, b.x, b.y);
+      }
+    }
+    p_.drawPath(path);
+    arrow(points[points.size() - 2], points.back(), e.sideways, line);
+  }
+
+  void arrow(const Point& before, const Point& tip, bool sideways, const QColor& c) {
+    constexpr double kLong = 7, kWide = 3.2;
+    const double way = sideways ? (tip.x >= before.x ? 1 : -1) : (tip.y >= before.y ? 1 : -1);
+    QPolygonF head;
+    head << QPointF(tip.x, tip.y);
+    if (sideways)
+      head << QPointF(tip.x - way * kLong, tip.y - kWide) << QPointF(tip.x - way * kLong, tip.y + kWide);
+    else
+      head << QPointF(tip.x - kWide, tip.y - way * kLong) << QPointF(tip.x + kWide, tip.y - way * kLong);
+    p_.setPen(Qt::NoPen);
+    p_.setBrush(c);
+    p_.drawPolygon(head);
+  }
+
+  void stub(const DrawnStub& s, const QRectF& visible) {
+    const QString number = QString::number(s.number);
+    QFont tiny = small_;
+    tiny.setPixelSize(9);
+    for (const Point& at : {s.out, s.in}) {
+      const QRectF r(at.x - 9, at.y - 7, 18, 13);
+      if (!visible.intersects(r)) continue;
+      p_.setPen(QPen(t_.edge, 1));
+      p_.setBrush(t_.paper);
+      p_.drawRoundedRect(r, 6, 6);
+      p_.setPen(t_.text);
+      p_.setFont(tiny);
+      p_.drawText(r, Qt::AlignCenter, number);
+    }
+  }
+
+  QPainter& p_;
+  const PlannedModel& planned_;
+  const DrawnGraph& graph_;
+  const GraphLook& look_;
+  const Theme& t_;
+  double scale_;
+  QFont font_, small_, bold_;
+};
+
+}  // namespace
+
+LayoutSize box_size(const FoldNode& node) {
+  switch (node.kind) {
+    case FoldKind::kModel:
+    case FoldKind::kLayer:
+      return {210, 48};
+    case FoldKind::kStep:
+      return {200, 46};
+    case FoldKind::kGroup:
+      return {180, 42};
+    case FoldKind::kOp:
+      return {170, 40};
+  }
+  return {};
+}
+
+void paint_graph(QPainter& painter, const PlannedModel& planned, const DrawnGraph& graph,
+                 const GraphLook& look, const QRectF& visible, double scale) {
+  GraphPainter(painter, planned, graph, look, scale).paint(visible);
+}
+
+double paint_legend(QPainter& painter, const GraphLook& look, double width) {
+  const Theme& t = *look.theme;
+  QFont font = painter.font();
+  font.setPixelSize(11);
+  painter.setFont(font);
+  constexpr double kHeight = 26;
+  painter.fillRect(QRectF(0, 0, width, kHeight), mix(t.canvas, t.container, 0.8));
+  double x = 10;
+  const auto entry = [&](const QColor& fill, const QString& letter, const QString& words) {
+    painter.setPen(QPen(mix(fill, t.text, 0.35), 0.8));
+    painter.setBrush(fill);
+    painter.drawRoundedRect(QRectF(x, 6, 14, 14), 3, 3);
+    painter.setPen(ink_on(fill));
+    painter.drawText(QRectF(x, 6, 14, 14), Qt::AlignCenter, letter);
+    painter.setPen(t.text);
+    const double wide = QFontMetricsF(font).horizontalAdvance(words);
+    painter.drawText(QRectF(x + 19, 0, wide + 2, kHeight), Qt::AlignVCenter | Qt::AlignLeft, words);
+    x += 19 + wide + 16;
+  };
+  if (look.overlay) {
+    painter.setPen(t.text);
+    const auto words = [&](const QString& what) {
+      const double wide = QFontMetricsF(font).horizontalAdvance(what);
+      painter.drawText(QRectF(x, 0, wide + 2, kHeight), Qt::AlignVCenter | Qt::AlignLeft, what);
+      x += wide + 8;
+    };
+    words(look.overlay->title + ":");
+    words(look.overlay->least);
+    for (int i = 0; i < 80; ++i) painter.fillRect(QRectF(x + i, 7, 1.5, 12), viridis(i / 79.0));
+    x += 88;
+    words(look.overlay->most);
+    return kHeight;
+  }
+  constexpr std::array kShown = {Scheme::kIndependent, Scheme::kLocal,  Scheme::kRegional,
+                                 Scheme::kResident,    Scheme::kGlobal, Scheme::kRecomputed};
+  for (const Scheme s : kShown) entry(colour(s), QString(QChar(badge(s))), q(std::string(name(s))));
+  entry(library_colour(), {}, QObject::tr("library call, copy"));
+  painter.setPen(t.muted);
+  if (width - x > 180)
+    painter.drawText(QRectF(x, 0, width - x, kHeight), Qt::AlignVCenter | Qt::AlignLeft,
+                     QObject::tr("★ dominant op · thick: device memory · dotted: on chip"));
+  return kHeight;
+}
+
+}  // namespace stitchwork::gui

@@ -1,0 +1,57 @@
+// CUDA and PTX of the selected kernel; names of ops and the selection follow each other.
+#pragma once
+
+#include <QPlainTextEdit>
+#include <QSyntaxHighlighter>
+#include <QWidget>
+
+#include "gui/model/selection.h"
+#include "gui/model/session.h"
+#include "gui/model/source.h"
+
+class QLabel;
+class QPushButton;
+class QTabWidget;
+
+namespace stitchwork::gui {
+
+class CodeHighlighter : public QSyntaxHighlighter {
+  Q_OBJECT
+ public:
+  explicit CodeHighlighter(QTextDocument* document, bool ptx);
+
+ protected:
+  void highlightBlock(const QString& text) override;
+
+ private:
+  bool ptx_;
+};
+
+class SourceView : public QWidget {
+  Q_OBJECT
+ public:
+  SourceView(Session& session, SelectionModel& selection, QWidget* parent = nullptr);
+  const KernelSource& source() const { return source_; }
+  QPlainTextEdit& cuda() { return *cuda_; }
+  QPlainTextEdit& ptx() { return *ptx_; }
+  void compile();  ///< the kernel shown, to PTX
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void follow_selection();
+  void load(int step);
+  void mark();
+
+  Session& session_;
+  SelectionModel& selection_;
+  KernelSource source_;
+  PlannedPtr loaded_from_;
+  QLabel* title_;
+  QPushButton* compile_;
+  QTabWidget* tabs_;
+  QPlainTextEdit *cuda_, *ptx_;
+};
+
+}  // namespace stitchwork::gui
