@@ -31,8 +31,9 @@ std::string figure_html(const DocumentBlock& block) {
   const std::string drawn = can_render() ? inline_svg(block.figure)
                                          : "<p class=\"quiet\">(figures are drawn by a build with Qt; "
                                            "the table has the numbers)</p>";
-  return fmt::format("<figure class=\"drawn\" id=\"{}\">{}<figcaption>{}</figcaption></figure>\n",
-                     escaped(block.figure.id), drawn, escaped(block.text));
+  return fmt::format("<figure class=\"drawn{}\" id=\"{}\">{}<figcaption>{}</figcaption></figure>\n",
+                     block.figure.width == FigureWidth::kPage ? " wide" : "", escaped(block.figure.id), drawn,
+                     escaped(block.text));
 }
 
 std::string block_html(const DocumentBlock& block) {
