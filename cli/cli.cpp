@@ -20,7 +20,7 @@ std::string version_text() {
   const Version& v = version();
   return fmt::format(
       "stitchwork {} ({}{})\nbuilt with {}\nschemas: plan/1 run/1 compare/1 launch/1 dataset/1 "
-      "store/1",
+      "store/2",
       v.version, v.commit, v.dirty ? ", modified" : "", v.compiler);
 }
 

@@ -1,4 +1,6 @@
-// stitchwork experiment run | list | show | ablate | compare | export
+// stitchwork experiment run | list | show | ablate | compare | merge | export
+#include "cli/experiment.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,11 +16,9 @@
 #include "experiments/merge.h"
 #include "experiments/results.h"
 #include "experiments/runner.h"
+#include "figures/data/forms.h"
 
 namespace stitchwork {
-namespace {
-
-using nlohmann::ordered_json;
 
 Store open_store(const std::string& given) {
   const std::string db = given.empty() ? default_store_path() : given;
@@ -30,6 +30,10 @@ Store open_store(const std::string& given) {
 void add_db(CLI::App& command, std::string& db) {
   command.add_option("--db", db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)");
 }
+
+namespace {
+
+using nlohmann::ordered_json;
 
 std::string number(const std::optional<double>& value, int digits = 2) {
   if (!value) return "-";
@@ -280,13 +284,6 @@ void compare(Cli& cli, const CompareFlags& f) {
                         f.metric, f.factor));
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 void export_results(Cli& cli, const std::string& db, const std::string& name, const std::string& format,
                     const std::string& output) {
   const Store store = open_store(db);
@@ -424,6 +421,9 @@ void add_experiment(CLI::App& app, Cli& cli) {
     add_common(*command, cli, "  stitchwork experiment merge shard2.db shard3.db --db shard1.db");
     command->callback([&cli, db, others] { merge(cli, *db, *others); });
   }
+  add_experiment_limits(*experiment, cli);
+  add_experiment_import(*experiment, cli);
+  add_experiment_submit(*experiment, cli);
   {
     CLI::App* command = experiment->add_subcommand("export", "all numbers of an experiment");
     auto db = std::make_shared<std::string>(), name = std::make_shared<std::string>(),

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "cli/reproduction.h"
 #include "core/error.h"
 #include "core/file.h"
 
@@ -12,21 +13,31 @@ namespace stitchwork {
 
 void add_report(CLI::App& app, Cli& cli) {
   struct Arguments {
-    std::string db, experiment, output;
+    std::string db, experiment, paper, output;
   };
   CLI::App* command = app.add_subcommand("report", "one self-contained HTML page of a store");
   auto a = std::make_shared<Arguments>();
   command->add_option("DB", a->db, "store (default: the one `run` writes)");
   command->add_option("--experiment", a->experiment, "only this experiment");
-  command->add_option("-o,--output", a->output, "HTML file")->required();
+  command->add_option("--paper", a->paper,
+                      "a reproduced paper's tables and figures (`stitchwork reproduce`)");
+  command->add_option("-o,--output", a->output, "HTML file; with --paper also .pdf or .md")->required();
   add_common(*command, cli,
-             "  stitchwork run softmax --check --db runs.db\n  stitchwork report runs.db -o report.html");
+             "  stitchwork run softmax --check --db runs.db\n  stitchwork report runs.db -o report.html\n"
+             "  stitchwork report astitch.db --paper astitch -o astitch.pdf");
   command->callback([&cli, a] {
     const std::string db = a->db.empty() ? default_store_path() : a->db;
     if (!std::filesystem::exists(db))
       throw Error(db, 0, 0, "no such store", "make one: stitchwork run MODEL --db FILE");
-    const Store store = Store::open(db);
-    write_file(a->output, report_html(store, {a->experiment}));
+    if (a->paper.empty()) {
+      write_file(a->output, report_html(Store::open(db), {a->experiment}));
+    } else {
+      ReproduceOptions options;
+      options.db = db;
+      options.run = false;
+      options.quick = only_quick(a->paper, db);
+      write_reproduction(reproduce(a->paper, options), a->output);
+    }
     if (cli.json)
       return cli.print(
           nlohmann::ordered_json{{"schema", "stitchwork.report/1"}, {"store", db}, {"file", a->output}});

@@ -1,13 +1,18 @@
 // stitchwork reproduce PAPER
 #include "experiments/reproduce.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "cli/reproduction.h"
 #include "cli/table.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "experiments/document.h"
+#include "experiments/reproduce_document.h"
 #include "experiments/store.h"
+#include "figures/data/renderer.h"
 
 namespace stitchwork {
 namespace {
@@ -15,10 +20,19 @@ namespace {
 using nlohmann::ordered_json;
 
 struct Arguments {
-  std::string paper, db, output;
+  std::string paper, db, output, figures;
   std::vector<std::string> only;
   bool quick = false;
 };
+
+/// Where nobody says: beside the store, "astitch-quick.html".
+std::string report_beside(const std::string& db, const Reproduction& r) {
+  const std::filesystem::path file =
+      std::filesystem::path(db).replace_filename(r.paper + (r.quick ? "-quick" : "") + ".html");
+  std::error_code ignored;  // writing says what is wrong
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
+  return file.string();
+}
 
 ordered_json to_json(const Reproduction& r) {
   const auto number = [](const std::optional<double>& x) { return x ? ordered_json(*x) : ordered_json(); };
@@ -32,11 +46,16 @@ ordered_json to_json(const Reproduction& r) {
                         {"paper", number(v.paper)},
                         {"ours", number(v.ours)},
                         {"ratio", number(v.ratio())},
-                        {"method", v.method}});
+                        {"method", v.method},
+                        {"why", v.far() ? ordered_json(v.why) : ordered_json()},
+                        {"rerun", v.rerun.empty() ? ordered_json() : ordered_json(v.rerun)}});
+    ordered_json figures = ordered_json::array();
+    for (const Figure& figure : table.figures) figures.push_back(figure.id);
     tables.push_back({{"id", table.id},
                       {"place", table.place},
                       {"title", table.title},
                       {"values", values},
+                      {"figures", figures},
                       {"notes", table.notes},
                       {"exceptions", table.exceptions}});
   }
@@ -61,8 +80,19 @@ void run(Cli& cli, const Arguments& a) {
   const Reproduction r = reproduce(a.paper, options);
   cli.progress("");
   if (!r.failures.empty()) cli.exit_code = kExitBadInput;
-  if (!a.output.empty()) write_file(a.output, to_markdown(r));
-  if (cli.json) return cli.print(to_json(r));
+  const std::string output = a.output.empty() ? report_beside(options.db, r) : a.output;
+  write_reproduction(r, output);
+  std::size_t files = 0;
+  if (!a.figures.empty())
+    for (const ReproducedTable& table : r.tables)
+      for (const Figure& figure : table.figures)
+        files += write_figure(figure, a.figures, drawn_formats()).size();
+  if (cli.json) {
+    ordered_json document = to_json(r);
+    document["store"] = options.db;
+    document["report"] = output;
+    return cli.print(document);
+  }
   cli.print(heading(r));
   for (const ReproducedTable& table : r.tables) {
     std::vector<std::string> heads = reproduction_heads();
@@ -71,13 +101,36 @@ void run(Cli& cli, const Arguments& a) {
     for (const auto& line : lines(table)) text.add(line);
     cli.print(fmt::format("\n{}: {}\n{}", table.place, table.title, text.text()));
     for (const std::string& note : table.notes) cli.print("note: " + note);
+    if (!r.quick)
+      for (const std::string& reason : reasons(table)) cli.print("* " + reason);
     for (const std::string& exception : table.exceptions) cli.print("out of the paper's order: " + exception);
   }
   for (const std::string& failure : r.failures) cli.err << fmt::format("stitchwork: {}\n", failure);
-  if (!a.output.empty()) cli.print(fmt::format("\n{} written", a.output));
+  if (files > 0) cli.print(fmt::format("\n{} files of figures written to {}", files, a.figures));
+  if (!can_render())
+    cli.err << "stitchwork: this build draws no figures (it is without Qt): CSV and Vega-Lite only\n";
+  cli.print(fmt::format("\nstore: {}\nreport: {}", options.db, output));
 }
 
 }  // namespace
+
+std::vector<FigureFormat> drawn_formats() {
+  if (!can_render()) return {};
+  return {FigureFormat::kSvg, FigureFormat::kPdf, FigureFormat::kPng};
+}
+
+void write_reproduction(const Reproduction& reproduction, const std::string& file) {
+  const Document document = reproduction_document(reproduction);
+  const std::string extension = std::filesystem::path(file).extension().string();
+  if (extension == ".pdf")
+    write_file(file, render_document(document));
+  else if (extension == ".md")
+    write_file(file, document_markdown(document));
+  else if (extension == ".html")
+    write_file(file, document_html(document));
+  else
+    throw Error(file, 0, 0, fmt::format("'{}' is no form of report", extension), "known: .html, .pdf, .md");
+}
 
 void add_reproduce(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("reproduce", "a paper's tables, its figures beside ours");
@@ -86,9 +139,12 @@ void add_reproduce(CLI::App& app, Cli& cli) {
   command->add_flag("--quick", a->quick, "on tiny variants of its models, simulated and checked");
   command->add_option("--only", a->only, "ids of tables, comma-separated")->delimiter(',');
   command->add_option("--db", a->db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)");
-  command->add_option("-o,--output", a->output, "also as Markdown");
+  command->add_option("-o,--output", a->output,
+                      "report: .html, .pdf or .md (default: PAPER.html beside the store)");
+  command->add_option("--figures", a->figures,
+                      "folder for the figures: SVG, PDF, PNG, their data as CSV and Vega-Lite");
   add_common(*command, cli,
-             "  stitchwork reproduce astitch --db astitch.db -o astitch.md\n"
+             "  stitchwork reproduce astitch --db astitch.db -o astitch.html --figures figures\n"
              "  stitchwork reproduce astitch --quick --only table3,table4");
   command->callback([&cli, a] { run(cli, *a); });
 }

@@ -128,6 +128,14 @@ std::string bar_chart(std::string_view title, const std::vector<BarGroup>& group
       escaped(title), kChartWidth, std::max(y - kGroupGap, 1), marks);
 }
 
+std::string page(std::string_view title, std::string_view body) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{}</style>\n"
+      "</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
+      escaped(title), style_sheet(), body);
+}
+
 std::string share_bar(double fraction) {
   return fmt::format(
       "<svg class=\"share\" width=\"72\" height=\"10\" aria-hidden=\"true\"><rect class=\"all\" width=\"72\" "

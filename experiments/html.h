@@ -51,6 +51,9 @@ std::string bar_chart(std::string_view title, const std::vector<BarGroup>& group
 /// A small bar for a table cell, `fraction` of its full width.
 std::string share_bar(double fraction);
 
+/// A whole page.
+std::string page(std::string_view title, std::string_view body);
+
 /// The style sheet of a page: light, or dark where the reader's system is.
 std::string_view style_sheet();
 

@@ -37,6 +37,8 @@ figure { margin: 0; padding: 12px 16px; background: var(--panel); border: 1px so
 figcaption { font-weight: 600; margin-bottom: 10px; } figure svg { display: block; max-width: 100%; height: auto; }
 svg text { font-size: 12px; fill: var(--text); } svg text.group { font-weight: 600; }
 svg .s0 { fill: var(--s0); } svg .s1 { fill: var(--s1); } svg.share { vertical-align: middle; margin-right: 6px; } svg.share .all { fill: var(--line); }
+figure.drawn { background: #fff; color: #222; width: fit-content; margin: 12px 0; } figure.drawn svg { width: 34em; } figure.wide svg { width: 64em; } figure.drawn svg text { font-size: inherit; fill: inherit; }
+figure.drawn figcaption { font-weight: 400; margin: 8px 0 0; max-width: 80ch; } table.plain { width: auto; } main > ul { margin: 4px 0; }
 details.planner { margin: 10px 0; } details.planner > summary { cursor: pointer; padding: 6px 0; }
 details.planner > summary b { font-size: 14px; }
 td details { display: inline-block; vertical-align: top; } td details[open] { display: block; margin-top: 4px; } td summary { cursor: pointer; color: var(--link); font-size: 12px; }

@@ -220,12 +220,7 @@ std::string report_html(const Store& store, const ReportOptions& options) {
     body += fmt::format("<nav><ul>\n{}</ul></nav>\n", links);
   }
   for (std::size_t i = 0; i < data.sections.size(); ++i) body += section_html(data.sections[i], i);
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\">\n<title>Stitchwork "
-      "report</title>\n<style>{}</style>\n"
-      "</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
-      html::style_sheet(), body);
+  return html::page("Stitchwork report", body);
 }
 
 }  // namespace stitchwork

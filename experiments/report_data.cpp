@@ -168,13 +168,23 @@ std::string environment_text(sqlite3* db, std::int64_t id) {
       "SELECT app_version, git_commit, git_dirty, compiler, cuda, gpu_name, sm_arch, cpu, os, host "
       "FROM environment WHERE id = ?");
   query.bind(id).step();
-  return fmt::format(
-      "stitchwork {} ({}{}), built with {}; kernels compiled by {}; GPU {}, {}; CPU {}; {}; host {}",
-      query.text(0), query.text(1), query.integer(2) ? ", modified" : "", query.text(3), query.text(4),
-      query.text(5), query.text(6), query.text(7), query.text(8), query.text(9));
+  const std::string compiled =
+      query.text(4).empty() ? "" : fmt::format("; kernels compiled by {}", query.text(4));
+  return fmt::format("stitchwork {} ({}{}), built with {}{}; GPU {}, {}; CPU {}; {}; host {}", query.text(0),
+                     query.text(1), query.integer(2) ? ", modified" : "", query.text(3), compiled,
+                     query.text(5), query.text(6), query.text(7), query.text(8), query.text(9));
 }
 
 }  // namespace
+
+std::vector<std::string> environments(const Store& store) {
+  std::vector<std::int64_t> ids;
+  Statement query(store.handle(), "SELECT DISTINCT environment_id FROM attempt ORDER BY environment_id");
+  while (query.step()) ids.push_back(query.integer(0));
+  std::vector<std::string> texts;
+  for (const std::int64_t id : ids) texts.push_back(environment_text(store.handle(), id));
+  return texts;
+}
 
 const ReportValue* ReportTrial::sample(const std::string& metric) const {
   const auto found = samples.find(metric);

@@ -58,6 +58,9 @@ struct ReportData {
   std::int64_t first_ns = 0, last_ns = 0;  ///< of the attempts shown
 };
 
+/// The environments that attempts of the store ran in, a line each.
+std::vector<std::string> environments(const Store& store);
+
 /// `experiment` "" = all. Throws Error naming the store's experiments if there is none of that name.
 ReportData read_report(const Store& store, const std::string& experiment);
 

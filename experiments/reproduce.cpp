@@ -6,14 +6,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <set>
 
-#include "analysis/json_cursor.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/format.h"
-#include "experiments/results.h"
-#include "occupancy_model/timing.h"
+#include "experiments/limits.h"
+#include "experiments/report_data.h"
+#include "experiments/reproduce_figures.h"
+#include "experiments/reproduce_values.h"
 
 namespace stitchwork {
 namespace {
@@ -21,160 +21,154 @@ namespace fs = std::filesystem;
 
 /// Ours may differ so much from the paper's before the report says why.
 constexpr double kFar = 0.25;
-/// Threads a block of Table 6's kernel.
-constexpr int kBarrierThreads = 1024;
 
 fs::path folder() {
   const char* const given = std::getenv("STITCHWORK_EXPERIMENTS");
   return given != nullptr ? given : STITCHWORK_EXPERIMENTS_DIR;
 }
 
-/// The medians of an experiment by workload and variant.
-class Numbers {
- public:
-  explicit Numbers(const ExperimentResults& results) : results_(results) {}
+constexpr const char* kQuickSuffix = "-quick";
 
-  /// Adds how the number was obtained to `methods`.
-  std::optional<double> find(const std::string& workload, const std::string& variant,
-                             const std::string& metric, std::set<std::string>& methods) const {
-    if (const std::size_t plus = metric.find('+'); plus != std::string::npos) {
-      const auto a = find(workload, variant, metric.substr(0, plus), methods);
-      const auto b = find(workload, variant, metric.substr(plus + 1), methods);
-      return a && b ? std::optional(*a + *b) : std::nullopt;
-    }
-    for (const TrialResults& trial : results_.trials) {
-      if (trial.workload != workload || trial.variant != variant) continue;
-      const auto series = trial.series.find(metric);
-      if (series == trial.series.end()) return std::nullopt;
-      methods.insert(series->second.method);
-      return series->second.median();
-    }
-    return std::nullopt;
+/// The experiment on the tiny variants of its workloads, simulated and checked; workloads without one are
+/// left out. What is measured on the host alone stays modelled.
+ExperimentSpec tiny(ExperimentSpec spec, bool simulated) {
+  spec.name += kQuickSuffix;
+  std::vector<std::string> workloads;
+  for (const std::string& name : spec.workloads)
+    for (const Dataset& dataset : datasets())
+      if (dataset.name == workload_name(name, true)) workloads.push_back(dataset.name);
+  spec.workloads = std::move(workloads);
+  if (simulated) {
+    spec.backend = "sim";
+    spec.check = true;
+  }
+  spec.text = fmt::format("{{\"quick\":{}}}", spec.text);
+  return spec;
+}
+
+struct Row {
+  std::string row, workload;
+};
+
+std::vector<Row> read_rows(const JsonCursor& c) {
+  std::vector<Row> rows;
+  c.each([&](const JsonCursor& one) {
+    one.only({"row", "workload"});
+    rows.push_back({one.at("row").text(), one.at("workload").text()});
+  });
+  return rows;
+}
+
+class Reproducer {
+ public:
+  Reproducer(const ReproduceOptions& options, fs::path home) : options_(options), home_(std::move(home)) {}
+
+  Reproduction run(const JsonCursor& root, const std::string& paper) {
+    root.only({"schema", "id", "title", "device", "rows", "artifacts"});
+    result_.paper = paper;
+    result_.title = root.at("title").text();
+    result_.device = root.at("device").text();
+    result_.quick = options_.quick;
+    rows_ = read_rows(root.at("rows"));
+    std::vector<std::string> ids;
+    root.at("artifacts").each([&](const JsonCursor& c) { ids.push_back(c.at("id").text()); });
+    for (const std::string& id : options_.only)
+      if (std::find(ids.begin(), ids.end(), id) == ids.end())
+        throw Error(fmt::format("{} has no table called '{}'", paper, id),
+                    fmt::format("it has: {}", fmt::join(ids, ", ")));
+    root.at("artifacts").each([&](const JsonCursor& c) { table(c); });
+    if (store_) result_.environments = environments(*store_);
+    return std::move(result_);
   }
 
  private:
-  const ExperimentResults& results_;
-};
-
-/// A launch of nothing but a grid barrier.
-double barrier_kernel_us(const Device& device, std::int64_t blocks) {
-  KernelWork work;
-  work.grid_blocks = blocks;
-  work.threads_per_block = kBarrierThreads;
-  work.blocks_per_sm = static_cast<int>(std::max<std::int64_t>(1, (blocks + device.sms - 1) / device.sms));
-  work.grid_barriers = 1;
-  return kernel_time(device, work).total_us;
-}
-
-struct Reproducer {
-  const ReproduceOptions& options;
-  fs::path home;
-  Reproduction result;
-  std::map<std::string, ExperimentResults> known;  ///< by the file of the experiment
-
-  std::string workload(const std::string& name) const { return options.quick ? name + "_tiny" : name; }
-
-  const ExperimentResults& results(const std::string& file) {
-    const auto found = known.find(file);
-    if (found != known.end()) return found->second;
-    ExperimentSpec spec = read_experiment((home / file).string());
-    if (options.quick) {
-      spec.name += "-quick";
-      for (std::string& name : spec.workloads) name = workload(name);
-      spec.backend = "sim";
-      spec.check = true;
-      spec.text = fmt::format("{{\"quick\":{}}}", spec.text);
+  PaperExperiment& experiment(const std::string& file) {
+    const auto known = experiments_.find(file);
+    if (known != experiments_.end()) return known->second;
+    PaperExperiment found;
+    found.spec = read_experiment((home_ / file).string());
+    if (options_.quick) found.spec = tiny(std::move(found.spec), file != "planning.json");
+    if (options_.run) {
+      RunnerOptions run;
+      run.progress = options_.progress;
+      const RunnerSummary summary = run_experiment(found.spec, options_.db, run);
+      result_.failures.insert(result_.failures.end(), summary.failures.begin(), summary.failures.end());
     }
-    RunnerOptions run;
-    run.progress = options.progress;
-    const RunnerSummary summary = run_experiment(spec, options.db, run);
-    result.failures.insert(result.failures.end(), summary.failures.begin(), summary.failures.end());
-    return known.emplace(file, read_results(Store::open(options.db), spec.name)).first->second;
-  }
-
-  ReproducedValue value(const JsonCursor& c, const Numbers* numbers,
-                        const std::vector<ReproducedValue>& before) {
-    c.only({"row", "column", "workload", "variant", "metric", "paper", "scale", "unit", "saved_against",
-            "speedup_over", "average_of", "blocks"});
-    ReproducedValue v;
-    v.row = c.at("row").text();
-    v.column = c.at("column").text();
-    if (const auto unit = c.find("unit")) v.unit = unit->text();
-    if (const auto paper = c.find("paper"); paper && !paper->is_null()) v.paper = paper->number();
-    if (const auto blocks = c.find("blocks")) {
-      v.ours = barrier_kernel_us(device(result.device), blocks->integer());
-      v.method = "modelled";
-      return v;
-    }
-    if (const auto average = c.find("average_of")) {
-      double sum = 0;
-      int n = 0;
-      for (const ReproducedValue& other : before)
-        if (other.column == average->text() && other.ours) sum += *other.ours, ++n, v.method = other.method;
-      if (n > 0) v.ours = sum / n;
-      return v;
-    }
-    SW_CHECK(numbers != nullptr, "{} has no experiment", v.row);
-    const std::string of = workload(c.at("workload").text()), metric = c.at("metric").text();
-    std::set<std::string> methods;
-    const auto ours = numbers->find(of, c.at("variant").text(), metric, methods);
-    const auto against = [&](const JsonCursor& variant) {
-      return numbers->find(of, variant.text(), metric, methods);
-    };
-    if (const auto saved = c.find("saved_against")) {
-      const auto base = against(*saved);
-      if (ours && base && *base > 0) v.ours = 100 * (1 - *ours / *base);
-    } else if (const auto over = c.find("speedup_over")) {
-      const auto base = against(*over);
-      if (ours && base && *ours > 0) v.ours = *base / *ours;
-    } else if (ours) {
-      const auto scale = c.find("scale");
-      v.ours = *ours * (scale ? scale->number() : 1);
-    }
-    v.method = fmt::format("{}", fmt::join(methods, ", "));
-    return v;
+    if (!store_) store_ = Store::open(options_.db);
+    found.results = read_results(*store_, found.spec.name);
+    return experiments_.emplace(file, std::move(found)).first->second;
   }
 
   /// Variants whose times should fall in this order, and do not.
-  void check_order(const JsonCursor& order, const ExperimentResults& results, ReproducedTable& table) {
+  void check_order(const JsonCursor& order, PaperExperiment& of, ReproducedTable& table) const {
     std::vector<std::string> variants;
     order.each([&](const JsonCursor& variant) { variants.push_back(variant.text()); });
-    const Numbers numbers(results);
-    std::vector<std::string> workloads;
-    for (const TrialResults& trial : results.trials)
-      if (std::find(workloads.begin(), workloads.end(), trial.workload) == workloads.end())
-        workloads.push_back(trial.workload);
-    std::set<std::string> methods;
-    for (const std::string& name : workloads)
+    for (const std::string& name : of.spec.workloads)
       for (std::size_t i = 1; i < variants.size(); ++i) {
-        const auto earlier = numbers.find(name, variants[i - 1], "total_us", methods),
-                   later = numbers.find(name, variants[i], "total_us", methods);
-        if (earlier && later && *later > *earlier)
-          table.exceptions.push_back(fmt::format("{}: {} takes {:.2f} us, {} {:.2f} us", name, variants[i],
-                                                 *later, variants[i - 1], *earlier));
+        const TrialResults *before = of.trial(name, variants[i - 1]), *after = of.trial(name, variants[i]);
+        if (before == nullptr || after == nullptr) continue;
+        const auto earlier = before->median("total_us"), later = after->median("total_us");
+        if (!earlier || !later || *later <= *earlier) continue;
+        table.exceptions.push_back(
+            fmt::format("{}: {} takes {:.2f} us, {} {:.2f} us ({:+.1f} %): {}", name, variants[i], *later,
+                        variants[i - 1], *earlier, 100 * (*later / *earlier - 1),
+                        cause_of(*after, *before, of.kernels_of(*store_, name, variants[i]),
+                                 of.kernels_of(*store_, name, variants[i - 1]))));
       }
   }
 
   void table(const JsonCursor& c) {
-    c.only({"id", "place", "title", "experiment", "barrier_kernel", "order", "values", "notes"});
+    c.only({"id", "place", "title", "experiment", "barrier_kernel", "order", "rows", "columns", "values",
+            "figures", "notes"});
     ReproducedTable table;
     table.id = c.at("id").text();
     table.place = c.at("place").text();
     table.title = c.at("title").text();
-    if (!options.only.empty() &&
-        std::find(options.only.begin(), options.only.end(), table.id) == options.only.end())
+    if (!options_.only.empty() &&
+        std::find(options_.only.begin(), options_.only.end(), table.id) == options_.only.end())
       return;
     if (const auto notes = c.find("notes"))
       notes->each([&](const JsonCursor& note) { table.notes.push_back(note.text()); });
-    const auto experiment = c.find("experiment");
-    const ExperimentResults* found = experiment ? &results(experiment->text()) : nullptr;
-    const std::optional<Numbers> numbers = found ? std::optional(Numbers(*found)) : std::nullopt;
-    c.at("values").each([&](const JsonCursor& one) {
-      table.values.push_back(value(one, numbers ? &*numbers : nullptr, table.values));
-    });
-    if (const auto order = c.find("order"); order && found) check_order(*order, *found, table);
-    result.tables.push_back(std::move(table));
+    ValueContext context;
+    context.device = result_.device;
+    context.quick = options_.quick;
+    if (const auto of = c.find("experiment")) context.experiment = &experiment(of->text());
+    context.store = store_ ? &*store_ : nullptr;
+    const auto there = [&](const std::string& workload) {
+      const auto& known = context.experiment->spec.workloads;
+      return std::find(known.begin(), known.end(), workload_name(workload, options_.quick)) != known.end();
+    };
+    if (const auto columns = c.find("columns"))
+      for (const Row& row : c.find("rows") ? read_rows(c.at("rows")) : rows_)
+        if (there(row.workload))
+          columns->each([&](const JsonCursor& column) {
+            table.values.push_back(value_of(column, row.row, row.workload, context));
+          });
+    if (const auto values = c.find("values"))
+      values->each([&](const JsonCursor& one) {
+        if (one.find("average_of")) {
+          ReproducedValue average = average_of(one, table.values);
+          // A range of sizes that no tiny variant is in has no average.
+          if (average.ours || !options_.quick) table.values.push_back(std::move(average));
+          return;
+        }
+        const auto workload = one.find("workload");
+        table.values.push_back(
+            value_of(one, one.at("row").text(), workload ? workload->text() : "", context));
+      });
+    if (const auto order = c.find("order"); order && context.experiment != nullptr)
+      check_order(*order, *context.experiment, table);
+    if (const auto figures = c.find("figures"))
+      figures->each([&](const JsonCursor& one) { table.figures.push_back(figure_of(one, table, context)); });
+    result_.tables.push_back(std::move(table));
   }
+
+  const ReproduceOptions& options_;
+  fs::path home_;
+  Reproduction result_;
+  std::vector<Row> rows_;
+  std::optional<Store> store_;
+  std::map<std::string, PaperExperiment> experiments_;  ///< by file
 };
 
 std::string number(const std::optional<double>& value, const std::string& unit) {
@@ -183,7 +177,14 @@ std::string number(const std::optional<double>& value, const std::string& unit) 
   if (unit == "x") return fmt::format("{:.2f}x", *value);
   if (*value == std::floor(*value) && std::abs(*value) < 1e15)
     return with_commas(static_cast<long long>(*value));
-  return fmt::format("{:.2f}", *value);
+  return fmt::format("{:.{}f}", *value, std::abs(*value) < 0.1 ? 4 : 2);
+}
+
+void require_paper(const std::string& paper) {
+  const std::vector<std::string> known = papers();
+  if (std::find(known.begin(), known.end(), paper) == known.end())
+    throw Error(fmt::format("no paper is called '{}'", paper),
+                fmt::format("known: {}", fmt::join(known, ", ")));
 }
 
 }  // namespace
@@ -208,28 +209,27 @@ std::vector<std::string> papers() {
 }
 
 Reproduction reproduce(const std::string& paper, const ReproduceOptions& options) {
-  const std::vector<std::string> known = papers();
-  if (std::find(known.begin(), known.end(), paper) == known.end())
-    throw Error(fmt::format("no paper is called '{}'", paper),
-                fmt::format("known: {}", fmt::join(known, ", ")));
-  Reproducer reproducer{options, folder() / paper, {}, {}};
-  const std::string file = (reproducer.home / "paper.json").string();
+  require_paper(paper);
+  const fs::path home = folder() / paper;
+  const std::string file = (home / "paper.json").string();
   const JsonDocument document(read_file(file), file, "stitchwork.paper/1", "a paper's figures",
                               "docs/experiments.md");
-  const JsonCursor root = document.root();
-  root.only({"schema", "id", "title", "device", "artifacts"});
-  reproducer.result.paper = paper;
-  reproducer.result.title = root.at("title").text();
-  reproducer.result.device = root.at("device").text();
-  reproducer.result.quick = options.quick;
-  std::vector<std::string> ids;
-  root.at("artifacts").each([&](const JsonCursor& c) { ids.push_back(c.at("id").text()); });
-  for (const std::string& id : options.only)
-    if (std::find(ids.begin(), ids.end(), id) == ids.end())
-      throw Error(fmt::format("{} has no table called '{}'", paper, id),
-                  fmt::format("it has: {}", fmt::join(ids, ", ")));
-  root.at("artifacts").each([&](const JsonCursor& c) { reproducer.table(c); });
-  return std::move(reproducer.result);
+  return Reproducer(options, home).run(document.root(), paper);
+}
+
+bool only_quick(const std::string& paper, const std::string& db) {
+  require_paper(paper);
+  bool whole = false, quick = false;
+  const std::vector<ExperimentEntry> entries = list_experiments(Store::open(db));
+  for (const auto& file : fs::directory_iterator(folder() / paper)) {
+    if (file.path().extension() != ".json" || file.path().filename() == "paper.json") continue;
+    const std::string name = read_experiment(file.path().string()).name;
+    for (const ExperimentEntry& entry : entries) {
+      whole = whole || entry.name == name;
+      quick = quick || entry.name == name + kQuickSuffix;
+    }
+  }
+  return quick && !whole;
 }
 
 std::vector<std::vector<std::string>> lines(const ReproducedTable& table) {
@@ -243,6 +243,23 @@ std::vector<std::vector<std::string>> lines(const ReproducedTable& table) {
   return result;
 }
 
+std::vector<std::string> reasons(const ReproducedTable& table) {
+  std::vector<std::pair<std::string, std::string>> by_reason;  // reason, the values it is of
+  for (const ReproducedValue& v : table.values) {
+    if (!v.far()) continue;
+    const std::string why = v.why.empty() ? "no reason is known" : v.why, what = v.row + " " + v.column;
+    const auto known = std::find_if(by_reason.begin(), by_reason.end(),
+                                    [&](const auto& entry) { return entry.first == why; });
+    if (known == by_reason.end())
+      by_reason.emplace_back(why, what);
+    else
+      known->second += "; " + what;
+  }
+  std::vector<std::string> result;
+  for (const auto& [why, what] : by_reason) result.push_back(fmt::format("{}: {}.", what, why));
+  return result;
+}
+
 std::vector<std::string> reproduction_heads() {
   return {"row", "column", "paper", "ours", "ours / paper", "method of ours"};
 }
@@ -252,21 +269,7 @@ std::string heading(const Reproduction& r) {
                      fmt::format("Device: {}. ", r.device),
                      r.quick
                          ? "The paper's figures are of whole models: with tiny ones only directions compare."
-                         : "* differs by more than a quarter: see the notes.");
-}
-
-std::string to_markdown(const Reproduction& r) {
-  std::string text = "# " + heading(r) + "\n";
-  for (const ReproducedTable& table : r.tables) {
-    text += fmt::format("\n## {}: {}\n\n| {} |\n|---|---|--:|--:|--:|---|\n", table.place, table.title,
-                        fmt::join(reproduction_heads(), " | "));
-    for (const auto& line : lines(table)) text += fmt::format("| {} |\n", fmt::join(line, " | "));
-    for (const std::string& note : table.notes) text += "\n" + note + "\n";
-    for (const std::string& exception : table.exceptions)
-      text += "\nOut of the paper's order: " + exception + ".\n";
-  }
-  for (const std::string& failure : r.failures) text += "\nFailed: " + failure + "\n";
-  return text;
+                         : "* differs by more than a quarter: the reason is below the table.");
 }
 
 }  // namespace stitchwork

@@ -1,4 +1,4 @@
-// A paper's tables again: its figures beside ours (experiments/<paper>/paper.json).
+// A paper's tables and figures again: its numbers beside ours (experiments/<paper>/paper.json).
 #pragma once
 
 #include <functional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/runner.h"
+#include "figures/data/figure.h"
 
 namespace stitchwork {
 
@@ -16,6 +17,8 @@ struct ReproducedValue {
   std::optional<double> paper;    ///< empty: the paper does not give it
   std::optional<double> ours;     ///< empty: a trial failed
   std::string method;             ///< how ours was obtained
+  std::string why;                ///< why ours differs, where it does
+  std::string rerun;              ///< the command that makes ours again; "": the paper's whole experiment
 
   /// ours / paper; of percentages too.
   std::optional<double> ratio() const;
@@ -26,19 +29,22 @@ struct ReproducedValue {
 struct ReproducedTable {
   std::string id, place, title;
   std::vector<ReproducedValue> values;
-  std::vector<std::string> notes;       ///< why ours differ
-  std::vector<std::string> exceptions;  ///< to an order the paper claims
+  std::vector<std::string> notes;
+  std::vector<std::string> exceptions;  ///< to an order the paper claims, with their causes
+  std::vector<Figure> figures;
 };
 
 struct Reproduction {
   std::string paper, title, device;
   bool quick = false;
   std::vector<ReproducedTable> tables;
-  std::vector<std::string> failures;  ///< trials that failed
+  std::vector<std::string> failures;      ///< trials that failed
+  std::vector<std::string> environments;  ///< that the store's trials ran in
 };
 
 struct ReproduceOptions {
   bool quick = false;             ///< the tiny variants, simulated and checked
+  bool run = true;                ///< else only what the store has
   std::vector<std::string> only;  ///< ids of tables; empty: all
   std::string db;
   std::function<void(std::size_t, std::size_t, double, const std::string&)> progress;
@@ -47,15 +53,19 @@ struct ReproduceOptions {
 /// Papers there are: folders of experiments/ (or of $STITCHWORK_EXPERIMENTS) with a paper.json.
 std::vector<std::string> papers();
 
-/// Runs what is not in the store yet. Throws Error naming the papers or tables if there is none of that name.
+/// Runs what is not in the store yet. Throws Error naming the papers or tables if there is none of that name,
+/// and, with `run` off, where the store has none of the paper's experiments.
 Reproduction reproduce(const std::string& paper, const ReproduceOptions& options);
+
+/// Whether the store holds the paper's experiments on tiny variants only.
+bool only_quick(const std::string& paper, const std::string& db);
 
 /// What tables show: heads, and a table's lines under them.
 std::vector<std::string> reproduction_heads();
 std::vector<std::vector<std::string>> lines(const ReproducedTable& table);
+/// Reasons of the table's values that are far from the paper's: "MEM of CRNN, ASR: ...".
+std::vector<std::string> reasons(const ReproducedTable& table);
 /// Title, device, and what the stars say.
 std::string heading(const Reproduction& reproduction);
-
-std::string to_markdown(const Reproduction& reproduction);
 
 }  // namespace stitchwork

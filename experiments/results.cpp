@@ -106,6 +106,37 @@ ExperimentResults read_results(const Store& store, const std::string& experiment
   return results;
 }
 
+std::vector<KernelResult> read_kernels(const Store& store, const std::string& experiment,
+                                       const std::string& workload, const std::string& variant) {
+  sqlite3* db = store.handle();
+  Statement rows(
+      db,
+      "SELECT kernel.id, kernel.name, kernel.time_us, metric_def.name, counter.value, counter.method, "
+      "grid_json, block_json, grid_barriers FROM "
+      "kernel LEFT JOIN counter ON kernel_id = kernel.id LEFT JOIN metric_def ON metric_def.id = metric_id "
+      "WHERE attempt_id = (SELECT MAX(attempt.id) FROM attempt JOIN trial ON trial.id = trial_id JOIN "
+      "experiment ON experiment.id = experiment_id WHERE experiment.name = ? AND workload = ? AND variant = "
+      "? "
+      "AND status = 'ok') ORDER BY kernel.time_us DESC, kernel.ordinal, metric_id");
+  rows.bind(experiment).bind(workload).bind(variant);
+  std::vector<KernelResult> kernels;
+  std::int64_t last = -1;
+  while (rows.step()) {
+    if (rows.integer(0) != last) {
+      last = rows.integer(0);
+      KernelResult& kernel = kernels.emplace_back();
+      kernel.name = rows.text(1);
+      kernel.time_us = rows.real(2);
+      kernel.grid = rows.text(6);
+      kernel.block = rows.text(7);
+      kernel.grid_barriers = rows.integer(8);
+    }
+    if (!rows.is_null(3) && !rows.is_null(4))
+      kernels.back().counters[rows.text(3)] = {rows.text(5), {rows.real(4)}};
+  }
+  return kernels;
+}
+
 std::vector<ExperimentEntry> list_experiments(const Store& store) {
   Statement query(
       store.handle(),

@@ -35,6 +35,18 @@ struct ExperimentResults {
 /// Throws Error naming the store's experiments if there is none of that name.
 ExperimentResults read_results(const Store& store, const std::string& experiment);
 
+/// A kernel of a trial's last ok attempt.
+struct KernelResult {
+  std::string name;
+  double time_us = 0;
+  std::string grid, block;  ///< as "[80,1,1]"
+  std::int64_t grid_barriers = 0;
+  std::map<std::string, Series> counters;  ///< one value each
+};
+/// Longest first; empty where no attempt was ok.
+std::vector<KernelResult> read_kernels(const Store& store, const std::string& experiment,
+                                       const std::string& workload, const std::string& variant);
+
 /// The experiments of a store, as first recorded.
 struct ExperimentEntry {
   std::string name;

@@ -60,7 +60,33 @@ CREATE VIEW v_summary AS
   FROM ranked GROUP BY attempt_id, metric_id, method;
 )sql";
 
-constexpr std::array<std::string_view, 1> kMigrations = {kVersion1};
+/// Views with plain names, for people with a SQLite tool.
+constexpr std::string_view kVersion2 = R"sql(
+CREATE VIEW results AS
+  SELECT experiment.name AS experiment, trial.workload, json_extract(trial.params_json, '$.device') AS device, trial.variant, trial.seed,
+         attempt.n AS attempt, metric_def.name AS metric, v_summary.median AS value, metric_def.unit, v_summary.method, v_summary.n AS samples,
+         v_summary.min, v_summary.max, attempt.id AS attempt_id
+  FROM attempt JOIN trial ON trial.id = attempt.trial_id JOIN experiment ON experiment.id = trial.experiment_id
+  JOIN v_summary ON v_summary.attempt_id = attempt.id JOIN metric_def ON metric_def.id = v_summary.metric_id
+  WHERE attempt.status = 'ok';
+CREATE VIEW kernels AS
+  SELECT experiment.name AS experiment, trial.workload, json_extract(trial.params_json, '$.device') AS device, trial.variant, trial.seed,
+         attempt.n AS attempt, kernel.ordinal, kernel.name AS kernel, kernel.time_us, kernel.time_method, kernel.grid_json AS grid,
+         kernel.block_json AS block, kernel.grid_barriers, kernel.regs AS registers, kernel.smem_bytes AS shared_bytes,
+         attempt.id AS attempt_id, kernel.id AS kernel_id
+  FROM kernel JOIN attempt ON attempt.id = kernel.attempt_id JOIN trial ON trial.id = attempt.trial_id
+  JOIN experiment ON experiment.id = trial.experiment_id WHERE attempt.status = 'ok';
+CREATE VIEW kernel_counters AS
+  SELECT kernels.*, metric_def.name AS counter, counter.value, metric_def.unit, counter.method, counter.tool
+  FROM kernels JOIN counter ON counter.kernel_id = kernels.kernel_id JOIN metric_def ON metric_def.id = counter.metric_id;
+CREATE VIEW failures AS
+  SELECT experiment.name AS experiment, trial.workload, json_extract(trial.params_json, '$.device') AS device, trial.variant, trial.seed,
+         attempt.n AS attempt, attempt.status, attempt.reason, attempt.id AS attempt_id
+  FROM attempt JOIN trial ON trial.id = attempt.trial_id JOIN experiment ON experiment.id = trial.experiment_id
+  WHERE attempt.status IN ('failed', 'timeout', 'killed');
+)sql";
+
+constexpr std::array<std::string_view, 2> kMigrations = {kVersion1, kVersion2};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analysis/json_cursor.h"
+#include "analysis/overrides_json.h"
 #include "core/file.h"
 
 namespace stitchwork {
@@ -20,14 +21,27 @@ std::vector<T> list(const JsonCursor& cursor, Read read) {
   return values;
 }
 
+DeviceLimits read_limits(const JsonCursor& c) {
+  DeviceLimits limits;
+  c.each_member([&](const std::string& name, const JsonCursor& value) { limits[name] = value.integer(); });
+  try {
+    limited(devices().front(), limits);  // names and least values
+  } catch (const Error& error) {
+    c.fail(error.message(), error.hint());
+  }
+  return limits;
+}
+
 Variant read_variant(const JsonCursor& c) {
-  c.only({"name", "planner", "set"});
+  c.only({"name", "planner", "set", "override", "limits"});
   Variant variant;
   variant.planner = c.at("planner").text();
   variant.name = c.find("name") ? c.at("name").text() : variant.planner;
   if (const auto set = c.find("set"))
     set->each_member(
         [&](const std::string& knob, const JsonCursor& value) { variant.knobs[knob] = value.text(); });
+  if (const auto edits = c.find("override")) variant.edits = read_edits(*edits);
+  if (const auto limits = c.find("limits")) variant.limits = read_limits(*limits);
   try {
     PlanOptions options;
     options.knobs = variant.knobs;
@@ -38,19 +52,59 @@ Variant read_variant(const JsonCursor& c) {
   return variant;
 }
 
+/// A variant with one more value of a sweep's axis: `axis` has "limit", "block_of" or "split_factor_of".
+Variant with_value(Variant variant, const JsonCursor& axis, std::int64_t value) {
+  if (const auto limit = axis.find("limit")) {
+    variant.limits[limit->text()] = value;
+    variant.name += fmt::format(", {} {}", limit->text(), value);
+    return variant;
+  }
+  const auto block = axis.find("block_of");
+  const std::string op = block ? block->text() : axis.at("split_factor_of").text();
+  variant.edits.push_back({block ? EditKind::kBlock : EditKind::kSplitFactor, {op}, "", value});
+  variant.name += fmt::format(", {} {}", block ? "block" : "split", value);
+  return variant;
+}
+
+/// Every variant with every combination of the axes' values.
+void sweep(const JsonCursor& axes, std::vector<Variant>& variants) {
+  axes.each([&](const JsonCursor& axis) {
+    axis.only({"limit", "block_of", "split_factor_of", "values"});
+    const int kinds = static_cast<int>(axis.find("limit").has_value()) +
+                      static_cast<int>(axis.find("block_of").has_value()) +
+                      static_cast<int>(axis.find("split_factor_of").has_value());
+    if (kinds != 1) axis.fail("an axis has one of limit, block_of and split_factor_of");
+    const auto values = list<std::int64_t>(axis.at("values"), [&](const JsonCursor& v) {
+      if (const auto limit = axis.find("limit")) {
+        try {
+          limited(devices().front(), {{limit->text(), v.integer()}});
+        } catch (const Error& error) {
+          v.fail(error.message(), error.hint());
+        }
+      }
+      return v.integer();
+    });
+    std::vector<Variant> all;
+    for (const Variant& variant : variants)
+      for (const std::int64_t value : values) all.push_back(with_value(variant, axis, value));
+    variants = std::move(all);
+  });
+}
+
 }  // namespace
 
 ExperimentSpec parse_experiment(const std::string& text, const std::string& file) {
   const JsonDocument document(text, file, kSchema, "an experiment", "docs/schema/experiment.schema.json");
   const JsonCursor c = document.root();
-  c.only({"schema", "name", "title", "workloads", "variants", "devices", "seeds", "backend", "cache", "check",
-          "timeout_s"});
+  c.only({"schema", "name", "title", "workloads", "variants", "sweep", "devices", "seeds", "backend", "cache",
+          "check", "timeout_s"});
   ExperimentSpec spec;
   spec.name = c.at("name").text();
   if (spec.name.empty()) c.at("name").fail("the name is empty");
   if (const auto title = c.find("title")) spec.title = title->text();
   spec.workloads = list<std::string>(c.at("workloads"), [](const JsonCursor& w) { return w.text(); });
   spec.variants = list<Variant>(c.at("variants"), read_variant);
+  if (const auto axes = c.find("sweep")) sweep(*axes, spec.variants);
   std::set<std::string> names;
   for (const Variant& variant : spec.variants)
     if (!names.insert(variant.name).second)
@@ -106,6 +160,8 @@ TrialSpec trial_of(const ExperimentSpec& spec, const Cell& cell) {
   trial.variant = variant.name;
   trial.planner = variant.planner;
   trial.options.knobs = variant.knobs;
+  trial.options.edits = variant.edits;
+  trial.limits = variant.limits;
   trial.device = spec.devices[cell.device];
   trial.seed = spec.seeds[cell.seed];
   trial.backend = spec.backend;

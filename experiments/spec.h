@@ -14,6 +14,8 @@ struct Variant {
   std::string name;  ///< as tables call it
   std::string planner;
   std::map<std::string, std::string> knobs;
+  std::vector<Edit> edits;  ///< overrides; for experiments whose workloads all have the ops they name
+  DeviceLimits limits;
 };
 
 struct ExperimentSpec {

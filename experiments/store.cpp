@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/hlo_text.h"
 #include "core/version.h"
+#include "experiments/limits.h"
 #include "experiments/metrics.h"
 #include "experiments/schema.h"
 #include "experiments/sqlite.h"
@@ -147,6 +148,7 @@ std::int64_t trial_row(sqlite3* db, std::int64_t experiment, const Model& model,
                       {"planner", spec.planner},
                       {"options", spec.options.knobs},
                       {"model_sha256", model.graph.source_sha256}};
+  if (!spec.limits.empty()) params["limits"] = spec.limits;
   if (!spec.options.edits.empty()) params["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) params["edited_plan"] = true;
   Statement(db,
@@ -258,7 +260,8 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
     if (run.method == Method::kMeasured) continue;  // a GPU's other counters are unknown
     for (const auto& [metric, value] : sim::counter_list(run.counters)) {
       const bool known = run.method == Method::kSimulated || metric == "dram_read_transactions" ||
-                         metric == "dram_write_transactions" || metric == "inst_fp_32";
+                         metric == "dram_write_transactions" || metric == "inst_fp_32" ||
+                         metric == "achieved_occupancy" || metric == "sm_efficiency";
       if (known) add(metric, value, "stitchwork", version().version);
     }
   }
@@ -336,6 +339,21 @@ std::int64_t Store::record(const ExperimentId& experiment, const Model& model, c
   samples.add("predicted_us", plan.predicted_us, Method::kModelled);
   samples.add("kernel_us", kernel_us, executed);
   samples.add("total_us", result.run.total_us, executed);
+  double library_us = 0, control_us = 0;
+  for (std::size_t i = 0; i < result.run.steps.size(); ++i) {
+    const StepKind kind = plan.steps[i].kind;
+    if (kind == StepKind::kLibrary) library_us += result.run.steps[i].time_us;
+    if (kind == StepKind::kControl) control_us += result.run.steps[i].time_us;
+  }
+  samples.add("library_us", library_us, executed);
+  samples.add("overhead_us", result.run.total_us - kernel_us - library_us - control_us, executed);
+  std::int64_t ops = 0;
+  for (const Computation& computation : model.graph.computations)
+    ops += static_cast<std::int64_t>(computation.nodes.size());
+  samples.add("graph_ops", static_cast<double>(ops), Method::kModelled);
+  const LimitTimes limits = limit_times(target_of(spec), result.costs);
+  for (std::size_t i = 0; i < kLimits.size(); ++i)
+    samples.add(kLimits[i].metric, limits[i], Method::kModelled);
   samples.add("plan_ms", result.plan_ms, Method::kMeasured);
   samples.add("compile_ms", result.compile_ms, Method::kMeasured);
   samples.add("run_ms", result.run_ms, Method::kMeasured);

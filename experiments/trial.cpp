@@ -1,5 +1,6 @@
 #include "experiments/trial.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -61,12 +62,38 @@ TrialCheck check_outputs(const std::vector<Literal>& outputs, const std::vector<
   return worst;
 }
 
+std::vector<KernelCost> costs_of(const Graph& graph, const Device& device, const FusionPlan& plan) {
+  std::vector<KernelCost> costs;
+  for (const KernelPlan& kernel : plan.kernels) costs.push_back(kernel_cost(graph, device, kernel));
+  return costs;
+}
+
+/// achieved_occupancy and sm_efficiency as the simulator counts them (simulator/scheduler.cpp), every block
+/// taking equally long: full waves, and what is left in the last one.
+void fill_waves(const Device& device, const KernelWork& work, sim::Counters& counters) {
+  const std::int64_t resident = static_cast<std::int64_t>(device.sms) * work.blocks_per_sm;
+  const double warps = (work.threads_per_block + 31) / 32;
+  const auto add = [&](std::int64_t blocks, double weight) {
+    if (blocks == 0) return;
+    const auto busy = static_cast<double>(std::min<std::int64_t>(blocks, device.sms));
+    const double of_an_sm = warps * static_cast<double>(blocks) / (busy * device.max_warps_per_sm);
+    counters.achieved_occupancy += weight * std::min(1.0, of_an_sm);
+    counters.sm_efficiency += weight * busy / device.sms;
+  };
+  const std::int64_t left = work.grid_blocks % resident;
+  const auto grid = static_cast<double>(std::max<std::int64_t>(1, work.grid_blocks));
+  if (work.grid_blocks >= resident) add(resident, static_cast<double>(work.grid_blocks - left) / grid);
+  add(left, static_cast<double>(left) / grid);
+}
+
 /// The plan's own estimates in the form of a run; loops and branches are steps of their whole time.
-RunResult estimated(const Graph& graph, const Device& device, const FusionPlan& plan) {
+RunResult estimated(const Device& device, const FusionPlan& plan, const std::vector<KernelCost>& costs) {
   RunResult run;
-  for (const KernelPlan& kernel : plan.kernels) {
-    const KernelCost cost = kernel_cost(graph, device, kernel);
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    const KernelPlan& kernel = plan.kernels[i];
+    const KernelCost& cost = costs[i];
     KernelRun& one = run.kernels.emplace_back();
+    fill_waves(device, cost.work, one.counters);
     constexpr std::int64_t kSectorBytes = 32;
     one.counters.dram_read_transactions = static_cast<std::uint64_t>(cost.dram_read_bytes / kSectorBytes);
     one.counters.dram_write_transactions = static_cast<std::uint64_t>(cost.dram_write_bytes / kSectorBytes);
@@ -83,6 +110,8 @@ RunResult estimated(const Graph& graph, const Device& device, const FusionPlan& 
 }
 
 }  // namespace
+
+Device target_of(const TrialSpec& spec) { return limited(device(spec.device), spec.limits); }
 
 std::vector<Literal> trial_inputs(const Model& model, const TrialSpec& spec) {
   if (spec.inputs_dir.empty()) return generate_inputs(model.graph, spec.seed, model.inputs);
@@ -103,7 +132,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   if (!simulated && spec.sanitize.any())
     throw Error("--sanitize needs the simulator", "use --backend sim, or NVIDIA's compute-sanitizer");
   const auto driver = spec.backend == "cuda" ? cuda::load_driver() : nullptr;  // before the long work
-  const Device& target = device(spec.device);
+  const Device target = target_of(spec);
   if (!modelled) require_runnable(model.graph);
   TrialResult result;
   report(0, "planning");
@@ -112,7 +141,8 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   result.plan_ms = planning.ms();
   if (modelled) {
     result.executable.plan = std::move(plan);
-    result.run = estimated(model.graph, target, result.executable.plan);
+    result.costs = costs_of(model.graph, target, result.executable.plan);
+    result.run = estimated(target, result.executable.plan, result.costs);
     result.executable.kernels.resize(result.run.kernels.size());
     return result;
   }
@@ -129,6 +159,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   compiling_options.cubin = !simulated;
   result.executable = compile_settled(model.graph, target, std::move(plan), replan, compiling_options);
   result.compile_ms = compiling.ms();
+  result.costs = costs_of(model.graph, target, result.executable.plan);
   report(0.2, "preparing inputs");
   const std::vector<Literal> inputs = trial_inputs(model, spec);
   const Stopwatch running;
@@ -232,6 +263,7 @@ std::string trial_key(const Model& model, const TrialSpec& spec) {
                    {"inputs", spec.inputs_dir},
                    {"compiler", spec.compile.compiler}};
   if (spec.backend == "cuda") key["cuda"] = {{"repeats", spec.repeats}, {"tf32", spec.tf32}};
+  if (!spec.limits.empty()) key["limits"] = spec.limits;
   if (!spec.options.edits.empty()) key["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) key["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
   return sha256_hex(key.dump());

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "analysis/cost.h"
 #include "analysis/planner.h"
 #include "codegen/executable.h"
+#include "experiments/device_limits.h"
 #include "experiments/model.h"
 #include "runtime/run.h"
 
@@ -22,6 +24,7 @@ struct TrialSpec {
   PlanOptions options;
   std::optional<FusionPlan> plan;  ///< run this one instead of planning
   std::string device = "v100-sxm2";
+  DeviceLimits limits;          ///< of it
   std::string backend = "sim";  ///< or "cuda"; or "model": nothing runs, times are the plan's estimates
   sim::CacheMode cache = sim::CacheMode::kCold;
   std::uint64_t seed = 0;
@@ -32,6 +35,9 @@ struct TrialSpec {
   int repeats = 20;   ///< cuda: of every kernel and of the whole
   bool tf32 = false;  ///< cuda: f32 products of matrices may round their operands
 };
+
+/// The device as the trial has it.
+Device target_of(const TrialSpec& spec);
 
 /// The worst output; ok only if every output is.
 struct TrialCheck {
@@ -45,6 +51,7 @@ struct TrialResult {
   RunResult run;
   std::optional<TrialCheck> check;  ///< empty if not asked for
   double plan_ms = 0, compile_ms = 0, run_ms = 0;
+  std::vector<KernelCost> costs;  ///< modelled, of the plan's kernels
 
   /// No findings, and the check (if asked for) passed.
   bool ok() const { return run.findings.empty() && (!check || check->ok); }
@@ -71,6 +78,6 @@ nlohmann::ordered_json run_to_json(const Model& model, const TrialSpec& spec, co
 std::string trial_key(const Model& model, const TrialSpec& spec);
 
 /// Raised whenever planners, code generation, simulator or timing model give other results for equal input.
-inline constexpr int kResultsVersion = 1;
+inline constexpr int kResultsVersion = 2;
 
 }  // namespace stitchwork

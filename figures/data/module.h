@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "figures/data/figure.h"
+#include "figures/data/document.h"
 #include "figures/data/renderer.h"
 
 namespace stitchwork {
@@ -12,5 +12,8 @@ namespace stitchwork {
 using RenderFigure = void(const Figure& figure, FigureFormat format, std::string& bytes,
                           std::string& problem);
 inline constexpr const char* kRenderFigure = "stitchwork_render_figure";
+/// Likewise a document, as PDF.
+using RenderDocument = void(const Document& document, std::string& bytes, std::string& problem);
+inline constexpr const char* kRenderDocument = "stitchwork_render_document";
 
 }  // namespace stitchwork

@@ -23,13 +23,25 @@ std::string module_path() {
   return fs::exists(beside, ignored) ? beside.string() : STITCHWORK_FIGURES_MODULE;
 }
 
-RenderFigure* load() {
-  static RenderFigure* const found = [] {
-    // Its toolkit stays loaded: it is not made to be unloaded.
-    void* const module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);
-    return module ? reinterpret_cast<RenderFigure*>(::dlsym(module, kRenderFigure)) : nullptr;
-  }();
-  return found;
+template <typename Function>
+Function* find(const char* name) {
+  // Its toolkit stays loaded: it is not made to be unloaded.
+  static void* const module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  return module ? reinterpret_cast<Function*>(::dlsym(module, name)) : nullptr;
+}
+
+/// Calls render(bytes, problem) of the module's function of that name.
+template <typename Function, typename Call>
+std::string rendered(const char* name, Call call) {
+  Function* const render = find<Function>(name);
+  if (render == nullptr)
+    throw Error("figures are drawn by a build with Qt, which this is not",
+                "CSV, Vega-Lite and HTML are written without; for SVG, PDF and PNG configure with "
+                "-DSTITCHWORK_GUI=ON");
+  std::string bytes, problem;
+  call(*render, bytes, problem);
+  if (!problem.empty()) throw Error(problem, "install the Debian package fonts-dejavu-core");
+  return bytes;
 }
 
 }  // namespace
@@ -38,19 +50,23 @@ std::string_view name(FigureFormat format) {
   return format == FigureFormat::kSvg ? "svg" : format == FigureFormat::kPdf ? "pdf" : "png";
 }
 
-bool can_render() { return load() != nullptr; }
+bool can_render() { return find<RenderFigure>(kRenderFigure) != nullptr; }
 
 std::string render_figure(const Figure& figure, FigureFormat format) {
   check(figure);
-  RenderFigure* const render = load();
-  if (render == nullptr)
-    throw Error("figures are drawn by a build with Qt, which this is not",
-                "CSV and Vega-Lite are written without; for SVG, PDF and PNG configure with "
-                "-DSTITCHWORK_GUI=ON");
-  std::string bytes, problem;
-  render(figure, format, bytes, problem);
-  if (!problem.empty()) throw Error(problem, "install the Debian package fonts-dejavu-core");
-  return bytes;
+  return rendered<RenderFigure>(kRenderFigure,
+                                [&](RenderFigure& render, std::string& bytes, std::string& problem) {
+                                  render(figure, format, bytes, problem);
+                                });
+}
+
+std::string render_document(const Document& document) {
+  for (const DocumentBlock& block : document.blocks)
+    if (block.kind == DocumentBlock::Kind::kFigure) check(block.figure);
+  return rendered<RenderDocument>(kRenderDocument,
+                                  [&](RenderDocument& render, std::string& bytes, std::string& problem) {
+                                    render(document, bytes, problem);
+                                  });
 }
 
 std::string inline_svg(const Figure& figure) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "figures/data/figure.h"
+#include "figures/data/document.h"
 
 namespace stitchwork {
 
@@ -18,6 +18,9 @@ bool can_render();
 
 /// The bytes of the figure's file. Throws Error where there is no renderer, or it finds no font.
 std::string render_figure(const Figure& figure, FigureFormat format);
+
+/// The document as pages of A4, as PDF. Throws Error likewise.
+std::string render_document(const Document& document);
 
 /// An SVG as a part of an HTML page: its title for readers of screens, as wide as the column at most.
 std::string inline_svg(const Figure& figure);

@@ -11,3 +11,12 @@ extern "C" __attribute__((visibility("default"))) void stitchwork_render_figure(
     problem = error.what();
   }
 }
+
+extern "C" __attribute__((visibility("default"))) void stitchwork_render_document(
+    const stitchwork::Document& document, std::string& bytes, std::string& problem) {
+  try {
+    bytes = stitchwork::render(document);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+}

@@ -12,11 +12,10 @@
 
 #include "figures/paint/canvas.h"
 #include "figures/paint/paint.h"
+#include "figures/paint/pdf.h"
 
 namespace stitchwork {
 namespace {
-
-constexpr double kInch = 72;  ///< points
 
 /// Where Debian's fonts-dejavu-core and other distributions have it.
 constexpr const char* kFontFolders[] = {"/usr/share/fonts/truetype/dejavu/", "/usr/share/fonts/dejavu/",
@@ -32,10 +31,6 @@ QString provenance(const Figure& figure) {
   QStringList lines;
   for (const auto& [key, value] : figure.provenance) lines << text(key) + ": " + text(value);
   return lines.join("; ");
-}
-
-std::string bytes_of(const QByteArray& bytes) {
-  return {bytes.constData(), static_cast<std::size_t>(bytes.size())};
 }
 
 std::string render_svg(const Figure& figure, const QSizeF& size) {
@@ -56,40 +51,9 @@ std::string render_svg(const Figure& figure, const QSizeF& size) {
   return bytes_of(bytes);
 }
 
-/// Overwrites what follows `key` up to `end` with `fill`, so that offsets stay.
-void blank(QByteArray& bytes, const char* key, char end, char fill) {
-  const qsizetype length = static_cast<qsizetype>(std::char_traits<char>::length(key));
-  for (qsizetype at = bytes.indexOf(key); at >= 0; at = bytes.indexOf(key, at + length))
-    for (qsizetype i = at + length; i < bytes.size() && bytes[i] != end; ++i) bytes[i] = fill;
-}
-
 std::string render_pdf(const Figure& figure, const QSizeF& size) {
-  constexpr int kResolution = 1200;
-  QByteArray bytes;
-  QBuffer buffer(&bytes);
-  buffer.open(QIODevice::WriteOnly);
-  QPdfWriter pdf(&buffer);
-  pdf.setPageSize(QPageSize(size, QPageSize::Point, QString(), QPageSize::ExactMatch));
-  pdf.setPageMargins(QMarginsF(0, 0, 0, 0));
-  pdf.setResolution(kResolution);
-  pdf.setTitle(text(figure.title));
-  pdf.setCreator(QStringLiteral("stitchwork"));
-  const QString xmp =
-      QStringLiteral(
-          "<?xpacket begin=\"\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?><x:xmpmeta xmlns:x=\"adobe:ns:meta/\">"
-          "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><rdf:Description "
-          "rdf:about=\"\" "
-          "xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title><rdf:Alt><rdf:li xml:lang=\"x-default\">%1"
-          "</rdf:li></rdf:Alt></dc:title><dc:description><rdf:Alt><rdf:li xml:lang=\"x-default\">%2</rdf:li>"
-          "</rdf:Alt></dc:description></rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end=\"w\"?>")
-          .arg(text(figure.title).toHtmlEscaped(), provenance(figure).toHtmlEscaped());
-  pdf.setDocumentXmpMetadata(xmp.toUtf8());
-  QPainter painter(&pdf);
-  painter.scale(kResolution / kInch, kResolution / kInch);
-  paint(painter, figure, size);
-  painter.end();
-  blank(bytes, "/CreationDate (D:", ')', '0');
-  return bytes_of(bytes);
+  return write_pdf(QPageSize(size, QPageSize::Point, QString(), QPageSize::ExactMatch), text(figure.title),
+                   provenance(figure), [&](QPainter& painter, QPdfWriter&) { paint(painter, figure, size); });
 }
 
 std::string render_png(const Figure& figure, const QSizeF& size) {

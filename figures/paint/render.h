@@ -12,5 +12,7 @@ namespace stitchwork {
 void start_painting();
 
 std::string render(const Figure& figure, FigureFormat format);
+/// As PDF.
+std::string render(const Document& document);
 
 }  // namespace stitchwork

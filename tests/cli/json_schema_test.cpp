@@ -305,6 +305,31 @@ TEST_F(JsonDocuments, SpecificationsOfThePapersExperiments) {
   EXPECT_GE(found, 1);
 }
 
+TEST_F(JsonDocuments, LimitsImportAndSubmission) {
+  write_file(
+      path("e.json"),
+      R"({"schema":"stitchwork.experiment/1","name":"e","workloads":["softmax_tiny"],"backend":"model",)"
+      R"("variants":[{"planner":"xla"},{"planner":"astitch"}]})");
+  ASSERT_EQ(run_command({"experiment", "run", path("e.json"), "--db", path("e.db")}).exit_code, 0);
+  const auto limits = expect_document({"experiment", "limits", "e", "--db", path("e.db")}, "limits");
+  EXPECT_EQ(limits["trials"][0]["parts"][0]["part"], "kernels limited by launch");
+  write_file(path("ncu.csv"), "ID,Kernel Name,dram__sectors_read.sum\n0,k,7\n");
+  const std::vector<std::string> import{"experiment",   "import",   path("ncu.csv"),
+                                        "--name",       "profiled", "--workload",
+                                        "softmax_tiny", "--db",     path("e.db")};
+  EXPECT_EQ(expect_document(import, "import")["new"], true);
+  EXPECT_EQ(expect_document(import, "import")["new"], false);
+  EXPECT_EQ(expect_document({"experiment", "import", path("e.json"), "--name", "x", "--workload", "y", "--db",
+                             path("e.db")},
+                            "error", 1)["error"]["message"],
+            "has no column \"Kernel Name\"");
+  const auto submission = expect_document({"experiment", "submit", path("e.json"), "--slurm", "--dry-run",
+                                           "--shards", "64", "--folder", path("slurm"), "--db", path("e.db")},
+                                          "submission");
+  EXPECT_EQ(submission["shards"], 2) << "no more than there are trials";
+  expect_document({"experiment", "submit", path("e.json")}, "error", 1);
+}
+
 TEST_F(JsonDocuments, ReproductionOfWhatNeedsNoTrials) {
   const auto document =
       expect_document({"reproduce", "astitch", "--only", "table6", "--db", path("r.db")}, "reproduction");

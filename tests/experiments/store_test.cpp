@@ -117,6 +117,45 @@ TEST(Store, MakesItsFolderAndOpensAgain) {
   EXPECT_EQ(count(store, "PRAGMA foreign_keys"), 1);
 }
 
+TEST(Store, MigratesEveryEarlierVersionAndKeepsWhatItHolds) {
+  const std::string folder = testing::test_folder();
+  const Model model = sample_model(4);
+  const TrialSpec spec;
+  for (std::size_t version = 1; version < migrations().size(); ++version) {
+    const std::string path = fmt::format("{}/{}.db", folder, version);
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+    for (std::size_t i = 0; i < version; ++i) execute(db, std::string(migrations()[i]));
+    execute(db, fmt::format("PRAGMA user_version = {}; PRAGMA application_id = {}", version,
+                            kStoreApplicationId));
+    execute(db, "INSERT INTO experiment(name,spec_json,spec_hash,created_ns) VALUES('old','{}','x',1)");
+    sqlite3_close(db);
+    Store store = Store::open(path);
+    EXPECT_EQ(count(store, "PRAGMA user_version"), static_cast<std::int64_t>(migrations().size()));
+    EXPECT_EQ(text(store, "SELECT name FROM experiment"), "old");
+    EXPECT_EQ(text(store, "PRAGMA integrity_check"), "ok");
+    store.record("adhoc", model, spec, sample_result(model, spec, 2));
+    EXPECT_EQ(count(store, "SELECT value FROM results WHERE metric = 'memory_kernels'"), 2);
+  }
+}
+
+TEST(Store, ViewsWithPlainNamesShowWhatWasRecorded) {
+  Store store = Store::open(testing::test_folder() + "/runs.db");
+  const Model model = sample_model(12);
+  const TrialSpec spec;
+  store.record("adhoc", model, spec, sample_result(model, spec, 3));
+  store.record_failure("adhoc", model, spec, "timeout", "too long", 1);
+  EXPECT_EQ(
+      text(store, "SELECT experiment || ' ' || workload || ' ' || device || ' ' || variant FROM results"),
+      "adhoc chain.hlo v100-sxm2 astitch");
+  EXPECT_EQ(count(store, "SELECT COUNT(*) FROM kernels"), 3);
+  EXPECT_EQ(count(store,
+                  "SELECT value FROM kernel_counters WHERE counter = 'inst_fp_32' AND ordinal = 2 AND method "
+                  "= 'simulated'"),
+            2'002'000);
+  EXPECT_EQ(text(store, "SELECT status || ': ' || reason FROM failures"), "timeout: too long");
+}
+
 TEST(Store, IsKnownAsOursWhileAnotherProcessHasItOpen) {
   const std::string path = testing::test_folder() + "/runs.db";
   const Store first = Store::open(path);

@@ -1,0 +1,19 @@
+// What the files of `stitchwork experiment` share.
+#pragma once
+
+#include <string>
+
+#include "cli/cli.h"
+#include "experiments/store.h"
+
+namespace stitchwork {
+
+/// "" = the default one. Throws Error where there is none.
+Store open_store(const std::string& given);
+void add_db(CLI::App& command, std::string& db);
+
+void add_experiment_import(CLI::App& experiment, Cli& cli);
+void add_experiment_limits(CLI::App& experiment, Cli& cli);
+void add_experiment_submit(CLI::App& experiment, Cli& cli);
+
+}  // namespace stitchwork

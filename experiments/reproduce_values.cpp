@@ -1,0 +1,186 @@
+#include "experiments/reproduce_values.h"
+
+#include <algorithm>
+
+#include "occupancy_model/timing.h"
+
+namespace stitchwork {
+namespace {
+
+/// Threads a block of Table 6's kernel.
+constexpr int kBarrierThreads = 1024;
+/// Of the time, that Figure 14's kernels make up.
+constexpr double kTopShare = 0.8;
+
+/// A launch of nothing but a grid barrier.
+double barrier_kernel_us(const Device& device, std::int64_t blocks) {
+  KernelWork work;
+  work.grid_blocks = blocks;
+  work.threads_per_block = kBarrierThreads;
+  work.blocks_per_sm = static_cast<int>(std::max<std::int64_t>(1, (blocks + device.sms - 1) / device.sms));
+  work.grid_barriers = 1;
+  return kernel_time(device, work).total_us;
+}
+
+/// Mean of a counter over the longest kernels that make up kTopShare of the time.
+std::optional<double> top_average(const std::vector<KernelResult>& kernels, const std::string& counter,
+                                  std::set<std::string>& methods) {
+  double total = 0, so_far = 0, sum = 0;
+  for (const KernelResult& kernel : kernels) total += kernel.time_us;
+  int n = 0;
+  for (const KernelResult& kernel : kernels) {
+    if (so_far >= kTopShare * total && n > 0) break;
+    so_far += kernel.time_us;
+    const auto found = kernel.counters.find(counter);
+    if (found == kernel.counters.end()) return std::nullopt;
+    methods.insert(found->second.method);
+    sum += found->second.median();
+    ++n;
+  }
+  return n == 0 ? std::nullopt : std::optional(sum / n);
+}
+
+/// One column's way to its number.
+class Lookup {
+ public:
+  Lookup(const ValueContext& context, std::string workload)
+      : context_(context), workload_(std::move(workload)) {}
+
+  /// Sums "a+b".
+  std::optional<double> metric(const std::string& variant, const std::string& name) {
+    if (const std::size_t plus = name.find('+'); plus != std::string::npos) {
+      const auto a = metric(variant, name.substr(0, plus)), b = metric(variant, name.substr(plus + 1));
+      return a && b ? std::optional(*a + *b) : std::nullopt;
+    }
+    const TrialResults* trial = context_.experiment->trial(workload_, variant);
+    if (trial == nullptr) return std::nullopt;
+    const auto series = trial->series.find(name);
+    if (series == trial->series.end()) return std::nullopt;
+    methods_.insert(series->second.method);
+    return series->second.median();
+  }
+
+  std::optional<double> number(const JsonCursor& c) {
+    const std::string variant = c.at("variant").text();
+    if (const auto counter = c.find("top_kernels"))
+      return top_average(context_.experiment->kernels_of(*context_.store, workload_, variant),
+                         counter->text(), methods_);
+    const std::string name = c.at("metric").text();
+    const auto ours = metric(variant, name);
+    if (!ours) return std::nullopt;
+    if (const auto saved = c.find("saved_against")) {
+      const auto base = metric(saved->text(), name);
+      return base && *base > 0 ? std::optional(100 * (1 - *ours / *base)) : std::nullopt;
+    }
+    if (const auto over = c.find("speedup_over")) {
+      const auto base = metric(over->text(), name);
+      return base && *ours > 0 ? std::optional(*base / *ours) : std::nullopt;
+    }
+    if (const auto relative = c.find("relative_to")) {
+      relative->only({"variant", "metric"});
+      const auto other = relative->find("variant");
+      const auto whole = metric(other ? other->text() : variant, relative->at("metric").text());
+      const double scale = c.find("unit") && c.at("unit").text() == "%" ? 100 : 1;
+      return whole && *whole > 0 ? std::optional(scale * *ours / *whole) : std::nullopt;
+    }
+    const auto scale = c.find("scale");
+    return *ours * (scale ? scale->number() : 1);
+  }
+
+  std::string methods() const { return fmt::format("{}", fmt::join(methods_, ", ")); }
+
+ private:
+  const ValueContext& context_;
+  std::string workload_;
+  std::set<std::string> methods_;
+};
+
+ReproducedValue described(const JsonCursor& c, const std::string& row) {
+  c.only({"row", "column", "workload", "variant", "metric", "paper", "scale", "unit", "saved_against",
+          "speedup_over", "relative_to", "top_kernels", "average_of", "where", "blocks", "why"});
+  ReproducedValue v;
+  v.row = row;
+  v.column = c.at("column").text();
+  if (const auto unit = c.find("unit")) v.unit = unit->text();
+  if (const auto why = c.find("why")) v.why = why->text();
+  return v;
+}
+
+}  // namespace
+
+const TrialResults* PaperExperiment::trial(const std::string& workload, const std::string& variant) const {
+  for (const TrialResults& trial : results.trials)
+    if (trial.workload == workload && trial.variant == variant) return &trial;
+  return nullptr;
+}
+
+const std::vector<KernelResult>& PaperExperiment::kernels_of(const Store& store, const std::string& workload,
+                                                             const std::string& variant) {
+  const auto known = kernels.find({workload, variant});
+  if (known != kernels.end()) return known->second;
+  return kernels.emplace(std::pair(workload, variant), read_kernels(store, results.name, workload, variant))
+      .first->second;
+}
+
+std::string workload_name(const std::string& name, bool quick) { return quick ? name + "_tiny" : name; }
+
+std::string rerun_command(const ExperimentSpec& spec, const std::string& workload,
+                          const std::string& variant) {
+  for (const Variant& v : spec.variants) {
+    if (v.name != variant) continue;
+    std::string set;
+    for (const auto& [knob, value] : v.knobs)
+      set += fmt::format("{}{}={}", set.empty() ? " --set " : ",", knob, value);
+    const std::string what =
+        fmt::format("{} --planner {}{} --device {}", workload, v.planner, set, spec.devices.at(0));
+    return spec.backend == "model" ? fmt::format("stitchwork plan {}", what)
+                                   : fmt::format("stitchwork run {} --backend {}{}", what, spec.backend,
+                                                 spec.check ? " --check" : "");
+  }
+  return "";
+}
+
+ReproducedValue value_of(const JsonCursor& c, const std::string& row, const std::string& workload,
+                         const ValueContext& context) {
+  ReproducedValue v = described(c, row);
+  if (const auto paper = c.find("paper"); paper && !paper->is_null()) {
+    const auto of_row = c.find("row") ? paper : paper->find(row);  // of one value, or by the column's rows
+    if (of_row) v.paper = of_row->number();
+  }
+  if (const auto blocks = c.find("blocks")) {
+    v.ours = barrier_kernel_us(device(context.device), blocks->integer());
+    v.method = "modelled";
+    return v;
+  }
+  if (context.experiment == nullptr) c.fail("a value of an experiment in a table without one");
+  const std::string of = workload_name(workload, context.quick);
+  Lookup lookup(context, of);
+  v.ours = lookup.number(c);
+  v.method = lookup.methods();
+  v.rerun = rerun_command(context.experiment->spec, of, c.at("variant").text());
+  return v;
+}
+
+ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValue>& before) {
+  ReproducedValue v = described(c, c.at("row").text());
+  if (const auto paper = c.find("paper"); paper && !paper->is_null()) v.paper = paper->number();
+  const std::string column = c.at("average_of").text();
+  const auto where = c.find("where");
+  if (where) where->only({"column", "from", "to"});
+  const auto wanted = [&](const std::string& row) {
+    if (!where) return true;
+    return std::any_of(before.begin(), before.end(), [&](const ReproducedValue& other) {
+      return other.row == row && other.column == where->at("column").text() && other.ours &&
+             *other.ours >= where->at("from").number() && *other.ours <= where->at("to").number();
+    });
+  };
+  double sum = 0;
+  int n = 0;
+  for (const ReproducedValue& other : before)
+    if (other.column == column && other.ours && wanted(other.row))
+      sum += *other.ours, ++n, v.method = other.method;
+  if (n > 0) v.ours = sum / n;
+  return v;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,49 @@
+// Numbers of a paper's tables, looked up in the results of its experiments.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analysis/json_cursor.h"
+#include "experiments/reproduce.h"
+#include "experiments/results.h"
+
+namespace stitchwork {
+
+/// An experiment of the paper: what was asked for and what came of it.
+struct PaperExperiment {
+  ExperimentSpec spec;
+  ExperimentResults results;
+  std::map<std::pair<std::string, std::string>, std::vector<KernelResult>> kernels;  ///< by workload, variant
+
+  const TrialResults* trial(const std::string& workload, const std::string& variant) const;
+  const std::vector<KernelResult>& kernels_of(const Store& store, const std::string& workload,
+                                              const std::string& variant);
+};
+
+/// What rows and columns of a table need to know.
+struct ValueContext {
+  const Store* store = nullptr;
+  PaperExperiment* experiment = nullptr;  ///< none: only barrier kernels and averages
+  std::string device;
+  bool quick = false;
+};
+
+/// Names in quick reproductions are of the tiny variants.
+std::string workload_name(const std::string& name, bool quick);
+
+/// A column's number (keys: docs/experiments.md, "Papers") of one row.
+ReproducedValue value_of(const JsonCursor& column, const std::string& row, const std::string& workload,
+                         const ValueContext& context);
+
+/// The average of a column over the rows before it.
+ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValue>& before);
+
+/// `name` and `variant` of the experiment as a command.
+std::string rerun_command(const ExperimentSpec& spec, const std::string& workload,
+                          const std::string& variant);
+
+}  // namespace stitchwork

@@ -1,0 +1,197 @@
+// Documents as pages: text wrapped, tables broken between rows under repeated heads, figures kept whole.
+#include "figures/data/document.h"
+
+#include <QFontMetricsF>
+#include <QPainter>
+#include <QPdfWriter>
+#include <algorithm>
+#include <numeric>
+
+#include "figures/paint/canvas.h"
+#include "figures/paint/paint.h"
+#include "figures/paint/pdf.h"
+#include "figures/paint/render.h"
+
+namespace stitchwork {
+namespace {
+
+constexpr double kWidth = 595, kHeight = 842, kMargin = 48;  ///< A4, points
+constexpr double kInner = kWidth - 2 * kMargin;
+constexpr int kText = 9, kSmall = 7;
+constexpr int kWrap = Qt::TextWordWrap;
+
+/// Words longer than a narrow column may be broken (zero-width spaces).
+QString breakable(const std::string& utf8) {
+  constexpr int kLongest = 24;
+  QString result;
+  int run = 0;
+  for (const QChar c : text(utf8)) {
+    run = c.isSpace() ? 0 : run + 1;
+    result += c;
+    if (run % kLongest == 0 && run > 0) result += QChar(0x200B);
+  }
+  return result;
+}
+
+class Pages {
+ public:
+  Pages(QPainter& painter, QPdfWriter& pdf, const QString& title)
+      : painter_(painter), pdf_(pdf), title_(title) {
+    footer();
+  }
+
+  void add(const DocumentBlock& block) {
+    switch (block.kind) {
+      case DocumentBlock::Kind::kTitle:
+        paragraph(block.text, 15, true, 0, 8, 0);
+        break;
+      case DocumentBlock::Kind::kHeading:
+        space(12);
+        paragraph(block.text, 12, true, 0, 5, 120);
+        break;
+      case DocumentBlock::Kind::kParagraph:
+        paragraph(block.text, kText, false, 0, 5, 0);
+        break;
+      case DocumentBlock::Kind::kItem:
+        need(2 * text_height(kText));
+        draw_text(painter_, kMargin + 4, y_ + text_height(kText) / 2, QStringLiteral("•"), 0, kText);
+        paragraph(block.text, kText, false, 12, 3, 0);
+        break;
+      case DocumentBlock::Kind::kCode:
+        paragraph(block.text, kSmall, false, 12, 3, 0);
+        break;
+      case DocumentBlock::Kind::kTable:
+        table(block);
+        break;
+      case DocumentBlock::Kind::kFigure:
+        figure(block);
+        break;
+    }
+  }
+
+ private:
+  void footer() {
+    draw_text(painter_, kMargin, kHeight - kMargin / 2, title_, -1, kSmall, kQuiet);
+    draw_text(painter_, kWidth - kMargin, kHeight - kMargin / 2, QString::number(++page_), 1, kSmall, kQuiet);
+    y_ = kMargin;
+  }
+  void next_page() {
+    pdf_.newPage();
+    footer();
+  }
+  void need(double height) {
+    if (y_ + height > kHeight - kMargin && y_ > kMargin) next_page();
+  }
+  void space(double height) {
+    if (y_ > kMargin) y_ += height;
+  }
+
+  static double height_of(const QString& text, double width, int points, bool bold = false) {
+    return QFontMetricsF(figure_font(points, bold))
+        .boundingRect(QRectF(0, 0, width, 1e6), kWrap, text)
+        .height();
+  }
+
+  /// `keep`: with so much of what follows.
+  void paragraph(const std::string& utf8, int points, bool bold, double indent, double behind, double keep) {
+    const QString shown = breakable(utf8);
+    const double width = kInner - indent, height = height_of(shown, width, points, bold);
+    need(height + keep);
+    painter_.setFont(figure_font(points, bold));
+    painter_.setPen(kInk);
+    painter_.drawText(QRectF(kMargin + indent, y_, width, height + 1), kWrap, shown);
+    y_ += height + behind;
+  }
+
+  void figure(const DocumentBlock& block) {
+    const QSizeF size = figure_size(block.figure);
+    const double scale = std::min(1.0, kInner / size.width());
+    const double caption = height_of(breakable(block.text), kInner, kText);
+    need(size.height() * scale + caption + 10);
+    painter_.save();
+    painter_.translate(kMargin + (kInner - size.width() * scale) / 2, y_);
+    painter_.scale(scale, scale);
+    paint(painter_, block.figure, size);
+    painter_.restore();
+    y_ += size.height() * scale + 3;
+    paragraph(block.text, kText, false, 0, 8, 0);
+  }
+
+  /// As wide as the widest cell; where that is too wide together, the widest give way.
+  static std::vector<double> column_widths(const DocumentTable& t) {
+    constexpr double kPad = 8, kLeast = 40;
+    std::vector<double> widths;
+    for (std::size_t c = 0; c < t.heads.size(); ++c) {
+      double widest = text_width(text(t.heads[c]), kSmall, true);
+      for (const auto& row : t.rows) widest = std::max(widest, text_width(text(row[c]), kSmall));
+      widths.push_back(widest + kPad);
+    }
+    double over = std::accumulate(widths.begin(), widths.end(), 0.0) - kInner;
+    while (over > 0.5) {
+      const auto widest = std::max_element(widths.begin(), widths.end());
+      if (*widest <= kLeast) break;
+      const double less = std::min(over, std::max(1.0, *widest * 0.05));
+      *widest -= less;
+      over -= less;
+    }
+    return widths;
+  }
+
+  double row_height(const std::vector<std::string>& row, const std::vector<double>& widths, bool bold) const {
+    double height = 0;
+    for (std::size_t c = 0; c < row.size(); ++c)
+      height = std::max(height, height_of(breakable(row[c]), widths[c] - 6, kSmall, bold));
+    return height + 3;
+  }
+
+  void row(const DocumentTable& t, const std::vector<std::string>& cells, const std::vector<double>& widths,
+           bool bold) {
+    const double height = row_height(cells, widths, bold);
+    double x = kMargin;
+    painter_.setFont(figure_font(kSmall, bold));
+    painter_.setPen(kInk);
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      painter_.drawText(QRectF(x + 3, y_ + 1.5, widths[c] - 6, height),
+                        kWrap | (t.right[c] ? Qt::AlignRight : Qt::AlignLeft), breakable(cells[c]));
+      x += widths[c];
+    }
+    y_ += height;
+    painter_.setPen(QPen(bold ? kInk : kGrid, kThin));
+    painter_.drawLine(QPointF(kMargin, y_), QPointF(x, y_));
+  }
+
+  void table(const DocumentBlock& block) {
+    const DocumentTable& t = block.table;
+    if (!block.text.empty()) paragraph(block.text, kText, false, 0, 2, 60);
+    const std::vector<double> widths = column_widths(t);
+    need(row_height(t.heads, widths, true) + 30);
+    row(t, t.heads, widths, true);
+    for (const auto& cells : t.rows) {
+      if (y_ + row_height(cells, widths, false) > kHeight - kMargin) {
+        next_page();
+        row(t, t.heads, widths, true);
+      }
+      row(t, cells, widths, false);
+    }
+    y_ += 8;
+  }
+
+  QPainter& painter_;
+  QPdfWriter& pdf_;
+  QString title_;
+  double y_ = kMargin;
+  int page_ = 0;
+};
+
+}  // namespace
+
+std::string render(const Document& document) {
+  start_painting();
+  const QString title = text(document.title);
+  return write_pdf(QPageSize(QPageSize::A4), title, QString(), [&](QPainter& painter, QPdfWriter& pdf) {
+    Pages pages(painter, pdf, title);
+    for (const DocumentBlock& block : document.blocks) pages.add(block);
+  });
+}
+
+}  // namespace stitchwork

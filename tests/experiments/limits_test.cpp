@@ -1,0 +1,80 @@
+#include "experiments/limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "experiments/runner.h"
+#include "tests/experiments/sample_trial.h"
+
+namespace stitchwork {
+namespace {
+
+TrialResults trial(std::map<std::string, double> metrics) {
+  TrialResults result;
+  for (const auto& [metric, value] : metrics) result.series[metric] = {"modelled", {value}};
+  return result;
+}
+
+/// The workload under two planners, modelled.
+Store modelled_store(const std::string& workload) {
+  const std::string db = testing::test_folder() + "/runs.db";
+  run_experiment(parse_experiment(R"({"schema":"stitchwork.experiment/1","name":"e","variants":[)"
+                                  R"({"planner":"xla"},{"planner":"astitch"}],"backend":"model",)"
+                                  R"("workloads":[")" +
+                                      workload + "\"]}",
+                                  "e.json"),
+                 db, {});
+  return Store::open(db);
+}
+
+ExperimentResults modelled(const std::string& workload) {
+  return read_results(modelled_store(workload), "e");
+}
+
+TEST(Limits, PartsOfATrialAddUpToItsTime) {
+  for (const TrialResults& one : modelled("bert_tiny").trials) {
+    double sum = 0;
+    for (const TimePart& part : time_parts(one)) sum += part.us;
+    EXPECT_NEAR(sum, *one.median("total_us"), 1e-6 * sum) << one.variant;
+  }
+}
+
+TEST(Limits, ALargeStreamIsLimitedByMemoryAndASmallOneByItsLaunch) {
+  EXPECT_EQ(time_parts(modelled("gelu").trials[0]).at(0).name, "kernels limited by DRAM");
+  EXPECT_EQ(time_parts(modelled("softmax_tiny").trials[0]).at(0).name, "kernels limited by launch");
+}
+
+TEST(Limits, TheCauseIsThePartAndTheKernelThatGrewMost) {
+  const auto kernel = [](const std::string& name, double us, const std::string& grid) {
+    KernelResult result;
+    result.name = name;
+    result.time_us = us;
+    result.grid = grid;
+    result.block = "[1024,1,1]";
+    return result;
+  };
+  const std::string cause = cause_of(
+      trial({{"kernel_us", 35}, {"overhead_us", 2}}), trial({{"kernel_us", 15}, {"overhead_us", 3}}),
+      {kernel("k0 divide_3", 30, "[1,1,1]"), kernel("k1 add", 5, "[80,1,1]"), kernel("k2 new", 9, "[2,1,1]")},
+      {kernel("k4 divide_3", 10, "[16,1,1]"), kernel("k5 add", 4.5, "[80,1,1]")});
+  EXPECT_EQ(
+      cause,
+      "kernels +20.00 us, between kernels -1.00 us; 2 kernels grew, most divide_3: 30.00 us (1 blocks of "
+      "1024 threads, 0 grid barriers) instead of 10.00 us (16 blocks of 1024 threads, 0 grid barriers)");
+}
+
+TEST(Limits, NothingRecordedIsSaid) {
+  EXPECT_TRUE(time_parts(TrialResults{}).empty());
+  EXPECT_EQ(cause_of({}, {}, {}, {}), "less than a hundredth of a microsecond in any part");
+}
+
+TEST(Limits, ModelledKernelsSayHowManySMsTheyFill) {
+  const auto kernels = read_kernels(modelled_store("row_750000x32"), "e", "row_750000x32", "xla");
+  ASSERT_FALSE(kernels.empty());
+  const double busy = kernels[0].counters.at("sm_efficiency").median();
+  EXPECT_GT(busy, 0.9);
+  EXPECT_LE(busy, 1);
+}
+
+}  // namespace
+}  // namespace stitchwork
