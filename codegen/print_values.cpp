@@ -172,6 +172,7 @@ void ValuePrinter::hold_ahead(int unroll) {
                                   bytes > 2 ? ".word[0]" : ""));
   }
   if (words.size() > kMostOperands) words.resize(kMostOperands);
+  if (words.size() > 1 && !canonical_) out_.line("// No load moves behind this: all of them are in flight.");
   if (words.size() > 1) out_.line(fmt::format("asm volatile(\"\" : {});", fmt::join(words, ", ")));
 }
 
