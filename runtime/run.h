@@ -20,6 +20,7 @@ struct KernelRun {
   double time_us = 0;          ///< of all launches
   double bytes_in_flight = 0;  ///< an SM, of its first launch (simulator/simulator.h)
   Method method = Method::kSimulated;
+  std::vector<std::pair<std::string, double>> profiled;  ///< measured counters of its first launch
 };
 
 /// A computation that loops and branches ran.
