@@ -23,8 +23,20 @@ std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block) {
   return 1;
 }
 
+bool is_peeled(const ThreadMapping& mapping) {
+  return mapping.kind == MappingKind::kRowPack && mapping.vector > 1 && mapping.cols % mapping.vector != 0;
+}
+
+int peeled_alignment(const ThreadMapping& mapping) {
+  // A thread alone has only its first vector before the row.
+  return mapping.threads_per_row > 1 ? 2 * mapping.vector : mapping.vector;
+}
+
 std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block) {
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  if (is_peeled(mapping))
+    return ceil_div(mapping.cols + peeled_alignment(mapping) - 1,
+                    std::int64_t{mapping.threads_per_row} * mapping.vector);
   if (mapping.kind == MappingKind::kElementwise)
     return ceil_div(mapping.rows_per_block, std::int64_t{block} * mapping.vector);
   return ceil_div(ceil_div(mapping.cols, mapping.split),
@@ -42,7 +54,8 @@ std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block) {
   }
   const std::int64_t segment = (mapping.cols + mapping.split - 1) / mapping.split;
   const std::int64_t shortest = std::max<std::int64_t>(0, mapping.cols - (mapping.split - 1) * segment);
-  return shortest / (threads_sharing_a_row(mapping, block) * mapping.vector);
+  const std::int64_t whole = shortest / (threads_sharing_a_row(mapping, block) * mapping.vector);
+  return is_peeled(mapping) ? std::max<std::int64_t>(0, whole - 1) : whole;
 }
 
 double vectors_in_flight(const ThreadMapping& mapping, int block) {
@@ -56,6 +69,12 @@ bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const Th
   const std::int64_t vector = mapping.vector;
   if (vector == 1) return true;
   if (context.dims.size() != 2) return false;  // not of the domain
+  if (is_peeled(mapping)) {
+    IndexExpr place = IndexExpr::dim(1);
+    if (mapping.rows > 1) place = place + IndexExpr::dim(0) * mapping.cols;
+    const IndexExpr further = offset - place;
+    return further.terms.empty() && further.constant >= 0 && further.constant % vector == 0;
+  }
   const int lane = vector_dim(mapping);
   IndexMap vectors;  // dims: the lanes' in vectors; symbol: the element of the vector
   vectors.dims = context.dims;

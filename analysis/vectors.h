@@ -12,21 +12,30 @@ constexpr int kVectorBytes = 16;
 /// The dimension of the domain (0: row, 1: col) whose neighbours a vector gathers.
 int vector_dim(const ThreadMapping& mapping);
 
+/// Rows that no vector divides begin anywhere: a thread's vectors then lie at multiples of mapping.vector in
+/// memory, not in the row, and a row's first and last ones reach beyond it. Rows of row_pack, of which no
+/// thread keeps columns from task to task.
+bool is_peeled(const ThreadMapping& mapping);
+/// Of a peeled row: elements at whose multiples in memory its first vector lies. Two vectors of 16 bytes: the
+/// vectors of a warp then are whole sectors.
+int peeled_alignment(const ThreadMapping& mapping);
+
 /// Whether the mapping.vector elements from a multiple of it on, along that dimension of `context` (row,
 /// col), have adjacent offsets that begin at a multiple of mapping.vector. Buffers are aligned to 256 bytes.
+/// Where rows are peeled: whether elements lie as they do in the domain.
 bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping);
 
 /// Threads of a block of `block` that share a row of a task.
 std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block);
 
-/// Vectors a thread moves in one task, at most.
+/// Vectors a thread moves in one task, at most; those of which it has only a part included.
 std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block);
 
 /// Elements a thread handles in one task, at most.
 std::int64_t elements_per_thread(const ThreadMapping& mapping, int block);
 
-/// So many first ones of these every thread has in every task. They need no bounds check: mapping.unroll of
-/// them are in flight together, the others one by one.
+/// So many first ones of these (behind the first one, where rows are peeled) every thread has in every task.
+/// They need no bounds check: mapping.unroll of them are in flight together, the others one by one.
 std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block);
 
 /// Vectors a thread has in flight at a time, on the average of its batches.

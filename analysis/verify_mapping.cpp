@@ -98,7 +98,8 @@ void check_across(const std::string& where, const Group& group, Report& report) 
              name(m.kind), m.split);
 }
 
-/// Vectors lie whole within a row, a segment and a task, and move by one instruction each.
+/// Vectors lie whole within a row, a segment and a task, or rows are peeled; they move by one instruction
+/// each.
 void check_vectors(const Computation& computation, const std::string& where, const Group& group,
                    Report& report) {
   const ThreadMapping& m = group.mapping;
@@ -117,6 +118,13 @@ void check_vectors(const Computation& computation, const std::string& where, con
   if (!elements && m.kind != MappingKind::kRowPack && m.kind != MappingKind::kRowSplit)
     report.add("mapping.vector", "{}: the lanes of {} do not follow what vectors gather", where,
                name(m.kind));
+  if (is_peeled(m)) {
+    if (!group.across.empty())
+      report.add("mapping.vector",
+                 "{}: rows of {} in vectors of {}, and accumulators that want whole vectors", where, m.cols,
+                 m.vector);
+    return;
+  }
   const std::int64_t length = elements ? m.rows : m.cols;
   const std::int64_t part = elements ? m.rows_per_block : ceil_div(m.cols, m.split);
   if (length % m.vector != 0 || part % m.vector != 0)

@@ -9,6 +9,21 @@
 #include "core/error.h"
 
 namespace stitchwork {
+namespace {
+
+nlohmann::ordered_json kernels_json(const Executable& executable) {
+  auto kernels = nlohmann::ordered_json::array();
+  for (std::size_t k = 0; k < executable.kernels.size(); ++k) {
+    const CompiledKernel& kernel = executable.kernels[k];
+    kernels.push_back({{"id", executable.plan.kernels[k].id},
+                       {"source_sha256", kernel.source_sha256},
+                       {"from_cache", kernel.from_cache},
+                       {"compile_ms", kernel.compile_ms}});
+  }
+  return kernels;
+}
+
+}  // namespace
 
 void add_compile(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("compile", "write the CUDA C++ and PTX of every kernel");
@@ -51,7 +66,8 @@ void add_compile(CLI::App& app, Cli& cli) {
       nlohmann::ordered_json document{{"schema", "stitchwork.compile/1"},
                                       {"compiler", executable.compiler},
                                       {"folder", *output},
-                                      {"files", files}};
+                                      {"files", files},
+                                      {"kernels", kernels_json(executable)}};
       return cli.print(document);
     }
     cli.print(fmt::format("{}: {} kernels compiled by {}, {} files", *output, executable.kernels.size(),

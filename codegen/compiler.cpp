@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <regex>
+#include <sstream>
 
 #include "codegen/process.h"
 #include "core/error.h"
@@ -92,12 +93,26 @@ std::string bounded_registers(const std::string& ptx) {
                             std::regex_constants::format_first_only);
 }
 
+std::string first_error(const std::string& log) {
+  std::istringstream lines(log);
+  std::string first, line;
+  while (std::getline(lines, line)) {
+    if (line.find("error") != std::string::npos) return line;
+    if (first.empty()) first = line;
+  }
+  return first;
+}
+
 std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string& ptx, int architecture) {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "kernel.ptx";
   std::ofstream(file, std::ios::binary) << bounded_registers(ptx);
   const ProcessResult result = run_process({ptxas, "-v", fmt::format("-arch=sm_{}", architecture), "-o",
                                             (folder.path() / "kernel.cubin").string(), file.string()});
+  static const std::regex too_much(R"(uses (too (?:much|many) .* max\)))");
+  if (std::smatch match; std::regex_search(result.output, match, too_much))
+    throw Error(fmt::format("it uses {} on sm_{}", match[1].str(), architecture),
+                "plan it with fewer values in shared memory, or in smaller kernels (--override)");
   if (result.exit_code != 0) return std::nullopt;
   return parse_ptxas(result.output);
 }

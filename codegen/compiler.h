@@ -31,8 +31,8 @@ PtxCompiler find_compiler(const std::string& requested);
 /// devices beyond it.
 int compile_architecture(const PtxCompiler& compiler, const Device& device);
 
-/// PTX of `source` (prelude included). Throws Error with the compiler's log. Safe to call from several
-/// threads.
+/// PTX of `source` (prelude included). Throws Error with the compiler's first error. Safe to call from
+/// several threads.
 std::string compile_ptx(const PtxCompiler& compiler, const std::string& source, int architecture);
 
 /// The same, and the machine code of that architecture: a driver older than the compiler takes it, and spends
@@ -51,6 +51,7 @@ struct RegisterUse {
   std::int64_t shared_bytes = 0;
 };
 /// Path of ptxas ("" if there is none) and its verdict; empty where it fails (an older ptxas than the PTX).
+/// Throws Error with the resource and its limit where a kernel uses too much of one.
 std::string find_ptxas();
 std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string& ptx, int architecture);
 /// The PTX with the register bound that its .minnctapersm implies written out as .maxnreg. ptxas ignores a
@@ -59,6 +60,9 @@ std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string
 std::string bounded_registers(const std::string& ptx);
 /// Parses `ptxas -v`.
 std::optional<RegisterUse> parse_ptxas(const std::string& log);
+
+/// The first line of a compiler's log that tells of an error; the first line if none does.
+std::string first_error(const std::string& log);
 
 // The two compilers, one file each.
 int nvrtc_architecture(const PtxCompiler& compiler, int wanted);

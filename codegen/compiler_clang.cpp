@@ -50,8 +50,9 @@ std::string clang_compile(const PtxCompiler& compiler, const std::string& source
        fmt::format("--cuda-gpu-arch=sm_{}", architecture), "-S", "-o", output.string(), input.string()});
   std::ifstream file(output, std::ios::binary);
   if (result.exit_code != 0 || !file)
-    throw Error(fmt::format("{} cannot compile a generated kernel: {}", compiler.id, result.output),
-                "this is a defect of the code generator: please report it with the model and the plan");
+    throw Error(
+        fmt::format("{} cannot compile a generated kernel: {}", compiler.id, first_error(result.output)),
+        "this is a defect of the code generator: please report it with the model and the plan");
   std::ostringstream ptx;
   ptx << file.rdbuf();
   return ptx.str();

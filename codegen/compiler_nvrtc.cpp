@@ -145,9 +145,9 @@ Code nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int a
   }
   n.destroy(&program);
   if (status != 0)
-    throw Error(
-        fmt::format("{} cannot compile a generated kernel: {}\n{}", compiler.id, n.error_text(status), log),
-        "this is a defect of the code generator: please report it with the model and the plan");
+    throw Error(fmt::format("{} cannot compile a generated kernel: {}", compiler.id,
+                            log.empty() ? n.error_text(status) : first_error(log)),
+                "this is a defect of the code generator: please report it with the model and the plan");
   return code;
 }
 

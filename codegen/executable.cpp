@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <thread>
 
@@ -16,9 +17,11 @@ namespace {
 
 /// One source to compile, for all the kernels that have it.
 struct Job {
+  std::string kernel;  ///< the first of them and its plan, for errors
   std::string source;
   CachedKernel result;
   bool from_cache = false;
+  double ms = 0;  ///< wall time
 };
 
 class Compilation {
@@ -39,7 +42,13 @@ class Compilation {
     std::vector<std::exception_ptr> failures(jobs.size());
     const auto work = [&] {
       for (std::size_t j = next++; j < jobs.size(); j = next++) try {
+          const auto begin = std::chrono::steady_clock::now();
           run(jobs[j]);
+          jobs[j].ms =
+              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+        } catch (const Error& error) {
+          failures[j] = std::make_exception_ptr(
+              Error(fmt::format("kernel {}: {}", jobs[j].kernel, error.message()), error.hint()));
         } catch (...) {
           failures[j] = std::current_exception();
         }
@@ -83,9 +92,19 @@ void take(const Job& job, CompiledKernel& compiled) {
   compiled.ptx = job.result.ptx;
   compiled.cubin = job.result.cubin;
   compiled.from_cache = job.from_cache;
+  compiled.compile_ms = job.ms;
   if (!job.result.use) return;
   compiled.registers = job.result.use->registers;
   compiled.spill_bytes = job.result.use->spill_bytes;
+}
+
+/// "k2_y (planner xla for t4; 64 blocks of 256 threads, 1024 bytes of shared memory, 0 grid barriers)".
+std::string kernel_and_plan(const FusionPlan& plan, const KernelPlan& kernel) {
+  const KernelLaunch& launch = kernel.launch;
+  return fmt::format(
+      "{} {} (planner {} for {}; {} blocks of {} threads, {} bytes of shared memory, {} grid barriers)",
+      kernel.id, kernel.name, plan.planner, plan.device, launch.grid, launch.block, launch.shared_bytes,
+      launch.grid_barriers);
 }
 
 }  // namespace
@@ -97,7 +116,7 @@ CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry,
   compiled.cuda = std::string(cuda_prelude()) + cuda;
   compiled.source_sha256 = sha256_hex(compiled.cuda);
   compiled.launch = launch;
-  std::vector<Job> jobs{{compiled.cuda, {}, false}};
+  std::vector<Job> jobs{{entry, compiled.cuda, {}, false, 0}};
   Compilation(device, options).run(jobs);
   take(jobs.front(), compiled);
   return compiled;
@@ -126,7 +145,7 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
     std::string source = prelude + to_cuda(graph, kernel, true);
     compiled.source_sha256 = sha256_hex(source);
     const auto [it, inserted] = known.try_emplace(compiled.source_sha256, jobs.size());
-    if (inserted) jobs.push_back({std::move(source), {}, false});
+    if (inserted) jobs.push_back({kernel_and_plan(plan, kernel_plan), std::move(source), {}, false, 0});
     job_of.push_back(it->second);
     executable.kernels.push_back(std::move(compiled));
   }

@@ -26,6 +26,8 @@ struct CompiledKernel {
   KernelTable table;                ///< to be written where an argument asks for it
   KernelLaunch launch;              ///< shared_bytes: all of it dynamic shared memory
   bool from_cache = false;
+  double compile_ms =
+      0;  ///< wall time of the compiler and ptxas, or of reading the cache; equal kernels share one
 };
 
 struct Executable {

@@ -10,12 +10,19 @@ bool in_global_memory(const Kernel& kernel, int buffer) {
   return b.space != MemorySpace::kShared && !b.partials;
 }
 
+/// A peeled row's vectors reach into its neighbours, which nobody may be writing.
+bool may_reach(const Kernel& kernel, const Step& step, int buffer) {
+  return !is_peeled(step.mapping) ||
+         kernel.buffers.at(static_cast<std::size_t>(buffer)).space == MemorySpace::kGlobalInput;
+}
+
 /// A load that every element makes, at an index known without other loads.
 bool may_go_ahead(const Kernel& kernel, const Step& step, const Value& value) {
   return value.kind == ValueKind::kLoad && value.scope < 0 && value.restored < 0 &&
          value.depth > vector_dim(step.mapping) && value.at.runtime.empty() &&
          value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
-         in_global_memory(kernel, value.buffer) && moves_in_vectors(value.offset, value.at.map, step.mapping);
+         in_global_memory(kernel, value.buffer) && may_reach(kernel, step, value.buffer) &&
+         moves_in_vectors(value.offset, value.at.map, step.mapping);
 }
 
 }  // namespace

@@ -200,6 +200,23 @@ template <class T, int kCount> SW_FN void sw_load(SwVector<T, kCount>& v, const 
 template <class T, int kCount> SW_FN void sw_store(T* p, const SwVector<T, kCount>& v) {
   *(typename SwVector<T, kCount>::All*)p = v.all;
 }
+template <class T, int kCount> SW_FN void sw_clear(SwVector<T, kCount>& v) {
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) sw_set(v, j, (T)0);
+}
+// Of a vector at the end of an array only `count` elements exist.
+template <class T, int kCount, class I> SW_FN void sw_load_part(SwVector<T, kCount>& v, const T* p, I count) {
+  if (count >= kCount) return sw_load(v, p);
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) sw_set(v, j, j < count ? p[j] : (T)0);
+}
+// Of a vector at a row's first or last element those from `first` to before `end` are the row's.
+template <class T, int kCount, class I> SW_FN void sw_store_part(T* p, const SwVector<T, kCount>& v, I first, I end) {
+  if (first <= 0 && end >= kCount) return sw_store(p, v);
+#pragma unroll
+  for (int j = 0; j < kCount; ++j)
+    if (j >= first && j < end) p[j] = sw_get(v, j);
+}
 
 // Reducers.
 struct SwAdd { template <class T> SW_FN T of(T a, T b) { return (T)(a + b); } };

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -36,12 +38,15 @@ class KernelPrinter {
     places();
     for (const Kept& kept : kernel_.kept) {
       places_.kept.push_back(names_.make(computation_.node(kept.op).name, "r", "_kept"));
+      const std::string note =
+          remark(fmt::format("{} of the thread's elements{}", computation_.node(kept.op).name,
+                             kept.tasks > 1 ? ", of all its tasks" : ""));
       if (kept.shared_offset >= 0)
-        out_.line(fmt::format("{0}* const {1} = ({0}*)(shared + {2});", storage_type(kept.dtype),
-                              places_.kept.back(), kept.shared_offset));
+        out_.line(fmt::format("{0}* const {1} = ({0}*)(shared + {2});{3}", storage_type(kept.dtype),
+                              places_.kept.back(), kept.shared_offset, note));
       else
-        out_.line(fmt::format("{} {}[{}];", value_type(kept.dtype), places_.kept.back(),
-                              kept.tasks * kept.elements));
+        out_.line(fmt::format("{} {}[{}];{}", value_type(kept.dtype), places_.kept.back(),
+                              kept.tasks * kept.elements, note));
     }
     for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
       if (p > 0) {
@@ -49,6 +54,9 @@ class KernelPrinter {
         touched_.clear();
         shared_ = {};
       }
+      if (!canonical_ && kernel_.phases.size() > 1)
+        out_.line(fmt::format("// Phase {} of {}: {}", p + 1, kernel_.phases.size(),
+                              listed(phase_names(kernel_.phases[p]))));
       for (const TaskLoop& loop : kernel_.phases[p].loops) print_loop(loop);
     }
     out_.close();
@@ -60,8 +68,9 @@ class KernelPrinter {
     const KernelLaunch& launch = kernel_.launch;
     places_.buffers.resize(kernel_.buffers.size());
     std::string parameters;
+    const std::string separator = canonical_ ? ", " : ",\n    ";
     const auto add = [&](const std::string& parameter) {
-      parameters += (parameters.empty() ? "" : ", ") + parameter;
+      parameters += (parameters.empty() ? (canonical_ ? "" : "\n    ") : separator) + parameter;
     };
     for (const KernelArgument& argument : kernel_arguments(kernel_)) {
       using Kind = KernelArgument::Kind;
@@ -78,15 +87,48 @@ class KernelPrinter {
         add(parameter_text(static_cast<int>(b)));
       }
     }
-    if (!canonical_)
-      out_.line(fmt::format("// {}: grid {}, block {}, shared {} bytes, scratch {} bytes, {} grid barriers",
-                            kernel_.name, launch.grid, launch.block, launch.shared_bytes,
-                            launch.scratch_bytes, launch.grid_barriers));
+    if (!canonical_) heading();
     const std::string bounds = launch.blocks_per_sm > 0
                                    ? fmt::format("{}, {}", launch.block, launch.blocks_per_sm)
                                    : fmt::format("{}", launch.block);
     out_.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({})", bounds,
                           canonical_ ? "k" : kernel_.name, parameters));
+  }
+
+  /// What the kernel is launched with, takes and gives.
+  void heading() {
+    const KernelLaunch& launch = kernel_.launch;
+    out_.line(fmt::format("// {}: grid {}, block {}, shared {} bytes, scratch {} bytes, {} grid barriers",
+                          kernel_.name, launch.grid, launch.block, launch.shared_bytes, launch.scratch_bytes,
+                          launch.grid_barriers));
+    for (const auto& [space, verb] :
+         {std::pair{MemorySpace::kGlobalInput, "reads"}, std::pair{MemorySpace::kGlobalOutput, "writes"}}) {
+      std::vector<std::string> names;
+      for (const Buffer& buffer : kernel_.buffers)
+        if (buffer.space == space)
+          names.push_back(fmt::format("{} {}", computation_.node(buffer.op).name, to_text(buffer.shape)));
+      if (!names.empty()) out_.line(fmt::format("// {} {}", verb, listed(std::move(names))));
+    }
+  }
+
+  /// The first of an optimiser's hundreds.
+  static std::string listed(std::vector<std::string> names) {
+    constexpr std::size_t kMostNamed = 8;
+    const std::size_t others = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
+    names.resize(names.size() - others);
+    return fmt::format("{}{}", fmt::join(names, ", "),
+                       others > 0 ? fmt::format(" and {} others", others) : "");
+  }
+
+  /// "  // text"; nothing in canonical form.
+  std::string remark(const std::string& text) const { return canonical_ ? "" : "  // " + text; }
+
+  std::vector<std::string> phase_names(const Phase& phase) const {
+    std::vector<std::string> result;
+    for (const TaskLoop& loop : phase.loops)
+      for (const Step& step : loop.steps)
+        for (const Root& root : step.roots) result.push_back(computation_.node(root.op).name);
+    return result;
   }
 
   void places() {
@@ -207,6 +249,7 @@ class KernelPrinter {
     const bool several = loop.tasks_per_block > 1;
     if (loop.entries.empty()) {
       open_range(loop);
+      if (across && !canonical_) out_.line("// What the thread's columns come to, over all its rows.");
       declare_across(loop, places_, names_, computation_, out_);
       open_tasks(loop);
       print_steps(loop, several && shared);
@@ -229,14 +272,17 @@ class KernelPrinter {
     places_.row_results.clear();
     for (const RowResult& result : loop.row_results) {
       places_.row_results.push_back(names_.make(computation_.node(result.op).name, "t", "_row"));
-      out_.line(fmt::format("{} {};", value_type(result.dtype), places_.row_results.back()));
+      out_.line(fmt::format("{} {};{}", value_type(result.dtype), places_.row_results.back(),
+                            remark("all threads of a row have it")));
     }
+    const Step* before = nullptr;
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
     for (const Step& step : loop.steps) {
       if (step.stage != stage) barrier(of_warp);
       stage = step.stage;
       if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) continue;
-      comment(step);
+      comment(step, before);
+      before = &step;
       out_.block();
       StepPrinter(graph_, kernel_, loop, step, rows_name(loop, step), places_, names_, canonical_, out_,
                   shared_)
@@ -477,14 +523,17 @@ class KernelPrinter {
     out_.close();
   }
 
-  void comment(const Step& step) {
+  /// What the step makes, and how its group is dealt to threads unless the step before is of the same.
+  void comment(const Step& step, const Step* before) {
     if (canonical_) return;
     const Group& group = kernel_.groups[static_cast<std::size_t>(step.group)];
-    std::string stored;
-    for (const Root& root : step.roots)
-      stored += (stored.empty() ? "" : ", ") + computation_.node(root.op).name;
-    out_.line(fmt::format("// {} (group of {}; {})", stored, computation_.node(group.dominant).name,
-                          to_text(group.mapping)));
+    std::string text;
+    for (const Root& root : step.roots) text += (text.empty() ? "" : ", ") + computation_.node(root.op).name;
+    if (step.rows) text += step.by_all ? ", of each row by all its threads" : ", of each row by a thread";
+    if (before == nullptr || before->group != step.group)
+      text +=
+          fmt::format(" (group of {}; {})", computation_.node(group.dominant).name, to_text(group.mapping));
+    out_.line("// " + text);
   }
 
   const Graph& graph_;

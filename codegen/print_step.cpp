@@ -236,9 +236,16 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
                                  std::int64_t threads, const std::string& lane, bool exact) {
   if (in_batches()) {
     const std::int64_t vector = mapping_.vector, stride = threads * vector;
-    const std::string at = vector == 1 ? lane : fmt::format("{} * {}", lane, vector);
+    std::string at = vector == 1 ? lane : fmt::format("{} * {}", lane, vector);
+    if (is_peeled(mapping_)) {
+      // Elements from the sector that the row begins in to the row.
+      out_.line(fmt::format("const {} shift = row * {} % {};", index_, number(mapping_.cols),
+                            peeled_alignment(mapping_)));
+      return print_batches({"col", at + " - shift", fmt::format("col > -{} && col < {}", vector, end), stride,
+                            vectors_a_thread(mapping_, block_), unguarded_vectors(mapping_, block_), true});
+    }
     return print_batches({"col", first == "0" ? at : first + " + " + at, fmt::format("col < {}", end), stride,
-                          ceil_div(length, stride), unguarded_vectors(mapping_, block_)});
+                          ceil_div(length, stride), unguarded_vectors(mapping_, block_), false});
   }
   const std::int64_t iterations = ceil_div(length, threads);
   const std::string start = first == "0" ? lane : first + " + " + lane;
@@ -272,7 +279,8 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
                   "",
                   stride,
                   ceil_div(rows, stride),
-                  unguarded_vectors(mapping_, block_)};
+                  unguarded_vectors(mapping_, block_),
+                  false};
   if (rows % stride != 0) batches.guard = fmt::format("local_row < {}", rows);
   if (partial_) batches.guard += (batches.guard.empty() ? "" : " && ") + row_guard();
   print_batches(batches);
@@ -282,7 +290,8 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
 /// one.
 void StepPrinter::print_batches(const Batches& batches) {
   const std::int64_t unroll = std::min<std::int64_t>(mapping_.unroll, batches.vectors);
-  const std::int64_t main = std::min(batches.unguarded, batches.vectors) / unroll * unroll;
+  const std::int64_t first = batches.peeled ? 1 : 0;
+  const std::int64_t main = first + std::min(batches.unguarded, batches.vectors - first) / unroll * unroll;
   const bool short_loop = needs_constant_index() || batches.vectors * mapping_.vector <= kUnrolledElements;
   const auto loop = [&](std::int64_t from, std::int64_t to, std::int64_t step, bool guarded) {
     if (from >= to) return;
@@ -296,7 +305,8 @@ void StepPrinter::print_batches(const Batches& batches) {
     print_batch(batches, step, guarded);
     out_.close();
   };
-  loop(0, main, unroll, false);
+  loop(0, first, 1, true);
+  loop(first, main, unroll, false);
   loop(main, batches.vectors, 1, true);
 }
 
@@ -317,12 +327,13 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
   const auto open_guard = [&] {
     out_.open(guarded && !batches.guard.empty() ? fmt::format("if ({})", batches.guard) : "");
   };
+  const bool in_part = batches.peeled && guarded;
   values_.declare_ahead(static_cast<int>(vectors));
   if (values_.goes_ahead()) {
     open_batch_loop(vectors);
     place(batches, "");
     open_guard();
-    values_.load_ahead("u");
+    values_.load_ahead("u", in_part ? elements_left() : "");
     out_.close();
     out_.close();
     values_.hold_ahead(static_cast<int>(vectors));
@@ -337,26 +348,36 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
       vectors_[&target] = values_.names().make(node.name, "w", "_vector");
       out_.line(fmt::format("SwVector<{}, {}> {};", storage_type(node.shape.dtype), mapping_.vector,
                             vectors_[&target]));
+      if (in_part) out_.line(fmt::format("sw_clear({});", vectors_[&target]));
     }
   out_.line("#pragma unroll");
   out_.open(fmt::format("for (int j = 0; j < {}; ++j)", mapping_.vector));
   place(batches, " + j");
+  out_.open(in_part ? fmt::format("if (col >= 0 && col < {})", number(mapping_.cols)) : "");
   if (needs_index()) out_.line(fmt::format("const int i = (n + u) * {} + j;", mapping_.vector));
   if (batches.index == "local_row") values_.print(-1, 1);
   element_body();
   out_.close();
-  store_vectors();
+  out_.close();
+  store_vectors(in_part);
   out_.close();
   out_.close();
 }
 
-void StepPrinter::store_vectors() {
+void StepPrinter::store_vectors(bool in_part) {
   for (const Root& root : step_.roots)
     for (const Target& target : root.targets)
       if (target.vector)
-        out_.line(fmt::format("sw_store(&{}[{}], {});",
+        out_.line(fmt::format("{}(&{}[{}], {}{});", in_part ? "sw_store_part" : "sw_store",
                               places_.buffers[static_cast<std::size_t>(target.buffer)], offset_text(target),
-                              vectors_.at(&target)));
+                              vectors_.at(&target),
+                              in_part ? fmt::format(", -col, {} - col", number(mapping_.cols)) : ""));
+}
+
+std::string StepPrinter::elements_left() const {
+  if (rows_.empty() && mapping_.rows * mapping_.cols % mapping_.vector == 0) return "";
+  return fmt::format("({} - row) * {} - col", rows_.empty() ? number(mapping_.rows) : rows_,
+                     number(mapping_.cols));
 }
 
 void StepPrinter::element_body() {

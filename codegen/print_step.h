@@ -37,7 +37,8 @@ class StepPrinter {
     std::string guard;           ///< that element `index` exists
     std::int64_t stride = 1;     ///< from one vector of the thread to its next
     std::int64_t vectors = 0;    ///< of a thread
-    std::int64_t unguarded = 0;  ///< so many first ones exist for every thread
+    std::int64_t unguarded = 0;  ///< so many first ones exist for every thread, behind the first where peeled
+    bool peeled = false;         ///< the guarded ones may lie in the row in part
   };
   bool in_batches() const { return mapping_.vector > 1 || mapping_.unroll > 1; }
   void print_batches(const Batches& batches);
@@ -47,7 +48,9 @@ class StepPrinter {
   void print_row_batches(std::int64_t rows);
 
   void element_body();
-  void store_vectors();
+  void store_vectors(bool in_part);
+  /// Elements from one of row `row`, at `col`, to the end of the domain; "" if vectors end with it.
+  std::string elements_left() const;
   void declare_accumulators();
   void finish_reduction(const Root& root, std::size_t index, const std::string& writer);
   /// Folds the initial value into a reduction's result where that is done here.

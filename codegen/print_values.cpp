@@ -150,12 +150,13 @@ void ValuePrinter::declare_ahead(int unroll) {
   }
 }
 
-void ValuePrinter::load_ahead(const std::string& u) {
+void ValuePrinter::load_ahead(const std::string& u, const std::string& left) {
   for (const auto& [v, name] : ahead_) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
     const std::string index = index_text(value.offset, value.at.map, index_names(value.at.map.dims.size()));
-    out_.line(fmt::format("sw_load({}[{}], &{}[{}]);", name, u,
-                          places_.buffers[static_cast<std::size_t>(value.buffer)], index));
+    out_.line(fmt::format("{}({}[{}], &{}[{}]{});", left.empty() ? "sw_load" : "sw_load_part", name, u,
+                          places_.buffers[static_cast<std::size_t>(value.buffer)], index,
+                          left.empty() ? "" : ", " + left));
   }
 }
 
@@ -172,6 +173,7 @@ void ValuePrinter::hold_ahead(int unroll) {
                                   bytes > 2 ? ".word[0]" : ""));
   }
   if (words.size() > kMostOperands) words.resize(kMostOperands);
+  if (words.size() > 1 && !canonical_) out_.line("// No load moves behind this: all of them are in flight.");
   if (words.size() > 1) out_.line(fmt::format("asm volatile(\"\" : {});", fmt::join(words, ", ")));
 }
 

@@ -29,7 +29,8 @@ class ValuePrinter {
   bool goes_ahead() const { return !ahead_.empty(); }
   /// Declares vectors for `unroll` loads of each value that is loaded ahead, and loads those numbered `u`.
   void declare_ahead(int unroll);
-  void load_ahead(const std::string& u);
+  /// `left`: of the array from the vector on so many elements exist; "" if all do.
+  void load_ahead(const std::string& u, const std::string& left);
   /// Keeps the compiler from moving these loads down to where their values are used.
   void hold_ahead(int unroll);
   /// The variable a printed value has.

@@ -20,8 +20,9 @@ namespace {
 /// grid barriers cheaper.
 constexpr int kAssumedRegisters = 32;
 constexpr int kLargestBlock = 1024;
-/// mapping=tuned tries these, 256 first: it leaves the scheduler blocks to fill an SM's gaps with.
-constexpr std::array kTunedBlocks = {256, 128, 512, 1024};
+/// mapping=tuned tries these, 256 first: it leaves the scheduler blocks to fill an SM's gaps with. Where an
+/// SM has one block only, 512 first: that many warps hide the latency of arithmetic.
+constexpr std::array kTunedBlocks = {256, 128, 512, 1024}, kTunedLoneBlocks = {512, 256, 128, 1024};
 /// And of the blocks an SM holds at 32 registers a thread all, half or a quarter: the fewer, the longer the
 /// rows that stay in registers.
 constexpr std::array kTunedShares = {1, 2, 4};
@@ -35,8 +36,8 @@ void set_block(MappingLimits& limits, const Device& device, int block) {
 }
 
 /// What decides how long the stitch op takes: its largest reduction, or where it has none its largest op.
-Domain largest_domain(const Nodes& nodes, const StitchOp& op) {
-  Domain largest;
+NodeId largest_op(const Nodes& nodes, const StitchOp& op) {
+  NodeId largest = kNoNode;
   bool reduces = false;
   std::int64_t elements = -1;
   for (const NodeId id : op.members) {
@@ -46,27 +47,63 @@ Domain largest_domain(const Nodes& nodes, const StitchOp& op) {
     if (!first && domain.rows * domain.cols <= elements) continue;
     reduces = reduces || first;
     elements = domain.rows * domain.cols;
-    largest = domain;
+    largest = id;
   }
   return largest;
 }
 
 /// (threads a block, share of the blocks), the widest first.
-std::vector<std::pair<int, int>> tuned_launches(bool blocks_are_given) {
+std::vector<std::pair<int, int>> tuned_launches(bool alone, bool blocks_are_given) {
   std::vector<std::pair<int, int>> launches;
   for (const int share : kTunedShares)
-    for (const int block : kTunedBlocks)
+    for (const int block : alone ? kTunedLoneBlocks : kTunedBlocks)
       if (share == 1 || !blocks_are_given) launches.emplace_back(block, share);
   return launches;
 }
 
-/// Counted over the op's members of the domain's size: each reduction of its rows asks for another pass.
-RowWork row_work(const Nodes& nodes, const StitchOp& op, const Domain& domain) {
+/// The members of which values of more than one element lead to `first` or from it: an optimiser's updates of
+/// many tensors are one stitch op, and a thread has elements of one tensor at a time.
+std::set<NodeId> tied_to(const Nodes& nodes, const StitchOp& op, NodeId first) {
+  const auto one = [&](NodeId id) { return nodes[id].elements <= 1; };
+  const auto ties = [&](NodeId id) {
+    if (one(id)) return false;
+    const std::vector<NodeId>& operands = nodes.node(id).operands;
+    if (nodes[id].transparent) return !std::all_of(operands.begin(), operands.end(), one);
+    return std::binary_search(op.members.begin(), op.members.end(), id);
+  };
+  std::set<NodeId> found{first};
+  std::vector<NodeId> open{first};
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    for (const std::vector<NodeId>* next : {&nodes.node(id).operands, &nodes[id].users})
+      for (const NodeId other : *next)
+        if (ties(other) && found.insert(other).second) open.push_back(other);
+  }
+  return found;
+}
+
+/// Whether a map (broadcast, reshape, slice, ...) to the domain's size leaves its operand's elements in the
+/// domain's order, or is of a value a row.
+bool keeps_order(const Nodes& nodes, NodeId id, const Domain& domain) {
+  const Op op = nodes.node(id).op;
+  const std::vector<NodeId>& operands = nodes.node(id).operands;
+  return op == Op::kIota || std::all_of(operands.begin(), operands.end(), [&](NodeId operand) {
+           const std::int64_t elements = nodes[operand].elements;
+           if (elements == nodes[id].elements) return op == Op::kReshape || op == Op::kBitcast;
+           return elements <= 1 || (elements == domain.rows && domain.rows != domain.cols);
+         });
+}
+
+/// Counted over the members tied to the domain's op that are of its size: each reduction of its rows asks for
+/// another pass.
+RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const Domain& domain) {
   const std::int64_t elements = domain.rows * domain.cols;
   RowWork work;
   std::set<NodeId> inputs;
   work.instructions = 0;
-  for (const NodeId id : op.members) {
+  work.in_order = domain.kind == Domain::Kind::kRows && !domain.guarded;
+  for (const NodeId id : tied_to(nodes, op, dominant)) {
     if (nodes[id].reduction && nodes[id].reduction->rows * nodes[id].reduction->cols == elements) {
       if (nodes[id].reduction->row_reduce) ++work.passes;
       work.instructions += 1;
@@ -75,6 +112,7 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, const Domain& domain) {
     } else {
       continue;
     }
+    if (nodes[id].transparent) work.in_order = work.in_order && keeps_order(nodes, id, domain);
     for (const NodeId operand : nodes.node(id).operands)
       if (nodes[operand].elements == elements && !nodes[operand].transparent && !nodes[operand].immediate &&
           !std::binary_search(op.members.begin(), op.members.end(), operand))
@@ -87,12 +125,15 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, const Domain& domain) {
 /// The block, and the threads an SM shares its registers among, in which the largest domain takes least time;
 /// with grid barriers, one barrier included.
 void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, MappingLimits& limits) {
-  const Domain domain = largest_domain(nodes, op);
-  limits.row_work = row_work(nodes, op, domain);
+  const NodeId largest = largest_op(nodes, op);
+  const Domain domain = largest == kNoNode ? Domain{} : domain_of(nodes, largest);
+  if (largest != kNoNode) limits.row_work = row_work(nodes, op, largest, domain);
   const int wanted_blocks = limits.max_blocks_per_sm;
+  set_block(limits, device, std::min(kTunedBlocks.front(), device.max_threads_per_block));
+  const bool alone = map_tuned(domain, limits).blocks <= device.sms;
   int best = 0, best_blocks = 0;
   double best_us = 0;
-  for (const auto& [block, share] : tuned_launches(wanted_blocks > 0)) {
+  for (const auto& [block, share] : tuned_launches(alone, wanted_blocks > 0)) {
     if (block > device.max_threads_per_block) continue;
     limits.max_blocks_per_sm = wanted_blocks;
     if (share > 1) {

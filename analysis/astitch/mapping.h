@@ -14,6 +14,8 @@ struct RowWork {
   int inputs = 1;           ///< arrays of that size it reads
   int passes = 1;           ///< how often a row is gone through if its elements are not kept
   double instructions = 4;  ///< an element
+  /// All arrays of that size are in the domain's order, and nothing else has a value a col.
+  bool in_order = false;
 };
 
 /// What a mapping may use.

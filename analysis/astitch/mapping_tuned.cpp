@@ -33,6 +33,8 @@ constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
 /// shuffle step, and what a block adds to combine its warps.
 constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInstructions = 2,
                  kBlockReduceInstructions = 30;
+/// Of a warp without elements: it comes to the guard and to the end.
+constexpr double kIdleInstructions = 8;
 
 /// Vectors of so many elements divide `length` and move at once.
 int widest_vector(std::int64_t length, const Domain& domain) {
@@ -40,6 +42,17 @@ int widest_vector(std::int64_t length, const Domain& domain) {
   int vector = std::max(1, kVectorBytes / std::max(1, bytes));
   while (vector > 1 && (length == 0 || length % vector != 0)) vector /= 2;
   return vector;
+}
+
+/// Elements of a vector for rows that none divides (analysis/vectors.h, is_peeled), or 0: short rows would be
+/// all ends, accumulators across the rows want the same columns in each, and what is not laid out like the
+/// domain would be read element by element, neighbouring lanes apart.
+int peeled_vector(const Domain& domain, const MappingLimits& limits) {
+  const int bytes = domain.widest_bytes > 0 ? domain.widest_bytes : domain.element_bytes;
+  const int vector = kVectorBytes / std::max(1, bytes);
+  const bool long_rows = domain.cols * domain.element_bytes > kShortRowBytes;
+  const bool peels = long_rows && limits.accumulators == 0 && limits.row_work.in_order;
+  return peels && vector > 1 && domain.cols % vector != 0 ? vector : 0;
 }
 
 /// Fills tasks, blocks and tasks_per_block: as many blocks as there are slots or tasks.
@@ -104,7 +117,7 @@ void offer_splits(const ThreadMapping& whole, std::int64_t most, int wanted, con
       mapping.threads_per_row = limits.block;
     }
     const std::int64_t length = ceil_div(mapping.cols, n);
-    if (mapping.kind != MappingKind::kColumn && (mapping.cols % n != 0 || length % mapping.vector != 0))
+    if (mapping.kind == MappingKind::kRowSplit && (mapping.cols % n != 0 || length % mapping.vector != 0))
       mapping.vector = mapping.cols % n == 0 ? widest_vector(length, domain) : 1;
     fastest.offer(deal(mapping, limits));
   };
@@ -138,13 +151,13 @@ std::int64_t accumulator_room(const MappingLimits& limits) {
       assume_relax_apply(*limits.tuned_for, limits.block, 0, limits.max_blocks_per_sm).register_bound);
 }
 
-ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {
-  Fastest fastest(domain, limits);
+/// Offers rows whose threads load `vector` elements at a time.
+void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, int wanted, Fastest& fastest) {
   ThreadMapping mapping;
   mapping.kind = MappingKind::kRowPack;
   mapping.rows = domain.rows;
   mapping.cols = domain.cols;
-  mapping.vector = widest_vector(domain.cols, domain);
+  mapping.vector = vector;
   for (const std::int64_t threads : threads_a_row(domain, mapping.vector, limits.block)) {
     // Lanes of a row read whole sectors, or all of it at once.
     const std::int64_t at_once = threads * mapping.vector;
@@ -163,6 +176,13 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
         ceil_div(domain.cols, at_once), 1, mapping.vector > 1 ? kMostUnrolled / 2 : kMostUnrolled));
     offer_splits(mapping, most, wanted, domain, limits, fastest);
   }
+}
+
+ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {
+  Fastest fastest(domain, limits);
+  if (const int vector = peeled_vector(domain, limits); vector > 0)
+    offer_rows(domain, limits, vector, wanted, fastest);
+  offer_rows(domain, limits, widest_vector(domain.cols, domain), wanted, fastest);
   return fastest.best();
 }
 
@@ -249,6 +269,21 @@ ThreadMapping map_tuned(const Domain& domain, const MappingLimits& limits, int s
   return {};
 }
 
+namespace {
+
+/// Warps of a block that have elements in a task: fewer than it has where the domain is small.
+double busy_warps(const Domain& domain, const ThreadMapping& mapping, int block) {
+  std::int64_t threads = block;
+  const std::int64_t rows = std::clamp<std::int64_t>(domain.rows, 1, mapping.rows_per_block);
+  if (mapping.kind == MappingKind::kElementwise)
+    threads = ceil_div(rows, mapping.vector);
+  else if (mapping.kind == MappingKind::kRowPack)
+    threads = rows * mapping.threads_per_row;
+  return static_cast<double>(ceil_div(std::clamp<std::int64_t>(threads, 1, block), kWarp));
+}
+
+}  // namespace
+
 int blocks_an_sm(const Device& device, std::int64_t grid) {
   return static_cast<int>(std::clamp<std::int64_t>(ceil_div(grid, device.sms), 1, device.max_blocks_per_sm));
 }
@@ -278,7 +313,8 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
     if (threads > kWarp || mapping.kind == MappingKind::kColumn)
       instructions += reductions * kBlockReduceInstructions;
   }
-  const double warps = static_cast<double>(mapping.tasks) * limits.block / kWarp;
+  const double warps = static_cast<double>(mapping.tasks) * busy_warps(domain, mapping, limits.block);
+  const double idle = static_cast<double>(mapping.tasks) * limits.block / kWarp - warps;
   KernelWork work;
   work.grid_blocks = mapping.blocks;
   work.threads_per_block = limits.block;
@@ -286,7 +322,7 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   const double bytes = static_cast<double>(domain.rows * domain.cols) * domain.element_bytes;
   work.dram_sectors = bytes / kSectorBytes;
   work.l2_sectors = work.dram_sectors * passes;
-  work.warp_instructions = warps * instructions;
+  work.warp_instructions = warps * instructions + idle * kIdleInstructions;
   work.ldst_warp_instructions = warps * static_cast<double>(vectors) * passes;
   work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
   work.independent_loads =

@@ -57,8 +57,10 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
         loaded.insert(op).second)
       result.loads += bytes;
     const bool plain = map.constraints.empty() && map.runtime.empty() && map.symbols.empty();
-    const bool vector =
-        plain && moves_in_vectors(simplify(linearize(map.results, shape.dims), map), map, mapping);
+    // A peeled row's last vector reaches into the next row, which the kernel may be writing.
+    const bool reaches = is_peeled(mapping) && load && kernel.schemes.contains(op);
+    const bool vector = plain && !reaches &&
+                        moves_in_vectors(simplify(linearize(map.results, shape.dims), map), map, mapping);
     (vector ? result.vectors : result.scalars) += bytes;
   };
   for (const Evaluation& e : found.values)
@@ -93,7 +95,9 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     }
     if (m.kind == MappingKind::kElementwise && m.vector == 1) m.vector = whole_vectors(computation, group);
     Moved bytes = moved(computation, kernel, group, m);
-    if (bytes.scalars > bytes.vectors || bytes.vectors == 0) m.vector = 1;
+    // Element by element, the lanes of peeled rows would read what vectors leave apart.
+    const bool apart = is_peeled(m) && bytes.scalars > 0;
+    if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) m.vector = 1;
     const double in_flight = std::max(1.0, bytes.loads * m.vector);
     const double most = std::min({kBytesInFlight / (resident * in_flight) + 0.999,
                                   registers * 4.0 / kRegisterShare / in_flight,

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "analysis/astitch/mapping_tuned.h"
@@ -114,6 +115,36 @@ TEST(TunedMapping, EveryShapeIsCovered) {
               EXPECT_EQ((elements ? rows : cols) % m.vector, 0);
               EXPECT_EQ((elements ? m.rows_per_block : (cols + m.split - 1) / m.split) % m.vector, 0);
             }
+}
+
+/// So many tensors stepped along their gradients.
+Graph steps(int tensors) {
+  std::string body = "  rate = f32[] parameter(0)\n  rates = f32[34952] broadcast(rate), dimensions={}\n",
+              types, results;
+  for (int i = 0; i < tensors; ++i) {
+    body += fmt::format(
+        "  p{0} = f32[34952] parameter({1})\n  g{0} = f32[34952] parameter({2})\n"
+        "  q{0} = f32[34952] multiply(g{0}, g{0})\n  r{0} = f32[34952] sqrt(q{0})\n"
+        "  d{0} = f32[34952] divide(g{0}, r{0})\n  e{0} = f32[34952] multiply(d{0}, rates)\n"
+        "  n{0} = f32[34952] subtract(p{0}, e{0})\n",
+        i, 2 * i + 1, 2 * i + 2);
+    types += (i == 0 ? "" : ", ") + std::string("f32[34952]");
+    results += fmt::format("{}n{}", i == 0 ? "" : ", ", i);
+  }
+  return stitchwork::testing::graph_of(body + "  ROOT all = (" + types + ") tuple(" + results + ")");
+}
+
+TEST(TunedMapping, ATensorIsMappedAlikeHoweverManyOthersItsKernelHas) {
+  const FusionPlan alone = make_plan(steps(1), device("h200"), "astitch");
+  const FusionPlan among = make_plan(steps(150), device("h200"), "astitch");
+  ASSERT_EQ(among.kernels.size(), 1u);
+  EXPECT_EQ(among.kernels[0].launch.block, alone.kernels[0].launch.block);
+  for (const Group& group : among.kernels[0].groups) {
+    EXPECT_EQ(group.mapping.vector, 4);
+    EXPECT_EQ(group.mapping.rows_per_block, alone.kernels[0].groups[0].mapping.rows_per_block);
+    EXPECT_GE(group.mapping.rows_per_block, group.mapping.vector * among.kernels[0].launch.block)
+        << "no thread is idle";
+  }
 }
 
 class TunedGolden : public ::testing::TestWithParam<const char*> {};

@@ -1,4 +1,8 @@
 // Compilers, the kernel cache and the written files.
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -39,14 +43,60 @@ TEST(Compile, AnUnknownCompilerIsRefusedByName) {
   }
 }
 
-TEST(Compile, ADefectInASourceGivesTheCompilersLog) {
+TEST(Compile, ADefectInASourceGivesTheCompilersFirstErrorInALine) {
   SKIP_WITHOUT_COMPILER();
   for (const std::string& compiler : testing::installed_compilers()) try {
-      compile_ptx(find_compiler(compiler), "extern \"C\" int nonsense = ;", 75);
+      compile_ptx(find_compiler(compiler), "extern \"C\" int nonsense = ;\nint more = ;", 75);
       ADD_FAILURE() << compiler;
     } catch (const Error& error) {
-      EXPECT_NE(error.message().find("error"), std::string::npos) << error.message();
+      EXPECT_THAT(error.message(),
+                  ::testing::AllOf(::testing::HasSubstr("kernel.cu"), ::testing::HasSubstr("error: "),
+                                   ::testing::Not(::testing::HasSubstr("\n"))));
     }
+}
+
+TEST(Compile, AKernelThatUsesTooMuchIsRefusedWithTheLimit) {
+  if (find_ptxas().empty()) GTEST_SKIP() << "no ptxas is installed";
+  const std::string ptx =
+      ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry k() {\n"
+      "  .shared .align 4 .b8 s[200000];\n  .reg .b32 %r1;\n  mov.u32 %r1, s;\n  st.shared.u32 [%r1], %r1;\n"
+      "  ret;\n}\n";
+  try {
+    run_ptxas(find_ptxas(), ptx, 75);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "it uses too much shared data (0x30d40 bytes, 0xc000 max) on sm_75");
+  }
+}
+
+/// A compiler that fails as one does that meets a defect.
+TEST(Compile, AFailureNamesTheKernelAndItsPlan) {
+  const char* const path = std::getenv("PATH");
+  const TemporaryFolder folder;
+  const fs::path clang = folder.path() / "clang";
+  write_file(clang.string(),
+             "#!/bin/sh\n[ \"$1\" = --version ] && echo 'clang version 14.0.6' && exit 0\n"
+             "echo 'note: in file kernel.cu'\necho 'kernel.cu:7:1: error: no such thing'\nexit 1\n");
+  fs::permissions(clang, fs::perms::owner_all);
+  const Graph graph = testing::graph_of(kModule);
+  const FusionPlan plan = make_plan(graph, device("v100"), "xla");
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process of its own: find_clang looks once
+  EXPECT_EXIT(
+      {
+        ::setenv("PATH", (folder.path().string() + ":" + (path == nullptr ? "" : path)).c_str(), 1);
+        try {
+          compile(graph, device("v100"), plan, options_for("clang", "none"));
+        } catch (const Error& error) {
+          std::fputs((error.message() + "\n").c_str(), stderr);
+          std::exit(3);
+        }
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(3),
+      "^kernel k0 b \\(planner xla for v100-sxm2; [0-9]+ blocks of [0-9]+ threads, 0 bytes of shared memory, "
+      "0 "
+      "grid barriers\\): clang 14.0.6 cannot compile a generated kernel: kernel.cu:7:1: error: no such "
+      "thing\n$");
 }
 
 TEST(Compile, OldDevicesAreCompiledForTheOldestArchitectureTheCompilerKnows) {

@@ -136,21 +136,31 @@ ENTRY main {
   EXPECT_NE(cuda(graph, plan).find("const long long row"), std::string::npos);
 }
 
-class GoldenCuda : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
+struct Printed {
+  std::string dataset, planner;
+  bool tuned = false;
+};
+
+class GoldenCuda : public ::testing::TestWithParam<Printed> {};
 
 TEST_P(GoldenCuda, SourceIsAsApproved) {
-  const auto& [name, planner] = GetParam();
-  const Graph graph = dataset(name);
-  expect_golden(fmt::format("cuda_{}_{}.cu", planner, name),
-                cuda(graph, make_plan(graph, device("v100"), planner, testing::paper(planner))));
+  const Printed& c = GetParam();
+  const Graph graph = testing::dataset(c.dataset);
+  const PlanOptions options = c.tuned ? PlanOptions{} : testing::paper(c.planner);
+  expect_golden(fmt::format("cuda_{}_{}{}.cu", c.planner, c.tuned ? "tuned_" : "", c.dataset),
+                cuda(graph, make_plan(graph, device("v100"), c.planner, options)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, GoldenCuda,
-                         ::testing::Values(std::pair("softmax", "astitch"), std::pair("softmax", "xla"),
-                                           std::pair("fig7", "astitch"), std::pair("layer_norm", "astitch"),
-                                           std::pair("row_64x30000", "astitch"),
-                                           std::pair("column_sum", "astitch"), std::pair("gelu", "unfused")),
-                         [](const auto& info) { return info.param.second + "_" + info.param.first; });
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, GoldenCuda,
+    ::testing::Values(Printed{"softmax", "astitch"}, Printed{"softmax", "xla"}, Printed{"fig7", "astitch"},
+                      Printed{"layer_norm", "astitch"}, Printed{"row_64x30000", "astitch"},
+                      Printed{"column_sum", "astitch"}, Printed{"gelu", "unfused"},
+                      Printed{"softmax", "astitch", true}, Printed{"layer_norm_grad", "astitch", true},
+                      Printed{"adam_tiny", "astitch", true}),
+    [](const auto& info) {
+      return fmt::format("{}_{}{}", info.param.planner, info.param.tuned ? "tuned_" : "", info.param.dataset);
+    });
 
 }  // namespace
 }  // namespace stitchwork

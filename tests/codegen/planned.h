@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tests/codegen/harness.h"
+#include "tests/support/fuzz.h"
 
 namespace stitchwork::testing {
 
@@ -19,6 +21,38 @@ inline void expect_planned_correct(const Graph& graph) {
       SCOPED_TRACE(fmt::format("{} {}", planner.name, mapping));
       expect_correct(graph, make_plan(graph, device("v100"), planner.name, options));
       if (!maps) break;
+    }
+  }
+}
+
+/// The same by one compiler, with every sanitizer; what two planners make alike runs once.
+inline void expect_clean_and_right(const Graph& graph, const std::vector<Literal>& inputs) {
+  Reference reference(graph, inputs);
+  std::set<std::vector<std::string>> seen;
+  CompileOptions compile_options;
+  compile_options.ptxas = false;
+  compile_options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+  RunOptions run_options;
+  run_options.sanitize = {.race = true, .init = true};
+  for (const Planner& planner : planners_for(graph)) {
+    const bool maps = std::find(planner.knobs.begin(), planner.knobs.end(), "mapping") != planner.knobs.end();
+    for (const char* mapping : {"paper", "tuned"}) {
+      if (!maps && mapping == std::string("tuned")) continue;
+      PlanOptions options;
+      if (maps) options.knobs["mapping"] = mapping;
+      SCOPED_TRACE(fmt::format("{} {}", planner.name, maps ? mapping : ""));
+      const Executable executable =
+          compile(graph, device("v100"), make_plan(graph, device("v100"), std::string(planner.name), options),
+                  compile_options);
+      std::vector<std::string> sources;
+      for (const CompiledKernel& kernel : executable.kernels) sources.push_back(kernel.source_sha256);
+      if (!seen.insert(sources).second) continue;
+      const RunResult run = run_simulated(graph, device("v100"), executable, reference.inputs(), run_options);
+      for (const sim::Finding& finding : run.findings)
+        ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
+      if (run.findings.empty()) {
+        EXPECT_EQ(reference.problem(run.outputs), "");
+      }
     }
   }
 }

@@ -1,4 +1,6 @@
 // Vectors and unrolling: fewer instructions move the same sectors, results stay.
+#include "analysis/vectors.h"
+
 #include <fmt/format.h>
 
 #include "tests/codegen/harness.h"
@@ -50,6 +52,66 @@ TEST(Vectors, MoveTheSameSectorsByFewerInstructions) {
   EXPECT_EQ(unrolled.instructions * 4, scalar.instructions);
   EXPECT_EQ(vectors.load_sectors, scalar.load_sectors);
   EXPECT_EQ(vectors.store_sectors, scalar.store_sectors);
+}
+
+/// A softmax whose rows begin anywhere.
+Graph softmax_of(const std::string& dtype, std::int64_t rows, std::int64_t cols) {
+  return testing::graph_of(fmt::format(R"(HloModule m
+sum {{ a = {0}[] parameter(0)  b = {0}[] parameter(1)  ROOT s = {0}[] add(a, b) }}
+max {{ a = {0}[] parameter(0)  b = {0}[] parameter(1)  ROOT s = {0}[] maximum(a, b) }}
+ENTRY main {{
+  x = {0}[{1},{2}] parameter(0)
+  zero = {0}[] constant(0)
+  low = {0}[] constant(-inf)
+  m = {0}[{1}] reduce(x, low), dimensions={{1}}, to_apply=max
+  ms = {0}[{1},{2}] broadcast(m), dimensions={{0}}
+  d = {0}[{1},{2}] subtract(x, ms)
+  e = {0}[{1},{2}] exponential(d)
+  t = {0}[{1}] reduce(e, zero), dimensions={{1}}, to_apply=sum
+  ts = {0}[{1},{2}] broadcast(t), dimensions={{0}}
+  ROOT y = {0}[{1},{2}] divide(e, ts)
+}}
+)",
+                                       dtype, rows, cols));
+}
+
+TEST(Vectors, RowsThatNoVectorDividesArePeeledAndAskForWholeSectors) {
+  SKIP_WITHOUT_COMPILER();
+  for (const auto& [dtype, vector] : {std::pair{"f32", 4}, std::pair{"bf16", 8}}) {
+    SCOPED_TRACE(dtype);
+    const Graph graph = softmax_of(dtype, 300, 5003);
+    const Device& target = device("h200");
+    const FusionPlan plan = make_plan(graph, target, "astitch");
+    ASSERT_EQ(plan.kernels.size(), 1u);
+    ASSERT_TRUE(is_peeled(plan.kernels[0].groups[0].mapping)) << to_text(plan.kernels[0].groups[0].mapping);
+    EXPECT_EQ(plan.kernels[0].groups[0].mapping.vector, vector);
+    testing::expect_correct(graph, plan);
+    CompileOptions options;
+    options.ptxas = false;
+    options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+    RunOptions run_options;
+    run_options.sanitize = {.race = true, .init = true};
+    const RunResult run = run_simulated(graph, target, compile(graph, target, plan, options),
+                                        generate_inputs(graph, 0), run_options);
+    ASSERT_TRUE(run.findings.empty()) << run.findings[0].message;
+    const sim::Counters& counters = run.kernels.at(0).counters;
+    const double bytes =
+        static_cast<double>(graph.entry_computation().node(testing::op(graph, "x")).shape.byte_size());
+    EXPECT_LE(32.0 * static_cast<double>(counters.gld_transactions), 1.05 * bytes);
+    EXPECT_LE(32.0 * static_cast<double>(counters.dram_read_transactions), 1.05 * bytes);
+  }
+}
+
+TEST(Vectors, RowsWhoseColumnsHaveValuesOfTheirOwnAreNotPeeled) {
+  const Graph graph = testing::graph_of(R"(
+  x = f32[67,5003] parameter(0)
+  scale = f32[5003] parameter(1)
+  scales = f32[67,5003] broadcast(scale), dimensions={1}
+  zero = f32[] constant(0)
+  p = f32[67,5003] multiply(x, scales)
+  ROOT r = f32[67] reduce(p, zero), dimensions={1}, to_apply=sum)");
+  for (const KernelPlan& kernel : make_plan(graph, device("h200"), "astitch").kernels)
+    for (const Group& group : kernel.groups) EXPECT_FALSE(is_peeled(group.mapping));
 }
 
 TEST(Vectors, HalvesMoveEightAtATime) {

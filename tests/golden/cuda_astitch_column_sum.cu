@@ -1,8 +1,15 @@
 // reduce_7: grid 160, block 1024, shared 4096 bytes, scratch 20480 bytes, 1 grid barriers
-extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(const float* __restrict__ x, float* reduce_7, unsigned char* scratch, unsigned long long* barrier) {
+// reads x f32[8192,1024]
+// writes reduce.7 f32[1024]
+extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
+    const float* __restrict__ x,
+    float* reduce_7,
+    unsigned char* scratch,
+    unsigned long long* barrier) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];
   float* const reduce_7_partials = (float*)(scratch + 0);
+  // Phase 1 of 2: reduce.7
   {
     const int task = (int)blockIdx.x;
     // reduce.7 (group of reduce.7; column 1024x8192: 160 tasks of 32 rows, 1 a block, 160 blocks, 32 threads a row, split 5 (partials))
@@ -25,9 +32,10 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(const float* __re
     }
   }
   sw_grid_barrier(barrier);
+  // Phase 2 of 2: reduce.7
   {
     const int task = (int)blockIdx.x;
-    // reduce.7 (group of reduce.7; column 1024x8192: 160 tasks of 32 rows, 1 a block, 160 blocks, 32 threads a row, split 5 (partials))
+    // reduce.7, of each row by a thread (group of reduce.7; column 1024x8192: 160 tasks of 32 rows, 1 a block, 160 blocks, 32 threads a row, split 5 (partials))
     {
       if (task % 5 == 0) {
         if (thread < 32) {

@@ -1,17 +1,23 @@
 // add_48: grid 158, block 1024, shared 288 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(1024, 2) add_48(const float* __restrict__ x, const float* __restrict__ scale, const float* __restrict__ bias, float* add_48) {
+// reads x f32[4096,768], scale f32[768], bias f32[768]
+// writes add.48 f32[4096,768]
+extern "C" __global__ void __launch_bounds__(1024, 2) add_48(
+    const float* __restrict__ x,
+    const float* __restrict__ scale,
+    const float* __restrict__ bias,
+    float* add_48) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];
-  float x_kept[1];
-  float subtract_32_kept[1];
+  float x_kept[1];  // x of the thread's elements
+  float subtract_32_kept[1];  // subtract.32 of the thread's elements
   {
     const int first_task = ((int)blockIdx.x * 4096 / 158);
     const int end_task = (((int)blockIdx.x + 1) * 4096 / 158);
     for (int task = first_task; task < end_task; ++task) {
-      float reduce_13_row;
-      float divide_14_row;
-      float reduce_25_row;
-      float rsqrt_34_row;
+      float reduce_13_row;  // all threads of a row have it
+      float divide_14_row;  // all threads of a row have it
+      float reduce_25_row;  // all threads of a row have it
+      float rsqrt_34_row;  // all threads of a row have it
       // reduce.13 (group of reduce.25; row_pack 4096x768: 4096 tasks of 1 rows, 26 a block, 158 blocks, 768 threads a row)
       {
         const int local_row = thread / 768, lane = thread % 768;
@@ -29,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(const float* __rest
         reduce_13_acc = sw_row_reduce<SwAdd, 768, 1024>(reduce_13_acc, 0.0f, (float*)(shared + 32));
         reduce_13_row = reduce_13_acc;
       }
-      // divide.14 (group of reduce.25; row_pack 4096x768: 4096 tasks of 1 rows, 26 a block, 158 blocks, 768 threads a row)
+      // divide.14, of each row by all its threads
       {
         const int local_row = thread / 768, lane = thread % 768;
         const int row = task;
@@ -38,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(const float* __rest
           divide_14_row = divide_14;
         }
       }
-      // reduce.25 (group of reduce.25; row_pack 4096x768: 4096 tasks of 1 rows, 26 a block, 158 blocks, 768 threads a row)
+      // reduce.25
       {
         const int local_row = thread / 768, lane = thread % 768;
         const int row = task;
@@ -57,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(const float* __rest
         reduce_25_acc = sw_row_reduce<SwAdd, 768, 1024>(reduce_25_acc, 0.0f, (float*)(shared + 160));
         reduce_25_row = reduce_25_acc;
       }
-      // rsqrt.34 (group of reduce.25; row_pack 4096x768: 4096 tasks of 1 rows, 26 a block, 158 blocks, 768 threads a row)
+      // rsqrt.34, of each row by all its threads
       {
         const int local_row = thread / 768, lane = thread % 768;
         const int row = task;
@@ -68,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(const float* __rest
           rsqrt_34_row = rsqrt_34;
         }
       }
-      // add.48 (group of reduce.25; row_pack 4096x768: 4096 tasks of 1 rows, 26 a block, 158 blocks, 768 threads a row)
+      // add.48
       {
         const int local_row = thread / 768, lane = thread % 768;
         const int row = task;

@@ -1,8 +1,15 @@
 // reduce_7: grid 128, block 1024, shared 256 bytes, scratch 512 bytes, 1 grid barriers
-extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(const float* __restrict__ x, float* reduce_7, unsigned char* scratch, unsigned long long* barrier) {
+// reads x f32[64,30000]
+// writes reduce.7 f32[64]
+extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
+    const float* __restrict__ x,
+    float* reduce_7,
+    unsigned char* scratch,
+    unsigned long long* barrier) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];
   float* const reduce_7_partials = (float*)(scratch + 0);
+  // Phase 1 of 2: reduce.7
   {
     const int task = (int)blockIdx.x;
     // reduce.7 (group of reduce.7; row_split 64x30000: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
@@ -24,9 +31,10 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(const float* __re
     }
   }
   sw_grid_barrier(barrier);
+  // Phase 2 of 2: reduce.7
   {
     const int task = (int)blockIdx.x;
-    // reduce.7 (group of reduce.7; row_split 64x30000: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
+    // reduce.7, of each row by a thread (group of reduce.7; row_split 64x30000: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
     {
       if (task % 2 == 0) {
         if (thread < 1) {

@@ -1,5 +1,7 @@
 // broadcast_7: grid 1536, block 256, shared 0 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(256) broadcast_7(float* broadcast_7) {
+// writes broadcast.7 f32[128,3072]
+extern "C" __global__ void __launch_bounds__(256) broadcast_7(
+    float* broadcast_7) {
   const int thread = threadIdx.x;
   {
     const int task = (int)blockIdx.x;
@@ -12,7 +14,11 @@ extern "C" __global__ void __launch_bounds__(256) broadcast_7(float* broadcast_7
   }
 }
 // divide_8: grid 1536, block 256, shared 0 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(256) divide_8(const float* __restrict__ x, float* divide_8) {
+// reads x f32[128,3072]
+// writes divide.8 f32[128,3072]
+extern "C" __global__ void __launch_bounds__(256) divide_8(
+    const float* __restrict__ x,
+    float* divide_8) {
   const int thread = threadIdx.x;
   {
     const int task = (int)blockIdx.x;
@@ -27,7 +33,11 @@ extern "C" __global__ void __launch_bounds__(256) divide_8(const float* __restri
   }
 }
 // erf_9: grid 1536, block 256, shared 0 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(256) erf_9(const float* __restrict__ divide_8, float* erf_9) {
+// reads divide.8 f32[128,3072]
+// writes erf.9 f32[128,3072]
+extern "C" __global__ void __launch_bounds__(256) erf_9(
+    const float* __restrict__ divide_8,
+    float* erf_9) {
   const int thread = threadIdx.x;
   {
     const int task = (int)blockIdx.x;
@@ -42,7 +52,9 @@ extern "C" __global__ void __launch_bounds__(256) erf_9(const float* __restrict_
   }
 }
 // broadcast_5: grid 1536, block 256, shared 0 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(256) broadcast_5(float* broadcast_5) {
+// writes broadcast.5 f32[128,3072]
+extern "C" __global__ void __launch_bounds__(256) broadcast_5(
+    float* broadcast_5) {
   const int thread = threadIdx.x;
   {
     const int task = (int)blockIdx.x;
@@ -55,7 +67,11 @@ extern "C" __global__ void __launch_bounds__(256) broadcast_5(float* broadcast_5
   }
 }
 // add_10: grid 1536, block 256, shared 0 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(256) add_10(const float* __restrict__ erf_9, float* add_10) {
+// reads erf.9 f32[128,3072]
+// writes add.10 f32[128,3072]
+extern "C" __global__ void __launch_bounds__(256) add_10(
+    const float* __restrict__ erf_9,
+    float* add_10) {
   const int thread = threadIdx.x;
   {
     const int task = (int)blockIdx.x;
@@ -70,7 +86,12 @@ extern "C" __global__ void __launch_bounds__(256) add_10(const float* __restrict
   }
 }
 // multiply_11: grid 1536, block 256, shared 0 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(256) multiply_11(const float* __restrict__ x, const float* __restrict__ add_10, float* multiply_11) {
+// reads x f32[128,3072], add.10 f32[128,3072]
+// writes multiply.11 f32[128,3072]
+extern "C" __global__ void __launch_bounds__(256) multiply_11(
+    const float* __restrict__ x,
+    const float* __restrict__ add_10,
+    float* multiply_11) {
   const int thread = threadIdx.x;
   {
     const int task = (int)blockIdx.x;
@@ -86,7 +107,9 @@ extern "C" __global__ void __launch_bounds__(256) multiply_11(const float* __res
   }
 }
 // broadcast_3: grid 1536, block 256, shared 0 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(256) broadcast_3(float* broadcast_3) {
+// writes broadcast.3 f32[128,3072]
+extern "C" __global__ void __launch_bounds__(256) broadcast_3(
+    float* broadcast_3) {
   const int thread = threadIdx.x;
   {
     const int task = (int)blockIdx.x;
@@ -99,7 +122,11 @@ extern "C" __global__ void __launch_bounds__(256) broadcast_3(float* broadcast_3
   }
 }
 // divide_12: grid 1536, block 256, shared 0 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(256) divide_12(const float* __restrict__ multiply_11, float* divide_12) {
+// reads multiply.11 f32[128,3072]
+// writes divide.12 f32[128,3072]
+extern "C" __global__ void __launch_bounds__(256) divide_12(
+    const float* __restrict__ multiply_11,
+    float* divide_12) {
   const int thread = threadIdx.x;
   {
     const int task = (int)blockIdx.x;

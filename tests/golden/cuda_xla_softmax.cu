@@ -1,5 +1,9 @@
 // reduce_10: grid 4096, block 1024, shared 256 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(1024) reduce_10(const float* __restrict__ x, float* reduce_10) {
+// reads x f32[4096,1024]
+// writes reduce.10 f32[4096]
+extern "C" __global__ void __launch_bounds__(1024) reduce_10(
+    const float* __restrict__ x,
+    float* reduce_10) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];
   {
@@ -20,7 +24,13 @@ extern "C" __global__ void __launch_bounds__(1024) reduce_10(const float* __rest
   }
 }
 // reduce_22: grid 4096, block 1024, shared 256 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(1024) reduce_22(const float* __restrict__ x, const float* __restrict__ reduce_10, float* exponential_17, float* reduce_22) {
+// reads x f32[4096,1024], reduce.10 f32[4096]
+// writes reduce.22 f32[4096], exponential.17 f32[4096,1024]
+extern "C" __global__ void __launch_bounds__(1024) reduce_22(
+    const float* __restrict__ x,
+    const float* __restrict__ reduce_10,
+    float* exponential_17,
+    float* reduce_22) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];
   {
@@ -46,7 +56,12 @@ extern "C" __global__ void __launch_bounds__(1024) reduce_22(const float* __rest
   }
 }
 // divide_27: grid 16384, block 256, shared 0 bytes, scratch 0 bytes, 0 grid barriers
-extern "C" __global__ void __launch_bounds__(256) divide_27(const float* __restrict__ exponential_17, const float* __restrict__ reduce_22, float* divide_27) {
+// reads exponential.17 f32[4096,1024], reduce.22 f32[4096]
+// writes divide.27 f32[4096,1024]
+extern "C" __global__ void __launch_bounds__(256) divide_27(
+    const float* __restrict__ exponential_17,
+    const float* __restrict__ reduce_22,
+    float* divide_27) {
   const int thread = threadIdx.x;
   {
     const int task = (int)blockIdx.x;
