@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <QApplication>
+#include <QDir>
 #include <QElapsedTimer>
 #include <QEventLoop>
 #include <QImage>
@@ -46,7 +47,7 @@ void BM_OpenToFirstFrame(benchmark::State& state) {
   for (auto _ : state) {
     QElapsedTimer timer;
     timer.start();
-    MainWindow window("/nonexistent/settings.ini");
+    MainWindow window(QDir::temp().filePath("stitchwork-gui-bench.ini"));
     window.show();
     window.open(kModel);
     wait_for_plan(window);
@@ -61,7 +62,7 @@ void BM_OpenToFirstFrame(benchmark::State& state) {
 void BM_LongestStallWhileOpening(benchmark::State& state) {
   double worst = 0;
   for (auto _ : state) {
-    MainWindow window("/nonexistent/settings.ini");
+    MainWindow window(QDir::temp().filePath("stitchwork-gui-bench.ini"));
     window.show();
     QApplication::processEvents();
     QElapsedTimer timer;
