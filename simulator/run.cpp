@@ -101,6 +101,7 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
     const ptx::BlockWeights& w = context.program->weights[b];
     c.inst_executed += r.bb_counts[b].warps * w.instructions;
     c.thread_inst_executed += r.bb_counts[b].threads * w.instructions;
+    c.issue_slots += r.bb_counts[b].warps * w.issue;
     c.inst_fp_32 += r.bb_counts[b].threads * w.fp32;
     c.inst_mufu += r.bb_counts[b].threads * w.mufu;
     c.inst_ldst += r.bb_counts[b].warps * w.ldst;
@@ -138,14 +139,19 @@ KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const 
   w.blocks_per_sm = blocks_per_sm;
   w.dram_sectors = static_cast<double>(c.dram_read_transactions + c.dram_write_transactions);
   w.l2_sectors = static_cast<double>(c.l2_read_sectors + c.l2_write_sectors);
-  w.warp_instructions = static_cast<double>(c.inst_executed);
+  w.warp_instructions = static_cast<double>(c.issue_slots);
   // Fractions of warps that ran partly full issue as often as full ones: scale by lanes that ran.
   const double lanes = c.thread_inst_executed
                            ? static_cast<double>(c.thread_inst_executed) /
                                  static_cast<double>(std::max<std::uint64_t>(c.inst_executed, 1))
                            : 32.0;
-  w.fp32_warp_instructions = static_cast<double>(c.inst_fp_32) / lanes;
-  w.mufu_warp_instructions = static_cast<double>(c.inst_mufu) / lanes;
+  auto fp32 = static_cast<double>(r.hot.guarded_fp32), special = static_cast<double>(r.hot.guarded_mufu);
+  for (std::size_t b = 0; b < r.bb_counts.size(); ++b) {
+    fp32 += static_cast<double>(r.bb_counts[b].threads * context.program->weights[b].issue_fp32);
+    special += static_cast<double>(r.bb_counts[b].threads * context.program->weights[b].issue_special);
+  }
+  w.fp32_warp_instructions = fp32 / lanes;
+  w.mufu_warp_instructions = special / lanes;
   w.ldst_warp_instructions = static_cast<double>(c.inst_ldst);
   w.shared_wavefronts =
       static_cast<double>(c.shared_load_requests + c.shared_store_requests + c.shared_bank_conflicts);
@@ -259,6 +265,7 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
   const double store_efficiency = c.gst_transactions ? d(c.gst_bytes) / (32.0 * d(c.gst_transactions)) : 1.0;
   return {{"inst_executed", d(c.inst_executed)},
           {"thread_inst_executed", d(c.thread_inst_executed)},
+          {"issue_slots", d(c.issue_slots)},
           {"inst_fp_32", d(c.inst_fp_32)},
           {"inst_mufu", d(c.inst_mufu)},
           {"inst_ldst", d(c.inst_ldst)},

@@ -155,6 +155,7 @@ struct Finding {
 struct Counters {
   std::uint64_t inst_executed = 0;  ///< warp instructions of the original PTX
   std::uint64_t thread_inst_executed = 0;
+  std::uint64_t issue_slots = 0;  ///< machine instructions these are estimated to become, per warp
   std::uint64_t inst_fp_32 = 0;   ///< thread-level fp32 instructions
   std::uint64_t inst_mufu =
       0;  ///< thread-level approximate special functions (ex2, lg2, rcp, rsqrt, sin, cos, tanh)
