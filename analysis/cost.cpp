@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -123,6 +124,7 @@ class KernelCounter {
   /// Requests of a thread for one element or vector; those behind a guard do not go ahead of the arithmetic.
   struct ThreadLoads {
     double all = 0, unguarded = 0;
+    double accesses = 0;  ///< of all warps
   };
 
   /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
@@ -166,8 +168,8 @@ class KernelCounter {
     const double in_flight =
         ahead ? std::max(operands, loads.unguarded * vectors_in_flight(group.mapping, kernel_.launch.block))
               : operands;
-    work_.independent_loads =
-        std::max(work_.independent_loads, std::clamp(in_flight, 1.0, kMaxLoadsInFlight));
+    loads_made_ += loads.accesses;
+    loads_in_flight_ += loads.accesses * std::clamp(in_flight, 1.0, kMaxLoadsInFlight);
   }
 
   void count_value(const Group& group, const Evaluation& e) {
@@ -259,19 +261,31 @@ class KernelCounter {
     const int bytes = byte_size(shape.dtype);
     const int at_once = moved_at_once(e.map, shape, group.mapping);
     count_accesses(accesses / at_once);
+    loads.accesses += accesses / at_once;
     work_.l2_sectors += accesses * sectors_a_warp(e.map, shape.dims, group.mapping, bytes);
     if (uses(e.map, lane_dim(group.mapping))) {
       // What does not move in vectors is as many loads, one after the other without waiting.
-      const double requests = group.mapping.vector / at_once * std::max(1.0, at_once * bytes / kLaneBytes);
+      const int moves = group.mapping.vector / at_once;
+      const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
       const bool guarded = !e.map.constraints.empty() || !e.map.runtime.empty();
       loads.all += requests;
       if (!guarded) loads.unguarded += requests;
     }
     const NodeId buffer = internal ? e.op : buffer_of(computation_, e.op);
     const int level = kernel_.levels.contains(e.root) ? kernel_.levels.at(e.root) : 0;
-    double& touched = touched_[buffer][level];
+    double& touched = touched_[buffer][{level, pass_of(group)}];
     touched = std::min(touched + evaluation_count(e.map) * bytes,
                        static_cast<double>(shape.byte_size() * partials));
+  }
+
+  /// Groups of a lane that go through the same rows in the same tasks read together; others come by at
+  /// another time.
+  std::size_t pass_of(const Group& group) {
+    const ThreadMapping& m = group.mapping;
+    const Pass pass{group.lane, m.tasks, m.blocks, m.rows_per_block * m.cols};
+    const auto known = std::find(passes_.begin(), passes_.end(), pass);
+    if (known == passes_.end()) passes_.push_back(pass);
+    return static_cast<std::size_t>(std::find(passes_.begin(), passes_.end(), pass) - passes_.begin());
   }
 
   bool kept_in_shared(const Group& group, NodeId op) const {
@@ -322,13 +336,14 @@ class KernelCounter {
     if (output) cost_.dram_write_bytes += node.shape.byte_size();
   }
 
-  /// Every input byte comes from DRAM once; again in a later phase if what the kernel touches exceeds the L2.
+  /// Every input byte comes from DRAM once; again in a later phase, and for groups that read it at another
+  /// time, if what the kernel touches exceeds the L2.
   /// Scratch stays in the L2 unless it, with the inputs, does not fit.
   void count_dram() {
     double footprint = static_cast<double>(kernel_.launch.scratch_bytes + cost_.dram_write_bytes);
     for (const auto& [buffer, levels] : touched_) {
       double most = 0;
-      for (const auto& [level, bytes] : levels) most = std::max(most, bytes);
+      for (const auto& [when, bytes] : levels) most = std::max(most, bytes);
       footprint += most;
     }
     const bool spills = footprint > static_cast<double>(device_.l2_bytes);
@@ -336,7 +351,7 @@ class KernelCounter {
     for (const auto& [buffer, levels] : touched_) {
       const bool scratch = inside_.contains(buffer);
       double once = 0, all = 0;
-      for (const auto& [level, bytes] : levels) {
+      for (const auto& [when, bytes] : levels) {
         once = std::max(once, bytes);
         all += bytes;
       }
@@ -395,6 +410,7 @@ class KernelCounter {
     work_.blocks_per_sm =
         std::max(1, occupancy(device_, launch.block, registers, launch.shared_bytes).blocks_per_sm);
     work_.busiest_sm = busiest(static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm);
+    if (loads_made_ > 0) work_.independent_loads = loads_in_flight_ / loads_made_;
     work_.grid_barriers = launch.grid_barriers;
     work_.phases = launch.grid_barriers + 1;
     work_.dram_sectors = static_cast<double>(cost_.dram_read_bytes + cost_.dram_write_bytes) / kSectorBytes;
@@ -409,8 +425,12 @@ class KernelCounter {
   const KernelPlan& kernel_;
   std::unordered_set<NodeId> inside_, outputs_;
   std::map<NodeId, double> evaluated_;
-  std::map<NodeId, std::map<int, double>> touched_;     ///< buffer -> level -> bytes
+  using Pass = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;  ///< lane, tasks, blocks, elements
+  std::vector<Pass> passes_;
+  std::map<NodeId, std::map<std::pair<int, std::size_t>, double>>
+      touched_;                                         ///< buffer -> level, pass -> bytes
   std::vector<std::pair<const Group*, double>> loads_;  ///< warp instructions of each group
+  double loads_made_ = 0, loads_in_flight_ = 0;         ///< accesses, and times those in flight at once
   KernelWork work_;
   KernelCost cost_;
 };

@@ -1,8 +1,11 @@
 // Reading JSON documents: every complaint names the file and the place in it.
 #pragma once
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -83,6 +86,14 @@ class JsonCursor {
     require(json_->is_object(), "an object");
     for (const auto& [key, value] : json_->items())
       visit(key, JsonCursor(value, path_ + "." + key, *source_));
+  }
+
+  /// Complains of a member that is none of these.
+  void only(std::initializer_list<std::string_view> keys) const {
+    require(json_->is_object(), "an object");
+    for (const auto& [key, value] : json_->items())
+      if (std::find(keys.begin(), keys.end(), key) == keys.end())
+        fail(fmt::format("unknown key '{}'", key), fmt::format("known: {}", fmt::join(keys, ", ")));
   }
 
   /// The enumerator whose name() is the text.

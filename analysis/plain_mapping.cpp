@@ -4,6 +4,7 @@
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "core/arithmetic.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -17,8 +18,6 @@ constexpr int kColumnTile = 32;
 constexpr int kElementBlock = 256;
 /// Rows too short to share a warp: a thread each.
 constexpr std::int64_t kSerialColumns = 32;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 ThreadMapping one_task_a_block(ThreadMapping mapping) {
   mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;

@@ -49,6 +49,9 @@ std::span<const Planner> planners();
 /// Throws Error naming the known planners.
 const Planner& planner(std::string_view name);
 
+/// Every knob the planner honours with its value. Throws Error for knobs and values that it has not.
+std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanOptions& options);
+
 /// The planners that can plan the module, in the table's order.
 std::vector<Planner> planners_for(const Graph& graph);
 

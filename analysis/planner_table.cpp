@@ -22,16 +22,18 @@ constexpr std::array kKnobs = {
     Knob{"proactive_locality", kOnOff, "on"},   Knob{"shared_reuse", kOnOff, "on"},
     Knob{"register_relaxation", kOnOff, "on"},  Knob{"remote_stitching", kOnOff, "on"},
     Knob{"exhaustive_stitching", kOnOff, "on"}, Knob{"data_reuse", kOnOff, "on"},
+    Knob{"across_rows", kOnOff, "on"},          Knob{"residence", kOnOff, "on"},
     Knob{"duplicate_cheap", kOnOff, "off"},     Knob{"mapping", kMappings, "tuned"},
 };
 
-constexpr std::array<std::string_view, 9> kAstitchKnobs = {
+constexpr std::array<std::string_view, 11> kAstitchKnobs = {
     "adaptive_mapping", "dominant_merging",     "proactive_locality", "shared_reuse", "register_relaxation",
-    "remote_stitching", "exhaustive_stitching", "data_reuse",         "mapping"};
+    "remote_stitching", "exhaustive_stitching", "data_reuse",         "across_rows",  "residence",
+    "mapping"};
 /// The forms of stitched kernels: without exhaustive stitching there are none.
-constexpr std::array<std::string_view, 8> kAutoKnobs = {
-    "adaptive_mapping",    "dominant_merging", "proactive_locality", "shared_reuse",
-    "register_relaxation", "remote_stitching", "data_reuse",         "mapping"};
+constexpr std::array<std::string_view, 10> kAutoKnobs = {
+    "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
+    "remote_stitching", "data_reuse",       "across_rows",        "residence",    "mapping"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
@@ -113,7 +115,20 @@ std::string_view default_value(const Planner& row, std::string_view name) {
   return knob(name).default_value;
 }
 
-/// Every knob the planner honours with its value; throws for knobs and values that are not.
+void require_edits(const Planner& row, const std::vector<Edit>& edits) {
+  for (const Edit& edit : edits) {
+    if (std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end()) continue;
+    std::vector<std::string_view> known;
+    for (const EditKind kind : row.edits) known.push_back(name(kind));
+    throw Error(
+        fmt::format("override '{}': planner {} cannot honour {}", to_text(edit), row.name, name(edit.kind)),
+        known.empty() ? std::string("it takes no overrides")
+                      : fmt::format("it honours {}", fmt::join(known, ", ")));
+  }
+}
+
+}  // namespace
+
 std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanOptions& options) {
   for (const auto& [name, value] : options.knobs) {
     const Knob& known = knob(name);
@@ -133,20 +148,6 @@ std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanO
   }
   return values;
 }
-
-void require_edits(const Planner& row, const std::vector<Edit>& edits) {
-  for (const Edit& edit : edits) {
-    if (std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end()) continue;
-    std::vector<std::string_view> known;
-    for (const EditKind kind : row.edits) known.push_back(name(kind));
-    throw Error(
-        fmt::format("override '{}': planner {} cannot honour {}", to_text(edit), row.name, name(edit.kind)),
-        known.empty() ? std::string("it takes no overrides")
-                      : fmt::format("it honours {}", fmt::join(known, ", ")));
-  }
-}
-
-}  // namespace
 
 std::span<const Knob> knobs() { return kKnobs; }
 

@@ -8,6 +8,7 @@
 #include "analysis/launch.h"
 #include "analysis/vectors.h"
 #include "analysis/verify_internal.h"
+#include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::verification {
@@ -15,8 +16,6 @@ namespace {
 
 /// More in flight would not fit a thread's registers.
 constexpr int kMostUnrolled = 16;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 void check_domain(const Computation& computation, const std::string& where, const Group& group,
                   Report& report) {

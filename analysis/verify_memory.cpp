@@ -66,13 +66,8 @@ class MemoryCheck {
 
   /// Scratch: two values lie in one place while neither is needed in a level of the other.
   void scratch_overlaps() {
-    const auto lifetime = [&](NodeId op) {
-      Interval life{level(op), level(op)};
-      for (const GroupEvaluations& group : groups_)
-        for (const Evaluation& e : group.values)
-          if (e.load && e.op == op) life.hi = std::max<std::int64_t>(life.hi, level(e.root));
-      return life;
-    };
+    const std::map<NodeId, Interval> lives = scratch_lifetimes();
+    const auto lifetime = [&](NodeId op) { return lives.at(op); };
     const std::vector<MemorySlot>& slots = kernel_.scratch;
     for (std::size_t a = 0; a < slots.size(); ++a)
       for (std::size_t b = a + 1; b < slots.size(); ++b) {
@@ -83,6 +78,36 @@ class MemoryCheck {
           report_.add("slot", "kernel {}: {} and {} share scratch while both are needed", kernel_.id,
                       slot_name(slots[a]), slot_name(slots[b]));
       }
+  }
+
+  /// The levels in which a stored value is needed. Who folds partials reads the reduction's initial value, or
+  /// what that is computed from, too; an output's partials are folded a level later.
+  std::map<NodeId, Interval> scratch_lifetimes() const {
+    std::map<NodeId, Interval> lives;
+    for (const auto& [op, g] : owner_) lives[op] = {level(op), level(op)};
+    const auto until = [&](NodeId op, std::int64_t last) { lives[op].hi = std::max(lives[op].hi, last); };
+    for (const GroupEvaluations& group : groups_)
+      for (const Evaluation& e : group.values)
+        if (e.load && lives.contains(e.op)) until(e.op, level(e.root));
+    for (auto it = owner_.rbegin(); it != owner_.rend(); ++it) {  // what folds others' values first
+      const auto& [op, g] = *it;
+      const Group& group = kernel_.groups[g];
+      const bool reduced = def(computation_.node(op).op).cls == OpClass::kReduce;
+      if (!reduced || (!is_across(group, op) && group.mapping.combine != Combine::kPartials)) continue;
+      if (std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), op)) until(op, level(op) + 1);
+      std::vector<NodeId> open{computation_.node(op).operands.at(1)};
+      while (!open.empty()) {
+        const NodeId read = open.back();
+        open.pop_back();
+        if (!kernel_.schemes.contains(read)) continue;
+        if (lives.contains(read)) until(read, lives.at(op).hi);
+        const bool in_place = scheme(read) == Scheme::kLocal || scheme(read) == Scheme::kRecomputed;
+        if (!in_place && lives.contains(read)) continue;
+        const std::vector<NodeId>& operands = computation_.node(read).operands;
+        open.insert(open.end(), operands.begin(), operands.end());
+      }
+    }
+    return lives;
   }
 
   /// The steps of one task loop in which bytes of shared memory are needed.

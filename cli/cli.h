@@ -65,7 +65,7 @@ struct PlanArguments {
   std::string override_file;
 
   void add_model(CLI::App& command);
-  void add_device(CLI::App& command);
+  const CLI::Option* add_device(CLI::App& command);
   void add_options(CLI::App& command);   ///< --set, --override
   void add_planner(CLI::App& command);   ///< --planner, and those
   void add_planning(CLI::App& command);  ///< --plan, and those
@@ -91,6 +91,7 @@ void add_common(CLI::App& command, Cli& cli, const std::string& examples);
 
 // The commands.
 void add_info(CLI::App& app, Cli& cli);
+void add_inputs(CLI::App& app, Cli& cli);
 void add_datasets(CLI::App& app, Cli& cli);
 void add_lists(CLI::App& app, Cli& cli);  ///< devices, planners
 void add_plan(CLI::App& app, Cli& cli);
@@ -104,6 +105,8 @@ void add_compile(CLI::App& app, Cli& cli);
 void add_run(CLI::App& app, Cli& cli);
 void add_ptx(CLI::App& app, Cli& cli);
 void add_occupancy(CLI::App& app, Cli& cli);
+void add_experiment(CLI::App& app, Cli& cli);
+void add_reproduce(CLI::App& app, Cli& cli);
 void add_report(CLI::App& app, Cli& cli);
 void add_demo(CLI::App& app, Cli& cli);
 void add_completion(CLI::App& app, Cli& cli);

@@ -1,4 +1,5 @@
 // stitchwork run MODEL
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "experiments/launch_json.h"
 #include "experiments/store.h"
 #include "experiments/trial.h"
+#include "runtime/cuda/backend.h"
 
 namespace stitchwork {
 namespace {
@@ -18,7 +20,9 @@ struct RunArguments {
   PlanArguments plan;
   std::string backend = "sim", cache = "cold", inputs, outputs, db, sanitize;
   std::uint64_t seed = 0;
-  bool check = false;
+  int repeats = 20;
+  bool check = false, tf32 = false;
+  const CLI::Option* device = nullptr;  ///< whether it was given
 };
 
 void save_outputs(const std::string& folder, const std::vector<Literal>& outputs) {
@@ -29,6 +33,26 @@ void save_outputs(const std::string& folder, const std::vector<Literal>& outputs
     write_npy(fmt::format("{}/out{}.npy", folder, i), outputs[i]);
 }
 
+std::vector<std::string> counter_columns(const sim::Counters& c) {
+  return {with_commas(static_cast<long long>(c.inst_executed)),
+          human_bytes(32.0 * static_cast<double>(c.dram_read_transactions)),
+          human_bytes(32.0 * static_cast<double>(c.dram_write_transactions)),
+          fmt::format("{:.2f}", c.achieved_occupancy), fmt::format("{:.2f}", c.sm_efficiency)};
+}
+
+/// Of the whole program on a GPU.
+std::string repeated_text(const RunResult& run) {
+  if (!run.repeated) {
+    if (run.host_calls.empty()) return "times are of one launch each";
+    return fmt::format(
+        "the CPU reference took part ({}{}): times are of one launch each", run.host_calls[0],
+        run.host_calls.size() > 1 ? fmt::format(" and {} more", run.host_calls.size() - 1) : "");
+  }
+  std::string text = fmt::format("whole: {:.1f} us launch by launch", run.repeated->stream_us);
+  if (run.repeated->graph_us) text += fmt::format(", {:.1f} us as a CUDA graph", *run.repeated->graph_us);
+  return text + fmt::format(" (measured, median of {})", run.repeated->times);
+}
+
 void run(Cli& cli, const RunArguments& a) {
   const std::string db = a.db.empty() ? default_store_path() : a.db;
   Store store = Store::open(db);  // before the long work: an unwritable database is found at once
@@ -37,6 +61,10 @@ void run(Cli& cli, const RunArguments& a) {
   spec.options = a.plan.options();
   spec.device = a.plan.device;
   spec.backend = a.backend;
+  spec.repeats = a.repeats;
+  spec.tf32 = a.tf32;
+  if (a.backend == "cuda" && a.device->count() == 0 && a.plan.plan_file.empty())
+    spec.device = cuda::described(cuda::gpu(*cuda::load_driver(), 0)).id;
   spec.cache = a.cache == "warm" ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
   spec.seed = a.seed;
   spec.inputs_dir = a.inputs;
@@ -63,16 +91,20 @@ void run(Cli& cli, const RunArguments& a) {
   if (cli.json) return cli.print(run_to_json(model, spec, result));
 
   const FusionPlan& plan = result.executable.plan;
-  Table table({"kernel", ">grid", ">block", ">barriers", ">regs", ">inst_executed", ">DRAM read",
-               ">DRAM write", ">occupancy", ">SM eff.", ">us (simulated)"});
+  const bool simulated = a.backend == "sim";
+  std::vector<std::string> heads{"kernel", ">grid", ">block", ">barriers", ">regs"};
+  if (simulated)
+    for (const char* counter : {">inst_executed", ">DRAM read", ">DRAM write", ">occupancy", ">SM eff."})
+      heads.emplace_back(counter);
+  heads.push_back(fmt::format(">us ({})", name(simulated ? Method::kSimulated : Method::kMeasured)));
+  Table table(heads);
   const auto add = [&](const KernelPlan& k, const KernelRun& r, const std::string& name) {
-    table.add({name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
-               fmt::to_string(k.launch.grid_barriers), fmt::to_string(r.registers),
-               with_commas(static_cast<long long>(r.counters.inst_executed)),
-               human_bytes(32.0 * static_cast<double>(r.counters.dram_read_transactions)),
-               human_bytes(32.0 * static_cast<double>(r.counters.dram_write_transactions)),
-               fmt::format("{:.2f}", r.counters.achieved_occupancy),
-               fmt::format("{:.2f}", r.counters.sm_efficiency), fmt::format("{:.2f}", r.time_us)});
+    std::vector<std::string> row{name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
+                                 fmt::to_string(k.launch.grid_barriers), fmt::to_string(r.registers)};
+    if (simulated)
+      for (std::string& counter : counter_columns(r.counters)) row.push_back(std::move(counter));
+    row.push_back(fmt::format("{:.2f}", r.time_us));
+    table.add(row);
   };
   for (std::size_t i = 0; i < plan.kernels.size(); ++i)
     add(plan.kernels[i], result.run.kernels[i], plan.kernels[i].id + " " + plan.kernels[i].name);
@@ -87,11 +119,15 @@ void run(Cli& cli, const RunArguments& a) {
   }
   cli.print(table.text());
   const PlanCounts& c = plan.counts;
+  const bool modelled = std::any_of(result.run.steps.begin(), result.run.steps.end(),
+                                    [](const StepRun& step) { return step.method == Method::kModelled; });
   cli.print(fmt::format(
-      "{}: {} memory kernels, {} library calls, {} copies, {} memsets; {:.1f} us on {} (kernels simulated, "
-      "library calls modelled)",
-      plan.planner, c.memory_kernels, c.library_calls, c.copies, c.memsets, result.run.total_us,
-      plan.device));
+      "{}: {} memory kernels, {} library calls, {} copies, {} memsets; {:.1f} us on {} ({})", plan.planner,
+      c.memory_kernels, c.library_calls, c.copies, c.memsets, result.run.total_us, plan.device,
+      simulated  ? "kernels simulated, library calls modelled"
+      : modelled ? "sum of steps: kernels measured, what the CPU computed modelled"
+                 : "sum of steps, measured"));
+  if (!simulated) cli.print(repeated_text(result.run));
   print_checks(cli, result.executable);
   for (const sim::Finding& f : result.run.findings) cli.err << fmt::format("stitchwork: {}\n", to_text(f));
   if (!a.sanitize.empty() && result.run.findings.empty())
@@ -111,8 +147,14 @@ void add_run(CLI::App& app, Cli& cli) {
   auto a = std::make_shared<RunArguments>();
   a->plan.add_model(*command);
   a->plan.add_planning(*command);
-  a->plan.add_device(*command);
-  command->add_option("--backend", a->backend, "sim: the PTX simulator")->capture_default_str();
+  a->device = a->plan.add_device(*command);
+  command->add_option("--backend", a->backend, "sim: the PTX simulator; cuda: an NVIDIA GPU")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"sim", "cuda"}));
+  command->add_option("--repeats", a->repeats, "cuda: of every kernel and of the whole, at least; 0: one run")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100000));
+  command->add_flag("--tf32", a->tf32, "cuda: products of f32 matrices may round operands to TF32");
   command->add_flag("--check", a->check, "compare the outputs with the reference evaluator");
   add_sanitize(*command, a->sanitize);
   command->add_option("--cache", a->cache, "L2 between kernels: cold (empty at each kernel) or warm")

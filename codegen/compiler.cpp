@@ -24,17 +24,26 @@ PtxCompiler find_compiler(const std::string& requested) {
   if (requested == "nvrtc")
     throw Error("NVRTC not found", "install the CUDA toolkit and set CUDA_HOME, or use --compiler clang");
   if (const auto clang = find_clang()) return *clang;
+  // Kernels compiled elsewhere are in the cache under their compiler's name (scripts/bundle).
+  if (const char* by = std::getenv("STITCHWORK_COMPILED_BY");
+      by != nullptr && *by != '\0' && requested.empty())
+    return PtxCompiler{CompilerKind::kNvrtc, by, ""};
   throw Error("no PTX compiler found", "install clang (apt install clang), or the CUDA toolkit for NVRTC");
 }
 
 int compile_architecture(const PtxCompiler& compiler, const Device& device) {
   // sm_70 brought acquire loads and nanosleep, which the grid barrier uses.
   const int wanted = std::max(70, device.cc_major * 10 + device.cc_minor);
+  if (compiler.path.empty()) return wanted;
   if (compiler.kind == CompilerKind::kNvrtc) return nvrtc_architecture(compiler, wanted);
   return std::min(wanted, 75);  // PTX 6.3, the newest every clang from 14 on writes without a toolkit
 }
 
 std::string compile_ptx(const PtxCompiler& compiler, const std::string& source, int architecture) {
+  if (compiler.path.empty())
+    throw Error(fmt::format("no PTX compiler found, and a kernel is not among those compiled by {} for sm_{}",
+                            compiler.id, architecture),
+                "install clang (apt install clang), or the CUDA toolkit for NVRTC");
   return compiler.kind == CompilerKind::kNvrtc ? nvrtc_compile(compiler, source, architecture)
                                                : clang_compile(compiler, source, architecture);
 }

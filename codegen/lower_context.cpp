@@ -9,8 +9,6 @@
 
 namespace stitchwork {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 std::int64_t segment_length(const ThreadMapping& mapping) { return ceil_div(mapping.cols, mapping.split); }
 
 std::int64_t rows_per_task(const ThreadMapping& mapping) {

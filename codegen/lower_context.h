@@ -8,6 +8,7 @@
 
 #include "analysis/propagation.h"
 #include "codegen/kernel.h"
+#include "core/arithmetic.h"
 
 namespace stitchwork {
 
@@ -59,7 +60,6 @@ class LowerContext {
 
 /// Elements a row segment has: ceil(cols / split).
 std::int64_t segment_length(const ThreadMapping& mapping);
-std::int64_t ceil_div(std::int64_t a, std::int64_t b);
 /// Rows a task covers (1 for row_split, whatever rows_per_block says).
 std::int64_t rows_per_task(const ThreadMapping& mapping);
 

@@ -33,6 +33,9 @@ Literal evaluate_scatter(const Graph& graph, const Node& node, Values operands);
 
 /// evaluator_reduce.cpp, evaluator_window.cpp
 Literal evaluate_reduce(const Graph& graph, const Node& node, Values operands);
+/// Inputs and initial values in the types that the reducer takes; what differs is put into `converted`.
+std::vector<const Literal*> reducer_operands(const Graph& graph, const Node& node, Values operands,
+                                             std::vector<Literal>& converted);
 Literal evaluate_reduce_window(const Graph& graph, const Node& node, Values operands);
 Literal evaluate_select_and_scatter(const Graph& graph, const Node& node, Values operands);
 

@@ -123,9 +123,31 @@ Literal reduce_generally(const Graph& graph, const Node& node, Values operands) 
 
 }  // namespace
 
-Literal evaluate_reduce(const Graph& graph, const Node& node, Values operands) {
+std::vector<const Literal*> reducer_operands(const Graph& graph, const Node& node, Values operands,
+                                             std::vector<Literal>& converted) {
+  const Computation& reducer = graph.computation(applied(node));
+  const std::size_t inputs = operands.size() / 2;
+  std::vector<const Literal*> result(operands.begin(), operands.end());
+  converted.reserve(operands.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    // Accumulators, which the initial values become, are the reducer's first parameters.
+    const NodeId parameter = reducer.parameters[i < inputs ? inputs + i : i - inputs];
+    const DType type = reducer.node(parameter).shape.dtype;
+    if (operands[i]->shape.dtype == type) continue;
+    Node convert;
+    convert.op = Op::kConvert;
+    convert.shape = Shape::array(type, operands[i]->shape.dims);
+    converted.push_back(evaluate_elementwise(convert, convert.shape, operands.subspan(i, 1)));
+    result[i] = &converted.back();
+  }
+  return result;
+}
+
+Literal evaluate_reduce(const Graph& graph, const Node& node, Values given) {
+  std::vector<Literal> converted;
+  const std::vector<const Literal*> operands = reducer_operands(graph, node, given, converted);
   const std::optional<Op> op = simple_reducer(graph, applied(node));
-  if (op && operands.size() == 2 && operands[0]->shape.dtype == node.shape.dtype)
+  if (op && operands.size() == 2 && operands[0]->shape.dtype == operands[1]->shape.dtype)
     return reduce_simply(*op, node, *operands[0], *operands[1]);
   return reduce_generally(graph, node, operands);
 }

@@ -15,26 +15,12 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-struct ScatterDims {
-  Dims update_window, inserted_window, to_operand, input_batching, indices_batching;
-  std::int64_t index_vector_dim = 0;
-};
-
-ScatterDims dims_of(const Node& node, const Shape& indices) {
-  return {other_integers(node, "update_window_dims"),
-          other_integers(node, "inserted_window_dims"),
-          other_integers(node, "scatter_dims_to_operand_dims"),
-          other_integers(node, "input_batching_dims"),
-          other_integers(node, "scatter_indices_batching_dims"),
-          other_integer(node, "index_vector_dim", indices.rank())};
-}
-
 bool contains(const Dims& dims, std::int64_t dim) { return std::ranges::count(dims, dim) != 0; }
 
 /// For every update element (row-major) the operand element it goes to, -1 if its slice is not inside.
 std::vector<std::int64_t> targets(const Node& node, const Shape& operand, const Literal& indices,
                                   const Shape& update) {
-  const ScatterDims dims = dims_of(node, indices.shape);
+  const ScatterDims dims = scatter_dims(node);
   const Dims operand_strides = strides_of(operand.dims);
   Dims index_strides = strides_of(indices.shape.dims);
   index_strides.push_back(0);
@@ -45,10 +31,6 @@ std::vector<std::int64_t> targets(const Node& node, const Shape& operand, const 
       window_operand_dim.push_back(d);
   for (int d = 0; d < indices.shape.rank(); ++d)
     if (d != dims.index_vector_dim) batch_index_dim.push_back(d);
-  if (window_operand_dim.size() != dims.update_window.size() ||
-      batch_index_dim.size() + window_operand_dim.size() != update.dims.size())
-    throw Error(fmt::format("scatter's dimension numbers do not fit operand {}, indices {} and update {}",
-                            to_text(operand), to_text(indices.shape), to_text(update)));
   Dims window_size(operand.dims.size(), 1);
   for (std::size_t i = 0; i < dims.update_window.size(); ++i)
     window_size.at(static_cast<std::size_t>(window_operand_dim[i])) =

@@ -121,9 +121,11 @@ Literal reduce_generally(const Graph& graph, const Node& node, Values operands) 
 
 }  // namespace
 
-Literal evaluate_reduce_window(const Graph& graph, const Node& node, Values operands) {
+Literal evaluate_reduce_window(const Graph& graph, const Node& node, Values given) {
+  std::vector<Literal> converted;
+  const std::vector<const Literal*> operands = reducer_operands(graph, node, given, converted);
   const std::optional<Op> op = simple_reducer(graph, applied(node));
-  if (op && operands.size() == 2 && operands[0]->shape.dtype == node.shape.dtype)
+  if (op && operands.size() == 2 && operands[0]->shape.dtype == operands[1]->shape.dtype)
     return reduce_simply(*op, node, *operands[0], *operands[1]);
   return reduce_generally(graph, node, operands);
 }

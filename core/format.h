@@ -1,4 +1,4 @@
-// Numbers for people: tables of the command line and of reports.
+// Numbers and text for people: tables of the command line and of reports, messages.
 #pragma once
 
 #include <string>
@@ -9,5 +9,7 @@ namespace stitchwork {
 std::string with_commas(long long value);
 /// 1536 -> "1.5 KiB".
 std::string human_bytes(double bytes);
+/// Text of a file as a part of a message: control characters, which would break its line, become '?'.
+std::string printable(std::string text);
 
 }  // namespace stitchwork

@@ -84,6 +84,29 @@ void read_callees(HloLexer& lexer, const CalleeAttribute& attribute, std::vector
   lexer.expect("}", "after the computations");
 }
 
+/// Attributes kept as text that an op cannot do without.
+struct RequiredText {
+  Op op;
+  std::string_view key;
+};
+constexpr std::array kRequiredTexts = {
+    RequiredText{Op::kConvolution, "dim_labels"},
+    RequiredText{Op::kScatter, "update_window_dims"},
+    RequiredText{Op::kScatter, "inserted_window_dims"},
+    RequiredText{Op::kScatter, "scatter_dims_to_operand_dims"},
+    RequiredText{Op::kScatter, "index_vector_dim"},
+    RequiredText{Op::kBatchNormTraining, "epsilon"},
+    RequiredText{Op::kBatchNormTraining, "feature_index"},
+    RequiredText{Op::kBatchNormInference, "epsilon"},
+    RequiredText{Op::kBatchNormInference, "feature_index"},
+    RequiredText{Op::kBatchNormGrad, "epsilon"},
+    RequiredText{Op::kBatchNormGrad, "feature_index"},
+    RequiredText{Op::kFft, "fft_type"},
+    RequiredText{Op::kFft, "fft_length"},
+    RequiredText{Op::kRng, "distribution"},
+    RequiredText{Op::kRngBitGenerator, "algorithm"},
+};
+
 // ---- lists with a spelling of their own ----
 
 std::vector<SliceSpec> read_slice(HloLexer& lexer) {
@@ -378,8 +401,15 @@ std::string_view missing_attribute(const Node& node, const std::vector<CalleeNam
   if (node.op == Op::kCompare && !attrs.comparison) return "direction";
   if (node.op == Op::kGetTupleElement && attrs.tuple_index < 0) return "index";
   if (node.op == Op::kIota && attrs.dimensions.empty()) return "iota_dimension";
-  if (node.op == Op::kConcatenate && attrs.dimensions.empty()) return "dimensions";
+  const bool one_dimension = node.op == Op::kConcatenate || node.op == Op::kSort ||
+                             node.op == Op::kGetDimensionSize || node.op == Op::kSetDimensionSize;
+  if (one_dimension && attrs.dimensions.empty()) return "dimensions";
   if (node.op == Op::kGather && !attrs.gather) return "offset_dims";
+  for (const RequiredText& text : kRequiredTexts)
+    if (text.op == node.op &&
+        std::ranges::find(attrs.other, text.key, &std::pair<std::string, std::string>::first) ==
+            attrs.other.end())
+      return text.key;
   return {};
 }
 

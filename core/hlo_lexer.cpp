@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/format.h"
 #include "core/suggest.h"
 
 namespace stitchwork {
@@ -120,11 +121,11 @@ std::string HloLexer::quoted() {
 
 std::vector<std::int64_t> HloLexer::integers(std::string_view what) {
   std::vector<std::int64_t> out;
-  expect("{", what);
+  expect("{", fmt::format("before the numbers of {}", what));
   if (accept("}")) return out;
   do out.push_back(integer(what));
   while (accept(","));
-  expect("}", what);
+  expect("}", fmt::format("after the numbers of {}", what));
   return out;
 }
 
@@ -318,7 +319,11 @@ void HloLexer::fail_expected(std::string_view what, std::string_view where) {
   if (peek() == '\n') fail(at_, expected + " before the end of the line");
   std::size_t end = at_;
   while (end < text_.size() && is_word_char(text_[end]) && end - at_ < 40) ++end;
-  fail(at_, fmt::format("{}, found '{}'", expected, text_.substr(at_, std::max<std::size_t>(end - at_, 1))));
+  if (end == at_) {  // one character, all its bytes
+    ++end;
+    while (end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xc0U) == 0x80) ++end;
+  }
+  fail(at_, fmt::format("{}, found '{}'", expected, printable(std::string(text_.substr(at_, end - at_)))));
 }
 
 }  // namespace stitchwork

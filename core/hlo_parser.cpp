@@ -124,7 +124,7 @@ class Parser {
     ComputationText& text = texts_.emplace_back();
     text.position = position;
 
-    const std::optional<Shape> result = signature();
+    const Signature signature = read_signature();
     lexer_.expect("{", fmt::format("before the instructions of computation '{}'", name));
     node_ids_.clear();
     while (!lexer_.accept("}")) {
@@ -134,7 +134,7 @@ class Parser {
       }
       instruction(computation, text);
     }
-    finish(computation, text, result);
+    finish(computation, text, signature);
     while (lexer_.accept(",")) {
       const std::string_view key = lexer_.word();
       if (key.empty()) lexer_.fail_expected("an attribute of the computation");
@@ -143,18 +143,27 @@ class Parser {
     }
   }
 
-  /// "(a: f32[2], b: f32[]) -> f32[2]", all of it optional. Only the result says more than the instructions.
-  std::optional<Shape> signature() {
-    if (lexer_.accept("(") && !lexer_.accept(")")) {
-      do {
-        lexer_.name("a parameter's name");
-        lexer_.expect(":", "after a parameter's name");
-        lexer_.shape();
-      } while (lexer_.accept(","));
-      lexer_.expect(")", "after the parameters");
+  struct Signature {
+    std::optional<std::vector<Shape>> parameters;
+    std::optional<Shape> result;
+  };
+
+  /// "(a: f32[2], b: f32[]) -> f32[2]", all of it optional. It says nothing that the instructions do not.
+  Signature read_signature() {
+    Signature signature;
+    if (lexer_.accept("(")) {
+      signature.parameters.emplace();
+      if (!lexer_.accept(")")) {
+        do {
+          lexer_.name("a parameter's name");
+          lexer_.expect(":", "after a parameter's name");
+          signature.parameters->push_back(lexer_.shape());
+        } while (lexer_.accept(","));
+        lexer_.expect(")", "after the parameters");
+      }
     }
-    if (!lexer_.accept("->")) return std::nullopt;
-    return lexer_.shape();
+    if (lexer_.accept("->")) signature.result = lexer_.shape();
+    return signature;
   }
 
   void instruction(Computation& computation, ComputationText& text) {
@@ -186,11 +195,15 @@ class Parser {
     node.op = opcode.op;
     NodeText node_text{opcode.position, {}};
     operands(computation, node);
+    std::vector<std::string_view> keys;
     while (lexer_.accept(",")) {
       lexer_.skip();
       const std::size_t key_position = lexer_.position();
       const std::string_view key = lexer_.word();
       if (key.empty()) lexer_.fail_expected("an attribute");
+      if (std::ranges::find(keys, key) != keys.end())
+        lexer_.fail(key_position, fmt::format("a second attribute {}", key), "remove one of them");
+      keys.push_back(key);
       lexer_.expect("=", fmt::format("after attribute {}", key));
       read_attribute(lexer_, key, key_position, node, node_text.callees);
     }
@@ -338,7 +351,7 @@ class Parser {
     if (node.op == Op::kDot && !node.attrs.dot) node.attrs.dot.emplace();
   }
 
-  void finish(Computation& computation, const ComputationText& text, const std::optional<Shape>& result) {
+  void finish(Computation& computation, const ComputationText& text, const Signature& signature) {
     if (computation.nodes.empty())
       lexer_.fail(text.position, fmt::format("computation '{}' is empty", computation.name));
     // As in XLA, the last instruction is the root where none is marked.
@@ -353,9 +366,30 @@ class Parser {
                     "parameters are numbered from 0 without gaps");
       }
     }
-    if (const Shape& root = computation.node(computation.root).shape; result && !result->compatible(root)) {
+    check_signature(computation, text, signature);
+  }
+
+  void check_signature(const Computation& computation, const ComputationText& text,
+                       const Signature& signature) {
+    const Shape& root = computation.node(computation.root).shape;
+    if (signature.result && !signature.result->compatible(root)) {
       lexer_.fail(text.position, fmt::format("computation '{}' is written to give {}, its root gives {}",
-                                             computation.name, to_text(*result), to_text(root)));
+                                             computation.name, to_text(*signature.result), to_text(root)));
+    }
+    if (!signature.parameters) return;
+    if (signature.parameters->size() != computation.parameters.size()) {
+      lexer_.fail(text.position,
+                  fmt::format("computation '{}' is written with {} parameters, it has {}", computation.name,
+                              signature.parameters->size(), computation.parameters.size()));
+    }
+    for (std::size_t i = 0; i < computation.parameters.size(); ++i) {
+      const Shape& stated = (*signature.parameters)[i];
+      const Node& parameter = computation.node(computation.parameters[i]);
+      if (!stated.compatible(parameter.shape)) {
+        lexer_.fail(text.nodes[static_cast<std::size_t>(parameter.id)].position,
+                    fmt::format("parameter({}) is {}, computation '{}' is written to take {}", i,
+                                to_text(parameter.shape), computation.name, to_text(stated)));
+      }
     }
   }
 

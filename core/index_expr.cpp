@@ -21,7 +21,8 @@ IndexExpr leaf_atom(AtomKind kind, int id) {
 }
 
 bool IndexTerm::operator==(const IndexTerm& other) const {
-  return coefficient == other.coefficient && same_atom(*this, other);
+  return coefficient == other.coefficient && kind == other.kind && id == other.id &&
+         divisor == other.divisor && inner == other.inner;
 }
 
 std::strong_ordering IndexTerm::operator<=>(const IndexTerm& other) const {

@@ -97,24 +97,16 @@ Shape elementwise(const Graph& graph, const Node& node, Operands operands) {
 }
 
 /// Types of a reduction's results: those of the reducer's root.
-std::vector<DType> reducer_types(const Graph& graph, const Node& node, std::size_t inputs) {
+std::vector<DType> reducer_types(const Graph& graph, const Node& node) {
   const Shape& root = root_shape(graph, node, 0);
-  if (const Computation& reducer = named_computation(graph, node, 0); reducer.parameters.size() != 2 * inputs)
-    throw Error(fmt::format("{} of {} inputs: reducer '{}' has {} parameters, {} are needed",
-                            def(node.op).name, inputs, reducer.name, reducer.parameters.size(), 2 * inputs));
+  if (!root.is_tuple) return {root.dtype};
   std::vector<DType> types;
-  if (root.is_tuple)
-    for (const Shape& element : root.elements) types.push_back(element.dtype);
-  else
-    types.push_back(root.dtype);
-  if (types.size() != inputs)
-    throw Error(
-        fmt::format("{} of {} inputs: the reducer gives {} values", def(node.op).name, inputs, types.size()));
+  for (const Shape& element : root.elements) types.push_back(element.dtype);
   return types;
 }
 
 /// Inputs then as many scalar initial values, all inputs of equal dimensions.
-std::size_t check_inputs_and_inits(const Node& node, Operands operands) {
+void check_inputs_and_inits(const Node& node, Operands operands) {
   if (operands.size() % 2 != 0)
     throw Error(fmt::format("{} has {} operands, N inputs and N initial values are needed", def(node.op).name,
                             operands.size()));
@@ -125,11 +117,9 @@ std::size_t check_inputs_and_inits(const Node& node, Operands operands) {
       throw Error(fmt::format("initial value of {} is {}, a scalar is needed", def(node.op).name,
                               to_text(*operands[inputs + i])));
   }
-  return inputs;
 }
 
 Shape reduce(const Graph& graph, const Node& node, Operands operands) {
-  const std::size_t inputs = check_inputs_and_inits(node, operands);
   const Shape& from = *operands[0];
   check_distinct(node, node.attrs.dimensions, from.rank());
   std::vector<std::int64_t> dims;
@@ -137,16 +127,27 @@ Shape reduce(const Graph& graph, const Node& node, Operands operands) {
     if (std::ranges::count(node.attrs.dimensions, i) == 0)
       dims.push_back(from.dims[static_cast<std::size_t>(i)]);
   std::vector<Shape> results;
-  for (DType type : reducer_types(graph, node, inputs)) results.push_back(Shape::array(type, dims));
+  for (DType type : reducer_types(graph, node)) results.push_back(Shape::array(type, dims));
   return packed(std::move(results));
 }
 
 Shape reduce_window(const Graph& graph, const Node& node, Operands operands) {
-  const std::size_t inputs = check_inputs_and_inits(node, operands);
   const std::vector<std::int64_t> dims = infer_window_dims(node, *operands[0]);
   std::vector<Shape> results;
-  for (DType type : reducer_types(graph, node, inputs)) results.push_back(Shape::array(type, dims));
+  for (DType type : reducer_types(graph, node)) results.push_back(Shape::array(type, dims));
   return packed(std::move(results));
+}
+
+/// The source has an element for every window of the operand.
+void check_select_and_scatter(const Node& node, Operands operands) {
+  const Shape &from = array(node, operands, 0), &source = array(node, operands, 1);
+  const Shape wanted = Shape::array(from.dtype, infer_window_dims(node, from));
+  if (!source.compatible(wanted))
+    throw Error(fmt::format("the source of select-and-scatter is {}, its windows give {}", to_text(source),
+                            to_text(wanted)));
+  if (const Shape& init = array(node, operands, 2); !init.compatible(Shape::array(from.dtype, {})))
+    throw Error(fmt::format("initial value of select-and-scatter is {}, {} is needed", to_text(init),
+                            to_text(Shape::array(from.dtype, {}))));
 }
 
 Shape get_tuple_element(const Node& node, const Shape& from) {
@@ -156,19 +157,6 @@ Shape get_tuple_element(const Node& node, const Shape& from) {
   if (index < 0 || index >= static_cast<std::int64_t>(from.elements.size()))
     throw Error(fmt::format("get-tuple-element {} of a tuple of {} elements", index, from.elements.size()));
   return plain(from.elements[static_cast<std::size_t>(index)]);
-}
-
-/// call, fusion: the callee takes exactly these operands.
-Shape call(const Graph& graph, const Node& node, Operands operands) {
-  const Computation& callee = named_computation(graph, node, 0);
-  if (callee.parameters.size() != operands.size())
-    throw Error(fmt::format("{} passes {} operands, '{}' has {} parameters", def(node.op).name,
-                            operands.size(), callee.name, callee.parameters.size()));
-  for (std::size_t i = 0; i < operands.size(); ++i)
-    if (const Shape& wanted = callee.node(callee.parameters[i]).shape; !wanted.compatible(*operands[i]))
-      throw Error(fmt::format("{} passes {} as parameter {} of '{}', which is {}", def(node.op).name,
-                              to_text(*operands[i]), i, callee.name, to_text(wanted)));
-  return plain(root_shape(graph, node, 0));
 }
 
 Shape loop(const Graph& graph, const Node& node, const Shape& state) {
@@ -227,6 +215,9 @@ Shape async_done(const Node& node, const Shape& started, std::size_t result) {
 
 Shape batch_norm(const Node& node, Operands operands) {
   const Shape& from = array(node, operands, 0);
+  if (!is_floating(from.dtype))
+    throw Error(fmt::format("{} does not take {}", def(node.op).name, name(from.dtype)));
+  other_number(node, "epsilon", 0);  // it is a number
   const std::int64_t feature = other_integer(node, "feature_index", -1);
   check_dimension(node, feature, from.rank());
   const Shape per_feature = Shape::array(from.dtype, {from.dims[static_cast<std::size_t>(feature)]});
@@ -245,15 +236,19 @@ Shape batch_norm(const Node& node, Operands operands) {
 
 Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
   check_arity(node, operands);
+  if (node.op == Op::kReduce || node.op == Op::kReduceWindow) check_inputs_and_inits(node, operands);
+  check_callees(graph, node, operands);
   const auto first = [&]() -> const Shape& { return array(node, operands, 0); };
   switch (node.op) {
     case Op::kBitcastConvert:
       return infer_bitcast_convert(node, first());
+    case Op::kSetDimensionSize:
+      check_one_dimension(node, first().rank());
+      return plain(first());
     case Op::kCopy:
     case Op::kOptimizationBarrier:
     case Op::kAddDependency:
     case Op::kCholesky:
-    case Op::kSetDimensionSize:
     case Op::kDomain:
     case Op::kAsyncUpdate:
     case Op::kAllReduceDone:
@@ -288,7 +283,7 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
     case Op::kReduceWindow:
       return reduce_window(graph, node, operands);
     case Op::kSelectAndScatter:
-      infer_window_dims(node, first());
+      check_select_and_scatter(node, operands);
       return plain(first());
     case Op::kDot:
       return infer_dot(node, first(), array(node, operands, 1));
@@ -297,6 +292,7 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
     case Op::kTriangularSolve:
       return plain(array(node, operands, 1));
     case Op::kSort:
+      check_one_dimension(node, first().rank());
       for (std::size_t i = 1; i < operands.size(); ++i)
         check_same_dims(node, first(), array(node, operands, i));
       return packed(copies(operands));
@@ -306,7 +302,7 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
       return get_tuple_element(node, *operands[0]);
     case Op::kCall:
     case Op::kFusion:
-      return call(graph, node, operands);
+      return plain(root_shape(graph, node, 0));
     case Op::kWhile:
       return loop(graph, node, *operands[0]);
     case Op::kConditional:
@@ -314,6 +310,7 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
     case Op::kAfterAll:
       return Shape::array(DType::kToken, {});
     case Op::kGetDimensionSize:
+      check_one_dimension(node, first().rank());
       return Shape::array(DType::kS32, {});
     case Op::kAsyncStart:
     case Op::kAllGatherStart:
@@ -335,8 +332,7 @@ Shape infer_shape(const Graph& graph, const Node& node, Operands operands) {
     case Op::kAllReduce:
       return node.shape.is_tuple ? Shape::tuple(copies(operands)) : plain(first());
     case Op::kIota:
-      if (node.attrs.dimensions.size() != 1) throw Error("iota needs iota_dimension=D");
-      check_dimension(node, node.attrs.dimensions[0], node.shape.rank());
+      check_one_dimension(node, node.shape.rank());
       return plain(node.shape);
     case Op::kConstant:
       if (node.attrs.literal && !node.attrs.literal->shape.compatible(node.shape))

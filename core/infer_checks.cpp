@@ -47,6 +47,13 @@ void check_dimension(const Node& node, std::int64_t dim, int rank) {
     throw Error(fmt::format("{} names dimension {} of an operand of rank {}", def(node.op).name, dim, rank));
 }
 
+void check_one_dimension(const Node& node, int rank) {
+  if (node.attrs.dimensions.size() != 1)
+    throw Error(fmt::format("{} names {} dimensions, one is needed", def(node.op).name,
+                            node.attrs.dimensions.size()));
+  check_dimension(node, node.attrs.dimensions[0], rank);
+}
+
 void check_distinct(const Node& node, const std::vector<std::int64_t>& dims, int rank) {
   std::set<std::int64_t> seen;
   for (std::int64_t dim : dims) {

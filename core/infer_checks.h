@@ -24,6 +24,8 @@ void check_same_dims(const Node& node, const Shape& a, const Shape& b);
 void check_same_dtype(const Node& node, const Shape& a, const Shape& b);
 
 void check_dimension(const Node& node, std::int64_t dim, int rank);
+/// The node names one dimension, which exists.
+void check_one_dimension(const Node& node, int rank);
 /// Every dimension exists and occurs once.
 void check_distinct(const Node& node, const std::vector<std::int64_t>& dims, int rank);
 /// Computation i of those the node names, and the shape of its root.

@@ -10,6 +10,10 @@
 
 namespace stitchwork {
 
+/// infer_callees.cpp: the computations that an op applies take what it passes them, and give what it needs.
+/// Throws Error.
+void check_callees(const Graph& graph, const Node& node, std::span<const Shape* const> operands);
+
 /// infer_layout.cpp: ops that move or reinterpret elements.
 Shape infer_bitcast_convert(const Node& node, const Shape& from);
 Shape infer_broadcast(const Node& node, const Shape& from);

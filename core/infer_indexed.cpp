@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/infer_checks.h"
 #include "core/infer_families.h"
+#include "core/window.h"
 
 namespace stitchwork {
 
@@ -20,6 +21,22 @@ void check_starts(const Node& node, Operands operands, std::size_t first, int ra
     if (!is_integral(operands[i]->dtype) || (!vector && operands[i]->rank() != 0))
       throw Error(fmt::format("start index {} of {} is {}, an integer scalar is needed", i - first,
                               def(node.op).name, to_text(*operands[i])));
+}
+
+/// Dimensions of slices that the result lacks hold one element; batching dimensions come in pairs.
+void check_gather_batching(const GatherDims& g, const Shape& from, const Shape& indices) {
+  for (const auto* dropped : {&g.collapsed_slice_dims, &g.operand_batching_dims})
+    for (const std::int64_t dim : *dropped)
+      if (g.slice_sizes[static_cast<std::size_t>(dim)] > 1)
+        throw Error(fmt::format("gather's slice size {} in dimension {}, which its result lacks, is not 1",
+                                g.slice_sizes[static_cast<std::size_t>(dim)], dim));
+  bool fits = g.operand_batching_dims.size() == g.start_indices_batching_dims.size();
+  for (std::size_t i = 0; fits && i < g.operand_batching_dims.size(); ++i) {
+    const std::int64_t at = g.start_indices_batching_dims[i];
+    fits = at != g.index_vector_dim && from.dims[static_cast<std::size_t>(g.operand_batching_dims[i])] ==
+                                           indices.dims[static_cast<std::size_t>(at)];
+  }
+  if (!fits) throw Error("gather's batching dimensions of operand and indices do not match");
 }
 
 }  // namespace
@@ -50,6 +67,7 @@ Shape infer_gather(const Node& node, Operands operands) {
   if (static_cast<std::int64_t>(g.start_index_map.size()) != vector_length)
     throw Error(fmt::format("gather's start_index_map has {} entries, an index vector {}",
                             g.start_index_map.size(), vector_length));
+  check_gather_batching(g, from, indices);
   std::vector<std::int64_t> window, batch;
   for (int i = 0; i < from.rank(); ++i)
     if (std::ranges::count(g.collapsed_slice_dims, i) + std::ranges::count(g.operand_batching_dims, i) == 0)
@@ -96,12 +114,81 @@ Shape infer_dynamic_update_slice(const Node& node, Operands operands) {
   return plain(from);
 }
 
+namespace {
+
+/// Which dimensions the lists name, and that a window dimension of the update fits the operand's.
+void check_scatter_window(const Node& node, const ScatterDims& s, const Shape& from, const Shape& update) {
+  check_distinct(node, s.update_window, update.rank());
+  check_distinct(node, s.to_operand, from.rank());
+  std::vector<std::int64_t> dropped = s.inserted_window;
+  dropped.insert(dropped.end(), s.input_batching.begin(), s.input_batching.end());
+  check_distinct(node, dropped, from.rank());
+  if (s.update_window.size() + dropped.size() != from.dims.size())
+    throw Error(
+        fmt::format("scatter into {} has {} update_window_dims, {} inserted and {} batching dimensions",
+                    dims_text(from.dims), s.update_window.size(), s.inserted_window.size(),
+                    s.input_batching.size()),
+        "together they are the operand's dimensions");
+  if (!std::ranges::is_sorted(s.update_window)) throw Error("scatter's update_window_dims are not in order");
+  std::size_t next = 0;
+  for (int i = 0; i < from.rank(); ++i) {
+    if (std::ranges::count(dropped, i) != 0) continue;
+    const std::int64_t extent = update.dims[static_cast<std::size_t>(s.update_window[next++])];
+    if (extent > from.dims[static_cast<std::size_t>(i)])
+      throw Error(fmt::format("the update's window extent {} exceeds dimension {} of {}", extent, i,
+                              dims_text(from.dims)));
+  }
+}
+
+/// The update has a dimension for every one of the indices but that of their vectors.
+void check_scatter_batch(const Node& node, const ScatterDims& s, const Shape& from, const Shape& indices,
+                         const Shape& update) {
+  if (s.index_vector_dim < 0 || s.index_vector_dim > indices.rank())
+    throw Error(fmt::format("scatter's index_vector_dim {} is outside indices of rank {}", s.index_vector_dim,
+                            indices.rank()));
+  const std::int64_t length =
+      s.index_vector_dim == indices.rank() ? 1 : indices.dims[static_cast<std::size_t>(s.index_vector_dim)];
+  if (static_cast<std::int64_t>(s.to_operand.size()) != length)
+    throw Error(fmt::format("scatter's scatter_dims_to_operand_dims has {} entries, an index vector {}",
+                            s.to_operand.size(), length));
+  std::vector<std::int64_t> batch, wanted;
+  for (int i = 0; i < update.rank(); ++i)
+    if (std::ranges::count(s.update_window, i) == 0)
+      batch.push_back(update.dims[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < indices.rank(); ++i)
+    if (i != s.index_vector_dim) wanted.push_back(indices.dims[static_cast<std::size_t>(i)]);
+  if (batch != wanted)
+    throw Error(
+        fmt::format("the dimensions {} of scatter's update outside its windows are not those {} of its "
+                    "indices",
+                    dims_text(batch), dims_text(wanted)));
+  check_distinct(node, s.indices_batching, indices.rank());
+  const bool fits = s.indices_batching.size() == s.input_batching.size() &&
+                    std::ranges::count(s.indices_batching, s.index_vector_dim) == 0;
+  for (std::size_t i = 0; i < s.input_batching.size(); ++i)
+    if (!fits || from.dims[static_cast<std::size_t>(s.input_batching[i])] !=
+                     indices.dims[static_cast<std::size_t>(s.indices_batching[i])])
+      throw Error("scatter's batching dimensions of operand and indices do not match");
+}
+
+}  // namespace
+
 Shape infer_scatter(const Node& node, Operands operands) {
   if (operands.size() % 2 != 1)
     throw Error(fmt::format("scatter has {} operands, N + 1 + N are needed", operands.size()));
+  const std::size_t inputs = operands.size() / 2;
+  const Shape& from = array(node, operands, 0);
+  const Shape& indices = array(node, operands, inputs);
+  const Shape& update = array(node, operands, inputs + 1);
+  if (!is_integral(indices.dtype)) throw Error(fmt::format("scatter's indices are {}", name(indices.dtype)));
+  const ScatterDims dims = scatter_dims(node);
+  check_scatter_window(node, dims, from, update);
+  check_scatter_batch(node, dims, from, indices, update);
   std::vector<Shape> results;
-  for (std::size_t i = 0; i < operands.size() / 2; ++i) {
-    check_same_dtype(node, array(node, operands, i), array(node, operands, operands.size() / 2 + 1 + i));
+  for (std::size_t i = 0; i < inputs; ++i) {
+    check_same_dims(node, from, array(node, operands, i));
+    check_same_dims(node, update, array(node, operands, inputs + 1 + i));
+    check_same_dtype(node, array(node, operands, i), array(node, operands, inputs + 1 + i));
     results.push_back(plain(*operands[i]));
   }
   return packed(std::move(results));

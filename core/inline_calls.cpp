@@ -90,8 +90,9 @@ class Inliner {
 
 namespace {
 
-/// What no machine plans: calls of calls multiply.
-constexpr std::int64_t kMaxInlined = 20'000'000;
+/// Calls of calls multiply: a page of text could ask for all memory. Ten times the largest module that is
+/// planned in practice, about 2 GB.
+constexpr std::int64_t kMaxInlined = 2'000'000;
 
 void require_bounded(const Graph& graph) {
   std::vector<std::int64_t> sizes;

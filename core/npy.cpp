@@ -129,7 +129,7 @@ Literal read_npy(const std::string& path) {
     throw Error(
         path, 0, 0,
         fmt::format("has {} bytes of data, {} needs {}", available, to_text(shape), literal.bytes.size()));
-  std::memcpy(literal.bytes.data(), file.data() + prefix + length, literal.bytes.size());
+  if (available > 0) std::memcpy(literal.bytes.data(), file.data() + prefix + length, literal.bytes.size());
   return literal;
 }
 

@@ -117,6 +117,15 @@ ConvolutionDims parse_dim_labels(std::string_view text) {
   return dims;
 }
 
+ScatterDims scatter_dims(const Node& node) {
+  return {other_integers(node, "update_window_dims"),
+          other_integers(node, "inserted_window_dims"),
+          other_integers(node, "scatter_dims_to_operand_dims"),
+          other_integers(node, "input_batching_dims"),
+          other_integers(node, "scatter_indices_batching_dims"),
+          other_integer(node, "index_vector_dim", 0)};
+}
+
 std::string_view other_attribute(const Node& node, std::string_view key) {
   for (const auto& [name, value] : node.attrs.other)
     if (name == key) return value;
@@ -171,7 +180,7 @@ std::vector<WindowDim> window_of(const Node& node, int rank) {
   std::vector<WindowDim> window = text.empty() ? std::vector<WindowDim>{} : parse_window(text);
   if (window.empty()) window.resize(static_cast<std::size_t>(rank));
   if (static_cast<int>(window.size()) != rank)
-    throw Error(fmt::format("window '{}' has {} dimensions, its operand {}", text, window.size(), rank));
+    throw Error(fmt::format("window '{}' has {} dimensions, {} are needed", text, window.size(), rank));
   return window;
 }
 

@@ -31,6 +31,13 @@ struct ConvolutionDims {
 };
 ConvolutionDims parse_dim_labels(std::string_view text);
 
+/// The dimension numbers of a scatter.
+struct ScatterDims {
+  std::vector<std::int64_t> update_window, inserted_window, to_operand, input_batching, indices_batching;
+  std::int64_t index_vector_dim = 0;
+};
+ScatterDims scatter_dims(const Node& node);
+
 /// The text of attribute `key` among node.attrs.other, "" if absent.
 std::string_view other_attribute(const Node& node, std::string_view key);
 /// An integer among node.attrs.other, `fallback` if absent. Throws Error if it is not an integer.

@@ -86,7 +86,9 @@ std::int64_t environment_row(sqlite3* db, const TrialSpec& spec, const TrialResu
   ::uname(&system);
   const Version& v = version();
   const Device& target = device(spec.device);
-  const std::string gpu = spec.backend == "sim" ? target.name + " (simulated)" : target.name;
+  const std::string gpu = spec.backend == "cuda"  ? target.name
+                          : spec.backend == "sim" ? target.name + " (simulated)"
+                                                  : target.name + " (modelled)";
   ordered_json env{{"host", system.nodename},
                    {"os", std::string(system.sysname) + " " + system.release},
                    {"cpu", cpu_name()},
@@ -120,8 +122,12 @@ std::int64_t environment_row(sqlite3* db, const TrialSpec& spec, const TrialResu
   return query.integer(0);
 }
 
-std::int64_t experiment_row(sqlite3* db, const std::string& name) {
-  const std::string spec = ordered_json{{"name", name}}.dump();
+std::string spec_of(const ExperimentId& experiment) {
+  return experiment.spec.empty() ? ordered_json{{"name", experiment.name}}.dump() : experiment.spec;
+}
+
+std::int64_t experiment_row(sqlite3* db, const ExperimentId& experiment) {
+  const std::string &name = experiment.name, spec = spec_of(experiment);
   Statement(db, "INSERT OR IGNORE INTO experiment(name,spec_json,spec_hash,created_ns) VALUES(?,?,?,?)")
       .bind(name)
       .bind(spec)
@@ -138,6 +144,7 @@ std::int64_t trial_row(sqlite3* db, std::int64_t experiment, const Model& model,
   ordered_json params{{"device", device(spec.device).id},
                       {"backend", spec.backend},
                       {"cache", spec.cache == sim::CacheMode::kCold ? "cold" : "warm"},
+                      {"planner", spec.planner},
                       {"options", spec.options.knobs},
                       {"model_sha256", model.graph.source_sha256}};
   if (!spec.options.edits.empty()) params["overrides"] = edits_to_json(spec.options.edits);
@@ -147,7 +154,7 @@ std::int64_t trial_row(sqlite3* db, std::int64_t experiment, const Model& model,
             "VALUES(?,?,?,?,?,?)")
       .bind(experiment)
       .bind(model.graph.source)
-      .bind(spec.planner)
+      .bind(spec.variant.empty() ? spec.planner : spec.variant)
       .bind(params.dump())
       .bind(static_cast<std::int64_t>(spec.seed))
       .bind(key)
@@ -162,6 +169,24 @@ std::string failure_reason(const TrialResult& result) {
     return fmt::format("{}: {}", sim::name(result.run.findings[0].kind), result.run.findings[0].message);
   if (result.check && !result.check->ok) return "check: " + result.check->message;
   return "";
+}
+
+std::int64_t attempt_row(sqlite3* db, std::int64_t trial, std::int64_t environment, std::string_view status,
+                         const std::string& reason, double elapsed_ms) {
+  const std::int64_t ended = now_ns();
+  Statement(db,
+            "INSERT INTO attempt(trial_id,environment_id,n,status,started_ns,ended_ns,heartbeat_ns,reason) "
+            "VALUES(?,?,1+(SELECT COALESCE(MAX(n),0) FROM attempt WHERE trial_id=?),?,?,?,?,?)")
+      .bind(trial)
+      .bind(environment)
+      .bind(trial)
+      .bind(status)
+      .bind(ended - static_cast<std::int64_t>(1e6 * elapsed_ms))
+      .bind(ended)
+      .bind(ended)
+      .bind(reason.empty() ? std::optional<std::string>() : reason)
+      .run();
+  return sqlite3_last_insert_rowid(db);
 }
 
 class Samples {
@@ -220,7 +245,11 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
         .bind(result.executable.kernels[i].source_sha256)
         .run();
     const std::int64_t kernel_id = sqlite3_last_insert_rowid(db);
-    for (const auto& [metric, value] : sim::counter_list(run.counters))
+    if (run.method == Method::kMeasured) continue;  // a GPU's counters are Nsight Compute's to read
+    for (const auto& [metric, value] : sim::counter_list(run.counters)) {
+      const bool known = run.method == Method::kSimulated || metric == "dram_read_transactions" ||
+                         metric == "dram_write_transactions" || metric == "inst_fp_32";
+      if (!known) continue;
       counter.bind(kernel_id)
           .bind(metric_id(db, metric))
           .bind(value)
@@ -228,6 +257,7 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
           .bind("stitchwork")
           .bind(version().version)
           .run();
+    }
   }
 }
 
@@ -265,32 +295,31 @@ Store Store::open(const std::string& path) {
   return store;
 }
 
-std::int64_t Store::record(const std::string& experiment, const Model& model, const TrialSpec& spec,
+std::int64_t Store::record_failure(const ExperimentId& experiment, const Model& model, const TrialSpec& spec,
+                                   std::string_view status, const std::string& reason, double elapsed_ms) {
+  sqlite3* db = db_.get();
+  Transaction transaction(db);
+  const std::int64_t environment = environment_row(db, spec, {});
+  const std::int64_t trial = trial_row(db, experiment_row(db, experiment), model, spec);
+  const std::int64_t attempt = attempt_row(db, trial, environment, status, reason, elapsed_ms);
+  transaction.commit();
+  return attempt;
+}
+
+std::int64_t Store::record(const ExperimentId& experiment, const Model& model, const TrialSpec& spec,
                            const TrialResult& result) {
   sqlite3* db = db_.get();
   Transaction transaction(db);
   const std::int64_t environment = environment_row(db, spec, result);
   const std::int64_t trial = trial_row(db, experiment_row(db, experiment), model, spec);
-  const std::int64_t ended = now_ns();
-  const auto started =
-      ended - static_cast<std::int64_t>(1e6 * (result.plan_ms + result.compile_ms + result.run_ms));
-  const std::string reason = failure_reason(result);
-  Statement(db,
-            "INSERT INTO attempt(trial_id,environment_id,n,status,started_ns,ended_ns,heartbeat_ns,reason) "
-            "VALUES(?,?,1+(SELECT COALESCE(MAX(n),0) FROM attempt WHERE trial_id=?),?,?,?,?,?)")
-      .bind(trial)
-      .bind(environment)
-      .bind(trial)
-      .bind(result.ok() ? "ok" : "failed")
-      .bind(started)
-      .bind(ended)
-      .bind(ended)
-      .bind(reason.empty() ? std::optional<std::string>() : reason)
-      .run();
-  const std::int64_t attempt = sqlite3_last_insert_rowid(db);
+  const std::int64_t attempt =
+      attempt_row(db, trial, environment, result.ok() ? "ok" : "failed", failure_reason(result),
+                  result.plan_ms + result.compile_ms + result.run_ms);
 
   const FusionPlan& plan = result.executable.plan;
-  const Method executed = spec.backend == "sim" ? Method::kSimulated : Method::kMeasured;
+  const Method executed = spec.backend == "sim"     ? Method::kSimulated
+                          : spec.backend == "model" ? Method::kModelled
+                                                    : Method::kMeasured;
   double kernel_us = 0;
   int barriers = 0;
   for (const KernelRun& run : result.run.kernels) kernel_us += run.time_us;
@@ -316,11 +345,13 @@ std::int64_t Store::record(const std::string& experiment, const Model& model, co
   return attempt;
 }
 
-bool Store::has_ok_attempt(const std::string& trial_key) const {
-  Statement query(
-      db_.get(),
-      "SELECT 1 FROM attempt JOIN trial ON trial.id = trial_id WHERE trial_key = ? AND status = 'ok'");
-  return query.bind(trial_key).step();
+std::string Store::last_status(const std::string& experiment, const std::string& variant,
+                               const std::string& trial_key) const {
+  Statement query(db_.get(),
+                  "SELECT status FROM attempt JOIN trial ON trial.id = trial_id JOIN experiment ON "
+                  "experiment.id = experiment_id WHERE experiment.name = ? AND variant = ? AND trial_key = ? "
+                  "ORDER BY attempt.id DESC LIMIT 1");
+  return query.bind(experiment).bind(variant).bind(trial_key).step() ? query.text(0) : "";
 }
 
 std::string default_store_path() {

@@ -3,9 +3,11 @@
 // way.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/trial.h"
@@ -13,6 +15,18 @@
 struct sqlite3;
 
 namespace stitchwork {
+
+/// Which experiment an attempt belongs to: experiments of one name and different specifications are kept
+/// apart.
+struct ExperimentId {
+  template <typename Name>
+  requires std::convertible_to<Name, std::string> ExperimentId(
+      Name&& name)  // NOLINT(google-explicit-constructor): "adhoc", "demo"
+      : name(std::forward<Name>(name)) {}
+  ExperimentId(std::string name, std::string spec) : name(std::move(name)), spec(std::move(spec)) {}
+  std::string name;
+  std::string spec;  ///< its document; "": only the name
+};
 
 class Store {
  public:
@@ -24,13 +38,17 @@ class Store {
   Store& operator=(Store&&) noexcept;
 
   /// Records a finished trial (status ok, or failed with the reason) with its kernels and counters, in one
-  /// transaction. Returns the attempt's id. `experiment` names the experiment it belongs to ("adhoc" for
-  /// `run`).
-  std::int64_t record(const std::string& experiment, const Model& model, const TrialSpec& spec,
+  /// transaction. Returns the attempt's id.
+  std::int64_t record(const ExperimentId& experiment, const Model& model, const TrialSpec& spec,
                       const TrialResult& result);
+  /// Likewise a trial that came to no result: `status` is failed, timeout or killed.
+  std::int64_t record_failure(const ExperimentId& experiment, const Model& model, const TrialSpec& spec,
+                              std::string_view status, const std::string& reason, double elapsed_ms);
 
-  /// True if the trial was run and came out ok: a resumed experiment skips it.
-  bool has_ok_attempt(const std::string& trial_key) const;
+  /// What became of the trial's last attempt in an experiment of that name ("" = there is none): a resumed
+  /// experiment skips what is ok, also where its specification has grown since.
+  std::string last_status(const std::string& experiment, const std::string& variant,
+                          const std::string& trial_key) const;
 
   const std::string& path() const { return path_; }
   sqlite3* handle() const { return db_.get(); }

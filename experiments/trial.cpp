@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "analysis/cost.h"
 #include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 #include "analysis/verify.h"
@@ -13,6 +14,7 @@
 #include "core/hlo_text.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
+#include "runtime/cuda/backend.h"
 
 namespace stitchwork {
 namespace {
@@ -59,6 +61,27 @@ TrialCheck check_outputs(const std::vector<Literal>& outputs, const std::vector<
   return worst;
 }
 
+/// The plan's own estimates in the form of a run; loops and branches are steps of their whole time.
+RunResult estimated(const Graph& graph, const Device& device, const FusionPlan& plan) {
+  RunResult run;
+  for (const KernelPlan& kernel : plan.kernels) {
+    const KernelCost cost = kernel_cost(graph, device, kernel);
+    KernelRun& one = run.kernels.emplace_back();
+    constexpr std::int64_t kSectorBytes = 32;
+    one.counters.dram_read_transactions = static_cast<std::uint64_t>(cost.dram_read_bytes / kSectorBytes);
+    one.counters.dram_write_transactions = static_cast<std::uint64_t>(cost.dram_write_bytes / kSectorBytes);
+    constexpr double kLanes = 32;
+    one.counters.inst_fp_32 = static_cast<std::uint64_t>(kLanes * cost.work.fp32_warp_instructions);
+    one.launches = 1;
+    one.registers = kernel.launch.register_bound;
+    one.time_us = kernel.predicted_us;
+    one.method = Method::kModelled;
+  }
+  for (const PlanStep& step : plan.steps) run.steps.push_back({step.predicted_us, Method::kModelled});
+  run.total_us = plan.predicted_us;
+  return run;
+}
+
 }  // namespace
 
 std::vector<Literal> trial_inputs(const Model& model, const TrialSpec& spec) {
@@ -74,15 +97,25 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   auto report = [&](double done, const std::string& what) {
     if (progress) progress(done, what);
   };
-  if (spec.backend != "sim")
-    throw Error(fmt::format("--backend {}: not available in this build", spec.backend), "use --backend sim");
+  const bool simulated = spec.backend == "sim", modelled = spec.backend == "model";
+  if (!simulated && !modelled && spec.backend != "cuda")
+    throw Error(fmt::format("unknown backend '{}'", spec.backend), "known: model, sim, cuda");
+  if (!simulated && spec.sanitize.any())
+    throw Error("--sanitize needs the simulator", "use --backend sim, or NVIDIA's compute-sanitizer");
+  const auto driver = spec.backend == "cuda" ? cuda::load_driver() : nullptr;  // before the long work
   const Device& target = device(spec.device);
-  require_runnable(model.graph);
+  if (!modelled) require_runnable(model.graph);
   TrialResult result;
   report(0, "planning");
   const Stopwatch planning;
   FusionPlan plan = spec.plan ? *spec.plan : make_plan(model.graph, target, spec.planner, spec.options);
   result.plan_ms = planning.ms();
+  if (modelled) {
+    result.executable.plan = std::move(plan);
+    result.run = estimated(model.graph, target, result.executable.plan);
+    result.executable.kernels.resize(result.run.kernels.size());
+    return result;
+  }
   report(0.02, "compiling");
   const Stopwatch compiling;
   Replan replan;
@@ -103,7 +136,13 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   options.progress = [&](int done, int total, const std::string& what) {
     report(0.25 + 0.6 * done / std::max(1, total), what);
   };
-  result.run = run_simulated(model.graph, target, result.executable, inputs, options);
+  if (simulated) {
+    result.run = run_simulated(model.graph, target, result.executable, inputs, options);
+  } else {
+    cuda::CudaBackend backend(
+        driver, target, {.repeats = spec.repeats, .cache = spec.cache, .tf32 = spec.tf32}, cuda::Blas::load);
+    result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress);
+  }
   result.run_ms = running.ms();
   if (spec.check && result.run.findings.empty()) {
     report(0.85, "checking against the reference");
@@ -116,7 +155,8 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
 namespace {
 
 void add_run(ordered_json& kernel, const KernelRun& run, const CompiledKernel& compiled) {
-  kernel["counters"] = counters_json(run.counters);
+  const bool counted = run.method == Method::kSimulated;
+  kernel["counters"] = counted ? counters_json(run.counters) : ordered_json(nullptr);
   kernel["launches"] = run.launches;
   kernel["registers"] = run.registers;
   kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);
@@ -143,13 +183,22 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
       add_run(document["computations"][c]["kernels"][i], part.kernels[i],
               result.executable.computations[c].kernels[i]);
   }
-  for (std::size_t i = 0; i < result.run.step_us.size(); ++i) {
-    const StepKind kind = result.executable.plan.steps[i].kind;
-    const bool kernel = kind == StepKind::kKernel || kind == StepKind::kControl;
-    document["steps"][i]["time_us"] = result.run.step_us[i];
-    document["steps"][i]["method"] = name(kernel ? Method::kSimulated : Method::kModelled);
+  for (std::size_t i = 0; i < result.run.steps.size(); ++i) {
+    document["steps"][i]["time_us"] = result.run.steps[i].time_us;
+    document["steps"][i]["method"] = name(result.run.steps[i].method);
   }
   document["time_us"] = result.run.total_us;
+  if (spec.backend == "cuda") {
+    document["host_calls"] = result.run.host_calls;
+    const auto& repeated = result.run.repeated;
+    document["repeated"] = nullptr;
+    if (repeated)
+      document["repeated"] = {
+          {"times", repeated->times},
+          {"stream_us", repeated->stream_us},
+          {"graph_us", repeated->graph_us ? ordered_json(*repeated->graph_us) : ordered_json()},
+          {"method", name(Method::kMeasured)}};
+  }
   if (!result.executable.checks.empty())
     document["compile_checks"] = decisions_to_json(result.executable.checks);
   ordered_json findings = ordered_json::array();
@@ -176,6 +225,7 @@ std::string trial_key(const Model& model, const TrialSpec& spec) {
                    {"seed", spec.seed},
                    {"inputs", spec.inputs_dir},
                    {"compiler", spec.compile.compiler}};
+  if (spec.backend == "cuda") key["cuda"] = {{"repeats", spec.repeats}, {"tf32", spec.tf32}};
   if (!spec.options.edits.empty()) key["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) key["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
   return sha256_hex(key.dump());

@@ -17,17 +17,20 @@
 namespace stitchwork {
 
 struct TrialSpec {
+  std::string variant;  ///< as an experiment's tables call it; "" = the planner
   std::string planner = "astitch";
   PlanOptions options;
   std::optional<FusionPlan> plan;  ///< run this one instead of planning
   std::string device = "v100-sxm2";
-  std::string backend = "sim";
+  std::string backend = "sim";  ///< or "cuda"; or "model": nothing runs, times are the plan's estimates
   sim::CacheMode cache = sim::CacheMode::kCold;
   std::uint64_t seed = 0;
   std::string inputs_dir;  ///< "" = from the seed; else <parameter name or number>.npy
   bool check = false;
   sim::Sanitizers sanitize;  ///< no part of the key: they change no number
   CompileOptions compile;
+  int repeats = 20;   ///< cuda: of every kernel and of the whole
+  bool tf32 = false;  ///< cuda: f32 products of matrices may round their operands
 };
 
 /// The worst output; ok only if every output is.

@@ -12,49 +12,53 @@
 #include "analysis/facts.h"
 #include "core/error.h"
 #include "core/evaluator.h"
+#include "runtime/simulator_backend.h"
 
 namespace stitchwork {
 namespace {
 
-/// Simulated device buffers of one run, by the op that owns them, freed after the last step that touches
-/// them.
+/// Device buffers of one run, by the op that owns them, freed after the last step that touches them.
 class Buffers {
  public:
-  Buffers(const Computation& computation, sim::DeviceMemory& memory)
-      : computation_(computation), memory_(memory) {}
-
-  /// The buffer of `op` (aliases resolved); allocated on first use.
-  sim::DeviceAddress address(NodeId op) {
-    const NodeId owner = buffer_of(computation_, op);
-    auto [it, inserted] = addresses_.try_emplace(owner, 0);
-    if (inserted) {
-      const Node& node = computation_.node(owner);
-      it->second = memory_.allocate(
-          static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size())), node.name);
-    }
-    return it->second;
+  Buffers(const Computation& computation, Backend& backend) : computation_(computation), backend_(backend) {}
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+  ~Buffers() {
+    for (const auto& [owner, address] : addresses_) backend_.release(address);
   }
 
-  void upload(NodeId op, const Literal& value) { memory_.write(address(op), value.bytes); }
+  /// The buffer of `op` (aliases resolved); allocated on first use.
+  DeviceAddress address(NodeId op) {
+    const NodeId owner = buffer_of(computation_, op);
+    const auto known = addresses_.find(owner);
+    if (known != addresses_.end()) return known->second;
+    const Node& node = computation_.node(owner);
+    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size()));
+    const PlanRole role = plan_role(node);
+    const bool source = role == PlanRole::kSource || role == PlanRole::kAlias;
+    return addresses_.emplace(owner, backend_.allocate(bytes, node.name, source)).first->second;
+  }
+
+  void upload(NodeId op, const Literal& value) { backend_.write(address(op), value.bytes); }
 
   /// The values of `op` under its own shape (an alias may have another shape than its owner).
   Literal download(NodeId op) {
     Literal literal = Literal::zeros(computation_.node(op).shape);
-    memory_.read(address(op), literal.bytes);
+    backend_.read(address(op), literal.bytes);
     return literal;
   }
 
   void release(NodeId owner) {
     if (auto it = addresses_.find(owner); it != addresses_.end()) {
-      memory_.release(it->second);
+      backend_.release(it->second);
       addresses_.erase(it);
     }
   }
 
  private:
   const Computation& computation_;
-  sim::DeviceMemory& memory_;
-  std::unordered_map<NodeId, sim::DeviceAddress> addresses_;
+  Backend& backend_;
+  std::unordered_map<NodeId, DeviceAddress> addresses_;
 };
 
 /// The ops whose buffers a step reads or writes, aliases resolved.
@@ -94,10 +98,9 @@ struct Program {
     ComputationRun& total;
   };
 
-  Program(const Graph& graph, const Device& device, const Executable& executable, const RunOptions& options,
+  Program(const Graph& graph, const Device& device, const Executable& executable, Backend& backend,
           std::vector<ComputationRun>& totals)
-      : device(device), options(options) {
-    if (options.cache == sim::CacheMode::kWarm) l2 = sim::make_l2_state(device);
+      : device(device), backend(backend) {
     totals.resize(executable.computations.size());
     for (std::size_t i = 0; i < executable.computations.size(); ++i) {
       const ComputationId id = executable.plan.computations[i].computation;
@@ -106,18 +109,9 @@ struct Program {
     }
   }
 
-  const ptx::Module& module(const CompiledKernel& kernel) {
-    auto it = modules.find(kernel.source_sha256);
-    if (it == modules.end())
-      it = modules.emplace(kernel.source_sha256, ptx::parse(kernel.ptx, kernel.entry + ".ptx")).first;
-    return it->second;
-  }
-
   const Device& device;
-  const RunOptions& options;
-  sim::L2StatePtr l2;
+  Backend& backend;
   std::map<ComputationId, Part> parts;
-  std::map<std::string, ptx::Module> modules;
 };
 
 void add_launch(KernelRun& total, const KernelRun& run) {
@@ -133,19 +127,24 @@ void add_launch(KernelRun& total, const KernelRun& run) {
 /// last use.
 class Runner {
  public:
-  Runner(const Graph& graph, const Executable& executable, Program& program)
+  /// `whole`: of the entry computation, not of a loop or branch.
+  Runner(const Graph& graph, const Executable& executable, Program& program, bool whole = false)
       : graph_(graph),
         computation_(graph.entry_computation()),
         device_(program.device),
         executable_(executable),
-        options_(program.options),
         program_(program),
-        memory_(program.options.sanitize.init),
-        buffers_(computation_, memory_) {}
+        backend_(program.backend),
+        buffers_(computation_, backend_),
+        whole_(whole) {}
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+  ~Runner() {
+    for (const DeviceAddress address : kept_) backend_.release(address);
+  }
 
   /// `progress` is told of each step.
-  RunResult run(std::span<const Literal> inputs,
-                const std::function<void(int, int, const std::string&)>& progress = {}) {
+  RunResult run(std::span<const Literal> inputs, const RunProgress& progress = {}) {
     const FusionPlan& plan = executable_.plan;
     SW_CHECK(inputs.size() == computation_.parameters.size(), "{} inputs for {} parameters", inputs.size(),
              computation_.parameters.size());
@@ -153,7 +152,7 @@ class Runner {
     plan_lifetimes();
     RunResult result;
     result.kernels.resize(plan.kernels.size());
-    result.step_us.assign(plan.steps.size(), 0);
+    result.steps.assign(plan.steps.size(), {});
     const int total = static_cast<int>(plan.steps.size());
     for (int i = 0; i < total; ++i) {
       const PlanStep& step = plan.steps[static_cast<std::size_t>(i)];
@@ -161,7 +160,13 @@ class Runner {
       materialise_sources(step);
       execute(step, i, result);
       if (!result.findings.empty()) return result;
-      for (NodeId owner : dies_after_[static_cast<std::size_t>(i)]) buffers_.release(owner);
+      for (NodeId owner : dies_after_[static_cast<std::size_t>(i)])
+        if (!backend_.keeps_sources() || !uploaded_[owner]) buffers_.release(owner);
+    }
+    if (whole_) {
+      backend_.settle(result.host_calls.empty());
+      for (const auto& [step, timed] : timed_) add_settled(step, timed, result);
+      result.repeated = backend_.repeated();
     }
     if (progress) progress(total, total, "done");
     for (NodeId id : results(computation_)) {
@@ -171,7 +176,7 @@ class Runner {
       else
         result.outputs.push_back(std::move(output));
     }
-    for (double us : result.step_us) result.total_us += us;
+    for (const StepRun& step : result.steps) result.total_us += step.time_us;
     if (total > 1) result.total_us += device_.launch_gap_us * (total - 1);
     return result;
   }
@@ -237,42 +242,83 @@ class Runner {
   }
 
   void execute(const PlanStep& step, int index, RunResult& result) {
-    const std::size_t i = static_cast<std::size_t>(index);
+    StepRun& run = result.steps[static_cast<std::size_t>(index)];
+    run = {step.predicted_us, Method::kModelled};
     switch (step.kind) {
       case StepKind::kKernel:
-        launch(step, result);
-        result.step_us[i] = result.kernels[static_cast<std::size_t>(step.kernel)].time_us;
+        launch(step, static_cast<std::size_t>(index), result);
+        run = {result.kernels[static_cast<std::size_t>(step.kernel)].time_us, backend_.method()};
         return;
-      case StepKind::kLibrary:
-        for (NodeId id : step.nodes) call_library(id);
-        break;
+      case StepKind::kLibrary: {
+        double us = 0;
+        bool all = true;
+        for (NodeId id : step.nodes) {
+          const std::optional<Timed> one = call_library(id, result);
+          all = all && one;
+          if (!one) continue;
+          us += one->us;
+          timed_.emplace_back(static_cast<std::size_t>(index), *one);
+        }
+        if (all) run = {us, backend_.method()};
+        return;
+      }
       case StepKind::kControl:
-        result.step_us[i] = control(computation_.node(step.nodes.at(0)), result);
+        run = {control(computation_.node(step.nodes.at(0)), result), backend_.method()};
         return;
       case StepKind::kCopy:
-        for (NodeId id : step.nodes) {
-          Literal copied = value(computation_.node(id).operands[0]);
-          buffers_.upload(id, copied);
-        }
-        break;
+        for (NodeId id : step.nodes) copy(id);
+        return;
       case StepKind::kMemset:
-        for (NodeId id : step.nodes)
-          memory_.fill(
-              buffers_.address(id),
-              static_cast<std::size_t>(computation_.node(buffer_of(computation_, id)).shape.byte_size()),
-              std::byte{0});
-        break;
+        for (NodeId id : step.nodes) {
+          const Shape& shape = computation_.node(buffer_of(computation_, id)).shape;
+          backend_.clear(buffers_.address(id), static_cast<std::size_t>(shape.byte_size()));
+        }
+        return;
     }
-    result.step_us[i] = step.predicted_us;
   }
 
-  void call_library(NodeId id) {
+  void copy(NodeId id) {
     const Node& node = computation_.node(id);
+    const NodeId from = node.operands[0];
+    if (node.shape.is_tuple || computation_.node(from).shape.is_tuple) return keep(node, value(from));
+    upload_source(buffer_of(computation_, from));
+    const auto bytes = static_cast<std::size_t>(node.shape.byte_size());
+    if (bytes > 0) backend_.copy(buffers_.address(id), buffers_.address(from), bytes);
+  }
+
+  /// Its time, where the backend made the call; else the CPU reference has computed it.
+  std::optional<Timed> call_library(NodeId id, RunResult& result) {
+    const Node& node = computation_.node(id);
+    if (const auto timed = call_backend(node)) return timed;
     std::vector<Literal> values;
     std::vector<const Literal*> operands;
     values.reserve(node.operands.size());
     for (NodeId operand : node.operands) operands.push_back(&values.emplace_back(value(operand)));
     keep(node, evaluate_node(graph_, computation_, node, operands));
+    result.host_calls.push_back(node.name);
+    return std::nullopt;
+  }
+
+  /// The time of a launch or call as the backend knows it when all have run.
+  void add_settled(std::size_t step, const Timed& timed, RunResult& result) {
+    const PlanStep& planned = executable_.plan.steps[step];
+    if (result.steps[step].method != backend_.method()) return;  // another call of the step was the host's
+    const double more = backend_.time_us(timed) - timed.us;
+    result.steps[step].time_us += more;
+    if (planned.kind == StepKind::kKernel)
+      result.kernels[static_cast<std::size_t>(planned.kernel)].time_us += more;
+  }
+
+  std::optional<Timed> call_backend(const Node& node) {
+    const auto is_tuple = [&](NodeId id) { return computation_.node(id).shape.is_tuple; };
+    if (node.shape.is_tuple || std::any_of(node.operands.begin(), node.operands.end(), is_tuple))
+      return std::nullopt;
+    std::vector<DeviceAddress> operands;
+    for (const NodeId operand : node.operands) {
+      upload_source(buffer_of(computation_, operand));
+      operands.push_back(buffers_.address(operand));
+    }
+    return backend_.call(computation_, node, operands, buffers_.address(node.id));
   }
 
   void keep(const Node& node, Literal result) {
@@ -284,6 +330,7 @@ class Runner {
 
   /// Runs a loop or branch. Returns the time of all it ran, in us.
   double control(const Node& node, RunResult& result) {
+    result.host_calls.push_back(node.name);  // the host decides how it goes on
     double us = 0;
     int runs = 0;
     const auto run_part = [&](std::size_t which, const Literal& argument) {
@@ -296,6 +343,7 @@ class Runner {
       RunResult done = Runner(part.graph, part.executable, program_).run({&argument, 1});
       us += done.total_us + (runs++ > 0 ? device_.launch_gap_us : 0);
       ++part.total.runs;
+      result.host_calls.insert(result.host_calls.end(), done.host_calls.begin(), done.host_calls.end());
       for (std::size_t k = 0; k < done.kernels.size(); ++k)
         add_launch(part.total.kernels[k], done.kernels[k]);
       result.sanitized += done.sanitized;
@@ -324,62 +372,70 @@ class Runner {
   }
 
   /// The kernel's table, with the addresses its buffers have in this run.
-  sim::DeviceAddress write_table(const CompiledKernel& kernel, sim::DeviceAddress scratch) {
+  DeviceAddress write_table(const CompiledKernel& kernel, DeviceAddress scratch) {
     std::vector<std::byte> bytes = kernel.table.bytes;
     for (const KernelTable::Pointer& pointer : kernel.table.pointers) {
       const bool in_scratch = pointer.kind == KernelArgument::Kind::kScratch;
-      const sim::DeviceAddress to =
+      const DeviceAddress to =
           (in_scratch ? scratch : buffers_.address(pointer.op)) + static_cast<std::uint64_t>(pointer.offset);
       std::memcpy(bytes.data() + pointer.at, &to, sizeof to);
     }
-    const sim::DeviceAddress address = memory_.allocate(bytes.size(), kernel.entry + ".table");
-    memory_.write(address, bytes);
+    const DeviceAddress address = backend_.allocate(bytes.size(), kernel.entry + ".table", true);
+    backend_.write(address, bytes);
     return address;
   }
 
-  void launch(const PlanStep& step, RunResult& result) {
+  Launched launch(const CompiledKernel& kernel, const KernelPlan& plan,
+                  const std::vector<DeviceAddress>& arguments) {
+    try {
+      return backend_.launch(kernel, arguments);
+    } catch (const Error& error) {
+      if (!error.file().empty()) throw;
+      throw Error(fmt::format("kernel {} {}: {}", plan.id, plan.name, error.message()), error.hint());
+    }
+  }
+
+  void launch(const PlanStep& step, std::size_t index, RunResult& result) {
     const CompiledKernel& kernel = executable_.kernels[static_cast<std::size_t>(step.kernel)];
-    sim::Launch launch;
-    launch.kernel = kernel.entry;
-    launch.grid = {static_cast<std::uint32_t>(kernel.launch.grid), 1, 1};
-    launch.block = {static_cast<std::uint32_t>(kernel.launch.block), 1, 1};
-    launch.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.launch.shared_bytes);
-    std::vector<sim::DeviceAddress> temporaries;
-    sim::DeviceAddress scratch = 0;
+    std::vector<DeviceAddress> arguments, written;  // written: tables, barriers
+    DeviceAddress scratch = 0;
     for (const CompiledKernel::Argument& argument : kernel.arguments) {
       using Kind = CompiledKernel::Argument::Kind;
-      sim::DeviceAddress address = 0;
-      if (argument.kind == Kind::kInput || argument.kind == Kind::kOutput) {
-        address = buffers_.address(argument.op);
-      } else if (argument.kind == Kind::kScratch) {
-        address = memory_.allocate(static_cast<std::size_t>(kernel.launch.scratch_bytes),
-                                   kernel.entry + ".scratch");
-        temporaries.push_back(scratch = address);
-      } else if (argument.kind == Kind::kTable) {
-        address = write_table(kernel, scratch);
-        temporaries.push_back(address);
-      } else {
-        address = memory_.allocate(8, kernel.entry + ".grid_barrier");
-        memory_.fill(address, 8, std::byte{0});
-        temporaries.push_back(address);
+      switch (argument.kind) {
+        case Kind::kInput:
+        case Kind::kOutput:
+          arguments.push_back(buffers_.address(argument.op));
+          break;
+        case Kind::kScratch:
+          scratch = backend_.allocate(static_cast<std::size_t>(kernel.launch.scratch_bytes),
+                                      kernel.entry + ".scratch");
+          arguments.push_back(scratch);
+          break;
+        case Kind::kTable:
+          arguments.push_back(written.emplace_back(write_table(kernel, scratch)));
+          break;
+        case Kind::kBarrier:
+          arguments.push_back(
+              written.emplace_back(backend_.allocate(8, kernel.entry + ".grid_barrier", true)));
+          backend_.write(arguments.back(), std::vector<std::byte>(8));
+          break;
       }
-      launch.arguments.push_back(sim::Argument::pointer(address));
     }
-    sim::Options options;
-    options.cache = options_.cache;
-    options.l2 = program_.l2.get();
-    options.host_threads = options_.host_threads;
-    options.registers_per_thread = kernel.registers;
-    options.sanitize = options_.sanitize;
-    sim::LaunchResult launched = sim::run(program_.module(kernel), launch, memory_, device_, options);
-    for (sim::DeviceAddress address : temporaries) memory_.release(address);
+    const KernelPlan& plan = executable_.plan.kernels[static_cast<std::size_t>(step.kernel)];
+    Launched launched = launch(kernel, plan, arguments);
+    timed_.emplace_back(index, launched.time);
+    if (scratch != 0) backend_.release(scratch);
+    if (backend_.keeps_sources())
+      kept_.insert(kept_.end(), written.begin(), written.end());
+    else
+      for (const DeviceAddress address : written) backend_.release(address);
     KernelRun& run = result.kernels[static_cast<std::size_t>(step.kernel)];
     run.launches = 1;
     run.counters = launched.counters;
-    run.registers = kernel.registers > 0 ? kernel.registers : launched.counters.registers;
-    run.spill_bytes = kernel.spill_bytes;
-    run.time_us = launched.time_us;
-    run.method = Method::kSimulated;
+    run.registers = launched.registers;
+    run.spill_bytes = launched.spill_bytes;
+    run.time_us = launched.time.us;
+    run.method = backend_.method();
     result.sanitized += launched.sanitized;
     for (sim::Finding& finding : launched.findings) result.findings.push_back(std::move(finding));
   }
@@ -388,10 +444,12 @@ class Runner {
   const Computation& computation_;
   const Device& device_;
   const Executable& executable_;
-  const RunOptions& options_;
   Program& program_;
-  sim::DeviceMemory memory_;
+  Backend& backend_;
   Buffers buffers_;
+  bool whole_;
+  std::vector<std::pair<std::size_t, Timed>> timed_;  ///< launches and calls, by step
+  std::vector<DeviceAddress> kept_;                   ///< tables and barriers, until the run ends
   std::span<const Literal> inputs_;
   std::unordered_map<NodeId, bool> uploaded_;
   std::unordered_map<NodeId, Literal> tuples_;  ///< by the op that made them, until the run ends
@@ -434,14 +492,20 @@ void require_runnable(const Graph& graph) {
     }
 }
 
-RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
-                        std::span<const Literal> inputs, const RunOptions& options) {
+RunResult run_on(Backend& backend, const Graph& graph, const Device& device, const Executable& executable,
+                 std::span<const Literal> inputs, const RunProgress& progress) {
   require_runnable(graph);
   std::vector<ComputationRun> computations;
-  Program program(graph, device, executable, options, computations);
-  RunResult result = Runner(graph, executable, program).run(inputs, options.progress);
+  Program program(graph, device, executable, backend, computations);
+  RunResult result = Runner(graph, executable, program, true).run(inputs, progress);
   result.computations = std::move(computations);
   return result;
+}
+
+RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
+                        std::span<const Literal> inputs, const RunOptions& options) {
+  SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads);
+  return run_on(backend, graph, device, executable, inputs, options.progress);
 }
 
 }  // namespace stitchwork

@@ -8,16 +8,12 @@
 
 #include "codegen/executable.h"
 #include "core/inputs.h"
-#include "simulator/simulator.h"
+#include "runtime/backend.h"
 
 namespace stitchwork {
 
-/// How a number was obtained; it never loses that label.
-enum class Method : std::uint8_t { kModelled, kSimulated, kMeasured, kImported };
-std::string_view name(Method method);
-
 struct KernelRun {
-  sim::Counters counters;  ///< of its first launch
+  sim::Counters counters;  ///< of its first launch; all zero where the method is not simulated
   std::int64_t launches = 0;
   int registers = 0;
   std::optional<std::int64_t> spill_bytes;
@@ -31,30 +27,45 @@ struct ComputationRun {
   std::vector<KernelRun> kernels;  ///< by index of its plan's kernels
 };
 
+/// What a step of the plan took: a library call that the CPU reference made is modelled, a loop or branch is
+/// all that ran in it.
+struct StepRun {
+  double time_us = 0;
+  Method method = Method::kModelled;
+};
+
 struct RunResult {
   std::vector<Literal> outputs;
   std::vector<KernelRun> kernels;            ///< by index of plan.kernels
   std::vector<ComputationRun> computations;  ///< by index of plan.computations
-  std::vector<double> step_us;  ///< by plan step (library calls modelled); loops and branches: all they ran
-  std::vector<sim::Finding> findings;  ///< a run with findings has no outputs
+  std::vector<StepRun> steps;                ///< by plan step
+  std::vector<sim::Finding> findings;        ///< a run with findings has no outputs
   sim::SanitizerCounts sanitized;
-  double total_us = 0;  ///< steps and launch gaps
+  double total_us = 0;                  ///< steps and launch gaps
+  std::vector<std::string> host_calls;  ///< library ops that the CPU reference computed, loops and branches
+  std::optional<Repeated> repeated;     ///< measured runs without host calls
 };
+
+/// Called before each step: (done, total, what).
+using RunProgress = std::function<void(int, int, const std::string&)>;
 
 struct RunOptions {
   sim::CacheMode cache = sim::CacheMode::kCold;
   int host_threads = 0;
   sim::Sanitizers sanitize;
-  /// Called before each step: (done, total, what).
-  std::function<void(int, int, const std::string&)> progress;
+  RunProgress progress;
 };
 
 /// Throws Error naming the first op (and its line) that can be planned but not run: custom calls,
 /// collectives, values of types nobody computes (complex, 4 and 8 bits), ...
 void require_runnable(const Graph& graph);
 
-/// Runs in the PTX simulator; library calls by the CPU reference. Loops and branches run the kernels of their
-/// computations' plans.
+/// Runs on `backend`; library calls that it does not make, by the CPU reference. Loops and branches run the
+/// kernels of their computations' plans.
+RunResult run_on(Backend& backend, const Graph& graph, const Device& device, const Executable& executable,
+                 std::span<const Literal> inputs, const RunProgress& progress = {});
+
+/// run_on the PTX simulator.
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options = {});
 

@@ -10,7 +10,9 @@ namespace stitchwork::astitch {
 
 std::set<NodeId> reductions_across(const Nodes& nodes, const StitchOp& op, const Options& options) {
   std::set<NodeId> result;
-  if (!options.data_reuse || !options.exhaustive_stitching || !options.dominant_merging) return result;
+  if (!options.across_rows || !options.data_reuse || !options.exhaustive_stitching ||
+      !options.dominant_merging)
+    return result;
   const Constraints& wanted = options.constraints;
   if (Constraints::find(wanted.schemes, op.members) != nullptr ||
       Constraints::find(wanted.split_factor, op.members) != nullptr)

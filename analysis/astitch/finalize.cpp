@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace stitchwork::astitch {
 namespace {
@@ -169,12 +170,15 @@ void set_schemes(const Body& body, const std::vector<OpGroup>& groups, const Rea
                  const Nearness& nearness, Finalization& result, Recorder& recorder) {
   const Nodes& nodes = *body.nodes;
   result.in_phase.clear();
+  result.last_read.clear();
   result.near.assign(groups.size(), {});
   for (const auto& [value, by] : readers) {
     const int made = result.levels.at(value);
     std::vector<Reader> near;
     for (const Reader& reader : by) {
       const int read = result.levels.at(reader.root);
+      int& last = result.last_read.emplace(value, made).first->second;
+      last = std::max(last, read);
       if (read == made) {
         near.push_back(reader);
         if (group_of(groups, value) != static_cast<int>(reader.group))
@@ -255,6 +259,28 @@ Finalization finalize(const Body& body, const Candidates& candidates, const std:
   }
   result.order = order_of(groups, readers, result);
   set_schemes(body, groups, readers, nearness, result, recorder);
+  // Who folds partials reads the reduction's initial value too, or what that is computed from.
+  std::map<NodeId, const OpGroup*, std::greater<>> partials;  // last ones first: they fold what others leave
+  for (const OpGroup& group : groups)
+    for (const NodeId id : group.materialised)
+      if (leaves_partials(group, id)) partials[id] = &group;
+  for (const auto& [id, group] : partials) {
+    const int made = result.levels.at(id);
+    int& folded = result.last_read.emplace(id, made).first->second;
+    if (body.outputs.contains(id)) folded = std::max(folded, made + 1);
+    std::vector<NodeId> stack{nodes.node(id).operands.at(1)};
+    while (!stack.empty()) {
+      const NodeId op = stack.back();
+      stack.pop_back();
+      if (!result.schemes.contains(op)) continue;
+      if (candidates.stored(op)) {
+        int& last = result.last_read.emplace(op, result.levels.at(op)).first->second;
+        last = std::max(last, folded);
+      } else {
+        stack.insert(stack.end(), nodes.node(op).operands.begin(), nodes.node(op).operands.end());
+      }
+    }
+  }
   place_inlined(nodes, candidates, result);
   result.grid_barriers = barriers_of(result);
   // Partials of an output: the fold that stores it needs a phase after them.

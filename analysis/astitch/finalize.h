@@ -26,6 +26,7 @@ struct Finalization {
   std::vector<GroupReads> reads;       ///< by group
   std::vector<std::set<NodeId>> near;  ///< by group: values of other groups it reads in their own phase
   std::vector<std::size_t> order;      ///< of the groups: behind those whose values they read in their phase
+  std::map<NodeId, int> last_read;     ///< of stored values: the last level with a reader, folds included
   int grid_barriers = 0;
 
   /// How `value`, which some group evaluates, is had in its own phase.

@@ -11,14 +11,13 @@
 
 #include "analysis/astitch/mapping_tuned.h"
 #include "analysis/astitch/sharing.h"
+#include "core/arithmetic.h"
 
 namespace stitchwork::astitch {
 namespace {
 
 /// Halvings of the interval in which the busiest block's time is searched.
 constexpr int kSearchSteps = 40;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Tied groups: one range of blocks.
 struct Set {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/astitch/mapping_tuned.h"
+#include "core/arithmetic.h"
 #include "core/error.h"
 
 namespace stitchwork::astitch {
@@ -16,8 +17,6 @@ constexpr std::int64_t kSerialColumns = 16;
 constexpr std::int64_t kSerialRowsPerBlock = 32;
 /// Rows side by side in a column tile: one warp reads a 128-byte line of 4-byte elements.
 constexpr std::int64_t kColumnTileRows = 32;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Fills tasks, blocks and tasks_per_block: vertical packing (Figure 8-a).
 ThreadMapping pack(ThreadMapping mapping, const MappingLimits& limits) {

@@ -6,6 +6,7 @@
 
 #include "analysis/launch.h"
 #include "analysis/vectors.h"
+#include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
 #include "occupancy_model/timing.h"
 
@@ -29,8 +30,6 @@ constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
 /// shuffle step, and what a block adds to combine its warps.
 constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInstructions = 2,
                  kBlockReduceInstructions = 30;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Vectors of so many elements divide `length` and move at once.
 int widest_vector(std::int64_t length, int element_bytes) {

@@ -8,14 +8,13 @@
 
 #include "analysis/astitch/lifetimes.h"
 #include "analysis/launch.h"
+#include "core/arithmetic.h"
 
 namespace stitchwork::astitch {
 namespace {
 
 /// Slots start on these boundaries: the widest vector access in shared memory, a DRAM burst in scratch.
 constexpr std::int64_t kSharedAlignment = 16, kScratchAlignment = 256;
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 std::int64_t shared_bytes_of(const Body& body, const std::vector<OpGroup>& groups, NodeId id) {
   const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
@@ -57,15 +56,15 @@ bool apart(const MemorySlot& a, const MemorySlot& b) {
   return a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
 }
 
-/// First fit, one after the other; returns the bytes they take together.
-std::int64_t place(const std::vector<Request*>& order) {
+/// First fit on multiples of `alignment`, one after the other; returns the bytes they take together.
+std::int64_t place(const std::vector<Request*>& order, std::int64_t alignment) {
   std::int64_t total = 0;
   std::vector<const Request*> placed;
   for (Request* request : order) {
     std::set<std::int64_t> offsets{0};
     for (const Request* other : placed) {
       offsets.insert(other->slot.offset);
-      offsets.insert(round_up(other->slot.offset + other->slot.bytes, kSharedAlignment));
+      offsets.insert(round_up(other->slot.offset + other->slot.bytes, alignment));
     }
     for (const std::int64_t offset : offsets) {
       request->slot.offset = offset;
@@ -81,16 +80,16 @@ std::int64_t place(const std::vector<Request*>& order) {
 }
 
 /// In topological order, as FusionStitching's algorithm 4 has it; the largest first where that takes less.
-std::int64_t place_best(std::vector<Request>& requests) {
+std::int64_t place_best(std::vector<Request>& requests, std::int64_t alignment) {
   std::vector<Request*> order;
   for (Request& request : requests) order.push_back(&request);
-  const std::int64_t in_order = place(order);
+  const std::int64_t in_order = place(order, alignment);
   std::vector<Request*> by_size = order;
   std::stable_sort(by_size.begin(), by_size.end(),
                    [](const Request* a, const Request* b) { return a->slot.bytes > b->slot.bytes; });
-  const std::int64_t largest_first = place(by_size);
-  const auto granted = [](std::int64_t bytes) { return round_up(bytes, kSharedAlignment); };
-  return granted(largest_first) < granted(in_order) ? largest_first : place(order);
+  const std::int64_t largest_first = place(by_size, alignment);
+  const auto granted = [&](std::int64_t bytes) { return round_up(bytes, alignment); };
+  return granted(largest_first) < granted(in_order) ? largest_first : place(order, alignment);
 }
 
 /// Which values took over bytes within their task loop, and what reuse saves in all.
@@ -122,6 +121,29 @@ void record_reuse(const Nodes& nodes, const std::vector<Request>& requests, std:
   });
 }
 
+/// Values in scratch share bytes where a grid barrier stands between the last reader of one and the other.
+void reuse_scratch(const Body& body, const Finalization& finalization, MemoryPlan& plan, Recorder& recorder) {
+  std::vector<Request> requests;
+  for (const MemorySlot& slot : plan.scratch) {
+    Lifetime life;  // in levels
+    life.first = finalization.levels.at(slot.op);
+    const auto read = finalization.last_read.find(slot.op);
+    life.last = std::max(life.first, read == finalization.last_read.end() ? 0 : read->second);
+    Request& request = requests.emplace_back();
+    request.slot = slot;
+    request.lives = {life};
+  }
+  const std::int64_t without = plan.scratch_bytes;
+  plan.scratch_bytes = place_best(requests, kScratchAlignment);
+  for (std::size_t i = 0; i < requests.size(); ++i) plan.scratch[i] = requests[i].slot;
+  if (plan.scratch_bytes >= without) return;
+  recorder.add("memory", body.nodes->name(plan.scratch.front().op), "", [&] {
+    return Verdict::yes("astitch.scratch-reuse",
+                        fmt::format("{} bytes of scratch, {} without reuse: {} saved", plan.scratch_bytes,
+                                    without, without - plan.scratch_bytes));
+  });
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
@@ -148,6 +170,7 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     }
   }
   if (workspace.bytes > 0) append(plan.shared, plan.shared_bytes, kNoNode, workspace.bytes, kSharedAlignment);
+  if (reuse && plan.scratch.size() > 1) reuse_scratch(body, finalization, plan, recorder);
   if (!reuse || plan.shared.size() < 2) return plan;
 
   const SharedLifetimes lifetimes = shared_lifetimes(body, groups, finalization, workspace.block);
@@ -163,7 +186,7 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     request.mapping = &groups[static_cast<std::size_t>(group_of(groups, slot.op))].mapping;
   }
   const std::int64_t without = plan.shared_bytes;
-  plan.shared_bytes = place_best(requests);
+  plan.shared_bytes = place_best(requests, kSharedAlignment);
   for (std::size_t i = 0; i < requests.size(); ++i) plan.shared[i] = requests[i].slot;
   record_reuse(*body.nodes, requests, plan.shared_bytes, without, recorder);
   return plan;

@@ -17,6 +17,7 @@ struct Switch {
   bool Options::*value;
 };
 constexpr std::array kSwitches = {
+    Switch{"across_rows", &Options::across_rows},
     Switch{"adaptive_mapping", &Options::adaptive_mapping},
     Switch{"data_reuse", &Options::data_reuse},
     Switch{"dominant_merging", &Options::dominant_merging},
@@ -24,6 +25,7 @@ constexpr std::array kSwitches = {
     Switch{"proactive_locality", &Options::proactive_locality},
     Switch{"register_relaxation", &Options::register_relaxation},
     Switch{"remote_stitching", &Options::remote_stitching},
+    Switch{"residence", &Options::residence},
     Switch{"shared_reuse", &Options::shared_reuse},
 };
 

@@ -15,6 +15,8 @@ struct Options {
   bool remote_stitching = true;
   bool exhaustive_stitching = true;  ///< off: the kernels are XLA's fusions
   bool data_reuse = true;            ///< off: values travel between groups through global memory only
+  bool across_rows = true;           ///< off: column reductions never join row loops (across.h)
+  bool residence = true;             ///< off: no value stays with its threads over a barrier (residence.h)
   bool tuned = false;                ///< mapping=tuned
   bool record_decisions = false;
   Constraints constraints;  ///< what overrides ask for

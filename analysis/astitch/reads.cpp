@@ -9,8 +9,33 @@
 namespace stitchwork::astitch {
 namespace {
 
-/// Visits of one group beyond which it is known that something must be stored; the walk stops there.
-constexpr std::size_t kMaxVisits = 20000;
+/// Visits of one group, and of each of its ops on average, beyond which it is known that something must be
+/// stored; the walk stops there.
+constexpr std::size_t kMostVisits = 4000, kMostVisitsAnOp = 8;
+
+/// Equal expressions have equal hashes.
+std::size_t hash_of(const IndexExpr& expr) {
+  auto result = static_cast<std::size_t>(expr.constant);
+  const auto add = [&](std::size_t value) {  // boost::hash_combine's mix
+    result ^= value + 0x9e3779b97f4a7c15u + (result << 6) + (result >> 2);
+  };
+  for (const IndexTerm& term : expr.terms) {
+    add(static_cast<std::size_t>(term.coefficient));
+    add(static_cast<std::size_t>(term.kind) << 32 | static_cast<std::uint32_t>(term.id));
+    if (term.inner.empty()) continue;
+    add(static_cast<std::size_t>(term.divisor));
+    add(hash_of(term.inner[0]));
+  }
+  return result;
+}
+
+/// Where a map leads; those of one reader have the same dims.
+std::size_t hash_of(const std::optional<IndexMap>& map) {
+  std::size_t result = 0;
+  if (!map) return result;
+  for (const IndexExpr& expr : map->results) result = result * 31 + hash_of(expr);
+  return result * 31 + map->constraints.size();
+}
 
 class Walk {
  public:
@@ -19,6 +44,7 @@ class Walk {
 
   void from(const OpGroup& group, NodeId reader) {
     reader_ = reader;
+    most_visits_ = std::max(kMostVisits, kMostVisitsAnOp * group.ops.size());
     const Placement& placement = group.placements.at(reader);
     const Node& node = nodes_.node(reader);
     if (is_across(group, reader)) {
@@ -34,7 +60,7 @@ class Walk {
     } else {
       operands(reader, placement.map);
     }
-    while (!stack_.empty() && visits_ < kMaxVisits) {
+    while (!stack_.empty() && visits_ < most_visits_) {
       auto [op, map] = std::move(stack_.back());
       stack_.pop_back();
       operands(op, map);
@@ -64,9 +90,12 @@ class Walk {
 
   void visit(NodeId op, std::optional<IndexMap> map) {
     if (!body_.contains(op) || nodes_[op].immediate) return;
-    std::vector<std::optional<IndexMap>>& seen = seen_[op];  // few: hashing or ordering maps costs more
-    if (std::find(seen.begin(), seen.end(), map) != seen.end()) return;
-    seen.push_back(map);
+    std::vector<Seen>& seen = seen_[op];
+    const std::size_t hash = hash_of(map);
+    if (std::any_of(seen.begin(), seen.end(),
+                    [&](const Seen& other) { return other.hash == hash && other.map == map; }))
+      return;
+    seen.push_back({hash, map});
     ++visits_;
     if (candidates_.stored(op)) {
       result_.reads.push_back({op, reader_, std::move(map)});
@@ -76,14 +105,19 @@ class Walk {
     }
   }
 
+  struct Seen {
+    std::size_t hash = 0;
+    std::optional<IndexMap> map;
+  };
+
   const Body& body_;
   const Nodes& nodes_;
   const Candidates& candidates_;
   GroupReads& result_;
   NodeId reader_ = kNoNode;
   std::vector<std::pair<NodeId, std::optional<IndexMap>>> stack_;
-  std::unordered_map<NodeId, std::vector<std::optional<IndexMap>>> seen_;
-  std::size_t visits_ = 0;
+  std::unordered_map<NodeId, std::vector<Seen>> seen_;
+  std::size_t visits_ = 0, most_visits_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "analysis/facts.h"
 #include "analysis/launch.h"
 #include "analysis/vectors.h"
+#include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
@@ -21,8 +22,6 @@ namespace {
 /// A loop over more tasks is not unrolled: its code grows with each.
 constexpr std::int64_t kMostUnrolledTasks = 4;
 constexpr std::int64_t kSharedAlignment = 16;
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 /// A value that a group's threads could keep.
 struct Candidate {
@@ -204,8 +203,15 @@ class Residents {
 std::map<NodeId, Verdict> keep_residents(const Graph& graph, const Device& device, const Options& options,
                                          const std::map<NodeId, Scheme>& wanted, KernelPlan& kernel,
                                          Recorder& recorder) {
-  // Without reuse of data, values go from phase to phase through global memory.
-  if (kernel.launch.grid_barriers == 0 || !options.data_reuse) return {};
+  if (kernel.launch.grid_barriers == 0) return {};
+  if (!options.data_reuse || !options.residence) {  // values go from phase to phase through global memory
+    std::map<NodeId, Verdict> reasons;
+    for (const auto& [id, scheme] : wanted)
+      reasons.emplace(
+          id, Verdict::no("astitch.resident", fmt::format("the knob {} is off",
+                                                          options.data_reuse ? "residence" : "data_reuse")));
+    return reasons;
+  }
   return Residents(graph, device, wanted, kernel).run(recorder);
 }
 

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <ranges>
 
 #include "core/dtype_dispatch.h"
 #include "core/error.h"
@@ -169,16 +168,16 @@ Value Builder::broadcast(const Value& x, const Dims& dims) {
   // HLO's broadcast repeats no dimension: those of extent 1 that grow are dropped first.
   Dims kept, where;
   const std::size_t offset = dims.size() - x.dims().size();
-  for (std::size_t i = 0; i < x.dims().size(); ++i) {
-    if (x.dims()[i] != dims[offset + i]) continue;
-    kept.push_back(x.dims()[i]);
-    where.push_back(static_cast<std::int64_t>(offset + i));
+  bool grows = false;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (i >= offset && x.dims()[i - offset] == dims[i]) {
+      kept.push_back(dims[i]);
+      where.push_back(static_cast<std::int64_t>(i));
+    } else if (dims[i] != 1) {
+      grows = true;
+    }
   }
-  const bool only_ones =
-      std::ranges::all_of(std::views::iota(std::size_t{0}, dims.size()), [&](std::size_t i) {
-        return dims[i] == 1 || std::ranges::count(where, static_cast<std::int64_t>(i)) != 0;
-      });
-  if (only_ones) return reshape(x, dims);
+  if (!grows) return reshape(x, dims);
   return broadcast_in(reshape(x, kept), dims, where);
 }
 

@@ -13,4 +13,7 @@ std::string channels_first_labels(std::int64_t spatial, const char* kernel = "oi
 std::vector<WindowDim> spatial_window(NodeContext& c, const Dims& spatial, Dims kernel,
                                       bool ceil_mode = false);
 
+/// Conv's result without its bias, by the node's attributes: x [batch, channels, ...], kernel [out, in, ...].
+Value convolved(NodeContext& c, const Value& x, const Value& kernel);
+
 }  // namespace stitchwork::onnx_reader

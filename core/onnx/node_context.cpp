@@ -119,7 +119,8 @@ double NodeContext::number(std::string_view name, double otherwise) {
 
 std::string NodeContext::text(std::string_view name, std::string otherwise) {
   const auto* attribute = find(name, pb::AttributeProto::STRING);
-  return attribute != nullptr ? attribute->s() : std::move(otherwise);
+  if (attribute != nullptr) otherwise = attribute->s();
+  return otherwise;
 }
 
 std::vector<std::string> NodeContext::texts(std::string_view name, std::vector<std::string> otherwise) {

@@ -14,14 +14,13 @@
 //     optional outputs that c.wants(i) denies may be left out at the end or be Value{}. c.version is the
 //     operator-set version: one lowering reads all versions of its operator. Take what ONNX's text says
 //     (docs/Operators.md and docs/Changelog.md of the ONNX project), not what a runtime does.
-//  3. What decides a shape must be known: c.known_integers(i). What is not supported is refused:
-//  c.refuse("...")
-//     or c.check(holds, "..."); the reader puts file, node and operator in front. Attributes and inputs that
-//     a lowering never asks for are refused by name; c.ignore("name") where one changes no result.
+//  3. What decides a shape must be known: c.known_integers(i). What is not supported is refused by
+//     c.refuse("...") or c.check(holds, "..."); the reader puts file, node and operator in front.
+//     Attributes and inputs that a lowering never asks for are refused by name; c.ignore("name") where one
+//     changes no result.
 //  4. Attributes may hold any number: c.check_range before adding or multiplying them.
-//  5. Run the conformance table: test_core_slow --gtest_filter='OnnxConformance.*' (tests/core/onnx/), and
-//  add the
-//     row to docs/onnx.md (a test holds the page to the table).
+//  5. Run the conformance table: test_core_unit --gtest_filter='OnnxConformance.*' and add the row to
+//     docs/onnx.md (a test holds the page to the table).
 #pragma once
 
 #include <cstdint>

@@ -11,13 +11,29 @@ using Key = std::pair<std::string_view, std::string_view>;
 const std::map<Key, const OperatorRow*>& table() {
   static const auto rows = [] {
     std::map<Key, const OperatorRow*> map;
-    for (const std::span<const OperatorRow> family :
-         {elementwise_operators(), activation_operators(), reduction_operators(),     shape_operators(),
-          linear_operators(),      index_operators(),      normalization_operators(), attention_operators(),
-          convolution_operators(), pooling_operators(),    control_operators(),       recurrent_operators(),
-          loss_operators(),        random_operators(),     training_operators(),      resize_operators(),
-          sample_operators(),      image_operators(),      quantize_operators(),      signal_operators(),
-          sequence_operators(),    ml_operators()})
+    for (const std::span<const OperatorRow> family : {elementwise_operators(),
+                                                      activation_operators(),
+                                                      reduction_operators(),
+                                                      shape_operators(),
+                                                      linear_operators(),
+                                                      index_operators(),
+                                                      normalization_operators(),
+                                                      attention_operators(),
+                                                      convolution_operators(),
+                                                      pooling_operators(),
+                                                      control_operators(),
+                                                      recurrent_operators(),
+                                                      loss_operators(),
+                                                      random_operators(),
+                                                      training_operators(),
+                                                      resize_operators(),
+                                                      sample_operators(),
+                                                      image_operators(),
+                                                      quantize_operators(),
+                                                      signal_operators(),
+                                                      sequence_operators(),
+                                                      ml_operators(),
+                                                      quantized_product_operators()})
       for (const OperatorRow& row : family) {
         const bool added = map.emplace(Key{row.domain, row.name}, &row).second;
         SW_CHECK(added, "two rows for operator {}", row.name);

@@ -30,27 +30,28 @@ std::string why_not(std::string_view domain, std::string_view name);
 std::vector<const OperatorRow*> all_operators();
 
 // The families.
-std::span<const OperatorRow> elementwise_operators();    ///< ops_elementwise.cpp
-std::span<const OperatorRow> activation_operators();     ///< ops_activation.cpp
-std::span<const OperatorRow> reduction_operators();      ///< ops_reduction.cpp
-std::span<const OperatorRow> shape_operators();          ///< ops_shape.cpp
-std::span<const OperatorRow> linear_operators();         ///< ops_linear.cpp
-std::span<const OperatorRow> index_operators();          ///< ops_index.cpp
-std::span<const OperatorRow> normalization_operators();  ///< ops_normalization.cpp
-std::span<const OperatorRow> attention_operators();      ///< ops_attention.cpp
-std::span<const OperatorRow> convolution_operators();    ///< ops_convolution.cpp
-std::span<const OperatorRow> pooling_operators();        ///< ops_pooling.cpp
-std::span<const OperatorRow> control_operators();        ///< ops_control.cpp
-std::span<const OperatorRow> recurrent_operators();      ///< ops_recurrent.cpp
-std::span<const OperatorRow> loss_operators();           ///< ops_loss.cpp
-std::span<const OperatorRow> random_operators();         ///< ops_random.cpp
-std::span<const OperatorRow> training_operators();       ///< ops_training.cpp
-std::span<const OperatorRow> resize_operators();         ///< ops_resize.cpp
-std::span<const OperatorRow> sample_operators();         ///< ops_sample.cpp
-std::span<const OperatorRow> image_operators();          ///< ops_image.cpp
-std::span<const OperatorRow> quantize_operators();       ///< ops_quantize.cpp
-std::span<const OperatorRow> signal_operators();         ///< ops_signal.cpp
-std::span<const OperatorRow> sequence_operators();       ///< ops_sequence.cpp
-std::span<const OperatorRow> ml_operators();             ///< ops_ml.cpp
+std::span<const OperatorRow> elementwise_operators();        ///< ops_elementwise.cpp
+std::span<const OperatorRow> activation_operators();         ///< ops_activation.cpp
+std::span<const OperatorRow> reduction_operators();          ///< ops_reduction.cpp
+std::span<const OperatorRow> shape_operators();              ///< ops_shape.cpp
+std::span<const OperatorRow> linear_operators();             ///< ops_linear.cpp
+std::span<const OperatorRow> index_operators();              ///< ops_index.cpp
+std::span<const OperatorRow> normalization_operators();      ///< ops_normalization.cpp
+std::span<const OperatorRow> attention_operators();          ///< ops_attention.cpp
+std::span<const OperatorRow> convolution_operators();        ///< ops_convolution.cpp
+std::span<const OperatorRow> pooling_operators();            ///< ops_pooling.cpp
+std::span<const OperatorRow> control_operators();            ///< ops_control.cpp
+std::span<const OperatorRow> recurrent_operators();          ///< ops_recurrent.cpp
+std::span<const OperatorRow> loss_operators();               ///< ops_loss.cpp
+std::span<const OperatorRow> random_operators();             ///< ops_random.cpp
+std::span<const OperatorRow> training_operators();           ///< ops_training.cpp
+std::span<const OperatorRow> resize_operators();             ///< ops_resize.cpp
+std::span<const OperatorRow> sample_operators();             ///< ops_sample.cpp
+std::span<const OperatorRow> image_operators();              ///< ops_image.cpp
+std::span<const OperatorRow> quantize_operators();           ///< ops_quantize.cpp
+std::span<const OperatorRow> quantized_product_operators();  ///< ops_quantized_product.cpp
+std::span<const OperatorRow> signal_operators();             ///< ops_signal.cpp
+std::span<const OperatorRow> sequence_operators();           ///< ops_sequence.cpp
+std::span<const OperatorRow> ml_operators();                 ///< ops_ml.cpp
 
 }  // namespace stitchwork::onnx_reader

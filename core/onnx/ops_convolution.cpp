@@ -60,12 +60,28 @@ std::vector<WindowDim> spatial_window(NodeContext& c, const Dims& spatial, Dims 
 
 namespace {
 
-using Values = std::vector<Value>;
-
 Dims spatial_dims(NodeContext& c, const Value& x) {
   c.check(x.rank() >= 3, fmt::format("{} has no spatial dimensions", to_text(x.shape)));
   return Dims(x.dims().begin() + 2, x.dims().end());
 }
+
+}  // namespace
+
+Value convolved(NodeContext& c, const Value& x, const Value& kernel) {
+  const Dims spatial = spatial_dims(c, x);
+  c.check(kernel.rank() == x.rank(),
+          fmt::format("kernel {} for {}", to_text(kernel.shape), to_text(x.shape)));
+  ConvolutionSpec spec;
+  spec.window = spatial_window(c, spatial, Dims(kernel.dims().begin() + 2, kernel.dims().end()));
+  spec.groups = c.integer("group", 1);
+  c.check_range("group", {spec.groups}, 1, std::int64_t{1} << 20);
+  spec.labels = channels_first_labels(static_cast<std::int64_t>(spatial.size()));
+  return c.b.convolution(x, kernel, spec);
+}
+
+namespace {
+
+using Values = std::vector<Value>;
 
 Value with_bias(NodeContext& c, const Value& y) {
   if (!c.has(2)) return y;
@@ -75,26 +91,17 @@ Value with_bias(NodeContext& c, const Value& y) {
   return c.b.add(y, c.b.reshape(bias, joined({y.dim(1)}, Dims(y.dims().size() - 2, 1))));
 }
 
-Values lower_conv(NodeContext& c) {
-  const Value &x = c.in(0), &kernel = c.in(1);
-  const Dims spatial = spatial_dims(c, x);
-  c.check(kernel.rank() == x.rank(),
-          fmt::format("kernel {} for {}", to_text(kernel.shape), to_text(x.shape)));
-  ConvolutionSpec spec;
-  spec.window = spatial_window(c, spatial, Dims(kernel.dims().begin() + 2, kernel.dims().end()));
-  spec.groups = c.integer("group", 1);
-  c.check_range("group", {spec.groups}, 1, std::int64_t{1} << 20);
-  spec.labels = channels_first_labels(static_cast<std::int64_t>(spatial.size()));
-  return {with_bias(c, c.b.convolution(x, kernel, spec))};
-}
+Values lower_conv(NodeContext& c) { return {with_bias(c, convolved(c, c.in(0), c.in(1)))}; }
 
 /// Pads of a transposed convolution that gives `wanted` elements, or that auto_pad asks for.
 void fit_output(NodeContext& c, WindowDim& w, std::int64_t extent, std::int64_t extra, std::int64_t wanted,
                 bool upper) {
   const std::int64_t total = w.stride * (extent - 1) + extra + (w.size - 1) * w.window_dilation + 1 - wanted;
-  // What lies beyond the last window is nobody's: ONNX does not say what is there.
-  c.check(total >= 0, fmt::format("an output of {} is more than strides and output_padding give", wanted));
-  w.pad_low = upper ? total / 2 : total - total / 2;
+  // One element beyond the last window is at the end (ONNX's node test); where more of them go, or one under
+  // SAME_UPPER, ONNX does not say.
+  c.check(total >= (upper ? 0 : -1),
+          fmt::format("an output of {} is more than strides and output_padding give", wanted));
+  w.pad_low = upper ? total / 2 : (total + 1) / 2;
   w.pad_high = total - w.pad_low;
 }
 

@@ -78,6 +78,7 @@ Value covered(NodeContext& c, const Pool& p, const Dims& result, bool with_paddi
     const WindowDim& w = p.window[d];
     const std::int64_t low = with_padding ? -p.pads[2 * (d - 2)] : 0;
     const std::int64_t high = p.x.dims()[d] + (with_padding ? p.pads[2 * (d - 2) + 1] : 0);
+    c.check_range("an extent of the result", {result[d]}, 0, std::int64_t{1} << 24);
     // Taps with low <= start + tap * dilation < high.
     Literal along = Literal::zeros(Shape::array(p.x.dtype(), {result[d]}));
     for (std::int64_t o = 0; o < result[d]; ++o) {

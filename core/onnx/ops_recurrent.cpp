@@ -1,11 +1,12 @@
-// LSTM, GRU and RNN, unrolled over the sequence: the products of the inputs with their weights are one
-// product for all steps, a step is the product of the state and element-wise ops.
+// LSTM, GRU and RNN: the products of the inputs with their weights are one product for all steps, a step is
+// the product of the state and element-wise ops.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
 
 #include "core/onnx/activations.h"
+#include "core/onnx/common.h"
 #include "core/onnx/operators.h"
 
 namespace stitchwork::onnx_reader {
@@ -55,8 +56,10 @@ constexpr std::array kActivations = {ActivationRow{"Relu"},
                                      ActivationRow{"Softplus"}};
 
 /// The functions of every direction in turn.
-std::vector<Activation> activations(NodeContext& c, std::vector<std::string> names, std::int64_t directions) {
-  if (directions == 2) names.insert(names.end(), names.begin(), names.end());
+std::vector<Activation> activations(NodeContext& c, const std::vector<std::string>& defaults,
+                                    std::int64_t directions) {
+  std::vector<std::string> names;
+  for (std::int64_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
   const std::vector<std::string> given = c.texts("activations", names);
   c.check(given.size() == names.size(),
           fmt::format("{} activations are given, {} are needed", given.size(), names.size()));
@@ -154,24 +157,25 @@ class Recurrent {
 
   /// Runs `step(direction, inputs[t], states)`, which gives the new states, the first the hidden one. Gives Y
   /// and the last states in the layout asked for.
-  template <typename Step>
-  Values run(const std::vector<Values>& initial_states, Step&& step) {
+  template <typename StepOf>
+  Values run(const std::vector<Values>& initial_states, StepOf&& step) {
     Values sequences;
     std::vector<Values> last(initial_states[0].size());
     for (std::size_t d = 0; d < all_.size(); ++d) {
-      Values states = initial_states[d];
-      Values outputs(static_cast<std::size_t>(steps_));
-      for (std::int64_t i = 0; i < steps_; ++i) {
-        const std::int64_t t = all_[d].reverse ? steps_ - 1 - i : i;
-        const Value at = b.slice(all_[d].inputs, 0, t, t + 1);
-        states = step(d, b.reshape(at, {batch_, gates_ * hidden_}), states);
-        if (c.wants(0)) outputs[static_cast<std::size_t>(t)] = b.reshape(states[0], {1, 1, batch_, hidden_});
+      const Step next = [&](const Values& states, const Values& inputs) -> Recurrence {
+        Values after = step(d, inputs[0], states);
+        const Value hidden = after[0];
+        return {std::move(after), c.wants(0) ? Values{hidden} : Values{}};
+      };
+      Recurrence whole{initial_states[d], {}};
+      if (steps_ > 0) whole = recur(b, steps_, initial_states[d], {all_[d].inputs}, next, all_[d].reverse);
+      if (c.wants(0)) {
+        const Dims dims{steps_, 1, batch_, hidden_};
+        sequences.push_back(steps_ > 0 ? b.reshape(whole.outputs[0], dims)
+                                       : b.full(Builder::scalar(x_.dtype(), 0), dims));
       }
-      if (c.wants(0))
-        sequences.push_back(steps_ > 0 ? b.concatenate(outputs, 0)
-                                       : b.full(Builder::scalar(x_.dtype(), 0), {0, 1, batch_, hidden_}));
-      for (std::size_t s = 0; s < states.size(); ++s)
-        last[s].push_back(b.reshape(states[s], {1, batch_, hidden_}));
+      for (std::size_t s = 0; s < whole.state.size(); ++s)
+        last[s].push_back(b.reshape(whole.state[s], {1, batch_, hidden_}));
     }
     Values results(1);
     if (c.wants(0)) results[0] = b.concatenate(sequences, 1);
@@ -240,23 +244,29 @@ Values lower_gru(NodeContext& c) {
   const bool linear = c.flag("linear_before_reset", false);
   Recurrent r(c, 3, {"Sigmoid", "Tanh"});
   std::vector<Values> states;
-  for (const Direction& d : r.directions()) states.push_back({d.hidden});
   const std::int64_t h = r.hidden();
+  // With linear_before_reset one product serves all gates, else one z and r and one h.
+  std::vector<std::array<Value, 2>> rows;
+  for (const Direction& d : r.directions()) {
+    states.push_back({d.hidden});
+    if (linear)
+      rows.push_back({d.recurrent, {}});
+    else
+      rows.push_back({b.slice(d.recurrent, 0, 0, 2 * h), b.slice(d.recurrent, 0, 2 * h, 3 * h)});
+  }
   return r.run(states, [&](std::size_t at, const Value& x, const Values& state) -> Values {
     const Direction& d = r.directions()[at];
     const Value& before = state[0];
-    // With linear_before_reset one product serves all gates.
-    const Value rows = linear ? d.recurrent : b.slice(d.recurrent, 0, 0, 2 * h);
     const bool bias = d.recurrent_bias.present();
     const Value rows_bias = bias && !linear ? b.slice(d.recurrent_bias, 0, 0, 2 * h) : d.recurrent_bias;
-    const Value recurrent = with_bias(b, r.times_recurrent(before, rows), rows_bias);
+    const Value recurrent = with_bias(b, r.times_recurrent(before, rows[at][0]), rows_bias);
     const Value update = d.functions[0](b, b.add(r.gate(x, 0), r.gate(recurrent, 0)));
     const Value reset = d.functions[0](b, b.add(r.gate(x, 1), r.gate(recurrent, 1)));
     Value candidate;
     if (linear) {
       candidate = b.mul(reset, r.gate(recurrent, 2));
     } else {
-      candidate = with_bias(b, r.times_recurrent(b.mul(reset, before), b.slice(d.recurrent, 0, 2 * h, 3 * h)),
+      candidate = with_bias(b, r.times_recurrent(b.mul(reset, before), rows[at][1]),
                             bias ? r.gate(d.recurrent_bias, 2) : Value{});
     }
     candidate = d.functions[1](b, b.add(r.gate(x, 2), candidate));

@@ -10,6 +10,9 @@ namespace {
 
 using Values = std::vector<Value>;
 
+/// Every part of a split is an op; a few bytes of a file could ask for any number of them.
+constexpr std::int64_t kMostParts = std::int64_t{1} << 16;
+
 Value sequence_of(Values elements) {
   Value sequence;
   sequence.kind = Value::Kind::kSequence;
@@ -76,6 +79,8 @@ Values lower_split(NodeContext& c) {
   } else {
     const std::int64_t size = c.has(1) ? c.known_integer(1) : 1;
     c.check_range("split", {size}, 1, std::int64_t{1} << 40);
+    const std::int64_t parts = extent / size + (extent % size != 0 ? 1 : 0);
+    c.check(parts <= kMostParts, fmt::format("{} parts are more than {}", parts, kMostParts));
     for (std::int64_t at = 0; at < extent; at += size) sizes.push_back(std::min(size, extent - at));
   }
   Values parts;

@@ -70,7 +70,8 @@ Values lower_range(NodeContext& c) {
     using Wide = __int128;
     const Wide step = c.known(2).get_int(0);
     const Wide reach = Wide{c.known(1).get_int(0)} - c.known(0).get_int(0);
-    count = static_cast<double>(reach / step + (reach % step != 0 && (reach < 0) == (step < 0) ? 1 : 0));
+    const Wide whole = reach / step + (reach % step != 0 && (reach < 0) == (step < 0) ? 1 : 0);
+    count = static_cast<double>(whole);
   }
   c.check(count <= static_cast<double>(kLargest), fmt::format("it has {} elements", count));
   const std::int64_t length = count > 0 ? static_cast<std::int64_t>(count) : 0;

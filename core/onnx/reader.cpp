@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/format.h"
 #include "core/hlo_text.h"
 #include "core/npy.h"
 #include "core/onnx/onnx.h"
@@ -51,13 +52,6 @@ std::string first_output(const pb::NodeProto& node) {
   for (const std::string& output : node.output())
     if (!output.empty()) return output;
   return {};
-}
-
-/// Errors are one line, whatever characters names have.
-std::string printable(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
-  return text;
 }
 
 std::string title(const pb::NodeProto& node) {
@@ -323,9 +317,9 @@ class ModelReader : public SubgraphReader {
     for (const auto& input : graph.input())
       if (!names_.back().contains(input.name())) inputs.push_back(&input);  // an initializer is its default
     bind_dims(inputs);
-    for (const auto& [name, value] : options_.values)
-      if (std::ranges::none_of(inputs, [&](const auto* input) { return input->name() == name; }))
-        throw Error(fmt::format("--value {}: the model has no such input", name));
+    for (const auto& given : options_.values)
+      if (std::ranges::none_of(inputs, [&](const auto* input) { return input->name() == given.first; }))
+        throw Error(fmt::format("--value {}: the model has no such input", given.first));
     for (const pb::ValueInfoProto* input : inputs)
       if (const auto given = options_.values.find(input->name()); given != options_.values.end())
         bind(input->name(), fixed_input(*input, given->second));

@@ -64,8 +64,8 @@ Taps taps_at(Builder& b, const Value& position, std::int64_t extent, Interpolati
   const Dims one{position.dim(0), position.dim(1), 1}, all{position.dim(0), position.dim(1), count};
   const Value center = b.broadcast(b.reshape(inside, one), all);
   const Value first = nearest ? center : b.unary(Op::kFloor, center);
-  const double before = nearest ? 0 : static_cast<double>(count / 2 - 1);
-  const Value at = b.add(first, b.sub(b.iota(position.dtype(), all, 2), before));
+  const std::int64_t ahead = nearest ? 0 : count / 2 - 1;
+  const Value at = b.add(first, b.sub(b.iota(position.dtype(), all, 2), static_cast<double>(ahead)));
   Taps taps;
   if (!nearest) taps.weight = kernel(b, b.unary(Op::kAbs, b.sub(center, at)), interpolation);
   const Value index = b.convert(at, DType::kS32);

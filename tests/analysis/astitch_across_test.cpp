@@ -82,7 +82,7 @@ TEST(AstitchAcross, ABiasGradientJoinsTheRowsOfASoftmaxGradient) {
 
 TEST(AstitchAcross, IsNotDoneWithoutReuseOrMerging) {
   const Graph graph = softmax_gradient(4096, 512);
-  for (const char* knob : {"data_reuse", "dominant_merging", "exhaustive_stitching"})
+  for (const char* knob : {"across_rows", "data_reuse", "dominant_merging", "exhaustive_stitching"})
     EXPECT_THAT(across(graph, plan(graph, "v100", {{knob, "off"}})), IsEmpty()) << knob;
 }
 

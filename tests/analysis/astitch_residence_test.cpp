@@ -77,9 +77,11 @@ TEST(AstitchResidence, TheOnlyTaskOfABlockNeedsNoPlan) {
   EXPECT_THAT(planned.why("centred"), HasSubstr("1 tasks of 1 elements a thread"));
 }
 
-TEST(AstitchResidence, WithoutDataReuseNothingStays) {
-  const Planned planned(normalised(512, 1024), {{{"data_reuse", "off"}}, {}, true});
-  EXPECT_TRUE(planned.kernel().resident.empty());
+TEST(AstitchResidence, WithoutItsKnobOrDataReuseNothingStays) {
+  for (const char* knob : {"data_reuse", "residence"}) {
+    const Planned planned(normalised(512, 1024), {{{knob, "off"}}, {}, true});
+    EXPECT_TRUE(planned.kernel().resident.empty()) << knob;
+  }
 }
 
 TEST(AstitchResidence, VerifyRefusesWhatNoThreadCouldKeep) {
@@ -106,14 +108,17 @@ TEST(AstitchResidence, VerifyRefusesWhatNoThreadCouldKeep) {
 }
 
 TEST(AstitchResidence, AnOverrideIsHonouredOrRefusedWithTheReason) {
-  const auto planned = [](std::int64_t rows, std::int64_t cols, const std::string& op) {
+  const auto planned = [](std::int64_t rows, std::int64_t cols, const std::string& op,
+                          const char* residence = "on") {
     PlanOptions options;
+    options.knobs = {{"residence", residence}};
     options.edits.push_back({EditKind::kScheme, {op}, "resident", 0});
     return Planned(normalised(rows, cols), options);
   };
-  const auto refusal = [&](std::int64_t rows, std::int64_t cols, const std::string& op) {
+  const auto refusal = [&](std::int64_t rows, std::int64_t cols, const std::string& op,
+                           const char* residence = "on") {
     try {
-      planned(rows, cols, op);
+      planned(rows, cols, op, residence);
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -124,6 +129,7 @@ TEST(AstitchResidence, AnOverrideIsHonouredOrRefusedWithTheReason) {
   EXPECT_THAT(refusal(512, 1024, "squares"),
               HasSubstr("no thread needs its own elements of it in a later phase"));
   EXPECT_THAT(refusal(64, 256, "centred"), HasSubstr("the only task of a block"));
+  EXPECT_THAT(refusal(512, 1024, "centred", "off"), HasSubstr("the knob residence is off"));
 }
 
 }  // namespace

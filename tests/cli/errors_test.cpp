@@ -161,6 +161,18 @@ TEST_F(Errors, UnwritableOutputLeavesNothingBehind) {
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
+TEST_F(Errors, AGpuThatIsNotThere) {
+  ::setenv("STITCHWORK_CUDA_DRIVER", "libno-such-driver.so.1", 1);
+  expect_error({"run", "softmax_tiny", "--backend", "cuda", "--db", path("runs.db")},
+               AllOf(HasSubstr("no CUDA driver"), HasSubstr("--backend sim")));
+  expect_error({"run", "softmax_tiny", "--backend", "cuda", "--device", "h200", "--db", path("runs.db")},
+               HasSubstr("no CUDA driver"));
+  ::unsetenv("STITCHWORK_CUDA_DRIVER");
+  expect_error({"run", "softmax_tiny", "--backend", "cuda", "--device", "h200", "--sanitize", "race", "--db",
+                path("runs.db")},
+               HasSubstr("--sanitize needs the simulator"));
+}
+
 TEST_F(Errors, JsonModePrintsAnErrorDocument) {
   const CommandResult result = run_command({"plan", "softmx", "--json"});
   EXPECT_EQ(result.exit_code, 1);

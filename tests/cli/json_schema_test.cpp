@@ -50,6 +50,26 @@ TEST_F(JsonDocuments, Info) {
   EXPECT_GT(document["library_ops"], 0);
 }
 
+TEST_F(JsonDocuments, InputsAreThoseOfRun) {
+  const auto document =
+      expect_document({"inputs", "layer_norm_tiny", "--seed", "7", "-o", path("in")}, "inputs");
+  ASSERT_EQ(document["parameters"].size(), 3u);
+  EXPECT_EQ(document["parameters"][1]["name"], "scale");
+  const Model model = load_model("layer_norm_tiny");
+  const auto inputs = generate_inputs(model.graph, 7, model.inputs);
+  for (const auto& parameter : document["parameters"])
+    EXPECT_EQ(read_npy(path("in/" + parameter["file"].get<std::string>())),
+              inputs[parameter["number"].get<std::size_t>()]);
+}
+
+TEST_F(JsonDocuments, InputsThatAreTuplesAreRefusedByName) {
+  write_file(path("pair.hlo"),
+             "HloModule pair\nENTRY main {\n  p = (f32[2], f32[3]) parameter(0)\n"
+             "  ROOT x = f32[2] get-tuple-element(p), index=0\n}\n");
+  const auto document = expect_document({"inputs", path("pair.hlo"), "-o", path("in")}, "error", 1);
+  EXPECT_EQ(document["error"]["message"], "parameter p is a tuple, (f32[2], f32[3])");
+}
+
 TEST_F(JsonDocuments, Lists) {
   EXPECT_GE(expect_document({"datasets"}, "datasets")["datasets"].size(), 10u);
   EXPECT_EQ(expect_document({"datasets", "fig7", "dien"}, "datasets")["datasets"].size(), 2u);
@@ -238,6 +258,60 @@ TEST_F(JsonDocuments, EveryFieldIsHeldToTheSchema) {
   }
   document["surprise"] = 1;
   EXPECT_FALSE(schema.problems(document).empty());
+}
+
+TEST_F(JsonDocuments, Experiments) {
+  const std::string spec = path("e.json"), db = path("e.db");
+  write_file(
+      spec, R"({"schema":"stitchwork.experiment/1","name":"e","workloads":["fig7","softmax"],)"
+            R"("variants":[{"planner":"xla"},{"name":"ours","planner":"astitch","set":{"mapping":"paper"}}],)"
+            R"("backend":"model"})");
+  EXPECT_THAT(
+      JsonSchema::read("docs/schema/experiment.schema.json").problems(nlohmann::json::parse(read_file(spec))),
+      IsEmpty());
+  EXPECT_EQ(expect_document({"experiment", "run", spec, "--db", db, "--dry-run"}, "experiment-run")["to_run"]
+                .size(),
+            4u);
+  EXPECT_EQ(expect_document({"experiment", "run", spec, "--db", db}, "experiment-run")["ok"], 4);
+  EXPECT_EQ(expect_document({"experiment", "list", "--db", db}, "experiments")["experiments"][0]["ok"], 4);
+  EXPECT_EQ(expect_document({"experiment", "show", "e", "--db", db}, "experiment-results")["trials"].size(),
+            4u);
+  const auto ablation =
+      expect_document({"experiment", "ablate", "e", "--base", "xla", "--db", db}, "ablation");
+  EXPECT_GT(ablation["geometric_means"][1], 1.0);
+  const auto same = expect_document(
+      {"experiment", "compare", "e", "e", "--db", db, "--fail-on", "regression"}, "experiment-comparison");
+  EXPECT_EQ(same["worse"], 0);
+  EXPECT_EQ(expect_document({"experiment", "merge", db, "--db", path("all.db")}, "merge")["attempts"], 4);
+  expect_document({"experiment", "export", "e", "--db", db, "-o", path("e.csv")}, "export");
+  EXPECT_NE(read_file(path("e.csv")).find("fig7,v100-sxm2,ours,0,ok,memory_kernels,1,1,modelled"),
+            std::string::npos);
+}
+
+TEST_F(JsonDocuments, SpecificationsOfThePapersExperiments) {
+  const JsonSchema schema = JsonSchema::read("docs/schema/experiment.schema.json");
+  int found = 0;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(std::string(STITCHWORK_SOURCE_DIR) + "/experiments")) {
+    if (entry.path().extension() != ".json") continue;
+    const auto document = nlohmann::json::parse(read_file(entry.path().string()));
+    if (document.value("schema", "") != "stitchwork.experiment/1") continue;
+    ++found;
+    EXPECT_THAT(schema.problems(document), IsEmpty()) << entry.path();
+    EXPECT_EQ(run_command({"experiment", "run", entry.path().string(), "--dry-run", "--db", path("none.db")})
+                  .exit_code,
+              0);
+  }
+  EXPECT_GE(found, 1);
+}
+
+TEST_F(JsonDocuments, ReproductionOfWhatNeedsNoTrials) {
+  const auto document =
+      expect_document({"reproduce", "astitch", "--only", "table6", "--db", path("r.db")}, "reproduction");
+  ASSERT_EQ(document["tables"].size(), 1u);
+  for (const auto& value : document["tables"][0]["values"]) EXPECT_NEAR(value["ratio"], 1, 0.05);
+  EXPECT_EQ(run_command(std::string("reproduce astich")).exit_code, 1);
+  EXPECT_EQ(run_command({"reproduce", "astitch", "--only", "table7"}).exit_code, 1);
 }
 
 }  // namespace

@@ -68,7 +68,9 @@ TEST(Readme, EveryCommandShownPrintsWhatIsShown) {
     ASSERT_EQ(shown.command.rfind("stitchwork ", 0), 0u);
     const testing::CommandResult result = testing::run_command(shown.command.substr(11));
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    if (!shown.in_prose) EXPECT_EQ(words(result.out, shown.output), words(shown.output, shown.output));
+    if (!shown.in_prose) {
+      EXPECT_EQ(words(result.out, shown.output), words(shown.output, shown.output));
+    }
     ++run;
   }
   std::filesystem::current_path(before);

@@ -61,6 +61,21 @@ TEST(Compile, OldDevicesAreCompiledForTheOldestArchitectureTheCompilerKnows) {
   }
 }
 
+TEST(Compile, KernelsCompiledElsewhereRunWithoutACompilerAndOthersAreRefused) {
+  const PtxCompiler absent{CompilerKind::kNvrtc, "NVRTC 13.0", ""};
+  const std::string source = "extern \"C\" __global__ void k() {}";
+  EXPECT_EQ(compile_architecture(absent, device("h200")), 90);
+  EXPECT_EQ(KernelCache::key(source, absent, 90),
+            KernelCache::key(source, {CompilerKind::kNvrtc, "NVRTC 13.0", "/lib/libnvrtc.so"}, 90));
+  try {
+    compile_ptx(absent, source, 90);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "no PTX compiler found, and a kernel is not among those compiled by NVRTC 13.0 for sm_90");
+  }
+}
+
 TEST(Compile, PtxEndsWithoutNul) {
   SKIP_WITHOUT_COMPILER();
   const Graph graph = testing::graph_of(kModule);

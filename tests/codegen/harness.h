@@ -16,6 +16,7 @@
 #include "core/inputs.h"
 #include "core/passes.h"
 #include "runtime/run.h"
+#include "tests/support/graphs.h"
 
 namespace stitchwork::testing {
 
@@ -25,8 +26,6 @@ inline std::vector<std::string> installed_compilers() {
   if (find_clang()) names.emplace_back("clang");
   return names;
 }
-
-inline Graph graph_of(const std::string& text) { return canonicalize(parse_hlo(text, "test.hlo")); }
 
 inline ThreadMapping mapping_of(MappingKind kind, std::int64_t rows, std::int64_t cols,
                                 std::int64_t rows_per_block, int threads_per_row = 1,

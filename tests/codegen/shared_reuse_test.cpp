@@ -112,5 +112,70 @@ TEST(SharedReuse, FitsAKernelThatWouldOtherwiseGiveUpAValue) {
   EXPECT_GT(barriers("off"), 0);
 }
 
+/// Sums over rows and over columns in turn, each of what the last one scales: five phases, of whose values
+/// two at a time are needed.
+std::string in_turn(int rows, int cols) {
+  std::string text = fmt::format(
+      "HloModule in_turn\nsum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) "
+      "}}\n"
+      "ENTRY main {{\n  x0 = f32[{},{}] parameter(0)\n  zero = f32[] constant(0)\n",
+      rows, cols);
+  for (int i = 0; i < 6; ++i) {
+    const int reduced = i % 2 == 0 ? 1 : 0;
+    text += fmt::format(
+        "  r{0} = f32[{3}] reduce(x{0}, zero), dimensions={{{4}}}, to_apply=sum\n"
+        "  w{0} = f32[{1},{2}] broadcast(r{0}), dimensions={{{5}}}\n  t{0} = f32[{1},{2}] tanh(w{0})\n"
+        "  {6}x{7} = f32[{1},{2}] multiply(x0, t{0})\n",
+        i, rows, cols, reduced == 1 ? rows : cols, reduced, 1 - reduced, i == 5 ? "ROOT " : "", i + 1);
+  }
+  return text + "}\n";
+}
+
+TEST(SharedReuse, GlobalValuesOfDifferentPhasesShareScratch) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = testing::graph_of(in_turn(300, 200));
+  const auto plan = [&](const char* reuse, const char* mapping) {
+    PlanOptions options;
+    options.knobs = {{"shared_reuse", reuse}, {"mapping", mapping}, {"across_rows", "off"}};
+    return make_plan(graph, device("v100"), "astitch", options);
+  };
+  EXPECT_EQ(plan("off", "paper").kernels.at(0).launch.scratch_bytes, 5808);
+  FusionPlan shared = plan("on", "paper");
+  EXPECT_EQ(shared.kernels.at(0).launch.scratch_bytes, 2080) << "two at a time, on 256-byte boundaries";
+  testing::expect_correct(graph, shared);
+  testing::expect_correct(graph, plan("on", "tuned"));
+
+  std::vector<MemorySlot>& slots = shared.kernels[0].scratch;
+  const auto slot = [&](const char* name) -> MemorySlot& {
+    return *std::find_if(slots.begin(), slots.end(),
+                         [&](const MemorySlot& s) { return s.op == testing::op(graph, name); });
+  };
+  slot("r1").offset = slot("r0").offset;
+  const std::vector<Verdict> problems = verify(graph, device("v100"), shared);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_NE(problems[0].why.find("r0 and r1 share scratch while both are needed"), std::string::npos)
+      << problems[0].why;
+}
+
+TEST(SharedReuse, InitialValuesLiveUntilPartialsAreFolded) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = testing::graph_of(
+      "HloModule initial\nmaximum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT m = f32[] "
+      "maximum(a, b) }\n"
+      "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+      "ENTRY main {\n  x = f32[1030] parameter(0)\n  one = f32[] constant(1)\n  y = f32[1030] parameter(1)\n"
+      "  a = f32[] reduce(x, one), dimensions={0}, to_apply=maximum\n"
+      "  b = f32[] reduce(y, a), dimensions={0}, to_apply=add\n  nb = f32[] negate(b)\n"
+      "  w = f32[1030] broadcast(nb), dimensions={}\n  z = f32[1030] multiply(y, w)\n"
+      "  c = f32[] reduce(z, nb), dimensions={0}, to_apply=add\n  wc = f32[1030] broadcast(c), "
+      "dimensions={}\n"
+      "  ROOT r = f32[1030] subtract(z, wc)\n}\n");
+  for (const char* mapping : {"paper", "tuned"}) {
+    PlanOptions options;
+    options.knobs["mapping"] = mapping;
+    testing::expect_correct(graph, make_plan(graph, device("v100"), "astitch", options));
+  }
+}
+
 }  // namespace
 }  // namespace stitchwork

@@ -56,6 +56,24 @@ const Bad kBad[] = {
      "bad.hlo:4:12: add has 1 operands, 2 needed"},
     {"DuplicateName", "x = f32[2] parameter(0)\nx = f32[2] parameter(1)",
      "bad.hlo:4:1: a second instruction 'x' in computation 'e'; the first is on line 3"},
+    {"AttributeTwice", "x = f32[2] parameter(0)\ny = f32[2] reverse(x), dimensions={0}, dimensions={0}",
+     "bad.hlo:4:40: a second attribute dimensions; remove one of them"},
+    {"ListWithoutBraces", "x = f32[2] parameter(0)\ny = f32[2] reverse(x), dimensions=0",
+     "bad.hlo:4:35: expected '{' before the numbers of dimensions, found '0'"},
+    {"CharacterOfManyBytes", "x = f32[2] parameter(0)\ny = f32[2] negate(\xc3\xa9)",
+     "bad.hlo:4:19: expected an operand, found '\xc3\xa9'"},
+    {"ControlCharacter", "x = f32[2] parameter(0)\ny = f32[2] negate(\x01)",
+     "bad.hlo:4:19: expected an operand, found '?'"},
+    {"NumberOfBatchNorm",
+     "x = f32[2,3] parameter(0)\ny = f32[3] parameter(1)\n"
+     "b = f32[2,3] batch-norm-inference(x, y, y, y, y), epsilon=abc, feature_index=1",
+     "bad.hlo:5:14: 'abc' is not a number in 'epsilon=abc'"},
+    {"LackOfBatchNorm",
+     "x = f32[2,3] parameter(0)\ny = f32[3] parameter(1)\n"
+     "b = f32[2,3] batch-norm-inference(x, y, y, y, y), epsilon=1",
+     "bad.hlo:5:14: batch-norm-inference lacks feature_index="},
+    {"DimensionSizeOfNone", "x = f32[2] parameter(0)\ny = s32[] get-dimension-size(x)",
+     "bad.hlo:4:11: get-dimension-size lacks dimensions="},
     {"SecondRoot", "ROOT x = f32[2] parameter(0)\nROOT y = f32[2] negate(x)",
      "bad.hlo:4:6: a second ROOT, 'x' is the first"},
     {"UnknownType", "x = fp32[2] parameter(0)",
@@ -134,6 +152,13 @@ TEST(HloErrors, AWrittenResultMustBeTheRoots) {
             "bad.hlo:2:7: computation 'f' is written to give f32[3], its root gives f32[2]");
 }
 
+TEST(HloErrors, WrittenParametersMustBeThoseOfTheComputation) {
+  EXPECT_EQ(message("HloModule m\nENTRY e (p: f32[7]) -> f32[3] { p = f32[3] parameter(0) }\n"),
+            "bad.hlo:2:44: parameter(0) is f32[3], computation 'e' is written to take f32[7]");
+  EXPECT_EQ(message("HloModule m\nENTRY e () -> f32[3] { p = f32[3] parameter(0) }\n"),
+            "bad.hlo:2:7: computation 'e' is written with 0 parameters, it has 1");
+}
+
 TEST(HloErrors, EveryTruncationOfAModuleIsAnError) {
   const Graph graph = read_graph(STITCHWORK_SOURCE_DIR "/datasets/fig7.hlo");
   const std::string text = to_text(graph);
@@ -152,7 +177,7 @@ ENTRY e {
   z = f32[] constant(0)
   ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=f
 })"),
-            "bad.hlo:6:18: reduce of 1 inputs: reducer 'f' has 1 parameters, 2 are needed");
+            "bad.hlo:6:18: reduce applies 'f', which has 1 parameters, 2 are needed");
 }
 
 TEST(ReadGraph, NamesTheFileItCannotRead) {

@@ -293,6 +293,17 @@ TEST(OnnxReader, HugeArraysAreRefusedNotAllocated) {
   EXPECT_THAT(refusal(tile), HasSubstr("node 'y' (Tile)"));
 }
 
+TEST(OnnxReader, ListsAsLongAsAHugeInputAreRefusedNotMade) {
+  OnnxModel split;
+  split.input("x", {3, 2147483647}).output("y");
+  split.node("SplitToSequence", {"x"}, {"y"}, {{"axis", std::int64_t{1}}});
+  EXPECT_THAT(refusal(split), HasSubstr("node 'y' (SplitToSequence): 2147483647 parts are more than 65536"));
+  OnnxModel pool;
+  pool.input("x", {1, 1, 2147483647}).output("y");
+  pool.node("AveragePool", {"x"}, {"y"}, {{"kernel_shape", std::vector<std::int64_t>{2}}});
+  EXPECT_THAT(refusal(pool), HasSubstr("node 'y' (AveragePool)"));
+}
+
 TEST(OnnxReader, LargeKnownArraysStayAsTheOpsThatMakeThem) {
   OnnxModel m;
   m.input("x", {512, 512}).output("y");
@@ -307,7 +318,8 @@ TEST(OnnxReader, LargeKnownArraysStayAsTheOpsThatMakeThem) {
   m.node("Mul", {"x", "mask"}, {"y"});
   const Graph graph = parse_onnx(m.bytes(), "m.onnx");
   for (const Node& node : graph.entry_computation().nodes) {
-    if (node.op == Op::kConstant) EXPECT_LE(node.shape.elements_count(), 1) << node.name;
+    if (node.op != Op::kConstant) continue;
+    EXPECT_LE(node.shape.elements_count(), 1) << node.name;
   }
 }
 

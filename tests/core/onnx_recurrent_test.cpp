@@ -1,6 +1,7 @@
 // LSTM, GRU and RNN beyond the ONNX project's node tests: directions, layouts, activations, clip.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/onnx_node.h"
@@ -23,6 +24,12 @@ OnnxNode running_sum(const char* direction, const std::vector<std::int64_t>& x_d
   return node;
 }
 
+bool has_loop(const OnnxNode& node) {
+  const Graph graph = node.read();
+  return std::ranges::any_of(graph.entry_computation().nodes,
+                             [](const Node& n) { return n.op == Op::kWhile; });
+}
+
 TEST(OnnxRecurrent, ReverseBeginsAtTheEndAndKeepsTheOrderOfY) {
   const auto y = running_sum("reverse", {3, 1, 1}, {1, 2, 4}).run();
   expect_numbers(y[0], {3, 1, 1, 1}, {7, 6, 4});
@@ -33,6 +40,20 @@ TEST(OnnxRecurrent, BothDirectionsLieSideBySide) {
   const auto y = running_sum("bidirectional", {3, 1, 1}, {1, 2, 4}).run();
   expect_numbers(y[0], {3, 2, 1, 1}, {1, 7, 3, 6, 7, 4});
   expect_numbers(y[1], {2, 1, 1}, {7, 7});
+}
+
+TEST(OnnxRecurrent, BothDirectionsHaveTheDefaultActivations) {
+  for (const auto& [op, gates] : {std::pair{"RNN", 1}, {"GRU", 3}, {"LSTM", 4}}) {
+    const auto run = [&, op = op, gates = gates](const char* direction, std::int64_t directions) {
+      const std::vector<double> w(static_cast<std::size_t>(directions * gates), 0.25);
+      OnnxNode node(op, 14, 2);
+      node.input(f32_array({2, 1, 1}, {1, -2})).known(f32_array({directions, gates, 1}, w));
+      return node.known(f32_array({directions, gates, 1}, w)).set("direction", direction).run();
+    };
+    const auto both = run("bidirectional", 2), forward = run("forward", 1), reverse = run("reverse", 1);
+    const std::vector<double> y = numbers_of(forward[0]), back = numbers_of(reverse[0]);
+    expect_numbers(both[0], {2, 2, 1, 1}, {y[0], back[0], y[1], back[1]});
+  }
 }
 
 TEST(OnnxRecurrent, Layout1PutsTheBatchFirst) {
@@ -47,6 +68,61 @@ TEST(OnnxRecurrent, ASequenceOfNoStepsKeepsTheState) {
       running_sum("forward", {0, 2, 1}, {}).absent().absent().input(f32_array({1, 2, 1}, {3, 5})).run();
   expect_numbers(y[0], {0, 1, 2, 1}, {});
   expect_numbers(y[1], {1, 2, 1}, {3, 5});
+}
+
+TEST(OnnxRecurrent, LongSequencesAreALoopAndGiveTheSame) {
+  constexpr std::int64_t kSteps = 65;  // one more than is unrolled
+  std::vector<double> x, forward, backward;
+  for (std::int64_t t = 0; t < kSteps; ++t) {
+    x.push_back(static_cast<double>(t + 1));
+    forward.push_back(static_cast<double>((t + 1) * (t + 2) / 2));
+    backward.push_back(static_cast<double>(kSteps * (kSteps + 1) / 2 - t * (t + 1) / 2));
+  }
+  const double all = static_cast<double>(kSteps * (kSteps + 1) / 2);
+  std::vector<double> both;
+  for (std::size_t t = 0; t < x.size(); ++t) both.insert(both.end(), {forward[t], backward[t]});
+  const OnnxNode node = running_sum("bidirectional", {kSteps, 1, 1}, x);
+  EXPECT_TRUE(has_loop(node));
+  const auto y = node.run();
+  expect_numbers(y[0], {kSteps, 2, 1, 1}, both);
+  expect_numbers(y[1], {2, 1, 1}, {all, all});
+}
+
+/// `count` numbers in [-0.5, 0.5] without a pattern that gates could cancel.
+std::vector<double> scattered(std::int64_t count, int seed) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(0.5 * std::sin(1.7 * static_cast<double>(i) + seed));
+  return values;
+}
+
+/// The outputs of LSTM or GRU of batch 2, 3 inputs and 2 hidden elements over rows [first, first + steps) of
+/// one sequence, from the states that a run before gave (its outputs; none: zeros).
+std::vector<Literal> part(const std::string& op, std::int64_t first, std::int64_t steps,
+                          const std::vector<Literal>& before) {
+  const bool lstm = op == "LSTM";
+  const std::int64_t rows = (lstm ? 4 : 3) * 2;
+  const std::vector<double> all = scattered((first + steps) * 6, 1);
+  OnnxNode node(op, 14, lstm ? 3 : 2);
+  node.input(f32_array({steps, 2, 3}, {all.begin() + first * 6, all.end()}));
+  node.known(f32_array({1, rows, 3}, scattered(rows * 3, 2)))
+      .known(f32_array({1, rows, 2}, scattered(rows * 2, 3)));
+  node.known(f32_array({1, 2 * rows}, scattered(2 * rows, 4))).absent();
+  for (std::size_t i = 1; i < before.size(); ++i) node.input(before[i]);
+  EXPECT_EQ(has_loop(node), steps > 64);
+  return node.run();
+}
+
+TEST(OnnxRecurrent, ALoopGivesWhatTheUnrolledStepsGive) {
+  for (const char* op : {"LSTM", "GRU"}) {
+    const auto whole = part(op, 0, 80, {});
+    const auto half = part(op, 0, 40, {}), rest = part(op, 40, 40, half);
+    std::vector<double> outputs = numbers_of(half[0]);
+    const std::vector<double> second = numbers_of(rest[0]);
+    outputs.insert(outputs.end(), second.begin(), second.end());
+    expect_numbers(whole[0], {80, 1, 2, 2}, outputs);
+    for (std::size_t i = 1; i < whole.size(); ++i) expect_numbers(whole[i], {1, 2, 2}, numbers_of(rest[i]));
+  }
 }
 
 TEST(OnnxRecurrent, ClipBoundsWhatActivationsGet) {

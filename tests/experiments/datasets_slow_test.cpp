@@ -17,7 +17,9 @@ namespace {
 void expect_fewer(const std::map<std::string, int>& kernels, bool strictly) {
   for (const auto& [more, fewer] : {std::pair{"unfused", "xla"}, std::pair{"xla", "astitch"}}) {
     EXPECT_LE(kernels.at(fewer), kernels.at(more)) << fewer << " against " << more;
-    if (strictly) EXPECT_LT(kernels.at(fewer), kernels.at(more)) << fewer << " against " << more;
+    if (strictly) {
+      EXPECT_LT(kernels.at(fewer), kernels.at(more)) << fewer << " against " << more;
+    }
   }
 }
 

@@ -180,18 +180,18 @@ TEST(Store, ResumeSkipsTrialsThatCameOutOkAndNoOthers) {
   const Model model = sample_model(4);
   TrialSpec spec;
   const std::string key = trial_key(model, spec);
-  EXPECT_FALSE(store.has_ok_attempt(key));
+  EXPECT_NE(store.last_status("adhoc", "astitch", key), "ok");
   TrialResult result = sample_result(model, spec, 1);
   result.check->ok = false;
   store.record("adhoc", model, spec, result);
-  EXPECT_FALSE(store.has_ok_attempt(key));
+  EXPECT_NE(store.last_status("adhoc", "astitch", key), "ok");
   result.check->ok = true;
   store.record("adhoc", model, spec, result);
-  EXPECT_TRUE(store.has_ok_attempt(key));
+  EXPECT_EQ(store.last_status("adhoc", "astitch", key), "ok");
   EXPECT_EQ(count(store, "SELECT MAX(n) FROM attempt"), 2);
   EXPECT_EQ(count(store, "SELECT COUNT(*) FROM trial"), 1);
   spec.seed = 1;
-  EXPECT_FALSE(store.has_ok_attempt(trial_key(model, spec)));
+  EXPECT_EQ(store.last_status("adhoc", "astitch", trial_key(model, spec)), "");
 }
 
 TEST(Store, TrialKeyDependsOnWhatDecidesTheResult) {

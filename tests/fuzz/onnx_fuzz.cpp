@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/onnx/onnx.h"
 #include "core/passes.h"
+#include "tests/fuzz/mutate_onnx.h"
 
 namespace stitchwork {
 namespace {
@@ -24,4 +25,18 @@ void read(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   stitchwork::read({reinterpret_cast<const char*>(data), size});
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  stitchwork::onnx_reader::pb::ModelProto model;
+  if (seed % 8 == 0 || !model.ParseFromArray(data, static_cast<int>(size)))
+    return LLVMFuzzerMutate(data, size, max_size);
+  stitchwork::fuzz::OnnxMutator(model, seed).mutate();
+  const std::size_t bytes = model.ByteSizeLong();
+  if (bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
+  model.SerializeToArray(data, static_cast<int>(bytes));
+  return bytes;
 }

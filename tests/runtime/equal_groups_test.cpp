@@ -49,7 +49,7 @@ TEST(EqualGroups, KernelsThatShareBodiesComputeWhatTheGraphMeansWithoutAFinding)
         if (::testing::Test::HasFailure()) return;
       }
   }
-  EXPECT_GT(tables, runs) << "hardly any bodies were shared";
+  EXPECT_GT(2 * tables, runs) << "few kernels share bodies: the graphs hardly try them";
 }
 
 }  // namespace

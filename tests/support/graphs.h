@@ -19,8 +19,10 @@ inline Graph dataset(const std::string& name) {
   return graph;
 }
 
-/// `body` is the entry computation's instructions; `sum` and `max` reducers of f32 are there.
+/// `body` is a module's text, or the instructions of its entry computation; then `sum` and `max`, reducers of
+/// f32, are there.
 inline Graph graph_of(const std::string& body) {
+  if (body.starts_with("HloModule")) return canonicalize(parse_hlo(body, "test.hlo"));
   return canonicalize(
       parse_hlo("HloModule test\n"
                 "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"

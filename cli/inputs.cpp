@@ -1,0 +1,62 @@
+// stitchwork inputs MODEL -o DIR: what `run` fills the parameters with, for other programs to read.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.h"
+#include "core/error.h"
+#include "core/npy.h"
+
+namespace stitchwork {
+namespace {
+
+void write_inputs(const Cli& cli, const Model& model, const std::string& folder, std::uint64_t seed) {
+  const Computation& entry = model.graph.entry_computation();
+  for (NodeId id : entry.parameters)
+    if (const Node& parameter = entry.node(id); parameter.shape.is_tuple)
+      throw Error(model.graph.source, 0, 0,
+                  fmt::format("parameter {} is a tuple, {}", parameter.name, to_text(parameter.shape)),
+                  "an .npy file holds one array: give the parts as parameters");
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(folder, 0, 0, fmt::format("cannot be made: {}", error.message()));
+  const std::vector<Literal> inputs = generate_inputs(model.graph, seed, model.inputs);
+  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Node& parameter = entry.node(entry.parameters[i]);
+    const std::string file = fmt::format("{}.npy", parameter.attrs.parameter_number);
+    write_npy((std::filesystem::path(folder) / file).string(), inputs[i]);
+    parameters.push_back({{"number", parameter.attrs.parameter_number},
+                          {"name", parameter.name},
+                          {"shape", to_text(parameter.shape)},
+                          {"file", file}});
+  }
+  if (cli.json)
+    return cli.print(nlohmann::ordered_json{{"schema", "stitchwork.inputs/1"},
+                                            {"model", model.graph.source},
+                                            {"seed", seed},
+                                            {"folder", folder},
+                                            {"parameters", parameters},
+                                            {"result", to_text(entry.node(entry.root).shape)}});
+  cli.print(fmt::format("{}: {} arrays, from seed {}", folder, inputs.size(), seed));
+}
+
+}  // namespace
+
+void add_inputs(CLI::App& app, Cli& cli) {
+  CLI::App* command = app.add_subcommand("inputs", "write what run fills the parameters with, as .npy files");
+  auto name = std::make_shared<std::string>();
+  auto open = std::make_shared<ModelOptions>();
+  auto folder = std::make_shared<std::string>();
+  auto seed = std::make_shared<std::uint64_t>(0);
+  command->add_option("MODEL", *name, kModelHelp)->required();
+  open->add(*command);
+  command->add_option("-o,--output", *folder, "folder for 0.npy, 1.npy, ...")->required();
+  command->add_option("--seed", *seed, "of the values")->capture_default_str();
+  add_common(*command, cli,
+             "  stitchwork inputs softmax -o in/\n"
+             "  stitchwork inputs bert_layer --seed 7 -o in/ --json");
+  command->callback(
+      [&cli, name, open, folder, seed] { write_inputs(cli, open->load(*name), *folder, *seed); });
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,124 @@
+#include "experiments/spec.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "analysis/json_cursor.h"
+#include "core/file.h"
+
+namespace stitchwork {
+namespace {
+
+constexpr std::string_view kSchema = "stitchwork.experiment/1";
+
+template <typename T, typename Read>
+std::vector<T> list(const JsonCursor& cursor, Read read) {
+  std::vector<T> values;
+  cursor.each([&](const JsonCursor& item) { values.push_back(read(item)); });
+  if (values.empty()) cursor.fail("the list is empty");
+  return values;
+}
+
+Variant read_variant(const JsonCursor& c) {
+  c.only({"name", "planner", "set"});
+  Variant variant;
+  variant.planner = c.at("planner").text();
+  variant.name = c.find("name") ? c.at("name").text() : variant.planner;
+  if (const auto set = c.find("set"))
+    set->each_member(
+        [&](const std::string& knob, const JsonCursor& value) { variant.knobs[knob] = value.text(); });
+  try {
+    PlanOptions options;
+    options.knobs = variant.knobs;
+    resolve_knobs(planner(variant.planner), options);
+  } catch (const Error& error) {
+    c.fail(error.message(), error.hint());
+  }
+  return variant;
+}
+
+}  // namespace
+
+ExperimentSpec parse_experiment(const std::string& text, const std::string& file) {
+  const JsonDocument document(text, file, kSchema, "an experiment", "docs/schema/experiment.schema.json");
+  const JsonCursor c = document.root();
+  c.only({"schema", "name", "title", "workloads", "variants", "devices", "seeds", "backend", "cache", "check",
+          "timeout_s"});
+  ExperimentSpec spec;
+  spec.name = c.at("name").text();
+  if (spec.name.empty()) c.at("name").fail("the name is empty");
+  if (const auto title = c.find("title")) spec.title = title->text();
+  spec.workloads = list<std::string>(c.at("workloads"), [](const JsonCursor& w) { return w.text(); });
+  spec.variants = list<Variant>(c.at("variants"), read_variant);
+  std::set<std::string> names;
+  for (const Variant& variant : spec.variants)
+    if (!names.insert(variant.name).second)
+      c.at("variants")
+          .fail(fmt::format("two variants are called \"{}\"", variant.name), "give them a `name` each");
+  const auto devices = c.find("devices");
+  spec.devices =
+      !devices ? std::vector<std::string>{"v100-sxm2"} : list<std::string>(*devices, [](const JsonCursor& d) {
+        try {
+          return device(d.text()).id;
+        } catch (const Error& error) {
+          d.fail(error.message(), error.hint());
+        }
+      });
+  const auto seeds = c.find("seeds");
+  spec.seeds = !seeds ? std::vector<std::uint64_t>{0} : list<std::uint64_t>(*seeds, [](const JsonCursor& s) {
+    if (s.integer() < 0) s.fail("a seed is not negative");
+    return static_cast<std::uint64_t>(s.integer());
+  });
+  if (const auto backend = c.find("backend")) {
+    spec.backend = backend->text();
+    constexpr std::array kKnown{"model", "sim", "cuda"};
+    if (std::find(kKnown.begin(), kKnown.end(), spec.backend) == kKnown.end())
+      backend->fail(fmt::format("unknown backend '{}'", spec.backend), "known: model, sim, cuda");
+  }
+  if (const auto cache = c.find("cache")) {
+    if (cache->text() != "cold" && cache->text() != "warm") cache->fail("it is cold or warm");
+    spec.cache = cache->text() == "warm" ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
+  }
+  if (const auto check = c.find("check")) spec.check = check->boolean();
+  if (spec.check && spec.backend == "model")
+    c.at("check").fail("backend model computes nothing to check", "use backend sim or cuda");
+  if (const auto timeout = c.find("timeout_s")) spec.timeout_s = timeout->number();
+  if (!(spec.timeout_s > 0)) c.at("timeout_s").fail("a timeout is positive");
+  spec.text = nlohmann::json::parse(text).dump();
+  return spec;
+}
+
+ExperimentSpec read_experiment(const std::string& path) { return parse_experiment(read_file(path), path); }
+
+std::vector<Cell> cells(const ExperimentSpec& spec) {
+  std::vector<Cell> result;
+  for (std::size_t w = 0; w < spec.workloads.size(); ++w)
+    for (std::size_t d = 0; d < spec.devices.size(); ++d)
+      for (std::size_t s = 0; s < spec.seeds.size(); ++s)
+        for (std::size_t v = 0; v < spec.variants.size(); ++v) result.push_back({w, v, d, s});
+  return result;
+}
+
+TrialSpec trial_of(const ExperimentSpec& spec, const Cell& cell) {
+  TrialSpec trial;
+  const Variant& variant = spec.variants[cell.variant];
+  trial.variant = variant.name;
+  trial.planner = variant.planner;
+  trial.options.knobs = variant.knobs;
+  trial.device = spec.devices[cell.device];
+  trial.seed = spec.seeds[cell.seed];
+  trial.backend = spec.backend;
+  trial.cache = spec.cache;
+  trial.check = spec.check;
+  return trial;
+}
+
+std::string to_text(const ExperimentSpec& spec, const Cell& cell) {
+  std::string text = fmt::format("{}, {}, {}", spec.workloads[cell.workload],
+                                 spec.variants[cell.variant].name, spec.devices[cell.device]);
+  if (spec.seeds.size() > 1) text += fmt::format(", seed {}", spec.seeds[cell.seed]);
+  return text;
+}
+
+}  // namespace stitchwork

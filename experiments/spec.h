@@ -1,0 +1,46 @@
+// An experiment: which workloads are planned by which variants on which devices, and how they are run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "experiments/trial.h"
+
+namespace stitchwork {
+
+/// A column of the experiment's tables: a planner with its knobs.
+struct Variant {
+  std::string name;  ///< as tables call it
+  std::string planner;
+  std::map<std::string, std::string> knobs;
+};
+
+struct ExperimentSpec {
+  std::string name, title, text;       ///< text: the document, canonical
+  std::vector<std::string> workloads;  ///< datasets or files
+  std::vector<Variant> variants;
+  std::vector<std::string> devices;
+  std::vector<std::uint64_t> seeds;
+  std::string backend = "sim";  ///< model, sim or cuda
+  sim::CacheMode cache = sim::CacheMode::kCold;
+  bool check = false;
+  double timeout_s = 600;  ///< of a trial
+};
+
+/// Reads a "stitchwork.experiment/1" document. Throws Error with file and place: unknown planners, knobs,
+/// devices and keys, two variants of one name.
+ExperimentSpec parse_experiment(const std::string& text, const std::string& file);
+ExperimentSpec read_experiment(const std::string& path);
+
+/// A trial of the experiment, by index into its lists.
+struct Cell {
+  std::size_t workload = 0, variant = 0, device = 0, seed = 0;
+};
+/// All of them, workload by workload.
+std::vector<Cell> cells(const ExperimentSpec& spec);
+TrialSpec trial_of(const ExperimentSpec& spec, const Cell& cell);
+/// "softmax, xla, v100-sxm2"; the seed where there are several.
+std::string to_text(const ExperimentSpec& spec, const Cell& cell);
+
+}  // namespace stitchwork

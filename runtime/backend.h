@@ -1,0 +1,86 @@
+// Where an executable runs: device memory, launches and library calls, of the simulator or of a GPU.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/executable.h"
+#include "simulator/simulator.h"
+
+namespace stitchwork {
+
+using DeviceAddress = std::uint64_t;
+
+/// How a number was obtained; it never loses that label.
+enum class Method : std::uint8_t { kModelled, kSimulated, kMeasured, kImported };
+std::string_view name(Method method);
+
+/// When a launch or call is asked for its time after the run, `id` names it.
+struct Timed {
+  double us = 0;
+  std::size_t id = 0;
+};
+
+/// A program's steps from the first to the last, repeated without the host in between.
+struct Repeated {
+  int times = 0;
+  double stream_us = 0;            ///< median of a pass; steps launched one by one
+  std::optional<double> graph_us;  ///< likewise, as a CUDA graph; empty where it cannot be captured
+};
+
+/// What one launch did.
+struct Launched {
+  sim::Counters counters;  ///< all zero where the method is not simulated
+  int registers = 0;
+  std::optional<std::int64_t> spill_bytes;
+  Timed time;
+  sim::SanitizerCounts sanitized;
+  std::vector<sim::Finding> findings;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// Of the times of its launches.
+  virtual Method method() const = 0;
+
+  /// 256-byte aligned, contents undefined; `name` appears in errors and findings. `written_once`: a
+  /// parameter, constant, table or barrier, which launches that are repeated find as it was. Throws Error
+  /// when the device has no memory left.
+  virtual DeviceAddress allocate(std::size_t bytes, const std::string& name, bool written_once = false) = 0;
+  virtual void release(DeviceAddress address) = 0;
+  virtual void write(DeviceAddress address, std::span<const std::byte> data) = 0;
+  virtual void read(DeviceAddress address, std::span<std::byte> data) = 0;
+  virtual void clear(DeviceAddress address, std::size_t bytes) = 0;
+  virtual void copy(DeviceAddress to, DeviceAddress from, std::size_t bytes) = 0;
+
+  /// Runs `kernel` with these pointers. Throws Error naming it where it cannot be launched.
+  virtual Launched launch(const CompiledKernel& kernel, std::span<const DeviceAddress> arguments) = 0;
+
+  /// Makes the library call of `node`, or nothing where the backend does not know it and the CPU reference
+  /// has to make it.
+  virtual std::optional<Timed> call(const Computation& computation, const Node& node,
+                                    std::span<const DeviceAddress> operands, DeviceAddress result) {
+    static_cast<void>(computation), static_cast<void>(node), static_cast<void>(operands);
+    static_cast<void>(result);
+    return std::nullopt;
+  }
+
+  /// Called when the steps of the whole program have run and before its results are read: repeats them, where
+  /// times come from that. `whole`: the host took no part in them.
+  virtual void settle(bool whole) { static_cast<void>(whole); }
+  /// After settle: the time of a launch or call, in us.
+  virtual double time_us(const Timed& timed) const { return timed.us; }
+  /// After settle: of the whole program, where that was repeated.
+  virtual std::optional<Repeated> repeated() const { return std::nullopt; }
+
+  /// Whether what is written once (parameters, constants, tables, barriers) keeps its place until the run
+  /// ends, so that its launches can be repeated.
+  virtual bool keeps_sources() const { return false; }
+};
+
+}  // namespace stitchwork

@@ -1,0 +1,373 @@
+#include "runtime/cuda/backend.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "core/error.h"
+
+namespace stitchwork::cuda {
+namespace {
+
+/// Of one allocation of the pool, at least: few large ones.
+constexpr std::uint64_t kChunkBytes = std::uint64_t{64} << 20;
+/// Kernels are repeated for about so long, to be many times the events' resolution (0.5 us, CUDA driver API).
+constexpr double kRepeatedUs = 2000;
+constexpr int kMostRepeats = 500;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return n == 0 ? 0 : n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+}  // namespace
+
+Gpu gpu(const Driver& driver, int index) {
+  int count = 0;
+  driver.check(driver.device_count(&count), "cuDeviceGetCount", "CUDA driver");
+  if (index < 0 || index >= count)
+    throw Error(fmt::format("no GPU {}: there are {}", index, count), "they count from 0");
+  DeviceId id = 0;
+  driver.check(driver.device_get(&id, index), "cuDeviceGet", "GPU");
+  Gpu gpu;
+  std::array<char, 256> text{};
+  driver.check(driver.device_name(text.data(), static_cast<int>(text.size()), id), "cuDeviceGetName", "GPU");
+  gpu.name = text.data();
+  const auto attribute = [&](DeviceAttribute which) {
+    int value = 0;
+    driver.check(driver.device_attribute(&value, which, id), "cuDeviceGetAttribute", gpu.name);
+    return value;
+  };
+  gpu.cc_major = attribute(kComputeMajor);
+  gpu.cc_minor = attribute(kComputeMinor);
+  gpu.sms = attribute(kMultiprocessorCount);
+  gpu.l2_bytes = attribute(kL2Bytes);
+  std::size_t memory = 0;
+  driver.check(driver.device_memory(&memory, id), "cuDeviceTotalMem", gpu.name);
+  gpu.memory_bytes = static_cast<std::int64_t>(memory);
+  driver.check(driver.driver_version(&gpu.driver_version), "cuDriverGetVersion", gpu.name);
+  return gpu;
+}
+
+const Device& described(const Gpu& gpu) {
+  const auto alike = [&](const Device& device) {
+    const auto both = std::mismatch(device.name.begin(), device.name.end(), gpu.name.begin(), gpu.name.end());
+    return both.first - device.name.begin();
+  };
+  const Device* best = nullptr;
+  for (const Device& device : devices()) {
+    if (device.cc_major != gpu.cc_major || device.cc_minor != gpu.cc_minor || device.sms != gpu.sms) continue;
+    if (best == nullptr || alike(device) > alike(*best)) best = &device;
+  }
+  if (best == nullptr)
+    throw Error(fmt::format("no device describes {} (sm_{}{}, {} SMs)", gpu.name, gpu.cc_major, gpu.cc_minor,
+                            gpu.sms),
+                "write one and name its folder in STITCHWORK_DEVICES (docs/gpu.md)");
+  return *best;
+}
+
+CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& device,
+                         const CudaOptions& options)
+    : driver_(std::move(driver)),
+      device_(device),
+      options_(options),
+      gpu_(cuda::gpu(*driver_, options.index)) {}
+
+CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& device,
+                         const CudaOptions& options, const std::function<std::unique_ptr<Blas>()>& blas)
+    : CudaBackend(std::move(driver), device,
+                  options) {  // from here on the destructor gives back what there is
+  if (gpu_.cc_major != device.cc_major || gpu_.cc_minor != device.cc_minor || gpu_.sms != device.sms)
+    throw Error(fmt::format("GPU {} is {} (sm_{}{}, {} SMs), the plan is for {} (sm_{}{}, {} SMs)",
+                            options.index, gpu_.name, gpu_.cc_major, gpu_.cc_minor, gpu_.sms, device.id,
+                            device.cc_major, device.cc_minor, device.sms),
+                "name it with --device; `stitchwork devices` lists them");
+  DeviceId id = 0;
+  driver_->check(driver_->device_get(&id, options.index), "cuDeviceGet", gpu_.name);
+  driver_->check(driver_->context_retain(&context_, id), "cuDevicePrimaryCtxRetain", gpu_.name);
+  driver_->check(driver_->context_set(context_), "cuCtxSetCurrent", gpu_.name);
+  driver_->check(driver_->stream_create(&stream_, kNonBlockingStream), "cuStreamCreate", gpu_.name);
+  driver_->check(driver_->event_create(&begin_, 0), "cuEventCreate", gpu_.name);
+  driver_->check(driver_->event_create(&end_, 0), "cuEventCreate", gpu_.name);
+  blas_ = blas();
+}
+
+CudaBackend::~CudaBackend() {  // what fails here has failed before, and was reported
+  blas_.reset();
+  for (const auto& [source, loaded] : modules_) driver_->module_unload(loaded.module);
+  for (const Pointer address : allocations_) driver_->release(address);
+  if (begin_ != nullptr) driver_->event_destroy(begin_);
+  if (end_ != nullptr) driver_->event_destroy(end_);
+  if (stream_ != nullptr) driver_->stream_destroy(stream_);
+  DeviceId id = 0;
+  if (context_ != nullptr && driver_->device_get(&id, options_.index) == kSuccess)
+    driver_->context_release(id);
+}
+
+DeviceAddress CudaBackend::allocate(std::size_t bytes, const std::string& name, bool written_once) {
+  Pool& pool = written_once ? sources_ : pool_;
+  if (const auto address = pool.take(bytes)) return *address;
+  const std::uint64_t wanted = Pool::rounded(bytes);
+  Pointer chunk = 0;
+  Result result = kOutOfMemory;
+  for (const std::uint64_t size : {std::max(wanted, kChunkBytes), wanted}) {
+    result = driver_->allocate(&chunk, size);
+    if (result != kSuccess) continue;
+    allocations_.push_back(chunk);
+    pool.add(chunk, size);
+    return *pool.take(bytes);
+  }
+  std::size_t left = 0, all = 0;
+  driver_->memory_info(&left, &all);
+  throw Error(
+      fmt::format("{}: {} bytes of device memory cannot be had: {}; {} of {} bytes are free, {} in use by "
+                  "this run",
+                  name, bytes, driver_->text(result), left, all, pool_.used() + sources_.used()),
+      "use smaller inputs");
+}
+
+void CudaBackend::release(DeviceAddress address) {
+  (sources_.holds(address) ? sources_ : pool_).give_back(address);
+}
+
+void CudaBackend::write(DeviceAddress address, std::span<const std::byte> data) {
+  if (data.empty()) return;
+  driver_->check(driver_->write(address, data.data(), data.size()), "cuMemcpyHtoD", "upload");
+}
+
+void CudaBackend::read(DeviceAddress address, std::span<std::byte> data) {
+  wait("download");
+  if (data.empty()) return;
+  driver_->check(driver_->read(data.data(), address, data.size()), "cuMemcpyDtoH", "download");
+}
+
+void CudaBackend::clear(DeviceAddress address, std::size_t bytes) {
+  if (bytes == 0) return;
+  Step step;
+  step.kind = Step::Kind::kClear;
+  step.pointers = {address};
+  step.bytes = bytes;
+  step.what = fmt::format("memset of {} bytes", bytes);
+  record(std::move(step));
+}
+
+void CudaBackend::copy(DeviceAddress to, DeviceAddress from, std::size_t bytes) {
+  if (bytes == 0) return;
+  Step step;
+  step.kind = Step::Kind::kCopy;
+  step.pointers = {to, from};
+  step.bytes = bytes;
+  step.what = fmt::format("copy of {} bytes", bytes);
+  record(std::move(step));
+}
+
+const CudaBackend::Loaded& CudaBackend::load(const CompiledKernel& kernel) {
+  const auto known = modules_.find(kernel.source_sha256);
+  if (known != modules_.end()) return known->second;
+  Loaded loaded;
+  std::array<char, 4096> log{};
+  std::array<int, 2> options{kErrorLog, kErrorLogBytes};
+  std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size())};
+  const Result result =
+      driver_->module_load(&loaded.module, kernel.ptx.c_str(), static_cast<unsigned>(options.size()),
+                           options.data(), values.data());
+  if (result != kSuccess) {
+    const std::string said(log.data());
+    throw Error(fmt::format("cuModuleLoadDataEx failed: {}{}{}", driver_->text(result),
+                            said.empty() ? "" : ": ", said.substr(0, said.find('\n'))));
+  }
+  const auto attribute = [&](FunctionAttribute which) {
+    int value = 0;
+    driver_->check(driver_->function_attribute(&value, which, loaded.function), "cuFuncGetAttribute",
+                   kernel.entry);
+    return value;
+  };
+  driver_->check(driver_->module_function(&loaded.function, loaded.module, kernel.entry.c_str()),
+                 "cuModuleGetFunction", kernel.entry);
+  loaded.registers = attribute(kRegisters);
+  const KernelLaunch& launch = kernel.launch;
+  if (launch.shared_bytes > device_.shared_bytes_per_block_default)
+    driver_->check(
+        driver_->function_set(loaded.function, kMaxDynamicSharedBytes, static_cast<int>(launch.shared_bytes)),
+        "cuFuncSetAttribute", fmt::format("{} bytes of shared memory", launch.shared_bytes));
+  driver_->check(
+      driver_->resident_blocks(&loaded.resident_blocks, loaded.function, static_cast<int>(launch.block),
+                               static_cast<std::size_t>(launch.shared_bytes)),
+      "cuOccupancyMaxActiveBlocksPerMultiprocessor", kernel.entry);
+  return modules_.emplace(kernel.source_sha256, loaded).first->second;
+}
+
+Launched CudaBackend::launch(const CompiledKernel& kernel, std::span<const DeviceAddress> arguments) {
+  const Loaded& loaded = load(kernel);
+  const std::int64_t resident = std::int64_t{loaded.resident_blocks} * gpu_.sms;
+  if (kernel.launch.grid_barriers > 0 && kernel.launch.grid > resident)
+    throw Error(
+        fmt::format(
+            "{} blocks wait for each other at grid barriers, but {} holds {} ({} an SM of {} threads, "
+            "{} registers and {} bytes of shared memory, {} SMs)",
+            kernel.launch.grid, gpu_.name, resident, loaded.resident_blocks, kernel.launch.block,
+            loaded.registers, kernel.launch.shared_bytes, gpu_.sms),
+        "the override `residency` leaves a block more registers");
+  Step step;
+  step.kind = Step::Kind::kLaunch;
+  step.kernel = &kernel;
+  step.function = loaded.function;
+  step.pointers.assign(arguments.begin(), arguments.end());
+  step.what = fmt::format("{} blocks of {} threads, {} bytes of shared memory", kernel.launch.grid,
+                          kernel.launch.block, kernel.launch.shared_bytes);
+  Launched result;
+  result.registers = loaded.registers;
+  result.spill_bytes = kernel.spill_bytes;
+  result.time = record(std::move(step));
+  return result;
+}
+
+std::optional<Timed> CudaBackend::call(const Computation& computation, const Node& node,
+                                       std::span<const DeviceAddress> operands, DeviceAddress result) {
+  if (blas_ == nullptr || node.op != Op::kDot) return std::nullopt;
+  const Shape &lhs = computation.node(node.operands[0]).shape,
+              &rhs = computation.node(node.operands[1]).shape;
+  if (lhs.dtype != rhs.dtype || !Blas::knows(lhs.dtype, node.shape.dtype)) return std::nullopt;
+  const auto gemm = gemm_of(node, lhs, rhs);
+  if (!gemm || lhs.elements_count() == 0 || rhs.elements_count() == 0) return std::nullopt;
+  Step step;
+  step.kind = Step::Kind::kProduct;
+  step.pointers = {operands[0], operands[1], result};
+  step.gemm = *gemm;
+  step.operands = lhs.dtype;
+  step.result = node.shape.dtype;
+  step.what = node.name;
+  return record(std::move(step));
+}
+
+void CudaBackend::perform(const Step& step) {
+  switch (step.kind) {
+    case Step::Kind::kClear:
+      driver_->check(driver_->fill(step.pointers[0], 0, step.bytes, stream_), "cuMemsetD8Async", step.what);
+      return;
+    case Step::Kind::kCopy:
+      driver_->check(driver_->copy(step.pointers[0], step.pointers[1], step.bytes, stream_),
+                     "cuMemcpyDtoDAsync", step.what);
+      return;
+    case Step::Kind::kProduct:
+      blas_->multiply(stream_, step.gemm, step.operands, step.result, step.pointers[0], step.pointers[1],
+                      step.pointers[2], options_.tf32, step.what);
+      return;
+    case Step::Kind::kLaunch:
+      break;
+  }
+  std::vector<void*> arguments;
+  for (const DeviceAddress& pointer : step.pointers)
+    arguments.push_back(const_cast<DeviceAddress*>(&pointer));  // the driver only reads them
+  const KernelLaunch& launch = step.kernel->launch;
+  const auto grid = static_cast<unsigned>(launch.grid), block = static_cast<unsigned>(launch.block),
+             shared = static_cast<unsigned>(launch.shared_bytes);
+  if (launch.grid_barriers > 0)
+    driver_->check(driver_->launch_cooperative(step.function, grid, 1, 1, block, 1, 1, shared, stream_,
+                                               arguments.data()),
+                   "cuLaunchCooperativeKernel", step.what);
+  else
+    driver_->check(
+        driver_->launch(step.function, grid, 1, 1, block, 1, 1, shared, stream_, arguments.data(), nullptr),
+        "cuLaunchKernel", step.what);
+}
+
+Timed CudaBackend::record(Step step) {
+  driver_->check(driver_->event_record(begin_, stream_), "cuEventRecord", step.what);
+  perform(step);
+  driver_->check(driver_->event_record(end_, stream_), "cuEventRecord", step.what);
+  wait(step.what);
+  const Timed timed{elapsed_us(), steps_.size()};
+  steps_.push_back(std::move(step));
+  step_us_.push_back(timed.us);
+  return timed;
+}
+
+void CudaBackend::wait(const std::string& what) {
+  driver_->check(driver_->stream_wait(stream_), "cuStreamSynchronize", what);
+}
+
+double CudaBackend::elapsed_us() const {
+  float ms = 0;
+  driver_->check(driver_->event_elapsed(&ms, begin_, end_), "cuEventElapsedTime", "timing");
+  return 1e3 * static_cast<double>(ms);
+}
+
+double CudaBackend::median_us(int times, const std::function<void()>& pass) {
+  std::vector<double> us;
+  for (int i = 0; i < times; ++i) {
+    if (options_.cache == sim::CacheMode::kCold) flush_cache();
+    driver_->check(driver_->event_record(begin_, stream_), "cuEventRecord", "timing");
+    pass();
+    driver_->check(driver_->event_record(end_, stream_), "cuEventRecord", "timing");
+    wait("timing");
+    us.push_back(elapsed_us());
+  }
+  return median(std::move(us));
+}
+
+void CudaBackend::flush_cache() {
+  const auto bytes = static_cast<std::size_t>(2 * std::max(gpu_.l2_bytes, std::int64_t{1} << 20));
+  if (flushed_ == 0) {
+    driver_->check(driver_->allocate(&flushed_, bytes), "cuMemAlloc", "memory to overwrite the L2 cache");
+    allocations_.push_back(flushed_);
+  }
+  driver_->check(driver_->fill(flushed_, 0, bytes, stream_), "cuMemsetD8Async", "overwriting the L2 cache");
+}
+
+double CudaBackend::repeated_us(const Step& step) {
+  if (options_.cache == sim::CacheMode::kCold) return median_us(options_.repeats, [&] { perform(step); });
+  perform(step);
+  const double one = median_us(1, [&] { perform(step); });
+  const int times =
+      std::clamp(static_cast<int>(kRepeatedUs / std::max(one, 1.0)), options_.repeats, kMostRepeats);
+  const double all = median_us(1, [&] {
+    for (int i = 0; i < times; ++i) perform(step);
+  });
+  return all / times;
+}
+
+std::optional<double> CudaBackend::graph_us(int times) {
+  Graph graph = nullptr;
+  GraphExec ready = nullptr;
+  if (driver_->capture_begin(stream_, kCaptureThreadLocal) != kSuccess) return std::nullopt;
+  bool captured = true;
+  try {
+    for (const Step& step : steps_) perform(step);
+  } catch (const Error&) {  // a call that cannot be captured
+    captured = false;
+  }
+  captured = driver_->capture_end(stream_, &graph) == kSuccess && captured;
+  if (captured && driver_->graph_instantiate(&ready, graph, 0) != kSuccess) captured = false;
+  std::optional<double> us;
+  if (captured) {
+    const auto pass = [&] {
+      driver_->check(driver_->graph_launch(ready, stream_), "cuGraphLaunch", "CUDA graph");
+    };
+    pass();
+    us = median_us(times, pass);
+    driver_->graph_exec_destroy(ready);
+  }
+  if (graph != nullptr) driver_->graph_destroy(graph);
+  return us;
+}
+
+void CudaBackend::settle(bool whole) {
+  // Where the host took part, a second pass would not compute the same.
+  if (!whole || options_.repeats == 0) return;
+  std::map<std::pair<const CompiledKernel*, std::string>, double> known;  // of kernels and calls that recur
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const auto [at, fresh] = known.try_emplace({steps_[i].kernel, steps_[i].what}, 0);
+    if (fresh) at->second = repeated_us(steps_[i]);
+    step_us_[i] = at->second;
+  }
+  const auto pass = [&] {
+    for (const Step& step : steps_) perform(step);
+  };
+  pass();  // results are those of a whole pass, whatever single steps have left
+  wait("the last pass");
+  repeated_ = Repeated{options_.repeats, median_us(options_.repeats, pass), graph_us(options_.repeats)};
+}
+
+}  // namespace stitchwork::cuda

@@ -1,0 +1,46 @@
+// cuBLAS, loaded at run time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/cuda/driver.h"
+#include "runtime/gemm.h"
+
+namespace stitchwork::cuda {
+
+/// The functions of cublas_v2.h that are used.
+struct BlasFunctions {
+  int (*create)(void**) = nullptr;
+  int (*destroy)(void*) = nullptr;
+  int (*set_stream)(void*, Stream) = nullptr;
+  const char* (*status)(int) = nullptr;
+  int (*gemm)(void*, int, int, int, int, int, const void*, const void*, int, int, long long, const void*, int,
+              int, long long, const void*, void*, int, int, long long, int, int, int) = nullptr;
+};
+
+class Blas {
+ public:
+  /// libcublas.so.13, .12 or .11, or what $STITCHWORK_CUBLAS names; null where there is none. The context is
+  /// current. Throws Error where the library fails.
+  static std::unique_ptr<Blas> load();
+  Blas(const BlasFunctions& functions, std::string path);
+  ~Blas();
+  Blas(const Blas&) = delete;
+  Blas& operator=(const Blas&) = delete;
+
+  /// Whether products of these element types are made: f64; f32, f16, bf16 with sums in f32.
+  static bool knows(DType operands, DType result);
+  /// `tf32`: f32 operands may be rounded to 10 bits of mantissa. `what` is named in errors.
+  void multiply(Stream stream, const Gemm& gemm, DType operands, DType result, Pointer a, Pointer b,
+                Pointer c, bool tf32, const std::string& what);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  BlasFunctions functions_;
+  std::string path_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace stitchwork::cuda

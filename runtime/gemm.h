@@ -1,0 +1,29 @@
+// A dot as the matrix products a BLAS makes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/graph.h"
+
+namespace stitchwork {
+
+/// C[i, j] = sum over l of A[i, l] * B[l, j], for every combination of the batch loops' indices. Strides are
+/// in elements.
+struct Gemm {
+  std::int64_t m = 1, n = 1, k = 1;
+  std::int64_t a_row = 0, a_col = 0, b_row = 0, b_col = 0;  ///< one of each pair is 1
+  std::int64_t c_row = 0;                                   ///< C's cols are 1 apart
+  struct Loop {
+    std::int64_t extent = 1, a = 0, b = 0, c = 0;
+    bool operator==(const Loop&) const = default;
+  };
+  std::vector<Loop> batch;  ///< outermost first
+};
+
+/// The products of `dot` over operands of these shapes, both stored row by row. Nothing where its contracted
+/// dimensions have no common stride or no operand dimension is contiguous.
+std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs);
+
+}  // namespace stitchwork

@@ -1,0 +1,32 @@
+// The PTX simulator as a backend.
+#pragma once
+
+#include <map>
+
+#include "runtime/backend.h"
+
+namespace stitchwork {
+
+class SimulatorBackend final : public Backend {
+ public:
+  SimulatorBackend(const Device& device, sim::CacheMode cache, const sim::Sanitizers& sanitize,
+                   int host_threads);
+
+  Method method() const override { return Method::kSimulated; }
+  DeviceAddress allocate(std::size_t bytes, const std::string& name, bool written_once) override;
+  void release(DeviceAddress address) override;
+  void write(DeviceAddress address, std::span<const std::byte> data) override;
+  void read(DeviceAddress address, std::span<std::byte> data) override;
+  void clear(DeviceAddress address, std::size_t bytes) override;
+  void copy(DeviceAddress to, DeviceAddress from, std::size_t bytes) override;
+  Launched launch(const CompiledKernel& kernel, std::span<const DeviceAddress> arguments) override;
+
+ private:
+  const Device& device_;
+  sim::Options options_;
+  sim::L2StatePtr l2_;
+  sim::DeviceMemory memory_;
+  std::map<std::string, ptx::Module> modules_;  ///< by source
+};
+
+}  // namespace stitchwork

@@ -1,0 +1,76 @@
+#include "experiments/spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace stitchwork {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string document(const std::string& rest) {
+  return R"({"schema":"stitchwork.experiment/1","name":"e","workloads":["softmax"],)" + rest + "}";
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_experiment(text, "e.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ExperimentSpec, TrialsAreTheProductOfItsLists) {
+  const ExperimentSpec spec = parse_experiment(
+      R"({"schema":"stitchwork.experiment/1","name":"e","workloads":["a","b"],
+          "variants":[{"planner":"xla"},{"name":"ours","planner":"astitch","set":{"mapping":"paper"}}],
+          "devices":["v100","h200"],"seeds":[1,2,3],"backend":"model","timeout_s":5})",
+      "e.json");
+  const std::vector<Cell> all = cells(spec);
+  ASSERT_EQ(all.size(), 24u);
+  EXPECT_EQ(to_text(spec, all[0]), "a, xla, v100-sxm2, seed 1");
+  EXPECT_EQ(to_text(spec, all[23]), "b, ours, h200, seed 3");
+  const TrialSpec trial = trial_of(spec, all[23]);
+  EXPECT_EQ(trial.variant, "ours");
+  EXPECT_EQ(trial.planner, "astitch");
+  EXPECT_EQ(trial.options.knobs.at("mapping"), "paper");
+  EXPECT_EQ(trial.seed, 3u);
+  EXPECT_EQ(trial.backend, "model");
+}
+
+TEST(ExperimentSpec, WhatIsLeftOutHasDefaults) {
+  const ExperimentSpec spec = parse_experiment(document(R"("variants":[{"planner":"xla"}])"), "e.json");
+  EXPECT_EQ(spec.variants[0].name, "xla");
+  EXPECT_EQ(spec.devices, std::vector<std::string>{"v100-sxm2"});
+  EXPECT_EQ(spec.seeds, std::vector<std::uint64_t>{0});
+  EXPECT_EQ(spec.backend, "sim");
+}
+
+TEST(ExperimentSpec, EveryMistakeNamesFileAndPlace) {
+  EXPECT_THAT(refusal("{"), HasSubstr("e.json:1:"));
+  EXPECT_THAT(refusal(R"({"schema":"stitchwork.plan/1"})"), HasSubstr("'stitchwork.plan/1'"));
+  EXPECT_THAT(refusal(document(R"("variants":[])")), HasSubstr("e.json: variants: the list is empty"));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"nnfusion"}])")),
+              AllOf(HasSubstr("e.json: variants[0]"), HasSubstr("no planner is called 'nnfusion'")));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"astitch","set":{"mapping":"best"}}])")),
+              AllOf(HasSubstr("variants[0]"), HasSubstr("known: paper, tuned")));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"},{"planner":"xla"}])")),
+              HasSubstr("two variants are called \"xla\""));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"devices":["gtx9"])")),
+              HasSubstr("devices[0]"));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"seeds":[-1])")), HasSubstr("seeds[0]"));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"backend":"fpga")")),
+              HasSubstr("known: model, sim, cuda"));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"timeout_s":0)")), HasSubstr("timeout_s"));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"backend":"model","check":true)")),
+              HasSubstr("computes nothing to check"));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"workload":["a"])")),
+              AllOf(HasSubstr("unknown key 'workload'"), HasSubstr("workloads")));
+}
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,227 @@
+// The CUDA backend against a driver whose GPU is the simulator.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/planner.h"
+#include "core/error.h"
+#include "core/evaluator.h"
+#include "runtime/cuda/backend.h"
+#include "runtime/run.h"
+#include "tests/codegen/harness.h"
+#include "tests/runtime/fake_cuda.h"
+
+namespace stitchwork {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Ran {
+  RunResult result;
+  std::vector<Literal> expected;
+};
+
+CompileOptions compile_options() {
+  CompileOptions options;
+  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+  return options;
+}
+
+Ran run(testing::FakeGpu& gpu, const Graph& graph, const cuda::CudaOptions& options = {}, bool blas = true,
+        const char* planner = "astitch") {
+  const Executable executable =
+      compile(graph, gpu.device, make_plan(graph, gpu.device, planner), compile_options());
+  const std::vector<Literal> inputs = generate_inputs(graph, 0);
+  cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device, options,
+                            [&] { return blas ? testing::fake_blas() : nullptr; });
+  Ran ran{run_on(backend, graph, gpu.device, executable, inputs), evaluate(graph, inputs)};
+  return ran;
+}
+
+void expect_right(const Ran& ran) {
+  ASSERT_EQ(ran.result.outputs.size(), ran.expected.size());
+  for (std::size_t i = 0; i < ran.expected.size(); ++i) {
+    const CheckResult check = check_output(ran.result.outputs[i], ran.expected[i]);
+    EXPECT_TRUE(check.ok) << i << ": " << check.message;
+  }
+}
+
+std::string refusal(const std::function<void()>& attempt) {
+  try {
+    attempt();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CudaBackend, KernelsWithAGridBarrierAreLaunchedCooperatively) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  expect_right(run(gpu, testing::dataset("layer_norm_grad_tiny"), {.repeats = 0}));
+  EXPECT_THAT(gpu.launched, Contains(StartsWith("cooperative ")));
+  EXPECT_EQ(gpu.calls["launch"], 0);
+}
+
+TEST(CudaBackend, OthersAreLaunchedPlainly) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  expect_right(run(gpu, testing::dataset("softmax_tiny"), {.repeats = 0}));
+  EXPECT_THAT(gpu.launched, ::testing::Each(StartsWith("plain ")));
+}
+
+TEST(CudaBackend, RepetitionLeavesTheResultsOfOnePass) {
+  SKIP_WITHOUT_COMPILER();
+  for (const auto cache : {sim::CacheMode::kCold, sim::CacheMode::kWarm}) {
+    testing::FakeGpu gpu{device("v100")};
+    const Ran ran = run(gpu, testing::dataset("attention_tiny"), {.repeats = 3, .cache = cache});
+    expect_right(ran);
+    EXPECT_TRUE(ran.result.host_calls.empty());
+    ASSERT_TRUE(ran.result.repeated.has_value());
+    EXPECT_EQ(ran.result.repeated->times, 3);
+    EXPECT_GT(ran.result.repeated->stream_us, 0);
+    ASSERT_TRUE(ran.result.repeated->graph_us.has_value());
+    for (const KernelRun& kernel : ran.result.kernels) {
+      EXPECT_EQ(kernel.method, Method::kMeasured);
+      EXPECT_GT(kernel.time_us, 0);
+    }
+    for (const StepRun& step : ran.result.steps) EXPECT_EQ(step.method, Method::kMeasured);
+  }
+}
+
+TEST(CudaBackend, TablesBarriersAndWeightsKeepTheirPlaceForRepetition) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  expect_right(run(gpu, testing::dataset("adam_tiny"), {.repeats = 2}));
+}
+
+TEST(CudaBackend, ProductsWithoutCublasAreComputedByTheHostAndSayingSo) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  const Ran ran = run(gpu, testing::dataset("attention_tiny"), {.repeats = 3}, false);
+  expect_right(ran);
+  EXPECT_EQ(ran.result.host_calls.size(), 2u);
+  EXPECT_FALSE(ran.result.repeated.has_value());
+  EXPECT_THAT(ran.result.steps, Contains(::testing::Field(&StepRun::method, Method::kModelled)));
+}
+
+TEST(CudaBackend, LoopsRunAndAreNotRepeated) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = testing::graph_of(
+      "HloModule m\nbody { s = (s32[], f32[64]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+      " v = f32[64] get-tuple-element(s), index=1\n one = s32[] constant(1)\n j = s32[] add(i, one)\n"
+      " w = f32[64] tanh(v)\n ROOT t = (s32[], f32[64]) tuple(j, w) }\n"
+      "cond { s = (s32[], f32[64]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n"
+      " n = s32[] constant(3)\n ROOT c = pred[] compare(i, n), direction=LT }\n"
+      "ENTRY main { z = s32[] constant(0)\n p = f32[64] parameter(0)\n t = (s32[], f32[64]) tuple(z, p)\n"
+      " w = (s32[], f32[64]) while(t), condition=cond, body=body\n ROOT r = f32[64] get-tuple-element(w), "
+      "index=1 }");
+  testing::FakeGpu gpu{device("v100")};
+  const Ran ran = run(gpu, graph, {.repeats = 3});
+  expect_right(ran);
+  EXPECT_THAT(ran.result.host_calls, Contains("w"));
+  EXPECT_FALSE(ran.result.repeated.has_value());
+}
+
+TEST(CudaBackend, EverythingIsGivenBack) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  run(gpu, testing::dataset("attention_tiny"), {.repeats = 1});
+  EXPECT_EQ(gpu.allocated, 0u);
+  EXPECT_EQ(gpu.calls["module_unload"], gpu.calls["module_load"]);
+  EXPECT_EQ(gpu.calls["event_destroy"], 2);
+  EXPECT_EQ(gpu.calls["stream_destroy"], 1);
+  EXPECT_EQ(gpu.calls["context_release"], 1);
+  EXPECT_EQ(gpu.calls["graph_destroy"], 1);
+}
+
+TEST(CudaBackend, AnotherGpuThanThePlansIsRefused) {
+  testing::FakeGpu gpu{device("h200")};
+  EXPECT_THAT(
+      refusal([&] { cuda::CudaBackend(testing::fake_driver(gpu), device("v100"), {}, testing::fake_blas); }),
+      ::testing::AllOf(HasSubstr("sm_90, 132 SMs"), HasSubstr("plan is for v100-sxm2 (sm_70, 80 SMs)")));
+}
+
+TEST(CudaBackend, AGridThatCannotBeResidentIsRefusedWithTheNumbers) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  const auto driver = std::make_shared<cuda::Driver>(*testing::fake_driver(gpu));
+  driver->resident_blocks = [](int* blocks, cuda::Function, int, std::size_t) -> cuda::Result {
+    return *blocks = 0, cuda::kSuccess;
+  };
+  const Graph graph = testing::dataset("layer_norm_grad_tiny");
+  const Executable executable =
+      compile(graph, gpu.device, make_plan(graph, gpu.device, "astitch"), compile_options());
+  cuda::CudaBackend backend(driver, gpu.device, {}, [] { return nullptr; });
+  EXPECT_THAT(
+      refusal([&] { run_on(backend, graph, gpu.device, executable, generate_inputs(graph, 0)); }),
+      ::testing::AllOf(StartsWith("kernel k0 "), HasSubstr("blocks wait for each other at grid barriers"),
+                       HasSubstr("holds 0 (0 an SM")));
+  EXPECT_EQ(gpu.calls["launch_cooperative"], 0);
+}
+
+TEST(CudaBackend, OutOfMemoryNamesTheBufferAndWhatIsThere) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  gpu.memory_bytes = 3000;
+  EXPECT_THAT(refusal([&] { run(gpu, testing::dataset("attention_tiny"), {.repeats = 0}); }),
+              ::testing::AllOf(HasSubstr("bytes of device memory cannot be had"),
+                               HasSubstr("of 3000 bytes are free")));
+  EXPECT_EQ(gpu.allocated, 0u);
+}
+
+/// Every driver call that can fail, failing the first time it is made.
+TEST(CudaBackend, EveryFailureIsOneErrorAndLeavesNothingBehind) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* call : {"device_attribute", "context_retain", "stream_create", "event_create", "allocate",
+                           "write", "read", "module_load", "module_function", "resident_blocks", "launch",
+                           "stream_wait", "event_record", "event_elapsed", "fill", "blas_create", "gemm"}) {
+    testing::FakeGpu gpu{device("v100")};
+    gpu.fail_at[call] = 1;
+    const std::string said = refusal([&] { run(gpu, testing::dataset("attention_tiny"), {.repeats = 2}); });
+    EXPECT_THAT(
+        said, ::testing::AnyOf(HasSubstr("CUDA_ERROR_FAKE (as asked for)"), HasSubstr("CUBLAS_STATUS_FAKE")))
+        << call;
+    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+    EXPECT_EQ(gpu.allocated, 0u) << call;
+  }
+}
+
+TEST(CudaBackend, AFailedLaunchNamesKernelAndGrid) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  gpu.fail_at["launch"] = 1;
+  EXPECT_THAT(
+      refusal([&] { run(gpu, testing::dataset("softmax_tiny")); }),
+      ::testing::AllOf(StartsWith("kernel k0 "), HasSubstr("blocks of"), HasSubstr("cuLaunchKernel failed")));
+}
+
+TEST(CudaBackend, TheJitsComplaintIsPassedOn) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  gpu.fail_at["module_load"] = 1;
+  EXPECT_THAT(refusal([&] { run(gpu, testing::dataset("softmax_tiny")); }),
+              HasSubstr("ptxas fatal : as asked for"));
+}
+
+TEST(CudaBackend, AGraphThatCannotBeCapturedIsOnlyLeftOut) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* call : {"capture_begin", "capture_end", "graph_instantiate"}) {
+    testing::FakeGpu gpu{device("v100")};
+    gpu.fail_at[call] = 1;
+    const Ran ran = run(gpu, testing::dataset("softmax_tiny"), {.repeats = 2});
+    expect_right(ran);
+    ASSERT_TRUE(ran.result.repeated.has_value()) << call;
+    EXPECT_FALSE(ran.result.repeated->graph_us.has_value()) << call;
+  }
+}
+
+TEST(CudaDriver, WithoutADriverThereIsOneLine) {
+  EXPECT_THAT(refusal([] { cuda::load_driver("libno-such-driver.so.1"); }),
+              ::testing::AllOf(HasSubstr("no CUDA driver"), HasSubstr("--backend sim")));
+  EXPECT_THAT(refusal([] { cuda::load_driver("libm.so.6"); }), HasSubstr("has no cuInit"));
+}
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,58 @@
+// What runtime/cuda/driver.h declares for itself, against the toolkit's header.
+#include <gtest/gtest.h>
+
+#include <type_traits>
+
+#include "runtime/cuda/driver.h"
+
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+#define STITCHWORK_HAS_CUDA_H 1
+#endif
+
+namespace stitchwork::cuda {
+namespace {
+
+#ifdef STITCHWORK_HAS_CUDA_H
+
+/// Passed alike: both pointers, or of one size.
+template <typename A, typename B>
+constexpr bool kAlike = std::is_pointer_v<A> == std::is_pointer_v<B> && sizeof(A) == sizeof(B);
+
+template <typename A, typename B>
+struct Alike : std::false_type {};
+template <typename A, typename... As, typename B, typename... Bs>
+requires(sizeof...(As) == sizeof...(Bs)) struct Alike<A (*)(As...), B (*)(Bs...)>
+    : std::bool_constant<kAlike<A, B> && (kAlike<As, Bs> && ...)> {
+};
+
+TEST(CudaHeader, FunctionsHaveTheParametersTheyHaveThere) {
+#define STITCHWORK_COMPARE(member, symbol, parameters) \
+  EXPECT_TRUE((Alike<decltype(Driver::member), decltype(&::symbol)>::value)) << #symbol;
+  STITCHWORK_CUDA_DRIVER(STITCHWORK_COMPARE)
+#undef STITCHWORK_COMPARE
+}
+
+TEST(CudaHeader, ValuesAreThoseOfTheHeader) {
+  EXPECT_EQ(int{kSuccess}, int{CUDA_SUCCESS});
+  EXPECT_EQ(int{kOutOfMemory}, int{CUDA_ERROR_OUT_OF_MEMORY});
+  EXPECT_EQ(int{kMultiprocessorCount}, int{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT});
+  EXPECT_EQ(int{kL2Bytes}, int{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE});
+  EXPECT_EQ(int{kComputeMajor}, int{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR});
+  EXPECT_EQ(int{kComputeMinor}, int{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR});
+  EXPECT_EQ(int{kRegisters}, int{CU_FUNC_ATTRIBUTE_NUM_REGS});
+  EXPECT_EQ(int{kMaxDynamicSharedBytes}, int{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES});
+  EXPECT_EQ(int{kErrorLog}, int{CU_JIT_ERROR_LOG_BUFFER});
+  EXPECT_EQ(int{kErrorLogBytes}, int{CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES});
+  EXPECT_EQ(kNonBlockingStream, unsigned{CU_STREAM_NON_BLOCKING});
+  EXPECT_EQ(kCaptureThreadLocal, unsigned{CU_STREAM_CAPTURE_MODE_THREAD_LOCAL});
+}
+
+#else
+
+TEST(CudaHeader, IsComparedWhereThereIsOne) { GTEST_SKIP() << "no cuda.h is installed"; }
+
+#endif
+
+}  // namespace
+}  // namespace stitchwork::cuda

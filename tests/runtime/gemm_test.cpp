@@ -1,0 +1,118 @@
+#include "runtime/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include "core/evaluator.h"
+#include "core/inputs.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork {
+namespace {
+
+/// The products that a Gemm describes, made one by one.
+Literal multiply(const Gemm& gemm, const Literal& a, const Literal& b, const Shape& shape) {
+  Literal c = Literal::zeros(shape);
+  std::vector<std::int64_t> index(gemm.batch.size(), 0);
+  for (;;) {
+    std::int64_t at_a = 0, at_b = 0, at_c = 0;
+    for (std::size_t l = 0; l < index.size(); ++l) {
+      at_a += index[l] * gemm.batch[l].a;
+      at_b += index[l] * gemm.batch[l].b;
+      at_c += index[l] * gemm.batch[l].c;
+    }
+    for (std::int64_t i = 0; i < gemm.m; ++i)
+      for (std::int64_t j = 0; j < gemm.n; ++j) {
+        double sum = 0;
+        for (std::int64_t l = 0; l < gemm.k; ++l)
+          sum += a.get_double(at_a + i * gemm.a_row + l * gemm.a_col) *
+                 b.get_double(at_b + l * gemm.b_row + j * gemm.b_col);
+        c.set_double(at_c + i * gemm.c_row + j, sum);
+      }
+    std::size_t l = index.size();
+    while (l > 0 && ++index[l - 1] == gemm.batch[l - 1].extent) index[--l] = 0;
+    if (l == 0) return c;
+  }
+}
+
+struct Case {
+  const char* name;
+  const char* body;
+};
+
+class GemmOf : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GemmOf, ComputesTheDot) {
+  const Graph graph = testing::graph_of(GetParam().body);
+  const std::vector<Literal> inputs = generate_inputs(graph, 3);
+  const Computation& entry = graph.entry_computation();
+  const Node& dot = entry.node(entry.root);
+  const auto gemm = gemm_of(dot, entry.node(dot.operands[0]).shape, entry.node(dot.operands[1]).shape);
+  ASSERT_TRUE(gemm.has_value());
+  EXPECT_TRUE(gemm->a_row == 1 || gemm->a_col == 1);
+  EXPECT_TRUE(gemm->b_row == 1 || gemm->b_col == 1);
+  EXPECT_GE(gemm->c_row, gemm->n);
+  const Literal made = multiply(*gemm, inputs[0], inputs[1], dot.shape);
+  const CheckResult check = check_output(made, evaluate(graph, inputs).at(0));
+  EXPECT_TRUE(check.ok) << check.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Dots, GemmOf,
+    ::testing::Values(
+        Case{"plain",
+             "a = f32[5,7] parameter(0)\n b = f32[7,3] parameter(1)\n ROOT d = f32[5,3] dot(a, b), "
+             "lhs_contracting_dims={1}, rhs_contracting_dims={0}"},
+        Case{"both_transposed",
+             "a = f32[7,5] parameter(0)\n b = f32[3,7] parameter(1)\n ROOT d = f32[5,3] dot(a, b), "
+             "lhs_contracting_dims={0}, rhs_contracting_dims={1}"},
+        Case{"rows_of_two_dimensions",
+             "a = f32[4,5,7] parameter(0)\n b = f32[7,2,3] parameter(1)\n ROOT d = f32[4,5,2,3] dot(a, b), "
+             "lhs_contracting_dims={2}, rhs_contracting_dims={0}"},
+        Case{"sums_over_two_dimensions",
+             "a = f32[4,5,7] parameter(0)\n b = f32[5,7,3] parameter(1)\n ROOT d = f32[4,3] dot(a, b), "
+             "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}"},
+        Case{"sums_named_the_other_way_round",
+             "a = f32[4,5,7] parameter(0)\n b = f32[5,7,3] parameter(1)\n ROOT d = f32[4,3] dot(a, b), "
+             "lhs_contracting_dims={2,1}, rhs_contracting_dims={1,0}"},
+        Case{"batch",
+             "a = f32[6,5,7] parameter(0)\n b = f32[6,7,3] parameter(1)\n ROOT d = f32[6,5,3] dot(a, b), "
+             "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"},
+        Case{
+            "heads_behind_the_sequence",
+            "a = f32[2,5,3,7] parameter(0)\n b = f32[2,4,3,7] parameter(1)\n ROOT d = f32[2,3,5,4] dot(a, "
+            "b), "
+            "lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_contracting_dims={3}"},
+        Case{
+            "values_of_attention",
+            "a = f32[2,3,5,4] parameter(0)\n b = f32[2,4,3,7] parameter(1)\n ROOT d = f32[2,3,5,7] dot(a, "
+            "b), "
+            "lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_contracting_dims={1}"},
+        Case{"rows_apart",
+             "a = f32[4,7,5] parameter(0)\n b = f32[7,3] parameter(1)\n ROOT d = f32[4,5,3] dot(a, b), "
+             "lhs_contracting_dims={1}, rhs_contracting_dims={0}"},
+        Case{"matrix_and_vector",
+             "a = f32[5,7] parameter(0)\n b = f32[7] parameter(1)\n ROOT d = f32[5] dot(a, b), "
+             "lhs_contracting_dims={1}, rhs_contracting_dims={0}"},
+        Case{"vector_and_matrix",
+             "a = f32[7] parameter(0)\n b = f32[7,4] parameter(1)\n ROOT d = f32[4] dot(a, b), "
+             "lhs_contracting_dims={0}, rhs_contracting_dims={0}"},
+        Case{"vectors",
+             "a = f32[7] parameter(0)\n b = f32[7] parameter(1)\n ROOT d = f32[] dot(a, b), "
+             "lhs_contracting_dims={0}, rhs_contracting_dims={0}"},
+        Case{"outer_product",
+             "a = f32[5] parameter(0)\n b = f32[4] parameter(1)\n ROOT d = f32[5,4] dot(a, b)"},
+        Case{"one_col",
+             "a = f32[6,5,1] parameter(0)\n b = f32[6,1,3] parameter(1)\n ROOT d = f32[6,5,3] dot(a, b), "
+             "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(GemmOf, SumsThatLieApartDifferentlyAreNoProduct) {
+  const Graph graph = testing::graph_of(
+      "a = f32[4,5,7] parameter(0)\n b = f32[7,5,3] parameter(1)\n ROOT d = f32[4,3] dot(a, b), "
+      "lhs_contracting_dims={1,2}, rhs_contracting_dims={1,0}");
+  const Computation& entry = graph.entry_computation();
+  EXPECT_FALSE(gemm_of(entry.node(entry.root), entry.node(0).shape, entry.node(1).shape).has_value());
+}
+
+}  // namespace
+}  // namespace stitchwork
