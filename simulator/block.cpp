@@ -39,6 +39,23 @@ void broadcast(std::byte* slot, ptx::RegisterClass cls, std::uint64_t bits) {
 Worker::Worker(const LaunchContext& context)
     : bb_counts(context.program->weights.size()), caches(context.program->positions.size()) {}
 
+void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
+  a.gld_requests += times * b.gld_requests;
+  a.gst_requests += times * b.gst_requests;
+  a.gld_transactions += times * b.gld_transactions;
+  a.gst_transactions += times * b.gst_transactions;
+  a.gld_bytes += times * b.gld_bytes;
+  a.gst_bytes += times * b.gst_bytes;
+  a.shared_loads += times * b.shared_loads;
+  a.shared_stores += times * b.shared_stores;
+  a.shared_conflicts += times * b.shared_conflicts;
+  a.atomics += times * b.atomics;
+  a.accesses += times * b.accesses;
+  a.block_barriers += times * b.block_barriers;
+  a.guarded_fp32 += times * b.guarded_fp32;
+  a.guarded_mufu += times * b.guarded_mufu;
+}
+
 Block::Block(const LaunchContext& context) : context_(context) {
   const std::uint32_t count = static_cast<std::uint32_t>(context.launch->block.count());
   const int warps = static_cast<int>((count + 31) / 32);
@@ -64,14 +81,47 @@ Block::Block(const LaunchContext& context) : context_(context) {
   param_bytes = context.parameters.size();
   threads = count;
   communicates = context.program->communicates;
+  counts_.resize(context.program->weights.size());
+  bb_counts = counts_.data();
+  hot = &hot_;
   fill_slots();
 }
 
 Block::~Block() = default;
 
+ThreadWork Block::take_work() {
+  std::uint64_t issue = 0, fp32 = 0, special = 0, ldst = 0;
+  for (std::size_t b = 0; b < counts_.size(); ++b) {
+    const std::uint64_t warps = counts_[b].warps;
+    if (warps == 0) continue;
+    const ptx::BlockWeights& w = context_.program->weights[b];
+    issue += warps * w.issue;
+    fp32 += warps * w.issue_fp32;
+    special += warps * w.issue_special;
+    ldst += warps * w.ldst;
+    worker_->bb_counts[b].warps += warps;
+    worker_->bb_counts[b].threads += counts_[b].threads;
+    counts_[b] = {};
+  }
+  constexpr double kWarp = 32;
+  const auto d = [](std::uint64_t v) { return static_cast<double>(v); };
+  const double shared_accesses = d(hot_.shared_loads + hot_.shared_stores);
+  const ThreadWork work{.warp_instructions = d(issue),
+                        .fp32_warp_instructions = d(fp32) + d(hot_.guarded_fp32) / kWarp,
+                        .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
+                        .ldst_warp_instructions = d(ldst),
+                        .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts),
+                        .l2_sectors = d(hot_.gld_transactions + hot_.gst_transactions),
+                        .global_accesses = std::max(0.0, d(ldst) - shared_accesses)};
+  add(worker_->hot, hot_);
+  hot_ = {};
+  return work;
+}
+
+void Block::begin_waiting() { waits.push_back(take_work()); }
+
 void Block::attach(Worker& worker, std::vector<AccessLog>& access_logs) {
-  bb_counts = worker.bb_counts.data();
-  hot = &worker.hot;
+  worker_ = &worker;
   caches = worker.caches.data();
   logs = access_logs.data();
   partitions = static_cast<std::uint32_t>(access_logs.size());
@@ -224,7 +274,9 @@ void Block::start(std::uint64_t linear) {
   index = linear;
   strands.clear();
   alive_threads = threads;
-  spin_episodes = 0;
+  waits.clear();
+  std::fill(counts_.begin(), counts_.end(), BasicBlockCount{});
+  hot_ = {};
   budget = static_cast<std::int64_t>(context_.max_warp_instructions);
   std::fill(std::begin(barriers), std::end(barriers), BarrierSlot{});
   // What a block reads before writing it must not depend on the block that was here before.
@@ -372,10 +424,11 @@ bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, 
 }
 
 const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address) {
-  if (!s.spinning) {
-    s.spinning = true;
-    ++s.block->spin_episodes;
-  }
+  Block& b = static_cast<Block&>(*s.block);
+  // Warps that wait together wait once.
+  if (std::all_of(b.strands.begin(), b.strands.end(),
+                  [](const Strand& t) { return t.poll == nullptr || t.state == StrandState::kDone; }))
+    b.begin_waiting();
   s.poll = i;
   s.poll_address = address;
   s.state = StrandState::kYielded;

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "occupancy_model/device.h"
 #include "occupancy_model/timing.h"
 #include "simulator/ptx.h"
@@ -99,6 +100,12 @@ struct Sanitizers {
 
 /// "mem,race,sync,init" in any choice; mem and sync name what is always checked. Throws Error.
 Sanitizers parse_sanitizers(std::string_view text);
+
+/// A launch that only Options::sampled refuses.
+class CannotSample : public Error {
+ public:
+  using Error::Error;
+};
 
 /// How far a launch is.
 struct Progress {
