@@ -152,6 +152,7 @@ void add_common(CLI::App& command, Cli& cli, const std::string& examples) {
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   Cli cli{out, err};
   cli.terminal = isatty(STDERR_FILENO) != 0;
+  cli.words.assign(argv + std::min(argc, 1), argv + argc);
   CLI::App app{"How would this model be fused, why, and how fast would it be?", "stitchwork"};
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);

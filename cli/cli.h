@@ -29,6 +29,7 @@ struct Cli {
   bool json = false;
   bool terminal = false;  ///< stderr is a terminal: progress is shown
   int exit_code = kExitOk;
+  std::vector<std::string> words;  ///< the command line as given, without the program
 
   /// Prints `document` with two-space indentation.
   void print(const nlohmann::ordered_json& document) const;

@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "codegen/compiler.h"
 #include "codegen/settle.h"
 #include "codegen/write.h"
+#include "core/error.h"
 
 namespace stitchwork {
 
@@ -13,19 +15,27 @@ void add_compile(CLI::App& app, Cli& cli) {
   auto arguments = std::make_shared<PlanArguments>();
   auto output = std::make_shared<std::string>();
   auto compiler = std::make_shared<std::string>();
+  auto cubin = std::make_shared<bool>(false);
   arguments->add_model(*command);
   arguments->add_planning(*command);
   arguments->add_device(*command);
-  command->add_option("-o,--output", *output, "folder for .cu, .ptx and launch.json")->required();
+  command->add_option("-o,--output", *output, "folder for .cu, .ptx, .cubin and launch.json")->required();
   command->add_option("--compiler", *compiler,
                       "nvrtc or clang (default: NVRTC where a CUDA toolkit is found)");
+  command->add_flag("--cubin", *cubin, "machine code too, where NVRTC knows the device's architecture");
   add_common(*command, cli,
              "  stitchwork compile softmax --planner astitch -o out/\n"
-             "  stitchwork compile bert_layer --planner xla --compiler clang -o out/");
-  command->callback([&cli, arguments, output, compiler] {
+             "  stitchwork compile bert_layer --planner xla --compiler clang -o out/\n"
+             "  stitchwork compile bert_layer --device h200 --cubin -o out/");
+  command->callback([&cli, arguments, output, compiler, cubin] {
     const Planned planned = load_planned(*arguments);
     CompileOptions options;
     options.compiler = *compiler;
+    options.cubin = *cubin;
+    if (*cubin)
+      if (const PtxCompiler found = find_compiler(*compiler); !compiles_for(found, *planned.device))
+        throw Error(fmt::format("{} makes no machine code for {}", found.id, planned.device->id),
+                    "leave out --cubin, or use an NVRTC that knows the device's architecture");
     Replan replan;
     if (arguments->plan_file.empty())
       replan = [&](const std::vector<Edit>& more) {

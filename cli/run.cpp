@@ -1,27 +1,33 @@
 // stitchwork run MODEL
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "codegen/process.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/format.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
 #include "experiments/store.h"
+#include "experiments/trace.h"
 #include "experiments/trial.h"
 #include "runtime/cuda/backend.h"
+#include "runtime/cuda/profile.h"
 
 namespace stitchwork {
 namespace {
 
 struct RunArguments {
   PlanArguments plan;
-  std::string backend = "sim", cache = "cold", mode = "exact", inputs, outputs, db, sanitize;
+  std::string backend = "sim", cache = "cold", mode = "exact", inputs, outputs, trace, db, sanitize;
   std::uint64_t seed = 0;
   int repeats = 20;
-  bool check = false, tf32 = false;
+  bool check = false, tf32 = false, counters = false;
   const CLI::Option* device = nullptr;  ///< whether it was given
 };
 
@@ -40,6 +46,21 @@ std::vector<std::string> counter_columns(const sim::Counters& c) {
           fmt::format("{:.2f}", c.achieved_occupancy), fmt::format("{:.2f}", c.sm_efficiency)};
 }
 
+/// The same columns of what Nsight Compute read.
+std::vector<std::string> counter_columns(const cuda::ProfiledCounters& profiled) {
+  const auto column = [&](std::string_view counter, const auto& text) -> std::string {
+    const auto found =
+        std::find_if(profiled.begin(), profiled.end(), [&](const auto& one) { return one.first == counter; });
+    return found == profiled.end() ? "-" : text(found->second);
+  };
+  const auto count = [](double value) { return with_commas(static_cast<long long>(value)); };
+  const auto bytes = [](double sectors) { return human_bytes(32.0 * sectors); };
+  const auto share = [](double value) { return fmt::format("{:.2f}", value); };
+  return {column("inst_executed", count), column("dram_read_transactions", bytes),
+          column("dram_write_transactions", bytes), column("achieved_occupancy", share),
+          column("sm_efficiency", share)};
+}
+
 /// Of the whole program on a GPU.
 std::string repeated_text(const RunResult& run) {
   if (!run.repeated) {
@@ -53,7 +74,43 @@ std::string repeated_text(const RunResult& run) {
   return text + fmt::format(" (measured, median of {})", run.repeated->times);
 }
 
+/// This program again, for another one to start.
+std::string own_path() {
+  if (const char* wrapper = std::getenv("STITCHWORK_PROGRAM"); wrapper != nullptr && *wrapper != '\0')
+    return wrapper;
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+/// Runs the same command once more under Nsight Compute and gives each kernel the counters of its first
+/// launch.
+void read_counters(const Cli& cli, TrialResult& result) {
+  const FusionPlan& plan = result.executable.plan;
+  if (!plan.computations.empty())
+    throw Error(
+        "loops and branches launch kernels in an order of their own: their counters cannot be told apart",
+        "leave out --counters");
+  const TemporaryFolder folder;
+  std::vector<std::string> command = {own_path()};
+  std::copy_if(cli.words.begin(), cli.words.end(), std::back_inserter(command),
+               [](const std::string& word) { return word != "--counters" && word != "--check"; });
+  for (const std::string& word : {std::string("--repeats"), std::string("0"), std::string("--db"),
+                                  (folder.path() / "runs.db").string()})
+    command.push_back(word);
+  const auto launches = cuda::profile(command, "k");
+  std::size_t launch = 0;
+  const auto steps = std::count_if(plan.steps.begin(), plan.steps.end(),
+                                   [](const PlanStep& step) { return step.kind == StepKind::kKernel; });
+  if (static_cast<std::size_t>(steps) != launches.size())
+    throw Error(fmt::format("ncu profiled {} launches of the plan's {}", launches.size(), steps));
+  for (const PlanStep& step : plan.steps)
+    if (step.kind == StepKind::kKernel)
+      result.run.kernels[static_cast<std::size_t>(step.kernel)].profiled = launches[launch++];
+}
+
 void run(Cli& cli, const RunArguments& a) {
+  if (a.counters && a.backend != "cuda")
+    throw Error("--counters reads a GPU's: simulated runs count by themselves",
+                "leave it out, or use --backend cuda");
   const std::string db = a.db.empty() ? default_store_path() : a.db;
   Store store = Store::open(db);  // before the long work: an unwritable database is found at once
   TrialSpec spec;
@@ -85,12 +142,17 @@ void run(Cli& cli, const RunArguments& a) {
     spec.device = planned.plan.device;
     spec.plan = std::move(planned.plan);
   }
-  const TrialResult result = run_trial(model, spec, [&](double done, const std::string& what) {
+  TrialResult result = run_trial(model, spec, [&](double done, const std::string& what) {
     cli.progress(fmt::format("[{:3.0f}%] {}", 100 * done, what));
   });
+  if (a.counters) {
+    cli.progress("[100%] reading counters");
+    read_counters(cli, result);
+  }
   cli.progress("");
   // A sample is for a look at what is too large to run: the store holds whole runs.
   const std::int64_t attempt = spec.sampled ? 0 : store.record("adhoc", model, spec, result);
+  if (!a.trace.empty()) write_file(a.trace, trace_json(model, spec, result).dump(1) + "\n");
   if (!a.outputs.empty() && result.run.findings.empty()) save_outputs(a.outputs, result.run.outputs);
   if (!result.ok()) cli.exit_code = kExitBadInput;
   if (cli.json) return cli.print(run_to_json(model, spec, result));
@@ -98,7 +160,7 @@ void run(Cli& cli, const RunArguments& a) {
   const FusionPlan& plan = result.executable.plan;
   const bool simulated = a.backend == "sim";
   std::vector<std::string> heads{"kernel", ">grid", ">block", ">barriers", ">regs"};
-  if (simulated)
+  if (simulated || a.counters)
     for (const char* counter : {">inst_executed", ">DRAM read", ">DRAM write", ">occupancy", ">SM eff."})
       heads.emplace_back(counter);
   heads.push_back(fmt::format(">us ({})", name(simulated ? Method::kSimulated : Method::kMeasured)));
@@ -108,6 +170,8 @@ void run(Cli& cli, const RunArguments& a) {
                                  fmt::to_string(k.launch.grid_barriers), fmt::to_string(r.registers)};
     if (simulated)
       for (std::string& counter : counter_columns(r.counters)) row.push_back(std::move(counter));
+    if (a.counters)
+      for (std::string& counter : counter_columns(r.profiled)) row.push_back(std::move(counter));
     row.push_back(fmt::format("{:.2f}", r.time_us));
     table.add(row);
   };
@@ -158,7 +222,10 @@ void add_run(CLI::App& app, Cli& cli) {
       ->check(CLI::IsMember({"sim", "cuda"}));
   command->add_option("--repeats", a->repeats, "cuda: of every kernel and of the whole, at least; 0: one run")
       ->capture_default_str()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->check(CLI::Range(0, 100000));
+  command->add_flag("--counters", a->counters,
+                    "cuda: read the GPU's counters by Nsight Compute, in a second run");
   command->add_flag("--tf32", a->tf32, "cuda: products of f32 matrices may round operands to TF32");
   command->add_flag("--check", a->check, "compare the outputs with the reference evaluator");
   add_sanitize(*command, a->sanitize);
@@ -175,12 +242,16 @@ void add_run(CLI::App& app, Cli& cli) {
   command->add_option("--seed", a->seed, "of the generated inputs")->capture_default_str();
   command->add_option("--inputs", a->inputs, "folder of .npy inputs, by parameter name or number");
   command->add_option("--outputs", a->outputs, "folder to save outputs in, as out0.npy, out1.npy, ...");
-  command->add_option("--db", a->db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)");
+  command->add_option("--trace", a->trace,
+                      "file for the timeline, which ui.perfetto.dev and chrome://tracing open");
+  command->add_option("--db", a->db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_common(*command, cli,
              "  stitchwork run softmax --planner astitch --device v100 --check\n"
              "  stitchwork run bert_layer --planner xla --check --db runs.db --json\n"
              "  stitchwork run softmax --planner astitch --sanitize mem,race,sync,init\n"
              "  stitchwork run softmax --mode sampled --json\n"
+             "  stitchwork run bert_layer --planner astitch --trace trace.json\n"
              "  stitchwork run --plan plan.json --outputs out/");
   command->callback([&cli, a] { run(cli, *a); });
 }

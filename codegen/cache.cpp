@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -13,6 +14,22 @@ namespace {
 
 /// First line of an entry: format, SHA-256 of the PTX, registers, spill and shared bytes ("- - -": unknown).
 constexpr std::string_view kFormat = "stitchwork.ptx/1";
+/// Of an entry's machine code, in a file beside it: format and SHA-256.
+constexpr std::string_view kCubinFormat = "stitchwork.cubin/1";
+
+/// First line and the rest of a file, nothing where it is absent.
+std::optional<std::pair<std::string, std::string>> read_entry(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return std::nullopt;
+  try {
+    std::string text = read_file(file.string());
+    const std::size_t end = text.find('\n');
+    if (end == std::string::npos) return std::nullopt;
+    return std::pair{text.substr(0, end), text.substr(end + 1)};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 fs::path default_folder() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
@@ -35,22 +52,13 @@ std::string KernelCache::key(const std::string& source, const PtxCompiler& compi
 
 std::optional<CachedKernel> KernelCache::read(const std::string& key) const {
   if (folder_.empty()) return std::nullopt;
-  const fs::path file = folder_ / (key + ".ptx");
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return std::nullopt;
-  std::string text;
-  try {
-    text = read_file(file.string());
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-  const std::size_t end = text.find('\n');
-  if (end == std::string::npos) return std::nullopt;
-  std::istringstream header(text.substr(0, end));
+  auto entry = read_entry(folder_ / (key + ".ptx"));
+  if (!entry) return std::nullopt;
+  std::istringstream header(entry->first);
   std::string format, hash, registers, spills, shared;
   header >> format >> hash >> registers >> spills >> shared;
   CachedKernel kernel;
-  kernel.ptx = text.substr(end + 1);
+  kernel.ptx = std::move(entry->second);
   if (format != kFormat || hash != sha256_hex(kernel.ptx) || shared.empty()) return std::nullopt;
   if (registers != "-") {
     RegisterUse use;
@@ -59,6 +67,9 @@ std::optional<CachedKernel> KernelCache::read(const std::string& key) const {
     use.shared_bytes = std::atoll(shared.c_str());
     kernel.use = use;
   }
+  if (auto cubin = read_entry(folder_ / (key + ".cubin"));
+      cubin && cubin->first == fmt::format("{} {}", kCubinFormat, sha256_hex(cubin->second)))
+    kernel.cubin = std::move(cubin->second);
   return kernel;
 }
 
@@ -73,6 +84,9 @@ void KernelCache::write(const std::string& key, const CachedKernel& kernel) cons
   try {
     write_file((folder_ / (key + ".ptx")).string(),
                fmt::format("{} {} {}\n{}", kFormat, sha256_hex(kernel.ptx), use, kernel.ptx));
+    if (!kernel.cubin.empty())
+      write_file((folder_ / (key + ".cubin")).string(),
+                 fmt::format("{} {}\n{}", kCubinFormat, sha256_hex(kernel.cubin), kernel.cubin));
   } catch (const Error&) {
     return;
   }

@@ -11,6 +11,7 @@ namespace stitchwork {
 
 struct CachedKernel {
   std::string ptx;
+  std::string cubin;               ///< machine code; empty: nobody asked for it
   std::optional<RegisterUse> use;  ///< empty: ptxas was not there
 };
 

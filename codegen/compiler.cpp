@@ -44,8 +44,18 @@ std::string compile_ptx(const PtxCompiler& compiler, const std::string& source, 
     throw Error(fmt::format("no PTX compiler found, and a kernel is not among those compiled by {} for sm_{}",
                             compiler.id, architecture),
                 "install clang (apt install clang), or the CUDA toolkit for NVRTC");
-  return compiler.kind == CompilerKind::kNvrtc ? nvrtc_compile(compiler, source, architecture)
+  return compiler.kind == CompilerKind::kNvrtc ? nvrtc_compile(compiler, source, architecture, false).ptx
                                                : clang_compile(compiler, source, architecture);
+}
+
+bool compiles_for(const PtxCompiler& compiler, const Device& device) {
+  return compiler.kind == CompilerKind::kNvrtc && !compiler.path.empty() &&
+         compile_architecture(compiler, device) == device.cc_major * 10 + device.cc_minor;
+}
+
+Code compile_code(const PtxCompiler& compiler, const std::string& source, int architecture) {
+  SW_CHECK(compiler.kind == CompilerKind::kNvrtc && !compiler.path.empty());
+  return nvrtc_compile(compiler, source, architecture, true);
 }
 
 std::string find_ptxas() {

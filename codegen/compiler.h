@@ -35,6 +35,15 @@ int compile_architecture(const PtxCompiler& compiler, const Device& device);
 /// threads.
 std::string compile_ptx(const PtxCompiler& compiler, const std::string& source, int architecture);
 
+/// The same, and the machine code of that architecture: a driver older than the compiler takes it, and spends
+/// no time on compiling.
+struct Code {
+  std::string ptx, cubin;
+};
+Code compile_code(const PtxCompiler& compiler, const std::string& source, int architecture);
+/// Whether compile_code makes machine code that `device` executes: NVRTC, which still knows its architecture.
+bool compiles_for(const PtxCompiler& compiler, const Device& device);
+
 /// What ptxas says a kernel uses.
 struct RegisterUse {
   int registers = 0;
@@ -53,7 +62,7 @@ std::optional<RegisterUse> parse_ptxas(const std::string& log);
 
 // The two compilers, one file each.
 int nvrtc_architecture(const PtxCompiler& compiler, int wanted);
-std::string nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int architecture);
+Code nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int architecture, bool cubin);
 std::string clang_compile(const PtxCompiler& compiler, const std::string& source, int architecture);
 
 }  // namespace stitchwork

@@ -20,6 +20,8 @@ struct Nvrtc {
   int (*destroy)(Program*) = nullptr;
   int (*ptx_size)(Program, std::size_t*) = nullptr;
   int (*ptx)(Program, char*) = nullptr;
+  int (*cubin_size)(Program, std::size_t*) = nullptr;
+  int (*cubin)(Program, char*) = nullptr;
   int (*log_size)(Program, std::size_t*) = nullptr;
   int (*log)(Program, char*) = nullptr;
   int (*arch_count)(int*) = nullptr;
@@ -45,6 +47,7 @@ std::optional<Nvrtc> load(const std::string& path) {
       bind(library, "nvrtcVersion", n.version) && bind(library, "nvrtcCreateProgram", n.create) &&
       bind(library, "nvrtcCompileProgram", n.compile) && bind(library, "nvrtcDestroyProgram", n.destroy) &&
       bind(library, "nvrtcGetPTXSize", n.ptx_size) && bind(library, "nvrtcGetPTX", n.ptx) &&
+      bind(library, "nvrtcGetCUBINSize", n.cubin_size) && bind(library, "nvrtcGetCUBIN", n.cubin) &&
       bind(library, "nvrtcGetProgramLogSize", n.log_size) && bind(library, "nvrtcGetProgramLog", n.log) &&
       bind(library, "nvrtcGetNumSupportedArchs", n.arch_count) &&
       bind(library, "nvrtcGetSupportedArchs", n.archs) && bind(library, "nvrtcGetErrorString", n.error_text);
@@ -116,22 +119,27 @@ int nvrtc_architecture(const PtxCompiler&, int wanted) {
   return at_least != known.end() ? *at_least : known.back();
 }
 
-std::string nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int architecture) {
+Code nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int architecture, bool cubin) {
   SW_CHECK(nvrtc().has_value());
   const Nvrtc& n = *nvrtc();
   Nvrtc::Program program = nullptr;
   int status = n.create(&program, source.c_str(), "kernel.cu", 0, nullptr, nullptr);
   if (status != 0) throw Error(fmt::format("{}: {}", compiler.id, n.error_text(status)));
-  const std::string target = fmt::format("--gpu-architecture=compute_{}", architecture);
+  const std::string target = fmt::format("--gpu-architecture={}_{}", cubin ? "sm" : "compute", architecture);
   const std::vector<const char*> options = {target.c_str(), "--std=c++17", "--disable-warnings"};
   status = n.compile(program, static_cast<int>(options.size()), options.data());
-  std::string ptx, log;
+  Code code;
+  std::string log;
   if (status == 0) {
     std::size_t size = 0;
     n.ptx_size(program, &size);
-    ptx.resize(size);
-    n.ptx(program, ptx.data());
-    while (!ptx.empty() && ptx.back() == '\0') ptx.pop_back();  // ptxas dislikes the trailing NUL
+    code.ptx.resize(size);
+    n.ptx(program, code.ptx.data());
+    while (!code.ptx.empty() && code.ptx.back() == '\0') code.ptx.pop_back();  // ptxas dislikes trailing NULs
+    if (cubin && n.cubin_size(program, &size) == 0) {
+      code.cubin.resize(size);
+      n.cubin(program, code.cubin.data());
+    }
   } else {
     log = program_log(n, program);
   }
@@ -140,7 +148,7 @@ std::string nvrtc_compile(const PtxCompiler& compiler, const std::string& source
     throw Error(
         fmt::format("{} cannot compile a generated kernel: {}\n{}", compiler.id, n.error_text(status), log),
         "this is a defect of the code generator: please report it with the model and the plan");
-  return ptx;
+  return code;
 }
 
 }  // namespace stitchwork

@@ -26,6 +26,7 @@ class Compilation {
   Compilation(const Device& device, const CompileOptions& options)
       : compiler_(find_compiler(options.compiler)),
         architecture_(compile_architecture(compiler_, device)),
+        cubin_(options.cubin && compiles_for(compiler_, device)),
         ptxas_(options.ptxas ? find_ptxas() : std::string()),
         cache_(options.cache_dir) {}
 
@@ -56,10 +57,14 @@ class Compilation {
  private:
   void run(Job& job) const {
     const std::string key = KernelCache::key(job.source, compiler_, architecture_);
-    if (auto cached = cache_.read(key)) {
+    if (auto cached = cache_.read(key); cached && (!cubin_ || !cached->cubin.empty())) {
       job.result = std::move(*cached);
       job.from_cache = true;
       if (job.result.use || ptxas_.empty()) return;
+    } else if (cubin_) {
+      Code code = compile_code(compiler_, job.source, architecture_);
+      job.result.ptx = std::move(code.ptx);
+      job.result.cubin = std::move(code.cubin);
     } else {
       job.result.ptx = compile_ptx(compiler_, job.source, architecture_);
     }
@@ -69,11 +74,34 @@ class Compilation {
 
   PtxCompiler compiler_;
   int architecture_;
+  bool cubin_;
   std::string ptxas_;
   KernelCache cache_;
 };
 
+void take(const Job& job, CompiledKernel& compiled) {
+  compiled.ptx = job.result.ptx;
+  compiled.cubin = job.result.cubin;
+  compiled.from_cache = job.from_cache;
+  if (!job.result.use) return;
+  compiled.registers = job.result.use->registers;
+  compiled.spill_bytes = job.result.use->spill_bytes;
+}
+
 }  // namespace
+
+CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry, const KernelLaunch& launch,
+                              const Device& device, const CompileOptions& options) {
+  CompiledKernel compiled;
+  compiled.entry = entry;
+  compiled.cuda = std::string(cuda_prelude()) + cuda;
+  compiled.source_sha256 = sha256_hex(compiled.cuda);
+  compiled.launch = launch;
+  std::vector<Job> jobs{{compiled.cuda, {}, false}};
+  Compilation(device, options).run(jobs);
+  take(jobs.front(), compiled);
+  return compiled;
+}
 
 Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options) {
@@ -103,16 +131,7 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
     executable.kernels.push_back(std::move(compiled));
   }
   compilation.run(jobs);
-  for (std::size_t k = 0; k < executable.kernels.size(); ++k) {
-    const Job& job = jobs[job_of[k]];
-    CompiledKernel& compiled = executable.kernels[k];
-    compiled.ptx = job.result.ptx;
-    compiled.from_cache = job.from_cache;
-    if (job.result.use) {
-      compiled.registers = job.result.use->registers;
-      compiled.spill_bytes = job.result.use->spill_bytes;
-    }
-  }
+  for (std::size_t k = 0; k < executable.kernels.size(); ++k) take(jobs[job_of[k]], executable.kernels[k]);
   for (const ComputationPlan& part : plan.computations)
     executable.computations.push_back(compile(entered(graph, part.computation), device, part.plan, options));
   return executable;

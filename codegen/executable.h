@@ -18,6 +18,7 @@ struct CompiledKernel {
   std::string cuda;           ///< readable source, prelude included
   std::string source_sha256;  ///< of the canonical source
   std::string ptx;
+  std::string cubin;                        ///< machine code, if asked for and the compiler makes it
   int registers = 0;                        ///< ptxas; 0 if not found
   std::optional<std::int64_t> spill_bytes;  ///< ptxas; empty if not found
   using Argument = KernelArgument;
@@ -40,6 +41,7 @@ struct CompileOptions {
   std::string compiler;   ///< "", "nvrtc" or "clang"; "" picks NVRTC when found
   std::string cache_dir;  ///< "" = ${XDG_CACHE_HOME:-~/.cache}/stitchwork/kernels; "none" = no cache
   bool ptxas = true;      ///< run ptxas for registers and spills when found
+  bool cubin = false;     ///< machine code too, where the compiler knows the device's architecture
 };
 
 /// Lowers, prints, compiles (in parallel, cached by canonical source). Throws Error naming an op that can
@@ -48,5 +50,10 @@ struct CompileOptions {
 /// where compilation fails or no compiler is found.
 Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options = {});
+
+/// One kernel given as CUDA C++ (without the prelude): what a backend needs beside the plan's kernels. It is
+/// compiled and cached like those.
+CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry, const KernelLaunch& launch,
+                              const Device& device, const CompileOptions& options = {});
 
 }  // namespace stitchwork

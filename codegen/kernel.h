@@ -29,10 +29,11 @@ enum class MemorySpace : std::uint8_t { kGlobalInput, kGlobalOutput, kScratch, k
 struct Buffer {
   MemorySpace space = MemorySpace::kGlobalInput;
   NodeId op = kNoNode;
-  Shape shape;                ///< of the op
-  std::int64_t elements = 0;  ///< shared: elements of one task; partials: rows * split
-  std::int64_t offset = 0;    ///< bytes, in shared memory or scratch
-  bool partials = false;      ///< accumulators of a split reduction: 16-bit floats are stored as float
+  Shape shape;  ///< of the op
+  std::int64_t elements =
+      0;  ///< shared: elements of one task, 0 if nothing is put there after all; partials: rows * split
+  std::int64_t offset = 0;  ///< bytes, in shared memory or scratch
+  bool partials = false;    ///< accumulators of a split reduction: 16-bit floats are stored as float
   /// Partials of a reduction across the rows of its group: [blocks, elements], not [elements, split].
   bool across = false;
 
@@ -69,10 +70,11 @@ struct Value {
   std::int64_t task_offset = 0;       ///< shared loads that are not local: subtract task * task_offset
   int scope = -1;                     ///< the kInnerReduce value whose body it belongs to, or -1
   std::vector<std::int64_t> extents;  ///< kInnerReduce: of its indices, dims from at.map.dims.size() on
-  int depth = 0;       ///< 0: once a task, 1: once a row, 2: once an element (it depends on col)
-  int kept = -1;       ///< index into Kernel::kept: stored there by this step
-  int restored = -1;   ///< index into Kernel::kept: read from there instead of being computed
-  bool ahead = false;  ///< kLoad: a vector of it is loaded before the elements are computed
+  int depth = 0;        ///< 0: once a task, 1: once a row, 2: once an element (it depends on col)
+  int kept = -1;        ///< index into Kernel::kept: stored there by this step
+  int restored = -1;    ///< index into Kernel::kept: read from there instead of being computed
+  int row_result = -1;  ///< kLoad: index into TaskLoop::row_results, read from there and from no buffer
+  bool ahead = false;   ///< kLoad: a vector of it is loaded before the elements are computed
 };
 
 enum class StoreKind : std::uint8_t {
@@ -97,12 +99,14 @@ struct Root {
   int initial = -1;  ///< reductions: the initial value
   Op reducer = Op::kAdd;
   std::vector<Target> targets;
+  int row_result = -1;  ///< index into TaskLoop::row_results: every thread of the row has the result there
 };
 
 struct Step {
-  int group = 0;      ///< index into KernelPlan::groups
-  int stage = 0;      ///< a block barrier stands between stages
-  bool rows = false;  ///< over rows only (each row once), not over (row, col)
+  int group = 0;        ///< index into KernelPlan::groups
+  int stage = 0;        ///< a block barrier stands between stages
+  bool rows = false;    ///< over rows only (each row once), not over (row, col)
+  bool by_all = false;  ///< rows: by all threads that share the row, of which the first stores
   ThreadMapping mapping;
   std::vector<Value> values;
   std::vector<Root> roots;
@@ -142,6 +146,13 @@ struct AcrossRows {
   int partials = -1;          ///< buffer
 };
 
+/// A value of a row that every thread of the row has in a register from the step that makes it to the end of
+/// the task.
+struct RowResult {
+  NodeId op = kNoNode;
+  DType dtype = DType::kF32;
+};
+
 struct TaskLoop {
   std::int64_t tasks = 1, tasks_per_block = 1;  ///< dealt to the blocks as plan.h's ThreadMapping says
   std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
@@ -151,6 +162,7 @@ struct TaskLoop {
   std::vector<LoopEntry> entries;
   std::vector<int> own_buffers;  ///< buffers of the steps in whose place each entry has its own
   std::vector<AcrossRows> across;
+  std::vector<RowResult> row_results;
 };
 
 struct Phase {
@@ -165,7 +177,8 @@ struct Kernel {
   std::vector<Group> groups;          ///< of the plan, for comments
   KernelLaunch launch;                ///< block rounded up to whole warps
   std::int64_t workspace_offset = 0;  ///< of the reduction workspace in shared memory
-  bool wide_indices = false;          ///< 64-bit index arithmetic
+  std::int64_t workspace_bytes = 0;
+  bool wide_indices = false;  ///< 64-bit index arithmetic
 };
 
 /// Lowers one kernel of a plan. SW_CHECKs what verify guarantees.

@@ -74,6 +74,7 @@ std::string value_text(const Computation& computation, const Kernel& kernel, con
   for (std::size_t i = 0; i < value.arguments.size(); ++i)
     text += fmt::format("{}%{}", i == 0 ? " of " : ", ", value.arguments[i]);
   if (value.scope >= 0) text += fmt::format(" in %{}", value.scope);
+  if (value.row_result >= 0) text += fmt::format(", the row's result t{}", value.row_result);
   if (value.kept >= 0) text += fmt::format(", kept as r{}", value.kept);
   if (value.restored >= 0) text += fmt::format(", restored from r{}", value.restored);
   return text;
@@ -102,7 +103,10 @@ std::string to_text(const Graph& graph, const Kernel& kernel) {
         text += "\n";
       }
       for (const Step& step : loop.steps) {
-        text += fmt::format("    step stage {} over {} of {}\n", step.stage, step.rows ? "rows" : "elements",
+        text += fmt::format("    step stage {} over {} of {}\n", step.stage,
+                            step.by_all ? "rows by all their threads"
+                            : step.rows ? "rows"
+                                        : "elements",
                             to_text(step.mapping));
         for (int v : step.order)
           text += fmt::format("      {}\n",
@@ -110,6 +114,7 @@ std::string to_text(const Graph& graph, const Kernel& kernel) {
         for (const Root& root : step.roots) {
           text += fmt::format("      {} {}", name(root.store), computation.node(root.op).name);
           if (root.value >= 0) text += fmt::format(" of %{}", root.value);
+          if (root.row_result >= 0) text += fmt::format(" as t{}", root.row_result);
           for (const Target& target : root.targets)
             text +=
                 fmt::format(" to {} at {}",

@@ -9,6 +9,7 @@
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
 #include "codegen/lower_keep.h"
+#include "codegen/lower_rows.h"
 #include "codegen/lower_values.h"
 #include "codegen/lower_vectors.h"
 #include "codegen/share_bodies.h"
@@ -67,6 +68,7 @@ class Lowering {
     keep_values(context_.graph, kernel);
     use_vectors(kernel);
     place_workspace(kernel);
+    keep_row_results(context_.computation, kernel);
     kernel.wide_indices = needs_wide(kernel);
     return kernel;
   }
@@ -296,6 +298,7 @@ class Lowering {
   void place_workspace(Kernel& kernel) const {
     const std::int64_t needed = reduction_workspace_bytes(context_.computation, context_.plan);
     if (needed == 0) return;
+    kernel.workspace_bytes = needed;
     for (const MemorySlot& slot : context_.plan.shared)
       if (slot.op == kNoNode && slot.bytes >= needed) {
         kernel.workspace_offset = slot.offset;

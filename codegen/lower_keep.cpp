@@ -18,17 +18,25 @@ class Keeper {
     budget_ = registers_to_keep_in(kernel.launch);
     planned_ = kernel.kept.size();
     for (const Kept& kept : kernel.kept)
-      if (kept.shared_offset < 0) resident_ += kept.tasks * kept.elements * registers_of(kept.dtype);
+      if (kept.shared_offset < 0) always_ += kept.tasks * kept.elements * registers_of(kept.dtype);
+    std::size_t steps = 0;
+    for (const Phase& phase : kernel.phases)
+      for (const TaskLoop& loop : phase.loops) steps += loop.steps.size();
+    taken_.assign(steps, 0);
   }
 
   void run() {
     for (Phase& phase : kernel_.phases)
       for (TaskLoop& loop : phase.loops) {
         loop_ = &loop;
-        in_loop_ = 0;
         for (const AcrossRows& across : loop.across)
-          in_loop_ += across.elements * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
-        for (Step& step : loop.steps) visit(step);
+          for (std::size_t s = 0; s < loop.steps.size(); ++s)
+            taken_[number_ + s] +=
+                across.elements * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
+        for (Step& step : loop.steps) {
+          visit(step);
+          ++number_;
+        }
       }
   }
 
@@ -38,6 +46,7 @@ class Keeper {
     const TaskLoop* loop = nullptr;
     Step* step = nullptr;
     int value = -1;
+    std::size_t number = 0;  ///< of the step, in the order of the kernel
   };
 
   static std::int64_t registers_of(DType dtype) {
@@ -67,7 +76,7 @@ class Keeper {
     }
     for (int v : step.order) {
       const Value& value = at(v);
-      if (keepable(value) && value.restored < 0) producers_[key(value)].push_back({loop_, step_, v});
+      if (keepable(value) && value.restored < 0) producers_[key(value)].push_back({loop_, step_, v, number_});
     }
   }
 
@@ -104,7 +113,7 @@ class Keeper {
       const bool over_tasks = producer.step->group == step_->group && planned(*loop_, *step_, at(v)) >= 0 &&
                               producer.loop->entries.empty();
       if (!(same_loop || resident || over_tasks) || !(producer.step->mapping == step_->mapping)) continue;
-      if (!keep(producer, same_loop)) continue;
+      if (!keep(producer)) continue;
       at(v).restored = producer.step->values[static_cast<std::size_t>(producer.value)].kept;
       return true;
     }
@@ -137,20 +146,30 @@ class Keeper {
     return before + static_cast<std::size_t>(value);
   }
 
-  bool keep(const Producer& producer, bool same_loop) {
+  bool keep(const Producer& producer) {
     Value& made = producer.step->values[static_cast<std::size_t>(producer.value)];
-    if (made.kept >= 0) return true;
-    if (const int place = planned(*producer.loop, *producer.step, made); place >= 0) {
-      made.kept = place;
-      return true;
+    if (made.kept < 0) {
+      if (const int place = planned(*producer.loop, *producer.step, made); place >= 0) made.kept = place;
     }
+    if (made.kept >= 0 && static_cast<std::size_t>(made.kept) < planned_) return true;
     const DType dtype = computation_.node(made.op).shape.dtype;
     const std::int64_t elements = elements_per_thread(step_->mapping, block_);
-    const std::int64_t registers = elements * registers_of(dtype);
-    if (in_loop_ + resident_ + registers > budget_) return false;
-    (same_loop ? in_loop_ : resident_) += registers;
-    made.kept = static_cast<int>(kernel_.kept.size());
-    kernel_.kept.push_back({made.op, dtype, elements, 1, -1, -1, {}});
+    const std::size_t from = made.kept >= 0 ? last_reader_.at(made.kept) : producer.number;
+    if (!take(from, elements * registers_of(dtype))) return false;
+    if (made.kept < 0) {
+      made.kept = static_cast<int>(kernel_.kept.size());
+      kernel_.kept.push_back({made.op, dtype, elements, 1, -1, -1, {}});
+    }
+    last_reader_[made.kept] = number_;
+    return true;
+  }
+
+  /// Registers from step `from` to this one, if the budget has them in between. A value that a step reads for
+  /// the last time leaves its registers, element by element, to one that the step makes.
+  bool take(std::size_t from, std::int64_t registers) {
+    for (std::size_t s = from; s < number_; ++s)
+      if (always_ + taken_[s] + registers > budget_) return false;
+    for (std::size_t s = from; s < number_; ++s) taken_[s] += registers;
     return true;
   }
 
@@ -158,8 +177,11 @@ class Keeper {
   Kernel& kernel_;
   int block_;
   std::int64_t budget_ = 0;
-  std::size_t planned_ = 0;                  ///< so many first places of Kernel::kept are the plan's
-  std::int64_t in_loop_ = 0, resident_ = 0;  ///< registers taken for this loop; for all the kernel
+  std::size_t planned_ = 0;                 ///< so many first places of Kernel::kept are the plan's
+  std::int64_t always_ = 0;                 ///< registers that the plan's take
+  std::vector<std::int64_t> taken_;         ///< others, between each step and the next
+  std::map<int, std::size_t> last_reader_;  ///< by kept place, so far: the number of the step
+  std::size_t number_ = 0;                  ///< of the step at hand
   TaskLoop* loop_ = nullptr;
   Step* step_ = nullptr;
   std::vector<bool> visited_;

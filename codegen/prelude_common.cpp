@@ -16,10 +16,20 @@ template <class To, class From> SW_FN To sw_bitcast(From v) { union { From from;
 SW_FN float sw_f16(unsigned short v) { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(v)); return r; }
 SW_FN unsigned short sw_to_f16(float v) { unsigned short r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
 SW_FN float sw_bf16(unsigned short v) { return sw_float((unsigned)v << 16); }
+SW_FN float sw_bf16_alone(unsigned short v) {  // of a register of 16 bits
+  float r;
+  asm("mov.b32 %0, {%1, %2};" : "=f"(r) : "h"((unsigned short)0), "h"(v));
+  return r;
+}
+SW_FN unsigned short sw_bf16_bits(float v) { return (unsigned short)(sw_bits(v) >> 16); }  // of a bf16 value
+#if __CUDA_ARCH__ >= 800
+SW_FN unsigned short sw_to_bf16(float v) { unsigned short r; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
+#else
 SW_FN unsigned short sw_to_bf16(float v) {  // to nearest even
   const unsigned u = sw_bits(v);
   return v != v ? (unsigned short)((u >> 16) | 0x40) : (unsigned short)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
+#endif
 SW_FN float sw_round_f16(float v) { return sw_f16(sw_to_f16(v)); }
 SW_FN float sw_round_bf16(float v) { return sw_bf16(sw_to_bf16(v)); }
 SW_FN float sw_reduce_precision(float v, int exponent_bits, int mantissa_bits) {
@@ -137,8 +147,13 @@ template <class T> SW_FN T sw_clz(T v) {
 template <class T> SW_FN T sw_max(T a, T b) { return a > b ? a : b; }
 template <class T> SW_FN T sw_min(T a, T b) { return a < b ? a : b; }
 // NaN if either is NaN.
+#if __CUDA_ARCH__ >= 800
+SW_FN float sw_max(float a, float b) { float r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+SW_FN float sw_min(float a, float b) { float r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+#else
 SW_FN float sw_max(float a, float b) { return a > b || a != a ? a : b; }
 SW_FN float sw_min(float a, float b) { return a < b || a != a ? a : b; }
+#endif
 SW_FN double sw_max(double a, double b) { return a > b || a != a ? a : b; }
 SW_FN double sw_min(double a, double b) { return a < b || a != a ? a : b; }
 
@@ -149,16 +164,28 @@ template <int kBytes> struct SwWords {
 };
 template <> struct SwWords<1> { typedef unsigned char Type; };
 template <> struct SwWords<2> { typedef unsigned short Type; };
-template <class T, int kCount, bool kPacked = (sizeof(T) < 4 && kCount * sizeof(T) >= 4)> union SwVector {
-  typename SwWords<kCount * (int)sizeof(T)>::Type all;
-  T of[kCount];
+template <class T, int kCount> struct SwElements {
+  struct __align__(kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16) Type { T word[kCount]; };
+};
+enum SwForm { kSwAlone, kSwPacked, kSwWhole };  // fewer than 4 bytes; narrow elements; words or wider
+template <class T, int kCount, SwForm kForm = (sizeof(T) >= 4 ? kSwWhole : kCount * sizeof(T) >= 4 ? kSwPacked : kSwAlone)>
+struct SwVector {
+  typedef typename SwWords<kCount * (int)sizeof(T)>::Type All;
+  union { All all; T of[kCount]; };
   SW_FN T get(const SwVector& v, int j) { return v.of[j]; }
   SW_FN void set(SwVector& v, int j, T x) { v.of[j] = x; }
 };
+template <class T, int kCount> struct SwVector<T, kCount, kSwWhole> {
+  typedef typename SwElements<T, kCount>::Type All;
+  All all;
+  SW_FN T get(const SwVector& v, int j) { return v.all.word[j]; }
+  SW_FN void set(SwVector& v, int j, T x) { v.all.word[j] = x; }
+};
 // Narrow elements stay packed in words, or compilers part the access; set in ascending order.
-template <class T, int kCount> union SwVector<T, kCount, true> {
+template <class T, int kCount> struct SwVector<T, kCount, kSwPacked> {
+  typedef typename SwWords<kCount * (int)sizeof(T)>::Type All;
   static const int kEach = 4 / (int)sizeof(T), kBits = 8 * (int)sizeof(T);
-  typename SwWords<kCount * (int)sizeof(T)>::Type all;
+  All all;
   SW_FN T get(const SwVector& v, int j) { return (T)(v.all.word[j / kEach] >> (j % kEach * kBits)); }
   SW_FN void set(SwVector& v, int j, T x) {
     const unsigned bits = ((unsigned)x & ((1u << kBits) - 1)) << (j % kEach * kBits);
@@ -168,10 +195,10 @@ template <class T, int kCount> union SwVector<T, kCount, true> {
 template <class T, int kCount> SW_FN T sw_get(const SwVector<T, kCount>& v, int j) { return SwVector<T, kCount>::get(v, j); }
 template <class T, int kCount> SW_FN void sw_set(SwVector<T, kCount>& v, int j, T x) { SwVector<T, kCount>::set(v, j, x); }
 template <class T, int kCount> SW_FN void sw_load(SwVector<T, kCount>& v, const T* p) {
-  v.all = *(const typename SwWords<kCount * (int)sizeof(T)>::Type*)p;
+  v.all = *(const typename SwVector<T, kCount>::All*)p;
 }
 template <class T, int kCount> SW_FN void sw_store(T* p, const SwVector<T, kCount>& v) {
-  *(typename SwWords<kCount * (int)sizeof(T)>::Type*)p = v.all;
+  *(typename SwVector<T, kCount>::All*)p = v.all;
 }
 
 // Reducers.

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/launch.h"
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
 #include "codegen/print_across.h"
@@ -94,6 +95,7 @@ class KernelPrinter {
       const Buffer& buffer = kernel_.buffers[b];
       const bool in_shared = buffer.space == MemorySpace::kShared;
       if (table_.holds[b] || (!in_shared && buffer.space != MemorySpace::kScratch)) continue;
+      if (in_shared && buffer.elements == 0) continue;
       places_.buffers[b] = names_.make(computation_.node(buffer.op).name, "b", suffix(buffer));
       out_.line(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", element_type(buffer), places_.buffers[b],
                             in_shared ? "shared" : "scratch", buffer.offset));
@@ -137,6 +139,11 @@ class KernelPrinter {
         out_.line(fmt::format("{0} const {1} = ({0})pointers[{2}];", pointer_type(buffer(b)), place(b), p));
   }
 
+  static bool uses_workspace(const Kernel& kernel, const Step& step, const Root& root) {
+    return root.store != StoreKind::kElement && root.store != StoreKind::kAcross &&
+           reduction_workspace_bytes(step.mapping, kernel.launch.block, DType::kF32) > 0;
+  }
+
   static bool uses_shared(const Kernel& kernel, const TaskLoop& loop) {
     for (const Step& step : loop.steps) {
       for (const Value& value : step.values)
@@ -144,8 +151,7 @@ class KernelPrinter {
             kernel.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kShared)
           return true;
       for (const Root& root : step.roots) {
-        if (root.store != StoreKind::kElement && root.store != StoreKind::kAcross)
-          return true;  // the workspace
+        if (uses_workspace(kernel, step, root)) return true;
         for (const Target& target : root.targets)
           if (kernel.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared)
             return true;
@@ -172,7 +178,8 @@ class KernelPrinter {
         if (x.offset != y.offset || x.bytes() != y.bytes() || !(*a_mapping == *b_mapping)) return false;
       }
     return std::all_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
-      if (step.rows || step.mapping.kind != MappingKind::kRowPack || step.mapping.threads_per_row > kWarp)
+      if ((step.rows && !step.by_all) || step.mapping.kind != MappingKind::kRowPack ||
+          step.mapping.threads_per_row > kWarp)
         return false;
       return std::all_of(step.values.begin(), step.values.end(), [&](const Value& value) {
         return value.buffer < 0 || (value.local && value.depth > 0) ||
@@ -219,6 +226,11 @@ class KernelPrinter {
   /// The steps of a task. What the next one overwrites in shared memory has been read if it `ends_apart`.
   void print_steps(const TaskLoop& loop, bool ends_apart) {
     const bool of_warp = within_warps(kernel_, loop);
+    places_.row_results.clear();
+    for (const RowResult& result : loop.row_results) {
+      places_.row_results.push_back(names_.make(computation_.node(result.op).name, "t", "_row"));
+      out_.line(fmt::format("{} {};", value_type(result.dtype), places_.row_results.back()));
+    }
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
     for (const Step& step : loop.steps) {
       if (step.stage != stage) barrier(of_warp);

@@ -65,6 +65,7 @@ bool StepPrinter::needs_constant_index() const {
 
 void StepPrinter::print() {
   values_.print(-1, 0);
+  if (step_.by_all) return print_rows_by_all();
   if (step_.rows) return print_rows();
   switch (mapping_.kind) {
     case MappingKind::kElementwise:
@@ -101,6 +102,41 @@ void StepPrinter::print_rows() {
   out_.close();
   out_.close();
   if (split) out_.close();
+}
+
+void StepPrinter::print_rows_by_all() {
+  const std::int64_t threads = mapping_.threads_per_row;
+  declare_shared_row();
+  declare_row("task", rows_per_task(mapping_));
+  const std::string active = active_rows();
+  out_.open(active.empty() ? "" : fmt::format("if ({})", active));
+  values_.print(-1, 1);
+  values_.print(-1, 2);
+  for (const Root& root : step_.roots) {
+    if (root.row_result >= 0)
+      out_.line(fmt::format("{} = {};", places_.row_results[static_cast<std::size_t>(root.row_result)],
+                            values_.name(root.value)));
+    if (root.targets.empty()) continue;
+    out_.open(threads > 1 ? "if (lane == 0)" : "");
+    store(root, values_.name(root.value));
+    out_.close();
+  }
+  out_.close();
+}
+
+void StepPrinter::declare_shared_row() {
+  const std::int64_t threads = mapping_.threads_per_row;
+  out_.line(threads >= block_
+                ? std::string("const int local_row = 0, lane = thread;")
+                : fmt::format("const int local_row = thread / {0}, lane = thread % {0};", threads));
+}
+
+std::string StepPrinter::active_rows() const {
+  const std::int64_t rows = rows_per_task(mapping_);
+  std::string active;
+  if (rows * mapping_.threads_per_row < block_) active = fmt::format("local_row < {}", rows);
+  if (partial_) active += (active.empty() ? "" : " && ") + row_guard();
+  return active;
 }
 
 /// A row's place in the domain from its place in the task.
@@ -163,10 +199,8 @@ void StepPrinter::print_shared_rows() {
     out_.line("const int local_row = 0, lane = thread;");
   } else if (column) {
     out_.line(fmt::format("const int local_row = thread % {0}, lane = thread / {0};", rows));
-  } else if (threads >= block_) {
-    out_.line("const int local_row = 0, lane = thread;");
   } else {
-    out_.line(fmt::format("const int local_row = thread / {0}, lane = thread % {0};", threads));
+    declare_shared_row();
   }
   declare_row(tile, rows);
   std::string first = "0", end = number(mapping_.cols);
@@ -356,53 +390,67 @@ void StepPrinter::finish_reduction(const Root& root, std::size_t index, const st
   const DType dtype = computation_.node(root.op).shape.dtype;
   const std::string& accumulator = accumulators_[index];
   const std::string_view reducer = reducer_name(root.reducer), type = value_type(dtype);
-  const std::string workspace = fmt::format("({}*)(shared + {})", type, kernel_.workspace_offset);
-  const auto use_workspace = [&] {
-    if (shared_.workspace_busy) out_.line("__syncthreads();");
-    shared_.workspace_busy = true;
-  };
   if (mapping_.kind == MappingKind::kColumn) {
     const std::int64_t rows = rows_per_task(mapping_), slices = std::max<std::int64_t>(1, block_ / rows);
     if (slices > 1) {
-      use_workspace();
-      out_.line(fmt::format("{0} = sw_column_reduce<{1}, {2}, {3}>({0}, {4});", accumulator, reducer, rows,
-                            slices, workspace));
+      if (shared_.workspace != SharedState::kFree) out_.line("__syncthreads();");
+      shared_.workspace = SharedState::kAllBusy;
+      out_.line(fmt::format("{0} = sw_column_reduce<{1}, {2}, {3}>({0}, ({4}*)(shared + {5}));", accumulator,
+                            reducer, rows, slices, type, kernel_.workspace_offset));
     }
   } else {
     const std::int64_t threads = mapping_.kind == MappingKind::kRowSplit ? block_ : mapping_.threads_per_row;
     if (threads > 32) {
-      use_workspace();
-      out_.line(fmt::format("{0} = sw_row_reduce<{1}, {2}, {3}>({0}, {4}, {5});", accumulator, reducer,
-                            threads, block_, neutral_text(root.reducer, dtype), workspace));
+      if (shared_.workspace == SharedState::kAllBusy) out_.line("__syncthreads();");
+      // All have read one half once all have come to the barrier of a reduction in the other.
+      const bool second = shared_.workspace == SharedState::kFirstBusy;
+      shared_.workspace = second ? SharedState::kSecondBusy : SharedState::kFirstBusy;
+      out_.line(fmt::format("{0} = sw_row_reduce<{1}, {2}, {3}>({0}, {4}, ({5}*)(shared + {6}));",
+                            accumulator, reducer, threads, block_, neutral_text(root.reducer, dtype), type,
+                            kernel_.workspace_offset + (second ? kernel_.workspace_bytes / 2 : 0)));
     } else if (threads > 1) {
       out_.line(fmt::format("{0} = sw_warp_reduce<{1}, {2}>({0});", accumulator, reducer, threads));
     }
   }
+  if (root.row_result >= 0) {
+    fold_initial(root, accumulator);
+    out_.line(fmt::format("{} = {};", places_.row_results[static_cast<std::size_t>(root.row_result)],
+                          rounded_text(dtype, accumulator)));
+  }
+  if (root.targets.empty()) return;
   out_.open(fmt::format("if ({})", writer));
-  store(root, accumulator);
+  if (root.row_result < 0) fold_initial(root, accumulator);
+  store_only(root, accumulator);
   out_.close();
 }
 
 void StepPrinter::store(const Root& root, const std::string& value) {
-  const Node& node = computation_.node(root.op);
-  const DType dtype = node.shape.dtype;
-  std::string result = value;
-  // The initial value is folded in exactly once: by whoever folds the partials, by segment 0 of an atomic
-  // combination, else here.
-  if (root.store == StoreKind::kReduce || root.store == StoreKind::kAtomic) {
-    const Value& initial = step_.values[static_cast<std::size_t>(root.initial)];
-    const bool neutral = initial.kind == ValueKind::kConstant &&
-                         is_neutral(root.reducer, *computation_.node(initial.op).attrs.literal);
-    if (!neutral) {
-      const std::string fold = accumulate_text(root.reducer, value, values_.name(root.initial)) + ";";
-      out_.line(root.store == StoreKind::kAtomic ? "if (segment == 0) " + fold : fold);
-    }
-  }
+  fold_initial(root, value);
+  store_only(root, value);
+}
+
+/// The initial value is folded in exactly once: by whoever folds the partials, by segment 0 of an atomic
+/// combination, else here.
+void StepPrinter::fold_initial(const Root& root, const std::string& value) {
+  if (root.store != StoreKind::kReduce && root.store != StoreKind::kAtomic) return;
+  const Value& initial = step_.values[static_cast<std::size_t>(root.initial)];
+  const bool neutral = initial.kind == ValueKind::kConstant &&
+                       is_neutral(root.reducer, *computation_.node(initial.op).attrs.literal);
+  if (neutral) return;
+  const std::string fold = accumulate_text(root.reducer, value, values_.name(root.initial)) + ";";
+  out_.line(root.store == StoreKind::kAtomic ? "if (segment == 0) " + fold : fold);
+}
+
+void StepPrinter::store_only(const Root& root, const std::string& value) {
+  const DType dtype = computation_.node(root.op).shape.dtype;
+  // Values of elements are rounded already, accumulators are not.
+  const auto stored = [&] {
+    return root.store == StoreKind::kElement ? exactly_stored_text(dtype, value) : stored_text(dtype, value);
+  };
   for (const Target& target : root.targets) {
     const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(target.buffer)];
     if (target.vector) {
-      out_.line(fmt::format("sw_set({}, j, ({})({}));", vectors_.at(&target), storage_type(dtype),
-                            stored_text(dtype, result)));
+      out_.line(fmt::format("sw_set({}, j, ({})({}));", vectors_.at(&target), storage_type(dtype), stored()));
       continue;
     }
     const std::string offset = offset_text(target);
@@ -411,14 +459,14 @@ void StepPrinter::store(const Root& root, const std::string& value) {
       const std::string_view reducer = reducer_name(root.reducer);
       if (dtype == DType::kF16 || dtype == DType::kBF16)
         out_.line(fmt::format("sw_atomic_half<{}, {}>(&{}[{}], {});", reducer, dtype == DType::kBF16, place,
-                              offset, result));
+                              offset, value));
       else
         out_.line(fmt::format("SwAtomic<{}>::into(&{}[{}], ({}){});", reducer, place, offset,
-                              storage_type(dtype), result));
+                              storage_type(dtype), value));
     } else if (buffer.partials) {
-      out_.line(fmt::format("{}[{} + segment] = {};", place, offset, result));
+      out_.line(fmt::format("{}[{} + segment] = {};", place, offset, value));
     } else {
-      out_.line(fmt::format("{}[{}] = {};", place, offset, stored_text(dtype, result)));
+      out_.line(fmt::format("{}[{}] = {};", place, offset, stored()));
     }
   }
 }

@@ -7,7 +7,8 @@ namespace stitchwork {
 
 /// What a step leaves behind for the next.
 struct SharedState {
-  bool workspace_busy = false;  ///< read since the last block barrier
+  /// What of the reduction workspace some thread may still read; a row's reductions take its halves in turn.
+  enum Workspace : std::uint8_t { kFree, kFirstBusy, kSecondBusy, kAllBusy } workspace = kFree;
 };
 
 class StepPrinter {
@@ -21,6 +22,7 @@ class StepPrinter {
 
  private:
   void print_rows();         ///< each row once
+  void print_rows_by_all();  ///< each row by all its threads
   void print_thread_rows();  ///< elementwise, row_serial: a thread a row
   void open_thread_rows(std::int64_t rows);
   void declare_row(const std::string& tile, std::int64_t rows);
@@ -48,7 +50,14 @@ class StepPrinter {
   void store_vectors();
   void declare_accumulators();
   void finish_reduction(const Root& root, std::size_t index, const std::string& writer);
+  /// Folds the initial value into a reduction's result where that is done here.
+  void fold_initial(const Root& root, const std::string& value);
+  /// Folds and stores.
   void store(const Root& root, const std::string& value);
+  void store_only(const Root& root, const std::string& value);
+  void
+  declare_shared_row();  ///< row_pack: the thread's row of the task and its place among the row's threads
+  std::string active_rows() const;  ///< the condition that the thread has a row
   std::string offset_text(const Target& target) const;
   bool reduces(const Root& root) const {
     return root.store != StoreKind::kElement && root.store != StoreKind::kAcross;

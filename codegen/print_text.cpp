@@ -53,11 +53,19 @@ std::string load_text(DType dtype, const std::string& place) {
   return place;
 }
 
+std::string load_alone_text(DType dtype, const std::string& place) {
+  return dtype == DType::kBF16 ? fmt::format("sw_bf16_alone({})", place) : load_text(dtype, place);
+}
+
 std::string stored_text(DType dtype, const std::string& value) {
   if (dtype == DType::kPred) return fmt::format("(unsigned char){}", value);
   if (dtype == DType::kF16) return fmt::format("sw_to_f16({})", value);
   if (dtype == DType::kBF16) return fmt::format("sw_to_bf16({})", value);
   return value;
+}
+
+std::string exactly_stored_text(DType dtype, const std::string& value) {
+  return dtype == DType::kBF16 ? fmt::format("sw_bf16_bits({})", value) : stored_text(dtype, value);
 }
 
 std::string rounded_text(DType dtype, const std::string& value) {

@@ -18,7 +18,11 @@ std::string_view value_type(DType dtype);
 std::string_view storage_type(DType dtype);
 /// Reads and writes an element: `place` is an lvalue of the storage type, `value` an expression.
 std::string load_text(DType dtype, const std::string& place);
+/// The same of an element that no wider load brought: cheaper for bf16.
+std::string load_alone_text(DType dtype, const std::string& place);
 std::string stored_text(DType dtype, const std::string& value);
+/// The same of a value that `dtype` holds already: no rounding.
+std::string exactly_stored_text(DType dtype, const std::string& value);
 /// Rounds a float expression to what `dtype` holds (f16, bf16; others unchanged).
 std::string rounded_text(DType dtype, const std::string& value);
 

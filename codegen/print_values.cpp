@@ -6,6 +6,18 @@
 
 namespace stitchwork {
 
+namespace {
+
+/// The assembler's operand class of the first word of a vector of so many bytes.
+char operand_class(DType dtype, int bytes) {
+  if (bytes == 2) return 'h';
+  if (dtype == DType::kF32) return 'f';
+  if (dtype == DType::kF64) return 'd';
+  return byte_size(dtype) == 8 ? 'l' : 'r';
+}
+
+}  // namespace
+
 ValuePrinter::ValuePrinter(const Graph& graph, const Kernel& kernel, const Step& step,
                            const PlaceNames& places, Namer names, bool canonical, Writer& out)
     : computation_(graph.entry_computation()),
@@ -64,6 +76,10 @@ void ValuePrinter::print_value(int v) {
   const DType dtype = node.shape.dtype;
   if (value.kind == ValueKind::kConstant) {
     variables_[static_cast<std::size_t>(v)] = literal_text(*node.attrs.literal);
+    return;
+  }
+  if (value.row_result >= 0) {
+    variables_[static_cast<std::size_t>(v)] = places_.row_results[static_cast<std::size_t>(value.row_result)];
     return;
   }
   const bool load = value.kind == ValueKind::kLoad;
@@ -149,8 +165,11 @@ void ValuePrinter::hold_ahead(int unroll) {
   std::vector<std::string> words;
   for (const auto& [v, name] : ahead_) {
     const DType dtype = computation_.node(step_.values[static_cast<std::size_t>(v)].op).shape.dtype;
-    if (step_.mapping.vector * byte_size(dtype) < 4) continue;  // no whole word
-    for (int u = 0; u < unroll; ++u) words.push_back(fmt::format("\"+r\"({}[{}].all.word[0])", name, u));
+    const int bytes = step_.mapping.vector * byte_size(dtype);
+    if (bytes < 2) continue;  // no operand is so narrow
+    for (int u = 0; u < unroll; ++u)
+      words.push_back(fmt::format("\"+{}\"({}[{}].all{})", operand_class(dtype, bytes), name, u,
+                                  bytes > 2 ? ".word[0]" : ""));
   }
   if (words.size() > kMostOperands) words.resize(kMostOperands);
   if (words.size() > 1) out_.line(fmt::format("asm volatile(\"\" : {});", fmt::join(words, ", ")));
@@ -160,7 +179,8 @@ std::string ValuePrinter::load_expression(int v) {
   const Value& value = step_.values[static_cast<std::size_t>(v)];
   const DType dtype = computation_.node(value.op).shape.dtype;
   if (const auto ahead = ahead_.find(v); ahead != ahead_.end())
-    return load_text(dtype, fmt::format("sw_get({}[u], j)", ahead->second));
+    return step_.mapping.vector > 1 ? load_text(dtype, fmt::format("sw_get({}[u], j)", ahead->second))
+                                    : load_alone_text(dtype, fmt::format("sw_get({}[u], j)", ahead->second));
   const IndexNames names = access_names(value.at, false);
   IndexNames place_names = names;
   if (value.local) place_names.dims[0] = "local_row";
@@ -170,7 +190,7 @@ std::string ValuePrinter::load_expression(int v) {
       fmt::format("{}[{}]", places_.buffers[static_cast<std::size_t>(value.buffer)], index);
   const bool accumulator =
       kernel_.buffers[static_cast<std::size_t>(value.buffer)].partials && is_floating(dtype);
-  const std::string read = accumulator ? place : load_text(dtype, place);
+  const std::string read = accumulator ? place : load_alone_text(dtype, place);
   const std::string condition = condition_text(value.at.map, names);
   if (condition.empty()) return read;
   return fmt::format("{} ? {} : ({})0", condition, read, value_type(dtype));

@@ -16,6 +16,7 @@ struct PlaceNames {
   std::vector<std::string> buffers;      ///< by Kernel::buffers
   std::vector<std::string> kept;         ///< by Kernel::kept
   std::map<NodeId, std::string> across;  ///< accumulators of reductions across rows
+  std::vector<std::string> row_results;  ///< by TaskLoop::row_results of the loop at hand
 };
 
 class ValuePrinter {

@@ -11,6 +11,9 @@ namespace {
 
 /// Rounds of planning again: an SM holds few blocks of a kernel that spills, and splits are rare.
 constexpr int kMaxRounds = 8;
+constexpr int kWarp = 32;
+/// A thread cannot address more. Half the threads of an SM's one block have twice the registers, up to these.
+constexpr int kMostRegisters = 255;
 
 /// What is wrong with a compiled kernel; ok if nothing is.
 Verdict fits(const Device& device, const KernelPlan& plan, const CompiledKernel& compiled) {
@@ -48,15 +51,22 @@ std::optional<Edit> remedy(const Graph& graph, const KernelPlan& kernel) {
                 {computation.node(kernel.outputs.back()).name},
                 "",
                 kernel.launch.blocks_per_sm / 2};
+  if (kernel.launch.register_bound > 0 && kernel.launch.register_bound < kMostRegisters &&
+      kernel.launch.block >= 2 * kWarp)
+    return Edit{EditKind::kBlock,
+                {computation.node(kernel.outputs.back()).name},
+                "",
+                kernel.launch.block / 2 / kWarp * kWarp};
   if (const auto value = cheapest_global(graph, kernel))
     return Edit{EditKind::kSplit, {computation.node(*value).name}, "", 0};
   return std::nullopt;
 }
 
-/// Adds an edit; a residency replaces an earlier one of the same op.
+/// Adds an edit; a residency or block replaces an earlier one of the same op.
 void add_edit(std::vector<Edit>& edits, Edit edit) {
   std::erase_if(edits, [&](const Edit& old) {
-    return old.kind == EditKind::kResidency && edit.kind == EditKind::kResidency && old.ops == edit.ops;
+    const bool number = edit.kind == EditKind::kResidency || edit.kind == EditKind::kBlock;
+    return number && old.kind == edit.kind && old.ops == edit.ops;
   });
   edits.push_back(std::move(edit));
 }

@@ -84,6 +84,10 @@ std::vector<std::string> write_kernels(const Graph& graph, const Executable& exe
     json["name"] = plan.name;
     json["cuda"] = stem + ".cu";
     json["ptx"] = stem + ".ptx";
+    if (!kernel.cubin.empty()) {
+      write(stem + ".cubin", kernel.cubin);
+      json["cubin"] = stem + ".cubin";
+    }
     json["entry"] = kernel.entry;
     json["grid"] = kernel.launch.grid;
     json["block"] = kernel.launch.block;

@@ -245,18 +245,21 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
         .bind(result.executable.kernels[i].source_sha256)
         .run();
     const std::int64_t kernel_id = sqlite3_last_insert_rowid(db);
-    if (run.method == Method::kMeasured) continue;  // a GPU's counters are Nsight Compute's to read
-    for (const auto& [metric, value] : sim::counter_list(run.counters)) {
-      const bool known = run.method == Method::kSimulated || metric == "dram_read_transactions" ||
-                         metric == "dram_write_transactions" || metric == "inst_fp_32";
-      if (!known) continue;
+    const auto add = [&](std::string_view metric, double value, std::string_view tool, std::string_view of) {
       counter.bind(kernel_id)
           .bind(metric_id(db, metric))
           .bind(value)
           .bind(name(run.method))
-          .bind("stitchwork")
-          .bind(version().version)
+          .bind(tool)
+          .bind(of)
           .run();
+    };
+    for (const auto& [metric, value] : run.profiled) add(metric, value, "Nsight Compute", "");
+    if (run.method == Method::kMeasured) continue;  // a GPU's other counters are unknown
+    for (const auto& [metric, value] : sim::counter_list(run.counters)) {
+      const bool known = run.method == Method::kSimulated || metric == "dram_read_transactions" ||
+                         metric == "dram_write_transactions" || metric == "inst_fp_32";
+      if (known) add(metric, value, "stitchwork", version().version);
     }
   }
 }

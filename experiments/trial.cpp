@@ -132,7 +132,9 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
       options.edits.insert(options.edits.end(), more.begin(), more.end());
       return make_plan(model.graph, target, spec.planner, options);
     };
-  result.executable = compile_settled(model.graph, target, std::move(plan), replan, spec.compile);
+  CompileOptions compiling_options = spec.compile;
+  compiling_options.cubin = !simulated;
+  result.executable = compile_settled(model.graph, target, std::move(plan), replan, compiling_options);
   result.compile_ms = compiling.ms();
   report(0.2, "preparing inputs");
   const std::vector<Literal> inputs = trial_inputs(model, spec);
@@ -148,7 +150,9 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
     result.run = run_simulated(model.graph, target, result.executable, inputs, options);
   } else {
     cuda::CudaBackend backend(
-        driver, target, {.repeats = spec.repeats, .cache = spec.cache, .tf32 = spec.tf32}, cuda::Blas::load);
+        driver, target,
+        {.repeats = spec.repeats, .cache = spec.cache, .tf32 = spec.tf32, .compile = compiling_options},
+        cuda::Blas::load);
     result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress);
   }
   result.run_ms = running.ms();
@@ -165,6 +169,8 @@ namespace {
 void add_run(ordered_json& kernel, const KernelRun& run, const CompiledKernel& compiled) {
   const bool counted = run.method == Method::kSimulated || run.method == Method::kSampled;
   kernel["counters"] = counted ? counters_json(run.counters) : ordered_json(nullptr);
+  if (!run.profiled.empty()) kernel["counters"] = ordered_json::object();
+  for (const auto& [counter, value] : run.profiled) kernel["counters"][counter] = value;
   kernel["launches"] = run.launches;
   kernel["registers"] = run.registers;
   kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);

@@ -3,22 +3,14 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/strided.h"
 
 namespace stitchwork {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-/// A dimension as it lies in the arrays that have it; 0 in those that have not.
-struct Axis {
-  std::int64_t extent = 1, a = 0, b = 0, c = 0;
-};
-
-Dims strides(const Dims& extents) {
-  Dims result(extents.size(), 1);
-  for (std::size_t d = extents.size(); d-- > 1;) result[d - 1] = result[d] * extents[d];
-  return result;
-}
+using Axis = ProductAxis;
 
 Dims remaining(const Shape& shape, const Dims& batch, const Dims& contracting) {
   Dims result;
@@ -68,31 +60,12 @@ bool settle(std::int64_t rows, std::int64_t cols, std::int64_t& row, std::int64_
 
 }  // namespace
 
-std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs) {
-  SW_CHECK(dot.attrs.dot.has_value(), "{} is no dot", dot.name);
-  const DotDims& dims = *dot.attrs.dot;
-  const Dims a = strides(lhs.dims), b = strides(rhs.dims), c = strides(dot.shape.dims);
-  const auto at = [](const Dims& of, std::int64_t d) { return of[static_cast<std::size_t>(d)]; };
-
-  std::vector<Axis> batch, rows, cols, contracted;
-  std::size_t out = 0;
-  for (std::size_t i = 0; i < dims.lhs_batch.size(); ++i, ++out)
-    batch.push_back(
-        {at(lhs.dims, dims.lhs_batch[i]), at(a, dims.lhs_batch[i]), at(b, dims.rhs_batch[i]), c[out]});
-  for (const std::int64_t d : remaining(lhs, dims.lhs_batch, dims.lhs_contracting))
-    rows.push_back({at(lhs.dims, d), at(a, d), 0, c[out++]});
-  for (const std::int64_t d : remaining(rhs, dims.rhs_batch, dims.rhs_contracting))
-    cols.push_back({at(rhs.dims, d), 0, at(b, d), c[out++]});
-  for (std::size_t i = 0; i < dims.lhs_contracting.size(); ++i)
-    contracted.push_back({at(lhs.dims, dims.lhs_contracting[i]), at(a, dims.lhs_contracting[i]),
-                          at(b, dims.rhs_contracting[i]), 0});
+std::optional<Gemm> gemm_of(Product product) {
   // Sums may be taken in any order.
-  std::stable_sort(contracted.begin(), contracted.end(),
+  std::stable_sort(product.contracted.begin(), product.contracted.end(),
                    [](const Axis& x, const Axis& y) { return x.a > y.a; });
-
-  rows = collapsed(rows);
-  cols = collapsed(cols);
-  contracted = collapsed(contracted);
+  std::vector<Axis> rows = collapsed(product.rows), cols = collapsed(product.cols),
+                    contracted = collapsed(product.contracted);
   if (contracted.size() > 1) return std::nullopt;
   const Axis sum = innermost(contracted), row = innermost(rows), col = innermost(cols);
   Gemm gemm;
@@ -108,13 +81,34 @@ std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs)
   if (gemm.n == 1 && gemm.m > 1 && gemm.c_row < 1) return std::nullopt;
   if (!settle(gemm.m, gemm.k, gemm.a_row, gemm.a_col)) return std::nullopt;
   if (!settle(gemm.k, gemm.n, gemm.b_row, gemm.b_col)) return std::nullopt;
-  for (const std::vector<Axis>& axes : {collapsed(batch), rows, cols})
+  for (const std::vector<Axis>& axes : {collapsed(product.batch), rows, cols})
     for (const Axis& axis : axes) gemm.batch.push_back({axis.extent, axis.a, axis.b, axis.c});
   // The widest loop is innermost: one call makes all its products.
   const auto widest = std::max_element(gemm.batch.begin(), gemm.batch.end(),
                                        [](const auto& x, const auto& y) { return x.extent < y.extent; });
   if (widest != gemm.batch.end()) std::iter_swap(widest, std::prev(gemm.batch.end()));
   return gemm;
+}
+
+std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs) {
+  SW_CHECK(dot.attrs.dot.has_value(), "{} is no dot", dot.name);
+  const DotDims& dims = *dot.attrs.dot;
+  const Dims a = strides_of(lhs.dims), b = strides_of(rhs.dims), c = strides_of(dot.shape.dims);
+  const auto at = [](const Dims& of, std::int64_t d) { return of[static_cast<std::size_t>(d)]; };
+
+  Product product;
+  std::size_t out = 0;
+  for (std::size_t i = 0; i < dims.lhs_batch.size(); ++i, ++out)
+    product.batch.push_back(
+        {at(lhs.dims, dims.lhs_batch[i]), at(a, dims.lhs_batch[i]), at(b, dims.rhs_batch[i]), c[out]});
+  for (const std::int64_t d : remaining(lhs, dims.lhs_batch, dims.lhs_contracting))
+    product.rows.push_back({at(lhs.dims, d), at(a, d), 0, c[out++]});
+  for (const std::int64_t d : remaining(rhs, dims.rhs_batch, dims.rhs_contracting))
+    product.cols.push_back({at(rhs.dims, d), 0, at(b, d), c[out++]});
+  for (std::size_t i = 0; i < dims.lhs_contracting.size(); ++i)
+    product.contracted.push_back({at(lhs.dims, dims.lhs_contracting[i]), at(a, dims.lhs_contracting[i]),
+                                  at(b, dims.rhs_contracting[i]), 0});
+  return gemm_of(std::move(product));
 }
 
 }  // namespace stitchwork

@@ -22,6 +22,18 @@ struct Gemm {
   std::vector<Loop> batch;  ///< outermost first
 };
 
+/// A dimension of a product as it lies in A, B and C, in elements; 0 in those that have not got it.
+struct ProductAxis {
+  std::int64_t extent = 1, a = 0, b = 0, c = 0;
+};
+/// C[batch, row, col] = sum over `contracted` of A * B; each list outermost first.
+struct Product {
+  std::vector<ProductAxis> batch, rows, cols, contracted;
+};
+
+/// Nothing where the contracted dimensions have no common stride or no operand dimension is contiguous.
+std::optional<Gemm> gemm_of(Product product);
+
 /// The products of `dot` over operands of these shapes, both stored row by row. Nothing where its contracted
 /// dimensions have no common stride or no operand dimension is contiguous.
 std::optional<Gemm> gemm_of(const Node& dot, const Shape& lhs, const Shape& rhs);

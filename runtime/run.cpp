@@ -445,6 +445,7 @@ class Runner {
     run.registers = launched.registers;
     run.spill_bytes = launched.spill_bytes;
     run.time_us = launched.time.us;
+    run.bytes_in_flight = launched.bytes_in_flight;
     run.method = launched.sampled ? Method::kSampled : backend_.method();
     result.sanitized += launched.sanitized;
     for (sim::Finding& finding : launched.findings) result.findings.push_back(std::move(finding));

@@ -61,6 +61,7 @@ Launched SimulatorBackend::launch(const CompiledKernel& kernel, std::span<const 
   result.spill_bytes = kernel.spill_bytes;
   result.time.us = ran.time_us;
   result.sampled = ran.sampled;
+  result.bytes_in_flight = ran.bytes_in_flight;
   result.sanitized = ran.sanitized;
   result.findings = std::move(ran.findings);
   return result;

@@ -416,7 +416,7 @@ void Lowering::lower_statement(int index) {
     lower_memory(op, true);
   else if ((op.base == "atom" || op.base == "red") && !op.has("async"))
     lower_atomic(op, op.base == "red");
-  else if (op.base == "call")
+  else if (s.opcode == "call")
     lower_call();
   else if (const int row = sim::find_row(s.opcode); row >= 0)
     lower_row(row);

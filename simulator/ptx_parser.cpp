@@ -1,6 +1,8 @@
 // Recursive descent over PTX: directives, variables, kernels, statements.
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -50,10 +52,13 @@ class Parser {
     if (t.kind != Token::Kind::kWord) fail(t, fmt::format("expected a name, found '{}'", t.text));
     return t;
   }
+  /// A size, count or offset: none has more than 32 bits, signed or not (PTX ISA 5.3, 6.4.1).
   std::int64_t integer() {
     const bool negative = accept('-');
     Token t = lex_.next();
     if (t.kind != Token::Kind::kInteger) fail(t, fmt::format("expected an integer, found '{}'", t.text));
+    if (t.bits > std::numeric_limits<std::uint32_t>::max())
+      fail(t, fmt::format("{} does not fit 32 bits", t.text));
     return negative ? -static_cast<std::int64_t>(t.bits) : static_cast<std::int64_t>(t.bits);
   }
   bool accept(char c) {
@@ -274,9 +279,15 @@ class Parser {
     while (lex_.peek().kind == Token::Kind::kWord) {
       const Token t = lex_.next();
       if (t.is(".maxntid") || t.is(".reqntid")) {
-        std::int64_t product = integer();
-        while (accept(',')) product *= integer();
-        f.info.max_threads = static_cast<int>(product);
+        std::int64_t product = 1;
+        int dimensions = 0;
+        do {
+          const std::int64_t extent = integer();
+          if (++dimensions > 3 || extent < 0 || extent > kMaxBlockExtent)
+            fail(t, fmt::format("{} takes up to three extents of a block", t.text));
+          product *= extent;
+        } while (accept(','));
+        f.info.max_threads = static_cast<int>(std::min(product, kMaxBlockExtent));
       } else if (t.is(".minnctapersm")) {
         f.info.min_blocks_per_sm = static_cast<int>(integer());
       } else if (t.is(".maxnreg") || t.is(".maxclusterrank")) {
@@ -635,6 +646,7 @@ class Parser {
       o.kind = Kind::kAddress;
       const Token base = lex_.next();
       if (base.kind == Token::Kind::kInteger) {
+        if (base.bits >> 62 != 0) fail(base, fmt::format("no memory has address {}", base.text));
         o.offset = static_cast<std::int64_t>(base.bits);
       } else if (const auto it = registers_.find(base.text); it != registers_.end()) {
         o.reg = it->second;
@@ -701,7 +713,8 @@ class Parser {
   };
   static constexpr std::size_t kMaxNesting = 200;
   static constexpr std::int64_t kMaxParameterBytes = 1 << 20;
-  static constexpr std::int64_t kMaxRegisters = 1 << 20, kMaxVariableBytes = std::int64_t{1} << 32;
+  static constexpr std::int64_t kMaxRegisters = 1 << 20, kMaxVariableBytes = std::int64_t{1} << 32,
+                                kMaxBlockExtent = 1 << 20;
 
   Lexer lex_;
   File out_;

@@ -1,5 +1,6 @@
 // One launch: checks it, finds its residency, schedules its blocks, adds up its counters.
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "core/error.h"
@@ -10,6 +11,9 @@
 
 namespace stitchwork::sim {
 namespace {
+
+constexpr double kWarpLanes = 32;
+constexpr double kRequestBytes = 128;  // of a warp's load of 4 bytes a lane, the timing model's unit
 
 /// A block that runs this many warp instructions is taken to be looping for ever (seconds of simulation).
 constexpr std::uint64_t kDefaultLivelockBound = std::uint64_t{1} << 32;
@@ -131,6 +135,19 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   }
 }
 
+/// Loads a warp has in flight before the first use, averaged over where loads are executed.
+double independent_loads(const LaunchContext& context, const ScheduleResult& r) {
+  double loads = 0, weight = 0;
+  for (std::size_t b = 0; b < r.bb_counts.size(); ++b) {
+    const ptx::BlockWeights& bb = context.program->weights[b];
+    if (bb.loads_in_flight == 0) continue;
+    const double runs = static_cast<double>(r.bb_counts[b].warps) * bb.ldst;
+    loads += runs * bb.loads_in_flight;
+    weight += runs;
+  }
+  return weight > 0 ? loads / weight : 1.0;
+}
+
 /// `flushed`: dirty sectors written when the launch ends; they count where they were made.
 KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const Counters& c,
                    int blocks_per_sm, std::int64_t flushed) {
@@ -153,15 +170,7 @@ KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const 
     s.all.l2_sectors = sectors;
     s.busiest_sm.l2_sectors = sectors * of_busiest;
   }
-  double loads = 0, weight = 0;  // loads in flight, where loads are executed
-  for (std::size_t b = 0; b < r.bb_counts.size(); ++b) {
-    const ptx::BlockWeights& bb = context.program->weights[b];
-    if (bb.loads_in_flight == 0) continue;
-    const double runs = static_cast<double>(r.bb_counts[b].warps) * bb.ldst;
-    loads += runs * bb.loads_in_flight;
-    weight += runs;
-  }
-  w.independent_loads = weight > 0 ? loads / weight : 1.0;
+  w.independent_loads = independent_loads(context, r);
   return kernel_time(*context.device, w);
 }
 
@@ -245,6 +254,10 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     c.dram_write_transactions += static_cast<std::uint64_t>(flushed);
     result.time = time_of(context, r, c, o.blocks_per_sm, flushed);
     result.time_us = result.time.total_us;
+    const std::uint64_t grid = launch.grid.count(), sms = static_cast<std::uint64_t>(device.sms);
+    const double blocks = std::min<double>(o.blocks_per_sm, static_cast<double>((grid + sms - 1) / sms));
+    result.bytes_in_flight =
+        blocks * std::ceil(threads / kWarpLanes) * independent_loads(context, r) * kRequestBytes;
   } catch (const FindingError& e) {
     result.findings.push_back(e.finding);
   }

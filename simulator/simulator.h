@@ -202,6 +202,9 @@ struct LaunchResult {
   bool sampled = false;                ///< counters stand for blocks that were not run
   double time_us = 0;                  ///< by the timing model from these counters; method "simulated"
   KernelTime time;                     ///< what time_us is made of
+  /// An SM's warps have so many bytes of loads under way before they wait for the first: resident warps x
+  /// loads before their first use x 128 bytes.
+  double bytes_in_flight = 0;
 };
 
 /// Runs one launch. Throws Error for a wrong launch (unknown kernel, argument count or size,

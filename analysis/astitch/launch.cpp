@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "analysis/astitch/mapping_tuned.h"
 #include "analysis/astitch/sharing.h"
@@ -20,6 +22,9 @@ constexpr int kAssumedRegisters = 32;
 constexpr int kLargestBlock = 1024;
 /// mapping=tuned tries these, 256 first: it leaves the scheduler blocks to fill an SM's gaps with.
 constexpr std::array kTunedBlocks = {256, 128, 512, 1024};
+/// And of the blocks an SM holds at 32 registers a thread all, half or a quarter: the fewer, the longer the
+/// rows that stay in registers.
+constexpr std::array kTunedShares = {1, 2, 4};
 /// Threads of a block of XLA's element-wise kernels.
 constexpr int kElementwiseBlock = 256;
 
@@ -46,13 +51,55 @@ Domain largest_domain(const Nodes& nodes, const StitchOp& op) {
   return largest;
 }
 
-/// The block in which the largest domain takes least time; with grid barriers, one barrier included.
+/// (threads a block, share of the blocks), the widest first.
+std::vector<std::pair<int, int>> tuned_launches(bool blocks_are_given) {
+  std::vector<std::pair<int, int>> launches;
+  for (const int share : kTunedShares)
+    for (const int block : kTunedBlocks)
+      if (share == 1 || !blocks_are_given) launches.emplace_back(block, share);
+  return launches;
+}
+
+/// Counted over the op's members of the domain's size: each reduction of its rows asks for another pass.
+RowWork row_work(const Nodes& nodes, const StitchOp& op, const Domain& domain) {
+  const std::int64_t elements = domain.rows * domain.cols;
+  RowWork work;
+  std::set<NodeId> inputs;
+  work.instructions = 0;
+  for (const NodeId id : op.members) {
+    if (nodes[id].reduction && nodes[id].reduction->rows * nodes[id].reduction->cols == elements) {
+      if (nodes[id].reduction->row_reduce) ++work.passes;
+      work.instructions += 1;
+    } else if (nodes[id].elements == elements) {
+      work.instructions += static_cast<double>(instructions(nodes, id));
+    } else {
+      continue;
+    }
+    for (const NodeId operand : nodes.node(id).operands)
+      if (nodes[operand].elements == elements && !nodes[operand].transparent && !nodes[operand].immediate &&
+          !std::binary_search(op.members.begin(), op.members.end(), operand))
+        inputs.insert(operand);
+  }
+  work.inputs = std::max(1, static_cast<int>(inputs.size()));
+  return work;
+}
+
+/// The block, and the threads an SM shares its registers among, in which the largest domain takes least time;
+/// with grid barriers, one barrier included.
 void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, MappingLimits& limits) {
   const Domain domain = largest_domain(nodes, op);
-  int best = 0;
+  limits.row_work = row_work(nodes, op, domain);
+  const int wanted_blocks = limits.max_blocks_per_sm;
+  int best = 0, best_blocks = 0;
   double best_us = 0;
-  for (const int block : kTunedBlocks) {
+  for (const auto& [block, share] : tuned_launches(wanted_blocks > 0)) {
     if (block > device.max_threads_per_block) continue;
+    limits.max_blocks_per_sm = wanted_blocks;
+    if (share > 1) {
+      const int full = assume_relax_apply(device, block, 0, 0).blocks_per_sm;
+      if (full < share) continue;
+      limits.max_blocks_per_sm = full / share;
+    }
     set_block(limits, device, block);
     const ThreadMapping mapping = map_tuned(domain, limits);
     double us = domain_us(domain, mapping, limits);
@@ -62,8 +109,10 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, Ma
     if (limits.one_wave) us += device.grid_barrier_us_per_block * static_cast<double>(mapping.blocks);
     if (best > 0 && us >= best_us * (1 - kIndifference)) continue;
     best = block;
+    best_blocks = limits.max_blocks_per_sm;
     best_us = us;
   }
+  limits.max_blocks_per_sm = best_blocks;
   set_block(limits, device, best);
 }
 

@@ -9,6 +9,13 @@
 
 namespace stitchwork::astitch {
 
+/// What a stitch op does with the elements of its largest reduction's rows (or largest op's elements).
+struct RowWork {
+  int inputs = 1;           ///< arrays of that size it reads
+  int passes = 1;           ///< how often a row is gone through if its elements are not kept
+  double instructions = 4;  ///< an element
+};
+
 /// What a mapping may use.
 struct MappingLimits {
   int block = 1024;                  ///< threads a block (T)
@@ -19,6 +26,7 @@ struct MappingLimits {
   int accumulators = 0;  ///< registers a thread takes for each of its elements of a row (across.h)
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
+  RowWork row_work;
 };
 
 /// How many blocks an override wants each row of `reduction` split over; 0: none does.

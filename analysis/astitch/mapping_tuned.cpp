@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <vector>
 
 #include "analysis/launch.h"
@@ -19,6 +20,8 @@ constexpr std::int64_t kShortRowBytes = 1024;
 /// The share of a thread's registers in which elements of a row stay (codegen/lower_keep.h); of a longer row
 /// the rest is read again.
 constexpr std::int64_t kResidentShare = 2;
+/// Registers of a thread beside the elements it holds: indices, pointers, the arithmetic of a vector.
+constexpr std::int64_t kArithmeticRegisters = 32;
 /// One thread an output: the reduction is this short and there are so many outputs for each block of a wave.
 constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
 /// Rows side by side in a column tile: a warp reads a 128-byte line of 4-byte elements.
@@ -32,8 +35,9 @@ constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInst
                  kBlockReduceInstructions = 30;
 
 /// Vectors of so many elements divide `length` and move at once.
-int widest_vector(std::int64_t length, int element_bytes) {
-  int vector = std::max(1, kVectorBytes / std::max(1, element_bytes));
+int widest_vector(std::int64_t length, const Domain& domain) {
+  const int bytes = domain.widest_bytes > 0 ? domain.widest_bytes : domain.element_bytes;
+  int vector = std::max(1, kVectorBytes / std::max(1, bytes));
   while (vector > 1 && (length == 0 || length % vector != 0)) vector /= 2;
   return vector;
 }
@@ -70,7 +74,7 @@ class Fastest {
 
 ThreadMapping elements(const Domain& domain, const MappingLimits& limits) {
   Fastest fastest(domain, limits);
-  const int widest = domain.guarded ? 1 : widest_vector(domain.rows, domain.element_bytes);
+  const int widest = domain.guarded ? 1 : widest_vector(domain.rows, domain);
   for (int vector = widest; vector >= 1; vector /= 2) {
     for (int unroll = 1; unroll <= (domain.guarded ? 1 : kMostUnrolled); unroll *= 2) {
       ThreadMapping mapping;
@@ -101,7 +105,7 @@ void offer_splits(const ThreadMapping& whole, std::int64_t most, int wanted, con
     }
     const std::int64_t length = ceil_div(mapping.cols, n);
     if (mapping.kind != MappingKind::kColumn && (mapping.cols % n != 0 || length % mapping.vector != 0))
-      mapping.vector = mapping.cols % n == 0 ? widest_vector(length, domain.element_bytes) : 1;
+      mapping.vector = mapping.cols % n == 0 ? widest_vector(length, domain) : 1;
     fastest.offer(deal(mapping, limits));
   };
   if (wanted > 0) return split(wanted);
@@ -140,15 +144,14 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
   mapping.kind = MappingKind::kRowPack;
   mapping.rows = domain.rows;
   mapping.cols = domain.cols;
-  mapping.vector = widest_vector(domain.cols, domain.element_bytes);
+  mapping.vector = widest_vector(domain.cols, domain);
   for (const std::int64_t threads : threads_a_row(domain, mapping.vector, limits.block)) {
     // Lanes of a row read whole sectors, or all of it at once.
     const std::int64_t at_once = threads * mapping.vector;
     if (at_once < domain.cols && at_once * domain.element_bytes < kSectorBytes) continue;
     // Accumulators across the rows stay in registers, or the row gets more threads.
-    if (threads < limits.block &&
-        ceil_div(domain.cols, at_once) * mapping.vector * limits.accumulators > accumulator_room(limits))
-      continue;
+    const std::int64_t elements = ceil_div(domain.cols, at_once) * mapping.vector;
+    if (threads < limits.block && elements * limits.accumulators > accumulator_room(limits)) continue;
     mapping.threads_per_row = static_cast<int>(threads);
     mapping.rows_per_block = limits.block / threads;
     const std::int64_t most =
@@ -187,6 +190,31 @@ ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wan
   return fastest.best();
 }
 
+/// Of an element of what `op` is computed from, element by element: the widest of these arrays. A bf16 row
+/// that is converted and reduced in fp32 moves as bf16.
+int bytes_in_memory(const Nodes& nodes, NodeId op) {
+  constexpr std::size_t kMostOps = 64;
+  const std::int64_t elements = nodes[op].elements;
+  std::set<NodeId> seen{op};
+  std::vector<NodeId> open{op};
+  int bytes = 0;
+  while (!open.empty() && seen.size() < kMostOps) {
+    const NodeId id = open.back();
+    open.pop_back();
+    const Node& node = nodes.node(id);
+    bool walked = false;
+    if (nodes[id].member && !nodes[id].reduction)
+      for (const NodeId operand : node.operands) {
+        if (nodes[operand].elements != elements || nodes.node(operand).shape.is_tuple) continue;
+        walked = true;
+        if (seen.insert(operand).second) open.push_back(operand);
+      }
+    if (!walked && !nodes[id].transparent && !nodes[id].immediate)
+      bytes = std::max(bytes, byte_size(node.shape.dtype));
+  }
+  return bytes > 0 ? bytes : byte_size(nodes.node(op).shape.dtype);
+}
+
 }  // namespace
 
 Domain domain_of(const Nodes& nodes, NodeId dominant) {
@@ -200,7 +228,8 @@ Domain domain_of(const Nodes& nodes, NodeId dominant) {
     domain.cols = shape.cols;
     moved = nodes.node(dominant).operands[0];
   }
-  domain.element_bytes = byte_size(nodes.node(moved).shape.dtype);
+  domain.element_bytes = domain.widest_bytes = byte_size(nodes.node(moved).shape.dtype);
+  if (nodes[dominant].reduction) domain.element_bytes = bytes_in_memory(nodes, moved);
   const auto& edges = nodes[dominant].edges;
   domain.guarded = std::any_of(edges.begin(), edges.end(), [](const Edge& edge) {
     return !edge.map || !edge.map->constraints.empty() || !edge.map->runtime.empty();
@@ -228,16 +257,26 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   const Device& device = *limits.tuned_for;
   const std::int64_t vectors = vectors_a_thread(mapping, limits.block);
   const std::int64_t threads = threads_sharing_a_row(mapping, limits.block);
-  const LaunchBound bound = assume_relax_apply(device, limits.block, 0, blocks_an_sm(device, mapping.blocks));
-  // Beyond what registers hold, whoever reads the row a second time loads it again.
-  const bool again = mapping.kind == MappingKind::kRowPack &&
-                     vectors * mapping.vector > bound.register_bound / kResidentShare;
-  double instructions = static_cast<double>(vectors) *
-                        (kAccessInstructions * (again ? 2 : 1) + kElementInstructions * mapping.vector);
+  int blocks = blocks_an_sm(device, mapping.blocks);
+  if (limits.max_blocks_per_sm > 0) blocks = std::min(blocks, limits.max_blocks_per_sm);
+  const LaunchBound bound = assume_relax_apply(device, limits.block, 0, blocks);
+  // Accumulators across the rows beside the inputs' elements: the compiler keeps both, or spills.
+  const std::int64_t held = vectors * mapping.vector * (limits.accumulators + limits.row_work.inputs);
+  const bool spills = limits.accumulators > 0 && held + kArithmeticRegisters > bound.register_bound;
+  // Beyond what registers hold, whoever needs the row a second time loads and computes it again.
+  const bool again = spills || (mapping.kind == MappingKind::kRowPack &&
+                                vectors * mapping.vector > bound.register_bound / kResidentShare);
+  const RowWork& of = limits.row_work;
+  const double passes = again ? std::max(2, of.passes) : 1;
+  double instructions =
+      static_cast<double>(vectors) * passes *
+      (kAccessInstructions + std::max(kElementInstructions, of.instructions) * mapping.vector);
   if (domain.kind != Domain::Kind::kElements) {
-    instructions += kShuffleInstructions *
+    const double reductions = std::max(1, of.passes - 1);
+    instructions += reductions * kShuffleInstructions *
                     std::bit_width(static_cast<std::uint64_t>(std::min<std::int64_t>(threads, kWarp)));
-    if (threads > kWarp || mapping.kind == MappingKind::kColumn) instructions += kBlockReduceInstructions;
+    if (threads > kWarp || mapping.kind == MappingKind::kColumn)
+      instructions += reductions * kBlockReduceInstructions;
   }
   const double warps = static_cast<double>(mapping.tasks) * limits.block / kWarp;
   KernelWork work;
@@ -246,9 +285,9 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   work.blocks_per_sm = std::max(1, bound.blocks_per_sm);
   const double bytes = static_cast<double>(domain.rows * domain.cols) * domain.element_bytes;
   work.dram_sectors = bytes / kSectorBytes;
-  work.l2_sectors = work.dram_sectors * (again ? 2 : 1);
+  work.l2_sectors = work.dram_sectors * passes;
   work.warp_instructions = warps * instructions;
-  work.ldst_warp_instructions = warps * static_cast<double>(vectors) * (again ? 2 : 1);
+  work.ldst_warp_instructions = warps * static_cast<double>(vectors) * passes;
   work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
   work.independent_loads =
       vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / 4;

@@ -11,10 +11,11 @@ constexpr double kIndifference = 0.01;
 /// A domain to map: what a dominant op makes of [rows, cols] elements.
 struct Domain {
   std::int64_t rows = 1, cols = 1;
-  int element_bytes = 4;
+  int element_bytes = 4;  ///< in memory
   enum class Kind : std::uint8_t { kElements, kRows, kColumns } kind = Kind::kElements;
   /// Its elements are choices (concatenate, pad) or looked up (gather): they move one by one.
   bool guarded = false;
+  int widest_bytes = 0;  ///< of the dominant's own operand, which vectors go by; 0: element_bytes
 };
 
 Domain domain_of(const Nodes& nodes, NodeId dominant);

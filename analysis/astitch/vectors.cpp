@@ -1,6 +1,7 @@
 #include "analysis/astitch/vectors.h"
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/assemble.h"
 #include "analysis/evaluations.h"
@@ -11,7 +12,8 @@ namespace {
 
 /// In flight an SM at full bandwidth (docs/planners/astitch.md).
 constexpr double kBytesInFlight = 32 * 1024;
-constexpr int kMostUnrolled = 4;
+constexpr double kMostUnrolled = 4;  ///< twice as many of less than a word
+constexpr double kWordBytes = 4;
 /// The share of a thread's registers that loads in flight may take.
 constexpr int kRegisterShare = 4;
 constexpr int kUnboundRegisters = 32;
@@ -19,7 +21,9 @@ constexpr int kUnboundRegisters = 32;
 /// What the elements of a group move, in bytes an element.
 struct Moved {
   double vectors = 0, scalars = 0;  ///< by how it could move
-  double loads = 0;                 ///< that need no guard: those of a choice (concatenate, pad) wait for it
+  /// Loads of the domain's own elements, each array once, that need no guard (those of a choice, concatenate
+  /// or pad, wait for it). What a row has in common with the others comes from L2.
+  double loads = 0;
 };
 
 bool follows_lanes(const IndexMap& map, const ThreadMapping& mapping) {
@@ -28,10 +32,19 @@ bool follows_lanes(const IndexMap& map, const ThreadMapping& mapping) {
                      [lane](const IndexExpr& e) { return e.uses_dim(lane); });
 }
 
+/// Another element in each row of a row_pack or row_split domain of several.
+bool follows_rows(const IndexMap& map, const ThreadMapping& mapping) {
+  if ((mapping.kind != MappingKind::kRowPack && mapping.kind != MappingKind::kRowSplit) || mapping.rows == 1)
+    return true;
+  return std::any_of(map.results.begin(), map.results.end(),
+                     [](const IndexExpr& e) { return e.uses_dim(0); });
+}
+
 Moved moved(const Computation& computation, const KernelPlan& kernel, const Group& group,
             const ThreadMapping& mapping) {
   Moved result;
   const GroupEvaluations found = evaluations(computation, kernel, group);
+  std::set<NodeId> loaded;
   const auto add = [&](NodeId op, const IndexMap& map, bool load, NodeId root) {
     // What is read from shared memory moves element by element.
     const auto scheme = kernel.schemes.find(op);
@@ -40,7 +53,9 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
     if (!follows_lanes(map, mapping)) return;
     const Shape& shape = computation.node(op).shape;
     const int bytes = byte_size(shape.dtype);
-    if (load && map.constraints.empty() && map.runtime.empty()) result.loads += bytes;
+    if (load && map.constraints.empty() && map.runtime.empty() && follows_rows(map, mapping) &&
+        loaded.insert(op).second)
+      result.loads += bytes;
     const bool plain = map.constraints.empty() && map.runtime.empty() && map.symbols.empty();
     const bool vector =
         plain && moves_in_vectors(simplify(linearize(map.results, shape.dims), map), map, mapping);
@@ -81,7 +96,8 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     if (bytes.scalars > bytes.vectors || bytes.vectors == 0) m.vector = 1;
     const double in_flight = std::max(1.0, bytes.loads * m.vector);
     const double most = std::min({kBytesInFlight / (resident * in_flight) + 0.999,
-                                  registers * 4.0 / kRegisterShare / in_flight, double{kMostUnrolled},
+                                  registers * 4.0 / kRegisterShare / in_flight,
+                                  in_flight < kWordBytes ? 2 * kMostUnrolled : kMostUnrolled,
                                   static_cast<double>(unguarded_vectors(m, launch.block))});
     m.unroll = bytes.loads > 0 ? std::max(1, static_cast<int>(most)) : 1;
   }

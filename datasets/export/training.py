@@ -74,7 +74,7 @@ def _mlp_training(name, title, rows, hidden, intermediate, golden=False):
     )
 
 
-def _adam(name, title, config):
+def _adam(name, title, config, golden=False):
     """One update by Adam of every parameter of a vision Transformer; the sizes are the model's, scaled down."""
     model = FlaxViTForImageClassification(config, input_shape=(1, config.image_size, config.image_size, 3), _do_init=False)
     params = model.params_shape_tree
@@ -102,6 +102,7 @@ def _adam(name, title, config):
             "count": constant(7),
         },
         {"tensors": tensors, "num_hidden_layers": config.num_hidden_layers, "hidden_size": config.hidden_size} | _ADAM,
+        golden,
         large=tensors > 100,
         packages=("optax",),
         kind="optimizer",
@@ -167,6 +168,7 @@ def datasets():
             "adam_tiny",
             "Adam update of 24 tensors",
             ViTConfig(hidden_size=12, intermediate_size=28, num_hidden_layers=1, image_size=8, **vit),
+            golden=True,
         ),
         _adam_step("adam_step", "AdamW step of BERT-base", BertConfig()),
         _adam_step(

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 
+#include "core/arithmetic.h"
 #include "core/error.h"
 
 namespace stitchwork::cuda {
@@ -169,9 +170,13 @@ const CudaBackend::Loaded& CudaBackend::load(const CompiledKernel& kernel) {
   std::array<char, 4096> log{};
   std::array<int, 2> options{kErrorLog, kErrorLogBytes};
   std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size())};
-  const Result result =
-      driver_->module_load(&loaded.module, kernel.ptx.c_str(), static_cast<unsigned>(options.size()),
-                           options.data(), values.data());
+  Result result = kInvalidImage;
+  for (const std::string* image : {&kernel.cubin, &kernel.ptx}) {
+    if (image->empty()) continue;
+    result = driver_->module_load(&loaded.module, image->c_str(), static_cast<unsigned>(options.size()),
+                                  options.data(), values.data());
+    if (result != kInvalidImage && result != kNoBinaryForGpu) break;  // else the PTX may do
+  }
   if (result != kSuccess) {
     const std::string said(log.data());
     throw Error(fmt::format("cuModuleLoadDataEx failed: {}{}{}", driver_->text(result),
@@ -225,23 +230,75 @@ Launched CudaBackend::launch(const CompiledKernel& kernel, std::span<const Devic
 
 std::optional<Timed> CudaBackend::call(const Computation& computation, const Node& node,
                                        std::span<const DeviceAddress> operands, DeviceAddress result) {
-  if (blas_ == nullptr || node.op != Op::kDot) return std::nullopt;
+  if (blas_ == nullptr || (node.op != Op::kDot && node.op != Op::kConvolution)) return std::nullopt;
   const Shape &lhs = computation.node(node.operands[0]).shape,
               &rhs = computation.node(node.operands[1]).shape;
   if (lhs.dtype != rhs.dtype || !Blas::knows(lhs.dtype, node.shape.dtype)) return std::nullopt;
-  const auto gemm = gemm_of(node, lhs, rhs);
-  if (!gemm || lhs.elements_count() == 0 || rhs.elements_count() == 0) return std::nullopt;
+  if (lhs.elements_count() == 0 || rhs.elements_count() == 0) return std::nullopt;
+  return node.op == Op::kDot ? multiply(node, lhs, rhs, operands, result)
+                             : convolve(node, lhs, rhs, operands, result);
+}
+
+std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, const Shape& rhs,
+                                           std::span<const DeviceAddress> operands, DeviceAddress result) {
+  const auto gemm = gemm_of(dot, lhs, rhs);
+  if (!gemm) return std::nullopt;
   Step step;
   step.kind = Step::Kind::kProduct;
   step.pointers = {operands[0], operands[1], result};
   step.gemm = *gemm;
   step.operands = lhs.dtype;
-  step.result = node.shape.dtype;
-  step.what = node.name;
+  step.result = dot.shape.dtype;
+  step.what = dot.name;
   return record(std::move(step));
 }
 
+std::optional<Timed> CudaBackend::convolve(const Node& node, const Shape& input, const Shape& weights,
+                                           std::span<const DeviceAddress> operands, DeviceAddress result) {
+  const auto product = product_of(node, input, weights);
+  if (!product) return std::nullopt;
+  Step step;
+  step.kind = Step::Kind::kProduct;
+  step.gemm = product->gemm;
+  step.operands = input.dtype;
+  step.result = node.shape.dtype;
+  step.what = node.name;
+  const auto patches = gather(product->patches, input, operands[0], step);
+  const auto dense = gather(product->weights, weights, operands[1], step);
+  DeviceAddress a = patches.value_or(operands[0]), b = dense.value_or(operands[1]);
+  if (!product->patches_first) std::swap(a, b);
+  step.pointers = {a, b, result};
+  const Timed timed = record(std::move(step));
+  for (const auto& gathered : {patches, dense})
+    if (gathered) release(*gathered);
+  return timed;
+}
+
+std::optional<DeviceAddress> CudaBackend::gather(const Gather& gather, const Shape& source,
+                                                 DeviceAddress from, Step& step) {
+  if (gather.copies_nothing()) return std::nullopt;
+  const std::string cuda = gather_cuda(gather, source.elements_count(), byte_size(source.dtype));
+  const auto [known, fresh] = gathers_.try_emplace(cuda);
+  if (fresh) {
+    KernelLaunch launch;
+    launch.block = kGatherBlock;
+    launch.grid = std::min(ceil_div(gather.elements(), std::int64_t{kGatherBlock}),
+                           std::int64_t{device_.max_blocks_per_sm} * device_.sms);
+    known->second = compile_kernel(cuda, "gather", launch, device_, options_.compile);
+  }
+  Step copy;
+  copy.kernel = &known->second;
+  copy.function = load(known->second).function;
+  const DeviceAddress to =
+      allocate(static_cast<std::size_t>(gather.elements() * byte_size(source.dtype)), step.what, false);
+  copy.pointers = {from, to};
+  copy.what = step.what;
+  step.before.push_back(std::move(copy));
+  return to;
+}
+
 void CudaBackend::perform(const Step& step) {
+  for (const Step& part : step.before) perform(part);
   switch (step.kind) {
     case Step::Kind::kClear:
       driver_->check(driver_->fill(step.pointers[0], 0, step.bytes, stream_), "cuMemsetD8Async", step.what);

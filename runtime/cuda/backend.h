@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/backend.h"
+#include "runtime/convolution.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/pool.h"
@@ -34,9 +35,11 @@ struct CudaOptions {
   int repeats = 20;
   sim::CacheMode cache = sim::CacheMode::kCold;
   bool tf32 = false;
+  CompileOptions compile;  ///< of kernels that are no plan's: a convolution's patches
 };
 
-/// Buffers come from one pool; library calls are cuBLAS's where they are products of matrices.
+/// Buffers come from one pool; library calls are cuBLAS's: products of matrices, and convolutions as products
+/// over their patches.
 class CudaBackend final : public Backend {
  public:
   /// Throws Error where the GPU is not of the kind the plan was made for. `blas` makes a Blas once the GPU's
@@ -81,9 +84,18 @@ class CudaBackend final : public Backend {
     Gemm gemm;
     DType operands = DType::kF32, result = DType::kF32;
     std::string what;
+    std::vector<Step> before;  ///< performed first, as parts of this one
   };
 
   const Loaded& load(const CompiledKernel& kernel);
+  std::optional<Timed> multiply(const Node& dot, const Shape& lhs, const Shape& rhs,
+                                std::span<const DeviceAddress> operands, DeviceAddress result);
+  std::optional<Timed> convolve(const Node& node, const Shape& input, const Shape& weights,
+                                std::span<const DeviceAddress> operands, DeviceAddress result);
+  /// Appends to `step` what gathers `source`, of `elements`, into new memory, and returns that, which the
+  /// caller gives back; nothing where the source is as it should be.
+  std::optional<DeviceAddress> gather(const Gather& gather, const Shape& source, DeviceAddress from,
+                                      Step& step);
   void perform(const Step& step);
   /// Performs and remembers it; the time of this first run, by events.
   Timed record(Step step);
@@ -106,8 +118,9 @@ class CudaBackend final : public Backend {
   /// Two, so that no buffer of an earlier step shares bytes with what is written once.
   Pool pool_, sources_;
   std::vector<Pointer> allocations_;
-  Pointer flushed_ = 0;                    ///< twice the L2 cache, once needed
-  std::map<std::string, Loaded> modules_;  ///< by source
+  Pointer flushed_ = 0;                            ///< twice the L2 cache, once needed
+  std::map<std::string, Loaded> modules_;          ///< by source
+  std::map<std::string, CompiledKernel> gathers_;  ///< likewise; steps point to them
   std::vector<Step> steps_;
   std::vector<double> step_us_;
   std::optional<Repeated> repeated_;

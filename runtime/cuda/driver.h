@@ -21,7 +21,7 @@ using Event = struct CUevent_st*;
 using Graph = struct CUgraph_st*;
 using GraphExec = struct CUgraphExec_st*;
 
-inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
+inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kInvalidImage = 200, kNoBinaryForGpu = 209;
 
 enum DeviceAttribute : int {
   kMultiprocessorCount = 16,

@@ -319,7 +319,7 @@ TEST(AstitchRemote, ATensorDoesNotFollowAScalarIntoOneBlock) {
   })");
   const FusionPlan made = plan(graph);
   ASSERT_EQ(made.kernels.size(), 1u);
-  EXPECT_GT(made.kernels[0].launch.grid, 100);
+  EXPECT_GE(made.kernels[0].launch.grid, device("v100").sms);
 }
 
 }  // namespace

@@ -76,6 +76,56 @@ TEST(Compile, KernelsCompiledElsewhereRunWithoutACompilerAndOthersAreRefused) {
   }
 }
 
+TEST(Compile, MachineCodeForEveryArchitectureFromTuringToBlackwell) {
+  const auto nvrtc = find_nvrtc();
+  if (!nvrtc) GTEST_SKIP() << "NVRTC is not installed";
+  const Graph graph = testing::graph_of(kModule);
+  const Device& gpu = device("v100");
+  const FusionPlan plan = make_plan(graph, gpu, "astitch");
+  const std::string source =
+      std::string(cuda_prelude()) + to_cuda(graph, lower(graph, plan.kernels.at(0)), true);
+  for (const int architecture : {75, 80, 86, 89, 90, 100, 120}) {
+    if (nvrtc_architecture(*nvrtc, architecture) != architecture) continue;  // an older NVRTC
+    const Code code = compile_code(*nvrtc, source, architecture);
+    EXPECT_EQ(code.cubin.substr(1, 3), "ELF") << architecture;
+    EXPECT_NE(code.ptx.find(fmt::format(".target sm_{}", architecture)), std::string::npos);
+  }
+  EXPECT_TRUE(compiles_for(*nvrtc, device("h200")));
+  EXPECT_FALSE(compiles_for(*nvrtc, device("p100-sxm2")));  // compiled for the next NVRTC knows
+}
+
+TEST(Compile, MachineCodeIsKeptInTheCacheAndMadeWhereItLacks) {
+  if (!find_nvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  const TemporaryFolder folder;
+  const Graph graph = testing::graph_of(kModule);
+  const Device& gpu = device("h200");
+  const FusionPlan plan = make_plan(graph, gpu, "xla");
+  CompileOptions options = options_for("nvrtc", folder.path());
+  EXPECT_TRUE(compile(graph, gpu, plan, options).kernels.at(0).cubin.empty());
+  options.cubin = true;
+  const Executable made = compile(graph, gpu, plan, options);
+  EXPECT_FALSE(made.kernels.at(0).from_cache);
+  const Executable kept = compile(graph, gpu, plan, options);
+  EXPECT_TRUE(kept.kernels.at(0).from_cache);
+  EXPECT_EQ(kept.kernels.at(0).cubin, made.kernels.at(0).cubin);
+  for (const auto& entry : fs::directory_iterator(folder.path()))
+    if (entry.path().extension() == ".cubin") fs::resize_file(entry.path(), 200);
+  EXPECT_EQ(compile(graph, gpu, plan, options).kernels.at(0).cubin, made.kernels.at(0).cubin);
+}
+
+TEST(Compile, MachineCodeIsWrittenWhereAskedFor) {
+  if (!find_nvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  const TemporaryFolder folder;
+  const Graph graph = testing::graph_of(kModule);
+  CompileOptions options = options_for("nvrtc", "none");
+  options.cubin = true;
+  const Executable executable =
+      compile(graph, device("h200"), make_plan(graph, device("h200"), "xla"), options);
+  EXPECT_EQ(write_kernels(graph, executable, folder.path().string()),
+            (std::vector<std::string>{"k0_b.cu", "k0_b.ptx", "k0_b.cubin", "launch.json"}));
+  EXPECT_EQ(read_file((folder.path() / "k0_b.cubin").string()), executable.kernels.at(0).cubin);
+}
+
 TEST(Compile, PtxEndsWithoutNul) {
   SKIP_WITHOUT_COMPILER();
   const Graph graph = testing::graph_of(kModule);

@@ -50,11 +50,12 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(WarpRows, WhatAllWarpsReadOnceATaskWaitsForTheBlock) {
-  // The one row of `low` lies in a warp, but the initial value of `high` is read before rows are told apart.
+  // The one row of `low` lies in a warp, but the initial value of `high`, whose row is another, is read
+  // before rows are told apart.
   const Graph graph = module_of(
-      "  x = f32[16] parameter(0)\n"
+      "  x = f32[16] parameter(0)\n  y = f32[12] parameter(1)\n"
       "  low = f32[] reduce(x, zero), dimensions={0}, to_apply=sum\n  start = f32[] copy(low)\n"
-      "  ROOT high = f32[] reduce(x, start), dimensions={0}, to_apply=max\n");
+      "  ROOT high = f32[] reduce(y, start), dimensions={0}, to_apply=max\n");
   PlanOptions options;
   options.knobs["mapping"] = "tuned";
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch-no-dominant-merging", options);

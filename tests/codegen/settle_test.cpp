@@ -17,7 +17,7 @@ namespace {
 /// Under mapping=paper, whose blocks of 1,024 threads have 32 registers each. Values alive at once: each is
 /// needed by the first and again by the last of the ops on all of them.
 /// With `centred`, less their sum, for which all blocks wait.
-Graph hungry(int values, bool centred = false) {
+Graph hungry(int values, bool centred = false, const std::string& dtype = "f32") {
   std::string text =
       "HloModule hungry\nsum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
       "ENTRY main {\n";
@@ -38,7 +38,10 @@ Graph hungry(int values, bool centred = false) {
     text +=
         "  zero = f32[] constant(0)\n  total = f32[] reduce(b0, zero), dimensions={0}, to_apply=sum\n"
         "  totals = f32[65536] broadcast(total), dimensions={}\n  ROOT c = f32[65536] subtract(b0, totals)\n";
-  return graph_of(text + "}");
+  text += "}";
+  for (std::size_t at = 0; (at = text.find("f32", at)) != std::string::npos; at += dtype.size())
+    text.replace(at, 3, dtype);
+  return graph_of(text);
 }
 
 CompileOptions compile_options() {
@@ -75,9 +78,21 @@ TEST(Settle, AKernelThatSpillsGetsFewerBlocksAnSm) {
   expect_correct(graph, after.plan);
 }
 
+TEST(Settle, AKernelThatSpillsOnABlockAnSmGetsSmallerBlocks) {
+  SKIP_WITHOUT_PTXAS();
+  const Graph graph = hungry(100);
+  const Executable after = settled(graph, true);
+  if (!after.kernels.at(0).spill_bytes) GTEST_SKIP() << "this ptxas does not take the compiler's PTX";
+  EXPECT_EQ(*after.kernels[0].spill_bytes, 0);
+  EXPECT_LT(after.plan.kernels[0].launch.block, 1024);
+  EXPECT_GT(after.plan.kernels[0].launch.register_bound, 64);
+  EXPECT_THAT(after.plan.edits, ::testing::Contains(::testing::Field(&Edit::kind, EditKind::kBlock)));
+  expect_correct(graph, after.plan);
+}
+
 TEST(Settle, AKernelThatSpillsOnABlockAnSmIsSplitBehindAGlobalValue) {
   SKIP_WITHOUT_PTXAS();
-  const Graph graph = hungry(100, true);
+  const Graph graph = hungry(120, true, "f64");  // two registers each: no block is small enough
   const Executable after = settled(graph, true);
   if (!after.kernels.at(0).spill_bytes) GTEST_SKIP() << "this ptxas does not take the compiler's PTX";
   const auto split = std::find_if(after.plan.edits.begin(), after.plan.edits.end(),

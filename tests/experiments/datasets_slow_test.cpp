@@ -2,12 +2,17 @@
 // reference; large ones (datasets/README.md) are only planned.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "analysis/planner.h"
 #include "core/evaluator.h"
+#include "core/inputs.h"
+#include "core/npy.h"
 #include "experiments/trial.h"
+#include "tests/support/golden_tensors.h"
 
 namespace stitchwork {
 namespace {
@@ -25,30 +30,56 @@ void expect_fewer(const std::map<std::string, int>& kernels, bool strictly) {
 
 class EveryDataset : public ::testing::TestWithParam<std::string> {};
 
-/// Compiling is what takes time: of graphs with many kernels the three planners that differ most are run.
-bool runs_under(std::string_view planner, const Graph& graph) {
-  constexpr std::size_t kManyOps = 1000;
-  return graph.entry_computation().nodes.size() <= kManyOps || planner == "unfused" || planner == "xla" ||
-         planner == "astitch";
+/// Golden tensors in the form a trial reads: <parameter number>.npy.
+class GoldenInputs {
+ public:
+  explicit GoldenInputs(const std::string& dataset)
+      : folder_(std::filesystem::path(::testing::TempDir()) / ("golden-inputs-" + dataset)) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    const auto inputs = testing::golden_tensors(dataset, "in");
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      write_npy((folder_ / (std::to_string(i) + ".npy")).string(), inputs[i]);
+  }
+  ~GoldenInputs() { std::filesystem::remove_all(folder_); }
+  std::string folder() const { return folder_.string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+void expect_golden_outputs(const std::string& dataset, const std::vector<Literal>& outputs,
+                           const std::vector<Literal>& golden) {
+  ASSERT_EQ(outputs.size(), golden.size());
+  const DType type = testing::computed_in(dataset);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const CheckResult check =
+        check_output(testing::rounded_to(type, outputs[i]), testing::rounded_to(type, golden[i]));
+    EXPECT_TRUE(check.ok) << "golden output " << i << ": " << check.message;
+  }
 }
 
-TEST_P(EveryDataset, RunsAndEqualsTheReferenceUnderEveryPlanner) {
+/// On the framework's golden tensors where the dataset has some, else on inputs from the seed.
+TEST_P(EveryDataset, RunsUnderEveryPlannerAndEqualsTheReferenceAndTheFrameworksOutput) {
   const Model model = load_model(GetParam());
+  const std::vector<Literal> golden = testing::golden_tensors(GetParam(), "out");
+  std::optional<GoldenInputs> inputs;
   TrialSpec spec;
   spec.check = true;
+  if (!golden.empty()) {
+    inputs.emplace(GetParam());
+    spec.inputs_dir = inputs->folder();
+  }
   const std::vector<Literal> reference = evaluate(model.graph, trial_inputs(model, spec));
   std::map<std::string, int> kernels;
   for (const Planner& planner : planners_for(model.graph)) {
     SCOPED_TRACE(planner.name);
     spec.planner = planner.name;
-    if (!runs_under(planner.name, model.graph)) {
-      make_plan(model.graph, device("v100"), spec.planner);
-      continue;
-    }
     const TrialResult result = run_trial(model, spec, {}, &reference);
     for (const sim::Finding& finding : result.run.findings) ADD_FAILURE() << finding.message;
     ASSERT_TRUE(result.check.has_value());
     EXPECT_TRUE(result.check->ok) << result.check->message;
+    if (!golden.empty()) expect_golden_outputs(GetParam(), result.run.outputs, golden);
     kernels[std::string(planner.name)] = result.executable.plan.counts.memory_kernels;
   }
   expect_fewer(kernels, GetParam() == "bert_base" || GetParam() == "fig7");

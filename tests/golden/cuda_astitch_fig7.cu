@@ -1,8 +1,7 @@
-// multiply_1: grid 147, block 1024, shared 144 bytes, scratch 16896 bytes, 2 grid barriers
+// multiply_1: grid 147, block 1024, shared 272 bytes, scratch 16896 bytes, 2 grid barriers
 extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(const float* __restrict__ parameter_1, const float* __restrict__ parameter_2, const float* __restrict__ parameter_3, const float* __restrict__ exponent, float* multiply_1, unsigned char* scratch, unsigned long long* barrier) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];
-  float* const reduce_1_shared = (float*)(shared + 0);
   float* const power_1_scratch = (float*)(scratch + 0);
   float* const reduce_2_partials = (float*)(scratch + 16384);
   float power_1_kept[2];
@@ -10,6 +9,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(const float* __
     const int first_task = ((int)blockIdx.x * 1024 / 147);
     const int end_task = (((int)blockIdx.x + 1) * 1024 / 147);
     for (int task = first_task; task < end_task; ++task) {
+      float reduce_1_row;
       // reduce.1 (group of reduce.1; row_pack 4096x256: 1024 tasks of 4 rows, 7 a block, 147 blocks, 256 threads a row)
       {
         const int local_row = thread / 256, lane = thread % 256;
@@ -21,21 +21,17 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(const float* __
         const float add_1 = (parameter_1_v + parameter_2_v);
         reduce_1_acc += add_1;
         reduce_1_acc = sw_row_reduce<SwAdd, 256, 1024>(reduce_1_acc, 0.0f, (float*)(shared + 16));
-        if (lane == 0) {
-          reduce_1_shared[local_row] = reduce_1_acc;
-        }
+        reduce_1_row = reduce_1_acc;
       }
-      __syncthreads();
       // power.1 (group of reduce.1; row_pack 4096x256: 1024 tasks of 4 rows, 7 a block, 147 blocks, 256 threads a row)
       {
         const float exponent_v = exponent[0];
-        if (thread < 4) {
-          const int local_row = thread;
-          const int row = task * 4 + local_row;
-          const float reduce_1_v = reduce_1_shared[local_row];
-          const float parameter_2_v = parameter_2[row];
-          const float divide_1 = (reduce_1_v / parameter_2_v);
-          const float power_1 = powf(divide_1, exponent_v);
+        const int local_row = thread / 256, lane = thread % 256;
+        const int row = task * 4 + local_row;
+        const float parameter_2_v = parameter_2[row];
+        const float divide_1 = (reduce_1_row / parameter_2_v);
+        const float power_1 = powf(divide_1, exponent_v);
+        if (lane == 0) {
           power_1_scratch[row] = power_1;
         }
       }

@@ -1,4 +1,4 @@
-// reduce_7: grid 128, block 1024, shared 128 bytes, scratch 512 bytes, 1 grid barriers
+// reduce_7: grid 128, block 1024, shared 256 bytes, scratch 512 bytes, 1 grid barriers
 extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(const float* __restrict__ x, float* reduce_7, unsigned char* scratch, unsigned long long* barrier) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];

@@ -1,4 +1,4 @@
-// reduce_10: grid 4096, block 1024, shared 128 bytes, scratch 0 bytes, 0 grid barriers
+// reduce_10: grid 4096, block 1024, shared 256 bytes, scratch 0 bytes, 0 grid barriers
 extern "C" __global__ void __launch_bounds__(1024) reduce_10(const float* __restrict__ x, float* reduce_10) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];
@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(1024) reduce_10(const float* __rest
     }
   }
 }
-// reduce_22: grid 4096, block 1024, shared 128 bytes, scratch 0 bytes, 0 grid barriers
+// reduce_22: grid 4096, block 1024, shared 256 bytes, scratch 0 bytes, 0 grid barriers
 extern "C" __global__ void __launch_bounds__(1024) reduce_22(const float* __restrict__ x, const float* __restrict__ reduce_10, float* exponential_17, float* reduce_22) {
   const int thread = threadIdx.x;
   extern __shared__ __align__(16) unsigned char shared[];

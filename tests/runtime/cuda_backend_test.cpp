@@ -71,6 +71,19 @@ TEST(CudaBackend, OthersAreLaunchedPlainly) {
   EXPECT_THAT(gpu.launched, ::testing::Each(StartsWith("plain ")));
 }
 
+TEST(CudaBackend, ConvolutionsAreProductsOverTheirPatches) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* name : {"crnn_tiny", "segformer_b0_tiny", "unet_block_tiny"}) {
+    SCOPED_TRACE(name);
+    testing::FakeGpu gpu{device("v100")};
+    const Ran ran = run(gpu, testing::dataset(name), {.repeats = 1, .compile = compile_options()});
+    expect_right(ran);
+    EXPECT_THAT(ran.result.host_calls, ::testing::IsEmpty());
+    EXPECT_GT(gpu.calls["gemm"], 0);
+    EXPECT_TRUE(ran.result.repeated.has_value());
+  }
+}
+
 TEST(CudaBackend, RepetitionLeavesTheResultsOfOnePass) {
   SKIP_WITHOUT_COMPILER();
   for (const auto cache : {sim::CacheMode::kCold, sim::CacheMode::kWarm}) {
@@ -203,6 +216,20 @@ TEST(CudaBackend, TheJitsComplaintIsPassedOn) {
   gpu.fail_at["module_load"] = 1;
   EXPECT_THAT(refusal([&] { run(gpu, testing::dataset("softmax_tiny")); }),
               HasSubstr("ptxas fatal : as asked for"));
+}
+
+TEST(CudaBackend, MachineCodeIsLoadedFirstAndPtxWhereItIsOfAnotherGpu) {
+  if (!find_nvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  testing::FakeGpu gpu{device("h200")};
+  const Graph graph = testing::dataset("softmax_tiny");
+  CompileOptions options = compile_options();
+  options.cubin = true;
+  const Executable executable = compile(graph, gpu.device, make_plan(graph, gpu.device, "astitch"), options);
+  ASSERT_FALSE(executable.kernels.at(0).cubin.empty());
+  const std::vector<Literal> inputs = generate_inputs(graph, 0);
+  cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device, {.repeats = 0}, testing::fake_blas);
+  expect_right({run_on(backend, graph, gpu.device, executable, inputs), evaluate(graph, inputs)});
+  EXPECT_EQ(gpu.calls["machine_code"], 1);
 }
 
 TEST(CudaBackend, AGraphThatCannotBeCapturedIsOnlyLeftOut) {

@@ -36,6 +36,8 @@ TEST(CudaHeader, FunctionsHaveTheParametersTheyHaveThere) {
 TEST(CudaHeader, ValuesAreThoseOfTheHeader) {
   EXPECT_EQ(int{kSuccess}, int{CUDA_SUCCESS});
   EXPECT_EQ(int{kOutOfMemory}, int{CUDA_ERROR_OUT_OF_MEMORY});
+  EXPECT_EQ(int{kInvalidImage}, int{CUDA_ERROR_INVALID_IMAGE});
+  EXPECT_EQ(int{kNoBinaryForGpu}, int{CUDA_ERROR_NO_BINARY_FOR_GPU});
   EXPECT_EQ(int{kMultiprocessorCount}, int{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT});
   EXPECT_EQ(int{kL2Bytes}, int{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE});
   EXPECT_EQ(int{kComputeMajor}, int{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR});

@@ -175,6 +175,12 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
       return fake_gpu()->failure;
     }
     FakeGpu& g = *fake_gpu();
+    if (std::string_view(static_cast<const char*>(image), 4) ==
+        "\x7f"
+        "ELF") {  // machine code: of another GPU
+      ++g.calls["machine_code"];
+      return cu::kNoBinaryForGpu;
+    }
     g.kernels.push_back(std::make_unique<FakeGpu::Kernel>(
         FakeGpu::Kernel{ptx::parse(static_cast<const char*>(image), "loaded.ptx"), ""}));
     *module = reinterpret_cast<cu::Module>(g.kernels.back().get());

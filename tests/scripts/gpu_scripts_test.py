@@ -139,6 +139,15 @@ done
         table = next(self.out.glob("tree/experiments/results/*/*/counters.md")).read_text()
         self.assertIn("| `gld_transactions` | `l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum` | 1 | 2.02 |", table)
 
+    def test_a_run_stores_the_counters_that_nsight_compute_reads(self):
+        self.stub("ncu", self.NCU)
+        words = [FAKE, "run", "softmax_tiny", "--backend", "cuda", "--device", "h200", "--counters", "--json", "--db", str(self.out / "runs.db")]
+        done = subprocess.run(words, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        counters = json.loads(done.stdout)["kernels"][0]["counters"]
+        self.assertEqual(counters["gld_transactions"], 100)
+        self.assertAlmostEqual(counters["achieved_occupancy"], 1)
+
     def test_where_counters_cannot_be_read_one_line_says_why(self):
         self.stub("ncu", 'echo "==ERROR== ERR_NVGPUCTRPERM: no permission to read counters" >&2; exit 1')
         said = self.script("counters", program=FAKE, expect=1)

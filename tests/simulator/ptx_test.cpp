@@ -59,9 +59,9 @@ TEST(Ptx, AnUnknownInstructionIsAnErrorWithLineColumnAndHint) {
   EXPECT_NE(e.hint().find("stitchwork ptx isa"), std::string::npos);
 }
 TEST(Ptx, AnUnknownModifierIsNotIgnored) {
-  for (const char* line :
-       {"ld.global.magic.f32 %f1, [%d1];", "add.rq.f32 %f1, %f2, %f3;", "bar.magic 0;",
-        "atom.global.frob.u32 %r1, [%d1], %r2;", "wgmma.fence.sync.aligned;", "call foo;"}) {
+  for (const char* line : {"ld.global.magic.f32 %f1, [%d1];", "add.rq.f32 %f1, %f2, %f3;", "bar.magic 0;",
+                           "atom.global.frob.u32 %r1, [%d1], %r2;", "wgmma.fence.sync.aligned;", "call foo;",
+                           "call.magic %r1;", "call.uni.uni foo, (%r1);", "bra.magic NOWHERE;"}) {
     EXPECT_THROW(ptx::parse(wrap_ptx(std::string(line) + "\nret;"), "bad.ptx"), Error) << line;
   }
 }
@@ -70,6 +70,23 @@ TEST(Ptx, UndeclaredNamesAndWrongOperandsAreRefused) {
        {"add.s32 %r1, %r2;", "add.s32 %x1, %r2, %r3;", "bra NOWHERE;", "mov.u32 %r1, nothing;",
         "add.s32 %d1, %r2, %r3;", "mov.u32 %r1, %unknown_special;", "add.s32 5, %r2, %r3;"}) {
     EXPECT_THROW(ptx::parse(wrap_ptx(std::string(line) + "\nret;"), "bad.ptx"), Error) << line;
+  }
+}
+TEST(Ptx, NumbersThatFitNoSizeOrOffsetAreRefused) {
+  for (const char* line :
+       {"ld.global.f32 %f1, [%d1+-9223372036854775808];", "ld.global.f32 %f1, [%d1+4294967296];",
+        "ld.global.f32 %f1, [18446744073709551615+1];", ".reg .b32 %q<99999999999>;"}) {
+    EXPECT_THROW(ptx::parse(wrap_ptx(std::string(line) + "\nret;"), "bad.ptx"), Error) << line;
+  }
+  for (const char* directive :
+       {".maxntid 4294967295, 4294967295, 4294967295", ".maxntid 1, 1, 1, 1", ".reqntid -1"}) {
+    EXPECT_THROW(
+        ptx::parse(fmt::format(".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{}\n"
+                               "{{\nret;\n}}\n",
+                               directive),
+                   "bad.ptx"),
+        Error)
+        << directive;
   }
 }
 TEST(Ptx, WrongLaunchesAreRefused) {

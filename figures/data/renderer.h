@@ -1,0 +1,29 @@
+// The renderer (figures/paint/), loaded when the first figure is drawn: what does not draw needs no Qt.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "figures/data/figure.h"
+
+namespace stitchwork {
+
+enum class FigureFormat : std::uint8_t { kSvg, kPdf, kPng };
+std::string_view name(FigureFormat format);  ///< "svg", "pdf", "png"
+
+/// Whether there is a renderer: beside the program, where the build left it, or at $STITCHWORK_FIGURES.
+bool can_render();
+
+/// The bytes of the figure's file. Throws Error where there is no renderer, or it finds no font.
+std::string render_figure(const Figure& figure, FigureFormat format);
+
+/// An SVG as a part of an HTML page: its title for readers of screens, as wide as the column at most.
+std::string inline_svg(const Figure& figure);
+
+/// Writes ID.<format> for each, and ID.csv and ID.vl.json, into `folder`, which is made. Returns the files.
+std::vector<std::string> write_figure(const Figure& figure, const std::string& folder,
+                                      const std::vector<FigureFormat>& formats);
+
+}  // namespace stitchwork

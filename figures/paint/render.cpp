@@ -1,0 +1,151 @@
+#include "figures/paint/render.h"
+
+#include <QBuffer>
+#include <QFontDatabase>
+#include <QGuiApplication>
+#include <QImage>
+#include <QPainter>
+#include <QPdfWriter>
+#include <QSvgGenerator>
+#include <cmath>
+#include <stdexcept>
+
+#include "figures/paint/canvas.h"
+#include "figures/paint/paint.h"
+
+namespace stitchwork {
+namespace {
+
+constexpr double kInch = 72;  ///< points
+
+/// Where Debian's fonts-dejavu-core and other distributions have it.
+constexpr const char* kFontFolders[] = {"/usr/share/fonts/truetype/dejavu/", "/usr/share/fonts/dejavu/",
+                                        "/usr/share/fonts/TTF/", "/usr/share/fonts/dejavu-sans-fonts/"};
+
+void load_font(const QString& file) {
+  for (const char* folder : kFontFolders)
+    if (QFontDatabase::addApplicationFont(QString::fromLatin1(folder) + file) >= 0) return;
+  throw std::runtime_error("the font DejaVu Sans, in which figures are set, is not installed");
+}
+
+QString provenance(const Figure& figure) {
+  QStringList lines;
+  for (const auto& [key, value] : figure.provenance) lines << text(key) + ": " + text(value);
+  return lines.join("; ");
+}
+
+std::string bytes_of(const QByteArray& bytes) {
+  return {bytes.constData(), static_cast<std::size_t>(bytes.size())};
+}
+
+std::string render_svg(const Figure& figure, const QSizeF& size) {
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  QSvgGenerator svg;
+  svg.setOutputDevice(&buffer);
+  svg.setResolution(static_cast<int>(kInch));
+  svg.setSize(size.toSize());
+  svg.setViewBox(QRectF(QPointF(0, 0), size.toSize()));
+  svg.setTitle(text(figure.title).toHtmlEscaped());  // it writes them as they are
+  svg.setDescription(provenance(figure).toHtmlEscaped());
+  QPainter painter(&svg);
+  paint(painter, figure, size.toSize());
+  painter.end();
+  // Verdana has the widths of DejaVu Sans: text fits also where only that is installed.
+  bytes.replace("font-family=\"DejaVu Sans\"", "font-family=\"DejaVu Sans, Verdana, sans-serif\"");
+  return bytes_of(bytes);
+}
+
+/// Overwrites what follows `key` up to `end` with `fill`, so that offsets stay.
+void blank(QByteArray& bytes, const char* key, char end, char fill) {
+  const qsizetype length = static_cast<qsizetype>(std::char_traits<char>::length(key));
+  for (qsizetype at = bytes.indexOf(key); at >= 0; at = bytes.indexOf(key, at + length))
+    for (qsizetype i = at + length; i < bytes.size() && bytes[i] != end; ++i) bytes[i] = fill;
+}
+
+std::string render_pdf(const Figure& figure, const QSizeF& size) {
+  constexpr int kResolution = 1200;
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  QPdfWriter pdf(&buffer);
+  pdf.setPageSize(QPageSize(size, QPageSize::Point, QString(), QPageSize::ExactMatch));
+  pdf.setPageMargins(QMarginsF(0, 0, 0, 0));
+  pdf.setResolution(kResolution);
+  pdf.setTitle(text(figure.title));
+  pdf.setCreator(QStringLiteral("stitchwork"));
+  const QString xmp =
+      QStringLiteral(
+          "<?xpacket begin=\"\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?><x:xmpmeta xmlns:x=\"adobe:ns:meta/\">"
+          "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><rdf:Description "
+          "rdf:about=\"\" "
+          "xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title><rdf:Alt><rdf:li xml:lang=\"x-default\">%1"
+          "</rdf:li></rdf:Alt></dc:title><dc:description><rdf:Alt><rdf:li xml:lang=\"x-default\">%2</rdf:li>"
+          "</rdf:Alt></dc:description></rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end=\"w\"?>")
+          .arg(text(figure.title).toHtmlEscaped(), provenance(figure).toHtmlEscaped());
+  pdf.setDocumentXmpMetadata(xmp.toUtf8());
+  QPainter painter(&pdf);
+  painter.scale(kResolution / kInch, kResolution / kInch);
+  paint(painter, figure, size);
+  painter.end();
+  blank(bytes, "/CreationDate (D:", ')', '0');
+  return bytes_of(bytes);
+}
+
+std::string render_png(const Figure& figure, const QSizeF& size) {
+  constexpr double kResolution = 300, kInchesPerMetre = 39.3701;
+  const double scale = kResolution / kInch;
+  QImage image((size * scale).toSize(), QImage::Format_RGB32);
+  image.fill(Qt::white);
+  image.setDotsPerMeterX(static_cast<int>(std::lround(kResolution * kInchesPerMetre)));
+  image.setDotsPerMeterY(image.dotsPerMeterX());
+  image.setText(QStringLiteral("Title"), text(figure.title));
+  for (const auto& [key, value] : figure.provenance) image.setText(text(key), text(value));
+  QPainter painter(&image);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setRenderHint(QPainter::TextAntialiasing);
+  painter.scale(scale, scale);
+  paint(painter, figure, size);
+  painter.end();
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  image.save(&buffer, "PNG");
+  return bytes_of(bytes);
+}
+
+}  // namespace
+
+void start_painting() {
+  if (QCoreApplication::instance() == nullptr) {
+    static int argc = 1;
+    static char name[] = "stitchwork";
+    static char* argv[] = {name, nullptr};
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    // It warns of an unset XDG_RUNTIME_DIR, of which figures make no use.
+    qInstallMessageHandler([](QtMsgType, const QMessageLogContext&, const QString&) {});
+    new QGuiApplication(argc, argv);  // for as long as the program runs: Qt does not start twice
+  }
+  static const bool loaded = [] {
+    load_font(QStringLiteral("DejaVuSans.ttf"));
+    load_font(QStringLiteral("DejaVuSans-Bold.ttf"));
+    return true;
+  }();
+  static_cast<void>(loaded);
+}
+
+std::string render(const Figure& figure, FigureFormat format) {
+  start_painting();
+  const QSizeF size = figure_size(figure);
+  switch (format) {
+    case FigureFormat::kSvg:
+      return render_svg(figure, size);
+    case FigureFormat::kPdf:
+      return render_pdf(figure, size);
+    case FigureFormat::kPng:
+      return render_png(figure, size);
+  }
+  throw std::logic_error("no such format");
+}
+
+}  // namespace stitchwork

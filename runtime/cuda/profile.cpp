@@ -1,0 +1,155 @@
+#include "runtime/cuda/profile.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+#include "codegen/process.h"
+#include "core/error.h"
+#include "core/file.h"
+
+namespace stitchwork::cuda {
+namespace fs = std::filesystem;
+namespace {
+
+/// Nsight Compute's metric of a counter, and what ours is of its base unit (Nsight Compute's documentation,
+/// "Metrics Reference").
+struct Metric {
+  std::string_view counter, metric;
+  double scale = 1;
+};
+constexpr std::array kMetrics = std::to_array<Metric>({
+    {"inst_executed", "smsp__inst_executed.sum"},
+    {"thread_inst_executed", "smsp__thread_inst_executed.sum"},
+    {"gld_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"},
+    {"gst_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"},
+    {"gld_transactions", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
+    {"gst_transactions", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"},
+    {"l2_read_sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
+    {"l2_write_sectors", "lts__t_sectors_srcunit_tex_op_write.sum"},
+    {"dram_read_transactions", "dram__sectors_read.sum"},
+    {"dram_write_transactions", "dram__sectors_write.sum"},
+    {"shared_load_requests", "smsp__inst_executed_op_shared_ld.sum"},
+    {"shared_store_requests", "smsp__inst_executed_op_shared_st.sum"},
+    {"shared_bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"},
+    {"achieved_occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active", 0.01},
+    {"sm_efficiency", "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 0.01},
+    {"registers", "launch__registers_per_thread"},
+});
+
+/// The fields of a line of quoted values; quotes inside are doubled.
+std::vector<std::string> fields(std::string_view line) {
+  std::vector<std::string> result(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') {
+      if (quoted && i + 1 < line.size() && line[i + 1] == '"')
+        result.back() += line[i++];
+      else
+        quoted = !quoted;
+    } else if (line[i] == ',' && !quoted) {
+      result.emplace_back();
+    } else if (line[i] != '\r') {
+      result.back() += line[i];
+    }
+  }
+  return result;
+}
+
+/// "1,234.5" -> 1234.5; false where it is no number.
+bool number(std::string text, double& value) {
+  std::erase(text, ',');
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  return read.ec == std::errc{} && read.ptr == text.data() + text.size() && !text.empty();
+}
+
+/// The line in which ncu or the program says what is wrong.
+std::string complaint(const std::string& said) {
+  std::string last, line;
+  for (std::size_t at = 0; at <= said.size(); ++at) {
+    if (at < said.size() && said[at] != '\n') {
+      line += said[at];
+      continue;
+    }
+    if (line.find("ERROR") != line.npos || line.find("rror:") != line.npos) return line;
+    if (!line.empty()) last = line;
+    line.clear();
+  }
+  return last;
+}
+
+}  // namespace
+
+std::vector<ProfiledCounters> parse_profile(std::string_view csv) {
+  std::vector<ProfiledCounters> launches;
+  std::vector<std::string> names;
+  while (!csv.empty()) {
+    const std::size_t end = std::min(csv.find('\n'), csv.size());
+    const std::string_view line = csv.substr(0, end);
+    csv.remove_prefix(std::min(end + 1, csv.size()));
+    if (line.empty() || line[0] != '"') continue;  // what ncu says of itself
+    std::vector<std::string> values = fields(line);
+    if (names.empty()) {
+      names = std::move(values);
+      continue;
+    }
+    double id = 0;
+    if (!number(values[0], id)) continue;  // the units
+    ProfiledCounters& launch = launches.emplace_back();
+    for (const Metric& metric : kMetrics) {
+      const auto column = std::find(names.begin(), names.end(), metric.metric);
+      const auto at = static_cast<std::size_t>(column - names.begin());
+      double value = 0;
+      if (at < std::min(names.size(), values.size()) && number(values[at], value))
+        launch.emplace_back(metric.counter, value * metric.scale);
+    }
+  }
+  return launches;
+}
+
+std::vector<ProfiledCounters> profile(const std::vector<std::string>& command, const std::string& kernel) {
+  std::string ncu;
+  if (const char* home = std::getenv("CUDA_HOME")) ncu = find_program("ncu", {fs::path(home) / "bin"});
+  if (ncu.empty()) ncu = find_program("ncu");
+  if (ncu.empty()) ncu = find_program("ncu", {"/usr/local/cuda/bin"});
+  if (ncu.empty())
+    throw Error("counters of a GPU are read by Nsight Compute: there is no ncu",
+                "install Nsight Compute, or leave out --counters");
+  const TemporaryFolder folder;
+  const std::string log = (folder.path() / "ncu.csv").string();
+  std::string metrics;
+  for (const Metric& metric : kMetrics) metrics += (metrics.empty() ? "" : ",") + std::string(metric.metric);
+  std::vector<std::string> words = {ncu,
+                                    "--csv",
+                                    "--page",
+                                    "raw",
+                                    "--print-units",
+                                    "base",
+                                    "--log-file",
+                                    log,
+                                    "--target-processes",
+                                    "all",
+                                    "--kernel-name-base",
+                                    "function",
+                                    "--kernel-name",
+                                    kernel,
+                                    "--cache-control",
+                                    "all",
+                                    "--clock-control",
+                                    "none",
+                                    "--metrics",
+                                    metrics};
+  words.insert(words.end(), command.begin(), command.end());
+  const ProcessResult done = run_process(words);
+  const std::string said = fs::exists(log) ? read_file(log) : std::string();
+  std::vector<ProfiledCounters> launches = parse_profile(said);
+  if (launches.empty())
+    throw Error(fmt::format("ncu profiled nothing: {}", complaint(said + "\n" + done.output)),
+                "counters may be for administrators only (NVIDIA: ERR_NVGPUCTRPERM)");
+  return launches;
+}
+
+}  // namespace stitchwork::cuda

@@ -1,0 +1,53 @@
+// The golden tensors of datasets/golden/NAME: in<parameter number>.npy and what JAX makes of them,
+// out<index>.npy.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/npy.h"
+
+namespace stitchwork::testing {
+
+inline const std::filesystem::path kDatasets = STITCHWORK_SOURCE_DIR "/datasets";
+
+/// The datasets that have golden tensors, sorted.
+inline std::vector<std::string> golden_datasets() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kDatasets / "golden"))
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// <prefix>0.npy, <prefix>1.npy, ... of the dataset; `prefix` is "in" or "out".
+inline std::vector<Literal> golden_tensors(const std::string& dataset, const std::string& prefix) {
+  std::vector<Literal> result;
+  for (int i = 0;; ++i) {
+    const auto file = kDatasets / "golden" / dataset / (prefix + std::to_string(i) + ".npy");
+    if (!std::filesystem::exists(file)) return result;
+    result.push_back(read_npy(file.string()));
+  }
+}
+
+/// The type a dataset computes in, by its JSON.
+inline DType computed_in(const std::string& dataset) {
+  const auto document = nlohmann::json::parse(std::ifstream(kDatasets / (dataset + ".json")));
+  return dtype_from_name(document["dtype"].get<std::string>()).value();
+}
+
+/// What f16 and bf16 keep of f32: outputs of a mixed-precision model are as exact as the type it computes in.
+inline Literal rounded_to(DType type, const Literal& value) {
+  if (value.shape.dtype != DType::kF32 || type == DType::kF32) return value;
+  Shape shape = value.shape;
+  shape.dtype = type;
+  Literal result = Literal::zeros(shape);
+  for (std::int64_t i = 0; i < shape.elements_count(); ++i) result.set_double(i, value.get_double(i));
+  return result;
+}
+
+}  // namespace stitchwork::testing
