@@ -517,7 +517,7 @@ RunResult run_on(Backend& backend, const Graph& graph, const Device& device, con
 
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options) {
-  SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads);
+  SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled);
   return run_on(backend, graph, device, executable, inputs, options.progress);
 }
 

@@ -19,10 +19,16 @@ TrialResult ran(const Model& model, const std::string& planner, bool sampled) {
   return run_trial(model, spec);
 }
 
-class SampledTrial : public ::testing::TestWithParam<const char*> {};
+/// `large`: has kernels of more waves than are run of a sample; kernels of fewer are run whole.
+struct MicroGraph {
+  const char* name;
+  bool large;
+};
+
+class SampledTrial : public ::testing::TestWithParam<MicroGraph> {};
 
 TEST_P(SampledTrial, CountsAndTimesOfEveryKernelAreNearExactOnes) {
-  const Model model = load_model(GetParam());
+  const Model model = load_model(GetParam().name);
   int sampled_kernels = 0;
   for (const char* planner : {"unfused", "xla", "tvm", "astitch"}) {
     SCOPED_TRACE(planner);
@@ -36,19 +42,25 @@ TEST_P(SampledTrial, CountsAndTimesOfEveryKernelAreNearExactOnes) {
       sampled_kernels += s.method == Method::kSampled;
       EXPECT_NEAR(s.time_us, e.time_us, kWithin * e.time_us);
       const auto of_exact = sim::counter_list(e.counters), of_sample = sim::counter_list(s.counters);
-      for (std::size_t c = 0; c < of_exact.size(); ++c)
-        EXPECT_NEAR(of_sample[c].second, of_exact[c].second, kWithin * std::abs(of_exact[c].second))
-            << of_exact[c].first;
+      const auto dram =
+          static_cast<double>(e.counters.dram_read_transactions + e.counters.dram_write_transactions);
+      for (std::size_t c = 0; c < of_exact.size(); ++c) {
+        // Of DRAM's traffic, not of its rarer direction: which few sectors L2 has room for is chance.
+        const double scale = of_exact[c].first.starts_with("dram_") ? dram : std::abs(of_exact[c].second);
+        EXPECT_NEAR(of_sample[c].second, of_exact[c].second, kWithin * scale) << of_exact[c].first;
+      }
     }
     EXPECT_NEAR(sampled.run.total_us, exact.run.total_us, kWithin * exact.run.total_us);
   }
-  EXPECT_GT(sampled_kernels, 0);
+  EXPECT_EQ(sampled_kernels > 0, GetParam().large);
 }
 
 INSTANTIATE_TEST_SUITE_P(MicroGraphs, SampledTrial,
-                         ::testing::Values("softmax", "layer_norm", "gelu", "gelu_tanh", "column_sum",
-                                           "row_64x30000", "row_750000x32"),
-                         [](const auto& info) { return std::string(info.param); });
+                         ::testing::Values(MicroGraph{"softmax", true}, MicroGraph{"layer_norm", true},
+                                           MicroGraph{"gelu", false}, MicroGraph{"gelu_tanh", false},
+                                           MicroGraph{"column_sum", true}, MicroGraph{"row_64x30000", false},
+                                           MicroGraph{"row_750000x32", true}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(SampledTrialRefusals, WhatNeedsResultsIsRefused) {
   const Model model = load_model("softmax_tiny");
