@@ -1,4 +1,5 @@
 // The sanitizers' short way: the accesses of a warp's lanes looked at together, as nearly all can be.
+#include <array>
 #include <bit>
 
 #include "simulator/sanitizer.h"
@@ -14,6 +15,56 @@ struct KnownEvent {
   bool ordered = false;  ///< before the access at hand, whatever the lanes
   bool same_warp = false, same_block = false;
 };
+
+/// Something that one lane, or several (Toucher::kSeveral), touches.
+struct Place {
+  std::uint64_t offset;
+  int lane;
+};
+
+/// What the lanes of a warp touch.
+class Places {
+ public:
+  /// False where lanes of a store may touch one byte: their order then decides.
+  bool list(const std::array<std::uint64_t, 32>& addresses, std::uint32_t lanes, const MemoryForm& form) {
+    std::uint64_t next = 0;
+    for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
+      const int lane = std::countr_zero(m);
+      const std::uint64_t offset = addresses[static_cast<std::size_t>(lane)] & kOffsetMask;
+      if (form.writes && offset < next) return false;
+      next = offset + form.bytes;
+      // A value that a warp or its halves share is read by neighbours, or by lanes 16 apart.
+      if (!form.writes && count_ > 0 && places_[count_ - 1].offset == offset) {
+        places_[count_ - 1].lane = Toucher::kSeveral;
+      } else if (!form.writes && lane >= 16 && half_ < count_ && places_[half_].offset == offset) {
+        places_[half_++].lane = Toucher::kSeveral;
+      } else {
+        places_[count_++] = {offset, lane};
+      }
+    }
+    return true;
+  }
+  const Place* begin() const { return places_.data(); }
+  const Place* end() const { return places_.data() + count_; }
+
+ private:
+  std::array<Place, 32> places_;
+  std::size_t count_ = 0;
+  std::size_t half_ = 0;  ///< the next place of the first half that the second may come by again
+};
+
+/// Whether all lie in one allocation of so many bytes, aligned to what they move.
+bool inside(const std::array<std::uint64_t, 32>& addresses, std::uint32_t lanes, std::uint64_t window,
+            std::uint64_t bytes, std::uint64_t size) {
+  std::uint64_t wrong = 0;
+  for (std::size_t l = 0; l < addresses.size(); ++l) {
+    const std::uint64_t address = addresses[l];
+    const std::uint64_t here = ((address >> kAllocationShift) ^ window) | (address & (bytes - 1)) |
+                               static_cast<std::uint64_t>((address & kOffsetMask) + bytes > size);
+    wrong |= lanes >> l & 1 ? here : 0;
+  }
+  return wrong == 0;
+}
 
 }  // namespace
 
@@ -43,30 +94,12 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
   const bool races = launch_.what.race && !(i->aux & kUncounted);
   if (races && shadow->cell_bytes() != 4) return false;
 
-  // Inside, aligned, and the lanes of a store apart.
-  const std::uint64_t alignment = std::bit_floor(form.bytes) - 1;
-  std::uint64_t wrong = 0, next = 0;
-  bool apart = true, run = lanes == ~0u;
-  for (std::size_t l = 0; l < 32; ++l) {
-    if (!(lanes >> l & 1)) continue;
-    const std::uint64_t offset = addresses[l] & kOffsetMask;
-    wrong |= (addresses[l] >> kAllocationShift) ^ window;
-    wrong |= (addresses[l] & alignment) | static_cast<std::uint64_t>(offset + form.bytes > size);
-    apart &= offset >= next;
-    run &= l == 0 || offset == next;
-    next = offset + form.bytes;
-  }
-  if (wrong != 0 || (form.writes && !apart) || std::popcount(form.bytes) != 1) return false;
-
-  const std::uint64_t begin = addresses[0] & kOffsetMask;
+  if (std::popcount(form.bytes) != 1 || !inside(addresses, lanes, window, form.bytes, size)) return false;
+  Places places;
+  if (!places.list(addresses, lanes, form)) return false;
   if (initialised && form.reads) {
-    if (run) {
-      if (!written->all(begin, 32 * form.bytes)) return false;
-    } else {
-      for (std::uint32_t m = lanes; m != 0; m &= m - 1)
-        if (!written->all(addresses[static_cast<std::size_t>(std::countr_zero(m))] & kOffsetMask, form.bytes))
-          return false;
-    }
+    for (const Place& place : places)
+      if (!written->all(place.offset, form.bytes)) return false;
   }
   if (races) {
     const Access any{s, i, form, warp, 0, 0, 0};
@@ -87,11 +120,9 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
       const KnownEvent& e = about(t, k);
       return e.ordered || (e.same_warp && t.lane() == lane);
     };
-    for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
-      const int lane = std::countr_zero(m);
+    for (const auto& [offset, lane] : places) {
       const Toucher here(event, lane);
-      for (ShadowCell& cell :
-           shadow->cells(addresses[static_cast<std::size_t>(lane)] & kOffsetMask, form.bytes)) {
+      for (ShadowCell& cell : shadow->cells(offset, form.bytes)) {
         if (cell.write && ((i->aux & kNonCoherent) || !in_order(cell.write, known[0], lane))) return false;
         Toucher& latest = cell.reads[0];
         Toucher& other = cell.reads[1];
@@ -116,11 +147,8 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
   if (!initialised) return true;
   if (form.reads) {
     launch_.counts.init_accesses += std::popcount(lanes);
-  } else if (run) {
-    written->set(begin, 32 * form.bytes, true);
   } else {
-    for (std::uint32_t m = lanes; m != 0; m &= m - 1)
-      written->set(addresses[static_cast<std::size_t>(std::countr_zero(m))] & kOffsetMask, form.bytes, true);
+    for (const Place& place : places) written->set(place.offset, form.bytes, true);
   }
   return true;
 }
