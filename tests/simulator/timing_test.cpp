@@ -48,9 +48,9 @@ TEST(SimulatedTime, TheBusiestBlockDecides) {
 
 TEST(SimulatedTime, UnevenBlocksOfManyWavesEvenOut) {
   // Every second block works: what SMs with idle blocks have left they take from the next wave.
-  const std::string body = "and.b32 %r3, %r2, 1; mul.lo.u32 %r10, %r3, 400;" + kLoop;
-  const LaunchResult half = timed(body, 64 * 320, 512),
-                     all = timed("mov.u32 %r10, 200;" + kLoop, 64 * 320, 512);
+  const std::string body = "and.b32 %r3, %r2, 1; mul.lo.u32 %r10, %r3, 200;" + kLoop;
+  const LaunchResult half = timed(body, 16 * 320, 512),
+                     all = timed("mov.u32 %r10, 100;" + kLoop, 16 * 320, 512);
   EXPECT_NEAR(us(half), us(all), 0.05 * us(all));
 }
 
