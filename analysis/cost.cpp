@@ -127,13 +127,29 @@ class KernelCounter {
     double accesses = 0;  ///< of all warps
   };
 
+  /// What the groups of one level do between two grid barriers.
+  struct Phase {
+    ThreadWork work;
+    double dram_bytes = 0;
+    std::vector<std::pair<const Group*, double>> groups;  ///< and the warp instructions of each
+  };
+  /// Of the group being counted.
+  ThreadWork& now() { return phases_[level_].work; }
+
+  int level_of(NodeId op) const {
+    const auto it = kernel_.levels.find(op);
+    return it == kernel_.levels.end() ? 0 : it->second;
+  }
+
   /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
   double warp_tasks(const ThreadMapping& mapping) const {
     return static_cast<double>(mapping.tasks) * std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
   }
 
   void count_group(const Group& group, const GroupEvaluations& found) {
-    const double before = work_.warp_instructions;
+    level_ = level_of(group.sub_dominants.empty() ? group.dominant
+                                                  : std::min(group.dominant, group.sub_dominants[0]));
+    const double before = now().warp_instructions;
     const double all_tasks = warp_tasks(group.mapping);
     double steps = 1;  // all warps' steps; a value in shared memory ends one
     ThreadLoads loads;
@@ -152,16 +168,16 @@ class KernelCounter {
         steps += 1;  // that of a value of the row is a single warp's
       if (placed->second.coverage != Coverage::kRows) continue;
       // Every warp of the row reads it back.
-      work_.ldst_warp_instructions += all_tasks;
-      work_.shared_wavefronts += all_tasks;
+      now().ldst_warp_instructions += all_tasks;
+      now().shared_wavefronts += all_tasks;
     }
     for (const Residence& r : kernel_.resident) {
       if (!r.shared || r.group != group.dominant) continue;
       const auto placed = found.placements.find(r.op);
       if (placed != found.placements.end()) count_kept(warp_accesses(placed->second.map, group.mapping));
     }
-    work_.warp_instructions += kStepInstructions * steps * all_tasks;
-    loads_.push_back({&group, work_.warp_instructions - before});
+    now().warp_instructions += kStepInstructions * steps * all_tasks;
+    phases_[level_].groups.push_back({&group, now().warp_instructions - before});
     // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
     const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1;
     const double operands = std::min(loads.all, kOperandsInFlight);
@@ -182,17 +198,17 @@ class KernelCounter {
       const Node& operand = computation_.node(node.operands[0]);
       const double reduced = static_cast<double>(operand.shape.elements_count()) /
                              static_cast<double>(std::max<std::int64_t>(1, node.shape.elements_count()));
-      work_.fp32_warp_instructions += count * reduced / kWarp;
+      now().fp32_warp_instructions += count * reduced / kWarp;
       count *= reduced;
       if (is_across(group, e.op))
         count_across(group.mapping, node);
       else if (reduces_domain(computation_, e.op, group.mapping) && group.mapping.threads_per_row > 1)
         count_combining(group.mapping, node);
     } else if (is_elementwise(node.op) && is_floating(node.shape.dtype)) {
-      work_.fp32_warp_instructions += count * row.instructions / kWarp;
-      if (row.cls == OpClass::kHeavyElementwise) work_.mufu_warp_instructions += count / kWarp;
+      now().fp32_warp_instructions += count * row.instructions / kWarp;
+      if (row.cls == OpClass::kHeavyElementwise) now().mufu_warp_instructions += count / kWarp;
     }
-    work_.warp_instructions += count * row.instructions / kWarp;
+    now().warp_instructions += count * row.instructions / kWarp;
   }
 
   /// The threads of a row add up what each of them has.
@@ -202,11 +218,11 @@ class KernelCounter {
     const double stage = kWarpSteps * (1 + kShuffleInstructions + (keeps_nan ? kNanInstructions : 0));
     const double warps = warp_tasks(mapping);
     const bool block = mapping.threads_per_row > kWarp || mapping.kind == MappingKind::kColumn;
-    work_.warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
-    work_.fp32_warp_instructions += warps * kWarpSteps * (block ? 2 : 1);
+    now().warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
+    now().fp32_warp_instructions += warps * kWarpSteps * (block ? 2 : 1);
     if (!block) return;
-    work_.ldst_warp_instructions += warps * kBlockReduceAccesses;
-    work_.shared_wavefronts += warps * kBlockReduceAccesses;
+    now().ldst_warp_instructions += warps * kBlockReduceAccesses;
+    now().shared_wavefronts += warps * kBlockReduceAccesses;
   }
 
   /// Behind its tasks every block adds up, an accumulator a thread at a time, what the rows of its last task
@@ -219,22 +235,22 @@ class KernelCounter {
     const double rows = static_cast<double>(mapping.rows_per_block);
     const double writers = std::ceil(static_cast<double>(mapping.threads_per_row) / kWarp);
     if (rows > 1) {
-      work_.warp_instructions +=
+      now().warp_instructions +=
           blocks * accumulators * (warps * kBlockReduceInstructions + writers * rows * 2);
-      work_.shared_wavefronts += blocks * accumulators * (warps + writers * rows);
-      work_.ldst_warp_instructions += blocks * accumulators * (warps + writers * rows);
+      now().shared_wavefronts += blocks * accumulators * (warps + writers * rows);
+      now().ldst_warp_instructions += blocks * accumulators * (warps + writers * rows);
     }
     count_accesses(blocks * accumulators * writers);
     const double sectors = static_cast<double>(across_bytes(mapping, reduce.shape.dtype)) / kSectorBytes;
-    work_.l2_sectors += sectors;
+    now().l2_sectors += sectors;
     if (!outputs_.contains(reduce.id)) return;
     const double loads = blocks * static_cast<double>(mapping.cols) / kWarp;
-    work_.l2_sectors += sectors;
+    now().l2_sectors += sectors;
     count_accesses(loads);
-    work_.fp32_warp_instructions += loads;
+    now().fp32_warp_instructions += loads;
     const ThreadMapping fold = fold_mapping(mapping, kernel_.launch.block);
-    work_.warp_instructions += static_cast<double>(fold.tasks) * warps * kBlockReduceInstructions;
-    cost_.dram_write_bytes += reduce.shape.byte_size();
+    now().warp_instructions += static_cast<double>(fold.tasks) * warps * kBlockReduceInstructions;
+    write(reduce.shape.byte_size());
   }
 
   /// Accumulators that each element of a value read from partials is folded from.
@@ -253,7 +269,7 @@ class KernelCounter {
       return;
     }
     if (internal && reads_shared(kernel_, e.op, e.root)) {
-      work_.shared_wavefronts += accesses;
+      now().shared_wavefronts += accesses;
       count_accesses(accesses);
       return;
     }
@@ -262,7 +278,7 @@ class KernelCounter {
     const int at_once = moved_at_once(e.map, shape, group.mapping);
     count_accesses(accesses / at_once);
     loads.accesses += accesses / at_once;
-    work_.l2_sectors += accesses * sectors_a_warp(e.map, shape.dims, group.mapping, bytes);
+    now().l2_sectors += accesses * sectors_a_warp(e.map, shape.dims, group.mapping, bytes);
     if (uses(e.map, lane_dim(group.mapping))) {
       // What does not move in vectors is as many loads, one after the other without waiting.
       const int moves = group.mapping.vector / at_once;
@@ -272,8 +288,7 @@ class KernelCounter {
       if (!guarded) loads.unguarded += requests;
     }
     const NodeId buffer = internal ? e.op : buffer_of(computation_, e.op);
-    const int level = kernel_.levels.contains(e.root) ? kernel_.levels.at(e.root) : 0;
-    double& touched = touched_[buffer][{level, pass_of(group)}];
+    double& touched = touched_[buffer][{level_of(e.root), pass_of(group)}];
     touched = std::min(touched + evaluation_count(e.map) * bytes,
                        static_cast<double>(shape.byte_size() * partials));
   }
@@ -296,13 +311,13 @@ class KernelCounter {
 
   /// Stores or loads of kept elements in shared memory: a lane a bank.
   void count_kept(double accesses) {
-    work_.shared_wavefronts += accesses;
+    now().shared_wavefronts += accesses;
     count_accesses(accesses);
   }
 
   void count_accesses(double accesses) {
-    work_.ldst_warp_instructions += accesses;
-    work_.warp_instructions += accesses * (1 + kAddressInstructions);
+    now().ldst_warp_instructions += accesses;
+    now().warp_instructions += accesses * (1 + kAddressInstructions);
   }
 
   /// Stores of one warp each. A value of the row is stored by one lane of those that reduced it, or by as
@@ -325,15 +340,20 @@ class KernelCounter {
     const Scheme scheme = kernel_.schemes.at(op);
     const double accesses = store_accesses(group, op, placed);
     const bool shared = scheme_in_phase(kernel_, op) == Scheme::kRegional;
-    if (shared) work_.shared_wavefronts += accesses;
+    if (shared) now().shared_wavefronts += accesses;
     const bool output = outputs_.contains(op);
     const bool global = output || scheme == Scheme::kGlobal;
     if (shared) count_accesses(accesses);
     if (!global) return;
     count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping));
     const int bytes = byte_size(node.shape.dtype);
-    work_.l2_sectors += accesses * sectors_a_warp(placed.map, node.shape.dims, group.mapping, bytes);
-    if (output) cost_.dram_write_bytes += node.shape.byte_size();
+    now().l2_sectors += accesses * sectors_a_warp(placed.map, node.shape.dims, group.mapping, bytes);
+    if (output) write(node.shape.byte_size());
+  }
+
+  void write(std::int64_t bytes) {
+    cost_.dram_write_bytes += bytes;
+    phases_[level_].dram_bytes += static_cast<double>(bytes);
   }
 
   /// Every input byte comes from DRAM once; again in a later phase, and for groups that read it at another
@@ -348,19 +368,23 @@ class KernelCounter {
     }
     const bool spills = footprint > static_cast<double>(device_.l2_bytes);
     double read = 0;
+    const auto fetch = [&](int level, double bytes) {
+      read += bytes;
+      phases_[level].dram_bytes += bytes;
+    };
     for (const auto& [buffer, levels] : touched_) {
       const bool scratch = inside_.contains(buffer);
-      double once = 0, all = 0;
+      double so_far = 0;
       for (const auto& [when, bytes] : levels) {
-        once = std::max(once, bytes);
-        all += bytes;
+        if (spills)
+          fetch(when.first, bytes);
+        else if (!scratch && bytes > so_far)
+          fetch(when.first, bytes - so_far);
+        so_far = std::max(so_far, bytes);
       }
-      if (!scratch)
-        read += spills ? all : once;
-      else if (spills)
-        read += all;
     }
-    if (spills) cost_.dram_write_bytes += kernel_.launch.scratch_bytes;
+    level_ = phases_.begin()->first;  // scratch is written first, as are tables of addresses
+    if (spills) write(kernel_.launch.scratch_bytes);
     cost_.dram_read_bytes = static_cast<std::int64_t>(read);
     count_table();
   }
@@ -373,50 +397,80 @@ class KernelCounter {
     if (pointers <= kMostPointerArguments) return;
     const double bytes = kPointerBytes * static_cast<double>(pointers);
     cost_.dram_read_bytes += static_cast<std::int64_t>(bytes);
+    phases_[level_].dram_bytes += bytes;
     const double of_a_group = bytes / static_cast<double>(kernel_.groups.size());
-    work_.l2_sectors += static_cast<double>(kernel_.launch.grid) * std::ceil(of_a_group / kSectorBytes);
+    now().l2_sectors += static_cast<double>(kernel_.launch.grid) * std::ceil(of_a_group / kSectorBytes);
   }
 
   /// Instructions of the busiest SM over those of the average one: groups of a phase may run on few of the
-  /// blocks (lanes), and phases wait for each other. Blocks are dealt to SMs in turn.
-  double busiest(std::int64_t resident) const {
+  /// blocks (lanes). Blocks are dealt to SMs in turn.
+  double busiest(const Phase& phase, std::int64_t resident) const {
     const std::int64_t grid = kernel_.launch.grid;
     if (grid > resident) return 1;  // what one wave leaves idle the next fills
-    std::map<int, std::vector<double>> phases;
+    std::vector<double> sms(static_cast<std::size_t>(std::min<std::int64_t>(grid, device_.sms)));
     double total = 0;
-    for (const auto& [group, instructions] : loads_) {
-      const NodeId first =
-          group->sub_dominants.empty() ? group->dominant : std::min(group->dominant, group->sub_dominants[0]);
-      std::vector<double>& sms = phases[kernel_.levels.at(first)];
-      sms.resize(static_cast<std::size_t>(std::min<std::int64_t>(grid, device_.sms)));
+    for (const auto& [group, instructions] : phase.groups) {
       const double each = instructions / static_cast<double>(group->mapping.blocks);
       for (std::int64_t b = 0; b < group->mapping.blocks; ++b)
         sms[static_cast<std::size_t>(group->first_block + b) % sms.size()] += each;
       total += instructions;
     }
-    double most = 0;
-    for (const auto& [phase, sms] : phases) most += *std::max_element(sms.begin(), sms.end());
-    const double average = total / static_cast<double>(std::min<std::int64_t>(grid, device_.sms));
-    return average > 0 ? std::max(1.0, most / average) : 1;
+    // The average SM of a grid whose blocks are alike has as many blocks as any, or one less.
+    const double even =
+        total / static_cast<double>(grid) * std::ceil(static_cast<double>(grid) / device_.sms);
+    return even > 0 ? std::max(1.0, *std::max_element(sms.begin(), sms.end()) / even) : 1;
   }
 
   void finish() {
     const KernelLaunch& launch = kernel_.launch;
-    work_.grid_blocks = launch.grid;
-    work_.threads_per_block = launch.block;
-    work_.warp_instructions += kBlockInstructions * static_cast<double>(launch.grid) *
+    level_ = phases_.begin()->first;
+    now().warp_instructions += kBlockInstructions * static_cast<double>(launch.grid) *
                                std::ceil(launch.block / static_cast<double>(kWarp));
     const int registers = launch.register_bound > 0 ? launch.register_bound : kAssumedRegisters;
+    work_.grid_blocks = launch.grid;
+    work_.threads_per_block = launch.block;
     work_.blocks_per_sm =
         std::max(1, occupancy(device_, launch.block, registers, launch.shared_bytes).blocks_per_sm);
-    work_.busiest_sm = busiest(static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm);
     if (loads_made_ > 0) work_.independent_loads = loads_in_flight_ / loads_made_;
     work_.grid_barriers = launch.grid_barriers;
     work_.phases = launch.grid_barriers + 1;
-    work_.dram_sectors = static_cast<double>(cost_.dram_read_bytes + cost_.dram_write_bytes) / kSectorBytes;
-    work_.l2_sectors = std::max(work_.l2_sectors, work_.dram_sectors);
+    LaunchWork timed{.threads_per_block = work_.threads_per_block,
+                     .blocks_per_sm = work_.blocks_per_sm,
+                     .grid_blocks = work_.grid_blocks,
+                     .grid_barriers = work_.grid_barriers,
+                     .independent_loads = work_.independent_loads};
+    double of_busiest = 0;
+    for (auto& [level, phase] : phases_) of_busiest += add_phase(phase, timed);
+    if (work_.warp_instructions > 0) work_.busiest_sm = of_busiest / work_.warp_instructions;
+    // Barriers within a phase: behind each, partial results come from the L2.
+    for (int p = static_cast<int>(phases_.size()); p < work_.phases; ++p) {
+      const ThreadWork fetch{.l2_sectors = static_cast<double>(launch.grid)};
+      for (const Stretch& s : stretches(device_, launch.grid, work_.blocks_per_sm, fetch, 0, 1))
+        timed.stretches.push_back(s);
+    }
     cost_.work = work_;
-    cost_.predicted_us = kernel_time(device_, work_).total_us;
+    cost_.predicted_us = kernel_time(device_, timed).total_us;
+  }
+
+  /// Adds a phase to the kernel's totals and to what is timed; returns its instructions, were all SMs as busy
+  /// as the busiest.
+  double add_phase(Phase& phase, LaunchWork& timed) {
+    ThreadWork& w = phase.work;
+    const double dram_sectors = phase.dram_bytes / kSectorBytes;
+    w.l2_sectors = std::max(w.l2_sectors, dram_sectors);
+    w.global_accesses = std::max(0.0, w.ldst_warp_instructions - w.shared_wavefronts);
+    work_.dram_sectors += dram_sectors;
+    work_.l2_sectors += w.l2_sectors;
+    work_.warp_instructions += w.warp_instructions;
+    work_.fp32_warp_instructions += w.fp32_warp_instructions;
+    work_.mufu_warp_instructions += w.mufu_warp_instructions;
+    work_.ldst_warp_instructions += w.ldst_warp_instructions;
+    work_.shared_wavefronts += w.shared_wavefronts;
+    const double busiest_sm = busiest(phase, static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm);
+    for (const Stretch& s :
+         stretches(device_, work_.grid_blocks, work_.blocks_per_sm, w, dram_sectors, busiest_sm))
+      timed.stretches.push_back(s);
+    return busiest_sm * w.warp_instructions;
   }
 
   const Graph& graph_;
@@ -428,9 +482,10 @@ class KernelCounter {
   using Pass = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;  ///< lane, tasks, blocks, elements
   std::vector<Pass> passes_;
   std::map<NodeId, std::map<std::pair<int, std::size_t>, double>>
-      touched_;                                         ///< buffer -> level, pass -> bytes
-  std::vector<std::pair<const Group*, double>> loads_;  ///< warp instructions of each group
-  double loads_made_ = 0, loads_in_flight_ = 0;         ///< accesses, and times those in flight at once
+      touched_;  ///< buffer -> level, pass -> bytes
+  std::map<int, Phase> phases_;
+  int level_ = 0;
+  double loads_made_ = 0, loads_in_flight_ = 0;  ///< accesses, and times those in flight at once
   KernelWork work_;
   KernelCost cost_;
 };

@@ -24,7 +24,7 @@ namespace {
 
 struct RunArguments {
   PlanArguments plan;
-  std::string backend = "sim", cache = "cold", inputs, outputs, trace, db, sanitize;
+  std::string backend = "sim", cache = "cold", mode = "exact", inputs, outputs, trace, db, sanitize;
   std::uint64_t seed = 0;
   int repeats = 20;
   bool check = false, tf32 = false, counters = false;
@@ -126,6 +126,10 @@ void run(Cli& cli, const RunArguments& a) {
   spec.seed = a.seed;
   spec.inputs_dir = a.inputs;
   spec.check = a.check;
+  spec.sampled = a.mode == "sampled";
+  if (spec.sampled && !a.outputs.empty())
+    throw Error("--mode sampled runs some of the blocks: outputs would be incomplete",
+                "leave out --outputs, or use --mode exact");
   if (!a.sanitize.empty()) spec.sanitize = sim::parse_sanitizers(a.sanitize);
   Model model;
   if (a.plan.plan_file.empty()) {
@@ -146,7 +150,8 @@ void run(Cli& cli, const RunArguments& a) {
     read_counters(cli, result);
   }
   cli.progress("");
-  const std::int64_t attempt = store.record("adhoc", model, spec, result);
+  // A sample is for a look at what is too large to run: the store holds whole runs.
+  const std::int64_t attempt = spec.sampled ? 0 : store.record("adhoc", model, spec, result);
   if (!a.trace.empty()) write_file(a.trace, trace_json(model, spec, result).dump(1) + "\n");
   if (!a.outputs.empty() && result.run.findings.empty()) save_outputs(a.outputs, result.run.outputs);
   if (!result.ok()) cli.exit_code = kExitBadInput;
@@ -188,9 +193,9 @@ void run(Cli& cli, const RunArguments& a) {
   cli.print(fmt::format(
       "{}: {} memory kernels, {} library calls, {} copies, {} memsets; {:.1f} us on {} ({})", plan.planner,
       c.memory_kernels, c.library_calls, c.copies, c.memsets, result.run.total_us, plan.device,
-      simulated  ? "kernels simulated, library calls modelled"
-      : modelled ? "sum of steps: kernels measured, what the CPU computed modelled"
-                 : "sum of steps, measured"));
+      simulated  ? fmt::format("kernels {}, library calls modelled", spec.sampled ? "sampled" : "simulated")
+      : modelled ? std::string("sum of steps: kernels measured, what the CPU computed modelled")
+                 : std::string("sum of steps, measured")));
   if (!simulated) cli.print(repeated_text(result.run));
   print_checks(cli, result.executable);
   for (const sim::Finding& f : result.run.findings) cli.err << fmt::format("stitchwork: {}\n", to_text(f));
@@ -200,7 +205,7 @@ void run(Cli& cli, const RunArguments& a) {
     cli.print(fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g}){}",
                           result.check->ok ? "ok" : "FAILED", result.check->max_abs_error,
                           result.check->max_rel_error, result.check->ok ? "" : ": " + result.check->message));
-  cli.err << fmt::format("stored as attempt {} in {}\n", attempt, db);
+  if (!spec.sampled) cli.err << fmt::format("stored as attempt {} in {}\n", attempt, db);
 }
 
 }  // namespace
@@ -227,6 +232,13 @@ void add_run(CLI::App& app, Cli& cli) {
   command->add_option("--cache", a->cache, "L2 between kernels: cold (empty at each kernel) or warm")
       ->capture_default_str()
       ->check(CLI::IsMember({"cold", "warm"}));
+  command
+      ->add_option(
+          "--mode", a->mode,
+          "exact: every block; sampled: a few waves of a kernel's blocks stand for all; counters and times "
+          "only")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"exact", "sampled"}));
   command->add_option("--seed", a->seed, "of the generated inputs")->capture_default_str();
   command->add_option("--inputs", a->inputs, "folder of .npy inputs, by parameter name or number");
   command->add_option("--outputs", a->outputs, "folder to save outputs in, as out0.npy, out1.npy, ...");
@@ -238,6 +250,7 @@ void add_run(CLI::App& app, Cli& cli) {
              "  stitchwork run softmax --planner astitch --device v100 --check\n"
              "  stitchwork run bert_layer --planner xla --check --db runs.db --json\n"
              "  stitchwork run softmax --planner astitch --sanitize mem,race,sync,init\n"
+             "  stitchwork run softmax --mode sampled --json\n"
              "  stitchwork run bert_layer --planner astitch --trace trace.json\n"
              "  stitchwork run --plan plan.json --outputs out/");
   command->callback([&cli, a] { run(cli, *a); });

@@ -34,6 +34,8 @@ constexpr std::array kMetrics = std::to_array<Metric>({
     {"check_max_rel_error", "1", -1, "largest |a-r| / (|r| + rms(r))"},
     {"inst_executed", "warp instructions", -1, "instructions executed, per warp"},
     {"thread_inst_executed", "instructions", -1, "instructions executed, per thread"},
+    {"issue_slots", "machine instructions", -1,
+     "machine instructions the executed PTX is estimated to become, per warp"},
     {"inst_fp_32", "instructions", -1, "fp32 instructions, per thread (AStitch Table 5)"},
     {"inst_mufu", "instructions", -1, "approximate special functions, per thread"},
     {"inst_ldst", "warp instructions", -1, "loads, stores and atomics, per warp"},

@@ -131,6 +131,13 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
     throw Error(fmt::format("unknown backend '{}'", spec.backend), "known: model, sim, cuda");
   if (!simulated && spec.sanitize.any())
     throw Error("--sanitize needs the simulator", "use --backend sim, or NVIDIA's compute-sanitizer");
+  if (spec.sampled &&
+      (!simulated || spec.check || spec.sanitize.any() || spec.cache == sim::CacheMode::kWarm))
+    throw Error(
+        "--mode sampled runs some of each kernel's blocks in the simulator: there are no outputs to check, "
+        "and it says "
+        "nothing of a GPU, of races or of a warm cache",
+        "leave out --check, --sanitize, --cache warm and --backend cuda, or use --mode exact");
   const auto driver = spec.backend == "cuda" ? cuda::load_driver() : nullptr;  // before the long work
   const Device target = target_of(spec);
   if (!modelled) require_runnable(model.graph);
@@ -166,6 +173,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   RunOptions options;
   options.cache = spec.cache;
   options.sanitize = spec.sanitize;
+  options.sampled = spec.sampled;
   options.progress = [&](int done, int total, const std::string& what) {
     report(0.25 + 0.6 * done / std::max(1, total), what);
   };
@@ -190,7 +198,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
 namespace {
 
 void add_run(ordered_json& kernel, const KernelRun& run, const CompiledKernel& compiled) {
-  const bool counted = run.method == Method::kSimulated;
+  const bool counted = run.method == Method::kSimulated || run.method == Method::kSampled;
   kernel["counters"] = counted ? counters_json(run.counters) : ordered_json(nullptr);
   if (!run.profiled.empty()) kernel["counters"] = ordered_json::object();
   for (const auto& [counter, value] : run.profiled) kernel["counters"][counter] = value;

@@ -30,6 +30,7 @@ struct TrialSpec {
   std::uint64_t seed = 0;
   std::string inputs_dir;  ///< "" = from the seed; else <parameter name or number>.npy
   bool check = false;
+  bool sampled = false;      ///< RunOptions::sampled: counters and times, no outputs
   sim::Sanitizers sanitize;  ///< no part of the key: they change no number
   CompileOptions compile;
   int repeats = 20;   ///< cuda: of every kernel and of the whole

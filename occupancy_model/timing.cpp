@@ -9,6 +9,7 @@
 namespace stitchwork {
 namespace {
 
+constexpr int kWarp = 32;
 constexpr double kSectorBytes = 32;
 /// Bytes a clock an SM can take in: 32 from DRAM's side (one sector), 64 from L2.
 constexpr double kDramBytesPerSmClock = 32, kL2BytesPerSmClock = 64;
@@ -28,11 +29,6 @@ constexpr double kL2LatencyShare = 0.5;
 
 constexpr double kNanosecondsPerMicrosecond = 1e3;
 
-/// Waves of equal width: `waves` times `blocks` resident at once.
-struct WaveGroup {
-  double waves = 0, blocks = 0;
-};
-
 struct Parts {
   double dram_us = 0, l2_us = 0, issue_us = 0, latency_us = 0;
   double combined_us() const {
@@ -41,6 +37,18 @@ struct Parts {
     return parts[0] + kOverlapLoss * parts[1];
   }
 };
+
+/// The fields of two works side by side.
+template <class F>
+void for_fields(ThreadWork& a, const ThreadWork& b, F f) {
+  f(a.warp_instructions, b.warp_instructions);
+  f(a.fp32_warp_instructions, b.fp32_warp_instructions);
+  f(a.mufu_warp_instructions, b.mufu_warp_instructions);
+  f(a.ldst_warp_instructions, b.ldst_warp_instructions);
+  f(a.shared_wavefronts, b.shared_wavefronts);
+  f(a.l2_sectors, b.l2_sectors);
+  f(a.global_accesses, b.global_accesses);
+}
 
 /// GB/s that `active_sms` reach with `warps` resident on each.
 double dram_bandwidth(const Device& device, double active_sms, double warps, double independent_loads) {
@@ -54,70 +62,138 @@ double dram_bandwidth(const Device& device, double active_sms, double warps, dou
   return std::pow(sum, -1 / kNorm);
 }
 
-Parts group_time(const Device& device, const KernelWork& work, const WaveGroup& group) {
-  const int whole_warps = (work.threads_per_block + 31) / 32;
-  const double warps_per_block = whole_warps;
-  const double active_sms = std::min<double>(group.blocks, device.sms);
-  const double share = group.waves * group.blocks / static_cast<double>(work.grid_blocks);
+Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s) {
+  const double warps_per_block = (launch.threads_per_block + kWarp - 1) / kWarp;
+  const double most_blocks = std::ceil(s.blocks / device.sms);
   Parts parts;
 
-  const double average_warps = warps_per_block * group.blocks / active_sms;
-  parts.dram_us = kSectorBytes * work.dram_sectors * share /
-                  dram_bandwidth(device, active_sms, average_warps, work.independent_loads) /
+  // As many SMs as would take as long as the busiest one if all did as much.
+  const double sms = s.busiest_sm.l2_sectors > 0 ? s.all.l2_sectors / s.busiest_sm.l2_sectors
+                                                 : std::min<double>(s.blocks, device.sms);
+  const double resident_warps = most_blocks * warps_per_block;
+  parts.dram_us = kSectorBytes * s.dram_sectors /
+                  dram_bandwidth(device, sms, resident_warps, launch.independent_loads) /
                   kNanosecondsPerMicrosecond;
-  const double l2_gb_s = std::min(device.l2_gb_s, active_sms * kL2BytesPerSmClock * device.clock_ghz);
-  parts.l2_us = kSectorBytes * work.l2_sectors * share / l2_gb_s / kNanosecondsPerMicrosecond;
+  const double l2_gb_s = std::min(device.l2_gb_s, sms * kL2BytesPerSmClock * device.clock_ghz);
+  parts.l2_us = kSectorBytes * s.all.l2_sectors / l2_gb_s / kNanosecondsPerMicrosecond;
 
-  // Issue slots of the SM that holds the most blocks.
-  const double most_blocks = std::ceil(group.blocks / device.sms);
-  const double of_that_sm = group.waves * most_blocks / static_cast<double>(work.grid_blocks);
+  // A block's warps alone issue one instruction in a few clocks each.
+  const double alone = std::max(1.0, kWarpsToHideIssue / warps_per_block);
   const double clocks =
-      std::max(
-          {work.warp_instructions / kIssueWidth, work.fp32_warp_instructions * 32 / device.fp32_lanes_per_sm,
-           work.mufu_warp_instructions / kMufuRate, work.ldst_warp_instructions, work.shared_wavefronts}) *
-      of_that_sm * work.busiest_sm;
-  const double use = std::min(1.0, most_blocks * warps_per_block / kWarpsToHideIssue);
-  parts.issue_us = clocks / (device.clock_ghz * use) / kNanosecondsPerMicrosecond;
+      std::max(issue_clocks(device, s.busiest_sm), alone * issue_clocks(device, s.longest_block));
+  parts.issue_us = clocks / device.clock_ghz / kNanosecondsPerMicrosecond;
 
-  // What one warp waits for, one request after another, in every wave.
-  if (work.l2_sectors > 0 || work.dram_sectors > 0) {
-    const double warps = warps_per_block * static_cast<double>(work.grid_blocks);
-    const double requests = std::max(0.0, work.ldst_warp_instructions - work.shared_wavefronts) / warps;
-    const double round_trips =
-        std::max<double>(work.phases, requests / std::max(1.0, work.independent_loads));
-    const double from_dram = work.l2_sectors > 0 ? std::min(1.0, work.dram_sectors / work.l2_sectors) : 1.0;
+  // What a warp waits for, one request after another, in every wave.
+  if (s.all.l2_sectors > 0 || s.dram_sectors > 0) {
+    const double requests = s.longest_block.global_accesses / warps_per_block;
+    const double round_trips = std::max(s.waves, requests / std::max(1.0, launch.independent_loads));
+    const double from_dram = s.all.l2_sectors > 0 ? std::min(1.0, s.dram_sectors / s.all.l2_sectors) : 1.0;
     const double latency_ns = device.dram_latency_ns * (from_dram + (1 - from_dram) * kL2LatencyShare);
-    parts.latency_us = group.waves * round_trips * latency_ns / kNanosecondsPerMicrosecond;
+    parts.latency_us = round_trips * latency_ns / kNanosecondsPerMicrosecond;
   }
   return parts;
 }
 
+/// The same work if it could be dealt evenly to all SMs, waves of it in part: what is more is the tail.
+Stretch evenly(const Device& device, const LaunchWork& launch, const Stretch& s, bool behind_full_waves) {
+  Stretch even = s;
+  even.blocks = static_cast<double>(device.sms) * launch.blocks_per_sm;
+  const double blocks = s.waves * s.blocks;
+  even.waves = blocks / even.blocks;
+  if (!behind_full_waves) even.waves = std::max(1.0, even.waves);
+  even.busiest_sm = s.all * (1.0 / device.sms);
+  even.longest_block = s.all * (even.waves / std::max<double>(blocks, device.sms));
+  even.longest_block.global_accesses = s.all.global_accesses * (even.waves / blocks);
+  return even;
+}
+
 }  // namespace
 
-KernelTime kernel_time(const Device& device, const KernelWork& work) {
+ThreadWork& ThreadWork::operator+=(const ThreadWork& other) {
+  for_fields(*this, other, [](double& a, double b) { a += b; });
+  return *this;
+}
+
+ThreadWork ThreadWork::operator*(double times) const {
+  ThreadWork product;
+  for_fields(product, *this, [times](double& a, double b) { a = times * b; });
+  return product;
+}
+
+ThreadWork& ThreadWork::raise_to(const ThreadWork& other) {
+  for_fields(*this, other, [](double& a, double b) { a = std::max(a, b); });
+  return *this;
+}
+
+double issue_clocks(const Device& device, const ThreadWork& work) {
+  return std::max(
+      {work.warp_instructions / kIssueWidth, work.fp32_warp_instructions * kWarp / device.fp32_lanes_per_sm,
+       work.mufu_warp_instructions / kMufuRate, work.ldst_warp_instructions, work.shared_wavefronts});
+}
+
+std::vector<Stretch> stretches(const Device& device, std::int64_t grid_blocks, int blocks_per_sm,
+                               const ThreadWork& all, double dram_sectors, double busiest_sm) {
+  const std::int64_t resident =
+      std::min<std::int64_t>(grid_blocks, static_cast<std::int64_t>(device.sms) * blocks_per_sm);
+  std::vector<Stretch> result;
+  const auto add = [&](double waves, double blocks) {
+    Stretch s{.waves = waves, .blocks = blocks};
+    const double share = waves * blocks / static_cast<double>(grid_blocks);
+    s.dram_sectors = dram_sectors * share;
+    s.all = all * share;
+    s.longest_block = s.all * (busiest_sm / blocks);
+    s.busiest_sm = s.longest_block * std::ceil(blocks / device.sms);
+    result.push_back(s);
+  };
+  add(static_cast<double>(grid_blocks / resident), static_cast<double>(resident));
+  if (grid_blocks % resident != 0) add(1, static_cast<double>(grid_blocks % resident));
+  return result;
+}
+
+KernelTime kernel_time(const Device& device, const LaunchWork& work) {
   SW_CHECK(work.grid_blocks > 0 && work.threads_per_block > 0 && work.blocks_per_sm > 0,
            "{} blocks of {} threads, {} an SM", work.grid_blocks, work.threads_per_block, work.blocks_per_sm);
-  const std::int64_t resident =
-      std::min<std::int64_t>(work.grid_blocks, static_cast<std::int64_t>(device.sms) * work.blocks_per_sm);
-  const std::int64_t full_waves = work.grid_blocks / resident;
-  const WaveGroup full{static_cast<double>(full_waves), static_cast<double>(resident)};
-  const WaveGroup tail{1, static_cast<double>(work.grid_blocks % resident)};
-
   KernelTime time;
   time.launch_us = device.launch_us;
   time.barrier_us = work.grid_barriers * (device.grid_barrier_us + device.grid_barrier_us_per_block *
                                                                        static_cast<double>(work.grid_blocks));
   time.total_us = time.launch_us + time.barrier_us;
-  for (const WaveGroup& group : {full, tail}) {
-    if (group.blocks == 0) continue;
-    const Parts parts = group_time(device, work, group);
-    time.dram_us += parts.dram_us;
-    time.l2_us += parts.l2_us;
-    time.issue_us += parts.issue_us;
-    time.latency_us += parts.latency_us;
-    time.total_us += parts.combined_us();
+  const double resident = static_cast<double>(device.sms) * work.blocks_per_sm;
+  const bool several_waves = static_cast<double>(work.grid_blocks) > resident;
+  for (const Stretch& s : work.stretches) {
+    const double taken_us = parts_of(device, work, s).combined_us();
+    const Parts even = parts_of(device, work, evenly(device, work, s, several_waves));
+    time.dram_us += even.dram_us;
+    time.l2_us += even.l2_us;
+    time.issue_us += even.issue_us;
+    time.latency_us += even.latency_us;
+    time.tail_us += std::max(0.0, taken_us - even.combined_us());
+    time.total_us += taken_us;
   }
   return time;
+}
+
+KernelTime kernel_time(const Device& device, const KernelWork& work) {
+  SW_CHECK(work.grid_blocks > 0 && work.blocks_per_sm > 0, "{} blocks, {} an SM", work.grid_blocks,
+           work.blocks_per_sm);
+  LaunchWork launch{.threads_per_block = work.threads_per_block,
+                    .blocks_per_sm = work.blocks_per_sm,
+                    .grid_blocks = work.grid_blocks,
+                    .grid_barriers = work.grid_barriers,
+                    .independent_loads = work.independent_loads};
+  const ThreadWork all{work.warp_instructions,
+                       work.fp32_warp_instructions,
+                       work.mufu_warp_instructions,
+                       work.ldst_warp_instructions,
+                       work.shared_wavefronts,
+                       work.l2_sectors,
+                       std::max(0.0, work.ldst_warp_instructions - work.shared_wavefronts)};
+  const double share = 1.0 / std::max(work.phases, 1);
+  const std::vector<Stretch> phase = stretches(device, work.grid_blocks, work.blocks_per_sm, all * share,
+                                               work.dram_sectors * share, work.busiest_sm);
+  for (int p = 0; p < std::max(work.phases, 1); ++p)
+    launch.stretches.insert(launch.stretches.end(), phase.begin(), phase.end());
+  return kernel_time(device, launch);
 }
 
 double library_time_us(const Device& device, double flops, double bytes) {

@@ -3,12 +3,56 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "occupancy_model/device.h"
 
 namespace stitchwork {
 
-/// What a kernel does, summed over the whole launch unless said otherwise.
+/// What the threads of a kernel, an SM or a block do. Instructions and accesses count once a warp.
+struct ThreadWork {
+  double warp_instructions = 0;
+  double fp32_warp_instructions = 0;
+  double mufu_warp_instructions = 0;
+  double ldst_warp_instructions = 0;
+  double shared_wavefronts = 0;
+  double l2_sectors = 0;       ///< 32-byte, read + write
+  double global_accesses = 0;  ///< of ldst_warp_instructions, those a warp may have to wait for
+
+  ThreadWork& operator+=(const ThreadWork& other);
+  ThreadWork operator+(const ThreadWork& other) const { return ThreadWork(*this) += other; }
+  ThreadWork operator*(double times) const;
+  bool operator==(const ThreadWork&) const = default;
+  /// The larger of each.
+  ThreadWork& raise_to(const ThreadWork& other);
+};
+
+/// Clocks in which an SM with enough warps issues this.
+double issue_clocks(const Device& device, const ThreadWork& work);
+
+/// Blocks that run together and wait for nothing else of the launch: all full waves, the tail behind them, or
+/// a phase between two grid barriers.
+struct Stretch {
+  double waves = 1;   ///< one after another
+  double blocks = 1;  ///< resident in each wave
+  double dram_sectors = 0;
+  /// Sums over the waves: of all blocks, of the SM that does most, and of the blocks that follow each other
+  /// in one place and take longest.
+  ThreadWork all, busiest_sm, longest_block;
+};
+
+struct LaunchWork {
+  int threads_per_block = 1;
+  int blocks_per_sm = 1;  ///< residency (occupancy)
+  std::int64_t grid_blocks = 1;
+  int grid_barriers = 0;
+  /// Loads a warp has in flight before the first use, in 128-byte requests: 1 for one 4-byte load a thread,
+  /// 8 for two independent 16-byte loads a thread.
+  double independent_loads = 1;
+  std::vector<Stretch> stretches;  ///< one after another
+};
+
+/// What a kernel of blocks that are alike does, summed over the whole launch unless said otherwise.
 struct KernelWork {
   std::int64_t grid_blocks = 1;
   int threads_per_block = 1;
@@ -20,21 +64,27 @@ struct KernelWork {
   double mufu_warp_instructions = 0;
   double ldst_warp_instructions = 0;
   double shared_wavefronts = 0;
-  /// Loads a warp has in flight before the first use, in 128-byte requests: 1 for one 4-byte load a thread,
-  /// 8 for two independent 16-byte loads a thread.
-  double independent_loads = 1;
-  double busiest_sm = 1;  ///< instructions of the busiest SM over those of the average one
+  double independent_loads = 1;  ///< LaunchWork::independent_loads
+  double busiest_sm = 1;         ///< instructions of the busiest SM over those of the average one
   int grid_barriers = 0;
   int phases = 1;  ///< grid_barriers + 1
 };
 
-/// The parts are sums over the waves; total is less than their sum, since they overlap.
+/// Full waves and tail of `grid_blocks` blocks that together do `all`; the busiest SM does `busiest_sm` times
+/// what it would if blocks were alike.
+std::vector<Stretch> stretches(const Device& device, std::int64_t grid_blocks, int blocks_per_sm,
+                               const ThreadWork& all, double dram_sectors, double busiest_sm);
+
+/// What limits each stretch overlaps with the rest, so total is less than the sum of the parts. dram, l2,
+/// issue and latency are what they would be with the work spread evenly over all SMs; tail is what uneven
+/// work, a last wave that is not full and SMs without a block add.
 struct KernelTime {
   double total_us = 0;
-  double launch_us = 0, dram_us = 0, l2_us = 0, issue_us = 0, latency_us = 0, barrier_us = 0;
+  double launch_us = 0, dram_us = 0, l2_us = 0, issue_us = 0, latency_us = 0, tail_us = 0, barrier_us = 0;
 };
 
 /// Time of one launch, launch overhead included, gap to the next kernel not included.
+KernelTime kernel_time(const Device& device, const LaunchWork& work);
 KernelTime kernel_time(const Device& device, const KernelWork& work);
 
 /// Documented roofline of a library matrix product or convolution: max(flops/peak, bytes/BW) + T_null.

@@ -9,12 +9,13 @@
 namespace stitchwork {
 namespace {
 
-std::array<std::pair<std::string_view, double>, 6> parts(const KernelTime& t) {
+std::array<std::pair<std::string_view, double>, 7> parts(const KernelTime& t) {
   return {{{"launch", t.launch_us},
            {"DRAM bandwidth", t.dram_us},
            {"L2 bandwidth", t.l2_us},
            {"instruction issue", t.issue_us},
            {"memory latency", t.latency_us},
+           {"uneven work, tail", t.tail_us},
            {"grid barriers", t.barrier_us}}};
 }
 

@@ -9,7 +9,7 @@
 namespace stitchwork {
 
 /// The part that takes longest: "DRAM bandwidth", "L2 bandwidth", "instruction issue", "memory latency",
-/// "grid barriers" or "launch".
+/// "uneven work, tail", "grid barriers" or "launch".
 std::string_view limiter(const KernelTime& time);
 
 /// One line a part in microseconds, the limiter marked.

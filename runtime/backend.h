@@ -16,7 +16,8 @@ namespace stitchwork {
 using DeviceAddress = std::uint64_t;
 
 /// How a number was obtained; it never loses that label.
-enum class Method : std::uint8_t { kModelled, kSimulated, kMeasured, kImported };
+/// Sampled is simulated, a few waves of blocks in place of all.
+enum class Method : std::uint8_t { kModelled, kSimulated, kSampled, kMeasured, kImported };
 std::string_view name(Method method);
 
 /// When a launch or call is asked for its time after the run, `id` names it.
@@ -38,6 +39,7 @@ struct Launched {
   int registers = 0;
   std::optional<std::int64_t> spill_bytes;
   Timed time;
+  bool sampled = false;  ///< a few waves of blocks stand for all
   double bytes_in_flight = 0;  ///< an SM; 0 where the method is not simulated
   sim::SanitizerCounts sanitized;
   std::vector<sim::Finding> findings;
@@ -48,6 +50,10 @@ class Backend {
   virtual ~Backend() = default;
   /// Of the times of its launches.
   virtual Method method() const = 0;
+
+  /// Whether launches compute all their results. Where not, library calls are not made, and no output is
+  /// read.
+  virtual bool computes_results() const { return true; }
 
   /// 256-byte aligned, contents undefined; `name` appears in errors and findings. `written_once`: a
   /// parameter, constant, table or barrier, which launches that are repeated find as it was. Throws Error

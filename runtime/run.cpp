@@ -169,7 +169,7 @@ class Runner {
       result.repeated = backend_.repeated();
     }
     if (progress) progress(total, total, "done");
-    for (NodeId id : results(computation_)) {
+    for (NodeId id : backend_.computes_results() ? results(computation_) : std::vector<NodeId>{}) {
       Literal output = value(id);
       if (id == computation_.root && output.shape.is_tuple)
         result.outputs = std::move(output.elements);
@@ -247,7 +247,8 @@ class Runner {
     switch (step.kind) {
       case StepKind::kKernel:
         launch(step, static_cast<std::size_t>(index), result);
-        run = {result.kernels[static_cast<std::size_t>(step.kernel)].time_us, backend_.method()};
+        run = {result.kernels[static_cast<std::size_t>(step.kernel)].time_us,
+               result.kernels[static_cast<std::size_t>(step.kernel)].method};
         return;
       case StepKind::kLibrary: {
         double us = 0;
@@ -289,6 +290,10 @@ class Runner {
   /// Its time, where the backend made the call; else the CPU reference has computed it.
   std::optional<Timed> call_library(NodeId id, RunResult& result) {
     const Node& node = computation_.node(id);
+    if (!backend_.computes_results()) {
+      if (node.shape.is_tuple) keep(node, Literal::zeros(node.shape));
+      return std::nullopt;
+    }
     if (const auto timed = call_backend(node)) return timed;
     std::vector<Literal> values;
     std::vector<const Literal*> operands;
@@ -330,6 +335,11 @@ class Runner {
 
   /// Runs a loop or branch. Returns the time of all it ran, in us.
   double control(const Node& node, RunResult& result) {
+    if (!backend_.computes_results())
+      throw Error(graph_.source, node.line, 0,
+                  fmt::format("{} ({}) depends on values, which a sample of blocks does not compute",
+                              node.name, def(node.op).name),
+                  "run all blocks: --mode exact");
     result.host_calls.push_back(node.name);  // the host decides how it goes on
     double us = 0;
     int runs = 0;
@@ -436,7 +446,7 @@ class Runner {
     run.spill_bytes = launched.spill_bytes;
     run.time_us = launched.time.us;
     run.bytes_in_flight = launched.bytes_in_flight;
-    run.method = backend_.method();
+    run.method = launched.sampled ? Method::kSampled : backend_.method();
     result.sanitized += launched.sanitized;
     for (sim::Finding& finding : launched.findings) result.findings.push_back(std::move(finding));
   }
@@ -465,6 +475,8 @@ std::string_view name(Method method) {
       return "modelled";
     case Method::kSimulated:
       return "simulated";
+    case Method::kSampled:
+      return "sampled";
     case Method::kMeasured:
       return "measured";
     case Method::kImported:
@@ -505,7 +517,7 @@ RunResult run_on(Backend& backend, const Graph& graph, const Device& device, con
 
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options) {
-  SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads);
+  SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled);
   return run_on(backend, graph, device, executable, inputs, options.progress);
 }
 

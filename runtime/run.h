@@ -37,7 +37,7 @@ struct StepRun {
 };
 
 struct RunResult {
-  std::vector<Literal> outputs;
+  std::vector<Literal> outputs;              ///< none of a sample
   std::vector<KernelRun> kernels;            ///< by index of plan.kernels
   std::vector<ComputationRun> computations;  ///< by index of plan.computations
   std::vector<StepRun> steps;                ///< by plan step
@@ -54,6 +54,7 @@ using RunProgress = std::function<void(int, int, const std::string&)>;
 struct RunOptions {
   sim::CacheMode cache = sim::CacheMode::kCold;
   int host_threads = 0;
+  bool sampled = false;  ///< sim::Options::sampled for every kernel that can be; there are no outputs then
   sim::Sanitizers sanitize;
   RunProgress progress;
 };

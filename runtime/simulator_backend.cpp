@@ -3,13 +3,14 @@
 namespace stitchwork {
 
 SimulatorBackend::SimulatorBackend(const Device& device, sim::CacheMode cache,
-                                   const sim::Sanitizers& sanitize, int host_threads)
+                                   const sim::Sanitizers& sanitize, int host_threads, bool sampled)
     : device_(device), memory_(sanitize.init) {
   if (cache == sim::CacheMode::kWarm) l2_ = sim::make_l2_state(device);
   options_.cache = cache;
   options_.l2 = l2_.get();
   options_.host_threads = host_threads;
   options_.sanitize = sanitize;
+  options_.sampled = sampled;
 }
 
 DeviceAddress SimulatorBackend::allocate(std::size_t bytes, const std::string& name, bool) {
@@ -46,12 +47,20 @@ Launched SimulatorBackend::launch(const CompiledKernel& kernel, std::span<const 
   for (const DeviceAddress address : arguments) launch.arguments.push_back(sim::Argument::pointer(address));
   sim::Options options = options_;
   options.registers_per_thread = kernel.registers;
-  sim::LaunchResult ran = sim::run(module->second, launch, memory_, device_, options);
+  const auto run = [&] { return sim::run(module->second, launch, memory_, device_, options); };
+  sim::LaunchResult ran;
+  try {
+    ran = run();
+  } catch (const sim::CannotSample&) {
+    options.sampled = false;
+    ran = run();
+  }
   Launched result;
   result.registers = kernel.registers > 0 ? kernel.registers : ran.counters.registers;
   result.counters = ran.counters;
   result.spill_bytes = kernel.spill_bytes;
   result.time.us = ran.time_us;
+  result.sampled = ran.sampled;
   result.bytes_in_flight = ran.bytes_in_flight;
   result.sanitized = ran.sanitized;
   result.findings = std::move(ran.findings);

@@ -10,9 +10,10 @@ namespace stitchwork {
 class SimulatorBackend final : public Backend {
  public:
   SimulatorBackend(const Device& device, sim::CacheMode cache, const sim::Sanitizers& sanitize,
-                   int host_threads);
+                   int host_threads, bool sampled = false);
 
   Method method() const override { return Method::kSimulated; }
+  bool computes_results() const override { return !options_.sampled; }
   DeviceAddress allocate(std::size_t bytes, const std::string& name, bool written_once) override;
   void release(DeviceAddress address) override;
   void write(DeviceAddress address, std::span<const std::byte> data) override;

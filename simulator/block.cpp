@@ -1,7 +1,6 @@
 #include "simulator/block.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 
@@ -17,27 +16,27 @@ std::uint32_t lanes_of_warp(std::uint32_t threads, std::uint32_t warp) {
   return threads - first >= 32 ? ~0u : (1u << (threads - first)) - 1;
 }
 
-template <class T>
-void broadcast(std::byte* slot, T v) {
-  std::array<T, kGangWarps * 32> lanes;
-  lanes.fill(v);
-  std::memcpy(slot, lanes.data(), sizeof lanes);
-}
-void broadcast(std::byte* slot, ptx::RegisterClass cls, std::uint64_t bits) {
-  if (cls == ptx::RegisterClass::k64) {
-    broadcast(slot, bits);
-  } else if (cls == ptx::RegisterClass::kPred) {
-    const std::uint32_t v = bits ? ~0u : 0;
-    for (int w = 0; w < kGangWarps; ++w) std::memcpy(slot + w * 4, &v, 4);
-  } else {
-    broadcast(slot, static_cast<std::uint32_t>(bits));
-  }
-}
-
 }  // namespace
 
 Worker::Worker(const LaunchContext& context)
     : bb_counts(context.program->weights.size()), caches(context.program->positions.size()) {}
+
+void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
+  a.gld_requests += times * b.gld_requests;
+  a.gst_requests += times * b.gst_requests;
+  a.gld_transactions += times * b.gld_transactions;
+  a.gst_transactions += times * b.gst_transactions;
+  a.gld_bytes += times * b.gld_bytes;
+  a.gst_bytes += times * b.gst_bytes;
+  a.shared_loads += times * b.shared_loads;
+  a.shared_stores += times * b.shared_stores;
+  a.shared_conflicts += times * b.shared_conflicts;
+  a.atomics += times * b.atomics;
+  a.accesses += times * b.accesses;
+  a.block_barriers += times * b.block_barriers;
+  a.guarded_fp32 += times * b.guarded_fp32;
+  a.guarded_mufu += times * b.guarded_mufu;
+}
 
 Block::Block(const LaunchContext& context) : context_(context) {
   const std::uint32_t count = static_cast<std::uint32_t>(context.launch->block.count());
@@ -64,148 +63,50 @@ Block::Block(const LaunchContext& context) : context_(context) {
   param_bytes = context.parameters.size();
   threads = count;
   communicates = context.program->communicates;
+  counts_.resize(context.program->weights.size());
+  bb_counts = counts_.data();
+  hot = &hot_;
   fill_slots();
 }
 
 Block::~Block() = default;
 
+ThreadWork Block::take_work() {
+  std::uint64_t issue = 0, fp32 = 0, special = 0, ldst = 0;
+  for (std::size_t b = 0; b < counts_.size(); ++b) {
+    const std::uint64_t warps = counts_[b].warps;
+    if (warps == 0) continue;
+    const ptx::BlockWeights& w = context_.program->weights[b];
+    issue += warps * w.issue;
+    fp32 += warps * w.issue_fp32;
+    special += warps * w.issue_special;
+    ldst += warps * w.ldst;
+    worker_->bb_counts[b].warps += warps;
+    worker_->bb_counts[b].threads += counts_[b].threads;
+    counts_[b] = {};
+  }
+  constexpr double kWarp = 32;
+  const auto d = [](std::uint64_t v) { return static_cast<double>(v); };
+  const double shared_accesses = d(hot_.shared_loads + hot_.shared_stores);
+  const ThreadWork work{.warp_instructions = d(issue),
+                        .fp32_warp_instructions = d(fp32) + d(hot_.guarded_fp32) / kWarp,
+                        .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
+                        .ldst_warp_instructions = d(ldst),
+                        .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts),
+                        .l2_sectors = d(hot_.gld_transactions + hot_.gst_transactions),
+                        .global_accesses = std::max(0.0, d(ldst) - shared_accesses)};
+  add(worker_->hot, hot_);
+  hot_ = {};
+  return work;
+}
+
+void Block::begin_waiting() { waits.push_back(take_work()); }
+
 void Block::attach(Worker& worker, std::vector<AccessLog>& access_logs) {
-  bb_counts = worker.bb_counts.data();
-  hot = &worker.hot;
+  worker_ = &worker;
   caches = worker.caches.data();
   logs = access_logs.data();
   partitions = static_cast<std::uint32_t>(access_logs.size());
-}
-
-/// Everything that is the same for all blocks of the launch.
-void Block::fill_slots() {
-  using Kind = ptx::SlotInit::Kind;
-  using S = ptx::Special;
-  const Dim3& b = context_.launch->block;
-  const Dim3& g = context_.launch->grid;
-  for (int gang = 0; gang < gangs_; ++gang) {
-    std::byte* regs =
-        registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang);
-    for (const ptx::SlotInit& init : context_.program->inits) {
-      std::byte* slot = regs + init.offset;
-      if (init.kind == Kind::kBits) {
-        broadcast(slot, init.cls, init.bits);
-      } else if (init.kind == Kind::kParameter) {
-        std::uint64_t v = 0;
-        std::memcpy(&v, context_.parameters.data() + init.bits, init.bytes);
-        broadcast(slot, init.cls, v);
-      } else if (init.kind == Kind::kVariable) {
-        broadcast(slot, init.cls, context_.variable_addresses[init.index] + init.bits);
-      } else {
-        for (std::uint32_t e = 0; e < kGangWarps * 32; ++e) {
-          const std::uint32_t t = static_cast<std::uint32_t>(gang) * kGangWarps * 32 + e, lane = e % 32;
-          std::uint32_t v = 0;
-          switch (static_cast<S>(init.index)) {
-            case S::kTidX:
-              v = t % b.x;
-              break;
-            case S::kTidY:
-              v = t / b.x % b.y;
-              break;
-            case S::kTidZ:
-              v = t / b.x / b.y;
-              break;
-            case S::kNtidX:
-              v = b.x;
-              break;
-            case S::kNtidY:
-              v = b.y;
-              break;
-            case S::kNtidZ:
-              v = b.z;
-              break;
-            case S::kNctaidX:
-              v = g.x;
-              break;
-            case S::kNctaidY:
-              v = g.y;
-              break;
-            case S::kNctaidZ:
-              v = g.z;
-              break;
-            case S::kLaneId:
-              v = lane;
-              break;
-            case S::kWarpId:
-              v = t / 32;
-              break;
-            case S::kNwarpId:
-              v = (threads + 31) / 32;
-              break;
-            case S::kNsmId:
-              v = static_cast<std::uint32_t>(context_.device->sms);
-              break;
-            case S::kLaneMaskEq:
-              v = 1u << lane;
-              break;
-            case S::kLaneMaskLt:
-              v = (1u << lane) - 1;
-              break;
-            case S::kLaneMaskLe:
-              v = (2u << lane) - 1;
-              break;
-            case S::kLaneMaskGt:
-              v = ~((2u << lane) - 1);
-              break;
-            case S::kLaneMaskGe:
-              v = ~((1u << lane) - 1);
-              break;
-            case S::kDynamicSharedSize:
-              v = context_.launch->dynamic_shared_bytes;
-              break;
-            case S::kTotalSharedSize:
-              v = static_cast<std::uint32_t>(context_.shared_bytes);
-              break;
-            case S::kGridWorkspaceHigh:
-              v = static_cast<std::uint32_t>(context_.grid_workspace >> 32);
-              break;
-            case S::kGridWorkspaceLow:
-              v = static_cast<std::uint32_t>(context_.grid_workspace);
-              break;
-            default:
-              break;  // by block
-          }
-          std::memcpy(slot + e * 4, &v, 4);
-        }
-      }
-    }
-  }
-}
-
-void Block::fill_block_slots() {
-  using S = ptx::Special;
-  const Dim3 at = block_coordinates(context_, index);
-  for (const ptx::SlotInit& init : context_.program->inits) {
-    if (init.kind != ptx::SlotInit::Kind::kSpecial) continue;
-    std::uint32_t v;
-    switch (static_cast<S>(init.index)) {
-      case S::kCtaidX:
-        v = at.x;
-        break;
-      case S::kCtaidY:
-        v = at.y;
-        break;
-      case S::kCtaidZ:
-        v = at.z;
-        break;
-      case S::kSmId:
-        v = static_cast<std::uint32_t>(index % static_cast<std::uint64_t>(context_.device->sms));
-        break;
-      default:
-        continue;
-    }
-    for (int gang = 0; gang < gangs_; ++gang) {
-      broadcast(registers_.get() +
-                    std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang) +
-                    init.offset,
-                v);
-    }
-  }
 }
 
 Strand& Block::add_strand(int gang, int first_warp, int last_warp) {
@@ -224,7 +125,9 @@ void Block::start(std::uint64_t linear) {
   index = linear;
   strands.clear();
   alive_threads = threads;
-  spin_episodes = 0;
+  waits.clear();
+  std::fill(counts_.begin(), counts_.end(), BasicBlockCount{});
+  hot_ = {};
   budget = static_cast<std::int64_t>(context_.max_warp_instructions);
   std::fill(std::begin(barriers), std::end(barriers), BarrierSlot{});
   // What a block reads before writing it must not depend on the block that was here before.
@@ -372,10 +275,11 @@ bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, 
 }
 
 const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address) {
-  if (!s.spinning) {
-    s.spinning = true;
-    ++s.block->spin_episodes;
-  }
+  Block& b = static_cast<Block&>(*s.block);
+  // Warps that wait together wait once.
+  if (std::all_of(b.strands.begin(), b.strands.end(),
+                  [](const Strand& t) { return t.poll == nullptr || t.state == StrandState::kDone; }))
+    b.begin_waiting();
   s.poll = i;
   s.poll_address = address;
   s.state = StrandState::kYielded;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "occupancy_model/timing.h"
 #include "simulator/async_copy.h"
 #include "simulator/device_memory.h"
 #include "simulator/program.h"
@@ -44,6 +45,8 @@ struct Worker {
   std::vector<AddressCache> caches;
   HotCounters hot;
 };
+/// a += times * b; times may be negative: all wraps.
+void add(HotCounters& a, const HotCounters& b, std::uint64_t times = 1);
 
 class Block : public BlockRun {
  public:
@@ -63,12 +66,18 @@ class Block : public BlockRun {
   /// Runs a block of a kernel whose blocks do not wait for each other to its end.
   void run();
 
+  /// What the block did since the last call, which now counts as its worker's.
+  ThreadWork take_work();
+  /// A polling loop begins: what came before is a phase of its own.
+  void begin_waiting();
+
   /// Splits strands that hold several warps, so that warps which wait for each other can proceed.
   bool split_all();
   /// Where the first unfinished strand waits.
   [[noreturn]] void raise_waiting(FindingKind kind, std::string message);
 
   std::vector<Strand> strands;
+  std::vector<ThreadWork> waits;  ///< what the block did before it waited for the first time, the second ...
 
  private:
   void fill_slots();
@@ -81,6 +90,9 @@ class Block : public BlockRun {
 
   const LaunchContext& context_;
   int gangs_ = 0;
+  Worker* worker_ = nullptr;
+  std::vector<BasicBlockCount> counts_;
+  HotCounters hot_;
   RegisterFile registers_;
   std::vector<std::byte> shared_storage_, local_storage_;
   std::unique_ptr<StackEntry[]> stacks_;

@@ -35,9 +35,7 @@ DeviceMemory::DeviceMemory(DeviceMemory&&) noexcept = default;
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&&) noexcept = default;
 
 void Allocation::mark_written(std::size_t offset, std::size_t count) {
-  if (written.empty()) return;
-  const auto first = written.begin() + static_cast<std::ptrdiff_t>(offset);
-  std::fill(first, first + static_cast<std::ptrdiff_t>(count), true);
+  if (!written.empty()) written.set(offset, count, true);
 }
 
 Allocation* DeviceMemory::Impl::find(DeviceAddress address) {
@@ -49,7 +47,7 @@ Allocation* DeviceMemory::Impl::find(DeviceAddress address) {
 
 DeviceAddress DeviceMemory::allocate(std::size_t bytes, std::string name) {
   const DeviceAddress address = adopt(std::vector<std::byte>(bytes, std::byte{0xA5}), std::move(name));
-  if (impl_->track_initialised) impl_->find(address)->written.assign(bytes, false);
+  if (impl_->track_initialised) impl_->find(address)->written = ByteFlags(bytes, false);
   return address;
 }
 
@@ -62,7 +60,7 @@ DeviceAddress DeviceMemory::adopt(std::vector<std::byte> contents, std::string n
     impl_->allocations.emplace_back();
   }
   Allocation& a = impl_->allocations[index];
-  if (impl_->track_initialised) a.written.assign(contents.size(), true);
+  if (impl_->track_initialised) a.written = ByteFlags(contents.size(), true);
   a.bytes = std::move(contents);
   a.name = std::move(name);
   a.live = true;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/byte_flags.h"
 #include "simulator/program.h"
 #include "simulator/simulator.h"
 
@@ -14,7 +15,7 @@ namespace stitchwork::sim {
 
 struct Allocation {
   std::vector<std::byte> bytes;
-  std::vector<bool> written;  ///< by byte; empty: not tracked
+  ByteFlags written;  ///< empty: not tracked
   std::string name;
   bool live = false;
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/error.h"
+#include "simulator/issue_slots.h"
 
 namespace stitchwork::ptx {
 
@@ -369,15 +370,18 @@ void Lowering::count_statement(int index) {
   w.ldst += op.base == "ldmatrix" || op.base == "stmatrix" || s.opcode.starts_with("cp.async.ca.") ||
             s.opcode.starts_with("cp.async.cg.") || s.opcode.starts_with("wmma.load") ||
             s.opcode.starts_with("wmma.store");
-  if (s.guard >= 0) return;  // a guarded instruction is counted for the lanes it runs for
   const int row = sim::find_row(s.opcode);
-  if (row < 0) {
-    w.fp32 += (op.base == "setp" || op.base == "set") && op.last() == "f32";
-    return;
-  }
-  const sim::InstClass cls = sim::isa_rows()[static_cast<std::size_t>(row)].cls;
+  const bool compares_fp32 = (op.base == "setp" || op.base == "set") && op.last() == "f32";
+  const sim::InstClass cls = row >= 0        ? sim::isa_rows()[static_cast<std::size_t>(row)].cls
+                             : compares_fp32 ? sim::InstClass::kFp32
+                                             : sim::InstClass::kOther;
+  const sim::IssueSlots slots = sim::issue_slots(s.opcode, cls);
+  w.issue += slots.all;
+  if (s.guard >= 0) return;  // a guarded instruction is counted for the lanes it runs for
   w.fp32 += cls == sim::InstClass::kFp32;
   w.mufu += cls == sim::InstClass::kMufu;
+  w.issue_fp32 += slots.fp32;
+  w.issue_special += slots.special;
 }
 
 void Lowering::lower_statement(int index) {

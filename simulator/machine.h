@@ -89,8 +89,7 @@ struct Strand {
   std::int32_t first_warp = 0, last_warp = 0;  ///< [first, last) within the gang
   std::int32_t active_warps = 0, active_threads = 0;
   bool masked = false;             ///< some lane of the strand is inactive
-  bool spinning = false;           ///< waits in a polling loop
-  const Inst* poll = nullptr;      ///< that polled last, and
+  const Inst* poll = nullptr;      ///< that polled last, since the last barrier, and
   std::uint64_t poll_address = 0;  ///< where its first lane did
   StrandState state = StrandState::kRunnable;
   std::int32_t depth = 0;  ///< stack[depth - 1] is the running entry
@@ -133,7 +132,6 @@ struct BlockRun {
   std::uint64_t clock = 0;
   std::uint32_t threads = 0;  ///< in the block
   std::uint64_t alive_threads = 0;
-  std::uint32_t spin_episodes = 0;
   bool communicates = false;
   BlockChecks* checks = nullptr;  ///< of the sanitizers asked for, or null
   AsyncCopies* async = nullptr;   ///< by warp of the block

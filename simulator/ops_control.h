@@ -184,7 +184,6 @@ const Inst* block_barrier(Strand& s, const Inst* i) {
       slot.count_all += __builtin_popcount(s.mask[w]);
     }
   }
-  s.spinning = false;
   s.poll = nullptr;
   s.resume = i + 1;
   if (arrive_at_barrier(s, i, int(id), threads, !(i->flags & 1))) return i + 1;

@@ -105,6 +105,7 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
     const ptx::BlockWeights& w = context.program->weights[b];
     c.inst_executed += r.bb_counts[b].warps * w.instructions;
     c.thread_inst_executed += r.bb_counts[b].threads * w.instructions;
+    c.issue_slots += r.bb_counts[b].warps * w.issue;
     c.inst_fp_32 += r.bb_counts[b].threads * w.fp32;
     c.inst_mufu += r.bb_counts[b].threads * w.mufu;
     c.inst_ldst += r.bb_counts[b].warps * w.ldst;
@@ -147,28 +148,29 @@ double independent_loads(const LaunchContext& context, const ScheduleResult& r) 
   return weight > 0 ? loads / weight : 1.0;
 }
 
+/// `flushed`: dirty sectors written when the launch ends; they count where they were made.
 KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const Counters& c,
-                   int blocks_per_sm) {
-  KernelWork w;
-  w.grid_blocks = static_cast<std::int64_t>(context.launch->grid.count());
-  w.threads_per_block = static_cast<int>(context.launch->block.count());
-  w.blocks_per_sm = blocks_per_sm;
-  w.dram_sectors = static_cast<double>(c.dram_read_transactions + c.dram_write_transactions);
-  w.l2_sectors = static_cast<double>(c.l2_read_sectors + c.l2_write_sectors);
-  w.warp_instructions = static_cast<double>(c.inst_executed);
-  // Fractions of warps that ran partly full issue as often as full ones: scale by lanes that ran.
-  const double lanes = c.thread_inst_executed
-                           ? static_cast<double>(c.thread_inst_executed) /
-                                 static_cast<double>(std::max<std::uint64_t>(c.inst_executed, 1))
-                           : 32.0;
-  w.fp32_warp_instructions = static_cast<double>(c.inst_fp_32) / lanes;
-  w.mufu_warp_instructions = static_cast<double>(c.inst_mufu) / lanes;
-  w.ldst_warp_instructions = static_cast<double>(c.inst_ldst);
-  w.shared_wavefronts =
-      static_cast<double>(c.shared_load_requests + c.shared_store_requests + c.shared_bank_conflicts);
+                   int blocks_per_sm, std::int64_t flushed) {
+  LaunchWork w{.threads_per_block = static_cast<int>(context.launch->block.count()),
+               .blocks_per_sm = blocks_per_sm,
+               .grid_blocks = static_cast<std::int64_t>(context.launch->grid.count()),
+               .grid_barriers = static_cast<int>(c.grid_barriers)};
+  const double flushed_of_written =
+      static_cast<double>(flushed) / static_cast<double>(std::max<std::uint64_t>(c.l2_write_sectors, 1));
+  for (const TimedStretch& timed : r.stretches) {
+    Stretch& s = w.stretches.emplace_back(timed.work);
+    s.dram_sectors = static_cast<double>(timed.l2.dram_reads + timed.l2.dram_writes) +
+                     flushed_of_written * static_cast<double>(timed.l2.write_sectors);
+    // Atomics ask for sectors too: each SM for its share.
+    const auto sectors = static_cast<double>(timed.l2.read_sectors + timed.l2.write_sectors);
+    const double of_busiest = s.all.l2_sectors > 0 ? s.busiest_sm.l2_sectors / s.all.l2_sectors
+                              : s.all.ldst_warp_instructions > 0
+                                  ? s.busiest_sm.ldst_warp_instructions / s.all.ldst_warp_instructions
+                                  : 0;
+    s.all.l2_sectors = sectors;
+    s.busiest_sm.l2_sectors = sectors * of_busiest;
+  }
   w.independent_loads = independent_loads(context, r);
-  w.grid_barriers = static_cast<int>(c.grid_barriers);
-  w.phases = w.grid_barriers + 1;
   return kernel_time(*context.device, w);
 }
 
@@ -247,11 +249,10 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     result.sampled = r.blocks_simulated < launch.grid.count();
     fill_counters(c, context, r);
     l2->dirty_sectors += r.l2.dirty_sectors;
-    if (options.cache == CacheMode::kCold) {
-      c.dram_write_transactions += static_cast<std::uint64_t>(l2->dirty_sectors);
-      l2->clear();
-    }
-    result.time = time_of(context, r, c, o.blocks_per_sm);
+    const std::int64_t flushed = options.cache == CacheMode::kCold ? l2->dirty_sectors : 0;
+    if (options.cache == CacheMode::kCold) l2->clear();
+    c.dram_write_transactions += static_cast<std::uint64_t>(flushed);
+    result.time = time_of(context, r, c, o.blocks_per_sm, flushed);
     result.time_us = result.time.total_us;
     const std::uint64_t grid = launch.grid.count(), sms = static_cast<std::uint64_t>(device.sms);
     const double blocks = std::min<double>(o.blocks_per_sm, static_cast<double>((grid + sms - 1) / sms));
@@ -272,6 +273,7 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
   const double store_efficiency = c.gst_transactions ? d(c.gst_bytes) / (32.0 * d(c.gst_transactions)) : 1.0;
   return {{"inst_executed", d(c.inst_executed)},
           {"thread_inst_executed", d(c.thread_inst_executed)},
+          {"issue_slots", d(c.issue_slots)},
           {"inst_fp_32", d(c.inst_fp_32)},
           {"inst_mufu", d(c.inst_mufu)},
           {"inst_ldst", d(c.inst_ldst)},

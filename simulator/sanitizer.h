@@ -85,6 +85,7 @@ class BlockChecks {
   void async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to);
 
  private:
+  using WarpAddresses = std::array<std::uint64_t, 32>;
   /// One lane's access, before it is made.
   struct Access {
     Strand& s;
@@ -96,11 +97,17 @@ class BlockChecks {
     bool strong() const { return i->aux & kStrong; }
   };
   void look_at_memory(Strand& s, const Inst* i, const MemoryForm& form);
+  void look_at_async_copy(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_fragment(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_lane(const Access& a);
+  /// Looks at the accesses of a warp's lanes together. False where that is not possible or one of them has to
+  /// be reported: then each lane has to be looked at by itself, which changes nothing that this has done
+  /// already.
+  bool look_at_warp(Strand& s, const Inst* i, const MemoryForm& form, int warp, std::uint32_t lanes,
+                    const WarpAddresses& addresses);
   void look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
   void synchronise(const Access& a, bool shared);
-  void check_initialised(const Access& a, std::vector<bool>& written, const std::string& where);
+  void check_initialised(const Access& a, ByteFlags& written, const std::string& where);
   void check_races(const Access& a, RaceShadow& shadow, const std::byte* memory, bool shared);
   bool ordered(const Access& a, Toucher earlier) const;
   bool changes_nothing(const Access& a, std::uint64_t byte, std::uint64_t bytes, const std::byte* memory,
@@ -113,7 +120,7 @@ class BlockChecks {
   const BlockRun& block_;
   BlockClocks clocks_;
   RaceShadow shared_shadow_;
-  std::vector<bool> shared_written_, local_written_;
+  ByteFlags shared_written_, local_written_;
   std::vector<std::uint32_t> events_;         ///< the latest by (warp, memory instruction); 0: none
   std::vector<std::uint32_t> registers_set_;  ///< lanes, by (tracked register, warp)
   /// Of the vector store at hand: lanes that store what was never set, by warp and element; empty if none

@@ -17,8 +17,8 @@ BlockChecks::BlockChecks(Sanitizer& launch, const BlockRun& block)
   const std::size_t warps = (block.threads + 31) / 32;
   if (launch.what.race) events_.resize(warps * launch.memory_instructions());
   if (!launch.what.init) return;
-  shared_written_.resize(block.shared_bytes);
-  local_written_.resize(warps * 32 * block.local_bytes);
+  shared_written_ = ByteFlags(block.shared_bytes, false);
+  local_written_ = ByteFlags(warps * 32 * block.local_bytes, false);
   registers_set_.resize(warps * launch.program().tracked_names.size());
 }
 
@@ -122,35 +122,46 @@ void BlockChecks::look_at_fragment(Strand& s, const Inst* i, const MemoryForm& f
 
 void BlockChecks::look_at_memory(Strand& s, const Inst* i, const MemoryForm& form) {
   if (form.fragment) return look_at_fragment(s, i, form);
+  if (form.address != 4) return look_at_async_copy(s, i, form);
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    const std::uint32_t lanes = s.mask[w] & form.lanes;
+    if (lanes == 0) continue;
+    WarpAddresses addresses;
+    const std::byte* slot = s.regs + i->o[4] + w * 32 * (i->aux & kAddress32 ? 4 : 8);
+    if (i->aux & kAddress32) {
+      std::array<std::uint32_t, 32> narrow;
+      std::memcpy(narrow.data(), slot, sizeof narrow);
+      for (std::size_t l = 0; l < 32; ++l) addresses[l] = narrow[l] + static_cast<std::uint32_t>(i->imm);
+    } else {
+      std::memcpy(addresses.data(), slot, sizeof addresses);
+      for (std::uint64_t& address : addresses) address += static_cast<std::uint64_t>(i->imm);
+    }
+    if (look_at_warp(s, i, form, w, lanes, addresses)) continue;
+    for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
+      const int lane = __builtin_ctz(m);
+      const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+      look_at_lane({s, i, form, w, lane, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
+    }
+  }
+}
+
+/// cp.async: how much is read may differ by lane.
+void BlockChecks::look_at_async_copy(Strand& s, const Inst* i, const MemoryForm& form) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     for (std::uint32_t m = s.mask[w] & form.lanes; m != 0; m &= m - 1) {
       const int lane = __builtin_ctz(m);
-      const bool narrow_address = (i->aux & kAddress32) && form.address == 4;
-      const std::byte* slot = s.regs + i->o[form.address] + (w * 32 + lane) * (narrow_address ? 4 : 8);
+      MemoryForm now = form;
+      if (i->o[2] != ~0u) {
+        std::uint32_t size = 0;
+        std::memcpy(&size, s.regs + i->o[2] + (w * 32 + lane) * 4, 4);
+        now.bytes = std::min(size, form.bytes);
+      }
+      std::uint32_t skip = 0;
+      if (i->o[3] != ~0u) std::memcpy(&skip, s.regs + i->o[3] + w * 4, 4);
+      if (now.bytes == 0 || (skip >> lane & 1)) continue;
       std::uint64_t address = 0;
-      if (form.address != 4) {  // cp.async: how much is read may differ by lane
-        MemoryForm now = form;
-        if (i->o[2] != ~0u) {
-          std::uint32_t size = 0;
-          std::memcpy(&size, s.regs + i->o[2] + (w * 32 + lane) * 4, 4);
-          now.bytes = std::min(size, form.bytes);
-        }
-        std::uint32_t skip = 0;
-        if (i->o[3] != ~0u) std::memcpy(&skip, s.regs + i->o[3] + w * 4, 4);
-        if (now.bytes == 0 || (skip >> lane & 1)) continue;
-        std::memcpy(&address, slot, 8);
-        look_at_lane({s, i, now, w, lane, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
-        continue;
-      }
-      if (narrow_address) {
-        std::uint32_t narrow = 0;
-        std::memcpy(&narrow, slot, 4);
-        address = narrow + static_cast<std::uint32_t>(i->imm);
-      } else {
-        std::memcpy(&address, slot, 8);
-        address += static_cast<std::uint64_t>(i->imm);
-      }
-      look_at_lane({s, i, form, w, lane, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
+      std::memcpy(&address, s.regs + i->o[form.address] + (w * 32 + lane) * 8, 8);
+      look_at_lane({s, i, now, w, lane, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
     }
   }
 }
@@ -201,29 +212,25 @@ std::string BlockChecks::what_is_at(const Access& a, bool shared) const {
 
 /// A strong read may take a word of which only a part is anybody's business (a 16-bit atomic by compare and
 /// swap).
-void BlockChecks::check_initialised(const Access& a, std::vector<bool>& written, const std::string& where) {
-  const auto first = written.begin() + static_cast<std::ptrdiff_t>(a.offset);
-  const auto last = first + a.form.bytes;
+void BlockChecks::check_initialised(const Access& a, ByteFlags& written, const std::string& where) {
   if (a.form.reads) {
     ++launch_.counts.init_accesses;
-    const auto open = std::find(first, last, false);
-    if (open != last && !(a.strong() && std::find(first, last, true) != last)) {
-      raise_finding(
-          a.s, a.i, FindingKind::kUninitialisedRead,
-          fmt::format("reads {} bytes at {}, of which byte {} was never written", a.form.bytes,
-                      where.empty() ? what_is_at(a, &written == &shared_written_) : where, open - first)
-              .c_str(),
-          a.warp, a.lane);
+    if (!written.all(a.offset, a.form.bytes) && !(a.strong() && written.any(a.offset, a.form.bytes))) {
+      raise_finding(a.s, a.i, FindingKind::kUninitialisedRead,
+                    fmt::format("reads {} bytes at {}, of which byte {} was never written", a.form.bytes,
+                                where.empty() ? what_is_at(a, &written == &shared_written_) : where,
+                                written.leading(a.offset, a.form.bytes))
+                        .c_str(),
+                    a.warp, a.lane);
     }
   }
   if (!a.form.writes) return;
-  std::fill(first, last, true);
+  written.set(a.offset, a.form.bytes, true);
   if (unset_elements_.empty()) return;
-  const auto size = static_cast<std::ptrdiff_t>(a.form.bytes / a.i->count);
-  for (std::ptrdiff_t k = 0; k < a.i->count; ++k) {
-    const std::uint32_t missing =
-        unset_elements_[static_cast<std::size_t>(a.warp)][static_cast<std::size_t>(k)];
-    if (missing >> a.lane & 1) std::fill(first + k * size, first + (k + 1) * size, false);
+  const std::uint32_t size = a.form.bytes / a.i->count;
+  for (std::uint32_t k = 0; k < a.i->count; ++k) {
+    const std::uint32_t missing = unset_elements_[static_cast<std::size_t>(a.warp)][k];
+    if (missing >> a.lane & 1) written.set(a.offset + k * size, size, false);
   }
 }
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <cmath>
 #include <optional>
-#include <thread>
 
 #include "core/error.h"
+#include "simulator/crew.h"
 
 namespace stitchwork::sim {
 
@@ -25,23 +24,6 @@ void grow_log(AccessLog& log) {
 
 namespace {
 
-/// a += times * b, for sums of counters; times may be negative: all wraps.
-void add(HotCounters& a, const HotCounters& b, std::uint64_t times = 1) {
-  a.gld_requests += times * b.gld_requests;
-  a.gst_requests += times * b.gst_requests;
-  a.gld_transactions += times * b.gld_transactions;
-  a.gst_transactions += times * b.gst_transactions;
-  a.gld_bytes += times * b.gld_bytes;
-  a.gst_bytes += times * b.gst_bytes;
-  a.shared_loads += times * b.shared_loads;
-  a.shared_stores += times * b.shared_stores;
-  a.shared_conflicts += times * b.shared_conflicts;
-  a.atomics += times * b.atomics;
-  a.accesses += times * b.accesses;
-  a.block_barriers += times * b.block_barriers;
-  a.guarded_fp32 += times * b.guarded_fp32;
-  a.guarded_mufu += times * b.guarded_mufu;
-}
 void add(std::vector<BasicBlockCount>& a, const std::vector<BasicBlockCount>& b, std::uint64_t times = 1) {
   a.resize(b.size());
   for (std::size_t k = 0; k < b.size(); ++k) {
@@ -49,65 +31,6 @@ void add(std::vector<BasicBlockCount>& a, const std::vector<BasicBlockCount>& b,
     a[k].threads += times * b[k].threads;
   }
 }
-
-/// Access logs of one unit of work, one a partition of the L2.
-struct Logs {
-  explicit Logs(std::size_t partitions) : logs(partitions) {}
-  ~Logs() {
-    for (AccessLog& l : logs) delete[] l.begin;
-  }
-  Logs(Logs&& o) noexcept : logs(std::move(o.logs)) { o.logs.clear(); }
-  Logs(const Logs&) = delete;
-  void replay(std::size_t partition, L2State& l2, L2Counters& counters) {
-    AccessLog& log = logs[partition];
-    l2.replay(log.begin, log.end, counters);
-    log.end = log.begin;
-  }
-  std::uint64_t entries() const {
-    std::uint64_t n = 0;
-    for (const AccessLog& l : logs) n += static_cast<std::uint64_t>(l.end - l.begin);
-    return n;
-  }
-  std::vector<AccessLog> logs;
-};
-
-/// Host threads that wait for work, this one among them: starting threads for each batch of blocks would cost
-/// more than small batches take. Jobs do not throw.
-class Crew {
- public:
-  explicit Crew(int threads) : begin_(threads), end_(threads) {
-    for (int t = 1; t < threads; ++t) {
-      others_.emplace_back([this, t] {
-        for (;;) {
-          begin_.arrive_and_wait();
-          if (!job_) return;
-          job_(t);
-          end_.arrive_and_wait();
-        }
-      });
-    }
-  }
-  ~Crew() {
-    job_ = nullptr;
-    begin_.arrive_and_wait();
-    for (std::thread& t : others_) t.join();
-  }
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
-
-  /// Runs job(0) here and job(1) and so on on the others; returns when all have ended.
-  void run(std::function<void(int)> job) {
-    job_ = std::move(job);
-    begin_.arrive_and_wait();
-    job_(0);
-    end_.arrive_and_wait();
-  }
-
- private:
-  std::barrier<> begin_, end_;
-  std::function<void(int)> job_;
-  std::vector<std::thread> others_;
-};
 
 std::uint64_t warp_instructions(const ptx::Program& program, const std::vector<BasicBlockCount>& counts) {
   std::uint64_t total = 0;
@@ -118,7 +41,11 @@ std::uint64_t warp_instructions(const ptx::Program& program, const std::vector<B
 class Schedule {
  public:
   Schedule(const LaunchContext& context, const Residency& residency, L2State& l2)
-      : context_(context), residency_(residency), l2_(l2), grid_(context.launch->grid.count()) {}
+      : context_(context),
+        residency_(residency),
+        l2_(l2),
+        grid_(context.launch->grid.count()),
+        loads_(*context.device, residency.blocks) {}
 
   /// Runs a few waves in place of all: the first ones, one that stands for those between, the last ones.
   void sample() { sampled_ = true; }
@@ -137,6 +64,7 @@ class Schedule {
         block.attach(workers_[0], logs.logs);
         block.start(b);
         block.run();
+        work_[b - begin] = block.take_work();
         logs.replay(0, l2_, l2_counters_[0]);
       }
     });
@@ -172,7 +100,7 @@ class Schedule {
             block.attach(workers_[static_cast<std::size_t>(t)], units[u].logs);
             const std::uint64_t last = std::min(end, begin + (u + 1) * unit_blocks);
             for (std::uint64_t b = begin + u * unit_blocks; b < last && b < first_bad; ++b)
-              run_block(block, b, first_bad, errors[static_cast<std::size_t>(t)]);
+              run_block(block, b, work_[b - wave], first_bad, errors[static_cast<std::size_t>(t)]);
           }
         });
         for (const auto& e : errors) {
@@ -200,7 +128,8 @@ class Schedule {
     const std::uint64_t resident = std::min(grid_, residency_.blocks);
     std::vector<std::unique_ptr<Block>> blocks;
     std::vector<bool> running(resident, true);
-    std::uint64_t next = 0, finished = 0, most_waits = 0, all_waits = 0;
+    std::uint64_t next = 0, finished = 0;
+    Phases phases(*context_.device, grid_, residency_.blocks);
     for (; next < resident; ++next) {
       blocks.push_back(std::make_unique<Block>(context_));
       blocks.back()->attach(worker, logs.logs);
@@ -215,14 +144,14 @@ class Schedule {
         if (!running[r]) continue;
         Block& block = *blocks[r];
         block.attach(worker, logs.logs);
+        const std::size_t waits = block.waits.size();
         const Block::Progress p = block.step();
-        logs.replay(0, l2_, l2_counters_[0]);
+        logs.replay(0, l2_, phases.l2_after(waits));
         progress += block.progress;
         if (p != Block::Progress::kFinished) continue;
+        phases.add(block.index, block.waits, block.take_work());
         ++finished;
         report(finished, warp_instructions(*context_.program, worker.bb_counts));
-        most_waits = std::max<std::uint64_t>(most_waits, block.spin_episodes);
-        all_waits += block.spin_episodes;
         if (next < grid_)
           block.start(next++);
         else
@@ -238,8 +167,9 @@ class Schedule {
       if (!split) report_standstill(blocks, running, next);
     }
     account_wave(resident, warp_instructions(*context_.program, worker.bb_counts), 1);
-    // A barrier of the grid makes every block wait, but perhaps the last to arrive.
-    result_.grid_barriers = grid_ == 1 ? most_waits : std::min(most_waits, all_waits / (grid_ - 1));
+    result_.grid_barriers = phases.grid_barriers();
+    result_.stretches = phases.stretches();
+    l2_counters_[0] = phases.l2();
     result_.blocks_simulated = grid_;
     return finish();
   }
@@ -275,11 +205,12 @@ class Schedule {
   }
 
   /// Runs block `b`; a finding goes to `error`, and first_bad becomes the lowest block with one.
-  static void run_block(Block& block, std::uint64_t b, std::atomic<std::uint64_t>& first_bad,
-                        std::optional<FindingError>& error) {
+  static void run_block(Block& block, std::uint64_t b, ThreadWork& work,
+                        std::atomic<std::uint64_t>& first_bad, std::optional<FindingError>& error) {
     try {
       block.start(b);
       block.run();
+      work = block.take_work();
     } catch (const FindingError& e) {
       if (!error || e.block_index < error->block_index) error = e;
       std::uint64_t known = first_bad;
@@ -332,7 +263,9 @@ class Schedule {
       const std::uint64_t times = represents ? full - kSampledWaves + 1 : 1;
       const std::uint64_t begin = wave * residency_.blocks, end = std::min(grid_, begin + residency_.blocks);
       const Totals before = represents ? totals() : Totals{};
+      work_.resize(end - begin);
       run(begin, end);
+      loads_.add(begin, work_, times);
       std::uint64_t instructions = 0;
       for (const Worker& w : workers_) instructions += warp_instructions(*context_.program, w.bb_counts);
       const std::uint64_t of_wave = instructions - instructions_;
@@ -353,13 +286,25 @@ class Schedule {
         result_.l2.add(before.l2, 1 - static_cast<std::int64_t>(times));
         wave = full - 2;  // on with the last full one
       }
+      if (wave + 1 == full || wave + 1 == waves)
+        close_stretch(static_cast<double>(wave < full ? full : 1), static_cast<double>(end - begin));
     }
+  }
+
+  /// All full waves have run, or the tail.
+  void close_stretch(double waves, double blocks) {
+    L2Counters l2 = totals().l2;
+    l2 += result_.l2;
+    TimedStretch s{loads_.close(waves, blocks), l2};
+    s.l2.add(timed_, -1);
+    timed_ = l2;
+    result_.stretches.push_back(s);
   }
 
   void check_alike(std::uint64_t usual, std::uint64_t last) const {
     const auto a = static_cast<double>(usual), b = static_cast<double>(last);
     if (std::abs(a - b) <= kAlike * a) return;
-    throw Error(
+    throw CannotSample(
         fmt::format(
             "kernel '{}': its blocks are not alike: one wave of {} executes {} warp instructions, another {}",
             context_.launch->kernel, residency_.blocks, usual, last),
@@ -382,6 +327,9 @@ class Schedule {
   bool sampled_ = false;
   std::vector<Worker> workers_;
   std::vector<L2Counters> l2_counters_;
+  std::vector<ThreadWork> work_;  ///< of the blocks of a wave
+  SmLoads loads_;
+  L2Counters timed_;  ///< in closed stretches
   ScheduleResult result_;
 };
 
@@ -393,9 +341,9 @@ ScheduleResult schedule(const LaunchContext& context, const Residency& residency
   const ptx::Program& program = *context.program;
   if (sampled) {
     if (program.communicates)
-      throw Error(fmt::format("kernel '{}' cannot be sampled: its blocks wait for each other",
-                              context.launch->kernel),
-                  "simulate all of them: --mode exact");
+      throw CannotSample(fmt::format("kernel '{}' cannot be sampled: its blocks wait for each other",
+                                     context.launch->kernel),
+                         "simulate all of them: --mode exact");
     if (Schedule::worth_sampling(context.launch->grid.count(), residency)) s.sample();
   }
   if (program.communicates) return s.interleaved();

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "simulator/block.h"
-#include "simulator/l2_cache.h"
+#include "simulator/phases.h"
 
 namespace stitchwork::sim {
 
@@ -14,6 +14,7 @@ struct ScheduleResult {
   L2Counters l2;
   std::uint64_t grid_barriers = 0;
   std::uint64_t blocks_simulated = 0;  ///< fewer than the grid has in a sample
+  std::vector<TimedStretch> stretches;
   /// Sums over waves of (warp instructions, times occupancy, times busy SMs).
   double weight = 0, occupancy = 0, busy = 0;
 };

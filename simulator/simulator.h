@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "occupancy_model/device.h"
 #include "occupancy_model/timing.h"
 #include "simulator/ptx.h"
@@ -100,6 +101,12 @@ struct Sanitizers {
 /// "mem,race,sync,init" in any choice; mem and sync name what is always checked. Throws Error.
 Sanitizers parse_sanitizers(std::string_view text);
 
+/// A launch that only Options::sampled refuses.
+class CannotSample : public Error {
+ public:
+  using Error::Error;
+};
+
 /// How far a launch is.
 struct Progress {
   std::uint64_t blocks_done = 0, blocks = 0;
@@ -155,7 +162,8 @@ struct Finding {
 struct Counters {
   std::uint64_t inst_executed = 0;  ///< warp instructions of the original PTX
   std::uint64_t thread_inst_executed = 0;
-  std::uint64_t inst_fp_32 = 0;  ///< thread-level fp32 instructions
+  std::uint64_t issue_slots = 0;  ///< machine instructions these are estimated to become, per warp
+  std::uint64_t inst_fp_32 = 0;   ///< thread-level fp32 instructions
   std::uint64_t inst_mufu =
       0;  ///< thread-level approximate special functions (ex2, lg2, rcp, rsqrt, sin, cos, tanh)
   std::uint64_t inst_ldst = 0;                               ///< warp-level loads, stores, atomics

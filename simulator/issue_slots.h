@@ -1,0 +1,29 @@
+// Machine instructions that a PTX instruction becomes: what the timing model's issue part counts. PTX is not
+// what the hardware executes: a division is eleven instructions, a move none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "simulator/isa.h"
+
+namespace stitchwork::sim {
+
+/// Issue slots of one PTX instruction, and those among them for the fp32 and the special-function units.
+struct IssueSlots {
+  std::uint16_t all = 1, fp32 = 0, special = 0;
+};
+
+struct IssueRow {
+  const char* spelling;  ///< of IsaRow, with alternatives in braces
+  IssueSlots slots;
+};
+
+/// Forms that take more or fewer slots than one; all others take one, of the unit of their class.
+std::span<const IssueRow> issue_rows();
+
+/// Slots of an instruction with this opcode, of a form that counts as `cls`.
+IssueSlots issue_slots(std::string_view opcode, InstClass cls);
+
+}  // namespace stitchwork::sim
