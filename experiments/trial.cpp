@@ -10,6 +10,7 @@
 #include "analysis/plan_json.h"
 #include "analysis/verify.h"
 #include "codegen/settle.h"
+#include "core/arithmetic.h"
 #include "core/error.h"
 #include "core/evaluator.h"
 #include "core/hlo_text.h"
@@ -72,7 +73,7 @@ std::vector<KernelCost> costs_of(const Graph& graph, const Device& device, const
 /// taking equally long: full waves, and what is left in the last one.
 void fill_waves(const Device& device, const KernelWork& work, sim::Counters& counters) {
   const std::int64_t resident = static_cast<std::int64_t>(device.sms) * work.blocks_per_sm;
-  const double warps = (work.threads_per_block + 31) / 32;
+  const auto warps = static_cast<double>(ceil_div(work.threads_per_block, 32));
   const auto add = [&](std::int64_t blocks, double weight) {
     if (blocks == 0) return;
     const auto busy = static_cast<double>(std::min<std::int64_t>(blocks, device.sms));

@@ -63,7 +63,8 @@ double dram_bandwidth(const Device& device, double active_sms, double warps, dou
 }
 
 Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s) {
-  const double warps_per_block = (launch.threads_per_block + kWarp - 1) / kWarp;
+  const auto whole_warps = (launch.threads_per_block + kWarp - 1) / kWarp;
+  const double warps_per_block = whole_warps;
   const double most_blocks = std::ceil(s.blocks / device.sms);
   Parts parts;
 
@@ -145,7 +146,8 @@ std::vector<Stretch> stretches(const Device& device, std::int64_t grid_blocks, i
     s.busiest_sm = s.longest_block * std::ceil(blocks / device.sms);
     result.push_back(s);
   };
-  add(static_cast<double>(grid_blocks / resident), static_cast<double>(resident));
+  const auto full_waves = grid_blocks / resident;
+  add(static_cast<double>(full_waves), static_cast<double>(resident));
   if (grid_blocks % resident != 0) add(1, static_cast<double>(grid_blocks % resident));
   return result;
 }

@@ -39,7 +39,7 @@ struct Launched {
   int registers = 0;
   std::optional<std::int64_t> spill_bytes;
   Timed time;
-  bool sampled = false;  ///< a few waves of blocks stand for all
+  bool sampled = false;        ///< a few waves of blocks stand for all
   double bytes_in_flight = 0;  ///< an SM; 0 where the method is not simulated
   sim::SanitizerCounts sanitized;
   std::vector<sim::Finding> findings;

@@ -255,7 +255,8 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     result.time = time_of(context, r, c, o.blocks_per_sm, flushed);
     result.time_us = result.time.total_us;
     const std::uint64_t grid = launch.grid.count(), sms = static_cast<std::uint64_t>(device.sms);
-    const double blocks = std::min<double>(o.blocks_per_sm, static_cast<double>((grid + sms - 1) / sms));
+    const auto blocks = static_cast<double>(
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(o.blocks_per_sm), (grid + sms - 1) / sms));
     result.bytes_in_flight =
         blocks * std::ceil(threads / kWarpLanes) * independent_loads(context, r) * kRequestBytes;
   } catch (const FindingError& e) {
