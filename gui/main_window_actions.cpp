@@ -81,6 +81,8 @@ void MainWindow::make_actions() {
   QAction* redo = session_.undo().createRedoAction(this, tr("&Redo"));
   undo->setShortcut(QKeySequence::Undo);
   redo->setShortcut(QKeySequence::Redo);
+  addAction(undo);
+  addAction(redo);
   edit->addAction(undo);
   edit->addAction(redo);
   edit->addSeparator();
@@ -187,13 +189,15 @@ void MainWindow::set_appearance(Appearance appearance) {
 }
 
 void MainWindow::show_palette() {
-  const auto commands = findChildren<QAction*>();
+  QList<QAction*> commands = actions();
+  for (QDockWidget* dock : findChildren<QDockWidget*>()) commands << dock->toggleViewAction();
   auto* palette = new CommandPalette(
       tr("A command"),
       [commands](const QString& text) {
         std::vector<std::pair<int, PaletteEntry>> found;
         for (QAction* action : commands) {
-          const QString name = action->text().remove('&');
+          QString name = action->text().remove('&');
+          if (action->isCheckable() && !action->actionGroup()) name = tr("Panel: ") + name;
           const int distance = fuzzy_distance(text, name);
           if (name.isEmpty() || action->menu() || distance < 0 || !action->isEnabled()) continue;
           found.push_back({distance, {name, action->shortcut().toString(QKeySequence::NativeText), [action] {

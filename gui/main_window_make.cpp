@@ -141,7 +141,7 @@ void MainWindow::make_docks() {
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
   resizeDocks({findChild<QDockWidget*>("outline"), findChild<QDockWidget*>("selection_dock")}, {310, 370},
               Qt::Horizontal);
-  resizeDocks({first}, {230}, Qt::Vertical);
+  resizeDocks({first}, {270}, Qt::Vertical);
   connect(overrides_, &OverridePanel::save, this, [this] {
     const QString file =
         QFileDialog::getSaveFileName(this, tr("Save overrides"), "overrides.json", tr("Overrides (*.json)"));

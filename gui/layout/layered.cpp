@@ -127,21 +127,23 @@ std::vector<std::vector<int>> order_ranks(const Columns& c, int ranks) {
   return order;
 }
 
-/// Nearest positions to `wish` (least squares) that keep the order and the distances: pool adjacent
-/// violators.
-void keep_apart(std::vector<double>& wish, const std::vector<double>& distance) {
+/// Nearest positions to `wish` (weighted least squares) that keep the order and the distances: pool
+/// adjacent violators.
+void keep_apart(std::vector<double>& wish, const std::vector<double>& weight,
+                const std::vector<double>& distance) {
   struct Pool {
-    double sum = 0;
+    double sum = 0, weight = 0;
     int count = 0;
-    double mean() const { return sum / count; }
+    double mean() const { return sum / weight; }
   };
   std::vector<Pool> pools;
   double offset = 0;
   for (std::size_t i = 0; i < wish.size(); ++i) {
     if (i > 0) offset += distance[i - 1];
-    pools.push_back({wish[i] - offset, 1});
+    pools.push_back({(wish[i] - offset) * weight[i], weight[i], 1});
     while (pools.size() > 1 && pools[pools.size() - 2].mean() > pools.back().mean()) {
       pools[pools.size() - 2].sum += pools.back().sum;
+      pools[pools.size() - 2].weight += pools.back().weight;
       pools[pools.size() - 2].count += pools.back().count;
       pools.pop_back();
     }
@@ -276,19 +278,23 @@ Placement2D place(const Layering& l, const std::vector<LayoutSize>& sizes, const
     }
     for (int s : row) centre[at(s)] -= x / 2;
   }
-  std::vector<double> wish;
+  // Boxes that follow each other are lined up; edges that pass give way to them.
+  constexpr double kBoxWeight = 20;
+  const auto weight = [&](int s) { return g.slots[at(s)].node >= 0 ? kBoxWeight : 1.0; };
+  std::vector<double> wish, weights;
   const auto pull = [&](std::size_t r, bool up, bool down) {
     wish.clear();
+    weights.clear();
     for (int s : g.rows[r]) {
-      double sum = 0;
-      int count = 0;
+      double sum = 0, count = 0;
       if (up)
-        for (int n : g.above[at(s)]) sum += centre[at(n)], ++count;
+        for (int n : g.above[at(s)]) sum += weight(n) * centre[at(n)], count += weight(n);
       if (down)
-        for (int n : g.below[at(s)]) sum += centre[at(n)], ++count;
-      wish.push_back(count ? sum / count : centre[at(s)]);
+        for (int n : g.below[at(s)]) sum += weight(n) * centre[at(n)], count += weight(n);
+      wish.push_back(count > 0 ? sum / count : centre[at(s)]);
+      weights.push_back(weight(s));
     }
-    keep_apart(wish, distances[r]);
+    keep_apart(wish, weights, distances[r]);
     for (std::size_t i = 0; i < wish.size(); ++i) centre[at(g.rows[r][i])] = wish[i];
   };
   for (int sweep = 0; sweep < kSweeps / 2; ++sweep) {

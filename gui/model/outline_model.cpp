@@ -64,7 +64,7 @@ QVariant OutlineModel::data(const QModelIndex& index, int role) const {
     if (n.kind == FoldKind::kOp)
       return QString::fromStdString(std::string(def(planned_->entry().node(n.op).op).name) + " " +
                                     to_text(planned_->entry().node(n.op).shape));
-    return tr("%1: %2 ops").arg(QString::fromUtf8(name(n.kind).data())).arg(n.ops);
+    return tr("%1: %2 ops; time modelled").arg(QString::fromUtf8(name(n.kind).data())).arg(n.ops);
   }
   if (role != Qt::DisplayRole) return {};
   if (index.column() == 0) return QString::fromStdString(n.label);

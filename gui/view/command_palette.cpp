@@ -27,6 +27,7 @@ CommandPalette::CommandPalette(const QString& hint,
   setObjectName("palette");
   setWindowFlags(Qt::Popup | Qt::FramelessWindowHint);
   setAttribute(Qt::WA_DeleteOnClose);
+  setStyleSheet("QDialog#palette { border: 1px solid palette(highlight); }");
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(8, 8, 8, 8);
   edit_ = new QLineEdit;

@@ -4,7 +4,6 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
-#include <QLineEdit>
 #include <QPushButton>
 #include <QSplitter>
 #include <QVBoxLayout>
@@ -42,6 +41,7 @@ DiffPage::DiffPage(Session& session, SelectionModel& selection, QWidget* parent)
   layout->setSpacing(0);
   auto* header = new QHBoxLayout;
   header->setContentsMargins(8, 4, 8, 4);
+  header->setSpacing(6);
   header->addWidget(new QLabel(tr("Compare the plan with")));
   planner_ = new QComboBox;
   planner_->setObjectName("diff_planner");
@@ -78,13 +78,14 @@ DiffPage::DiffPage(Session& session, SelectionModel& selection, QWidget* parent)
   split->addWidget(panes);
   auto* lists = new QSplitter(Qt::Horizontal);
   totals_ = new TablePage(tr("Totals of both plans appear here."));
-  totals_->filter().setEnabled(false);
+  totals_->show_filter(false);
   changes_ =
       new TablePage(tr("Press Compare: what the two plans do differently is listed here, with the reason."));
   lists->addWidget(totals_);
   lists->addWidget(changes_);
   lists->setStretchFactor(0, 2);
   lists->setStretchFactor(1, 5);
+  lists->setSizes({400, 700});
   split->addWidget(lists);
   split->setStretchFactor(0, 3);
   split->setStretchFactor(1, 2);

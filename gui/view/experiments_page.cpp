@@ -54,6 +54,7 @@ ExperimentsPage::ExperimentsPage(Session& session, QWidget* parent) : QWidget(pa
   layout->setSpacing(0);
   auto* header = new QHBoxLayout;
   header->setContentsMargins(8, 4, 8, 4);
+  header->setSpacing(6);
   auto* open = new QPushButton(tr("Open a store …"));
   open->setObjectName("open_store");
   auto* own = new QPushButton(tr("My runs"));

@@ -211,7 +211,7 @@ class GraphPainter {
     QString detail = row.kind == StepKind::kKernel ? counted(row.ops, "op")
                                                    : q(std::string(name(row.kind))) + " · " + q(row.name);
     if (row.barriers) detail += QObject::tr(" · %1").arg(counted(row.barriers, "grid barrier"));
-    const QString value = measured.isEmpty() ? time(n) : measured;
+    const QString value = !look_.overlay ? time(n) : measured.isEmpty() ? QStringLiteral("–") : measured;
     const double wide = QFontMetricsF(small_).horizontalAdvance(value) + 2;
     text(second.adjusted(0, 0, -wide - 4, 0), detail, small_, faint);
     text(QRectF(second.right() - wide, second.y(), wide, second.height()), value, small_,
@@ -324,30 +324,30 @@ void paint_graph(QPainter& painter, const PlannedModel& planned, const DrawnGrap
   GraphPainter(painter, planned, graph, look, scale).paint(visible);
 }
 
-double paint_legend(QPainter& painter, const GraphLook& look, double width) {
+void paint_legend(QPainter& painter, const GraphLook& look, double width) {
   const Theme& t = *look.theme;
   QFont font = painter.font();
   font.setPixelSize(11);
   painter.setFont(font);
-  constexpr double kHeight = 26;
-  painter.fillRect(QRectF(0, 0, width, kHeight), mix(t.canvas, t.container, 0.8));
+  painter.fillRect(QRectF(0, 0, width, kLegendHeight), mix(t.canvas, t.container, 0.8));
   double x = 10;
   const auto entry = [&](const QColor& fill, const QString& letter, const QString& words) {
+    const double wide = QFontMetricsF(font).horizontalAdvance(words);
+    if (x + 19 + wide > width) return;
     painter.setPen(QPen(mix(fill, t.text, 0.35), 0.8));
     painter.setBrush(fill);
     painter.drawRoundedRect(QRectF(x, 6, 14, 14), 3, 3);
     painter.setPen(ink_on(fill));
     painter.drawText(QRectF(x, 6, 14, 14), Qt::AlignCenter, letter);
     painter.setPen(t.text);
-    const double wide = QFontMetricsF(font).horizontalAdvance(words);
-    painter.drawText(QRectF(x + 19, 0, wide + 2, kHeight), Qt::AlignVCenter | Qt::AlignLeft, words);
+    painter.drawText(QRectF(x + 19, 0, wide + 2, kLegendHeight), Qt::AlignVCenter | Qt::AlignLeft, words);
     x += 19 + wide + 16;
   };
   if (look.overlay) {
     painter.setPen(t.text);
     const auto words = [&](const QString& what) {
       const double wide = QFontMetricsF(font).horizontalAdvance(what);
-      painter.drawText(QRectF(x, 0, wide + 2, kHeight), Qt::AlignVCenter | Qt::AlignLeft, what);
+      painter.drawText(QRectF(x, 0, wide + 2, kLegendHeight), Qt::AlignVCenter | Qt::AlignLeft, what);
       x += wide + 8;
     };
     words(look.overlay->title + ":");
@@ -355,17 +355,17 @@ double paint_legend(QPainter& painter, const GraphLook& look, double width) {
     for (int i = 0; i < 80; ++i) painter.fillRect(QRectF(x + i, 7, 1.5, 12), viridis(i / 79.0));
     x += 88;
     words(look.overlay->most);
-    return kHeight;
+    return;
   }
   constexpr std::array kShown = {Scheme::kIndependent, Scheme::kLocal,  Scheme::kRegional,
                                  Scheme::kResident,    Scheme::kGlobal, Scheme::kRecomputed};
   for (const Scheme s : kShown) entry(colour(s), QString(QChar(badge(s))), q(std::string(name(s))));
   entry(library_colour(), {}, QObject::tr("library call, copy"));
+  const QString rest =
+      QObject::tr("★ dominant op · thick: device memory · dotted: on chip · times: modelled");
   painter.setPen(t.muted);
-  if (width - x > 180)
-    painter.drawText(QRectF(x, 0, width - x, kHeight), Qt::AlignVCenter | Qt::AlignLeft,
-                     QObject::tr("★ dominant op · thick: device memory · dotted: on chip"));
-  return kHeight;
+  if (x + QFontMetricsF(font).horizontalAdvance(rest) < width)
+    painter.drawText(QRectF(x, 0, width - x, kLegendHeight), Qt::AlignVCenter | Qt::AlignLeft, rest);
 }
 
 }  // namespace stitchwork::gui

@@ -37,7 +37,8 @@ LayoutSize box_size(const FoldNode& node);
 void paint_graph(QPainter& painter, const PlannedModel& planned, const DrawnGraph& graph,
                  const GraphLook& look, const QRectF& visible, double scale);
 
-/// What the colours and badges mean, `width` wide, at the painter's origin. Returns its height.
-double paint_legend(QPainter& painter, const GraphLook& look, double width);
+inline constexpr double kLegendHeight = 26;
+/// What the colours and badges mean, `width` wide, at the painter's origin; what does not fit is left out.
+void paint_legend(QPainter& painter, const GraphLook& look, double width);
 
 }  // namespace stitchwork::gui

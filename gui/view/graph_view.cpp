@@ -15,7 +15,7 @@ namespace stitchwork::gui {
 namespace {
 
 constexpr double kLeastScale = 0.001, kMostScale = 4, kEdge = 24;
-constexpr double kReadable = 0.5;  ///< the least scale a model is opened at
+constexpr double kReadable = 0.8;  ///< the least scale a selection is brought into view at
 constexpr int kMostBoxes = 12000;  ///< that "expand all" makes
 
 }  // namespace
@@ -51,7 +51,8 @@ void GraphView::show_plan(PlannedPtr planned) {
 /// Whole if it can then be read, else from the top, where the model begins.
 void GraphView::opening_view() {
   zoom_fit();
-  if (scale_ >= kReadable || drawn_.boxes.empty()) return;
+  constexpr double kLegible = 0.5;
+  if (scale_ >= kLegible || drawn_.boxes.empty()) return;
   scale_ = kReadable;
   const double wide = drawn_.width * scale_;
   offset_ = {wide < width() ? (width() - wide) / 2 : kEdge, kEdge};
@@ -110,10 +111,11 @@ void GraphView::select_node(int node, bool bring_into_view) {
 
 void GraphView::zoom_fit() {
   if (drawn_.boxes.empty()) return;
-  const double room_x = std::max(1.0, width() - 2 * kEdge), room_y = std::max(1.0, height() - 2 * kEdge);
+  const double below = height() - kLegendHeight;
+  const double room_x = std::max(1.0, width() - 2 * kEdge), room_y = std::max(1.0, below - 2 * kEdge);
   scale_ = std::clamp(std::min(room_x / std::max(1.0, drawn_.width), room_y / std::max(1.0, drawn_.height)),
                       kLeastScale, 1.25);
-  offset_ = {(width() - drawn_.width * scale_) / 2, (height() - drawn_.height * scale_) / 2};
+  offset_ = {(width() - drawn_.width * scale_) / 2, (below - drawn_.height * scale_) / 2};
   update();
 }
 
@@ -199,7 +201,7 @@ void GraphView::paintEvent(QPaintEvent*) {
   painter.scale(scale_, scale_);
   paint_graph(painter, *planned_, drawn_, look, visible(), scale_);
   painter.restore();
-  painter.translate(0, height() - 26);
+  painter.translate(0, height() - kLegendHeight);
   paint_legend(painter, look, width());
 }
 
@@ -349,8 +351,8 @@ bool GraphView::event(QEvent* event) {
 }
 
 QSizeF GraphPicture::size() const {
-  constexpr double kLeastForLegend = 760, kLegend = 26;
-  return {std::max(kLeastForLegend, drawn.width + 2 * kEdge), drawn.height + 2 * kEdge + kLegend};
+  constexpr double kLeastForLegend = 760;
+  return {std::max(kLeastForLegend, drawn.width + 2 * kEdge), drawn.height + 2 * kEdge + kLegendHeight};
 }
 
 void GraphPicture::paint(QPainter& painter, const Theme& theme) const {
@@ -363,7 +365,7 @@ void GraphPicture::paint(QPainter& painter, const Theme& theme) const {
   painter.translate((size().width() - drawn.width) / 2, kEdge);
   paint_graph(painter, *planned, drawn, own, QRectF(0, 0, drawn.width, drawn.height), 1);
   painter.restore();
-  painter.translate(0, size().height() - 26);
+  painter.translate(0, size().height() - kLegendHeight);
   paint_legend(painter, own, size().width());
 }
 

@@ -2,7 +2,6 @@
 
 #include <QHBoxLayout>
 #include <QLabel>
-#include <QLineEdit>
 #include <QSpinBox>
 #include <QVBoxLayout>
 
@@ -16,7 +15,7 @@ OccupancyPanel::OccupancyPanel(Session& session, SelectionModel& selection, QWid
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   table_ = new TablePage(tr("Open a model: what limits the residency of its kernels appears here."));
-  table_->filter().setVisible(false);
+  table_->show_filter(false);
   steps_ = new QLabel;
   auto* left = new QVBoxLayout;
   auto* inputs = new QHBoxLayout;

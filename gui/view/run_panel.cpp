@@ -21,6 +21,7 @@ RunPanel::RunPanel(Session& session, QWidget* parent) : QWidget(parent), session
   layout->setSpacing(0);
   auto* header = new QHBoxLayout;
   header->setContentsMargins(6, 4, 6, 4);
+  header->setSpacing(6);
   run_ = new QPushButton(tr("Run in the simulator"));
   run_->setObjectName("run");
   run_->setToolTip(tr("Compiles the kernels to PTX and executes them instruction by instruction (F5)"));
@@ -35,6 +36,7 @@ RunPanel::RunPanel(Session& session, QWidget* parent) : QWidget(parent), session
   init_ = new QCheckBox(tr("Uninitialised reads"));
   overlay_ = new QComboBox;
   overlay_->setObjectName("overlay");
+  overlay_->setMinimumWidth(200);
   overlay_->setToolTip(tr("One counter, or the time, as colours of the kernels in the graph"));
   progress_ = new QProgressBar;
   progress_->setRange(0, 1000);

@@ -83,6 +83,7 @@ SourceView::SourceView(Session& session, SelectionModel& selection, QWidget* par
   layout->setSpacing(0);
   auto* header = new QHBoxLayout;
   header->setContentsMargins(8, 4, 8, 4);
+  header->setSpacing(6);
   title_ = new QLabel;
   compile_ = new QPushButton(tr("Compile to PTX"));
   compile_->setObjectName("compile");

@@ -17,6 +17,7 @@ TablePage::TablePage(const QString& empty, QWidget* parent) : QWidget(parent) {
   layout->setSpacing(0);
   header_ = new QHBoxLayout;
   header_->setContentsMargins(6, 4, 6, 4);
+  header_->setSpacing(6);
   filter_ = new QLineEdit;
   filter_->setPlaceholderText(tr("Filter"));
   filter_->setClearButtonEnabled(true);
@@ -55,7 +56,7 @@ TablePage::TablePage(const QString& empty, QWidget* parent) : QWidget(parent) {
   const auto show_either = [this] {
     const bool any = model_.rowCount() > 0;
     view_->setVisible(any);
-    filter_->setVisible(any);
+    filter_->setVisible(any && filtered_);
     empty_->setVisible(!any);
   };
   connect(&model_, &QAbstractItemModel::modelReset, this, show_either);
@@ -67,6 +68,11 @@ TablePage::TablePage(const QString& empty, QWidget* parent) : QWidget(parent) {
           });
   connect(view_, &QTableView::activated, this,
           [this](const QModelIndex& at) { emit key_activated(at.data(kKeyRole)); });
+}
+
+void TablePage::show_filter(bool on) {
+  filtered_ = on;
+  filter_->setVisible(on && model_.rowCount() > 0);
 }
 
 void TablePage::fit_columns(int widest) {

@@ -24,6 +24,7 @@ class TablePage : public QWidget {
   QSortFilterProxyModel& proxy() { return proxy_; }
   QHBoxLayout& header() { return *header_; }  ///< beside the filter: for buttons
   QLineEdit& filter() { return *filter_; }
+  void show_filter(bool on);  ///< a table of a few rows needs none
 
   /// Widths by contents of the first rows; call after the model is filled.
   void fit_columns(int widest = 320);
@@ -42,7 +43,7 @@ class TablePage : public QWidget {
   QLineEdit* filter_;
   QLabel* empty_;
   QHBoxLayout* header_;
-  bool quiet_ = false;
+  bool quiet_ = false, filtered_ = true;
 };
 
 }  // namespace stitchwork::gui

@@ -28,6 +28,9 @@ QPalette palette_of(const Theme& t) {
   p.setColor(QPalette::Link, t.dark ? QColor("#7ab7ff") : QColor("#0b57c4"));
   p.setColor(QPalette::LinkVisited, p.color(QPalette::Link));
   p.setColor(QPalette::Mid, t.line);
+  p.setColor(QPalette::Light, t.dark ? QColor("#3b3f45") : QColor("#ffffff"));
+  p.setColor(QPalette::Midlight, t.dark ? QColor("#34373c") : QColor("#f0f1f3"));
+  p.setColor(QPalette::Dark, t.dark ? QColor("#17181a") : QColor("#a6adb6"));
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
     p.setColor(QPalette::Disabled, role, t.dark ? QColor("#7c8087") : QColor("#9aa0a8"));
   return p;

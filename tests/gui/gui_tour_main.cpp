@@ -97,6 +97,17 @@ class Tour {
     shot("running", 300);
     settle();
     shot("run-counters");
+    select_kernel("k1");
+    window_.graph().setFocus();
+    QTest::keyClick(&window_.graph(), Qt::Key_Right);
+    for (const int child : node(selected_step()).children) window_.graph().toggle(child);
+    QTest::keyClicks(search, "op:reduce kernel:k1");
+    QTest::keyClick(search, Qt::Key_Return);
+    settle();
+    window_.show_dock("timeline");
+    shot("softmax-of-attention");
+    search->clear();
+    window_.show_dock("run_dock");
     choose("overlay", "dram_read_transactions");
     QTest::keyClick(&window_.graph(), Qt::Key_Space);
     shot("overlay");
@@ -110,7 +121,7 @@ class Tour {
     page(0);
     shot("dark-kernels");
     page(2);
-    window_.selection().select({0});
+    select_kernel("k3");
     settle();
     shot("dark-source");
     trigger("Light");

@@ -1,4 +1,5 @@
 #include <QClipboard>
+#include <QDialog>
 #include <QDockWidget>
 #include <QFileInfo>
 #include <QLabel>
@@ -261,6 +262,58 @@ TEST_F(WindowTest, SourceFollowsTheSelectionBothWays) {
                     window->source().cuda().cursorRect(cursor).center());
   EXPECT_EQ(window->selection().current().op, reduce);
   EXPECT_FALSE(window->source().cuda().extraSelections().isEmpty());
+}
+
+TEST_F(WindowTest, KernelIsCompiledToPtx) {
+  open("bert_layer");
+  for (const StepRow& row : window->session().planned()->steps)
+    if (row.id == "k3") window->selection().select({row.step});
+  settle();
+  click("compile");
+  settle();
+  EXPECT_TRUE(window->source().ptx().toPlainText().contains(".visible .entry"))
+      << window->source().ptx().toPlainText().left(300).toStdString();
+}
+
+TEST_F(WindowTest, BaselineIsComparedWithALaterPlan) {
+  open("bert_layer");
+  window->kernels().view().setFocus();
+  QTest::keyClick(window.get(), Qt::Key_B);
+  choose("planner", "xla");
+  settle();
+  QTest::keyClick(window.get(), Qt::Key_D);
+  settle();
+  ASSERT_TRUE(window->diff_page().comparison().has_value());
+  EXPECT_EQ(window->diff_page().comparison()->a->plan->planner, "astitch");
+  EXPECT_EQ(window->diff_page().comparison()->b->plan->planner, "xla");
+}
+
+TEST_F(WindowTest, KnobIsSetInItsDialog) {
+  open("fig7");
+  QTimer::singleShot(50, window.get(), [&] {
+    auto* dialog = window->findChild<QDialog*>("knobs");
+    ASSERT_NE(dialog, nullptr);
+    auto* box = dialog->findChild<QComboBox*>("mapping");
+    ASSERT_NE(box, nullptr);
+    box->setCurrentText("paper");
+    emit box->textActivated("paper");
+    dialog->reject();
+  });
+  for (QAction* action : window->actions())
+    if (action->text() == "Knobs …") action->trigger();
+  settle();
+  EXPECT_EQ(window->session().planned()->plan->options.at("mapping"), "paper");
+  EXPECT_EQ(window->session().planned()->plan->counts.memory_kernels, 1);
+}
+
+TEST_F(WindowTest, GoToFindsAnOpByItsName) {
+  open("fig7");
+  QTest::keyClick(window.get(), Qt::Key_P, Qt::ControlModifier);
+  auto* palette = child<QDialog>("palette");
+  auto* edit = palette->findChild<QLineEdit*>();
+  QTest::keyClicks(edit, "power.1");
+  QTest::keyClick(edit, Qt::Key_Return);
+  EXPECT_EQ(window->selection().current().op, window->session().planned()->entry().find("power.1"));
 }
 
 TEST_F(WindowTest, DecisionsAreSteppedWithJAndK) {
