@@ -123,11 +123,19 @@ void offer_splits(const ThreadMapping& whole, std::int64_t most, int wanted, con
   };
   if (wanted > 0) return split(wanted);
   split(1);
-  for (std::int64_t n = 2; n < most; n *= 2) {
+  std::int64_t even = 1;  // the most that divide the columns
+  const auto offer = [&](std::int64_t n) {
     split(n);
-    if (n * 3 / 2 < most) split(n * 3 / 2);
+    if (whole.cols % n == 0) even = n;
+  };
+  for (std::int64_t n = 2; n < most; n *= 2) {
+    offer(n);
+    if (n * 3 / 2 < most) offer(n * 3 / 2);
   }
-  if (most > 1) split(most);
+  // Segments that do not divide them end in masked steps. 16384x768 summed in 11 segments instead of 8 takes
+  // a quarter more instructions for 4 % of simulated time (H200), or 3 % more time (A100).
+  const bool masked = whole.kind == MappingKind::kColumn && whole.cols % std::max<std::int64_t>(most, 1) != 0;
+  if (most > 1 && (!masked || 2 * even <= most)) split(most);
 }
 
 /// Candidates, the natural one first: for short rows as many threads as read the row at once, then fewer,
