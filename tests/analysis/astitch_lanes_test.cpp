@@ -142,7 +142,7 @@ TEST(AstitchLanes, TheBusiestBlockIsCharged) {
     group.mapping.blocks = 1;
   }
   EXPECT_LT(side_by_side, 2);
-  EXPECT_GT(kernel_cost(graph, device("v100"), kernel).work.busiest_sm, 45);
+  EXPECT_NEAR(kernel_cost(graph, device("v100"), kernel).work.busiest_sm, 50, 1e-6);
 }
 
 }  // namespace
