@@ -17,14 +17,11 @@
 #include <algorithm>
 
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 #include "gui/view/export.h"
 
 namespace stitchwork::gui {
 namespace {
-
-QString q(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
 
 constexpr int kRecentFiles = 8;
 

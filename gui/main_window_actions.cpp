@@ -20,14 +20,11 @@
 #include <algorithm>
 
 #include "gui/main_window.h"
+#include "gui/model/text.h"
 #include "gui/view/command_palette.h"
 
 namespace stitchwork::gui {
 namespace {
-
-QString q(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
 
 /// Keys of one letter must not take letters from where text is typed.
 bool typing() {

@@ -7,16 +7,9 @@
 #include "gui/main_window.h"
 #include "gui/model/search.h"
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 
 namespace stitchwork::gui {
-namespace {
-
-QString q(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
-}  // namespace
-
 void MainWindow::search(const QString& text) {
   hits_.clear();
   hit_ = -1;

@@ -18,17 +18,10 @@
 
 #include "gui/main_window.h"
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 #include "gui/view/delegates.h"
 
 namespace stitchwork::gui {
-namespace {
-
-QString q(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
-}  // namespace
-
 void MainWindow::make_pages() {
   stack_ = new QStackedWidget;
   setCentralWidget(stack_);

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 
 namespace stitchwork::gui {
 namespace {
 
 QString tr(const char* text) { return QCoreApplication::translate("diff", text); }
-QString q(const std::string& text) { return QString::fromStdString(text); }
 
 struct Row {
   QString kind, what, in_a, in_b, why;

@@ -3,12 +3,10 @@
 #include <QCoreApplication>
 #include <algorithm>
 
+#include "gui/model/text.h"
+
 namespace stitchwork::gui {
 namespace {
-
-QString q(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
 
 bool contains_any(const QStringList& wanted, const QString& text) {
   return wanted.isEmpty() || std::any_of(wanted.begin(), wanted.end(), [&](const QString& w) {

@@ -4,17 +4,13 @@
 #include <algorithm>
 
 #include "core/format.h"
+#include "gui/model/text.h"
 #include "occupancy_model/occupancy_limits.h"
 
 namespace stitchwork::gui {
 namespace {
 
 QString tr(const char* text) { return QCoreApplication::translate("tables", text); }
-QString q(const std::string& text) { return QString::fromStdString(text); }
-QString q(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
 /// A number as a cell: its text, and itself to sort by.
 QVariant number(double value, const QString& text, int role) {
   if (role == Qt::DisplayRole) return text;

@@ -14,13 +14,10 @@
 #include "experiments/metrics.h"
 #include "experiments/store.h"
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 
 namespace stitchwork::gui {
 namespace {
-
-QString q(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
 
 struct TrialRow {
   const ReportSection* section;

@@ -8,14 +8,13 @@
 #include <cmath>
 
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 
 namespace stitchwork::gui {
 namespace {
 
 constexpr double kTextFrom = 0.32;    ///< pixels a unit below which a text could not be read
 constexpr double kCurvesFrom = 0.12;  ///< below which curves are drawn as lines
-
-QString q(const std::string& text) { return QString::fromStdString(text); }
 
 QRectF rect_of(const Rect& r) { return {r.x, r.y, r.width, r.height}; }
 

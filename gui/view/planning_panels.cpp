@@ -14,14 +14,11 @@
 
 #include "analysis/remedy.h"
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 #include "gui/view/theme.h"
 
 namespace stitchwork::gui {
 namespace {
-
-QString q(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
 
 QVBoxLayout* tight(QWidget* widget) {
   auto* layout = new QVBoxLayout(widget);

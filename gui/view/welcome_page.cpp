@@ -12,6 +12,7 @@
 
 #include "experiments/model.h"
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -20,8 +21,6 @@ namespace {
 constexpr const char* kSamples[] = {"fig7",        "softmax", "layer_norm_grad", "bert_layer",
                                     "bert_base",   "bert",    "transformer",     "gpt2_decoder_10k",
                                     "llama_layer", "vit_b16", "unet_block",      "moe_layer"};
-
-QString q(const std::string& text) { return QString::fromStdString(text); }
 
 QLabel* heading(const QString& text) {
   auto* label = new QLabel(text);
