@@ -101,15 +101,21 @@ const pb::AttributeProto* NodeContext::find(std::string_view name, pb::Attribute
   return nullptr;
 }
 
-std::int64_t NodeContext::integer(std::string_view name, std::int64_t otherwise) {
+std::int64_t NodeContext::any_integer(std::string_view name, std::int64_t otherwise) {
   const auto* attribute = find(name, pb::AttributeProto::INT);
   return attribute != nullptr ? attribute->i() : otherwise;
 }
 
+std::int64_t NodeContext::integer(std::string_view name, std::int64_t otherwise) {
+  constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+  const std::int64_t value = any_integer(name, otherwise);
+  check_range(fmt::format("attribute {}", name), {value}, -kLargest, kLargest);
+  return value;
+}
+
 std::int64_t NodeContext::integer(std::string_view name) {
-  const auto* attribute = find(name, pb::AttributeProto::INT);
-  if (attribute == nullptr) refuse(fmt::format("attribute {} is missing", name));
-  return attribute->i();
+  if (!given(name)) refuse(fmt::format("attribute {} is missing", name));
+  return integer(name, 0);
 }
 
 double NodeContext::number(std::string_view name, double otherwise) {

@@ -58,8 +58,11 @@ class NodeContext {
 
   // --- Attributes.
   bool given(std::string_view name) const;
+  /// Refused beyond +-2^40, no axis, count or extent being larger: sums and products of such do not overflow.
   std::int64_t integer(std::string_view name, std::int64_t otherwise);
   std::int64_t integer(std::string_view name);
+  /// One that is data, or a bound to be clamped: any value.
+  std::int64_t any_integer(std::string_view name, std::int64_t otherwise);
   bool flag(std::string_view name, bool otherwise) { return integer(name, otherwise ? 1 : 0) != 0; }
   double number(std::string_view name, double otherwise);
   std::string text(std::string_view name, std::string otherwise);

@@ -32,7 +32,7 @@ Value loss(NodeContext& c, const Value& log_probability) {
   Value hit = b.compare(Comparison::kEq, b.iota(target.dtype(), x.dims(), 1), aligned);
   const bool ignores = c.given("ignore_index");
   if (ignores) {
-    const std::int64_t index = c.integer("ignore_index"), room = std::int64_t{1} << 31;
+    const std::int64_t index = c.any_integer("ignore_index", 0), room = std::int64_t{1} << 31;
     if (target.dtype() == DType::kS32) c.check_range("ignore_index", {index}, -room, room - 1);
     const Value ignored = Builder::scalar_int(target.dtype(), index);
     hit = b.binary(Op::kAnd, hit, b.compare(Comparison::kNe, aligned, ignored));

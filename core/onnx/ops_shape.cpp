@@ -22,7 +22,7 @@ Values lower_constant(NodeContext& c) {
   c.check(names.size() == 1, "exactly one attribute is needed");
   const std::string& name = names[0];
   if (name == "value") return {c.tensor("value")};
-  if (name == "value_int") return {Builder::integer(c.integer(name))};
+  if (name == "value_int") return {Builder::integer(c.any_integer(name, 0))};
   if (name == "value_ints") return {Builder::integers(c.integers(name))};
   if (name == "value_float") return {Builder::scalar(DType::kF32, c.number(name, 0))};
   if (name == "value_floats") {
@@ -46,7 +46,7 @@ Values lower_constant_of_shape(NodeContext& c) {
 Values lower_shape(NodeContext& c) {
   const Dims& dims = c.in(0).dims();
   const auto rank = static_cast<std::int64_t>(dims.size());
-  std::int64_t start = c.integer("start", 0), end = c.integer("end", rank);
+  std::int64_t start = c.any_integer("start", 0), end = c.any_integer("end", rank);
   if (start < 0) start += rank;
   if (end < 0) end += rank;
   start = std::clamp<std::int64_t>(start, 0, rank);

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 
 #include "core/error.h"
@@ -63,6 +64,16 @@ TEST(OnnxReader, AnUnknownOperatorIsNamedWithItsNode) {
 TEST(OnnxReader, AnAttributeThatNobodyLooksAtIsRefused) {
   EXPECT_EQ(refusal(one_node("Relu", {{"strength", 2.0}})),
             "m.onnx: node 'the_node' (Relu): attribute strength is not supported in operator set 17");
+}
+
+TEST(OnnxReader, AttributesTooLargeForAnyAxisCountOrExtentAreRefused) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(refusal(one_node("Scan", {{"num_scan_inputs", kLeast}})),
+            "m.onnx: node 'the_node' (Scan): attribute num_scan_inputs has -9223372036854775808, outside "
+            "[-1099511627776, 1099511627776]");
+  EXPECT_THAT(refusal(one_node("Softmax", {{"axis", kMost}})), HasSubstr("attribute axis has 9223372036854775807"));
+  EXPECT_EQ(refusal(one_node("Shape", {{"start", kLeast}, {"end", kMost}})), "");  // bounds are clamped
 }
 
 TEST(OnnxReader, AnInputThatNobodyLooksAtIsRefused) {
