@@ -20,6 +20,7 @@ enum AccessBits : std::uint16_t {
   kStrong = 128,  ///< atomic, volatile, relaxed, acquire or release: makes no race with another strong one
   kAcquire = 256,
   kRelease = 512,
+  kPastL1 = 1024,  ///< a load that looks in L2 at once: .cg, .cv, volatile, relaxed, acquire
 };
 
 enum class AtomicOp : std::uint8_t {

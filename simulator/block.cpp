@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "simulator/l1_cache.h"
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
@@ -28,6 +29,7 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.gst_transactions += times * b.gst_transactions;
   a.gld_bytes += times * b.gld_bytes;
   a.gst_bytes += times * b.gst_bytes;
+  a.l1_hit_sectors += times * b.l1_hit_sectors;
   a.shared_loads += times * b.shared_loads;
   a.shared_stores += times * b.shared_stores;
   a.shared_conflicts += times * b.shared_conflicts;
@@ -56,6 +58,10 @@ Block::Block(const LaunchContext& context) : context_(context) {
   shared = shared_storage_.data();
   shared_bytes = context.shared_bytes;
   local = local_storage_.data();
+  l1.sets = static_cast<std::uint32_t>(context.l1_bytes / (kL1LineBytes * L1Share::kWays));
+  l1.only_non_coherent = l1_only_non_coherent(*context.device);
+  l1_lines_.resize(std::size_t{l1.sets} * L1Share::kWays);
+  l1.lines = l1_lines_.data();
   local_bytes = static_cast<std::uint64_t>(context.program->info.local_bytes);
   async_.resize(static_cast<std::size_t>(gangs_ * kGangWarps));
   async = async_.data();
@@ -93,7 +99,7 @@ ThreadWork Block::take_work() {
                         .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
                         .ldst_warp_instructions = d(ldst),
                         .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts),
-                        .l2_sectors = d(hot_.gld_transactions + hot_.gst_transactions),
+                        .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
                         .global_accesses = std::max(0.0, d(ldst) - shared_accesses)};
   add(worker_->hot, hot_);
   hot_ = {};
@@ -133,10 +139,14 @@ void Block::start(std::uint64_t linear) {
   // What a block reads before writing it must not depend on the block that was here before.
   std::fill(shared_storage_.begin(), shared_storage_.end(), std::byte{0xA5});
   std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
+  std::fill(l1_lines_.begin(), l1_lines_.end(), 0);
   for (AsyncCopies& copies : async_) copies = {};
   fill_block_slots();
   if (context_.sanitizer != nullptr) {
-    checks_ = std::make_unique<BlockChecks>(*context_.sanitizer, *this);
+    if (checks_)
+      checks_->start();
+    else
+      checks_ = std::make_unique<BlockChecks>(*context_.sanitizer, *this);
     checks = checks_.get();
   }
   const int warps = static_cast<int>((threads + 31) / 32);

@@ -28,6 +28,7 @@ struct LaunchContext {
   std::string* printed = nullptr;                 ///< by the kernel's printf
   DeviceAddress grid_workspace = 0;               ///< of cooperative groups, if the kernel asks for it
   std::uint64_t shared_bytes = 0;
+  std::int64_t l1_bytes = 0;  ///< a block's share (l1_cache.h)
   std::uint64_t max_warp_instructions = 0;
   const std::function<void(const Progress&)>* progress = nullptr;
 };
@@ -95,6 +96,7 @@ class Block : public BlockRun {
   HotCounters hot_;
   RegisterFile registers_;
   std::vector<std::byte> shared_storage_, local_storage_;
+  std::vector<std::uint64_t> l1_lines_;
   std::unique_ptr<StackEntry[]> stacks_;
   std::unique_ptr<BlockChecks> checks_;
   std::vector<AsyncCopies> async_;

@@ -11,10 +11,14 @@ namespace stitchwork::sim {
 class ByteFlags {
  public:
   ByteFlags() = default;
-  ByteFlags(std::size_t bytes, bool value)
-      : bytes_(bytes), words_((bytes + 63) / 64, value ? ~kNone : kNone) {}
+  ByteFlags(std::size_t bytes, bool value) { assign(bytes, value); }
 
   bool empty() const { return bytes_ == 0; }
+  /// As if new.
+  void assign(std::size_t bytes, bool value) {
+    bytes_ = bytes;
+    words_.assign((bytes + 63) / 64, value ? ~kNone : kNone);
+  }
 
   void set(std::size_t first, std::size_t count, bool value) {
     for_words(first, count, [&](std::size_t word, std::uint64_t bits) {

@@ -21,7 +21,8 @@ std::string_view space_of(const Opcode& op) {
 /// What a memory instruction says of its order among others.
 std::uint16_t order_bits(const Opcode& op) {
   std::uint16_t bits = 0;
-  if (op.has("volatile") || op.has("relaxed") || op.has("mmio")) bits |= sim::kStrong;
+  if (op.has("volatile") || op.has("relaxed") || op.has("mmio")) bits |= sim::kStrong | sim::kPastL1;
+  if (op.has("acquire") || op.has("cg") || op.has("cv")) bits |= sim::kPastL1;
   if (op.has("acquire") || op.has("acq_rel")) bits |= sim::kStrong | sim::kAcquire;
   if (op.has("release") || op.has("acq_rel")) bits |= sim::kStrong | sim::kRelease;
   return bits;

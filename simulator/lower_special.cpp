@@ -138,6 +138,7 @@ bool Lowering::lower_async(const Opcode& op) {
   if (skip != kNone) i.uses |= 8;
   i.imm = to_offset;
   i.count = static_cast<std::uint8_t>(bytes);
+  if (!level_all) i.aux |= sim::kPastL1;
   if (class_of(to) == RegisterClass::k32) i.aux |= sim::kAddress32;
   return true;
 }

@@ -64,10 +64,19 @@ struct AccessLog {
   std::uint64_t* capacity = nullptr;
 };
 
+/// What L1 holds for one block (l1_cache.h): sets of kWays lines, line number << 4 | sectors, latest first.
+struct L1Share {
+  static constexpr std::uint32_t kWays = 4;
+  std::uint64_t* lines = nullptr;
+  std::uint32_t sets = 0;          ///< 0: no L1
+  bool only_non_coherent = false;  ///< other loads go past it
+};
+
 /// Counters a handler adds to; one per host thread, padded so that threads do not share cache lines.
 struct alignas(128) HotCounters {
   std::uint64_t gld_requests = 0, gst_requests = 0, gld_transactions = 0, gst_transactions = 0;
   std::uint64_t gld_bytes = 0, gst_bytes = 0;
+  std::uint64_t l1_hit_sectors = 0;
   std::uint64_t shared_loads = 0, shared_stores = 0, shared_conflicts = 0;
   std::uint64_t atomics = 0, accesses = 0, block_barriers = 0;
   std::uint64_t guarded_fp32 = 0, guarded_mufu = 0;
@@ -120,6 +129,7 @@ struct BlockRun {
   AddressCache* caches = nullptr;  ///< by Inst::id
   AccessLog* logs = nullptr;       ///< by L2 partition
   std::uint32_t partitions = 1;
+  L1Share l1;
   const LaunchContext* launch = nullptr;
   std::byte* shared = nullptr;
   std::uint64_t shared_bytes = 0;

@@ -15,33 +15,68 @@ SW_INLINE void append(AccessLog& log, u64 entry) {
   *log.end++ = entry;
 }
 
+/// True if L1 serves what the load `i` asks for.
+SW_INLINE bool through_l1(const BlockRun& b, const Inst* i) {
+  return b.l1.sets != 0 && !(i->aux & kPastL1) && (!b.l1.only_non_coherent || (i->aux & kNonCoherent));
+}
+
+/// Of `sectors` (four bits) of a line those that L1 does not hold, which it does from now on.
+SW_INLINE u64 missing_in_l1(L1Share& l1, u64 line, u64 sectors) {
+  u64* const set = l1.lines + L1Share::kWays * ((line * 0x9E3779B97F4A7C15ull >> 32) * l1.sets >> 32);
+  u64 held = set[0];
+  if (held >> 4 != line) {
+    u32 way = 1;
+    while (way < L1Share::kWays - 1 && set[way] >> 4 != line) ++way;
+    held = set[way] >> 4 == line ? set[way] : line << 4;
+    for (; way > 0; --way) set[way] = set[way - 1];
+  }
+  set[0] = held | sectors;
+  return sectors & ~held;
+}
+
+/// What a strong read or a fence found may be newer than what L1 holds.
+SW_INLINE void empty_l1(L1Share& l1) {
+  __builtin_memset(l1.lines, 0, u64(l1.sets) * L1Share::kWays * sizeof(u64));
+}
+
+/// Logs what of a line's sectors goes on to L2. `l1`: those that L1 holds do not.
+SW_INLINE void log_line(BlockRun& b, u64 line, u64 sectors, u32 write, bool l1) {
+  if (l1) {
+    const u64 missing = missing_in_l1(b.l1, line, sectors);
+    b.hot->l1_hit_sectors += u64(__builtin_popcountll(sectors ^ missing));
+    if (missing == 0) return;
+    sectors = missing;
+  }
+  append(b.logs[line & (b.partitions - 1)], line << 5 | sectors << 1 | write);
+}
+
 /// Logs [lo, lo + bytes) and returns its sectors.
-SW_INLINE u32 log_range(BlockRun& b, u64 lo, u64 bytes, u32 write) {
+SW_INLINE u32 log_range(BlockRun& b, u64 lo, u64 bytes, u32 write, bool l1) {
   const u64 first = lo >> 5, last = (lo + bytes - 1) >> 5;
   for (u64 line = first >> 2; line <= last >> 2; ++line) {
     const u64 from = line << 2 > first ? 0 : first & 3;
     const u64 to = (line << 2) + 3 < last ? 3 : last & 3;
     const u64 sectors = (0xfull >> (3 - to)) & (0xfull << from);
-    append(b.logs[line & (b.partitions - 1)], line << 5 | sectors << 1 | write);
+    log_line(b, line, sectors, write, l1);
   }
   return u32(last - first + 1);
 }
 
 /// Distinct sectors of the active lanes' accesses, logged line by line. An access is aligned to its width,
 /// which is 32 bytes at most: it lies in one sector.
-u32 log_lanes(BlockRun& b, const u64* a, u32 mask, u32 write) {
-  u64 entries[32];        // line and sectors, as logged
+u32 log_lanes(BlockRun& b, const u64* a, u32 mask, u32 write, bool l1) {
+  u64 entries[32];        // line << 4 | sectors
   std::int8_t table[64];  // entry of a line, by hash; -1: none
   __builtin_memset(table, -1, sizeof table);
   int n = 0, recent = 0;
   for (u32 m = mask; m != 0; m &= m - 1) {
-    const u64 sector = a[__builtin_ctz(m)] >> 5, line = sector >> 2, bit = u64(2) << (sector & 3);
-    if (n == 0 || entries[recent] >> 5 != line) {
+    const u64 sector = a[__builtin_ctz(m)] >> 5, line = sector >> 2, bit = u64(1) << (sector & 3);
+    if (n == 0 || entries[recent] >> 4 != line) {
       u64 slot = line * 0x9E3779B97F4A7C15ull >> 58;
-      while (table[slot] >= 0 && entries[table[slot]] >> 5 != line) slot = (slot + 1) & 63;
+      while (table[slot] >= 0 && entries[table[slot]] >> 4 != line) slot = (slot + 1) & 63;
       if (table[slot] < 0) {
         table[slot] = std::int8_t(n);
-        entries[n++] = line << 5 | write;
+        entries[n++] = line << 4;
       }
       recent = table[slot];
     }
@@ -49,8 +84,8 @@ u32 log_lanes(BlockRun& b, const u64* a, u32 mask, u32 write) {
   }
   u32 total = 0;
   for (int k = 0; k < n; ++k) {
-    total += u32(__builtin_popcountll(entries[k] & 0x1e));
-    append(b.logs[entries[k] >> 5 & (b.partitions - 1)], entries[k]);
+    total += u32(__builtin_popcountll(entries[k] & 15));
+    log_line(b, entries[k] >> 4, entries[k] & 15, write, l1);
   }
   return total;
 }
@@ -199,18 +234,19 @@ SW_INLINE u32 conflicts_of(const A* a, u32 mask, const Shape& shape, u32 bytes) 
 }
 
 /// Sectors of 32 global accesses of `width` bytes, logged.
-SW_INLINE u32 log_access(BlockRun& b, const u64* a, const Shape& shape, u64 width, u32 write) {
-  if (shape.run) return log_range(b, a[0], 32 * width, write);
-  if (shape.same) return log_range(b, a[0], width, write);
-  if (shape.half[0] == Shape::kUneven || shape.half[1] == Shape::kUneven) return log_lanes(b, a, ~0u, write);
+SW_INLINE u32 log_access(BlockRun& b, const u64* a, const Shape& shape, u64 width, u32 write, bool l1) {
+  if (shape.run) return log_range(b, a[0], 32 * width, write, l1);
+  if (shape.same) return log_range(b, a[0], width, write, l1);
+  if (shape.half[0] == Shape::kUneven || shape.half[1] == Shape::kUneven)
+    return log_lanes(b, a, ~0u, write, l1);
   u64 bytes[2], last_line[2];
   for (int h = 0; h < 2; ++h) {
     bytes[h] = shape.half[h] == Shape::kSame ? width : 16 * width;
     last_line[h] = (a[16 * h] + bytes[h] - 1) >> 7;
   }
-  if (a[0] >> 7 <= last_line[1] && a[16] >> 7 <= last_line[0]) return log_lanes(b, a, ~0u, write);
-  const u32 sectors = log_range(b, a[0], bytes[0], write);
-  return sectors + log_range(b, a[16], bytes[1], write);
+  if (a[0] >> 7 <= last_line[1] && a[16] >> 7 <= last_line[0]) return log_lanes(b, a, ~0u, write, l1);
+  const u32 sectors = log_range(b, a[0], bytes[0], write, l1);
+  return sectors + log_range(b, a[16], bytes[1], write, l1);
 }
 
 template <int kBytes>

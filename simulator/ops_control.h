@@ -146,7 +146,7 @@ const Inst* trap(Strand& s, const Inst* i) {
 }
 const Inst* resume(Strand& s, const Inst*) { return resume_top(s); }
 
-/// fence, membar (flags 1: of the block only) and bar.warp.sync: nothing to do here, but sanitizers look.
+/// bar.warp.sync: nothing to do here, but sanitizers look.
 const Inst* nothing(Strand&, const Inst* i) { return i + 1; }
 
 /// bar.sync / barrier.sync and the arriving half of bar.red. o[0]: barrier id slot, o[1]: thread count slot
@@ -364,7 +364,6 @@ void add_control_rows() {
   add_row("@unguard", "", other, unguard, unguard);
   add_row("@trap", "", other, trap, trap);
   add_row("@resume", "", other, resume, resume);
-  add_row("@fence", "", other, nothing, nothing);
   add_row("@warp_barrier", "", other, nothing, nothing);
   add_row("@barrier", "", other, block_barrier, block_barrier);
   add_row("@barrier_result", "", other, barrier_result<false>, barrier_result<true>);

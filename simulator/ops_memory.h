@@ -51,7 +51,7 @@ SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, u64* a) 
     move_checked<kStore, kBytes>(s, i, w, mask, a);
   }
   if (i->aux & kUncounted) return;
-  const u32 sectors = log_access(b, a, shape, width, kStore);
+  const u32 sectors = log_access(b, a, shape, width, kStore, !kStore && through_l1(b, i));
   if (kStore) {
     ++hot.gst_requests;
     hot.gst_transactions += sectors;
@@ -154,6 +154,8 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
                                        : kSpace == Space::kLocal ? kLocalWindow
                                                                  : kParamWindow);
   }
+  if constexpr (kSpace == Space::kGlobal || kSpace == Space::kGeneric)
+    if (i->aux & kAcquire) empty_l1(s.block->l1);
   if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
   return i + 1;
 }
@@ -216,11 +218,18 @@ const Inst* atomic(Strand& s, const Inst* i) {
       if (i->o[0] != ~0u) __builtin_memcpy(s.regs + i->o[0] + e, &old, lane_bytes);
     }
     if (global != 0) {
-      log_lanes(b, a, global, 0);
-      log_lanes(b, a, global, 1);
+      log_lanes(b, a, global, 0, false);
+      log_lanes(b, a, global, 1, false);
     }
   }
+  if (i->aux & kAcquire) empty_l1(b.l1);
   if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
+  return i + 1;
+}
+
+/// fence, membar; flags 1: of the block only. Loads behind it look past what L1 holds.
+const Inst* fence(Strand& s, const Inst* i) {
+  if (i->flags != 1) empty_l1(s.block->l1);
   return i + 1;
 }
 
@@ -258,6 +267,7 @@ void add_memory_rows() {
 #undef SW_ACCESS
   add_row("@atom.global", "", other, atomic<true>, atomic<true>);
   add_row("@atom.shared", "", other, atomic<false>, atomic<false>);
+  add_row("@fence", "", other, fence, fence);
   add_row("@isspacep", "", other, is_space, is_space);
 }
 

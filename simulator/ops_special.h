@@ -133,7 +133,7 @@ const Inst* async_copy(Strand& s, const Inst* i) {
     b.hot->shared_conflicts += bank_conflicts(to, mask, bytes);
     if (reading != 0) {
       ++b.hot->gld_requests;
-      b.hot->gld_transactions += log_lanes(b, from, reading, 0);
+      b.hot->gld_transactions += log_lanes(b, from, reading, 0, through_l1(b, i));
     }
   }
   return i + 1;

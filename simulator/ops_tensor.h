@@ -366,7 +366,7 @@ const Inst* wmma_access(Strand& s, const Inst* i) {
     }
     for (int k = 0; k < count; ++k) {
       const u64 line = sectors[k] >> 2;
-      append(b.logs[line & (b.partitions - 1)], line << 5 | u64(1) << (1 + (sectors[k] & 3)) | u64(kStore));
+      log_line(b, line, u64(1) << (sectors[k] & 3), kStore, !kStore && through_l1(b, i));
     }
     (kStore ? b.hot->gst_requests : b.hot->gld_requests) += 1;
     (kStore ? b.hot->gst_transactions : b.hot->gld_transactions) += u64(count);

@@ -51,8 +51,6 @@ BlockClocks::BlockClocks(LaunchClocks& launch, std::uint32_t block, int warps)
   for (Warp& warp : warps_) warp.time.clock = 1;
 }
 
-BlockClocks::Time BlockClocks::now(int warp) const { return warps_[static_cast<std::size_t>(warp)].time; }
-
 bool BlockClocks::after(int warp, int earlier, Time time) const {
   const Warp& w = warps_[static_cast<std::size_t>(warp)];
   if (warp == earlier) return time.warp_barriers < w.time.warp_barriers;

@@ -59,7 +59,7 @@ class BlockClocks {
     std::uint32_t clock = 0, warp_barriers = 0;
     bool operator==(const Time&) const = default;
   };
-  Time now(int warp) const;
+  Time now(int warp) const { return warps_[static_cast<std::size_t>(warp)].time; }
   /// True if `warp` is ordered after what `earlier` of this block did at `time`.
   bool after(int warp, int earlier, Time time) const;
   /// The same for a warp of another block. `strong`: for a strong access.

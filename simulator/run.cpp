@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "occupancy_model/occupancy.h"
 #include "occupancy_model/timing.h"
+#include "simulator/l1_cache.h"
 #include "simulator/sanitizer.h"
 #include "simulator/scheduler.h"
 
@@ -118,6 +119,7 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   c.gst_transactions = r.hot.gst_transactions;
   c.gld_bytes = r.hot.gld_bytes;
   c.gst_bytes = r.hot.gst_bytes;
+  c.l1_hit_sectors = r.hot.l1_hit_sectors;
   c.l2_read_sectors = r.l2.read_sectors;
   c.l2_write_sectors = r.l2.write_sectors;
   c.dram_read_transactions = r.l2.dram_reads;
@@ -233,6 +235,12 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   c.registers = registers;
   const Residency residency{static_cast<std::uint64_t>(o.blocks_per_wave), o.blocks_per_sm};
 
+  // Blocks that share an SM: as many as fit, fewer of a small grid.
+  const auto sharing = static_cast<int>(
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(o.blocks_per_sm),
+                              (launch.grid.count() + static_cast<std::uint64_t>(device.sms) - 1) /
+                                  static_cast<std::uint64_t>(device.sms)));
+  context.l1_bytes = l1_bytes_a_block(device, static_cast<std::int64_t>(context.shared_bytes), sharing);
   L2State* l2 = options.l2;
   if (options.cache == CacheMode::kWarm) {
     SW_CHECK(l2 != nullptr, "CacheMode::kWarm needs Options::l2");
@@ -257,6 +265,7 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     const std::uint64_t grid = launch.grid.count(), sms = static_cast<std::uint64_t>(device.sms);
     const auto blocks = static_cast<double>(
         std::min<std::uint64_t>(static_cast<std::uint64_t>(o.blocks_per_sm), (grid + sms - 1) / sms));
+    result.resident_share = std::min(1.0, static_cast<double>(grid) / static_cast<double>(residency.blocks));
     result.bytes_in_flight =
         blocks * std::ceil(threads / kWarpLanes) * independent_loads(context, r) * kRequestBytes;
   } catch (const FindingError& e) {
@@ -286,6 +295,7 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
           {"gst_bytes", d(c.gst_bytes)},
           {"gld_efficiency", load_efficiency},
           {"gst_efficiency", store_efficiency},
+          {"l1_hit_sectors", d(c.l1_hit_sectors)},
           {"l2_read_sectors", d(c.l2_read_sectors)},
           {"l2_write_sectors", d(c.l2_write_sectors)},
           {"dram_read_transactions", d(c.dram_read_transactions)},

@@ -65,8 +65,9 @@ const Inst* looked_at(Strand& s, const Inst* i) {
   return checks.original(i).fn[s.masked](s, i);
 }
 const Inst* looked_at_fence(Strand& s, const Inst* i) {
-  s.block->checks->fence(s, i);
-  return i + 1;
+  BlockChecks& checks = *s.block->checks;
+  checks.fence(s, i);
+  return checks.original(i).fn[s.masked](s, i);
 }
 const Inst* looked_at_warp_barrier(Strand& s, const Inst* i) {
   s.block->checks->warp_barrier(s);
@@ -107,8 +108,7 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
       // Scheduling).
       lockstep(sm_version(context.module->target) < 70),
       original_(context.program),
-      program_(*context.program),
-      events_(1) {
+      program_(*context.program) {
   SW_CHECK(!what.init || context.memory->impl().track_initialised,
            "Sanitizers::init needs a DeviceMemory that tracks what is written");
   forms_.resize(program_.code.size());
@@ -135,31 +135,31 @@ const ptx::TrackedInst* Sanitizer::tracked(std::uint32_t id) const {
   return tracked_[id] < 0 ? nullptr : &program_.tracked[static_cast<std::size_t>(tracked_[id])];
 }
 
-std::uint32_t Sanitizer::add_event(const AccessEvent& event) {
-  if (events_.size() > Toucher::kMaxEvents)
-    throw Error(fmt::format("the race check of kernel '{}' can tell {} accesses apart, and it makes more",
-                            context.launch->kernel, Toucher::kMaxEvents),
-                "check a smaller input, or leave race out of --sanitize");
-  events_.push_back(event);
-  return static_cast<std::uint32_t>(events_.size() - 1);
+void Sanitizer::refuse_events() const {
+  throw Error(fmt::format("the race check of kernel '{}' can tell {} accesses apart, and it makes more",
+                          context.launch->kernel, Toucher::kMaxEvents),
+              "check a smaller input, or leave race out of --sanitize");
 }
 
-RaceShadow& Sanitizer::shadow(std::uint64_t allocation, std::uint64_t bytes) {
-  return shadows_.try_emplace(allocation, bytes).first->second;
+RaceShadow& Sanitizer::shadow(std::uint64_t window, std::uint64_t bytes) {
+  const auto index = static_cast<std::size_t>(window - kFirstAllocation);
+  if (index >= shadows_.size()) shadows_.resize(index + 1);
+  if (!shadows_[index].covers(bytes)) shadows_[index] = RaceShadow(bytes);
+  return shadows_[index];
 }
 
-std::string Sanitizer::describe(Toucher toucher, bool wrote, std::uint64_t seen_from_block) const {
-  const AccessEvent& e = event(toucher);
+std::string Sanitizer::describe(const AccessEvent& e, int lane, bool wrote,
+                                std::uint64_t seen_from_block) const {
   const Dim3& size = context.launch->block;
   std::string who;
   if (e.block != seen_from_block) {
     const Dim3 at = block_coordinates(context, e.block);
     who = fmt::format("block ({},{},{}), ", at.x, at.y, at.z);
   }
-  if (toucher.lane() == Toucher::kSeveral) {
+  if (lane == Toucher::kSeveral) {
     who += fmt::format("several threads of warp {}", e.warp);
   } else {
-    const std::uint32_t t = e.warp * 32u + static_cast<std::uint32_t>(toucher.lane());
+    const std::uint32_t t = e.warp * 32u + static_cast<std::uint32_t>(lane);
     who += fmt::format("thread ({},{},{})", t % size.x, t / size.x % size.y, t / size.x / size.y);
   }
   const std::string cuda = cuda_location(context, e.inst);

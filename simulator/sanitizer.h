@@ -7,8 +7,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "simulator/atomics.h"
@@ -45,32 +43,81 @@ class Sanitizer {
   std::uint32_t memory_instructions() const { return memory_instructions_; }
   const ptx::TrackedInst* tracked(std::uint32_t id) const;
 
-  std::uint32_t add_event(const AccessEvent& event);
-  const AccessEvent& event(Toucher toucher) const { return events_[toucher.event()]; }
-  RaceShadow& shadow(std::uint64_t allocation, std::uint64_t bytes);
+  /// Adds it to `events` and returns its number.
+  std::uint32_t add_event(AccessEvents& events, const AccessEvent& event) const {
+    if (events.size() > Toucher::kMaxEvents) refuse_events();
+    if (events.empty()) events.emplace_back();  // number 0
+    events.push_back(event);
+    return static_cast<std::uint32_t>(events.size() - 1);
+  }
+  RaceShadow& shadow(std::uint64_t window, std::uint64_t bytes);
   /// "block (1,0,0), thread (5,0,0) wrote at PTX line 12 (a.cu:3)"
-  std::string describe(Toucher toucher, bool wrote, std::uint64_t seen_from_block) const;
+  std::string describe(const AccessEvent& event, int lane, bool wrote, std::uint64_t seen_from_block) const;
 
   const Sanitizers what;
   const LaunchContext& context;
   const bool lockstep;  ///< warps of the target never part: lanes are ordered by their instructions
   SanitizerCounts counts;
   LaunchClocks clocks;
+  AccessEvents global_events;  ///< of all blocks
 
  private:
+  [[noreturn]] void refuse_events() const;
+
   const ptx::Program* original_;
   ptx::Program program_;
   std::vector<MemoryForm> forms_;      ///< by Inst::id
   std::vector<std::int32_t> tracked_;  ///< by Inst::id: index into Program::tracked, or -1
   std::uint32_t memory_instructions_ = 0;
-  std::vector<AccessEvent> events_;
-  std::unordered_map<std::uint64_t, RaceShadow> shadows_;
+  std::vector<RaceShadow> shadows_;  ///< by window - kFirstAllocation
+};
+
+/// What the threads of a block did with global memory, or with their shared memory.
+class BlockAccesses {
+ public:
+  /// `all` also holds the accesses of other blocks, for global memory.
+  explicit BlockAccesses(AccessEvents& all) : all_(&all) {}
+
+  /// For a block that begins. `places`: warps x memory instructions.
+  void start(std::size_t places);
+  const AccessEvent& operator[](std::uint32_t event) const { return (*all_)[event]; }
+  /// The event of a warp's memory instruction whose clocks are `event.time`; a new one if they moved since.
+  std::uint32_t event_of(const Sanitizer& launch, std::size_t place, const AccessEvent& event) {
+    const std::uint32_t known = latest_[place];
+    if (known != 0 && (*all_)[known].time == event.time) return known;
+    const std::uint32_t added = latest_[place] = launch.add_event(*all_, event);
+    if (added != own_end_) own_first_ = added;
+    own_end_ = added + 1;
+    return added;
+  }
+  /// All that the block did is ordered before all it will do: each of its warps passes one barrier.
+  void settle();
+  /// Such an access; false tells nothing.
+  bool settled(std::uint32_t event) const { return event - settled_first_ < settled_count_; }
+
+ private:
+  AccessEvents* all_;
+  std::vector<std::uint32_t> latest_;          ///< by (warp, memory instruction); 0: none
+  std::uint32_t own_first_ = 1, own_end_ = 1;  ///< the latest events between which no other block has any
+  std::uint32_t settled_first_ = 1, settled_count_ = 0;
+};
+
+/// Where the lanes of a warp access memory, as generic addresses.
+struct LaneAddresses {
+  /// `slot`: their registers of 4 or 8 bytes; `width`: each lane touches, a power of two for `same` and
+  /// `run`.
+  void read(const std::byte* slot, bool narrow, std::int64_t offset, std::uint32_t width);
+  alignas(64) std::uint64_t of[32];
+  /// Zero where those of each half warp are one, or follow each other.
+  std::uint64_t same, run;
 };
 
 /// Of one block.
 class BlockChecks {
  public:
   BlockChecks(Sanitizer& launch, const BlockRun& block);
+  /// For the block's next index.
+  void start();
 
   /// Looks at an instruction that is about to run; throws FindingError.
   void look(Strand& s, const Inst* i);
@@ -85,7 +132,7 @@ class BlockChecks {
   void async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to);
 
  private:
-  using WarpAddresses = std::array<std::uint64_t, 32>;
+  friend class WarpLook;
   /// One lane's access, before it is made.
   struct Access {
     Strand& s;
@@ -94,6 +141,7 @@ class BlockChecks {
     int warp, lane;         ///< of the strand's gang
     std::uint64_t address;  ///< generic
     std::uint64_t offset;   ///< in the allocation or the block's shared memory
+    BlockAccesses& accesses;
     bool strong() const { return i->aux & kStrong; }
   };
   void look_at_memory(Strand& s, const Inst* i, const MemoryForm& form);
@@ -104,12 +152,13 @@ class BlockChecks {
   /// be reported: then each lane has to be looked at by itself, which changes nothing that this has done
   /// already.
   bool look_at_warp(Strand& s, const Inst* i, const MemoryForm& form, int warp, std::uint32_t lanes,
-                    const WarpAddresses& addresses);
+                    const LaneAddresses& addresses);
   void look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
   void synchronise(const Access& a, bool shared);
   void check_initialised(const Access& a, ByteFlags& written, const std::string& where);
   void check_races(const Access& a, RaceShadow& shadow, const std::byte* memory, bool shared);
-  bool ordered(const Access& a, Toucher earlier) const;
+  bool ordered(const Access& a, std::uint32_t event, int lane) const;
+  bool ordered(const Access& a, Toucher earlier) const { return ordered(a, earlier.event(), earlier.lane()); }
   bool changes_nothing(const Access& a, std::uint64_t byte, std::uint64_t bytes, const std::byte* memory,
                        Toucher earlier) const;
   std::uint32_t event_of(const Access& a);
@@ -121,7 +170,8 @@ class BlockChecks {
   BlockClocks clocks_;
   RaceShadow shared_shadow_;
   ByteFlags shared_written_, local_written_;
-  std::vector<std::uint32_t> events_;         ///< the latest by (warp, memory instruction); 0: none
+  AccessEvents shared_events_;
+  BlockAccesses global_accesses_, shared_accesses_;
   std::vector<std::uint32_t> registers_set_;  ///< lanes, by (tracked register, warp)
   /// Of the vector store at hand: lanes that store what was never set, by warp and element; empty if none
   /// does.

@@ -1,5 +1,6 @@
 // What the sanitizers look at in one block: its barriers, memory accesses and registers.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "core/error.h"
@@ -7,19 +8,51 @@
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
+namespace {
+
+/// In the allocation or window that a generic address names.
+std::uint64_t offset_of(std::uint64_t address) {
+  return address & ((std::uint64_t{1} << kAllocationShift) - 1);
+}
+
+}  // namespace
+
+void BlockAccesses::start(std::size_t places) {
+  latest_.assign(places, 0);
+  own_first_ = own_end_ = static_cast<std::uint32_t>(std::max<std::size_t>(all_->size(), 1));
+  settled_count_ = 0;
+}
+
+void BlockAccesses::settle() {
+  settled_first_ = own_first_;
+  settled_count_ = own_end_ - own_first_;
+}
 
 BlockChecks::BlockChecks(Sanitizer& launch, const BlockRun& block)
     : launch_(launch),
       block_(block),
       clocks_(launch.clocks, static_cast<std::uint32_t>(block.index),
               static_cast<int>((block.threads + 31) / 32)),
-      shared_shadow_(launch.what.race ? block.shared_bytes : 0) {
-  const std::size_t warps = (block.threads + 31) / 32;
-  if (launch.what.race) events_.resize(warps * launch.memory_instructions());
-  if (!launch.what.init) return;
-  shared_written_ = ByteFlags(block.shared_bytes, false);
-  local_written_ = ByteFlags(warps * 32 * block.local_bytes, false);
-  registers_set_.resize(warps * launch.program().tracked_names.size());
+      shared_shadow_(launch.what.race ? block.shared_bytes : 0),
+      global_accesses_(launch.global_events),
+      shared_accesses_(shared_events_) {
+  start();
+}
+
+void BlockChecks::start() {
+  const std::size_t warps = (block_.threads + 31) / 32;
+  clocks_ = BlockClocks(launch_.clocks, static_cast<std::uint32_t>(block_.index), static_cast<int>(warps));
+  if (launch_.what.race) {
+    shared_shadow_.clear();
+    shared_events_.clear();
+    const std::size_t places = warps * launch_.memory_instructions();
+    global_accesses_.start(places);
+    shared_accesses_.start(places);
+  }
+  if (!launch_.what.init) return;
+  shared_written_.assign(block_.shared_bytes, false);
+  local_written_.assign(warps * 32 * block_.local_bytes, false);
+  registers_set_.assign(warps * launch_.program().tracked_names.size(), 0);
 }
 
 void BlockChecks::barrier_arrive(const Strand& s, int id) {
@@ -30,11 +63,19 @@ void BlockChecks::barrier_complete(const std::vector<Strand>& strands, int id, c
   for (const Strand& s : strands)
     for (int w = s.first_warp; w < s.last_warp; ++w)
       if (s.alive[w] == 0) clocks_.arrive(block_warp(s, w), id);
-  for (const Strand& s : strands)
-    for (int w = s.first_warp; w < s.last_warp; ++w)
-      if (s.alive[w] != 0 && (&s == last || (s.state == StrandState::kBarrier && s.barrier_id == id)))
-        clocks_.pass(block_warp(s, w), id);
+  bool everyone = true;
+  for (const Strand& s : strands) {
+    const bool passes = &s == last || (s.state == StrandState::kBarrier && s.barrier_id == id);
+    for (int w = s.first_warp; w < s.last_warp; ++w) {
+      if (s.alive[w] == 0) continue;
+      everyone &= passes;
+      if (passes) clocks_.pass(block_warp(s, w), id);
+    }
+  }
   clocks_.reset(id);
+  if (!everyone) return;
+  global_accesses_.settle();
+  shared_accesses_.settle();
 }
 void BlockChecks::fence(const Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w)
@@ -114,8 +155,7 @@ void BlockChecks::look_at_fragment(Strand& s, const Inst* i, const MemoryForm& f
     std::memcpy(&stride, s.regs + i->o[1] + w * 128, 4);
     for (int e = 0; e < std::min(elements, 32 * slots); ++e) {
       const std::uint64_t address = base + matrix.offset(e, stride);
-      look_at_lane(
-          {s, i, form, w, e / slots, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
+      look_at_lane({s, i, form, w, e / slots, address, offset_of(address), global_accesses_});
     }
   }
 }
@@ -123,24 +163,17 @@ void BlockChecks::look_at_fragment(Strand& s, const Inst* i, const MemoryForm& f
 void BlockChecks::look_at_memory(Strand& s, const Inst* i, const MemoryForm& form) {
   if (form.fragment) return look_at_fragment(s, i, form);
   if (form.address != 4) return look_at_async_copy(s, i, form);
+  const bool narrow = (i->aux & kAddress32) != 0;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const std::uint32_t lanes = s.mask[w] & form.lanes;
     if (lanes == 0) continue;
-    WarpAddresses addresses;
-    const std::byte* slot = s.regs + i->o[4] + w * 32 * (i->aux & kAddress32 ? 4 : 8);
-    if (i->aux & kAddress32) {
-      std::array<std::uint32_t, 32> narrow;
-      std::memcpy(narrow.data(), slot, sizeof narrow);
-      for (std::size_t l = 0; l < 32; ++l) addresses[l] = narrow[l] + static_cast<std::uint32_t>(i->imm);
-    } else {
-      std::memcpy(addresses.data(), slot, sizeof addresses);
-      for (std::uint64_t& address : addresses) address += static_cast<std::uint64_t>(i->imm);
-    }
+    LaneAddresses addresses;
+    addresses.read(s.regs + i->o[4] + w * 32 * (narrow ? 4 : 8), narrow, i->imm, form.bytes);
     if (look_at_warp(s, i, form, w, lanes, addresses)) continue;
     for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
       const int lane = __builtin_ctz(m);
-      const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
-      look_at_lane({s, i, form, w, lane, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
+      const std::uint64_t address = addresses.of[lane];
+      look_at_lane({s, i, form, w, lane, address, offset_of(address), global_accesses_});
     }
   }
 }
@@ -161,7 +194,7 @@ void BlockChecks::look_at_async_copy(Strand& s, const Inst* i, const MemoryForm&
       if (now.bytes == 0 || (skip >> lane & 1)) continue;
       std::uint64_t address = 0;
       std::memcpy(&address, s.regs + i->o[form.address] + (w * 32 + lane) * 8, 8);
-      look_at_lane({s, i, now, w, lane, address, address & ((std::uint64_t{1} << kAllocationShift) - 1)});
+      look_at_lane({s, i, now, w, lane, address, offset_of(address), global_accesses_});
     }
   }
 }
@@ -171,7 +204,7 @@ void BlockChecks::async_write(Strand& s, const Inst* i, int warp, int lane, std:
   form.space = MemoryForm::Space::kShared;
   form.reads = false;
   form.writes = true;
-  look_at_lane({s, i, form, warp, lane, to, to});
+  look_at_lane({s, i, form, warp, lane, to, to, shared_accesses_});
 }
 
 /// Accesses outside of what there is, or misaligned, are left to the handler, which reports them.
@@ -181,7 +214,7 @@ void BlockChecks::look_at_lane(const Access& a) {
   const bool generic = a.form.space == Space::kGeneric;
   const bool shared = a.form.space == Space::kShared || (generic && window == kSharedWindow);
   const bool local = a.form.space == Space::kLocal || (generic && window == kLocalWindow);
-  if (a.address % a.form.bytes != 0) return;
+  if (a.address % std::bit_ceil(a.form.bytes) != 0) return;
   const Sanitizers& what = launch_.what;
   if (local) {
     if (!what.init || a.offset + a.form.bytes > block_.local_bytes) return;
@@ -194,7 +227,8 @@ void BlockChecks::look_at_lane(const Access& a) {
     if (what.init) check_initialised(a, shared_written_, "");
     if (!what.race) return;
     if (a.strong()) synchronise(a, true);
-    check_races(a, shared_shadow_, block_.shared, true);
+    check_races({a.s, a.i, a.form, a.warp, a.lane, a.address, a.offset, shared_accesses_}, shared_shadow_,
+                block_.shared, true);
   } else {
     Allocation* allocation = launch_.context.memory->impl().find(a.address);
     if (allocation == nullptr || a.offset + a.form.bytes > allocation->bytes.size()) return;
@@ -244,21 +278,21 @@ void BlockChecks::synchronise(const Access& a, bool shared) {
 
 std::uint32_t BlockChecks::event_of(const Access& a) {
   const int warp = block_warp(a.s, a.warp);
-  const BlockClocks::Time now = clocks_.now(warp);
-  std::uint32_t& known =
-      events_[static_cast<std::size_t>(warp) * launch_.memory_instructions() + a.form.index];
-  if (known == 0 || launch_.event(Toucher(known, 0)).time != now)
-    known = launch_.add_event({static_cast<std::uint32_t>(block_.index), now, a.i->id,
-                               static_cast<std::uint16_t>(warp), a.strong()});
-  return known;
+  return a.accesses.event_of(launch_,
+                             static_cast<std::size_t>(warp) * launch_.memory_instructions() + a.form.index,
+                             {.block = static_cast<std::uint32_t>(block_.index),
+                              .time = clocks_.now(warp),
+                              .inst = a.i->id & ((1u << 26) - 1),
+                              .warp = static_cast<std::uint32_t>(warp) & 31,
+                              .strong = a.strong()});
 }
 
-bool BlockChecks::ordered(const Access& a, Toucher earlier) const {
-  const AccessEvent& e = launch_.event(earlier);
+bool BlockChecks::ordered(const Access& a, std::uint32_t event, int lane) const {
+  const AccessEvent& e = a.accesses[event];
   if (e.strong && a.strong()) return true;
   const int warp = block_warp(a.s, a.warp);
   if (e.block != block_.index) return clocks_.after_block(warp, e.block, e.warp, e.time, a.strong());
-  if (e.warp == warp && (earlier.lane() == a.lane || launch_.lockstep)) return true;
+  if (e.warp == warp && (lane == a.lane || launch_.lockstep)) return true;
   return clocks_.after(warp, e.warp, e.time);
 }
 
@@ -275,8 +309,8 @@ bool BlockChecks::changes_nothing(const Access& a, std::uint64_t byte, std::uint
   const std::byte* mine = value(a.warp, a.lane);
   if (std::memcmp(mine, memory + byte, bytes) == 0) return true;
   // Other lanes of the same instruction have not written yet.
-  const AccessEvent& e = launch_.event(earlier);
-  const int warp = e.warp - a.s.gang * kGangWarps;
+  const AccessEvent& e = a.accesses[earlier.event()];
+  const int warp = static_cast<int>(e.warp) - a.s.gang * kGangWarps;
   return e.inst == a.i->id && e.block == block_.index && warp >= a.s.first_warp && warp < a.s.last_warp &&
          earlier.lane() < 32 && std::memcmp(mine, value(warp, earlier.lane()), bytes) == 0;
 }
@@ -285,23 +319,25 @@ void BlockChecks::check_races(const Access& a, RaceShadow& shadow, const std::by
   ++launch_.counts.race_accesses;
   const std::uint32_t event = event_of(a);
   const Toucher here(event, a.lane);
-  const auto cells = shadow.cells(a.offset, a.form.bytes);
+  ShadowSector& sector = shadow.sector(a.offset);
+  const auto cells = shadow.cells(sector, a.offset, a.form.bytes);
+  const std::uint32_t cell_bytes = RaceShadow::cell_bytes(sector);
   for (std::size_t k = 0; k < cells.size(); ++k) {
     ShadowCell& cell = cells[k];
-    const std::uint64_t byte = a.offset + k * shadow.cell_bytes();
+    const std::uint64_t byte = a.offset + k * cell_bytes;
     auto report = [&](FindingKind kind, Toucher other, bool wrote, const char* why) {
       raise_finding(
           a.s, a.i, kind,
           fmt::format("{} {} bytes at {}{}, which {}{}", a.form.writes ? "writes" : "reads", a.form.bytes,
                       what_is_at(a, shared), a.i->aux & kNonCoherent ? " through the non-coherent cache" : "",
-                      launch_.describe(other, wrote, block_.index), why)
+                      launch_.describe(a.accesses[other.event()], other.lane(), wrote, block_.index), why)
               .c_str(),
           a.warp, a.lane);
     };
     auto check = [&](Toucher other, bool wrote) {
       if (!other || ordered(a, other)) return;
-      if (a.form.writes && changes_nothing(a, byte, shadow.cell_bytes(), memory, other)) return;
-      const AccessEvent& e = launch_.event(other);
+      if (a.form.writes && changes_nothing(a, byte, cell_bytes, memory, other)) return;
+      const AccessEvent& e = a.accesses[other.event()];
       const char* why = e.block != block_.index             ? ", with no release and acquire in between"
                         : e.warp == block_warp(a.s, a.warp) ? ", with no barrier of the warp in between"
                                                             : ", with no barrier of the block in between";
@@ -326,7 +362,7 @@ void BlockChecks::check_races(const Access& a, RaceShadow& shadow, const std::by
       continue;
     }
     if (latest) {
-      const AccessEvent& was = launch_.event(latest);
+      const AccessEvent& was = a.accesses[latest.event()];
       const bool same_warp = was.block == block_.index && was.warp == block_warp(a.s, a.warp);
       if (!same_warp && (!other || ordered(a, other) || was.block != block_.index)) other = latest;
     }

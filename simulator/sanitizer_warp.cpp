@@ -1,6 +1,8 @@
 // The sanitizers' short way: the accesses of a warp's lanes looked at together, as nearly all can be.
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 #include "simulator/sanitizer.h"
 
@@ -9,146 +11,344 @@ namespace {
 
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kAllocationShift) - 1;
 
-/// What is known of one event, as neighbouring cells were mostly touched by one.
-struct KnownEvent {
-  std::uint32_t event = 0;
-  bool ordered = false;  ///< before the access at hand, whatever the lanes
-  bool same_warp = false, same_block = false;
-};
-
-/// Something that one lane, or several (Toucher::kSeveral), touches.
-struct Place {
+/// What lanes touch one after another, or one thing that several touch.
+struct Piece {
   std::uint64_t offset;
-  int lane;
+  std::uint64_t bytes;
+  int first_lane;  ///< Toucher::kSeveral: several
 };
 
-/// What the lanes of a warp touch.
-class Places {
- public:
-  /// False where lanes of a store may touch one byte: their order then decides.
-  bool list(const std::array<std::uint64_t, 32>& addresses, std::uint32_t lanes, const MemoryForm& form) {
-    std::uint64_t next = 0;
-    for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
-      const int lane = std::countr_zero(m);
-      const std::uint64_t offset = addresses[static_cast<std::size_t>(lane)] & kOffsetMask;
-      if (form.writes && offset < next) return false;
-      next = offset + form.bytes;
-      // A value that a warp or its halves share is read by neighbours, or by lanes 16 apart.
-      if (!form.writes && count_ > 0 && places_[count_ - 1].offset == offset) {
-        places_[count_ - 1].lane = Toucher::kSeveral;
-      } else if (!form.writes && lane >= 16 && half_ < count_ && places_[half_].offset == offset) {
-        places_[half_++].lane = Toucher::kSeveral;
-      } else {
-        places_[count_++] = {offset, lane};
-      }
+#if defined(__x86_64__) && !defined(__clang__)
+#define SW_EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#else
+#define SW_EACH_WIDTH
+#endif
+
+// In vectors throughout: what is stored in one width and read back in another waits for the store.
+typedef std::uint64_t Lanes8 __attribute__((vector_size(64)));
+typedef std::uint64_t Lanes4 __attribute__((vector_size(32)));
+typedef std::uint64_t Lanes2 __attribute__((vector_size(16)));
+typedef std::uint32_t Narrow8 __attribute__((vector_size(32)));
+
+__attribute__((always_inline)) inline std::uint64_t any_bits(const Lanes8& v) {
+  Lanes4 half[2];
+  std::memcpy(half, &v, sizeof half);
+  half[0] |= half[1];
+  Lanes2 quarter[2];
+  std::memcpy(quarter, half, sizeof quarter);
+  quarter[0] |= quarter[1];
+  return quarter[0][0] | quarter[0][1];
+}
+
+SW_EACH_WIDTH void read_addresses(const std::byte* slot, bool narrow, std::int64_t offset,
+                                  std::uint32_t width, LaneAddresses& a) {
+  Lanes8 lanes[4];
+  for (int v = 0; v < 4; ++v) {
+    if (narrow) {
+      Narrow8 registers;
+      std::memcpy(&registers, slot + sizeof registers * static_cast<std::size_t>(v), sizeof registers);
+      lanes[v] = __builtin_convertvector(registers + static_cast<std::uint32_t>(offset), Lanes8);
+    } else {
+      std::memcpy(&lanes[v], slot + sizeof lanes[v] * static_cast<std::size_t>(v), sizeof lanes[v]);
+      lanes[v] += static_cast<std::uint64_t>(offset);
     }
-    return true;
+    std::memcpy(a.of + std::ptrdiff_t{8} * v, &lanes[v], sizeof lanes[v]);
   }
-  const Place* begin() const { return places_.data(); }
-  const Place* end() const { return places_.data() + count_; }
+  const int shift = std::countr_zero(width);
+  const Lanes8 low = Lanes8{0, 1, 2, 3, 4, 5, 6, 7} << shift,
+               high = Lanes8{8, 9, 10, 11, 12, 13, 14, 15} << shift;
+  Lanes8 same = {}, run = {};
+  for (int h = 0; h < 2; ++h) {
+    const std::uint64_t first = lanes[2 * h][0];
+    const Lanes8 x = lanes[2 * h] - first, y = lanes[2 * h + 1] - first;
+    same |= x | y;
+    run |= (x ^ low) | (y ^ high);
+  }
+  a.same = any_bits(same);
+  a.run = any_bits(run);
+}
 
- private:
-  std::array<Place, 32> places_;
-  std::size_t count_ = 0;
-  std::size_t half_ = 0;  ///< the next place of the first half that the second may come by again
-};
-
-/// Whether all lie in one allocation of so many bytes, aligned to what they move.
-bool inside(const std::array<std::uint64_t, 32>& addresses, std::uint32_t lanes, std::uint64_t window,
-            std::uint64_t bytes, std::uint64_t size) {
+/// Zero if all accesses of so many bytes lie in one allocation of `size`, aligned; else not.
+SW_EACH_WIDTH std::uint64_t outside(const std::uint64_t* addresses, std::uint32_t lanes, std::uint64_t window,
+                                    std::uint64_t bytes, std::uint64_t size) {
   std::uint64_t wrong = 0;
-  for (std::size_t l = 0; l < addresses.size(); ++l) {
+  for (std::uint32_t l = 0; l < 32; ++l) {
     const std::uint64_t address = addresses[l];
     const std::uint64_t here = ((address >> kAllocationShift) ^ window) | (address & (bytes - 1)) |
                                static_cast<std::uint64_t>((address & kOffsetMask) + bytes > size);
-    wrong |= lanes >> l & 1 ? here : 0;
+    wrong |= here & -static_cast<std::uint64_t>(lanes >> l & 1);
   }
-  return wrong == 0;
+  return wrong;
 }
+
+/// What the lanes of a warp touch.
+class Pieces {
+ public:
+  /// `bytes` each, in an allocation of `size` in that window. False where accesses are misaligned or outside,
+  /// or lanes of a store may touch one byte: their order then decides.
+  bool list(const LaneAddresses& a, std::uint32_t lanes, std::uint64_t window, std::uint64_t bytes,
+            std::uint64_t size, bool writes) {
+    const std::uint64_t* addresses = a.of;
+    if (lanes == ~0u) {
+      const bool runs = a.run == 0, same = a.same == 0;
+      const std::uint64_t first = addresses[0], second = addresses[16], half = runs ? 16 * bytes : bytes;
+      if ((runs || same) && inside(first, window, bytes, half, size) &&
+          inside(second, window, bytes, half, size)) {
+        if (runs && second == first + half) return add(first, 2 * half, 0);
+        if (runs && second != first && (second > first ? second - first : first - second) < half)
+          return list_lanes(addresses, lanes, bytes, writes);
+        if (writes && (same || first == second)) return false;
+        if (first == second) return add(first, half, Toucher::kSeveral);
+        return add(first, half, runs ? 0 : Toucher::kSeveral) &&
+               add(second, half, runs ? 16 : Toucher::kSeveral);
+      }
+    }
+    return outside(addresses, lanes, window, bytes, size) == 0 && list_lanes(addresses, lanes, bytes, writes);
+  }
+  std::size_t count() const { return count_; }
+  const Piece* begin() const { return pieces_.data(); }
+  const Piece* end() const { return pieces_.data() + count_; }
+
+ private:
+  static bool inside(std::uint64_t address, std::uint64_t window, std::uint64_t aligned, std::uint64_t bytes,
+                     std::uint64_t size) {
+    return address >> kAllocationShift == window && (address & (aligned - 1)) == 0 &&
+           (address & kOffsetMask) + bytes <= size;
+  }
+
+  bool add(std::uint64_t address, std::uint64_t bytes, int first_lane) {
+    pieces_[count_++] = {address & kOffsetMask, bytes, first_lane};
+    return true;
+  }
+
+  bool list_lanes(const std::uint64_t* addresses, std::uint32_t lanes, std::uint64_t bytes, bool writes) {
+    std::uint64_t next = 0;
+    int follows = -1;  // the lane that would lengthen the last piece
+    for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
+      const int lane = std::countr_zero(m);
+      const std::uint64_t offset = addresses[lane] & kOffsetMask;
+      if (writes && offset < next) return false;
+      if (count_ > 0 && offset == next && lane == follows) {
+        pieces_[count_ - 1].bytes += bytes;
+      } else if (count_ > 0 && offset + bytes == next && pieces_[count_ - 1].bytes == bytes) {
+        pieces_[count_ - 1].first_lane = Toucher::kSeveral;
+        continue;
+      } else {
+        pieces_[count_++] = {offset, bytes, lane};
+      }
+      next = offset + bytes;
+      follows = lane + 1;
+    }
+    return true;
+  }
+
+  std::array<Piece, 32> pieces_;
+  std::size_t count_ = 0;
+};
 
 }  // namespace
 
+void LaneAddresses::read(const std::byte* slot, bool narrow, std::int64_t offset, std::uint32_t width) {
+  read_addresses(slot, narrow, offset, width, *this);
+}
+
+/// The race check of one instruction of a warp. What it finds out about the order of an earlier event it
+/// keeps, as neighbouring bytes were mostly touched by one.
+class WarpLook {
+ public:
+  WarpLook(const BlockChecks& checks, const BlockChecks::Access& a, std::uint32_t event, RaceShadow& shadow)
+      : checks_(checks),
+        a_(a),
+        shadow_(shadow),
+        event_(event),
+        shift_(std::countr_zero(a.form.bytes)),
+        writes_(a.form.writes),
+        non_coherent_((a.i->aux & kNonCoherent) != 0) {}
+
+  /// False where something is not in order, or not found out so simply.
+  bool look_at(const Piece& piece) {
+    const std::uint64_t end = piece.offset + piece.bytes;
+    for (std::uint64_t at = piece.offset; at < end;) {
+      const std::uint64_t begin = at & ~std::uint64_t{RaceShadow::kSectorBytes - 1};
+      const std::uint64_t next = std::min(begin + RaceShadow::kSectorBytes, end);
+      ShadowSector& sector = shadow_.sector(at);
+      const bool whole = next - at == RaceShadow::kSectorBytes;
+      if (!(whole ? look_at_sector(sector, lanes_at(piece, at)) : look_at_cells(sector, piece, at, next)))
+        return false;
+      at = next;
+    }
+    return true;
+  }
+
+ private:
+  struct Known {
+    std::uint32_t event = 0;
+    bool ordered = false;  ///< before the access at hand, whatever the lanes
+    bool same_warp = false, same_block = false;
+  };
+
+  int lane_at(const Piece& piece, std::uint64_t at) const {
+    return piece.first_lane == Toucher::kSeveral
+               ? Toucher::kSeveral
+               : piece.first_lane + static_cast<int>((at - piece.offset) >> shift_);
+  }
+  SectorLanes lanes_at(const Piece& piece, std::uint64_t at) const {
+    const int lane = lane_at(piece, at);
+    return lane == Toucher::kSeveral ? SectorLanes::several() : SectorLanes(lane, shift_);
+  }
+
+  const Known& about(std::uint32_t event, Known& known) const {
+    if (known.event == event) return known;
+    const AccessEvent& e = a_.accesses[event];
+    const bool same_block = e.block == checks_.block_.index;
+    known = {.event = event,
+             .ordered = checks_.ordered(a_, event, Toucher::kNobody),
+             .same_warp = same_block && e.warp == checks_.block_warp(a_.s, a_.warp),
+             .same_block = same_block};
+    return known;
+  }
+  bool in_order(std::uint32_t event, bool same_lanes, Known& known) const {
+    if (event == 0 || a_.accesses.settled(event)) return true;
+    const Known& e = about(event, known);
+    return e.ordered || (e.same_warp && same_lanes);
+  }
+  /// A read takes the place of `latest`: whether that takes the place of `other`.
+  bool keeps(std::uint32_t latest, std::uint32_t other, bool other_same_lanes) {
+    // What this block did before a barrier of all races with nothing that does not race with this, too.
+    if (latest == 0 || a_.accesses.settled(latest)) return false;
+    const Known& was = about(latest, read_);
+    return !was.same_warp && (other == 0 || !was.same_block || in_order(other, other_same_lanes, write_));
+  }
+
+  bool look_at_sector(ShadowSector& sector, SectorLanes lanes) {
+    if (sector.cells_log2 != 0) return look_at_divided(sector, lanes);
+    std::uint32_t* const events = sector.events;
+    SectorLanes* const by = sector.lanes;
+    constexpr auto kWrite = ShadowSector::kWrite, kRead = ShadowSector::kRead,
+                   kOther = ShadowSector::kOtherRead;
+    if (events[kWrite] != 0 &&
+        (non_coherent_ || !in_order(events[kWrite], lanes.same_one(by[kWrite]), write_)))
+      return false;
+    if (writes_) {
+      if (!in_order(events[kRead], lanes.same_one(by[kRead]), read_) ||
+          !in_order(events[kOther], lanes.same_one(by[kOther]), write_))
+        return false;
+      sector = {.events = {event_, 0, 0}, .lanes = {lanes, {}, {}}, .cells_log2 = 0};
+      return true;
+    }
+    if (events[kRead] == event_) {
+      if (lanes.same_one(by[kRead]) || by[kRead].are_several()) return true;
+      if (!lanes.apart(by[kRead])) return look_at_divided(sector, lanes);
+      by[kRead] = SectorLanes::several();
+      return true;
+    }
+    if (keeps(events[kRead], events[kOther], lanes.same_one(by[kOther]))) {
+      events[kOther] = events[kRead];
+      by[kOther] = by[kRead];
+    }
+    events[kRead] = event_;
+    by[kRead] = lanes;
+    return true;
+  }
+
+  /// A whole sector, cell by cell.
+  bool look_at_divided(ShadowSector& sector, SectorLanes lanes) {
+    shadow_.cells(sector, 0, a_.form.bytes);  // divides it finely enough
+    const auto cells = shadow_.cells(sector);
+    const std::uint32_t cell_bytes = RaceShadow::cell_bytes(sector);
+    for (std::uint32_t k = 0; k < cells.size(); ++k)
+      if (!look_at_cell(cells[k], lanes.lane_of(k * cell_bytes))) return false;
+    if (!writes_) return true;
+    shadow_.join(sector);
+    sector.events[ShadowSector::kWrite] = event_;
+    sector.lanes[ShadowSector::kWrite] = lanes;
+    return true;
+  }
+
+  /// [at, end) of a sector.
+  bool look_at_cells(ShadowSector& sector, const Piece& piece, std::uint64_t at, std::uint64_t end) {
+    for (; at < end; at += a_.form.bytes) {
+      const int lane = lane_at(piece, at);
+      for (ShadowCell& cell : shadow_.cells(sector, at, a_.form.bytes))
+        if (!look_at_cell(cell, lane)) return false;
+    }
+    return true;
+  }
+
+  bool look_at_cell(ShadowCell& cell, int lane) {
+    const auto fine = [&](Toucher t, Known& known) { return in_order(t.event(), t.lane() == lane, known); };
+    if (cell.write && (non_coherent_ || !fine(cell.write, write_))) return false;
+    Toucher& latest = cell.reads[0];
+    Toucher& other = cell.reads[1];
+    if (writes_) {
+      if (!fine(latest, read_) || !fine(other, write_)) return false;
+      cell = {.write = Toucher(event_, lane), .reads = {}};
+    } else if (latest.event() == event_) {
+      if (latest.lane() != lane) latest = Toucher(event_, Toucher::kSeveral);
+    } else {
+      if (keeps(latest.event(), other.event(), other.lane() == lane && lane != Toucher::kSeveral))
+        other = latest;
+      latest = Toucher(event_, lane);
+    }
+    return true;
+  }
+
+  const BlockChecks& checks_;
+  const BlockChecks::Access& a_;
+  RaceShadow& shadow_;
+  const std::uint32_t event_;
+  const int shift_;  ///< log2 of the bytes a lane touches
+  const bool writes_, non_coherent_;
+  Known write_, read_;
+};
+
 bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form, int warp,
-                               std::uint32_t lanes, const WarpAddresses& addresses) {
+                               std::uint32_t lanes, const LaneAddresses& addresses) {
   using Space = MemoryForm::Space;
   if ((i->aux & kStrong) || form.opaque || (form.reads && form.writes) || !unset_elements_.empty() ||
-      form.bytes % 4 != 0)
+      !std::has_single_bit(form.bytes))
     return false;
-  const auto first_lane = static_cast<std::size_t>(std::countr_zero(lanes));
-  const std::uint64_t window = addresses[first_lane] >> kAllocationShift;
+  const int first_lane = std::countr_zero(lanes);
+  const std::int64_t active = lanes == ~0u ? 32 : std::popcount(lanes);
+  const std::uint64_t window = addresses.of[first_lane] >> kAllocationShift;
   const bool shared =
       form.space == Space::kShared || (form.space == Space::kGeneric && window == kSharedWindow);
   if (!shared && (form.space == Space::kLocal || window == kLocalWindow)) return false;
 
   std::uint64_t size = block_.shared_bytes;
   ByteFlags* written = &shared_written_;
-  RaceShadow* shadow = &shared_shadow_;
   if (!shared) {
-    Allocation* allocation = launch_.context.memory->impl().find(addresses[first_lane]);
+    Allocation* allocation = launch_.context.memory->impl().find(addresses.of[first_lane]);
     if (allocation == nullptr) return false;
     size = allocation->bytes.size();
     written = &allocation->written;
-    if (launch_.what.race) shadow = &launch_.shadow(window, size);
   }
   const bool initialised = launch_.what.init && !written->empty();
   const bool races = launch_.what.race && !(i->aux & kUncounted);
-  if (races && shadow->cell_bytes() != 4) return false;
 
-  if (std::popcount(form.bytes) != 1 || !inside(addresses, lanes, window, form.bytes, size)) return false;
-  Places places;
-  if (!places.list(addresses, lanes, form)) return false;
+  Pieces pieces;
+  if (!pieces.list(addresses, lanes, window, form.bytes, size, form.writes)) return false;
   if (initialised && form.reads) {
-    for (const Place& place : places)
-      if (!written->all(place.offset, form.bytes)) return false;
+    for (const Piece& piece : pieces)
+      if (!written->all(piece.offset, piece.bytes)) return false;
   }
   if (races) {
-    const Access any{s, i, form, warp, 0, 0, 0};
-    const int of_block = block_warp(s, warp);
-    const std::uint32_t event = event_of(any);
-    KnownEvent known[2];
-    const auto about = [&](Toucher t, KnownEvent& k) -> const KnownEvent& {
-      if (k.event == t.event()) return k;
-      const AccessEvent& e = launch_.event(t);
-      k = {.event = t.event(),
-           .ordered = ordered({s, i, form, warp, Toucher::kSeveral + 1, 0, 0}, t),
-           .same_warp = e.block == block_.index && e.warp == of_block,
-           .same_block = e.block == block_.index};
-      return k;
-    };
-    const auto in_order = [&](Toucher t, KnownEvent& k, int lane) {
-      if (!t) return true;
-      const KnownEvent& e = about(t, k);
-      return e.ordered || (e.same_warp && t.lane() == lane);
-    };
-    for (const auto& [offset, lane] : places) {
-      const Toucher here(event, lane);
-      for (ShadowCell& cell : shadow->cells(offset, form.bytes)) {
-        if (cell.write && ((i->aux & kNonCoherent) || !in_order(cell.write, known[0], lane))) return false;
-        Toucher& latest = cell.reads[0];
-        Toucher& other = cell.reads[1];
-        if (form.writes) {
-          if (!in_order(latest, known[1], lane) || !in_order(other, known[0], lane)) return false;
-          cell = {.write = here, .reads = {}};
-        } else if (latest && latest.event() == event) {
-          if (latest.lane() != lane) latest = Toucher(event, Toucher::kSeveral);
-        } else {
-          if (latest) {
-            const KnownEvent& was = about(latest, known[1]);
-            if (!was.same_warp &&
-                (!other || !was.same_block || ordered({s, i, form, warp, lane, 0, 0}, other)))
-              other = latest;
-          }
-          latest = here;
-        }
-      }
+    const Access any{s, i, form, warp, 0, 0, 0, shared ? shared_accesses_ : global_accesses_};
+    RaceShadow& shadow = shared ? shared_shadow_ : launch_.shadow(window, size);
+    if (pieces.count() > 2) {  // scattered: have them fetched side by side; where cells are, the sector tells
+      for (const Piece& piece : pieces) __builtin_prefetch(&shadow.sector(piece.offset));
+      for (const Piece& piece : pieces) shadow.prefetch(piece.offset);
     }
-    launch_.counts.race_accesses += std::popcount(lanes);
+    WarpLook look(*this, any, event_of(any), shadow);
+    for (const Piece& piece : pieces)
+      if (!look.look_at(piece)) return false;
+    launch_.counts.race_accesses += active;
   }
   if (!initialised) return true;
   if (form.reads) {
-    launch_.counts.init_accesses += std::popcount(lanes);
+    launch_.counts.init_accesses += active;
   } else {
-    for (const Place& place : places) written->set(place.offset, form.bytes, true);
+    for (const Piece& piece : pieces) written->set(piece.offset, piece.bytes, true);
   }
   return true;
 }

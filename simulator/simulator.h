@@ -169,6 +169,7 @@ struct Counters {
   std::uint64_t inst_ldst = 0;                               ///< warp-level loads, stores, atomics
   std::uint64_t gld_requests = 0, gst_requests = 0;          ///< warp-level
   std::uint64_t gld_transactions = 0, gst_transactions = 0;  ///< 32-byte sectors asked of L1/L2
+  std::uint64_t l1_hit_sectors = 0;                          ///< of loads: sectors that L1 held
   std::uint64_t gld_bytes = 0, gst_bytes = 0;                ///< bytes the program asked for
   std::uint64_t l2_read_sectors = 0, l2_write_sectors = 0;
   std::uint64_t dram_read_transactions = 0, dram_write_transactions = 0;  ///< 32-byte sectors
@@ -205,6 +206,9 @@ struct LaunchResult {
   /// An SM's warps have so many bytes of loads under way before they wait for the first: resident warps x
   /// loads before their first use x 128 bytes.
   double bytes_in_flight = 0;
+  /// Of the blocks that are resident on the whole device at most, those of this grid that are: 1 for a full
+  /// wave.
+  double resident_share = 0;
 };
 
 /// Runs one launch. Throws Error for a wrong launch (unknown kernel, argument count or size,
