@@ -24,6 +24,7 @@ std::string_view name(Method method);
 struct Timed {
   double us = 0;
   std::size_t id = 0;
+  std::string by;  ///< of a library call: what made it, and why not another: "cuBLAS"
 };
 
 /// A program's steps from the first to the last, repeated without the host in between.

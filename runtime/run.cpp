@@ -157,8 +157,7 @@ class Runner {
     for (int i = 0; i < total; ++i) {
       const PlanStep& step = plan.steps[static_cast<std::size_t>(i)];
       if (progress) progress(i, total, step.id);
-      materialise_sources(step);
-      execute(step, i, result);
+      perform(step, i, result);
       if (!result.findings.empty()) return result;
       for (NodeId owner : dies_after_[static_cast<std::size_t>(i)])
         if (!backend_.keeps_sources() || !uploaded_[owner]) buffers_.release(owner);
@@ -241,6 +240,22 @@ class Runner {
     return buffers_.download(id);
   }
 
+  /// What fails is told with the kernel or library op and the plan it was to be a step of.
+  void perform(const PlanStep& step, int index, RunResult& result) {
+    try {
+      materialise_sources(step);
+      execute(step, index, result);
+    } catch (const Error& error) {
+      if (!error.file().empty() || step.kind == StepKind::kControl) throw;  // which says enough
+      const FusionPlan& plan = executable_.plan;
+      const std::string what =
+          step.kind == StepKind::kKernel
+              ? "kernel " + kernel_and_plan(plan, plan.kernels[static_cast<std::size_t>(step.kernel)])
+              : fmt::format("{} (planner {} for {})", step.id, plan.planner, plan.device);
+      throw Error(fmt::format("{}: {}", what, error.message()), error.hint());
+    }
+  }
+
   void execute(const PlanStep& step, int index, RunResult& result) {
     StepRun& run = result.steps[static_cast<std::size_t>(index)];
     run = {step.predicted_us, Method::kModelled};
@@ -294,7 +309,10 @@ class Runner {
       if (node.shape.is_tuple) keep(node, Literal::zeros(node.shape));
       return std::nullopt;
     }
-    if (const auto timed = call_backend(node)) return timed;
+    if (auto timed = call_backend(node)) {
+      result.library_calls.try_emplace(node.name, timed->by);
+      return timed;
+    }
     std::vector<Literal> values;
     std::vector<const Literal*> operands;
     values.reserve(node.operands.size());
@@ -354,6 +372,7 @@ class Runner {
       us += done.total_us + (runs++ > 0 ? device_.launch_gap_us : 0);
       ++part.total.runs;
       result.host_calls.insert(result.host_calls.end(), done.host_calls.begin(), done.host_calls.end());
+      result.library_calls.merge(done.library_calls);
       for (std::size_t k = 0; k < done.kernels.size(); ++k)
         add_launch(part.total.kernels[k], done.kernels[k]);
       result.sanitized += done.sanitized;
@@ -395,16 +414,6 @@ class Runner {
     return address;
   }
 
-  Launched launch(const CompiledKernel& kernel, const KernelPlan& plan,
-                  const std::vector<DeviceAddress>& arguments) {
-    try {
-      return backend_.launch(kernel, arguments);
-    } catch (const Error& error) {
-      if (!error.file().empty()) throw;
-      throw Error(fmt::format("kernel {} {}: {}", plan.id, plan.name, error.message()), error.hint());
-    }
-  }
-
   void launch(const PlanStep& step, std::size_t index, RunResult& result) {
     const CompiledKernel& kernel = executable_.kernels[static_cast<std::size_t>(step.kernel)];
     std::vector<DeviceAddress> arguments, written;  // written: tables, barriers
@@ -431,8 +440,7 @@ class Runner {
           break;
       }
     }
-    const KernelPlan& plan = executable_.plan.kernels[static_cast<std::size_t>(step.kernel)];
-    Launched launched = launch(kernel, plan, arguments);
+    Launched launched = backend_.launch(kernel, arguments);
     timed_.emplace_back(index, launched.time);
     if (scratch != 0) backend_.release(scratch);
     if (backend_.keeps_sources())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +46,9 @@ struct RunResult {
   sim::SanitizerCounts sanitized;
   double total_us = 0;                  ///< steps and launch gaps
   std::vector<std::string> host_calls;  ///< library ops that the CPU reference computed, loops and branches
-  std::optional<Repeated> repeated;     ///< measured runs without host calls
+  /// Of the others, by op, what made them (Timed::by).
+  std::map<std::string, std::string> library_calls;
+  std::optional<Repeated> repeated;  ///< measured runs without host calls
 };
 
 /// Called before each step: (done, total, what).

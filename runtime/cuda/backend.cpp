@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <utility>
 
 #include "core/arithmetic.h"
 #include "core/error.h"
@@ -68,6 +69,13 @@ const Device& described(const Gpu& gpu) {
   return *best;
 }
 
+Convolutions parse_convolutions(const std::string& word) {
+  if (word == "auto") return Convolutions::kAuto;
+  if (word == "cudnn") return Convolutions::kDnn;
+  if (word == "patches") return Convolutions::kPatches;
+  throw Error(fmt::format("convolutions cannot be made by '{}'", word), "known: auto, cudnn, patches");
+}
+
 CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& device,
                          const CudaOptions& options)
     : driver_(std::move(driver)),
@@ -76,9 +84,10 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& dev
       gpu_(cuda::gpu(*driver_, options.index)) {}
 
 CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& device,
-                         const CudaOptions& options, const std::function<std::unique_ptr<Blas>()>& blas)
+                         const CudaOptions& options, CudaLibraries libraries)
     : CudaBackend(std::move(driver), device,
                   options) {  // from here on the destructor gives back what there is
+  libraries_ = std::move(libraries);
   if (gpu_.cc_major != device.cc_major || gpu_.cc_minor != device.cc_minor || gpu_.sms != device.sms)
     throw Error(fmt::format("GPU {} is {} (sm_{}{}, {} SMs), the plan is for {} (sm_{}{}, {} SMs)",
                             options.index, gpu_.name, gpu_.cc_major, gpu_.cc_minor, gpu_.sms, device.id,
@@ -91,10 +100,12 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& dev
   driver_->check(driver_->stream_create(&stream_, kNonBlockingStream), "cuStreamCreate", gpu_.name);
   driver_->check(driver_->event_create(&begin_, 0), "cuEventCreate", gpu_.name);
   driver_->check(driver_->event_create(&end_, 0), "cuEventCreate", gpu_.name);
-  blas_ = blas();
+  if (libraries_.blas) blas_ = libraries_.blas();
 }
 
 CudaBackend::~CudaBackend() {  // what fails here has failed before, and was reported
+  dnn_plans_.clear();
+  dnn_.reset();
   blas_.reset();
   for (const auto& [source, loaded] : modules_) driver_->module_unload(loaded.module);
   for (const Pointer address : allocations_) driver_->release(address);
@@ -204,6 +215,9 @@ const CudaBackend::Loaded& CudaBackend::load(const CompiledKernel& kernel) {
 }
 
 Launched CudaBackend::launch(const CompiledKernel& kernel, std::span<const DeviceAddress> arguments) {
+  if (kernel.dependent && driver_->launch_with == nullptr)
+    throw Error("dependent launches need a driver of CUDA 11.8 or later: this one has no cuLaunchKernelEx",
+                "leave out --dependent-launch");
   const Loaded& loaded = load(kernel);
   const std::int64_t resident = std::int64_t{loaded.resident_blocks} * gpu_.sms;
   if (kernel.launch.grid_barriers > 0 && kernel.launch.grid > resident)
@@ -230,17 +244,18 @@ Launched CudaBackend::launch(const CompiledKernel& kernel, std::span<const Devic
 
 std::optional<Timed> CudaBackend::call(const Computation& computation, const Node& node,
                                        std::span<const DeviceAddress> operands, DeviceAddress result) {
-  if (blas_ == nullptr || (node.op != Op::kDot && node.op != Op::kConvolution)) return std::nullopt;
+  if (node.op != Op::kDot && node.op != Op::kConvolution) return std::nullopt;
   const Shape &lhs = computation.node(node.operands[0]).shape,
               &rhs = computation.node(node.operands[1]).shape;
-  if (lhs.dtype != rhs.dtype || !Blas::knows(lhs.dtype, node.shape.dtype)) return std::nullopt;
-  if (lhs.elements_count() == 0 || rhs.elements_count() == 0) return std::nullopt;
+  for (const Shape* shape : {&lhs, &rhs, &node.shape})
+    if (shape->elements_count() == 0) return std::nullopt;
   return node.op == Op::kDot ? multiply(node, lhs, rhs, operands, result)
                              : convolve(node, lhs, rhs, operands, result);
 }
 
 std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, const Shape& rhs,
                                            std::span<const DeviceAddress> operands, DeviceAddress result) {
+  if (!multiplies(lhs, rhs, dot.shape)) return std::nullopt;
   const auto gemm = gemm_of(dot, lhs, rhs);
   if (!gemm) return std::nullopt;
   Step step;
@@ -250,11 +265,72 @@ std::optional<Timed> CudaBackend::multiply(const Node& dot, const Shape& lhs, co
   step.operands = lhs.dtype;
   step.result = dot.shape.dtype;
   step.what = dot.name;
-  return record(std::move(step));
+  Timed timed = record(std::move(step));
+  timed.by = "cuBLAS";
+  return timed;
+}
+
+bool CudaBackend::multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const {
+  return blas_ != nullptr && lhs.dtype == rhs.dtype && Blas::knows(lhs.dtype, result.dtype);
 }
 
 std::optional<Timed> CudaBackend::convolve(const Node& node, const Shape& input, const Shape& weights,
                                            std::span<const DeviceAddress> operands, DeviceAddress result) {
+  std::string why;
+  if (options_.convolutions != Convolutions::kPatches) {
+    DnnTerms terms;
+    Dnn::Prepared prepared = prepare(node, input, weights, terms);
+    if (prepared.verdict)
+      return convolve_by_dnn(node, terms.convolution, std::move(prepared.plan), weights, operands, result);
+    why = std::move(prepared.verdict.why);
+    if (options_.convolutions == Convolutions::kDnn)
+      throw Error(fmt::format("{}: cuDNN does not make it: {}", node.name, why),
+                  "use --convolutions auto or patches");
+  }
+  std::optional<Timed> timed = convolve_by_patches(node, input, weights, operands, result);
+  if (timed) timed->by = "cuBLAS over patches" + (why.empty() ? "" : ": " + why);
+  return timed;
+}
+
+Dnn::Prepared CudaBackend::prepare(const Node& node, const Shape& input, const Shape& weights,
+                                   DnnTerms& terms) {
+  if (!std::exchange(dnn_asked_, true) && libraries_.dnn) dnn_ = libraries_.dnn();
+  if (dnn_ == nullptr) return {Verdict::no("cudnn.absent", "there is no cuDNN"), nullptr};
+  Dnn::Prepared prepared;
+  for (const bool features_last : {true, false}) {  // what lies so is fastest as it lies
+    terms = dnn_terms(node, input, weights, features_last);
+    prepared.verdict = terms.verdict;
+    if (terms.verdict) prepared = dnn_->prepare(terms.convolution, options_.tf32);
+    if (prepared.verdict) break;
+  }
+  return prepared;
+}
+
+Timed CudaBackend::convolve_by_dnn(const Node& node, const DnnConvolution& terms,
+                                   std::unique_ptr<DnnPlan> plan, const Shape& weights,
+                                   std::span<const DeviceAddress> operands, DeviceAddress result) {
+  Step step;
+  step.kind = Step::Kind::kConvolution;
+  step.what = node.name;
+  step.dnn = dnn_plans_.emplace_back(std::move(plan)).get();
+  const auto dense = gather(terms.weights, weights, operands[1], step);
+  std::optional<DeviceAddress> workspace;
+  if (const std::size_t bytes = step.dnn->workspace_bytes(); bytes > 0)
+    workspace = allocate(bytes, node.name, false);
+  step.pointers = {operands[0], dense.value_or(operands[1]), result, workspace.value_or(0)};
+  const std::string by = fmt::format("cuDNN, {}", step.dnn->algorithm());
+  Timed timed = record(std::move(step));
+  timed.by = by;
+  for (const auto& taken : {dense, workspace})
+    if (taken) release(*taken);
+  return timed;
+}
+
+std::optional<Timed> CudaBackend::convolve_by_patches(const Node& node, const Shape& input,
+                                                      const Shape& weights,
+                                                      std::span<const DeviceAddress> operands,
+                                                      DeviceAddress result) {
+  if (!multiplies(input, weights, node.shape)) return std::nullopt;
   const auto product = product_of(node, input, weights);
   if (!product) return std::nullopt;
   Step step;
@@ -311,6 +387,10 @@ void CudaBackend::perform(const Step& step) {
       blas_->multiply(stream_, step.gemm, step.operands, step.result, step.pointers[0], step.pointers[1],
                       step.pointers[2], options_.tf32, step.what);
       return;
+    case Step::Kind::kConvolution:
+      dnn_->convolve(stream_, *step.dnn, step.pointers[0], step.pointers[1], step.pointers[2],
+                     step.pointers[3], step.what);
+      return;
     case Step::Kind::kLaunch:
       break;
   }
@@ -324,10 +404,29 @@ void CudaBackend::perform(const Step& step) {
     driver_->check(driver_->launch_cooperative(step.function, grid, 1, 1, block, 1, 1, shared, stream_,
                                                arguments.data()),
                    "cuLaunchCooperativeKernel", step.what);
+  else if (step.kernel->dependent)
+    launch_dependent(step, arguments);
   else
     driver_->check(
         driver_->launch(step.function, grid, 1, 1, block, 1, 1, shared, stream_, arguments.data(), nullptr),
         "cuLaunchKernel", step.what);
+}
+
+void CudaBackend::launch_dependent(const Step& step, std::vector<void*>& arguments) {
+  const KernelLaunch& launch = step.kernel->launch;
+  LaunchAttribute attribute{};
+  attribute.id = kProgrammaticStreamSerialization;
+  attribute.value = 1;
+  LaunchConfig config{};
+  config.grid_x = static_cast<unsigned>(launch.grid);
+  config.block_x = static_cast<unsigned>(launch.block);
+  config.grid_y = config.grid_z = config.block_y = config.block_z = 1;
+  config.shared_bytes = static_cast<unsigned>(launch.shared_bytes);
+  config.stream = stream_;
+  config.attributes = &attribute;
+  config.attributes_count = 1;
+  driver_->check(driver_->launch_with(&config, step.function, arguments.data(), nullptr), "cuLaunchKernelEx",
+                 step.what);
 }
 
 Timed CudaBackend::record(Step step) {
@@ -335,7 +434,7 @@ Timed CudaBackend::record(Step step) {
   perform(step);
   driver_->check(driver_->event_record(end_, stream_), "cuEventRecord", step.what);
   wait(step.what);
-  const Timed timed{elapsed_us(), steps_.size()};
+  const Timed timed{elapsed_us(), steps_.size(), {}};
   steps_.push_back(std::move(step));
   step_us_.push_back(timed.us);
   return timed;

@@ -8,6 +8,7 @@
 #include "runtime/backend.h"
 #include "runtime/convolution.h"
 #include "runtime/cuda/blas.h"
+#include "runtime/cuda/dnn.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/pool.h"
 
@@ -27,6 +28,11 @@ Gpu gpu(const Driver& driver, int index);
 /// Throws Error where there is none.
 const Device& described(const Gpu& gpu);
 
+/// What makes convolutions: cuDNN where it is and can, else cuBLAS over patches; or one of them, always.
+enum class Convolutions : std::uint8_t { kAuto, kDnn, kPatches };
+/// "auto", "cudnn", "patches". Throws Error for another word.
+Convolutions parse_convolutions(const std::string& word);
+
 struct CudaOptions {
   int index = 0;  ///< which GPU
   /// Every kernel and call is repeated at least this often: its time is the median with the L2 cache
@@ -35,17 +41,24 @@ struct CudaOptions {
   int repeats = 20;
   sim::CacheMode cache = sim::CacheMode::kCold;
   bool tf32 = false;
+  Convolutions convolutions = Convolutions::kAuto;
   CompileOptions compile;  ///< of kernels that are no plan's: a convolution's patches
 };
 
-/// Buffers come from one pool; library calls are cuBLAS's: products of matrices, and convolutions as products
-/// over their patches.
+/// Makes the libraries once the GPU's context is current; what gives null, or is not set, is not there: the
+/// CPU reference computes products, and convolutions are products.
+struct CudaLibraries {
+  std::function<std::unique_ptr<Blas>()> blas;
+  std::function<std::unique_ptr<Dnn>()> dnn;  ///< asked at the first convolution
+};
+
+/// Buffers come from one pool; library calls are products of matrices, which cuBLAS makes, and convolutions:
+/// cuDNN's, or cuBLAS's products over their patches.
 class CudaBackend final : public Backend {
  public:
-  /// Throws Error where the GPU is not of the kind the plan was made for. `blas` makes a Blas once the GPU's
-  /// context is current; null: the CPU reference computes products.
+  /// Throws Error where the GPU is not of the kind the plan was made for.
   CudaBackend(std::shared_ptr<const Driver> driver, const Device& device, const CudaOptions& options,
-              const std::function<std::unique_ptr<Blas>()>& blas);
+              CudaLibraries libraries);
   ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
@@ -76,27 +89,40 @@ class CudaBackend final : public Backend {
   };
   /// What the device did, in order, to be done again.
   struct Step {
-    enum class Kind : std::uint8_t { kLaunch, kClear, kCopy, kProduct } kind = Kind::kLaunch;
+    enum class Kind : std::uint8_t { kLaunch, kClear, kCopy, kProduct, kConvolution } kind = Kind::kLaunch;
     const CompiledKernel* kernel = nullptr;
     Function function = nullptr;
-    std::vector<DeviceAddress> pointers;  ///< arguments; or to, from; or a, b, c
+    std::vector<DeviceAddress>
+        pointers;  ///< arguments; or to, from; a, b, c; input, kernel, output, workspace
     std::size_t bytes = 0;
     Gemm gemm;
+    const DnnPlan* dnn = nullptr;
     DType operands = DType::kF32, result = DType::kF32;
     std::string what;
     std::vector<Step> before;  ///< performed first, as parts of this one
   };
 
   const Loaded& load(const CompiledKernel& kernel);
+  /// Whether cuBLAS is here and makes products of these element types.
+  bool multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const;
   std::optional<Timed> multiply(const Node& dot, const Shape& lhs, const Shape& rhs,
                                 std::span<const DeviceAddress> operands, DeviceAddress result);
   std::optional<Timed> convolve(const Node& node, const Shape& input, const Shape& weights,
                                 std::span<const DeviceAddress> operands, DeviceAddress result);
+  /// As cuDNN agrees to make it; the convolution in its terms is left in `terms`.
+  Dnn::Prepared prepare(const Node& node, const Shape& input, const Shape& weights, DnnTerms& terms);
+  Timed convolve_by_dnn(const Node& node, const DnnConvolution& terms, std::unique_ptr<DnnPlan> plan,
+                        const Shape& weights, std::span<const DeviceAddress> operands, DeviceAddress result);
+  std::optional<Timed> convolve_by_patches(const Node& node, const Shape& input, const Shape& weights,
+                                           std::span<const DeviceAddress> operands, DeviceAddress result);
   /// Appends to `step` what gathers `source`, of `elements`, into new memory, and returns that, which the
   /// caller gives back; nothing where the source is as it should be.
   std::optional<DeviceAddress> gather(const Gather& gather, const Shape& source, DeviceAddress from,
                                       Step& step);
   void perform(const Step& step);
+  /// Of a kernel that waits itself for what comes before. Those with grid barriers are launched as ever: all
+  /// their blocks have to be resident.
+  void launch_dependent(const Step& step, std::vector<void*>& arguments);
   /// Performs and remembers it; the time of this first run, by events.
   Timed record(Step step);
   void wait(const std::string& what);
@@ -114,7 +140,11 @@ class CudaBackend final : public Backend {
   Context context_ = nullptr;
   Stream stream_ = nullptr;
   Event begin_ = nullptr, end_ = nullptr;
+  CudaLibraries libraries_;
   std::unique_ptr<Blas> blas_;
+  std::unique_ptr<Dnn> dnn_;
+  bool dnn_asked_ = false;
+  std::vector<std::unique_ptr<DnnPlan>> dnn_plans_;  ///< steps point to them
   /// Two, so that no buffer of an earlier step shares bytes with what is written once.
   Pool pool_, sources_;
   std::vector<Pointer> allocations_;

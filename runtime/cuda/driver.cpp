@@ -40,6 +40,7 @@ std::shared_ptr<const Driver> load_driver(const std::string& library) {
 #define STITCHWORK_CUDA_BIND(member, symbol, parameters) bind(driver->member, #symbol);
   STITCHWORK_CUDA_DRIVER(STITCHWORK_CUDA_BIND)
 #undef STITCHWORK_CUDA_BIND
+  driver->launch_with = reinterpret_cast<decltype(driver->launch_with)>(::dlsym(handle, "cuLaunchKernelEx"));
   int version = 0, devices = 0;
   const Result initialised = driver->init(0);
   if (initialised != kSuccess)

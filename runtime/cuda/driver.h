@@ -30,6 +30,21 @@ enum DeviceAttribute : int {
   kComputeMinor = 76,
 };
 enum FunctionAttribute : int { kRegisters = 4, kMaxDynamicSharedBytes = 8 };
+/// CUlaunchAttribute, CUlaunchConfig (CUDA 11.8).
+struct LaunchAttribute {
+  int id, unused;
+  union {
+    char bytes[64];
+    int value;
+  };
+};
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  Stream stream;
+  LaunchAttribute* attributes;
+  unsigned attributes_count;
+};
+inline constexpr int kProgrammaticStreamSerialization = 6;
 enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
 inline constexpr unsigned kNonBlockingStream = 1, kCaptureThreadLocal = 1;
 
@@ -84,6 +99,9 @@ struct Driver {
 #define STITCHWORK_CUDA_MEMBER(member, symbol, parameters) Result(*member) parameters = nullptr;
   STITCHWORK_CUDA_DRIVER(STITCHWORK_CUDA_MEMBER)
 #undef STITCHWORK_CUDA_MEMBER
+
+  /// cuLaunchKernelEx, CUDA 11.8; null in older drivers.
+  Result (*launch_with)(const LaunchConfig*, Function, void**, void**) = nullptr;
 
   /// Throws Error naming the call, the driver's error and what was at hand unless `result` is success.
   void check(Result result, const char* call, const std::string& what) const;

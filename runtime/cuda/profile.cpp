@@ -1,5 +1,7 @@
 #include "runtime/cuda/profile.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -15,29 +17,29 @@ namespace stitchwork::cuda {
 namespace fs = std::filesystem;
 namespace {
 
-/// Nsight Compute's metric of a counter, and what ours is of its base unit (Nsight Compute's documentation,
-/// "Metrics Reference").
-struct Metric {
-  std::string_view counter, metric;
-  double scale = 1;
-};
-constexpr std::array kMetrics = std::to_array<Metric>({
+constexpr std::array kMetrics = std::to_array<ProfiledMetric>({
     {"inst_executed", "smsp__inst_executed.sum"},
     {"thread_inst_executed", "smsp__thread_inst_executed.sum"},
+    {"inst_fp_32", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum"},
     {"gld_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"},
     {"gst_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"},
     {"gld_transactions", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
     {"gst_transactions", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"},
+    {"l1_hit_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"},
     {"l2_read_sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
     {"l2_write_sectors", "lts__t_sectors_srcunit_tex_op_write.sum"},
     {"dram_read_transactions", "dram__sectors_read.sum"},
     {"dram_write_transactions", "dram__sectors_write.sum"},
+    {"dram_read_transactions", "dram__bytes_read.sum", 1.0 / 32, false},
+    {"dram_write_transactions", "dram__bytes_write.sum", 1.0 / 32, false},
     {"shared_load_requests", "smsp__inst_executed_op_shared_ld.sum"},
     {"shared_store_requests", "smsp__inst_executed_op_shared_st.sum"},
     {"shared_bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"},
     {"achieved_occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active", 0.01},
     {"sm_efficiency", "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 0.01},
+    {"sm_efficiency", "smsp__cycles_active.avg.pct_of_peak_sustained_elapsed", 0.01, false},
     {"registers", "launch__registers_per_thread"},
+    {"duration_us", "gpu__time_duration.sum", 1e-3},
 });
 
 /// The fields of a line of quoted values; quotes inside are doubled.
@@ -81,7 +83,21 @@ std::string complaint(const std::string& said) {
   return last;
 }
 
+/// Whether ncu complains of this metric: a GPU has not all of them ("Failed to find metric NAME").
+bool unknown(std::string_view said, std::string_view metric) {
+  while (!said.empty()) {
+    const std::size_t end = std::min(said.find('\n'), said.size());
+    const std::string_view line = said.substr(0, end);
+    if (line.find("etric") != line.npos && line.find("ERROR") != line.npos && line.find(metric) != line.npos)
+      return true;
+    said.remove_prefix(std::min(end + 1, said.size()));
+  }
+  return false;
+}
+
 }  // namespace
+
+std::span<const ProfiledMetric> profiled_metrics() { return kMetrics; }
 
 std::vector<ProfiledCounters> parse_profile(std::string_view csv) {
   std::vector<ProfiledCounters> launches;
@@ -99,7 +115,8 @@ std::vector<ProfiledCounters> parse_profile(std::string_view csv) {
     double id = 0;
     if (!number(values[0], id)) continue;  // the units
     ProfiledCounters& launch = launches.emplace_back();
-    for (const Metric& metric : kMetrics) {
+    for (const ProfiledMetric& metric : kMetrics) {
+      if (!metric.asked) continue;
       const auto column = std::find(names.begin(), names.end(), metric.metric);
       const auto at = static_cast<std::size_t>(column - names.begin());
       double value = 0;
@@ -118,38 +135,44 @@ std::vector<ProfiledCounters> profile(const std::vector<std::string>& command, c
   if (ncu.empty())
     throw Error("counters of a GPU are read by Nsight Compute: there is no ncu",
                 "install Nsight Compute, or leave out --counters");
-  const TemporaryFolder folder;
-  const std::string log = (folder.path() / "ncu.csv").string();
-  std::string metrics;
-  for (const Metric& metric : kMetrics) metrics += (metrics.empty() ? "" : ",") + std::string(metric.metric);
-  std::vector<std::string> words = {ncu,
-                                    "--csv",
-                                    "--page",
-                                    "raw",
-                                    "--print-units",
-                                    "base",
-                                    "--log-file",
-                                    log,
-                                    "--target-processes",
-                                    "all",
-                                    "--kernel-name-base",
-                                    "function",
-                                    "--kernel-name",
-                                    kernel,
-                                    "--cache-control",
-                                    "all",
-                                    "--clock-control",
-                                    "none",
-                                    "--metrics",
-                                    metrics};
-  words.insert(words.end(), command.begin(), command.end());
-  const ProcessResult done = run_process(words);
-  const std::string said = fs::exists(log) ? read_file(log) : std::string();
-  std::vector<ProfiledCounters> launches = parse_profile(said);
-  if (launches.empty())
-    throw Error(fmt::format("ncu profiled nothing: {}", complaint(said + "\n" + done.output)),
-                "counters may be for administrators only (NVIDIA: ERR_NVGPUCTRPERM)");
-  return launches;
+  std::vector<std::string_view> wanted;
+  for (const ProfiledMetric& metric : kMetrics)
+    if (metric.asked) wanted.push_back(metric.metric);
+  for (;;) {
+    const TemporaryFolder folder;
+    const std::string log = (folder.path() / "ncu.csv").string();
+    std::vector<std::string> words = {ncu,
+                                      "--csv",
+                                      "--page",
+                                      "raw",
+                                      "--print-units",
+                                      "base",
+                                      "--log-file",
+                                      log,
+                                      "--target-processes",
+                                      "all",
+                                      "--kernel-name-base",
+                                      "function",
+                                      "--kernel-name",
+                                      kernel,
+                                      "--cache-control",
+                                      "all",
+                                      "--clock-control",
+                                      "none",
+                                      "--metrics",
+                                      fmt::format("{}", fmt::join(wanted, ","))};
+    words.insert(words.end(), command.begin(), command.end());
+    const ProcessResult done = run_process(words);
+    std::string said = fs::exists(log) ? read_file(log) : std::string();
+    std::vector<ProfiledCounters> launches = parse_profile(said);
+    if (!launches.empty()) return launches;
+    said += "\n" + done.output;
+    const std::size_t dropped =
+        std::erase_if(wanted, [&](std::string_view metric) { return unknown(said, metric); });
+    if (dropped == 0 || wanted.empty())
+      throw Error(fmt::format("ncu profiled nothing: {}", complaint(said)),
+                  "counters may be for administrators only (NVIDIA: ERR_NVGPUCTRPERM)");
+  }
 }
 
 }  // namespace stitchwork::cuda

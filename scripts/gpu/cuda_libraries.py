@@ -1,4 +1,4 @@
-"""Prints where the machine's Python packages keep NVRTC and cuBLAS, joined by ":"; nothing where they are not."""
+"""Prints where the machine's Python packages keep NVRTC, cuBLAS and cuDNN, joined by ":"; nothing where they are not."""
 
 import importlib.util
 import os
@@ -7,7 +7,7 @@ import os
 def folders():
     spec = importlib.util.find_spec("nvidia")
     roots = spec.submodule_search_locations if spec else ()
-    found = (os.path.join(root, part) for root in roots for part in ("cu13/lib", "cuda_nvrtc/lib", "cublas/lib"))
+    found = (os.path.join(root, part) for root in roots for part in ("cu13/lib", "cuda_nvrtc/lib", "cublas/lib", "cudnn/lib"))
     return [folder for folder in found if os.path.isdir(folder)]
 
 

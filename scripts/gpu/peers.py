@@ -15,6 +15,7 @@ from common import Failed
 from worker import Worker
 
 OURS = ("auto", "astitch", "xla", "unfused")
+DEPENDENT = "+dependent"
 TORCH = ("eager", "compile", "compile max-autotune")
 # Tensors of 256 MB and more, far beyond any L2: the rows that make them so large, and the columns that are asked for.
 BANDWIDTH = ("softmax_87382x768", "softmax_65536x1024", "softmax_16384x4096", "softmax_16384x8192", "softmax_2097152x32", "row_sum_2097152x32",
@@ -101,10 +102,11 @@ class Absent(Exception):
 
 
 class Ours:
-    """One of our planners; every measurement is a process of its own, which compiles from the cache."""
+    """One of our planners ("auto+dependent": with dependent launches); every measurement is a process of its own, which compiles from the cache."""
 
     def __init__(self, chosen, planner):
-        self.chosen, self.planner, self.name = chosen, planner, f"ours {planner}"
+        self.chosen, self.planner, self.name = chosen, planner.removesuffix(DEPENDENT), f"ours {planner}"
+        self.more = ("--dependent-launch",) if planner.endswith(DEPENDENT) else ()
 
     def prepare(self, case):
         self.case = case
@@ -113,12 +115,13 @@ class Ours:
         kernels = document["kernels"] + [k for part in document.get("computations", []) for k in part["kernels"]]
         return {"kernels": document["counts"]["memory_kernels"], "library_calls": document["counts"]["library_calls"],
                 "copies": document["counts"]["copies"] + document["counts"]["memsets"],
-                "grid_barriers": sum(k["grid_barriers"] for k in kernels), "host_calls": document.get("host_calls", [])}
+                "grid_barriers": sum(k["grid_barriers"] for k in kernels), "host_calls": document.get("host_calls", []),
+                "library": {call["op"]: call["by"] for call in document.get("library_calls", [])}}
 
     def _run(self, *more):
         where = ("--backend", "sim") if self.chosen.cpu else ("--backend", "cuda", "--repeats", "20", *(("--tf32",) if self.chosen.tf32 else ()))
         return common.stitchwork(self.chosen, "run", self.case.path, "--planner", self.planner, "--device", self.chosen.device, *where,
-                                 "--cache", "warm", "--inputs", self.case.inputs, *more, timeout=120)
+                                 "--cache", "warm", "--inputs", self.case.inputs, *self.more, *more, timeout=120)
 
     def measure(self):
         """The first round is the run that wrote the outputs."""
@@ -340,7 +343,7 @@ def main():
     parser.add_argument("--tf32", action="store_true", help="f32 products may round operands to TF32, for all alike")
     parser.add_argument("--jax-python", default=sys.executable, help="interpreter that has JAX")
     parser.add_argument("--torch-python", default=sys.executable, help="interpreter that has PyTorch")
-    parser.add_argument("--ours", default=",".join(OURS))
+    parser.add_argument("--ours", default=",".join(OURS), help="planners; NAME+dependent: with dependent launches")
     parser.add_argument("--torch", default=",".join(TORCH))
     chosen = common.begin(parser)
     names = [(name, name) for name in workloads(chosen)]

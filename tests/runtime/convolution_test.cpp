@@ -1,21 +1,21 @@
 // Convolutions as products over their patches, made on the host and on the simulator that stands for a GPU.
 #include "runtime/convolution.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <algorithm>
-#include <random>
 
 #include "core/evaluator.h"
 #include "core/inputs.h"
 #include "runtime/simulator_backend.h"
 #include "tests/codegen/harness.h"
+#include "tests/runtime/convolutions.h"
 #include "tests/runtime/products.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
 namespace {
+
+using testing::convolution;
+using testing::random_convolution;
 
 Literal gathered(const Gather& gather, const Literal& source) {
   Literal result = Literal::zeros(Shape::array(source.shape.dtype, {gather.elements()}));
@@ -51,12 +51,6 @@ Made expect_right(const std::string& body) {
   return made;
 }
 
-std::string convolution(const std::string& input, const std::string& kernel, const std::string& output,
-                        const std::string& attributes) {
-  return "HloModule c\nENTRY main {\n  x = f32[" + input + "] parameter(0)\n  w = f32[" + kernel +
-         "] parameter(1)\n  ROOT y = f32[" + output + "] convolution(x, w), " + attributes + "\n}\n";
-}
-
 TEST(Convolution, OfAPointIsTheProductOfWhatLiesThere) {
   const Made made = expect_right(
       convolution("3,5,7,8", "1,1,8,6", "3,5,7,6", "window={size=1x1}, dim_labels=b01f_01io->b01f"));
@@ -89,68 +83,6 @@ TEST(Convolution, StridesPaddingDilationReversalAndGroups) {
                            "window={size=3x3}, dim_labels=b01f_01io->b01f, batch_group_count=3"));
   expect_right(convolution("2,11,3", "5,3,4", "2,4,4", "window={size=5 stride=2}, dim_labels=b0f_0io->b0f"));
   expect_right(convolution("2,3", "3,4", "2,4", "dim_labels=bf_io->bf"));
-}
-
-struct Random {
-  std::mt19937 generator;
-  explicit Random(unsigned seed) : generator(seed) {}
-  int operator()(int low, int high) { return std::uniform_int_distribution<int>(low, high)(generator); }
-};
-
-/// A convolution with everything that XLA's text allows.
-std::string random_convolution(unsigned seed) {
-  Random random(seed);
-  const int spatial = random(0, 3), groups = random(0, 3) == 0 ? random(2, 3) : 1;
-  const bool of_batch = groups > 1 && random(0, 1) == 1;
-  const int in = random(1, 4), out = groups * random(1, 4), batch = random(1, 3);
-  std::vector<int> x(static_cast<std::size_t>(spatial)), w = x, y = x;
-  std::string size, stride, pad, holes, dilation, reversal;
-  for (std::size_t s = 0; s < x.size(); ++s) {
-    int extent = 0, low = 0, high = 0, step = 1, spread = 1, gap = 1;
-    do {
-      x[s] = random(1, 8);
-      w[s] = random(1, 4);
-      step = random(1, 3);
-      spread = random(0, 2) == 0 ? random(2, 3) : 1;
-      gap = random(0, 2) == 0 ? random(2, 3) : 1;
-      low = random(-1, 3);
-      high = random(-1, 3);
-      extent = (x[s] - 1) * gap + 1 + low + high - (w[s] - 1) * spread - 1;
-    } while (extent < 0);
-    y[s] = extent / step + 1;
-    const char* by = s == 0 ? "" : "x";
-    size += fmt::format("{}{}", by, w[s]);
-    stride += fmt::format("{}{}", by, step);
-    pad += fmt::format("{}{}_{}", by, low, high);
-    holes += fmt::format("{}{}", by, gap);
-    dilation += fmt::format("{}{}", by, spread);
-    reversal += fmt::format("{}{}", by, random(0, 1));
-  }
-  const auto laid_out = [&](std::vector<int> extents, int first, char name, int second, char other,
-                            std::string& labels) {
-    std::vector<std::pair<char, int>> dims{{name, first}, {other, second}};
-    for (std::size_t s = 0; s < extents.size(); ++s)
-      dims.emplace_back(static_cast<char>('0' + s), extents[s]);
-    std::shuffle(dims.begin(), dims.end(), random.generator);
-    std::string text;
-    for (const auto& [label, extent] : dims) {
-      labels += label;
-      text += fmt::format("{}{}", text.empty() ? "" : ",", extent);
-    }
-    return text;
-  };
-  std::string input_labels, kernel_labels, output_labels;
-  const std::string input =
-      laid_out(x, of_batch ? batch * groups : batch, 'b', of_batch ? in : in * groups, 'f', input_labels);
-  const std::string kernel = laid_out(w, in, 'i', out, 'o', kernel_labels);
-  const std::string output = laid_out(y, batch, 'b', out, 'f', output_labels);
-  std::string attributes = fmt::format("dim_labels={}_{}->{}", input_labels, kernel_labels, output_labels);
-  if (spatial > 0)
-    attributes =
-        fmt::format("window={{size={} stride={} pad={} lhs_dilate={} rhs_dilate={} rhs_reversal={}}}, {}",
-                    size, stride, pad, holes, dilation, reversal, attributes);
-  if (groups > 1) attributes += fmt::format(", {}_group_count={}", of_batch ? "batch" : "feature", groups);
-  return convolution(input, kernel, output, attributes);
 }
 
 TEST(Convolution, AnyOfThemIsAProduct) {

@@ -7,8 +7,7 @@
 #include "core/evaluator.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/run.h"
-#include "tests/codegen/harness.h"
-#include "tests/runtime/fake_cuda.h"
+#include "tests/runtime/on_fake_gpu.h"
 
 namespace stitchwork {
 namespace {
@@ -17,43 +16,16 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-struct Ran {
-  RunResult result;
-  std::vector<Literal> expected;
-};
-
-CompileOptions compile_options() {
-  CompileOptions options;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
-  return options;
-}
+using testing::compile_options;
+using testing::expect_right;
+using testing::Ran;
+using testing::refusal;
 
 Ran run(testing::FakeGpu& gpu, const Graph& graph, const cuda::CudaOptions& options = {}, bool blas = true,
         const char* planner = "astitch") {
-  const Executable executable =
-      compile(graph, gpu.device, make_plan(graph, gpu.device, planner), compile_options());
-  const std::vector<Literal> inputs = generate_inputs(graph, 0);
-  cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device, options,
-                            [&] { return blas ? testing::fake_blas() : nullptr; });
-  Ran ran{run_on(backend, graph, gpu.device, executable, inputs), evaluate(graph, inputs)};
-  return ran;
-}
-
-void expect_right(const Ran& ran) {
-  ASSERT_EQ(ran.result.outputs.size(), ran.expected.size());
-  for (std::size_t i = 0; i < ran.expected.size(); ++i) {
-    const CheckResult check = check_output(ran.result.outputs[i], ran.expected[i]);
-    EXPECT_TRUE(check.ok) << i << ": " << check.message;
-  }
-}
-
-std::string refusal(const std::function<void()>& attempt) {
-  try {
-    attempt();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  cuda::CudaLibraries libraries;
+  if (blas) libraries.blas = testing::fake_blas;
+  return testing::run_on_fake_gpu(gpu, graph, options, libraries, planner);
 }
 
 TEST(CudaBackend, KernelsWithAGridBarrierAreLaunchedCooperatively) {
@@ -152,7 +124,7 @@ TEST(CudaBackend, EverythingIsGivenBack) {
 TEST(CudaBackend, AnotherGpuThanThePlansIsRefused) {
   testing::FakeGpu gpu{device("h200")};
   EXPECT_THAT(
-      refusal([&] { cuda::CudaBackend(testing::fake_driver(gpu), device("v100"), {}, testing::fake_blas); }),
+      refusal([&] { cuda::CudaBackend(testing::fake_driver(gpu), device("v100"), {}, {}); }),
       ::testing::AllOf(HasSubstr("sm_90, 132 SMs"), HasSubstr("plan is for v100-sxm2 (sm_70, 80 SMs)")));
 }
 
@@ -166,11 +138,11 @@ TEST(CudaBackend, AGridThatCannotBeResidentIsRefusedWithTheNumbers) {
   const Graph graph = testing::dataset("layer_norm_grad_tiny");
   const Executable executable =
       compile(graph, gpu.device, make_plan(graph, gpu.device, "astitch"), compile_options());
-  cuda::CudaBackend backend(driver, gpu.device, {}, [] { return nullptr; });
-  EXPECT_THAT(
-      refusal([&] { run_on(backend, graph, gpu.device, executable, generate_inputs(graph, 0)); }),
-      ::testing::AllOf(StartsWith("kernel k0 "), HasSubstr("blocks wait for each other at grid barriers"),
-                       HasSubstr("holds 0 (0 an SM")));
+  cuda::CudaBackend backend(driver, gpu.device, {}, {});
+  EXPECT_THAT(refusal([&] { run_on(backend, graph, gpu.device, executable, generate_inputs(graph, 0)); }),
+              ::testing::AllOf(StartsWith("kernel k0 "), HasSubstr("(planner astitch for v100-sxm2; "),
+                               HasSubstr("blocks wait for each other at grid barriers"),
+                               HasSubstr("holds 0 (0 an SM")));
   EXPECT_EQ(gpu.calls["launch_cooperative"], 0);
 }
 
@@ -179,7 +151,9 @@ TEST(CudaBackend, OutOfMemoryNamesTheBufferAndWhatIsThere) {
   testing::FakeGpu gpu{device("v100")};
   gpu.memory_bytes = 3000;
   EXPECT_THAT(refusal([&] { run(gpu, testing::dataset("attention_tiny"), {.repeats = 0}); }),
-              ::testing::AllOf(HasSubstr("bytes of device memory cannot be had"),
+              ::testing::AllOf(::testing::ContainsRegex("^(kernel k[0-9]|lib:)"),
+                               HasSubstr("(planner astitch for v100-sxm2"),
+                               HasSubstr("bytes of device memory cannot be had"),
                                HasSubstr("of 3000 bytes are free")));
   EXPECT_EQ(gpu.allocated, 0u);
 }
@@ -201,13 +175,84 @@ TEST(CudaBackend, EveryFailureIsOneErrorAndLeavesNothingBehind) {
   }
 }
 
+/// Ten kernels, each of 1 MB to 1 MB.
+std::string chain() {
+  std::string text = "HloModule m\nENTRY main {\n  v0 = f32[262144] parameter(0)\n";
+  for (int i = 1; i <= 10; ++i)
+    text += fmt::format("  {}v{} = f32[262144] tanh(v{})\n", i == 10 ? "ROOT " : "", i, i - 1);
+  return text + "}\n";
+}
+
+TEST(CudaBackend, BuffersWhoseLifetimesDoNotMeetShareBytes) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  gpu.memory_bytes = std::size_t{7} << 19;  // the input and two others are 3 MB, all eleven would be 11
+  const Ran ran = run(gpu, testing::graph_of(chain()), {.repeats = 0}, true, "unfused");
+  expect_right(ran);
+  EXPECT_EQ(ran.result.kernels.size(), 10u);
+}
+
+TEST(CudaBackend, AnAliasIsTheBufferOfWhatItNames) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("v100")};
+  const Ran ran = run(gpu,
+                      testing::graph_of("HloModule m\nENTRY main {\n  p = f32[64,32] parameter(0)\n"
+                                        "  a = f32[64,32] tanh(p)\n  r = f32[2048] bitcast(a)\n"
+                                        "  b = f32[2048] negate(r)\n"
+                                        "  ROOT t = (f32[2048], f32[2048]) tuple(r, b)\n}\n"),
+                      {.repeats = 1}, true, "unfused");
+  expect_right(ran);
+  EXPECT_EQ(gpu.calls["copy"], 0);
+}
+
+CompileOptions dependent() {
+  CompileOptions options = compile_options();
+  options.dependent_launch = true;
+  return options;
+}
+
+TEST(CudaBackend, DependentLaunchesAreThoseOfKernelsWithoutGridBarriers) {
+  if (!find_nvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  for (const char* name : {"layer_norm_grad_tiny", "bert_tiny"}) {
+    SCOPED_TRACE(name);
+    testing::FakeGpu gpu{device("h200")};
+    const Ran ran = testing::run_on_fake_gpu(gpu, testing::dataset(name), {.repeats = 1},
+                                             {testing::fake_blas, {}}, "astitch", dependent());
+    expect_right(ran);
+    EXPECT_EQ(gpu.calls["launch"], 0);
+    EXPECT_GT(gpu.calls["launch_cooperative"] + gpu.calls["launch_with"], 0);
+    EXPECT_THAT(gpu.launched,
+                ::testing::Each(::testing::AnyOf(StartsWith("cooperative "), StartsWith("dependent "))));
+    ASSERT_TRUE(ran.result.repeated.has_value());
+    EXPECT_TRUE(ran.result.repeated->graph_us.has_value());
+  }
+}
+
+TEST(CudaBackend, ADependentLaunchThatFailsOrThatTheDriverHasNotIsOneLine) {
+  if (!find_nvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  const Graph graph = testing::dataset("softmax_tiny");
+  testing::FakeGpu failing{device("h200")};
+  failing.fail_at["launch_with"] = 1;
+  EXPECT_THAT(
+      refusal([&] { testing::run_on_fake_gpu(failing, graph, {}, {}, "astitch", dependent()); }),
+      ::testing::AllOf(StartsWith("kernel k0 "), HasSubstr("cuLaunchKernelEx failed: CUDA_ERROR_FAKE")));
+  testing::FakeGpu old{device("h200")};
+  const auto driver = std::make_shared<cuda::Driver>(*testing::fake_driver(old));
+  driver->launch_with = nullptr;
+  const Executable executable =
+      compile(graph, old.device, make_plan(graph, old.device, "astitch"), dependent());
+  cuda::CudaBackend backend(driver, old.device, {}, {});
+  EXPECT_THAT(refusal([&] { run_on(backend, graph, old.device, executable, generate_inputs(graph, 0)); }),
+              HasSubstr("driver of CUDA 11.8 or later"));
+}
+
 TEST(CudaBackend, AFailedLaunchNamesKernelAndGrid) {
   SKIP_WITHOUT_COMPILER();
   testing::FakeGpu gpu{device("v100")};
   gpu.fail_at["launch"] = 1;
-  EXPECT_THAT(
-      refusal([&] { run(gpu, testing::dataset("softmax_tiny")); }),
-      ::testing::AllOf(StartsWith("kernel k0 "), HasSubstr("blocks of"), HasSubstr("cuLaunchKernel failed")));
+  EXPECT_THAT(refusal([&] { run(gpu, testing::dataset("softmax_tiny")); }),
+              ::testing::AllOf(StartsWith("kernel k0 "), HasSubstr("(planner astitch for v100-sxm2; "),
+                               HasSubstr("blocks of"), HasSubstr("cuLaunchKernel failed")));
 }
 
 TEST(CudaBackend, TheJitsComplaintIsPassedOn) {
@@ -227,7 +272,7 @@ TEST(CudaBackend, MachineCodeIsLoadedFirstAndPtxWhereItIsOfAnotherGpu) {
   const Executable executable = compile(graph, gpu.device, make_plan(graph, gpu.device, "astitch"), options);
   ASSERT_FALSE(executable.kernels.at(0).cubin.empty());
   const std::vector<Literal> inputs = generate_inputs(graph, 0);
-  cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device, {.repeats = 0}, testing::fake_blas);
+  cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device, {.repeats = 0}, {testing::fake_blas, {}});
   expect_right({run_on(backend, graph, gpu.device, executable, inputs), evaluate(graph, inputs)});
   EXPECT_EQ(gpu.calls["machine_code"], 1);
 }

@@ -1,13 +1,20 @@
-// What runtime/cuda/driver.h declares for itself, against the toolkit's header.
+// What runtime/cuda/ declares for itself, against the toolkit's headers.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <type_traits>
 
+#include "runtime/cuda/dnn.h"
 #include "runtime/cuda/driver.h"
 
 #if __has_include(<cuda.h>)
 #include <cuda.h>
 #define STITCHWORK_HAS_CUDA_H 1
+#if __has_include(<cudnn.h>)
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // of the functions that versions 8 and 9 share
+#include <cudnn.h>
+#define STITCHWORK_HAS_CUDNN_H 1
+#endif
 #endif
 
 namespace stitchwork::cuda {
@@ -49,6 +56,34 @@ TEST(CudaHeader, ValuesAreThoseOfTheHeader) {
   EXPECT_EQ(kNonBlockingStream, unsigned{CU_STREAM_NON_BLOCKING});
   EXPECT_EQ(kCaptureThreadLocal, unsigned{CU_STREAM_CAPTURE_MODE_THREAD_LOCAL});
 }
+
+TEST(CudaHeader, LaunchAttributesLieAsInTheHeader) {
+  EXPECT_TRUE((Alike<decltype(Driver::launch_with), decltype(&::cuLaunchKernelEx)>::value));
+  EXPECT_EQ(int{kProgrammaticStreamSerialization},
+            int{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION});
+  EXPECT_EQ(sizeof(LaunchAttribute), sizeof(CUlaunchAttribute));
+  EXPECT_EQ(offsetof(LaunchAttribute, value), offsetof(CUlaunchAttribute, value));
+  EXPECT_EQ(sizeof(LaunchConfig), sizeof(CUlaunchConfig));
+  EXPECT_EQ(offsetof(LaunchConfig, shared_bytes), offsetof(CUlaunchConfig, sharedMemBytes));
+  EXPECT_EQ(offsetof(LaunchConfig, stream), offsetof(CUlaunchConfig, hStream));
+  EXPECT_EQ(offsetof(LaunchConfig, attributes), offsetof(CUlaunchConfig, attrs));
+  EXPECT_EQ(offsetof(LaunchConfig, attributes_count), offsetof(CUlaunchConfig, numAttrs));
+}
+
+#ifdef STITCHWORK_HAS_CUDNN_H
+TEST(CudaHeader, CudnnsFunctionsAndItsRecordOfAnAlgorithmAreThoseOfTheHeader) {
+#define STITCHWORK_COMPARE(member, symbol, parameters) \
+  EXPECT_TRUE((Alike<decltype(DnnFunctions::member), decltype(&::symbol)>::value)) << #symbol;
+  STITCHWORK_CUDNN(STITCHWORK_COMPARE)
+#undef STITCHWORK_COMPARE
+  using Theirs = cudnnConvolutionFwdAlgoPerf_t;
+  EXPECT_EQ(sizeof(DnnAlgorithm), sizeof(Theirs));
+  EXPECT_EQ(offsetof(DnnAlgorithm, status), offsetof(Theirs, status));
+  EXPECT_EQ(offsetof(DnnAlgorithm, workspace_bytes), offsetof(Theirs, memory));
+  EXPECT_EQ(offsetof(DnnAlgorithm, deterministic), offsetof(Theirs, determinism));
+  EXPECT_EQ(offsetof(DnnAlgorithm, math), offsetof(Theirs, mathType));
+}
+#endif
 
 #else
 

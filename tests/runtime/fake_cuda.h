@@ -25,7 +25,7 @@ struct FakeGpu {
   cu::Result failure = 700;            ///< and its result
 
   std::map<std::string, int> calls;   ///< by member of Driver
-  std::vector<std::string> launched;  ///< "cooperative 147x1024" or "plain ..."
+  std::vector<std::string> launched;  ///< "cooperative 147x1024", "dependent ..." or "plain ..."
   std::size_t allocated = 0;
   double elapsed_us = 0;  ///< of the work between the two last events
 
@@ -68,7 +68,7 @@ inline void enqueue(std::function<void()> work) {
 }
 
 inline cu::Result fake_launch(cu::Function function, unsigned grid, unsigned block, unsigned shared,
-                              void** arguments, bool cooperative) {
+                              void** arguments, const char* how) {
   FakeGpu& gpu = *fake_gpu();
   const auto& kernel = *reinterpret_cast<FakeGpu::Kernel*>(function);
   sim::Launch launch;
@@ -82,7 +82,7 @@ inline cu::Result fake_launch(cu::Function function, unsigned grid, unsigned blo
     std::memcpy(&address, arguments[i], sizeof address);
     launch.arguments.push_back(sim::Argument::pointer(address));
   }
-  gpu.launched.push_back(fmt::format("{} {}x{}", cooperative ? "cooperative" : "plain", grid, block));
+  gpu.launched.push_back(fmt::format("{} {}x{}", how, grid, block));
   enqueue([&gpu, &kernel, launch] {
     const sim::LaunchResult ran = sim::run(kernel.module, launch, gpu.memory, gpu.device, {});
     gpu.clock_us += ran.time_us;
@@ -206,12 +206,20 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
   d.launch = [](cu::Function f, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned,
                 unsigned shared, cu::Stream, void** arguments, void**) -> cu::Result {
     FAKE_CALL(launch);
-    return fake_launch(f, grid, block, shared, arguments, false);
+    return fake_launch(f, grid, block, shared, arguments, "plain");
   };
   d.launch_cooperative = [](cu::Function f, unsigned grid, unsigned, unsigned, unsigned block, unsigned,
                             unsigned, unsigned shared, cu::Stream, void** arguments) -> cu::Result {
     FAKE_CALL(launch_cooperative);
-    return fake_launch(f, grid, block, shared, arguments, true);
+    return fake_launch(f, grid, block, shared, arguments, "cooperative");
+  };
+  d.launch_with = [](const cu::LaunchConfig* config, cu::Function f, void** arguments, void**) -> cu::Result {
+    FAKE_CALL(launch_with);
+    if (config->attributes_count != 1 || config->attributes[0].id != cu::kProgrammaticStreamSerialization ||
+        config->attributes[0].value != 1 ||
+        config->grid_y * config->grid_z * config->block_y * config->block_z != 1)
+      return 1;  // CUDA_ERROR_INVALID_VALUE
+    return fake_launch(f, config->grid_x, config->block_x, config->shared_bytes, arguments, "dependent");
   };
   d.stream_create = [](cu::Stream* stream, unsigned) -> cu::Result {
     FAKE_CALL(stream_create);

@@ -65,6 +65,15 @@ TEST(Profile, RunsTheCommandUnderNcu) {
   EXPECT_EQ(profile({"/bin/true"}, "k").size(), 2u);
 }
 
+TEST(Profile, AMetricThatTheGpuHasNotIsLeftOut) {
+  const StandIn ncu(
+      std::string("case \"$*\" in *dram__sectors_write.sum*) echo '==ERROR== Failed to find metric "
+                  "dram__sectors_write.sum'; exit 1;; esac\n"
+                  "while [ \"$1\" != --log-file ]; do shift; done\ncat > \"$2\" <<'END'\n") +
+      kCsv + "END\n");
+  EXPECT_EQ(profile({"/bin/true"}, "k").size(), 2u);
+}
+
 TEST(Profile, WhatNcuComplainsOfIsSaidInOneLine) {
   const StandIn ncu(
       "echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'; echo later; exit 1\n");

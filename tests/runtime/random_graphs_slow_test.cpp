@@ -7,11 +7,15 @@
 #include <optional>
 #include <set>
 
+#include "analysis/assemble.h"
+#include "analysis/one_pass.h"
+#include "analysis/verify.h"
 #include "codegen/compiler.h"
 #include "codegen/executable.h"
 #include "codegen/process.h"
 #include "core/hlo_text.h"
 #include "core/passes.h"
+#include "core/sorted.h"
 #include "runtime/run.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/planner_settings.h"
@@ -29,7 +33,7 @@ constexpr std::size_t kSettings = 4;  ///< of each graph, and a mixed one
 /// What the plans of all graphs had: a test that never crosses a barrier says nothing of barriers.
 struct Coverage {
   int runs = 0, kernels = 0, barriers = 0, splits = 0, vertical = 0, columns = 0, regional = 0, cancelled = 0;
-  std::size_t in_phase = 0, resident = 0;
+  std::size_t in_phase = 0, resident = 0, tiles = 0, one_pass = 0;
   sim::SanitizerCounts sanitized;
   std::set<std::string> settings;
 
@@ -45,9 +49,19 @@ struct Coverage {
       for (const auto& [op, scheme] : kernel.schemes) regional += scheme == Scheme::kRegional;
       in_phase += kernel.in_phase.size();
       resident += kernel.resident.size();
+      tiles += kernel.tiles.size();
+      for (const Group& group : kernel.groups) one_pass += group.one_pass.size();
     }
   }
 };
+
+/// Rows of random graphs stay on chip: what can be gathered in one pass is, all the same.
+void gather_all(const Graph& graph, FusionPlan& plan) {
+  for (KernelPlan& kernel : plan.kernels)
+    for (Group& group : kernel.groups)
+      for (const NodeId op : materialised(group))
+        if (can_gather(graph, kernel, group, op)) insert_sorted(group.one_pass, op);
+}
 
 class RandomGraphs : public ::testing::Test {
  protected:
@@ -62,7 +76,11 @@ class RandomGraphs : public ::testing::Test {
   std::string outcome(const Graph& graph, Reference& reference, const Device& device,
                       const PlannerSetting& setting) {
     try {
-      const FusionPlan plan = make_plan(graph, device, setting.planner, setting.options);
+      FusionPlan plan = make_plan(graph, device, setting.planner, setting.options);
+      const auto one_pass = setting.options.knobs.find("one_pass");
+      if (one_pass == setting.options.knobs.end() || one_pass->second == "on") gather_all(graph, plan);
+      if (const std::vector<Verdict> problems = verify(graph, device, plan); !problems.empty())
+        return problems[0].why;
       coverage_.add(plan);
       const RunResult run = run_simulated(graph, device, compile(graph, device, plan, compile_options_),
                                           reference.inputs(), run_options_);
@@ -122,18 +140,20 @@ TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithout
       "{} graphs, {} runs, {} planner settings; {} kernels, {} with grid barriers; groups: {} split, {} of "
       "several "
       "tasks a block, {} by columns; {} regional values, {} global ones had in their phase, {} resident "
-      "ones; {} sums that cancel; {} accesses checked for races, "
+      "ones; {} tiles; {} reductions gathered in another's pass; {} sums that cancel; {} accesses checked "
+      "for races, "
       "{} "
       "reads for initialisation\n",
       range.end - range.first, c.runs, c.settings.size(), c.kernels, c.barriers, c.splits, c.vertical,
-      c.columns, c.regional, c.in_phase, c.resident, c.cancelled, c.sanitized.race_accesses,
-      c.sanitized.init_accesses);
+      c.columns, c.regional, c.in_phase, c.resident, c.tiles, c.one_pass, c.cancelled,
+      c.sanitized.race_accesses, c.sanitized.init_accesses);
   EXPECT_GT(c.barriers, 0);
   EXPECT_GT(c.splits, 0);
   EXPECT_GT(c.vertical, 0);
   EXPECT_GT(c.columns, 0);
   EXPECT_GT(c.regional, 0);
   EXPECT_GT(c.in_phase, 0);
+  EXPECT_GT(c.tiles, 0);
   for (const PlannerSetting& setting : testing::planner_settings())
     EXPECT_TRUE(c.settings.contains(setting.text())) << setting.text() << " was never tried";
 }

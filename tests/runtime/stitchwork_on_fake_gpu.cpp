@@ -31,6 +31,7 @@ extern "C" {
   void* resolve_##symbol() { return reinterpret_cast<void*>(driver().member); } \
   __attribute__((visibility("default"), ifunc("resolve_" #symbol))) Result symbol parameters;
 STITCHWORK_CUDA_DRIVER(EXPORT)
+EXPORT(launch_with, cuLaunchKernelEx, (const LaunchConfig*, Function, void**, void**))
 #undef EXPORT
 }
 }  // namespace stitchwork::cuda

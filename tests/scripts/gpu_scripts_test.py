@@ -20,7 +20,6 @@ SCRIPTS = ROOT / "scripts/gpu"
 sys.path.insert(0, str(SCRIPTS))
 import calibration  # noqa: E402
 import common  # noqa: E402
-import counters  # noqa: E402
 import graphs  # noqa: E402
 import kernel_names  # noqa: E402
 import microbench  # noqa: E402
@@ -80,8 +79,8 @@ class All(Case):
 class OnAFakeGpu(Case):
     def test_correctness_checks_every_planner_and_resumes(self):
         words = ("--items", "softmax_tiny ,fig5 ", "--jobs", "2")
-        self.assertIn("16 of 16 done, 0 failed, 16 in this call", self.script("correctness", *words, program=FAKE))
-        self.assertIn("16 of 16 done, 0 failed, 0 in this call", self.script("correctness", *words, program=FAKE))
+        self.assertIn("18 of 18 done, 0 failed, 18 in this call", self.script("correctness", *words, program=FAKE))
+        self.assertIn("18 of 18 done, 0 failed, 0 in this call", self.script("correctness", *words, program=FAKE))
         runs = self.lines("correctness.jsonl")
         self.assertEqual({run["key"].split()[1] for run in runs}, set(common.PLANNERS))
         self.assertTrue(all(run["ok"] and run["max_rel_error"] < 1e-4 for run in runs))
@@ -264,13 +263,6 @@ class Bundle(Case):
 
 
 class Numbers(unittest.TestCase):
-    def test_rows_of_nsight_compute_are_read_and_its_own_lines_left_out(self):
-        text = ('==PROF== Connected to process 1\n"ID","Kernel Name","dram__sectors_read.sum","gpu__time_duration.sum"\n'
-                '"","","sector","ns"\n"0","k","1,024","2560"\n"1","k","8","1000.5"\n==PROF== Disconnected\n')
-        rows = counters.parse(text)
-        self.assertEqual([row["dram__sectors_read.sum"] for row in rows], [1024, 8])
-        self.assertEqual(rows[1]["gpu__time_duration.sum"], 1000.5)
-
     def test_constants_come_back_from_numbers_made_with_them(self):
         raw = {"launches": {"events_alone_us": 1.0, "empty_by_events_us": 3.0, "empty_in_a_row_us": 2.5, "spin_us": 21.0, "spin_step_us": 22.0},
                "barriers": [{"blocks": b, "threads": 1024, "per_barrier_us": 0.5 + 0.001 * b} for b in (1, 50, 264)],
@@ -301,6 +293,50 @@ class Numbers(unittest.TestCase):
         events = [("a", 0, 4), ("gemm", 5, 7), ("a", 10, 14), ("gemm", 15, 18)]
         found = worker.summary(events, 2)
         self.assertEqual((found["span_us"], found["memory_us"], found["library_us"], found["memory_count"]), (7.5, 4, 2.5, 1))
+
+    def test_the_side_by_side_table_has_both_times_kernels_clocks_and_the_part_of_a_copy(self):
+        import peers
+        ours = {"times": [], "counts": {"kernels": 1, "library_calls": 0}, "median": {"off_us": 120.0, "on_us": 110.0, "memory_us": 100.0}}
+        xla = {"times": [], "counts": {"kernels": 3}, "median": {"off_us": 300.0, "on_us": 250.0}, "outputs_agree": True,
+               "trace": {"span_us": 220.0, "memory_us": 200.0, "memory_count": 2.0}}
+        name = peers.BANDWIDTH[0]
+
+        class Results:
+            records = {name: {"key": name, "bytes": 1, "reference": "XLA (JAX)", "copy_us": 99.0, "clocks": [{"clocks.sm": "1980"}],
+                              "variants": {"ours auto": {**ours, "outputs_agree": True}, "XLA (JAX)": xla}}}
+
+            def failed(self):
+                return []
+
+        class Chosen:
+            device, cpu, tf32 = "h200", False, False
+
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(common, "environment", return_value={"gpu": {}}):
+            folder = pathlib.Path(folder)
+            text = peers.report(Chosen, Results(), folder).read_text()
+            document = json.loads((folder / "peers.json").read_text())
+        self.assertIn(f"| {name} | ours auto | 120 | 110 | - | 100 | 1 | 90 | yes |", text)
+        self.assertIn(f"| {name} | XLA (JAX) | 300 | 250 | 220 | 200 | 2 | 45 | reference |", text)
+        self.assertIn("| XLA (JAX) | 1 | 2 | 2 |", text)  # memory-intensive time over ours
+        self.assertIn("Ours (auto): median 90.0 %, least 90.0 %", text)
+        self.assertEqual((document["tf32"], document["workloads"][name]["clocks"]), (False, [{"clocks.sm": "1980"}]))
+        self.assertEqual(peers.precision(Chosen), {"NVIDIA_TF32_OVERRIDE": "0"})
+
+    def test_a_piece_that_shares_a_call_leaves_the_others_their_time(self):
+        said = {}
+        for only in ("correctness,calibration", "correctness"):
+            with tempfile.TemporaryDirectory() as folder:
+                scripts = pathlib.Path(folder)
+                for piece in PIECES:
+                    (scripts / f"{piece}.py").write_text("import sys\nprint('minutes', sys.argv[sys.argv.index('--minutes') + 1])\n")
+                (scripts / "all").write_text((SCRIPTS / "all").read_text())
+                (scripts / "nvidia-smi").write_text("#!/bin/sh\n")
+                (scripts / "nvidia-smi").chmod(0o755)
+                done = subprocess.run(["bash", scripts / "all", "--only", only, "--minutes", "9", "-o", scripts / "out"], text=True,
+                                      capture_output=True, env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+                said[only] = [float(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("minutes")]
+        self.assertEqual(said["correctness"], [8.5])
+        self.assertEqual(said["correctness,calibration"], [5.0, 8.5])
 
     def test_outputs_are_judged_as_run_judges_them(self):
         numpy = importlib.util.find_spec("numpy")

@@ -1,0 +1,59 @@
+// A graph planned, compiled and run on the GPU that is the simulator.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "analysis/planner.h"
+#include "core/error.h"
+#include "core/evaluator.h"
+#include "core/inputs.h"
+#include "runtime/run.h"
+#include "tests/codegen/harness.h"
+#include "tests/runtime/fake_cuda.h"
+
+namespace stitchwork::testing {
+
+struct Ran {
+  RunResult result;
+  std::vector<Literal> expected;
+};
+
+inline CompileOptions compile_options() {
+  CompileOptions options;
+  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+  return options;
+}
+
+inline Ran run_on_fake_gpu(FakeGpu& gpu, const Graph& graph, const cu::CudaOptions& options,
+                           const cu::CudaLibraries& libraries, const char* planner = "astitch",
+                           const CompileOptions& compiling = compile_options()) {
+  const Executable executable = compile(graph, gpu.device, make_plan(graph, gpu.device, planner), compiling);
+  const std::vector<Literal> inputs = generate_inputs(graph, 0);
+  cu::CudaBackend backend(fake_driver(gpu), gpu.device, options, libraries);
+  Ran ran{run_on(backend, graph, gpu.device, executable, inputs), evaluate(graph, inputs)};
+  return ran;
+}
+
+inline void expect_right(const Ran& ran) {
+  ASSERT_EQ(ran.result.outputs.size(), ran.expected.size());
+  for (std::size_t i = 0; i < ran.expected.size(); ++i) {
+    const CheckResult check = check_output(ran.result.outputs[i], ran.expected[i]);
+    EXPECT_TRUE(check.ok) << i << ": " << check.message;
+  }
+}
+
+/// What the error says; "" where there is none.
+inline std::string refusal(const std::function<void()>& attempt) {
+  try {
+    attempt();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace stitchwork::testing
