@@ -11,6 +11,7 @@
 #include "analysis/evaluations.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "core/error.h"
 #include "occupancy_model/occupancy.h"
@@ -43,7 +44,10 @@ constexpr double kMaxLoadsInFlight = 8;
 
 /// Does lane 0..31 of a warp lie along the rows of the domain, or along its cols?
 int lane_dim(const ThreadMapping& mapping) {
-  return mapping.kind == MappingKind::kRowPack || mapping.kind == MappingKind::kRowSplit ? 1 : 0;
+  return mapping.kind == MappingKind::kRowPack || mapping.kind == MappingKind::kRowSplit ||
+                 mapping.kind == MappingKind::kTile
+             ? 1
+             : 0;
 }
 
 /// Sectors one warp's access under `map` touches, counted on a sample of 32 lanes in the middle of the
@@ -87,6 +91,9 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
   if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !depends_on(map, 0))
     count *= static_cast<double>(map.dims[0]);
   if (depends_on(map, lane) || map.dims.size() < 2) return count / kWarp;
+  if (mapping.kind == MappingKind::kTile)
+    return count * static_cast<double>(mapping.split) *
+           std::max(1.0, mapping.threads_per_row / double{kWarp});
   if (lane == 1) return count * mapping.threads_per_row / kWarp;
   return count * std::max(1.0, static_cast<double>(mapping.rows) / kWarp);
 }
@@ -278,7 +285,8 @@ class KernelCounter {
     const int at_once = moved_at_once(e.map, shape, group.mapping);
     count_accesses(accesses / at_once);
     loads.accesses += accesses / at_once;
-    now().l2_sectors += accesses * sectors_a_warp(e.map, shape.dims, group.mapping, bytes);
+    now().l2_sectors += accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile);
+    if (e.tile) count_through_tile(accesses);
     if (uses(e.map, lane_dim(group.mapping))) {
       // What does not move in vectors is as many loads, one after the other without waiting.
       const int moves = group.mapping.vector / at_once;
@@ -307,6 +315,22 @@ class KernelCounter {
     return std::any_of(kernel_.resident.begin(), kernel_.resident.end(), [&](const Residence& r) {
       return r.op == op && r.group == group.dominant && r.shared;
     });
+  }
+
+  /// Sectors one warp's access of global memory touches.
+  static double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
+                        const ThreadMapping& mapping, int bytes, bool through_tile) {
+    const bool tiles = mapping.kind == MappingKind::kTile && map.dims.size() == 2 && map.symbols.empty() &&
+                       map.runtime.empty();
+    if (!tiles) return sectors_a_warp(map, extents, mapping, bytes);
+    return tile_sectors(map, extents, mapping, bytes,
+                        through_tile ? TileOrder::kAlongRows : TileOrder::kAlongCols);
+  }
+
+  /// Into the tile and out of it: no two lanes share a bank.
+  void count_through_tile(double accesses) {
+    now().shared_wavefronts += 2 * accesses;
+    count_accesses(2 * accesses);
   }
 
   /// Stores or loads of kept elements in shared memory: a lane a bank.
@@ -347,7 +371,9 @@ class KernelCounter {
     if (!global) return;
     count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping));
     const int bytes = byte_size(node.shape.dtype);
-    now().l2_sectors += accesses * sectors_a_warp(placed.map, node.shape.dims, group.mapping, bytes);
+    const bool tile = find_tile(kernel_, op, group.dominant, level_of(op)) != nullptr;
+    now().l2_sectors += accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile);
+    if (tile) count_through_tile(accesses);
     if (output) write(node.shape.byte_size());
   }
 

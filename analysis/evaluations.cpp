@@ -6,6 +6,8 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
+#include "core/interrupt.h"
 #include "core/sorted.h"
 
 namespace stitchwork {
@@ -33,6 +35,7 @@ class Walk {
       level_ = level == kernel_.levels.end() ? 0 : level->second;
       evaluate(root, placed->second.map, -1);
       while (!open_.empty()) {
+        interruption_point();
         auto [op, map, by] = std::move(open_.back());
         open_.pop_back();
         evaluate(op, std::move(map), by);
@@ -63,6 +66,12 @@ class Walk {
     return placed != result_.placements.end() && placed->second.map == map;
   }
 
+  bool goes_through_tile(NodeId op, const IndexMap& map) const {
+    if (find_tile(kernel_, op, group_.dominant, level_) == nullptr) return false;
+    const auto placed = result_.placements.find(op);
+    return placed != result_.placements.end() && placed->second.map == map;
+  }
+
   bool is_known(NodeId op, const IndexMap& map) const {
     const auto known = known_.find({op, level_});
     return known != known_.end() && std::any_of(known->second.begin(), known->second.end(),
@@ -76,7 +85,8 @@ class Walk {
     const bool load = resident || (!as_root && is_loaded(op));
     const auto index = static_cast<int>(result_.values.size());
     known_[{op, level_}].push_back(result_.values.size());
-    result_.values.push_back({op, std::move(map), root_, load, resident, by});
+    const bool tile = load && !resident && goes_through_tile(op, map);
+    result_.values.push_back({op, std::move(map), root_, load, resident, tile, by});
     if (!load) read_operands(op, result_.values.back().map, as_root, index);
   }
 

@@ -18,8 +18,9 @@ struct Evaluation {
   NodeId root = kNoNode;  ///< the materialised op it is first needed for
   bool load = false;      ///< read from a buffer: an input, or a Regional or Global value of the kernel
   bool resident =
-      false;    ///< a load of what the thread has kept since an earlier phase (KernelPlan::resident)
-  int by = -1;  ///< index of the value that needs it first; -1: a root
+      false;          ///< a load of what the thread has kept since an earlier phase (KernelPlan::resident)
+  bool tile = false;  ///< a load through a tile (KernelPlan::tiles)
+  int by = -1;        ///< index of the value that needs it first; -1: a root
 };
 
 struct GroupEvaluations {

@@ -45,6 +45,7 @@ std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, 
       return block > mapping.rows_per_block ? std::int64_t{block} * accumulator_bytes(dtype) : 0;
     case MappingKind::kElementwise:
     case MappingKind::kRowSerial:
+    case MappingKind::kTile:
       return 0;
   }
   return 0;
@@ -101,7 +102,7 @@ std::int64_t partials_bytes(const ThreadMapping& mapping, DType dtype) {
 
 bool reduces_domain(const Computation& computation, NodeId reduce, const ThreadMapping& mapping) {
   if (def(computation.node(reduce).op).cls != OpClass::kReduce) return false;
-  if (mapping.kind == MappingKind::kElementwise) return false;
+  if (mapping.kind == MappingKind::kElementwise || mapping.kind == MappingKind::kTile) return false;
   const ReductionShape shape = reduction_shape(computation, reduce);
   return shape.rows == mapping.rows && shape.cols == mapping.cols;
 }

@@ -83,6 +83,7 @@ int block_threads(const ThreadMapping& mapping) {
           ceil_div(mapping.rows_per_block, std::int64_t{mapping.vector} * mapping.unroll));
     case MappingKind::kRowSerial:
       return static_cast<int>(mapping.rows_per_block);
+    case MappingKind::kTile:
     case MappingKind::kRowPack:
     case MappingKind::kRowSplit:
     case MappingKind::kColumn:

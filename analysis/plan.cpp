@@ -36,6 +36,8 @@ std::string_view name(MappingKind kind) {
       return "column";
     case MappingKind::kRowSerial:
       return "row_serial";
+    case MappingKind::kTile:
+      return "tile";
   }
   SW_CHECK(false, "mapping kind number {}", static_cast<int>(kind));
 }
@@ -121,6 +123,8 @@ std::string group_text(const Computation& computation, const KernelPlan& kernel,
   for (NodeId op : group.across)
     text +=
         fmt::format("    {} across the rows, {} partials\n", computation.node(op).name, group.mapping.blocks);
+  for (NodeId op : group.one_pass)
+    text += fmt::format("    {} in the pass of an earlier reduction\n", computation.node(op).name);
   for (NodeId op : group.ops)
     text += fmt::format("    {} {} level {}\n", computation.node(op).name, scheme_text(kernel, op),
                         kernel.levels.at(op));
@@ -147,6 +151,10 @@ std::string kernel_text(const Computation& computation, const KernelPlan& kernel
     text += fmt::format("  resident {} with the threads of {} from level {}: {} bytes {}\n",
                         computation.node(r.op).name, computation.node(r.group).name, r.level, r.bytes,
                         r.shared ? fmt::format("of shared memory @{}", r.offset) : "of registers a thread");
+  for (const Tile& tile : kernel.tiles)
+    text += fmt::format("  tile of {} in level {} for the group of {}: {} bytes of shared memory @{}\n",
+                        computation.node(tile.op).name, tile.level, computation.node(tile.group).name,
+                        tile.bytes, tile.offset);
   if (!kernel.scratch.empty()) text += "  scratch" + slots_text(computation, kernel.scratch) + "\n";
   return text;
 }

@@ -41,6 +41,9 @@ enum class MappingKind : std::uint8_t {
             ///< of rows_per_block rows; block/rows_per_block threads share a row's cols, combined in shared
             ///< memory; `split` > 1 cuts cols into segments, task = tile * split + segment
   kRowSerial,  ///< one thread a row, a serial loop over cols (short reductions)
+  kTile,  ///< a task is a tile of rows_per_block rows and threads_per_row cols, task = tile of rows * split +
+          ///< segment; consecutive threads on consecutive cols, or, to and from the group's Tiles, rows; no
+          ///< reduction
 };
 std::string_view name(MappingKind kind);
 
@@ -82,6 +85,11 @@ struct Group {
   /// block accumulates them over its tasks in registers and leaves one partial a col, [mapping.blocks, cols],
   /// in scratch; readers fold these in fixed order behind a grid barrier. Topological order.
   std::vector<NodeId> across;
+  /// Sub-dominant reductions of a row_pack group that take no pass over the row of their own: the sum of
+  /// exp(x - c) or (x - c)^2 with c from a reduction of the same rows (analysis/one_pass.h). Threads
+  /// accumulate it about a value of their own in an earlier reduction's pass and move it to c behind that.
+  /// Topological order.
+  std::vector<NodeId> one_pass;
   std::vector<NodeId> ops;  ///< topological order, dominant and sub-dominants included
   ThreadMapping mapping;
   /// Groups of one phase in different lanes run on disjoint block ranges; those of one lane start at the same
@@ -107,6 +115,16 @@ struct Residence {
                            ///< the loop over the tasks unrolled
   std::int64_t offset = 0;  ///< shared: bytes
   std::int64_t bytes = 0;   ///< shared: of a block; registers: of a thread
+};
+
+/// Shared memory through which a kTile group's elements of a value change their order, once a task. If the
+/// group materialises the value it is computed along the cols and stored along the rows; else it is read
+/// along the rows from where it lies and taken up along the cols, at its placement in the group.
+struct Tile {
+  NodeId op = kNoNode;
+  NodeId group = kNoNode;              ///< the group's dominant
+  int level = 0;                       ///< the phase that reads or stores it so
+  std::int64_t offset = 0, bytes = 0;  ///< rows_per_block rows, padded (analysis/tiles.h)
 };
 
 struct KernelLaunch {
@@ -135,6 +153,7 @@ struct KernelPlan {
   std::vector<MemorySlot> shared;   ///< Regional values; plus op == kNoNode: the reduction workspace
   std::vector<MemorySlot> scratch;  ///< Global values not in an output buffer, and split partials
   std::vector<Residence> resident;  ///< ascending by op
+  std::vector<Tile> tiles;
   KernelLaunch launch;
   double predicted_us = 0;  ///< modelled
 };

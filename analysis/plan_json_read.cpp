@@ -108,7 +108,7 @@ class Reader {
     ThreadMapping m;
     m.kind = c.at("kind").one_of(std::array{MappingKind::kElementwise, MappingKind::kRowPack,
                                             MappingKind::kRowSplit, MappingKind::kColumn,
-                                            MappingKind::kRowSerial});
+                                            MappingKind::kRowSerial, MappingKind::kTile});
     m.rows = c.at("rows").integer();
     m.cols = c.at("cols").integer();
     m.vector = c.at("vector").small();
@@ -128,6 +128,7 @@ class Reader {
     group.dominant = op(c.at("dominant"));
     group.sub_dominants = ops(c.at("sub_dominants"));
     if (const auto across = c.find("across")) group.across = ops(*across);
+    if (const auto one_pass = c.find("one_pass")) group.one_pass = ops(*one_pass);
     group.ops = ops(c.at("ops"));
     group.mapping = mapping(c.at("mapping"));
     group.lane = c.at("lane").small();
@@ -178,6 +179,11 @@ class Reader {
     kernel.scratch = slots(c.at("scratch"));
     if (const auto resident = c.find("resident"))
       resident->each([&](const JsonCursor& r) { kernel.resident.push_back(residence(r)); });
+    if (const auto tiles = c.find("tiles"))
+      tiles->each([&](const JsonCursor& t) {
+        kernel.tiles.push_back({op(t.at("op")), op(t.at("group")), t.at("level").small(),
+                                t.at("offset").integer(), t.at("bytes").integer()});
+      });
     KernelLaunch& launch = kernel.launch;
     launch.grid = c.at("grid").integer();
     launch.block = c.at("block").small();

@@ -90,6 +90,7 @@ class Writer {
     json["dominant"] = op(group.dominant);
     json["sub_dominants"] = ops(group.sub_dominants);
     if (!group.across.empty()) json["across"] = ops(group.across);
+    if (!group.one_pass.empty()) json["one_pass"] = ops(group.one_pass);
     json["ops"] = ops(group.ops);
     json["mapping"] = mapping(group.mapping);
     json["lane"] = group.lane;
@@ -134,6 +135,15 @@ class Writer {
                                     {"in", r.shared ? "shared" : "registers"},
                                     {"offset", r.offset},
                                     {"bytes", r.bytes}});
+    }
+    if (!kernel.tiles.empty()) {
+      json["tiles"] = Json::array();
+      for (const Tile& tile : kernel.tiles)
+        json["tiles"].push_back({{"op", op(tile.op)},
+                                 {"group", op(tile.group)},
+                                 {"level", tile.level},
+                                 {"offset", tile.offset},
+                                 {"bytes", tile.bytes}});
     }
     json["grid"] = launch.grid;
     json["block"] = launch.block;

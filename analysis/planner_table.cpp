@@ -18,22 +18,40 @@ constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
 
 // docs/planners/knobs.md says what each does.
 constexpr std::array kKnobs = {
-    Knob{"adaptive_mapping", kOnOff, "on"},     Knob{"dominant_merging", kOnOff, "on"},
-    Knob{"proactive_locality", kOnOff, "on"},   Knob{"shared_reuse", kOnOff, "on"},
-    Knob{"register_relaxation", kOnOff, "on"},  Knob{"remote_stitching", kOnOff, "on"},
-    Knob{"exhaustive_stitching", kOnOff, "on"}, Knob{"data_reuse", kOnOff, "on"},
-    Knob{"across_rows", kOnOff, "on"},          Knob{"residence", kOnOff, "on"},
-    Knob{"duplicate_cheap", kOnOff, "off"},     Knob{"mapping", kMappings, "tuned"},
+    Knob{"adaptive_mapping", kOnOff, "on"},
+    Knob{"dominant_merging", kOnOff, "on"},
+    Knob{"proactive_locality", kOnOff, "on"},
+    Knob{"shared_reuse", kOnOff, "on"},
+    Knob{"register_relaxation", kOnOff, "on"},
+    Knob{"remote_stitching", kOnOff, "on"},
+    Knob{"exhaustive_stitching", kOnOff, "on"},
+    Knob{"data_reuse", kOnOff, "on"},
+    Knob{"across_rows", kOnOff, "on"},
+    Knob{"residence", kOnOff, "on"},
+    Knob{"tiles", kOnOff, "on"},
+    Knob{"one_pass", kOnOff, "on"},
+    Knob{"duplicate_cheap", kOnOff, "off"},
+    Knob{"mapping", kMappings, "tuned"},
 };
 
-constexpr std::array<std::string_view, 11> kAstitchKnobs = {
-    "adaptive_mapping", "dominant_merging",     "proactive_locality", "shared_reuse", "register_relaxation",
-    "remote_stitching", "exhaustive_stitching", "data_reuse",         "across_rows",  "residence",
-    "mapping"};
+constexpr std::array<std::string_view, 13> kAstitchKnobs = {"adaptive_mapping",
+                                                            "dominant_merging",
+                                                            "proactive_locality",
+                                                            "shared_reuse",
+                                                            "register_relaxation",
+                                                            "remote_stitching",
+                                                            "exhaustive_stitching",
+                                                            "data_reuse",
+                                                            "across_rows",
+                                                            "residence",
+                                                            "tiles",
+                                                            "one_pass",
+                                                            "mapping"};
 /// The forms of stitched kernels: without exhaustive stitching there are none.
-constexpr std::array<std::string_view, 10> kAutoKnobs = {
+constexpr std::array<std::string_view, 12> kAutoKnobs = {
     "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
-    "remote_stitching", "data_reuse",       "across_rows",        "residence",    "mapping"};
+    "remote_stitching", "data_reuse",       "across_rows",        "residence",    "tiles",
+    "one_pass",         "mapping"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};

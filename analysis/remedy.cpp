@@ -86,6 +86,12 @@ constexpr Remedy kRemedies[] = {
      "its blocks would have to have fewer tasks of it, or registers or shared memory to spare, and reading "
      "it "
      "again take longer"},
+    {"astitch.tiles",
+     "what is read or stored against its order in memory would have to be larger, so that whole sectors save "
+     "more than tiles of shared memory cost"},
+    {"astitch.one-pass",
+     "the row would have to exceed half of its threads' registers, and nothing else pass over it behind the "
+     "same reduction"},
     {"astitch.small-value", "{subject} would have to have more than 1,024 elements, or save a grid barrier"},
     {"astitch.demoted", "the block would have to need less shared memory"},
     {"astitch.propagation", "{subject} would have to have the elements of that mapping, each read once"},

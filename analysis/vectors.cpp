@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/tiles.h"
 #include "core/index_ranges.h"
 
 namespace stitchwork {
@@ -14,6 +15,7 @@ std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block) {
     case MappingKind::kRowSerial:
       return 1;
     case MappingKind::kRowPack:
+    case MappingKind::kTile:
       return mapping.threads_per_row;
     case MappingKind::kRowSplit:
       return block;
@@ -39,6 +41,8 @@ std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block) {
                     std::int64_t{mapping.threads_per_row} * mapping.vector);
   if (mapping.kind == MappingKind::kElementwise)
     return ceil_div(mapping.rows_per_block, std::int64_t{block} * mapping.vector);
+  if (mapping.kind == MappingKind::kTile)
+    return tile_elements_a_thread(mapping, block, TileOrder::kAlongCols);
   return ceil_div(ceil_div(mapping.cols, mapping.split),
                   threads_sharing_a_row(mapping, block) * mapping.vector);
 }
@@ -52,6 +56,8 @@ std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block) {
     const bool whole = mapping.rows % mapping.rows_per_block == 0;
     return whole ? mapping.rows_per_block / (std::int64_t{block} * mapping.vector) : 0;
   }
+  // Those of a tile are guarded and in flight together all the same.
+  if (mapping.kind == MappingKind::kTile) return vectors_a_thread(mapping, block);
   const std::int64_t segment = (mapping.cols + mapping.split - 1) / mapping.split;
   const std::int64_t shortest = std::max<std::int64_t>(0, mapping.cols - (mapping.split - 1) * segment);
   const std::int64_t whole = shortest / (threads_sharing_a_row(mapping, block) * mapping.vector);

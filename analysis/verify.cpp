@@ -5,6 +5,7 @@
 #include "analysis/control_flow.h"
 #include "analysis/verify_internal.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 
 namespace stitchwork {
 
@@ -23,15 +24,18 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
   // The rest follows ops through groups; with those broken it would only repeat the same problem.
   if (report.problems.size() > header) return std::move(report.problems);
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+    interruption_point();
     const KernelPlan& kernel = plan.kernels[k];
     const std::size_t before = report.problems.size();
     check_mappings(computation, kernel, report);
     check_launch(computation, device, kernel, report);
     if (report.problems.size() > before) continue;
+    check_one_pass(graph, kernel, report);
     const auto check = [&](const KernelEvaluations& evaluated) {
       check_values(computation, kernel, evaluated, report);
       check_memory(computation, kernel, evaluated, report);
       check_residents(computation, kernel, evaluated, report);
+      check_tiles(computation, kernel, evaluated, report);
     };
     if (known != nullptr)
       check(known->at(k));

@@ -38,6 +38,12 @@ void check_memory(const Computation& computation, const KernelPlan& kernel,
 /// registers or the shared memory they take.
 void check_residents(const Computation& computation, const KernelPlan& kernel,
                      const KernelEvaluations& evaluated, Report& report);
+/// Tiles: of tile mappings, large enough, of values that the group reads or stores in that phase from and to
+/// global memory.
+void check_tiles(const Computation& computation, const KernelPlan& kernel, const KernelEvaluations& evaluated,
+                 Report& report);
+/// Reductions without a pass of their own: sums that can be gathered in an earlier one's.
+void check_one_pass(const Graph& graph, const KernelPlan& kernel, Report& report);
 /// Every op computed, every value materialised once and before it is read, no cycle.
 void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report);
 void check_order(const Graph& graph, const FusionPlan& plan, Report& report);

@@ -21,7 +21,8 @@ void check_domain(const Computation& computation, const std::string& where, cons
                   Report& report) {
   const ThreadMapping& m = group.mapping;
   const Node& dominant = computation.node(group.dominant);
-  if (def(dominant.op).cls == OpClass::kReduce && m.kind != MappingKind::kElementwise) {
+  if (def(dominant.op).cls == OpClass::kReduce && m.kind != MappingKind::kElementwise &&
+      m.kind != MappingKind::kTile) {
     const ReductionShape shape = reduction_shape(computation, group.dominant);
     if (shape.rows != m.rows || shape.cols != m.cols)
       report.add("mapping.domain", "{}: {} reduces {} rows of {}, the mapping has {} of {}", where,
@@ -69,6 +70,11 @@ void check_threads(const std::string& where, const ThreadMapping& m, int block, 
         report.add("mapping.threads", "{}: {} rows a task of {} threads each do not fit a block of {}", where,
                    m.rows_per_block, m.threads_per_row, block);
       return;
+    case MappingKind::kTile:
+      if (m.threads_per_row > block || m.rows_per_block > block)
+        report.add("mapping.threads", "{}: a block of {} threads takes no line of a tile of {} rows, {} cols",
+                   where, block, m.rows_per_block, m.threads_per_row);
+      return;
     case MappingKind::kRowSplit:
       if (m.threads_per_row > block)
         report.add("mapping.threads", "{}: {} threads a row in a block of {}", where, m.threads_per_row,
@@ -81,6 +87,12 @@ void check_threads(const std::string& where, const ThreadMapping& m, int block, 
 }
 
 void check_split(const std::string& where, const ThreadMapping& m, Report& report) {
+  if (m.kind == MappingKind::kTile) {
+    if (m.combine != Combine::kNone || m.split != ceil_div(m.cols, m.threads_per_row))
+      report.add("mapping.split", "{}: {} columns in tiles of {} are {} a row, not {} with combine {}", where,
+                 m.cols, m.threads_per_row, ceil_div(m.cols, m.threads_per_row), m.split, name(m.combine));
+    return;
+  }
   if ((m.split > 1) != (m.combine != Combine::kNone))
     report.add("mapping.split", "{}: split {} with combine {}", where, m.split, name(m.combine));
   const bool may_split = m.kind == MappingKind::kRowSplit || m.kind == MappingKind::kColumn;
@@ -98,18 +110,33 @@ void check_across(const std::string& where, const Group& group, Report& report) 
              name(m.kind), m.split);
 }
 
-/// Vectors lie whole within a row, a segment and a task, or rows are peeled; they move by one instruction
-/// each.
+/// Of an element of the narrowest array of the domain's size that the group's ops read or make: that of its
+/// dominant where it has none.
+int narrowest_bytes(const Computation& computation, const Group& group) {
+  const Node& dominant = computation.node(group.dominant);
+  const bool reduces = def(dominant.op).cls == OpClass::kReduce;
+  int bytes = byte_size(computation.node(reduces ? dominant.operands[0] : group.dominant).shape.dtype);
+  const auto visit = [&](NodeId id) {
+    const Shape& shape = computation.node(id).shape;
+    if (!shape.is_tuple && shape.elements_count() == group.mapping.rows * group.mapping.cols)
+      bytes = std::min(bytes, byte_size(shape.dtype));
+  };
+  for (const NodeId op : group.ops) {
+    visit(op);
+    for (const NodeId operand : computation.node(op).operands) visit(operand);
+  }
+  return bytes;
+}
+
+/// Vectors lie whole within a row, a segment and a task, or rows are peeled; those of the narrowest array
+/// move by one instruction each.
 void check_vectors(const Computation& computation, const std::string& where, const Group& group,
                    Report& report) {
   const ThreadMapping& m = group.mapping;
   if (m.unroll > kMostUnrolled)
     report.add("mapping.vector", "{}: {} vectors in flight, at most {}", where, m.unroll, kMostUnrolled);
   if (m.vector == 1) return;
-  const Node& dominant = computation.node(group.dominant);
-  const bool reduces = def(dominant.op).cls == OpClass::kReduce;
-  const NodeId moved = reduces ? dominant.operands[0] : group.dominant;
-  const int bytes = byte_size(computation.node(moved).shape.dtype);
+  const int bytes = narrowest_bytes(computation, group);
   if ((m.vector & (m.vector - 1)) != 0 || m.vector * bytes > kVectorBytes)
     report.add("mapping.vector",
                "{}: vectors of {} elements of {} bytes; a power of two up to {} bytes moves at a time", where,

@@ -59,12 +59,17 @@ void check_groups(const Computation& computation, const KernelPlan& kernel, Repo
                     fmt::format("the sub-dominants of {}", dominant), report);
     check_ascending(computation, kernel, group.across, fmt::format("what {} reduces across rows", dominant),
                     report);
+    check_ascending(computation, kernel, group.one_pass, fmt::format("what {} gathers in one pass", dominant),
+                    report);
     for (NodeId op : group.ops) {
       grouped.insert(op);
       if (!inside.contains(op))
         report.add("group", "kernel {}: group {} lists {}, which is not an op of the kernel", kernel.id,
                    dominant, op_name(computation, op));
     }
+    if (!known(computation, group.one_pass))
+      report.add("op", "kernel {}: group {} gathers an op the model does not have in one pass", kernel.id,
+                 dominant);
     if (!known(computation, group.across))
       report.add("op", "kernel {}: group {} reduces an op the model does not have across its rows", kernel.id,
                  dominant);
@@ -115,6 +120,11 @@ void check_annotations(const Computation& computation, const KernelPlan& kernel,
     if (r.op < 0 || r.op >= computation.size() || r.group < 0 || r.group >= computation.size() || r.level < 0)
       report.add("resident", "kernel {}: {} is kept by the group of {} from level {}", kernel.id,
                  op_name(computation, r.op), op_name(computation, r.group), r.level);
+  for (const Tile& tile : kernel.tiles)
+    if (tile.op < 0 || tile.op >= computation.size() || tile.group < 0 || tile.group >= computation.size() ||
+        tile.level < 0)
+      report.add("tile", "kernel {}: a tile of {} for the group of {} in level {}", kernel.id,
+                 op_name(computation, tile.op), op_name(computation, tile.group), tile.level);
   for (const auto& [op, scheme] : kernel.in_phase) {
     const auto all = kernel.schemes.find(op);
     const bool stored =

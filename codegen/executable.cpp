@@ -98,7 +98,22 @@ void take(const Job& job, CompiledKernel& compiled) {
   compiled.spill_bytes = job.result.use->spill_bytes;
 }
 
-/// "k2_y (planner xla for t4; 64 blocks of 256 threads, 1024 bytes of shared memory, 0 grid barriers)".
+/// griddepcontrol is of sm_90 (PTX ISA 7.8).
+void require_dependent_launches(const Device& device, const Compilation& compilation) {
+  constexpr int kOldest = 90;
+  const int architecture = 10 * device.cc_major + device.cc_minor;
+  if (architecture < kOldest)
+    throw Error(
+        fmt::format("dependent launches need sm_{} or later, {} is sm_{}", kOldest, device.id, architecture),
+        "leave out --dependent-launch");
+  if (compilation.architecture() < kOldest)
+    throw Error(fmt::format("dependent launches need code for sm_{} or later, {} makes it for sm_{}", kOldest,
+                            compilation.compiler().id, compilation.architecture()),
+                "leave out --dependent-launch, or use an NVRTC that knows the device's architecture");
+}
+
+}  // namespace
+
 std::string kernel_and_plan(const FusionPlan& plan, const KernelPlan& kernel) {
   const KernelLaunch& launch = kernel.launch;
   return fmt::format(
@@ -106,8 +121,6 @@ std::string kernel_and_plan(const FusionPlan& plan, const KernelPlan& kernel) {
       kernel.id, kernel.name, plan.planner, plan.device, launch.grid, launch.block, launch.shared_bytes,
       launch.grid_barriers);
 }
-
-}  // namespace
 
 CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry, const KernelLaunch& launch,
                               const Device& device, const CompileOptions& options) {
@@ -125,6 +138,7 @@ CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry,
 Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options) {
   const Compilation compilation(device, options);
+  if (options.dependent_launch) require_dependent_launches(device, compilation);
   Executable executable;
   executable.plan = plan;
   executable.compiler = compilation.compiler().id;
@@ -138,11 +152,12 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
     const Kernel kernel = lower(graph, kernel_plan);
     CompiledKernel compiled;
     compiled.entry = "k";
-    compiled.cuda = prelude + to_cuda(graph, kernel, false);
+    compiled.cuda = prelude + to_cuda(graph, kernel, false, options.dependent_launch);
     compiled.arguments = kernel_arguments(kernel);
     compiled.table = kernel_table(kernel);
     compiled.launch = kernel.launch;
-    std::string source = prelude + to_cuda(graph, kernel, true);
+    compiled.dependent = options.dependent_launch;
+    std::string source = prelude + to_cuda(graph, kernel, true, options.dependent_launch);
     compiled.source_sha256 = sha256_hex(source);
     const auto [it, inserted] = known.try_emplace(compiled.source_sha256, jobs.size());
     if (inserted) jobs.push_back({kernel_and_plan(plan, kernel_plan), std::move(source), {}, false, 0});

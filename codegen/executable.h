@@ -25,6 +25,7 @@ struct CompiledKernel {
   std::vector<Argument> arguments;  ///< device pointers, in order
   KernelTable table;                ///< to be written where an argument asks for it
   KernelLaunch launch;              ///< shared_bytes: all of it dynamic shared memory
+  bool dependent = false;           ///< it waits for earlier kernels itself (CompileOptions)
   bool from_cache = false;
   double compile_ms =
       0;  ///< wall time of the compiler and ptxas, or of reading the cache; equal kernels share one
@@ -44,14 +45,20 @@ struct CompileOptions {
   std::string cache_dir;  ///< "" = ${XDG_CACHE_HOME:-~/.cache}/stitchwork/kernels; "none" = no cache
   bool ptxas = true;      ///< run ptxas for registers and spills when found
   bool cubin = false;     ///< machine code too, where the compiler knows the device's architecture
+  /// Kernels wait for earlier ones themselves, for programmatic dependent launches: sm_90 and later.
+  bool dependent_launch = false;
 };
 
 /// Lowers, prints, compiles (in parallel, cached by canonical source). Throws Error naming an op that can
-/// only be planned (scatter, a reduction by several operations, elements no kernel computes), and with the
-/// compiler's log
-/// where compilation fails or no compiler is found.
+/// only be planned (scatter, a reduction by several operations, elements no kernel computes), with the
+/// compiler's log where compilation fails or no compiler is found, and where dependent launches are asked for
+/// of a device or a compiler without them.
 Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options = {});
+
+/// "k2 y (planner xla for t4; 64 blocks of 256 threads, 1024 bytes of shared memory, 0 grid barriers)": as
+/// errors name a kernel.
+std::string kernel_and_plan(const FusionPlan& plan, const KernelPlan& kernel);
 
 /// One kernel given as CUDA C++ (without the prelude): what a backend needs beside the plan's kernels. It is
 /// compiled and cached like those.

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/one_pass.h"
 #include "analysis/plan.h"
 #include "core/index_map.h"
 
@@ -36,6 +37,7 @@ struct Buffer {
   bool partials = false;    ///< accumulators of a split reduction: 16-bit floats are stored as float
   /// Partials of a reduction across the rows of its group: [blocks, elements], not [elements, split].
   bool across = false;
+  bool tile = false;  ///< shared: rows of a task, padded (analysis/tiles.h)
 
   /// Of the elements in shared memory.
   std::int64_t bytes() const { return elements * byte_size(shape.dtype); }
@@ -66,7 +68,8 @@ struct Value {
   std::vector<Access> guards;  ///< kChoose: of each argument; kInnerReduce: of arguments[0]
   int buffer = -1;             ///< kLoad, kFold
   IndexExpr offset;            ///< kLoad, kFold: elements from the buffer's start; shared: see `local`
-  bool local = false;          ///< shared loads: d0 of `offset` is the row within the task, not in the domain
+  bool local = false;  ///< shared loads: d0 of `offset` is the row within the task, not in the domain; in a
+                       ///< tile d1 likewise the col
   std::int64_t task_offset = 0;       ///< shared loads that are not local: subtract task * task_offset
   int scope = -1;                     ///< the kInnerReduce value whose body it belongs to, or -1
   std::vector<std::int64_t> extents;  ///< kInnerReduce: of its indices, dims from at.map.dims.size() on
@@ -83,12 +86,13 @@ enum class StoreKind : std::uint8_t {
   kPartial,  ///< likewise, the segment's partial to scratch
   kAtomic,   ///< likewise, combined into the zeroed buffer atomically
   kAcross,   ///< accumulate over the rows of all tasks of the block (TaskLoop::across)
+  kGather,   ///< take the element into the thread's part of a later reduction (TaskLoop::gathered)
 };
 
 /// Where a root's result goes.
 struct Target {
   int buffer = -1;
-  IndexExpr offset;     ///< elements; shared: of (row in the task, col)
+  IndexExpr offset;     ///< elements; shared: of (row in the task, col), in a tile of (row, col) in it
   bool vector = false;  ///< the elements of a vector are stored by one instruction
 };
 
@@ -100,12 +104,16 @@ struct Root {
   Op reducer = Op::kAdd;
   std::vector<Target> targets;
   int row_result = -1;  ///< index into TaskLoop::row_results: every thread of the row has the result there
+  /// Index into TaskLoop::gathered. kGather: takes `value`; kReduce: starts from what the thread has
+  /// gathered, about the row's `value`, and passes over no elements.
+  int gathered = -1;
 };
 
 struct Step {
   int group = 0;        ///< index into KernelPlan::groups
   int stage = 0;        ///< a block barrier stands between stages
   bool rows = false;    ///< over rows only (each row once), not over (row, col)
+  bool turned = false;  ///< between memory and tiles: consecutive threads on consecutive rows of kTile
   bool by_all = false;  ///< rows: by all threads that share the row, of which the first stores
   ThreadMapping mapping;
   std::vector<Value> values;
@@ -153,6 +161,14 @@ struct RowResult {
   DType dtype = DType::kF32;
 };
 
+/// What a thread gathers of a row for a reduction that has no pass of its own (Group::one_pass), from the
+/// step that reads the elements to the one that knows the row's value they are taken about.
+struct Gathered {
+  NodeId op = kNoNode;
+  OnePassKind kind = OnePassKind::kExponentials;
+  DType dtype = DType::kF32;
+};
+
 struct TaskLoop {
   std::int64_t tasks = 1, tasks_per_block = 1;  ///< dealt to the blocks as plan.h's ThreadMapping says
   std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
@@ -163,6 +179,7 @@ struct TaskLoop {
   std::vector<int> own_buffers;  ///< buffers of the steps in whose place each entry has its own
   std::vector<AcrossRows> across;
   std::vector<RowResult> row_results;
+  std::vector<Gathered> gathered;
 };
 
 struct Phase {
@@ -191,8 +208,9 @@ std::string to_text(const Graph& graph, const Kernel& kernel);
 
 /// CUDA C++ of one kernel, readable (`canonical` false: names from the graph, a comment a group) or canonical
 /// (buffers and values renumbered, no comments; the text whose hash keys the kernel cache). Needs the prelude
-/// in front.
-std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical);
+/// in front. `dependent`: the kernel itself waits for those before it, so that its blocks may be started
+/// while they end (programmatic dependent launch, sm_90 and later).
+std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical, bool dependent = false);
 
 /// Device functions and macros every kernel relies on; includes no CUDA header, serves NVRTC and clang.
 std::string_view cuda_prelude();

@@ -38,6 +38,8 @@ std::string_view name(StoreKind kind) {
       return "atomic";
     case StoreKind::kAcross:
       return "accumulate";
+    case StoreKind::kGather:
+      return "gather";
   }
   return "?";
 }

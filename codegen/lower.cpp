@@ -15,6 +15,7 @@
 #include "codegen/share_bodies.h"
 #include "codegen/table.h"
 #include "core/error.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 namespace {
@@ -74,6 +75,8 @@ class Lowering {
   }
 
  private:
+  using StepKey = std::tuple<int, int, bool>;  ///< stage, group, over rows
+
   const Material& material(NodeId op) const { return context_.materials.at(op); }
   const Group& group_of(NodeId op) const {
     return context_.plan.groups[static_cast<std::size_t>(material(op).group)];
@@ -208,7 +211,7 @@ class Lowering {
              loop.first_block, loop.first_block + loop.blocks - 1, launch_.grid);
 
     // Steps by (stage, group, elements before rows).
-    std::map<std::tuple<int, int, bool>, std::vector<Item>> steps;
+    std::map<StepKey, std::vector<Item>> steps;
     for (const Item& item : items) {
       const ThreadMapping& own = group_of(item.op).mapping;
       SW_CHECK(own.tasks == loop.tasks && own.blocks == loop.blocks &&
@@ -217,6 +220,7 @@ class Lowering {
                context_.node(item.op).name, context_.node(items.front().op).name);
       steps[{item.stage, material(item.op).group, over_rows(item)}].push_back(item);
     }
+    const std::map<StepKey, std::vector<NodeId>> gathers = one_pass_gathers(steps);
     for (const auto& [key, members] : steps) {
       Step step;
       step.stage = std::get<0>(key);
@@ -224,8 +228,11 @@ class Lowering {
       step.rows = std::get<2>(key);
       step.mapping = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
       ValueBuilder builder(context_, step, phase);
+      if (const auto found = gathers.find(key); found != gathers.end())
+        for (const NodeId op : found->second) step.roots.push_back(lower_gather(op, builder, loop));
       for (const Item& item : members) {
-        step.roots.push_back(lower_root(item, step, builder));
+        step.roots.push_back(is_one_pass(item.op) ? lower_gathered(item, loop, builder)
+                                                  : lower_root(item, step, builder));
         if (step.roots.back().store == StoreKind::kAcross)
           loop.across.push_back({item.op, step.roots.back().reducer, step.mapping,
                                  elements_per_thread(step.mapping, launch_.block),
@@ -233,7 +240,116 @@ class Lowering {
       }
       loop.steps.push_back(std::move(step));
     }
+    add_tile_steps(phase, items, loop);
     return loop;
+  }
+
+  // ---- reductions gathered in the pass of an earlier one
+
+  bool is_one_pass(NodeId op) const { return contains_sorted(group_of(op).one_pass, op); }
+
+  OnePassForm form_of(NodeId op) const {
+    const auto form = one_pass_form(context_.graph, op);
+    SW_CHECK(form.has_value(), "{} cannot be gathered in another pass", context_.node(op).name);
+    return *form;
+  }
+
+  /// The first step of the group that passes over its rows, for each op that is gathered there.
+  std::map<StepKey, std::vector<NodeId>> one_pass_gathers(
+      const std::map<StepKey, std::vector<Item>>& steps) const {
+    std::map<StepKey, std::vector<NodeId>> result;
+    for (const auto& [key, members] : steps)
+      for (const Item& item : members) {
+        if (!is_one_pass(item.op)) continue;
+        const auto host =
+            std::find_if(steps.begin(), steps.end(), [&, group = std::get<1>(key)](const auto& s) {
+              return std::get<1>(s.first) == group &&
+                     std::any_of(s.second.begin(), s.second.end(),
+                                 [&](const Item& i) { return reduces(i.op) && !is_one_pass(i.op); });
+            });
+        SW_CHECK(host != steps.end() && std::get<0>(host->first) < std::get<0>(key),
+                 "{} has no pass to be gathered in", context_.node(item.op).name);
+        result[host->first].push_back(item.op);
+      }
+    return result;
+  }
+
+  Root lower_gather(NodeId op, ValueBuilder& builder, TaskLoop& loop) {
+    const OnePassForm form = form_of(op);
+    const IndexMap map =
+        reduced_operand_map(context_.computation, context_.node(op), material(op).placement.map);
+    Root root;
+    root.op = op;
+    root.store = StoreKind::kGather;
+    root.value = builder.value(form.x, map);
+    root.gathered = static_cast<int>(loop.gathered.size());
+    loop.gathered.push_back({op, form.kind, context_.node(op).shape.dtype});
+    return root;
+  }
+
+  Root lower_gathered(const Item& item, const TaskLoop& loop, ValueBuilder& builder) {
+    const Node& node = context_.node(item.op);
+    const Material& m = material(item.op);
+    const auto gathered = std::find_if(loop.gathered.begin(), loop.gathered.end(),
+                                       [&](const Gathered& g) { return g.op == item.op; });
+    const Node& of_row = context_.node(form_of(item.op).c);
+    const IndexMap& map = m.placement.map;
+    const IndexMap over_domain = reduced_operand_map(context_.computation, node, map);
+    Root root;
+    root.op = item.op;
+    root.store = StoreKind::kReduce;
+    root.reducer = reducer(node);
+    root.gathered = static_cast<int>(gathered - loop.gathered.begin());
+    root.value = builder.value(of_row.operands[0], read_map(context_.computation, of_row, 0, over_domain));
+    root.initial = builder.value(node.operands[1], read_map(context_.computation, node, 1, map));
+    if (m.shared >= 0) root.targets.push_back({m.shared, IndexExpr::dim(0)});
+    if (m.global >= 0)
+      root.targets.push_back({m.global, simplify(linearize(map.results, node.shape.dims), map)});
+    return root;
+  }
+
+  /// What fills the tiles the loop's groups read, before its steps, and what empties those they store to,
+  /// behind them.
+  void add_tile_steps(int phase, const std::vector<Item>& items, TaskLoop& loop) {
+    std::set<int> groups;
+    for (const Item& item : items) groups.insert(material(item.op).group);
+    for (const bool stores : {false, true})
+      for (const int group : groups)
+        if (Step step = tile_step(phase, group, stores); !step.roots.empty()) {
+          step.stage = stores ? loop.steps.back().stage + 1 : loop.steps.front().stage - 1;
+          loop.steps.insert(stores ? loop.steps.end() : loop.steps.begin(), std::move(step));
+        }
+  }
+
+  Step tile_step(int phase, int group_index, bool stores) {
+    const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
+    Step step;
+    step.group = group_index;
+    step.mapping = group.mapping;
+    step.turned = true;
+    ValueBuilder builder(context_, step, phase);
+    for (const Tile& tile : context_.plan.tiles) {
+      if (tile.group != group.dominant || tile.level != phase) continue;
+      if (stores != is_stored_through(tile)) continue;
+      const IndexMap& map = context_.placements[static_cast<std::size_t>(group_index)].at(tile.op).map;
+      Root root;
+      root.op = tile.op;
+      root.value = stores ? builder.load_tile(tile.op, map) : builder.value(tile.op, map);
+      root.targets = {stores
+                          ? Target{material(tile.op).global,
+                                   simplify(linearize(map.results, context_.node(tile.op).shape.dims), map)}
+                          : Target{context_.tile(tile.op, group_index, phase),
+                                   context_.tile_offset(tile.op, group_index)}};
+      step.roots.push_back(std::move(root));
+    }
+    return step;
+  }
+
+  /// By the group that computes the value; else the tile is read.
+  bool is_stored_through(const Tile& tile) const {
+    const auto m = context_.materials.find(tile.op);
+    return m != context_.materials.end() && m->second.level == tile.level &&
+           context_.plan.groups[static_cast<std::size_t>(m->second.group)].dominant == tile.group;
   }
 
   /// Reduced here by the group's threads together.
@@ -272,7 +388,10 @@ class Lowering {
       result.targets.push_back({m.shared, one_a_row
                                               ? IndexExpr::dim(0)
                                               : IndexExpr::dim(0) * step.mapping.cols + IndexExpr::dim(1)});
-    if (m.partials < 0 && m.global >= 0) result.targets.push_back({m.global, global});
+    if (const int tile = context_.tile(item.op, step.group, item.phase); tile >= 0)
+      result.targets.push_back({tile, context_.tile_offset(item.op, step.group)});
+    else if (m.partials < 0 && m.global >= 0)
+      result.targets.push_back({m.global, global});
     if (!reduces(item.op)) {
       result.value = builder.root_value(item.op, map);
       return result;

@@ -5,11 +5,14 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
 #include "core/error.h"
 
 namespace stitchwork {
 
-std::int64_t segment_length(const ThreadMapping& mapping) { return ceil_div(mapping.cols, mapping.split); }
+std::int64_t segment_length(const ThreadMapping& mapping) {
+  return mapping.kind == MappingKind::kTile ? mapping.threads_per_row : ceil_div(mapping.cols, mapping.split);
+}
 
 std::int64_t rows_per_task(const ThreadMapping& mapping) {
   return mapping.kind == MappingKind::kRowSplit ? 1 : mapping.rows_per_block;
@@ -22,7 +25,26 @@ LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
     placements.push_back(propagate(computation, group.dominant, group.mapping, group.ops));
     add_material(group.dominant, static_cast<int>(i), placements[i]);
     for (NodeId op : group.sub_dominants) add_material(op, static_cast<int>(i), placements[i]);
+    for (const Tile& tile : plan.tiles) {
+      if (tile.group != group.dominant) continue;
+      const Shape& shape = node(tile.op).shape;
+      const std::int64_t elements =
+          group.mapping.rows_per_block * tile_stride(group.mapping, byte_size(shape.dtype));
+      Buffer buffer{MemorySpace::kShared, tile.op, shape, elements, tile.offset, false};
+      buffer.tile = true;
+      tiles_[{tile.op, static_cast<int>(i), tile.level}] = add_buffer(std::move(buffer));
+    }
   }
+}
+
+int LowerContext::tile(NodeId op, int group, int phase) const {
+  const auto found = tiles_.find({op, group, phase});
+  return found == tiles_.end() ? -1 : found->second;
+}
+
+IndexExpr LowerContext::tile_offset(NodeId op, int group) const {
+  const ThreadMapping& mapping = plan.groups[static_cast<std::size_t>(group)].mapping;
+  return IndexExpr::dim(0) * tile_stride(mapping, byte_size(node(op).shape.dtype)) + IndexExpr::dim(1);
 }
 
 bool LowerContext::is_reduction(NodeId op) const { return def(node(op).op).cls == OpClass::kReduce; }

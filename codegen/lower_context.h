@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -43,6 +44,11 @@ class LowerContext {
   std::map<NodeId, Material> materials;
   std::vector<std::map<NodeId, Placement>> placements;  ///< by group of the plan
 
+  /// The tile through which a group of the plan reads or stores `op` in a phase: its buffer, or -1.
+  int tile(NodeId op, int group, int phase) const;
+  /// The element (row, col) of the tile.
+  IndexExpr tile_offset(NodeId op, int group) const;
+
   bool inside(NodeId op) const { return inside_.contains(op); }
   const Node& node(NodeId op) const { return computation.node(op); }
   Reach reach(NodeId op, int phase) const;
@@ -56,6 +62,7 @@ class LowerContext {
 
   std::unordered_set<NodeId> inside_;
   std::unordered_map<NodeId, int> inputs_;
+  std::map<std::tuple<NodeId, int, int>, int> tiles_;  ///< by op, group, phase
 };
 
 /// Elements a row segment has: ceil(cols / split).

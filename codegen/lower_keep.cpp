@@ -84,7 +84,7 @@ class Keeper {
 
   bool keepable(const Value& value) const {
     const bool elementwise = step_->mapping.kind == MappingKind::kElementwise;
-    if (step_->rows || value.scope >= 0 || value.depth < (elementwise ? 1 : 2)) return false;
+    if (step_->rows || step_->turned || value.scope >= 0 || value.depth < (elementwise ? 1 : 2)) return false;
     // The elements of a serial row are not unrolled.
     if (step_->mapping.kind == MappingKind::kRowSerial) return false;
     return value.kind != ValueKind::kConstant && value.kind != ValueKind::kIndex;

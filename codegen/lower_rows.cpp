@@ -127,7 +127,9 @@ class RowKeeper {
     for (const Root& root : step.roots) {
       for (const Target& target : root.targets)
         if (in_shared(kernel_, target.buffer)) result.written.push_back(range(target.buffer));
-      if (root.store == StoreKind::kElement || root.store == StoreKind::kAcross) continue;
+      if (root.store == StoreKind::kElement || root.store == StoreKind::kAcross ||
+          root.store == StoreKind::kGather)
+        continue;
       if (reduction_workspace_bytes(step.mapping, kernel_.launch.block, DType::kF32) > 0)
         result.written.push_back(
             {kernel_.workspace_offset, kernel_.workspace_offset + kernel_.workspace_bytes, true});

@@ -116,6 +116,7 @@ int ValueBuilder::value(NodeId op, IndexMap map, int scope) {
 
 int ValueBuilder::build(NodeId op, const IndexMap& map, int scope) {
   if (is_immediate(context_.computation, op)) return constant(op, map, scope);
+  if (in_tile(op, map, scope)) return load_tile(op, map);
   switch (context_.reach(op, phase_)) {
     case Reach::kInput:
       return load(op, map, scope, context_.input_buffer(op));
@@ -221,6 +222,27 @@ int ValueBuilder::load_shared(NodeId op, const IndexMap& map, int scope) {
   const IndexMap where = compose(map, *inverse);
   v.offset = rows ? where.results[0] : simplify(where.results[0] * producer.cols + where.results[1], where);
   return add(std::move(v), scope);
+}
+
+/// A step between memory and the tiles reads what they are filled from.
+bool ValueBuilder::in_tile(NodeId op, const IndexMap& map, int scope) const {
+  if (scope >= 0 || step_.turned || context_.tile(op, step_.group, phase_) < 0) return false;
+  const Reach reach = context_.reach(op, phase_);
+  if (reach != Reach::kInput && reach != Reach::kGlobal) return false;
+  const auto& places = context_.placements[static_cast<std::size_t>(step_.group)];
+  const auto placed = places.find(op);
+  return placed != places.end() && placed->second.map == map;
+}
+
+int ValueBuilder::load_tile(NodeId op, const IndexMap& map) {
+  Value v;
+  v.kind = ValueKind::kLoad;
+  v.op = op;
+  v.buffer = context_.tile(op, step_.group, phase_);
+  v.at = access(map, -1);
+  v.local = true;
+  v.offset = context_.tile_offset(op, step_.group);
+  return add(std::move(v), -1);
 }
 
 IndexMap ValueBuilder::fold_map(NodeId op) const {

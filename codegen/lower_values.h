@@ -21,12 +21,15 @@ class ValueBuilder {
   /// partial; and the index of the result.
   int partial(NodeId op);
   IndexMap fold_map(NodeId op) const;
+  /// `op` at `map` from the group's tile.
+  int load_tile(NodeId op, const IndexMap& map);
 
  private:
   int value(NodeId op, IndexMap map, int scope);
   int build(NodeId op, const IndexMap& map, int scope);
   int compute(NodeId op, const IndexMap& map, int scope);
   int constant(NodeId op, const IndexMap& map, int scope);
+  bool in_tile(NodeId op, const IndexMap& map, int scope) const;
   int load(NodeId op, const IndexMap& map, int scope, int buffer);
   int load_shared(NodeId op, const IndexMap& map, int scope);
   int fold(NodeId op, const IndexMap& map, int scope);

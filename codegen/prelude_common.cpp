@@ -274,6 +274,33 @@ template <class R, int kRows, int kSlices, class T> SW_FN T sw_column_reduce(T v
   return v;
 }
 
+// What a thread gathers of a row for a sum about a value c that is known only behind the pass.
+SW_FN float sw_exp(float v) { return expf(v); }
+SW_FN double sw_exp(double v) { return exp(v); }
+SW_FN float sw_reciprocal(float v) { float r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v)); return r; }
+SW_FN double sw_reciprocal(double v) { return 1.0 / v; }
+// The sum of exp(x - about): about an x that no other exceeds by more than 8, so that it seldom changes and sums are
+// far from overflowing. An infinity counts as exp(0) while all are taken about it: exp(about - c) makes of it what
+// exp(x - c) is.
+template <class T> struct SwExponentials { T about, sum; };
+template <class T> SW_FN void sw_gather(SwExponentials<T>& g, T x) {
+  if (x - g.about > (T)8) {
+    g.sum *= sw_exp(g.about - x);
+    g.about = x;
+  }
+  g.sum += x == g.about ? (T)1 : sw_exp(x - g.about);
+}
+template <class T> SW_FN T sw_about(const SwExponentials<T>& g, T c) { return g.sum * sw_exp(g.about - c); }
+// The sum of (x - mean)^2.
+template <class T> struct SwSquares { T count, mean, squares; };
+template <class T> SW_FN void sw_gather(SwSquares<T>& g, T x) {
+  g.count += 1;
+  const T further = x - g.mean;
+  g.mean += further * sw_reciprocal(g.count);
+  g.squares += further * (x - g.mean);
+}
+template <class T> SW_FN T sw_about(const SwSquares<T>& g, T c) { return g.squares + g.count * (g.mean - c) * (g.mean - c); }
+
 SW_FN unsigned sw_cas(unsigned* p, unsigned expected, unsigned desired) {
   unsigned r;
   asm volatile("atom.cas.b32 %0, [%1], %2, %3;" : "=r"(r) : "l"(p), "r"(expected), "r"(desired) : "memory");

@@ -20,17 +20,19 @@ constexpr int kWarp = 32;
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Graph& graph, const Kernel& kernel, bool canonical)
+  KernelPrinter(const Graph& graph, const Kernel& kernel, bool canonical, bool dependent)
       : graph_(graph),
         computation_(graph.entry_computation()),
         kernel_(kernel),
         canonical_(canonical),
+        dependent_(dependent),
         names_(canonical),
         index_(kernel.wide_indices ? "long long" : "int"),
         table_(kernel_table(kernel)) {}
 
   std::string print() {
     signature();
+    if (dependent_) wait_for_earlier_kernels();
     out_.line("const int thread = threadIdx.x;");
     if (table_.first_pointer >= 0)
       out_.line(
@@ -64,6 +66,17 @@ class KernelPrinter {
   }
 
  private:
+  /// Before anything is read or written in global memory: an earlier kernel may still read what this one
+  /// writes (buffers share bytes), and what the one before waited for has ended when that has. Later kernels
+  /// are let in from here on, when all blocks of this one have started: no more than two share the GPU (CUDA
+  /// C++ Programming Guide, "Programmatic Dependent Launch and Synchronization").
+  void wait_for_earlier_kernels() {
+    out_.line(fmt::format("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");{}",
+                          remark("until earlier kernels have ended and their results are seen")));
+    out_.line(fmt::format("asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");{}",
+                          remark("the next kernel's blocks may start, and wait likewise")));
+  }
+
   void signature() {
     const KernelLaunch& launch = kernel_.launch;
     places_.buffers.resize(kernel_.buffers.size());
@@ -151,6 +164,7 @@ class KernelPrinter {
   std::string& place(int b) { return places_.buffers[static_cast<std::size_t>(b)]; }
 
   static std::string_view suffix(const Buffer& buffer) {
+    if (buffer.tile) return "_tile";
     if (buffer.space == MemorySpace::kShared) return "_shared";
     if (buffer.space == MemorySpace::kScratch) return buffer.partials ? "_partials" : "_scratch";
     return "";
@@ -183,6 +197,7 @@ class KernelPrinter {
 
   static bool uses_workspace(const Kernel& kernel, const Step& step, const Root& root) {
     return root.store != StoreKind::kElement && root.store != StoreKind::kAcross &&
+           root.store != StoreKind::kGather &&
            reduction_workspace_bytes(step.mapping, kernel.launch.block, DType::kF32) > 0;
   }
 
@@ -274,6 +289,16 @@ class KernelPrinter {
       places_.row_results.push_back(names_.make(computation_.node(result.op).name, "t", "_row"));
       out_.line(fmt::format("{} {};{}", value_type(result.dtype), places_.row_results.back(),
                             remark("all threads of a row have it")));
+    }
+    places_.gathered.clear();
+    for (const Gathered& gathered : loop.gathered) {
+      places_.gathered.push_back(names_.make(computation_.node(gathered.op).name, "g", "_gathered"));
+      const bool exponentials = gathered.kind == OnePassKind::kExponentials;
+      out_.line(fmt::format("{}<{}> {} = {{{}}};{}", exponentials ? "SwExponentials" : "SwSquares",
+                            value_type(gathered.dtype), places_.gathered.back(),
+                            exponentials ? neutral_text(Op::kMaximum, gathered.dtype) + ", 0" : "0, 0, 0",
+                            remark(exponentials ? "about one of the largest the thread has seen"
+                                                : "about the mean of what the thread has seen")));
     }
     const Step* before = nullptr;
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
@@ -539,7 +564,7 @@ class KernelPrinter {
   const Graph& graph_;
   const Computation& computation_;
   const Kernel& kernel_;
-  bool canonical_;
+  bool canonical_, dependent_;
   Namer names_;
   const char* index_;
   KernelTable table_;
@@ -554,8 +579,8 @@ class KernelPrinter {
 
 }  // namespace
 
-std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical) {
-  return KernelPrinter(graph, kernel, canonical).print();
+std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical, bool dependent) {
+  return KernelPrinter(graph, kernel, canonical, dependent).print();
 }
 
 }  // namespace stitchwork

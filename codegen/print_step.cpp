@@ -1,7 +1,10 @@
 #include "codegen/print_step.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "codegen/lower_keep.h"
@@ -75,6 +78,8 @@ void StepPrinter::print() {
     case MappingKind::kRowSplit:
     case MappingKind::kColumn:
       return print_shared_rows();
+    case MappingKind::kTile:
+      return print_tile();
   }
 }
 
@@ -224,7 +229,14 @@ void StepPrinter::print_shared_rows() {
   out_.open(active.empty() ? "" : fmt::format("if ({})", active));
   values_.print(-1, 1);
   const bool exact = length % threads == 0 && mapping_.cols % mapping_.split == 0;
-  if (length > 0) print_col_loop(first, end, length, threads, lane, exact);
+  const bool pass =
+      std::any_of(step_.roots.begin(), step_.roots.end(), [&](const Root& root) { return passes(root); });
+  if (length > 0 && pass) print_col_loop(first, end, length, threads, lane, exact);
+  for (std::size_t i = 0; i < step_.roots.size(); ++i)
+    if (const Root& root = step_.roots[i]; !passes(root))
+      out_.line(fmt::format("{} = sw_about({}, {});", accumulators_[i],
+                            places_.gathered[static_cast<std::size_t>(root.gathered)],
+                            values_.name(root.value)));
   out_.close();
 
   const std::string writer = (active.empty() ? "" : active + " && ") + std::string("lane == 0");
@@ -286,6 +298,46 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
   print_batches(batches);
 }
 
+void StepPrinter::print_tile() {
+  const TileOrder order = step_.turned ? TileOrder::kAlongRows : TileOrder::kAlongCols;
+  const std::int64_t rows = mapping_.rows_per_block, cols = mapping_.threads_per_row;
+  const std::int64_t at_once = tile_lines_at_once(mapping_, block_, order);
+  const std::int64_t line = step_.turned ? rows : cols, lines = step_.turned ? cols : rows;
+  const bool row_part = partial_, col_part = mapping_.cols % cols != 0;
+  tile_ = "tile";
+  out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
+  out_.line(fmt::format("const {} first_col = segment * {};", index_, number(cols)));
+  std::vector<std::string> active;
+  if (at_once * line < block_) active.push_back(fmt::format("thread < {}", at_once * line));
+  Batches batches;
+  batches.stride = at_once;
+  batches.vectors = tile_elements_a_thread(mapping_, block_, order);
+  batches.tiled = true;
+  const bool last_part = lines % at_once != 0;  // the last lines taken at once are not all there
+  if (step_.turned) {
+    out_.line(fmt::format("const int local_row = thread % {};", rows));
+    declare_row(tile_, rows);
+    if (row_part) active.push_back(row_guard());
+    batches.index = "col";
+    batches.start = fmt::format("first_col + thread / {}", rows);
+    batches.guard = col_part ? fmt::format("col < {}", number(mapping_.cols)) : "";
+    if (last_part)
+      batches.guard += (col_part ? " && " : "") + fmt::format("col < first_col + {}", number(cols));
+  } else {
+    out_.line(fmt::format("const {} col = first_col + thread % {};", index_, cols));
+    if (col_part) active.push_back(fmt::format("col < {}", number(mapping_.cols)));
+    batches.index = "local_row";
+    batches.start = fmt::format("thread / {}", cols);
+    batches.guard = last_part ? fmt::format("local_row < {}", rows) : "";
+    if (row_part) batches.guard += (last_part ? " && " : "") + row_guard();
+  }
+  batches.unguarded = batches.guard.empty() ? batches.vectors : 0;
+  out_.open(active.empty() ? "" : fmt::format("if ({})", fmt::join(active, " && ")));
+  if (step_.turned) values_.print(-1, 1);
+  print_batches(batches);
+  out_.close();
+}
+
 /// First the vectors that exist for every thread, mapping.unroll of them at a time, then the others one by
 /// one.
 void StepPrinter::print_batches(const Batches& batches) {
@@ -307,7 +359,7 @@ void StepPrinter::print_batches(const Batches& batches) {
   };
   loop(0, first, 1, true);
   loop(first, main, unroll, false);
-  loop(main, batches.vectors, 1, true);
+  loop(main, batches.vectors, batches.tiled && (batches.vectors - main) % unroll == 0 ? unroll : 1, true);
 }
 
 void StepPrinter::open_batch_loop(std::int64_t vectors) {
@@ -320,7 +372,20 @@ void StepPrinter::place(const Batches& batches, const std::string& at) {
   const bool rows = batches.index == "local_row";
   out_.line(fmt::format("const {} {} = {} + (n + u) * {}{};", rows ? "int" : index_, batches.index,
                         batches.start, batches.stride, at));
-  if (rows) declare_row("task", rows_per_task(mapping_));
+  if (rows) declare_row(tile_, rows_per_task(mapping_));
+}
+
+/// The same of an element that exists, the nearest where the thread's does not: its load needs no guard, and
+/// waits for no other.
+void StepPrinter::place_inside(const Batches& batches) {
+  const std::string at = fmt::format("{} + (n + u) * {}", batches.start, batches.stride);
+  if (batches.index == "col") {
+    out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(mapping_.cols - 1)));
+    return;
+  }
+  out_.line(fmt::format("const int local_row = {};", at));
+  out_.line(fmt::format("const {} row = sw_min({} * {} + local_row, {});", index_, tile_,
+                        number(rows_per_task(mapping_)), number(mapping_.rows - 1)));
 }
 
 void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool guarded) {
@@ -331,8 +396,13 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
   values_.declare_ahead(static_cast<int>(vectors));
   if (values_.goes_ahead()) {
     open_batch_loop(vectors);
-    place(batches, "");
-    open_guard();
+    if (batches.tiled && guarded) {
+      place_inside(batches);
+      out_.open("");
+    } else {
+      place(batches, "");
+      open_guard();
+    }
     values_.load_ahead("u", in_part ? elements_left() : "");
     out_.close();
     out_.close();
@@ -384,8 +454,11 @@ void StepPrinter::element_body() {
   values_.print(-1, 2);
   for (std::size_t i = 0; i < step_.roots.size(); ++i) {
     const Root& root = step_.roots[i];
-    if (reduces(root)) {
-      if (root.value >= 0)
+    if (root.store == StoreKind::kGather) {
+      out_.line(fmt::format("sw_gather({}, {});", places_.gathered[static_cast<std::size_t>(root.gathered)],
+                            values_.name(root.value)));
+    } else if (reduces(root)) {
+      if (root.value >= 0 && passes(root))
         out_.line(accumulate_text(root.reducer, accumulators_[i], values_.name(root.value)) + ";");
     } else if (root.store == StoreKind::kAcross) {
       out_.line(accumulate_text(root.reducer, places_.across.at(root.op) + "[i]", values_.name(root.value)) +

@@ -39,12 +39,16 @@ class StepPrinter {
     std::int64_t vectors = 0;    ///< of a thread
     std::int64_t unguarded = 0;  ///< so many first ones exist for every thread, behind the first where peeled
     bool peeled = false;         ///< the guarded ones may lie in the row in part
+    bool tiled = false;          ///< the guarded ones are in flight together, too
   };
   bool in_batches() const { return mapping_.vector > 1 || mapping_.unroll > 1; }
   void print_batches(const Batches& batches);
   void print_batch(const Batches& batches, std::int64_t vectors, bool guarded);
   void open_batch_loop(std::int64_t vectors);
   void place(const Batches& batches, const std::string& at);
+  void place_inside(const Batches& batches);
+  /// A tile's elements, its cols or, where the step is turned, its rows by consecutive threads.
+  void print_tile();
   void print_row_batches(std::int64_t rows);
 
   void element_body();
@@ -63,8 +67,11 @@ class StepPrinter {
   std::string active_rows() const;  ///< the condition that the thread has a row
   std::string offset_text(const Target& target) const;
   bool reduces(const Root& root) const {
-    return root.store != StoreKind::kElement && root.store != StoreKind::kAcross;
+    return root.store != StoreKind::kElement && root.store != StoreKind::kAcross &&
+           root.store != StoreKind::kGather;
   }
+  /// Whether it asks for a pass over the elements: not a reduction that was gathered in another's.
+  bool passes(const Root& root) const { return root.store == StoreKind::kGather || root.gathered < 0; }
   bool needs_index() const;  ///< of the elements of a thread: something of each is kept
   /// Arrays in registers need constant indices; places in shared memory do not.
   bool needs_constant_index() const;
@@ -77,7 +84,8 @@ class StepPrinter {
   const Step& step_;
   const ThreadMapping& mapping_;
   std::string rows_;
-  bool partial_;  ///< a task may lack rows
+  std::string tile_ = "task";  ///< what rows_per_task rows each are counted in
+  bool partial_;               ///< a task may lack rows
   const PlaceNames& places_;
   ValuePrinter values_;
   Writer& out_;

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace stitchwork {
@@ -34,6 +36,7 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   IndexNames names;
   names.wide = kernel_.wide_indices;
   names.dims = {local ? "local_row" : "row", "col"};
+  if (local && step_.mapping.kind == MappingKind::kTile) names.dims[1] = "(col - first_col)";
   for (std::size_t d = 2; d < dims; ++d) names.dims.push_back(fmt::format("s{}", d - 2));
   return names;
 }
@@ -185,7 +188,7 @@ std::string ValuePrinter::load_expression(int v) {
                                     : load_alone_text(dtype, fmt::format("sw_get({}[u], j)", ahead->second));
   const IndexNames names = access_names(value.at, false);
   IndexNames place_names = names;
-  if (value.local) place_names.dims[0] = "local_row";
+  if (value.local) place_names = index_names(value.at.map.dims.size(), true);
   std::string index = index_text(value.offset, value.at.map, place_names);
   if (value.task_offset > 0) index += fmt::format(" - task * {}", value.task_offset);
   const std::string place =
@@ -244,9 +247,21 @@ void ValuePrinter::print_inner_reduce(int v, const std::string& variable) {
   out_.line(fmt::format("{} {} = {};", value_type(dtype), variable, name(value.arguments[1])));
   const IndexNames dims = index_names(value.at.map.dims.size() + value.extents.size());
   const char* index = kernel_.wide_indices ? "long long" : "int";
+  // A loop of one turn needs its index only for what is computed in it.
+  const bool bare = value.guards[0].map.constraints.empty() &&
+                    std::none_of(step_.order.begin(), step_.order.end(), [&](int other) {
+                      return step_.values[static_cast<std::size_t>(other)].scope == v;
+                    });
   for (std::size_t i = 0; i < value.extents.size(); ++i) {
     const std::string& s = dims.dims[value.at.map.dims.size() + i];
-    out_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1})", index, s, value.extents[i]));
+    if (value.extents[i] != 1) {
+      out_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1})", index, s, value.extents[i]));
+    } else if (bare) {
+      out_.open("");
+    } else {
+      out_.block();
+      out_.line(fmt::format("const {} {} = 0;", index, s));
+    }
   }
   if (value.extents.empty()) out_.open("");
   print(v, 0);

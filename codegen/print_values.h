@@ -17,6 +17,7 @@ struct PlaceNames {
   std::vector<std::string> kept;         ///< by Kernel::kept
   std::map<NodeId, std::string> across;  ///< accumulators of reductions across rows
   std::vector<std::string> row_results;  ///< by TaskLoop::row_results of the loop at hand
+  std::vector<std::string> gathered;     ///< by TaskLoop::gathered of the loop at hand
 };
 
 class ValuePrinter {

@@ -46,6 +46,10 @@ class LoopComparison {
   std::optional<BufferPairs> pairs(const TaskLoop& a, const TaskLoop& b) const {
     // Accumulators across rows belong to a block and its whole share of one loop.
     if (a.steps.size() != b.steps.size() || !a.across.empty() || !b.across.empty()) return std::nullopt;
+    if (!a.gathered.empty() || !b.gathered.empty()) return std::nullopt;
+    // Tiles have places of their own, and lines that the rows cut off.
+    for (const Step& step : a.steps)
+      if (step.mapping.kind == MappingKind::kTile) return std::nullopt;
     BufferPairs buffers;
     for (std::size_t s = 0; s < a.steps.size(); ++s)
       if (!same(a.steps[s], b.steps[s], buffers)) return std::nullopt;

@@ -95,23 +95,70 @@ bool keeps_order(const Nodes& nodes, NodeId id, const Domain& domain) {
          });
 }
 
+/// The arrays in memory that the member `id` of the domain's size reads or is.
+class ArrayBytes {
+ public:
+  ArrayBytes(const Nodes& nodes, const StitchOp& op, const Domain& domain, RowWork& work)
+      : nodes_(nodes), op_(op), domain_(domain), work_(work) {}
+
+  void visit(NodeId id) {
+    for (const NodeId operand : nodes_.node(id).operands) {
+      const std::int64_t elements = nodes_[operand].elements;
+      const bool moved = elements == work_.elements || (elements > 1 && elements == domain_.cols);
+      if (moved && in_memory(operand)) add(operand);
+    }
+    if (!in_op(id) || nodes_[id].elements != work_.elements || !is_read_outside(id)) return;
+    writes_ = true;
+    add(id);
+  }
+  /// Whether an array of the domain's size is written.
+  bool writes() const { return writes_; }
+
+ private:
+  bool in_op(NodeId id) const { return std::binary_search(op_.members.begin(), op_.members.end(), id); }
+  bool in_memory(NodeId id) const {
+    return !nodes_.node(id).shape.is_tuple && !nodes_[id].transparent && !nodes_[id].immediate && !in_op(id);
+  }
+  bool is_read_outside(NodeId id) const {
+    const std::vector<NodeId>& users = nodes_[id].users;
+    return nodes_[id].buffer_needed || std::any_of(users.begin(), users.end(), [&](NodeId user) {
+             return !nodes_[user].transparent && !in_op(user);
+           });
+  }
+  void add(NodeId id) {
+    const int bytes = byte_size(nodes_.node(id).shape.dtype);
+    work_.widest_bytes = std::max(work_.widest_bytes, bytes);
+    work_.narrowest_bytes = work_.narrowest_bytes == 0 ? bytes : std::min(work_.narrowest_bytes, bytes);
+  }
+
+  const Nodes& nodes_;
+  const StitchOp& op_;
+  const Domain& domain_;
+  RowWork& work_;
+  bool writes_ = false;
+};
+
 /// Counted over the members tied to the domain's op that are of its size: each reduction of its rows asks for
-/// another pass.
+/// a pass, and results of that size for one more.
 RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const Domain& domain) {
   const std::int64_t elements = domain.rows * domain.cols;
   RowWork work;
+  work.elements = elements;
+  work.reductions = 0;
+  ArrayBytes arrays(nodes, op, domain, work);
   std::set<NodeId> inputs;
   work.instructions = 0;
   work.in_order = domain.kind == Domain::Kind::kRows && !domain.guarded;
   for (const NodeId id : tied_to(nodes, op, dominant)) {
     if (nodes[id].reduction && nodes[id].reduction->rows * nodes[id].reduction->cols == elements) {
-      if (nodes[id].reduction->row_reduce) ++work.passes;
+      if (nodes[id].reduction->row_reduce) ++work.reductions;
       work.instructions += 1;
     } else if (nodes[id].elements == elements) {
       work.instructions += static_cast<double>(instructions(nodes, id));
     } else {
       continue;
     }
+    arrays.visit(id);
     if (nodes[id].transparent) work.in_order = work.in_order && keeps_order(nodes, id, domain);
     for (const NodeId operand : nodes.node(id).operands)
       if (nodes[operand].elements == elements && !nodes[operand].transparent && !nodes[operand].immediate &&
@@ -119,6 +166,7 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
         inputs.insert(operand);
   }
   work.inputs = std::max(1, static_cast<int>(inputs.size()));
+  work.passes = std::max(1, work.reductions + (arrays.writes() ? 1 : 0));
   return work;
 }
 

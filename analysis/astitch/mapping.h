@@ -11,9 +11,13 @@ namespace stitchwork::astitch {
 
 /// What a stitch op does with the elements of its largest reduction's rows (or largest op's elements).
 struct RowWork {
-  int inputs = 1;           ///< arrays of that size it reads
-  int passes = 1;           ///< how often a row is gone through if its elements are not kept
-  double instructions = 4;  ///< an element
+  int inputs = 1;             ///< arrays of that size it reads
+  int passes = 1;             ///< how often a row is gone through if its elements are not kept
+  int reductions = 1;         ///< of its rows
+  double instructions = 4;    ///< an element
+  std::int64_t elements = 0;  ///< of such an array
+  /// Of an element of the arrays that such rows read and write: those of that size, and of a value a column.
+  int narrowest_bytes = 0, widest_bytes = 0;
   /// All arrays of that size are in the domain's order, and nothing else has a value a col.
   bool in_order = false;
 };

@@ -5,11 +5,11 @@
 #include <set>
 #include <vector>
 
+#include "analysis/astitch/memory_order.h"
 #include "analysis/launch.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
-#include "occupancy_model/timing.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -17,11 +17,6 @@ namespace {
 constexpr int kWarp = 32, kSectorBytes = 32;
 /// Rows up to this long take a warp or less: shuffles end their reductions, no block barrier.
 constexpr std::int64_t kShortRowBytes = 1024;
-/// The share of a thread's registers in which elements of a row stay (codegen/lower_keep.h); of a longer row
-/// the rest is read again.
-constexpr std::int64_t kResidentShare = 2;
-/// Registers of a thread beside the elements it holds: indices, pointers, the arithmetic of a vector.
-constexpr std::int64_t kArithmeticRegisters = 32;
 /// One thread an output: the reduction is this short and there are so many outputs for each block of a wave.
 constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
 /// Rows side by side in a column tile: a warp reads a 128-byte line of 4-byte elements.
@@ -29,17 +24,25 @@ constexpr std::int64_t kColumnTileRows = 32;
 /// Loads in flight a thread, where nothing moves in vectors.
 constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
 
-/// Instructions (as analysis/cost.cpp counts them): an element's arithmetic, an access with its address, a
-/// shuffle step, and what a block adds to combine its warps.
-constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInstructions = 2,
-                 kBlockReduceInstructions = 30;
-/// Of a warp without elements: it comes to the guard and to the end.
-constexpr double kIdleInstructions = 8;
+bool is_measured(const Domain& domain, const RowWork& work) {
+  return work.widest_bytes > 0 && work.elements == domain.rows * domain.cols;
+}
+
+/// By which vectors go: an element of the widest array that moves, or where that is not known of the
+/// dominant's own operand. Of one that is half as wide a vector is 8 bytes.
+int vector_bytes(const Domain& domain, const MappingLimits& limits) {
+  if (is_measured(domain, limits.row_work)) return limits.row_work.widest_bytes;
+  return std::max(1, domain.widest_bytes > 0 ? domain.widest_bytes : domain.element_bytes);
+}
+
+/// Of which the lanes of a row should read whole sectors.
+int sector_bytes(const Domain& domain, const MappingLimits& limits) {
+  return is_measured(domain, limits.row_work) ? limits.row_work.narrowest_bytes : domain.element_bytes;
+}
 
 /// Vectors of so many elements divide `length` and move at once.
-int widest_vector(std::int64_t length, const Domain& domain) {
-  const int bytes = domain.widest_bytes > 0 ? domain.widest_bytes : domain.element_bytes;
-  int vector = std::max(1, kVectorBytes / std::max(1, bytes));
+int widest_vector(std::int64_t length, const Domain& domain, const MappingLimits& limits) {
+  int vector = std::max(1, kVectorBytes / vector_bytes(domain, limits));
   while (vector > 1 && (length == 0 || length % vector != 0)) vector /= 2;
   return vector;
 }
@@ -48,8 +51,7 @@ int widest_vector(std::int64_t length, const Domain& domain) {
 /// all ends, accumulators across the rows want the same columns in each, and what is not laid out like the
 /// domain would be read element by element, neighbouring lanes apart.
 int peeled_vector(const Domain& domain, const MappingLimits& limits) {
-  const int bytes = domain.widest_bytes > 0 ? domain.widest_bytes : domain.element_bytes;
-  const int vector = kVectorBytes / std::max(1, bytes);
+  const int vector = kVectorBytes / vector_bytes(domain, limits);
   const bool long_rows = domain.cols * domain.element_bytes > kShortRowBytes;
   const bool peels = long_rows && limits.accumulators == 0 && limits.row_work.in_order;
   return peels && vector > 1 && domain.cols % vector != 0 ? vector : 0;
@@ -87,7 +89,7 @@ class Fastest {
 
 ThreadMapping elements(const Domain& domain, const MappingLimits& limits) {
   Fastest fastest(domain, limits);
-  const int widest = domain.guarded ? 1 : widest_vector(domain.rows, domain);
+  const int widest = domain.guarded ? 1 : widest_vector(domain.rows, domain, limits);
   for (int vector = widest; vector >= 1; vector /= 2) {
     for (int unroll = 1; unroll <= (domain.guarded ? 1 : kMostUnrolled); unroll *= 2) {
       ThreadMapping mapping;
@@ -118,7 +120,7 @@ void offer_splits(const ThreadMapping& whole, std::int64_t most, int wanted, con
     }
     const std::int64_t length = ceil_div(mapping.cols, n);
     if (mapping.kind == MappingKind::kRowSplit && (mapping.cols % n != 0 || length % mapping.vector != 0))
-      mapping.vector = mapping.cols % n == 0 ? widest_vector(length, domain) : 1;
+      mapping.vector = mapping.cols % n == 0 ? widest_vector(length, domain, limits) : 1;
     fastest.offer(deal(mapping, limits));
   };
   if (wanted > 0) return split(wanted);
@@ -169,7 +171,7 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
   for (const std::int64_t threads : threads_a_row(domain, mapping.vector, limits.block)) {
     // Lanes of a row read whole sectors, or all of it at once.
     const std::int64_t at_once = threads * mapping.vector;
-    if (at_once < domain.cols && at_once * domain.element_bytes < kSectorBytes) continue;
+    if (at_once < domain.cols && at_once * sector_bytes(domain, limits) < kSectorBytes) continue;
     // Accumulators across the rows stay in registers, or the row gets more threads.
     const std::int64_t elements = ceil_div(domain.cols, at_once) * mapping.vector;
     if (threads < limits.block && elements * limits.accumulators > accumulator_room(limits)) continue;
@@ -190,21 +192,18 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
   Fastest fastest(domain, limits);
   if (const int vector = peeled_vector(domain, limits); vector > 0)
     offer_rows(domain, limits, vector, wanted, fastest);
-  offer_rows(domain, limits, widest_vector(domain.cols, domain), wanted, fastest);
+  offer_rows(domain, limits, widest_vector(domain.cols, domain, limits), wanted, fastest);
   return fastest.best();
 }
 
-ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wanted) {
+/// Offers tiles of `tile` results side by side.
+void offer_columns(const Domain& domain, const MappingLimits& limits, std::int64_t tile, int wanted,
+                   Fastest& fastest) {
   ThreadMapping mapping;
   mapping.kind = MappingKind::kColumn;
   mapping.rows = domain.rows;
   mapping.cols = domain.cols;
-  const bool serial = wanted == 0 && domain.cols <= kSerialColumns &&
-                      domain.rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
-  mapping.rows_per_block =
-      serial
-          ? limits.block
-          : std::clamp<std::int64_t>(domain.rows, 1, std::min<std::int64_t>(kColumnTileRows, limits.block));
+  mapping.rows_per_block = tile;
   mapping.threads_per_row = static_cast<int>(limits.block / mapping.rows_per_block);
   mapping.unroll = kColumnUnroll;
   const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block));
@@ -213,8 +212,20 @@ ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wan
           ? std::min(limits.blocks_per_wave / tiles,
                      ceil_div(domain.cols, std::int64_t{mapping.threads_per_row} * kColumnUnroll))
           : 1;
-  Fastest fastest(domain, limits);
   offer_splits(mapping, most, wanted, domain, limits, fastest);
+}
+
+ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wanted) {
+  Fastest fastest(domain, limits);
+  const bool serial = wanted == 0 && domain.cols <= kSerialColumns &&
+                      domain.rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
+  const std::int64_t tile =
+      std::clamp<std::int64_t>(domain.rows, 1, std::min<std::int64_t>(kColumnTileRows, limits.block));
+  offer_columns(domain, limits, serial ? limits.block : tile, wanted, fastest);
+  // 33 results side by side as one tile, whose warps read on where a row of memory ends, and not as two of
+  // which one is of single elements.
+  if (tile < domain.rows && domain.rows < 2 * kColumnTileRows && domain.rows <= limits.block)
+    offer_columns(domain, limits, domain.rows, wanted, fastest);
   return fastest.best();
 }
 
@@ -251,7 +262,7 @@ Domain domain_of(const Nodes& nodes, NodeId dominant) {
   domain.rows = nodes[dominant].elements;
   if (nodes[dominant].reduction) {
     const ReductionShape& shape = *nodes[dominant].reduction;
-    domain.kind = shape.row_reduce ? Domain::Kind::kRows : Domain::Kind::kColumns;
+    domain.kind = lies_along_cols(nodes, dominant) ? Domain::Kind::kRows : Domain::Kind::kColumns;
     domain.rows = shape.rows;
     domain.cols = shape.cols;
     moved = nodes.node(dominant).operands[0];
@@ -275,69 +286,6 @@ ThreadMapping map_tuned(const Domain& domain, const MappingLimits& limits, int s
       return columns(domain, limits, split);
   }
   return {};
-}
-
-namespace {
-
-/// Warps of a block that have elements in a task: fewer than it has where the domain is small.
-double busy_warps(const Domain& domain, const ThreadMapping& mapping, int block) {
-  std::int64_t threads = block;
-  const std::int64_t rows = std::clamp<std::int64_t>(domain.rows, 1, mapping.rows_per_block);
-  if (mapping.kind == MappingKind::kElementwise)
-    threads = ceil_div(rows, mapping.vector);
-  else if (mapping.kind == MappingKind::kRowPack)
-    threads = rows * mapping.threads_per_row;
-  return static_cast<double>(ceil_div(std::clamp<std::int64_t>(threads, 1, block), kWarp));
-}
-
-}  // namespace
-
-int blocks_an_sm(const Device& device, std::int64_t grid) {
-  return static_cast<int>(std::clamp<std::int64_t>(ceil_div(grid, device.sms), 1, device.max_blocks_per_sm));
-}
-
-double domain_us(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits) {
-  const Device& device = *limits.tuned_for;
-  const std::int64_t vectors = vectors_a_thread(mapping, limits.block);
-  const std::int64_t threads = threads_sharing_a_row(mapping, limits.block);
-  int blocks = blocks_an_sm(device, mapping.blocks);
-  if (limits.max_blocks_per_sm > 0) blocks = std::min(blocks, limits.max_blocks_per_sm);
-  const LaunchBound bound = assume_relax_apply(device, limits.block, 0, blocks);
-  // Accumulators across the rows beside the inputs' elements: the compiler keeps both, or spills.
-  const std::int64_t held = vectors * mapping.vector * (limits.accumulators + limits.row_work.inputs);
-  const bool spills = limits.accumulators > 0 && held + kArithmeticRegisters > bound.register_bound;
-  // Beyond what registers hold, whoever needs the row a second time loads and computes it again.
-  const bool again = spills || (mapping.kind == MappingKind::kRowPack &&
-                                vectors * mapping.vector > bound.register_bound / kResidentShare);
-  const RowWork& of = limits.row_work;
-  const double passes = again ? std::max(2, of.passes) : 1;
-  double instructions =
-      static_cast<double>(vectors) * passes *
-      (kAccessInstructions + std::max(kElementInstructions, of.instructions) * mapping.vector);
-  if (domain.kind != Domain::Kind::kElements) {
-    const double reductions = std::max(1, of.passes - 1);
-    instructions += reductions * kShuffleInstructions *
-                    std::bit_width(static_cast<std::uint64_t>(std::min<std::int64_t>(threads, kWarp)));
-    if (threads > kWarp || mapping.kind == MappingKind::kColumn)
-      instructions += reductions * kBlockReduceInstructions;
-  }
-  const double warps = static_cast<double>(mapping.tasks) * busy_warps(domain, mapping, limits.block);
-  const double idle = static_cast<double>(mapping.tasks) * limits.block / kWarp - warps;
-  KernelWork work;
-  work.grid_blocks = mapping.blocks;
-  work.threads_per_block = limits.block;
-  work.blocks_per_sm = std::max(1, bound.blocks_per_sm);
-  const double bytes = static_cast<double>(domain.rows * domain.cols) * domain.element_bytes;
-  work.dram_sectors = bytes / kSectorBytes;
-  work.l2_sectors = work.dram_sectors * passes;
-  work.warp_instructions = warps * instructions + idle * kIdleInstructions;
-  work.ldst_warp_instructions = warps * static_cast<double>(vectors) * passes;
-  work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
-  work.independent_loads =
-      vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / 4;
-  work.grid_barriers = mapping.split > 1 ? 1 : 0;
-  work.phases = work.grid_barriers + 1;
-  return kernel_time(device, work).total_us;
 }
 
 }  // namespace stitchwork::astitch

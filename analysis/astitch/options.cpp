@@ -22,11 +22,13 @@ constexpr std::array kSwitches = {
     Switch{"data_reuse", &Options::data_reuse},
     Switch{"dominant_merging", &Options::dominant_merging},
     Switch{"exhaustive_stitching", &Options::exhaustive_stitching},
+    Switch{"one_pass", &Options::one_pass},
     Switch{"proactive_locality", &Options::proactive_locality},
     Switch{"register_relaxation", &Options::register_relaxation},
     Switch{"remote_stitching", &Options::remote_stitching},
     Switch{"residence", &Options::residence},
     Switch{"shared_reuse", &Options::shared_reuse},
+    Switch{"tiles", &Options::tiles},
 };
 
 bool read_choice(const std::string& knob, const std::string& value, std::string_view yes,

@@ -17,6 +17,8 @@ struct Options {
   bool data_reuse = true;            ///< off: values travel between groups through global memory only
   bool across_rows = true;           ///< off: column reductions never join row loops (across.h)
   bool residence = true;             ///< off: no value stays with its threads over a barrier (residence.h)
+  bool tiles = true;                 ///< off: no value goes through tiles of shared memory (transposes.h)
+  bool one_pass = true;              ///< off: every reduction of a row passes over it (one_pass.h)
   bool tuned = false;                ///< mapping=tuned
   bool record_decisions = false;
   Constraints constraints;  ///< what overrides ask for

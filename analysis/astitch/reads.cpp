@@ -184,7 +184,7 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
   // (task, row within the task, col) -> the element read, relative to the first one the task produces.
   const std::int64_t produced = elements_per_task(producer, read.value);
   IndexMap task;
-  task.dims = {to.tasks, to.rows_per_block, to.cols};
+  task.dims = {to.tasks, std::min(to.rows_per_block, to.rows), to.cols};  // one task may have room to spare
   task.results = {IndexExpr::dim(0) * to.rows_per_block + IndexExpr::dim(1), IndexExpr::dim(2)};
   const IndexMap needed = compose(task, *read.map);
   const IndexExpr relative =

@@ -14,6 +14,7 @@
 #include "analysis/astitch/step_graph.h"
 #include "analysis/astitch/stitch.h"
 #include "analysis/cost.h"
+#include "core/interrupt.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -158,6 +159,7 @@ class Remote {
   }
 
   bool try_join(int first, int second) {
+    interruption_point();
     const int a = graph_.find(first), b = graph_.find(second);
     if (a == b) return false;
     Estimate together;

@@ -12,6 +12,7 @@
 #include "analysis/assemble.h"
 #include "analysis/astitch/equal_ops.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "core/sorted.h"
 
 namespace stitchwork::astitch {
@@ -323,6 +324,7 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Cons
     changed = false;
     std::vector<PendingEdge> refused;
     for (PendingEdge edge : pending) {
+      interruption_point();
       const NodeId u = contraction.find(edge.producer), v = contraction.find(edge.consumer);
       if (u == v) continue;
       const int ops = contraction.size(u, v);

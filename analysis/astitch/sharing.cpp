@@ -10,6 +10,9 @@ namespace {
 /// Distinct maps of one op in one group up to which it is never stored for that reason
 /// (docs/planners/astitch.md), and beyond which it always is: expressions must not grow without bound.
 constexpr int kFewMaps = 4, kTooManyMaps = 24;
+/// Reading back what is stored: the load and its index. A parameter converted again for every row it scales
+/// takes no more.
+constexpr double kReadInstructions = 2;
 
 /// What computing one element of an op costs with all it inlines: instructions, and bytes loaded.
 struct ConeCost {
@@ -133,8 +136,8 @@ bool amend(const Body& body, const Candidates& candidates, const std::vector<OpG
       }
     }
     const ConeCost cost = cone_cost(body, candidates, id);
-    const double recompute_us =
-        cost.instructions * static_cast<double>(evaluated) / instructions_per_us(device);
+    const double saved = std::max(0.0, cost.instructions - kReadInstructions);
+    const double recompute_us = saved * static_cast<double>(evaluated) / instructions_per_us(device);
     if (recompute_us >= barrier) continue;
     changed |= amendments.dropped.insert(id).second;
   }

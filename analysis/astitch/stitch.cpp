@@ -11,11 +11,14 @@
 #include "analysis/astitch/equal_ops.h"
 #include "analysis/astitch/lanes.h"
 #include "analysis/astitch/launch.h"
+#include "analysis/astitch/one_pass.h"
 #include "analysis/astitch/residence.h"
 #include "analysis/astitch/sharing.h"
+#include "analysis/astitch/transposes.h"
 #include "analysis/astitch/vectors.h"
 #include "analysis/astitch/wanted.h"
 #include "analysis/cost.h"
+#include "core/interrupt.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -63,6 +66,7 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
   Amendments amendments = wanted.amendments;
   std::vector<Decision> decisions;
   const auto run = [&] {
+    interruption_point();
     Recorder round(recorder.enabled());
     Stitched result = run_once(nodes, op, options, limits, amendments, wanted.global, across, round);
     decisions = round.take();
@@ -266,6 +270,8 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
   if (limits.tuned_for != nullptr) {
     settle_registers(device, options, kernel.launch);
     settle_vectors(*nodes.computation, device, kernel);
+    turn_through_tiles(*nodes.graph, device, options, kernel, recorder);
+    gather_in_one_pass(*nodes.graph, device, options, kernel, recorder);
   }
   const auto residents = keep_residents(*nodes.graph, device, options, wanted.schemes, kernel, recorder);
   require_residents(nodes, kernel, wanted.schemes, residents);

@@ -24,6 +24,7 @@ struct Moved {
   /// Loads of the domain's own elements, each array once, that need no guard (those of a choice, concatenate
   /// or pad, wait for it). What a row has in common with the others comes from L2.
   double loads = 0;
+  int widest = 1;  ///< of what could move in vectors, in bytes
 };
 
 bool follows_lanes(const IndexMap& map, const ThreadMapping& mapping) {
@@ -62,6 +63,7 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
     const bool vector = plain && !reaches &&
                         moves_in_vectors(simplify(linearize(map.results, shape.dims), map), map, mapping);
     (vector ? result.vectors : result.scalars) += bytes;
+    if (vector) result.widest = std::max(result.widest, bytes);
   };
   for (const Evaluation& e : found.values)
     if (e.load) add(e.op, e.map, true, e.root);
@@ -98,6 +100,8 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     // Element by element, the lanes of peeled rows would read what vectors leave apart.
     const bool apart = is_peeled(m) && bytes.scalars > 0;
     if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) m.vector = 1;
+    // What takes two instructions a vector takes every other 16 bytes by each.
+    m.vector = std::min(m.vector, std::max(1, kVectorBytes / bytes.widest));
     const double in_flight = std::max(1.0, bytes.loads * m.vector);
     const double most = std::min({kBytesInFlight / (resident * in_flight) + 0.999,
                                   registers * 4.0 / kRegisterShare / in_flight,

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "core/interrupt.h"
+
 namespace stitchwork::tvm {
 namespace {
 
@@ -33,7 +35,10 @@ class Partitioner {
 
   std::vector<FusedGroup> run() {
     for (int phase = 0; phase < kPhases; ++phase)
-      for (int node = 0; node < graph_.size(); ++node) consider(node, phase);
+      for (int node = 0; node < graph_.size(); ++node) {
+        interruption_point();
+        consider(node, phase);
+      }
     std::map<int, FusedGroup> found;
     for (int node = 0; node < graph_.size(); ++node) {
       FusedGroup& group = found[root(node)];

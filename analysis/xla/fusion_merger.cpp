@@ -4,6 +4,7 @@
 
 #include "analysis/xla/fusion_graph.h"
 #include "analysis/xla/rules.h"
+#include "core/interrupt.h"
 
 namespace stitchwork::xla {
 namespace {
@@ -57,6 +58,7 @@ Ruling may_merge(const FusionGraph& graph, int fusion) {
 bool fusion_merger(FusionGraph& graph, Recorder& recorder) {
   bool changed = false;
   for (int fusion : graph.post_order()) {
+    interruption_point();
     if (!graph[fusion].alive || graph[fusion].kind != InstructionKind::kLoop) continue;
     const std::vector<int> users = graph.users(fusion);
     const Ruling ruling = may_merge(graph, fusion);

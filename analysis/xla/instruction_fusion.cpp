@@ -5,6 +5,7 @@
 #include "analysis/facts.h"
 #include "analysis/xla/fusion_graph.h"
 #include "analysis/xla/rules.h"
+#include "core/interrupt.h"
 
 namespace stitchwork::xla {
 namespace {
@@ -27,6 +28,7 @@ class InstructionFusion {
       position_[static_cast<std::size_t>(order[p])] = static_cast<int>(p);
     bool changed = false;
     for (auto consumer = order.rbegin(); consumer != order.rend(); ++consumer) {
+      interruption_point();
       if (!graph_[*consumer].alive || !is_consumer(*consumer)) continue;
       while (fuse_one_operand(*consumer)) changed = true;
     }

@@ -9,6 +9,7 @@
 #include "analysis/propagation.h"
 #include "analysis/xla/fusion_graph.h"
 #include "analysis/xla/rules.h"
+#include "core/interrupt.h"
 
 namespace stitchwork::xla {
 namespace {
@@ -232,6 +233,7 @@ class MultiOutputFusion {
     for (int i : graph_.post_order()) offer_pairs(i, true, pairs);
     bool changed = false;
     while (!pairs.empty()) {
+      interruption_point();
       const auto [bytes, first, second] = pairs.top();
       pairs.pop();
       if (!graph_[first].alive || !graph_[second].alive) continue;

@@ -72,6 +72,52 @@ TEST(TunedMapping, ColumnTilesAreNoWiderThanTheirResults) {
   EXPECT_GT(m.split, 1);
 }
 
+TEST(TunedMapping, AFewMoreResultsThanATileHasAreOneTile) {
+  const ThreadMapping m = map_tuned({33, 1 << 20, 4, Kind::kColumns}, limits_of("h200", 256, false));
+  EXPECT_EQ(m.rows_per_block, 33);
+  EXPECT_EQ(m.threads_per_row, 7);
+}
+
+/// Sums of the rows of x, and x less its row's sum: `in` and `out` are types of memory, sums are of f32.
+Graph centred(std::int64_t rows, std::int64_t cols, const std::string& in, const std::string& out) {
+  const std::string all = fmt::format("[{},{}]", rows, cols);
+  return stitchwork::testing::graph_of(fmt::format(
+      "HloModule centred\n"
+      "sum {{\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}}\n"
+      "ENTRY main {{\n  p = {2}{0} parameter(0)\n  x = f32{0} convert(p)\n  zero = f32[] constant(0)\n"
+      "  r = f32[{1}] reduce(x, zero), dimensions={{1}}, to_apply=sum\n"
+      "  b = f32{0} broadcast(r), dimensions={{0}}\n  d = f32{0} subtract(x, b)\n"
+      "  ROOT y = {3}{0} convert(d)\n}}\n",
+      all, rows, in, out));
+}
+
+const ThreadMapping& rows_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0).mapping; }
+
+TEST(TunedMapping, VectorsGoByTheWidestArrayInMemory) {
+  EXPECT_EQ(rows_of(make_plan(centred(16384, 768, "bf16", "bf16"), device("h200"), "astitch")).vector, 8);
+  EXPECT_EQ(rows_of(make_plan(centred(16384, 768, "bf16", "f32"), device("h200"), "astitch")).vector, 4);
+  EXPECT_EQ(rows_of(make_plan(centred(16384, 768, "f32", "f32"), device("h200"), "astitch")).vector, 4);
+}
+
+TEST(TunedMapping, LanesOfARowReadWholeSectorsOfTheNarrowestArray) {
+  const FusionPlan plan = make_plan(centred(750000, 32, "pred", "f32"), device("h200"), "astitch");
+  const ThreadMapping& m = rows_of(plan);
+  EXPECT_GE(m.threads_per_row * m.vector, 32);
+}
+
+TEST(TunedMapping, RowsReadAgainFromL2AreNotSplit) {
+  const FusionPlan plan = make_plan(centred(512, 50257, "f32", "f32"), device("h200"), "astitch");
+  EXPECT_EQ(rows_of(plan).split, 1);
+  EXPECT_EQ(plan.kernels[0].launch.grid_barriers, 0);
+}
+
+TEST(TunedMapping, ATaskOfFewerRowsThanItHasRoomForReadsNoMore) {
+  const Graph graph = stitchwork::testing::dataset("layer_norm_grad_tiny");
+  const FusionPlan plan = make_plan(graph, device("h200"), "astitch");
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_EQ(plan.kernels[0].launch.grid_barriers, 1);
+}
+
 TEST(TunedMapping, OneThreadAnOutputOnlyWhereOutputsAreManyAndReductionsShort) {
   const MappingLimits limits = limits_of("v100", 256, false);
   const std::int64_t many = 32 * limits.blocks_per_wave;

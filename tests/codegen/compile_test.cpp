@@ -176,6 +176,50 @@ TEST(Compile, MachineCodeIsWrittenWhereAskedFor) {
   EXPECT_EQ(read_file((folder.path() / "k0_b.cubin").string()), executable.kernels.at(0).cubin);
 }
 
+Executable dependent(const char* device_id, const std::string& compiler, const char* model,
+                     const char* planner) {
+  const Device& gpu = device(device_id);
+  const Graph graph = testing::dataset(model);
+  const TemporaryFolder folder;
+  CompileOptions options = options_for(compiler, folder.path());
+  options.dependent_launch = true;
+  return compile(graph, gpu, make_plan(graph, gpu, planner), options);
+}
+
+TEST(Compile, DependentKernelsWaitBeforeTheyTouchGlobalMemory) {
+  if (!find_nvrtc()) GTEST_SKIP() << "NVRTC is not installed";
+  for (const char* planner : {"astitch", "unfused"})
+    for (const char* model : {"softmax", "layer_norm_grad", "adam_tiny", "column_sum", "bert_tiny"})
+      for (const CompiledKernel& kernel : dependent("h200", "nvrtc", model, planner).kernels) {
+        SCOPED_TRACE(fmt::format("{} {}\n{}", planner, model, kernel.ptx));
+        EXPECT_TRUE(kernel.dependent);
+        const std::size_t body = kernel.ptx.find("\n{"), wait = kernel.ptx.find("griddepcontrol.wait;"),
+                          lets = kernel.ptx.find("griddepcontrol.launch_dependents;");
+        ASSERT_NE(wait, std::string::npos);
+        ASSERT_NE(lets, std::string::npos);
+        EXPECT_LT(wait, lets);
+        for (const char* access : {"ld.global", "st.global", "atom.", "red.", "cp.async"})
+          EXPECT_GT(kernel.ptx.find(access, body), wait) << access;
+      }
+}
+
+TEST(Compile, DependentLaunchesAreRefusedBelowSm90) {
+  SKIP_WITHOUT_COMPILER();
+  const auto refusal = [](const char* device_id, const std::string& compiler) -> std::string {
+    try {
+      dependent(device_id, compiler, "softmax_tiny", "astitch");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* id : {"v100", "a100"})
+    EXPECT_THAT(refusal(id, ""), ::testing::HasSubstr("dependent launches need sm_90 or later, "));
+  if (const auto clang = find_clang(); clang && compile_architecture(*clang, device("h200")) < 90) {
+    EXPECT_THAT(refusal("h200", "clang"), ::testing::HasSubstr("clang"));
+  }
+}
+
 TEST(Compile, PtxEndsWithoutNul) {
   SKIP_WITHOUT_COMPILER();
   const Graph graph = testing::graph_of(kModule);

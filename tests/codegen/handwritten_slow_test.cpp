@@ -16,9 +16,6 @@ struct Case {
   std::int64_t grid = 1;
   std::int64_t block_rows = 8;    ///< BLOCK_ROWS
   std::int64_t partial_rows = 0;  ///< of its scratch, if it takes any
-  /// Beyond 1.2 where ours takes less time: two warps a row of bf16 (more reductions, more bytes in flight);
-  /// columns of bf16 one by one, eight rows in flight.
-  double instructions = 1.2;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -102,7 +99,7 @@ TEST_P(GeneratedAgainstHandwritten, KernelsNeedHardlyFewerInstructionsAndSectors
       c.workload, c.size.rows, c.size.cols, c.size.dtype, instructions,
       static_cast<double>(t.inst_executed) * 32 / static_cast<double>(c.size.rows * c.size.cols), sectors,
       requested, ours.time_us, theirs.launched.time_us);
-  EXPECT_LE(instructions, c.instructions);
+  EXPECT_LE(instructions, 1.2);
   EXPECT_LE(ours.time_us, 1.05 * theirs.launched.time_us);
   EXPECT_LE(sectors, 1.05);
   EXPECT_LE(requested, 1.05);
@@ -112,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, GeneratedAgainstHandwritten,
                          ::testing::Values(Case{"softmax", {4096, 1024, "f32"}, 512},
                                            Case{"softmax", {4096, 1024, "bf16"}, 512},
                                            Case{"layer_norm", {16384, 768, "f32"}, 2048},
-                                           Case{"layer_norm", {16384, 768, "bf16"}, 2048, 8, 0, 1.8},
+                                           Case{"layer_norm", {16384, 768, "bf16"}, 2048},
                                            Case{"residual_norm", {16384, 768, "f32"}, 2048},
                                            Case{"residual_norm", {16384, 768, "bf16"}, 2048},
                                            Case{"column_sum", {16384, 768, "f32"}, 6 * 128, 128, 128},

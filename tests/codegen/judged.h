@@ -73,9 +73,10 @@ inline double least_sectors(const Graph& graph) {
   return sectors;
 }
 
-/// Plans with AStitch, settles spills, runs. A finding of the simulator fails the test.
+/// Plans with AStitch, settles spills, runs. A finding of the simulator fails the test. `sampled`: a few
+/// waves of blocks stand for all, in kernels without a grid barrier; there are no outputs then.
 inline Judged judge(const Graph& graph, const Device& target,
-                    const std::map<std::string, std::string>& knobs = {}) {
+                    const std::map<std::string, std::string>& knobs = {}, bool sampled = false) {
   const Replan replan = [&](const std::vector<Edit>& edits) {
     PlanOptions options;
     options.knobs = knobs;
@@ -86,7 +87,9 @@ inline Judged judge(const Graph& graph, const Device& target,
   compile_options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   const Executable executable = compile_settled(graph, target, replan({}), replan, compile_options);
   const std::vector<Literal> inputs = fillers(graph);
-  RunResult run = run_simulated(graph, target, executable, inputs);
+  RunOptions run_options;
+  run_options.sampled = sampled;
+  RunResult run = run_simulated(graph, target, executable, inputs, run_options);
   for (const sim::Finding& finding : run.findings)
     ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
   Judged result;

@@ -1,4 +1,6 @@
 // Memory-bound kernels at real sizes, in the simulator, against the least any kernel could do.
+#include <fmt/ostream.h>
+
 #include <cstdlib>
 
 #include "tests/codegen/judged.h"
@@ -15,19 +17,57 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.workload << " " << c.size.rows << "x" << c.size.cols << " " << c.size.dtype;
 }
 
-/// Rows of 1,024 and of 768, and rows that take a block (16,384 of them have the same blocks, eight times).
+/// Tensors beyond this are sampled where their kernels can be (a few waves of blocks stand for all).
+bool is_sampled(const WorkloadSize& size) { return size.rows * size.cols > (std::int64_t{1} << 24); }
+
+/// Group norm cuts whole groups of 32 rows and 8 columns.
+bool applies(const std::string& workload, std::int64_t rows, std::int64_t cols) {
+  return workload != "group_norm" || (rows % 32 == 0 && cols % 8 == 0);
+}
+
+/// Rows of 1,024 and of 768; rows that take a block; rows split over blocks; rows of a warp or less; rows of
+/// a block that none of its vectors divides (32,768 of 50,257 have the same blocks, 64 times).
 std::vector<Case> cases() {
   std::vector<Case> result;
   for (const Workload& w : workloads())
-    for (const char* dtype : {"f32", "bf16"})
+    for (const char* dtype : {"f32", "bf16"}) {
       for (const auto& [rows, cols] : {std::pair{4096, 1024}, std::pair{16384, 768}, std::pair{2048, 8192}})
         result.push_back({w.name, {rows, cols, dtype}});
-  for (const char* dtype : {"f32", "bf16"}) {
-    for (const char* name : {"softmax", "layer_norm", "rms_norm", "column_sum"})
-      result.push_back({name, {64, 30000, dtype}});
-    for (const char* name : {"softmax", "column_sum"}) result.push_back({name, {750000, 32, dtype}});
-  }
+      if (w.name == std::string("adam")) continue;  // tensors of its own sizes
+      for (const auto& [rows, cols] :
+           {std::pair{64, 30000}, std::pair{750000, 32}, std::pair{1048576, 33}, std::pair{512, 50257}})
+        if (applies(w.name, rows, cols)) result.push_back({w.name, {rows, cols, dtype}});
+    }
+  for (const char* name : {"softmax", "masked_softmax", "cross_entropy", "layer_norm", "rms_norm",
+                           "residual_norm", "gelu", "group_norm"})
+    for (const char* dtype : {"f32", "bf16"}) result.push_back({name, {16384, 8192, dtype}});
   return result;
+}
+
+/// Arrays of the domain's size whose elements a row's later steps need again.
+int kept_arrays(const std::string& workload) {
+  if (workload == "gelu" || workload == "adam" || workload == "column_sum") return 0;
+  return workload.ends_with("_grad") ? 2 : 1;
+}
+
+/// Whether what is needed again fits: a row in the registers that an SM has for it (half; the other half is
+/// for the arithmetic), or all rows in those of all SMs.
+bool fits_on_chip(const Case& c, const Device& target) {
+  constexpr int kRegisterBytes = 4, kShare = 2;
+  const std::int64_t room = target.registers_per_sm * kRegisterBytes / kShare;
+  const std::int64_t row = c.size.cols * kRegisterBytes * kept_arrays(c.workload);
+  return row <= room || c.size.rows * row <= room * target.sms;
+}
+
+/// Whether requests can be of whole sectors: rows begin at vectors, or are peeled, which needs rows of more
+/// than a warp's and nothing that has a value a column (docs/codegen.md, "Vectors and unrolling").
+bool has_whole_sectors(const Case& c) {
+  constexpr std::int64_t kVectorBytes = 16, kShortRowBytes = 1024;
+  const std::int64_t row = c.size.cols * (c.size.dtype == "f32" ? 4 : 2);
+  if (row % kVectorBytes == 0 || c.workload == std::string("gelu")) return true;
+  const bool in_order = c.workload == std::string("softmax") || c.workload == std::string("masked_softmax") ||
+                        c.workload == std::string("cross_entropy");
+  return in_order && row > kShortRowBytes;
 }
 
 class Kernels : public ::testing::TestWithParam<Case> {};
@@ -35,12 +75,19 @@ class Kernels : public ::testing::TestWithParam<Case> {};
 TEST_P(Kernels, MoveWhatTheyMustOnceInWholeSectorsWithoutSpills) {
   SKIP_WITHOUT_COMPILER();
   const Case& c = GetParam();
-  const Judged judged = judge(graph_of(workload(c.workload).hlo(c.size)), device("h200"));
+  const Device& target = device("h200");
+  const Judged judged = judge(graph_of(workload(c.workload).hlo(c.size)), target, {}, is_sampled(c.size));
   EXPECT_EQ(judged.spill_bytes, 0);
+  if (has_whole_sectors(c)) {
+    EXPECT_LE(judged.load_spread(), 1.05);
+  }
+  fmt::print("{}: DRAM {:.3f}, loads {:.3f}, {:.1f} KB in flight an SM\n", fmt::streamed(c), judged.traffic(),
+             judged.load_spread(), judged.bytes_in_flight / 1024);
   // Sums over the rows beside sums over the columns leave a partial a block and column, written once and read
   // once.
-  EXPECT_LE(judged.dram_sectors, 1.05 * judged.least_sectors + 2 * judged.scratch_sectors);
-  EXPECT_LE(judged.load_spread(), 1.05);
+  if (fits_on_chip(c, target)) {
+    EXPECT_LE(judged.dram_sectors, 1.05 * judged.least_sectors + 2 * judged.scratch_sectors);
+  }
 }
 
 std::string case_name(const ::testing::TestParamInfo<Case>& info) {
@@ -95,7 +142,7 @@ TEST(KernelTable, Prints) {
           const std::vector<std::string> extents = split(size, 'x');
           ASSERT_EQ(extents.size(), 2u) << size;
           const WorkloadSize s{std::stoll(extents[0]), std::stoll(extents[1]), dtype};
-          const Judged j = judge(graph_of(workload(name).hlo(s)), device(device_name));
+          const Judged j = judge(graph_of(workload(name).hlo(s)), device(device_name), {}, is_sampled(s));
           fmt::print(
               "{:15} {:>12} {:5} {:10} {:7} {:6.3f} {:6.3f} {:6.3f} {:6} {:4} {:8} {:4} {:6.1f} KB {:10.2f} "
               "{:9.2f}\n",

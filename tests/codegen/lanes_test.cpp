@@ -16,7 +16,7 @@ sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
 ENTRY main {
   x = f32[37,100] parameter(0)
   y = f32[90,33] parameter(1)
-  z = f32[2,5000] parameter(2)
+  z = f32[2,20000] parameter(2)
   v = f32[5000] parameter(3)
   zero = f32[] constant(0)
   ex = f32[37,100] exponential(x)
@@ -29,10 +29,10 @@ ENTRY main {
   ny = f32[90,33] divide(ey, wy)
   cy = f32[33] reduce(y, zero), dimensions={0}, to_apply=sum
   sz = f32[2] reduce(z, zero), dimensions={1}, to_apply=sum
-  wz = f32[2,5000] broadcast(sz), dimensions={0}
-  nz = f32[2,5000] subtract(z, wz)
+  wz = f32[2,20000] broadcast(sz), dimensions={0}
+  nz = f32[2,20000] subtract(z, wz)
   nv = f32[5000] negate(v)
-  ROOT t = (f32[37,100], f32[90,33], f32[33], f32[2,5000], f32[5000]) tuple(nx, ny, cy, nz, nv)
+  ROOT t = (f32[37,100], f32[90,33], f32[33], f32[2,20000], f32[5000]) tuple(nx, ny, cy, nz, nv)
 }
 )";
 }

@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"empty_rows", "[0,8]", "[0]", "{1}"}, Case{"empty_columns", "[8,0]", "[8]", "{1}"},
         Case{"empty_outer", "[0,8]", "[8]", "{0}"}, Case{"long_row", "[1,100001]", "[1]", "{1}"},
         Case{"long_column", "[50000,3]", "[3]", "{0}"}, Case{"short_columns", "[7,30000]", "[30000]", "{0}"},
-        Case{"misaligned_rows", "[300,33]", "[300]", "{1}"},
+        Case{"misaligned_rows", "[300,33]", "[300]", "{1}"}, Case{"one_tile", "[20000,33]", "[33]", "{0}"},
         Case{"vector_of_one", "[2000,1]", "[2000]", "{1}"}),
     [](const auto& info) { return std::string(info.param.name); });
 

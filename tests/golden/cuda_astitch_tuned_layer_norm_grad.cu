@@ -207,9 +207,7 @@ extern "C" __global__ void __launch_bounds__(512, 1) reduce_64(
           const float multiply_45 = (divide_44 * (-0.5f));
           const float multiply_86 = (reduce_84_v * multiply_45);
           float reduce_91 = 0.0f;
-          for (int s0 = 0; s0 < 1; ++s0) {
-            reduce_91 += multiply_86;
-          }
+          reduce_91 += multiply_86;
           const float divide_92 = (reduce_91 / 768.0f);
           divide_92_shared[local_row] = divide_92;
         }
@@ -258,14 +256,10 @@ extern "C" __global__ void __launch_bounds__(512, 1) reduce_64(
           const int row = task * 16 + local_row;
           const float reduce_100_v = reduce_100_shared[local_row];
           float reduce_106 = 0.0f;
-          for (int s0 = 0; s0 < 1; ++s0) {
-            reduce_106 += reduce_100_v;
-          }
+          reduce_106 += reduce_100_v;
           const float reduce_112_v = reduce_112_shared[local_row];
           float reduce_119 = 0.0f;
-          for (int s0 = 0; s0 < 1; ++s0) {
-            reduce_119 += reduce_112_v;
-          }
+          reduce_119 += reduce_112_v;
           const float add_120 = (reduce_106 + reduce_119);
           const float divide_121 = (add_120 / 768.0f);
           divide_121_shared[local_row] = divide_121;

@@ -58,6 +58,7 @@ class RandomGraph : private RandomShapes {
       case 5:
         return reduce(from);
       case 6:
+        if (options_.stitched && below(3) == 0) return normalise(from);
         return options_.stitched ? stitch(from) : binary(from);
       case 7:
         return layout(from);

@@ -101,6 +101,65 @@ class RandomReductions : public RandomElementwise {
     add_binary(x, spread);
   }
 
+  /// The sum of exp(x - its largest) or (x - its mean)^2 over the same dimensions, and x's terms over it.
+  void normalise(const Value& from) {
+    if (from.dims.empty() || (from.type != "f32" && from.type != "f64")) return;
+    constexpr double kLargest = 16;  // of an exponential's rounding errors
+    Value x = tamed(from);
+    const std::vector<std::size_t> reduced =
+        below(2) ? std::vector{x.dims.size() - 1} : some_dimensions(x.dims.size());
+    if (reduced.empty() || x.magnitude > kLargest) return;
+    use(x);
+    Dims kept;
+    std::vector<std::size_t> kept_dimensions;
+    for (std::size_t d = 0; d < x.dims.size(); ++d)
+      if (std::find(reduced.begin(), reduced.end(), d) == reduced.end()) {
+        kept.push_back(x.dims[d]);
+        kept_dimensions.push_back(d);
+      }
+    const double n =
+        std::max(1.0, static_cast<double>(count(x.dims)) / std::max(1.0, static_cast<double>(count(kept))));
+    const bool exponentials = below(2) != 0;
+    const auto line = [&](const Dims& dims, double magnitude, const std::vector<Value>& of,
+                          const std::string& text) {
+      for (const Value& value : of) use(value);
+      return add_line(x.type, dims, false, magnitude, text);
+    };
+    const auto reduction = [&](const Value& of, const std::string& initial, const char* op,
+                               double magnitude) {
+      return line(kept, magnitude, {of},
+                  fmt::format("reduce({}, {}), dimensions={{{}}}, to_apply={}", of.name, initial,
+                              fmt::join(reduced, ","), reducer(op, x.type)));
+    };
+    const auto spread = [&](const Value& of) {
+      return line(x.dims, of.magnitude, {of},
+                  fmt::format("broadcast({}), dimensions={{{}}}", of.name, fmt::join(kept_dimensions, ",")));
+    };
+    const auto binary = [&](const char* op, const Value& a, const Value& b, double magnitude) {
+      return line(a.dims, magnitude, {a, b}, fmt::format("{}({}, {})", op, a.name, b.name));
+    };
+    if (!exponentials) {  // rows of one value have a variance that is rounding errors alone
+      const auto extent = static_cast<double>(x.dims[reduced.back()]);
+      const Value steps = line(x.dims, extent, {}, fmt::format("iota(), iota_dimension={}", reduced.back()));
+      x = binary("add", x, steps, x.magnitude + extent);
+    }
+    const std::string zero = constant(x.type, "0");
+    Value about = exponentials ? reduction(x, constant(x.type, "-inf"), "maximum", x.magnitude)
+                               : reduction(x, zero, "add", x.magnitude * n);
+    if (!exponentials) {
+      const Value part =
+          line(kept, 1 / n, {},
+               fmt::format("broadcast({}), dimensions={{}}", constant(x.type, fmt::format("{}", 1 / n))));
+      about = binary("multiply", about, part, x.magnitude);
+    }
+    const Value further = binary("subtract", x, spread(about), 2 * x.magnitude);
+    const Value terms = exponentials
+                            ? line(x.dims, 1, {further}, fmt::format("exponential({})", further.name))
+                            : binary("multiply", further, further, 4 * x.magnitude * x.magnitude);
+    const Value sum = tamed(reduction(terms, zero, "add", terms.magnitude * n));
+    if (below(3) != 0) tamed(binary("multiply", terms, spread(sum), terms.magnitude * sum.magnitude));
+  }
+
   void dot(const Value& from) {
     if (from.dims.size() != 2 || from.dims[1] > 128 || !is_float(from.type)) return;
     const Value a = tamed(from);

@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <bit>
+
+#include "analysis/astitch/mapping_tuned.h"
+#include "analysis/vectors.h"
+#include "core/arithmetic.h"
+#include "occupancy_model/occupancy.h"
+#include "occupancy_model/timing.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+constexpr int kWarp = 32, kSectorBytes = 32;
+/// The share of a thread's registers in which elements of a row stay (codegen/lower_keep.h); of a longer row
+/// the rest is read again.
+constexpr std::int64_t kResidentShare = 2;
+/// Registers of a thread beside the elements it holds: indices, pointers, the arithmetic of a vector.
+constexpr std::int64_t kArithmeticRegisters = 32;
+/// Tasks of a block whose elements stay in registers, at most (analysis/astitch/residence.cpp).
+constexpr std::int64_t kMostUnrolledTasks = 4;
+
+/// Instructions (as analysis/cost.cpp counts them): an element's arithmetic, an access with its address, a
+/// shuffle step, and what a block adds to combine its warps.
+constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInstructions = 2,
+                 kBlockReduceInstructions = 30;
+/// Of a warp without elements: it comes to the guard and to the end.
+constexpr double kIdleInstructions = 8;
+
+/// Warps of a block that have elements in a task: fewer than it has where the domain is small.
+double busy_warps(const Domain& domain, const ThreadMapping& mapping, int block) {
+  std::int64_t threads = block;
+  const std::int64_t rows = std::clamp<std::int64_t>(domain.rows, 1, mapping.rows_per_block);
+  if (mapping.kind == MappingKind::kElementwise)
+    threads = ceil_div(rows, mapping.vector);
+  else if (mapping.kind == MappingKind::kRowPack)
+    threads = rows * mapping.threads_per_row;
+  return static_cast<double>(ceil_div(std::clamp<std::int64_t>(threads, 1, block), kWarp));
+}
+
+/// Whether the elements that later steps and phases need again stay where they are (codegen/lower_keep.h,
+/// analysis/astitch/residence.h): in a share of a thread's registers; those of all tasks of a block, which
+/// split rows want, also in shared memory. Accumulators across the rows stand beside the inputs' elements,
+/// and the compiler keeps both, or spills.
+bool holds_rows(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits,
+                const LaunchBound& bound) {
+  if (mapping.kind != MappingKind::kRowPack && mapping.kind != MappingKind::kRowSplit) return true;
+  const std::int64_t elements = vectors_a_thread(mapping, limits.block) * mapping.vector;
+  const std::int64_t held = elements * (limits.accumulators + limits.row_work.inputs);
+  if (limits.accumulators > 0 && held + kArithmeticRegisters > bound.register_bound) return false;
+  const std::int64_t tasks = mapping.split > 1 ? mapping.tasks_per_block : 1;
+  if (tasks * elements <= bound.register_bound / kResidentShare && tasks <= kMostUnrolledTasks) return true;
+  const Device& device = *limits.tuned_for;
+  return tasks > 1 &&
+         tasks * elements * limits.block * domain.element_bytes <= device.shared_bytes_per_block_default;
+}
+
+/// Of the domain, read once: tiles of columns whose edges lie within sectors read those on both sides.
+double bytes_touched(const Domain& domain, const ThreadMapping& mapping) {
+  const double bytes = static_cast<double>(domain.rows * domain.cols) * domain.element_bytes;
+  const bool whole = domain.rows * domain.element_bytes % kSectorBytes == 0 &&
+                     mapping.rows_per_block * domain.element_bytes % kSectorBytes == 0;
+  if (mapping.kind != MappingKind::kColumn || mapping.rows_per_block >= domain.rows || whole) return bytes;
+  const std::int64_t tiles = ceil_div(domain.rows, mapping.rows_per_block);
+  return bytes + static_cast<double>(tiles * domain.cols * (kSectorBytes - domain.element_bytes));
+}
+
+/// Whether rows that are gone through again still are in L2: those of the resident blocks, with room for what
+/// is written meanwhile. The phases of split rows go through all rows.
+bool stays_in_l2(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits,
+                 int blocks_per_sm) {
+  constexpr double kShare = 0.75;
+  const Device& device = *limits.tuned_for;
+  const std::int64_t blocks =
+      std::min<std::int64_t>(mapping.blocks, std::int64_t{device.sms} * std::max(1, blocks_per_sm));
+  const std::int64_t rows =
+      mapping.split > 1 ? domain.rows : std::min(domain.rows, blocks * mapping.rows_per_block);
+  return static_cast<double>(rows * domain.cols * domain.element_bytes * limits.row_work.inputs) <=
+         kShare * static_cast<double>(device.l2_bytes);
+}
+
+}  // namespace
+
+int blocks_an_sm(const Device& device, std::int64_t grid) {
+  return static_cast<int>(std::clamp<std::int64_t>(ceil_div(grid, device.sms), 1, device.max_blocks_per_sm));
+}
+
+double domain_us(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits) {
+  const Device& device = *limits.tuned_for;
+  const std::int64_t vectors = vectors_a_thread(mapping, limits.block);
+  const std::int64_t threads = threads_sharing_a_row(mapping, limits.block);
+  int blocks = blocks_an_sm(device, mapping.blocks);
+  if (limits.max_blocks_per_sm > 0) blocks = std::min(blocks, limits.max_blocks_per_sm);
+  const LaunchBound bound = assume_relax_apply(device, limits.block, 0, blocks);
+  const RowWork& of = limits.row_work;
+  const bool again = of.passes > 1 && !holds_rows(domain, mapping, limits, bound);
+  const double passes = again ? of.passes : 1;
+  double instructions =
+      static_cast<double>(vectors) * passes *
+      (kAccessInstructions + std::max(kElementInstructions, of.instructions) * mapping.vector);
+  if (domain.kind != Domain::Kind::kElements) {
+    const double reductions = std::max(1, of.reductions);
+    instructions += reductions * kShuffleInstructions *
+                    std::bit_width(static_cast<std::uint64_t>(std::min<std::int64_t>(threads, kWarp)));
+    if (threads > kWarp || mapping.kind == MappingKind::kColumn)
+      instructions += reductions * kBlockReduceInstructions;
+  }
+  const double warps = static_cast<double>(mapping.tasks) * busy_warps(domain, mapping, limits.block);
+  const double idle = static_cast<double>(mapping.tasks) * limits.block / kWarp - warps;
+  KernelWork work;
+  work.grid_blocks = mapping.blocks;
+  work.threads_per_block = limits.block;
+  work.blocks_per_sm = std::max(1, bound.blocks_per_sm);
+  const double bytes = bytes_touched(domain, mapping);
+  work.l2_sectors = bytes / kSectorBytes * passes;
+  work.dram_sectors = again && !stays_in_l2(domain, mapping, limits, work.blocks_per_sm)
+                          ? work.l2_sectors
+                          : bytes / kSectorBytes;
+  work.warp_instructions = warps * instructions + idle * kIdleInstructions;
+  work.ldst_warp_instructions = warps * static_cast<double>(vectors) * passes;
+  work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
+  work.independent_loads =
+      vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / 4;
+  work.grid_barriers = mapping.split > 1 ? std::max(1, of.passes - 1) : 0;
+  work.phases = work.grid_barriers + 1;
+  return kernel_time(device, work).total_us;
+}
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,232 @@
+#include "analysis/astitch/transposes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "analysis/assemble.h"
+#include "analysis/cost.h"
+#include "analysis/evaluations.h"
+#include "analysis/tiles.h"
+#include "core/arithmetic.h"
+#include "core/sorted.h"
+#include "occupancy_model/occupancy.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+constexpr std::int64_t kSharedAlignment = 16;
+/// Lines of a tile: a warp reads or writes 128 bytes of 4-byte elements.
+constexpr std::int64_t kTileLine = 32;
+/// Elements of a tile a thread takes, all of them in flight.
+constexpr int kElementsAThread = 4;
+/// An access is against the order in memory if it touches so many times the sectors it would along the other
+/// dimension of the tile: lines of odd lengths begin anywhere, and take a sector more in either order.
+constexpr double kAgainst = 1.3;
+/// What whole sectors may cost by an estimate that does not know what they save: a time hardly told apart.
+constexpr double kWholeSectors = 0.03;
+
+/// Tile mappings of a group: cut where neighbours along the rows are neighbours in the memory of some value.
+class TileSearch {
+ public:
+  TileSearch(const Graph& graph, const Device& device, const KernelPlan& kernel, std::size_t group)
+      : graph_(graph),
+        computation_(graph.entry_computation()),
+        device_(device),
+        kernel_(kernel),
+        group_(group) {}
+
+  /// The fastest kernel, or none.
+  std::optional<KernelPlan> run() {
+    for (const auto& [rows, period] : cuts()) attempt(mapping(rows, group().mapping.rows / rows, period));
+    return std::move(best_);
+  }
+  bool tried() const { return us_.has_value(); }
+  double us() const { return *us_; }
+  double best_us() const { return best_us_; }
+
+ private:
+  const Group& group() const { return kernel_.groups[group_]; }
+
+  /// Rows, and the extent of the last dimension among them, of every cut of the shapes that ops of the group
+  /// have in the dominant's order.
+  std::set<std::pair<std::int64_t, std::int64_t>> cuts() const {
+    std::set<std::pair<std::int64_t, std::int64_t>> found;
+    for (const auto& [op, placed] : propagate(computation_, group().dominant, group().mapping, group().ops)) {
+      const std::vector<std::int64_t>& extents = computation_.node(op).shape.dims;
+      if (placed.coverage != Coverage::kFull ||
+          simplify(linearize(placed.map.results, extents), placed.map) != IndexExpr::dim(0))
+        continue;
+      std::int64_t rows = 1;
+      for (const std::int64_t extent : extents) {
+        rows *= extent;
+        if (extent > 1 && rows < group().mapping.rows) found.emplace(rows, extent);
+      }
+    }
+    return found;
+  }
+
+  /// Tiles of rows of which `period` at a time are neighbours in memory.
+  ThreadMapping mapping(std::int64_t rows, std::int64_t cols, std::int64_t period) const {
+    const int block = kernel_.launch.block;
+    const std::int64_t area = std::int64_t{block} * kElementsAThread;
+    ThreadMapping m;
+    m.kind = MappingKind::kTile;
+    m.rows = rows;
+    m.cols = cols;
+    // Short lines whole, and as many of them as fill the tile; long ones by whole lines of memory.
+    std::int64_t height = period;
+    if (period > kTileLine) {
+      height = kTileLine;
+      while (height > kTileLine / 2 && period % height != 0) height /= 2;
+      if (period % height != 0) height = kTileLine;
+    }
+    std::int64_t width = std::min<std::int64_t>(cols, block);
+    if (cols > kTileLine)
+      width = std::min<std::int64_t>({std::max(kTileLine, area / height / kTileLine * kTileLine),
+                                      round_up(cols, kTileLine), std::int64_t{block}});
+    else if (period > kTileLine)
+      height = std::max(height, area / width / kTileLine * kTileLine);
+    height = std::min<std::int64_t>({height, rows, std::int64_t{block}});
+    m.rows_per_block = height;
+    m.threads_per_row = static_cast<int>(width);
+    m.split = static_cast<int>(ceil_div(cols, width));
+    m.tasks = ceil_div(rows, height) * m.split;
+    const bool alone = kernel_.groups.size() == 1 && kernel_.launch.grid_barriers == 0;
+    m.blocks = alone ? m.tasks : std::min(m.tasks, group().mapping.blocks);
+    m.tasks_per_block = ceil_div(m.tasks, m.blocks);
+    m.unroll = static_cast<int>(std::clamp<std::int64_t>(
+        tile_elements_a_thread(m, block, TileOrder::kAlongRows), 1, kElementsAThread));
+    return m;
+  }
+
+  void attempt(const ThreadMapping& mapping) {
+    KernelPlan trial = kernel_;
+    trial.groups[group_].mapping = mapping;
+    if (!add_tiles(trial)) return;
+    std::int64_t grid = 1;
+    for (const Group& g : trial.groups) grid = std::max(grid, g.first_block + g.mapping.blocks);
+    trial.launch.grid = grid;
+    if (!fits(trial.launch)) return;
+    if (!us_) best_us_ = us_.emplace(kernel_cost(graph_, device_, kernel_).predicted_us);
+    const double us = kernel_cost(graph_, device_, trial).predicted_us;
+    // The estimate knows what comes from L2, not how often lanes far apart ask L1 for the same sectors.
+    if (us >= (best_ ? best_us_ : best_us_ * (1 + kWholeSectors))) return;
+    best_us_ = us;
+    best_ = std::move(trial);
+  }
+
+  /// Within what a block may have, and with grid barriers as many blocks an SM as the grid counts on.
+  bool fits(const KernelLaunch& launch) const {
+    if (launch.shared_bytes > device_.shared_bytes_per_block_default) return false;
+    return launch.grid_barriers == 0 ||
+           occupancy(device_, launch.block, std::max(1, launch.register_bound), launch.shared_bytes)
+                   .blocks_per_sm >= launch.blocks_per_sm;
+  }
+
+  /// Whether some value goes through a tile, and all that the group stores lies whole in its domain.
+  bool add_tiles(KernelPlan& trial) const {
+    const Group& g = trial.groups[group_];
+    const GroupEvaluations found = evaluations(computation_, trial, g);
+    if (!found.unplaced.empty()) return false;
+    for (const NodeId op : materialised(g)) {
+      const Placement& placed = found.placements.at(op);
+      if (placed.coverage != Coverage::kFull) return false;
+      const bool output = contains_sorted(trial.outputs, op);
+      if ((output || trial.schemes.at(op) == Scheme::kGlobal) && against(g, op, placed.map))
+        add_tile(trial, op, level_of(op));
+    }
+    for (const Evaluation& e : found.values) {
+      if (!e.load || find_tile(trial, e.op, g.dominant, level_of(e.root)) != nullptr) continue;
+      const auto placed = found.placements.find(e.op);
+      if (placed == found.placements.end() || placed->second.map != e.map) continue;
+      if (against(g, e.op, e.map)) add_tile(trial, e.op, level_of(e.root));
+    }
+    return trial.tiles.size() > kernel_.tiles.size();
+  }
+
+  bool against(const Group& g, NodeId op, const IndexMap& map) const {
+    if (!map.runtime.empty() || !map.symbols.empty()) return false;
+    const Shape& shape = computation_.node(op).shape;
+    const auto sectors = [&](TileOrder order) {
+      return tile_sectors(map, shape.dims, g.mapping, byte_size(shape.dtype), order);
+    };
+    return sectors(TileOrder::kAlongCols) > kAgainst * sectors(TileOrder::kAlongRows);
+  }
+
+  void add_tile(KernelPlan& trial, NodeId op, int level) const {
+    const Group& g = trial.groups[group_];
+    Tile tile{op, g.dominant, level, round_up(trial.launch.shared_bytes, kSharedAlignment),
+              tile_bytes(g.mapping, byte_size(computation_.node(op).shape.dtype))};
+    trial.launch.shared_bytes = tile.offset + tile.bytes;
+    trial.tiles.push_back(tile);
+  }
+
+  int level_of(NodeId op) const { return kernel_.levels.at(op); }
+
+  const Graph& graph_;
+  const Computation& computation_;
+  const Device& device_;
+  const KernelPlan& kernel_;
+  std::size_t group_;
+  std::optional<double> us_;  ///< as it is; none before the first try
+  double best_us_ = 0;
+  std::optional<KernelPlan> best_;
+};
+
+/// Whether no other group reads or makes values in the group's tasks, and elements are all it deals in.
+bool stands_alone(const Computation& computation, const KernelPlan& kernel, const Group& group) {
+  if (group.mapping.kind != MappingKind::kElementwise || group.mapping.rows == 0) return false;
+  const std::vector<NodeId> made = materialised(group);
+  if (std::any_of(made.begin(), made.end(),
+                  [&](NodeId op) { return scheme_in_phase(kernel, op) == Scheme::kRegional; }))
+    return false;
+  const GroupEvaluations found = evaluations(computation, kernel, group);
+  return std::none_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
+    return e.load && contains_sorted(kernel.ops, e.op) && reads_shared(kernel, e.op, e.root);
+  });
+}
+
+/// Only a value read or stored under a map that transposes is worth the search.
+bool transposes(const Computation& computation, const KernelPlan& kernel, const Group& group) {
+  const auto turns = [&](NodeId op, const IndexMap& map) {
+    const IndexExpr offset = simplify(linearize(map.results, computation.node(op).shape.dims), map);
+    return offset.terms.size() > 1 || (offset.terms.size() == 1 && offset.terms[0].kind != AtomKind::kDim);
+  };
+  const GroupEvaluations found = evaluations(computation, kernel, group);
+  return std::any_of(found.values.begin(), found.values.end(),
+                     [&](const Evaluation& e) { return (e.load || e.by < 0) && turns(e.op, e.map); });
+}
+
+}  // namespace
+
+void turn_through_tiles(const Graph& graph, const Device& device, const Options& options, KernelPlan& kernel,
+                        Recorder& recorder) {
+  if (!options.tiles || !options.tuned) return;
+  const Computation& computation = graph.entry_computation();
+  for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
+    const Group& group = kernel.groups[g];
+    if (!stands_alone(computation, kernel, group) || !transposes(computation, kernel, group)) continue;
+    TileSearch search(graph, device, kernel, g);
+    std::optional<KernelPlan> turned = search.run();
+    if (!search.tried()) continue;
+    recorder.add("mapping", computation.node(group.dominant).name, "", [&] {
+      if (!turned)
+        return Verdict::no("astitch.tiles",
+                           fmt::format("{:.2f} us, no less through tiles of shared memory", search.us()));
+      const ThreadMapping& m = turned->groups[g].mapping;
+      return Verdict::yes("astitch.tiles",
+                          fmt::format("{} values through tiles of {} x {} elements: {:.2f} us, {:.2f} us "
+                                      "against their order in memory",
+                                      turned->tiles.size() - kernel.tiles.size(), m.rows_per_block,
+                                      m.threads_per_row, search.best_us(), search.us()));
+    });
+    if (turned) kernel = std::move(*turned);
+  }
+}
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,17 @@
+// Element-wise groups that read or store values against their order in memory (a transpose, wherever it sits
+// among their ops): tasks become tiles of shared memory, so that both sides move in whole sectors.
+#pragma once
+
+#include "analysis/astitch/options.h"
+#include "analysis/astitch/recorder.h"
+#include "analysis/plan.h"
+#include "occupancy_model/device.h"
+
+namespace stitchwork::astitch {
+
+/// Gives such groups, where no other group is tied to their tasks, the tile mapping that takes least time by
+/// the estimate, if that is less than their own takes; every try is a decision.
+void turn_through_tiles(const Graph& graph, const Device& device, const Options& options, KernelPlan& kernel,
+                        Recorder& recorder);
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,101 @@
+#include <algorithm>
+
+#include "analysis/assemble.h"
+#include "analysis/tiles.h"
+#include "analysis/verify_internal.h"
+#include "core/sorted.h"
+
+namespace stitchwork::verification {
+namespace {
+
+class TileCheck {
+ public:
+  TileCheck(const Computation& c, const KernelPlan& k, const KernelEvaluations& evaluated, Report& r)
+      : computation_(c), kernel_(k), groups_(evaluated), report_(r) {}
+
+  void check() {
+    for (const Tile& tile : kernel_.tiles) check(tile);
+  }
+
+ private:
+  const std::string& name_of(NodeId op) const { return computation_.node(op).name; }
+
+  void check(const Tile& tile) {
+    const auto group = std::find_if(kernel_.groups.begin(), kernel_.groups.end(),
+                                    [&](const Group& g) { return g.dominant == tile.group; });
+    if (group == kernel_.groups.end() || group->mapping.kind != MappingKind::kTile) {
+      report_.add("tile", "kernel {}: {} goes through a tile of the group of {}, whose tasks are none",
+                  kernel_.id, name_of(tile.op), name_of(tile.group));
+      return;
+    }
+    if (!reads(*group, tile) && !stores(*group, tile))
+      report_.add("tile",
+                  "kernel {}: the group of {} neither reads nor stores its elements of {} in level {}",
+                  kernel_.id, name_of(tile.group), name_of(tile.op), tile.level);
+    const std::int64_t needed = tile_bytes(group->mapping, byte_size(computation_.node(tile.op).shape.dtype));
+    if (tile.offset < 0 || tile.bytes < needed || tile.offset + tile.bytes > kernel_.launch.shared_bytes)
+      report_.add("slot",
+                  "kernel {}: the tile of {} needs {} bytes of shared memory, {} are given from {} on",
+                  kernel_.id, name_of(tile.op), needed, tile.bytes, tile.offset);
+    places(tile);
+  }
+
+  /// From global memory, at its placement in the group.
+  bool reads(const Group& group, const Tile& tile) const {
+    const auto index = static_cast<std::size_t>(&group - kernel_.groups.data());
+    const std::vector<Evaluation>& values = groups_[index].values;
+    return std::any_of(values.begin(), values.end(), [&](const Evaluation& e) {
+      const bool inside = contains_sorted(kernel_.ops, e.op);
+      return e.op == tile.op && e.tile && level_of(e.root) == tile.level &&
+             !(inside && reads_shared(kernel_, e.op, e.root));
+    });
+  }
+
+  /// To global memory, every element.
+  bool stores(const Group& group, const Tile& tile) const {
+    const auto index = static_cast<std::size_t>(&group - kernel_.groups.data());
+    const std::vector<NodeId> made = materialised(group);
+    if (!std::binary_search(made.begin(), made.end(), tile.op) || level_of(tile.op) != tile.level)
+      return false;
+    const auto placed = groups_[index].placements.find(tile.op);
+    const bool whole =
+        placed != groups_[index].placements.end() && placed->second.coverage == Coverage::kFull;
+    const bool output = std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), tile.op);
+    return whole && (output || kernel_.schemes.at(tile.op) == Scheme::kGlobal) &&
+           scheme_in_phase(kernel_, tile.op) != Scheme::kRegional;
+  }
+
+  int level_of(NodeId op) const {
+    const auto level = kernel_.levels.find(op);
+    return level == kernel_.levels.end() ? 0 : level->second;
+  }
+
+  /// Tiles lie beside all else: no lifetimes are known of them.
+  void places(const Tile& tile) {
+    const auto clash = [&](std::int64_t offset, std::int64_t bytes, std::string_view other) {
+      if (tile.offset < offset + bytes && offset < tile.offset + tile.bytes)
+        report_.add("slot", "kernel {}: the tile of {} and {} share shared memory", kernel_.id,
+                    name_of(tile.op), other);
+    };
+    for (const MemorySlot& slot : kernel_.shared)
+      clash(slot.offset, slot.bytes, slot.op == kNoNode ? "the workspace" : name_of(slot.op));
+    for (const Residence& r : kernel_.resident)
+      if (r.shared) clash(r.offset, r.bytes, name_of(r.op));
+    for (const Tile& other : kernel_.tiles)
+      if (&tile < &other) clash(other.offset, other.bytes, "that of " + name_of(other.op));
+  }
+
+  const Computation& computation_;
+  const KernelPlan& kernel_;
+  const KernelEvaluations& groups_;
+  Report& report_;
+};
+
+}  // namespace
+
+void check_tiles(const Computation& computation, const KernelPlan& kernel, const KernelEvaluations& evaluated,
+                 Report& report) {
+  TileCheck(computation, kernel, evaluated, report).check();
+}
+
+}  // namespace stitchwork::verification

@@ -1,0 +1,45 @@
+#include "core/interrupt.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/plan_json.h"
+#include "analysis/planner.h"
+#include "core/file.h"
+#include "core/hlo_text.h"
+#include "core/passes.h"
+
+namespace stitchwork {
+namespace {
+
+struct Stop {};
+
+TEST(InterruptedPlanning, EndsAtAnyPointAndPlansTheSameAfterwards) {
+  const std::string file = std::string(STITCHWORK_SOURCE_DIR) + "/datasets/bert_layer.hlo";
+  const Graph graph = canonicalize(parse_hlo(read_file(file), file));
+  for (const Planner& row : planners_for(graph)) {
+    const auto text = [&] {
+      return plan_to_json(graph, make_plan(graph, device("v100-sxm2"), row.name)).dump();
+    };
+    const std::string wanted = text();
+    long points = 0;
+    {
+      const Interruptible counting([&] { ++points; });
+      EXPECT_EQ(text(), wanted) << row.name;
+    }
+    EXPECT_GT(points, 20) << row.name;
+    for (const long at : {1L, points / 3, points - 1}) {
+      long passed = 0;
+      const Interruptible ending([&] {
+        if (++passed == at) throw Stop{};
+      });
+      EXPECT_THROW(text(), Stop) << row.name << " at " << at;
+      EXPECT_EQ(passed, at) << row.name;
+    }
+    EXPECT_EQ(text(), wanted) << row.name;
+  }
+}
+
+}  // namespace
+}  // namespace stitchwork

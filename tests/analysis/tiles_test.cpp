@@ -1,0 +1,127 @@
+#include "analysis/tiles.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "analysis/planner.h"
+#include "analysis/verify.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork {
+namespace {
+
+ThreadMapping tile(std::int64_t rows, int cols) {
+  ThreadMapping m;
+  m.kind = MappingKind::kTile;
+  m.rows = 4 * rows;
+  m.cols = std::int64_t{4} * cols;
+  m.rows_per_block = rows;
+  m.threads_per_row = cols;
+  return m;
+}
+
+/// The most words of one bank that a warp's lanes, from element `first` of the tile on, ask for.
+std::size_t conflicts(const ThreadMapping& m, int bytes, TileOrder order, std::int64_t first) {
+  const std::int64_t stride = tile_stride(m, bytes);
+  std::map<std::int64_t, std::set<std::int64_t>> banks;
+  for (std::int64_t at = first; at < first + 32; ++at) {
+    const bool cols = order == TileOrder::kAlongCols;
+    const std::int64_t row = cols ? at / m.threads_per_row : at % m.rows_per_block;
+    const std::int64_t col = cols ? at % m.threads_per_row : at / m.rows_per_block;
+    const std::int64_t word = (row * stride + col) * bytes / 4;
+    banks[word % 32].insert(word);
+  }
+  std::size_t most = 0;
+  for (const auto& [bank, words] : banks) most = std::max(most, words.size());
+  return most;
+}
+
+TEST(Tiles, LanesMeetNoBankTwiceInEitherOrder) {
+  for (const auto& [rows, cols] :
+       {std::pair{32, 32}, std::pair{32, 64}, std::pair{16, 64}, std::pair{64, 16}})
+    for (const int bytes : {1, 2, 4})
+      for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows})
+        for (const std::int64_t first : {0, 32, 96}) {
+          SCOPED_TRACE(fmt::format("{} x {} of {} bytes", rows, cols, bytes));
+          // 16 words a row: a warp along the rows needs an odd stride, one along the cols of two rows a
+          // stride of 16 banks. Padding cannot give both; the rest meet no bank twice.
+          const bool both = rows == 64 && bytes == 4 && order == TileOrder::kAlongCols;
+          EXPECT_EQ(conflicts(tile(rows, cols), bytes, order, first), both ? 2u : 1u);
+        }
+}
+
+TEST(Tiles, HoldTheirRows) {
+  for (const int bytes : {1, 2, 4, 8}) {
+    EXPECT_GE(tile_stride(tile(32, 32), bytes), 32);
+    EXPECT_EQ(tile_bytes(tile(32, 32), bytes), 32 * tile_stride(tile(32, 32), bytes) * bytes);
+  }
+}
+
+TEST(Tiles, EveryElementHasAThread) {
+  for (const auto& [rows, cols] :
+       {std::pair{32, 32}, std::pair{3, 256}, std::pair{256, 3}, std::pair{31, 100}})
+    for (const int block : {128, 256, 1024}) {
+      const ThreadMapping m = tile(std::min(rows, block), std::min(cols, block));
+      for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows}) {
+        const std::int64_t lines =
+            order == TileOrder::kAlongCols ? m.rows_per_block : std::int64_t{m.threads_per_row};
+        EXPECT_GE(tile_elements_a_thread(m, block, order) * tile_lines_at_once(m, block, order), lines);
+      }
+    }
+}
+
+Graph transposed() {
+  return testing::graph_of(R"(HloModule m
+ENTRY main {
+  x = f32[1024,1024] parameter(0)
+  t = f32[1024,1024] transpose(x), dimensions={1,0}
+  ROOT y = f32[1024,1024] negate(t)
+}
+)");
+}
+
+TEST(Tiles, TransposesTakeThemByTheEstimate) {
+  const Graph graph = transposed();
+  PlanOptions options;
+  options.record_decisions = true;
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch", options);
+  ASSERT_EQ(plan.kernels.at(0).tiles.size(), 1u);
+  EXPECT_EQ(plan.kernels[0].groups[0].mapping.kind, MappingKind::kTile);
+  EXPECT_TRUE(std::any_of(plan.decisions.begin(), plan.decisions.end(), [](const Decision& d) {
+    return d.verdict.rule == "astitch.tiles" && d.verdict.ok;
+  }));
+  for (const auto& [knob, value] : {std::pair{"tiles", "off"}, std::pair{"mapping", "paper"}}) {
+    PlanOptions without;
+    without.knobs[knob] = value;
+    EXPECT_TRUE(make_plan(graph, device("v100"), "astitch", without).kernels.at(0).tiles.empty()) << knob;
+  }
+}
+
+std::string first_rule(const Graph& graph, const FusionPlan& plan) {
+  const std::vector<Verdict> problems = verify(graph, device("v100"), plan);
+  return problems.empty() ? "" : problems[0].rule;
+}
+
+TEST(Tiles, VerifyRefusesWhatIsTooSmallInTheWayOrReadByNobody) {
+  const Graph graph = transposed();
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch", {});
+  ASSERT_EQ(first_rule(graph, plan), "");
+  FusionPlan wrong = plan;
+  wrong.kernels[0].tiles[0].bytes = 16;
+  EXPECT_EQ(first_rule(graph, wrong), "verify.slot");
+  wrong = plan;
+  wrong.kernels[0].tiles[0].op = graph.entry_computation().find("t");
+  EXPECT_EQ(first_rule(graph, wrong), "verify.tile");
+  wrong = plan;
+  wrong.kernels[0].tiles.push_back(wrong.kernels[0].tiles[0]);
+  EXPECT_EQ(first_rule(graph, wrong), "verify.slot");
+  wrong = plan;
+  wrong.kernels[0].groups[0].mapping.split += 1;
+  EXPECT_EQ(first_rule(graph, wrong).substr(0, 14), "verify.mapping");
+}
+
+}  // namespace
+}  // namespace stitchwork
