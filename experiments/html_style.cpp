@@ -35,9 +35,9 @@ tbody.failed td.n { color: var(--quiet); }
 .charts { display: flex; flex-wrap: wrap; gap: 16px; margin: 16px 0; }
 figure { margin: 0; padding: 12px 16px; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; flex: 0 1 auto; max-width: 100%; }
 figcaption { font-weight: 600; margin-bottom: 10px; } figure svg { display: block; max-width: 100%; height: auto; }
-svg text { font-size: 12px; fill: var(--text); } svg text.group { font-weight: 600; }
+figure:not(.drawn) svg text { font-size: 12px; fill: var(--text); } svg text.group { font-weight: 600; }
 svg .s0 { fill: var(--s0); } svg .s1 { fill: var(--s1); } svg.share { vertical-align: middle; margin-right: 6px; } svg.share .all { fill: var(--line); }
-figure.drawn { background: #fff; color: #222; width: fit-content; margin: 12px 0; } figure.drawn svg { width: 34em; } figure.wide svg { width: 64em; } figure.drawn svg text { font-size: inherit; fill: inherit; }
+figure.drawn { background: #fff; color: #222; width: fit-content; margin: 12px 0; } figure.drawn svg { width: 34em; } figure.wide svg { width: 64em; }
 figure.drawn figcaption { font-weight: 400; margin: 8px 0 0; max-width: 80ch; } table.plain { width: auto; } main > ul { margin: 4px 0; }
 details.planner { margin: 10px 0; } details.planner > summary { cursor: pointer; padding: 6px 0; }
 details.planner > summary b { font-size: 14px; }
@@ -45,7 +45,7 @@ td details { display: inline-block; vertical-align: top; } td details[open] { di
 .op { display: inline-flex; align-items: center; border: 1px solid var(--line); border-radius: 4px; margin: 2px 4px 2px 0; font: 12px ui-monospace, "DejaVu Sans Mono", monospace;
   background: var(--back); padding-right: 6px; overflow-wrap: anywhere; }
 .badge { display: inline-block; min-width: 17px; padding: 0 4px; margin-right: 6px; text-align: center; font: 700 12px/18px ui-monospace, "DejaVu Sans Mono", monospace; color: #000; border-radius: 3px 0 0 3px; }
-.independent { background: #DDCC77; } .local { background: #88CCEE; } .regional { background: #CC6677; } .resident { background: #44AA99; } .global { background: #332288; color: #fff; } .recomputed { background: #BBBBBB; }
+.independent { background: #DDCC77; } .local { background: #88CCEE; } .regional { background: #CC6677; } .resident { background: #44AA99; } .global { background: #332288; color: #fff; } .recomputed { background: #999933; }
 .legend { max-width: none; } .legend span.item { display: inline-block; margin: 2px 18px 2px 0; } .legend .badge { border-radius: 3px; }
 .counters { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 0 22px; margin: 4px 0; font-size: 12px; }
 .counters div { display: flex; justify-content: space-between; gap: 12px; border-bottom: 1px dotted var(--line); font-variant-numeric: tabular-nums; }

@@ -4,21 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "experiments/store.h"
 
 namespace stitchwork {
-
-/// A counter of ours and Nsight Compute's name for it; `scale` makes theirs ours, beyond what their unit
-/// says.
-struct ImportedMetric {
-  std::string_view name, metric;
-  double scale;
-};
-std::span<const ImportedMetric> imported_metrics();
 
 struct ProfiledKernel {
   std::string name, grid, block;           ///< grid and block as "[80,1,1]"

@@ -47,6 +47,7 @@ constexpr std::array kMetrics = std::to_array<Metric>({
     {"gst_bytes", "bytes", -1, "bytes the program asked to store"},
     {"gld_efficiency", "1", 1, "bytes asked for / bytes of the sectors loaded"},
     {"gst_efficiency", "1", 1, "bytes asked for / bytes of the sectors stored"},
+    {"l1_hit_sectors", "sectors", -1, "32-byte sectors of global loads that L1 held"},
     {"l2_read_sectors", "sectors", -1, "32-byte sectors read from L2"},
     {"l2_write_sectors", "sectors", -1, "32-byte sectors written to L2"},
     {"dram_read_transactions", "sectors", -1, "32-byte sectors read from DRAM (AStitch Table 5)"},
@@ -63,6 +64,7 @@ constexpr std::array kMetrics = std::to_array<Metric>({
     {"dynamic_shared_bytes", "bytes", 0, "dynamic shared memory a block"},
     {"registers", "registers", 0,
      "registers a thread; estimated from liveness where the kernel has no spill_bytes"},
+    {"duration_us", "us", -1, "a kernel's time as Nsight Compute measures it"},
     {"accesses_checked", "accesses", 0, "memory accesses that were checked and clean"},
 });
 

@@ -6,45 +6,21 @@
 
 #include "core/error.h"
 #include "experiments/import.h"
+#include "runtime/cuda/profile.h"
 
 namespace stitchwork {
 namespace {
 
-// The names that scripts/gpu/counters.py asks for, and older spellings of the same.
-constexpr std::array kMetrics = std::to_array<ImportedMetric>({
-    {"inst_executed", "smsp__inst_executed.sum", 1},
-    {"thread_inst_executed", "smsp__thread_inst_executed.sum", 1},
-    {"inst_fp_32", "smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", 1},
-    {"gld_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 1},
-    {"gst_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", 1},
-    {"gld_transactions", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 1},
-    {"gst_transactions", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", 1},
-    {"l2_read_sectors", "lts__t_sectors_srcunit_tex_op_read.sum", 1},
-    {"l2_write_sectors", "lts__t_sectors_srcunit_tex_op_write.sum", 1},
-    {"dram_read_transactions", "dram__sectors_read.sum", 1},
-    {"dram_write_transactions", "dram__sectors_write.sum", 1},
-    {"dram_read_transactions", "dram__bytes_read.sum", 1.0 / 32},
-    {"dram_write_transactions", "dram__bytes_write.sum", 1.0 / 32},
-    {"shared_load_requests", "smsp__inst_executed_op_shared_ld.sum", 1},
-    {"shared_store_requests", "smsp__inst_executed_op_shared_st.sum", 1},
-    {"shared_bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", 1},
-    {"achieved_occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active", 0.01},
-    {"sm_efficiency", "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 0.01},
-    {"sm_efficiency", "smsp__cycles_active.avg.pct_of_peak_sustained_elapsed", 0.01},
-    {"registers", "launch__registers_per_thread", 1},
-    {"time_us", "gpu__time_duration.sum", 1},
-});
-
-/// Units as the tool writes them: of time to microseconds, of bytes to bytes.
+/// Units as the tool writes them, in its base units: ns and bytes.
 double unit_scale(const std::string& unit) {
-  constexpr auto kUnits = std::to_array<std::pair<std::string_view, double>>({{"nsecond", 1e-3},
-                                                                              {"ns", 1e-3},
-                                                                              {"usecond", 1},
-                                                                              {"us", 1},
-                                                                              {"msecond", 1e3},
-                                                                              {"ms", 1e3},
-                                                                              {"second", 1e6},
-                                                                              {"s", 1e6},
+  constexpr auto kUnits = std::to_array<std::pair<std::string_view, double>>({{"nsecond", 1},
+                                                                              {"ns", 1},
+                                                                              {"usecond", 1e3},
+                                                                              {"us", 1e3},
+                                                                              {"msecond", 1e6},
+                                                                              {"ms", 1e6},
+                                                                              {"second", 1e9},
+                                                                              {"s", 1e9},
                                                                               {"Kbyte", 1e3},
                                                                               {"Mbyte", 1e6},
                                                                               {"Gbyte", 1e9}});
@@ -150,9 +126,10 @@ class Reader {
 
   void add(ProfiledKernel& kernel, const std::string& metric, const std::string& unit,
            const std::string& text, int line) {
-    const auto known = std::find_if(kMetrics.begin(), kMetrics.end(),
-                                    [&](const ImportedMetric& m) { return m.metric == metric; });
-    if (known == kMetrics.end() || text.empty() || text == "n/a") return;
+    const auto metrics = cuda::profiled_metrics();
+    const auto known = std::find_if(metrics.begin(), metrics.end(),
+                                    [&](const cuda::ProfiledMetric& m) { return m.metric == metric; });
+    if (known == metrics.end() || text.empty() || text == "n/a") return;
     std::string digits;
     std::copy_if(text.begin(), text.end(), std::back_inserter(digits), [](char c) { return c != ','; });
     char* end = nullptr;
@@ -160,10 +137,10 @@ class Reader {
     if (end == digits.c_str() || *end != '\0' || !std::isfinite(value))
       throw Error(file_, line, 0, fmt::format("{}: '{}' is no number", metric, text));
     const double ours = value * known->scale * unit_scale(unit);
-    if (known->name == "time_us")
+    if (known->counter == "duration_us")
       kernel.time_us = ours;
     else
-      kernel.counters.emplace(known->name, ours);
+      kernel.counters.emplace(known->counter, ours);
   }
 
   void kernel_row(const std::pair<int, CsvRow>& row) {
@@ -188,8 +165,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::span<const ImportedMetric> imported_metrics() { return kMetrics; }
 
 ImportedProfile parse_ncu_csv(const std::string& text, const std::string& file) {
   return Reader(text, file).run();

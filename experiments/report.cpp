@@ -40,8 +40,9 @@ struct Quantity {
       value = *sample;
     // The kernels' share was executed, the library calls' follows from a roofline.
     const ReportValue* calls = t.sample("library_calls");
-    if (value && metric == "total_us" && calls && calls->value > 0 && value->method == "simulated")
-      value->method = "simulated + modelled";
+    if (value && metric == "total_us" && calls && calls->value > 0 &&
+        (value->method == "simulated" || value->method == "sampled"))
+      value->method += " + modelled";
     // A run that was stopped has no times or counters to show.
     if (value && !t.ok && value->value == 0 && value->method != "modelled") return std::nullopt;
     return value;
@@ -195,7 +196,8 @@ constexpr std::string_view kMethods =
     "<div class=\"panel\"><p><b>How numbers were obtained.</b> <i>modelled</i>: from the plan alone. "
     "<i>simulated</i>: the compiled PTX was executed in the simulator; counters are counted, times follow "
     "from them by "
-    "the timing model. <i>measured</i>: by a clock, on the host or a GPU. <i>imported</i>: another "
+    "the timing model. <i>sampled</i>: likewise, a few waves of a kernel's blocks standing for all. "
+    "<i>measured</i>: by a clock, on the host or a GPU. <i>imported</i>: another "
     "tool's.</p>\n"
     "<p><b>Schemes.</b> The letter before an op says where its value lives between the ops of one "
     "kernel.</p>\n";

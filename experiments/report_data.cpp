@@ -68,7 +68,7 @@ std::vector<TrialRow> read_trials(sqlite3* db, const std::string& experiment) {
 
 /// How close to the hardware a method is: the one shown where a number was obtained in several ways.
 int strength(const std::string& method) {
-  const std::vector<std::string> order = {"modelled", "simulated", "imported", "measured"};
+  const std::vector<std::string> order = {"modelled", "sampled", "simulated", "imported", "measured"};
   return static_cast<int>(std::find(order.begin(), order.end(), method) - order.begin());
 }
 

@@ -13,7 +13,8 @@
 
 namespace stitchwork {
 
-/// A number and how it was obtained ("modelled", "simulated", "measured", "imported").
+/// A number and how it was obtained ("modelled", "sampled", "simulated",
+/// "measured", "imported").
 struct ReportValue {
   double value = 0;
   std::string method;

@@ -40,6 +40,7 @@ ExperimentSpec tiny(ExperimentSpec spec, bool simulated) {
   spec.workloads = std::move(workloads);
   if (simulated) {
     spec.backend = "sim";
+    spec.sampled = false;
     spec.check = true;
   }
   spec.text = fmt::format("{{\"quick\":{}}}", spec.text);
@@ -89,6 +90,7 @@ class Reproducer {
     found.spec = read_experiment((home_ / file).string());
     if (options_.quick) found.spec = tiny(std::move(found.spec), file != "planning.json");
     if (options_.run) {
+      store_.reset();  // trials are run by children (open_stores)
       RunnerOptions run;
       run.progress = options_.progress;
       const RunnerSummary summary = run_experiment(found.spec, options_.db, run);
@@ -215,6 +217,21 @@ Reproduction reproduce(const std::string& paper, const ReproduceOptions& options
   const JsonDocument document(read_file(file), file, "stitchwork.paper/1", "a paper's figures",
                               "docs/experiments.md");
   return Reproducer(options, home).run(document.root(), paper);
+}
+
+std::vector<std::string> tables_of_figure(const std::string& paper, const std::string& id) {
+  require_paper(paper);
+  const std::string file = (folder() / paper / "paper.json").string();
+  const JsonDocument document(read_file(file), file, "stitchwork.paper/1", "a paper's figures",
+                              "docs/experiments.md");
+  std::vector<std::string> tables;
+  document.root().at("artifacts").each([&](const JsonCursor& table) {
+    bool found = table.at("id").text() == id;
+    if (const auto figures = table.find("figures"))
+      figures->each([&](const JsonCursor& figure) { found = found || figure.at("id").text() == id; });
+    if (found) tables.push_back(table.at("id").text());
+  });
+  return tables;
 }
 
 bool only_quick(const std::string& paper, const std::string& db) {

@@ -57,6 +57,9 @@ std::vector<std::string> papers();
 /// and, with `run` off, where the store has none of the paper's experiments.
 Reproduction reproduce(const std::string& paper, const ReproduceOptions& options);
 
+/// Ids of the paper's tables that are called `id` or have a figure called so.
+std::vector<std::string> tables_of_figure(const std::string& paper, const std::string& id);
+
 /// Whether the store holds the paper's experiments on tiny variants only.
 bool only_quick(const std::string& paper, const std::string& db);
 

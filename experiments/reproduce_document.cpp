@@ -12,8 +12,9 @@ using Kind = DocumentBlock::Kind;
 constexpr const char* kMethods =
     "How our numbers were obtained. modelled: from the plan alone, by the cost and timing models "
     "(docs/timing.md). simulated: the compiled PTX was executed in the simulator; counters are counted, "
-    "times "
-    "follow from them by the timing model. measured: by a clock. imported: the paper's. Numbers of the paper "
+    "times follow from them by the timing model, which also has those of library calls. sampled: likewise, a "
+    "few waves of a kernel's blocks standing for all. measured: by a clock. imported: the paper's. Numbers "
+    "of the paper "
     "are of its own software and hardware.";
 
 DocumentTable values_table(const ReproducedTable& table) {

@@ -133,9 +133,10 @@ std::string rerun_command(const ExperimentSpec& spec, const std::string& workloa
       set += fmt::format("{}{}={}", set.empty() ? " --set " : ",", knob, value);
     const std::string what =
         fmt::format("{} --planner {}{} --device {}", workload, v.planner, set, spec.devices.at(0));
-    return spec.backend == "model" ? fmt::format("stitchwork plan {}", what)
-                                   : fmt::format("stitchwork run {} --backend {}{}", what, spec.backend,
-                                                 spec.check ? " --check" : "");
+    return spec.backend == "model"
+               ? fmt::format("stitchwork plan {}", what)
+               : fmt::format("stitchwork run {} --backend {}{}{}", what, spec.backend,
+                             spec.sampled ? " --mode sampled" : "", spec.check ? " --check" : "");
   }
   return "";
 }

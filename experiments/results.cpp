@@ -32,13 +32,7 @@ int direction_of(const std::string& metric) {
 
 }  // namespace
 
-double Series::median() const {
-  std::vector<double> sorted = values;
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t n = sorted.size();
-  if (n == 0) return std::nan("");
-  return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
+double Series::median() const { return median_of(values); }
 
 std::optional<double> TrialResults::median(const std::string& metric) const {
   const auto found = series.find(metric);
@@ -94,7 +88,10 @@ ExperimentResults read_results(const Store& store, const std::string& experiment
         "attempt_id = ? AND unit <> '1' GROUP BY metric_id ORDER BY metric_id");
     counters.bind(attempts.integer(6));
     while (counters.step()) {
-      if (counters.text(2) != counters.text(3)) continue;  // not one number
+      // A sum over kernels that were sampled and others, too small for it, that were run whole is sampled;
+      // over other methods it is not one number.
+      const bool sampled = counters.text(2) == "sampled" && counters.text(3) == "simulated";
+      if (!sampled && counters.text(2) != counters.text(3)) continue;
       Series& series = into.series[counters.text(0)];
       series.method = counters.text(2);
       series.values.push_back(counters.real(1));
@@ -200,30 +197,6 @@ Ablation ablate(const ExperimentResults& results, const std::string& base, const
   return ablation;
 }
 
-double mann_whitney_p(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<std::pair<double, bool>> all;  // value, whether of a
-  for (const double x : a) all.emplace_back(x, true);
-  for (const double x : b) all.emplace_back(x, false);
-  std::sort(all.begin(), all.end());
-  const auto n1 = static_cast<double>(a.size()), n2 = static_cast<double>(b.size()), n = n1 + n2;
-  if (n1 == 0 || n2 == 0) return 1;
-  double ranks = 0, ties = 0;
-  for (std::size_t i = 0; i < all.size();) {
-    std::size_t end = i;
-    while (end < all.size() && all[end].first == all[i].first) ++end;
-    const auto t = static_cast<double>(end - i);
-    const double rank = static_cast<double>(i + 1 + end) / 2;
-    for (std::size_t k = i; k < end; ++k) ranks += all[k].second ? rank : 0;
-    ties += t * t * t - t;
-    i = end;
-  }
-  const double u = ranks - n1 * (n1 + 1) / 2, mean = n1 * n2 / 2;
-  const double variance = n1 * n2 / 12 * (n + 1 - ties / (n * (n - 1)));
-  if (variance <= 0) return 1;
-  const double z = std::max(0.0, std::abs(u - mean) - 0.5) / std::sqrt(variance);
-  return std::erfc(z / std::sqrt(2.0));
-}
-
 std::vector<Change> compare_results(const ExperimentResults& before, const ExperimentResults& after,
                                     const std::string& metric, double factor, double alpha, bool mixed) {
   const int direction = direction_of(metric);
@@ -255,11 +228,13 @@ std::vector<Change> compare_results(const ExperimentResults& before, const Exper
       continue;
     }
     change.ratio = new_median / old_median;
+    const std::vector<double>&was = change.before->values, &is = change.after->values;
+    change.interval = ratio_interval(was, is);
+    if (std::min(was.size(), is.size()) > 1) change.p = mann_whitney_p(was, is);
     const bool same = *change.ratio <= factor && *change.ratio >= 1 / factor;
     change.mark = same ? '~' : (*change.ratio < 1) == (direction < 0) ? '+' : '-';
     if (same || change.after->method != "measured") continue;
-    const bool few = std::min(change.before->values.size(), change.after->values.size()) < kFewSamples;
-    if (few || mann_whitney_p(change.before->values, change.after->values) > alpha) change.mark = '?';
+    if (std::min(was.size(), is.size()) < kFewSamples || *change.p > alpha) change.mark = '?';
   }
   return changes;
 }

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "experiments/significance.h"
 #include "experiments/store.h"
 
 namespace stitchwork {
 
 /// The values of one metric over the ok attempts of a trial; of a counter, its sum over the kernels.
 struct Series {
-  std::string method;  ///< "modelled", "simulated", "measured" or "imported"
+  std::string method;  ///< "modelled", "sampled", "simulated", "measured" or "imported"
   std::vector<double> values;
   double median() const;
 };
@@ -76,8 +77,10 @@ Ablation ablate(const ExperimentResults& results, const std::string& base, const
 struct Change {
   std::string workload, device, variant;
   std::int64_t seed = 0;
-  std::optional<Series> before, after;  ///< empty: the trial is not there, or has no ok attempt
-  std::optional<double> ratio;          ///< after / before of the medians
+  std::optional<Series> before, after;         ///< empty: the trial is not there, or has no ok attempt
+  std::optional<double> ratio;                 ///< after / before of the medians
+  std::optional<ConfidenceInterval> interval;  ///< of the ratio (ratio_interval)
+  std::optional<double> p;                     ///< mann_whitney_p; empty with fewer than two values a side
   /// '+' better and '-' worse by more than the factor, '~' within it; '?' where measured samples are fewer
   /// than 9 a side, or their difference is not significant.
   char mark = '?';
@@ -86,8 +89,5 @@ struct Change {
 /// methods differ between the two and `mixed` is false.
 std::vector<Change> compare_results(const ExperimentResults& before, const ExperimentResults& after,
                                     const std::string& metric, double factor, double alpha, bool mixed);
-
-/// Two-sided p of the Mann-Whitney U test (normal approximation, ties corrected).
-double mann_whitney_p(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace stitchwork

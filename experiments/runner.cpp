@@ -126,6 +126,7 @@ class Runner {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("pipe: {}", std::strerror(errno)));
     const Clock::time_point begin = Clock::now();
+    SW_CHECK(open_stores() == 0);
     const pid_t runner = ::getpid(), child = ::fork();
     if (child < 0) throw Error(fmt::format("no process for the trial: {}", std::strerror(errno)));
     if (child == 0) {

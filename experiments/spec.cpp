@@ -96,8 +96,8 @@ void sweep(const JsonCursor& axes, std::vector<Variant>& variants) {
 ExperimentSpec parse_experiment(const std::string& text, const std::string& file) {
   const JsonDocument document(text, file, kSchema, "an experiment", "docs/schema/experiment.schema.json");
   const JsonCursor c = document.root();
-  c.only({"schema", "name", "title", "workloads", "variants", "sweep", "devices", "seeds", "backend", "cache",
-          "check", "timeout_s"});
+  c.only({"schema", "name", "title", "workloads", "variants", "sweep", "devices", "seeds", "backend", "mode",
+          "cache", "check", "timeout_s"});
   ExperimentSpec spec;
   spec.name = c.at("name").text();
   if (spec.name.empty()) c.at("name").fail("the name is empty");
@@ -130,6 +130,12 @@ ExperimentSpec parse_experiment(const std::string& text, const std::string& file
     if (std::find(kKnown.begin(), kKnown.end(), spec.backend) == kKnown.end())
       backend->fail(fmt::format("unknown backend '{}'", spec.backend), "known: model, sim, cuda");
   }
+  if (const auto mode = c.find("mode")) {
+    if (mode->text() != "exact" && mode->text() != "sampled") mode->fail("it is exact or sampled");
+    spec.sampled = mode->text() == "sampled";
+    if (spec.sampled && spec.backend != "sim")
+      mode->fail("a sample is of simulated blocks", "use backend sim");
+  }
   if (const auto cache = c.find("cache")) {
     if (cache->text() != "cold" && cache->text() != "warm") cache->fail("it is cold or warm");
     spec.cache = cache->text() == "warm" ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
@@ -137,6 +143,9 @@ ExperimentSpec parse_experiment(const std::string& text, const std::string& file
   if (const auto check = c.find("check")) spec.check = check->boolean();
   if (spec.check && spec.backend == "model")
     c.at("check").fail("backend model computes nothing to check", "use backend sim or cuda");
+  if (spec.sampled && (spec.check || spec.cache == sim::CacheMode::kWarm))
+    c.at("mode").fail("a sample has no outputs to check and says nothing of a warm cache",
+                      "leave out check and cache, or use mode exact");
   if (const auto timeout = c.find("timeout_s")) spec.timeout_s = timeout->number();
   if (!(spec.timeout_s > 0)) c.at("timeout_s").fail("a timeout is positive");
   spec.text = nlohmann::json::parse(text).dump();
@@ -167,6 +176,7 @@ TrialSpec trial_of(const ExperimentSpec& spec, const Cell& cell) {
   trial.backend = spec.backend;
   trial.cache = spec.cache;
   trial.check = spec.check;
+  trial.sampled = spec.sampled;
   return trial;
 }
 

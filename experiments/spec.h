@@ -25,6 +25,7 @@ struct ExperimentSpec {
   std::vector<std::string> devices;
   std::vector<std::uint64_t> seeds;
   std::string backend = "sim";  ///< model, sim or cuda
+  bool sampled = false;         ///< sim: TrialSpec::sampled
   sim::CacheMode cache = sim::CacheMode::kCold;
   bool check = false;
   double timeout_s = 600;  ///< of a trial

@@ -4,6 +4,9 @@ namespace stitchwork {
 
 void throw_sqlite(sqlite3* db, const std::string& what) {
   const char* file = sqlite3_db_filename(db, "main");
+  if (sqlite3_errcode(db) == SQLITE_BUSY)
+    throw Error(file ? file : "", 0, 0, fmt::format("{}: another process keeps it locked", what),
+                "wait until that has ended, then try again");
   throw Error(file ? file : "", 0, 0, fmt::format("{}: {}", what, sqlite3_errmsg(db)),
               "check that the file and its folder may be written to and that the disk is not full");
 }

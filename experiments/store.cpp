@@ -1,12 +1,16 @@
 #include "experiments/store.h"
 
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "analysis/overrides_json.h"
 #include "core/error.h"
@@ -36,6 +40,37 @@ std::uint32_t word_at(const std::string& header, std::size_t offset) {
   return word;
 }
 
+std::atomic<int> open_now = 0;
+
+/// Files that this process has had open as stores.
+class Opened {
+ public:
+  bool knows(const std::string& path) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto file = identity(path);
+    return file && files_.count(*file) > 0;
+  }
+  void add(const std::string& path) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (const auto file = identity(path)) files_.insert(*file);
+  }
+
+ private:
+  using Identity = std::pair<dev_t, ino_t>;
+  static std::optional<Identity> identity(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+    return Identity(status.st_dev, status.st_ino);
+  }
+  std::mutex mutex_;
+  std::set<Identity> files_;
+};
+
+Opened& opened() {
+  static Opened files;
+  return files;
+}
+
 /// Refuses a file that is not ours before SQLite may touch it (it would add journal files beside it).
 void check_header(const std::string& path) {
   std::error_code error;
@@ -63,12 +98,13 @@ void check_header(const std::string& path) {
 }
 
 /// Switches to a write-ahead log. SQLite does not wait for a process that is switching too, so this does.
-void write_ahead(sqlite3* db) {
+void write_ahead(sqlite3* db, std::chrono::milliseconds wait) {
   execute(db, "PRAGMA synchronous = NORMAL");
-  for (int tries = 0;; ++tries) {
+  const auto until = std::chrono::steady_clock::now() + wait;
+  for (;;) {
     const int status = sqlite3_exec(db, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
     if (status == SQLITE_OK) return;
-    if (status != SQLITE_BUSY || tries == 600) throw_sqlite(db, "store");
+    if (status != SQLITE_BUSY || std::chrono::steady_clock::now() > until) throw_sqlite(db, "store");
     sqlite3_sleep(50);
   }
 }
@@ -148,6 +184,7 @@ std::int64_t trial_row(sqlite3* db, std::int64_t experiment, const Model& model,
                       {"planner", spec.planner},
                       {"options", spec.options.knobs},
                       {"model_sha256", model.graph.source_sha256}};
+  if (spec.sampled) params["mode"] = "sampled";
   if (!spec.limits.empty()) params["limits"] = spec.limits;
   if (!spec.options.edits.empty()) params["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) params["edited_plan"] = true;
@@ -259,7 +296,7 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
     for (const auto& [metric, value] : run.profiled) add(metric, value, "Nsight Compute", "");
     if (run.method == Method::kMeasured) continue;  // a GPU's other counters are unknown
     for (const auto& [metric, value] : sim::counter_list(run.counters)) {
-      const bool known = run.method == Method::kSimulated || metric == "dram_read_transactions" ||
+      const bool known = run.method != Method::kModelled || metric == "dram_read_transactions" ||
                          metric == "dram_write_transactions" || metric == "inst_fp_32" ||
                          metric == "achieved_occupancy" || metric == "sm_efficiency";
       if (known) add(metric, value, "stitchwork", version().version);
@@ -269,12 +306,17 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
 
 }  // namespace
 
-void Store::Close::operator()(sqlite3* db) const { sqlite3_close(db); }
+void Store::Close::operator()(sqlite3* db) const {
+  sqlite3_close(db);
+  --open_now;
+}
+
+int open_stores() { return open_now; }
 Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
-Store Store::open(const std::string& path) {
+Store Store::open(const std::string& path, std::chrono::milliseconds wait) {
   std::error_code error;
   if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) {
     fs::create_directories(folder, error);
@@ -282,22 +324,26 @@ Store Store::open(const std::string& path) {
       throw Error(path, 0, 0, fmt::format("its folder cannot be made: {}", error.message()),
                   "give another file with --db");
   }
-  check_header(path);
+  // Closing a file by hand drops every lock that SQLite holds on it for this process
+  // (sqlite.org/howtocorrupt.html, section 2.2): what was ours is not looked at again.
+  if (!opened().knows(path)) check_header(path);
   Store store(path);
   sqlite3* db = nullptr;
   const int status = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   store.db_.reset(db);
+  if (db != nullptr) ++open_now;
   if (status != SQLITE_OK || sqlite3_db_readonly(db, "main") == 1)
     throw Error(
         path, 0, 0,
         status != SQLITE_OK ? fmt::format("cannot be opened: {}", sqlite3_errmsg(db)) : "cannot be written",
         "give another file with --db");
-  sqlite3_busy_timeout(db, 30000);  // another process may be recording
+  sqlite3_busy_timeout(db, static_cast<int>(wait.count()));
   execute(db, "PRAGMA foreign_keys = ON");
   // Tables before the write-ahead log: what marks the file as ours is then in the file itself, where
   // check_header looks, and not only in a log that a kill may leave behind.
   migrate(db);
-  write_ahead(db);
+  write_ahead(db, wait);
+  opened().add(path);
   return store;
 }
 
@@ -323,7 +369,8 @@ std::int64_t Store::record(const ExperimentId& experiment, const Model& model, c
                   result.plan_ms + result.compile_ms + result.run_ms);
 
   const FusionPlan& plan = result.executable.plan;
-  const Method executed = spec.backend == "sim"     ? Method::kSimulated
+  const Method executed = spec.sampled              ? Method::kSampled
+                          : spec.backend == "sim"   ? Method::kSimulated
                           : spec.backend == "model" ? Method::kModelled
                                                     : Method::kMeasured;
   double kernel_us = 0;

@@ -3,6 +3,7 @@
 // way.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -31,8 +32,9 @@ struct ExperimentId {
 class Store {
  public:
   /// Opens or creates `path` (parent folders are made), migrates older schemas. Throws Error naming the file
-  /// if it cannot be written, is not a Stitchwork store, or is newer than this program.
-  static Store open(const std::string& path);
+  /// if it cannot be written, is not a Stitchwork store, or is newer than this program. Another process may
+  /// be writing: `wait` is how long it is waited for, here and later.
+  static Store open(const std::string& path, std::chrono::milliseconds wait = std::chrono::seconds(30));
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
@@ -61,6 +63,10 @@ class Store {
   std::string path_;
   std::unique_ptr<sqlite3, Close> db_;
 };
+
+/// Stores open in this process. None may be where it forks a child that opens one: SQLite would take the
+/// locks of the parent for the child's own (sqlite.org/howtocorrupt.html, section 2.6).
+int open_stores();
 
 /// ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db
 std::string default_store_path();

@@ -17,6 +17,7 @@
 #include "core/npy.h"
 #include "experiments/launch_json.h"
 #include "runtime/cuda/backend.h"
+#include "runtime/cuda/profile.h"
 
 namespace stitchwork {
 namespace {
@@ -181,10 +182,13 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   if (simulated) {
     result.run = run_simulated(model.graph, target, result.executable, inputs, options);
   } else {
-    cuda::CudaBackend backend(
-        driver, target,
-        {.repeats = spec.repeats, .cache = spec.cache, .tf32 = spec.tf32, .compile = compiling_options},
-        cuda::Blas::load);
+    cuda::CudaBackend backend(driver, target,
+                              {.repeats = spec.repeats,
+                               .cache = spec.cache,
+                               .tf32 = spec.tf32,
+                               .convolutions = cuda::parse_convolutions(spec.convolutions),
+                               .compile = compiling_options},
+                              {cuda::Blas::load, cuda::Dnn::load});
     result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress);
   }
   result.run_ms = running.ms();
@@ -235,7 +239,11 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   }
   document["time_us"] = result.run.total_us;
   if (spec.backend == "cuda") {
+    document["dependent_launch"] = spec.compile.dependent_launch;
     document["host_calls"] = result.run.host_calls;
+    document["library_calls"] = ordered_json::array();
+    for (const auto& [op, by] : result.run.library_calls)
+      document["library_calls"].push_back({{"op", op}, {"by", by}});
     const auto& repeated = result.run.repeated;
     document["repeated"] = nullptr;
     if (repeated)
@@ -245,6 +253,10 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
           {"graph_us", repeated->graph_us ? ordered_json(*repeated->graph_us) : ordered_json()},
           {"method", name(Method::kMeasured)}};
   }
+  if (std::any_of(result.run.kernels.begin(), result.run.kernels.end(),
+                  [](const KernelRun& run) { return !run.profiled.empty(); }))
+    for (const cuda::ProfiledMetric& metric : cuda::profiled_metrics())
+      if (metric.asked) document["metrics"][metric.counter] = metric.metric;
   if (!result.executable.checks.empty())
     document["compile_checks"] = decisions_to_json(result.executable.checks);
   ordered_json findings = ordered_json::array();
@@ -271,7 +283,10 @@ std::string trial_key(const Model& model, const TrialSpec& spec) {
                    {"seed", spec.seed},
                    {"inputs", spec.inputs_dir},
                    {"compiler", spec.compile.compiler}};
-  if (spec.backend == "cuda") key["cuda"] = {{"repeats", spec.repeats}, {"tf32", spec.tf32}};
+  if (spec.backend == "cuda")
+    key["cuda"] = {{"repeats", spec.repeats}, {"tf32", spec.tf32}, {"convolutions", spec.convolutions}};
+  if (spec.compile.dependent_launch) key["dependent_launch"] = true;
+  if (spec.sampled) key["mode"] = "sampled";
   if (!spec.limits.empty()) key["limits"] = spec.limits;
   if (!spec.options.edits.empty()) key["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) key["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());

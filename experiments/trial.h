@@ -33,8 +33,9 @@ struct TrialSpec {
   bool sampled = false;      ///< RunOptions::sampled: counters and times, no outputs
   sim::Sanitizers sanitize;  ///< no part of the key: they change no number
   CompileOptions compile;
-  int repeats = 20;   ///< cuda: of every kernel and of the whole
-  bool tf32 = false;  ///< cuda: f32 products of matrices may round their operands
+  int repeats = 20;                   ///< cuda: of every kernel and of the whole
+  bool tf32 = false;                  ///< cuda: f32 products and convolutions may round their operands
+  std::string convolutions = "auto";  ///< cuda: or "cudnn", "patches" (cuda::parse_convolutions)
 };
 
 /// The device as the trial has it.
@@ -79,6 +80,6 @@ nlohmann::ordered_json run_to_json(const Model& model, const TrialSpec& spec, co
 std::string trial_key(const Model& model, const TrialSpec& spec);
 
 /// Raised whenever planners, code generation, simulator or timing model give other results for equal input.
-inline constexpr int kResultsVersion = 2;
+inline constexpr int kResultsVersion = 4;
 
 }  // namespace stitchwork

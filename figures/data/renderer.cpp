@@ -1,7 +1,5 @@
 #include "figures/data/renderer.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -9,25 +7,18 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "figures/data/forms.h"
+#include "figures/data/load.h"
 #include "figures/data/module.h"
 
 namespace stitchwork {
 namespace {
 namespace fs = std::filesystem;
 
-std::string module_path() {
-  if (const char* given = std::getenv("STITCHWORK_FIGURES"); given && *given) return given;
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  const fs::path beside = program.parent_path() / "stitchwork_figures.so";
-  return fs::exists(beside, ignored) ? beside.string() : STITCHWORK_FIGURES_MODULE;
-}
-
 template <typename Function>
 Function* find(const char* name) {
-  // Its toolkit stays loaded: it is not made to be unloaded.
-  static void* const module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);
-  return module ? reinterpret_cast<Function*>(::dlsym(module, name)) : nullptr;
+  const char* given = std::getenv("STITCHWORK_FIGURES");
+  static const std::string module = given && *given ? given : find_module("stitchwork_figures.so");
+  return reinterpret_cast<Function*>(load_symbol(module, name));
 }
 
 /// Calls render(bytes, problem) of the module's function of that name.

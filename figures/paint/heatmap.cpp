@@ -2,30 +2,16 @@
 #include <array>
 #include <cmath>
 
+#include "figures/data/palette.h"
 #include "figures/paint/canvas.h"
 #include "figures/paint/kinds.h"
 
 namespace stitchwork {
 namespace {
 
-/// Viridis (matplotlib, CC0) at eight places: lighter means more, in greyscale too.
-constexpr std::array<std::array<double, 3>, 8> kViridis = {{{68, 1, 84},
-                                                            {70, 50, 127},
-                                                            {54, 92, 141},
-                                                            {39, 127, 142},
-                                                            {31, 161, 135},
-                                                            {74, 194, 109},
-                                                            {159, 218, 58},
-                                                            {253, 231, 37}}};
-
-QColor viridis(double t) {
-  const double place = std::clamp(t, 0.0, 1.0) * (kViridis.size() - 1);
-  const auto i = std::min<std::size_t>(kViridis.size() - 2, static_cast<std::size_t>(place));
-  const double f = place - static_cast<double>(i);
-  const auto channel = [&](std::size_t c) {
-    return static_cast<int>(std::lround(kViridis[i][c] * (1 - f) + kViridis[i + 1][c] * f));
-  };
-  return QColor(channel(0), channel(1), channel(2));
+QColor shade(double t) {
+  const auto [red, green, blue] = viridis(t);
+  return QColor(red, green, blue);
 }
 
 }  // namespace
@@ -56,7 +42,7 @@ void paint_heatmap(QPainter& painter, const Figure& figure, const QSizeF& size, 
       const auto& number = figure.series[s].y[c];
       const double t = number ? scale.position(*number) : 0;
       painter.setPen(QPen(Qt::white, kThin));
-      painter.setBrush(number ? viridis(t) : QColor(0xF2, 0xF2, 0xF2));
+      painter.setBrush(number ? shade(t) : QColor(0xF2, 0xF2, 0xF2));
       painter.drawRect(cell);
       const QString shown = !number         ? QStringLiteral("none")
                             : figure.digits ? QString::number(*number, 'f', *figure.digits)
@@ -87,7 +73,7 @@ void paint_heatmap(QPainter& painter, const Figure& figure, const QSizeF& size, 
   constexpr int kSteps = 32;
   painter.setPen(Qt::NoPen);
   for (int i = 0; i < kSteps; ++i) {
-    painter.setBrush(viridis((i + 0.5) / kSteps));
+    painter.setBrush(shade((i + 0.5) / kSteps));
     painter.drawRect(QRectF(legend.left(), legend.bottom() - legend.height() * (i + 1) / kSteps, kBar,
                             legend.height() / kSteps + 0.2));
   }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "figures/data/renderer.h"
 #include "tests/support/sample_figures.h"
 
@@ -36,6 +38,18 @@ TEST(ReportDocument, HtmlIsOneFileWithContentsAndEscapedText) {
   EXPECT_THAT(page, HasSubstr(can_render() ? "id=\"bars\"><svg" : "build with Qt"));
   for (const char* outside : {"http://fonts", "https://cdn", "src=", "@import"})
     EXPECT_THAT(page, Not(HasSubstr(outside)));
+}
+
+/// Drawn figures say the colour and size of their texts in attributes, which any rule of the page would
+/// override.
+TEST(ReportDocument, NoRuleOfThePageReachesTheTextOfDrawnFigures) {
+  const std::string page = document_html(sample());
+  const std::string sheet = page.substr(page.find("<style>"), page.find("</style>") - page.find("<style>"));
+  const std::regex rule(R"(([^{}]*\btext\b[^{}]*)\{[^}]*(fill|font-size)[^}]*\})");
+  int rules = 0;
+  for (std::sregex_iterator at(sheet.begin(), sheet.end(), rule), end; at != end; ++at, ++rules)
+    EXPECT_THAT((*at)[1].str(), HasSubstr(":not(.drawn)"));
+  EXPECT_EQ(rules, 1);
 }
 
 TEST(ReportDocument, MarkdownKeepsTablesWhole) {

@@ -66,6 +66,10 @@ TEST(ExperimentSpec, EveryMistakeNamesFileAndPlace) {
   EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"backend":"fpga")")),
               HasSubstr("known: model, sim, cuda"));
   EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"timeout_s":0)")), HasSubstr("timeout_s"));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"backend":"model","mode":"sampled")")),
+              HasSubstr("use backend sim"));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"mode":"sampled","check":true)")),
+              HasSubstr("use mode exact"));
   EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"backend":"model","check":true)")),
               HasSubstr("computes nothing to check"));
   EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"workload":["a"])")),

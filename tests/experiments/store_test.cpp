@@ -1,5 +1,6 @@
 #include "experiments/store.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -136,6 +137,13 @@ TEST(Store, MigratesEveryEarlierVersionAndKeepsWhatItHolds) {
     EXPECT_EQ(text(store, "PRAGMA integrity_check"), "ok");
     store.record("adhoc", model, spec, sample_result(model, spec, 2));
     EXPECT_EQ(count(store, "SELECT value FROM results WHERE metric = 'memory_kernels'"), 2);
+    TrialSpec sampled;
+    sampled.sampled = true;
+    store.record("adhoc", model, sampled, sample_result(model, sampled, 2));
+    EXPECT_EQ(count(store, "SELECT COUNT(*) FROM results WHERE metric = 'total_us' AND method = 'sampled'"),
+              1);
+    EXPECT_THROW(execute(store.handle(), "UPDATE sample SET method = 'guessed'"), Error)
+        << "the CHECK stands";
   }
 }
 
@@ -322,6 +330,29 @@ TEST(StoreProcesses, CreateAndRecordIntoOneStoreAtTheSameTime) {
   EXPECT_EQ(count(store, "SELECT COUNT(*) FROM attempt WHERE status = 'ok'"), kProcesses * kRecords);
   EXPECT_EQ(count(store, "SELECT COUNT(DISTINCT n) FROM attempt"), kProcesses * kRecords);
   EXPECT_EQ(count(store, "SELECT COUNT(*) FROM trial"), 1);
+}
+
+TEST(StoreProcesses, OpeningAStoreAgainKeepsTheLockOfTheOneThatIsOpen) {
+  const std::string path = testing::test_folder() + "/runs.db";
+  const Store store = Store::open(path);
+  EXPECT_EQ(count(store, "SELECT COUNT(*) FROM attempt"), 0);  // reads, so that there is a lock
+  // Another process that finds none takes itself for the last one and removes the log that is written to.
+  const auto locked = [&] {
+    return exit_status(in_child([&] {
+             const int file = ::open(path.c_str(), O_RDWR);
+             struct flock lock {};
+             lock.l_type = F_WRLCK;
+             lock.l_whence = SEEK_SET;
+             lock.l_start = 0x40000002;  // SHARED_FIRST of SQLite's os.h
+             lock.l_len = 510;
+             if (file < 0 || ::fcntl(file, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
+               throw Error("no lock");
+           })) == 0;
+  };
+  EXPECT_TRUE(locked());
+  { const Store again = Store::open(path); }
+  EXPECT_TRUE(locked());
+  EXPECT_EQ(open_stores(), 1);
 }
 
 TEST(StoreProcesses, AKillLosesAtMostTheAttemptUnderWay) {
