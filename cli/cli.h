@@ -108,7 +108,9 @@ void add_ptx(CLI::App& app, Cli& cli);
 void add_occupancy(CLI::App& app, Cli& cli);
 void add_experiment(CLI::App& app, Cli& cli);
 void add_reproduce(CLI::App& app, Cli& cli);
+void add_figure(CLI::App& app, Cli& cli);
 void add_report(CLI::App& app, Cli& cli);
+void add_view(CLI::App& app, Cli& cli);
 void add_demo(CLI::App& app, Cli& cli);
 void add_completion(CLI::App& app, Cli& cli);
 

@@ -230,10 +230,38 @@ void ablate_command(Cli& cli, const std::string& db, const std::string& name, co
 }
 
 struct CompareFlags {
-  std::string a, b, db, other_db, metric = "total_us", fail_on;
+  std::string a, b, db, other_db, metric = "total_us", fail_on, format = "table";
   double factor = 1.05, alpha = 0.05;
   bool only_changed = false, mixed = false;
 };
+
+/// Intervals and p only where a trial has them. What is in one of the two alone comes last.
+std::string comparison_text(std::vector<Change> changes, const CompareFlags& f) {
+  std::stable_partition(changes.begin(), changes.end(), [](const Change& c) { return c.before && c.after; });
+  const bool repeated = std::any_of(changes.begin(), changes.end(), [](const Change& c) { return c.p; });
+  std::vector<std::string> heads{"", "trial", ">" + f.a, ">" + f.b, ">ratio"};
+  if (repeated) heads.insert(heads.end(), {">95 %", ">p", ">n"});
+  Table table(heads);
+  const auto [devices, seeds] = several(changes);
+  const auto median = [&](const std::optional<Series>& series) {
+    if (f.format == "csv") return series ? fmt::format("{}", series->median()) : std::string();
+    return number(series ? std::optional(series->median()) : std::nullopt);
+  };
+  for (const Change& c : changes) {
+    std::vector<std::string> row{
+        std::string(1, c.mark), row_name(c.workload, c.device, c.seed, devices, seeds) + ", " + c.variant,
+        median(c.before), median(c.after),
+        c.ratio ? fmt::format("{:.3f}", *c.ratio) : (c.before ? "only before" : "only after")};
+    if (repeated) {
+      row.push_back(c.interval ? fmt::format("{:.3f}-{:.3f}", c.interval->low, c.interval->high) : "-");
+      row.push_back(c.p ? fmt::format("{:.2g}", *c.p) : "-");
+      const auto n = [](const std::optional<Series>& series) { return series ? series->values.size() : 0; };
+      row.push_back(fmt::format("{}, {}", n(c.before), n(c.after)));
+    }
+    table.add(std::move(row));
+  }
+  return f.format == "md" ? table.markdown() : f.format == "csv" ? table.csv() : table.text();
+}
 
 void compare(Cli& cli, const CompareFlags& f) {
   const Store store = open_store(f.db);
@@ -245,9 +273,6 @@ void compare(Cli& cli, const CompareFlags& f) {
   const auto worse = static_cast<std::size_t>(
       std::count_if(changes.begin(), changes.end(), [](const Change& c) { return c.mark == '-'; }));
   if (f.fail_on == "regression" && worse > 0) cli.exit_code = kExitDifference;
-  const auto median = [](const std::optional<Series>& series) {
-    return series ? std::optional(series->median()) : std::nullopt;
-  };
   if (cli.json) {
     ordered_json rows = ordered_json::array();
     for (const Change& c : changes) {
@@ -255,14 +280,17 @@ void compare(Cli& cli, const CompareFlags& f) {
         if (!s) return ordered_json();
         return ordered_json{{"median", s->median()}, {"n", s->values.size()}, {"method", s->method}};
       };
-      rows.push_back({{"workload", c.workload},
-                      {"device", c.device},
-                      {"variant", c.variant},
-                      {"seed", c.seed},
-                      {"before", side(c.before)},
-                      {"after", side(c.after)},
-                      {"ratio", c.ratio ? ordered_json(*c.ratio) : ordered_json()},
-                      {"mark", std::string(1, c.mark)}});
+      rows.push_back(
+          {{"workload", c.workload},
+           {"device", c.device},
+           {"variant", c.variant},
+           {"seed", c.seed},
+           {"before", side(c.before)},
+           {"after", side(c.after)},
+           {"ratio", c.ratio ? ordered_json(*c.ratio) : ordered_json()},
+           {"interval", c.interval ? ordered_json{c.interval->low, c.interval->high} : ordered_json()},
+           {"p", c.p ? ordered_json(*c.p) : ordered_json()},
+           {"mark", std::string(1, c.mark)}});
     }
     return cli.print(ordered_json{{"schema", "stitchwork.experiment-comparison/1"},
                                   {"before", f.a},
@@ -272,15 +300,11 @@ void compare(Cli& cli, const CompareFlags& f) {
                                   {"changes", rows},
                                   {"worse", worse}});
   }
-  Table table({"", "trial", ">" + f.a, ">" + f.b, ">ratio"});
-  const auto [devices, seeds] = several(changes);
-  for (const Change& c : changes)
-    table.add({std::string(1, c.mark),
-               row_name(c.workload, c.device, c.seed, devices, seeds) + ", " + c.variant,
-               number(median(c.before)), number(median(c.after)),
-               c.ratio ? fmt::format("{:.3f}", *c.ratio) : (c.before ? "only before" : "only after")});
-  cli.print(table.text() +
-            fmt::format("{}; + better, - worse by more than {}x, ~ within it, ? too few samples to say",
+  const std::string text = comparison_text(changes, f);
+  if (f.format != "table") return cli.print(text.substr(0, text.size() - 1));
+  cli.print(text +
+            fmt::format("{}; + better, - worse by more than {}x, ~ within it, ? too few samples to say; "
+                        "of the ratio a bootstrap 95 % interval, p of a Mann-Whitney U test",
                         f.metric, f.factor));
 }
 
@@ -403,6 +427,9 @@ void add_experiment(CLI::App& app, Cli& cli) {
         ->check(CLI::Range(0.0, 1.0));
     command->add_flag("--only-changed", f->only_changed, "leave out what is within the factor");
     command->add_flag("--mixed", f->mixed, "compare numbers of different methods all the same");
+    command->add_option("--format", f->format, "table, md or csv (--json for all digits)")
+        ->check(CLI::IsMember({"table", "md", "csv"}))
+        ->capture_default_str();
     command->add_option("--fail-on", f->fail_on, "regression: exit with code 3 if a trial is worse")
         ->check(CLI::IsMember({"regression"}));
     add_db(*command, f->db);

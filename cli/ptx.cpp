@@ -1,4 +1,5 @@
 // stitchwork ptx run | info | isa: anybody's PTX.
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "core/format.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
+#include "occupancy_model/streams.h"
 #include "occupancy_model/timing_text.h"
 #include "simulator/ptx_run.h"
 
@@ -19,7 +21,7 @@ using nlohmann::ordered_json;
 
 struct PtxArguments {
   std::string file, kernel, grid = "1", block = "32", device = "v100-sxm2", sanitize, mode = "exact";
-  std::vector<std::string> arguments, outputs;
+  std::vector<std::string> arguments, outputs, beside;
   std::int64_t shared = 0;
   int registers = 0;
   bool explain = false;
@@ -50,6 +52,68 @@ void print_findings(Cli& cli, const std::string& file, const std::vector<sim::Fi
     cli.err << fmt::format("stitchwork: {}:{}: {}: {} (block {},{},{}, thread {},{},{})\n", file, f.ptx_line,
                            sim::name(f.kind), f.message, f.block.x, f.block.y, f.block.z, f.thread.x,
                            f.thread.y, f.thread.z);
+}
+
+/// A launch on a stream of its own.
+struct StreamLaunch {
+  std::string kernel;
+  StreamKernel share;
+  double end_us = 0;  ///< from when all begin
+};
+
+ordered_json parts_json(const KernelTime& t) {
+  return {{"launch_us", t.launch_us},  {"dram_us", t.dram_us},       {"l2_us", t.l2_us},
+          {"issue_us", t.issue_us},    {"latency_us", t.latency_us}, {"tail_us", t.tail_us},
+          {"barrier_us", t.barrier_us}};
+}
+
+/// The launch that a document of ptx run --json describes.
+StreamLaunch read_launch(const std::string& file, const Device& target) {
+  const std::string hint = "--beside takes what `stitchwork ptx run ... --json` printed";
+  const auto document = nlohmann::json::parse(read_file(file), nullptr, false);
+  try {
+    if (document.is_discarded() || document.at("schema") != "stitchwork.ptx-run/1")
+      throw Error(file, 0, 0, "is no document of ptx run", hint);
+    if (!document.at("findings").empty())
+      throw Error(file, 0, 0, "the launch ended with a finding: it has no time", hint);
+    if (document.at("device") != target.id)
+      throw Error(
+          file, 0, 0,
+          fmt::format("is of {}, this launch of {}", document.at("device").get<std::string>(), target.id),
+          "streams share one device");
+    const auto& parts = document.at("time_parts");
+    const auto part = [&parts](const char* name) {
+      const double us = parts.at(name).get<double>();
+      return us >= 0 ? us : 0;
+    };
+    StreamLaunch launch{.kernel = document.at("kernel").get<std::string>(), .share = {}, .end_us = 0};
+    KernelTime& t = launch.share.alone;
+    t = {.launch_us = part("launch_us"),
+         .dram_us = part("dram_us"),
+         .l2_us = part("l2_us"),
+         .issue_us = part("issue_us"),
+         .latency_us = part("latency_us"),
+         .tail_us = part("tail_us"),
+         .barrier_us = part("barrier_us")};
+    t.total_us = std::max(t.launch_us, document.at("time_us").get<double>());
+    launch.share.resident_share = document.at("resident_share").get<double>();
+    return launch;
+  } catch (const nlohmann::json::exception& e) {
+    throw Error(file, 0, 0, fmt::format("is no whole document of ptx run: {}", e.what()), hint);
+  }
+}
+
+/// This launch and those beside it, each with its end.
+std::vector<StreamLaunch> side_by_side(const std::string& kernel, const sim::LaunchResult& result,
+                                       const std::vector<std::string>& beside, const Device& target) {
+  std::vector<StreamLaunch> launches = {
+      {.kernel = kernel, .share = {result.time, result.resident_share}, .end_us = 0}};
+  for (const std::string& file : beside) launches.push_back(read_launch(file, target));
+  std::vector<std::vector<StreamKernel>> streams;
+  for (const StreamLaunch& launch : launches) streams.push_back({launch.share});
+  const auto spans = share_device(target, streams);
+  for (std::size_t s = 0; s < launches.size(); ++s) launches[s].end_us = spans[s][0].end_us;
+  return launches;
 }
 
 /// Blocks done and thread instructions a second, every tenth of a second.
@@ -99,21 +163,30 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
     }
   cli.err << run.result.printed;
   if (!run.result.findings.empty()) cli.exit_code = kExitBadInput;
+  std::vector<StreamLaunch> streams;
+  if (!a.beside.empty() && run.result.findings.empty())
+    streams = side_by_side(launch.kernel, run.result, a.beside, target);
   if (cli.json) {
     ordered_json findings = ordered_json::array();
     for (const sim::Finding& f : run.result.findings) findings.push_back(finding_json(f));
-    return cli.print(ordered_json{{"schema", "stitchwork.ptx-run/1"},
-                                  {"file", a.file},
-                                  {"kernel", launch.kernel},
-                                  {"device", target.id},
-                                  {"grid", {launch.grid.x, launch.grid.y, launch.grid.z}},
-                                  {"block", {launch.block.x, launch.block.y, launch.block.z}},
-                                  {"counters", counters_json(run.result.counters)},
-                                  {"time_us", run.result.time_us},
-                                  {"method", run.result.sampled ? "sampled" : "simulated"},
-                                  {"blocks_simulated", run.result.blocks_simulated},
-                                  {"findings", findings},
-                                  {"sanitizers", sanitizers_json(options.sanitize, run.result.sanitized)}});
+    ordered_json document{{"schema", "stitchwork.ptx-run/1"},
+                          {"file", a.file},
+                          {"kernel", launch.kernel},
+                          {"device", target.id},
+                          {"grid", {launch.grid.x, launch.grid.y, launch.grid.z}},
+                          {"block", {launch.block.x, launch.block.y, launch.block.z}},
+                          {"counters", counters_json(run.result.counters)},
+                          {"time_us", run.result.time_us},
+                          {"time_parts", parts_json(run.result.time)},
+                          {"resident_share", run.result.resident_share},
+                          {"method", run.result.sampled ? "sampled" : "simulated"},
+                          {"blocks_simulated", run.result.blocks_simulated},
+                          {"findings", findings},
+                          {"sanitizers", sanitizers_json(options.sanitize, run.result.sanitized)}};
+    for (const StreamLaunch& s : streams)
+      document["streams"].push_back(
+          {{"kernel", s.kernel}, {"alone_us", s.share.alone.total_us}, {"end_us", s.end_us}});
+    return cli.print(document);
   }
   print_findings(cli, a.file, run.result.findings);
   Table table({"counter", ">value"});
@@ -129,6 +202,14 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                           with_commas(static_cast<long long>(launch.grid.count())))
                             : "simulated"));
   if (a.explain && run.result.findings.empty()) cli.print(to_text(run.result.time));
+  if (!streams.empty()) {
+    Table together({"stream", "kernel", ">alone us", ">ends us"});
+    for (std::size_t s = 0; s < streams.size(); ++s)
+      together.add({fmt::to_string(s), streams[s].kernel,
+                    fmt::format("{:.2f}", streams[s].share.alone.total_us),
+                    fmt::format("{:.2f}", streams[s].end_us)});
+    cli.print(together.text());
+  }
   if (!a.sanitize.empty() && run.result.findings.empty())
     cli.print(to_text(options.sanitize, run.result.sanitized) + "; no findings");
 }
@@ -203,6 +284,10 @@ void add_ptx(CLI::App& app, Cli& cli) {
       ->capture_default_str()
       ->check(CLI::IsMember({"exact", "sampled"}));
   run->add_flag("--explain", a->explain, "what the time is made of, and what limits it");
+  run->add_option(
+         "--beside", a->beside,
+         "FILE.json that ptx run --json printed: a launch on another stream, begun together with this")
+      ->take_all();
   run->add_option("--device,-d", a->device, "device id or alias")->capture_default_str();
   add_common(*run, cli,
              "  stitchwork ptx run vecadd.ptx --kernel vecadd --grid 4096 --block 256 \\\n"

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
@@ -24,10 +25,11 @@ namespace {
 
 struct RunArguments {
   PlanArguments plan;
-  std::string backend = "sim", cache = "cold", mode = "exact", inputs, outputs, trace, db, sanitize;
+  std::string backend = "sim", cache = "cold", mode = "exact", convolutions = "auto", inputs, outputs, trace,
+              db, sanitize;
   std::uint64_t seed = 0;
   int repeats = 20;
-  bool check = false, tf32 = false, counters = false;
+  bool check = false, tf32 = false, counters = false, dependent_launch = false;
   const CLI::Option* device = nullptr;  ///< whether it was given
 };
 
@@ -72,6 +74,17 @@ std::string repeated_text(const RunResult& run) {
   std::string text = fmt::format("whole: {:.1f} us launch by launch", run.repeated->stream_us);
   if (run.repeated->graph_us) text += fmt::format(", {:.1f} us as a CUDA graph", *run.repeated->graph_us);
   return text + fmt::format(" (measured, median of {})", run.repeated->times);
+}
+
+/// "library: dot.1 and 3 more by cuBLAS", a line for each way; nothing where there are no calls.
+std::string library_text(const RunResult& run) {
+  std::map<std::string, std::vector<std::string>> ops;
+  for (const auto& [op, by] : run.library_calls) ops[by].push_back(op);
+  std::string text;
+  for (const auto& [by, made] : ops)
+    text += fmt::format("{}library: {}{} by {}", text.empty() ? "" : "\n", made[0],
+                        made.size() > 1 ? fmt::format(" and {} more", made.size() - 1) : "", by);
+  return text;
 }
 
 /// This program again, for another one to start.
@@ -120,6 +133,8 @@ void run(Cli& cli, const RunArguments& a) {
   spec.backend = a.backend;
   spec.repeats = a.repeats;
   spec.tf32 = a.tf32;
+  spec.convolutions = a.convolutions;
+  spec.compile.dependent_launch = a.dependent_launch;
   if (a.backend == "cuda" && a.device->count() == 0 && a.plan.plan_file.empty())
     spec.device = cuda::described(cuda::gpu(*cuda::load_driver(), 0)).id;
   spec.cache = a.cache == "warm" ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
@@ -150,8 +165,7 @@ void run(Cli& cli, const RunArguments& a) {
     read_counters(cli, result);
   }
   cli.progress("");
-  // A sample is for a look at what is too large to run: the store holds whole runs.
-  const std::int64_t attempt = spec.sampled ? 0 : store.record("adhoc", model, spec, result);
+  const std::int64_t attempt = store.record("adhoc", model, spec, result);
   if (!a.trace.empty()) write_file(a.trace, trace_json(model, spec, result).dump(1) + "\n");
   if (!a.outputs.empty() && result.run.findings.empty()) save_outputs(a.outputs, result.run.outputs);
   if (!result.ok()) cli.exit_code = kExitBadInput;
@@ -197,6 +211,7 @@ void run(Cli& cli, const RunArguments& a) {
       : modelled ? std::string("sum of steps: kernels measured, what the CPU computed modelled")
                  : std::string("sum of steps, measured")));
   if (!simulated) cli.print(repeated_text(result.run));
+  if (!result.run.library_calls.empty()) cli.print(library_text(result.run));
   print_checks(cli, result.executable);
   for (const sim::Finding& f : result.run.findings) cli.err << fmt::format("stitchwork: {}\n", to_text(f));
   if (!a.sanitize.empty() && result.run.findings.empty())
@@ -205,7 +220,7 @@ void run(Cli& cli, const RunArguments& a) {
     cli.print(fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g}){}",
                           result.check->ok ? "ok" : "FAILED", result.check->max_abs_error,
                           result.check->max_rel_error, result.check->ok ? "" : ": " + result.check->message));
-  if (!spec.sampled) cli.err << fmt::format("stored as attempt {} in {}\n", attempt, db);
+  cli.err << fmt::format("stored as attempt {} in {}\n", attempt, db);
 }
 
 }  // namespace
@@ -226,7 +241,15 @@ void add_run(CLI::App& app, Cli& cli) {
       ->check(CLI::Range(0, 100000));
   command->add_flag("--counters", a->counters,
                     "cuda: read the GPU's counters by Nsight Compute, in a second run");
-  command->add_flag("--tf32", a->tf32, "cuda: products of f32 matrices may round operands to TF32");
+  command->add_flag("--tf32", a->tf32,
+                    "cuda: products of f32 matrices, and convolutions, may round operands to TF32");
+  command
+      ->add_option("--convolutions", a->convolutions,
+                   "cuda: cudnn, patches (gathered for cuBLAS), or auto: cuDNN where it is and can")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "cudnn", "patches"}));
+  command->add_flag("--dependent-launch", a->dependent_launch,
+                    "cuda, sm_90: kernels' blocks start while the one before ends, and wait themselves");
   command->add_flag("--check", a->check, "compare the outputs with the reference evaluator");
   add_sanitize(*command, a->sanitize);
   command->add_option("--cache", a->cache, "L2 between kernels: cold (empty at each kernel) or warm")

@@ -1,10 +1,11 @@
 #include "cli/table.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "core/error.h"
+#include "figures/data/forms.h"
 
 namespace stitchwork {
 
@@ -42,6 +43,25 @@ std::string Table::text() const {
   for (std::size_t i = 0; i < width.size(); ++i)
     rule += std::string(width[i], '-') + (i + 1 < width.size() ? "  " : "");
   out += rule + "\n";
+  for (const auto& row : rows_) print(row);
+  return out;
+}
+
+std::string Table::markdown() const {
+  std::string out = fmt::format("| {} |\n|", fmt::join(headings_, " | "));
+  for (const bool right : right_) out += right ? "---:|" : "---|";
+  for (const auto& row : rows_) out += fmt::format("\n| {} |", fmt::join(row, " | "));
+  return out + "\n";
+}
+
+std::string Table::csv() const {
+  std::string out;
+  const auto print = [&](const std::vector<std::string>& row) {
+    std::vector<std::string> fields;
+    for (const std::string& field : row) fields.push_back(csv_field(field));
+    out += fmt::format("{}\n", fmt::join(fields, ","));
+  };
+  print(headings_);
   for (const auto& row : rows_) print(row);
   return out;
 }

@@ -12,6 +12,8 @@ class Table {
   explicit Table(std::vector<std::string> headings);
   void add(std::vector<std::string> row);
   std::string text() const;
+  std::string markdown() const;
+  std::string csv() const;
 
  private:
   std::vector<std::string> headings_;

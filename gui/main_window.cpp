@@ -10,6 +10,7 @@
 #include <QLineEdit>
 #include <QMimeData>
 #include <QProgressBar>
+#include <QPushButton>
 #include <QStackedWidget>
 #include <QStatusBar>
 #include <QTabWidget>
@@ -75,6 +76,7 @@ void MainWindow::connect_session() {
     if (lane == Jobs::kExplain) return;
     busy_->setRange(0, 0);
     busy_->show();
+    stop_->show();
     status_->setText(doing + " …");
   });
   connect(&session_.jobs(), &Jobs::progressed, this, [this](int, double fraction, const QString& what) {
@@ -85,6 +87,7 @@ void MainWindow::connect_session() {
   connect(&session_.jobs(), &Jobs::finished, this, [this](int lane) {
     if (lane == Jobs::kExplain || session_.jobs().any_work()) return;
     busy_->hide();
+    stop_->hide();
     show_settings();
   });
   connect(&selection_, &SelectionModel::changed, this, &MainWindow::follow_selection);
@@ -129,7 +132,10 @@ void MainWindow::show_plan() {
     findChild<QDockWidget*>("decisions")->raise();
     remember(session_.name());
   }
-  const NodeId op = same_model ? selection_.current().op : kNoNode;
+  // Ops of loop bodies are other computations': only the entry's stay selected.
+  const PlannedPtr before = graph_->planned();
+  const Selection selected = selection_.current();
+  const NodeId op = same_model && &before->part(selected.step) == before.get() ? selected.op : kNoNode;
   quiet_ = true;
   outline_model_.reset(planned);
   outline_->expandToDepth(0);
@@ -194,11 +200,12 @@ int MainWindow::selected_node() const {
   const Selection& s = selection_.current();
   const FoldTree& tree = *planned->folds;
   if (s.op != kNoNode) {
-    for (const int place : tree.places(s.op))
+    const int body = planned->has_step(s.step) ? planned->row(s.step).body : -1;
+    for (const int place : tree.places(s.op, body))
       if ((s.step < 0 || tree.node(place).step == s.step) &&
           (s.group < 0 || tree.node(place).group == s.group))
         return place;
-    return tree.find_op(s.op);
+    return tree.find_op(s.op, body);
   }
   if (s.step < 0) return -1;
   const int step = tree.find_step(s.step);
@@ -209,7 +216,7 @@ void MainWindow::select_node(int node) {
   const PlannedPtr planned = session_.planned();
   if (!planned || node <= 0) return selection_.clear();
   const FoldNode& n = planned->folds->node(node);
-  if (n.kind == FoldKind::kLayer) {
+  if (n.kind == FoldKind::kLayer || n.kind == FoldKind::kBody) {
     selection_.clear();
     graph_->select_node(node, false);
     return;

@@ -25,6 +25,7 @@ class QDockWidget;
 class QLabel;
 class QLineEdit;
 class QProgressBar;
+class QPushButton;
 class QStackedWidget;
 class QTabWidget;
 class QTreeView;
@@ -117,6 +118,7 @@ class MainWindow : public QMainWindow {
   QComboBox *planner_, *device_;
   QLineEdit* search_;
   QProgressBar* busy_;
+  QPushButton* stop_;                   ///< beside it
   std::vector<QAction*> plan_actions_;  ///< that need a plan
   QAction *back_, *forward_;
   std::vector<Problem> problem_list_;

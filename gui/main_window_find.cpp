@@ -45,10 +45,11 @@ void MainWindow::show_overlay(const QString& counter) {
   for (const StepRow& row : planned->steps) {
     auto& value = values[static_cast<std::size_t>(row.step)];
     if (counter == "time") {
-      value = result && result->run.steps.size() == planned->steps.size()
+      value = result && row.body < 0 && result->run.steps.size() == planned->plan->steps.size()
                   ? result->run.steps[static_cast<std::size_t>(row.step)].time_us
                   : row.predicted_us;
-    } else if (result && row.kernel >= 0 && row.kernel < static_cast<int>(result->run.kernels.size())) {
+    } else if (result && row.body < 0 && row.kernel >= 0 &&
+               row.kernel < static_cast<int>(result->run.kernels.size())) {
       for (const auto& [name, v] :
            sim::counter_list(result->run.kernels[static_cast<std::size_t>(row.kernel)].counters))
         if (q(name) == counter) value = v;

@@ -193,7 +193,13 @@ void MainWindow::make_toolbar() {
   busy_->setTextVisible(false);
   busy_->hide();
   statusBar()->addWidget(status_, 1);
+  stop_ = new QPushButton(tr("Cancel"));
+  stop_->setObjectName("cancel_work");
+  stop_->setToolTip(tr("Ends what is being read, planned, run or compared; what is shown stays"));
+  stop_->hide();
+  connect(stop_, &QPushButton::clicked, &session_, &Session::cancel);
   statusBar()->addPermanentWidget(busy_);
+  statusBar()->addPermanentWidget(stop_);
 }
 
 }  // namespace stitchwork::gui

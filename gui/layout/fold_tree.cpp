@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "analysis/assemble.h"
+#include "analysis/control_flow.h"
 #include "analysis/facts.h"
 
 namespace stitchwork::gui {
@@ -48,23 +51,24 @@ std::vector<std::string> home(const Computation& computation, const std::vector<
   }
 }
 
+/// Adds the steps of the entry, or of one of the plan's computations, to a tree.
 class Builder {
  public:
-  Builder(const Graph& graph, const FusionPlan& plan)
-      : graph_(graph), computation_(graph.entry_computation()), plan_(plan) {}
+  /// `graph`: whose entry is the computation.
+  Builder(const Graph& graph, const FusionPlan& whole, int body, FoldTree& tree, std::vector<char>& shown)
+      : graph_(graph),
+        computation_(graph.entry_computation()),
+        whole_(whole),
+        plan_(body < 0 ? whole : whole.computations[at(body)].plan),
+        body_(body),
+        first_step_(first_step(whole, body)),
+        tree_(tree),
+        shown_(shown) {}
 
-  FoldTree build() {
+  void add_to(int node) {
     gather_scopes();
-    tree_.nodes.push_back({FoldKind::kModel, -1, {}, graph_.name});
-    add_scope(0, 0);
+    add_scope(node, 0);
     connect();
-    for (std::size_t i = tree_.nodes.size(); i-- > 1;) {
-      const FoldNode& n = tree_.nodes[i];
-      FoldNode& parent = tree_.nodes[at(n.parent)];
-      parent.steps += n.kind == FoldKind::kStep ? 1 : n.steps;
-      parent.ops += n.kind == FoldKind::kOp ? 1 : n.ops;
-    }
-    return std::move(tree_);
   }
 
  private:
@@ -126,6 +130,7 @@ class Builder {
   int add(int parent, FoldNode node) {
     const int id = static_cast<int>(tree_.nodes.size());
     node.parent = parent;
+    node.body = body_;
     node.depth = tree_.node(parent).depth + 1;
     tree_.nodes.push_back(std::move(node));
     tree_.nodes[at(parent)].children.push_back(id);
@@ -134,12 +139,13 @@ class Builder {
 
   void add_step(int parent, int s) {
     const PlanStep& step = plan_.steps[at(s)];
-    FoldNode node{FoldKind::kStep, -1, {}, step.id, s};
+    FoldNode node{FoldKind::kStep, -1, {}, step.id, first_step_ + s};
     if (step.kind != StepKind::kKernel) {
       const int id = add(parent, std::move(node));
       for (NodeId op : step.nodes) {
         const int leaf = add_op(id, s, -1, op);
         if (step.kind != StepKind::kMemset) maker_[op] = leaf;
+        if (step.kind == StepKind::kControl) add_bodies(id, computation_.node(op), step.trips);
       }
       return;
     }
@@ -152,30 +158,50 @@ class Builder {
                                       -1,
                                       {},
                                       computation_.node(group.dominant).name,
-                                      s,
+                                      first_step_ + s,
                                       static_cast<int>(g),
                                       group.dominant});
       const std::vector<NodeId> made = materialised(group);
       for (NodeId op : group.ops) {
         const int leaf = add_op(group_node, s, static_cast<int>(g), op);
         if (std::binary_search(made.begin(), made.end(), op)) {
-          made_in_step_[{s, op}] = leaf;
+          made_in_step_[{first_step_ + s, op}] = leaf;
           maker_[op] = leaf;
         }
       }
     }
   }
 
+  /// What a loop or branch runs. A computation that several run is unfolded at the first.
+  void add_bodies(int parent, const Node& control, std::optional<std::int64_t> trips) {
+    for (std::size_t i = 0; i < control.attrs.computations.size(); ++i) {
+      const ComputationId id = control.attrs.computations[i];
+      const auto found = std::ranges::find(whole_.computations, id, &ComputationPlan::computation);
+      if (found == whole_.computations.end()) continue;
+      const auto body = static_cast<int>(found - whole_.computations.begin());
+      std::string label = control.op != Op::kWhile ? fmt::format("branch {}", i)
+                          : i == 0                 ? "condition"
+                          : trips                  ? fmt::format("body × {}", *trips)
+                                                   : "body";
+      label += " " + graph_.computations[at(id)].name;
+      if (shown_[at(body)]) label += " (shown above)";
+      const int node = add(parent, {FoldKind::kBody, -1, {}, std::move(label)});
+      if (std::exchange(shown_[at(body)], 1)) continue;
+      Builder(entered(graph_, id), whole_, body, tree_, shown_).add_to(node);
+    }
+  }
+
   int add_op(int parent, int step, int group, NodeId op) {
-    const int leaf = add(parent, {FoldKind::kOp, -1, {}, computation_.node(op).name, step, group, op});
+    const int leaf =
+        add(parent, {FoldKind::kOp, -1, {}, computation_.node(op).name, first_step_ + step, group, op});
     in_group_[{parent, op}] = leaf;
     return leaf;
   }
 
   void connect() {
     for (std::size_t i = 0; i < tree_.nodes.size(); ++i) {
-      if (tree_.nodes[i].kind != FoldKind::kOp) continue;
-      const PlanStep& step = plan_.steps[at(tree_.nodes[i].step)];
+      if (tree_.nodes[i].kind != FoldKind::kOp || tree_.nodes[i].body != body_) continue;
+      const PlanStep& step = step_of(tree_.nodes[i]);
       const int reader = static_cast<int>(i);
       if (step.kind == StepKind::kMemset) {
         if (const auto made = maker_.find(tree_.nodes[i].op); made != maker_.end())
@@ -184,20 +210,14 @@ class Builder {
       }
       for (NodeId operand : computation_.node(tree_.nodes[i].op).operands) read(reader, operand);
     }
-    std::sort(tree_.edges.begin(), tree_.edges.end(), [](const FoldEdge& a, const FoldEdge& b) {
-      return std::tie(a.from, a.to, a.value) < std::tie(b.from, b.to, b.value);
-    });
-    const auto last =
-        std::unique(tree_.edges.begin(), tree_.edges.end(), [](const FoldEdge& a, const FoldEdge& b) {
-          return a.from == b.from && a.to == b.to && a.value == b.value;
-        });
-    tree_.edges.erase(last, tree_.edges.end());
   }
+
+  const PlanStep& step_of(const FoldNode& node) const { return plan_.steps[at(node.step - first_step_)]; }
 
   /// Where `reader` has `operand` from: its own group, another group of its kernel, another step.
   void read(int reader, NodeId operand) {
     const FoldNode& node = tree_.node(reader);
-    const PlanStep& step = plan_.steps[at(node.step)];
+    const PlanStep& step = step_of(node);
     if (const auto near = in_group_.find({node.parent, operand});
         near != in_group_.end() && near->second != reader)
       return add_edge(near->second, reader, operand, step.kind == StepKind::kKernel);
@@ -223,9 +243,12 @@ class Builder {
 
   const Graph& graph_;
   const Computation& computation_;
+  const FusionPlan& whole_;
   const FusionPlan& plan_;
+  const int body_, first_step_;
+  FoldTree& tree_;
+  std::vector<char>& shown_;  ///< by computation of the plan: its steps are in the tree
   std::vector<Scope> trie_;
-  FoldTree tree_;
   std::unordered_map<NodeId, int> maker_;               ///< op -> the leaf whose value others read
   std::map<std::pair<int, NodeId>, int> made_in_step_;  ///< (step, op) -> leaf
   std::map<std::pair<int, NodeId>, int> in_group_;      ///< (parent, op) -> leaf
@@ -245,6 +268,8 @@ std::string_view name(FoldKind kind) {
       return "model";
     case FoldKind::kLayer:
       return "layer";
+    case FoldKind::kBody:
+      return "body";
     case FoldKind::kStep:
       return "step";
     case FoldKind::kGroup:
@@ -261,19 +286,28 @@ int FoldTree::find_step(int step) const {
   return -1;
 }
 
-std::vector<int> FoldTree::places(NodeId op) const {
+std::vector<int> FoldTree::places(NodeId op, int body) const {
   std::vector<int> found;
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (nodes[i].kind == FoldKind::kOp && nodes[i].op == op) found.push_back(static_cast<int>(i));
+    if (nodes[i].kind == FoldKind::kOp && nodes[i].op == op && nodes[i].body == body)
+      found.push_back(static_cast<int>(i));
   return found;
 }
 
-int FoldTree::find_op(NodeId op) const {
-  const std::vector<int> all = places(op);
+int FoldTree::find_op(NodeId op, int body) const {
+  const std::vector<int> all = places(op, body);
   for (int place : all)
     if (const FoldNode& parent = node(node(place).parent); parent.kind == FoldKind::kGroup && parent.op == op)
       return place;
   return all.empty() ? -1 : all.front();
+}
+
+int first_step(const FusionPlan& plan, int body) {
+  if (body < 0) return 0;
+  auto first = static_cast<int>(plan.steps.size());
+  for (std::size_t c = 0; c < at(body); ++c)
+    first += static_cast<int>(plan.computations[c].plan.steps.size());
+  return first;
 }
 
 std::vector<std::string> scopes(std::string_view op_name) {
@@ -296,7 +330,27 @@ std::vector<std::string> scopes(std::string_view op_name) {
   return parts;
 }
 
-FoldTree fold_tree(const Graph& graph, const FusionPlan& plan) { return Builder(graph, plan).build(); }
+FoldTree fold_tree(const Graph& graph, const FusionPlan& plan) {
+  FoldTree tree;
+  tree.nodes.push_back({FoldKind::kModel, -1, {}, graph.name});
+  std::vector<char> shown(plan.computations.size());
+  Builder(graph, plan, -1, tree, shown).add_to(0);
+  std::sort(tree.edges.begin(), tree.edges.end(), [](const FoldEdge& a, const FoldEdge& b) {
+    return std::tie(a.from, a.to, a.value) < std::tie(b.from, b.to, b.value);
+  });
+  const auto last =
+      std::unique(tree.edges.begin(), tree.edges.end(), [](const FoldEdge& a, const FoldEdge& b) {
+        return a.from == b.from && a.to == b.to && a.value == b.value;
+      });
+  tree.edges.erase(last, tree.edges.end());
+  for (std::size_t i = tree.nodes.size(); i-- > 1;) {
+    const FoldNode& n = tree.nodes[i];
+    FoldNode& parent = tree.nodes[at(n.parent)];
+    parent.steps += n.kind == FoldKind::kStep ? 1 + n.steps : n.steps;
+    parent.ops += n.kind == FoldKind::kOp ? 1 : n.ops;
+  }
+  return tree;
+}
 
 std::string to_text(const FoldTree& tree) {
   std::string text;

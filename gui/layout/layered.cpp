@@ -278,8 +278,9 @@ Placement2D place(const Layering& l, const std::vector<LayoutSize>& sizes, const
     }
     for (int s : row) centre[at(s)] -= x / 2;
   }
-  // Boxes that follow each other are lined up; edges that pass give way to them.
-  constexpr double kBoxWeight = 20;
+  // Boxes that follow each other are lined up; edges that pass give way to them, also where dozens run beside
+  // a box: layers that are alike then stand in one line and do not climb.
+  constexpr double kBoxWeight = 1000;
   const auto weight = [&](int s) { return g.slots[at(s)].node >= 0 ? kBoxWeight : 1.0; };
   std::vector<double> wish, weights;
   const auto pull = [&](std::size_t r, bool up, bool down) {

@@ -3,6 +3,8 @@
 #include <QElapsedTimer>
 #include <QMetaObject>
 
+#include "core/interrupt.h"
+
 namespace stitchwork::gui {
 
 void JobContext::progress(double fraction, const QString& what) const {
@@ -66,6 +68,7 @@ void Jobs::run(Lane lane, const QString& doing, std::function<Deliver(const JobC
     Deliver deliver;
     std::optional<Problem> problem;
     try {
+      const Interruptible interruptible([&context] { context.check(); });
       context.check();
       deliver = work(context);
     } catch (const Cancelled&) {

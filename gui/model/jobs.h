@@ -47,7 +47,8 @@ class Jobs : public QObject {
   ~Jobs() override;
 
   /// Runs `work(context)` on a worker thread, then `done(result)` here, unless a newer job of the lane was
-  /// started or the lane was cancelled meanwhile. What it throws becomes `failed`.
+  /// started or the lane was cancelled meanwhile: then the work ends at its next interruption point
+  /// (core/interrupt.h) or call of the context, and nobody waits for it. What it throws becomes `failed`.
   template <typename Work, typename Done>
   void start(Lane lane, const QString& doing, Work work, Done done) {
     using Result = std::invoke_result_t<Work, const JobContext&>;
@@ -61,6 +62,8 @@ class Jobs : public QObject {
   bool any_busy() const;
   /// Without what accompanies the selection.
   bool any_work() const;
+  /// Threads at work, also for those whose result nobody waits for.
+  int threads() const { return pool_.activeThreadCount(); }
 
  signals:
   void started(int lane, const QString& doing);

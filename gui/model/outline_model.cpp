@@ -20,7 +20,7 @@ void OutlineModel::reset(PlannedPtr planned) {
         rows_[static_cast<std::size_t>(n.children[r])] = static_cast<int>(r);
       if (n.kind == FoldKind::kStep)
         times_[i] = planned_->steps[static_cast<std::size_t>(n.step)].predicted_us;
-      if (n.kind == FoldKind::kLayer || n.kind == FoldKind::kModel)
+      if (n.kind == FoldKind::kLayer || n.kind == FoldKind::kBody || n.kind == FoldKind::kModel)
         for (int child : n.children) times_[i] += times_[static_cast<std::size_t>(child)];
     }
   }
@@ -61,9 +61,10 @@ QVariant OutlineModel::data(const QModelIndex& index, int role) const {
   if (role == Qt::TextAlignmentRole && index.column() == 1)
     return static_cast<int>(Qt::AlignRight | Qt::AlignVCenter);
   if (role == Qt::ToolTipRole) {
-    if (n.kind == FoldKind::kOp)
-      return QString::fromStdString(std::string(def(planned_->entry().node(n.op).op).name) + " " +
-                                    to_text(planned_->entry().node(n.op).shape));
+    if (n.kind == FoldKind::kOp) {
+      const Node& op = planned_->computation(n.step).node(n.op);
+      return QString::fromStdString(std::string(def(op.op).name) + " " + to_text(op.shape));
+    }
     return tr("%1: %2 ops; time modelled").arg(QString::fromUtf8(name(n.kind).data())).arg(n.ops);
   }
   if (role != Qt::DisplayRole) return {};

@@ -79,7 +79,7 @@ std::vector<int> find(const PlannedModel& planned, const Query& query) {
       continue;
     }
     if (n.kind != FoldKind::kOp || kernels_only) continue;
-    const Node& node = planned.entry().node(n.op);
+    const Node& node = planned.computation(n.step).node(n.op);
     const QString opcode = q(def(node.op).name);
     if (query.regex) {
       if (query.regex->match(label).hasMatch()) found.push_back(static_cast<int>(i));
@@ -95,11 +95,10 @@ std::vector<int> find(const PlannedModel& planned, const Query& query) {
     const int step_node = n.group >= 0 ? tree.node(n.parent).parent : n.parent;
     if (!is_kernel(query.kernels, q(tree.node(step_node).label))) continue;
     if (!query.schemes.isEmpty()) {
-      const int kernel = planned.plan->steps[static_cast<std::size_t>(n.step)].kernel;
-      if (kernel < 0) continue;
-      const auto& schemes = planned.plan->kernels[static_cast<std::size_t>(kernel)].schemes;
-      const auto scheme = schemes.find(n.op);
-      if (scheme == schemes.end()) continue;
+      const KernelPlan* kernel = planned.kernel(n.step);
+      if (kernel == nullptr) continue;
+      const auto scheme = kernel->schemes.find(n.op);
+      if (scheme == kernel->schemes.end()) continue;
       const QString text = q(name(scheme->second));
       if (std::none_of(query.schemes.begin(), query.schemes.end(), [&](const QString& w) {
             return text.startsWith(w, Qt::CaseInsensitive) || w == QString(QChar(badge(scheme->second)));

@@ -14,44 +14,10 @@
 #include <vector>
 
 #include "experiments/trial.h"
-#include "gui/layout/fold_tree.h"
 #include "gui/model/jobs.h"
-#include "gui/model/steps.h"
+#include "gui/model/planned_model.h"
 
 namespace stitchwork::gui {
-
-/// What a person chooses. Every change is one step of undo.
-struct PlanSettings {
-  std::string planner = "astitch", device = "v100-sxm2";
-  std::map<std::string, std::string> knobs;
-  std::vector<Edit> edits;
-  bool operator==(const PlanSettings&) const = default;
-};
-
-/// A model and its plan, made on a worker thread and never changed afterwards.
-struct PlannedModel {
-  std::shared_ptr<const Model> model;
-  const Device* device = nullptr;
-  std::shared_ptr<const FusionPlan> plan;  ///< with its decisions, where it was planned and not loaded
-  std::vector<StepRow> steps;              ///< by plan step
-  std::shared_ptr<const FoldTree> folds;
-  PlanSettings settings;
-  QString plan_file;  ///< it was loaded from there; empty: planned
-  double plan_ms = 0;
-
-  const Graph& graph() const { return model->graph; }
-  const Computation& entry() const { return model->graph.entry_computation(); }
-};
-using PlannedPtr = std::shared_ptr<const PlannedModel>;
-
-/// Plans (or takes `plan`), with rows and folds. Throws Error.
-PlannedPtr plan_model(std::shared_ptr<const Model> model, const PlanSettings& settings);
-PlannedPtr take_plan(std::shared_ptr<const Model> model, FusionPlan plan, const QString& file);
-/// A saved plan with the model it names. Throws Error, also where the model has changed since.
-PlannedPtr load_plan(const QString& file);
-
-/// The plan as `stitchwork plan -o` writes it, byte for byte.
-std::string plan_json(const PlannedModel& planned);
 
 /// How to run in the simulator.
 struct RunSettings {
@@ -98,6 +64,11 @@ class Session : public QObject {
 
   void run(const RunSettings& settings);
   const std::shared_ptr<const TrialResult>& result() const { return result_; }
+  /// Shows what a run of the plan gave.
+  void take_result(std::shared_ptr<const TrialResult> result);
+
+  /// Ends opening, planning and what else a person waits for; settings go back to those of the plan shown.
+  void cancel();
 
   /// Used by the undo commands.
   void apply(const PlanSettings& settings);

@@ -60,14 +60,14 @@ std::vector<SourceMention> find_mentions(const Computation& computation, const s
 KernelSource kernel_source(const PlannedModel& planned, int step) {
   KernelSource source;
   source.step = step;
-  const int k = planned.plan->steps[static_cast<std::size_t>(step)].kernel;
-  if (k < 0) return source;
-  const KernelPlan& kernel = planned.plan->kernels[static_cast<std::size_t>(k)];
-  source.cuda = QString::fromStdString(to_cuda(planned.graph(), lower(planned.graph(), kernel), false));
-  std::vector<NodeId> ops = kernel.ops;
-  const std::vector<NodeId> inputs = kernel_inputs(planned.graph(), kernel);
+  const KernelPlan* kernel = planned.kernel(step);
+  if (kernel == nullptr) return source;
+  const Graph& graph = planned.part(step).graph();
+  source.cuda = QString::fromStdString(to_cuda(graph, lower(graph, *kernel), false));
+  std::vector<NodeId> ops = kernel->ops;
+  const std::vector<NodeId> inputs = kernel_inputs(graph, *kernel);
   ops.insert(ops.end(), inputs.begin(), inputs.end());
-  source.mentions = find_mentions(planned.entry(), ops, source.cuda);
+  source.mentions = find_mentions(planned.computation(step), ops, source.cuda);
   return source;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/control_flow.h"
 #include "analysis/cost.h"
 
 namespace stitchwork::gui {
@@ -13,14 +14,18 @@ std::optional<Scheme> StepRow::scheme() const {
   return std::nullopt;
 }
 
-std::vector<StepRow> step_rows(const Graph& graph, const Device& device, const FusionPlan& plan) {
+namespace {
+
+/// `graph`: whose entry the plan is of.
+void add_rows(const Graph& graph, const Device& device, const FusionPlan& plan, int body, double runs,
+              std::vector<StepRow>& rows) {
   const Computation& entry = graph.entry_computation();
-  std::vector<StepRow> rows;
-  double total = 0;
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlanStep& step = plan.steps[s];
+  for (const PlanStep& step : plan.steps) {
     StepRow row;
-    row.step = static_cast<int>(s);
+    row.step = static_cast<int>(rows.size());
+    row.body = body;
+    row.runs = runs;
+    if (body >= 0) row.within = entry.name;
     row.kernel = step.kernel;
     row.kind = step.kind;
     row.id = step.id;
@@ -43,10 +48,44 @@ std::vector<StepRow> step_rows(const Graph& graph, const Device& device, const F
       const KernelCost cost = kernel_cost(graph, device, kernel);
       row.dram_bytes = cost.dram_read_bytes + cost.dram_write_bytes;
     }
-    total += row.predicted_us;
     rows.push_back(std::move(row));
   }
-  for (StepRow& row : rows) row.share = total > 0 ? row.predicted_us / total : 0;
+}
+
+/// How often each of the plan's computations runs. Callees come before their callers.
+std::vector<double> runs_of(const Graph& graph, const FusionPlan& plan) {
+  std::vector<double> runs(plan.computations.size());
+  const auto add = [&](const Computation& computation, const FusionPlan& caller, double times) {
+    for (const PlanStep& step : caller.steps) {
+      if (step.kind != StepKind::kControl) continue;
+      const Node& control = computation.node(step.nodes.at(0));
+      const auto trips = static_cast<double>(step.trips.value_or(1));
+      for (std::size_t i = 0; i < control.attrs.computations.size(); ++i)
+        for (std::size_t c = 0; c < runs.size(); ++c)
+          if (plan.computations[c].computation == control.attrs.computations[i])
+            runs[c] += times * (control.op != Op::kWhile ? 1 : i == 0 ? trips + 1 : trips);
+    }
+  };
+  add(graph.entry_computation(), plan, 1);
+  for (std::size_t c = runs.size(); c-- > 0;) {
+    const ComputationPlan& part = plan.computations[c];
+    add(graph.computations[static_cast<std::size_t>(part.computation)], part.plan, runs[c]);
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<StepRow> step_rows(const Graph& graph, const Device& device, const FusionPlan& plan) {
+  std::vector<StepRow> rows;
+  add_rows(graph, device, plan, -1, 1, rows);
+  double total = 0;
+  for (const StepRow& row : rows) total += row.predicted_us;
+  const std::vector<double> runs = runs_of(graph, plan);
+  for (std::size_t c = 0; c < runs.size(); ++c)
+    add_rows(entered(graph, plan.computations[c].computation), device, plan.computations[c].plan,
+             static_cast<int>(c), runs[c], rows);
+  for (StepRow& row : rows) row.share = total > 0 ? std::min(1.0, row.predicted_us * row.runs / total) : 0;
   return rows;
 }
 

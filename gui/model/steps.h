@@ -12,12 +12,15 @@
 namespace stitchwork::gui {
 
 struct StepRow {
-  int step = 0;     ///< index into FusionPlan::steps
-  int kernel = -1;  ///< index into FusionPlan::kernels
+  int step = 0;     ///< as first_step (gui/layout/fold_tree.h) numbers them
+  int body = -1;    ///< index into FusionPlan::computations of what it is a step of; -1: the entry
+  int kernel = -1;  ///< index into FusionPlan::kernels of its plan
   StepKind kind = StepKind::kKernel;
-  std::string id, name;  ///< "k3", "multiply_1"; "lib:dot.5", "dot"
-  double predicted_us = 0;
-  double share = 0;  ///< of the time of all steps, within [0, 1]
+  std::string id, name;     ///< "k3", "multiply_1"; "lib:dot.5", "dot"
+  std::string within;       ///< the computation that it is a step of; empty: the entry
+  double predicted_us = 0;  ///< of one run
+  double runs = 1;   ///< in loops times the trips, once where they are unknown; of branches as if each ran
+  double share = 0;  ///< of the time of the entry's steps, within [0, 1]: loops contain their kernels
   int ops = 0, groups = 0;
   std::array<int, 6> schemes{};  ///< ops by Scheme
   std::int64_t grid = 0, shared_bytes = 0, scratch_bytes = 0;
@@ -28,6 +31,7 @@ struct StepRow {
   std::optional<Scheme> scheme() const;
 };
 
+/// A row a step of the plan, and of what its loops and branches run.
 std::vector<StepRow> step_rows(const Graph& graph, const Device& device, const FusionPlan& plan);
 
 /// One letter a scheme, as badges have it: I, L, R, S (resident), G, C (recomputed).

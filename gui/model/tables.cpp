@@ -67,19 +67,27 @@ void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialRe
   };
   std::vector<Time> times;
   double total = 0, longest = 0;
-  const bool executed = run && same_kernels(planned, *run) && run->run.steps.size() == planned.steps.size();
+  const bool executed =
+      run && same_kernels(planned, *run) && run->run.steps.size() == planned.plan->steps.size();
   for (std::size_t s = 0; s < planned.steps.size(); ++s) {
     Time time{planned.steps[s].predicted_us, tr("modelled")};
-    if (executed) time = {run->run.steps[s].time_us, q(name(run->run.steps[s].method))};
-    total += time.us;
-    longest = std::max(longest, time.us);
+    if (executed && planned.steps[s].body < 0)
+      time = {run->run.steps[s].time_us, q(name(run->run.steps[s].method))};
+    if (planned.steps[s].body < 0) total += time.us;
+    longest = std::max(longest, time.us * planned.steps[s].runs);
     times.push_back(time);
   }
   std::vector<Column> columns = {
       {tr("Kernel"), tr("A kernel of the plan, or a call of a library (dot, convolution), a copy, a memset")},
-      {tr("Name"), tr("After the last op that it writes to memory")},
+      {tr("Name"),
+       tr("After the last op that it writes to memory; what loops and branches run says where, and "
+          "how often it runs")},
       {tr("Time"), tr("Of one run; modelled from the plan, or simulated where it was run"), true},
-      {tr("Share"), tr("Of the time of all steps; the bar is relative to the longest"), true},
+      {tr("Share"),
+       tr("Of the time of all steps, with all its runs (a loop contains what it runs); the bar is relative "
+          "to "
+          "the longest"),
+       true},
       {tr("How"),
        tr("How the time was obtained: modelled, simulated or measured. It never loses that label.")},
       {tr("Schemes"),
@@ -103,13 +111,15 @@ void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialRe
       case 0:
         return role == kSortRole ? QVariant(r) : text(q(row.id), role);
       case 1:
-        return text(q(row.name), role);
+        return text(q(row.name) + (row.body < 0 ? QString() : tr(" in %1").arg(q(row.within))) +
+                        (row.runs == 1 ? QString() : QString(" × %1").arg(row.runs, 0, 'f', 0)),
+                    role);
       case kTimeColumn:
         return number(time.us, us(time.us), role);
       case kShareColumn: {
-        const double share = total > 0 ? time.us / total : 0;
+        const double share = total > 0 ? std::min(1.0, time.us * row.runs / total) : 0;
         if (role == kShareRole) return share;
-        if (role == kBarRole) return longest > 0 ? time.us / longest : 0;
+        if (role == kBarRole) return longest > 0 ? time.us * row.runs / longest : 0;
         return number(share, QString::number(100 * share, 'f', 1) + " %", role);
       }
       case 4:

@@ -17,12 +17,15 @@ namespace {
 /// op.
 NodeId representative(const PlannedModel& planned, int node) {
   const FoldNode& n = planned.folds->node(node);
+  if (n.body >= 0) return kNoNode;  // compared as a whole, with the loop or branch that runs it
   if (n.op != kNoNode) return n.op;
   if (n.step < 0) return kNoNode;
-  const PlanStep& step = planned.plan->steps[static_cast<std::size_t>(n.step)];
-  if (step.kernel < 0) return step.nodes.empty() ? kNoNode : step.nodes.back();
-  const KernelPlan& kernel = planned.plan->kernels[static_cast<std::size_t>(step.kernel)];
-  return kernel.outputs.empty() ? kernel.ops.back() : kernel.outputs.back();
+  const KernelPlan* kernel = planned.kernel(n.step);
+  if (kernel == nullptr) {
+    const PlanStep& step = planned.plan_step(n.step);
+    return step.nodes.empty() ? kNoNode : step.nodes.back();
+  }
+  return kernel->outputs.empty() ? kernel->ops.back() : kernel->outputs.back();
 }
 
 QString title(const QString& letter, const PlannedModel& planned) {

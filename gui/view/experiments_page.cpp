@@ -1,5 +1,7 @@
 #include "gui/view/experiments_page.h"
 
+#include <QApplication>
+#include <QClipboard>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QHBoxLayout>
@@ -7,6 +9,7 @@
 #include <QPushButton>
 #include <QSplitter>
 #include <QVBoxLayout>
+#include <chrono>
 #include <cmath>
 #include <set>
 
@@ -30,6 +33,9 @@ std::vector<TrialRow> rows_of(const ReportData& data) {
     for (const ReportTrial& trial : section.trials) rows.push_back({&section, &trial});
   return rows;
 }
+
+/// For whoever writes to a store that is to be shown; then it is said to be locked.
+constexpr std::chrono::seconds kWait(3);
 
 /// -1: less is better.
 int direction(const std::string& metric) {
@@ -57,10 +63,17 @@ ExperimentsPage::ExperimentsPage(Session& session, QWidget* parent) : QWidget(pa
   auto* own = new QPushButton(tr("My runs"));
   own->setToolTip(q(default_store_path()));
   file_label_ = new QLabel(tr("Runs that `stitchwork run` and `stitchwork experiment` recorded"));
-  file_label_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  file_label_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  file_label_->setWordWrap(true);
+  copy_ = new QPushButton(tr("Copy text"));
+  copy_->setObjectName("copy_store_problem");
+  copy_->hide();
+  connect(copy_, &QPushButton::clicked, this,
+          [this] { QApplication::clipboard()->setText(file_label_->text()); });
   header->addWidget(open);
   header->addWidget(own);
   header->addWidget(file_label_, 1);
+  header->addWidget(copy_);
   layout->addLayout(header);
   auto* split = new QSplitter(Qt::Vertical);
   trials_ = new TablePage(
@@ -81,7 +94,9 @@ ExperimentsPage::ExperimentsPage(Session& session, QWidget* parent) : QWidget(pa
   connect(trials_->view().selectionModel(), &QItemSelectionModel::selectionChanged, this,
           &ExperimentsPage::compare);
   connect(&session_.jobs(), &Jobs::failed, this, [this](int lane, const Problem& problem) {
-    if (lane == Jobs::kStore) file_label_->setText(problem.text());
+    if (lane != Jobs::kStore) return;
+    file_label_->setText(problem.text());
+    copy_->show();
   });
 }
 
@@ -96,7 +111,7 @@ void ExperimentsPage::open_store(const QString& file) {
         if (!QFileInfo::exists(file))
           throw Error(file.toStdString(), 0, 0, "no such store",
                       "`stitchwork run` and `stitchwork experiment run` make one");
-        return std::make_shared<const ReportData>(read_report(Store::open(file.toStdString()), ""));
+        return std::make_shared<const ReportData>(read_report(Store::open(file.toStdString(), kWait), ""));
       },
       [this](std::shared_ptr<const ReportData> data) {
         data_ = std::move(data);
@@ -106,6 +121,7 @@ void ExperimentsPage::open_store(const QString& file) {
 
 void ExperimentsPage::show_data() {
   const std::vector<TrialRow> rows = rows_of(*data_);
+  copy_->hide();
   file_label_->setText(tr("%1 · %2").arg(file_, counted(static_cast<long long>(rows.size()), tr("trial"))));
   trials_->model().reset({{tr("Model"), {}},
                           {tr("Device"), {}},

@@ -9,6 +9,7 @@
 #include "gui/view/table_page.h"
 
 class QLabel;
+class QPushButton;
 
 namespace stitchwork::gui {
 
@@ -29,6 +30,7 @@ class ExperimentsPage : public QWidget {
   std::shared_ptr<const ReportData> data_;
   QString file_;
   QLabel* file_label_;
+  QPushButton* copy_;
   TablePage *trials_, *comparison_;
 };
 

@@ -13,8 +13,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "experiments/html.h"
-#include "gui/model/tables.h"
+#include "gui/view/plans_page.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -28,14 +27,9 @@ std::string dot_string(const std::string& text) {
   return out + "\"";
 }
 
-QString title(const GraphPicture& picture) {
-  const PlannedModel& p = *picture.planned;
-  return QString("%1 by %2 on %3")
-      .arg(QString::fromStdString(p.graph().source), QString::fromStdString(p.plan->planner),
-           QString::fromStdString(p.plan->device));
-}
+}  // namespace
 
-QByteArray svg(const GraphPicture& picture) {
+QByteArray graph_svg(const GraphPicture& picture) {
   QBuffer buffer;
   buffer.open(QIODevice::WriteOnly);
   QSvgGenerator generator;
@@ -43,13 +37,15 @@ QByteArray svg(const GraphPicture& picture) {
   const QSizeF size = picture.size();
   generator.setSize(size.toSize());
   generator.setViewBox(QRectF({0, 0}, size));
-  generator.setTitle(title(picture));
+  generator.setTitle(picture.title().toHtmlEscaped());  // it writes it as it is
   generator.setDescription("Times are modelled from the plan");
   QPainter painter(&generator);
   picture.paint(painter, light_theme());
   painter.end();
   return buffer.data();
 }
+
+namespace {
 
 QByteArray pdf(const GraphPicture& picture) {
   QBuffer buffer;
@@ -62,7 +58,7 @@ QByteArray pdf(const GraphPicture& picture) {
   const double fit = std::min(1.0, kMostPoints / std::max(size.width(), size.height()));
   writer.setPageSize(QPageSize(size * fit, QPageSize::Point, {}, QPageSize::ExactMatch));
   writer.setPageMargins(QMarginsF(0, 0, 0, 0));
-  writer.setTitle(title(picture));
+  writer.setTitle(picture.title());
   QPainter painter(&writer);
   painter.scale(fit, fit);
   picture.paint(painter, light_theme());
@@ -86,51 +82,11 @@ QByteArray png(const GraphPicture& picture) {
   return buffer.data();
 }
 
-/// One file: the graph as inline SVG, and the kernels by time.
-std::string page(const GraphPicture& picture) {
-  const PlannedModel& p = *picture.planned;
-  std::vector<StepRow> steps = p.steps;
-  std::stable_sort(steps.begin(), steps.end(),
-                   [](const StepRow& a, const StepRow& b) { return a.predicted_us > b.predicted_us; });
-  std::vector<html::Row> rows;
-  for (const StepRow& step : steps) {
-    std::string schemes;
-    for (std::size_t s = 0; s < step.schemes.size(); ++s)
-      if (step.schemes[s] > 0) schemes += badge(static_cast<Scheme>(s));
-    const auto cell = [](std::string text) { return html::Cell{std::move(text)}; };
-    rows.push_back({{cell(html::escaped(step.id)),
-                     cell(html::escaped(step.name)),
-                     {fmt::format("{:.2f}", step.predicted_us), "modelled"},
-                     cell(html::share_bar(step.share)),
-                     cell(schemes),
-                     cell(fmt::to_string(step.ops)),
-                     cell(fmt::to_string(step.grid)),
-                     cell(fmt::to_string(step.block)),
-                     cell(fmt::to_string(step.barriers))}});
-  }
-  std::string drawing = svg(picture).toStdString();
-  if (const std::size_t begin = drawing.find("<svg"); begin != std::string::npos) drawing.erase(0, begin);
-  const std::string heading = html::escaped(title(picture).toStdString());
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta "
-      "charset=\"utf-8\"><title>{0}</title><style>{1}</style></head>"
-      "<body><main><h1>{0}</h1><div style=\"overflow:auto\">{2}</div>{3}</main></body></html>\n",
-      heading, html::style_sheet(), drawing,
-      html::table({{"kernel", "", false},
-                   {"name", "", false},
-                   {"us"},
-                   {"share", "", false},
-                   {"schemes", "", false},
-                   {"ops"},
-                   {"grid"},
-                   {"block"},
-                   {"grid barriers"}},
-                  rows, "kernels"));
-}
-
 }  // namespace
 
-std::string to_dot(const PlannedModel& planned, const DrawnGraph& graph) {
+std::string to_dot(const GraphPicture& picture) {
+  const PlannedModel& planned = *picture.planned;
+  const DrawnGraph& graph = picture.drawn;
   const FoldTree& tree = *planned.folds;
   std::string text =
       fmt::format("digraph {} {{\n  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\"];\n",
@@ -154,19 +110,24 @@ std::string to_dot(const PlannedModel& planned, const DrawnGraph& graph) {
       }
       QColor fill = library_colour();
       std::string label = n.label;
-      if (n.kind == FoldKind::kLayer) fill = QColor("#eef1f5");
+      if (n.kind == FoldKind::kLayer || n.kind == FoldKind::kBody) fill = QColor("#eef1f5");
       if (n.step >= 0) {
-        const StepRow& row = planned.steps[static_cast<std::size_t>(n.step)];
+        const StepRow& row = planned.row(n.step);
         std::optional<Scheme> scheme = row.scheme();
-        if (n.kind != FoldKind::kStep && row.kernel >= 0) {
-          const auto& schemes = planned.plan->kernels[static_cast<std::size_t>(row.kernel)].schemes;
-          if (const auto found = schemes.find(n.op); found != schemes.end()) scheme = found->second;
-        }
+        if (const KernelPlan* kernel = planned.kernel(n.step); kernel && n.kind != FoldKind::kStep)
+          if (const auto found = kernel->schemes.find(n.op); found != kernel->schemes.end())
+            scheme = found->second;
         if (scheme) {
           fill = colour(*scheme);
           label += std::string(" [") + badge(*scheme) + "]";
         }
-        if (n.kind == FoldKind::kStep) label += fmt::format(" {:.2f} us", row.predicted_us);
+        if (n.kind == FoldKind::kStep && !picture.overlay)
+          label += fmt::format(" {:.2f} us", row.predicted_us);
+        if (picture.overlay && n.kind != FoldKind::kOp)
+          if (const auto value = picture.overlay->value(n.step)) {
+            fill = viridis(value->first);
+            label += " " + value->second.toStdString();
+          }
       }
       text += fmt::format("{}n{} [label={}, fillcolor=\"{}\", fontcolor=\"{}\"];\n", indent, child,
                           dot_string(label), fill.name().toStdString(), ink_on(fill).name().toStdString());
@@ -192,15 +153,15 @@ std::string graph_file(const GraphPicture& picture, const QString& file) {
   const QString ending = QFileInfo(file).suffix().toLower();
   QByteArray bytes;
   if (ending == "svg")
-    bytes = svg(picture);
+    bytes = graph_svg(picture);
   else if (ending == "pdf")
     bytes = pdf(picture);
   else if (ending == "png")
     bytes = png(picture);
   else if (ending == "html")
-    return page(picture);
+    return plans_page({picture});
   else if (ending == "dot")
-    bytes = QByteArray::fromStdString(to_dot(*picture.planned, picture.drawn));
+    bytes = QByteArray::fromStdString(to_dot(picture));
   else
     throw Error(file.toStdString(), 0, 0, "a graph is written as .svg, .pdf, .png, .html or .dot",
                 "give the file such an ending");

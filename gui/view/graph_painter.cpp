@@ -23,6 +23,8 @@ QColor mix(const QColor& a, const QColor& b, double part_of_b) {
   return QColor(m(a.red(), b.red()), m(a.green(), b.green()), m(a.blue(), b.blue()));
 }
 
+bool holds_steps(const FoldNode& n) { return n.kind == FoldKind::kLayer || n.kind == FoldKind::kBody; }
+
 class GraphPainter {
  public:
   GraphPainter(QPainter& painter, const PlannedModel& planned, const DrawnGraph& graph, const GraphLook& look,
@@ -51,15 +53,10 @@ class GraphPainter {
 
  private:
   const FoldNode& node(int i) const { return planned_.folds->node(i); }
-  const KernelPlan* kernel(const FoldNode& n) const {
-    if (n.step < 0) return nullptr;
-    const int k = planned_.plan->steps[static_cast<std::size_t>(n.step)].kernel;
-    return k < 0 ? nullptr : &planned_.plan->kernels[static_cast<std::size_t>(k)];
-  }
   std::optional<Scheme> scheme(const FoldNode& n) const {
-    const KernelPlan* k = kernel(n);
+    const KernelPlan* k = planned_.kernel(n.step);
     if (!k) return std::nullopt;
-    if (n.kind == FoldKind::kStep) return planned_.steps[static_cast<std::size_t>(n.step)].scheme();
+    if (n.kind == FoldKind::kStep) return planned_.row(n.step).scheme();
     const auto found = k->schemes.find(n.op);
     return found == k->schemes.end() ? std::nullopt : std::optional(found->second);
   }
@@ -113,7 +110,7 @@ class GraphPainter {
     QString label = q(n.label);
     QString right;
     if (n.kind == FoldKind::kStep) right = time(n);
-    if (n.kind == FoldKind::kLayer) right = QObject::tr("%1 kernels and calls").arg(n.steps);
+    if (holds_steps(n)) right = QObject::tr("%1 kernels and calls").arg(n.steps);
     if (n.kind == FoldKind::kGroup) label = QStringLiteral("★ ") + label;
     const double right_width = std::min(QFontMetricsF(small_).horizontalAdvance(right) + 4, r.width() / 2);
     text(title.adjusted(0, 0, -right_width - 6, 0), label, bold_, t_.text);
@@ -121,9 +118,12 @@ class GraphPainter {
          Qt::AlignRight | Qt::AlignVCenter);
   }
 
-  QString time(const FoldNode& n) const {
-    const StepRow& row = planned_.steps[static_cast<std::size_t>(n.step)];
-    return us(row.predicted_us);
+  QString time(const FoldNode& n) const { return us(planned_.row(n.step).predicted_us); }
+
+  QString control(const FoldNode& n, const StepRow& row) {
+    const auto trips = planned_.plan_step(n.step).trips;
+    return (trips ? counted(*trips, "trip") : q(row.name)) +
+           QObject::tr(" · ▸ %1").arg(counted(n.steps, "step"));
   }
 
   void badges(const StepRow& row, const QRectF& r) {
@@ -153,9 +153,9 @@ class GraphPainter {
     const QRectF r = rect_of(drawn.rect);
     const auto s = scheme(n);
     const bool op = n.kind == FoldKind::kOp;
-    QColor base = n.kind == FoldKind::kLayer ? t_.container : s ? colour(*s) : library_colour();
+    QColor base = holds_steps(n) ? t_.container : s ? colour(*s) : library_colour();
     // An op is its scheme's colour; what folds several ops is tinted, with a strip.
-    QColor fill = op ? base : mix(t_.paper, base, n.kind == FoldKind::kLayer ? 0.75 : t_.dark ? 0.16 : 0.12);
+    QColor fill = op ? base : mix(t_.paper, base, holds_steps(n) ? 0.75 : t_.dark ? 0.16 : 0.12);
     QString measured;
     if (look_.overlay && n.step >= 0 && !op) {
       if (const auto value = look_.overlay->value(n.step)) {
@@ -168,8 +168,8 @@ class GraphPainter {
       if (look_.hits.contains(drawn.node)) frame(r, t_.hit, 3 / scale_);
       return;
     }
-    border(r, n.kind == FoldKind::kLayer ? std::nullopt : s, fill, dominant(n));
-    if (!op && n.kind != FoldKind::kLayer && measured.isEmpty()) {
+    border(r, holds_steps(n) ? std::nullopt : s, fill, dominant(n));
+    if (!op && !holds_steps(n) && measured.isEmpty()) {
       p_.setPen(Qt::NoPen);
       p_.setBrush(base);
       p_.drawRoundedRect(QRectF(r.x() + 1, r.y() + 1, 5, r.height() - 2), 2, 2);
@@ -182,7 +182,7 @@ class GraphPainter {
     const QRectF first(in.x(), in.y(), in.width(), in.height() / 2),
         second = first.translated(0, in.height() / 2);
     if (op) {
-      const Node& computed = planned_.entry().node(n.op);
+      const Node& computed = planned_.computation(n.step).node(n.op);
       const double room = s ? 17 : 0;
       text(first.adjusted(0, 0, -room, 0), (dominant(n) ? QStringLiteral("★ ") : QString()) + q(n.label),
            dominant(n) ? bold_ : font_, ink);
@@ -192,7 +192,7 @@ class GraphPainter {
       if (s) badge_at({in.right() - 13, in.y() + 1, 13, 13}, *s);
       return;
     }
-    if (n.kind == FoldKind::kLayer) {
+    if (holds_steps(n)) {
       text(first, QStringLiteral("▸ ") + q(n.label), bold_, ink);
       text(second, QObject::tr("%1 kernels and calls · %2 ops").arg(n.steps).arg(n.ops), small_, faint);
       return;
@@ -202,13 +202,14 @@ class GraphPainter {
       text(second, QObject::tr("group · %1").arg(counted(n.ops, "op")), small_, faint);
       return;
     }
-    const StepRow& row = planned_.steps[static_cast<std::size_t>(n.step)];
+    const StepRow& row = planned_.row(n.step);
     int letters = 0;
     for (int count : row.schemes) letters += count > 0;
     text(first.adjusted(0, 0, -15.0 * letters - 2, 0), q(n.label), bold_, ink);
     badges(row, QRectF(in.x(), in.y() + 2, in.width(), 13));
-    QString detail = row.kind == StepKind::kKernel ? counted(row.ops, "op")
-                                                   : q(std::string(name(row.kind))) + " · " + q(row.name);
+    QString detail = row.kind == StepKind::kKernel    ? counted(row.ops, "op")
+                     : row.kind == StepKind::kControl ? control(n, row)
+                                                      : q(std::string(name(row.kind))) + " · " + q(row.name);
     if (row.barriers) detail += QObject::tr(" · %1").arg(counted(row.barriers, "grid barrier"));
     const QString value = !look_.overlay ? time(n) : measured.isEmpty() ? QStringLiteral("–") : measured;
     const double wide = QFontMetricsF(small_).horizontalAdvance(value) + 2;
@@ -307,6 +308,7 @@ LayoutSize box_size(const FoldNode& node) {
   switch (node.kind) {
     case FoldKind::kModel:
     case FoldKind::kLayer:
+    case FoldKind::kBody:
       return {210, 48};
     case FoldKind::kStep:
       return {200, 46};

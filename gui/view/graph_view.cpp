@@ -14,7 +14,7 @@
 namespace stitchwork::gui {
 namespace {
 
-constexpr double kLeastScale = 0.001, kMostScale = 4, kEdge = 24;
+constexpr double kLeastScale = 0.001, kMostScale = 4, kEdge = kPictureEdge;
 constexpr double kReadable = 0.8;  ///< the least scale a selection is brought into view at
 constexpr int kMostBoxes = 12000;  ///< that "expand all" makes
 
@@ -341,32 +341,12 @@ bool GraphView::event(QEvent* event) {
   const FoldNode& n = planned_->folds->node(node);
   QString text = QString::fromStdString(n.label);
   if (n.kind == FoldKind::kOp)
-    text += "\n" + QString::fromStdString(to_text(planned_->entry().node(n.op).shape));
-  if (n.kind == FoldKind::kStep)
-    text += "\n" + us(planned_->steps[static_cast<std::size_t>(n.step)].predicted_us);
+    text += "\n" + QString::fromStdString(to_text(planned_->computation(n.step).node(n.op).shape));
+  if (n.kind == FoldKind::kStep) text += "\n" + us(planned_->row(n.step).predicted_us);
   if (!planned_->folds->leaf(node))
     text += tr("\n%1; double-click folds and unfolds").arg(counted(n.ops, "op"));
   QToolTip::showText(help->globalPos(), text, this);
   return true;
-}
-
-QSizeF GraphPicture::size() const {
-  constexpr double kLeastForLegend = 760;
-  return {std::max(kLeastForLegend, drawn.width + 2 * kEdge), drawn.height + 2 * kEdge + kLegendHeight};
-}
-
-void GraphPicture::paint(QPainter& painter, const Theme& theme) const {
-  painter.setRenderHint(QPainter::Antialiasing);
-  painter.fillRect(QRectF({0, 0}, size()), theme.canvas);
-  GraphLook own = look;
-  own.theme = &theme;
-  own.overlay = overlay ? &*overlay : nullptr;
-  painter.save();
-  painter.translate((size().width() - drawn.width) / 2, kEdge);
-  paint_graph(painter, *planned, drawn, own, QRectF(0, 0, drawn.width, drawn.height), 1);
-  painter.restore();
-  painter.translate(0, size().height() - kLegendHeight);
-  paint_legend(painter, own, size().width());
 }
 
 }  // namespace stitchwork::gui

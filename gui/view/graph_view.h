@@ -9,20 +9,9 @@
 
 #include "gui/layout/folded_view.h"
 #include "gui/model/selection.h"
-#include "gui/view/graph_painter.h"
+#include "gui/view/graph_picture.h"
 
 namespace stitchwork::gui {
-
-/// A graph as it is shown, to be painted elsewhere and on another thread.
-struct GraphPicture {
-  PlannedPtr planned;
-  DrawnGraph drawn;
-  GraphLook look;
-  std::optional<Overlay> overlay;
-
-  QSizeF size() const;  ///< with the legend
-  void paint(QPainter& painter, const Theme& theme) const;
-};
 
 class GraphView : public QWidget {
   Q_OBJECT

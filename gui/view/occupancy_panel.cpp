@@ -55,9 +55,8 @@ void OccupancyPanel::follow() {
   const PlannedPtr planned = session_.planned();
   const int step = selection_.current().step;
   int threads = 256, registers = 32, shared = 0;
-  if (planned && step >= 0 && step < static_cast<int>(planned->steps.size()) &&
-      planned->steps[static_cast<std::size_t>(step)].kernel >= 0) {
-    const StepRow& row = planned->steps[static_cast<std::size_t>(step)];
+  if (planned && planned->has_step(step) && planned->row(step).kernel >= 0) {
+    const StepRow& row = planned->row(step);
     threads = row.block;
     registers = row.register_bound > 0 ? row.register_bound : 32;
     shared = static_cast<int>(row.shared_bytes);

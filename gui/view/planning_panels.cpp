@@ -195,7 +195,10 @@ void OverridePanel::follow() {
   const bool any = !session_.settings().edits.empty();
   remove_->setEnabled(any);
   save_->setEnabled(any);
-  add_->setEnabled(session_.planned() && selection_.current().op != kNoNode);
+  // Overrides are of the entry's ops.
+  const PlannedPtr planned = session_.planned();
+  const Selection& s = selection_.current();
+  add_->setEnabled(planned && s.op != kNoNode && &planned->part(s.step) == planned.get());
   const auto before = session_.previous_us();
   if (!before || !session_.planned()) return delta_->clear();
   const double now = session_.planned()->plan->predicted_us, by = now - *before;

@@ -1,6 +1,8 @@
 #include "gui/view/run_panel.h"
 
+#include <QApplication>
 #include <QCheckBox>
+#include <QClipboard>
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -41,6 +43,7 @@ RunPanel::RunPanel(Session& session, QWidget* parent) : QWidget(parent), session
   progress_ = new QProgressBar;
   progress_->setRange(0, 1000);
   progress_->setMaximumWidth(240);
+  progress_->setFormat("%p %");
   progress_->hide();
   for (QWidget* w : std::initializer_list<QWidget*>{run_, cancel_, check_, race_, init_, progress_})
     header->addWidget(w);
@@ -54,7 +57,15 @@ RunPanel::RunPanel(Session& session, QWidget* parent) : QWidget(parent), session
   verdict_->setMargin(6);
   verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   verdict_->hide();
-  layout->addWidget(verdict_);
+  copy_ = new QPushButton(tr("Copy text"));
+  copy_->setObjectName("copy_verdict");
+  copy_->hide();
+  connect(copy_, &QPushButton::clicked, this,
+          [this] { QApplication::clipboard()->setText(verdict_->text()); });
+  auto* said = new QHBoxLayout;
+  said->addWidget(verdict_, 1);
+  said->addWidget(copy_, 0, Qt::AlignTop);
+  layout->addLayout(said);
   counters_ =
       new TablePage(tr("Run the plan: counters of every kernel appear here. Large models take minutes in the "
                        "simulator; their _tiny variants take a second."));
@@ -63,13 +74,11 @@ RunPanel::RunPanel(Session& session, QWidget* parent) : QWidget(parent), session
   connect(run_, &QPushButton::clicked, this, &RunPanel::run);
   connect(cancel_, &QPushButton::clicked, this, [this] {
     session_.jobs().cancel(Jobs::kRun);
-    verdict_->setText(tr("Cancelled."));
-    verdict_->show();
+    say(tr("Cancelled."));
   });
   connect(&session_.jobs(), &Jobs::started, this, [this](int lane) {
     if (lane != Jobs::kRun) return;
     progress_->setValue(0);
-    progress_->setFormat("%p %");
     progress_->show();
     cancel_->setEnabled(true);
     run_->setEnabled(false);
@@ -77,7 +86,7 @@ RunPanel::RunPanel(Session& session, QWidget* parent) : QWidget(parent), session
   connect(&session_.jobs(), &Jobs::progressed, this, [this](int lane, double fraction, const QString& what) {
     if (lane != Jobs::kRun) return;
     progress_->setValue(static_cast<int>(1000 * fraction));
-    progress_->setFormat("%p % · " + what);
+    progress_->setToolTip(what);  // the status bar says it too: it has the room
   });
   connect(&session_.jobs(), &Jobs::finished, this, [this](int lane) {
     if (lane != Jobs::kRun) return;
@@ -87,8 +96,7 @@ RunPanel::RunPanel(Session& session, QWidget* parent) : QWidget(parent), session
   });
   connect(&session_.jobs(), &Jobs::failed, this, [this](int lane, const Problem& problem) {
     if (lane != Jobs::kRun) return;
-    verdict_->setText(problem.text());
-    verdict_->show();
+    say(problem.text());
   });
   connect(&session_, &Session::result_changed, this, &RunPanel::show_result);
   connect(overlay_, &QComboBox::activated, this,
@@ -114,7 +122,7 @@ void RunPanel::show_result() {
   const auto result = session_.result();
   if (!result) {
     counters_->model().clear();
-    verdict_->hide();
+    say({});
     return;
   }
   for (const auto& [counter, value] : sim::counter_list({})) {
@@ -137,8 +145,13 @@ void RunPanel::show_result() {
     text += "\n" + QString::fromStdString(d.subject + ": " + d.verdict.why);
   for (const sim::Finding& finding : result->run.findings)
     text += "\n✗ " + QString::fromStdString(stitchwork::to_text(finding));
+  say(text);
+}
+
+void RunPanel::say(const QString& text) {
   verdict_->setText(text);
-  verdict_->show();
+  verdict_->setVisible(!text.isEmpty());
+  copy_->setVisible(!text.isEmpty());
 }
 
 }  // namespace stitchwork::gui

@@ -28,9 +28,10 @@ class RunPanel : public QWidget {
 
  private:
   void show_result();
+  void say(const QString& text);
 
   Session& session_;
-  QPushButton *run_, *cancel_;
+  QPushButton *run_, *cancel_, *copy_;
   QCheckBox *check_, *race_, *init_;
   QComboBox* overlay_;
   QProgressBar* progress_;

@@ -27,6 +27,10 @@ QString row(const QString& what, const QString& value) {
 
 constexpr int kMostListed = 60;
 
+bool shows_op(const PlannedModel& planned, const Selection& s) {
+  return s.op != kNoNode && s.op < planned.computation(s.step).size();
+}
+
 }  // namespace
 
 SelectionPanel::SelectionPanel(Session& session, SelectionModel& selection, QWidget* parent)
@@ -61,17 +65,18 @@ void SelectionPanel::show_selection() {
   session_.jobs().cancel(Jobs::kExplain);
   const PlannedPtr planned = session_.planned();
   const Selection s = selection_.current();
-  if (planned && s.op != kNoNode && s.op < planned->entry().size()) explain_op(s.op);
+  if (planned && shows_op(*planned, s)) explain_op(s);
   render();
   browser_->verticalScrollBar()->setValue(0);
 }
 
-void SelectionPanel::explain_op(NodeId op) {
+void SelectionPanel::explain_op(const Selection& selection) {
   const PlannedPtr planned = session_.planned();
   session_.jobs().start(
       Jobs::kExplain, tr("explaining"),
-      [planned, op](const JobContext&) {
-        return explain(planned->graph(), *planned->plan, planned->entry().node(op).name);
+      [planned, selection](const JobContext&) {
+        const PlannedModel& part = planned->part(selection.step);
+        return explain(part.graph(), *part.plan, part.entry().node(selection.op).name);
       },
       [this](Explanation explanation) {
         explanation_ = std::move(explanation);
@@ -102,7 +107,7 @@ void SelectionPanel::follow(const QUrl& link) {
   const QString value = link.path();
   if (link.scheme() == "op") {
     const NodeId op = value.toInt();
-    const int node = planned->folds->find_op(op);
+    const int node = planned->folds->find_op(op, body());
     selection_.select({node < 0 ? -1 : planned->folds->node(node).step,
                        node < 0 ? -1 : planned->folds->node(node).group, op});
   } else if (link.scheme() == "step") {
@@ -120,16 +125,17 @@ void SelectionPanel::render() {
   const PlannedPtr planned = session_.planned();
   const Selection s = selection_.current();
   const Theme& t = theme(palette());
-  const bool op = planned && s.op != kNoNode && s.op < planned->entry().size();
-  alternatives_->setVisible(op);
+  const bool op = planned && shows_op(*planned, s);
+  // Overrides are of the entry's ops.
+  alternatives_->setVisible(op && &planned->part(s.step) == planned.get());
   alternatives_->setEnabled(explanation_.has_value() && !tried_);
   alternatives_->setText(tr("Try alternatives"));
   QString html;
   if (!planned)
     html = tr("<p>Nothing is open.</p>");
   else if (op)
-    html = op_html(*planned, s.op) + why_html();
-  else if (s.step >= 0 && s.step < static_cast<int>(planned->steps.size()))
+    html = op_html(*planned, s) + why_html();
+  else if (planned->has_step(s.step))
     html = s.group >= 0 ? group_html(*planned, s.step, s.group) : step_html(*planned, s.step);
   else
     html = tr("<p style='color:%1'>Select a kernel, a group or an op: in the list, the graph or the outline. "
@@ -145,33 +151,54 @@ QString SelectionPanel::badge_html(Scheme scheme) const {
       .arg(fill.name(), ink_on(fill).name(), QChar(badge(scheme)));
 }
 
-QString SelectionPanel::op_link(const PlannedModel& planned, NodeId op) const {
-  return QString("<a href='op:%1'>%2</a>").arg(op).arg(q(planned.entry().node(op).name));
+/// Of the computation that the selection is in.
+QString SelectionPanel::op_link(NodeId op) const {
+  return QString("<a href='op:%1'>%2</a>").arg(op).arg(q(shown().node(op).name));
 }
 
 QString SelectionPanel::op_link(const std::string& name) const {
+  const NodeId op = shown().find(name);
+  return op == kNoNode ? q(name) : op_link(op);
+}
+
+int SelectionPanel::body() const {
   const PlannedPtr planned = session_.planned();
-  const NodeId op = planned->entry().find(name);
-  return op == kNoNode ? q(name) : op_link(*planned, op);
+  const int step = selection_.current().step;
+  return planned->has_step(step) ? planned->row(step).body : -1;
+}
+
+const Computation& SelectionPanel::shown() const {
+  return session_.planned()->computation(selection_.current().step);
 }
 
 QString SelectionPanel::step_html(const PlannedModel& planned, int index) const {
-  const StepRow& step = planned.steps[static_cast<std::size_t>(index)];
+  const StepRow& step = planned.row(index);
   const Theme& t = theme(palette());
   QString html = QString("<h3 style='margin-bottom:2px'>%1 %2</h3>").arg(q(step.id), q(step.name));
   html += tr("<p style='color:%1'>%2 · <b>%3</b> modelled, %4 % of the plan</p>")
               .arg(t.muted.name(), step.kernel >= 0 ? tr("generated kernel") : q(name(step.kind)),
                    us(step.predicted_us))
               .arg(100 * step.share, 0, 'f', 1);
+  if (step.runs != 1) html += tr("<p>Runs %1 times; the time is of one.</p>").arg(step.runs, 0, 'f', 0);
+  if (step.kind == StepKind::kControl) {
+    const auto trips = planned.plan_step(index).trips;
+    html += tr("<p>%1%2. The host decides; what it runs is within it in the graph and the outline, planned "
+               "like a model of its own.</p><p>%3</p>")
+                .arg(step.name == "while" ? tr("A loop") : tr("A branch"),
+                     trips                  ? tr(" of %1").arg(counted(*trips, "trip"))
+                     : step.name == "while" ? tr(" whose trips are not known: its time is of one")
+                                            : QString(),
+                     op_link(planned.plan_step(index).nodes.at(0)));
+    return html;
+  }
   if (step.kernel < 0) {
     html +=
         tr("<p>Not generated: a library or the device does it. Times of calls are a roofline of the "
            "device.</p><p>");
-    for (NodeId op : planned.plan->steps[static_cast<std::size_t>(index)].nodes)
-      html += op_link(planned, op) + " ";
+    for (NodeId op : planned.plan_step(index).nodes) html += op_link(op) + " ";
     return html + "</p>";
   }
-  const KernelPlan& kernel = planned.plan->kernels[static_cast<std::size_t>(step.kernel)];
+  const KernelPlan& kernel = *planned.kernel(index);
   html += "<table>";
   html += row(tr("Launch"), tr("%1 blocks of %2 threads").arg(grouped(step.grid), grouped(step.block)));
   html += row(tr("Residency"), step.blocks_per_sm ? tr("%1 blocks an SM, %2 a wave")
@@ -200,26 +227,25 @@ QString SelectionPanel::step_html(const PlannedModel& planned, int index) const 
     html += QString("<p>★ <a href='group:%1.%2'>%3</a>, %4<br><span style='color:%5'>%6</span></p>")
                 .arg(index)
                 .arg(g)
-                .arg(q(planned.entry().node(group.dominant).name),
-                     counted(static_cast<int>(group.ops.size()), "op"), t.muted.name(),
-                     q(to_text(group.mapping)));
+                .arg(q(shown().node(group.dominant).name), counted(static_cast<int>(group.ops.size()), "op"),
+                     t.muted.name(), q(to_text(group.mapping)));
     if (g + 1 == kMostListed) break;
   }
   html += "<h4>" + tr("Writes") + "</h4><p>";
-  for (NodeId op : kernel.outputs) html += op_link(planned, op) + " ";
+  for (NodeId op : kernel.outputs) html += op_link(op) + " ";
   html += "</p><h4>" + tr("Reads") + "</h4><p>";
-  for (NodeId op : kernel_inputs(planned.graph(), kernel)) html += op_link(planned, op) + " ";
+  for (NodeId op : kernel_inputs(planned.part(index).graph(), kernel)) html += op_link(op) + " ";
   return html + "</p>";
 }
 
 QString SelectionPanel::group_html(const PlannedModel& planned, int index, int g) const {
-  const StepRow& step = planned.steps[static_cast<std::size_t>(index)];
+  const StepRow& step = planned.row(index);
   if (step.kernel < 0) return step_html(planned, index);
-  const KernelPlan& kernel = planned.plan->kernels[static_cast<std::size_t>(step.kernel)];
+  const KernelPlan& kernel = *planned.kernel(index);
   if (g >= static_cast<int>(kernel.groups.size())) return step_html(planned, index);
   const Group& group = kernel.groups[static_cast<std::size_t>(g)];
   QString html =
-      QString("<h3 style='margin-bottom:2px'>★ %1</h3><p>").arg(q(planned.entry().node(group.dominant).name));
+      QString("<h3 style='margin-bottom:2px'>★ %1</h3><p>").arg(q(shown().node(group.dominant).name));
   html += tr("group of <a href='step:%1'>%2 %3</a></p>").arg(index).arg(q(step.id), q(step.name));
   html +=
       tr("<p>The dominant op decides how threads are dealt to elements; the ops of the group follow it.</p>");
@@ -230,15 +256,16 @@ QString SelectionPanel::group_html(const PlannedModel& planned, int index, int g
     html +=
         QString(
             "<tr><td>%1</td><td style='padding-left:6px'>%2</td><td style='padding-left:8px'>%3</td></tr>")
-            .arg(scheme == kernel.schemes.end() ? QString() : badge_html(scheme->second),
-                 op_link(planned, op), q(to_text(planned.entry().node(op).shape)));
+            .arg(scheme == kernel.schemes.end() ? QString() : badge_html(scheme->second), op_link(op),
+                 q(to_text(shown().node(op).shape)));
   }
   return html + "</table>";
 }
 
-QString SelectionPanel::op_html(const PlannedModel& planned, NodeId op) const {
+QString SelectionPanel::op_html(const PlannedModel& planned, const Selection& s) const {
   const Theme& t = theme(palette());
-  const Node& node = planned.entry().node(op);
+  const PlannedModel& part = planned.part(s.step);
+  const Node& node = part.entry().node(s.op);
   QString html = QString("<h3 style='margin-bottom:2px'>%1</h3>").arg(q(node.name));
   html += QString("<p style='color:%1'>%2 %3</p>")
               .arg(t.muted.name(), q(def(node.op).name), q(to_text(node.shape)));
@@ -251,9 +278,9 @@ QString SelectionPanel::op_html(const PlannedModel& planned, NodeId op) const {
   for (const auto& [key, value] : node.metadata.other)
     if (key == "source_file") html += row(tr("Source"), q(value));
   QString operands;
-  for (NodeId operand : node.operands) operands += op_link(planned, operand) + " ";
+  for (NodeId operand : node.operands) operands += op_link(operand) + " ";
   html += row(tr("Operands"), operands) + "</table>";
-  html += QString("<p><code>%1</code></p>").arg(q(to_text(planned.graph(), planned.entry(), node)).left(600));
+  html += QString("<p><code>%1</code></p>").arg(q(to_text(part.graph(), part.entry(), node)).left(600));
   return html;
 }
 
@@ -276,7 +303,7 @@ QString SelectionPanel::why_html() const {
   for (const OpPlacement& at : e.placements) {
     int step = -1;
     for (const StepRow& r : planned->steps)
-      if (r.id == at.kernel_id) step = r.step;
+      if (r.body == body() && r.id == at.kernel_id) step = r.step;
     html += QString("<p>%1 <b>%2</b>, %3 in <a href='step:%4'>%5 %6</a>, level %7%8")
                 .arg(badge_html(at.scheme), q(name(at.scheme)), q(at.role))
                 .arg(step)

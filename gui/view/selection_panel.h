@@ -22,17 +22,19 @@ class SelectionPanel : public QWidget {
 
  private:
   void show_selection();
-  void explain_op(NodeId op);
+  void explain_op(const Selection& selection);
   void render();
   void follow(const QUrl& link);
   void try_alternatives();
   QString step_html(const PlannedModel& planned, int step) const;
   QString group_html(const PlannedModel& planned, int step, int group) const;
-  QString op_html(const PlannedModel& planned, NodeId op) const;
+  QString op_html(const PlannedModel& planned, const Selection& selection) const;
   QString why_html() const;
   QString badge_html(Scheme scheme) const;
-  QString op_link(const PlannedModel& planned, NodeId op) const;
+  QString op_link(NodeId op) const;
   QString op_link(const std::string& op) const;
+  int body() const;                  ///< of the plan, that the selection is in; -1: the entry
+  const Computation& shown() const;  ///< that the selection is in
 
   Session& session_;
   SelectionModel& selection_;

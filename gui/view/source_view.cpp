@@ -94,8 +94,8 @@ SourceView::SourceView(Session& session, SelectionModel& selection, QWidget* par
   tabs_ = new QTabWidget;
   cuda_ = code_edit(tr("CUDA source"));
   ptx_ = code_edit(tr("PTX"));
-  new CodeHighlighter(cuda_->document(), false);
-  new CodeHighlighter(ptx_->document(), true);
+  highlighters_ = {new CodeHighlighter(cuda_->document(), false),
+                   new CodeHighlighter(ptx_->document(), true)};
   tabs_->addTab(cuda_, tr("CUDA C++"));
   tabs_->addTab(ptx_, tr("PTX"));
   tabs_->setDocumentMode(true);
@@ -113,7 +113,7 @@ SourceView::SourceView(Session& session, SelectionModel& selection, QWidget* par
 void SourceView::follow_selection() {
   const PlannedPtr planned = session_.planned();
   const int step = selection_.current().step;
-  if (!planned || step < 0 || step >= static_cast<int>(planned->steps.size())) {
+  if (!planned || !planned->has_step(step)) {
     if (!planned || loaded_from_ != planned) {
       source_ = {};
       cuda_->clear();
@@ -134,7 +134,7 @@ void SourceView::load(int step) {
   loaded_from_ = planned;
   cuda_->clear();
   ptx_->clear();
-  const StepRow& row = planned->steps[static_cast<std::size_t>(step)];
+  const StepRow& row = planned->row(step);
   title_->setText(QString::fromStdString(row.id + " " + row.name));
   compile_->setEnabled(row.kernel >= 0);
   if (row.kernel < 0) {
@@ -149,8 +149,9 @@ void SourceView::load(int step) {
         source_ = std::move(source);
         cuda_->setPlainText(source_.cuda);
         const auto result = session_.result();
-        const int kernel = session_.planned()->steps[static_cast<std::size_t>(source_.step)].kernel;
-        if (result && result->executable.plan.edits == session_.planned()->plan->edits &&
+        const StepRow& row = session_.planned()->row(source_.step);
+        const int kernel = row.kernel;
+        if (result && row.body < 0 && result->executable.plan.edits == session_.planned()->plan->edits &&
             kernel < static_cast<int>(result->executable.kernels.size()))
           ptx_->setPlainText(
               QString::fromStdString(result->executable.kernels[static_cast<std::size_t>(kernel)].ptx));
@@ -161,19 +162,19 @@ void SourceView::load(int step) {
 void SourceView::compile() {
   const PlannedPtr planned = session_.planned();
   const int step = source_.step;
-  if (!planned || step < 0 || planned->steps[static_cast<std::size_t>(step)].kernel < 0) return;
+  if (!planned || planned->kernel(step) == nullptr) return;
   session_.jobs().start(
       Jobs::kSource, tr("compiling %1").arg(title_->text()),
       [planned, step](const JobContext&) {
         // A plan of the one kernel: compile() takes whole plans.
-        FusionPlan one = *planned->plan;
-        const int kernel = one.steps[static_cast<std::size_t>(step)].kernel;
-        one.kernels = {one.kernels[static_cast<std::size_t>(kernel)]};
-        one.steps = {one.steps[static_cast<std::size_t>(step)]};
+        const PlannedModel& part = planned->part(step);
+        FusionPlan one = *part.plan;
+        one.kernels = {*planned->kernel(step)};
+        one.steps = {planned->plan_step(step)};
         one.steps[0].kernel = 0;
         one.computations.clear();
         return QString::fromStdString(
-            stitchwork::compile(planned->graph(), *planned->device, one).kernels.at(0).ptx);
+            stitchwork::compile(part.graph(), *planned->device, one).kernels.at(0).ptx);
       },
       [this](const QString& ptx) {
         source_.ptx = ptx;
@@ -204,6 +205,15 @@ void SourceView::mark() {
   cursor.setPosition(at.front());
   cuda_->setTextCursor(cursor);
   cuda_->centerCursor();
+}
+
+/// Words carry the colours of the appearance they were set in.
+void SourceView::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange) {
+    for (CodeHighlighter* highlighter : highlighters_) highlighter->rehighlight();
+    mark();
+  }
+  QWidget::changeEvent(event);
 }
 
 bool SourceView::eventFilter(QObject* watched, QEvent* event) {

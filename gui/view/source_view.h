@@ -38,6 +38,7 @@ class SourceView : public QWidget {
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
+  void changeEvent(QEvent* event) override;
 
  private:
   void follow_selection();
@@ -52,6 +53,7 @@ class SourceView : public QWidget {
   QPushButton* compile_;
   QTabWidget* tabs_;
   QPlainTextEdit *cuda_, *ptx_;
+  std::vector<CodeHighlighter*> highlighters_;
 };
 
 }  // namespace stitchwork::gui

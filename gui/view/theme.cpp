@@ -3,8 +3,10 @@
 #include <QApplication>
 #include <QStyleFactory>
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include "figures/data/palette.h"
+#include "gui/model/text.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -35,6 +37,8 @@ QPalette palette_of(const Theme& t) {
     p.setColor(QPalette::Disabled, role, t.dark ? QColor("#7c8087") : QColor("#9aa0a8"));
   return p;
 }
+
+QColor named(std::string_view hex) { return QColor(q(hex)); }
 
 double luminance(const QColor& c) {
   const auto linear = [](double v) { return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
@@ -95,22 +99,22 @@ void apply_appearance(QApplication& application, Appearance appearance) {
 QColor colour(Scheme scheme) {
   switch (scheme) {
     case Scheme::kIndependent:
-      return QColor("#DDCC77");
+      return named(tol::kSand);
     case Scheme::kLocal:
-      return QColor("#88CCEE");
+      return named(tol::kCyan);
     case Scheme::kRegional:
-      return QColor("#CC6677");
+      return named(tol::kRose);
     case Scheme::kResident:
-      return QColor("#44AA99");
+      return named(tol::kTeal);
     case Scheme::kGlobal:
-      return QColor("#332288");
+      return named(tol::kIndigo);
     case Scheme::kRecomputed:
-      return QColor("#999933");
+      return named(tol::kOlive);
   }
   return library_colour();
 }
 
-QColor library_colour() { return QColor("#BBBBBB"); }
+QColor library_colour() { return named(tol::kGrey); }
 
 QColor ink_on(const QColor& background) {
   return contrast(background, Qt::white) > contrast(background, QColor("#111111")) ? QColor(Qt::white)
@@ -123,16 +127,8 @@ double contrast(const QColor& a, const QColor& b) {
 }
 
 QColor viridis(double t) {
-  // Nine of matplotlib's 256 colours, evenly spaced; between them linear, which differs by less than one step
-  // of eight.
-  static constexpr std::array<unsigned, 9> kStops = {0x440154, 0x472d7b, 0x3b528b, 0x2c728e, 0x21918c,
-                                                     0x28ae80, 0x5ec962, 0xaddc30, 0xfde725};
-  const double scaled = std::clamp(t, 0.0, 1.0) * (kStops.size() - 1);
-  const std::size_t i = std::min(static_cast<std::size_t>(scaled), kStops.size() - 2);
-  const QColor a(static_cast<QRgb>(kStops[i])), b(static_cast<QRgb>(kStops[i + 1]));
-  const double f = scaled - static_cast<double>(i);
-  const auto mix = [f](int x, int y) { return static_cast<int>(std::lround(x + f * (y - x))); };
-  return QColor(mix(a.red(), b.red()), mix(a.green(), b.green()), mix(a.blue(), b.blue()));
+  const auto [red, green, blue] = stitchwork::viridis(t);
+  return QColor(red, green, blue);
 }
 
 }  // namespace stitchwork::gui

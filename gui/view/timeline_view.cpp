@@ -45,20 +45,19 @@ void TimelineView::load() {
   const PlannedPtr planned = session_.planned();
   if (planned) {
     const auto result = session_.result();
-    const bool executed = result && result->run.steps.size() == planned->steps.size();
+    const bool executed = result && result->run.steps.size() == planned->plan->steps.size();
     method_ = executed ? tr("simulated where the step was executed, else modelled") : tr("modelled");
     std::vector<double> free;  // by stream
     const double gap = planned->device->launch_gap_us;
-    for (const StepRow& row : planned->steps) {
-      const PlanStep& step = planned->plan->steps[static_cast<std::size_t>(row.step)];
+    for (std::size_t s = 0; s < planned->plan->steps.size(); ++s) {  // a loop is one bar
+      const PlanStep& step = planned->plan->steps[s];
       free.resize(std::max(free.size(), static_cast<std::size_t>(step.stream) + 1));
       double begin = free[static_cast<std::size_t>(step.stream)];
       for (const int other : step.waits)
         begin = std::max(begin,
                          begin_[static_cast<std::size_t>(other)] + length_[static_cast<std::size_t>(other)]);
       begin_.push_back(begin);
-      length_.push_back(executed ? result->run.steps[static_cast<std::size_t>(row.step)].time_us
-                                 : row.predicted_us);
+      length_.push_back(executed ? result->run.steps[s].time_us : step.predicted_us);
       free[static_cast<std::size_t>(step.stream)] = begin + length_.back() + gap;
       total_ = std::max(total_, begin + length_.back());
     }
@@ -99,7 +98,12 @@ void TimelineView::paintEvent(QPaintEvent*) {
     p.setPen(t.line);
     p.drawLine(QPointF(x, kTop - 8), QPointF(x, kTop + streams_ * kLane));
     p.setPen(t.muted);
-    p.drawText(QRectF(x - 60, 2, 120, kTop - 12), Qt::AlignCenter,
+    const double left = std::clamp(x - 60, 0.0, std::max(0.0, width() - 120.0));  // whole at both ends
+    p.drawText(QRectF(left, 2, 120, kTop - 12),
+               (x < 60               ? Qt::AlignLeft
+                : x > width() - 60.0 ? Qt::AlignRight
+                                     : Qt::AlignHCenter) |
+                   Qt::AlignVCenter,
                QString::number(at, 'f', step < 1 ? 2 : 0) + tr(" µs"));
   }
   for (std::size_t s = 0; s < begin_.size(); ++s) {

@@ -9,6 +9,7 @@
 
 #include "core/file.h"
 #include "core/npy.h"
+#include "figures/data/renderer.h"
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {
@@ -171,6 +172,11 @@ TEST_F(JsonDocuments, Report) {
   EXPECT_TRUE(fs::exists(path("report.html")));
 }
 
+TEST_F(JsonDocuments, View) {
+  if (!can_render()) GTEST_SKIP() << "built without Qt";
+  expect_document({"view", "fig5", "--planners", "xla", "-o", path("view.html")}, "view");
+}
+
 TEST_F(JsonDocuments, Occupancy) {
   const auto document = expect_document({"occupancy", "--device", "v100", "--block", "1024"}, "occupancy");
   EXPECT_EQ(document["blocks_per_sm"], 2);
@@ -227,6 +233,20 @@ TEST_F(JsonDocuments, PtxRunCleanAndWithAFinding) {
   EXPECT_EQ(sanitized["sanitizers"]["race"]["accesses_checked"], 100);
   EXPECT_EQ(sanitized["sanitizers"]["init"]["accesses_checked"], 0);
   EXPECT_EQ(sanitized["counters"], clean["counters"]);
+  const std::string other = path("other.json"), broken = path("broken.json");
+  write_file(other, clean.dump());
+  const auto streams =
+      expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--beside", other, "--beside", other}),
+                      "ptx-run")["streams"];
+  ASSERT_EQ(streams.size(), 3u);
+  EXPECT_DOUBLE_EQ(streams[2]["end_us"], streams[0]["end_us"]);
+  EXPECT_GE(streams[0]["end_us"], streams[0]["alone_us"]);
+  for (const char* text : {"{", "{}", "[]", R"({"schema": "stitchwork.ptx-run/1"})", ""}) {
+    write_file(broken, text);
+    expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--beside", broken}), "error", 1);
+  }
+  expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--device", "t4", "--beside", other}),
+                  "error", 1);
   expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--sanitize", "races"}), "error", 1);
   const auto overrun = expect_document(with({"buf:f32:99:zero", "--arg", "u32:100"}), "ptx-run", 1);
   EXPECT_EQ(overrun["findings"][0]["kind"], "out-of-bounds");
@@ -313,6 +333,13 @@ TEST_F(JsonDocuments, LimitsImportAndSubmission) {
   ASSERT_EQ(run_command({"experiment", "run", path("e.json"), "--db", path("e.db")}).exit_code, 0);
   const auto limits = expect_document({"experiment", "limits", "e", "--db", path("e.db")}, "limits");
   EXPECT_EQ(limits["trials"][0]["parts"][0]["part"], "kernels limited by launch");
+  const auto figure = expect_document({"figure", "e", "--db", path("e.db"), "-o", path("figures"), "--format",
+                                       can_render() ? "svg,png" : "svg"},
+                                      can_render() ? "figure" : "error", can_render() ? 0 : 1);
+  EXPECT_TRUE(fs::exists(path("figures/e_total_us.csv")));
+  EXPECT_EQ(fs::exists(path("figures/e_total_us.png")), can_render());
+  EXPECT_EQ(expect_document({"figure", "fig99", "--db", path("e.db")}, "error", 1)["error"]["hint"],
+            "experiments there: e");
   write_file(path("ncu.csv"), "ID,Kernel Name,dram__sectors_read.sum\n0,k,7\n");
   const std::vector<std::string> import{"experiment",   "import",   path("ncu.csv"),
                                         "--name",       "profiled", "--workload",

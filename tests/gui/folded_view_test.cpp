@@ -76,6 +76,17 @@ TEST(FoldTree, BertHasItsTwelveLayers) {
   EXPECT_EQ(layers, 12) << to_text(*f.tree).substr(0, 3000);
 }
 
+TEST(FoldedLayout, LayersThatAreAlikeStandInOneLine) {
+  const Folded f = folded("bert_base");
+  const DrawnGraph graph = FoldedLayout(f.tree, fixed_size).draw(folding_at_opening(f.tree));
+  std::vector<double> tops;
+  for (const DrawnBox& box : graph.boxes)
+    if (f.tree->node(box.node).label.starts_with("layer/")) tops.push_back(box.rect.y);
+  ASSERT_EQ(tops.size(), 12U);
+  const auto [least, most] = std::minmax_element(tops.begin(), tops.end());
+  EXPECT_LT(*most - *least, 12);  // a quarter of a box: 12 steps of that would climb over a layer
+}
+
 TEST(FoldTree, EdgesFollowThePlansOrder) {
   const Folded f = folded("bert_layer", "xla");
   ASSERT_FALSE(f.tree->edges.empty());

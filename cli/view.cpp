@@ -1,0 +1,80 @@
+// stitchwork view MODEL --planners a,b -o view.html
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "experiments/view_module.h"
+#include "figures/data/load.h"
+
+namespace stitchwork {
+namespace {
+
+std::string render(const Model& model, const std::vector<FusionPlan>& plans) {
+  auto* view = reinterpret_cast<RenderView*>(load_symbol(find_module(kViewModule), kRenderView));
+  if (view == nullptr)
+    throw Error("graphs are drawn by a build with Qt, which this is not",
+                "configure with -DSTITCHWORK_GUI=ON; `stitchwork compare` and `explain` work without");
+  std::string page, problem;
+  (*view)(model, plans, page, problem);
+  if (!problem.empty()) throw Error(problem, "install the Debian package fonts-dejavu-core");
+  return page;
+}
+
+}  // namespace
+
+void add_view(CLI::App& app, Cli& cli) {
+  struct Arguments {
+    PlanArguments plan;
+    std::vector<std::string> planners{"astitch", "xla"};
+    std::string output;
+  };
+  CLI::App* command = app.add_subcommand("view", "plans of a model as one page: graphs, kernels, and why");
+  auto a = std::make_shared<Arguments>();
+  a->plan.add_model(*command);
+  a->plan.add_device(*command);
+  command->add_option("--planners", a->planners, "comma-separated; the first is shown first")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("-o,--output", a->output, "HTML file, which needs no other")->required();
+  add_common(*command, cli,
+             "  stitchwork view bert_layer -o view.html\n"
+             "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html");
+  command->callback([&cli, a] {
+    if (a->plan.model.empty()) throw CLI::RequiredError("MODEL");
+    for (auto at = a->planners.begin(); at != a->planners.end(); ++at) {
+      planner(*at);
+      if (std::find(a->planners.begin(), at, *at) != at)
+        throw Error(fmt::format("planner {} is given twice", *at), "name each once");
+    }
+    const Model model = a->plan.open.load(a->plan.model);
+    const Device& target = device(a->plan.device);
+    std::vector<FusionPlan> plans;
+    for (const std::string& name : a->planners) {
+      cli.progress("planning with " + name);
+      plans.push_back(make_plan(model.graph, target, name, {{}, {}, true}));
+    }
+    cli.progress("drawing");
+    const std::string page = render(model, plans);
+    cli.progress("");
+    write_file(a->output, page);
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const FusionPlan& plan : plans)
+      list.push_back({{"planner", plan.planner},
+                      {"memory_kernels", plan.counts.memory_kernels},
+                      {"library_calls", plan.counts.library_calls},
+                      {"predicted_us", plan.predicted_us}});
+    if (cli.json)
+      return cli.print(nlohmann::ordered_json{
+          {"schema", "stitchwork.view/1"},
+          {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
+          {"device", target.id},
+          {"plans", list},
+          {"file", a->output}});
+    cli.print(fmt::format("{} shows {} planned by {}", a->output, model.graph.source,
+                          fmt::join(a->planners, ", ")));
+  });
+}
+
+}  // namespace stitchwork

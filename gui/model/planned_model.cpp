@@ -1,0 +1,79 @@
+#include "gui/model/planned_model.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "analysis/control_flow.h"
+#include "analysis/plan_json.h"
+#include "analysis/verify.h"
+#include "core/error.h"
+#include "core/file.h"
+
+namespace stitchwork::gui {
+namespace {
+
+PlannedPtr finish(std::shared_ptr<PlannedModel> planned) {
+  planned->steps = step_rows(planned->graph(), *planned->device, *planned->plan);
+  planned->folds = std::make_shared<FoldTree>(fold_tree(planned->graph(), *planned->plan));
+  for (const ComputationPlan& part : planned->plan->computations) {
+    auto body = std::make_shared<PlannedModel>();
+    body->model =
+        std::make_shared<Model>(Model{entered(planned->graph(), part.computation), planned->model->inputs});
+    body->device = planned->device;
+    body->plan = std::shared_ptr<const FusionPlan>(planned->plan, &part.plan);
+    body->steps = step_rows(body->graph(), *body->device, *body->plan);
+    body->settings = planned->settings;
+    planned->bodies.push_back(std::move(body));
+  }
+  return planned;
+}
+
+}  // namespace
+
+PlannedPtr plan_model(std::shared_ptr<const Model> model, const PlanSettings& settings) {
+  auto planned = std::make_shared<PlannedModel>();
+  planned->model = std::move(model);
+  planned->device = &device(settings.device);
+  planned->settings = settings;
+  const auto begin = std::chrono::steady_clock::now();
+  planned->plan = std::make_shared<FusionPlan>(make_plan(planned->graph(), *planned->device, settings.planner,
+                                                         {settings.knobs, settings.edits, true}));
+  planned->plan_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return finish(std::move(planned));
+}
+
+PlannedPtr take_plan(std::shared_ptr<const Model> model, FusionPlan plan, const QString& file) {
+  auto planned = std::make_shared<PlannedModel>();
+  planned->model = std::move(model);
+  planned->device = &device(plan.device);
+  planned->settings = {plan.planner, plan.device, plan.options, plan.edits};
+  planned->plan = std::make_shared<FusionPlan>(std::move(plan));
+  planned->plan_file = file;
+  return finish(std::move(planned));
+}
+
+PlannedPtr load_plan(const QString& name) {
+  const std::string file = name.toStdString();
+  const std::string text = read_file(file);
+  const PlanHeader header = read_plan_header(text, file);
+  auto model = std::make_shared<Model>(load_model(header.model_path));
+  if (model->graph.source_sha256 != header.model_sha256)
+    throw Error(file, 0, 0,
+                fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,
+                            header.model_sha256, model->graph.source_sha256),
+                "plan the model again");
+  FusionPlan plan = plan_from_json(model->graph, text, file);
+  require_valid(model->graph, device(plan.device), plan, file);
+  return take_plan(std::move(model), std::move(plan), name);
+}
+
+std::string plan_json(const PlannedModel& planned) {
+  FusionPlan plan = *planned.plan;
+  plan.decisions.clear();  // the command line records none
+  return plan_to_json(planned.graph(), plan).dump(2) + "\n";
+}
+
+}  // namespace stitchwork::gui
