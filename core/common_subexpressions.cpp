@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "core/hlo_attributes.h"
+#include "core/interrupt.h"
 #include "core/passes.h"
 #include "core/rewrite.h"
 
@@ -86,6 +87,7 @@ Computation merged(const Computation& computation, const std::vector<Computation
   std::vector<bool> keep(computation.nodes.size(), true);
   std::unordered_map<std::string, NodeId> first;
   for (const Node& node : computation.nodes) {
+    interruption_point();
     if (!is_pure(node)) continue;
     std::string key;
     add_key(key, node, replacement, same_computation);

@@ -9,6 +9,7 @@
 #include "core/hlo_lexer.h"
 #include "core/hlo_literal.h"
 #include "core/hlo_text.h"
+#include "core/interrupt.h"
 #include "core/suggest.h"
 
 namespace stitchwork {
@@ -128,6 +129,7 @@ class Parser {
     lexer_.expect("{", fmt::format("before the instructions of computation '{}'", name));
     node_ids_.clear();
     while (!lexer_.accept("}")) {
+      interruption_point();
       if (lexer_.at_end()) {
         lexer_.fail(lexer_.position(), fmt::format("the text ends inside computation '{}'", name),
                     "the file is truncated: export it again");

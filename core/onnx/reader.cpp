@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/format.h"
 #include "core/hlo_text.h"
+#include "core/interrupt.h"
 #include "core/npy.h"
 #include "core/onnx/onnx.h"
 #include "core/onnx/operators.h"
@@ -349,6 +350,7 @@ class ModelReader : public SubgraphReader {
   template <typename G>
   void read_nodes(const G& graph) {
     for (const pb::NodeProto& node : graph.node()) {
+      interruption_point();
       try {
         read_node(node);
       } catch (const Error& error) {
