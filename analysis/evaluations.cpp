@@ -41,6 +41,7 @@ class Walk {
         evaluate(op, std::move(map), by);
       }
     }
+    mark_tiles(kernel_, group_, result_);
     return std::move(result_);
   }
 
@@ -66,12 +67,6 @@ class Walk {
     return placed != result_.placements.end() && placed->second.map == map;
   }
 
-  bool goes_through_tile(NodeId op, const IndexMap& map) const {
-    if (find_tile(kernel_, op, group_.dominant, level_) == nullptr) return false;
-    const auto placed = result_.placements.find(op);
-    return placed != result_.placements.end() && placed->second.map == map;
-  }
-
   bool is_known(NodeId op, const IndexMap& map) const {
     const auto known = known_.find({op, level_});
     return known != known_.end() && std::any_of(known->second.begin(), known->second.end(),
@@ -85,8 +80,7 @@ class Walk {
     const bool load = resident || (!as_root && is_loaded(op));
     const auto index = static_cast<int>(result_.values.size());
     known_[{op, level_}].push_back(result_.values.size());
-    const bool tile = load && !resident && goes_through_tile(op, map);
-    result_.values.push_back({op, std::move(map), root_, load, resident, tile, by});
+    result_.values.push_back({op, std::move(map), root_, load, resident, false, by});
     if (!load) read_operands(op, result_.values.back().map, as_root, index);
   }
 
@@ -128,6 +122,18 @@ class Walk {
 };
 
 }  // namespace
+
+void mark_tiles(const KernelPlan& kernel, const Group& group, GroupEvaluations& found) {
+  if (kernel.tiles.empty()) return;
+  for (Evaluation& e : found.values) {
+    const auto level = kernel.levels.find(e.root);
+    if (!e.load || e.resident ||
+        find_tile(kernel, e.op, group.dominant, level == kernel.levels.end() ? 0 : level->second) == nullptr)
+      continue;
+    const auto placed = found.placements.find(e.op);
+    e.tile = placed != found.placements.end() && placed->second.map == e.map;
+  }
+}
 
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group) {
   return Walk(computation, kernel, materialised(kernel), group).run();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "core/arithmetic.h"
 
@@ -25,16 +26,17 @@ Lanes lanes_of(const ThreadMapping& mapping, TileOrder order, std::int64_t first
 
 /// Accesses of shared memory, one after the other, that a warp's takes: the most words of one bank.
 int wavefronts(const Lanes& lanes, std::int64_t stride, int bytes) {
-  std::array<std::vector<std::int64_t>, kBanks> words;
+  constexpr int kWordsALane = 4;  // 16 bytes
+  std::array<std::int64_t, kWarp * kWordsALane> words;
+  std::size_t count = 0;
   for (const auto& [row, col] : lanes)
-    for (int part = 0; part < std::max(1, bytes / kBankBytes); ++part) {
-      const std::int64_t word = (row * stride + col) * bytes / kBankBytes + part;
-      std::vector<std::int64_t>& bank = words[static_cast<std::size_t>(word % kBanks)];
-      if (std::find(bank.begin(), bank.end(), word) == bank.end()) bank.push_back(word);
-    }
-  std::size_t most = 0;
-  for (const auto& bank : words) most = std::max(most, bank.size());
-  return static_cast<int>(most);
+    for (int part = 0; part < std::max(1, bytes / kBankBytes); ++part)
+      words[count++] = (row * stride + col) * bytes / kBankBytes + part;
+  std::sort(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(count));
+  std::array<int, kBanks> met{};
+  for (std::size_t i = 0; i < count; ++i)
+    if (i == 0 || words[i] != words[i - 1]) ++met[static_cast<std::size_t>(words[i] % kBanks)];
+  return *std::max_element(met.begin(), met.end());
 }
 
 }  // namespace
@@ -52,15 +54,18 @@ std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, Til
 
 std::int64_t tile_stride(const ThreadMapping& mapping, int bytes) {
   constexpr int kWarpsTried = 3;  // lines may end within a warp
+  std::vector<Lanes> warps;
+  for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows})
+    for (int warp = 0; warp < kWarpsTried; ++warp)
+      warps.push_back(lanes_of(mapping, order, std::int64_t{warp} * kWarp));
+  const int no_conflicts = static_cast<int>(warps.size()) * std::max(1, bytes / kBankBytes);
   const std::int64_t cols = mapping.threads_per_row;
   std::int64_t best = cols;
-  int least = 0;
-  for (std::int64_t stride = cols; stride < cols + kBanks; ++stride) {
+  int least = std::numeric_limits<int>::max();
+  for (std::int64_t stride = cols; stride < cols + kBanks && least > no_conflicts; ++stride) {
     int accesses = 0;
-    for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows})
-      for (int warp = 0; warp < kWarpsTried; ++warp)
-        accesses += wavefronts(lanes_of(mapping, order, std::int64_t{warp} * kWarp), stride, bytes);
-    if (stride > cols && accesses >= least) continue;
+    for (const Lanes& lanes : warps) accesses += wavefronts(lanes, stride, bytes);
+    if (accesses >= least) continue;
     least = accesses;
     best = stride;
   }

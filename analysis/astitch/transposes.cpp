@@ -19,7 +19,7 @@
 namespace stitchwork::astitch {
 namespace {
 
-constexpr std::int64_t kSharedAlignment = 16;
+constexpr std::int64_t kSharedAlignment = 16, kWarp = 32, kSectorBytes = 32;
 /// Lines of a tile: a warp reads or writes 128 bytes of 4-byte elements.
 constexpr std::int64_t kTileLine = 32;
 /// Elements of a tile a thread takes, all of them in flight.
@@ -33,12 +33,15 @@ constexpr double kWholeSectors = 0.03;
 /// Tile mappings of a group: cut where neighbours along the rows are neighbours in the memory of some value.
 class TileSearch {
  public:
-  TileSearch(const Graph& graph, const Device& device, const KernelPlan& kernel, std::size_t group)
+  /// `found`: what the kernel's groups evaluate.
+  TileSearch(const Graph& graph, const Device& device, const KernelPlan& kernel, std::size_t group,
+             const KernelEvaluations& found)
       : graph_(graph),
         computation_(graph.entry_computation()),
         device_(device),
         kernel_(kernel),
-        group_(group) {}
+        group_(group),
+        found_(found) {}
 
   /// The fastest kernel, or none.
   std::optional<KernelPlan> run() {
@@ -56,7 +59,7 @@ class TileSearch {
   /// have in the dominant's order.
   std::set<std::pair<std::int64_t, std::int64_t>> cuts() const {
     std::set<std::pair<std::int64_t, std::int64_t>> found;
-    for (const auto& [op, placed] : propagate(computation_, group().dominant, group().mapping, group().ops)) {
+    for (const auto& [op, placed] : found_[group_].placements) {
       const std::vector<std::int64_t>& extents = computation_.node(op).shape.dims;
       if (placed.coverage != Coverage::kFull ||
           simplify(linearize(placed.map.results, extents), placed.map) != IndexExpr::dim(0))
@@ -107,13 +110,17 @@ class TileSearch {
   void attempt(const ThreadMapping& mapping) {
     KernelPlan trial = kernel_;
     trial.groups[group_].mapping = mapping;
-    if (!add_tiles(trial)) return;
+    GroupEvaluations evaluated = evaluations(computation_, trial, trial.groups[group_]);
+    if (!add_tiles(trial, evaluated)) return;
+    mark_tiles(trial, trial.groups[group_], evaluated);
     std::int64_t grid = 1;
     for (const Group& g : trial.groups) grid = std::max(grid, g.first_block + g.mapping.blocks);
     trial.launch.grid = grid;
     if (!fits(trial.launch)) return;
-    if (!us_) best_us_ = us_.emplace(kernel_cost(graph_, device_, kernel_).predicted_us);
-    const double us = kernel_cost(graph_, device_, trial).predicted_us;
+    if (!us_) best_us_ = us_.emplace(kernel_cost(graph_, device_, kernel_, found_).predicted_us);
+    std::swap(found_[group_], evaluated);
+    const double us = kernel_cost(graph_, device_, trial, found_).predicted_us;
+    std::swap(found_[group_], evaluated);
     // The estimate knows what comes from L2, not how often lanes far apart ask L1 for the same sectors.
     if (us >= (best_ ? best_us_ : best_us_ * (1 + kWholeSectors))) return;
     best_us_ = us;
@@ -129,9 +136,8 @@ class TileSearch {
   }
 
   /// Whether some value goes through a tile, and all that the group stores lies whole in its domain.
-  bool add_tiles(KernelPlan& trial) const {
+  bool add_tiles(KernelPlan& trial, const GroupEvaluations& found) const {
     const Group& g = trial.groups[group_];
-    const GroupEvaluations found = evaluations(computation_, trial, g);
     if (!found.unplaced.empty()) return false;
     for (const NodeId op : materialised(g)) {
       const Placement& placed = found.placements.at(op);
@@ -155,7 +161,9 @@ class TileSearch {
     const auto sectors = [&](TileOrder order) {
       return tile_sectors(map, shape.dims, g.mapping, byte_size(shape.dtype), order);
     };
-    return sectors(TileOrder::kAlongCols) > kAgainst * sectors(TileOrder::kAlongRows);
+    // Lanes that read one element (of a bias, along the rows) touch fewer sectors than neighbours fill.
+    const double whole = static_cast<double>(kWarp * byte_size(shape.dtype)) / kSectorBytes;
+    return sectors(TileOrder::kAlongCols) > kAgainst * std::max(whole, sectors(TileOrder::kAlongRows));
   }
 
   void add_tile(KernelPlan& trial, NodeId op, int level) const {
@@ -173,33 +181,45 @@ class TileSearch {
   const Device& device_;
   const KernelPlan& kernel_;
   std::size_t group_;
+  KernelEvaluations found_;   ///< of the kernel; while a mapping is tried, of its group under that
   std::optional<double> us_;  ///< as it is; none before the first try
   double best_us_ = 0;
   std::optional<KernelPlan> best_;
 };
 
-/// Whether no other group reads or makes values in the group's tasks, and elements are all it deals in.
-bool stands_alone(const Computation& computation, const KernelPlan& kernel, const Group& group) {
-  if (group.mapping.kind != MappingKind::kElementwise || group.mapping.rows == 0) return false;
-  const std::vector<NodeId> made = materialised(group);
-  if (std::any_of(made.begin(), made.end(),
-                  [&](NodeId op) { return scheme_in_phase(kernel, op) == Scheme::kRegional; }))
-    return false;
-  const GroupEvaluations found = evaluations(computation, kernel, group);
-  return std::none_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
-    return e.load && contains_sorted(kernel.ops, e.op) && reads_shared(kernel, e.op, e.root);
+/// Whether an op of the kernel turns the order of its elements: without one nothing lies against the order of
+/// a group's domain.
+bool has_transpose(const Computation& computation, const KernelPlan& kernel) {
+  return std::any_of(kernel.ops.begin(), kernel.ops.end(), [&](NodeId op) {
+    const Node& node = computation.node(op);
+    const std::vector<std::int64_t>& order = node.attrs.dimensions;
+    return node.op == Op::kTranspose ||
+           (node.op == Op::kBroadcast && !std::is_sorted(order.begin(), order.end()));
   });
 }
 
-/// Only a value read or stored under a map that transposes is worth the search.
-bool transposes(const Computation& computation, const KernelPlan& kernel, const Group& group) {
-  const auto turns = [&](NodeId op, const IndexMap& map) {
+/// Whether elements are all that the group deals in, and no other group reads what its tasks make.
+bool stands_alone(const KernelPlan& kernel, const Group& group) {
+  if (group.mapping.kind != MappingKind::kElementwise || group.mapping.rows == 0) return false;
+  const std::vector<NodeId> made = materialised(group);
+  return std::none_of(made.begin(), made.end(),
+                      [&](NodeId op) { return scheme_in_phase(kernel, op) == Scheme::kRegional; });
+}
+
+/// Whether it reads nothing that other groups of the kernel share, and reads or stores a value under a map
+/// that transposes: only that is worth the search.
+bool may_turn(const Computation& computation, const KernelPlan& kernel, const GroupEvaluations& found) {
+  const auto transposes = [&](NodeId op, const IndexMap& map) {
     const IndexExpr offset = simplify(linearize(map.results, computation.node(op).shape.dims), map);
     return offset.terms.size() > 1 || (offset.terms.size() == 1 && offset.terms[0].kind != AtomKind::kDim);
   };
-  const GroupEvaluations found = evaluations(computation, kernel, group);
-  return std::any_of(found.values.begin(), found.values.end(),
-                     [&](const Evaluation& e) { return (e.load || e.by < 0) && turns(e.op, e.map); });
+  return std::none_of(found.values.begin(), found.values.end(),
+                      [&](const Evaluation& e) {
+                        return e.load && contains_sorted(kernel.ops, e.op) &&
+                               reads_shared(kernel, e.op, e.root);
+                      }) &&
+         std::any_of(found.values.begin(), found.values.end(),
+                     [&](const Evaluation& e) { return (e.load || e.by < 0) && transposes(e.op, e.map); });
 }
 
 }  // namespace
@@ -208,10 +228,14 @@ void turn_through_tiles(const Graph& graph, const Device& device, const Options&
                         Recorder& recorder) {
   if (!options.tiles || !options.tuned) return;
   const Computation& computation = graph.entry_computation();
+  if (!has_transpose(computation, kernel)) return;
+  KernelEvaluations found;  // of the kernel as it is; empty: not asked for yet
   for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
     const Group& group = kernel.groups[g];
-    if (!stands_alone(computation, kernel, group) || !transposes(computation, kernel, group)) continue;
-    TileSearch search(graph, device, kernel, g);
+    if (!stands_alone(kernel, group)) continue;
+    if (found.empty()) found = evaluations(computation, kernel);
+    if (!may_turn(computation, kernel, found[g])) continue;
+    TileSearch search(graph, device, kernel, g, found);
     std::optional<KernelPlan> turned = search.run();
     if (!search.tried()) continue;
     recorder.add("mapping", computation.node(group.dominant).name, "", [&] {
@@ -225,7 +249,9 @@ void turn_through_tiles(const Graph& graph, const Device& device, const Options&
                                       turned->tiles.size() - kernel.tiles.size(), m.rows_per_block,
                                       m.threads_per_row, search.best_us(), search.us()));
     });
-    if (turned) kernel = std::move(*turned);
+    if (!turned) continue;
+    kernel = std::move(*turned);
+    found.clear();
   }
 }
 
