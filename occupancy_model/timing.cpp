@@ -26,6 +26,9 @@ constexpr double kOverlapLoss = 0.05;
 constexpr double kNorm = 4;
 /// An L2 hit against a loaded DRAM access, about.
 constexpr double kL2LatencyShare = 0.5;
+/// An L1 hit against one: 28 clocks on V100 (Jia et al., Dissecting the NVIDIA Volta GPU Architecture via
+/// Microbenchmarking, 2018), some more on later devices.
+constexpr double kL1LatencyShare = 0.06;
 
 constexpr double kNanosecondsPerMicrosecond = 1e3;
 
@@ -47,6 +50,7 @@ void for_fields(ThreadWork& a, const ThreadWork& b, F f) {
   f(a.ldst_warp_instructions, b.ldst_warp_instructions);
   f(a.shared_wavefronts, b.shared_wavefronts);
   f(a.l2_sectors, b.l2_sectors);
+  f(a.l1_hit_sectors, b.l1_hit_sectors);
   f(a.global_accesses, b.global_accesses);
 }
 
@@ -89,7 +93,10 @@ Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s)
     const double requests = s.longest_block.global_accesses / warps_per_block;
     const double round_trips = std::max(s.waves, requests / std::max(1.0, launch.independent_loads));
     const double from_dram = s.all.l2_sectors > 0 ? std::min(1.0, s.dram_sectors / s.all.l2_sectors) : 1.0;
-    const double latency_ns = device.dram_latency_ns * (from_dram + (1 - from_dram) * kL2LatencyShare);
+    const double from_l1 = s.all.l1_hit_sectors / std::max(1.0, s.all.l1_hit_sectors + s.all.l2_sectors);
+    const double latency_ns =
+        device.dram_latency_ns *
+        (from_l1 * kL1LatencyShare + (1 - from_l1) * (from_dram + (1 - from_dram) * kL2LatencyShare));
     parts.latency_us = round_trips * latency_ns / kNanosecondsPerMicrosecond;
   }
   return parts;
@@ -183,13 +190,14 @@ KernelTime kernel_time(const Device& device, const KernelWork& work) {
                     .grid_blocks = work.grid_blocks,
                     .grid_barriers = work.grid_barriers,
                     .independent_loads = work.independent_loads};
-  const ThreadWork all{work.warp_instructions,
-                       work.fp32_warp_instructions,
-                       work.mufu_warp_instructions,
-                       work.ldst_warp_instructions,
-                       work.shared_wavefronts,
-                       work.l2_sectors,
-                       std::max(0.0, work.ldst_warp_instructions - work.shared_wavefronts)};
+  const ThreadWork all{
+      .warp_instructions = work.warp_instructions,
+      .fp32_warp_instructions = work.fp32_warp_instructions,
+      .mufu_warp_instructions = work.mufu_warp_instructions,
+      .ldst_warp_instructions = work.ldst_warp_instructions,
+      .shared_wavefronts = work.shared_wavefronts,
+      .l2_sectors = work.l2_sectors,
+      .global_accesses = std::max(0.0, work.ldst_warp_instructions - work.shared_wavefronts)};
   const double share = 1.0 / std::max(work.phases, 1);
   const std::vector<Stretch> phase = stretches(device, work.grid_blocks, work.blocks_per_sm, all * share,
                                                work.dram_sectors * share, work.busiest_sm);

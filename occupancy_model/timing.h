@@ -17,6 +17,7 @@ struct ThreadWork {
   double ldst_warp_instructions = 0;
   double shared_wavefronts = 0;
   double l2_sectors = 0;       ///< 32-byte, read + write
+  double l1_hit_sectors = 0;   ///< 32-byte, read from L1 instead
   double global_accesses = 0;  ///< of ldst_warp_instructions, those a warp may have to wait for
 
   ThreadWork& operator+=(const ThreadWork& other);

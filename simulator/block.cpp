@@ -100,6 +100,7 @@ ThreadWork Block::take_work() {
                         .ldst_warp_instructions = d(ldst),
                         .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts),
                         .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
+                        .l1_hit_sectors = d(hot_.l1_hit_sectors),
                         .global_accesses = std::max(0.0, d(ldst) - shared_accesses)};
   add(worker_->hot, hot_);
   hot_ = {};
