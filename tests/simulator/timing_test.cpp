@@ -110,10 +110,15 @@ ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d4]; st.global.v4.u32 [%d5], {%r4, %r5,
   for (int k = 0; k < 16; ++k)
     again += "ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d4+" + std::to_string(4096 * k) + "];\n";
   EXPECT_EQ(limiter(timed(again, 8192, 256).time), "L2 bandwidth");
-  // Each load's address is the one loaded before.
-  std::string chase = "mov.u64 %d3, %d1;";
-  for (int k = 0; k < 64; ++k) chase += "ld.global.u64 %d4, [%d3]; add.u64 %d3, %d1, %d4;\n";
-  EXPECT_EQ(limiter(timed(chase, 1, 32).time), "memory latency");
+  // Each load's address is the one loaded before; from L2, which is far, and from L1, which is near.
+  const auto chase = [](const std::string& load, int steps) {
+    std::string text = "mov.u64 %d3, %d1;";
+    for (int k = 0; k < steps; ++k) text += load + " %d4, [%d3]; add.u64 %d3, %d1, %d4;\n";
+    return timed(text, 1, 32).time;
+  };
+  EXPECT_EQ(limiter(chase("ld.global.cg.u64", 64)), "memory latency");
+  EXPECT_EQ(limiter(chase("ld.global.u64", 512)), "memory latency");
+  EXPECT_GT(chase("ld.global.cg.u64", 512).latency_us, 6 * chase("ld.global.u64", 512).latency_us);
   std::string barriers;
   for (int k = 0; k < 40; ++k) barriers += grid_barrier(k, 320);
   EXPECT_EQ(limiter(timed(barriers, 320, 64).time), "grid barriers");
