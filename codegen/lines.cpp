@@ -62,7 +62,18 @@ bool is_instruction(std::string_view line) {
 }  // namespace
 
 std::string with_lines(std::string_view cuda) {
-  return fmt::format("{}{}\n{}{}", begins(kPreludeFile), cuda_prelude(), begins(kKernelFile), cuda);
+  // PTX as old as clang writes it does not tell where a function was inlined. One without lines of its own
+  // takes the caller's.
+  return fmt::format(
+      "{}#ifdef __clang__\n"
+      "#pragma clang attribute push(__attribute__((nodebug)), apply_to = hasType(functionType))\n"
+      "#endif\n"
+      "{}\n"
+      "#ifdef __clang__\n"
+      "#pragma clang attribute pop\n"
+      "#endif\n"
+      "{}{}",
+      begins(kPreludeFile), cuda_prelude(), begins(kKernelFile), cuda);
 }
 
 bool tells_lines(std::string_view source) { return source.starts_with(begins(kPreludeFile)); }
