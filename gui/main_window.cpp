@@ -87,6 +87,7 @@ void MainWindow::connect_session() {
   });
   connect(&session_.jobs(), &Jobs::started, this, [this](int lane, const QString& doing) {
     if (lane == Jobs::kExplain) return;
+    statusBar()->clearMessage();
     busy_->setRange(0, 0);
     busy_->show();
     stop_->show();
@@ -208,6 +209,7 @@ void MainWindow::show_settings() {
 }
 
 void MainWindow::show_problem(const Problem& problem) {
+  statusBar()->clearMessage();  // of something written before
   problem_list_.push_back(problem);
   fill_problems(problems_->model(), problem_list_);
   problems_->fit_columns(420);

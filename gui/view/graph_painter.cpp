@@ -158,7 +158,8 @@ class GraphPainter {
     const QRectF r = rect_of(drawn.rect);
     const auto s = scheme(n);
     const bool op = n.kind == FoldKind::kOp;
-    QColor base = holds_steps(n) ? t_.container : s ? colour(*s) : library_colour();
+    const bool foreign = op && n.op == kNoNode;  // of a graph read from DOT
+    QColor base = holds_steps(n) || foreign ? t_.container : s ? colour(*s) : library_colour();
     // An op is its scheme's colour; what folds several ops is tinted, with a strip.
     QColor fill = op ? base : mix(t_.paper, base, holds_steps(n) ? 0.75 : t_.dark ? 0.16 : 0.12);
     QString measured;
@@ -186,7 +187,7 @@ class GraphPainter {
     const QRectF in = r.adjusted(op ? 7 : 12, 3, -7, -3);
     const QRectF first(in.x(), in.y(), in.width(), in.height() / 2),
         second = first.translated(0, in.height() / 2);
-    if (op && n.op == kNoNode) return text(in, q(n.label), font_, ink);
+    if (foreign) return text(in, q(n.label), font_, ink);
     if (op) {
       const Node& computed = planned_.computation(n.step).node(n.op);
       const double room = s ? 17 : 0;

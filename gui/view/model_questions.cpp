@@ -83,6 +83,7 @@ ModelQuestions::ModelQuestions(const QString& file, const std::vector<OnnxQuesti
     what->setWordWrap(true);
     grid->addWidget(what, row + 1, 1, 1, 2);
   }
+  grid->setRowStretch(grid->rowCount(), 1);  // what is left over is below, not between
   auto* scroll = new QScrollArea;
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);

@@ -1,6 +1,7 @@
 #include "gui/view/source_view.h"
 
 #include <QFontDatabase>
+#include <QFontMetricsF>
 #include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -50,6 +51,7 @@ QPlainTextEdit* code_edit(const QString& name) {
   edit->setReadOnly(true);
   edit->setLineWrapMode(QPlainTextEdit::NoWrap);
   edit->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  edit->setTabStopDistance(4 * QFontMetricsF(edit->font()).horizontalAdvance(' '));  // PTX is full of tabs
   edit->setFrameShape(QFrame::NoFrame);
   edit->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   edit->setAccessibleName(name);
