@@ -52,7 +52,8 @@ void draw(Cli& cli, const Arguments& a) {
   if (a.formats.empty()) {
     formats = drawn_formats();
     if (formats.empty())
-      cli.err << "stitchwork: this build draws no figures (it is without Qt): CSV and Vega-Lite only\n";
+      cli.err << fmt::format("stitchwork: CSV and Vega-Lite only, no figures are drawn: {}\n",
+                             why_not_rendered());
   }
   for (const FigureFormat format : {FigureFormat::kSvg, FigureFormat::kPdf, FigureFormat::kPng})
     if (std::find(a.formats.begin(), a.formats.end(), name(format)) != a.formats.end())

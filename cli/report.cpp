@@ -1,4 +1,4 @@
-// stitchwork report DB -o FILE.html
+// stitchwork report DB -o FILE.html|.pdf|.md
 #include "experiments/report.h"
 
 #include <filesystem>
@@ -15,13 +15,15 @@ void add_report(CLI::App& app, Cli& cli) {
   struct Arguments {
     std::string db, experiment, paper, output;
   };
-  CLI::App* command = app.add_subcommand("report", "one self-contained HTML page of a store");
+  CLI::App* command =
+      app.add_subcommand("report", "a store as one self-contained HTML page, PDF or Markdown");
   auto a = std::make_shared<Arguments>();
   command->add_option("DB", a->db, "store (default: the one `run` writes)");
   command->add_option("--experiment", a->experiment, "only this experiment");
   command->add_option("--paper", a->paper,
                       "a reproduced paper's tables and figures (`stitchwork reproduce`)");
-  command->add_option("-o,--output", a->output, "HTML file; with --paper also .pdf or .md")->required();
+  command->add_option("-o,--output", a->output, "HTML, PDF or Markdown by its ending: .html, .pdf, .md")
+      ->required();
   add_common(*command, cli,
              "  stitchwork run softmax --check --db runs.db\n  stitchwork report runs.db -o report.html\n"
              "  stitchwork report astitch.db --paper astitch -o astitch.pdf");
@@ -30,7 +32,7 @@ void add_report(CLI::App& app, Cli& cli) {
     if (!std::filesystem::exists(db))
       throw Error(db, 0, 0, "no such store", "make one: stitchwork run MODEL --db FILE");
     if (a->paper.empty()) {
-      write_file(a->output, report_html(Store::open(db), {a->experiment}));
+      write_file(a->output, report_bytes(Store::open(db), {a->experiment}, a->output));
     } else {
       ReproduceOptions options;
       options.db = db;

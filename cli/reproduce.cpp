@@ -77,7 +77,7 @@ void run(Cli& cli, const Arguments& a) {
     const std::string time = left < 0 ? "" : fmt::format(", {:.0f} s left", left);
     cli.progress(of == 0 ? what : fmt::format("[{}/{}{}] {}", done, of, time, what));
   };
-  if (!a.output.empty()) require_report_form(a.output);  // before the long work
+  if (!a.output.empty()) require_document_form(a.output);  // before the long work
   const Reproduction r = reproduce(a.paper, options);
   cli.progress("");
   if (!r.failures.empty()) cli.exit_code = kExitBadInput;
@@ -109,7 +109,8 @@ void run(Cli& cli, const Arguments& a) {
   for (const std::string& failure : r.failures) cli.err << fmt::format("stitchwork: {}\n", failure);
   if (files > 0) cli.print(fmt::format("\n{} files of figures written to {}", files, a.figures));
   if (!can_render())
-    cli.err << "stitchwork: this build draws no figures (it is without Qt): CSV and Vega-Lite only\n";
+    cli.err << fmt::format("stitchwork: CSV and Vega-Lite only, no figures are drawn: {}\n",
+                           why_not_rendered());
   cli.print(fmt::format("\nstore: {}\nreport: {}", options.db, output));
 }
 
@@ -120,22 +121,9 @@ std::vector<FigureFormat> drawn_formats() {
   return {FigureFormat::kSvg, FigureFormat::kPdf, FigureFormat::kPng};
 }
 
-void require_report_form(const std::string& file) {
-  const std::string extension = std::filesystem::path(file).extension().string();
-  if (extension != ".html" && extension != ".md" && extension != ".pdf")
-    throw Error(file, 0, 0, fmt::format("'{}' is no form of report", extension), "known: .html, .pdf, .md");
-}
-
 void write_reproduction(const Reproduction& reproduction, const std::string& file) {
-  require_report_form(file);
-  const Document document = reproduction_document(reproduction);
-  const std::string extension = std::filesystem::path(file).extension().string();
-  if (extension == ".pdf")
-    write_file(file, render_document(document));
-  else if (extension == ".md")
-    write_file(file, document_markdown(document));
-  else
-    write_file(file, document_html(document));
+  require_document_form(file);
+  write_file(file, document_bytes(reproduction_document(reproduction), file));
 }
 
 void add_reproduce(CLI::App& app, Cli& cli) {

@@ -9,9 +9,6 @@
 
 namespace stitchwork {
 
-/// Throws Error naming the forms a report has by its file's extension.
-void require_report_form(const std::string& file);
-
 /// As .html, .pdf or .md. Throws Error for other extensions, and for .pdf without a renderer.
 void write_reproduction(const Reproduction& reproduction, const std::string& file);
 

@@ -12,10 +12,7 @@ namespace stitchwork {
 namespace {
 
 std::string render(const Model& model, const std::vector<FusionPlan>& plans) {
-  auto* view = reinterpret_cast<RenderView*>(load_symbol(find_module(kViewModule), kRenderView));
-  if (view == nullptr)
-    throw Error("graphs are drawn by a build with Qt, which this is not",
-                "configure with -DSTITCHWORK_GUI=ON; `stitchwork compare` and `explain` work without");
+  auto* view = reinterpret_cast<RenderView*>(module_function(kViewModule, kRenderView, "graphs are drawn"));
   std::string page, problem;
   (*view)(model, plans, page, problem);
   if (!problem.empty()) throw Error(problem, "install the Debian package fonts-dejavu-core");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/compiler.h"
+#include "codegen/lines.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -126,7 +127,8 @@ Code nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int a
   int status = n.create(&program, source.c_str(), "kernel.cu", 0, nullptr, nullptr);
   if (status != 0) throw Error(fmt::format("{}: {}", compiler.id, n.error_text(status)));
   const std::string target = fmt::format("--gpu-architecture={}_{}", cubin ? "sm" : "compute", architecture);
-  const std::vector<const char*> options = {target.c_str(), "--std=c++17", "--disable-warnings"};
+  std::vector<const char*> options = {target.c_str(), "--std=c++17", "--disable-warnings"};
+  if (tells_lines(source)) options.push_back("-lineinfo");
   status = n.compile(program, static_cast<int>(options.size()), options.data());
   Code code;
   std::string log;

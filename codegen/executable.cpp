@@ -9,6 +9,7 @@
 #include "analysis/control_flow.h"
 #include "codegen/cache.h"
 #include "codegen/compiler.h"
+#include "codegen/lines.h"
 #include "core/error.h"
 #include "core/hlo_text.h"
 
@@ -133,6 +134,16 @@ CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry,
   Compilation(device, options).run(jobs);
   take(jobs.front(), compiled);
   return compiled;
+}
+
+std::string compile_with_lines(const Graph& graph, const Device& device, const KernelPlan& kernel,
+                               const CompileOptions& options) {
+  CompileOptions only_ptx = options;
+  only_ptx.ptxas = only_ptx.cubin = false;
+  std::vector<Job> jobs{
+      {kernel.id + " " + kernel.name, with_lines(to_cuda(graph, lower(graph, kernel), false)), {}, false, 0}};
+  Compilation(device, only_ptx).run(jobs);
+  return jobs.front().result.ptx;
 }
 
 Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <filesystem>
+
 #include "core/error.h"
 #include "experiments/html.h"
 #include "figures/data/renderer.h"
@@ -120,6 +122,20 @@ std::string document_markdown(const Document& document) {
     }
   }
   return text;
+}
+
+void require_document_form(const std::string& file) {
+  const std::string extension = std::filesystem::path(file).extension().string();
+  if (extension != ".html" && extension != ".md" && extension != ".pdf")
+    throw Error(file, 0, 0, fmt::format("'{}' is no form of report", extension), "known: .html, .pdf, .md");
+}
+
+std::string document_bytes(const Document& document, const std::string& file) {
+  require_document_form(file);
+  const std::string extension = std::filesystem::path(file).extension().string();
+  return extension == ".pdf"  ? render_document(document)
+         : extension == ".md" ? document_markdown(document)
+                              : document_html(document);
 }
 
 }  // namespace stitchwork

@@ -14,4 +14,9 @@ std::string document_html(const Document& document);
 /// Figures are named with their captions.
 std::string document_markdown(const Document& document);
 
+/// Throws Error naming the forms a document has, by its file's ending: .html, .pdf, .md.
+void require_document_form(const std::string& file);
+/// The document in that form. Throws Error likewise, and for .pdf without a renderer.
+std::string document_bytes(const Document& document, const std::string& file);
+
 }  // namespace stitchwork

@@ -1,78 +1,19 @@
 #include "experiments/report.h"
 
-#include <chrono>
-#include <ctime>
 #include <filesystem>
 
 #include "core/error.h"
 #include "core/format.h"
+#include "experiments/document.h"
 #include "experiments/html.h"
 #include "experiments/report_data.h"
 #include "experiments/report_kernels.h"
+#include "experiments/report_quantities.h"
 
 namespace stitchwork {
 namespace {
 
 using html::escaped;
-
-std::string utc(std::int64_t ns) {
-  const auto seconds = static_cast<std::time_t>(ns / 1'000'000'000);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
-  return text;
-}
-
-/// A number two trials can be compared by: a metric of the attempt, or a counter summed over its kernels.
-struct Quantity {
-  std::string title, tip;
-  std::string metric;   ///< "" if it is a counter
-  std::string counter;  ///< "" if it is a metric
-  std::string (*text)(double);
-  bool relative = true;  ///< the ratio to the first planner is worth saying
-
-  std::optional<ReportValue> of(const ReportTrial& t) const {
-    std::optional<ReportValue> value;
-    if (!counter.empty())
-      value = t.total(counter);
-    else if (const ReportValue* sample = t.sample(metric))
-      value = *sample;
-    // The kernels' share was executed, the library calls' follows from a roofline.
-    const ReportValue* calls = t.sample("library_calls");
-    if (value && metric == "total_us" && calls && calls->value > 0 &&
-        (value->method == "simulated" || value->method == "sampled"))
-      value->method += " + modelled";
-    // A run that was stopped has no times or counters to show.
-    if (value && !t.ok && value->value == 0 && value->method != "modelled") return std::nullopt;
-    return value;
-  }
-};
-
-std::string whole(double value) { return with_commas(static_cast<long long>(value)); }
-std::string sectors(double value) { return human_bytes(32 * value); }
-
-const std::vector<Quantity>& quantities() {
-  static const std::vector<Quantity> list = {
-      {"memory kernels", "kernels of memory-intensive ops", "memory_kernels", "", whole},
-      {"library calls", "matrix products and convolutions", "library_calls", "", whole, false},
-      {"grid barriers", "in-kernel barriers over the whole grid, of the plan", "grid_barriers_planned", "",
-       whole, false},
-      {"kernel time (us)", "sum over the kernels of memory-intensive ops", "kernel_us", "", microseconds},
-      {"total time (us)", "kernels, launch gaps, and library calls by the documented roofline (modelled)",
-       "total_us", "", microseconds},
-      {"predicted time (us)", "total time predicted from the plan alone", "predicted_us", "", microseconds},
-      {"DRAM read", "by the kernels", "", "dram_read_transactions", sectors},
-      {"DRAM written", "by the kernels", "", "dram_write_transactions", sectors},
-      {"inst_executed", "warp instructions", "", "inst_executed", whole},
-      {"inst_fp_32", "fp32 instructions of all threads", "", "inst_fp_32", whole},
-  };
-  return list;
-}
-
-std::string ratio_text(double ratio) {
-  return ratio < 0.1 ? fmt::format("{:.3f}x", ratio) : fmt::format("{:.2f}x", ratio);
-}
 
 html::Cell check_cell(const ReportTrial& t) {
   if (!t.ok)
@@ -81,13 +22,6 @@ html::Cell check_cell(const ReportTrial& t) {
   const ReportValue* error = t.sample("check_max_rel_error");
   if (!error) return {"<span class=\"quiet\">not checked</span>"};
   return {"&#10003; ok", "", fmt::format("max rel error {:.1e}, {}", error->value, error->method)};
-}
-
-/// The trial ratios are taken to: the first that ran to the end.
-const ReportTrial* base_trial(const ReportSection& section) {
-  for (const ReportTrial& t : section.trials)
-    if (t.ok) return &t;
-  return nullptr;
 }
 
 std::string planner_table(const ReportSection& section) {
@@ -120,20 +54,18 @@ std::string planner_table(const ReportSection& section) {
 }
 
 /// One bar a trial and quantity, labelled with its value, what it is and its method.
-std::string chart(const ReportSection& section, const std::string& title,
-                  const std::vector<std::pair<std::string, std::string>>& wanted) {
+std::string chart(const ReportSection& section, const ReportChart& wanted) {
   std::vector<html::BarGroup> groups;
   for (const ReportTrial& t : section.trials) {
     html::BarGroup group{t.ok ? t.label : t.label + " (failed)", {}};
-    for (const auto& [quantity, unit] : wanted)
-      for (const Quantity& q : quantities())
-        if (q.title == quantity)
-          if (const auto value = q.of(t))
-            group.bars.push_back(
-                {fmt::format("{} {} ({})", q.text(value->value), unit, value->method), value->value});
+    for (const auto& [title, unit] : wanted.quantities)
+      if (const auto value = quantity(title).of(t))
+        group.bars.push_back(
+            {fmt::format("{} {} ({})", quantity(title).text(value->value), unit, value->method),
+             value->value});
     groups.push_back(std::move(group));
   }
-  return html::bar_chart(title, groups);
+  return html::bar_chart(wanted.title, groups);
 }
 
 std::string kernel_details(const ReportTrial& t) {
@@ -161,34 +93,16 @@ std::string section_html(const ReportSection& section, std::size_t index) {
       escaped(section.model_sha256.substr(0, 16)));
   text += "<h3>Planners side by side</h3>\n" + planner_table(section);
   text += "<div class=\"charts\">\n";
-  text += chart(section, "Kernels and library calls",
-                {{"memory kernels", "memory kernels"}, {"library calls", "library calls"}});
-  text += chart(section, "Time", {{"kernel time (us)", "us in kernels"}, {"total time (us)", "us in all"}});
-  text += chart(section, "DRAM traffic of the kernels", {{"DRAM read", "read"}, {"DRAM written", "written"}});
+  for (const ReportChart& wanted : report_charts()) text += chart(section, wanted);
   text += "</div>\n<h3>Kernels</h3>\n";
   for (const ReportTrial& t : section.trials) text += kernel_details(t);
   return text + "</section>\n";
 }
 
 std::string provenance(const Store& store, const ReportData& data) {
-  std::size_t trials = 0, failed = 0;
-  for (const ReportSection& s : data.sections)
-    for (const ReportTrial& t : s.trials) {
-      ++trials;
-      failed += !t.ok;
-    }
   std::string rows;
-  auto row = [&](std::string_view key, const std::string& value) {
-    rows += fmt::format("<dt>{}</dt><dd>{}</dd>\n", key, value);
-  };
-  row("store",
-      fmt::format("<code>{}</code>", escaped(std::filesystem::path(store.path()).filename().string())));
-  std::string names;
-  for (const std::string& e : data.experiments) names += (names.empty() ? "" : ", ") + escaped(e);
-  row("experiments", names);
-  row("trials", fmt::format("{}, {} failed; the latest finished attempt of each", trials, failed));
-  row("recorded", data.first_ns == 0 ? "-" : utc(data.first_ns) + " to " + utc(data.last_ns));
-  for (const std::string& e : data.environments) row("made with", escaped(e));
+  for (const auto& [what, value] : provenance_lines(store, data))
+    rows += fmt::format("<dt>{}</dt><dd>{}</dd>\n", what, escaped(value));
   return fmt::format("<div class=\"panel\"><dl>\n{}</dl></div>\n", rows);
 }
 
@@ -203,6 +117,12 @@ constexpr std::string_view kMethods =
     "kernel.</p>\n";
 
 }  // namespace
+
+std::string report_bytes(const Store& store, const ReportOptions& options, const std::string& file) {
+  require_document_form(file);
+  if (std::filesystem::path(file).extension() == ".html") return report_html(store, options);
+  return document_bytes(report_document(store, options), file);
+}
 
 std::string report_html(const Store& store, const ReportOptions& options) {
   const ReportData data = read_report(store, options.experiment);

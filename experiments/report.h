@@ -1,10 +1,11 @@
-// `report`: one self-contained HTML page (inline SVG and CSS, no network) of a store.
+// `report`: a store as one self-contained HTML page (inline SVG and CSS, no network), or on paper.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "experiments/store.h"
+#include "figures/data/document.h"
 
 namespace stitchwork {
 
@@ -16,5 +17,12 @@ struct ReportOptions {
 /// barriers, check) as table and bars, then per kernel ops, schemes, launch, counters. Every number carries
 /// how it was obtained.
 std::string report_html(const Store& store, const ReportOptions& options = {});
+
+/// The same numbers as a document, for paper: PDF and Markdown are made of it.
+Document report_document(const Store& store, const ReportOptions& options = {});
+
+/// The report in the form that the file's ending names: .html, .pdf, .md. Throws Error for others, and for
+/// .pdf without a renderer.
+std::string report_bytes(const Store& store, const ReportOptions& options, const std::string& file);
 
 }  // namespace stitchwork

@@ -130,17 +130,22 @@ std::string scheme_legend() {
   return fmt::format("<p class=\"legend\">{}</p>", items);
 }
 
-std::string kernel_table(const ReportTrial& trial) {
+std::vector<const ReportKernel*> slowest_first(const ReportTrial& trial) {
   std::vector<const ReportKernel*> order;
-  double slowest = 0, total = 0;
-  for (const ReportKernel& k : trial.kernels) {
-    order.push_back(&k);
-    slowest = std::max(slowest, k.time_us.value);
-    total += k.time_us.value;
-  }
+  for (const ReportKernel& k : trial.kernels) order.push_back(&k);
   std::stable_sort(order.begin(), order.end(), [](const ReportKernel* a, const ReportKernel* b) {
     return a->time_us.value > b->time_us.value;
   });
+  return order;
+}
+
+std::string kernel_table(const ReportTrial& trial) {
+  const std::vector<const ReportKernel*> order = slowest_first(trial);
+  double slowest = 0, total = 0;
+  for (const ReportKernel* k : order) {
+    slowest = std::max(slowest, k->time_us.value);
+    total += k->time_us.value;
+  }
   std::vector<html::Row> rows;
   for (const ReportKernel* k : order) rows.push_back(kernel_row(*k, slowest, total));
   return html::table(kernel_columns(), rows, "kernels");

@@ -13,6 +13,9 @@ std::string scheme_legend();
 /// Slowest first: ops with scheme badges, launch, registers, spills, counters, share of the kernels' time.
 std::string kernel_table(const ReportTrial& trial);
 
+/// The trial's kernels in the order that reports show them.
+std::vector<const ReportKernel*> slowest_first(const ReportTrial& trial);
+
 /// 0.1 us steps below a thousand, whole microseconds above.
 std::string microseconds(double us);
 

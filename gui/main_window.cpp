@@ -17,6 +17,7 @@
 #include <QTreeView>
 #include <algorithm>
 
+#include "gui/model/dot.h"
 #include "gui/model/tables.h"
 #include "gui/model/text.h"
 #include "gui/view/export.h"
@@ -63,7 +64,19 @@ void MainWindow::connect_session() {
   });
   connect(&session_, &Session::planned_changed, this, &MainWindow::show_plan);
   connect(&session_, &Session::settings_changed, this, &MainWindow::show_settings);
-  connect(&session_, &Session::failed, this, &MainWindow::show_problem);
+  connect(&session_, &Session::failed, this, [this](const Problem& problem) {
+    // What an answer is wrong about is said where it can be mended.
+    if (!asked_.empty() && problem.doing == Session::doing_open(session_.name()))
+      ask(problem);
+    else
+      show_problem(problem);
+  });
+  connect(&session_, &Session::asked, this, [this](const Problem& problem) {
+    asked_file_ = problem.where;
+    for (const OnnxQuestion& question : problem.questions)
+      if (std::find(asked_.begin(), asked_.end(), question) == asked_.end()) asked_.push_back(question);
+    ask(problem);
+  });
   connect(&session_, &Session::written, this,
           [this](const QString& file) { statusBar()->showMessage(tr("Wrote %1").arg(file), 6000); });
   connect(&session_, &Session::result_changed, this, [this] {
@@ -74,6 +87,7 @@ void MainWindow::connect_session() {
   });
   connect(&session_.jobs(), &Jobs::started, this, [this](int lane, const QString& doing) {
     if (lane == Jobs::kExplain) return;
+    statusBar()->clearMessage();
     busy_->setRange(0, 0);
     busy_->show();
     stop_->show();
@@ -94,16 +108,33 @@ void MainWindow::connect_session() {
 }
 
 void MainWindow::open(const QString& name) {
+  asked_.clear();
+  answers_.clear();
+  if (is_dot_path(name)) return open_dot(name);
   if (!name.endsWith(".db")) return session_.open(name);
   stack_->setCurrentWidget(tabs_);
   tabs_->setCurrentWidget(experiments_);
   experiments_->open_store(name);
 }
 
+void MainWindow::open_dot(const QString& file) {
+  session_.jobs().start(
+      Jobs::kDot, tr("reading %1").arg(file), [file](const JobContext&) { return read_dot(file); },
+      [this, file](PlannedPtr graph) {
+        const int tab = tabs_->indexOf(dot_);
+        tabs_->setTabText(tab, QFileInfo(file).fileName());
+        tabs_->setTabVisible(tab, true);
+        tabs_->setCurrentIndex(tab);
+        stack_->setCurrentWidget(tabs_);
+        dot_->show_plan(std::move(graph));
+        remember(file);
+      });
+}
+
 void MainWindow::browse() {
-  const QString file =
-      QFileDialog::getOpenFileName(this, tr("Open a model or plan"), settings_->value("folder").toString(),
-                                   tr("Models and plans (*.hlo *.txt *.onnx *.gz *.json);;All files (*)"));
+  const QString file = QFileDialog::getOpenFileName(
+      this, tr("Open a model or plan"), settings_->value("folder").toString(),
+      tr("Models, plans and graphs (*.hlo *.txt *.onnx *.gz *.json *.dot *.gv);;All files (*)"));
   if (file.isEmpty()) return;
   settings_->setValue("folder", QFileInfo(file).absolutePath());
   open(file);
@@ -125,6 +156,8 @@ void MainWindow::show_plan() {
   for (QDockWidget* dock : findChildren<QDockWidget*>())
     if (!planned) dock->hide();
   if (!planned) return;
+  if (!asked_.empty()) remember_answers(*settings_, asked_file_, answers_);
+  asked_.clear();
   const bool same_model =
       outline_model_.rowCount() > 0 && graph_->planned() && graph_->planned()->model == planned->model;
   if (!same_model) {
@@ -176,6 +209,7 @@ void MainWindow::show_settings() {
 }
 
 void MainWindow::show_problem(const Problem& problem) {
+  statusBar()->clearMessage();  // of something written before
   problem_list_.push_back(problem);
   fill_problems(problems_->model(), problem_list_);
   problems_->fit_columns(420);
@@ -185,6 +219,24 @@ void MainWindow::show_problem(const Problem& problem) {
   else
     show_dock("problems");
   status_->setText(problem.text());
+}
+
+/// About what is open; `problem` says what is, or what was wrong with the answers.
+void MainWindow::ask(const Problem& problem) {
+  Answers known = remembered_answers(*settings_, asked_file_);
+  for (const auto& [key, answer] : answers_) known[key] = answer;
+  auto* dialog = new ModelQuestions(asked_file_, asked_, known,
+                                    problem.questions.empty() ? problem.message : QString(), this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  connect(dialog, &QDialog::accepted, this, [this, dialog] {
+    answers_ = dialog->answers();
+    session_.open(session_.name(), dialog->options());
+  });
+  connect(dialog, &QDialog::rejected, this, [this, problem] {
+    asked_.clear();
+    show_problem(problem);
+  });
+  dialog->open();
 }
 
 void MainWindow::show_dock(const QString& object_name) {

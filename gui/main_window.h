@@ -11,6 +11,7 @@
 #include "gui/view/diff_page.h"
 #include "gui/view/experiments_page.h"
 #include "gui/view/graph_view.h"
+#include "gui/view/model_questions.h"
 #include "gui/view/occupancy_panel.h"
 #include "gui/view/planning_panels.h"
 #include "gui/view/run_panel.h"
@@ -54,6 +55,7 @@ class MainWindow : public QMainWindow {
   SelectionPanel& panel() { return *panel_; }
   TimelineView& timeline() { return *timeline_; }
   ExperimentsPage& experiments() { return *experiments_; }
+  GraphView& dot() { return *dot_; }
   WelcomePage& welcome() { return *welcome_; }
   TablePage& problems() { return *problems_; }
   QTabWidget& tabs() { return *tabs_; }
@@ -75,10 +77,12 @@ class MainWindow : public QMainWindow {
   void make_actions();
   void connect_session();
   void browse();
+  void open_dot(const QString& file);
   void remember(const QString& name);
   void show_plan();
   void show_settings();
   void show_problem(const Problem& problem);
+  void ask(const Problem& problem);
   void follow_selection(const Selection& selection);
   void select_node(int node);
   void step_kernel(int by);
@@ -102,7 +106,7 @@ class MainWindow : public QMainWindow {
   QTabWidget* tabs_;
   WelcomePage* welcome_;
   TablePage *kernels_, *problems_;
-  GraphView* graph_;
+  GraphView *graph_, *dot_;
   QLabel *graph_summary_, *status_, *search_count_;
   SourceView* source_;
   DiffPage* diff_;
@@ -122,6 +126,9 @@ class MainWindow : public QMainWindow {
   std::vector<QAction*> plan_actions_;  ///< that need a plan
   QAction *back_, *forward_;
   std::vector<Problem> problem_list_;
+  QString asked_file_;  ///< of the model being opened that leaves something open
+  std::vector<OnnxQuestion> asked_;
+  Answers answers_;
   std::vector<int> hits_;
   int hit_ = -1;
   bool from_graph_ = false;

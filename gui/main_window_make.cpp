@@ -56,6 +56,10 @@ void MainWindow::make_pages() {
   tabs_->addTab(diff_, tr("Diff"));
   experiments_ = new ExperimentsPage(session_);
   tabs_->addTab(experiments_, tr("Experiments"));
+  dot_ = new GraphView;
+  dot_->setObjectName("dot");
+  tabs_->setTabVisible(tabs_->addTab(dot_, tr("DOT")), false);  // until there is one
+  connect(dot_, &GraphView::node_clicked, this, [this](int node) { dot_->select_node(node, false); });
 
   connect(welcome_, &WelcomePage::open, this, &MainWindow::open);
   connect(welcome_, &WelcomePage::browse, this, &MainWindow::browse);

@@ -11,7 +11,7 @@ test_packages=(libgtest-dev libgmock-dev libbenchmark-dev)
 fuzz_packages=(libclang-rt-14-dev)
 lint_packages=(clang-format clang-tidy)
 # Qt is only wanted by figures/paint/ and gui/; it is left out under --no-gui. fonts-dejavu-core: figures are set in it.
-gui_packages=(qt6-base-dev qt6-svg-dev fonts-dejavu-core)
+gui_packages=(qt6-base-dev qt6-svg-dev libgraphviz-dev fonts-dejavu-core)
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/onnx/open_model.h"
 #include "core/onnx/tensor.h"
 
 namespace stitchwork::onnx_reader {
@@ -48,10 +49,13 @@ const Literal& NodeContext::known(int i) {
         fmt::format("input {} ('{}') decides the shape of the result, and its value is computed in the model",
                     i, name),
         "shapes must be known when a model is read");
-  refuse(fmt::format("input {} ('{}') decides the shape of the result, and depends on the model's input '{}'",
-                     i, name, value.depends_on),
-         fmt::format("give that input's value: --value {}=FILE.npy, or numbers, as in --value {}=2,3",
-                     value.depends_on, value.depends_on));
+  throw OpenModel(
+      Error(fmt::format(
+                "input {} ('{}') decides the shape of the result, and depends on the model's input '{}'", i,
+                name, value.depends_on),
+            fmt::format("give that input's value: --value {}=FILE.npy, or numbers, as in --value {}=2,3",
+                        value.depends_on, value.depends_on)),
+      {{OnnxQuestion::Kind::kValue, value.depends_on, {}, {}}});
 }
 
 Dims NodeContext::known_integers(int i) {

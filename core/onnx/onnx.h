@@ -55,7 +55,7 @@ bool is_onnx_path(std::string_view path);
 /// Reads a .onnx or .onnx.gz file (source_sha256 is of its bytes, and of what else decided the graph), and
 /// the files beside it that hold its tensors. Parameters are the graph's inputs in order, initializers are
 /// constants, the root is the output or the tuple of the outputs. Throws Error naming the node, operator and
-/// reason where anything is not supported.
+/// reason where anything is not supported, OpenModel (open_model.h) where options leave shapes open.
 Graph read_onnx(const std::string& path, const OnnxOptions& options = {});
 
 /// The same from memory; tensors in other files are looked for in `folder`, refused if it is empty.

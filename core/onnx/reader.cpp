@@ -14,6 +14,7 @@
 #include "core/npy.h"
 #include "core/onnx/onnx.h"
 #include "core/onnx/operators.h"
+#include "core/onnx/questions.h"
 #include "core/onnx/tensor.h"
 #include "core/suggest.h"
 
@@ -113,23 +114,16 @@ class ModelReader : public SubgraphReader {
       : model_(model), options_(options), folder_(std::move(folder)), builder_(file) {}
 
   Graph read() {
-    versions_ = versions_of(model_.opset_import());
-    for (const pb::FunctionProto& function : model_.functions())
-      functions_[{function.domain() == "ai.onnx" ? "" : function.domain(), function.name()}] = &function;
-    pb::GraphProto& graph = *model_.mutable_graph();
-    names_.emplace_back();
-    read_initializers(graph);
-    read_inputs(graph);
-    read_nodes(graph);
-    std::vector<Value> results;
-    for (const auto& output : graph.output()) {
-      const Value& value = lookup(output.name(), "output of the graph");
-      if (!value.present()) throw Error(fmt::format("output '{}' of the graph is absent", output.name()));
-      add_result(value, results);
+    try {
+      return read_model();
+    } catch (const OpenModel& open) {  // a node knows an input by its name alone
+      std::vector<OnnxQuestion> questions = open.questions();
+      for (OnnxQuestion& question : questions)
+        for (const pb::ValueInfoProto& input : model_.graph().input())
+          if (question.kind == OnnxQuestion::Kind::kValue && input.name() == question.name)
+            question = value_question(input, dims_);
+      throw OpenModel(open, questions);
     }
-    if (results.empty()) throw Error("the graph has no outputs");
-    const std::string name = hlo_name(graph.name());
-    return std::move(builder_).finish(name.empty() ? "onnx_model" : name, results);
   }
 
   std::vector<Value> read(const pb::GraphProto& graph, const std::vector<Value>& arguments) override {
@@ -160,6 +154,26 @@ class ModelReader : public SubgraphReader {
   const std::string& decided_by() const { return decided_by_; }
 
  private:
+  Graph read_model() {
+    versions_ = versions_of(model_.opset_import());
+    for (const pb::FunctionProto& function : model_.functions())
+      functions_[{function.domain() == "ai.onnx" ? "" : function.domain(), function.name()}] = &function;
+    pb::GraphProto& graph = *model_.mutable_graph();
+    names_.emplace_back();
+    read_initializers(graph);
+    read_inputs(graph);
+    read_nodes(graph);
+    std::vector<Value> results;
+    for (const auto& output : graph.output()) {
+      const Value& value = lookup(output.name(), "output of the graph");
+      if (!value.present()) throw Error(fmt::format("output '{}' of the graph is absent", output.name()));
+      add_result(value, results);
+    }
+    if (results.empty()) throw Error("the graph has no outputs");
+    const std::string name = hlo_name(graph.name());
+    return std::move(builder_).finish(name.empty() ? "onnx_model" : name, results);
+  }
+
   struct Deeper {
     explicit Deeper(ModelReader& owner) : reader(owner) {
       if (++reader.depth_ > kMaxDepth)
@@ -190,12 +204,6 @@ class ModelReader : public SubgraphReader {
 
   // --- Inputs and their dimensions.
 
-  static std::string dim_name(const pb::ValueInfoProto& input, int axis) {
-    const auto& dim = input.type().tensor_type().shape().dim(axis);
-    return dim.has_dim_param() && !dim.dim_param().empty() ? dim.dim_param()
-                                                           : fmt::format("{}[{}]", input.name(), axis);
-  }
-
   const pb::TypeProto_Tensor& tensor_type(const pb::ValueInfoProto& input) const {
     const auto& type = input.type();
     if (type.has_sequence_type() || type.has_optional_type() || type.has_map_type() ||
@@ -215,7 +223,7 @@ class ModelReader : public SubgraphReader {
     std::set<std::string> asked;
     for (const pb::ValueInfoProto* input : inputs)
       for (int i = 0; i < tensor_type(*input).shape().dim_size(); ++i)
-        if (!tensor_type(*input).shape().dim(i).has_dim_value()) asked.insert(dim_name(*input, i));
+        if (!tensor_type(*input).shape().dim(i).has_dim_value()) asked.insert(dimension_name(*input, i));
     known.assign(asked.begin(), asked.end());
     for (const auto& [name, size] : options_.dims) {
       if (!asked.contains(name)) {
@@ -246,14 +254,25 @@ class ModelReader : public SubgraphReader {
         shape.dims.push_back(dim.dim_value());
         continue;
       }
-      const std::string name = dim_name(input, i);
-      const auto found = dims_.find(name);
-      if (found == dims_.end())
-        throw Error(fmt::format("dimension '{}' of input '{}' has no size", name, input.name()),
-                    fmt::format("give it: --dim {}=N", name));
-      shape.dims.push_back(found->second);
+      shape.dims.push_back(dims_.at(dimension_name(input, i)));
     }
     return shape;
+  }
+
+  /// Throws OpenModel with every dimension of the graph's parameters that has no size.
+  void require_dims(const std::vector<const pb::ValueInfoProto*>& inputs) const {
+    std::vector<const pb::ValueInfoProto*> parameters;
+    for (const pb::ValueInfoProto* input : inputs)
+      if (!options_.values.contains(input->name())) parameters.push_back(input);
+    const std::vector<OnnxQuestion> open = open_dimensions(parameters, dims_);
+    if (open.empty()) return;
+    std::vector<std::string> given;
+    for (const OnnxQuestion& question : open) given.push_back(question.name + "=N");
+    throw OpenModel(
+        Error(fmt::format("dimension '{}' of input '{}' has no size", open[0].name,
+                          open[0].of.substr(0, open[0].of.find('['))),
+              fmt::format("give {}: --dim {}", open.size() > 1 ? "them" : "it", fmt::join(given, ","))),
+        open);
   }
 
   /// The value --value gives an input; its dimensions bind symbolic ones.
@@ -275,8 +294,9 @@ class ModelReader : public SubgraphReader {
     for (int i = 0; type.has_shape() && i < type.shape().dim_size(); ++i) {
       const auto& dim = type.shape().dim(i);
       const std::int64_t size = literal.shape.dims[static_cast<std::size_t>(i)];
-      const std::int64_t wanted =
-          dim.has_dim_value() ? dim.dim_value() : dims_.try_emplace(dim_name(input, i), size).first->second;
+      const std::int64_t wanted = dim.has_dim_value()
+                                      ? dim.dim_value()
+                                      : dims_.try_emplace(dimension_name(input, i), size).first->second;
       if (wanted != size) throw mismatch(fmt::format("has {} in dimension {}", wanted, i));
     }
     return literal;
@@ -324,6 +344,7 @@ class ModelReader : public SubgraphReader {
     for (const pb::ValueInfoProto* input : inputs)
       if (const auto given = options_.values.find(input->name()); given != options_.values.end())
         bind(input->name(), fixed_input(*input, given->second));
+    require_dims(inputs);
     for (const pb::ValueInfoProto* input : inputs) {
       if (options_.values.contains(input->name())) continue;
       Value value = builder_.parameter(hlo_name(input->name()), shape_of(*input));
@@ -353,6 +374,9 @@ class ModelReader : public SubgraphReader {
       interruption_point();
       try {
         read_node(node);
+      } catch (const OpenModel& open) {
+        throw OpenModel(Error(fmt::format("{}: {}", title(node), open.message()), open.hint()),
+                        open.questions());
       } catch (const Error& error) {
         throw Error(fmt::format("{}: {}", title(node), error.message()), error.hint());
       }
@@ -475,6 +499,8 @@ Graph parse_onnx(std::string_view bytes, const std::string& file, const OnnxOpti
     if (!reader.decided_by().empty())
       graph.source_sha256 = sha256_hex(graph.source_sha256 + reader.decided_by());
     return graph;
+  } catch (const OpenModel& open) {
+    throw OpenModel(Error(file, 0, 0, printable(open.message()), printable(open.hint())), open.questions());
   } catch (const Error& error) {
     throw Error(file, 0, 0, printable(error.message()), printable(error.hint()));
   }

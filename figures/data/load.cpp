@@ -4,23 +4,54 @@
 
 #include <filesystem>
 #include <map>
+#include <mutex>
+
+#include "core/error.h"
 
 namespace stitchwork {
+namespace {
+
 namespace fs = std::filesystem;
 
 std::string find_module(const std::string& file) {
   std::error_code ignored;
+  if (file.find('/') != std::string::npos) return fs::exists(file, ignored) ? file : std::string();
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
   for (const fs::path& folder : {program.parent_path(), fs::path(STITCHWORK_MODULE_FOLDER)})
     if (fs::exists(folder / file, ignored)) return (folder / file).string();
   return {};
 }
 
-void* load_symbol(const std::string& module, const char* name) {
-  static std::map<std::string, void*> loaded;
-  const auto [found, fresh] = loaded.emplace(module, nullptr);
-  if (fresh && !module.empty()) found->second = ::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return found->second == nullptr ? nullptr : ::dlsym(found->second, name);
+Module load(const std::string& file) {
+  const std::string path = find_module(file);
+  if (path.empty())
+    return {nullptr, file.find('/') == std::string::npos ? "is not beside the program" : "does not exist",
+            "it is part of a build with Qt 6: configure with -DSTITCHWORK_GUI=ON"};
+  if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return {handle, {}, {}};
+  const char* why = ::dlerror();
+  return {nullptr, fmt::format("cannot be loaded: {}", why == nullptr ? "the loader does not say why" : why),
+          "install Qt 6 (Debian: libqt6widgets6 and libqt6svg6), or build where the program is to run"};
+}
+
+}  // namespace
+
+const Module& load_module(const std::string& file) {
+  static std::mutex mutex;
+  static std::map<std::string, Module> loaded;
+  const std::lock_guard lock(mutex);
+  const auto known = loaded.find(file);
+  return known != loaded.end() ? known->second : loaded.emplace(file, load(file)).first->second;
+}
+
+void* module_function(const std::string& file, const char* name, const std::string& what) {
+  const Module& module = load_module(file);
+  if (module.handle == nullptr)
+    throw Error(fmt::format("{} by {}, which {}", what, file, module.problem), module.hint);
+  void* const function = ::dlsym(module.handle, name);
+  if (function == nullptr)
+    throw Error(fmt::format("{} by {}, which is of another build: it has no {}", what, file, name),
+                "build program and module together");
+  return function;
 }
 
 }  // namespace stitchwork

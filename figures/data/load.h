@@ -5,12 +5,18 @@
 
 namespace stitchwork {
 
-/// A module beside the program, else where the build left it: `file` is its name, for example
-/// "stitchwork_figures.so". Empty where there is none.
-std::string find_module(const std::string& file);
+/// A module: a path, or the name of a file beside the program, else where the build left it.
+struct Module {
+  void* handle = nullptr;
+  std::string problem;  ///< why there is none, in a line: it is not there, or what the loader says
+  std::string hint;     ///< what to do about that
+};
 
-/// A function of a module; null where the module or the function is missing; dlerror says why. Modules stay
-/// loaded.
-void* load_symbol(const std::string& module, const char* name);
+/// Loaded at most once, and never unloaded; safe to call from several threads.
+const Module& load_module(const std::string& file);
+
+/// A function of the module. Throws Error with the module's problem, as "WHAT by FILE, which ...", and its
+/// hint.
+void* module_function(const std::string& file, const char* name, const std::string& what);
 
 }  // namespace stitchwork

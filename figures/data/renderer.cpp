@@ -14,21 +14,17 @@ namespace stitchwork {
 namespace {
 namespace fs = std::filesystem;
 
-template <typename Function>
-Function* find(const char* name) {
+const std::string& renderer_file() {
   const char* given = std::getenv("STITCHWORK_FIGURES");
-  static const std::string module = given && *given ? given : find_module("stitchwork_figures.so");
-  return reinterpret_cast<Function*>(load_symbol(module, name));
+  static const std::string file = given && *given ? given : "stitchwork_figures.so";
+  return file;
 }
 
 /// Calls render(bytes, problem) of the module's function of that name.
 template <typename Function, typename Call>
 std::string rendered(const char* name, Call call) {
-  Function* const render = find<Function>(name);
-  if (render == nullptr)
-    throw Error("figures are drawn by a build with Qt, which this is not",
-                "CSV, Vega-Lite and HTML are written without; for SVG, PDF and PNG configure with "
-                "-DSTITCHWORK_GUI=ON");
+  auto* const render =
+      reinterpret_cast<Function*>(module_function(renderer_file(), name, "SVG, PDF and PNG are drawn"));
   std::string bytes, problem;
   call(*render, bytes, problem);
   if (!problem.empty()) throw Error(problem, "install the Debian package fonts-dejavu-core");
@@ -41,7 +37,12 @@ std::string_view name(FigureFormat format) {
   return format == FigureFormat::kSvg ? "svg" : format == FigureFormat::kPdf ? "pdf" : "png";
 }
 
-bool can_render() { return find<RenderFigure>(kRenderFigure) != nullptr; }
+bool can_render() { return load_module(renderer_file()).handle != nullptr; }
+
+std::string why_not_rendered() {
+  const Module& module = load_module(renderer_file());
+  return module.handle != nullptr ? std::string() : fmt::format("{} {}", renderer_file(), module.problem);
+}
 
 std::string render_figure(const Figure& figure, FigureFormat format) {
   check(figure);

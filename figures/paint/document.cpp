@@ -4,6 +4,7 @@
 #include <QFontMetricsF>
 #include <QPainter>
 #include <QPdfWriter>
+#include <QRegularExpression>
 #include <algorithm>
 #include <numeric>
 
@@ -117,21 +118,37 @@ class Pages {
     paragraph(block.text, kText, false, 0, 8, 0);
   }
 
-  /// As wide as the widest cell; where that is too wide together, the widest give way.
+  /// Of the longest part that is not broken.
+  static double widest_word(const std::string& utf8, bool bold) {
+    double widest = 0;
+    for (const QString& word : breakable(utf8).split(QRegularExpression("[\\s\\x{200B}]")))
+      widest = std::max(widest, text_width(word, kSmall, bold));
+    return widest;
+  }
+
+  /// As wide as the widest cell; where that is too wide together, the widest give way, as far as their words
+  /// allow.
   static std::vector<double> column_widths(const DocumentTable& t) {
-    constexpr double kPad = 8, kLeast = 40;
-    std::vector<double> widths;
+    constexpr double kPad = 8;
+    std::vector<double> widths, least;
     for (std::size_t c = 0; c < t.heads.size(); ++c) {
-      double widest = text_width(text(t.heads[c]), kSmall, true);
-      for (const auto& row : t.rows) widest = std::max(widest, text_width(text(row[c]), kSmall));
+      double widest = text_width(text(t.heads[c]), kSmall, true), word = widest_word(t.heads[c], true);
+      for (const auto& row : t.rows) {
+        widest = std::max(widest, text_width(text(row[c]), kSmall));
+        word = std::max(word, widest_word(row[c], false));
+      }
       widths.push_back(widest + kPad);
+      least.push_back(word + kPad);
     }
     double over = std::accumulate(widths.begin(), widths.end(), 0.0) - kInner;
     while (over > 0.5) {
-      const auto widest = std::max_element(widths.begin(), widths.end());
-      if (*widest <= kLeast) break;
-      const double less = std::min(over, std::max(1.0, *widest * 0.05));
-      *widest -= less;
+      std::size_t widest = widths.size();
+      for (std::size_t c = 0; c < widths.size(); ++c)
+        if (widths[c] > least[c] && (widest == widths.size() || widths[c] > widths[widest])) widest = c;
+      if (widest == widths.size()) break;
+      const double less =
+          std::min({over, std::max(1.0, widths[widest] * 0.05), widths[widest] - least[widest]});
+      widths[widest] -= less;
       over -= less;
     }
     return widths;

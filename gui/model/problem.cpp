@@ -11,7 +11,8 @@ QString Problem::text() const {
 }
 
 Problem current_problem(const QString& doing) {
-  Problem p{doing, {}, {}, {}, 0};
+  Problem p;
+  p.doing = doing;
   try {
     throw;
   } catch (const Error& e) {
@@ -21,6 +22,7 @@ Problem current_problem(const QString& doing) {
     p.message = QString::fromStdString(e.message());
     p.hint = QString::fromStdString(e.hint());
     p.line = e.line();
+    if (const auto* open = dynamic_cast<const OpenModel*>(&e)) p.questions = open->questions();
   } catch (const std::bad_alloc&) {
     p.message = "not enough memory";
   } catch (const std::exception& e) {

@@ -3,6 +3,9 @@
 
 #include <QString>
 #include <exception>
+#include <vector>
+
+#include "core/onnx/open_model.h"
 
 namespace stitchwork::gui {
 
@@ -12,6 +15,8 @@ struct Problem {
   QString message;
   QString hint;
   int line = 0;  ///< in the file, or 0
+  /// Of a model that only reads once these are settled; `where` is its file.
+  std::vector<OnnxQuestion> questions;
 
   /// What the command line would print, to be copied.
   QString text() const;

@@ -28,25 +28,28 @@ class ChangeSettings : public QUndoCommand {
 Session::Session(QObject* parent) : QObject(parent), jobs_(this) {
   connect(&jobs_, &Jobs::failed, this, [this](int lane, const Problem& problem) {
     if (lane == Jobs::kPlan) take_back();
-    emit failed(problem);
+    if (problem.questions.empty())
+      emit failed(problem);
+    else
+      emit asked(problem);
   });
   connect(&jobs_, &Jobs::finished, this, [this](int lane) {
     if (lane == Jobs::kExport) write_next();
   });
 }
 
-void Session::open(const QString& name) {
+void Session::open(const QString& name, const OnnxOptions& options) {
   for (int lane = 0; lane < Jobs::kExport; ++lane) jobs_.cancel(static_cast<Jobs::Lane>(lane));
   name_ = name;
   emit opening(name);
   PlanSettings settings = settings_;
   settings.edits.clear();
   jobs_.start(
-      Jobs::kPlan, tr("opening %1").arg(name),
-      [name, settings](const JobContext& job) {
-        if (name.endsWith(".json")) return load_plan(name);
+      Jobs::kPlan, doing_open(name),
+      [name, options, settings](const JobContext& job) {
+        if (name.endsWith(".json")) return load_plan(name, options);
         job.progress(0, tr("reading"));
-        auto model = std::make_shared<Model>(load_model(name.toStdString()));
+        auto model = std::make_shared<Model>(load_model(name.toStdString(), options));
         job.progress(0.3, tr("planning with %1").arg(QString::fromStdString(settings.planner)));
         PlanSettings fitting = settings;
         // A planner kept from the model before may not take this one; the choice is shown, so it is safe to

@@ -36,8 +36,11 @@ class Session : public QObject {
   Jobs& jobs() { return jobs_; }
   QUndoStack& undo() { return undo_; }
 
-  /// A model by path or dataset name, or a plan (.json). Overrides of the model before are dropped.
-  void open(const QString& name);
+  /// A model by path or dataset name, or a plan (.json); `options` are for what an ONNX model leaves open.
+  /// Overrides of the model before are dropped.
+  void open(const QString& name, const OnnxOptions& options = {});
+  /// What Problem::doing of a failed open() is.
+  static QString doing_open(const QString& name) { return tr("opening %1").arg(name); }
   QString name() const { return name_; }  ///< what was opened last, whether or not it could be
   const PlannedPtr& planned() const { return planned_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
@@ -80,6 +83,8 @@ class Session : public QObject {
   void result_changed();  ///< of a run; dropped when the plan changes
   void written(const QString& file);
   void failed(const stitchwork::gui::Problem& problem);
+  /// Instead of `failed`: the model opened leaves something open that open() can be told.
+  void asked(const stitchwork::gui::Problem& problem);
 
  private:
   void change(const PlanSettings& settings, const QString& what);

@@ -1,9 +1,11 @@
 #include "gui/model/source.h"
 
 #include <QHash>
+#include <algorithm>
 
 #include "analysis/assemble.h"
 #include "codegen/kernel.h"
+#include "codegen/lines.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -32,13 +34,34 @@ std::vector<int> KernelSource::positions(NodeId op) const {
   return found;
 }
 
+void KernelSource::set_ptx(const std::string& text) {
+  ptx = QString::fromStdString(text);
+  lines = source_lines(text);
+  if (std::all_of(lines.begin(), lines.end(), [](int line) { return line == 0; })) lines.clear();
+}
+
+NodeId KernelSource::op_of_line(int line) const {
+  for (const SourceMention& m : mentions)
+    if (line > 0 && m.line == line) return m.op;
+  return kNoNode;
+}
+
+std::vector<int> KernelSource::ptx_lines(int line) const {
+  std::vector<int> found;
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (line > 0 && lines[i] == line) found.push_back(static_cast<int>(i));
+  return found;
+}
+
 std::vector<SourceMention> find_mentions(const Computation& computation, const std::vector<NodeId>& ops,
                                          const QString& text) {
   QHash<QString, NodeId> known;
   for (NodeId op : ops) known.insert(identifier(computation.node(op).name), op);
   std::vector<SourceMention> found;
+  int line = 1;
   for (int i = 0; i < text.size();) {
     if (!in_identifier(text[i])) {
+      line += text[i] == '\n';
       ++i;
       continue;
     }
@@ -47,7 +70,7 @@ std::vector<SourceMention> find_mentions(const Computation& computation, const s
     // The longest beginning that ends before an underscore: reduce_10_acc is reduce.10's.
     for (QString word = text.mid(begin, i - begin); !word.isEmpty();) {
       if (const auto op = known.find(word); op != known.end()) {
-        found.push_back({begin, i - begin, *op});
+        found.push_back({begin, i - begin, *op, line});
         break;
       }
       const qsizetype cut = word.lastIndexOf('_');

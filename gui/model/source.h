@@ -12,15 +12,25 @@ namespace stitchwork::gui {
 struct SourceMention {
   int begin = 0, length = 0;  ///< in characters
   NodeId op = kNoNode;
+  int line = 1;
 };
 
 struct KernelSource {
   int step = -1;
   QString cuda, ptx;                    ///< ptx: empty until compiled
   std::vector<SourceMention> mentions;  ///< ascending
+  /// By line of the PTX, from 0, the line of the CUDA it is of, from 1, or 0; empty where the PTX does not
+  /// say.
+  std::vector<int> lines;
 
+  /// Also `lines`.
+  void set_ptx(const std::string& text);
   NodeId op_at(int position) const;
   std::vector<int> positions(NodeId op) const;
+  /// What a line of the CUDA computes: the first op it names, which an assignment has on its left.
+  NodeId op_of_line(int line) const;
+  /// The lines of the PTX, from 0, of one of the CUDA.
+  std::vector<int> ptx_lines(int line) const;
 };
 
 /// Readable CUDA, without the prelude. Throws Error where the kernel can only be planned.

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "experiments/metrics.h"
+#include "experiments/report.h"
 #include "experiments/store.h"
 #include "gui/model/tables.h"
 #include "gui/model/text.h"
@@ -70,8 +71,13 @@ ExperimentsPage::ExperimentsPage(Session& session, QWidget* parent) : QWidget(pa
   copy_->hide();
   connect(copy_, &QPushButton::clicked, this,
           [this] { QApplication::clipboard()->setText(file_label_->text()); });
+  report_ = new QPushButton(tr("Report …"));
+  report_->setObjectName("store_report");
+  report_->setToolTip(tr("Planners side by side, figures and kernels, as one HTML page, PDF or Markdown"));
+  report_->setEnabled(false);
   header->addWidget(open);
   header->addWidget(own);
+  header->addWidget(report_);
   header->addWidget(file_label_, 1);
   header->addWidget(copy_);
   layout->addLayout(header);
@@ -90,11 +96,18 @@ ExperimentsPage::ExperimentsPage(Session& session, QWidget* parent) : QWidget(pa
         QFileDialog::getOpenFileName(this, tr("Open a store"), {}, tr("Stores (*.db);;All files (*)"));
     if (!file.isEmpty()) open_store(file);
   });
+  connect(report_, &QPushButton::clicked, this, [this] {
+    const QString file = QFileDialog::getSaveFileName(
+        this, tr("Report of %1").arg(QFileInfo(file_).fileName()), QFileInfo(file_).baseName() + ".html",
+        tr("HTML (*.html);;PDF (*.pdf);;Markdown (*.md)"));
+    if (!file.isEmpty()) write_report(file);
+  });
   connect(own, &QPushButton::clicked, this, [this] { open_store(q(default_store_path())); });
   connect(trials_->view().selectionModel(), &QItemSelectionModel::selectionChanged, this,
           &ExperimentsPage::compare);
   connect(&session_.jobs(), &Jobs::failed, this, [this](int lane, const Problem& problem) {
     if (lane != Jobs::kStore) return;
+    report_->setEnabled(data_ != nullptr);
     file_label_->setText(problem.text());
     copy_->show();
   });
@@ -103,7 +116,6 @@ ExperimentsPage::ExperimentsPage(Session& session, QWidget* parent) : QWidget(pa
 QString ExperimentsPage::message() const { return file_label_->text(); }
 
 void ExperimentsPage::open_store(const QString& file) {
-  file_ = file;
   session_.jobs().start(
       Jobs::kStore, tr("reading %1").arg(file),
       [file](const JobContext&) {
@@ -113,15 +125,23 @@ void ExperimentsPage::open_store(const QString& file) {
                       "`stitchwork run` and `stitchwork experiment run` make one");
         return std::make_shared<const ReportData>(read_report(Store::open(file.toStdString(), kWait), ""));
       },
-      [this](std::shared_ptr<const ReportData> data) {
+      [this, file](std::shared_ptr<const ReportData> data) {
         data_ = std::move(data);
+        file_ = file;
         show_data();
       });
+}
+
+void ExperimentsPage::write_report(const QString& file) {
+  session_.write(file, [store = file_.toStdString(), path = file.toStdString()] {
+    return report_bytes(Store::open(store, kWait), {}, path);
+  });
 }
 
 void ExperimentsPage::show_data() {
   const std::vector<TrialRow> rows = rows_of(*data_);
   copy_->hide();
+  report_->setEnabled(true);
   file_label_->setText(tr("%1 · %2").arg(file_, counted(static_cast<long long>(rows.size()), tr("trial"))));
   trials_->model().reset({{tr("Model"), {}},
                           {tr("Device"), {}},

@@ -21,6 +21,8 @@ class ExperimentsPage : public QWidget {
   TablePage& trials() { return *trials_; }
   TablePage& comparison() { return *comparison_; }
   QString message() const;
+  /// The report of the store shown, as `stitchwork report` writes it, in the form of the file's ending.
+  void write_report(const QString& file);
 
  private:
   void show_data();
@@ -30,7 +32,7 @@ class ExperimentsPage : public QWidget {
   std::shared_ptr<const ReportData> data_;
   QString file_;
   QLabel* file_label_;
-  QPushButton* copy_;
+  QPushButton *copy_, *report_;
   TablePage *trials_, *comparison_;
 };
 

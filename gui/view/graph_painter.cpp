@@ -110,12 +110,17 @@ class GraphPainter {
     QString label = q(n.label);
     QString right;
     if (n.kind == FoldKind::kStep) right = time(n);
-    if (holds_steps(n)) right = QObject::tr("%1 kernels and calls").arg(n.steps);
+    if (holds_steps(n)) right = content(n);
     if (n.kind == FoldKind::kGroup) label = QStringLiteral("★ ") + label;
     const double right_width = std::min(QFontMetricsF(small_).horizontalAdvance(right) + 4, r.width() / 2);
     text(title.adjusted(0, 0, -right_width - 6, 0), label, bold_, t_.text);
     text(QRectF(title.right() - right_width, title.y(), right_width, title.height()), right, small_, t_.muted,
          Qt::AlignRight | Qt::AlignVCenter);
+  }
+
+  /// Of a layer; a graph that was read from DOT has no steps.
+  static QString content(const FoldNode& n) {
+    return n.steps > 0 ? QObject::tr("%1 kernels and calls").arg(n.steps) : counted(n.ops, "node");
   }
 
   QString time(const FoldNode& n) const { return us(planned_.row(n.step).predicted_us); }
@@ -153,7 +158,8 @@ class GraphPainter {
     const QRectF r = rect_of(drawn.rect);
     const auto s = scheme(n);
     const bool op = n.kind == FoldKind::kOp;
-    QColor base = holds_steps(n) ? t_.container : s ? colour(*s) : library_colour();
+    const bool foreign = op && n.op == kNoNode;  // of a graph read from DOT
+    QColor base = holds_steps(n) || foreign ? t_.container : s ? colour(*s) : library_colour();
     // An op is its scheme's colour; what folds several ops is tinted, with a strip.
     QColor fill = op ? base : mix(t_.paper, base, holds_steps(n) ? 0.75 : t_.dark ? 0.16 : 0.12);
     QString measured;
@@ -181,6 +187,7 @@ class GraphPainter {
     const QRectF in = r.adjusted(op ? 7 : 12, 3, -7, -3);
     const QRectF first(in.x(), in.y(), in.width(), in.height() / 2),
         second = first.translated(0, in.height() / 2);
+    if (foreign) return text(in, q(n.label), font_, ink);
     if (op) {
       const Node& computed = planned_.computation(n.step).node(n.op);
       const double room = s ? 17 : 0;
@@ -194,7 +201,8 @@ class GraphPainter {
     }
     if (holds_steps(n)) {
       text(first, QStringLiteral("▸ ") + q(n.label), bold_, ink);
-      text(second, QObject::tr("%1 kernels and calls · %2 ops").arg(n.steps).arg(n.ops), small_, faint);
+      text(second, content(n) + (n.steps > 0 ? QObject::tr(" · %1 ops").arg(n.ops) : QString()), small_,
+           faint);
       return;
     }
     if (n.kind == FoldKind::kGroup) {

@@ -6,6 +6,7 @@
 namespace stitchwork::gui {
 
 QString GraphPicture::title() const {
+  if (planned->steps.empty()) return QString::fromStdString(planned->graph().source);
   return QString("%1 by %2 on %3")
       .arg(QString::fromStdString(planned->graph().source), QString::fromStdString(planned->plan->planner),
            QString::fromStdString(planned->plan->device));
@@ -28,7 +29,7 @@ void GraphPicture::paint(QPainter& painter, const Theme& theme) const {
   paint_graph(painter, *planned, drawn, own, QRectF(0, 0, drawn.width, drawn.height), 1);
   painter.restore();
   painter.translate(0, size().height() - kLegendHeight);
-  paint_legend(painter, own, size().width());
+  if (!planned->steps.empty()) paint_legend(painter, own, size().width());
 }
 
 GraphPicture opening_picture(const PlannedPtr& planned) {

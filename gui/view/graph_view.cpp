@@ -202,7 +202,7 @@ void GraphView::paintEvent(QPaintEvent*) {
   paint_graph(painter, *planned_, drawn_, look, visible(), scale_);
   painter.restore();
   painter.translate(0, height() - kLegendHeight);
-  paint_legend(painter, look, width());
+  if (!planned_->steps.empty()) paint_legend(painter, look, width());
 }
 
 void GraphView::resizeEvent(QResizeEvent*) {
@@ -340,11 +340,11 @@ bool GraphView::event(QEvent* event) {
   }
   const FoldNode& n = planned_->folds->node(node);
   QString text = QString::fromStdString(n.label);
-  if (n.kind == FoldKind::kOp)
+  if (n.op != kNoNode && n.kind == FoldKind::kOp)
     text += "\n" + QString::fromStdString(to_text(planned_->computation(n.step).node(n.op).shape));
   if (n.kind == FoldKind::kStep) text += "\n" + us(planned_->row(n.step).predicted_us);
   if (!planned_->folds->leaf(node))
-    text += tr("\n%1; double-click folds and unfolds").arg(counted(n.ops, "op"));
+    text += tr("\n%1; double-click folds and unfolds").arg(counted(n.ops, n.steps > 0 ? "op" : "node"));
   QToolTip::showText(help->globalPos(), text, this);
   return true;
 }

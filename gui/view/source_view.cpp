@@ -1,17 +1,19 @@
 #include "gui/view/source_view.h"
 
 #include <QFontDatabase>
+#include <QFontMetricsF>
 #include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QMouseEvent>
 #include <QPushButton>
 #include <QRegularExpression>
-#include <QTabWidget>
+#include <QSplitter>
 #include <QTextBlock>
 #include <QVBoxLayout>
+#include <set>
 
-#include "codegen/executable.h"
+#include "codegen/lines.h"
 #include "core/error.h"
 #include "gui/view/theme.h"
 
@@ -49,6 +51,7 @@ QPlainTextEdit* code_edit(const QString& name) {
   edit->setReadOnly(true);
   edit->setLineWrapMode(QPlainTextEdit::NoWrap);
   edit->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  edit->setTabStopDistance(4 * QFontMetricsF(edit->font()).horizontalAdvance(' '));  // PTX is full of tabs
   edit->setFrameShape(QFrame::NoFrame);
   edit->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   edit->setAccessibleName(name);
@@ -88,26 +91,47 @@ SourceView::SourceView(Session& session, SelectionModel& selection, QWidget* par
   compile_ = new QPushButton(tr("Compile to PTX"));
   compile_->setObjectName("compile");
   compile_->setToolTip(tr("With NVRTC where a CUDA toolkit is found, else with clang"));
+  links_ = new QLabel;
+  links_->setObjectName("ptx_links");
   header->addWidget(title_, 1);
+  header->addWidget(links_);
   header->addWidget(compile_);
   layout->addLayout(header);
-  tabs_ = new QTabWidget;
+  sides_ = new QSplitter(Qt::Horizontal);
   cuda_ = code_edit(tr("CUDA source"));
   ptx_ = code_edit(tr("PTX"));
   highlighters_ = {new CodeHighlighter(cuda_->document(), false),
                    new CodeHighlighter(ptx_->document(), true)};
-  tabs_->addTab(cuda_, tr("CUDA C++"));
-  tabs_->addTab(ptx_, tr("PTX"));
-  tabs_->setDocumentMode(true);
-  layout->addWidget(tabs_, 1);
-  ptx_->setPlaceholderText(tr("Compile the kernel to see its PTX, or run the plan in the simulator."));
+  for (QPlainTextEdit* edit : {cuda_, ptx_}) {
+    sides_->addWidget(edit);
+    edit->viewport()->installEventFilter(this);
+    edit->installEventFilter(this);
+  }
+  sides_->setChildrenCollapsible(false);
+  sides_->setStretchFactor(0, 3);
+  sides_->setStretchFactor(1, 2);
+  layout->addWidget(sides_, 1);
   cuda_->setPlaceholderText(
       tr("Select a kernel or an op: the CUDA source that is generated for it appears here."));
-  cuda_->viewport()->installEventFilter(this);
   connect(compile_, &QPushButton::clicked, this, &SourceView::compile);
   connect(&selection_, &SelectionModel::changed, this, &SourceView::follow_selection);
-  connect(&session_, &Session::result_changed, this, &SourceView::follow_selection);
+  connect(&session_, &Session::result_changed, this, [this] {
+    follow_selection();
+    show_executed();
+  });
+  connect(&session_.jobs(), &Jobs::failed, this, [this](int lane, const Problem& problem) {
+    if (lane == Jobs::kSource && source_.cuda.isEmpty()) cuda_->setPlainText("// " + problem.text());
+  });
+  clear_source();
   follow_selection();
+}
+
+void SourceView::clear_source() {
+  session_.jobs().cancel(Jobs::kSource);
+  source_ = {};
+  line_ = 0;
+  cuda_->clear();
+  show_ptx({});
 }
 
 void SourceView::follow_selection() {
@@ -115,25 +139,22 @@ void SourceView::follow_selection() {
   const int step = selection_.current().step;
   if (!planned || !planned->has_step(step)) {
     if (!planned || loaded_from_ != planned) {
-      source_ = {};
-      cuda_->clear();
-      ptx_->clear();
+      clear_source();
       title_->setText(tr("No kernel selected"));
       compile_->setEnabled(false);
     }
     return;
   }
   if (source_.step != step || loaded_from_ != planned) return load(step);
+  if (source_.op_of_line(line_) != selection_.current().op) line_ = 0;
   mark();
 }
 
 void SourceView::load(int step) {
   const PlannedPtr planned = session_.planned();
-  source_ = {};
+  clear_source();
   source_.step = step;
   loaded_from_ = planned;
-  cuda_->clear();
-  ptx_->clear();
   const StepRow& row = planned->row(step);
   title_->setText(QString::fromStdString(row.id + " " + row.name));
   compile_->setEnabled(row.kernel >= 0);
@@ -148,15 +169,23 @@ void SourceView::load(int step) {
       [this](KernelSource source) {
         source_ = std::move(source);
         cuda_->setPlainText(source_.cuda);
-        const auto result = session_.result();
-        const StepRow& row = session_.planned()->row(source_.step);
-        const int kernel = row.kernel;
-        if (result && row.body < 0 && result->executable.plan.edits == session_.planned()->plan->edits &&
-            kernel < static_cast<int>(result->executable.kernels.size()))
-          ptx_->setPlainText(
-              QString::fromStdString(result->executable.kernels[static_cast<std::size_t>(kernel)].ptx));
+        show_executed();
         mark();
       });
+}
+
+/// The PTX of the run, until the kernel is compiled with its lines.
+void SourceView::show_executed() {
+  const PlannedPtr planned = session_.planned();
+  const auto result = session_.result();
+  if (!result || loaded_from_ != planned || !planned->has_step(source_.step) || !source_.lines.empty())
+    return;
+  const StepRow& row = planned->row(source_.step);
+  if (row.kernel < 0 || row.body >= 0 || source_.cuda.isEmpty() ||
+      !(result->executable.plan.edits == planned->plan->edits) ||
+      row.kernel >= static_cast<int>(result->executable.kernels.size()))
+    return;
+  show_ptx(result->executable.kernels[static_cast<std::size_t>(row.kernel)].ptx);
 }
 
 void SourceView::compile() {
@@ -166,30 +195,67 @@ void SourceView::compile() {
   session_.jobs().start(
       Jobs::kSource, tr("compiling %1").arg(title_->text()),
       [planned, step](const JobContext&) {
-        // A plan of the one kernel: compile() takes whole plans.
-        const PlannedModel& part = planned->part(step);
-        FusionPlan one = *part.plan;
-        one.kernels = {*planned->kernel(step)};
-        one.steps = {planned->plan_step(step)};
-        one.steps[0].kernel = 0;
-        one.computations.clear();
-        return QString::fromStdString(
-            stitchwork::compile(part.graph(), *planned->device, one).kernels.at(0).ptx);
+        return compile_with_lines(planned->part(step).graph(), *planned->device, *planned->kernel(step));
       },
-      [this](const QString& ptx) {
-        source_.ptx = ptx;
-        ptx_->setPlainText(ptx);
-        tabs_->setCurrentWidget(ptx_);
+      [this](const std::string& ptx) {
+        show_ptx(ptx);
+        mark();
       });
 }
 
-/// Every mention of the selected op, and the first one in view.
-void SourceView::mark() {
-  QList<QTextEdit::ExtraSelection> marks;
+void SourceView::show_ptx(const std::string& ptx) {
+  source_.set_ptx(ptx);
+  ptx_->setPlainText(source_.ptx);
+  ptx_->setVisible(!ptx.empty());
+  links_->setText(ptx.empty() ? QString()
+                  : source_.lines.empty()
+                      ? tr("PTX as it was executed; compile it to link its lines with the CUDA's")
+                      : tr("A click on a line shows it in both, and selects its op"));
+}
+
+/// The line, the op it computes and what else is of it; `from` was clicked and stays as it is.
+void SourceView::follow_line(int line, const QPlainTextEdit* from) {
+  const NodeId op = source_.op_of_line(line);
+  line_ = line;
+  if (op != kNoNode && op != selection_.current().op) selection_.select({source_.step, -1, op});
+  line_ = line;
+  mark(from);
+}
+
+void SourceView::clicked(QPlainTextEdit* edit, const QTextCursor& at) {
+  if (edit->textCursor().hasSelection() || source_.step < 0) return;
+  if (edit == ptx_) {
+    const auto line = static_cast<std::size_t>(at.blockNumber());
+    if (line < source_.lines.size() && source_.lines[line] > 0) follow_line(source_.lines[line], ptx_);
+    return;
+  }
+  // The word under the mouse says more than the line's first.
+  const NodeId op = source_.op_at(at.position());
+  line_ = at.blockNumber() + 1;
+  if (op != kNoNode && op != source_.op_of_line(line_)) {
+    selection_.select({source_.step, -1, op});
+    line_ = at.blockNumber() + 1;
+    return mark(cuda_);
+  }
+  follow_line(line_, cuda_);
+}
+
+/// Every mention of the selected op, the chosen line here and there, and the first of them in view.
+void SourceView::mark(const QPlainTextEdit* stays) {
   const NodeId op = selection_.current().op;
-  const std::vector<int> at = op == kNoNode ? std::vector<int>{} : source_.positions(op);
   QColor fill = theme(palette()).accent;
   fill.setAlpha(70);
+  QColor pale = fill;
+  pale.setAlpha(36);
+  const auto whole_line = [&](QPlainTextEdit* edit, int block) {
+    QTextEdit::ExtraSelection mark;
+    mark.cursor = QTextCursor(edit->document()->findBlockByNumber(block));
+    mark.format.setBackground(pale);
+    mark.format.setProperty(QTextFormat::FullWidthSelection, true);
+    return mark;
+  };
+  QList<QTextEdit::ExtraSelection> in_cuda, in_ptx;
+  if (line_ > 0) in_cuda << whole_line(cuda_, line_ - 1);
   for (const SourceMention& m : source_.mentions) {
     if (m.op != op || op == kNoNode) continue;
     QTextEdit::ExtraSelection mark;
@@ -197,14 +263,26 @@ void SourceView::mark() {
     mark.cursor.setPosition(m.begin);
     mark.cursor.setPosition(m.begin + m.length, QTextCursor::KeepAnchor);
     mark.format.setBackground(fill);
-    marks << mark;
+    in_cuda << mark;
   }
-  cuda_->setExtraSelections(marks);
-  if (at.empty()) return;
-  QTextCursor cursor(cuda_->document());
-  cursor.setPosition(at.front());
-  cuda_->setTextCursor(cursor);
-  cuda_->centerCursor();
+  std::set<int> lines;  // of the CUDA, whose PTX is marked
+  if (line_ > 0) lines.insert(line_);
+  for (const SourceMention& m : source_.mentions)
+    if (line_ == 0 && m.op == op && op != kNoNode && source_.op_of_line(m.line) == op) lines.insert(m.line);
+  for (std::size_t i = 0; i < source_.lines.size(); ++i)
+    if (lines.contains(source_.lines[i]) && source_.lines[i] > 0)
+      in_ptx << whole_line(ptx_, static_cast<int>(i));
+  cuda_->setExtraSelections(in_cuda);
+  ptx_->setExtraSelections(in_ptx);
+  const auto bring = [stays](QPlainTextEdit* edit, const QList<QTextEdit::ExtraSelection>& marks) {
+    if (marks.isEmpty() || edit == stays) return;
+    QTextCursor cursor = marks.front().cursor;
+    cursor.setPosition(cursor.selectionStart());
+    edit->setTextCursor(cursor);
+    edit->centerCursor();
+  };
+  bring(cuda_, in_cuda);
+  bring(ptx_, in_ptx);
 }
 
 /// Words carry the colours of the appearance they were set in.
@@ -217,13 +295,13 @@ void SourceView::changeEvent(QEvent* event) {
 }
 
 bool SourceView::eventFilter(QObject* watched, QEvent* event) {
-  if (event->type() == QEvent::MouseButtonRelease && watched == cuda_->viewport()) {
-    const auto* mouse = static_cast<QMouseEvent*>(event);
-    const QTextCursor cursor = cuda_->cursorForPosition(mouse->position().toPoint());
-    const NodeId op = source_.op_at(cursor.position());
-    if (op != kNoNode && !cuda_->textCursor().hasSelection()) {
-      Selection s{source_.step, -1, op};
-      selection_.select(s);
+  for (QPlainTextEdit* edit : {cuda_, ptx_}) {
+    if (event->type() == QEvent::MouseButtonRelease && watched == edit->viewport())
+      clicked(edit, edit->cursorForPosition(static_cast<QMouseEvent*>(event)->position().toPoint()));
+    if (event->type() == QEvent::KeyPress && watched == edit &&
+        static_cast<QKeyEvent*>(event)->key() == Qt::Key_Return) {
+      clicked(edit, edit->textCursor());
+      return true;
     }
   }
   return QWidget::eventFilter(watched, event);

@@ -1,4 +1,5 @@
-// CUDA and PTX of the selected kernel; names of ops and the selection follow each other.
+// CUDA and PTX of the selected kernel, side by side: names of ops and the selection, lines of the one and of
+// the other follow each other.
 #pragma once
 
 #include <QPlainTextEdit>
@@ -11,7 +12,7 @@
 
 class QLabel;
 class QPushButton;
-class QTabWidget;
+class QSplitter;
 
 namespace stitchwork::gui {
 
@@ -43,7 +44,12 @@ class SourceView : public QWidget {
  private:
   void follow_selection();
   void load(int step);
-  void mark();
+  void clear_source();
+  void show_ptx(const std::string& ptx);
+  void show_executed();
+  void follow_line(int line, const QPlainTextEdit* from);
+  void clicked(QPlainTextEdit* edit, const QTextCursor& at);
+  void mark(const QPlainTextEdit* stays = nullptr);
 
   Session& session_;
   SelectionModel& selection_;
@@ -51,7 +57,9 @@ class SourceView : public QWidget {
   PlannedPtr loaded_from_;
   QLabel* title_;
   QPushButton* compile_;
-  QTabWidget* tabs_;
+  int line_ = 0;  ///< of the CUDA, chosen by a click; 0: none
+  QLabel* links_;
+  QSplitter* sides_;
   QPlainTextEdit *cuda_, *ptx_;
   std::vector<CodeHighlighter*> highlighters_;
 };

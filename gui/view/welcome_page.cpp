@@ -87,7 +87,7 @@ WelcomePage::WelcomePage(QWidget* parent) : QWidget(parent) {
   browse_button->setToolTip(tr("HLO text (.hlo, .txt), ONNX (.onnx), either also .gz, or a plan (.json)"));
   connect(browse_button, &QPushButton::clicked, this, &WelcomePage::browse);
   row->addWidget(browse_button);
-  row->addWidget(new QLabel(tr("or drop a file here: HLO text, ONNX, a saved plan")));
+  row->addWidget(new QLabel(tr("or drop a file here: HLO text, ONNX, a saved plan, DOT")));
   row->addStretch(1);
   column->addLayout(row);
   column->addSpacing(10);

@@ -8,6 +8,7 @@
 #include "core/hlo_text.h"
 #include "core/inputs.h"
 #include "core/onnx/onnx.h"
+#include "core/onnx/open_model.h"
 #include "core/passes.h"
 #include "tests/support/onnx_model.h"
 
@@ -222,6 +223,21 @@ TEST(OnnxModels, AnOpenDimensionIsAskedForByName) {
   } catch (const Error& error) {
     EXPECT_EQ(error.message(), "dimension 'sequence' of input 'x' has no size");
     EXPECT_EQ(error.hint(), "give it: --dim sequence=N");
+  }
+}
+
+TEST(OnnxModels, AllOpenDimensionsAreAskedForAtOnceWithWhoHasThem) {
+  const Block block;
+  try {
+    parse_onnx(block.model.bytes(), "block.onnx");
+    FAIL() << "nothing has a size";
+  } catch (const OpenModel& open) {
+    EXPECT_EQ(open.file(), "block.onnx");
+    EXPECT_EQ(open.hint(), "give them: --dim batch=N,sequence=N");
+    using Kind = OnnxQuestion::Kind;
+    const std::vector<OnnxQuestion> expected = {{Kind::kDimension, "batch", "x[0]", "1"},
+                                                {Kind::kDimension, "sequence", "x[1]", "128"}};
+    EXPECT_EQ(open.questions(), expected);
   }
 }
 

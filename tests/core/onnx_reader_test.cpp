@@ -12,6 +12,7 @@
 #include "core/evaluator.h"
 #include "core/file.h"
 #include "core/onnx/onnx.h"
+#include "core/onnx/open_model.h"
 #include "core/onnx/tensor.h"
 #include "tests/support/onnx_model.h"
 
@@ -72,7 +73,8 @@ TEST(OnnxReader, AttributesTooLargeForAnyAxisCountOrExtentAreRefused) {
   EXPECT_EQ(refusal(one_node("Scan", {{"num_scan_inputs", kLeast}})),
             "m.onnx: node 'the_node' (Scan): attribute num_scan_inputs has -9223372036854775808, outside "
             "[-1099511627776, 1099511627776]");
-  EXPECT_THAT(refusal(one_node("Softmax", {{"axis", kMost}})), HasSubstr("attribute axis has 9223372036854775807"));
+  EXPECT_THAT(refusal(one_node("Softmax", {{"axis", kMost}})),
+              HasSubstr("attribute axis has 9223372036854775807"));
   EXPECT_EQ(refusal(one_node("Shape", {{"start", kLeast}, {"end", kMost}})), "");  // bounds are clamped
 }
 
@@ -121,6 +123,21 @@ TEST(OnnxReader, AShapeComputedAtRunTimeAsksForTheInputsValue) {
   EXPECT_EQ(to_text(graph.entry_computation().node(graph.entry_computation().root).shape), "f32[3,2]");
   EXPECT_THAT(refusal(m, {{}, {{"shape", "3,two"}}}), HasSubstr("'two' is no number"));
   EXPECT_THAT(refusal(m, {{}, {{"size", "3"}}}), HasSubstr("--value size: the model has no such input"));
+}
+
+TEST(OnnxReader, AValueThatDecidesAShapeIsAskedForWithItsTypeAndOnesToBeginWith) {
+  OnnxModel m;
+  m.input("x", {2, 3}).input("shape", {2}, onnx::TensorProto::INT64).output("y");
+  m.node("Reshape", {"x", "shape"}, {"y"});
+  try {
+    parse_onnx(m.bytes(), "m.onnx");
+    FAIL();
+  } catch (const OpenModel& open) {
+    const std::vector<OnnxQuestion> expected = {{OnnxQuestion::Kind::kValue, "shape", "s64[2]", "1,1"}};
+    EXPECT_EQ(open.questions(), expected);
+    EXPECT_THAT(open.message(), HasSubstr("decides the shape of the result"));
+  }
+  EXPECT_EQ(refusal(m, {{}, {{"shape", "3,2"}}}), "");
 }
 
 TEST(OnnxReader, ADimensionWithoutANameIsCalledAfterItsPlace) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <sstream>
 
 #include "core/error.h"
 #include "experiments/html.h"
+#include "figures/data/renderer.h"
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
@@ -183,6 +185,53 @@ TEST_F(Report, IsTheSameForTheSameStore) {
 TEST_F(Report, AnEmptyStoreSaysHowToFillIt) {
   EXPECT_THAT(report_html(store_), AllOf(HasSubstr("stitchwork run"), Not(HasSubstr("<h2>"))));
   EXPECT_EQ(tag_error(report_html(store_)), "");
+}
+
+TEST_F(Report, OnPaperHasTheNumbersOfThePage) {
+  const Model model = sample_model(12);
+  record("xla", 6, model);
+  record("astitch", 2, model);
+  const std::string text = report_bytes(store_, {}, "report.md"), page = report_html(store_);
+  EXPECT_THAT(text, HasSubstr("## chain.hlo on v100-sxm2"));
+  for (const char* word : {"memory kernels", "kernel time (us)", "DRAM read", "Ratios (0.50x) are to xla",
+                           "runs.db", "tanh_0", "(s1-time: Time"})
+    EXPECT_THAT(text, HasSubstr(word));
+  // Every cell of the planners' table is on the page too.
+  std::string rows;
+  for (std::size_t at = text.find("| astitch |"); at != std::string::npos;
+       at = text.find("| astitch |", at + 1))
+    rows += text.substr(at, text.find('\n', at) - at);
+  std::istringstream cells(rows);
+  int numbers = 0;
+  for (std::string cell; std::getline(cells, cell, '|');) {
+    const std::size_t begin = cell.find_first_of("0123456789");
+    if (begin == std::string::npos) continue;
+    const std::string number = cell.substr(begin, cell.find_first_of(" ,(", begin) - begin);
+    EXPECT_THAT(page, HasSubstr(number)) << cell;
+    ++numbers;
+  }
+  EXPECT_GE(numbers, 8);
+}
+
+TEST_F(Report, IsWrittenInTheFormOfTheFilesEnding) {
+  record("astitch", 2, sample_model(12));
+  EXPECT_EQ(report_bytes(store_, {}, "a/report.html"), report_html(store_));
+  EXPECT_THAT([&] { report_bytes(store_, {}, "report.docx"); },
+              ::testing::Throws<Error>(::testing::Property(&Error::hint, HasSubstr(".pdf"))));
+  if (!can_render()) GTEST_SKIP() << "built without Qt";
+  const std::string pdf = report_bytes(store_, {}, "report.pdf");
+  EXPECT_EQ(pdf.substr(0, 5), "%PDF-");
+  EXPECT_EQ(pdf, report_bytes(store_, {}, "report.pdf"));
+}
+
+TEST_F(Report, OnPaperAFailureKeepsItsReason) {
+  const Model model = sample_model(4);
+  TrialSpec spec;
+  store_.record_failure("demo", model, spec, "failed", "no kernel fits", 3);
+  const std::string text = report_bytes(store_, {}, "report.md");
+  EXPECT_THAT(text, HasSubstr("failed: no kernel fits"));
+  EXPECT_THAT(report_bytes(Store::open(testing::test_folder() + "/empty.db"), {}, "report.md"),
+              HasSubstr("No finished attempts are stored yet"));
 }
 
 TEST(Html, TableLabelsCellsWhoseMethodsDiffer) {

@@ -11,6 +11,7 @@
 #include <QTabWidget>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTextBlock>
 #include <QTreeView>
 #include <cstdio>
 
@@ -60,6 +61,10 @@ class Tour {
     page(2);
     settle();
     shot("source");
+    press("compile");
+    settle();
+    follow_a_store();
+    shot("source-ptx");
     page(3);
     choose("diff_planner", "xla");
     press("diff_go");
@@ -114,6 +119,10 @@ class Tour {
     for (const char* ending : {"svg", "pdf", "png", "dot", "html", "json", "csv"})
       window_.export_to(folder_ + "/bert_layer." + ending);
     settle();
+    window_.open(folder_ + "/bert_layer.dot");
+    settle();
+    shot("dot");
+    page(1);
     trigger("Dark");
     choose("overlay", "schemes");
     window_.show_dock("decisions");
@@ -125,6 +134,11 @@ class Tour {
     settle();
     shot("dark-source");
     trigger("Light");
+    window_.open("tests/core/data/torch_encoder_dynamo.onnx.gz");
+    settle();
+    shot("model-questions");
+    QTest::keyClick(find<QDialog>("model_questions"), Qt::Key_Escape);
+    settle();
     window_.open("/nonexistent/model.hlo");
     settle();
     shot("problem");
@@ -154,6 +168,18 @@ class Tour {
   void page(int index) {
     QTabBar* bar = window_.tabs().tabBar();
     QTest::mouseClick(bar, Qt::LeftButton, {}, bar->tabRect(index).center());
+  }
+  /// A click on the first line of PTX that writes to memory and whose line of CUDA is known.
+  void follow_a_store() {
+    QPlainTextEdit& ptx = window_.source().ptx();
+    const auto& lines = window_.source().source().lines;
+    for (QTextBlock block = ptx.document()->begin(); block.isValid(); block = block.next()) {
+      const auto line = static_cast<std::size_t>(block.blockNumber());
+      if (!block.text().contains("st.global") || line >= lines.size() || lines[line] == 0) continue;
+      ptx.setTextCursor(QTextCursor(block));
+      return QTest::keyClick(&ptx, Qt::Key_Return);
+    }
+    fail("no line of PTX to follow");
   }
   void trigger(const QString& text) {
     for (QAction* action : window_.actions())

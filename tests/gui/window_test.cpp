@@ -10,9 +10,7 @@
 #include <QTimer>
 #include <QTreeView>
 
-#include "codegen/compiler.h"
 #include "core/file.h"
-#include "experiments/store.h"
 #include "gui/view/command_palette.h"
 #include "gui/view/export.h"
 #include "tests/gui/gui_test.h"
@@ -244,37 +242,6 @@ TEST_F(WindowTest, DiffListsChangesWithReasonsAndSelectsInBothGraphs) {
   EXPECT_GE(window->diff_page().graph_b().selected(), 0);
 }
 
-TEST_F(WindowTest, SourceFollowsTheSelectionBothWays) {
-  open("softmax");
-  window->tabs().setCurrentWidget(&window->source());
-  const PlannedPtr p = window->session().planned();
-  window->selection().select({0});
-  settle();
-  const QString cuda = window->source().cuda().toPlainText();
-  ASSERT_TRUE(cuda.contains("__global__")) << cuda.left(400).toStdString();
-  const NodeId reduce = p->plan->kernels[0].groups[0].dominant;
-  const int at = window->source().source().positions(reduce).front();
-  QTextCursor cursor(window->source().cuda().document());
-  cursor.setPosition(at + 1);
-  window->source().cuda().setTextCursor(cursor);
-  window->source().cuda().ensureCursorVisible();
-  QTest::mouseClick(window->source().cuda().viewport(), Qt::LeftButton, {},
-                    window->source().cuda().cursorRect(cursor).center());
-  EXPECT_EQ(window->selection().current().op, reduce);
-  EXPECT_FALSE(window->source().cuda().extraSelections().isEmpty());
-}
-
-TEST_F(WindowTest, KernelIsCompiledToPtx) {
-  open("bert_layer");
-  for (const StepRow& row : window->session().planned()->steps)
-    if (row.id == "k3") window->selection().select({row.step});
-  settle();
-  click("compile");
-  settle();
-  EXPECT_TRUE(window->source().ptx().toPlainText().contains(".visible .entry"))
-      << window->source().ptx().toPlainText().left(300).toStdString();
-}
-
 TEST_F(WindowTest, BaselineIsComparedWithALaterPlan) {
   open("bert_layer");
   window->kernels().view().setFocus();
@@ -356,22 +323,6 @@ TEST_F(WindowTest, RunIsCancelled) {
   EXPECT_EQ(window->session().result(), nullptr);
 }
 
-TEST_F(WindowTest, FailedCompileIsSaidWhereItWasAskedFor) {
-  if (find_nvrtc()) GTEST_SKIP() << "NVRTC is found without PATH";
-  open("softmax_tiny");
-  const QByteArray path = qgetenv("PATH");
-  qputenv("PATH", "/nonexistent");
-  click("run");
-  settle();
-  qputenv("PATH", path);
-  EXPECT_EQ(window->session().result(), nullptr);
-  EXPECT_TRUE(window->run_panel().verdict().contains("clang")) << window->run_panel().verdict().toStdString();
-  EXPECT_EQ(window->problems().model().rowCount(), 1);
-  click("run");  // the window goes on
-  settle();
-  EXPECT_NE(window->session().result(), nullptr);
-}
-
 TEST_F(WindowTest, OverrideFromTheMenuPlansAgainAndShowsWhatItChanged) {
   open("fig7");
   const NodeId op = window->session().planned()->entry().find("power.1");
@@ -442,37 +393,6 @@ TEST_F(WindowTest, TimelineSelectsTheStepUnderTheMouse) {
   window->timeline().setFocus();
   QTest::keyClick(&window->timeline(), Qt::Key_Right);
   EXPECT_EQ(window->selection().current().step, 3);
-}
-
-TEST_F(WindowTest, TwoTrialsOfAStoreAreCompared) {
-  const std::string db = path("runs.db").toStdString();
-  {
-    Store store = Store::open(db);
-    const Model model = load_model("softmax_tiny");
-    for (const char* planner : {"xla", "astitch"}) {
-      TrialSpec spec;
-      spec.planner = planner;
-      spec.backend = "model";
-      store.record("adhoc", model, spec, run_trial(model, spec));
-    }
-  }
-  window->open(path("runs.db"));
-  settle();
-  auto& trials = window->experiments().trials();
-  ASSERT_EQ(trials.model().rowCount(), 2) << window->experiments().message().toStdString();
-  trials.view().selectAll();
-  EXPECT_GT(window->experiments().comparison().model().rowCount(), 0);
-}
-
-TEST_F(WindowTest, StoreThatIsNoneIsNamed) {
-  write_file(path("bad.db").toStdString(), "this is no database");
-  window->open(path("bad.db"));
-  settle();
-  EXPECT_TRUE(window->experiments().message().contains("bad.db"));
-  window->open(path("absent.db"));
-  settle();
-  EXPECT_TRUE(window->experiments().message().contains("no such store"));
-  EXPECT_FALSE(QFileInfo::exists(path("absent.db")));
 }
 
 TEST_F(WindowTest, CommandPaletteRunsWhatIsTyped) {

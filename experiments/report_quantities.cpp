@@ -1,0 +1,113 @@
+#include "experiments/report_quantities.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "experiments/report_kernels.h"
+
+namespace stitchwork {
+namespace {
+
+std::string utc(std::int64_t ns) {
+  const auto seconds = static_cast<std::time_t>(ns / 1'000'000'000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text;
+}
+
+std::string whole(double value) { return with_commas(static_cast<long long>(value)); }
+std::string sectors(double value) { return human_bytes(32 * value); }
+
+}  // namespace
+
+std::optional<ReportValue> Quantity::of(const ReportTrial& t) const {
+  std::optional<ReportValue> value;
+  if (!counter.empty())
+    value = t.total(counter);
+  else if (const ReportValue* sample = t.sample(metric))
+    value = *sample;
+  // The kernels' share was executed, the library calls' follows from a roofline.
+  const ReportValue* calls = t.sample("library_calls");
+  if (value && metric == "total_us" && calls && calls->value > 0 &&
+      (value->method == "simulated" || value->method == "sampled"))
+    value->method += " + modelled";
+  // A run that was stopped has no times or counters to show.
+  if (value && !t.ok && value->value == 0 && value->method != "modelled") return std::nullopt;
+  return value;
+}
+
+const std::vector<Quantity>& quantities() {
+  static const std::vector<Quantity> list = {
+      {"memory kernels", "kernels of memory-intensive ops", "memory_kernels", "", whole},
+      {"library calls", "matrix products and convolutions", "library_calls", "", whole, false},
+      {"grid barriers", "in-kernel barriers over the whole grid, of the plan", "grid_barriers_planned", "",
+       whole, false},
+      {"kernel time (us)", "sum over the kernels of memory-intensive ops", "kernel_us", "", microseconds},
+      {"total time (us)", "kernels, launch gaps, and library calls by the documented roofline (modelled)",
+       "total_us", "", microseconds},
+      {"predicted time (us)", "total time predicted from the plan alone", "predicted_us", "", microseconds},
+      {"DRAM read", "by the kernels", "", "dram_read_transactions", sectors},
+      {"DRAM written", "by the kernels", "", "dram_write_transactions", sectors},
+      {"inst_executed", "warp instructions", "", "inst_executed", whole},
+      {"inst_fp_32", "fp32 instructions of all threads", "", "inst_fp_32", whole},
+  };
+  return list;
+}
+
+const Quantity& quantity(const std::string& title) {
+  const auto found = std::ranges::find(quantities(), title, &Quantity::title);
+  SW_CHECK(found != quantities().end(), "{}", title);
+  return *found;
+}
+
+const std::vector<ReportChart>& report_charts() {
+  constexpr double kMiBPerSector = 32.0 / (1 << 20);
+  static const std::vector<ReportChart> list = {
+      {"kernels",
+       "Kernels and library calls",
+       {{"memory kernels", "memory kernels"}, {"library calls", "library calls"}},
+       "number"},
+      {"time", "Time", {{"kernel time (us)", "us in kernels"}, {"total time (us)", "us in all"}}, "us"},
+      {"dram",
+       "DRAM traffic of the kernels",
+       {{"DRAM read", "read"}, {"DRAM written", "written"}},
+       "MiB",
+       kMiBPerSector}};
+  return list;
+}
+
+const ReportTrial* base_trial(const ReportSection& section) {
+  for (const ReportTrial& t : section.trials)
+    if (t.ok) return &t;
+  return nullptr;
+}
+
+std::string ratio_text(double ratio) {
+  return ratio < 0.1 ? fmt::format("{:.3f}x", ratio) : fmt::format("{:.2f}x", ratio);
+}
+
+std::vector<std::pair<std::string, std::string>> provenance_lines(const Store& store,
+                                                                  const ReportData& data) {
+  std::size_t trials = 0, failed = 0;
+  for (const ReportSection& s : data.sections)
+    for (const ReportTrial& t : s.trials) {
+      ++trials;
+      failed += !t.ok;
+    }
+  std::vector<std::pair<std::string, std::string>> lines = {
+      {"store", std::filesystem::path(store.path()).filename().string()},
+      {"experiments", fmt::format("{}", fmt::join(data.experiments, ", "))},
+      {"trials", fmt::format("{}, {} failed; the latest finished attempt of each", trials, failed)},
+      {"recorded", data.first_ns == 0 ? "-" : utc(data.first_ns) + " to " + utc(data.last_ns)}};
+  for (const std::string& e : data.environments) lines.emplace_back("made with", e);
+  return lines;
+}
+
+}  // namespace stitchwork

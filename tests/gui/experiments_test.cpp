@@ -1,0 +1,71 @@
+// The stores page: trials, two of them compared, the report.
+#include <gmock/gmock.h>
+
+#include <QFileInfo>
+
+#include "core/file.h"
+#include "experiments/report.h"
+#include "experiments/store.h"
+#include "tests/gui/gui_test.h"
+
+namespace stitchwork::gui {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Experiments : WindowTest {
+  void record_two_trials() {
+    Store store = Store::open(path("runs.db").toStdString());
+    const Model model = load_model("softmax_tiny");
+    for (const char* planner : {"xla", "astitch"}) {
+      TrialSpec spec;
+      spec.planner = planner;
+      spec.backend = "model";
+      store.record("adhoc", model, spec, run_trial(model, spec));
+    }
+  }
+};
+
+TEST_F(Experiments, TwoTrialsOfAStoreAreCompared) {
+  record_two_trials();
+  window->open(path("runs.db"));
+  settle();
+  auto& trials = window->experiments().trials();
+  ASSERT_EQ(trials.model().rowCount(), 2) << window->experiments().message().toStdString();
+  trials.view().selectAll();
+  EXPECT_GT(window->experiments().comparison().model().rowCount(), 0);
+}
+
+TEST_F(Experiments, StoreThatIsNoneIsNamed) {
+  write_file(path("bad.db").toStdString(), "this is no database");
+  window->open(path("bad.db"));
+  settle();
+  EXPECT_TRUE(window->experiments().message().contains("bad.db"));
+  window->open(path("absent.db"));
+  settle();
+  EXPECT_TRUE(window->experiments().message().contains("no such store"));
+  EXPECT_FALSE(QFileInfo::exists(path("absent.db")));
+}
+
+TEST_F(Experiments, ReportOfTheStoreIsTheCommandLines) {
+  record_two_trials();
+  EXPECT_FALSE(child<QAbstractButton>("store_report")->isEnabled());
+  window->open(path("runs.db"));
+  settle();
+  EXPECT_TRUE(child<QAbstractButton>("store_report")->isEnabled());
+  QSignalSpy written(&window->session(), &Session::written);
+  for (const char* file : {"report.html", "report.pdf", "report.md"})
+    window->experiments().write_report(path(file));
+  ASSERT_TRUE(wait_until([&] { return written.count() == 3; }));
+  const Store store = Store::open(path("runs.db").toStdString());
+  for (const char* file : {"report.html", "report.pdf", "report.md"})
+    EXPECT_EQ(read_file(path(file).toStdString()), report_bytes(store, {}, file)) << file;
+  EXPECT_EQ(read_file(path("report.pdf").toStdString()).substr(0, 5), "%PDF-");
+  window->experiments().write_report(path("report.docx"));
+  settle();
+  ASSERT_EQ(window->problems().model().rowCount(), 1);
+  EXPECT_THAT(window->problems().model().index(0, 2).data().toString().toStdString(), HasSubstr(".docx"));
+}
+
+}  // namespace
+}  // namespace stitchwork::gui
