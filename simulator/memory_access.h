@@ -81,6 +81,7 @@ template <class A>
 SW_INLINE void fill_inactive(Lanes<A> a, u32 mask, A* to) {
   constexpr int N = kPerVector<A>;
   const Addresses<A> first = splat<A, N>(a[__builtin_ctz(mask)]), offset = splat<A, N>(a.offset);
+  SW_UNROLL
   for (int l = 0; l < 32; l += N)
     store(reinterpret_cast<std::byte*>(to + l),
           select<A, N>(expand<N>(mask >> l), addresses_at(a, l) + offset, first));
@@ -88,7 +89,7 @@ SW_INLINE void fill_inactive(Lanes<A> a, u32 mask, A* to) {
 
 /// How the addresses of each half warp follow each other: the halves of most accesses of real kernels, whose
 /// blocks are 16 threads wide or more, are one address or a run of neighbours.
-enum class Half : std::uint8_t { kUneven, kSame, kRun };
+enum class Half { kUneven, kSame, kRun };
 template <class A>
 struct Shape {
   A at[2];  ///< first address
@@ -111,11 +112,13 @@ SW_INLINE Shape<A> shape_of(Lanes<A> a, A width) {
   const Addresses<A> step = splat<A, N>(A(N)) << shift;
   Shape<A> s;
   s.width = width;
+  SW_UNROLL
   for (int h = 0; h < 2; ++h) {
     const A at = load<A>(a.numbers + 16 * h * int(sizeof(A)));
     s.at[h] = at + a.offset;
     const Addresses<A> first = splat<A, N>(at);
     Addresses<A> same = {}, run = {}, expected = low;
+    SW_UNROLL
     for (int l = 16 * h; l < 16 * h + 16; l += N) {
       const Addresses<A> distance = addresses_at(a, l) - first;
       same |= distance;
@@ -141,6 +144,7 @@ SW_INLINE bool all_inside(Lanes<A> a, const Shape<A>& shape, A lo, A hi) {
   const Addresses<A> furthest = splat<A, N>(size - width), first = splat<A, N>(lo),
                      low = splat<A, N>(width - 1), offset = splat<A, N>(a.offset);
   Addresses<A> bad = {};
+  SW_UNROLL
   for (int l = 0; l < 32; l += N) {
     const Addresses<A> v = addresses_at(a, l) + offset;
     bad |= (Addresses<A>)((v - first) > furthest) | (v & low);
@@ -225,8 +229,10 @@ SW_INLINE void move_half(Strand& s, const Inst* i, int first_lane, Half half, st
         continue;
       }
       const auto v = splat<T, N>(load<T>(p + k * kBytes));
+      SW_UNROLL
       for (int l = 0; l < 16; l += N) store(r + l * kBytes, v);
     } else if (count == 1) {
+      SW_UNROLL
       for (int l = 0; l < 16; l += N) {
         std::byte* const q = p + l * kBytes;
         if (kStore)
@@ -253,6 +259,7 @@ SW_INLINE void move_lanes(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a,
                           std::byte* host, A origin) {
   if constexpr (kBytes >= 4) {
     if (mask == ~0u && same_size<kBytes>(i)) {
+      SW_UNROLL
       for (int h = 0; h < 2; ++h) {
         const int first = w * 32 + 16 * h;
         if (shape.half[h] != Half::kUneven) {

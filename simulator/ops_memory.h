@@ -41,7 +41,8 @@ struct Tally {
 };
 
 template <bool kStore, int kBytes>
-SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, Tally& tally) {
+SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, u64 width,
+                             Tally& tally) {
   BlockRun& b = *s.block;
   AddressCache& cache = b.caches[i->id];
   alignas(64) u64 filled[32];
@@ -51,7 +52,7 @@ SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, Lanes<u6
     fill_inactive(a, mask, filled);
     a = Lanes<u64>(filled);
   }
-  const Shape<u64> shape = shape_of<u64>(a, u64(kBytes * i->count));
+  const Shape<u64> shape = shape_of<u64>(a, width);
   if (all_inside<u64>(a, shape, cache.lo, cache.hi)) [[likely]] {
     if (kStore && b.communicates) b.progress += changes_memory<kBytes>(s, i, w, mask, a, cache);
     move_lanes<kStore, kBytes, u64>(s, i, w, mask, a, shape, cache.host, cache.lo);
@@ -62,6 +63,21 @@ SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, Lanes<u6
   tally.counted_lanes += lanes;
   ++tally.requests;
   tally.transactions += log_access(b, a, shape, kStore, !kStore && through_l1(b, i));
+}
+
+/// Has the host fetch what the half warps of an instruction are about to touch, side by side. Addresses of
+/// inactive lanes do no harm.
+SW_INLINE void prefetch(const Strand& s, const Inst* i, bool write) {
+  if (i->aux & kAddress32) return;
+  const AddressCache& cache = s.block->caches[i->id];
+  const std::byte* numbers = s.regs + i->o[4];
+  for (int l = s.first_warp * 32; l < s.last_warp * 32; l += 16) {
+    const std::byte* p = cache.host + (load<u64>(numbers + l * 8) + u64(i->imm) - cache.lo);
+    if (write)
+      __builtin_prefetch(p, 1);
+    else
+      __builtin_prefetch(p);
+  }
 }
 
 /// Adds what an instruction did to global memory to the counters.
@@ -93,7 +109,7 @@ template <bool kStore, class A>
 /// Shared, local and parameter memory: a window of `size` bytes at `base`, for local memory one a thread. A:
 /// u32 where all addresses have 32 bits.
 template <bool kStore, int kBytes, class A>
-SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a, u64 window) {
+SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a, A width, u64 window) {
   BlockRun& b = *s.block;
   alignas(64) A filled[32];
   b.hot->accesses += __builtin_popcount(mask);
@@ -104,9 +120,9 @@ SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A>
   const u64 size = window == kSharedWindow  ? b.shared_bytes
                    : window == kLocalWindow ? b.local_bytes
                                             : b.param_bytes;
-  const Shape<A> shape = shape_of<A>(a, A(kBytes * i->count));
+  const Shape<A> shape = shape_of<A>(a, width);
   if (!all_inside<A>(a, shape, 0, A(size))) [[unlikely]]
-    report_outside<kStore>(s, i, w, mask, a, u32(shape.width), window, size);
+    report_outside<kStore>(s, i, w, mask, a, u32(width), window, size);
   if (window == kLocalWindow) {
     for (u32 m = mask; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
@@ -124,7 +140,7 @@ SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A>
 
 /// Generic addresses: splits the lanes by the window they point into.
 template <bool kStore, int kBytes>
-void access_generic(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, Tally& tally) {
+void access_generic(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, u64 width, Tally& tally) {
   while (mask != 0) {
     const u64 window = a[__builtin_ctz(mask)] >> kAllocationShift;
     const bool is_global = window == 0 || window >= kFirstAllocation;
@@ -137,9 +153,9 @@ void access_generic(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, Tal
       local[l] = address & ((u64(1) << kAllocationShift) - 1);
     }
     if (is_global)
-      access_global<kStore, kBytes>(s, i, w, same, a, tally);
+      access_global<kStore, kBytes>(s, i, w, same, a, width, tally);
     else
-      access_window<kStore, kBytes, u64>(s, i, w, same, Lanes<u64>(local), window);
+      access_window<kStore, kBytes, u64>(s, i, w, same, Lanes<u64>(local), width, window);
     mask &= ~same;
   }
 }
@@ -149,6 +165,8 @@ enum class Space { kGlobal, kGeneric, kShared, kLocal, kParam };
 template <Space kSpace, bool kStore, int kBytes, class A>
 SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
   Tally tally;
+  const A width = A(kBytes * i->count);
+  if constexpr (kSpace == Space::kGlobal) prefetch(s, i, kStore);
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const u32 mask = s.mask[w];
     if (mask == 0) continue;
@@ -159,11 +177,11 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
       a = Lanes<A>(widened);
     }
     if constexpr (kSpace == Space::kGlobal)
-      access_global<kStore, kBytes>(s, i, w, mask, a, tally);
+      access_global<kStore, kBytes>(s, i, w, mask, a, width, tally);
     else if constexpr (kSpace == Space::kGeneric)
-      access_generic<kStore, kBytes>(s, i, w, mask, a, tally);
+      access_generic<kStore, kBytes>(s, i, w, mask, a, width, tally);
     else
-      access_window<kStore, kBytes, A>(s, i, w, mask, a,
+      access_window<kStore, kBytes, A>(s, i, w, mask, a, width,
                                        kSpace == Space::kShared  ? kSharedWindow
                                        : kSpace == Space::kLocal ? kLocalWindow
                                                                  : kParamWindow);
