@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -25,18 +26,21 @@ constexpr int kSectorBytes = 32;
 constexpr double kLaneBytes = 4;
 /// Registers assumed of a kernel nobody bounds, as in assume-relax-apply (AStitch section 4.5).
 constexpr int kAssumedRegisters = 32;
-/// Integer instructions that compute an address and guard a load or store.
-constexpr double kAddressInstructions = 4;
-// What generated code executes beside the ops, fitted to counts of the simulator (docs/timing.md).
-/// A warp's parameters and thread indices, once a block; its loop and index arithmetic in each step of a
-/// task.
-constexpr double kBlockInstructions = 11, kStepInstructions = 8;
-/// Five steps of a warp's reduction: shuffle, its operands and its predicate, beside the combining op; maxima
-/// and minima also pass NaNs on.
-constexpr double kWarpSteps = 5, kShuffleInstructions = 2.8, kNanInstructions = 2.4;
+// What generated code executes beside the ops, in machine instructions: fitted to the simulator's issue slots
+// of 404 kernels (scripts/bench/estimates, docs/timing.md).
+/// Computes the address of the first of the loads or stores of one array that a thread has in flight
+/// together; the others are at constant distances.
+constexpr double kAddressInstructions = 1;
+/// A warp's thread indices and bounds, and the choice of its group, once a block.
+constexpr double kBlockInstructions = 4.6, kGroupInstructions = 2.4;
+/// A warp's loops and index arithmetic: in a task of elements, in a task of rows, and in each further pass
+/// over its rows.
+constexpr double kElementTaskInstructions = 7.5, kRowTaskInstructions = 10, kPassInstructions = 2.8;
+/// At most five steps of a warp's reduction, fewer of short rows: a shuffle beside the combining op.
+constexpr double kWarpSteps = 5, kShuffleInstructions = 1;
 /// Where a row has several warps: their results through shared memory, a block barrier on either side, and
 /// the warp's steps once more.
-constexpr double kBlockReduceInstructions = 17, kBlockReduceAccesses = 2;
+constexpr double kBlockReduceInstructions = 12.8, kBlockReduceAccesses = 2;
 /// Loads before the first use: an expression needs two operands at a time ...
 constexpr double kOperandsInFlight = 2;
 /// ... and a thread keeps no more requests than this in flight: the scoreboard and the registers end it.
@@ -153,12 +157,22 @@ class KernelCounter {
     return static_cast<double>(mapping.tasks) * std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
   }
 
+  /// Of a warp in a task that goes over its elements so many times, averaged over those that have nothing to
+  /// do.
+  double task_instructions(const ThreadMapping& mapping, double passes) const {
+    if (mapping.threads_per_row > 1 || mapping.kind == MappingKind::kColumn ||
+        mapping.kind == MappingKind::kTile)
+      return kRowTaskInstructions + kPassInstructions * (passes - 1);
+    const double busy = std::ceil(static_cast<double>(mapping.rows) / (kWarp * mapping.vector));
+    return kElementTaskInstructions * passes * std::min(1.0, busy / warp_tasks(mapping));
+  }
+
   void count_group(const Group& group, const GroupEvaluations& found) {
     level_ = level_of(group.sub_dominants.empty() ? group.dominant
                                                   : std::min(group.dominant, group.sub_dominants[0]));
     const double before = now().warp_instructions;
     const double all_tasks = warp_tasks(group.mapping);
-    double steps = 1;  // all warps' steps; a value in shared memory ends one
+    double passes = 1;  // over a task; a value in shared memory ends one
     ThreadLoads loads;
     for (const Evaluation& e : found.values) {
       if (e.load)
@@ -172,7 +186,7 @@ class KernelCounter {
       count_store(group, op, placed->second);
       if (scheme_in_phase(kernel_, op) != Scheme::kRegional) continue;
       if (placed->second.coverage == Coverage::kFull || reduces_cols(computation_, op, group))
-        steps += 1;  // that of a value of the row is a single warp's
+        passes += 1;  // that of a value of the row is a single warp's
       if (placed->second.coverage != Coverage::kRows) continue;
       // Every warp of the row reads it back.
       now().ldst_warp_instructions += all_tasks;
@@ -183,7 +197,7 @@ class KernelCounter {
       const auto placed = found.placements.find(r.op);
       if (placed != found.placements.end()) count_kept(warp_accesses(placed->second.map, group.mapping));
     }
-    now().warp_instructions += kStepInstructions * steps * all_tasks;
+    now().warp_instructions += task_instructions(group.mapping, passes) * all_tasks;
     phases_[level_].groups.push_back({&group, now().warp_instructions - before});
     // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
     const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1;
@@ -198,7 +212,7 @@ class KernelCounter {
   void count_value(const Group& group, const Evaluation& e) {
     const Node& node = computation_.node(e.op);
     const OpDef& row = def(node.op);
-    double count = evaluation_count(e.map);
+    double count = evaluation_count(e.map), instructions = instructions_of(node);
     if (row.instructions > 0) evaluated_[e.op] += count;  // maps cost nothing again
     if (row.cls == OpClass::kReduce) {
       // Accumulating is once an element of the operand.
@@ -207,26 +221,50 @@ class KernelCounter {
                              static_cast<double>(std::max<std::int64_t>(1, node.shape.elements_count()));
       now().fp32_warp_instructions += count * reduced / kWarp;
       count *= reduced;
+      instructions = combining_instructions(node);
       if (is_across(group, e.op))
         count_across(group.mapping, node);
       else if (reduces_domain(computation_, e.op, group.mapping) && group.mapping.threads_per_row > 1)
         count_combining(group.mapping, node);
-    } else if (is_elementwise(node.op) && is_floating(node.shape.dtype)) {
-      now().fp32_warp_instructions += count * row.instructions / kWarp;
-      if (row.cls == OpClass::kHeavyElementwise) now().mufu_warp_instructions += count / kWarp;
+      now().warp_instructions += count * instructions / kWarp;
+      return;
     }
-    now().warp_instructions += count * row.instructions / kWarp;
+    // A warp executes it for whatever part of its lanes.
+    const double warps = instructions > 0 ? std::max(1.0, warp_accesses(e.map, group.mapping)) : 0;
+    if (is_elementwise(node.op) && is_floating(node.shape.dtype)) {
+      now().fp32_warp_instructions += warps * instructions;
+      if (row.cls == OpClass::kHeavyElementwise) now().mufu_warp_instructions += warps;
+    }
+    now().warp_instructions += warps * instructions;
+  }
+
+  /// For one element. Dividing by a constant power of two is multiplying.
+  double instructions_of(const Node& node) const {
+    if (node.op == Op::kDivide && is_floating(node.shape.dtype)) {
+      const Node* by = &computation_.node(node.operands[1]);
+      while (by->op == Op::kBroadcast) by = &computation_.node(by->operands[0]);
+      int exponent = 0;
+      if (by->op == Op::kConstant && by->shape.elements_count() == 1 &&
+          std::abs(std::frexp(by->attrs.literal->get_double(0), &exponent)) == 0.5)
+        return def(Op::kMultiply).instructions;
+    }
+    return def(node.op).instructions;
+  }
+
+  /// Of accumulating one element.
+  double combining_instructions(const Node& reduce) const {
+    const auto op = simple_reducer(graph_, applied(reduce));
+    return op ? def(*op).instructions : def(reduce.op).instructions;
   }
 
   /// The threads of a row add up what each of them has.
   void count_combining(const ThreadMapping& mapping, const Node& reduce) {
-    const auto op = simple_reducer(graph_, applied(reduce));
-    const bool keeps_nan = op == Op::kMaximum || op == Op::kMinimum;
-    const double stage = kWarpSteps * (1 + kShuffleInstructions + (keeps_nan ? kNanInstructions : 0));
+    const double steps = std::min(kWarpSteps, std::ceil(std::log2(mapping.threads_per_row)));
+    const double stage = steps * (kShuffleInstructions + combining_instructions(reduce));
     const double warps = warp_tasks(mapping);
     const bool block = mapping.threads_per_row > kWarp || mapping.kind == MappingKind::kColumn;
     now().warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
-    now().fp32_warp_instructions += warps * kWarpSteps * (block ? 2 : 1);
+    now().fp32_warp_instructions += warps * steps * (block ? 2 : 1);
     if (!block) return;
     now().ldst_warp_instructions += warps * kBlockReduceAccesses;
     now().shared_wavefronts += warps * kBlockReduceAccesses;
@@ -269,7 +307,8 @@ class KernelCounter {
 
   void count_load(const Group& group, const Evaluation& e, ThreadLoads& loads) {
     const std::int64_t partials = partials_of(e.op);
-    const double accesses = warp_accesses(e.map, group.mapping) * static_cast<double>(partials);
+    const double accesses =
+        std::max(1.0, warp_accesses(e.map, group.mapping)) * static_cast<double>(partials);
     const bool internal = inside_.contains(e.op);
     if (e.resident) {
       if (kept_in_shared(group, e.op)) count_kept(accesses);
@@ -283,7 +322,8 @@ class KernelCounter {
     const Shape& shape = computation_.node(e.op).shape;
     const int bytes = byte_size(shape.dtype);
     const int at_once = moved_at_once(e.map, shape, group.mapping);
-    count_accesses(accesses / at_once);
+    const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
+    count_accesses(accesses / at_once, fixed ? kNoAddress : together(group));
     loads.accesses += accesses / at_once;
     now().l2_sectors += accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile);
     if (e.tile) count_through_tile(accesses);
@@ -339,9 +379,15 @@ class KernelCounter {
     count_accesses(accesses);
   }
 
-  void count_accesses(double accesses) {
+  /// What is at one place of an array: the address is a constant.
+  static constexpr double kNoAddress = std::numeric_limits<double>::infinity();
+  /// `together`: so many of an array have one address computed.
+  void count_accesses(double accesses, double together = 1) {
     now().ldst_warp_instructions += accesses;
-    now().warp_instructions += accesses * (1 + kAddressInstructions);
+    now().warp_instructions += accesses * (1 + kAddressInstructions / together);
+  }
+  double together(const Group& group) const {
+    return std::max(1.0, vectors_in_flight(group.mapping, kernel_.launch.block));
   }
 
   /// Stores of one warp each. A value of the row is stored by one lane of those that reduced it, or by as
@@ -369,7 +415,7 @@ class KernelCounter {
     const bool global = output || scheme == Scheme::kGlobal;
     if (shared) count_accesses(accesses);
     if (!global) return;
-    count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping));
+    count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping), together(group));
     const int bytes = byte_size(node.shape.dtype);
     const bool tile = find_tile(kernel_, op, group.dominant, level_of(op)) != nullptr;
     now().l2_sectors += accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile);
@@ -450,7 +496,9 @@ class KernelCounter {
   void finish() {
     const KernelLaunch& launch = kernel_.launch;
     level_ = phases_.begin()->first;
-    now().warp_instructions += kBlockInstructions * static_cast<double>(launch.grid) *
+    const auto further_groups = static_cast<double>(kernel_.groups.size() - 1);
+    now().warp_instructions += (kBlockInstructions + kGroupInstructions * further_groups) *
+                               static_cast<double>(launch.grid) *
                                std::ceil(launch.block / static_cast<double>(kWarp));
     const int registers = launch.register_bound > 0 ? launch.register_bound : kAssumedRegisters;
     work_.grid_blocks = launch.grid;

@@ -224,8 +224,11 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   document["cache"] = spec.cache == sim::CacheMode::kCold ? "cold" : "warm";
   document["seed"] = spec.seed;
   document["compiler"] = result.executable.compiler;
-  for (std::size_t i = 0; i < result.run.kernels.size(); ++i)
-    add_run(document["kernels"][i], result.run.kernels[i], result.executable.kernels[i]);
+  for (std::size_t i = 0; i < result.run.kernels.size(); ++i) {
+    ordered_json& kernel = document["kernels"][i];
+    kernel["predicted_issue_slots"] = result.costs[i].work.warp_instructions;
+    add_run(kernel, result.run.kernels[i], result.executable.kernels[i]);
+  }
   for (std::size_t c = 0; c < result.run.computations.size(); ++c) {
     const ComputationRun& part = result.run.computations[c];
     document["computations"][c]["runs"] = part.runs;

@@ -80,6 +80,6 @@ nlohmann::ordered_json run_to_json(const Model& model, const TrialSpec& spec, co
 std::string trial_key(const Model& model, const TrialSpec& spec);
 
 /// Raised whenever planners, code generation, simulator or timing model give other results for equal input.
-inline constexpr int kResultsVersion = 4;
+inline constexpr int kResultsVersion = 5;
 
 }  // namespace stitchwork

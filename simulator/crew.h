@@ -1,8 +1,9 @@
 // Host threads of a launch, and the access logs that they write and replay.
 #pragma once
 
-#include <barrier>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -33,24 +34,27 @@ struct Logs {
 };
 
 /// Host threads that wait for work, this one among them: starting threads for each batch of blocks would cost
-/// more than small batches take. Jobs do not throw.
+/// more than small batches take. They wait asleep, as the machine may have other work. Jobs do not throw.
 class Crew {
  public:
-  explicit Crew(int threads) : begin_(threads), end_(threads) {
+  explicit Crew(int threads) {
     for (int t = 1; t < threads; ++t) {
       others_.emplace_back([this, t] {
-        for (;;) {
-          begin_.arrive_and_wait();
+        for (std::uint64_t seen = 0;;) {
+          std::unique_lock lock(mutex_);
+          begin_.wait(lock, [&] { return round_ != seen; });
+          seen = round_;
           if (!job_) return;
+          lock.unlock();
           job_(t);
-          end_.arrive_and_wait();
+          lock.lock();
+          if (--working_ == 0) end_.notify_one();
         }
       });
     }
   }
   ~Crew() {
-    job_ = nullptr;
-    begin_.arrive_and_wait();
+    begin(nullptr);
     for (std::thread& t : others_) t.join();
   }
   Crew(const Crew&) = delete;
@@ -58,15 +62,28 @@ class Crew {
 
   /// Runs job(0) here and job(1) and so on on the others; returns when all have ended.
   void run(std::function<void(int)> job) {
-    job_ = std::move(job);
-    begin_.arrive_and_wait();
+    begin(std::move(job));
     job_(0);
-    end_.arrive_and_wait();
+    std::unique_lock lock(mutex_);
+    end_.wait(lock, [&] { return working_ == 0; });
   }
 
  private:
-  std::barrier<> begin_, end_;
-  std::function<void(int)> job_;
+  void begin(std::function<void(int)> job) {
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = std::move(job);
+      working_ = others_.size();
+      ++round_;
+    }
+    begin_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable begin_, end_;
+  std::function<void(int)> job_;  ///< none: the threads end
+  std::size_t working_ = 0;       ///< of the others
+  std::uint64_t round_ = 0;
   std::vector<std::thread> others_;
 };
 

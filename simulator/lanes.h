@@ -21,6 +21,8 @@ using f32 = float;
 using f64 = double;
 
 #define SW_INLINE inline __attribute__((always_inline))
+/// Before a loop of a few fixed rounds, whose values are then kept in registers.
+#define SW_UNROLL _Pragma("GCC unroll 8")
 
 template <class T, int N>
 struct VecOf {

@@ -1,7 +1,7 @@
 // What a warp's 32 addresses touch: sectors, banks, and the bytes to move between memory and registers.
 #pragma once
 
-#include "simulator/atomics.h"
+#include "simulator/access_log.h"
 #include "simulator/ops_registry.h"
 
 namespace stitchwork::sim {
@@ -9,91 +9,10 @@ namespace {
 
 // Inst of a memory access: o[0..count-1] data, o[4] address slot, imm offset, count elements, aux AccessBits,
 // flags log2 of the element bytes.
-SW_INLINE void append(AccessLog& log, u64 entry) {
-  if (log.end == log.capacity) [[unlikely]]
-    grow_log(log);
-  *log.end++ = entry;
-}
-
-/// True if L1 serves what the load `i` asks for.
-SW_INLINE bool through_l1(const BlockRun& b, const Inst* i) {
-  return b.l1.sets != 0 && !(i->aux & kPastL1) && (!b.l1.only_non_coherent || (i->aux & kNonCoherent));
-}
-
-/// Of `sectors` (four bits) of a line those that L1 does not hold, which it does from now on.
-SW_INLINE u64 missing_in_l1(L1Share& l1, u64 line, u64 sectors) {
-  u64* const set = l1.lines + L1Share::kWays * ((line * 0x9E3779B97F4A7C15ull >> 32) * l1.sets >> 32);
-  u64 held = set[0];
-  if (held >> 4 != line) {
-    u32 way = 1;
-    while (way < L1Share::kWays - 1 && set[way] >> 4 != line) ++way;
-    held = set[way] >> 4 == line ? set[way] : line << 4;
-    for (; way > 0; --way) set[way] = set[way - 1];
-  }
-  set[0] = held | sectors;
-  return sectors & ~held;
-}
-
-/// What a strong read or a fence found may be newer than what L1 holds.
-SW_INLINE void empty_l1(L1Share& l1) {
-  __builtin_memset(l1.lines, 0, u64(l1.sets) * L1Share::kWays * sizeof(u64));
-}
-
-/// Logs what of a line's sectors goes on to L2. `l1`: those that L1 holds do not.
-SW_INLINE void log_line(BlockRun& b, u64 line, u64 sectors, u32 write, bool l1) {
-  if (l1) {
-    const u64 missing = missing_in_l1(b.l1, line, sectors);
-    b.hot->l1_hit_sectors += u64(__builtin_popcountll(sectors ^ missing));
-    if (missing == 0) return;
-    sectors = missing;
-  }
-  append(b.logs[line & (b.partitions - 1)], line << 5 | sectors << 1 | write);
-}
-
-/// Logs [lo, lo + bytes) and returns its sectors.
-SW_INLINE u32 log_range(BlockRun& b, u64 lo, u64 bytes, u32 write, bool l1) {
-  const u64 first = lo >> 5, last = (lo + bytes - 1) >> 5;
-  for (u64 line = first >> 2; line <= last >> 2; ++line) {
-    const u64 from = line << 2 > first ? 0 : first & 3;
-    const u64 to = (line << 2) + 3 < last ? 3 : last & 3;
-    const u64 sectors = (0xfull >> (3 - to)) & (0xfull << from);
-    log_line(b, line, sectors, write, l1);
-  }
-  return u32(last - first + 1);
-}
-
-/// Distinct sectors of the active lanes' accesses, logged line by line. An access is aligned to its width,
-/// which is 32 bytes at most: it lies in one sector.
-u32 log_lanes(BlockRun& b, const u64* a, u32 mask, u32 write, bool l1) {
-  u64 entries[32];        // line << 4 | sectors
-  std::int8_t table[64];  // entry of a line, by hash; -1: none
-  __builtin_memset(table, -1, sizeof table);
-  int n = 0, recent = 0;
-  for (u32 m = mask; m != 0; m &= m - 1) {
-    const u64 sector = a[__builtin_ctz(m)] >> 5, line = sector >> 2, bit = u64(1) << (sector & 3);
-    if (n == 0 || entries[recent] >> 4 != line) {
-      u64 slot = line * 0x9E3779B97F4A7C15ull >> 58;
-      while (table[slot] >= 0 && entries[table[slot]] >> 4 != line) slot = (slot + 1) & 63;
-      if (table[slot] < 0) {
-        table[slot] = std::int8_t(n);
-        entries[n++] = line << 4;
-      }
-      recent = table[slot];
-    }
-    entries[recent] |= bit;
-  }
-  u32 total = 0;
-  for (int k = 0; k < n; ++k) {
-    total += u32(__builtin_popcountll(entries[k] & 15));
-    log_line(b, entries[k] >> 4, entries[k] & 15, write, l1);
-  }
-  return total;
-}
-
 /// Shared-memory wavefronts beyond the first: distinct words in the busiest bank, for each group of lanes
 /// that the hardware serves at once (32, 16 or 8 lanes by access width). A: u32 or u64.
 template <class A>
-u32 bank_conflicts(const A* a, u32 mask, u32 bytes) {
+u32 bank_conflicts(Lanes<A> a, u32 mask, u32 bytes) {
   const int words = bytes < 4 ? 1 : int(bytes / 4), group = 32 / words;
   u32 conflicts = 0;
   A seen[32][32];  // distinct words of each bank
@@ -131,12 +50,6 @@ SW_INLINE void lane_addresses(const Strand& s, const Inst* i, int w, u32 slot, u
     }
   }
 }
-SW_INLINE void lane_addresses(const Strand& s, const Inst* i, int w, u32* a) {
-  for (int l = 0; l < 32; l += 16) {
-    auto v = load<vec<u32, 16>>(s.regs + i->o[4] + (w * 32 + l) * 4);
-    store(reinterpret_cast<std::byte*>(a + l), v + u32(i->imm));
-  }
-}
 
 /// Where the first active lane of a strand accesses memory.
 SW_INLINE u64 first_address(const Strand& s, const Inst* i) {
@@ -152,101 +65,112 @@ template <class A>
 constexpr int kPerVector = 64 / sizeof(A);
 template <class A>
 using Addresses = vec<A, kPerVector<A>>;
+/// The numbers from a lane on, without what is added to them.
 template <class A>
-SW_INLINE Addresses<A> addresses_at(const A* a) {
-  return load<Addresses<A>>(reinterpret_cast<const std::byte*>(a));
+SW_INLINE Addresses<A> addresses_at(Lanes<A> a, int lane) {
+  return load<Addresses<A>>(a.numbers + lane * int(sizeof(A)));
 }
 SW_INLINE vec<u32, 16> iota(u32) {
   return vec<u32, 16>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 }
 SW_INLINE vec<u64, 8> iota(u64) { return vec<u64, 8>{0, 1, 2, 3, 4, 5, 6, 7}; }
 
-/// Gives inactive lanes the address of the first active one: they then touch nothing that it does not.
+/// Writes all addresses to `to`, of inactive lanes that of the first active one: they then touch nothing that
+/// it does not.
 template <class A>
-SW_INLINE void fill_inactive(A* a, u32 mask) {
+SW_INLINE void fill_inactive(Lanes<A> a, u32 mask, A* to) {
   constexpr int N = kPerVector<A>;
-  const Addresses<A> first = splat<A, N>(a[__builtin_ctz(mask)]);
+  const Addresses<A> first = splat<A, N>(a[__builtin_ctz(mask)]), offset = splat<A, N>(a.offset);
+  SW_UNROLL
   for (int l = 0; l < 32; l += N)
-    store(reinterpret_cast<std::byte*>(a + l),
-          select<A, N>(expand<N>(mask >> l), addresses_at(a + l), first));
+    store(reinterpret_cast<std::byte*>(to + l),
+          select<A, N>(expand<N>(mask >> l), addresses_at(a, l) + offset, first));
 }
 
-/// True if all 32 accesses of `width` bytes, a power of two, are aligned and lie in [lo, hi).
+/// How the addresses of each half warp follow each other: the halves of most accesses of real kernels, whose
+/// blocks are 16 threads wide or more, are one address or a run of neighbours.
+enum class Half { kUneven, kSame, kRun };
 template <class A>
-SW_INLINE bool all_inside(const A* a, A width, A lo, A hi) {
+struct Shape {
+  A at[2];  ///< first address
+  Half half[2];
+  A width;
+
+  SW_INLINE A bytes(int h) const { return half[h] == Half::kRun ? 16 * width : width; }
+  SW_INLINE bool even() const { return half[0] != Half::kUneven && half[1] != Half::kUneven; }
+  /// One run of all 32 lanes.
+  SW_INLINE bool run() const {
+    return half[0] == Half::kRun && half[1] == Half::kRun && at[1] - at[0] == 16 * width;
+  }
+  /// One address of all 32 lanes.
+  SW_INLINE bool same() const { return half[0] == Half::kSame && half[1] == Half::kSame && at[1] == at[0]; }
+};
+template <class A>
+SW_INLINE Shape<A> shape_of(Lanes<A> a, A width) {
   constexpr int N = kPerVector<A>;
-  if (hi - lo < width) return false;
-  // The distance from lo is unsigned: what lies below is far away.
-  const Addresses<A> furthest = splat<A, N>(hi - lo - width), first = splat<A, N>(lo),
-                     low = splat<A, N>(width - 1);
+  const Addresses<A> shift = splat<A, N>(A(__builtin_ctz(u32(width)))), low = iota(A{}) << shift;
+  const Addresses<A> step = splat<A, N>(A(N)) << shift;
+  Shape<A> s;
+  s.width = width;
+  SW_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    const A at = load<A>(a.numbers + 16 * h * int(sizeof(A)));
+    s.at[h] = at + a.offset;
+    const Addresses<A> first = splat<A, N>(at);
+    Addresses<A> same = {}, run = {}, expected = low;
+    SW_UNROLL
+    for (int l = 16 * h; l < 16 * h + 16; l += N) {
+      const Addresses<A> distance = addresses_at(a, l) - first;
+      same |= distance;
+      run |= distance ^ expected;
+      expected += step;
+    }
+    s.half[h] = !any((vec<i64, 8>)run) ? Half::kRun : !any((vec<i64, 8>)same) ? Half::kSame : Half::kUneven;
+  }
+  return s;
+}
+
+/// True if all 32 accesses are aligned to their width, a power of two, and lie in [lo, hi).
+template <class A>
+SW_INLINE bool all_inside(Lanes<A> a, const Shape<A>& shape, A lo, A hi) {
+  const A size = hi - lo, width = shape.width;
+  if (shape.even()) [[likely]] {  // what lies below lo is far away, as distances are unsigned
+    const A x = shape.bytes(0), y = shape.bytes(1);
+    return ((shape.at[0] | shape.at[1]) & (width - 1)) == 0 && x <= size && y <= size &&
+           shape.at[0] - lo <= size - x && shape.at[1] - lo <= size - y;
+  }
+  if (size < width) return false;
+  constexpr int N = kPerVector<A>;
+  const Addresses<A> furthest = splat<A, N>(size - width), first = splat<A, N>(lo),
+                     low = splat<A, N>(width - 1), offset = splat<A, N>(a.offset);
   Addresses<A> bad = {};
+  SW_UNROLL
   for (int l = 0; l < 32; l += N) {
-    const Addresses<A> v = addresses_at(a + l);
+    const Addresses<A> v = addresses_at(a, l) + offset;
     bad |= (Addresses<A>)((v - first) > furthest) | (v & low);
   }
   return !any((vec<i64, 8>)bad);
 }
 
-/// How the addresses of each half warp follow each other: the halves of most accesses of real kernels, whose
-/// blocks are 16 threads wide or more, are one address or a run of neighbours.
-struct Shape {
-  enum Half : std::uint8_t { kUneven, kSame, kRun };
-  Half half[2];
-  bool run = false;   ///< one run of all 32 lanes
-  bool same = false;  ///< one address of all 32 lanes
-};
-template <class A>
-SW_INLINE Shape shape_of(const A* a, A width) {
-  constexpr int N = kPerVector<A>;
-  const int shift = __builtin_ctz(u32(width));
-  Shape s;
-  for (int h = 0; h < 2; ++h) {
-    const Addresses<A> first = splat<A, N>(a[16 * h]);
-    Addresses<A> same = {}, run = {}, expected = iota(A{}) << shift;
-    for (int l = 16 * h; l < 16 * h + 16; l += N) {
-      const Addresses<A> distance = addresses_at(a + l) - first;
-      same |= distance;
-      run |= distance ^ expected;
-      expected += A(N) << shift;
-    }
-    s.half[h] = !any((vec<i64, 8>)run)    ? Shape::kRun
-                : !any((vec<i64, 8>)same) ? Shape::kSame
-                                          : Shape::kUneven;
-  }
-  if (s.half[0] == s.half[1]) {
-    s.run = s.half[0] == Shape::kRun && a[16] - a[0] == 16 * width;
-    s.same = s.half[0] == Shape::kSame && a[16] == a[0];
-  }
-  return s;
-}
-
 /// bank_conflicts of the active lanes, without looking at each where the shape tells.
 template <class A>
-SW_INLINE u32 conflicts_of(const A* a, u32 mask, const Shape& shape, u32 bytes) {
-  if (shape.run || shape.same) return 0;
-  if (bytes == 4 && shape.half[0] == shape.half[1] && shape.half[0] != Shape::kUneven) {
+SW_INLINE u32 conflicts_of(Lanes<A> a, u32 mask, const Shape<A>& shape) {
+  if (shape.run() || shape.same()) return 0;
+  if (shape.width == 4 && shape.even() && shape.half[0] == shape.half[1]) {
     // Two runs of 16 words, or two words.
-    const A x = a[0] >> 2, y = a[16] >> 2, distance = x < y ? y - x : x - y;
-    if (shape.half[0] == Shape::kRun) return distance > 16 && distance % 32 != 16;
+    const A x = shape.at[0] >> 2, y = shape.at[1] >> 2, distance = x < y ? y - x : x - y;
+    if (shape.half[0] == Half::kRun) return distance > 16 && distance % 32 != 16;
     return distance % 32 == 0;
   }
-  return bank_conflicts(a, mask, bytes);
+  return bank_conflicts(a, mask, shape.width);
 }
 
-/// Sectors of 32 global accesses of `width` bytes, logged.
-SW_INLINE u32 log_access(BlockRun& b, const u64* a, const Shape& shape, u64 width, u32 write, bool l1) {
-  if (shape.run) return log_range(b, a[0], 32 * width, write, l1);
-  if (shape.same) return log_range(b, a[0], width, write, l1);
-  if (shape.half[0] == Shape::kUneven || shape.half[1] == Shape::kUneven)
-    return log_lanes(b, a, ~0u, write, l1);
-  u64 bytes[2], last_line[2];
-  for (int h = 0; h < 2; ++h) {
-    bytes[h] = shape.half[h] == Shape::kSame ? width : 16 * width;
-    last_line[h] = (a[16 * h] + bytes[h] - 1) >> 7;
-  }
-  if (a[0] >> 7 <= last_line[1] && a[16] >> 7 <= last_line[0]) return log_lanes(b, a, ~0u, write, l1);
-  const u32 sectors = log_range(b, a[0], bytes[0], write, l1);
-  return sectors + log_range(b, a[16], bytes[1], write, l1);
+/// Sectors of 32 global accesses, logged.
+SW_INLINE u32 log_access(BlockRun& b, Lanes<u64> a, const Shape<u64>& shape, u32 write, bool l1) {
+  if (!shape.even()) return log_lanes(b, a, ~0u, write, l1);
+  if (shape.run()) return log_range(b, Sectors::of(shape.at[0], 32 * shape.width), write, l1);
+  return log_ranges(b, Sectors::of(shape.at[0], shape.bytes(0)), Sectors::of(shape.at[1], shape.bytes(1)),
+                    write, l1);
 }
 
 template <int kBytes>
@@ -290,57 +214,67 @@ SW_INLINE bool same_size(const Inst* i) {
   return kBytes >= 4 && bool(i->aux & kWideRegister) == (kBytes == 8);
 }
 
-/// Moves a warp whose lanes touch consecutive elements.
+/// Moves the elements of a half warp whose addresses are even, from p on. Of a store to one address the last
+/// lane's stays.
 template <bool kStore, int kBytes>
-SW_INLINE void move_contiguous(Strand& s, const Inst* i, int w, std::byte* p) {
-  if constexpr (kBytes >= 4) {
-    if (same_size<kBytes>(i)) {
-      if (i->count == 1) {
-        std::byte* r = s.regs + i->o[0] + w * 32 * kBytes;
+SW_INLINE void move_half(Strand& s, const Inst* i, int first_lane, Half half, std::byte* p) {
+  using T = std::conditional_t<kBytes == 8, u64, u32>;
+  constexpr int N = 64 / kBytes;  // lanes a vector
+  const int count = i->count;
+  for (int k = 0; k < count; ++k) {
+    std::byte* const r = s.regs + i->o[k] + first_lane * kBytes;
+    if (half == Half::kSame) {
+      if (kStore) {
+        store<T>(p + k * kBytes, load<T>(r + 15 * kBytes));
+        continue;
+      }
+      const auto v = splat<T, N>(load<T>(p + k * kBytes));
+      SW_UNROLL
+      for (int l = 0; l < 16; l += N) store(r + l * kBytes, v);
+    } else if (count == 1) {
+      SW_UNROLL
+      for (int l = 0; l < 16; l += N) {
+        std::byte* const q = p + l * kBytes;
         if (kStore)
-          __builtin_memcpy(p, r, 32 * kBytes);
+          store(q, load<vec<T, N>>(r + l * kBytes));
         else
-          __builtin_memcpy(r, p, 32 * kBytes);
-        return;
+          store(r + l * kBytes, load<vec<T, N>>(q));
       }
-      using T = std::conditional_t<kBytes == 8, u64, u32>;
-      const int count = i->count;
-      for (int k = 0; k < count; ++k) {
-        std::byte* r = s.regs + i->o[k] + w * 32 * kBytes;
-        for (int l = 0; l < 32; ++l) {
-          std::byte* q = p + (l * count + k) * kBytes;
-          if (kStore)
-            store<T>(q, load<T>(r + l * kBytes));
-          else
-            store<T>(r + l * kBytes, load<T>(q));
-        }
+    } else {
+      for (int l = 0; l < 16; ++l) {
+        std::byte* const q = p + (l * count + k) * kBytes;
+        if (kStore)
+          store<T>(q, load<T>(r + l * kBytes));
+        else
+          store<T>(r + l * kBytes, load<T>(q));
       }
-      return;
     }
   }
-  for (int l = 0; l < 32; ++l) move_lane<kStore, kBytes>(s, i, w, l, p + l * i->count * kBytes);
 }
 
 /// Moves the active lanes of a warp; `host` is where address `origin` lies. `shape` is of the addresses after
 /// fill_inactive.
 template <bool kStore, int kBytes, class A>
-SW_INLINE void move_lanes(Strand& s, const Inst* i, int w, u32 mask, const A* a, const Shape& shape,
+SW_INLINE void move_lanes(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a, const Shape<A>& shape,
                           std::byte* host, A origin) {
-  if (mask == ~0u && shape.run) return move_contiguous<kStore, kBytes>(s, i, w, host + (a[0] - origin));
-  if constexpr (!kStore && kBytes >= 4) {
-    if (mask == ~0u && i->count == 1 && same_size<kBytes>(i)) {
-      using T = std::conditional_t<kBytes == 8, u64, u32>;
-      std::byte* r = s.regs + i->o[0] + w * 32 * kBytes;
-      for (int h = 0; h < 2; ++h, r += 16 * kBytes) {
-        const A* at = a + 16 * h;
-        if (shape.half[h] == Shape::kRun) {
-          __builtin_memcpy(r, host + (at[0] - origin), 16 * kBytes);
-        } else if (shape.half[h] == Shape::kSame) {
-          constexpr int kLanes = 64 / kBytes;
-          const auto v = splat<T, kLanes>(load<T>(host + (at[0] - origin)));
-          for (int l = 0; l < 16; l += kLanes) store(r + l * kBytes, v);
-        } else {
-          for (int l = 0; l < 16; ++l) store<T>(r + l * kBytes, load<T>(host + (at[l] - origin)));
+  if constexpr (kBytes >= 4) {
+    if (mask == ~0u && same_size<kBytes>(i)) {
+      SW_UNROLL
+      for (int h = 0; h < 2; ++h) {
+        const int first = w * 32 + 16 * h;
+        if (shape.half[h] != Half::kUneven) {
+          move_half<kStore, kBytes>(s, i, first, shape.half[h], host + (shape.at[h] - origin));
+          continue;
+        }
+        for (int l = 0; l < 16; ++l) {
+          std::byte* p = host + (a[16 * h + l] - origin);
+          for (int k = 0; k < i->count; ++k, p += kBytes) {
+            std::byte* const r = s.regs + i->o[k] + (first + l) * kBytes;
+            if (kStore)
+              __builtin_memcpy(p, r, kBytes);
+            else
+              __builtin_memcpy(r, p, kBytes);
+          }
         }
       }
       return;

@@ -8,7 +8,7 @@ namespace {
 
 /// True if a store of the active lanes changes memory, all of it in the cached allocation.
 template <int kBytes>
-bool changes_memory(Strand& s, const Inst* i, int w, u32 mask, const u64* a, const AddressCache& cache) {
+bool changes_memory(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, const AddressCache& cache) {
   const int shift = i->aux & kWideRegister ? 8 : 4;
   for (u32 m = mask; m != 0; m &= m - 1) {
     const int l = __builtin_ctz(m);
@@ -21,7 +21,7 @@ bool changes_memory(Strand& s, const Inst* i, int w, u32 mask, const u64* a, con
 
 /// Finds the allocation of each active lane's access on its own, and reports those that have none.
 template <bool kStore, int kBytes>
-void move_checked(Strand& s, const Inst* i, int w, u32 mask, const u64* a) {
+void move_checked(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a) {
   AddressCache& cache = s.block->caches[i->id];
   const u32 width = kBytes * i->count;
   for (u32 m = mask; m != 0; m &= m - 1) {
@@ -34,38 +34,65 @@ void move_checked(Strand& s, const Inst* i, int w, u32 mask, const u64* a) {
   }
 }
 
+/// What the warps of one instruction did.
+struct Tally {
+  u64 lanes = 0;  ///< active
+  u64 counted_lanes = 0, requests = 0, transactions = 0;
+};
+
 template <bool kStore, int kBytes>
-SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, u64* a) {
+SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, u64 width,
+                             Tally& tally) {
   BlockRun& b = *s.block;
-  HotCounters& hot = *b.hot;
   AddressCache& cache = b.caches[i->id];
-  const u32 width = kBytes * i->count;
+  alignas(64) u64 filled[32];
   const u32 lanes = __builtin_popcount(mask);
-  hot.accesses += lanes;
-  if (mask != ~0u) fill_inactive(a, mask);
-  const Shape shape = shape_of<u64>(a, width);
-  if (all_inside<u64>(a, width, cache.lo, cache.hi)) [[likely]] {
+  tally.lanes += lanes;
+  if (mask != ~0u) {
+    fill_inactive(a, mask, filled);
+    a = Lanes<u64>(filled);
+  }
+  const Shape<u64> shape = shape_of<u64>(a, width);
+  if (all_inside<u64>(a, shape, cache.lo, cache.hi)) [[likely]] {
     if (kStore && b.communicates) b.progress += changes_memory<kBytes>(s, i, w, mask, a, cache);
     move_lanes<kStore, kBytes, u64>(s, i, w, mask, a, shape, cache.host, cache.lo);
   } else {
     move_checked<kStore, kBytes>(s, i, w, mask, a);
   }
   if (i->aux & kUncounted) return;
-  const u32 sectors = log_access(b, a, shape, width, kStore, !kStore && through_l1(b, i));
-  if (kStore) {
-    ++hot.gst_requests;
-    hot.gst_transactions += sectors;
-    hot.gst_bytes += u64(width) * lanes;
-  } else {
-    ++hot.gld_requests;
-    hot.gld_transactions += sectors;
-    hot.gld_bytes += u64(width) * lanes;
+  tally.counted_lanes += lanes;
+  ++tally.requests;
+  tally.transactions += log_access(b, a, shape, kStore, !kStore && through_l1(b, i));
+}
+
+/// Has the host fetch what the half warps of an instruction are about to touch, side by side. Addresses of
+/// inactive lanes do no harm.
+SW_INLINE void prefetch(const Strand& s, const Inst* i, bool write) {
+  if (i->aux & kAddress32) return;
+  const AddressCache& cache = s.block->caches[i->id];
+  const std::byte* numbers = s.regs + i->o[4];
+  for (int l = s.first_warp * 32; l < s.last_warp * 32; l += 16) {
+    const std::byte* p = cache.host + (load<u64>(numbers + l * 8) + u64(i->imm) - cache.lo);
+    if (write)
+      __builtin_prefetch(p, 1);
+    else
+      __builtin_prefetch(p);
   }
+}
+
+/// Adds what an instruction did to global memory to the counters.
+template <bool kStore, int kBytes>
+SW_INLINE void count_global(HotCounters& hot, const Inst* i, const Tally& tally) {
+  hot.accesses += tally.lanes;
+  const u64 bytes = tally.counted_lanes * kBytes * i->count;
+  (kStore ? hot.gst_requests : hot.gld_requests) += tally.requests;
+  (kStore ? hot.gst_transactions : hot.gld_transactions) += tally.transactions;
+  (kStore ? hot.gst_bytes : hot.gld_bytes) += bytes;
 }
 
 /// The finding of the first lane whose access of a window is misaligned or outside.
 template <bool kStore, class A>
-[[noreturn]] void report_outside(Strand& s, const Inst* i, int w, u32 mask, const A* a, u32 width, u64 window,
+[[noreturn]] void report_outside(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a, u32 width, u64 window,
                                  u64 size) {
   for (u32 m = mask;; m &= m - 1) {
     const int l = __builtin_ctz(m);
@@ -82,16 +109,20 @@ template <bool kStore, class A>
 /// Shared, local and parameter memory: a window of `size` bytes at `base`, for local memory one a thread. A:
 /// u32 where all addresses have 32 bits.
 template <bool kStore, int kBytes, class A>
-SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, A* a, u64 window) {
+SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a, A width, u64 window) {
   BlockRun& b = *s.block;
-  const u32 width = kBytes * i->count;
+  alignas(64) A filled[32];
   b.hot->accesses += __builtin_popcount(mask);
-  if (mask != ~0u) fill_inactive(a, mask);
+  if (mask != ~0u) {
+    fill_inactive(a, mask, filled);
+    a = Lanes<A>(filled);
+  }
   const u64 size = window == kSharedWindow  ? b.shared_bytes
                    : window == kLocalWindow ? b.local_bytes
                                             : b.param_bytes;
-  if (!all_inside<A>(a, width, 0, A(size))) [[unlikely]]
-    report_outside<kStore>(s, i, w, mask, a, width, window, size);
+  const Shape<A> shape = shape_of<A>(a, width);
+  if (!all_inside<A>(a, shape, 0, A(size))) [[unlikely]]
+    report_outside<kStore>(s, i, w, mask, a, u32(width), window, size);
   if (window == kLocalWindow) {
     for (u32 m = mask; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
@@ -100,34 +131,31 @@ SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, A* a, u6
     }
     return;
   }
-  const Shape shape = shape_of<A>(a, width);
   if (window == kSharedWindow) {
     ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
-    b.hot->shared_conflicts += conflicts_of(a, mask, shape, width);
+    b.hot->shared_conflicts += conflicts_of(a, mask, shape);
   }
   move_lanes<kStore, kBytes, A>(s, i, w, mask, a, shape, window == kSharedWindow ? b.shared : b.params, 0);
 }
 
 /// Generic addresses: splits the lanes by the window they point into.
 template <bool kStore, int kBytes>
-void access_generic(Strand& s, const Inst* i, int w, u32 mask, u64* a) {
+void access_generic(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, u64 width, Tally& tally) {
   while (mask != 0) {
     const u64 window = a[__builtin_ctz(mask)] >> kAllocationShift;
     const bool is_global = window == 0 || window >= kFirstAllocation;
     u32 same = 0;
     alignas(64) u64 local[32];
     for (int l = 0; l < 32; ++l) {
-      const u64 x = a[l] >> kAllocationShift;
+      const u64 address = a[l], x = address >> kAllocationShift;
       const bool match = is_global ? x == 0 || x >= kFirstAllocation : x == window;
       if (match && (mask >> l & 1)) same |= 1u << l;
-      local[l] = a[l] & ((u64(1) << kAllocationShift) - 1);
+      local[l] = address & ((u64(1) << kAllocationShift) - 1);
     }
-    if (is_global) {
-      __builtin_memcpy(local, a, sizeof local);
-      access_global<kStore, kBytes>(s, i, w, same, local);
-    } else {
-      access_window<kStore, kBytes, u64>(s, i, w, same, local, window);
-    }
+    if (is_global)
+      access_global<kStore, kBytes>(s, i, w, same, a, width, tally);
+    else
+      access_window<kStore, kBytes, u64>(s, i, w, same, Lanes<u64>(local), width, window);
     mask &= ~same;
   }
 }
@@ -136,26 +164,32 @@ enum class Space { kGlobal, kGeneric, kShared, kLocal, kParam };
 
 template <Space kSpace, bool kStore, int kBytes, class A>
 SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
+  Tally tally;
+  const A width = A(kBytes * i->count);
+  if constexpr (kSpace == Space::kGlobal) prefetch(s, i, kStore);
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const u32 mask = s.mask[w];
     if (mask == 0) continue;
-    alignas(64) A a[32];
-    if constexpr (sizeof(A) == 4)
-      lane_addresses(s, i, w, a);
-    else
-      lane_addresses(s, i, w, i->o[4], a);
+    Lanes<A> a(s.regs + i->o[4] + w * 32 * int(sizeof(A)), A(i->imm));
+    alignas(64) A widened[32];
+    if (sizeof(A) == 8 && (i->aux & kAddress32)) {
+      lane_addresses(s, i, w, i->o[4], reinterpret_cast<u64*>(widened));
+      a = Lanes<A>(widened);
+    }
     if constexpr (kSpace == Space::kGlobal)
-      access_global<kStore, kBytes>(s, i, w, mask, a);
+      access_global<kStore, kBytes>(s, i, w, mask, a, width, tally);
     else if constexpr (kSpace == Space::kGeneric)
-      access_generic<kStore, kBytes>(s, i, w, mask, a);
+      access_generic<kStore, kBytes>(s, i, w, mask, a, width, tally);
     else
-      access_window<kStore, kBytes, A>(s, i, w, mask, a,
+      access_window<kStore, kBytes, A>(s, i, w, mask, a, width,
                                        kSpace == Space::kShared  ? kSharedWindow
                                        : kSpace == Space::kLocal ? kLocalWindow
                                                                  : kParamWindow);
   }
-  if constexpr (kSpace == Space::kGlobal || kSpace == Space::kGeneric)
+  if constexpr (kSpace == Space::kGlobal || kSpace == Space::kGeneric) {
+    count_global<kStore, kBytes>(*s.block->hot, i, tally);
     if (i->aux & kAcquire) empty_l1(s.block->l1);
+  }
   if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
   return i + 1;
 }
@@ -218,8 +252,8 @@ const Inst* atomic(Strand& s, const Inst* i) {
       if (i->o[0] != ~0u) __builtin_memcpy(s.regs + i->o[0] + e, &old, lane_bytes);
     }
     if (global != 0) {
-      log_lanes(b, a, global, 0, false);
-      log_lanes(b, a, global, 1, false);
+      log_lanes(b, Lanes<u64>(a), global, 0, false);
+      log_lanes(b, Lanes<u64>(a), global, 1, false);
     }
   }
   if (i->aux & kAcquire) empty_l1(b.l1);

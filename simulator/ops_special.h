@@ -130,10 +130,10 @@ const Inst* async_copy(Strand& s, const Inst* i) {
     }
     b.hot->accesses += 2 * __builtin_popcount(mask);
     ++b.hot->shared_stores;
-    b.hot->shared_conflicts += bank_conflicts(to, mask, bytes);
+    b.hot->shared_conflicts += bank_conflicts(Lanes<u64>(to), mask, bytes);
     if (reading != 0) {
       ++b.hot->gld_requests;
-      b.hot->gld_transactions += log_lanes(b, from, reading, 0, through_l1(b, i));
+      b.hot->gld_transactions += log_lanes(b, Lanes<u64>(from), reading, 0, through_l1(b, i));
     }
   }
   return i + 1;

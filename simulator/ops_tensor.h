@@ -192,7 +192,8 @@ const Inst* matrix_access(Strand& s, const Inst* i) {
       if (a[l] + 16 > b.shared_bytes) [[unlikely]]
         raise_window(s, i, "shared", a[l], 16, b.shared_bytes, kStore, w, l);
     }
-    b.hot->shared_conflicts += bank_conflicts(a, i->count == 4 ? ~0u : (1u << 8 * i->count) - 1, 16);
+    b.hot->shared_conflicts +=
+        bank_conflicts(Lanes<u64>(a), i->count == 4 ? ~0u : (1u << 8 * i->count) - 1, 16);
     for (int m = 0; m < i->count; ++m) {
       for (int l = 0; l < 32; ++l) {
         std::byte* r = s.regs + i->o[m] + (w * 32 + l) * 4;

@@ -102,10 +102,11 @@ class RaceShadow {
   void prefetch(std::uint64_t offset) {
     const ShadowSector& s = sector(offset);
     if (s.cells_log2 == 0) return;
-    const auto* cell = cells(s).data() + offset % kSectorBytes / cell_bytes(s);
+    const auto* cell = cells(s).data() + (offset % kSectorBytes >> cell_log2(s));
     __builtin_prefetch(cell);
   }
   static std::uint32_t cell_bytes(const ShadowSector& s) { return kSectorBytes >> s.cells_log2; }
+  static int cell_log2(const ShadowSector& s) { return kFinestLog2 - s.cells_log2; }
   /// Of a divided sector.
   std::span<ShadowCell> cells(const ShadowSector& s) {
     return {cell_groups_[s.events[0] / kChunkGroups][s.events[0] % kChunkGroups].data(),
@@ -115,8 +116,8 @@ class RaceShadow {
   /// sector is divided finely enough for it.
   std::span<ShadowCell> cells(ShadowSector& s, std::uint64_t offset, std::uint32_t bytes) {
     if (s.cells_log2 == 0 || ((offset | bytes) & (cell_bytes(s) - 1)) != 0) divide_for(s, offset | bytes);
-    const std::uint32_t cell = cell_bytes(s);
-    return cells(s).subspan(offset % kSectorBytes / cell, bytes / cell);
+    const int cell = cell_log2(s);
+    return cells(s).subspan(offset % kSectorBytes >> cell, bytes >> cell);
   }
   /// Forgets the cells of a divided sector and who touched them.
   void join(ShadowSector& s);

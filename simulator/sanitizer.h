@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "simulator/atomics.h"
@@ -104,13 +105,28 @@ class BlockAccesses {
 
 /// Where the lanes of a warp access memory, as generic addresses.
 struct LaneAddresses {
-  /// `slot`: their registers of 4 or 8 bytes; `width`: each lane touches, a power of two for `same` and
-  /// `run`.
-  void read(const std::byte* slot, bool narrow, std::int64_t offset, std::uint32_t width);
-  alignas(64) std::uint64_t of[32];
-  /// Zero where those of each half warp are one, or follow each other.
-  std::uint64_t same, run;
+  /// Of the two half warps.
+  enum class Shape : std::uint8_t { kUneven, kSame, kRuns };
+  const std::byte* registers;  ///< of 4 or 8 bytes
+  bool narrow;
+  std::int64_t offset;  ///< added to each
+  Shape shape;          ///< of all 32 lanes
+  std::uint64_t operator[](int lane) const {
+    std::uint32_t low = 0;
+    std::uint64_t all = 0;
+    const std::byte* at = registers + static_cast<std::ptrdiff_t>(lane) * (narrow ? 4 : 8);
+    if (narrow) {
+      std::memcpy(&low, at, sizeof low);
+      return low + static_cast<std::uint32_t>(offset);
+    }
+    std::memcpy(&all, at, sizeof all);
+    return all + static_cast<std::uint64_t>(offset);
+  }
 };
+/// Shapes of so many warps' addresses, whose registers follow each other; `width`: each lane touches, a power
+/// of two.
+void read_shapes(const std::byte* registers, bool narrow, std::uint32_t width, int warps,
+                 LaneAddresses::Shape* shapes);
 
 /// Of one block.
 class BlockChecks {

@@ -164,15 +164,20 @@ void BlockChecks::look_at_memory(Strand& s, const Inst* i, const MemoryForm& for
   if (form.fragment) return look_at_fragment(s, i, form);
   if (form.address != 4) return look_at_async_copy(s, i, form);
   const bool narrow = (i->aux & kAddress32) != 0;
+  const int warp_bytes = 32 * (narrow ? 4 : 8);
+  const std::byte* const registers = s.regs + i->o[4];
+  std::array<LaneAddresses::Shape, kGangWarps> shapes;
+  read_shapes(registers + s.first_warp * warp_bytes, narrow, form.bytes, s.last_warp - s.first_warp,
+              shapes.data());
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const std::uint32_t lanes = s.mask[w] & form.lanes;
     if (lanes == 0) continue;
-    LaneAddresses addresses;
-    addresses.read(s.regs + i->o[4] + w * 32 * (narrow ? 4 : 8), narrow, i->imm, form.bytes);
+    const LaneAddresses addresses{registers + w * warp_bytes, narrow, i->imm,
+                                  shapes[static_cast<std::size_t>(w - s.first_warp)]};
     if (look_at_warp(s, i, form, w, lanes, addresses)) continue;
     for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
       const int lane = __builtin_ctz(m);
-      const std::uint64_t address = addresses.of[lane];
+      const std::uint64_t address = addresses[lane];
       look_at_lane({s, i, form, w, lane, address, offset_of(address), global_accesses_});
     }
   }

@@ -28,7 +28,7 @@ struct Piece {
 typedef std::uint64_t Lanes8 __attribute__((vector_size(64)));
 typedef std::uint64_t Lanes4 __attribute__((vector_size(32)));
 typedef std::uint64_t Lanes2 __attribute__((vector_size(16)));
-typedef std::uint32_t Narrow8 __attribute__((vector_size(32)));
+typedef std::uint32_t Narrow16 __attribute__((vector_size(64)));
 
 __attribute__((always_inline)) inline std::uint64_t any_bits(const Lanes8& v) {
   Lanes4 half[2];
@@ -40,32 +40,42 @@ __attribute__((always_inline)) inline std::uint64_t any_bits(const Lanes8& v) {
   return quarter[0][0] | quarter[0][1];
 }
 
-SW_EACH_WIDTH void read_addresses(const std::byte* slot, bool narrow, std::int64_t offset,
-                                  std::uint32_t width, LaneAddresses& a) {
-  Lanes8 lanes[4];
-  for (int v = 0; v < 4; ++v) {
-    if (narrow) {
-      Narrow8 registers;
-      std::memcpy(&registers, slot + sizeof registers * static_cast<std::size_t>(v), sizeof registers);
-      lanes[v] = __builtin_convertvector(registers + static_cast<std::uint32_t>(offset), Lanes8);
-    } else {
-      std::memcpy(&lanes[v], slot + sizeof lanes[v] * static_cast<std::size_t>(v), sizeof lanes[v]);
-      lanes[v] += static_cast<std::uint64_t>(offset);
+__attribute__((always_inline)) inline LaneAddresses::Shape shape_of(const Lanes8& same, const Lanes8& run) {
+  using Shape = LaneAddresses::Shape;
+  if (any_bits(run) == 0) return Shape::kRuns;
+  return any_bits(same) == 0 ? Shape::kSame : Shape::kUneven;
+}
+
+SW_EACH_WIDTH void shapes_of(const std::byte* registers, bool narrow, int shift, int warps,
+                             LaneAddresses::Shape* shapes) {
+  if (narrow) {
+    const Narrow16 expected = Narrow16{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} << shift;
+    for (int w = 0; w < warps; ++w, registers += 2 * sizeof expected) {
+      Narrow16 x, y;
+      std::memcpy(&x, registers, sizeof x);
+      std::memcpy(&y, registers + sizeof x, sizeof y);
+      x -= x[0];
+      y -= y[0];
+      shapes[w] = shape_of((Lanes8)(x | y), (Lanes8)((x ^ expected) | (y ^ expected)));
     }
-    std::memcpy(a.of + std::ptrdiff_t{8} * v, &lanes[v], sizeof lanes[v]);
+    return;
   }
-  const int shift = std::countr_zero(width);
   const Lanes8 low = Lanes8{0, 1, 2, 3, 4, 5, 6, 7} << shift,
                high = Lanes8{8, 9, 10, 11, 12, 13, 14, 15} << shift;
-  Lanes8 same = {}, run = {};
-  for (int h = 0; h < 2; ++h) {
-    const std::uint64_t first = lanes[2 * h][0];
-    const Lanes8 x = lanes[2 * h] - first, y = lanes[2 * h + 1] - first;
-    same |= x | y;
-    run |= (x ^ low) | (y ^ high);
+  for (int w = 0; w < warps; ++w, registers += 4 * sizeof low) {
+    Lanes8 same = {}, run = {};
+    for (std::size_t h = 0; h < 2; ++h) {
+      Lanes8 x, y;
+      std::memcpy(&x, registers + 2 * h * sizeof x, sizeof x);
+      std::memcpy(&y, registers + (2 * h + 1) * sizeof x, sizeof y);
+      const std::uint64_t first = x[0];
+      x -= first;
+      y -= first;
+      same |= x | y;
+      run |= (x ^ low) | (y ^ high);
+    }
+    shapes[w] = shape_of(same, run);
   }
-  a.same = any_bits(same);
-  a.run = any_bits(run);
 }
 
 /// Zero if all accesses of so many bytes lie in one allocation of `size`, aligned; else not.
@@ -88,21 +98,22 @@ class Pieces {
   /// or lanes of a store may touch one byte: their order then decides.
   bool list(const LaneAddresses& a, std::uint32_t lanes, std::uint64_t window, std::uint64_t bytes,
             std::uint64_t size, bool writes) {
-    const std::uint64_t* addresses = a.of;
-    if (lanes == ~0u) {
-      const bool runs = a.run == 0, same = a.same == 0;
-      const std::uint64_t first = addresses[0], second = addresses[16], half = runs ? 16 * bytes : bytes;
-      if ((runs || same) && inside(first, window, bytes, half, size) &&
-          inside(second, window, bytes, half, size)) {
+    using Shape = LaneAddresses::Shape;
+    if (lanes == ~0u && a.shape != Shape::kUneven) {
+      const bool runs = a.shape == Shape::kRuns, same = !runs;
+      const std::uint64_t first = a[0], second = a[16], half = runs ? 16 * bytes : bytes;
+      if (inside(first, window, bytes, half, size) && inside(second, window, bytes, half, size)) {
         if (runs && second == first + half) return add(first, 2 * half, 0);
         if (runs && second != first && (second > first ? second - first : first - second) < half)
-          return list_lanes(addresses, lanes, bytes, writes);
+          return list_lanes(a, lanes, bytes, writes);
         if (writes && (same || first == second)) return false;
         if (first == second) return add(first, half, Toucher::kSeveral);
         return add(first, half, runs ? 0 : Toucher::kSeveral) &&
                add(second, half, runs ? 16 : Toucher::kSeveral);
       }
     }
+    std::uint64_t addresses[32];
+    for (int l = 0; l < 32; ++l) addresses[l] = a[l];
     return outside(addresses, lanes, window, bytes, size) == 0 && list_lanes(addresses, lanes, bytes, writes);
   }
   std::size_t count() const { return count_; }
@@ -121,7 +132,8 @@ class Pieces {
     return true;
   }
 
-  bool list_lanes(const std::uint64_t* addresses, std::uint32_t lanes, std::uint64_t bytes, bool writes) {
+  template <class Addresses>
+  bool list_lanes(const Addresses& addresses, std::uint32_t lanes, std::uint64_t bytes, bool writes) {
     std::uint64_t next = 0;
     int follows = -1;  // the lane that would lengthen the last piece
     for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
@@ -148,8 +160,9 @@ class Pieces {
 
 }  // namespace
 
-void LaneAddresses::read(const std::byte* slot, bool narrow, std::int64_t offset, std::uint32_t width) {
-  read_addresses(slot, narrow, offset, width, *this);
+void read_shapes(const std::byte* registers, bool narrow, std::uint32_t width, int warps,
+                 LaneAddresses::Shape* shapes) {
+  shapes_of(registers, narrow, std::countr_zero(width), warps, shapes);
 }
 
 /// The race check of one instruction of a warp. What it finds out about the order of an earlier event it
@@ -310,7 +323,7 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
     return false;
   const int first_lane = std::countr_zero(lanes);
   const std::int64_t active = lanes == ~0u ? 32 : std::popcount(lanes);
-  const std::uint64_t window = addresses.of[first_lane] >> kAllocationShift;
+  const std::uint64_t window = addresses[first_lane] >> kAllocationShift;
   const bool shared =
       form.space == Space::kShared || (form.space == Space::kGeneric && window == kSharedWindow);
   if (!shared && (form.space == Space::kLocal || window == kLocalWindow)) return false;
@@ -318,7 +331,7 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
   std::uint64_t size = block_.shared_bytes;
   ByteFlags* written = &shared_written_;
   if (!shared) {
-    Allocation* allocation = launch_.context.memory->impl().find(addresses.of[first_lane]);
+    Allocation* allocation = launch_.context.memory->impl().find(addresses[first_lane]);
     if (allocation == nullptr) return false;
     size = allocation->bytes.size();
     written = &allocation->written;

@@ -182,8 +182,9 @@ class Schedule {
   static constexpr double kAlike = 0.01;
   /// Pieces of a batch that a thread takes one after another, so that all end at about the same time.
   static constexpr std::uint64_t kUnitsPerThread = 8;
-  /// Accesses logged before they are replayed: about 2 MB, which stays in the host's caches.
-  static constexpr std::uint64_t kBatchEntries = std::uint64_t{1} << 18;
+  /// Accesses logged before they are replayed: 512 KB, which leave room in the host's
+  /// caches for the memory of the blocks that run.
+  static constexpr std::uint64_t kBatchEntries = std::uint64_t{1} << 16;
   /// Rounds in which no block changed memory or passed a barrier before that counts as standing still.
   static constexpr int kIdleRounds = 64;
 

@@ -42,17 +42,25 @@ struct Planned {
 };
 
 TEST(AstitchResidence, FewTasksKeepTheirElementsInRegisters) {
-  const Planned planned(normalised(512, 1024));
+  const Planned planned(normalised(512, 2048));
   ASSERT_EQ(planned.plan.kernels.size(), 1u);
   EXPECT_GE(planned.kernel().launch.grid_barriers, 1);
   ASSERT_EQ(planned.kernel().resident.size(), 1u);
   const Residence& kept = planned.kernel().resident[0];
   EXPECT_EQ(kept.op, planned.id("centred"));
   EXPECT_FALSE(kept.shared);
-  EXPECT_EQ(kept.bytes, 4 * 4);  // four tasks of one element a thread
+  EXPECT_EQ(kept.bytes, 4 * 2 * 4);  // four tasks of two elements a thread
   EXPECT_EQ(planned.kernel().schemes.at(kept.op), Scheme::kResident);
-  EXPECT_THAT(planned.why("centred"), HasSubstr("4 tasks of 1 elements a thread in 4 registers of 16"));
+  EXPECT_THAT(planned.why("centred"), HasSubstr("4 tasks of 2 elements a thread in 8 registers of 16"));
   EXPECT_THAT(to_text(planned.graph, planned.plan), HasSubstr("resident centred with the threads of"));
+}
+
+// The simulator agrees: 8.75 us where the L2 gives them again, 9.32 us where threads keep them.
+TEST(AstitchResidence, FewElementsThatTheL2HoldsAreLoadedAgain) {
+  const Planned planned(normalised(512, 1024));
+  EXPECT_GE(planned.kernel().launch.grid_barriers, 1);
+  EXPECT_TRUE(planned.kernel().resident.empty());
+  EXPECT_THAT(planned.why("centred"), HasSubstr("us if loaded or computed again"));
 }
 
 TEST(AstitchResidence, MoreTasksKeepTheirElementsInSharedMemory) {
