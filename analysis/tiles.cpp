@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
+#include "analysis/vectors.h"
 #include "core/arithmetic.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 namespace {
@@ -52,6 +55,7 @@ std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, Til
 
 std::int64_t tile_stride(const ThreadMapping& mapping, int bytes) {
   constexpr int kWarpsTried = 3;  // lines may end within a warp
+  if (mapping.staged) return mapping.cols;
   const std::int64_t cols = mapping.threads_per_row;
   std::int64_t best = cols;
   int least = 0;
@@ -93,6 +97,60 @@ double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extent
     total += static_cast<double>(std::unique(sectors.begin(), sectors.end()) - sectors.begin());
   }
   return total / warps;
+}
+
+ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes) {
+  ThreadMapping flat = mapping;
+  flat.kind = MappingKind::kElementwise;
+  flat.rows = mapping.rows * mapping.cols;
+  flat.cols = 1;
+  flat.rows_per_block = mapping.rows_per_block * mapping.cols;
+  flat.threads_per_row = 1;
+  flat.unroll = 1;
+  flat.staged = false;
+  flat.vector = std::max(1, kVectorBytes / widest_bytes);
+  while (flat.rows % flat.vector != 0 || flat.rows_per_block % flat.vector != 0) flat.vector /= 2;
+  return flat;
+}
+
+int staged_wavefronts(const ThreadMapping& mapping, int bytes) {
+  Lanes lanes;
+  for (int i = 0; i < kWarp; ++i)
+    lanes[static_cast<std::size_t>(i)] = {i / mapping.threads_per_row, i % mapping.threads_per_row};
+  return wavefronts(lanes, mapping.cols, bytes);
+}
+
+bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
+                const Tile& read) {
+  const auto bytes = [&](const Tile& tile) { return byte_size(computation.node(tile.op).shape.dtype); };
+  if (stored.group != read.group || stored.level != read.level || bytes(stored) != bytes(read)) return false;
+  const auto group = std::find_if(kernel.groups.begin(), kernel.groups.end(),
+                                  [&](const Group& g) { return g.dominant == read.group; });
+  if (group == kernel.groups.end() || !group->mapping.staged) return false;
+  const auto makes = [&](NodeId op) {
+    return op == group->dominant || contains_sorted(group->sub_dominants, op);
+  };
+  if (!makes(stored.op) || makes(read.op)) return false;
+  const auto depends = [&](NodeId op, NodeId on) {
+    std::set<NodeId> seen{op};
+    std::vector<NodeId> open{op};
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (id == on) return true;
+      if (!contains_sorted(kernel.ops, id)) continue;
+      for (const NodeId operand : computation.node(id).operands)
+        if (seen.insert(operand).second) open.push_back(operand);
+    }
+    return false;
+  };
+  // What is made of the elements read is done with them when the result, which depends on it, is there.
+  return depends(stored.op, read.op) && std::all_of(kernel.ops.begin(), kernel.ops.end(), [&](NodeId op) {
+           const auto level = kernel.levels.find(op);
+           const bool reads = makes(op) && op != stored.op && level != kernel.levels.end() &&
+                              level->second == read.level && depends(op, read.op);
+           return !reads || depends(stored.op, op);
+         });
 }
 
 const Tile* find_tile(const KernelPlan& kernel, NodeId op, NodeId group, int level) {

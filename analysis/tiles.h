@@ -1,5 +1,5 @@
 // Tiles of shared memory in which elements change their order (plan.h, MappingKind::kTile and Tile): how
-// threads run through one, how its rows are padded, what its accesses touch.
+// threads run through one, how its rows are padded, what its accesses touch; staged rows.
 #pragma once
 
 #include "analysis/plan.h"
@@ -19,8 +19,8 @@ std::int64_t tile_lines_at_once(const ThreadMapping& mapping, int block, TileOrd
 /// Elements a thread takes, at most.
 std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, TileOrder order);
 
-/// Elements of `bytes` each from one row of a tile to the next in shared memory: at least its cols, and so
-/// many more that the lanes of a warp fall into different banks in either order.
+/// Elements of `bytes` each from one row of a tile to the next in shared memory: at least its cols, and of
+/// kTile so many more that the lanes of a warp fall into different banks in either order.
 std::int64_t tile_stride(const ThreadMapping& mapping, int bytes);
 std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes);
 
@@ -28,6 +28,20 @@ std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes);
 /// the mean of a few warps of the tile in the middle of the domain.
 double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
                     const ThreadMapping& mapping, int bytes, TileOrder order);
+
+/// How the threads of a block move the tasks of a staged mapping between memory and tiles: neighbouring
+/// threads on neighbouring vectors, of 16 bytes of an element of `widest_bytes` where they divide a task and
+/// the whole. The unroll is 1.
+ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes);
+
+/// Accesses of shared memory, one after the other, in which a warp of a staged mapping reads an element each
+/// of its rows.
+int staged_wavefronts(const ThreadMapping& mapping, int bytes);
+
+/// Whether a staged tile that is `stored` may have the bytes of one that is `read`: every thread has read its
+/// element, for all that the group makes of it, before it puts its result there.
+bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
+                const Tile& read);
 
 /// The tile through which the group reads or stores `op` in that phase, or null.
 const Tile* find_tile(const KernelPlan& kernel, NodeId op, NodeId group, int level);

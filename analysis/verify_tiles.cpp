@@ -23,7 +23,8 @@ class TileCheck {
   void check(const Tile& tile) {
     const auto group = std::find_if(kernel_.groups.begin(), kernel_.groups.end(),
                                     [&](const Group& g) { return g.dominant == tile.group; });
-    if (group == kernel_.groups.end() || group->mapping.kind != MappingKind::kTile) {
+    if (group == kernel_.groups.end() ||
+        (group->mapping.kind != MappingKind::kTile && !group->mapping.staged)) {
       report_.add("tile", "kernel {}: {} goes through a tile of the group of {}, whose tasks are none",
                   kernel_.id, name_of(tile.op), name_of(tile.group));
       return;
@@ -70,7 +71,7 @@ class TileCheck {
     return level == kernel_.levels.end() ? 0 : level->second;
   }
 
-  /// Tiles lie beside all else: no lifetimes are known of them.
+  /// Tiles of a phase lie beside all else, but for staged results in the place of what they are made from.
   void places(const Tile& tile) {
     const auto clash = [&](std::int64_t offset, std::int64_t bytes, std::string_view other) {
       if (tile.offset < offset + bytes && offset < tile.offset + tile.bytes)
@@ -82,7 +83,9 @@ class TileCheck {
     for (const Residence& r : kernel_.resident)
       if (r.shared) clash(r.offset, r.bytes, name_of(r.op));
     for (const Tile& other : kernel_.tiles)
-      if (&tile < &other) clash(other.offset, other.bytes, "that of " + name_of(other.op));
+      if (&tile < &other && tile.level == other.level && !takes_over(computation_, kernel_, other, tile) &&
+          !takes_over(computation_, kernel_, tile, other))
+        clash(other.offset, other.bytes, "that of " + name_of(other.op));
   }
 
   const Computation& computation_;

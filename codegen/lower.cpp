@@ -5,6 +5,7 @@
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
@@ -325,13 +326,14 @@ class Lowering {
     const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
     Step step;
     step.group = group_index;
-    step.mapping = group.mapping;
+    step.mapping = group.mapping.staged ? range_mapping(group, phase, stores) : group.mapping;
     step.turned = true;
     ValueBuilder builder(context_, step, phase);
     for (const Tile& tile : context_.plan.tiles) {
       if (tile.group != group.dominant || tile.level != phase) continue;
       if (stores != is_stored_through(tile)) continue;
-      const IndexMap& map = context_.placements[static_cast<std::size_t>(group_index)].at(tile.op).map;
+      IndexMap map = context_.placements[static_cast<std::size_t>(group_index)].at(tile.op).map;
+      if (group.mapping.staged) map = in_a_range(tile.op, step.mapping);
       Root root;
       root.op = tile.op;
       root.value = stores ? builder.load_tile(tile.op, map) : builder.value(tile.op, map);
@@ -339,10 +341,37 @@ class Lowering {
                           ? Target{material(tile.op).global,
                                    simplify(linearize(map.results, context_.node(tile.op).shape.dims), map)}
                           : Target{context_.tile(tile.op, group_index, phase),
-                                   context_.tile_offset(tile.op, group_index)}};
+                                   context_.tile_offset(tile.op, group_index, true)}};
       step.roots.push_back(std::move(root));
     }
     return step;
+  }
+
+  /// How a staged task moves: all of the group's tiles together, as many vectors of each in flight as a share
+  /// of the registers holds.
+  ThreadMapping range_mapping(const Group& group, int phase, bool stores) const {
+    constexpr int kMostUnrolled = 4, kShare = 2, kUnboundRegisters = 32;
+    int widest = 1, bytes = 0;
+    for (const Tile& tile : context_.plan.tiles) {
+      if (tile.group != group.dominant || tile.level != phase || stores != is_stored_through(tile)) continue;
+      const int size = byte_size(context_.node(tile.op).shape.dtype);
+      widest = std::max(widest, size);
+      bytes += size;
+    }
+    ThreadMapping mapping = staging_mapping(group.mapping, widest);
+    const int registers = launch_.register_bound > 0 ? launch_.register_bound : kUnboundRegisters;
+    if (bytes > 0)
+      mapping.unroll =
+          std::clamp(registers * kRegisterBytes / kShare / (bytes * mapping.vector), 1, kMostUnrolled);
+    return mapping;
+  }
+
+  /// (element of the range) -> index.
+  IndexMap in_a_range(NodeId op, const ThreadMapping& mapping) const {
+    IndexMap map;
+    map.dims = {mapping.rows, mapping.cols};
+    map.results = delinearize(IndexExpr::dim(0), context_.node(op).shape.dims);
+    return simplify(std::move(map));
   }
 
   /// By the group that computes the value; else the tile is read.
@@ -389,7 +418,7 @@ class Lowering {
                                               ? IndexExpr::dim(0)
                                               : IndexExpr::dim(0) * step.mapping.cols + IndexExpr::dim(1)});
     if (const int tile = context_.tile(item.op, step.group, item.phase); tile >= 0)
-      result.targets.push_back({tile, context_.tile_offset(item.op, step.group)});
+      result.targets.push_back({tile, context_.tile_offset(item.op, step.group, false)});
     else if (m.partials < 0 && m.global >= 0)
       result.targets.push_back({m.global, global});
     if (!reduces(item.op)) {

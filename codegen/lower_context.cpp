@@ -42,8 +42,9 @@ int LowerContext::tile(NodeId op, int group, int phase) const {
   return found == tiles_.end() ? -1 : found->second;
 }
 
-IndexExpr LowerContext::tile_offset(NodeId op, int group) const {
+IndexExpr LowerContext::tile_offset(NodeId op, int group, bool moves) const {
   const ThreadMapping& mapping = plan.groups[static_cast<std::size_t>(group)].mapping;
+  if (mapping.staged && moves) return IndexExpr::dim(0);
   return IndexExpr::dim(0) * tile_stride(mapping, byte_size(node(op).shape.dtype)) + IndexExpr::dim(1);
 }
 

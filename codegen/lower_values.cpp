@@ -241,7 +241,7 @@ int ValueBuilder::load_tile(NodeId op, const IndexMap& map) {
   v.buffer = context_.tile(op, step_.group, phase_);
   v.at = access(map, -1);
   v.local = true;
-  v.offset = context_.tile_offset(op, step_.group);
+  v.offset = context_.tile_offset(op, step_.group, step_.turned);
   return add(std::move(v), -1);
 }
 

@@ -91,7 +91,7 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
   const int registers = launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters;
   for (Group& group : kernel.groups) {
     ThreadMapping& m = group.mapping;
-    if (m.rows * m.cols == 0 || m.kind == MappingKind::kRowSerial) {
+    if (m.rows * m.cols == 0 || m.kind == MappingKind::kRowSerial || m.staged) {
       m.vector = m.unroll = 1;
       continue;
     }
