@@ -68,6 +68,8 @@ class Walk {
 
   bool goes_through_tile(NodeId op, const IndexMap& map) const {
     if (find_tile(kernel_, op, group_.dominant, level_) == nullptr) return false;
+    if (group_.mapping.staged)
+      return staged_part(computation_.node(op).shape, map, group_.mapping).has_value();
     const auto placed = result_.placements.find(op);
     return placed != result_.placements.end() && placed->second.map == map;
   }

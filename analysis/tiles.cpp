@@ -55,7 +55,6 @@ std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, Til
 
 std::int64_t tile_stride(const ThreadMapping& mapping, int bytes) {
   constexpr int kWarpsTried = 3;  // lines may end within a warp
-  if (mapping.staged) return mapping.cols;
   const std::int64_t cols = mapping.threads_per_row;
   std::int64_t best = cols;
   int least = 0;
@@ -113,6 +112,43 @@ ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes) {
   return flat;
 }
 
+std::optional<StagedPart> staged_part(const Shape& shape, const IndexMap& map, const ThreadMapping& mapping) {
+  if (!map.constraints.empty() || !map.runtime.empty() || !map.symbols.empty() || map.dims.size() != 2)
+    return std::nullopt;
+  const std::int64_t elements = shape.elements_count();
+  if (elements != mapping.rows * mapping.cols && mapping.rows == mapping.cols) return std::nullopt;
+  IndexExpr place = IndexExpr::dim(0) * mapping.cols + IndexExpr::dim(1);
+  const StagedPart part = staged_part(shape, mapping);
+  if (part != StagedPart::kElements) place = IndexExpr::dim(part == StagedPart::kRows ? 0 : 1);
+  if (elements != std::array{mapping.rows * mapping.cols, mapping.rows,
+                             mapping.cols}[static_cast<std::size_t>(part)] ||
+      simplify(linearize(map.results, shape.dims), map) != simplify(place, map))
+    return std::nullopt;
+  return part;
+}
+
+StagedPart staged_part(const Shape& shape, const ThreadMapping& mapping) {
+  const std::int64_t elements = shape.elements_count();
+  if (elements == mapping.rows * mapping.cols) return StagedPart::kElements;
+  return elements == mapping.rows ? StagedPart::kRows : StagedPart::kCols;
+}
+
+std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping) {
+  if (part == StagedPart::kElements) return mapping.rows_per_block * mapping.cols;
+  return part == StagedPart::kRows ? mapping.rows_per_block : mapping.cols;
+}
+
+ThreadMapping staging_cols(const ThreadMapping& mapping) {
+  ThreadMapping each = mapping;
+  each.kind = MappingKind::kElementwise;
+  each.rows = mapping.tasks * mapping.cols;
+  each.cols = 1;
+  each.rows_per_block = mapping.cols;
+  each.threads_per_row = 1;
+  each.staged = false;
+  return each;
+}
+
 int staged_wavefronts(const ThreadMapping& mapping, int bytes) {
   Lanes lanes;
   for (int i = 0; i < kWarp; ++i)
@@ -122,8 +158,7 @@ int staged_wavefronts(const ThreadMapping& mapping, int bytes) {
 
 bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
                 const Tile& read) {
-  const auto bytes = [&](const Tile& tile) { return byte_size(computation.node(tile.op).shape.dtype); };
-  if (stored.group != read.group || stored.level != read.level || bytes(stored) != bytes(read)) return false;
+  if (stored.group != read.group || stored.level != read.level || stored.bytes != read.bytes) return false;
   const auto group = std::find_if(kernel.groups.begin(), kernel.groups.end(),
                                   [&](const Group& g) { return g.dominant == read.group; });
   if (group == kernel.groups.end() || !group->mapping.staged) return false;

@@ -2,6 +2,8 @@
 // threads run through one, how its rows are padded, what its accesses touch; staged rows.
 #pragma once
 
+#include <optional>
+
 #include "analysis/plan.h"
 #include "core/index_map.h"
 
@@ -19,8 +21,8 @@ std::int64_t tile_lines_at_once(const ThreadMapping& mapping, int block, TileOrd
 /// Elements a thread takes, at most.
 std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, TileOrder order);
 
-/// Elements of `bytes` each from one row of a tile to the next in shared memory: at least its cols, and of
-/// kTile so many more that the lanes of a warp fall into different banks in either order.
+/// Elements of `bytes` each from one row of a tile to the next in shared memory: at least its cols, and so
+/// many more that the lanes of a warp fall into different banks in either order.
 std::int64_t tile_stride(const ThreadMapping& mapping, int bytes);
 std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes);
 
@@ -33,6 +35,17 @@ double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extent
 /// threads on neighbouring vectors, of 16 bytes of an element of `widest_bytes` where they divide a task and
 /// the whole. The unroll is 1.
 ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes);
+
+/// What of a staged domain a value in memory has: an element each, one value a row or one a col, in that
+/// order; nothing where it lies otherwise (or where rows and cols are as many).
+enum class StagedPart : std::uint8_t { kElements, kRows, kCols };
+std::optional<StagedPart> staged_part(const Shape& shape, const IndexMap& map, const ThreadMapping& mapping);
+/// Of a value that has such a place: by its size.
+StagedPart staged_part(const Shape& shape, const ThreadMapping& mapping);
+/// Elements of its tile.
+std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping);
+/// How the threads of a block take up the cols, a value each, in every task.
+ThreadMapping staging_cols(const ThreadMapping& mapping);
 
 /// Accesses of shared memory, one after the other, in which a warp of a staged mapping reads an element each
 /// of its rows.

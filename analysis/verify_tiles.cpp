@@ -33,7 +33,11 @@ class TileCheck {
       report_.add("tile",
                   "kernel {}: the group of {} neither reads nor stores its elements of {} in level {}",
                   kernel_.id, name_of(tile.group), name_of(tile.op), tile.level);
-    const std::int64_t needed = tile_bytes(group->mapping, byte_size(computation_.node(tile.op).shape.dtype));
+    const Shape& shape = computation_.node(tile.op).shape;
+    const std::int64_t needed =
+        group->mapping.staged
+            ? staged_elements(staged_part(shape, group->mapping), group->mapping) * byte_size(shape.dtype)
+            : tile_bytes(group->mapping, byte_size(shape.dtype));
     if (tile.offset < 0 || tile.bytes < needed || tile.offset + tile.bytes > kernel_.launch.shared_bytes)
       report_.add("slot",
                   "kernel {}: the tile of {} needs {} bytes of shared memory, {} are given from {} on",

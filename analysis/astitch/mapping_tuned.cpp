@@ -191,16 +191,13 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
 }
 
 /// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks
-/// of whole sectors, and tiles of which an SM holds what a wave wants.
+/// of whole sectors.
 void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest) {
   const RowWork& work = limits.row_work;
   if (!limits.staging || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
       domain.cols * work.narrowest_bytes % kSectorBytes == 0)
     return;
-  const Device& device = *limits.tuned_for;
-  const std::int64_t blocks = limits.one_wave ? ceil_div(limits.blocks_per_wave, device.sms) : 1;
-  const std::int64_t room =
-      std::min(device.shared_bytes_per_block_default, device.shared_bytes_per_sm / blocks);
+  const std::int64_t room = limits.tuned_for->shared_bytes_per_block_default;
   ThreadMapping mapping;
   mapping.kind = MappingKind::kRowPack;
   mapping.rows = domain.rows;

@@ -16,14 +16,8 @@ namespace {
 
 constexpr std::int64_t kSharedAlignment = 16;
 
-bool lies_like_the_domain(const Computation& computation, NodeId op, const IndexMap& map,
-                          const ThreadMapping& mapping) {
-  if (!map.constraints.empty() || !map.runtime.empty() || !map.symbols.empty()) return false;
-  const IndexExpr place = IndexExpr::dim(0) * mapping.cols + IndexExpr::dim(1);
-  return simplify(linearize(map.results, computation.node(op).shape.dims), map) == simplify(place, map);
-}
-
-/// What the group moves to and from global memory, an element of the domain each: reads first.
+/// What the group moves to and from global memory, an element of the domain each, and the values a row and a
+/// col it reads from outside: reads first.
 class Staged {
  public:
   Staged(const Computation& computation, const KernelPlan& kernel, const Group& group)
@@ -35,25 +29,24 @@ class Staged {
     const auto add = [&](NodeId op, int level) {
       for (const Tile& tile : tiles)
         if (tile.op == op && tile.group == group_.dominant && tile.level == level) return;
-      tiles.push_back({op, group_.dominant, level, 0,
-                       tile_bytes(group_.mapping, byte_size(computation_.node(op).shape.dtype))});
+      tiles.push_back(
+          {op, group_.dominant, level, 0,
+           staged_elements(staged_part(computation_.node(op).shape, group_.mapping), group_.mapping) *
+               byte_size(computation_.node(op).shape.dtype)});
     };
     for (const Evaluation& e : found.values) {
       const bool inside = contains_sorted(kernel_.ops, e.op);
-      if (!e.load || !depends_on(e.map, 0) || !depends_on(e.map, 1)) continue;
-      if (inside && reads_shared(kernel_, e.op, e.root)) continue;
-      const auto placed = found.placements.find(e.op);
-      if (placed == found.placements.end() || placed->second.map != e.map ||
-          !lies_like_the_domain(computation_, e.op, e.map, group_.mapping))
-        return refuse(e.op);
-      add(e.op, kernel_.levels.at(e.root));
+      if (!e.load || (inside && reads_shared(kernel_, e.op, e.root))) continue;
+      const auto part = staged_part(computation_.node(e.op).shape, e.map, group_.mapping);
+      if (depends_on(e.map, 0) && depends_on(e.map, 1) && part != StagedPart::kElements) return refuse(e.op);
+      if (part && (!inside || part == StagedPart::kElements)) add(e.op, kernel_.levels.at(e.root));
     }
     for (const NodeId op : materialised(group_)) {
       const Placement& placed = found.placements.at(op);
       const bool stored = contains_sorted(kernel_.outputs, op) || kernel_.schemes.at(op) == Scheme::kGlobal;
       if (!stored || placed.coverage != Coverage::kFull) continue;
       if (scheme_in_phase(kernel_, op) == Scheme::kRegional ||
-          !lies_like_the_domain(computation_, op, placed.map, group_.mapping))
+          staged_part(computation_.node(op).shape, placed.map, group_.mapping) != StagedPart::kElements)
         return refuse(op);
       add(op, kernel_.levels.at(op));
     }
