@@ -86,9 +86,12 @@ class TileCheck {
       clash(slot.offset, slot.bytes, slot.op == kNoNode ? "the workspace" : name_of(slot.op));
     for (const Residence& r : kernel_.resident)
       if (r.shared) clash(r.offset, r.bytes, name_of(r.op));
+    const auto may_replace = [&](const Tile& other) {
+      return tile.offset == other.offset && (takes_over(computation_, kernel_, other, tile) ||
+                                             takes_over(computation_, kernel_, tile, other));
+    };
     for (const Tile& other : kernel_.tiles)
-      if (&tile < &other && tile.level == other.level && !takes_over(computation_, kernel_, other, tile) &&
-          !takes_over(computation_, kernel_, tile, other))
+      if (&tile < &other && tile.level == other.level && !may_replace(other))
         clash(other.offset, other.bytes, "that of " + name_of(other.op));
   }
 

@@ -386,13 +386,20 @@ void StepPrinter::place_inside(const Batches& batches) {
     out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(mapping_.cols - 1)));
     return;
   }
-  // Those of a range may be read from its tile, where nothing lies behind the task's.
-  const bool range = mapping_.kind == MappingKind::kElementwise;
-  out_.line(range ? fmt::format("const int local_row = sw_min({}, {});", at,
-                                rows_per_task(mapping_) - mapping_.vector)
-                  : fmt::format("const int local_row = {};", at));
-  out_.line(fmt::format("const {} row = sw_min({} * {} + local_row, {});", index_, tile_,
-                        number(rows_per_task(mapping_)), number(mapping_.rows - mapping_.vector)));
+  const std::string first = fmt::format("{} * {}", tile_, number(rows_per_task(mapping_)));
+  if (mapping_.kind == MappingKind::kElementwise) {
+    // Of a range: what is read may be its tile, which has nothing behind the task's last vector.
+    const std::string elements =
+        partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(rows_per_task(mapping_)),
+                               number(mapping_.rows), first)
+                 : fmt::format("{}", rows_per_task(mapping_));
+    out_.line(fmt::format("const int local_row = sw_min({}, {} - {});", at, elements, mapping_.vector));
+    out_.line(fmt::format("const {} row = {} + local_row;", index_, first));
+    return;
+  }
+  out_.line(fmt::format("const int local_row = {};", at));
+  out_.line(
+      fmt::format("const {} row = sw_min({} + local_row, {});", index_, first, number(mapping_.rows - 1)));
 }
 
 void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool guarded) {

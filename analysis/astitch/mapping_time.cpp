@@ -51,7 +51,8 @@ bool holds_rows(const Domain& domain, const ThreadMapping& mapping, const Mappin
                 const LaunchBound& bound) {
   if (mapping.kind != MappingKind::kRowPack && mapping.kind != MappingKind::kRowSplit) return true;
   const std::int64_t elements = vectors_a_thread(mapping, limits.block) * mapping.vector;
-  const std::int64_t held = elements * (limits.accumulators + limits.row_work.inputs);
+  // A staged row is in its tile.
+  const std::int64_t held = elements * (limits.accumulators + (mapping.staged ? 0 : limits.row_work.inputs));
   if (limits.accumulators > 0 && held + kArithmeticRegisters > bound.register_bound) return false;
   const std::int64_t tasks = mapping.split > 1 ? mapping.tasks_per_block : 1;
   if (tasks * elements <= bound.register_bound / kResidentShare && tasks <= kMostUnrolledTasks) return true;

@@ -191,13 +191,16 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
 }
 
 /// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks
-/// of whole sectors.
+/// of whole sectors, and tiles that leave a wave its blocks.
 void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest) {
   const RowWork& work = limits.row_work;
   if (!limits.staging || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
       domain.cols * work.narrowest_bytes % kSectorBytes == 0)
     return;
-  const std::int64_t room = limits.tuned_for->shared_bytes_per_block_default;
+  const Device& device = *limits.tuned_for;
+  std::int64_t room = device.shared_bytes_per_block_default;
+  if (limits.one_wave)
+    room = std::min(room, device.shared_bytes_per_sm / ceil_div(limits.blocks_per_wave, device.sms));
   ThreadMapping mapping;
   mapping.kind = MappingKind::kRowPack;
   mapping.rows = domain.rows;
@@ -210,7 +213,9 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
     if (mapping.rows_per_block * domain.cols * work.narrowest_bytes % kSectorBytes != 0) continue;
     if (mapping.rows_per_block * domain.cols * work.staged_bytes + kSharedSpare > room) continue;
     if (elements * limits.accumulators > accumulator_room(limits)) continue;
-    fastest.offer(deal(mapping, limits));
+    // Of fewer tasks than SMs each takes what its latencies are, and staging has more of them.
+    const ThreadMapping dealt = deal(mapping, limits);
+    if (dealt.tasks >= device.sms) fastest.offer(dealt);
   }
 }
 
