@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <map>
 
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
@@ -156,6 +156,40 @@ int staged_wavefronts(const ThreadMapping& mapping, int bytes) {
   return wavefronts(lanes, mapping.cols, bytes);
 }
 
+namespace {
+
+/// How many times what an op of a phase is made from waits in shared memory for other threads.
+class Stages {
+ public:
+  Stages(const Computation& computation, const KernelPlan& kernel, int level)
+      : computation_(computation), kernel_(kernel), level_(level) {}
+
+  int of(NodeId op) {
+    if (const auto known = known_.find(op); known != known_.end()) return known->second;
+    int stage = 0;
+    if (is_here(op))
+      for (const NodeId operand : computation_.node(op).operands) {
+        const bool shared = is_here(operand) && scheme_in_phase(kernel_, operand) == Scheme::kRegional;
+        stage = std::max(stage, of(operand) + (shared ? 1 : 0));
+      }
+    return known_[op] = stage;
+  }
+
+ private:
+  bool is_here(NodeId op) const {
+    const auto level = kernel_.levels.find(op);
+    return contains_sorted(kernel_.ops, op) && level != kernel_.levels.end() && level->second == level_ &&
+           kernel_.schemes.contains(op);
+  }
+
+  const Computation& computation_;
+  const KernelPlan& kernel_;
+  int level_;
+  std::map<NodeId, int> known_;
+};
+
+}  // namespace
+
 bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
                 const Tile& read) {
   if (stored.group != read.group || stored.level != read.level || stored.bytes != read.bytes) return false;
@@ -166,26 +200,11 @@ bool takes_over(const Computation& computation, const KernelPlan& kernel, const 
     return op == group->dominant || contains_sorted(group->sub_dominants, op);
   };
   if (!makes(stored.op) || makes(read.op)) return false;
-  const auto depends = [&](NodeId op, NodeId on) {
-    std::set<NodeId> seen{op};
-    std::vector<NodeId> open{op};
-    while (!open.empty()) {
-      const NodeId id = open.back();
-      open.pop_back();
-      if (id == on) return true;
-      if (!contains_sorted(kernel.ops, id)) continue;
-      for (const NodeId operand : computation.node(id).operands)
-        if (seen.insert(operand).second) open.push_back(operand);
-    }
-    return false;
-  };
-  // What is made of the elements read is done with them when the result, which depends on it, is there.
-  return depends(stored.op, read.op) && std::all_of(kernel.ops.begin(), kernel.ops.end(), [&](NodeId op) {
-           const auto level = kernel.levels.find(op);
-           const bool reads = makes(op) && op != stored.op && level != kernel.levels.end() &&
-                              level->second == read.level && depends(op, read.op);
-           return !reads || depends(stored.op, op);
-         });
+  Stages stages(computation, kernel, read.level);
+  return std::all_of(group->ops.begin(), group->ops.end(), [&](NodeId op) {
+    const bool here = makes(op) && kernel.levels.contains(op) && kernel.levels.at(op) == read.level;
+    return !here || stages.of(op) <= stages.of(stored.op);
+  });
 }
 
 const Tile* find_tile(const KernelPlan& kernel, NodeId op, NodeId group, int level) {

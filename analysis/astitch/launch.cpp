@@ -150,10 +150,8 @@ class ArrayBytes {
 };
 
 /// Counted over the members tied to the domain's op that are of its size: each reduction of its rows asks for
-/// a pass, and results of that size for one more. `replaces`: staged results take the place of inputs, which
-/// sums across the rows would still read.
-RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const Domain& domain,
-                 bool replaces) {
+/// a pass, and results of that size for one more.
+RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const Domain& domain) {
   const std::int64_t elements = domain.rows * domain.cols;
   RowWork work;
   work.elements = elements;
@@ -186,7 +184,7 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
   std::multiset<int> replaced;
   for (const NodeId id : inputs) {
     work.staged_bytes += byte_size(nodes.node(id).shape.dtype);
-    if (replaces) replaced.insert(byte_size(nodes.node(id).shape.dtype));
+    replaced.insert(byte_size(nodes.node(id).shape.dtype));
   }
   for (const int bytes : arrays.written())
     if (const auto found = replaced.find(bytes); found != replaced.end())
@@ -201,7 +199,7 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
 void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, MappingLimits& limits) {
   const NodeId largest = largest_op(nodes, op);
   const Domain domain = largest == kNoNode ? Domain{} : domain_of(nodes, largest);
-  if (largest != kNoNode) limits.row_work = row_work(nodes, op, largest, domain, limits.accumulators == 0);
+  if (largest != kNoNode) limits.row_work = row_work(nodes, op, largest, domain);
   const int wanted_blocks = limits.max_blocks_per_sm;
   set_block(limits, device, std::min(kTunedBlocks.front(), device.max_threads_per_block));
   const bool alone = map_tuned(domain, limits).blocks <= device.sms;

@@ -59,15 +59,16 @@ bool fits_on_chip(const Case& c, const Device& target) {
   return row <= room || c.size.rows * row <= room * target.sms;
 }
 
-/// Whether requests can be of whole sectors: rows begin at vectors, or are peeled, which needs rows of more
-/// than a warp's and nothing that has a value a column (docs/codegen.md, "Vectors and unrolling").
+/// Whether requests can be of whole sectors: rows begin at vectors, or are staged, of which a task has many
+/// (and no sums of columns, which come from all tasks), or are peeled, which needs rows of more than a warp's
+/// and nothing that has a value a column (docs/codegen.md, "Staged rows", "Vectors and unrolling").
 bool has_whole_sectors(const Case& c) {
   constexpr std::int64_t kVectorBytes = 16, kShortRowBytes = 1024;
   const std::int64_t row = c.size.cols * (c.size.dtype == "f32" ? 4 : 2);
-  if (row % kVectorBytes == 0 || c.workload == std::string("gelu")) return true;
-  const bool in_order = c.workload == std::string("softmax") || c.workload == std::string("masked_softmax") ||
-                        c.workload == std::string("cross_entropy");
-  return in_order && row > kShortRowBytes;
+  const std::string workload = c.workload;
+  if (row % kVectorBytes == 0 || workload == "gelu") return true;
+  if (row <= kShortRowBytes) return !workload.ends_with("_grad") && workload != "column_sum";
+  return workload == "softmax" || workload == "masked_softmax" || workload == "cross_entropy";
 }
 
 class Kernels : public ::testing::TestWithParam<Case> {};
