@@ -168,11 +168,24 @@ class Stages {
     if (const auto known = known_.find(op); known != known_.end()) return known->second;
     int stage = 0;
     if (is_here(op))
-      for (const NodeId operand : computation_.node(op).operands) {
-        const bool shared = is_here(operand) && scheme_in_phase(kernel_, operand) == Scheme::kRegional;
-        stage = std::max(stage, of(operand) + (shared ? 1 : 0));
-      }
+      for (const NodeId operand : computation_.node(op).operands)
+        stage = std::max(stage, of(operand) + (is_shared(operand) ? 1 : 0));
     return known_[op] = stage;
+  }
+
+  /// Whether `op` is made from `on`, and not from what is in shared memory alone.
+  bool reads(NodeId op, NodeId on) const {
+    std::set<NodeId> seen{op};
+    std::vector<NodeId> open{op};
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (id == on) return true;
+      if (!is_here(id) || (id != op && is_shared(id))) continue;
+      for (const NodeId operand : computation_.node(id).operands)
+        if (seen.insert(operand).second) open.push_back(operand);
+    }
+    return false;
   }
 
  private:
@@ -181,6 +194,8 @@ class Stages {
     return contains_sorted(kernel_.ops, op) && level != kernel_.levels.end() && level->second == level_ &&
            kernel_.schemes.contains(op);
   }
+
+  bool is_shared(NodeId op) const { return is_here(op) && scheme_in_phase(kernel_, op) == Scheme::kRegional; }
 
   const Computation& computation_;
   const KernelPlan& kernel_;
@@ -203,7 +218,7 @@ bool takes_over(const Computation& computation, const KernelPlan& kernel, const 
   Stages stages(computation, kernel, read.level);
   return std::all_of(group->ops.begin(), group->ops.end(), [&](NodeId op) {
     const bool here = makes(op) && kernel.levels.contains(op) && kernel.levels.at(op) == read.level;
-    return !here || stages.of(op) <= stages.of(stored.op);
+    return !here || stages.of(op) <= stages.of(stored.op) || !stages.reads(op, read.op);
   });
 }
 

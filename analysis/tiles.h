@@ -51,8 +51,9 @@ ThreadMapping staging_cols(const ThreadMapping& mapping);
 /// of its rows.
 int staged_wavefronts(const ThreadMapping& mapping, int bytes);
 
-/// Whether a staged tile that is `stored` may have the bytes of one that is `read`: no stage of a task comes
-/// behind that which stores, and in that a thread takes up its element before it puts its result there.
+/// Whether a staged tile that is `stored` may have the bytes of one that is `read`: no stage of a task takes
+/// up its elements behind that which stores, and in that a thread takes up its element before it puts its
+/// result there.
 bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
                 const Tile& read);
 

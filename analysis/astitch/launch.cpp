@@ -235,7 +235,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
                              const Options& options, bool one_wave, int accumulators, bool staging) {
   MappingLimits limits;
   limits.accumulators = accumulators;
-  limits.staging = staging && options.tiles;
+  limits.staging = staging && options.tiles && !one_wave;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
     limits.max_blocks_per_sm = wanted->second;
   const bool tuned = options.tuned && options.adaptive_mapping;

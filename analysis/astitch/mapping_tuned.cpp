@@ -191,16 +191,14 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
 }
 
 /// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks
-/// of whole sectors, and tiles that leave a wave its blocks.
+/// of whole sectors.
 void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest) {
   const RowWork& work = limits.row_work;
   if (!limits.staging || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
       domain.cols * work.narrowest_bytes % kSectorBytes == 0)
     return;
   const Device& device = *limits.tuned_for;
-  std::int64_t room = device.shared_bytes_per_block_default;
-  if (limits.one_wave)
-    room = std::min(room, device.shared_bytes_per_sm / ceil_div(limits.blocks_per_wave, device.sms));
+  const std::int64_t room = device.shared_bytes_per_block_default;
   ThreadMapping mapping;
   mapping.kind = MappingKind::kRowPack;
   mapping.rows = domain.rows;

@@ -77,8 +77,8 @@ TEST(StagedRows, MoveInWholeSectors) {
         SCOPED_TRACE(fmt::format("{} of {} columns, {}", name, cols, dtype));
         const Moved moved = run(workload(name, 33792, cols, dtype));
         EXPECT_EQ(moved.tiles, 2u);
-        EXPECT_EQ(moved.places, 1u);  // the result takes the place of what it is made from
-        EXPECT_LE(moved.load_spread, 1.05);
+        EXPECT_EQ(moved.places, 1u);         // the result takes the place of what it is made from
+        EXPECT_LE(moved.load_spread, 1.06);  // 66 bytes of a value a col take three sectors in every task
         EXPECT_LE(moved.store_spread, 1.05);
       }
 }
