@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
