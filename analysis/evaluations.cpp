@@ -41,7 +41,7 @@ class Walk {
         evaluate(op, std::move(map), by);
       }
     }
-    mark_tiles(kernel_, group_, result_);
+    mark_tiles(computation_, kernel_, group_, result_);
     return std::move(result_);
   }
 
@@ -123,13 +123,18 @@ class Walk {
 
 }  // namespace
 
-void mark_tiles(const KernelPlan& kernel, const Group& group, GroupEvaluations& found) {
+void mark_tiles(const Computation& computation, const KernelPlan& kernel, const Group& group,
+                GroupEvaluations& found) {
   if (kernel.tiles.empty()) return;
   for (Evaluation& e : found.values) {
     const auto level = kernel.levels.find(e.root);
     if (!e.load || e.resident ||
         find_tile(kernel, e.op, group.dominant, level == kernel.levels.end() ? 0 : level->second) == nullptr)
       continue;
+    if (group.mapping.staged) {
+      e.tile = staged_part(computation.node(e.op).shape, e.map, group.mapping).has_value();
+      continue;
+    }
     const auto placed = found.placements.find(e.op);
     e.tile = placed != found.placements.end() && placed->second.map == e.map;
   }

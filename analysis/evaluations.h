@@ -34,7 +34,8 @@ struct GroupEvaluations {
 GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group);
 
 /// Sets Evaluation::tile by the tiles that the kernel has.
-void mark_tiles(const KernelPlan& kernel, const Group& group, GroupEvaluations& found);
+void mark_tiles(const Computation& computation, const KernelPlan& kernel, const Group& group,
+                GroupEvaluations& found);
 
 /// Of every group of a kernel, and of every kernel of a plan.
 using KernelEvaluations = std::vector<GroupEvaluations>;

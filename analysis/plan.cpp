@@ -77,6 +77,7 @@ std::string to_text(const ThreadMapping& mapping) {
   if (mapping.threads_per_row > 1) text += fmt::format(", {} threads a row", mapping.threads_per_row);
   if (mapping.vector > 1) text += fmt::format(", vectors of {}", mapping.vector);
   if (mapping.unroll > 1) text += fmt::format(", unrolled {}", mapping.unroll);
+  if (mapping.staged) text += ", staged";
   if (mapping.split > 1) text += fmt::format(", split {} ({})", mapping.split, name(mapping.combine));
   return text;
 }

@@ -70,6 +70,9 @@ struct ThreadMapping {
   /// At most `tasks`. Block b takes tasks [b * tasks / blocks, (b + 1) * tasks / blocks), rounded down:
   /// shares that differ by one task at most.
   std::int64_t blocks = 1;
+  /// row_pack: the rows of a task, which lie one behind the other in memory, move between memory and tiles
+  /// (Tile) as one range, whoever computes them.
+  bool staged = false;
 
   bool operator==(const ThreadMapping&) const = default;
 };
@@ -117,14 +120,15 @@ struct Residence {
   std::int64_t bytes = 0;   ///< shared: of a block; registers: of a thread
 };
 
-/// Shared memory through which a kTile group's elements of a value change their order, once a task. If the
-/// group materialises the value it is computed along the cols and stored along the rows; else it is read
-/// along the rows from where it lies and taken up along the cols, at its placement in the group.
+/// Shared memory through which a group's elements of a value change their order, once a task. If the group
+/// materialises the value it is computed along the cols and stored as it lies in memory; else it is read as
+/// it lies in memory and taken up along the cols, at its placement in the group. Of a kTile group the
+/// elements lie along the rows; those of a staged task are one range.
 struct Tile {
   NodeId op = kNoNode;
   NodeId group = kNoNode;              ///< the group's dominant
   int level = 0;                       ///< the phase that reads or stores it so
-  std::int64_t offset = 0, bytes = 0;  ///< rows_per_block rows, padded (analysis/tiles.h)
+  std::int64_t offset = 0, bytes = 0;  ///< rows_per_block rows, of kTile padded (analysis/tiles.h)
 };
 
 struct KernelLaunch {

@@ -120,6 +120,7 @@ class Reader {
     m.split = c.at("split").small();
     m.combine = c.at("combine").one_of(std::array{Combine::kNone, Combine::kPartials, Combine::kAtomic});
     m.blocks = c.at("blocks").integer();
+    if (const auto staged = c.find("staged")) m.staged = staged->boolean();
     return m;
   }
 

@@ -71,18 +71,20 @@ class Writer {
   }
 
   static Json mapping(const ThreadMapping& m) {
-    return {{"kind", name(m.kind)},
-            {"rows", m.rows},
-            {"cols", m.cols},
-            {"vector", m.vector},
-            {"unroll", m.unroll},
-            {"threads_per_row", m.threads_per_row},
-            {"rows_per_block", m.rows_per_block},
-            {"tasks", m.tasks},
-            {"tasks_per_block", m.tasks_per_block},
-            {"split", m.split},
-            {"combine", name(m.combine)},
-            {"blocks", m.blocks}};
+    Json json = {{"kind", name(m.kind)},
+                 {"rows", m.rows},
+                 {"cols", m.cols},
+                 {"vector", m.vector},
+                 {"unroll", m.unroll},
+                 {"threads_per_row", m.threads_per_row},
+                 {"rows_per_block", m.rows_per_block},
+                 {"tasks", m.tasks},
+                 {"tasks_per_block", m.tasks_per_block},
+                 {"split", m.split},
+                 {"combine", name(m.combine)},
+                 {"blocks", m.blocks}};
+    if (m.staged) json["staged"] = true;
+    return json;
   }
 
   Json group(const Group& group) const {

@@ -89,6 +89,10 @@ constexpr Remedy kRemedies[] = {
     {"astitch.tiles",
      "what is read or stored against its order in memory would have to be larger, so that whole sectors save "
      "more than tiles of shared memory cost"},
+    {"astitch.staged",
+     "all that the group reads and stores by elements would have to lie in the order of its rows, and the "
+     "rows of "
+     "a task fit the shared memory that its blocks leave"},
     {"astitch.one-pass",
      "the row would have to exceed half of its threads' registers, and nothing else pass over it behind the "
      "same reduction"},

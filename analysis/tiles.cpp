@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
+#include <set>
+#include <vector>
 
+#include "analysis/vectors.h"
 #include "core/arithmetic.h"
+#include "core/sorted.h"
 
 namespace stitchwork {
 namespace {
@@ -98,6 +103,130 @@ double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extent
     total += static_cast<double>(std::unique(sectors.begin(), sectors.end()) - sectors.begin());
   }
   return total / warps;
+}
+
+ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes) {
+  ThreadMapping flat = mapping;
+  flat.kind = MappingKind::kElementwise;
+  flat.rows = mapping.rows * mapping.cols;
+  flat.cols = 1;
+  flat.rows_per_block = mapping.rows_per_block * mapping.cols;
+  flat.threads_per_row = 1;
+  flat.unroll = 1;
+  flat.staged = false;
+  flat.vector = std::max(1, kVectorBytes / widest_bytes);
+  while (flat.rows % flat.vector != 0 || flat.rows_per_block % flat.vector != 0) flat.vector /= 2;
+  return flat;
+}
+
+std::optional<StagedPart> staged_part(const Shape& shape, const IndexMap& map, const ThreadMapping& mapping) {
+  if (!map.constraints.empty() || !map.runtime.empty() || !map.symbols.empty() || map.dims.size() != 2)
+    return std::nullopt;
+  const std::int64_t elements = shape.elements_count();
+  if (elements != mapping.rows * mapping.cols && mapping.rows == mapping.cols) return std::nullopt;
+  IndexExpr place = IndexExpr::dim(0) * mapping.cols + IndexExpr::dim(1);
+  const StagedPart part = staged_part(shape, mapping);
+  if (part != StagedPart::kElements) place = IndexExpr::dim(part == StagedPart::kRows ? 0 : 1);
+  if (elements != std::array{mapping.rows * mapping.cols, mapping.rows,
+                             mapping.cols}[static_cast<std::size_t>(part)] ||
+      simplify(linearize(map.results, shape.dims), map) != simplify(place, map))
+    return std::nullopt;
+  return part;
+}
+
+StagedPart staged_part(const Shape& shape, const ThreadMapping& mapping) {
+  const std::int64_t elements = shape.elements_count();
+  if (elements == mapping.rows * mapping.cols) return StagedPart::kElements;
+  return elements == mapping.rows ? StagedPart::kRows : StagedPart::kCols;
+}
+
+std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping) {
+  if (part == StagedPart::kElements) return mapping.rows_per_block * mapping.cols;
+  return part == StagedPart::kRows ? mapping.rows_per_block : mapping.cols;
+}
+
+ThreadMapping staging_cols(const ThreadMapping& mapping) {
+  ThreadMapping each = mapping;
+  each.kind = MappingKind::kElementwise;
+  each.rows = mapping.tasks * mapping.cols;
+  each.cols = 1;
+  each.rows_per_block = mapping.cols;
+  each.threads_per_row = 1;
+  each.staged = false;
+  return each;
+}
+
+int staged_wavefronts(const ThreadMapping& mapping, int bytes) {
+  Lanes lanes;
+  for (int i = 0; i < kWarp; ++i)
+    lanes[static_cast<std::size_t>(i)] = {i / mapping.threads_per_row, i % mapping.threads_per_row};
+  return wavefronts(lanes, mapping.cols, bytes);
+}
+
+namespace {
+
+/// How many times what an op of a phase is made from waits in shared memory for other threads.
+class Stages {
+ public:
+  Stages(const Computation& computation, const KernelPlan& kernel, int level)
+      : computation_(computation), kernel_(kernel), level_(level) {}
+
+  int of(NodeId op) {
+    if (const auto known = known_.find(op); known != known_.end()) return known->second;
+    int stage = 0;
+    if (is_here(op))
+      for (const NodeId operand : computation_.node(op).operands)
+        stage = std::max(stage, of(operand) + (is_shared(operand) ? 1 : 0));
+    return known_[op] = stage;
+  }
+
+  /// Whether `op` is made from `on`, and not from what is in shared memory alone.
+  bool reads(NodeId op, NodeId on) const {
+    std::set<NodeId> seen{op};
+    std::vector<NodeId> open{op};
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (id == on) return true;
+      if (!is_here(id) || (id != op && is_shared(id))) continue;
+      for (const NodeId operand : computation_.node(id).operands)
+        if (seen.insert(operand).second) open.push_back(operand);
+    }
+    return false;
+  }
+
+ private:
+  bool is_here(NodeId op) const {
+    const auto level = kernel_.levels.find(op);
+    return contains_sorted(kernel_.ops, op) && level != kernel_.levels.end() && level->second == level_ &&
+           kernel_.schemes.contains(op);
+  }
+
+  bool is_shared(NodeId op) const { return is_here(op) && scheme_in_phase(kernel_, op) == Scheme::kRegional; }
+
+  const Computation& computation_;
+  const KernelPlan& kernel_;
+  int level_;
+  std::map<NodeId, int> known_;
+};
+
+}  // namespace
+
+bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
+                const Tile& read) {
+  if (stored.group != read.group || stored.level != read.level || stored.bytes != read.bytes) return false;
+  const auto group = std::find_if(kernel.groups.begin(), kernel.groups.end(),
+                                  [&](const Group& g) { return g.dominant == read.group; });
+  if (group == kernel.groups.end() || !group->mapping.staged) return false;
+  const auto makes = [&](NodeId op) {
+    return op == group->dominant || contains_sorted(group->sub_dominants, op);
+  };
+  if (!makes(stored.op) || makes(read.op)) return false;
+  Stages stages(computation, kernel, read.level);
+  return std::all_of(group->ops.begin(), group->ops.end(), [&](NodeId op) {
+    const bool here = makes(op) && kernel.levels.contains(op) && kernel.levels.at(op) == read.level;
+    return !here || stages.of(op) <= stages.of(stored.op) || !stages.reads(op, read.op);
+  });
 }
 
 const Tile* find_tile(const KernelPlan& kernel, NodeId op, NodeId group, int level) {

@@ -1,6 +1,8 @@
 // Tiles of shared memory in which elements change their order (plan.h, MappingKind::kTile and Tile): how
-// threads run through one, how its rows are padded, what its accesses touch.
+// threads run through one, how its rows are padded, what its accesses touch; staged rows.
 #pragma once
+
+#include <optional>
 
 #include "analysis/plan.h"
 #include "core/index_map.h"
@@ -28,6 +30,32 @@ std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes);
 /// the mean of a few warps of the tile in the middle of the domain.
 double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
                     const ThreadMapping& mapping, int bytes, TileOrder order);
+
+/// How the threads of a block move the tasks of a staged mapping between memory and tiles: neighbouring
+/// threads on neighbouring vectors, of 16 bytes of an element of `widest_bytes` where they divide a task and
+/// the whole. The unroll is 1.
+ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes);
+
+/// What of a staged domain a value in memory has: an element each, one value a row or one a col, in that
+/// order; nothing where it lies otherwise (or where rows and cols are as many).
+enum class StagedPart : std::uint8_t { kElements, kRows, kCols };
+std::optional<StagedPart> staged_part(const Shape& shape, const IndexMap& map, const ThreadMapping& mapping);
+/// Of a value that has such a place: by its size.
+StagedPart staged_part(const Shape& shape, const ThreadMapping& mapping);
+/// Elements of its tile.
+std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping);
+/// How the threads of a block take up the cols, a value each, in every task.
+ThreadMapping staging_cols(const ThreadMapping& mapping);
+
+/// Accesses of shared memory, one after the other, in which a warp of a staged mapping reads an element each
+/// of its rows.
+int staged_wavefronts(const ThreadMapping& mapping, int bytes);
+
+/// Whether a staged tile that is `stored` may have the bytes of one that is `read`: no stage of a task takes
+/// up its elements behind that which stores, and in that a thread takes up its element before it puts its
+/// result there.
+bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
+                const Tile& read);
 
 /// The tile through which the group reads or stores `op` in that phase, or null.
 const Tile* find_tile(const KernelPlan& kernel, NodeId op, NodeId group, int level);

@@ -101,6 +101,13 @@ void check_split(const std::string& where, const ThreadMapping& m, Report& repor
     report.add("mapping.split", "{}: {} columns cut into {} segments", where, m.cols, m.split);
 }
 
+/// What moves as a range is rows, whole and one by one.
+void check_staged(const std::string& where, const ThreadMapping& m, Report& report) {
+  if (!m.staged || (m.kind == MappingKind::kRowPack && m.split == 1 && m.vector == 1)) return;
+  report.add("mapping.staged", "{}: only whole rows of row_pack, element by element, are staged, not {}",
+             where, to_text(m));
+}
+
 /// Reductions across the rows: a thread has the same cols in every task.
 void check_across(const std::string& where, const Group& group, Report& report) {
   const ThreadMapping& m = group.mapping;
@@ -175,6 +182,7 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
     check_tasks(where, m, report);
     check_threads(where, m, kernel.launch.block, report);
     check_split(where, m, report);
+    check_staged(where, m, report);
     check_across(where, group, report);
     check_vectors(computation, where, group, report);
   }

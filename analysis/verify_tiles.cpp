@@ -23,7 +23,8 @@ class TileCheck {
   void check(const Tile& tile) {
     const auto group = std::find_if(kernel_.groups.begin(), kernel_.groups.end(),
                                     [&](const Group& g) { return g.dominant == tile.group; });
-    if (group == kernel_.groups.end() || group->mapping.kind != MappingKind::kTile) {
+    if (group == kernel_.groups.end() ||
+        (group->mapping.kind != MappingKind::kTile && !group->mapping.staged)) {
       report_.add("tile", "kernel {}: {} goes through a tile of the group of {}, whose tasks are none",
                   kernel_.id, name_of(tile.op), name_of(tile.group));
       return;
@@ -32,7 +33,11 @@ class TileCheck {
       report_.add("tile",
                   "kernel {}: the group of {} neither reads nor stores its elements of {} in level {}",
                   kernel_.id, name_of(tile.group), name_of(tile.op), tile.level);
-    const std::int64_t needed = tile_bytes(group->mapping, byte_size(computation_.node(tile.op).shape.dtype));
+    const Shape& shape = computation_.node(tile.op).shape;
+    const std::int64_t needed =
+        group->mapping.staged
+            ? staged_elements(staged_part(shape, group->mapping), group->mapping) * byte_size(shape.dtype)
+            : tile_bytes(group->mapping, byte_size(shape.dtype));
     if (tile.offset < 0 || tile.bytes < needed || tile.offset + tile.bytes > kernel_.launch.shared_bytes)
       report_.add("slot",
                   "kernel {}: the tile of {} needs {} bytes of shared memory, {} are given from {} on",
@@ -70,7 +75,7 @@ class TileCheck {
     return level == kernel_.levels.end() ? 0 : level->second;
   }
 
-  /// Tiles lie beside all else: no lifetimes are known of them.
+  /// Tiles of a phase lie beside all else, but for staged results in the place of what they are made from.
   void places(const Tile& tile) {
     const auto clash = [&](std::int64_t offset, std::int64_t bytes, std::string_view other) {
       if (tile.offset < offset + bytes && offset < tile.offset + tile.bytes)
@@ -81,8 +86,13 @@ class TileCheck {
       clash(slot.offset, slot.bytes, slot.op == kNoNode ? "the workspace" : name_of(slot.op));
     for (const Residence& r : kernel_.resident)
       if (r.shared) clash(r.offset, r.bytes, name_of(r.op));
+    const auto may_replace = [&](const Tile& other) {
+      return tile.offset == other.offset && (takes_over(computation_, kernel_, other, tile) ||
+                                             takes_over(computation_, kernel_, tile, other));
+    };
     for (const Tile& other : kernel_.tiles)
-      if (&tile < &other) clash(other.offset, other.bytes, "that of " + name_of(other.op));
+      if (&tile < &other && tile.level == other.level && !may_replace(other))
+        clash(other.offset, other.bytes, "that of " + name_of(other.op));
   }
 
   const Computation& computation_;

@@ -37,7 +37,7 @@ struct Buffer {
   bool partials = false;    ///< accumulators of a split reduction: 16-bit floats are stored as float
   /// Partials of a reduction across the rows of its group: [blocks, elements], not [elements, split].
   bool across = false;
-  bool tile = false;  ///< shared: rows of a task, padded (analysis/tiles.h)
+  bool tile = false;  ///< shared: rows of a task, padded or staged (analysis/tiles.h)
 
   /// Of the elements in shared memory.
   std::int64_t bytes() const { return elements * byte_size(shape.dtype); }
@@ -110,10 +110,12 @@ struct Root {
 };
 
 struct Step {
-  int group = 0;        ///< index into KernelPlan::groups
-  int stage = 0;        ///< a block barrier stands between stages
-  bool rows = false;    ///< over rows only (each row once), not over (row, col)
-  bool turned = false;  ///< between memory and tiles: consecutive threads on consecutive rows of kTile
+  int group = 0;      ///< index into KernelPlan::groups
+  int stage = 0;      ///< a block barrier stands between stages
+  bool rows = false;  ///< over rows only (each row once), not over (row, col)
+  /// Between memory and tiles: consecutive threads on consecutive rows of kTile; of a staged task on
+  /// consecutive vectors, under an element-wise mapping of its own.
+  bool turned = false;
   bool by_all = false;  ///< rows: by all threads that share the row, of which the first stores
   ThreadMapping mapping;
   std::vector<Value> values;

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
@@ -315,34 +317,90 @@ class Lowering {
     for (const Item& item : items) groups.insert(material(item.op).group);
     for (const bool stores : {false, true})
       for (const int group : groups)
-        if (Step step = tile_step(phase, group, stores); !step.roots.empty()) {
-          step.stage = stores ? loop.steps.back().stage + 1 : loop.steps.front().stage - 1;
+        for (Step& step : tile_steps(phase, group, stores)) {
+          step.stage = stores ? loop.steps.back().stage + (loop.steps.back().turned ? 0 : 1)
+                              : loop.steps.front().stage - (loop.steps.front().turned ? 0 : 1);
           loop.steps.insert(stores ? loop.steps.end() : loop.steps.begin(), std::move(step));
         }
   }
 
-  Step tile_step(int phase, int group_index, bool stores) {
+  /// Of a staged group the values a col and a row move each by a step of their own, which comes before that
+  /// of the elements.
+  std::vector<Step> tile_steps(int phase, int group_index, bool stores) {
+    std::vector<Step> steps;
+    const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
+    const auto add = [&](const ThreadMapping& mapping, std::optional<StagedPart> part) {
+      if (Step step = tile_step(phase, group_index, stores, mapping, part); !step.roots.empty())
+        steps.push_back(std::move(step));
+    };
+    if (!group.mapping.staged) {
+      add(group.mapping, std::nullopt);
+      return steps;
+    }
+    add(range_mapping(group, phase, stores), StagedPart::kElements);
+    if (stores) return steps;
+    ThreadMapping rows = group.mapping;
+    rows.cols = 1;
+    add(staging_mapping(rows, kVectorBytes), StagedPart::kRows);
+    add(staging_cols(group.mapping), StagedPart::kCols);
+    return steps;
+  }
+
+  Step tile_step(int phase, int group_index, bool stores, const ThreadMapping& mapping,
+                 std::optional<StagedPart> part) {
     const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
     Step step;
     step.group = group_index;
-    step.mapping = group.mapping;
+    step.mapping = mapping;
     step.turned = true;
     ValueBuilder builder(context_, step, phase);
     for (const Tile& tile : context_.plan.tiles) {
       if (tile.group != group.dominant || tile.level != phase) continue;
       if (stores != is_stored_through(tile)) continue;
-      const IndexMap& map = context_.placements[static_cast<std::size_t>(group_index)].at(tile.op).map;
+      if (part && staged_part(context_.node(tile.op).shape, group.mapping) != *part) continue;
+      const IndexMap map = part ? in_a_range(tile.op, step.mapping)
+                                : context_.placements[static_cast<std::size_t>(group_index)].at(tile.op).map;
       Root root;
       root.op = tile.op;
       root.value = stores ? builder.load_tile(tile.op, map) : builder.value(tile.op, map);
+      // Every task has the same cols.
+      if (part == StagedPart::kCols) step.values[static_cast<std::size_t>(root.value)].local = true;
       root.targets = {stores
                           ? Target{material(tile.op).global,
                                    simplify(linearize(map.results, context_.node(tile.op).shape.dims), map)}
                           : Target{context_.tile(tile.op, group_index, phase),
-                                   context_.tile_offset(tile.op, group_index)}};
+                                   context_.tile_offset(tile.op, group_index, true)}};
       step.roots.push_back(std::move(root));
     }
     return step;
+  }
+
+  /// How a staged task moves: all of the group's tiles together, as many vectors of each in flight as a share
+  /// of the registers holds.
+  ThreadMapping range_mapping(const Group& group, int phase, bool stores) const {
+    constexpr int kMostUnrolled = 4, kShare = 2, kUnboundRegisters = 32;
+    int widest = 1, bytes = 0;
+    for (const Tile& tile : context_.plan.tiles) {
+      if (tile.group != group.dominant || tile.level != phase || stores != is_stored_through(tile)) continue;
+      if (staged_part(context_.node(tile.op).shape, group.mapping) != StagedPart::kElements) continue;
+      const int size = byte_size(context_.node(tile.op).shape.dtype);
+      widest = std::max(widest, size);
+      bytes += size;
+    }
+    ThreadMapping mapping = staging_mapping(group.mapping, widest);
+    const int registers = launch_.register_bound > 0 ? launch_.register_bound : kUnboundRegisters;
+    if (bytes > 0)
+      mapping.unroll =
+          std::clamp(registers * kRegisterBytes / kShare / (bytes * mapping.vector), 1, kMostUnrolled);
+    return mapping;
+  }
+
+  /// (element of the range) -> index.
+  IndexMap in_a_range(NodeId op, const ThreadMapping& mapping) const {
+    IndexMap map;
+    map.dims = {std::min(mapping.rows, context_.node(op).shape.elements_count()), mapping.cols};
+    map.results = delinearize(IndexExpr::dim(0), context_.node(op).shape.dims);
+    return simplify(std::move(map));
   }
 
   /// By the group that computes the value; else the tile is read.
@@ -389,7 +447,7 @@ class Lowering {
                                               ? IndexExpr::dim(0)
                                               : IndexExpr::dim(0) * step.mapping.cols + IndexExpr::dim(1)});
     if (const int tile = context_.tile(item.op, step.group, item.phase); tile >= 0)
-      result.targets.push_back({tile, context_.tile_offset(item.op, step.group)});
+      result.targets.push_back({tile, context_.tile_offset(item.op, step.group, false)});
     else if (m.partials < 0 && m.global >= 0)
       result.targets.push_back({m.global, global});
     if (!reduces(item.op)) {

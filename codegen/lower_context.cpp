@@ -29,7 +29,9 @@ LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
       if (tile.group != group.dominant) continue;
       const Shape& shape = node(tile.op).shape;
       const std::int64_t elements =
-          group.mapping.rows_per_block * tile_stride(group.mapping, byte_size(shape.dtype));
+          group.mapping.staged
+              ? staged_elements(staged_part(shape, group.mapping), group.mapping)
+              : group.mapping.rows_per_block * tile_stride(group.mapping, byte_size(shape.dtype));
       Buffer buffer{MemorySpace::kShared, tile.op, shape, elements, tile.offset, false};
       buffer.tile = true;
       tiles_[{tile.op, static_cast<int>(i), tile.level}] = add_buffer(std::move(buffer));
@@ -42,8 +44,14 @@ int LowerContext::tile(NodeId op, int group, int phase) const {
   return found == tiles_.end() ? -1 : found->second;
 }
 
-IndexExpr LowerContext::tile_offset(NodeId op, int group) const {
+IndexExpr LowerContext::tile_offset(NodeId op, int group, bool moves) const {
   const ThreadMapping& mapping = plan.groups[static_cast<std::size_t>(group)].mapping;
+  if (mapping.staged) {
+    const StagedPart part = staged_part(node(op).shape, mapping);
+    if (moves || part == StagedPart::kRows) return IndexExpr::dim(0);
+    if (part == StagedPart::kCols) return IndexExpr::dim(1);
+    return IndexExpr::dim(0) * mapping.cols + IndexExpr::dim(1);
+  }
   return IndexExpr::dim(0) * tile_stride(mapping, byte_size(node(op).shape.dtype)) + IndexExpr::dim(1);
 }
 

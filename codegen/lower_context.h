@@ -46,8 +46,8 @@ class LowerContext {
 
   /// The tile through which a group of the plan reads or stores `op` in a phase: its buffer, or -1.
   int tile(NodeId op, int group, int phase) const;
-  /// The element (row, col) of the tile.
-  IndexExpr tile_offset(NodeId op, int group) const;
+  /// The element (row, col) of the tile; in a step that `moves` a staged task, its element number row.
+  IndexExpr tile_offset(NodeId op, int group, bool moves) const;
 
   bool inside(NodeId op) const { return inside_.contains(op); }
   const Node& node(NodeId op) const { return computation.node(op); }

@@ -110,6 +110,7 @@ class RowKeeper {
   struct Range {
     std::int64_t from = 0, to = 0;
     bool workspace = false;
+    int staged = -1;  ///< the group whose threads take each its own elements of a staged tile
   };
   struct Touched {
     std::vector<Range> read, written;
@@ -118,7 +119,8 @@ class RowKeeper {
   Touched touched(const Step& step) const {
     const auto range = [&](int b) {
       const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(b)];
-      return Range{buffer.offset, buffer.offset + buffer.bytes()};
+      return Range{buffer.offset, buffer.offset + buffer.bytes(), false,
+                   buffer.tile && step.mapping.staged ? step.group : -1};
     };
     Touched result;
     for (const int v : step.order)
@@ -137,12 +139,13 @@ class RowKeeper {
     return result;
   }
 
-  /// Whether one writes what the other touches. Reductions of different steps part among themselves in the
-  /// workspace.
+  /// Whether one writes what another thread of the other touches. Reductions of different steps part among
+  /// themselves in the workspace.
   static bool meet(const std::vector<Range>& written, const std::vector<Range>& others) {
     return std::any_of(written.begin(), written.end(), [&](const Range& a) {
       return std::any_of(others.begin(), others.end(), [&](const Range& b) {
-        return a.from < b.to && b.from < a.to && !(a.workspace && b.workspace);
+        const bool own = a.staged >= 0 && a.staged == b.staged;
+        return a.from < b.to && b.from < a.to && !(a.workspace && b.workspace) && !own;
       });
     });
   }

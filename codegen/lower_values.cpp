@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/facts.h"
+#include "analysis/tiles.h"
 #include "core/error.h"
 #include "core/index_ranges.h"
 
@@ -229,6 +230,8 @@ bool ValueBuilder::in_tile(NodeId op, const IndexMap& map, int scope) const {
   if (scope >= 0 || step_.turned || context_.tile(op, step_.group, phase_) < 0) return false;
   const Reach reach = context_.reach(op, phase_);
   if (reach != Reach::kInput && reach != Reach::kGlobal) return false;
+  const ThreadMapping& mapping = context_.plan.groups[static_cast<std::size_t>(step_.group)].mapping;
+  if (mapping.staged) return staged_part(context_.node(op).shape, map, mapping).has_value();
   const auto& places = context_.placements[static_cast<std::size_t>(step_.group)];
   const auto placed = places.find(op);
   return placed != places.end() && placed->second.map == map;
@@ -241,7 +244,7 @@ int ValueBuilder::load_tile(NodeId op, const IndexMap& map) {
   v.buffer = context_.tile(op, step_.group, phase_);
   v.at = access(map, -1);
   v.local = true;
-  v.offset = context_.tile_offset(op, step_.group);
+  v.offset = context_.tile_offset(op, step_.group, step_.turned);
   return add(std::move(v), -1);
 }
 

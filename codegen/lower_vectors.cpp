@@ -5,9 +5,11 @@
 namespace stitchwork {
 namespace {
 
-bool in_global_memory(const Kernel& kernel, int buffer) {
+/// Global memory, and the tiles of staged tasks where these move.
+bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
   const Buffer& b = kernel.buffers.at(static_cast<std::size_t>(buffer));
-  return b.space != MemorySpace::kShared && !b.partials;
+  if (b.space == MemorySpace::kShared) return step.turned && step.mapping.kind == MappingKind::kElementwise;
+  return !b.partials;
 }
 
 /// A peeled row's vectors reach into its neighbours, which nobody may be writing.
@@ -21,7 +23,7 @@ bool may_go_ahead(const Kernel& kernel, const Step& step, const Value& value) {
   return value.kind == ValueKind::kLoad && value.scope < 0 && value.restored < 0 &&
          value.depth > vector_dim(step.mapping) && value.at.runtime.empty() &&
          value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
-         in_global_memory(kernel, value.buffer) && may_reach(kernel, step, value.buffer) &&
+         has_vectors(kernel, step, value.buffer) && may_reach(kernel, step, value.buffer) &&
          moves_in_vectors(value.offset, value.at.map, step.mapping);
 }
 
@@ -43,7 +45,7 @@ void use_vectors(Kernel& kernel) {
         for (Root& root : step.roots) {
           if (root.store != StoreKind::kElement) continue;
           for (Target& target : root.targets)
-            target.vector = in_global_memory(kernel, target.buffer) &&
+            target.vector = has_vectors(kernel, step, target.buffer) &&
                             moves_in_vectors(target.offset, domain, step.mapping);
         }
       }

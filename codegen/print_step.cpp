@@ -295,6 +295,7 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
                   false};
   if (rows % stride != 0) batches.guard = fmt::format("local_row < {}", rows);
   if (partial_) batches.guard += (batches.guard.empty() ? "" : " && ") + row_guard();
+  batches.tiled = step_.turned;
   print_batches(batches);
 }
 
@@ -359,7 +360,9 @@ void StepPrinter::print_batches(const Batches& batches) {
   };
   loop(0, first, 1, true);
   loop(first, main, unroll, false);
-  loop(main, batches.vectors, batches.tiled && (batches.vectors - main) % unroll == 0 ? unroll : 1, true);
+  const std::int64_t together = batches.tiled ? (batches.vectors - main) / unroll * unroll : 0;
+  loop(main, main + together, unroll, true);
+  loop(main + together, batches.vectors, batches.tiled ? batches.vectors - main - together : 1, true);
 }
 
 void StepPrinter::open_batch_loop(std::int64_t vectors) {
@@ -383,9 +386,20 @@ void StepPrinter::place_inside(const Batches& batches) {
     out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(mapping_.cols - 1)));
     return;
   }
+  const std::string first = fmt::format("{} * {}", tile_, number(rows_per_task(mapping_)));
+  if (mapping_.kind == MappingKind::kElementwise) {
+    // Of a range: what is read may be its tile, which has nothing behind the task's last vector.
+    const std::string elements =
+        partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(rows_per_task(mapping_)),
+                               number(mapping_.rows), first)
+                 : fmt::format("{}", rows_per_task(mapping_));
+    out_.line(fmt::format("const int local_row = sw_min({}, {} - {});", at, elements, mapping_.vector));
+    out_.line(fmt::format("const {} row = {} + local_row;", index_, first));
+    return;
+  }
   out_.line(fmt::format("const int local_row = {};", at));
-  out_.line(fmt::format("const {} row = sw_min({} * {} + local_row, {});", index_, tile_,
-                        number(rows_per_task(mapping_)), number(mapping_.rows - 1)));
+  out_.line(
+      fmt::format("const {} row = sw_min({} + local_row, {});", index_, first, number(mapping_.rows - 1)));
 }
 
 void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool guarded) {

@@ -156,7 +156,8 @@ void ValuePrinter::declare_ahead(int unroll) {
 void ValuePrinter::load_ahead(const std::string& u, const std::string& left) {
   for (const auto& [v, name] : ahead_) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
-    const std::string index = index_text(value.offset, value.at.map, index_names(value.at.map.dims.size()));
+    const std::string index =
+        index_text(value.offset, value.at.map, index_names(value.at.map.dims.size(), value.local));
     out_.line(fmt::format("{}({}[{}], &{}[{}]{});", left.empty() ? "sw_load" : "sw_load_part", name, u,
                           places_.buffers[static_cast<std::size_t>(value.buffer)], index,
                           left.empty() ? "" : ", " + left));

@@ -49,7 +49,7 @@ class LoopComparison {
     if (!a.gathered.empty() || !b.gathered.empty()) return std::nullopt;
     // Tiles have places of their own, and lines that the rows cut off.
     for (const Step& step : a.steps)
-      if (step.mapping.kind == MappingKind::kTile) return std::nullopt;
+      if (step.mapping.kind == MappingKind::kTile || step.turned) return std::nullopt;
     BufferPairs buffers;
     for (std::size_t s = 0; s < a.steps.size(); ++s)
       if (!same(a.steps[s], b.steps[s], buffers)) return std::nullopt;

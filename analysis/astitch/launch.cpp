@@ -95,6 +95,17 @@ bool keeps_order(const Nodes& nodes, NodeId id, const Domain& domain) {
          });
 }
 
+/// The same, but for what is smaller: whether the elements of an array of the domain's size stay in order.
+bool keeps_arrays(const Nodes& nodes, NodeId id) {
+  const Op op = nodes.node(id).op;
+  const std::vector<NodeId>& operands = nodes.node(id).operands;
+  return std::all_of(operands.begin(), operands.end(), [&](NodeId operand) {
+    if (nodes[operand].elements == nodes[id].elements)
+      return op == Op::kReshape || op == Op::kBitcast || op == Op::kCopy;
+    return op == Op::kBroadcast || nodes[operand].elements <= 1;
+  });
+}
+
 /// The arrays in memory that the member `id` of the domain's size reads or is.
 class ArrayBytes {
  public:
@@ -108,11 +119,11 @@ class ArrayBytes {
       if (moved && in_memory(operand)) add(operand);
     }
     if (!in_op(id) || nodes_[id].elements != work_.elements || !is_read_outside(id)) return;
-    writes_ = true;
+    written_.push_back(byte_size(nodes_.node(id).shape.dtype));
     add(id);
   }
-  /// Whether an array of the domain's size is written.
-  bool writes() const { return writes_; }
+  /// Of an element of the arrays of the domain's size that are written.
+  const std::vector<int>& written() const { return written_; }
 
  private:
   bool in_op(NodeId id) const { return std::binary_search(op_.members.begin(), op_.members.end(), id); }
@@ -135,7 +146,7 @@ class ArrayBytes {
   const StitchOp& op_;
   const Domain& domain_;
   RowWork& work_;
-  bool writes_ = false;
+  std::vector<int> written_;
 };
 
 /// Counted over the members tied to the domain's op that are of its size: each reduction of its rows asks for
@@ -148,7 +159,7 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
   ArrayBytes arrays(nodes, op, domain, work);
   std::set<NodeId> inputs;
   work.instructions = 0;
-  work.in_order = domain.kind == Domain::Kind::kRows && !domain.guarded;
+  work.in_order = work.arrays_in_order = domain.kind == Domain::Kind::kRows && !domain.guarded;
   for (const NodeId id : tied_to(nodes, op, dominant)) {
     if (nodes[id].reduction && nodes[id].reduction->rows * nodes[id].reduction->cols == elements) {
       if (nodes[id].reduction->row_reduce) ++work.reductions;
@@ -159,14 +170,27 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
       continue;
     }
     arrays.visit(id);
-    if (nodes[id].transparent) work.in_order = work.in_order && keeps_order(nodes, id, domain);
+    if (nodes[id].transparent) {
+      work.in_order = work.in_order && keeps_order(nodes, id, domain);
+      work.arrays_in_order = work.arrays_in_order && keeps_arrays(nodes, id);
+    }
     for (const NodeId operand : nodes.node(id).operands)
       if (nodes[operand].elements == elements && !nodes[operand].transparent && !nodes[operand].immediate &&
           !std::binary_search(op.members.begin(), op.members.end(), operand))
         inputs.insert(operand);
   }
   work.inputs = std::max(1, static_cast<int>(inputs.size()));
-  work.passes = std::max(1, work.reductions + (arrays.writes() ? 1 : 0));
+  work.passes = std::max(1, work.reductions + (arrays.written().empty() ? 0 : 1));
+  std::multiset<int> replaced;
+  for (const NodeId id : inputs) {
+    work.staged_bytes += byte_size(nodes.node(id).shape.dtype);
+    replaced.insert(byte_size(nodes.node(id).shape.dtype));
+  }
+  for (const int bytes : arrays.written())
+    if (const auto found = replaced.find(bytes); found != replaced.end())
+      replaced.erase(found);
+    else
+      work.staged_bytes += bytes;
   return work;
 }
 
@@ -208,9 +232,10 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, Ma
 }  // namespace
 
 MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
-                             const Options& options, bool one_wave, int accumulators) {
+                             const Options& options, bool one_wave, int accumulators, bool staging) {
   MappingLimits limits;
   limits.accumulators = accumulators;
+  limits.staging = staging && options.tiles && !one_wave;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
     limits.max_blocks_per_sm = wanted->second;
   const bool tuned = options.tuned && options.adaptive_mapping;
@@ -255,6 +280,11 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
   launch.shared_bytes = memory.shared_bytes;
   launch.scratch_bytes = memory.scratch_bytes;
 
+  bound_launch(device, options, limits, launch);
+}
+
+void bound_launch(const Device& device, const Options& options, const MappingLimits& limits,
+                  KernelLaunch& launch) {
   const LaunchBound bound =
       assume_relax_apply(device, launch.block, launch.shared_bytes, limits.max_blocks_per_sm);
   launch.blocks_per_sm = bound.blocks_per_sm;

@@ -11,15 +11,19 @@ namespace stitchwork::astitch {
 /// has at the assumed 32 registers a thread. Without adaptive mapping, as XLA does: a block as wide as the
 /// longest reduced row (256 threads where there is none), and as many blocks as there are rows unless
 /// `one_wave` (grid barriers) forbids it. With mapping=tuned: the block of 128 to 1,024 threads in which the
-/// largest domain takes least time, and one wave only where there are grid barriers. `accumulators`: see
-/// MappingLimits.
+/// largest domain takes least time, and one wave only where there are grid barriers. `accumulators`,
+/// `staging`: see MappingLimits.
 MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
-                             const Options& options, bool one_wave, int accumulators);
+                             const Options& options, bool one_wave, int accumulators, bool staging);
 
 /// Fills the kernel's memory slots and launch from its groups and finalization.
 void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
                  const Device& device, const Options& options, const MappingLimits& limits,
                  KernelPlan& kernel, Recorder& recorder);
+
+/// Blocks an SM, blocks a wave and registers a thread, from the block and its shared memory.
+void bound_launch(const Device& device, const Options& options, const MappingLimits& limits,
+                  KernelLaunch& launch);
 
 /// mapping=tuned: an SM that gets fewer blocks of the grid than it could hold gives them all its registers,
 /// so that longer rows stay in them.

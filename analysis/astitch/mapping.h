@@ -20,6 +20,10 @@ struct RowWork {
   int narrowest_bytes = 0, widest_bytes = 0;
   /// All arrays of that size are in the domain's order, and nothing else has a value a col.
   bool in_order = false;
+  bool arrays_in_order = false;  ///< the first of these alone
+  /// Of an element: tiles for all those arrays that are read or written, a result in the place of an input of
+  /// its size.
+  int staged_bytes = 0;
 };
 
 /// What a mapping may use.
@@ -33,6 +37,7 @@ struct MappingLimits {
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
   RowWork row_work;
+  bool staging = false;  ///< rows may move through tiles (staging.h): not within one wave
 };
 
 /// How many blocks an override wants each row of `reduction` split over; 0: none does.

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "analysis/astitch/mapping_tuned.h"
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
@@ -23,6 +25,10 @@ constexpr std::int64_t kMostUnrolledTasks = 4;
 /// shuffle step, and what a block adds to combine its warps.
 constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInstructions = 2,
                  kBlockReduceInstructions = 30;
+/// Of an element in a tile, at a place known but for the row's.
+constexpr double kTileInstructions = 2;
+/// Vectors of a range that a thread has in flight (codegen/lower.cpp).
+constexpr double kRangeVectors = 4;
 /// Of a warp without elements: it comes to the guard and to the end.
 constexpr double kIdleInstructions = 8;
 
@@ -45,7 +51,8 @@ bool holds_rows(const Domain& domain, const ThreadMapping& mapping, const Mappin
                 const LaunchBound& bound) {
   if (mapping.kind != MappingKind::kRowPack && mapping.kind != MappingKind::kRowSplit) return true;
   const std::int64_t elements = vectors_a_thread(mapping, limits.block) * mapping.vector;
-  const std::int64_t held = elements * (limits.accumulators + limits.row_work.inputs);
+  // A staged row is in its tile.
+  const std::int64_t held = elements * (limits.accumulators + (mapping.staged ? 0 : limits.row_work.inputs));
   if (limits.accumulators > 0 && held + kArithmeticRegisters > bound.register_bound) return false;
   const std::int64_t tasks = mapping.split > 1 ? mapping.tasks_per_block : 1;
   if (tasks * elements <= bound.register_bound / kResidentShare && tasks <= kMostUnrolledTasks) return true;
@@ -62,6 +69,19 @@ double bytes_touched(const Domain& domain, const ThreadMapping& mapping) {
   if (mapping.kind != MappingKind::kColumn || mapping.rows_per_block >= domain.rows || whole) return bytes;
   const std::int64_t tiles = ceil_div(domain.rows, mapping.rows_per_block);
   return bytes + static_cast<double>(tiles * domain.cols * (kSectorBytes - domain.element_bytes));
+}
+
+/// Sectors of the requests for the domain's rows, over those of its bytes: a row that begins within a sector
+/// shares its ends with its neighbours, in every request for a part of it.
+double request_spread(const Domain& domain, const ThreadMapping& mapping) {
+  const std::int64_t row = domain.cols * domain.element_bytes;
+  if (domain.kind != Domain::Kind::kRows || mapping.kind != MappingKind::kRowPack || mapping.staged ||
+      is_peeled(mapping) || row == 0 || row % kSectorBytes == 0)
+    return 1;
+  const std::int64_t lanes = std::min<std::int64_t>(mapping.threads_per_row, kWarp);
+  const std::int64_t request = lanes * mapping.vector * domain.element_bytes;
+  const double ends = static_cast<double>(kSectorBytes - std::gcd(row, std::int64_t{kSectorBytes}));
+  return 1 + static_cast<double>(ceil_div(row, request)) * ends / static_cast<double>(row);
 }
 
 /// Whether rows that are gone through again still are in L2: those of the resident blocks, with room for what
@@ -90,13 +110,17 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   const std::int64_t threads = threads_sharing_a_row(mapping, limits.block);
   int blocks = blocks_an_sm(device, mapping.blocks);
   if (limits.max_blocks_per_sm > 0) blocks = std::min(blocks, limits.max_blocks_per_sm);
-  const LaunchBound bound = assume_relax_apply(device, limits.block, 0, blocks);
   const RowWork& of = limits.row_work;
+  const std::int64_t tiles = mapping.staged ? mapping.rows_per_block * mapping.cols * of.staged_bytes : 0;
+  const LaunchBound bound = assume_relax_apply(device, limits.block, tiles, blocks);
   const bool again = of.passes > 1 && !holds_rows(domain, mapping, limits, bound);
   const double passes = again ? of.passes : 1;
-  double instructions =
-      static_cast<double>(vectors) * passes *
-      (kAccessInstructions + std::max(kElementInstructions, of.instructions) * mapping.vector);
+  double instructions = static_cast<double>(vectors) * passes *
+                        ((mapping.staged ? kTileInstructions : kAccessInstructions) +
+                         std::max(kElementInstructions, of.instructions) * mapping.vector);
+  const ThreadMapping range = mapping.staged ? staging_mapping(mapping, of.widest_bytes) : mapping;
+  // A range is loaded and put into its tile, taken from there and stored.
+  if (mapping.staged) instructions += 4 * kAccessInstructions * static_cast<double>(vectors) / range.vector;
   if (domain.kind != Domain::Kind::kElements) {
     const double reductions = std::max(1, of.reductions);
     instructions += reductions * kShuffleInstructions *
@@ -111,15 +135,24 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   work.threads_per_block = limits.block;
   work.blocks_per_sm = std::max(1, bound.blocks_per_sm);
   const double bytes = bytes_touched(domain, mapping);
-  work.l2_sectors = bytes / kSectorBytes * passes;
-  work.dram_sectors = again && !stays_in_l2(domain, mapping, limits, work.blocks_per_sm)
-                          ? work.l2_sectors
-                          : bytes / kSectorBytes;
+  const double sectors = bytes / kSectorBytes, requested = sectors * request_spread(domain, mapping);
+  work.l2_sectors = mapping.staged ? sectors : requested * passes;
+  work.dram_sectors = again && !mapping.staged && !stays_in_l2(domain, mapping, limits, work.blocks_per_sm)
+                          ? sectors * passes
+                          : sectors;
   work.warp_instructions = warps * instructions + idle * kIdleInstructions;
   work.ldst_warp_instructions = warps * static_cast<double>(vectors) * passes;
   work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
   work.independent_loads =
       vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / 4;
+  if (mapping.staged) {
+    work.ldst_warp_instructions = warps * static_cast<double>(vectors) / range.vector;
+    work.shared_wavefronts = warps * static_cast<double>(vectors) * (of.passes + 1) *
+                             staged_wavefronts(mapping, domain.element_bytes);
+    work.independent_loads =
+        std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, limits.block))) * range.vector *
+        domain.element_bytes / 4;
+  }
   work.grid_barriers = mapping.split > 1 ? std::max(1, of.passes - 1) : 0;
   work.phases = work.grid_barriers + 1;
   return kernel_time(device, work).total_us;

@@ -21,6 +21,8 @@ constexpr std::int64_t kShortRowBytes = 1024;
 constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
 /// Rows side by side in a column tile: a warp reads a 128-byte line of 4-byte elements.
 constexpr std::int64_t kColumnTileRows = 32;
+/// Of a block's shared memory beside tiles: what the device takes, values of rows, the reduction workspace.
+constexpr std::int64_t kSharedSpare = 2048;
 /// Loads in flight a thread, where nothing moves in vectors.
 constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
 
@@ -188,8 +190,36 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
   }
 }
 
+/// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks
+/// of whole sectors.
+void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest) {
+  const RowWork& work = limits.row_work;
+  if (!limits.staging || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
+      domain.cols * work.narrowest_bytes % kSectorBytes == 0)
+    return;
+  const Device& device = *limits.tuned_for;
+  const std::int64_t room = device.shared_bytes_per_block_default;
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kRowPack;
+  mapping.rows = domain.rows;
+  mapping.cols = domain.cols;
+  mapping.staged = true;
+  for (std::int64_t threads = 1; threads <= std::min<std::int64_t>(limits.block, domain.cols); threads *= 2) {
+    mapping.threads_per_row = static_cast<int>(threads);
+    mapping.rows_per_block = limits.block / threads;
+    const std::int64_t elements = ceil_div(domain.cols, threads);
+    if (mapping.rows_per_block * domain.cols * work.narrowest_bytes % kSectorBytes != 0) continue;
+    if (mapping.rows_per_block * domain.cols * work.staged_bytes + kSharedSpare > room) continue;
+    if (elements * limits.accumulators > accumulator_room(limits)) continue;
+    // Of fewer tasks than SMs each takes what its latencies are, and staging has more of them.
+    const ThreadMapping dealt = deal(mapping, limits);
+    if (dealt.tasks >= device.sms) fastest.offer(dealt);
+  }
+}
+
 ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {
   Fastest fastest(domain, limits);
+  if (wanted == 0) offer_staged(domain, limits, fastest);
   if (const int vector = peeled_vector(domain, limits); vector > 0)
     offer_rows(domain, limits, vector, wanted, fastest);
   offer_rows(domain, limits, widest_vector(domain.cols, domain, limits), wanted, fastest);

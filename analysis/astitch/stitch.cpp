@@ -14,6 +14,7 @@
 #include "analysis/astitch/one_pass.h"
 #include "analysis/astitch/residence.h"
 #include "analysis/astitch/sharing.h"
+#include "analysis/astitch/staging.h"
 #include "analysis/astitch/transposes.h"
 #include "analysis/astitch/vectors.h"
 #include "analysis/astitch/wanted.h"
@@ -194,8 +195,8 @@ bool separates(const Constraints& constraints, const StitchOp& op, const std::ve
 
 /// The stitch op planned with these reductions left in partials wherever they cross a group's rows.
 std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const Device& device,
-                                  const Options& options, const std::set<NodeId>& across,
-                                  Recorder& recorder) {
+                                  const Options& options, const std::set<NodeId>& across, Recorder& recorder,
+                                  bool staging = true) {
   const int accumulators = accumulators_of(nodes, across);
   Recorder attempt(recorder.enabled());
   WantedSchemes wanted = wanted_schemes(op, options.constraints);
@@ -203,11 +204,11 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     std::set_difference(op.members.begin(), op.members.end(), wanted.regional.begin(), wanted.regional.end(),
                         std::inserter(wanted.global, wanted.global.end()));
   }
-  MappingLimits limits = mapping_limits(nodes, op, device, options, false, accumulators);
+  MappingLimits limits = mapping_limits(nodes, op, device, options, false, accumulators, staging);
   Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
   if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
     attempt.take();
-    limits = mapping_limits(nodes, op, device, options, true, accumulators);
+    limits = mapping_limits(nodes, op, device, options, true, accumulators, staging);
     stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
   }
 
@@ -248,7 +249,16 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     memory_decisions = Recorder(recorder.enabled());
     plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel,
                 memory_decisions);
+    const bool staged = std::any_of(kernel.groups.begin(), kernel.groups.end(),
+                                    [](const Group& group) { return group.mapping.staged; });
+    Verdict stages = staged ? stage_rows(*nodes.computation, kernel) : Verdict::yes();
+    if (staged && stages) bound_launch(device, options, limits, kernel.launch);
     const Verdict fits = fits_device(kernel, device, limits);
+    if (staged && stages && !fits) stages = fits;
+    if (!stages) {
+      recorder.add("mapping", nodes.name(kernel.groups.back().dominant), "", [&] { return stages; });
+      return plan_form(nodes, op, device, options, across, recorder, false);
+    }
     if (fits) break;
     const auto demoted =
         cheapest_demotion(stitched.body, stitched.groups, stitched.finalization, wanted.regional);
@@ -261,7 +271,7 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
       // Its barriers ask for mappings that keep to one wave.
       global = wanted.global;
-      limits = mapping_limits(nodes, op, device, options, true, accumulators);
+      limits = mapping_limits(nodes, op, device, options, true, accumulators, staging);
       stitched = run_passes(nodes, op, device, options, limits, wanted, across, silent);
       unplaced = stitched.groups;
     }
@@ -274,6 +284,7 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     gather_in_one_pass(*nodes.graph, device, options, kernel, recorder);
   }
   const auto residents = keep_residents(*nodes.graph, device, options, wanted.schemes, kernel, recorder);
+  drop_unread_tiles(*nodes.computation, kernel);
   require_residents(nodes, kernel, wanted.schemes, residents);
   require_schemes(stitched.body, stitched.candidates, stitched.groups, stitched.finalization, wanted.schemes);
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {

@@ -112,7 +112,7 @@ class TileSearch {
     trial.groups[group_].mapping = mapping;
     GroupEvaluations evaluated = evaluations(computation_, trial, trial.groups[group_]);
     if (!add_tiles(trial, evaluated)) return;
-    mark_tiles(trial, trial.groups[group_], evaluated);
+    mark_tiles(computation_, trial, trial.groups[group_], evaluated);
     std::int64_t grid = 1;
     for (const Group& g : trial.groups) grid = std::max(grid, g.first_block + g.mapping.blocks);
     trial.launch.grid = grid;

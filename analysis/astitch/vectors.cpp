@@ -91,7 +91,7 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
   const int registers = launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters;
   for (Group& group : kernel.groups) {
     ThreadMapping& m = group.mapping;
-    if (m.rows * m.cols == 0 || m.kind == MappingKind::kRowSerial) {
+    if (m.rows * m.cols == 0 || m.kind == MappingKind::kRowSerial || m.staged) {
       m.vector = m.unroll = 1;
       continue;
     }
@@ -103,11 +103,20 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     // What takes two instructions a vector takes every other 16 bytes by each.
     m.vector = std::min(m.vector, std::max(1, kVectorBytes / bytes.widest));
     const double in_flight = std::max(1.0, bytes.loads * m.vector);
-    const double most = std::min({kBytesInFlight / (resident * in_flight) + 0.999,
-                                  registers * 4.0 / kRegisterShare / in_flight,
+    const double most = std::min({registers * 4.0 / kRegisterShare / in_flight,
                                   in_flight < kWordBytes ? 2 * kMostUnrolled : kMostUnrolled,
                                   static_cast<double>(unguarded_vectors(m, launch.block))});
-    m.unroll = bytes.loads > 0 ? std::max(1, static_cast<int>(most)) : 1;
+    // Vectors at the ends come one by one: what counts is the average of all batches.
+    ThreadMapping best = m;
+    best.unroll = m.unroll = 1;
+    const auto flight = [&](const ThreadMapping& of) {
+      return resident * in_flight * vectors_in_flight(of, launch.block);
+    };
+    while (bytes.loads > 0 && m.unroll + 1 <= most && flight(best) < kBytesInFlight) {
+      ++m.unroll;
+      if (flight(m) > flight(best)) best = m;
+    }
+    m.unroll = best.unroll;
   }
 }
 

@@ -123,5 +123,77 @@ TEST(Tiles, VerifyRefusesWhatIsTooSmallInTheWayOrReadByNobody) {
   EXPECT_EQ(first_rule(graph, wrong).substr(0, 14), "verify.mapping");
 }
 
+ThreadMapping staged(std::int64_t cols, int threads, int block = 128) {
+  ThreadMapping m;
+  m.kind = MappingKind::kRowPack;
+  m.rows = 4096;
+  m.cols = cols;
+  m.threads_per_row = threads;
+  m.rows_per_block = block / threads;
+  m.tasks = m.blocks = m.rows / m.rows_per_block;
+  m.staged = true;
+  return m;
+}
+
+TEST(StagedRows, BeginAsManyBanksApartAsTheyAreLong) {
+  EXPECT_EQ(staged_wavefronts(staged(33, 1), 4), 1);
+  EXPECT_EQ(staged_wavefronts(staged(33, 2), 4), 2);
+  EXPECT_EQ(staged_wavefronts(staged(36, 1), 4), 4);
+  EXPECT_EQ(staged_wavefronts(staged(36, 4), 4), 1);
+  EXPECT_EQ(staged_wavefronts(staged(33, 1), 2), 1);
+  EXPECT_EQ(staged_wavefronts(staged(33, 32), 4), 1);
+}
+
+TEST(StagedRows, MoveByVectorsThatDivideATask) {
+  EXPECT_EQ(staging_mapping(staged(33, 1), 4).vector, 4);
+  EXPECT_EQ(staging_mapping(staged(33, 1), 2).vector, 8);
+  EXPECT_EQ(staging_mapping(staged(33, 64), 4).vector, 2);  // tasks of 66 elements
+  const ThreadMapping range = staging_mapping(staged(33, 1), 4);
+  EXPECT_EQ(range.rows, 4096 * 33);
+  EXPECT_EQ(range.rows_per_block, 128 * 33);
+  EXPECT_EQ(range.tasks, staged(33, 1).tasks);
+}
+
+Graph softmax(std::int64_t rows, std::int64_t cols) {
+  return testing::graph_of(
+      fmt::format("HloModule m\n"
+                  "sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}\n"
+                  "ENTRY main {{\n  x = f32[{0},{1}] parameter(0)\n  zero = f32[] constant(0)\n"
+                  "  e = f32[{0},{1}] exponential(x)\n"
+                  "  s = f32[{0}] reduce(e, zero), dimensions={{1}}, to_apply=sum\n"
+                  "  b = f32[{0},{1}] broadcast(s), dimensions={{0}}\n"
+                  "  ROOT y = f32[{0},{1}] divide(e, b)\n}}\n",
+                  rows, cols));
+}
+
+TEST(StagedRows, AreThoseThatBeginWithinSectors) {
+  for (const auto& [cols, wanted] : {std::pair{33, true}, std::pair{32, false}, std::pair{40, false}}) {
+    const FusionPlan plan = make_plan(softmax(1 << 20, cols), device("h200"), "astitch", {});
+    EXPECT_EQ(plan.kernels.at(0).groups.at(0).mapping.staged, wanted) << cols;
+    EXPECT_EQ(plan.kernels.at(0).tiles.size(), wanted ? 2u : 0u) << cols;
+  }
+}
+
+TEST(StagedRows, VerifyHoldsResultsApartFromWhatIsStillRead) {
+  const Graph graph = softmax(1 << 20, 33);
+  const FusionPlan plan = make_plan(graph, device("h200"), "astitch", {});
+  const auto rule = [&](const FusionPlan& of) {
+    const std::vector<Verdict> problems = verify(graph, device("h200"), of);
+    return problems.empty() ? "" : problems[0].rule;
+  };
+  ASSERT_EQ(rule(plan), "");
+  ASSERT_EQ(plan.kernels[0].tiles.at(0).offset, plan.kernels[0].tiles.at(1).offset);
+  FusionPlan wrong = plan;
+  wrong.kernels[0].tiles[1].offset += 16;
+  wrong.kernels[0].launch.shared_bytes += 16;
+  EXPECT_EQ(rule(wrong), "verify.slot");  // half over one another: another thread's elements
+  wrong = plan;
+  wrong.kernels[0].tiles[0].bytes -= 16;
+  EXPECT_EQ(rule(wrong), "verify.slot");
+  wrong = plan;
+  wrong.kernels[0].groups[0].mapping.vector = 2;
+  EXPECT_EQ(rule(wrong), "verify.mapping.staged");
+}
+
 }  // namespace
 }  // namespace stitchwork

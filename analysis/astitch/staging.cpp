@@ -1,0 +1,115 @@
+#include "analysis/astitch/staging.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "analysis/assemble.h"
+#include "analysis/evaluations.h"
+#include "analysis/tiles.h"
+#include "core/arithmetic.h"
+#include "core/sorted.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+constexpr std::int64_t kSharedAlignment = 16;
+
+/// What the group moves to and from global memory, an element of the domain each, and the values a row and a
+/// col it reads from outside: reads first.
+class Staged {
+ public:
+  Staged(const Computation& computation, const KernelPlan& kernel, const Group& group)
+      : computation_(computation), kernel_(kernel), group_(group) {}
+
+  Verdict find(std::vector<Tile>& tiles) const {
+    const GroupEvaluations found = evaluations(computation_, kernel_, group_);
+    if (!found.unplaced.empty()) return refuse(found.unplaced.front());
+    const auto add = [&](NodeId op, int level) {
+      for (const Tile& tile : tiles)
+        if (tile.op == op && tile.group == group_.dominant && tile.level == level) return;
+      tiles.push_back(
+          {op, group_.dominant, level, 0,
+           staged_elements(staged_part(computation_.node(op).shape, group_.mapping), group_.mapping) *
+               byte_size(computation_.node(op).shape.dtype)});
+    };
+    for (const Evaluation& e : found.values) {
+      const bool inside = contains_sorted(kernel_.ops, e.op);
+      if (!e.load || (inside && reads_shared(kernel_, e.op, e.root))) continue;
+      const auto part = staged_part(computation_.node(e.op).shape, e.map, group_.mapping);
+      if (depends_on(e.map, 0) && depends_on(e.map, 1) && part != StagedPart::kElements) return refuse(e.op);
+      if (part && (!inside || part == StagedPart::kElements)) add(e.op, kernel_.levels.at(e.root));
+    }
+    for (const NodeId op : materialised(group_)) {
+      const Placement& placed = found.placements.at(op);
+      const bool stored = contains_sorted(kernel_.outputs, op) || kernel_.schemes.at(op) == Scheme::kGlobal;
+      if (!stored || placed.coverage != Coverage::kFull) continue;
+      if (scheme_in_phase(kernel_, op) == Scheme::kRegional ||
+          staged_part(computation_.node(op).shape, placed.map, group_.mapping) != StagedPart::kElements)
+        return refuse(op);
+      add(op, kernel_.levels.at(op));
+    }
+    return Verdict::yes();
+  }
+
+ private:
+  Verdict refuse(NodeId op) const {
+    return Verdict::no("astitch.staged",
+                       fmt::format("{} lies otherwise than the rows of {}", computation_.node(op).name,
+                                   computation_.node(group_.dominant).name));
+  }
+
+  const Computation& computation_;
+  const KernelPlan& kernel_;
+  const Group& group_;
+};
+
+}  // namespace
+
+Verdict stage_rows(const Computation& computation, KernelPlan& kernel) {
+  std::vector<Tile> tiles;
+  for (const Group& group : kernel.groups)
+    if (group.mapping.staged)
+      if (Verdict found = Staged(computation, kernel, group).find(tiles); !found) return found;
+  if (tiles.empty()) return Verdict::yes();
+  // Those of a phase beside each other, but for results that take the place of what they are made from.
+  const std::int64_t first = round_up(kernel.launch.shared_bytes, kSharedAlignment);
+  std::int64_t end = first;
+  for (std::size_t t = 0; t < tiles.size(); ++t) {
+    Tile& tile = tiles[t];
+    std::int64_t next = first;
+    const Tile* replaced = nullptr;
+    for (std::size_t before = 0; before < t; ++before) {
+      const Tile& other = tiles[before];
+      if (other.level != tile.level) continue;
+      next = std::max(next, round_up(other.offset + other.bytes, kSharedAlignment));
+      const bool taken =
+          std::any_of(tiles.begin(), tiles.begin() + static_cast<std::ptrdiff_t>(t), [&](const Tile& third) {
+            return &third != &other && third.level == other.level && third.offset == other.offset;
+          });
+      if (!taken && takes_over(computation, kernel, tile, other)) replaced = &other;
+    }
+    tile.offset = replaced != nullptr ? replaced->offset : next;
+    end = std::max(end, tile.offset + tile.bytes);
+  }
+  kernel.launch.shared_bytes = end;
+  kernel.tiles.insert(kernel.tiles.end(), tiles.begin(), tiles.end());
+  return Verdict::yes();
+}
+
+void drop_unread_tiles(const Computation& computation, KernelPlan& kernel) {
+  std::erase_if(kernel.tiles, [&](const Tile& tile) {
+    const auto group = std::find_if(kernel.groups.begin(), kernel.groups.end(),
+                                    [&](const Group& g) { return g.dominant == tile.group; });
+    const std::vector<NodeId> made = materialised(*group);
+    if (std::binary_search(made.begin(), made.end(), tile.op) && kernel.levels.at(tile.op) == tile.level)
+      return false;
+    const GroupEvaluations found = evaluations(computation, kernel, *group);
+    return std::none_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
+      return e.op == tile.op && e.tile && kernel.levels.at(e.root) == tile.level;
+    });
+  });
+}
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,135 @@
+// Rows that begin anywhere in memory move through shared memory, a task's as one range: in whole sectors, and
+// results stay.
+#include <fmt/format.h>
+
+#include "tests/codegen/planned.h"
+#include "tests/codegen/workloads.h"
+
+namespace stitchwork {
+namespace {
+
+using testing::graph_of;
+using testing::WorkloadSize;
+
+struct Moved {
+  double load_spread = 0, store_spread = 0;  ///< sectors of requests over those of the bytes asked for
+  bool staged = false;
+  std::size_t tiles = 0, places = 0;  ///< of elements; different places that they have
+};
+
+bool is_staged(const FusionPlan& plan) {
+  return std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const KernelPlan& kernel) {
+    return std::any_of(kernel.groups.begin(), kernel.groups.end(),
+                       [](const Group& group) { return group.mapping.staged; });
+  });
+}
+
+Moved run(const Graph& graph, const std::string& target = "h200", const std::string& tiles = "on") {
+  PlanOptions options;
+  options.knobs["tiles"] = tiles;
+  const FusionPlan plan = make_plan(graph, device(target), "astitch", options);
+  CompileOptions compile_options;
+  compile_options.ptxas = false;
+  compile_options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+  RunOptions run_options;
+  run_options.sanitize = {.race = true, .init = true};
+  testing::Reference reference(graph, generate_inputs(graph, 0));
+  const RunResult result =
+      run_simulated(graph, device(target), compile(graph, device(target), plan, compile_options),
+                    reference.inputs(), run_options);
+  for (const sim::Finding& finding : result.findings)
+    ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
+  if (result.findings.empty()) {
+    EXPECT_EQ(reference.problem(result.outputs), "");
+  }
+  Moved moved;
+  moved.staged = is_staged(plan);
+  double loads = 0, load_bytes = 0, stores = 0, store_bytes = 0;
+  for (const KernelRun& kernel : result.kernels) {
+    loads += static_cast<double>(kernel.counters.gld_transactions);
+    load_bytes += static_cast<double>(kernel.counters.gld_bytes);
+    stores += static_cast<double>(kernel.counters.gst_transactions);
+    store_bytes += static_cast<double>(kernel.counters.gst_bytes);
+  }
+  moved.load_spread = loads / (load_bytes / 32);
+  moved.store_spread = stores / (store_bytes / 32);
+  for (const KernelPlan& kernel : plan.kernels) {
+    std::set<std::int64_t> places;
+    for (const Tile& tile : kernel.tiles) {
+      const ThreadMapping& m = kernel.groups.at(0).mapping;
+      if (graph.entry_computation().node(tile.op).shape.elements_count() != m.rows * m.cols) continue;
+      places.insert(tile.offset);
+      ++moved.tiles;
+    }
+    moved.places += places.size();
+  }
+  return moved;
+}
+
+Graph workload(const char* name, std::int64_t rows, std::int64_t cols, const char* dtype) {
+  return graph_of(testing::workload(name).hlo({rows, cols, dtype}));
+}
+
+TEST(StagedRows, MoveInWholeSectors) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* dtype : {"f32", "bf16"})
+    for (const std::int64_t cols : {33, 35, 50})
+      for (const char* name : {"softmax", "layer_norm"}) {
+        SCOPED_TRACE(fmt::format("{} of {} columns, {}", name, cols, dtype));
+        const Moved moved = run(workload(name, 33792, cols, dtype));
+        EXPECT_TRUE(moved.staged);
+        EXPECT_EQ(moved.tiles, 2u);
+        EXPECT_EQ(moved.places, 1u);         // the result takes the place of what it is made from
+        EXPECT_LE(moved.load_spread, 1.06);  // 66 bytes of a value a col take three sectors in every task
+        EXPECT_LE(moved.store_spread, 1.05);
+      }
+}
+
+TEST(StagedRows, TheKnobLeavesThemToTheirLanes) {
+  SKIP_WITHOUT_COMPILER();
+  const Moved moved = run(workload("softmax", 33792, 33, "f32"), "h200", "off");
+  EXPECT_FALSE(moved.staged);
+  EXPECT_EQ(moved.tiles, 0u);
+  EXPECT_GT(moved.load_spread, 1.2);
+}
+
+TEST(StagedRows, AreRightWhereTasksEndInPartAndTypesDiffer) {
+  SKIP_WITHOUT_COMPILER();
+  int staged = 0;  // of 36: where the whole has an odd number of elements, they move one by one
+  for (const auto& [rows, cols] : {std::pair{40000, 33}, std::pair{30001, 35}, std::pair{20011, 37}})
+    for (const char* dtype : {"f32", "bf16", "f16"}) {
+      SCOPED_TRACE(fmt::format("{} x {} {}", rows, cols, dtype));
+      staged += run(workload("softmax", rows, cols, dtype)).staged ? 1 : 0;
+      staged += run(workload("masked_softmax", rows, cols, dtype)).staged ? 1 : 0;
+      staged += run(workload("residual_norm", rows, cols, dtype)).staged ? 1 : 0;
+      staged += run(workload("cross_entropy", rows, cols, dtype)).staged ? 1 : 0;
+    }
+  EXPECT_GE(staged, 30);
+}
+
+/// Of two results, of which one is made of what the other's place had, and of a reduction that reads the
+/// elements again when the first result is there.
+TEST(StagedRows, ResultsLeaveWhatOthersStillRead) {
+  SKIP_WITHOUT_COMPILER();
+  const Moved moved = run(graph_of(R"(HloModule m
+sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+ENTRY main {
+  x = f32[40000,33] parameter(0)
+  y = f32[40000,33] parameter(1)
+  zero = f32[] constant(0)
+  e = f32[40000,33] exponential(x)
+  s = f32[40000] reduce(e, zero), dimensions={1}, to_apply=sum
+  b = f32[40000,33] broadcast(s), dimensions={0}
+  d = f32[40000,33] divide(e, b)
+  p = f32[40000,33] multiply(d, y)
+  t = f32[40000] reduce(p, zero), dimensions={1}, to_apply=sum
+  c = f32[40000,33] broadcast(t), dimensions={0}
+  q = f32[40000,33] subtract(x, c)
+  ROOT r = (f32[40000,33], f32[40000,33], f32[40000]) tuple(d, q, t)
+}
+)"));
+  EXPECT_TRUE(moved.staged);
+}
+
+}  // namespace
+}  // namespace stitchwork
