@@ -22,8 +22,6 @@ constexpr double kWarpsToHideIssue = 16;
 constexpr double kIssueWidth = 4, kMufuRate = 0.5;
 /// Limits that are near each other add up a little: the second counts this much.
 constexpr double kOverlapLoss = 0.05;
-/// How sharply the bandwidth limits take turns.
-constexpr double kNorm = 4;
 /// An L2 hit against a loaded DRAM access, about.
 constexpr double kL2LatencyShare = 0.5;
 /// An L1 hit against one: 28 clocks on V100 (Jia et al., Dissecting the NVIDIA Volta GPU Architecture via
@@ -61,9 +59,10 @@ double dram_bandwidth(const Device& device, double active_sms, double warps, dou
   const std::array limits{device.dram_efficiency * device.dram_gb_s,
                           active_sms * kDramBytesPerSmClock * device.clock_ghz,
                           in_flight / device.dram_latency_ns};  // Little's law
+  // They take turns as sharply as a 4-norm says (std::pow is slow, and this is asked for millions of times).
   double sum = 0;
-  for (const double limit : limits) sum += std::pow(limit, -kNorm);
-  return std::pow(sum, -1 / kNorm);
+  for (const double limit : limits) sum += 1 / (limit * limit * limit * limit);
+  return 1 / std::sqrt(std::sqrt(sum));
 }
 
 Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s) {

@@ -150,19 +150,22 @@ double independent_loads(const LaunchContext& context, const ScheduleResult& r) 
   return weight > 0 ? loads / weight : 1.0;
 }
 
-/// `flushed`: dirty sectors written when the launch ends; they count where they were made.
+/// Sectors are written to DRAM some time after they were made, or when the launch ends: they count where they
+/// were made.
 KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const Counters& c,
-                   int blocks_per_sm, std::int64_t flushed) {
+                   int blocks_per_sm) {
   LaunchWork w{.threads_per_block = static_cast<int>(context.launch->block.count()),
                .blocks_per_sm = blocks_per_sm,
                .grid_blocks = static_cast<std::int64_t>(context.launch->grid.count()),
                .grid_barriers = static_cast<int>(c.grid_barriers)};
-  const double flushed_of_written =
-      static_cast<double>(flushed) / static_cast<double>(std::max<std::uint64_t>(c.l2_write_sectors, 1));
+  const double written_back = static_cast<double>(c.dram_write_transactions) /
+                              static_cast<double>(std::max<std::uint64_t>(c.l2_write_sectors, 1));
   for (const TimedStretch& timed : r.stretches) {
     Stretch& s = w.stretches.emplace_back(timed.work);
-    s.dram_sectors = static_cast<double>(timed.l2.dram_reads + timed.l2.dram_writes) +
-                     flushed_of_written * static_cast<double>(timed.l2.write_sectors);
+    s.dram_sectors = static_cast<double>(timed.l2.dram_reads);
+    // A warm launch that writes nothing may still push out what others wrote.
+    s.dram_sectors += c.l2_write_sectors > 0 ? written_back * static_cast<double>(timed.l2.write_sectors)
+                                             : static_cast<double>(timed.l2.dram_writes);
     // Atomics ask for sectors too: each SM for its share.
     const auto sectors = static_cast<double>(timed.l2.read_sectors + timed.l2.write_sectors);
     const double of_busiest = s.all.l2_sectors > 0 ? s.busiest_sm.l2_sectors / s.all.l2_sectors
@@ -260,7 +263,7 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     const std::int64_t flushed = options.cache == CacheMode::kCold ? l2->dirty_sectors : 0;
     if (options.cache == CacheMode::kCold) l2->clear();
     c.dram_write_transactions += static_cast<std::uint64_t>(flushed);
-    result.time = time_of(context, r, c, o.blocks_per_sm, flushed);
+    result.time = time_of(context, r, c, o.blocks_per_sm);
     result.time_us = result.time.total_us;
     const std::uint64_t grid = launch.grid.count(), sms = static_cast<std::uint64_t>(device.sms);
     const auto blocks = static_cast<double>(
