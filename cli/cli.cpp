@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/version.h"
+#include "experiments/schema.h"
 
 namespace stitchwork {
 namespace {
@@ -19,9 +20,8 @@ namespace {
 std::string version_text() {
   const Version& v = version();
   return fmt::format(
-      "stitchwork {} ({}{})\nbuilt with {}\nschemas: plan/1 run/1 compare/1 launch/1 dataset/1 "
-      "store/2",
-      v.version, v.commit, v.dirty ? ", modified" : "", v.compiler);
+      "stitchwork {} ({}{})\nbuilt with {}\nschemas: plan/1 run/1 compare/1 launch/1 dataset/1 store/{}",
+      v.version, v.commit, v.dirty ? ", modified" : "", v.compiler, migrations().size());
 }
 
 void report_error(Cli& cli, const Error& e) {
