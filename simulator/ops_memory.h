@@ -71,8 +71,10 @@ SW_INLINE void prefetch(const Strand& s, const Inst* i, bool write) {
   if (i->aux & kAddress32) return;
   const AddressCache& cache = s.block->caches[i->id];
   const std::byte* numbers = s.regs + i->o[4];
+  // Sums of numbers, not of a pointer: the place may be nowhere.
+  const auto base = reinterpret_cast<std::uintptr_t>(cache.host) + u64(i->imm) - cache.lo;
   for (int l = s.first_warp * 32; l < s.last_warp * 32; l += 16) {
-    const std::byte* p = cache.host + (load<u64>(numbers + l * 8) + u64(i->imm) - cache.lo);
+    const auto* p = reinterpret_cast<const std::byte*>(base + load<u64>(numbers + l * 8));
     if (write)
       __builtin_prefetch(p, 1);
     else
