@@ -8,6 +8,7 @@
 #include "analysis/launch.h"
 #include "analysis/tiles.h"
 #include "core/interrupt.h"
+#include "core/parallel.h"
 #include "core/sorted.h"
 
 namespace stitchwork {
@@ -152,8 +153,8 @@ KernelEvaluations evaluations(const Computation& computation, const KernelPlan& 
 }
 
 PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan) {
-  PlanEvaluations result;
-  for (const KernelPlan& kernel : plan.kernels) result.push_back(evaluations(computation, kernel));
+  PlanEvaluations result(plan.kernels.size());
+  parallel_for(result.size(), [&](std::size_t k) { result[k] = evaluations(computation, plan.kernels[k]); });
   return result;
 }
 

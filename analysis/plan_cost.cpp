@@ -6,6 +6,7 @@
 #include "analysis/assemble.h"
 #include "analysis/control_flow.h"
 #include "analysis/cost.h"
+#include "core/parallel.h"
 #include "core/window.h"
 
 namespace stitchwork {
@@ -42,17 +43,23 @@ struct StepCost {
   int grid_barriers = 0;
 };
 
-StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& plan, const PlanStep& step,
-                   const PlanEvaluations& found) {
+std::vector<StepCost> kernel_costs(const Graph& graph, const Device& device, const FusionPlan& plan,
+                                   const PlanEvaluations& found) {
+  std::vector<StepCost> costs(plan.kernels.size());
+  parallel_for(costs.size(), [&](std::size_t k) {
+    const KernelPlan& kernel = plan.kernels[k];
+    const KernelCost cost = kernel_cost(graph, device, kernel, found.at(k));
+    costs[k] = {cost.predicted_us, cost.dram_read_bytes + cost.dram_write_bytes, cost.recomputed_elements,
+                kernel.launch.grid_barriers};
+  });
+  return costs;
+}
+
+StepCost step_cost(const Graph& graph, const Device& device, const PlanStep& step,
+                   const std::vector<StepCost>& kernels) {
   const Computation& computation = graph.entry_computation();
   if (step.kind == StepKind::kControl) return {};  // what it runs is added by add_control and plan_cost
-  if (step.kind == StepKind::kKernel) {
-    const KernelPlan& kernel = plan.kernels.at(static_cast<std::size_t>(step.kernel));
-    const KernelCost cost =
-        kernel_cost(graph, device, kernel, found.at(static_cast<std::size_t>(step.kernel)));
-    return {cost.predicted_us, cost.dram_read_bytes + cost.dram_write_bytes, cost.recomputed_elements,
-            kernel.launch.grid_barriers};
-  }
+  if (step.kind == StepKind::kKernel) return kernels.at(static_cast<std::size_t>(step.kernel));
   double bytes = 0, flops = 0;
   for (NodeId op : step.nodes) {
     bytes += buffer_bytes(computation, op);
@@ -69,9 +76,10 @@ StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& p
 template <typename Visit>
 PlanCost for_each_step(const Graph& graph, const Device& device, const FusionPlan& plan,
                        const PlanEvaluations& found, Visit visit) {
+  const std::vector<StepCost> kernels = kernel_costs(graph, device, plan, found);
   PlanCost total;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const StepCost cost = step_cost(graph, device, plan, plan.steps[s], found);
+    const StepCost cost = step_cost(graph, device, plan.steps[s], kernels);
     visit(s, cost.us);
     total.predicted_us += cost.us + (s > 0 ? device.launch_gap_us : 0);
     total.dram_bytes += cost.dram_bytes;

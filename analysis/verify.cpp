@@ -1,13 +1,41 @@
 #include "analysis/verify.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "analysis/control_flow.h"
 #include "analysis/verify_internal.h"
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/parallel.h"
 
 namespace stitchwork {
+namespace verification {
+namespace {
+
+/// A kernel whose structure is sound. `known`: what it evaluates, if that has been found out.
+void check_kernel(const Graph& graph, const Device& device, const KernelPlan& kernel,
+                  const KernelEvaluations* known, Report& report) {
+  interruption_point();
+  const Computation& computation = graph.entry_computation();
+  check_mappings(computation, kernel, report);
+  check_launch(computation, device, kernel, report);
+  if (!report.problems.empty()) return;
+  check_one_pass(graph, kernel, report);
+  const auto check = [&](const KernelEvaluations& evaluated) {
+    check_values(computation, kernel, evaluated, report);
+    check_memory(computation, kernel, evaluated, report);
+    check_residents(computation, kernel, evaluated, report);
+    check_tiles(computation, kernel, evaluated, report);
+  };
+  if (known != nullptr)
+    check(*known);
+  else
+    check(evaluations(computation, kernel));
+}
+
+}  // namespace
+}  // namespace verification
 
 std::vector<Verdict> verify(const Graph& graph, const Device& device, const FusionPlan& plan,
                             const PlanEvaluations* known) {
@@ -23,25 +51,12 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
   for (const KernelPlan& kernel : plan.kernels) check_structure(computation, kernel, report);
   // The rest follows ops through groups; with those broken it would only repeat the same problem.
   if (report.problems.size() > header) return std::move(report.problems);
-  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
-    interruption_point();
-    const KernelPlan& kernel = plan.kernels[k];
-    const std::size_t before = report.problems.size();
-    check_mappings(computation, kernel, report);
-    check_launch(computation, device, kernel, report);
-    if (report.problems.size() > before) continue;
-    check_one_pass(graph, kernel, report);
-    const auto check = [&](const KernelEvaluations& evaluated) {
-      check_values(computation, kernel, evaluated, report);
-      check_memory(computation, kernel, evaluated, report);
-      check_residents(computation, kernel, evaluated, report);
-      check_tiles(computation, kernel, evaluated, report);
-    };
-    if (known != nullptr)
-      check(known->at(k));
-    else
-      check(evaluations(computation, kernel));
-  }
+  std::vector<Report> reports(plan.kernels.size());
+  parallel_for(reports.size(), [&](std::size_t k) {
+    check_kernel(graph, device, plan.kernels[k], known != nullptr ? &known->at(k) : nullptr, reports[k]);
+  });
+  for (Report& kernel : reports)
+    std::move(kernel.problems.begin(), kernel.problems.end(), std::back_inserter(report.problems));
   check_coverage(graph, plan, report);
   check_order(graph, plan, report);
   for (const ComputationPlan& part : plan.computations)

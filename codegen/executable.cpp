@@ -1,10 +1,7 @@
 #include "codegen/executable.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
-#include <thread>
 
 #include "analysis/control_flow.h"
 #include "codegen/cache.h"
@@ -12,6 +9,7 @@
 #include "codegen/lines.h"
 #include "core/error.h"
 #include "core/hlo_text.h"
+#include "core/parallel.h"
 
 namespace stitchwork {
 namespace {
@@ -37,31 +35,18 @@ class Compilation {
   const PtxCompiler& compiler() const { return compiler_; }
   int architecture() const { return architecture_; }
 
-  /// All jobs, over the host's cores. The first failure (by job) is thrown when all have ended.
+  /// All jobs, over the host's cores.
   void run(std::vector<Job>& jobs) const {
-    std::atomic<std::size_t> next = 0;
-    std::vector<std::exception_ptr> failures(jobs.size());
-    const auto work = [&] {
-      for (std::size_t j = next++; j < jobs.size(); j = next++) try {
-          const auto begin = std::chrono::steady_clock::now();
-          run(jobs[j]);
-          jobs[j].ms =
-              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-        } catch (const Error& error) {
-          failures[j] = std::make_exception_ptr(
-              Error(fmt::format("kernel {}: {}", jobs[j].kernel, error.message()), error.hint()));
-        } catch (...) {
-          failures[j] = std::current_exception();
-        }
-    };
-    const std::size_t workers =
-        std::min<std::size_t>(jobs.size(), std::max(1u, std::thread::hardware_concurrency()));
-    std::vector<std::thread> threads;
-    for (std::size_t t = 1; t < workers; ++t) threads.emplace_back(work);
-    work();
-    for (std::thread& thread : threads) thread.join();
-    for (const std::exception_ptr& failure : failures)
-      if (failure) std::rethrow_exception(failure);
+    parallel_for(jobs.size(), [&](std::size_t j) {
+      try {
+        const auto begin = std::chrono::steady_clock::now();
+        run(jobs[j]);
+        jobs[j].ms =
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+      } catch (const Error& error) {
+        throw Error(fmt::format("kernel {}: {}", jobs[j].kernel, error.message()), error.hint());
+      }
+    });
   }
 
  private:

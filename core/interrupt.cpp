@@ -5,15 +5,17 @@
 namespace stitchwork {
 namespace {
 
-thread_local const std::function<void()>* polled = nullptr;
+thread_local const Interruptible::Poll* polled = nullptr;
 
 }  // namespace
 
-Interruptible::Interruptible(std::function<void()> poll) : poll_(std::move(poll)), outer_(polled) {
-  polled = &poll_;
+Interruptible::Interruptible(Poll poll) : poll_(std::move(poll)), outer_(polled) {
+  polled = poll_ ? &poll_ : nullptr;
 }
 
 Interruptible::~Interruptible() { polled = outer_; }
+
+Interruptible::Poll Interruptible::current() { return polled != nullptr ? *polled : Poll(); }
 
 void interruption_point() {
   if (polled != nullptr) (*polled)();

@@ -6,18 +6,23 @@
 
 namespace stitchwork {
 
-/// While it lives, interruption points of this thread call `poll`, which ends the work by throwing. The
-/// innermost one counts. `poll` is called millions of times: it has to be cheap.
+/// While it lives, interruption points of this thread, and of those that help it (core/parallel.h), call
+/// `poll`, which ends the work by throwing. The innermost one counts. `poll` is called millions of times, by
+/// several threads at once: it has to be cheap and safe for that.
 class Interruptible {
  public:
-  explicit Interruptible(std::function<void()> poll);
+  using Poll = std::function<void()>;
+  explicit Interruptible(Poll poll);
   ~Interruptible();
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
 
+  /// The innermost one of this thread; empty if nobody polls.
+  static Poll current();
+
  private:
-  std::function<void()> poll_;
-  const std::function<void()>* outer_;
+  Poll poll_;
+  const Poll* outer_;
 };
 
 /// Work may end here: nothing shared may be half done. Costs a look at a thread's variable where nobody

@@ -15,6 +15,7 @@
 #include "analysis/astitch/stitch.h"
 #include "analysis/cost.h"
 #include "core/interrupt.h"
+#include "core/parallel.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -68,9 +69,12 @@ class Remote {
 
   std::vector<KernelPlan> run() {
     const int count = static_cast<int>(parts_.size());
+    std::vector<KernelCost> costs(parts_.size());
+    parallel_for(costs.size(),
+                 [&](std::size_t s) { costs[s] = kernel_cost(*nodes_.graph, device_, parts_[s].kernel); });
     for (Part& part : parts_) {
       for (const NodeId id : part.op.members) part_of_[index(id)] = static_cast<int>(estimates_.size());
-      estimates_.push_back(estimate(part));
+      estimates_.push_back(estimate(part, costs[estimates_.size()]));
     }
     const std::int64_t peak = graph_.peak_bytes();
     allowed_peak_ = std::max(peak + kPeakGrowthBytes,
@@ -78,15 +82,29 @@ class Remote {
     try_sharing();
     try_neighbours();
 
-    std::map<int, std::vector<int>> joined;  // stitch ops of each kernel, by the first of them
-    std::map<int, int> first;
-    for (int s = 0; s < count; ++s) joined[first.emplace(graph_.find(s), s).first->second].push_back(s);
+    std::vector<std::vector<int>> joined;  // stitch ops of each kernel, by the first of them
+    std::map<int, std::size_t> kernel_of;
+    for (int s = 0; s < count; ++s) {
+      const auto kernel = kernel_of.emplace(graph_.find(s), joined.size());
+      if (kernel.second) joined.emplace_back();
+      joined[kernel.first->second].push_back(s);
+    }
+    std::vector<Emitted> emitted(joined.size(), Emitted{{}, Recorder(recorder_.enabled())});
+    parallel_for(joined.size(), [&](std::size_t k) { emit(joined[k], emitted[k]); });
     std::vector<KernelPlan> kernels;
-    for (const auto& [s, parts] : joined) emit(parts, kernels);
+    for (Emitted& e : emitted) {
+      std::move(e.kernels.begin(), e.kernels.end(), std::back_inserter(kernels));
+      recorder_.append(e.recorder.take());
+    }
     return kernels;
   }
 
  private:
+  struct Emitted {
+    std::vector<KernelPlan> kernels;
+    Recorder recorder;
+  };
+
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   const std::string& name(int s) const { return nodes_.name(parts_[index(s)].op.members.back()); }
 
@@ -97,8 +115,7 @@ class Remote {
   }
 
   /// None for what is no index map: it stays alone.
-  std::optional<Estimate> estimate(Part& part) {
-    const KernelCost cost = kernel_cost(*nodes_.graph, device_, part.kernel);
+  std::optional<Estimate> estimate(Part& part, const KernelCost& cost) {
     part.us = cost.predicted_us;
     if (nodes_[part.op.members.front()].isolated) return std::nullopt;
     Estimate result;
@@ -270,11 +287,11 @@ class Remote {
   }
 
   /// The kernels of joined parts: one if its plan keeps what the estimate promised.
-  void emit(const std::vector<int>& parts, std::vector<KernelPlan>& kernels) {
+  void emit(const std::vector<int>& parts, Emitted& emitted) {
     if (parts.size() == 1) {
       Part& part = parts_[index(parts.front())];
-      kernels.push_back(std::move(part.kernel));
-      recorder_.append(std::move(part.decisions));
+      emitted.kernels.push_back(std::move(part.kernel));
+      emitted.recorder.append(std::move(part.decisions));
       return;
     }
     std::vector<NodeId> members;
@@ -291,26 +308,26 @@ class Remote {
     if (together.size() == 1) {
       const double us = kernel_cost(*nodes_.graph, device_, together.front()).predicted_us;
       if (us < apart) {
-        kernels.push_back(std::move(together.front()));
-        recorder_.append(recorder.take());
+        emitted.kernels.push_back(std::move(together.front()));
+        emitted.recorder.append(recorder.take());
         return;
       }
-      recorder_.add("scope", name(parts.front()), name(parts.back()), [&] {
+      emitted.recorder.add("scope", name(parts.front()), name(parts.back()), [&] {
         return Verdict::no("astitch.remote-time",
                            fmt::format("planned, {} stitch ops take {:.2f} us together, "
                                        "{:.2f} us apart: they are halved",
                                        parts.size(), us, apart));
       });
     } else {
-      recorder_.add("scope", name(parts.front()), name(parts.back()), [&] {
+      emitted.recorder.add("scope", name(parts.front()), name(parts.back()), [&] {
         return Verdict::no("astitch.kernel-limits",
                            fmt::format("planned, {} stitch ops are {} kernels together: they are halved",
                                        parts.size(), together.size()));
       });
     }
     const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(parts.size() / 2);
-    emit({parts.begin(), middle}, kernels);
-    emit({middle, parts.end()}, kernels);
+    emit({parts.begin(), middle}, emitted);
+    emit({middle, parts.end()}, emitted);
   }
 
   static constexpr double kSectorBytes = 32;
@@ -327,16 +344,21 @@ class Remote {
   std::int64_t allowed_peak_ = 0;
 };
 
-/// Plans a stitch op for itself; where the limits cut it, each of its kernels is a part.
+/// Plans a stitch op for itself; where the limits cut it, each of its kernels is a part and decisions are the
+/// stitch op's.
+struct Parts {
+  std::vector<Part> parts;
+  std::vector<Decision> decisions;
+};
 void plan_parts(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-                Recorder& recorder, std::vector<Part>& parts) {
-  Recorder own(recorder.enabled());
+                Recorder own, Parts& result) {
   std::vector<KernelPlan> kernels = plan_stitch_op(nodes, op, device, options, own);
+  std::vector<Part>& parts = result.parts;
   if (kernels.size() == 1) {
     parts.push_back({op, std::move(kernels.front()), own.take(), 0});
     return;
   }
-  recorder.append(own.take());
+  result.decisions = own.take();
   for (KernelPlan& kernel : kernels) {
     StitchOp part = stitch_op(nodes, members_of(nodes, kernel));
     parts.push_back({std::move(part), std::move(kernel), {}, 0});
@@ -347,8 +369,15 @@ void plan_parts(const Nodes& nodes, const StitchOp& op, const Device& device, co
 
 std::vector<KernelPlan> plan_scope(const Nodes& nodes, const Scope& scope, const Device& device,
                                    const Options& options, Recorder& recorder) {
+  std::vector<Parts> of_op(scope.stitch_ops.size());
+  parallel_for(of_op.size(), [&](std::size_t i) {
+    plan_parts(nodes, scope.stitch_ops[i], device, options, Recorder(recorder.enabled()), of_op[i]);
+  });
   std::vector<Part> parts;
-  for (const StitchOp& op : scope.stitch_ops) plan_parts(nodes, op, device, options, recorder, parts);
+  for (Parts& own : of_op) {
+    std::move(own.parts.begin(), own.parts.end(), std::back_inserter(parts));
+    recorder.append(std::move(own.decisions));
+  }
   if (options.remote_stitching && parts.size() > 1) {
     return Remote(nodes, std::move(parts), device, options, recorder).run();
   }

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "analysis/plan_json.h"
 #include "analysis/planner.h"
@@ -23,19 +26,21 @@ TEST(InterruptedPlanning, EndsAtAnyPointAndPlansTheSameAfterwards) {
       return plan_to_json(graph, make_plan(graph, device("v100-sxm2"), row.name)).dump();
     };
     const std::string wanted = text();
-    long points = 0;
+    std::atomic<long> points = 0;
     {
       const Interruptible counting([&] { ++points; });
       EXPECT_EQ(text(), wanted) << row.name;
     }
     EXPECT_GT(points, 20) << row.name;
     for (const long at : {1L, points / 3, points - 1}) {
-      long passed = 0;
+      std::atomic<long> passed = 0;
       const Interruptible ending([&] {
-        if (++passed == at) throw Stop{};
+        if (++passed >= at) throw Stop{};
       });
       EXPECT_THROW(text(), Stop) << row.name << " at " << at;
-      EXPECT_EQ(passed, at) << row.name;
+      // Each other thread comes to one more point at most.
+      EXPECT_GE(passed, at) << row.name;
+      EXPECT_LT(passed, at + std::max(1u, std::thread::hardware_concurrency())) << row.name;
     }
     EXPECT_EQ(text(), wanted) << row.name;
   }
