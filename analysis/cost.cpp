@@ -24,8 +24,6 @@ constexpr int kWarp = 32;
 constexpr int kSectorBytes = 32;
 /// Of a lane in a 128-byte request.
 constexpr double kLaneBytes = 4;
-/// Registers assumed of a kernel nobody bounds, as in assume-relax-apply (AStitch section 4.5).
-constexpr int kAssumedRegisters = 32;
 // What generated code executes beside the ops, in machine instructions: fitted to the simulator's issue slots
 // of 404 kernels (scripts/bench/estimates, docs/timing.md).
 /// Computes the address of the first of the loads or stores of one array that a thread has in flight

@@ -127,6 +127,7 @@ void MainWindow::open_dot(const QString& file) {
         tabs_->setCurrentIndex(tab);
         stack_->setCurrentWidget(tabs_);
         dot_->show_plan(std::move(graph));
+        search(search_->text());
         remember(file);
       });
 }
@@ -134,7 +135,7 @@ void MainWindow::open_dot(const QString& file) {
 void MainWindow::browse() {
   const QString file = QFileDialog::getOpenFileName(
       this, tr("Open a model or plan"), settings_->value("folder").toString(),
-      tr("Models, plans and graphs (*.hlo *.txt *.onnx *.gz *.json *.dot *.gv);;All files (*)"));
+      tr("Models, plans, graphs and stores (*.hlo *.txt *.onnx *.gz *.json *.dot *.gv *.db);;All files (*)"));
   if (file.isEmpty()) return;
   settings_->setValue("folder", QFileInfo(file).absolutePath());
   open(file);

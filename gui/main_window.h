@@ -86,6 +86,7 @@ class MainWindow : public QMainWindow {
   void follow_selection(const Selection& selection);
   void select_node(int node);
   void step_kernel(int by);
+  GraphView& searched();  ///< the graph that search looks in: the one read from DOT where it is shown
   void search(const QString& text);
   void next_hit(int by);
   void show_overlay(const QString& counter);

@@ -277,11 +277,13 @@ void MainWindow::show_help() {
                   .arg(action->shortcut().toString(QKeySequence::NativeText).toHtmlEscaped(),
                        action->text().remove('&'));
   html +=
-      tr("<tr><td><b>Space</b></td><td>graph: whole</td></tr><tr><td><b>F</b></td><td>graph: centre the "
+      tr("<tr><td style='padding-right:18px'><b>Space</b></td><td>graph: "
+         "whole</td></tr><tr><td><b>F</b></td><td>graph: centre the "
          "selection, again: "
          "fit it</td></tr><tr><td><b>Right, Left</b></td><td>graph: expand, collapse</td></tr>"
          "<tr><td><b>Up, Down</b></td><td>graph: along the edges</td></tr>"
-         "<tr><td><b>Shift+E, Shift+C</b></td><td>graph: expand, collapse all</td></tr>"
+         "<tr><td style='padding-right:18px'><b>Shift+E, Shift+C</b></td><td>graph: expand, collapse "
+         "all</td></tr>"
          "<tr><td><b>Esc</b></td><td>clears the selection</td></tr></table><h3>Words</h3>");
   for (const Scheme s : {Scheme::kIndependent, Scheme::kLocal, Scheme::kRegional, Scheme::kResident,
                          Scheme::kGlobal, Scheme::kRecomputed})

@@ -10,23 +10,27 @@
 #include "gui/model/text.h"
 
 namespace stitchwork::gui {
+
+GraphView& MainWindow::searched() { return tabs_->currentWidget() == dot_ ? *dot_ : *graph_; }
+
 void MainWindow::search(const QString& text) {
   hits_.clear();
   hit_ = -1;
-  if (session_.planned() && !text.trimmed().isEmpty()) {
+  GraphView& view = searched();
+  if (view.planned() && !text.trimmed().isEmpty()) {
     const Query query = parse_query(text);
     if (!query.error.isEmpty()) {
       search_count_->setText("?");
       search_->setToolTip(query.error);
-      return graph_->set_hits({});
+      return view.set_hits({});
     }
-    hits_ = gui::find(*session_.planned(), query);
+    hits_ = gui::find(*view.planned(), query);
     search_count_->setText(counted(static_cast<int>(hits_.size()), "hit"));
   } else {
     search_count_->clear();
   }
   search_->setToolTip(tr("Return: next hit, Shift+Return: previous"));
-  graph_->set_hits(hits_);
+  view.set_hits(hits_);
 }
 
 void MainWindow::next_hit(int by) {
@@ -34,7 +38,11 @@ void MainWindow::next_hit(int by) {
   const int count = static_cast<int>(hits_.size());
   hit_ = hit_ < 0 ? (by > 0 ? 0 : count - 1) : (hit_ + by + count) % count;
   search_count_->setText(tr("%1 of %2").arg(hit_ + 1).arg(count));
-  select_node(hits_[static_cast<std::size_t>(hit_)]);
+  const int node = hits_[static_cast<std::size_t>(hit_)];
+  if (&searched() == dot_)
+    dot_->select_node(node, true);
+  else
+    select_node(node);
 }
 
 void MainWindow::show_overlay(const QString& counter) {

@@ -60,6 +60,9 @@ void MainWindow::make_pages() {
   dot_->setObjectName("dot");
   tabs_->setTabVisible(tabs_->addTab(dot_, tr("DOT")), false);  // until there is one
   connect(dot_, &GraphView::node_clicked, this, [this](int node) { dot_->select_node(node, false); });
+  connect(tabs_, &QTabWidget::currentChanged, this, [this] {
+    if (searched().planned() && !search_->text().isEmpty()) search(search_->text());
+  });
 
   connect(welcome_, &WelcomePage::open, this, &MainWindow::open);
   connect(welcome_, &WelcomePage::browse, this, &MainWindow::browse);
@@ -186,6 +189,7 @@ void MainWindow::make_toolbar() {
   search_->setMaximumWidth(430);
   search_->installEventFilter(this);
   search_count_ = new QLabel;
+  search_count_->setObjectName("search_count");
   search_count_->setMinimumWidth(64);
   search_count_->setMargin(4);
   bar->addWidget(search_);

@@ -79,7 +79,6 @@ Occupancy occupancy(const Device& device, int threads_per_block, int registers_p
 
 LaunchBound assume_relax_apply(const Device& device, int threads_per_block,
                                std::int64_t shared_bytes_per_block, int max_blocks) {
-  constexpr int kAssumedRegisters = 32;  // AStitch section 4.5: what most memory-intensive kernels need
   constexpr std::int64_t kStep = 8;      // a warp's 256 registers: the granularity a thread sees
   Occupancy assumed = occupancy(device, threads_per_block, kAssumedRegisters, shared_bytes_per_block);
   if (assumed.blocks_per_sm == 0) return {};

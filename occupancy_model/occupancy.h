@@ -20,13 +20,16 @@ struct Occupancy {
 Occupancy occupancy(const Device& device, int threads_per_block, int registers_per_thread,
                     std::int64_t shared_bytes_per_block);
 
+/// AStitch section 4.5: "a very small value", what most memory-intensive kernels need.
+inline constexpr int kAssumedRegisters = 32;
+
 struct LaunchBound {
   int blocks_per_sm = 0;
   std::int64_t blocks_per_wave = 0;
   int register_bound = 0;  ///< what __launch_bounds__(T, blocks_per_sm) admits
 };
 
-/// Assume 32 registers, count the blocks an SM holds, then relax the bound to all the registers those blocks
+/// Assume kAssumedRegisters, count the blocks an SM holds, then relax the bound to all the registers those blocks
 /// leave: min(255, floor(regs_SM / (blocks * T)) rounded down to 8), whatever limits the blocks. Paper
 /// section 4.5 and docs/planners/astitch.md: V100 at T=1024 holds 2 blocks at 32 registers; above 48 KiB of
 /// shared memory 1 block at 64; V100 at T=768 gets 40.

@@ -16,9 +16,7 @@
 namespace stitchwork::astitch {
 namespace {
 
-/// Section 4.5 assumes "a very small value" of registers a thread, and the largest block: fewer blocks make
-/// grid barriers cheaper.
-constexpr int kAssumedRegisters = 32;
+/// Section 4.5 takes the largest block: fewer blocks make grid barriers cheaper.
 constexpr int kLargestBlock = 1024;
 /// mapping=tuned tries these, 256 first: it leaves the scheduler blocks to fill an SM's gaps with. Where an
 /// SM has one block only, 512 first: that many warps hide the latency of arithmetic.

@@ -14,6 +14,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 constexpr double kMargin = 14, kTitle = 26;  ///< of a container: around its content, above it
 constexpr LayoutGaps kGaps{26, 34}, kSidewaysGaps{40, 64};
 constexpr double kStubLength = 14;
+constexpr double kClear = 6;  ///< between a box and an edge that passes it
 
 /// Layers follow each other from left to right, what is in a layer from top to bottom: twelve columns of a
 /// dozen kernels are looked at more easily than one column of 150.
@@ -25,6 +26,28 @@ bool sideways(const FoldTree& tree, int node) {
 
 LayoutSize turned(LayoutSize size, bool turn) { return turn ? LayoutSize{size.along, size.across} : size; }
 Point turned(LayoutPoint p, bool turn) { return turn ? Point{p.along, p.across} : Point{p.across, p.along}; }
+
+struct Span {
+  double from = 0, to = 0;
+};
+
+/// As near to `wanted` as can be without lying in one of the spans.
+double clear_of(std::vector<Span> spans, double wanted) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.from < b.from; });
+  Span around{wanted, wanted};  // the union of those that overlap around it
+  bool blocked = false;
+  for (std::size_t i = 0; i < spans.size();) {
+    Span joined = spans[i];
+    for (++i; i < spans.size() && spans[i].from < joined.to; ++i)
+      joined.to = std::max(joined.to, spans[i].to);
+    if (joined.from < wanted && wanted < joined.to) {
+      around = joined;
+      blocked = true;
+    }
+  }
+  if (!blocked) return wanted;
+  return wanted - around.from <= around.to - wanted ? around.from : around.to;
+}
 
 }  // namespace
 
@@ -184,6 +207,37 @@ void FoldedLayout::put(const Folding& folding, int node, Point corner, DrawnGrap
   if (node == 0) rects_[0] = {corner.x, corner.y, inner.across, inner.along};
 }
 
+/// The way of an edge from the border of `outer` to the border of `inner`, which lies in it, past the boxes
+/// between the two. Ranks follow each other from left to right if `sideways`, else downwards; `at_far_side`:
+/// at the ends of both where the ranks end.
+void FoldedLayout::lead_in(const DrawnGraph& graph, int outer, int inner, bool sideways, bool at_far_side,
+                           std::vector<Point>& points) const {
+  const auto along = [&](const Rect& r) { return sideways ? Span{r.x, r.right()} : Span{r.y, r.bottom()}; };
+  const auto across = [&](const Rect& r) { return sideways ? Span{r.y, r.bottom()} : Span{r.x, r.right()}; };
+  const auto point = [&](double a, double c) { return sideways ? Point{a, c} : Point{c, a}; };
+  const Span in = along(rects_[at(inner)]), out = along(rects_[at(outer)]), own = across(rects_[at(inner)]);
+  const double middle = (own.from + own.to) / 2;
+  const double border = at_far_side ? out.to : out.from, end = at_far_side ? in.to : in.from;
+  const Span way{std::min(border, end), std::max(border, end)};
+  std::vector<Span> passed;
+  const std::size_t first = at(drawn_[at(outer)]);
+  for (std::size_t i = first + 1; i < behind_[first];) {
+    const DrawnBox& box = graph.boxes[i];
+    const Span lies = along(box.rect), wide = across(box.rect);
+    const bool beside = lies.from < way.to && way.from < lies.to;
+    if (beside && !box.expanded && box.node != inner)
+      passed.push_back({wide.from - kClear, wide.to + kClear});
+    i = beside ? i + 1 : behind_[i];
+  }
+  const double clear = clear_of(std::move(passed), middle);
+  points.push_back(point(border, clear));
+  if (clear != middle) {
+    const double bend = (sideways ? kSidewaysGaps.along : kGaps.along) - kClear;
+    points.push_back(point(at_far_side ? end + bend : end - bend, clear));
+  }
+  points.push_back(point(end, middle));
+}
+
 void FoldedLayout::connect(const Folding& folding, DrawnGraph& graph) {
   struct Sum {
     std::int64_t bytes = 0;
@@ -206,6 +260,15 @@ void FoldedLayout::connect(const Folding& folding, DrawnGraph& graph) {
     sum.bytes += edge.bytes;
     sum.on_chip = sum.on_chip && edge.on_chip;
   }
+  drawn_.assign(tree_->nodes.size(), -1);
+  behind_.assign(graph.boxes.size(), graph.boxes.size());
+  const auto depth = [&](std::size_t i) { return tree_->node(graph.boxes[i].node).depth; };
+  for (std::size_t i = graph.boxes.size(); i-- > 0;) {
+    drawn_[at(graph.boxes[i].node)] = static_cast<int>(i);
+    std::size_t next = i + 1;
+    while (next < graph.boxes.size() && depth(next) > depth(i)) next = behind_[next];
+    behind_[i] = next;
+  }
   std::map<int, int> numbers;
   for (const auto& [ends, sum] : drawn) {
     int a = ends.first, b = ends.second;
@@ -222,7 +285,6 @@ void FoldedLayout::connect(const Folding& folding, DrawnGraph& graph) {
     const auto e = static_cast<std::size_t>(found - c.layering.edges.begin());
     const Rect &from = rects_[at(ends.first)], &to = rects_[at(ends.second)];
     const bool back = c.layering.reversed[e] != 0;
-    const auto middle = [](const Rect& r) { return r.x + r.width / 2; };
     if (c.layering.stub[e]) {
       const int number = numbers.emplace(ends.first, static_cast<int>(numbers.size()) + 1).first->second;
       graph.stubs.push_back({ends.first,
@@ -233,7 +295,6 @@ void FoldedLayout::connect(const Folding& folding, DrawnGraph& graph) {
       continue;
     }
     DrawnEdge edge{ends.first, ends.second, {}, sum.bytes, sum.on_chip, c.sideways};
-    const Rect &outer_from = rects_[at(a)], &outer_to = rects_[at(b)];
     Point origin{rects_[0].x, rects_[0].y};
     if (parent != 0) {
       const Rect& r = rects_[at(parent)];
@@ -245,20 +306,16 @@ void FoldedLayout::connect(const Folding& folding, DrawnGraph& graph) {
       const Point p = turned(bend, c.sideways);
       bends.push_back({origin.x + p.x, origin.y + p.y});
     }
-    if (c.sideways) {
-      const double leave = from.y + from.height / 2, arrive = to.y + to.height / 2;
-      edge.points.push_back({back ? from.x : from.right(), leave});
-      if (a != ends.first) edge.points.push_back({back ? outer_from.x : outer_from.right(), leave});
-      edge.points.insert(edge.points.end(), bends.begin(), bends.end());
-      if (b != ends.second) edge.points.push_back({back ? outer_to.right() : outer_to.x, arrive});
-      edge.points.push_back({back ? to.right() : to.x, arrive});
-    } else {
-      edge.points.push_back({middle(from), back ? from.y : from.bottom()});
-      if (a != ends.first) edge.points.push_back({middle(from), back ? outer_from.y : outer_from.bottom()});
-      edge.points.insert(edge.points.end(), bends.begin(), bends.end());
-      if (b != ends.second) edge.points.push_back({middle(to), back ? outer_to.bottom() : outer_to.y});
-      edge.points.push_back({middle(to), back ? to.bottom() : to.y});
-    }
+    const auto end_at = [&](int outer, int inner, bool at_far_side, std::vector<Point>& points) {
+      if (outer != inner) return lead_in(graph, outer, inner, c.sideways, at_far_side, points);
+      const Rect& r = rects_[at(inner)];
+      points.push_back(c.sideways ? Point{at_far_side ? r.right() : r.x, r.y + r.height / 2}
+                                  : Point{r.x + r.width / 2, at_far_side ? r.bottom() : r.y});
+    };
+    end_at(a, ends.first, !back, edge.points);
+    std::reverse(edge.points.begin(), edge.points.end());
+    edge.points.insert(edge.points.end(), bends.begin(), bends.end());
+    end_at(b, ends.second, back, edge.points);
     graph.edges.push_back(std::move(edge));
   }
 }

@@ -100,11 +100,15 @@ class FoldedLayout {
   LayoutSize measure(const Folding& folding, int node);
   void put(const Folding& folding, int node, Point corner, DrawnGraph& graph);
   void connect(const Folding& folding, DrawnGraph& graph);
+  void lead_in(const DrawnGraph& graph, int outer, int inner, bool sideways, bool at_far_side,
+               std::vector<Point>& points) const;
 
   std::shared_ptr<const FoldTree> tree_;
   BoxSize size_;
   std::vector<std::shared_ptr<Container>> containers_;
-  std::vector<Rect> rects_;                           ///< by node, of the last drawing
+  std::vector<Rect> rects_;          ///< by node, of the last drawing
+  std::vector<int> drawn_;           ///< by node: its place among the boxes drawn
+  std::vector<std::size_t> behind_;  ///< by box: the place of the next that does not lie in it
   std::vector<std::vector<LayoutEdge>> inner_edges_;  ///< by container: between its children, by position
   std::vector<int> position_;                         ///< by node, among its parent's children
 };

@@ -1,6 +1,7 @@
 #include "gui/model/dot.h"
 
 #include <QFileInfo>
+#include <QRegularExpression>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -59,7 +60,8 @@ class Reader {
  public:
   explicit Reader(Agraph_t* graph) : graph_(graph) {}
 
-  FoldTree read() {
+  /// The tree, and the looks of its nodes.
+  std::pair<FoldTree, std::vector<NodeLook> > read() {
     for (Agnode_t* node = agfstnode(graph_); node != nullptr; node = agnxtnode(graph_, node)) {
       index_[node] = static_cast<int>(nodes_.size());
       nodes_.push_back(node);
@@ -67,6 +69,7 @@ class Reader {
     order();
     holder_.assign(nodes_.size(), nullptr);
     hold(graph_);
+    looks_.emplace_back();
     tree_.nodes.push_back({FoldKind::kModel, -1, {}, text(agnameof(graph_))});
     place_.assign(nodes_.size(), -1);
     fill(graph_, 0);
@@ -83,7 +86,7 @@ class Reader {
       FoldNode& node = tree_.nodes[i];
       tree_.nodes[static_cast<std::size_t>(node.parent)].ops += node.ops;
     }
-    return std::move(tree_);
+    return {std::move(tree_), std::move(looks_)};
   }
 
  private:
@@ -165,6 +168,8 @@ class Reader {
       FoldNode node;
       node.parent = parent;
       node.depth = tree_.nodes[static_cast<std::size_t>(parent)].depth + 1;
+      looks_.push_back(child.cluster != nullptr ? look(child.cluster, true)
+                                                : look(nodes_[child.node], false));
       if (child.cluster != nullptr) {
         node.kind = FoldKind::kLayer;
         node.label = label(child.cluster, agnameof(child.cluster));
@@ -178,6 +183,42 @@ class Reader {
       tree_.nodes[static_cast<std::size_t>(parent)].children.push_back(place);
       if (child.cluster != nullptr) fill(child.cluster, place);
     }
+  }
+
+  static QString attribute(void* object, const char* name) {
+    std::string word(name);
+    const char* given = agget(object, word.data());
+    return given == nullptr ? QString() : QString::fromUtf8(given);
+  }
+
+  /// "#rrggbb[aa]", "hue,saturation,value" or a name, the first of a list; invalid: none of these.
+  static QColor colour(QString given) {
+    given = given.section(':', 0, 0).section(';', 0, 0).trimmed();
+    static const QRegularExpression hsv("^([0-9.]+)[, ]+([0-9.]+)[, ]+([0-9.]+)$");
+    if (const auto match = hsv.match(given); match.hasMatch()) {
+      const auto part = [&](int i) { return std::clamp(match.captured(i).toDouble(), 0.0, 1.0); };
+      return QColor::fromHsvF(static_cast<float>(part(1)), static_cast<float>(part(2)),
+                              static_cast<float>(part(3)));
+    }
+    if (given.startsWith('#') && given.size() == 9) given.chop(2);  // Qt has the opacity first
+    return given.isEmpty() || given == "transparent" || given == "none" ? QColor() : QColor(given);
+  }
+
+  /// As Graphviz reads it: what is filled takes fillcolor, else color; a cluster's bgcolor fills it too.
+  static NodeLook look(void* object, bool cluster) {
+    NodeLook look;
+    const QString style = attribute(object, "style");
+    look.line = colour(attribute(object, cluster ? "pencolor" : "color"));
+    if (!look.line.isValid()) look.line = colour(attribute(object, "color"));
+    look.text = colour(attribute(object, "fontcolor"));
+    look.dashed = style.contains("dashed") || style.contains("dotted");
+    if (style.contains("filled")) {
+      look.fill = colour(attribute(object, "fillcolor"));
+      if (!look.fill.isValid()) look.fill = colour(attribute(object, "color"));
+    } else if (cluster) {
+      look.fill = colour(attribute(object, "bgcolor"));
+    }
+    return look;
   }
 
   static std::string text(const char* name) { return name == nullptr ? "" : name; }
@@ -219,6 +260,7 @@ class Reader {
   std::map<Agraph_t*, std::vector<Agraph_t*> > inner_;
   std::vector<int> place_;  ///< by node: in the tree
   FoldTree tree_;
+  std::vector<NodeLook> looks_;  ///< by node of the tree
 };
 
 }  // namespace
@@ -234,7 +276,9 @@ PlannedPtr read_dot(const QString& name) {
     agseterr(AGWARN);
     const std::unique_ptr<Agraph_t, Closed> graph(agmemread(contents.c_str()));
     if (graph == nullptr) refuse(file);
-    planned->folds = std::make_shared<FoldTree>(Reader(graph.get()).read());
+    auto [tree, looks] = Reader(graph.get()).read();
+    planned->folds = std::make_shared<FoldTree>(std::move(tree));
+    planned->looks = std::move(looks);
   }
   Graph empty;
   empty.name = planned->folds->node(0).label;

@@ -12,8 +12,9 @@ namespace stitchwork::gui {
 bool is_dot_path(const QString& file);
 
 /// The first graph of the file, as a plan without steps: clusters are what folds, nodes are leaves without an
-/// op, in an order that edges follow. Styles and positions are not read. Throws Error with the file and line
-/// of what is wrong, and where the program is built without Graphviz.
+/// op, in an order that edges follow. Colours and dashed borders are taken over, shapes and positions are
+/// not. Throws Error with the file and line of what is wrong, and where the program is built without
+/// Graphviz.
 PlannedPtr read_dot(const QString& file);
 
 }  // namespace stitchwork::gui

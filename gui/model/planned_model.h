@@ -1,6 +1,7 @@
 // A model with its plan, as every pane shows it.
 #pragma once
 
+#include <QColor>
 #include <QString>
 #include <map>
 #include <memory>
@@ -22,6 +23,12 @@ struct PlanSettings {
   bool operator==(const PlanSettings&) const = default;
 };
 
+/// How a graph that was read from a file wants a node drawn; invalid colours: as usual.
+struct NodeLook {
+  QColor fill, line, text;
+  bool dashed = false;
+};
+
 /// A model and its plan, made on a worker thread and never changed afterwards.
 struct PlannedModel {
   std::shared_ptr<const Model> model;
@@ -32,6 +39,7 @@ struct PlannedModel {
   /// What loops and branches run, by FusionPlan::computations: each a model whose entry it is, with its plan,
   /// whose steps are numbered from 0 here. They have no folds and no bodies.
   std::vector<std::shared_ptr<const PlannedModel>> bodies;
+  std::vector<NodeLook> looks;  ///< by node of the folds; empty but for graphs read from files
   PlanSettings settings;
   QString plan_file;  ///< it was loaded from there; empty: planned
   double plan_ms = 0;

@@ -79,6 +79,15 @@ std::vector<int> find(const PlannedModel& planned, const Query& query) {
       continue;
     }
     if (n.kind != FoldKind::kOp || kernels_only) continue;
+    if (n.op == kNoNode) {  // of a graph read from a file: it has a label and nothing else
+      const bool named = std::all_of(query.words.begin(), query.words.end(), [&](const QString& w) {
+        return label.contains(w, Qt::CaseInsensitive);
+      });
+      const bool filtered = !query.ops.isEmpty() || !query.schemes.isEmpty() || !query.dtypes.isEmpty();
+      if (query.regex ? query.regex->match(label).hasMatch() : named && !filtered)
+        found.push_back(static_cast<int>(i));
+      continue;
+    }
     const Node& node = planned.computation(n.step).node(n.op);
     const QString opcode = q(def(node.op).name);
     if (query.regex) {

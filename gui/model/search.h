@@ -24,7 +24,7 @@ struct Query {
 Query parse_query(const QString& text);
 
 /// Kernels (where only names of kernels are asked for) or ops of the plan that match: nodes of the fold tree,
-/// in its order.
+/// in its order. Of a graph read from a file, nodes by their labels.
 std::vector<int> find(const PlannedModel& planned, const Query& query);
 
 }  // namespace stitchwork::gui

@@ -238,10 +238,11 @@ void fill_occupancy(RecordModel& model, const Device& device, int threads, int r
       case 0:
         return text(q(limit.resource) + (limit.blocks == least ? tr("  ← limits") : QString()), role);
       case 1:
-        return number(static_cast<double>(limit.per_block), grouped(limit.per_block) + " " + q(limit.unit),
-                      role);
+        return number(static_cast<double>(limit.per_block),
+                      counted(limit.per_block, q(limit.unit).chopped(1)), role);
       case 2:
-        return number(static_cast<double>(limit.per_sm), grouped(limit.per_sm) + " " + q(limit.unit), role);
+        return number(static_cast<double>(limit.per_sm), counted(limit.per_sm, q(limit.unit).chopped(1)),
+                      role);
       case 3:
         return number(static_cast<double>(limit.blocks),
                       limit.blocks == OccupancyLimit::kUnlimited ? tr("no limit") : grouped(limit.blocks),

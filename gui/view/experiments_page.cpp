@@ -148,7 +148,7 @@ void ExperimentsPage::show_data() {
                           {tr("Planner"), tr("And what tells it from the others")},
                           {tr("Experiment"), {}},
                           {tr("Backend"), {}},
-                          {tr("Time"), tr("Median"), true},
+                          {tr("Time"), tr("Of all steps and the gaps between them, median"), true},
                           {tr("How"), {}},
                           {tr("Kernels"), {}, true},
                           {tr("Result"), {}}},
@@ -156,7 +156,7 @@ void ExperimentsPage::show_data() {
                          [rows, data = data_](int r, int c, int role) -> QVariant {
                            const auto& [section, trial] = rows[static_cast<std::size_t>(r)];
                            if (role == kKeyRole) return r;
-                           const ReportValue* time = trial->sample("time_us");
+                           const ReportValue* time = trial->sample("total_us");
                            if (role == kSortRole && c == 5) return time ? time->value : -1;
                            if (role == kSortRole && c == 7)
                              return static_cast<qlonglong>(trial->kernels.size());

@@ -102,8 +102,14 @@ std::string to_dot(const GraphPicture& picture) {
       const FoldNode& n = tree.node(child);
       const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
       if (expanded[static_cast<std::size_t>(child)]) {
-        text += fmt::format("{}subgraph cluster_{} {{\n{}  label={};\n", indent, child, indent,
-                            dot_string(n.label));
+        std::string title = n.label, style;
+        if (picture.overlay && n.kind == FoldKind::kStep)
+          if (const auto value = picture.overlay->value(n.step)) {
+            title += " " + value->second.toStdString();
+            style = fmt::format(" color=\"{}\"; penwidth=3;", viridis(value->first).name().toStdString());
+          }
+        text += fmt::format("{}subgraph cluster_{} {{\n{}  label={};{}\n", indent, child, indent,
+                            dot_string(title), style);
         self(self, child, depth + 1);
         text += indent + "}\n";
         continue;
@@ -118,7 +124,8 @@ std::string to_dot(const GraphPicture& picture) {
           if (const auto found = kernel->schemes.find(n.op); found != kernel->schemes.end())
             scheme = found->second;
         if (scheme) {
-          fill = colour(*scheme);
+          // With an overlay colours are the overlay's.
+          fill = picture.overlay ? QColor(Qt::white) : colour(*scheme);
           label += std::string(" [") + badge(*scheme) + "]";
         }
         if (n.kind == FoldKind::kStep && !picture.overlay)

@@ -43,6 +43,9 @@ class GraphPainter {
     for (const DrawnBox& box : graph_.boxes)
       if (box.expanded && rect_of(box.rect).intersects(visible)) container(box);
     for (const DrawnEdge& edge : graph_.edges) this->edge(edge, visible);
+    if (scale_ * 1.6 >= kTextFrom)
+      for (const DrawnBox& box : graph_.boxes)
+        if (box.expanded && rect_of(box.rect).intersects(visible)) title(box);
     for (const DrawnBox& box : graph_.boxes)
       if (!box.expanded && rect_of(box.rect).intersects(visible)) this->box(box);
     if (scale_ >= kTextFrom)
@@ -59,6 +62,10 @@ class GraphPainter {
     if (n.kind == FoldKind::kStep) return planned_.row(n.step).scheme();
     const auto found = k->schemes.find(n.op);
     return found == k->schemes.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// Of a graph read from a file.
+  NodeLook given(int i) const {
+    return planned_.looks.empty() ? NodeLook() : planned_.looks[static_cast<std::size_t>(i)];
   }
   bool dominant(const FoldNode& n) const {
     return n.kind == FoldKind::kOp && n.group >= 0 && node(n.parent).op == n.op;
@@ -93,29 +100,62 @@ class GraphPainter {
     p_.drawText(r, static_cast<int>(align), QFontMetricsF(font).elidedText(what, Qt::ElideRight, r.width()));
   }
 
+  QColor inside(const DrawnBox& box) const {
+    const FoldNode& n = node(box.node);
+    if (const QColor fill = given(box.node).fill; fill.isValid()) return mix(t_.paper, fill, 0.3);
+    if (const auto s = scheme(n); s && n.kind == FoldKind::kStep)
+      return mix(t_.paper, colour(*s), t_.dark ? 0.22 : 0.16);
+    return mix(t_.container, t_.dark ? Qt::white : Qt::black, 0.025 * std::max(0, n.depth - 1));
+  }
+
   void container(const DrawnBox& box) {
     const FoldNode& n = node(box.node);
+    const auto s = scheme(n);
+    const NodeLook look = given(box.node);
+    const QColor line = s && n.kind == FoldKind::kStep ? mix(colour(*s), t_.text, 0.3) : t_.line;
+    p_.setPen(QPen(look.line.isValid() ? look.line : line, 1.2, look.dashed ? Qt::DashLine : Qt::SolidLine));
+    if (const auto value = measured(n)) p_.setPen(QPen(viridis(value->first), 4));
+    p_.setBrush(inside(box));
+    p_.drawRoundedRect(rect_of(box.rect), 6, 6);
+  }
+
+  /// Over the edges that pass.
+  void title(const DrawnBox& box) {
+    const FoldNode& n = node(box.node);
     const QRectF r = rect_of(box.rect);
-    QColor fill = mix(t_.container, t_.dark ? Qt::white : Qt::black, 0.025 * std::max(0, n.depth - 1));
-    QColor line = t_.line;
-    if (const auto s = scheme(n); s && n.kind == FoldKind::kStep) {
-      fill = mix(t_.paper, colour(*s), t_.dark ? 0.22 : 0.16);
-      line = mix(colour(*s), t_.text, 0.3);
-    }
-    p_.setPen(QPen(line, 1.2));
-    p_.setBrush(fill);
-    p_.drawRoundedRect(r, 6, 6);
-    if (scale_ * 1.6 < kTextFrom) return;
     QRectF title(r.x() + 10, r.y() + 2, r.width() - 20, 22);
     QString label = q(n.label);
     QString right;
-    if (n.kind == FoldKind::kStep) right = time(n);
+    QColor ink = t_.muted;
+    std::optional<QColor> behind;
+    if (n.kind == FoldKind::kStep) {
+      right = look_.overlay ? QStringLiteral("–") : time(n);
+      if (const auto value = measured(n)) {
+        right = value->second;
+        behind = viridis(value->first);
+        ink = ink_on(*behind);
+      }
+    }
     if (holds_steps(n)) right = content(n);
     if (n.kind == FoldKind::kGroup) label = QStringLiteral("★ ") + label;
     const double right_width = std::min(QFontMetricsF(small_).horizontalAdvance(right) + 4, r.width() / 2);
-    text(title.adjusted(0, 0, -right_width - 6, 0), label, bold_, t_.text);
-    text(QRectF(title.right() - right_width, title.y(), right_width, title.height()), right, small_, t_.muted,
-         Qt::AlignRight | Qt::AlignVCenter);
+    const QRectF left = title.adjusted(0, 0, -right_width - 6, 0);
+    const double left_width = std::min(left.width(), QFontMetricsF(bold_).horizontalAdvance(label));
+    p_.fillRect(QRectF(left.x() - 3, left.y() + 3, left_width + 6, left.height() - 6), inside(box));
+    text(left, label, bold_, t_.text);
+    const QRectF value(title.right() - right_width, title.y(), right_width, title.height());
+    if (!right.isEmpty()) {
+      p_.setPen(Qt::NoPen);
+      p_.setBrush(behind.value_or(inside(box)));
+      p_.drawRoundedRect(value.adjusted(-5, 3, 5, -3), 4, 4);
+    }
+    text(value, right, small_, ink, Qt::AlignRight | Qt::AlignVCenter);
+  }
+
+  /// What the overlay has of a step.
+  std::optional<std::pair<double, QString>> measured(const FoldNode& n) const {
+    return look_.overlay && n.step >= 0 && n.kind != FoldKind::kOp ? look_.overlay->value(n.step)
+                                                                   : std::nullopt;
   }
 
   /// Of a layer; a graph that was read from DOT has no steps.
@@ -160,34 +200,39 @@ class GraphPainter {
     const bool op = n.kind == FoldKind::kOp;
     const bool foreign = op && n.op == kNoNode;  // of a graph read from DOT
     QColor base = holds_steps(n) || foreign ? t_.container : s ? colour(*s) : library_colour();
-    // An op is its scheme's colour; what folds several ops is tinted, with a strip.
-    QColor fill = op ? base : mix(t_.paper, base, holds_steps(n) ? 0.75 : t_.dark ? 0.16 : 0.12);
-    QString measured;
-    if (look_.overlay && n.step >= 0 && !op) {
-      if (const auto value = look_.overlay->value(n.step)) {
-        fill = viridis(value->first);
-        measured = value->second;
-      }
-    }
+    // An op is its scheme's colour; what folds several ops is tinted, with a strip. Where colours are those
+    // of an overlay, ops are tinted too.
+    const bool solid = op && !look_.overlay;
+    QColor fill = solid ? base : mix(t_.paper, base, holds_steps(n) ? 0.75 : t_.dark ? 0.16 : 0.12);
+    const NodeLook look = given(drawn.node);
+    if (look.fill.isValid()) fill = look.fill;
+    const auto measured = this->measured(n);
+    if (measured) fill = viridis(measured->first);
     if (scale_ < kTextFrom / 3) {
-      p_.fillRect(r, op || !measured.isEmpty() ? fill : mix(t_.paper, base, 0.6));
+      p_.fillRect(r, solid || measured ? fill : mix(t_.paper, base, look_.overlay ? 0.15 : 0.6));
       if (look_.hits.contains(drawn.node)) frame(r, t_.hit, 3 / scale_);
       return;
     }
     border(r, holds_steps(n) ? std::nullopt : s, fill, dominant(n));
-    if (!op && !holds_steps(n) && measured.isEmpty()) {
+    if (look.line.isValid() || look.dashed) {
+      p_.setPen(
+          QPen(look.line.isValid() ? look.line : t_.line, 1.4, look.dashed ? Qt::DashLine : Qt::SolidLine));
+      p_.setBrush(fill);
+      p_.drawRoundedRect(r, 4, 4);
+    }
+    if (!op && !holds_steps(n) && !measured) {
       p_.setPen(Qt::NoPen);
       p_.setBrush(base);
       p_.drawRoundedRect(QRectF(r.x() + 1, r.y() + 1, 5, r.height() - 2), 2, 2);
     }
     if (look_.hits.contains(drawn.node)) frame(r, t_.hit, 2.5);
     if (scale_ < kTextFrom) return;
-    const bool coloured = op || !measured.isEmpty();
+    const bool coloured = solid || measured;
     const QColor ink = coloured ? ink_on(fill) : t_.text, faint = coloured ? ink_on(fill) : t_.muted;
     const QRectF in = r.adjusted(op ? 7 : 12, 3, -7, -3);
     const QRectF first(in.x(), in.y(), in.width(), in.height() / 2),
         second = first.translated(0, in.height() / 2);
-    if (foreign) return text(in, q(n.label), font_, ink);
+    if (foreign) return text(in, q(n.label), font_, look.text.isValid() ? look.text : ink);
     if (op) {
       const Node& computed = planned_.computation(n.step).node(n.op);
       const double room = s ? 17 : 0;
@@ -219,7 +264,7 @@ class GraphPainter {
                      : row.kind == StepKind::kControl ? control(n, row)
                                                       : q(std::string(name(row.kind))) + " · " + q(row.name);
     if (row.barriers) detail += QObject::tr(" · %1").arg(counted(row.barriers, "grid barrier"));
-    const QString value = !look_.overlay ? time(n) : measured.isEmpty() ? QStringLiteral("–") : measured;
+    const QString value = !look_.overlay ? time(n) : measured ? measured->second : QStringLiteral("–");
     const double wide = QFontMetricsF(small_).horizontalAdvance(value) + 2;
     text(second.adjusted(0, 0, -wide - 4, 0), detail, small_, faint);
     text(QRectF(second.right() - wide, second.y(), wide, second.height()), value, small_,
@@ -333,7 +378,7 @@ void paint_graph(QPainter& painter, const PlannedModel& planned, const DrawnGrap
   GraphPainter(painter, planned, graph, look, scale).paint(visible);
 }
 
-void paint_legend(QPainter& painter, const GraphLook& look, double width) {
+void paint_legend(QPainter& painter, const PlannedModel& planned, const GraphLook& look, double width) {
   const Theme& t = *look.theme;
   QFont font = painter.font();
   font.setPixelSize(11);
@@ -368,8 +413,14 @@ void paint_legend(QPainter& painter, const GraphLook& look, double width) {
   }
   constexpr std::array kShown = {Scheme::kIndependent, Scheme::kLocal,  Scheme::kRegional,
                                  Scheme::kResident,    Scheme::kGlobal, Scheme::kRecomputed};
-  for (const Scheme s : kShown) entry(colour(s), QString(QChar(badge(s))), q(std::string(name(s))));
-  entry(library_colour(), {}, QObject::tr("library call, copy"));
+  const auto occurs = [&](const auto& in) {
+    return std::any_of(planned.steps.begin(), planned.steps.end(), in);
+  };
+  for (const Scheme s : kShown)
+    if (occurs([&](const StepRow& row) { return row.schemes[static_cast<std::size_t>(s)] > 0; }))
+      entry(colour(s), QString(QChar(badge(s))), q(std::string(name(s))));
+  if (occurs([](const StepRow& row) { return row.kernel < 0; }))
+    entry(library_colour(), {}, QObject::tr("library call, copy"));
   const QString rest =
       QObject::tr("★ dominant op · thick: device memory · dotted: on chip · times: modelled");
   painter.setPen(t.muted);

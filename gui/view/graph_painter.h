@@ -38,7 +38,8 @@ void paint_graph(QPainter& painter, const PlannedModel& planned, const DrawnGrap
                  const GraphLook& look, const QRectF& visible, double scale);
 
 inline constexpr double kLegendHeight = 26;
-/// What the colours and badges mean, `width` wide, at the painter's origin; what does not fit is left out.
-void paint_legend(QPainter& painter, const GraphLook& look, double width);
+/// What the colours and badges mean that occur in the plan, `width` wide, at the painter's origin; what does
+/// not fit is left out.
+void paint_legend(QPainter& painter, const PlannedModel& planned, const GraphLook& look, double width);
 
 }  // namespace stitchwork::gui

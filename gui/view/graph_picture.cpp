@@ -29,7 +29,7 @@ void GraphPicture::paint(QPainter& painter, const Theme& theme) const {
   paint_graph(painter, *planned, drawn, own, QRectF(0, 0, drawn.width, drawn.height), 1);
   painter.restore();
   painter.translate(0, size().height() - kLegendHeight);
-  if (!planned->steps.empty()) paint_legend(painter, own, size().width());
+  if (!planned->steps.empty()) paint_legend(painter, *planned, own, size().width());
 }
 
 GraphPicture opening_picture(const PlannedPtr& planned) {

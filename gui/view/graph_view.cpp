@@ -202,7 +202,7 @@ void GraphView::paintEvent(QPaintEvent*) {
   paint_graph(painter, *planned_, drawn_, look, visible(), scale_);
   painter.restore();
   painter.translate(0, height() - kLegendHeight);
-  if (!planned_->steps.empty()) paint_legend(painter, look, width());
+  if (!planned_->steps.empty()) paint_legend(painter, *planned_, look, width());
 }
 
 void GraphView::resizeEvent(QResizeEvent*) {

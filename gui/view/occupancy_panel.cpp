@@ -5,7 +5,9 @@
 #include <QSpinBox>
 #include <QVBoxLayout>
 
+#include "core/arithmetic.h"
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::gui {
@@ -49,17 +51,73 @@ OccupancyPanel::OccupancyPanel(Session& session, SelectionModel& selection, QWid
   follow();
 }
 
+namespace {
+
+const char* const kHeading =
+    QT_TRANSLATE_NOOP("occupancy", "<b>Assume, relax, apply</b> (AStitch, section 4.5)<br>");
+
+QString assumed_text(const Device& device, int threads, std::int64_t shared) {
+  const Occupancy assumed = occupancy(device, threads, kAssumedRegisters, shared);
+  return QObject::tr("Assume %1 registers a thread: an SM holds %2 (limited by %3).")
+      .arg(kAssumedRegisters)
+      .arg(counted(assumed.blocks_per_sm, QObject::tr("block")), QString::fromStdString(assumed.limiter));
+}
+
+/// As it would be for any kernel of such blocks.
+QString steps_of(const Device& device, int threads, std::int64_t shared) {
+  const LaunchBound bound = assume_relax_apply(device, threads, shared);
+  return QObject::tr(
+             "%1%2<br>2. Relax: that leaves %3 registers a thread.<br>3. Apply: the compiler is bound to "
+             "them, and a grid of %4 is resident, so its barriers cannot deadlock.")
+      .arg(QObject::tr(kHeading), "1. " + assumed_text(device, threads, shared))
+      .arg(bound.register_bound)
+      .arg(counted(bound.blocks_per_wave, QObject::tr("block")));
+}
+
+/// As the kernel's plan has it.
+QString steps_of(const Device& device, const KernelLaunch& launch) {
+  QStringList steps{assumed_text(device, launch.block, launch.shared_bytes)};
+  if (launch.blocks_per_sm <
+      occupancy(device, launch.block, kAssumedRegisters, launch.shared_bytes).blocks_per_sm)
+    steps << (ceil_div(launch.grid, device.sms) <= launch.blocks_per_sm
+                  ? QObject::tr("Its grid has %1, so that an SM gets %2 at most.")
+                        .arg(counted(launch.grid, QObject::tr("block")))
+                        .arg(launch.blocks_per_sm)
+                  : QObject::tr(
+                        "The plan asks for %1 only: the fewer there are, the more registers a thread has "
+                        "to keep its row in.")
+                        .arg(launch.blocks_per_sm));
+  steps << QObject::tr("Relax: %1 an SM leave %2 registers a thread.")
+               .arg(counted(launch.blocks_per_sm, QObject::tr("block")))
+               .arg(launch.register_bound);
+  steps
+      << QObject::tr("Apply: __launch_bounds__(%1, %2) binds the compiler to them. ")
+                 .arg(launch.block)
+                 .arg(launch.blocks_per_sm) +
+             (launch.grid_barriers > 0
+                  ? QObject::tr(
+                        "The grid of %1 is resident as a wave has %2, so its barriers cannot deadlock.")
+                  : QObject::tr(
+                        "Without grid barriers the grid of %1 need not be resident at once; a wave has %2."))
+                 .arg(counted(launch.grid, QObject::tr("block")), grouped(launch.blocks_per_wave));
+  QString text = QObject::tr(kHeading);
+  for (qsizetype i = 0; i < steps.size(); ++i) text += QStringLiteral("%1. %2<br>").arg(i + 1).arg(steps[i]);
+  return text;
+}
+
+}  // namespace
+
 QString OccupancyPanel::steps() const { return steps_->text(); }
 
 void OccupancyPanel::follow() {
   const PlannedPtr planned = session_.planned();
   const int step = selection_.current().step;
   int threads = 256, registers = 32, shared = 0;
-  if (planned && planned->has_step(step) && planned->row(step).kernel >= 0) {
-    const StepRow& row = planned->row(step);
-    threads = row.block;
-    registers = row.register_bound > 0 ? row.register_bound : 32;
-    shared = static_cast<int>(row.shared_bytes);
+  kernel_ = planned ? planned->kernel(step) : nullptr;
+  if (kernel_ != nullptr) {
+    threads = kernel_->launch.block;
+    registers = kernel_->launch.register_bound > 0 ? kernel_->launch.register_bound : 32;
+    shared = static_cast<int>(kernel_->launch.shared_bytes);
   }
   for (auto& [box, value] :
        {std::pair(threads_, threads), std::pair(registers_, registers), std::pair(shared_, shared)}) {
@@ -82,24 +140,18 @@ void OccupancyPanel::compute() {
   fill_occupancy(table_->model(), device, threads, registers, shared);
   table_->fit_columns();
   const Occupancy now = occupancy(device, threads, registers, shared);
-  const Occupancy assumed = occupancy(device, threads, 32, shared);
-  const LaunchBound bound = assume_relax_apply(device, threads, shared);
-  steps_->setText(
-      tr("<b>%1</b> of %2<br><br>%3 blocks an SM, %4 a wave; occupancy %5 %, limited by %6.<br><br>"
-         "<b>Assume, relax, apply</b> (AStitch, section 4.5)<br>1. Assume 32 registers a thread: an SM holds "
-         "%7 blocks "
-         "(limited by %8).<br>2. Relax: those blocks leave %9 registers a thread.<br>3. Apply: the compiler "
-         "is bound to "
-         "them, and a grid of %10 blocks is resident, so its barriers cannot deadlock.")
-          .arg(tr("Residency"), QString::fromStdString(device.name))
-          .arg(now.blocks_per_sm)
+  QString text =
+      tr("<b>Residency</b> of %1<br><br>%2 an SM, %3 a wave; occupancy %4 %, limited by %5.<br><br>")
+          .arg(QString::fromStdString(device.name))
+          .arg(counted(now.blocks_per_sm, tr("block")))
           .arg(grouped(now.blocks_per_wave))
           .arg(100 * now.warps_ratio, 0, 'f', 0)
-          .arg(QString::fromStdString(now.limiter))
-          .arg(assumed.blocks_per_sm)
-          .arg(QString::fromStdString(assumed.limiter))
-          .arg(bound.register_bound)
-          .arg(grouped(bound.blocks_per_wave)));
+          .arg(QString::fromStdString(now.limiter));
+  const bool planned_so = kernel_ != nullptr && threads == kernel_->launch.block &&
+                          shared == kernel_->launch.shared_bytes &&
+                          registers == kernel_->launch.register_bound;
+  steps_->setText(text +
+                  (planned_so ? steps_of(device, kernel_->launch) : steps_of(device, threads, shared)));
 }
 
 }  // namespace stitchwork::gui

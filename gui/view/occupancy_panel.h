@@ -26,6 +26,7 @@ class OccupancyPanel : public QWidget {
 
   Session& session_;
   SelectionModel& selection_;
+  const KernelPlan* kernel_ = nullptr;  ///< the selected one, of the session's plan; null: none
   QSpinBox *threads_, *registers_, *shared_;
   QLabel* steps_;
   TablePage* table_;

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <QLabel>
+#include <QLineEdit>
 #include <QTabBar>
 
 #include "core/error.h"
@@ -86,6 +88,65 @@ TEST_F(Dot, OurOwnExportIsOpenedAsATabToLookAt) {
   QTest::mouseClick(&window->dot(), Qt::LeftButton, {},
                     window->dot().to_screen(box.rect.x + 5, box.rect.y + 5).toPoint());
   EXPECT_EQ(window->dot().selected(), box.node);
+}
+
+TEST_F(Dot, ColoursAndDashesAreTakenOver) {
+  const PlannedPtr graph = read_dot(written("c.dot", R"(digraph {
+  node [style=filled, fillcolor="#88ccee", fontcolor=navy];
+  a; b [fillcolor="0.5 1.0 1.0"]; c [style="dashed", color="red:blue"]; d [fillcolor="/ylgn9/3"];
+  subgraph cluster_x { bgcolor=lightyellow; pencolor="#11223344"; a }
+})"));
+  std::map<std::string, NodeLook> by_label;
+  for (std::size_t i = 0; i < graph->looks.size(); ++i)
+    by_label[graph->folds->nodes[i].label] = graph->looks[i];
+  EXPECT_EQ(by_label["a"].fill, QColor("#88ccee"));
+  EXPECT_EQ(by_label["a"].text, QColor("navy"));
+  EXPECT_EQ(by_label["b"].fill.name(), "#00ffff");
+  EXPECT_FALSE(by_label["c"].fill.isValid());
+  EXPECT_EQ(by_label["c"].line, QColor("red"));
+  EXPECT_TRUE(by_label["c"].dashed);
+  EXPECT_FALSE(by_label["d"].fill.isValid());  // a colour scheme's number: drawn as usual
+  EXPECT_EQ(by_label["cluster_x"].fill, QColor("lightyellow"));
+  EXPECT_EQ(by_label["cluster_x"].line, QColor("#112233"));
+}
+
+TEST_F(Dot, LooksAreDrawn) {
+  window->open(written("plain.dot", "digraph { a -> b }"));
+  settle();
+  const QImage plain = window->dot().grab().toImage();
+  window->open(written("red.dot", R"(digraph { a [style=filled, fillcolor="#ff0000"]; a -> b })"));
+  settle();
+  const QImage red = window->dot().grab().toImage();
+  const auto has_red = [](const QImage& image) {
+    for (int y = 0; y < image.height(); ++y)
+      for (int x = 0; x < image.width(); ++x)
+        if (image.pixelColor(x, y) == QColor("#ff0000")) return true;
+    return false;
+  };
+  EXPECT_FALSE(has_red(plain));
+  EXPECT_TRUE(has_red(red));
+}
+
+TEST_F(Dot, SearchLooksInTheGraphThatIsShown) {
+  auto* search = child<QLineEdit>("search");
+  auto* count = child<QLabel>("search_count");
+  const auto hits = [&](const QString& text) {
+    search->clear();
+    QTest::keyClicks(search, text);
+    return count->text();
+  };
+  open("bert_layer");
+  const QString in_plan = hits("b");
+  open(written("g.dot", "digraph { apple -> pear -> apricot; subgraph cluster_c { plum } }"));
+  EXPECT_NE(count->text(), in_plan);
+  EXPECT_EQ(hits("ap"), "2 hits");
+  EXPECT_EQ(hits("/^p/"), "2 hits");
+  EXPECT_EQ(hits("op:reduce"), "0 hits");
+  EXPECT_EQ(hits("plum"), "1 hit");
+  QTest::keyClick(search, Qt::Key_Return);
+  EXPECT_EQ(window->dot().planned()->folds->node(window->dot().selected()).label, "plum");
+  window->tabs().setCurrentIndex(1);
+  EXPECT_NE(hits("reduce"), "0 hits");
 }
 
 TEST_F(Dot, BrokenFileIsSaidOnTheWelcomePage) {

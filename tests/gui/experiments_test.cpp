@@ -5,7 +5,9 @@
 
 #include "core/file.h"
 #include "experiments/report.h"
+#include "experiments/report_data.h"
 #include "experiments/store.h"
+#include "gui/model/tables.h"
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
@@ -32,6 +34,13 @@ TEST_F(Experiments, TwoTrialsOfAStoreAreCompared) {
   settle();
   auto& trials = window->experiments().trials();
   ASSERT_EQ(trials.model().rowCount(), 2) << window->experiments().message().toStdString();
+  const ReportData data = read_report(Store::open(path("runs.db").toStdString()), "");
+  for (int row = 0; row < 2; ++row) {
+    const ReportValue* time = data.sections.at(0).trials.at(static_cast<std::size_t>(row)).sample("total_us");
+    ASSERT_NE(time, nullptr);
+    EXPECT_EQ(trials.model().index(row, 5).data().toString(), us(time->value));
+    EXPECT_EQ(trials.model().index(row, 6).data().toString(), "modelled");
+  }
   trials.view().selectAll();
   EXPECT_GT(window->experiments().comparison().model().rowCount(), 0);
 }

@@ -142,6 +142,30 @@ TEST(FoldedLayout, BoxesLieInTheirContainersAndApartFromEachOther) {
   }
 }
 
+TEST(FoldedLayout, EdgesPassTheBoxesOfTheContainersTheyEnter) {
+  for (const char* name : {"bert_layer", "layer_norm_grad", "moe_layer", "gpt2_step"}) {
+    const Folded f = folded(name);
+    Folding folding = folding_at_opening(f.tree);
+    folding.expand_all(FoldKind::kOp, 3000);
+    const DrawnGraph graph = FoldedLayout(f.tree, fixed_size).draw(folding);
+    int straight = 0;
+    for (const DrawnEdge& edge : graph.edges)
+      for (std::size_t i = 1; i < edge.points.size(); ++i) {
+        const Point &p = edge.points[i - 1], &q = edge.points[i];
+        if (p.x != q.x && p.y != q.y) continue;
+        ++straight;
+        for (const DrawnBox& box : graph.boxes) {
+          if (box.expanded || box.node == edge.from || box.node == edge.to) continue;
+          const bool crosses = std::max(p.x, q.x) > box.rect.x && std::min(p.x, q.x) < box.rect.right() &&
+                               std::max(p.y, q.y) > box.rect.y && std::min(p.y, q.y) < box.rect.bottom();
+          EXPECT_FALSE(crosses) << name << ": " << f.tree->node(edge.from).label << " -> "
+                                << f.tree->node(edge.to).label << " through " << f.tree->node(box.node).label;
+        }
+      }
+    EXPECT_GT(straight, 20) << name;
+  }
+}
+
 TEST(FoldedLayout, EveryValueBetweenBoxesIsDrawnOrAStub) {
   const Folded f = folded("bert_base");
   const Folding folding = folding_at_opening(f.tree);

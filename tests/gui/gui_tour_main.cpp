@@ -5,7 +5,9 @@
 #include <QComboBox>
 #include <QDialog>
 #include <QDir>
+#include <QItemSelectionModel>
 #include <QLineEdit>
+#include <QProcess>
 #include <QScreen>
 #include <QTabBar>
 #include <QTabWidget>
@@ -122,6 +124,8 @@ class Tour {
     window_.open(folder_ + "/bert_layer.dot");
     settle();
     shot("dot");
+    open_sample_store();
+    shot("experiments");
     page(1);
     trigger("Dark");
     choose("overlay", "schemes");
@@ -180,6 +184,23 @@ class Tour {
       return QTest::keyClick(&ptx, Qt::Key_Return);
     }
     fail("no line of PTX to follow");
+  }
+  /// The runs of docs/sample, two of them compared.
+  void open_sample_store() {
+    const QString store = scratch_.filePath("astitch.db");
+    QProcess unpack;
+    unpack.setStandardOutputFile(store);
+    unpack.start("xz", {"--decompress", "--stdout", "docs/sample/astitch.db.xz"});
+    if (!unpack.waitForFinished() || unpack.exitCode() != 0) fail("docs/sample/astitch.db.xz");
+    window_.open(store);
+    settle();
+    QTest::qWait(500);
+    auto& trials = window_.experiments().trials();
+    if (trials.model().rowCount() < 2) fail("the sample store has no trials");
+    trials.view().selectRow(0);
+    trials.view().selectionModel()->select(trials.proxy().index(1, 0),
+                                           QItemSelectionModel::Select | QItemSelectionModel::Rows);
+    settle();
   }
   void trigger(const QString& text) {
     for (QAction* action : window_.actions())

@@ -6,6 +6,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QMimeData>
+#include <QSpinBox>
 #include <QTabWidget>
 #include <QTimer>
 #include <QTreeView>
@@ -13,6 +14,7 @@
 #include "core/file.h"
 #include "gui/view/command_palette.h"
 #include "gui/view/export.h"
+#include "occupancy_model/occupancy.h"
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
@@ -380,6 +382,29 @@ TEST_F(WindowTest, OccupancyFollowsTheKernelAndSaysWhatLimits) {
   EXPECT_EQ(window->occupancy().table().model().rowCount(), 4);
   EXPECT_TRUE(window->occupancy().steps().contains("Assume"));
   EXPECT_TRUE(window->occupancy().steps().contains("limited by"));
+}
+
+TEST_F(WindowTest, OccupancyTellsTheStepsThePlanTook) {
+  open("bert_layer");
+  const PlannedPtr planned = window->session().planned();
+  const auto norm = std::ranges::find(planned->steps, "k3", &StepRow::id);
+  ASSERT_NE(norm, planned->steps.end());
+  window->selection().select({norm->step});
+  const KernelLaunch& launch = planned->plan->kernels.at(3).launch;
+  // The mapping asks for fewer blocks than 32 registers would admit.
+  ASSERT_LT(
+      launch.blocks_per_sm,
+      occupancy(device("v100-sxm2"), launch.block, kAssumedRegisters, launch.shared_bytes).blocks_per_sm);
+  const QString steps = window->occupancy().steps();
+  EXPECT_TRUE(
+      steps.contains(QString("__launch_bounds__(%1, %2)").arg(launch.block).arg(launch.blocks_per_sm)))
+      << steps.toStdString();
+  EXPECT_TRUE(steps.contains(QString("leave %1 registers").arg(launch.register_bound)))
+      << steps.toStdString();
+  // Other numbers: as it would be for any kernel.
+  auto* threads = window->occupancy().findChildren<QSpinBox*>().at(0);
+  threads->setValue(threads->value() / 2);
+  EXPECT_FALSE(window->occupancy().steps().contains("__launch_bounds__"));
 }
 
 TEST_F(WindowTest, TimelineSelectsTheStepUnderTheMouse) {
