@@ -72,29 +72,6 @@ DocumentTable planner_table(const ReportSection& section, bool counters) {
   return table;
 }
 
-/// Bars a trial, in series by quantity.
-Figure bars(const ReportSection& section, std::size_t index, const ReportChart& chart) {
-  Figure figure;
-  figure.id = fmt::format("s{}-{}", index + 1, chart.id);
-  figure.title = chart.title;
-  figure.width = FigureWidth::kPage;
-  figure.y.label = chart.axis;
-  for (const ReportTrial& t : section.trials)
-    figure.categories.push_back(t.ok ? t.label : t.label + " (failed)");
-  for (const auto& [title, unit] : chart.quantities) {
-    FigureSeries series;
-    series.name = title;
-    for (const ReportTrial& t : section.trials) {
-      const auto value = quantity(title).of(t);
-      series.y.push_back(value ? std::optional(chart.scale * value->value) : std::nullopt);
-      if (value && series.method.find(value->method) == std::string::npos)
-        series.method += (series.method.empty() ? "" : ", ") + value->method;
-    }
-    figure.series.push_back(std::move(series));
-  }
-  return figure;
-}
-
 /// The ops with their schemes, the first of many.
 std::string ops_text(const ReportKernel& kernel) {
   constexpr std::size_t kMost = 12;
@@ -160,13 +137,11 @@ void add_section(Document& document, const ReportSection& section, std::size_t i
   for (const ReportTrial& t : section.trials)
     if (!t.ok) document.add(Kind::kItem, fmt::format("{} failed: {}", t.label, t.reason));
   for (const ReportChart& chart : report_charts()) {
-    Figure figure = bars(section, index, chart);
-    const bool any = std::ranges::any_of(figure.series, [](const FigureSeries& s) {
-      return std::ranges::any_of(s.y, [](const auto& y) { return y.has_value(); });
-    });
-    if (any)
-      document.add(std::move(figure),
+    if (std::optional<Figure> figure = chart_figure(section, chart)) {
+      figure->id = fmt::format("s{}-{}", index + 1, chart.id);
+      document.add(std::move(*figure),
                    fmt::format("{}, {} on {}.", chart.title, section.workload, section.device));
+    }
   }
   for (const ReportTrial& t : section.trials)
     if (!t.kernels.empty())

@@ -83,6 +83,37 @@ const std::vector<ReportChart>& report_charts() {
   return list;
 }
 
+std::optional<Figure> chart_figure(const ReportSection& section, const ReportChart& chart) {
+  Figure figure;
+  figure.id = fmt::format("{}-{}-{}", section.workload, section.device, chart.id);
+  figure.title = chart.title;
+  figure.width = FigureWidth::kPage;
+  figure.y.label = chart.axis;
+  for (const ReportTrial& t : section.trials)
+    figure.categories.push_back(t.ok ? t.label : t.label + " (failed)");
+  // Long names stand slanted below the bars, in room of their own.
+  constexpr double kUsual = 2, kPerLetter = 0.04;
+  constexpr std::size_t kShort = 12;
+  std::size_t longest = kShort;
+  for (const std::string& name : figure.categories) longest = std::max(longest, name.size());
+  figure.height_in = kUsual + kPerLetter * static_cast<double>(longest - kShort);
+  for (const auto& [title, unit] : chart.quantities) {
+    FigureSeries series;
+    series.name = title;
+    for (const ReportTrial& t : section.trials) {
+      const auto value = quantity(title).of(t);
+      series.y.push_back(value ? std::optional(chart.scale * value->value) : std::nullopt);
+      if (value && series.method.find(value->method) == std::string::npos)
+        series.method += (series.method.empty() ? "" : ", ") + value->method;
+    }
+    figure.series.push_back(std::move(series));
+  }
+  const bool any = std::ranges::any_of(figure.series, [](const FigureSeries& s) {
+    return std::ranges::any_of(s.y, [](const auto& y) { return y.has_value(); });
+  });
+  return any ? std::optional(std::move(figure)) : std::nullopt;
+}
+
 const ReportTrial* base_trial(const ReportSection& section) {
   for (const ReportTrial& t : section.trials)
     if (t.ok) return &t;

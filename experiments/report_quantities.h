@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/report_data.h"
+#include "figures/data/figure.h"
 
 namespace stitchwork {
 
@@ -32,6 +33,8 @@ struct ReportChart {
   double scale = 1;
 };
 const std::vector<ReportChart>& report_charts();
+/// The section's bars, a trial a category and a quantity a series; none where no trial has the numbers.
+std::optional<Figure> chart_figure(const ReportSection& section, const ReportChart& chart);
 
 /// The trial ratios are taken to: the first that ran to the end.
 const ReportTrial* base_trial(const ReportSection& section);

@@ -8,6 +8,7 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QSplitter>
+#include <QTabWidget>
 #include <QVBoxLayout>
 #include <chrono>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include "core/error.h"
 #include "experiments/metrics.h"
 #include "experiments/report.h"
+#include "experiments/report_quantities.h"
 #include "experiments/store.h"
 #include "gui/model/tables.h"
 #include "gui/model/text.h"
@@ -87,7 +89,13 @@ ExperimentsPage::ExperimentsPage(Session& session, QWidget* parent) : QWidget(pa
   trials_->view().setSelectionMode(QAbstractItemView::ExtendedSelection);
   comparison_ = new TablePage(tr("Select two trials above (Ctrl+click) to compare them."));
   split->addWidget(trials_);
-  split->addWidget(comparison_);
+  figures_ = new FigurePane(session_);
+  below_ = new QTabWidget;
+  below_->setObjectName("experiments_below");
+  below_->setDocumentMode(true);
+  below_->addTab(comparison_, tr("Comparison"));
+  below_->addTab(figures_, tr("Figures"));
+  split->addWidget(below_);
   split->setStretchFactor(0, 3);
   split->setStretchFactor(1, 2);
   layout->addWidget(split, 1);
@@ -105,6 +113,8 @@ ExperimentsPage::ExperimentsPage(Session& session, QWidget* parent) : QWidget(pa
   connect(own, &QPushButton::clicked, this, [this] { open_store(q(default_store_path())); });
   connect(trials_->view().selectionModel(), &QItemSelectionModel::selectionChanged, this,
           &ExperimentsPage::compare);
+  connect(trials_->view().selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          &ExperimentsPage::show_figures);
   connect(&session_.jobs(), &Jobs::failed, this, [this](int lane, const Problem& problem) {
     if (lane != Jobs::kStore) return;
     report_->setEnabled(data_ != nullptr);
@@ -156,7 +166,7 @@ void ExperimentsPage::show_data() {
                          [rows, data = data_](int r, int c, int role) -> QVariant {
                            const auto& [section, trial] = rows[static_cast<std::size_t>(r)];
                            if (role == kKeyRole) return r;
-                           const ReportValue* time = trial->sample("total_us");
+                           const std::optional<ReportValue> time = quantity("total time (us)").of(*trial);
                            if (role == kSortRole && c == 5) return time ? time->value : -1;
                            if (role == kSortRole && c == 7)
                              return static_cast<qlonglong>(trial->kernels.size());
@@ -186,6 +196,24 @@ void ExperimentsPage::show_data() {
                          });
   trials_->fit_columns();
   comparison_->model().clear();
+  show_figures();
+}
+
+/// Of the model and device of the current trial, with all its planners.
+void ExperimentsPage::show_figures() {
+  std::vector<Figure> figures;
+  if (data_ && !data_->sections.empty()) {
+    const QVariant key = trials_->current_key();
+    const ReportSection& section = key.isValid()
+                                       ? *rows_of(*data_)[static_cast<std::size_t>(key.toInt())].section
+                                       : data_->sections.front();
+    for (const ReportChart& chart : report_charts())
+      if (std::optional<Figure> figure = chart_figure(section, chart)) {
+        figure->title += ", " + section.workload + " on " + section.device;
+        figures.push_back(std::move(*figure));
+      }
+  }
+  figures_->set_figures(std::move(figures));
 }
 
 void ExperimentsPage::compare() {

@@ -6,10 +6,12 @@
 
 #include "experiments/report_data.h"
 #include "gui/model/session.h"
+#include "gui/view/figure_pane.h"
 #include "gui/view/table_page.h"
 
 class QLabel;
 class QPushButton;
+class QTabWidget;
 
 namespace stitchwork::gui {
 
@@ -20,6 +22,8 @@ class ExperimentsPage : public QWidget {
   void open_store(const QString& file);
   TablePage& trials() { return *trials_; }
   TablePage& comparison() { return *comparison_; }
+  FigurePane& figures() { return *figures_; }
+  QTabWidget& below() { return *below_; }  ///< the comparison, the figures
   QString message() const;
   /// The report of the store shown, as `stitchwork report` writes it, in the form of the file's ending.
   void write_report(const QString& file);
@@ -27,6 +31,7 @@ class ExperimentsPage : public QWidget {
  private:
   void show_data();
   void compare();
+  void show_figures();
 
   Session& session_;
   std::shared_ptr<const ReportData> data_;
@@ -34,6 +39,8 @@ class ExperimentsPage : public QWidget {
   QLabel* file_label_;
   QPushButton *copy_, *report_;
   TablePage *trials_, *comparison_;
+  FigurePane* figures_;
+  QTabWidget* below_;
 };
 
 }  // namespace stitchwork::gui

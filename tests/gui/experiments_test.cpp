@@ -7,7 +7,10 @@
 #include "experiments/report.h"
 #include "experiments/report_data.h"
 #include "experiments/store.h"
+#include "figures/data/forms.h"
+#include "figures/data/renderer.h"
 #include "gui/model/tables.h"
+#include "gui/model/text.h"
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {
@@ -43,6 +46,41 @@ TEST_F(Experiments, TwoTrialsOfAStoreAreCompared) {
   }
   trials.view().selectAll();
   EXPECT_GT(window->experiments().comparison().model().rowCount(), 0);
+}
+
+TEST_F(Experiments, FiguresOfTheModelAreDrawnAndWritten) {
+  record_two_trials();
+  FigurePane& figures = window->experiments().figures();
+  EXPECT_EQ(figures.shown(), nullptr);
+  EXPECT_FALSE(child<QAbstractButton>("save_figure")->isEnabled());
+  window->open(path("runs.db"));
+  settle();
+  EXPECT_TRUE(figures.drawn());
+  ASSERT_NE(figures.shown(), nullptr);
+  EXPECT_THAT(figures.shown()->title, HasSubstr("Kernels and library calls, softmax_tiny on"));
+  EXPECT_EQ(figures.shown()->categories, (std::vector<std::string>{"xla", "astitch"}));
+  window->tabs().setCurrentWidget(&window->experiments());
+  window->experiments().below().setCurrentIndex(1);
+  const QImage kernels = figures.grab().toImage();
+  choose("figure_choice", q("Time, softmax_tiny on v100-sxm2"));
+  settle();
+  EXPECT_EQ(figures.shown()->title, "Time, softmax_tiny on v100-sxm2");
+  EXPECT_NE(figures.grab().toImage(), kernels);
+  // Another trial of the same model: what was chosen stays.
+  window->experiments().trials().view().selectRow(1);
+  settle();
+  EXPECT_EQ(figures.shown()->title, "Time, softmax_tiny on v100-sxm2");
+  QSignalSpy written(&window->session(), &Session::written);
+  for (const char* file : {"figure.svg", "figure.pdf", "figure.png", "figure.csv", "figure.json"})
+    figures.write(path(file));
+  ASSERT_TRUE(wait_until([&] { return written.count() == 5; }));
+  EXPECT_EQ(read_file(path("figure.svg").toStdString()), render_figure(*figures.shown(), FigureFormat::kSvg));
+  EXPECT_EQ(read_file(path("figure.csv").toStdString()), figure_csv(*figures.shown()));
+  EXPECT_FALSE(QImage(path("figure.png")).isNull());
+  figures.write(path("figure.docx"));
+  settle();
+  ASSERT_EQ(window->problems().model().rowCount(), 1);
+  EXPECT_THAT(window->problems().model().index(0, 2).data().toString().toStdString(), HasSubstr(".svg"));
 }
 
 TEST_F(Experiments, StoreThatIsNoneIsNamed) {

@@ -126,6 +126,9 @@ class Tour {
     shot("dot");
     open_sample_store();
     shot("experiments");
+    window_.experiments().below().setCurrentIndex(1);
+    settle();
+    shot("experiment-figures");
     page(1);
     trigger("Dark");
     choose("overlay", "schemes");
