@@ -215,6 +215,7 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   for (std::int32_t at : context.program->block_start)
     context.block_start.push_back(&context.program->code[static_cast<std::size_t>(at)]);
   LaunchResult result;
+  result.cluster = context.cluster;
   context.printed = &result.printed;
   if (options.progress) context.progress = &options.progress;
   Counters& c = result.counters;

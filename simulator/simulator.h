@@ -207,6 +207,7 @@ struct LaunchResult {
   Counters counters;
   SanitizerCounts sanitized;
   std::vector<Finding> findings;       ///< empty: clean
+  Dim3 cluster;                        ///< it ran in: the launch's or the kernel's; 1, 1, 1: none
   std::string printed;                 ///< what the kernel printed, in order of blocks
   std::uint64_t blocks_simulated = 0;  ///< of the grid's; fewer in a sample
   bool sampled = false;                ///< counters stand for blocks that were not run

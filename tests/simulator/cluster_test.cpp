@@ -151,6 +151,25 @@ TEST(Cluster, SpecialRegistersSayWhereABlockIs) {
             (std::vector<std::uint32_t>{3, 5, 1, 4, 6, 2, 0, 0, 0, 1, 1, 1, 0, 1, 0}));
 }
 
+/// As nvcc compiled it (tests/simulator/cuda/clusters.cu), where there is no nvcc.
+TEST(Cluster, ACompiledKernelNormalisesRowsOfFourBlocks) {
+  const ptx::Module module = fixture("clusters.ptx");
+  DeviceMemory memory;
+  std::vector<float> x(2048);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(1 + i % 5);
+  const DeviceAddress y = memory.allocate(8192, "y");
+  Launch launch{.kernel = "cluster_normalise", .grid = {8, 1, 1}, .block = {256, 1, 1}};
+  launch.arguments = {Argument::pointer(upload(memory, x, "x")), Argument::pointer(y)};
+  const LaunchResult r = run(module, launch, memory, device("h100"), {});
+  ASSERT_TRUE(r.findings.empty()) << r.findings[0].message;
+  EXPECT_EQ(r.cluster.x, 4u);
+  const auto got = download<float>(memory, y, x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto row = x.begin() + static_cast<std::ptrdiff_t>(i / 1024 * 1024);
+    ASSERT_FLOAT_EQ(got[i], x[i] / std::accumulate(row, row + 1024, 0.0f)) << i;
+  }
+}
+
 // ---- every form
 
 /// Body that leaves a number at [%d3] by one form, and the number that thread `t` of block rank `rank` has to
