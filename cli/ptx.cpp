@@ -20,11 +20,11 @@ namespace {
 using nlohmann::ordered_json;
 
 struct PtxArguments {
-  std::string file, kernel, grid = "1", block = "32", device = "v100-sxm2", sanitize, mode = "exact";
+  std::string file, kernel, grid = "1", block = "32", cluster, device = "v100-sxm2", sanitize, mode = "exact";
   std::vector<std::string> arguments, outputs, beside;
   std::int64_t shared = 0;
   int registers = 0;
-  bool explain = false;
+  bool explain = false, non_portable_cluster = false;
 };
 
 struct Output {
@@ -142,6 +142,8 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
   launch.kernel = a.kernel.empty() && module.kernels().size() == 1 ? module.kernels()[0].name : a.kernel;
   launch.grid = sim::parse_dim3(a.grid);
   launch.block = sim::parse_dim3(a.block);
+  if (!a.cluster.empty()) launch.cluster = sim::parse_dim3(a.cluster);
+  launch.non_portable_cluster = a.non_portable_cluster;
   launch.dynamic_shared_bytes = static_cast<std::uint32_t>(a.shared);
   sim::Options options;
   options.registers_per_thread = a.registers;
@@ -175,6 +177,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                           {"device", target.id},
                           {"grid", {launch.grid.x, launch.grid.y, launch.grid.z}},
                           {"block", {launch.block.x, launch.block.y, launch.block.z}},
+                          {"cluster", {run.result.cluster.x, run.result.cluster.y, run.result.cluster.z}},
                           {"counters", counters_json(run.result.counters)},
                           {"time_us", run.result.time_us},
                           {"time_parts", parts_json(run.result.time)},
@@ -269,6 +272,10 @@ void add_ptx(CLI::App& app, Cli& cli) {
   run->add_option("--kernel,-k", a->kernel, "entry name (may be left out if there is only one)");
   run->add_option("--grid,-g", a->grid, "blocks: x[,y[,z]]")->capture_default_str();
   run->add_option("--block,-b", a->block, "threads: x[,y[,z]]")->capture_default_str();
+  run->add_option("--cluster", a->cluster,
+                  "blocks of a thread block cluster: x[,y[,z]] (default: the kernel's own, or none)");
+  run->add_flag("--non-portable-cluster", a->non_portable_cluster,
+                "allow clusters of more than 8 blocks where the device has them");
   run->add_option("--arg", a->arguments,
                   "in order: i32:5, f32:1.5, buf:f32:1048576:seed=1, buf:f32:1048576:zero, in.npy")
       ->take_all();

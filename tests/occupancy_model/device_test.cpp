@@ -96,6 +96,8 @@ TEST(Device, TheSchemaNamesTheKeysOfEveryFile) {
       keys.insert(key);
       EXPECT_TRUE(schema["properties"].contains(key)) << key;
     }
+    const std::set<std::string> of_clusters = {"gpcs", "max_cluster_blocks"};
+    for (const std::string& key : of_clusters) EXPECT_EQ(keys.erase(key), d.cc_major >= 9 ? 1u : 0u) << d.id;
     EXPECT_EQ(keys, required) << d.id;
   }
 }

@@ -14,7 +14,7 @@
 namespace stitchwork::sim {
 namespace {
 
-enum class Compiler { kNvcc75, kNvcc120, kClang75 };
+enum class Compiler { kNvcc75, kNvcc90, kNvcc120, kClang75 };
 
 bool on_path(const std::string& program) {
   return std::system(("command -v " + program + " > /dev/null 2>&1").c_str()) == 0;
@@ -27,21 +27,23 @@ class CudaProgram : public testing::TestWithParam<Compiler> {
     if (!on_path(program)) GTEST_SKIP() << program << " is not installed";
   }
 
-  static ptx::Module compile(const std::string& name) {
+  static ptx::Module compile(const std::string& name) { return compile(name, GetParam(), ""); }
+  static ptx::Module compile(const std::string& name, Compiler compiler, const std::string& options) {
     const std::filesystem::path folder =
         std::filesystem::temp_directory_path() / ("stitchwork_cuda_" + std::to_string(getpid()));
     std::filesystem::create_directories(folder);
     const std::string source = STITCHWORK_SOURCE_DIR "/tests/simulator/cuda/" + name + ".cu",
                       ptx = (folder / (name + ".ptx")).string();
     std::string command;
-    if (GetParam() == Compiler::kClang75)
+    if (compiler == Compiler::kClang75)
       command =
           "clang -x cuda --cuda-device-only -nocudainc -nocudalib -std=c++17 -O3 -fms-extensions "
           "-Wno-everything -Xclang -target-feature -Xclang +ptx63 --cuda-gpu-arch=sm_75 -S";
     else
-      command = GetParam() == Compiler::kNvcc75 ? "nvcc -ptx -lineinfo -arch=sm_75"
-                                                : "nvcc -ptx -lineinfo -arch=sm_120";
-    if (std::system((command + " -o " + ptx + " " + source).c_str()) != 0)
+      command = fmt::format("nvcc -ptx -lineinfo -arch=sm_{}", compiler == Compiler::kNvcc75   ? 75
+                                                               : compiler == Compiler::kNvcc90 ? 90
+                                                                                               : 120);
+    if (std::system((command + " " + options + " -o " + ptx + " " + source).c_str()) != 0)
       throw std::runtime_error("cannot compile " + source);
     std::string text = read_file(ptx);
     std::filesystem::remove_all(folder);
@@ -58,7 +60,7 @@ class CudaProgram : public testing::TestWithParam<Compiler> {
       launch.kernel = kernel;
       Options options;
       options.sanitize = {.race = sanitized, .init = sanitized};
-      const LaunchResult r = run(module, launch, memory, device("v100"), options);
+      const LaunchResult r = run(module, launch, memory, device(target), options);
       EXPECT_TRUE(r.findings.empty()) << (r.findings.empty() ? "" : r.findings[0].message);
       if (sanitized)
         EXPECT_EQ(counter_list(r.counters), counter_list(plain));
@@ -79,6 +81,15 @@ class CudaProgram : public testing::TestWithParam<Compiler> {
   }
 
   DeviceMemory memory;
+  std::string target = "v100";
+};
+/// Programs that need sm_90.
+class CudaProgram90 : public CudaProgram {
+ protected:
+  void SetUp() override {
+    CudaProgram::SetUp();
+    target = "h100";
+  }
 };
 
 std::vector<int> scrambled(int n, int range) {
@@ -339,6 +350,88 @@ INSTANTIATE_TEST_SUITE_P(Compilers, CudaProgram,
                            return tested.param == Compiler::kNvcc75    ? "NvccSm75"
                                   : tested.param == Compiler::kNvcc120 ? "NvccSm120"
                                                                        : "ClangSm75";
+                         });
+
+TEST_P(CudaProgram90, ClusterHistogramCountsInTheMemoryOfAllItsBlocks) {
+  const ptx::Module module = compile("clusters");
+  const int n = 20000, per_block = 96;
+  for (const std::uint32_t blocks : {2u, 8u}) {
+    const int bins = per_block * static_cast<int>(blocks);
+    const auto x = scrambled(n, bins);
+    DeviceAddress y = 0;
+    const Counters c = run_clean(module, "cluster_histogram", [&] {
+      return Launch{
+          .kernel = "",
+          .grid = {16, 1, 1},
+          .block = {128, 1, 1},
+          .cluster = Dim3{blocks, 1, 1},
+          .dynamic_shared_bytes = per_block * 4,
+          .arguments = {give(x, "x"), give(std::vector<int>(static_cast<std::size_t>(bins)), "bins", &y),
+                        Argument::i32(n), Argument::i32(per_block)}};
+    });
+    const auto got = download<int>(memory, y, static_cast<std::size_t>(bins));
+    for (int b = 0; b < bins; ++b)
+      ASSERT_EQ(got[static_cast<std::size_t>(b)], std::count(x.begin(), x.end(), b)) << b;
+    EXPECT_EQ(c.cluster_barriers, 32u);
+    EXPECT_EQ(c.atomics, static_cast<std::uint64_t>(n + 16 * per_block));
+    EXPECT_EQ(c.remote_shared_requests, static_cast<std::uint64_t>(n / 32))
+        << "every warp meets another block's bins";
+  }
+}
+
+TEST_P(CudaProgram90, ClusterRowsAreNormalisedByAllTheirBlocks) {
+  const ptx::Module module = compile("clusters");
+  std::vector<float> x(12 * 256);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(1 + i % 7);
+  DeviceAddress y = 0;
+  const Counters c = run_clean(module, "cluster_normalise", [&] {
+    return Launch{.kernel = "",
+                  .grid = {12, 1, 1},
+                  .block = {256, 1, 1},
+                  .arguments = {give(x, "x"), room(x.size() * 4, "y", &y)}};
+  });
+  const auto got = download<float>(memory, y, x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto row = x.begin() + static_cast<std::ptrdiff_t>(i / 1024 * 1024);
+    ASSERT_FLOAT_EQ(got[i], x[i] / std::accumulate(row, row + 1024, 0.0f)) << i;
+  }
+  EXPECT_EQ(c.cluster_barriers, 24u);
+  EXPECT_EQ(c.remote_shared_requests, 12u * 8 * 3) << "each warp reads three other blocks";
+}
+
+TEST_P(CudaProgram90, AClusterWithoutItsLastBarrierIsFound) {
+  const ptx::Module module = compile("clusters", GetParam(), "-DFORGET_LAST_SYNC");
+  const auto finding = [&](const std::string& kernel, Launch launch) {
+    launch.kernel = kernel;
+    Options options;
+    options.sanitize = {.race = true};
+    const LaunchResult r = run(module, launch, memory, device(target), options);
+    return r.findings.empty() ? Finding{} : r.findings[0];
+  };
+  std::vector<int> x(4096);
+  const Finding histogram =
+      finding("cluster_histogram",
+              Launch{.kernel = "",
+                     .grid = {4, 1, 1},
+                     .block = {128, 1, 1},
+                     .cluster = Dim3{4, 1, 1},
+                     .dynamic_shared_bytes = 384,
+                     .arguments = {give(x, "x"), give(x, "bins"), Argument::i32(4096), Argument::i32(96)}});
+  EXPECT_TRUE(histogram.kind == FindingKind::kSharedRace || histogram.kind == FindingKind::kBlockLifetime)
+      << histogram.message;
+  EXPECT_NE(histogram.cuda_location.find("clusters.cu:"), std::string::npos) << histogram.cuda_location;
+  const Finding rows = finding(
+      "cluster_normalise",
+      Launch{.kernel = "",
+             .grid = {4, 1, 1},
+             .block = {256, 1, 1},
+             .arguments = {give(std::vector<float>(1024, 1.0f), "x"), give(std::vector<float>(1024), "y")}});
+  EXPECT_EQ(rows.kind, FindingKind::kBlockLifetime) << rows.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Compilers, CudaProgram90, testing::Values(Compiler::kNvcc90, Compiler::kNvcc120),
+                         [](const auto& tested) {
+                           return tested.param == Compiler::kNvcc90 ? "NvccSm90" : "NvccSm120";
                          });
 
 }  // namespace
