@@ -21,6 +21,9 @@ class StepPrinter {
   void print();
 
  private:
+  /// Loops of at most this many elements a thread are unrolled whether or not their values are kept.
+  static constexpr std::int64_t kUnrolledElements = 8;
+
   void print_rows();         ///< each row once
   void print_rows_by_all();  ///< each row by all its threads
   void print_thread_rows();  ///< elementwise, row_serial: a thread a row
