@@ -68,6 +68,11 @@ class DeviceReader {
     result = entry["value"].get<Number>();
   }
 
+  template <class Number>
+  void optional_number(const char* key, Number& result) {
+    if (document_.contains(key)) number(key, result);
+  }
+
   void refuse_unknown_keys() const {
     for (const auto& [key, value] : document_.items())
       if (std::ranges::find(seen_, key) == seen_.end())
@@ -125,6 +130,12 @@ Device parse_device(std::string_view text, const std::string& origin) {
   read.number("cc_major", d.cc_major);
   read.number("cc_minor", d.cc_minor);
   read.number("sms", d.sms);
+  if (d.cc_major >= 9) {  // clusters of up to 8 blocks run on every such device
+    d.gpcs = 1;
+    d.max_cluster_blocks = kPortableClusterBlocks;
+  }
+  read.optional_number("gpcs", d.gpcs);
+  read.optional_number("max_cluster_blocks", d.max_cluster_blocks);
   read.number("clock_ghz", d.clock_ghz);
   read.number("shared_bytes_per_sm", d.shared_bytes_per_sm);
   read.number("shared_bytes_per_block_default", d.shared_bytes_per_block_default);
@@ -159,6 +170,8 @@ Device parse_device(std::string_view text, const std::string& origin) {
                                    {"sm_partitions", d.sm_partitions},
                                    {"fp32_lanes_per_sm", d.fp32_lanes_per_sm}})
     if (value == 0) read.fail(key, "is zero");
+  if (d.max_cluster_blocks > 0 && (d.gpcs < 1 || d.gpcs > d.sms))
+    read.fail("gpcs", "is no number of groups of SMs");
   for (const auto& [key, value] : {std::pair{"clock_ghz", d.clock_ghz},
                                    {"dram_gb_s", d.dram_gb_s},
                                    {"l2_gb_s", d.l2_gb_s},

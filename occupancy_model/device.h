@@ -8,6 +8,10 @@
 
 namespace stitchwork {
 
+/// Blocks of a cluster that every device with clusters runs (CUDA C++ Programming Guide); larger ones are not
+/// portable.
+inline constexpr int kPortableClusterBlocks = 8;
+
 /// What the planner, the simulator and the timing model know of a GPU. Units are in the names.
 struct Device {
   std::string id;                    ///< "v100-sxm2"
@@ -15,6 +19,8 @@ struct Device {
   std::string name;                  ///< "Tesla V100-SXM2-16GB"
   int cc_major = 0, cc_minor = 0;    ///< compute capability
   int sms = 0;
+  int gpcs = 0;                ///< groups of SMs, one of which holds a whole cluster of blocks
+  int max_cluster_blocks = 0;  ///< 0: no clusters (below cc 9.0); more than 8 have to be asked for
   double clock_ghz = 0;
   std::int64_t shared_bytes_per_sm = 0;
   std::int64_t shared_bytes_per_block_default = 0;  ///< without opt-in: 49,152

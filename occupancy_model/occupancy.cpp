@@ -77,6 +77,20 @@ Occupancy occupancy(const Device& device, int threads_per_block, int registers_p
   return result;
 }
 
+std::int64_t clusters_per_wave(const Device& device, int blocks_per_sm, int cluster_blocks) {
+  SW_CHECK(device.gpcs > 0 && blocks_per_sm >= 0 && cluster_blocks > 0,
+           "{} GPCs, {} blocks an SM, {} a cluster", device.gpcs, blocks_per_sm, cluster_blocks);
+  constexpr std::int64_t kSmsPerTpc = 2;
+  const std::int64_t tpcs = divide_up(device.sms, kSmsPerTpc), gpcs = device.gpcs;
+  std::int64_t clusters = 0, sms_left = device.sms;
+  for (std::int64_t g = 0; g < gpcs; ++g) {
+    const std::int64_t sms = std::min(sms_left, kSmsPerTpc * (tpcs / gpcs + (g < tpcs % gpcs ? 1 : 0)));
+    sms_left -= sms;
+    clusters += sms * blocks_per_sm / cluster_blocks;
+  }
+  return clusters;
+}
+
 LaunchBound assume_relax_apply(const Device& device, int threads_per_block,
                                std::int64_t shared_bytes_per_block, int max_blocks) {
   constexpr int kAssumedRegisters = 32;  // AStitch section 4.5: what most memory-intensive kernels need

@@ -20,6 +20,11 @@ struct Occupancy {
 Occupancy occupancy(const Device& device, int threads_per_block, int registers_per_thread,
                     std::int64_t shared_bytes_per_block);
 
+/// Clusters of `cluster_blocks` blocks that the device holds at once, each within one GPC: as many as the
+/// places for blocks of its SMs hold. SMs come in pairs (TPCs), which are spread over the GPCs as evenly as
+/// they go; how they are on a part at hand is not published and differs from part to part.
+std::int64_t clusters_per_wave(const Device& device, int blocks_per_sm, int cluster_blocks);
+
 struct LaunchBound {
   int blocks_per_sm = 0;
   std::int64_t blocks_per_wave = 0;

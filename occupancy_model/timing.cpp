@@ -28,6 +28,13 @@ constexpr double kL2LatencyShare = 0.5;
 /// Microbenchmarking, 2018), some more on later devices.
 constexpr double kL1LatencyShare = 0.06;
 
+/// Clocks of an access to shared memory of another SM of the cluster, and those in which an SM moves one
+/// 32-byte sector of it: about 3.3 TB/s over all SMs of an H100 PCIe at 1.755 GHz (Luo et al., Benchmarking
+/// and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking, arXiv 2402.13499).
+constexpr double kSmToSmClocks = 180, kClocksPerRemoteSector = 2;
+/// A cluster barrier is an arrival and its answer over that network; no measurement of one was found.
+constexpr double kClusterBarrierClocks = kSmToSmClocks;
+
 constexpr double kNanosecondsPerMicrosecond = 1e3;
 
 struct Parts {
@@ -50,6 +57,9 @@ void for_fields(ThreadWork& a, const ThreadWork& b, F f) {
   f(a.l2_sectors, b.l2_sectors);
   f(a.l1_hit_sectors, b.l1_hit_sectors);
   f(a.global_accesses, b.global_accesses);
+  f(a.remote_accesses, b.remote_accesses);
+  f(a.remote_sectors, b.remote_sectors);
+  f(a.cluster_barriers, b.cluster_barriers);
 }
 
 /// GB/s that `active_sms` reach with `warps` resident on each.
@@ -98,6 +108,10 @@ Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s)
         (from_l1 * kL1LatencyShare + (1 - from_l1) * (from_dram + (1 - from_dram) * kL2LatencyShare));
     parts.latency_us = round_trips * latency_ns / kNanosecondsPerMicrosecond;
   }
+  const double remote =
+      s.longest_block.remote_accesses / warps_per_block / std::max(1.0, launch.independent_loads);
+  const double sm_to_sm = remote * kSmToSmClocks + s.longest_block.cluster_barriers * kClusterBarrierClocks;
+  parts.latency_us += sm_to_sm / device.clock_ghz / kNanosecondsPerMicrosecond;
   return parts;
 }
 
@@ -111,6 +125,8 @@ Stretch evenly(const Device& device, const LaunchWork& launch, const Stretch& s,
   even.busiest_sm = s.all * (1.0 / device.sms);
   even.longest_block = s.all * (even.waves / std::max<double>(blocks, device.sms));
   even.longest_block.global_accesses = s.all.global_accesses * (even.waves / blocks);
+  even.longest_block.remote_accesses = s.all.remote_accesses * (even.waves / blocks);
+  even.longest_block.cluster_barriers = s.all.cluster_barriers * (even.waves / blocks);
   return even;
 }
 
@@ -133,9 +149,10 @@ ThreadWork& ThreadWork::raise_to(const ThreadWork& other) {
 }
 
 double issue_clocks(const Device& device, const ThreadWork& work) {
-  return std::max(
-      {work.warp_instructions / kIssueWidth, work.fp32_warp_instructions * kWarp / device.fp32_lanes_per_sm,
-       work.mufu_warp_instructions / kMufuRate, work.ldst_warp_instructions, work.shared_wavefronts});
+  return std::max({work.warp_instructions / kIssueWidth,
+                   work.fp32_warp_instructions * kWarp / device.fp32_lanes_per_sm,
+                   work.mufu_warp_instructions / kMufuRate, work.ldst_warp_instructions,
+                   work.shared_wavefronts, work.remote_sectors * kClocksPerRemoteSector});
 }
 
 std::vector<Stretch> stretches(const Device& device, std::int64_t grid_blocks, int blocks_per_sm,
@@ -189,14 +206,17 @@ KernelTime kernel_time(const Device& device, const KernelWork& work) {
                     .grid_blocks = work.grid_blocks,
                     .grid_barriers = work.grid_barriers,
                     .independent_loads = work.independent_loads};
-  const ThreadWork all{
-      .warp_instructions = work.warp_instructions,
-      .fp32_warp_instructions = work.fp32_warp_instructions,
-      .mufu_warp_instructions = work.mufu_warp_instructions,
-      .ldst_warp_instructions = work.ldst_warp_instructions,
-      .shared_wavefronts = work.shared_wavefronts,
-      .l2_sectors = work.l2_sectors,
-      .global_accesses = std::max(0.0, work.ldst_warp_instructions - work.shared_wavefronts)};
+  const ThreadWork all{.warp_instructions = work.warp_instructions,
+                       .fp32_warp_instructions = work.fp32_warp_instructions,
+                       .mufu_warp_instructions = work.mufu_warp_instructions,
+                       .ldst_warp_instructions = work.ldst_warp_instructions,
+                       .shared_wavefronts = work.shared_wavefronts,
+                       .l2_sectors = work.l2_sectors,
+                       .global_accesses = std::max(
+                           0.0, work.ldst_warp_instructions - work.shared_wavefronts - work.remote_accesses),
+                       .remote_accesses = work.remote_accesses,
+                       .remote_sectors = work.remote_sectors,
+                       .cluster_barriers = work.cluster_barriers * static_cast<double>(work.grid_blocks)};
   const double share = 1.0 / std::max(work.phases, 1);
   const std::vector<Stretch> phase = stretches(device, work.grid_blocks, work.blocks_per_sm, all * share,
                                                work.dram_sectors * share, work.busiest_sm);

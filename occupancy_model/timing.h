@@ -16,9 +16,12 @@ struct ThreadWork {
   double mufu_warp_instructions = 0;
   double ldst_warp_instructions = 0;
   double shared_wavefronts = 0;
-  double l2_sectors = 0;       ///< 32-byte, read + write
-  double l1_hit_sectors = 0;   ///< 32-byte, read from L1 instead
-  double global_accesses = 0;  ///< of ldst_warp_instructions, those a warp may have to wait for
+  double l2_sectors = 0;        ///< 32-byte, read + write
+  double l1_hit_sectors = 0;    ///< 32-byte, read from L1 instead
+  double global_accesses = 0;   ///< of ldst_warp_instructions, those a warp may have to wait for
+  double remote_accesses = 0;   ///< the same to shared memory of other blocks of the cluster
+  double remote_sectors = 0;    ///< 32-byte, moved by these
+  double cluster_barriers = 0;  ///< once a block
 
   ThreadWork& operator+=(const ThreadWork& other);
   ThreadWork operator+(const ThreadWork& other) const { return ThreadWork(*this) += other; }
@@ -65,6 +68,9 @@ struct KernelWork {
   double mufu_warp_instructions = 0;
   double ldst_warp_instructions = 0;
   double shared_wavefronts = 0;
+  double remote_accesses = 0;  ///< ThreadWork's
+  double remote_sectors = 0;
+  double cluster_barriers = 0;   ///< that each block waits at
   double independent_loads = 1;  ///< LaunchWork::independent_loads
   double busiest_sm = 1;         ///< instructions of the busiest SM over those of the average one
   int grid_barriers = 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "simulator/cluster.h"
 #include "simulator/l1_cache.h"
 #include "simulator/sanitizer.h"
 
@@ -38,9 +39,12 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.block_barriers += times * b.block_barriers;
   a.guarded_fp32 += times * b.guarded_fp32;
   a.guarded_mufu += times * b.guarded_mufu;
+  a.cluster_barriers += times * b.cluster_barriers;
+  a.remote_requests += times * b.remote_requests;
+  a.remote_sectors += times * b.remote_sectors;
 }
 
-Block::Block(const LaunchContext& context) : context_(context) {
+Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(context) {
   const std::uint32_t count = static_cast<std::uint32_t>(context.launch->block.count());
   const int warps = static_cast<int>((count + 31) / 32);
   gangs_ = (warps + kGangWarps - 1) / kGangWarps;
@@ -55,7 +59,9 @@ Block::Block(const LaunchContext& context) : context_(context) {
 
   block_start = context.block_start.data();
   launch = &context;
+  cluster_rank = rank;
   shared = shared_storage_.data();
+  shared_base = std::uint64_t{rank} << kClusterRankShift;
   shared_bytes = context.shared_bytes;
   local = local_storage_.data();
   l1.sets = static_cast<std::uint32_t>(context.l1_bytes / (kL1LineBytes * L1Share::kWays));
@@ -64,6 +70,8 @@ Block::Block(const LaunchContext& context) : context_(context) {
   l1.lines = l1_lines_.data();
   local_bytes = static_cast<std::uint64_t>(context.program->info.local_bytes);
   async_.resize(static_cast<std::size_t>(gangs_ * kGangWarps));
+  cluster_arrived.resize(async_.size());
+  cluster_passing.resize(async_.size());
   async = async_.data();
   params = const_cast<std::byte*>(context.parameters.data());
   param_bytes = context.parameters.size();
@@ -101,10 +109,19 @@ ThreadWork Block::take_work() {
                         .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts),
                         .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
                         .l1_hit_sectors = d(hot_.l1_hit_sectors),
-                        .global_accesses = std::max(0.0, d(ldst) - shared_accesses)};
+                        .global_accesses = std::max(0.0, d(ldst) - shared_accesses - d(hot_.remote_requests)),
+                        .remote_accesses = d(hot_.remote_requests),
+                        .remote_sectors = d(hot_.remote_sectors),
+                        .cluster_barriers = d(hot_.cluster_barriers)};
   add(worker_->hot, hot_);
   hot_ = {};
   return work;
+}
+
+ThreadWork Block::total_work() {
+  ThreadWork total = take_work();
+  for (const ThreadWork& before : waits) total += before;
+  return total;
 }
 
 void Block::begin_waiting() { waits.push_back(take_work()); }
@@ -128,8 +145,8 @@ Strand& Block::add_strand(int gang, int first_warp, int last_warp) {
   return strands.back();
 }
 
-void Block::start(std::uint64_t linear) {
-  index = linear;
+void Block::start(std::uint64_t position) {
+  index = block_at(context_, position);
   strands.clear();
   alive_threads = threads;
   waits.clear();
@@ -142,6 +159,8 @@ void Block::start(std::uint64_t linear) {
   std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
   std::fill(l1_lines_.begin(), l1_lines_.end(), 0);
   for (AsyncCopies& copies : async_) copies = {};
+  std::fill(cluster_arrived.begin(), cluster_arrived.end(), 0);
+  std::fill(cluster_passing.begin(), cluster_passing.end(), 0);
   fill_block_slots();
   if (context_.sanitizer != nullptr) {
     if (checks_)
@@ -167,6 +186,11 @@ Block::Progress Block::step() {
   for (bool again = true; again;) {
     again = false;
     bool done = true, waiting_only = true;
+    if (cluster != nullptr) {
+      for (Strand& s : strands)
+        if (s.state == StrandState::kClusterBarrier && may_pass_cluster_barrier(s))
+          s.state = StrandState::kRunnable;
+    }
     // By index: splitting appends strands.
     for (std::size_t k = 0; k < strands.size(); ++k) {
       Strand& s = strands[k];
@@ -178,7 +202,10 @@ Block::Progress Block::step() {
       done &= s.state == StrandState::kDone;
       waiting_only &= s.state == StrandState::kDone || s.state == StrandState::kBarrier;
     }
-    if (done) return Progress::kFinished;
+    if (done) {
+      if (cluster != nullptr && checks != nullptr) checks->end_of_block();
+      return Progress::kFinished;
+    }
     // Threads that ended no longer count at barriers.
     if (release_barriers()) again = true;
     if (waiting_only && !again) {

@@ -28,6 +28,8 @@ struct LaunchContext {
   std::string* printed = nullptr;                 ///< by the kernel's printf
   DeviceAddress grid_workspace = 0;               ///< of cooperative groups, if the kernel asks for it
   std::uint64_t shared_bytes = 0;
+  Dim3 cluster;  ///< 1, 1, 1: none
+  bool explicit_cluster = false;
   std::int64_t l1_bytes = 0;  ///< a block's share (l1_cache.h)
   std::uint64_t max_warp_instructions = 0;
   const std::function<void(const Progress&)>* progress = nullptr;
@@ -51,13 +53,14 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times = 1);
 
 class Block : public BlockRun {
  public:
-  explicit Block(const LaunchContext& context);
+  /// The block of that rank in its cluster.
+  Block(const LaunchContext& context, std::uint32_t rank);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  /// Prepares block number `linear` of the grid.
-  void start(std::uint64_t linear);
+  /// Prepares the block at `position` of the grid in the order of clusters.
+  void start(std::uint64_t position);
   /// Counts into this worker, and logs accesses by L2 partition, from now on.
   void attach(Worker& worker, std::vector<AccessLog>& access_logs);
 
@@ -69,6 +72,8 @@ class Block : public BlockRun {
 
   /// What the block did since the last call, which now counts as its worker's.
   ThreadWork take_work();
+  /// All that the block did.
+  ThreadWork total_work();
   /// A polling loop begins: what came before is a phase of its own.
   void begin_waiting();
 
@@ -77,7 +82,14 @@ class Block : public BlockRun {
   /// Where the first unfinished strand waits.
   [[noreturn]] void raise_waiting(FindingKind kind, std::string message);
 
+  /// True if all active lanes of the strand may leave the cluster barrier.
+  bool may_pass_cluster_barrier(const Strand& s);
+  /// What the sanitizers know of the block, or null.
+  BlockChecks* sanitizer_checks() { return checks_.get(); }
+
   std::vector<Strand> strands;
+  /// By warp: lanes that have arrived at the open cluster barrier; that have yet to leave the complete one.
+  std::vector<std::uint32_t> cluster_arrived, cluster_passing;
   std::vector<ThreadWork> waits;  ///< what the block did before it waited for the first time, the second ...
 
  private:

@@ -32,6 +32,7 @@ void Block::fill_slots() {
   using S = ptx::Special;
   const Dim3& b = context_.launch->block;
   const Dim3& g = context_.launch->grid;
+  const Dim3& c = context_.cluster;
   for (int gang = 0; gang < gangs_; ++gang) {
     std::byte* regs =
         registers_.get() + std::size_t{context_.program->register_bytes} * static_cast<std::size_t>(gang);
@@ -43,6 +44,10 @@ void Block::fill_slots() {
         std::uint64_t v = 0;
         std::memcpy(&v, context_.parameters.data() + init.bits, init.bytes);
         broadcast(slot, init.cls, v);
+      } else if (init.kind == Kind::kShared) {
+        broadcast(slot, init.cls, init.bits + shared_base);
+      } else if (init.kind == Kind::kSpecial && init.cls == ptx::RegisterClass::kPred) {
+        broadcast(slot, init.cls, context_.explicit_cluster);  // the one special register that is a predicate
       } else if (init.kind == Kind::kVariable) {
         broadcast(slot, init.cls, context_.variable_addresses[init.index] + init.bits);
       } else {
@@ -110,6 +115,39 @@ void Block::fill_slots() {
             case S::kTotalSharedSize:
               v = static_cast<std::uint32_t>(context_.shared_bytes);
               break;
+            case S::kNclusterIdX:
+              v = g.x / c.x;
+              break;
+            case S::kNclusterIdY:
+              v = g.y / c.y;
+              break;
+            case S::kNclusterIdZ:
+              v = g.z / c.z;
+              break;
+            case S::kClusterCtaidX:
+              v = cluster_rank % c.x;
+              break;
+            case S::kClusterCtaidY:
+              v = cluster_rank / c.x % c.y;
+              break;
+            case S::kClusterCtaidZ:
+              v = cluster_rank / c.x / c.y;
+              break;
+            case S::kClusterNctaidX:
+              v = c.x;
+              break;
+            case S::kClusterNctaidY:
+              v = c.y;
+              break;
+            case S::kClusterNctaidZ:
+              v = c.z;
+              break;
+            case S::kClusterCtarank:
+              v = cluster_rank;
+              break;
+            case S::kClusterNctarank:
+              v = static_cast<std::uint32_t>(c.count());
+              break;
             case S::kGridWorkspaceHigh:
               v = static_cast<std::uint32_t>(context_.grid_workspace >> 32);
               break;
@@ -141,6 +179,15 @@ void Block::fill_block_slots() {
         break;
       case S::kCtaidZ:
         v = at.z;
+        break;
+      case S::kClusterIdX:
+        v = at.x / context_.cluster.x;
+        break;
+      case S::kClusterIdY:
+        v = at.y / context_.cluster.y;
+        break;
+      case S::kClusterIdZ:
+        v = at.z / context_.cluster.z;
         break;
       case S::kSmId:
         v = static_cast<std::uint32_t>(index % static_cast<std::uint64_t>(context_.device->sms));

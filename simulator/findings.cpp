@@ -2,7 +2,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "simulator/block.h"
+#include "simulator/cluster.h"
 
 namespace stitchwork::sim {
 
@@ -34,6 +34,8 @@ std::string_view name(FindingKind kind) {
       return "uninitialised-read";
     case FindingKind::kUnsetRegister:
       return "unset-register";
+    case FindingKind::kBlockLifetime:
+      return "block-lifetime";
   }
   return "unknown";
 }
@@ -127,6 +129,17 @@ void raise_misaligned(Strand& s, const Inst* i, std::uint64_t address, unsigned 
 
 void raise_window(Strand& s, const Inst* i, const char* space, std::uint64_t address, unsigned bytes,
                   std::uint64_t size, bool write, int warp, int lane) {
+  const std::uint64_t rank =
+      ((address + s.block->shared_base) & ((std::uint64_t{1} << kAllocationShift) - 1)) >> kClusterRankShift;
+  if (s.block->cluster != nullptr && std::string_view(space) == "shared" && rank != s.block->cluster_rank &&
+      rank < s.block->cluster->blocks.size()) {
+    raise(s, i, FindingKind::kOutOfBounds,
+          fmt::format(
+              "{} {} bytes of shared memory of block rank {} where only that of the block itself may be "
+              "(.shared::cta)",
+              write ? "writes" : "reads", bytes, rank),
+          warp, lane);
+  }
   raise(s, i, FindingKind::kOutOfBounds,
         fmt::format("{} {} bytes at {} memory offset {}, past the {} bytes this {} has",
                     write ? "writes" : "reads", bytes, space, address, size,

@@ -12,7 +12,7 @@ inline constexpr std::uint32_t kNone = ~0u;
 
 /// A register, or something every block knows before it starts.
 struct Value {
-  enum class Kind : std::uint8_t { kRegister, kBits, kParameter, kSpecial, kVariable };
+  enum class Kind : std::uint8_t { kRegister, kBits, kParameter, kSpecial, kVariable, kShared };
   Kind kind = Kind::kRegister;
   RegisterClass cls = RegisterClass::k32;
   std::uint64_t bits = 0;

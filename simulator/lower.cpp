@@ -137,16 +137,32 @@ std::uint32_t Lowering::special(std::string_view name, RegisterClass* cls) {
                                                              {"%dynamic_smem_size", S::kDynamicSharedSize},
                                                              {"%total_smem_size", S::kTotalSharedSize},
                                                              {"%envreg1", S::kGridWorkspaceHigh},
-                                                             {"%envreg2", S::kGridWorkspaceLow}};
+                                                             {"%envreg2", S::kGridWorkspaceLow},
+                                                             {"%clusterid.x", S::kClusterIdX},
+                                                             {"%clusterid.y", S::kClusterIdY},
+                                                             {"%clusterid.z", S::kClusterIdZ},
+                                                             {"%nclusterid.x", S::kNclusterIdX},
+                                                             {"%nclusterid.y", S::kNclusterIdY},
+                                                             {"%nclusterid.z", S::kNclusterIdZ},
+                                                             {"%cluster_ctaid.x", S::kClusterCtaidX},
+                                                             {"%cluster_ctaid.y", S::kClusterCtaidY},
+                                                             {"%cluster_ctaid.z", S::kClusterCtaidZ},
+                                                             {"%cluster_nctaid.x", S::kClusterNctaidX},
+                                                             {"%cluster_nctaid.y", S::kClusterNctaidY},
+                                                             {"%cluster_nctaid.z", S::kClusterNctaidZ},
+                                                             {"%cluster_ctarank", S::kClusterCtarank},
+                                                             {"%cluster_nctarank", S::kClusterNctarank},
+                                                             {"%is_explicit_cluster", S::kIsExplicitCluster}};
   const auto it = kNames.find(name);
   if (it == kNames.end()) return kNone;
-  *cls = RegisterClass::k32;
-  return value({Value::Kind::kSpecial, RegisterClass::k32, 0, 0, static_cast<std::uint32_t>(it->second)});
+  *cls = it->second == S::kIsExplicitCluster ? RegisterClass::kPred : RegisterClass::k32;
+  program_.info.uses_clusters |= it->second >= S::kClusterIdX;
+  return value({Value::Kind::kSpecial, *cls, 0, 0, static_cast<std::uint32_t>(it->second)});
 }
 
 std::uint32_t Lowering::address_of(std::string_view name, RegisterClass cls, std::int64_t addend) {
   if (const auto it = shared_offset_.find(name); it != shared_offset_.end()) {
-    return constant(cls, static_cast<std::uint64_t>(it->second + addend));
+    return value({Value::Kind::kShared, cls, static_cast<std::uint64_t>(it->second + addend), 0, 0});
   }
   if (const auto it = local_offset_.find(name); it != local_offset_.end()) {
     return constant(cls, static_cast<std::uint64_t>(it->second + addend));
@@ -420,7 +436,8 @@ void Lowering::lower_statement(int index) {
     lower_call();
   else if (const int row = sim::find_row(s.opcode); row >= 0)
     lower_row(row);
-  else if (!lower_control(op) && !lower_carry(op) && !lower_warp(op) && !lower_async(op) && !lower_matrix(op))
+  else if (!lower_control(op) && !lower_cluster_address(op) && !lower_carry(op) && !lower_warp(op) &&
+           !lower_async(op) && !lower_matrix(op))
     unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;

@@ -74,6 +74,8 @@ class Lowering {
   std::uint32_t address_value(const Operand& address, std::int64_t* offset);
   bool lower_control(const Opcode& op);
   void lower_barrier(const Opcode& op);
+  void lower_cluster_barrier(const Opcode& op);
+  bool lower_cluster_address(const Opcode& op);
   void lower_shuffle(const Opcode& op);
   void lower_vote(const Opcode& op);
   void lower_branch();

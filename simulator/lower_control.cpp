@@ -220,7 +220,9 @@ void Lowering::lower_set(const Opcode& op) {
 bool Lowering::lower_control(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   const std::string_view base = op.base;
-  if (base == "bar" || base == "barrier") {
+  if (base == "barrier" && op.has("cluster")) {
+    lower_cluster_barrier(op);
+  } else if (base == "bar" || base == "barrier") {
     lower_barrier(op);
   } else if (base == "membar" || base == "fence") {
     // One memory, executed in order: a fence has nothing to wait for. The race check wants to know of it.
@@ -256,6 +258,7 @@ bool Lowering::lower_control(const Opcode& op) {
     IrInst& i = emit("@isspacep", 1, 2);
     i.o[0] = d;
     i.o[1] = a;
+    i.aux = space == "shared::cluster";
     i.flags = static_cast<std::uint8_t>(space.starts_with("shared")  ? sim::kSharedWindow
                                         : space == "local"           ? sim::kLocalWindow
                                         : space.starts_with("param") ? sim::kParamWindow

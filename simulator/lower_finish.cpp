@@ -23,7 +23,9 @@ int loads_in_flight(const IrBlock& block) {
       }
     }
     const std::string_view name = sim::isa_rows()[i.row].spelling;
-    if (!name.starts_with("@ld.global") && !name.starts_with("@ld.generic")) continue;
+    if (!name.starts_with("@ld.global") && !name.starts_with("@ld.generic") &&
+        !name.starts_with("@ld.cluster"))
+      continue;
     const int bytes = name.back() - '0';  // "@ld.global.4"
     run += std::max(1, bytes * i.count / 4);
     best = std::max(best, run);
@@ -106,6 +108,7 @@ void Lowering::finish(Program& p) {
     init.kind = value.kind == Value::Kind::kBits        ? SlotInit::Kind::kBits
                 : value.kind == Value::Kind::kParameter ? SlotInit::Kind::kParameter
                 : value.kind == Value::Kind::kSpecial   ? SlotInit::Kind::kSpecial
+                : value.kind == Value::Kind::kShared    ? SlotInit::Kind::kShared
                                                         : SlotInit::Kind::kVariable;
     init.cls = value.cls;
     init.offset = slots.offset[v];
@@ -164,41 +167,52 @@ std::vector<std::string> supported_instructions() {
     if (row.spelling[0] == '@') continue;
     for (std::string& form : sim::expand_spelling(row.spelling)) forms.push_back(std::move(form));
   }
+  for (const char* pattern :
+       {"barrier.cluster.arrive{,.release,.relaxed}{,.aligned}", "barrier.cluster.wait{,.acquire}{,.aligned}",
+        "mapa{,.shared::cluster}.{u32,u64}", "getctarank{,.shared::cluster}.{u32,u64}"})
+    for (std::string& form : sim::expand_spelling(pattern)) forms.push_back(std::move(form));
   // Forms built from several rows or with many optional modifiers.
-  for (const char* form :
-       {"setp.CMP{.ftz}{.and,.or,.xor}.TYPE p|q",
-        "set.CMP{.ftz}{.and,.or,.xor}.{u32,s32,u16,s16,f32,f16,bf16}.TYPE",
-        "ld{.weak,.volatile,.relaxed,.acquire}{.cta,.gpu,.sys}{.global,.shared,.local,.param,.const}{.nc}{."
-        "ca,.cg,"
-        ".cs,.lu,.cv}{.L1::*,.L2::*}{.v2,.v4}.TYPE",
-        "st{.weak,.volatile,.relaxed,.release}{.cta,.gpu,.sys}{.global,.shared,.local}{.wb,.cg,.cs,.wt}{.v2,."
-        "v4}"
-        ".TYPE",
-        "atom{.relaxed,.acquire,.release,.acq_rel}{.cta,.gpu,.sys}{.global,.shared}.{add,exch,cas,min,max,"
-        "and,or,xor,"
-        "inc,dec}.TYPE",
-        "red{.relaxed,.release}{.cta,.gpu,.sys}{.global,.shared}.{add,min,max,and,or,xor,inc,dec}.TYPE",
-        "cvta{.to}.{global,shared,local,const,param}.u64",
-        "isspacep.{global,shared,local,param}",
-        "bar.sync",
-        "bar.arrive",
-        "bar.red.{popc,and,or}",
-        "bar.warp.sync",
-        "barrier.sync{.aligned}",
-        "membar.{cta,gl,sys}",
-        "fence{.sc,.acq_rel}.{cta,gpu,sys}",
-        "shfl.sync.{idx,up,down,bfly}.b32",
-        "vote.sync.{all,any,uni}.pred",
-        "vote.sync.ballot.b32",
-        "redux.sync.{add,min,max,and,or,xor}.{u32,s32,b32}",
-        "activemask.b32",
-        "nanosleep.u32",
-        "bra{.uni}",
-        "ret",
-        "exit",
-        "trap",
-        "prefetch",
-        "mov.{b32,b64} packing and unpacking"}) {
+  for (const char* form : {"setp.CMP{.ftz}{.and,.or,.xor}.TYPE p|q",
+                           "set.CMP{.ftz}{.and,.or,.xor}.{u32,s32,u16,s16,f32,f16,bf16}.TYPE",
+                           "ld{.weak,.volatile,.relaxed,.acquire}{.cta,.cluster,.gpu,.sys}{.global,.shared,."
+                           "shared::cluster,.local,."
+                           "param,.const}{.nc}{."
+                           "ca,.cg,"
+                           ".cs,.lu,.cv}{.L1::*,.L2::*}{.v2,.v4}.TYPE",
+                           "st{.weak,.volatile,.relaxed,.release}{.cta,.cluster,.gpu,.sys}{.global,.shared,."
+                           "shared::cluster,.local}{."
+                           "wb,.cg,.cs,.wt}{.v2,."
+                           "v4}"
+                           ".TYPE",
+                           "atom{.relaxed,.acquire,.release,.acq_rel}{.cta,.cluster,.gpu,.sys}{.global,."
+                           "shared,.shared::cluster}.{add,"
+                           "exch,cas,min,max,"
+                           "and,or,xor,"
+                           "inc,dec}.TYPE",
+                           "red{.relaxed,.release}{.cta,.cluster,.gpu,.sys}{.global,.shared,.shared::cluster}"
+                           ".{add,min,max,and,or,xor,"
+                           "inc,dec}.TYPE",
+                           "cvta{.to}.{global,shared,shared::cluster,local,const,param}.u64",
+                           "isspacep.{global,shared,shared::cluster,local,param}",
+                           "bar.sync",
+                           "bar.arrive",
+                           "bar.red.{popc,and,or}",
+                           "bar.warp.sync",
+                           "barrier.sync{.aligned}",
+                           "membar.{cta,gl,sys}",
+                           "fence{.sc,.acq_rel}.{cta,cluster,gpu,sys}",
+                           "shfl.sync.{idx,up,down,bfly}.b32",
+                           "vote.sync.{all,any,uni}.pred",
+                           "vote.sync.ballot.b32",
+                           "redux.sync.{add,min,max,and,or,xor}.{u32,s32,b32}",
+                           "activemask.b32",
+                           "nanosleep.u32",
+                           "bra{.uni}",
+                           "ret",
+                           "exit",
+                           "trap",
+                           "prefetch",
+                           "mov.{b32,b64} packing and unpacking"}) {
     forms.push_back(form);
   }
   std::sort(forms.begin(), forms.end());

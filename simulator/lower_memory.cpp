@@ -12,6 +12,7 @@ std::string_view space_of(const Opcode& op) {
   for (std::string_view m : op.modifiers) {
     if (m == "global" || m == "const") return "global";
     if (m == "shared" || m == "shared::cta") return "shared";
+    if (m == "shared::cluster") return "cluster";
     if (m == "local" || m == "param") return m;
     if (m == "param::entry" || m == "param::func") return "param";
   }
@@ -65,12 +66,14 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
   const Operand& data = s.operands[is_store ? 1 : 0];
   if (address.kind != Operand::Kind::kAddress) fail("expected an address in brackets");
   std::string_view space = space_of(op);
+  program_.info.uses_clusters |= space == "cluster";
   std::string_view type = op.last();
   int bytes = type_bytes(type);
   static constexpr std::string_view kKnown[] = {"global",
                                                 "const",
                                                 "shared",
                                                 "shared::cta",
+                                                "shared::cluster",
                                                 "local",
                                                 "param",
                                                 "param::entry",
@@ -220,7 +223,7 @@ void Lowering::lower_cvta(const Opcode& op) {
   const bool to = op.has("to");
   const std::string_view space = op.modifiers.size() >= 2 ? op.modifiers[op.modifiers.size() - 2] : "";
   if (space != "global" && space != "const" && space != "shared" && space != "shared::cta" &&
-      space != "local" && space != "param" && space != "param::entry") {
+      space != "shared::cluster" && space != "local" && space != "param" && space != "param::entry") {
     unknown();
   }
   const std::uint32_t a = source(s.operands[1], 'd');
@@ -241,8 +244,9 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
         m == "xor" || m == "inc" || m == "dec") {
       operation = m;
     } else if (m != op.last() && m != "global" && m != "shared" && m != "shared::cta" && m != "relaxed" &&
-               m != "acquire" && m != "release" && m != "acq_rel" && m != "cta" && m != "gpu" && m != "sys" &&
-               m != "noftz" && m != "v2" && m != "v4" && m != "v8" && m != "L2::cache_hint") {
+               m != "acquire" && m != "release" && m != "acq_rel" && m != "cta" && m != "cluster" &&
+               m != "gpu" && m != "sys" && m != "shared::cluster" && m != "noftz" && m != "v2" && m != "v4" &&
+               m != "v8" && m != "L2::cache_hint") {
       unknown();
     }
   }
@@ -255,7 +259,9 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
   const bool wide = form->bytes == 8;
   const char letter = op.last() == "f32" ? 'f' : op.last() == "f64" ? 'e' : wide ? 'd' : 'r';
   const bool returns = !is_reduction && s.operands[0].kind != Operand::Kind::kSink;
-  const bool shared = op.has("shared") || op.has("shared::cta");
+  const std::string_view space = space_of(op);
+  const bool shared = space == "shared" || space == "cluster";
+  program_.info.uses_clusters |= space == "cluster";
   // A vector is an atomic of each element.
   const std::size_t count = op.has("v2") ? 2 : op.has("v4") ? 4 : op.has("v8") ? 8 : 1;
   if (count > 1 && (operation == "cas" || shared)) unknown();
@@ -271,7 +277,9 @@ void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
     const std::uint32_t y = operation == "cas" ? source(s.operands[first + 2], letter) : kNone;
     const bool result = returns && ds[k].kind != Operand::Kind::kSink;
     const std::uint32_t d = result ? destination(ds[k], letter) : kNone;
-    IrInst& i = emit(shared ? "@atom.shared" : "@atom.global");
+    IrInst& i = emit(space == "shared"    ? "@atom.shared"
+                     : space == "cluster" ? "@atom.cluster"
+                                          : "@atom.global");
     i.o[0] = d;
     i.o[1] = x;
     i.o[2] = y;

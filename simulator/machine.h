@@ -26,6 +26,8 @@ inline constexpr std::uint64_t kSharedWindow = 1;
 inline constexpr std::uint64_t kLocalWindow = 2;
 inline constexpr std::uint64_t kParamWindow = 3;
 inline constexpr std::uint64_t kFirstAllocation = 16;
+/// Bits of a shared memory address from here on are the rank of its block in the cluster (cluster.h).
+inline constexpr int kClusterRankShift = 24;
 
 struct Strand;
 struct Inst;
@@ -49,7 +51,7 @@ struct StackEntry {
   std::uint32_t mask[kGangWarps];
 };
 
-enum class StrandState : std::uint8_t { kRunnable, kBarrier, kYielded, kDone };
+enum class StrandState : std::uint8_t { kRunnable, kBarrier, kClusterBarrier, kYielded, kDone };
 
 /// [lo, hi) of the allocation a memory instruction touched last, and the host bytes behind it.
 struct AddressCache {
@@ -80,12 +82,14 @@ struct alignas(128) HotCounters {
   std::uint64_t shared_loads = 0, shared_stores = 0, shared_conflicts = 0;
   std::uint64_t atomics = 0, accesses = 0, block_barriers = 0;
   std::uint64_t guarded_fp32 = 0, guarded_mufu = 0;
+  std::uint64_t cluster_barriers = 0, remote_requests = 0, remote_sectors = 0;
 };
 
 struct BlockRun;
 struct AsyncCopies;
 class BlockChecks;
 struct LaunchContext;
+struct ClusterRun;
 
 struct BasicBlockCount {
   std::uint64_t warps = 0, threads = 0;
@@ -132,6 +136,7 @@ struct BlockRun {
   L1Share l1;
   const LaunchContext* launch = nullptr;
   std::byte* shared = nullptr;
+  std::uint64_t shared_base = 0;  ///< address of its first byte in the window
   std::uint64_t shared_bytes = 0;
   std::byte* local = nullptr;  ///< [thread][local_bytes]
   std::uint64_t local_bytes = 0;
@@ -145,7 +150,9 @@ struct BlockRun {
   bool communicates = false;
   BlockChecks* checks = nullptr;  ///< of the sanitizers asked for, or null
   AsyncCopies* async = nullptr;   ///< by warp of the block
-  std::uint64_t index = 0;        ///< linear block index
+  ClusterRun* cluster = nullptr;  ///< cluster.h; null: neither kernel nor launch knows of clusters
+  std::uint32_t cluster_rank = 0;
+  std::uint64_t index = 0;  ///< linear block index
   BarrierSlot barriers[16];
 };
 
@@ -154,6 +161,24 @@ struct BlockRun {
 /// A load or atomic that may wait for others has run: lets them run. One that looks at the same place again
 /// waits.
 const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address);
+
+/// Inst::flags of cluster barriers.
+inline constexpr std::uint8_t kClusterAligned = 1, kClusterRelaxed = 2;
+/// The active lanes arrive at the barrier of the cluster.
+void arrive_at_cluster_barrier(Strand& s, const Inst* i);
+/// True if the strand may go on; else it waits, and runs the instruction again.
+bool wait_at_cluster_barrier(Strand& s, const Inst* i);
+/// Loads or stores of `element_bytes` each, of shared memory of any block of the cluster. `addresses`: in the
+/// window of shared memory, of 32 lanes.
+void access_cluster(Strand& s, const Inst* i, int warp, std::uint32_t mask, const std::uint64_t* addresses,
+                    unsigned element_bytes, bool is_store);
+/// The byte of shared memory that a lane's access of `bytes` begins with, in the block that the address
+/// names; or the finding that there is none.
+std::byte* cluster_byte(Strand& s, const Inst* i, std::uint64_t address, unsigned bytes, bool write, int warp,
+                        int lane);
+/// Counts what these lanes access of other blocks' shared memory; returns those that access their own
+/// block's.
+std::uint32_t count_remote(BlockRun& b, std::uint32_t mask, const std::uint64_t* addresses);
 
 /// Holds `i->count` bytes for shared memory offset `to` until the lane waits for them (async_copy.cpp).
 void queue_async_copy(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to, const std::byte* data);

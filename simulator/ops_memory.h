@@ -95,16 +95,17 @@ SW_INLINE void count_global(HotCounters& hot, const Inst* i, const Tally& tally)
 /// The finding of the first lane whose access of a window is misaligned or outside.
 template <bool kStore, class A>
 [[noreturn]] void report_outside(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a, u32 width, u64 window,
-                                 u64 size) {
+                                 u64 base, u64 size) {
   for (u32 m = mask;; m &= m - 1) {
     const int l = __builtin_ctz(m);
     if ((a[l] & (width - 1)) != 0) raise_misaligned(s, i, a[l], width, w, l);
-    if (a[l] > size || a[l] + u64(width) > size)
+    const u64 offset = u64(a[l]) - base;
+    if (offset > size || offset + u64(width) > size)
       raise_window(s, i,
                    window == kSharedWindow  ? "shared"
                    : window == kLocalWindow ? "local"
                                             : "parameter",
-                   a[l], width, size, kStore, w, l);
+                   offset, width, size, kStore, w, l);
   }
 }
 
@@ -122,9 +123,10 @@ SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A>
   const u64 size = window == kSharedWindow  ? b.shared_bytes
                    : window == kLocalWindow ? b.local_bytes
                                             : b.param_bytes;
+  const A base = window == kSharedWindow ? A(b.shared_base) : A(0);
   const Shape<A> shape = shape_of<A>(a, width);
-  if (!all_inside<A>(a, shape, 0, A(size))) [[unlikely]]
-    report_outside<kStore>(s, i, w, mask, a, u32(width), window, size);
+  if (!all_inside<A>(a, shape, base, base + A(size))) [[unlikely]]
+    report_outside<kStore>(s, i, w, mask, a, u32(width), window, base, size);
   if (window == kLocalWindow) {
     for (u32 m = mask; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
@@ -137,7 +139,7 @@ SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A>
     ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
     b.hot->shared_conflicts += conflicts_of(a, mask, shape);
   }
-  move_lanes<kStore, kBytes, A>(s, i, w, mask, a, shape, window == kSharedWindow ? b.shared : b.params, 0);
+  move_lanes<kStore, kBytes, A>(s, i, w, mask, a, shape, window == kSharedWindow ? b.shared : b.params, base);
 }
 
 /// Generic addresses: splits the lanes by the window they point into.
@@ -156,6 +158,8 @@ void access_generic(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, u64
     }
     if (is_global)
       access_global<kStore, kBytes>(s, i, w, same, a, width, tally);
+    else if (window == kSharedWindow && s.block->cluster != nullptr)
+      access_cluster(s, i, w, same, local, kBytes, kStore);
     else
       access_window<kStore, kBytes, u64>(s, i, w, same, Lanes<u64>(local), width, window);
     mask &= ~same;
@@ -204,9 +208,12 @@ const Inst* access(Strand& s, const Inst* i) {
   return access_warps<kSpace, kStore, kBytes, u64>(s, i);
 }
 
+/// Memory that an atomic may be on.
+enum class AtomicSpace { kGlobalOrGeneric, kShared, kCluster };
+
 /// atom and red: lanes in order. o[0] destination (~0: none), o[1] operand, o[2] second operand (cas), o[4]
 /// address; count: AtomicOp, flags: operand bytes.
-template <bool kGenericOrGlobal>
+template <AtomicSpace kSpace>
 const Inst* atomic(Strand& s, const Inst* i) {
   BlockRun& b = *s.block;
   const u32 width = i->flags, lane_bytes = i->aux & kWideRegister ? 8 : 4;
@@ -217,20 +224,25 @@ const Inst* atomic(Strand& s, const Inst* i) {
     lane_addresses(s, i, w, i->o[4], a);
     b.hot->atomics += __builtin_popcount(mask);
     b.hot->accesses += __builtin_popcount(mask);
-    u32 global = 0;
+    u32 global = 0, cluster = 0;
     for (u32 m = mask; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
       u64 address = a[l];
-      bool shared = !kGenericOrGlobal;
-      if (kGenericOrGlobal && address >> kAllocationShift == kSharedWindow) {
+      bool shared = kSpace != AtomicSpace::kGlobalOrGeneric;
+      if (!shared && address >> kAllocationShift == kSharedWindow) {
         shared = true;
         address &= (u64(1) << kAllocationShift) - 1;
       }
       if ((address & (width - 1)) != 0) [[unlikely]]
         raise_misaligned(s, i, address, width, w, l);
       std::byte* p;
-      if (shared) {
-        if (address + width > b.shared_bytes) [[unlikely]] {
+      if (shared && kSpace != AtomicSpace::kShared && b.cluster != nullptr) {
+        p = cluster_byte(s, i, address, width, true, w, l);
+        a[l] = address;
+        cluster |= 1u << l;
+      } else if (shared) {
+        address -= b.shared_base;
+        if (address > b.shared_bytes || address + width > b.shared_bytes) [[unlikely]] {
           raise_window(s, i, "shared", address, width, b.shared_bytes, true, w, l);
         }
         p = b.shared + address;
@@ -257,6 +269,7 @@ const Inst* atomic(Strand& s, const Inst* i) {
       log_lanes(b, Lanes<u64>(a), global, 0, false);
       log_lanes(b, Lanes<u64>(a), global, 1, false);
     }
+    if (cluster != 0) count_remote(b, cluster, a);
   }
   if (i->aux & kAcquire) empty_l1(b.l1);
   if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
@@ -269,14 +282,17 @@ const Inst* fence(Strand& s, const Inst* i) {
   return i + 1;
 }
 
-/// isspacep: flags: window wanted, 0 for global.
+/// isspacep: flags: window wanted, 0 for global; aux 1: of any block of the cluster.
 const Inst* is_space(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == 0) continue;
     u32 bits = 0;
     for (int l = 0; l < 32; ++l) {
-      const u64 x = load<u64>(s.regs + i->o[1] + (w * 32 + l) * 8) >> kAllocationShift;
-      bits |= u32(i->flags == 0 ? x == 0 || x >= kFirstAllocation : x == i->flags) << l;
+      const u64 address = load<u64>(s.regs + i->o[1] + (w * 32 + l) * 8), x = address >> kAllocationShift;
+      bool in = i->flags == 0 ? x == 0 || x >= kFirstAllocation : x == i->flags;
+      if (i->flags == kSharedWindow && i->aux == 0)
+        in &= (address & ((u64(1) << kAllocationShift) - 1)) >> kClusterRankShift == s.block->cluster_rank;
+      bits |= u32(in) << l;
     }
     std::byte* d = s.regs + i->o[0] + w * 4;
     store<u32>(d, (load<u32>(d) & ~s.mask[w]) | (bits & s.mask[w]));
@@ -301,8 +317,11 @@ void add_memory_rows() {
   SW_ACCESS("local", Space::kLocal);
   SW_ACCESS("param", Space::kParam);
 #undef SW_ACCESS
-  add_row("@atom.global", "", other, atomic<true>, atomic<true>);
-  add_row("@atom.shared", "", other, atomic<false>, atomic<false>);
+  constexpr auto kGlobal = AtomicSpace::kGlobalOrGeneric, kShared = AtomicSpace::kShared,
+                 kCluster = AtomicSpace::kCluster;
+  add_row("@atom.global", "", other, atomic<kGlobal>, atomic<kGlobal>);
+  add_row("@atom.shared", "", other, atomic<kShared>, atomic<kShared>);
+  add_row("@atom.cluster", "", other, atomic<kCluster>, atomic<kCluster>);
   add_row("@fence", "", other, fence, fence);
   add_row("@isspacep", "", other, is_space, is_space);
 }

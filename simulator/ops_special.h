@@ -108,13 +108,14 @@ const Inst* async_copy(Strand& s, const Inst* i) {
     for (u32 m = mask; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
       from[l] = load<u64>(s.regs + i->o[5] + (w * 32 + l) * 8);
-      to[l] &= (u64(1) << kAllocationShift) - 1;  // an address of shared memory may be a generic one
+      // An address of shared memory may be a generic one.
+      to[l] = (to[l] & ((u64(1) << kAllocationShift) - 1)) - b.shared_base;
       u32 size = i->o[2] != ~0u ? load<u32>(s.regs + i->o[2] + (w * 32 + l) * 4) : bytes;
       if (size > bytes) size = bytes;
       if (skip >> l & 1) size = 0;
       if ((to[l] & (bytes - 1)) != 0) [[unlikely]]
         raise_misaligned(s, i, to[l], bytes, w, l);
-      if (to[l] + bytes > b.shared_bytes) [[unlikely]]
+      if (to[l] > b.shared_bytes || to[l] + bytes > b.shared_bytes) [[unlikely]]
         raise_window(s, i, "shared", to[l], bytes, b.shared_bytes, true, w, l);
       std::byte data[16] = {};
       if (size != 0) {

@@ -186,10 +186,10 @@ const Inst* matrix_access(Strand& s, const Inst* i) {
     ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
     b.hot->accesses += 8 * i->count;
     for (int l = 0; l < 8 * i->count; ++l) {
-      a[l] &= (u64(1) << kAllocationShift) - 1;
+      a[l] = (a[l] & ((u64(1) << kAllocationShift) - 1)) - b.shared_base;
       if ((a[l] & 15) != 0) [[unlikely]]
         raise_misaligned(s, i, a[l], 16, w, l);
-      if (a[l] + 16 > b.shared_bytes) [[unlikely]]
+      if (a[l] > b.shared_bytes || a[l] + 16 > b.shared_bytes) [[unlikely]]
         raise_window(s, i, "shared", a[l], 16, b.shared_bytes, kStore, w, l);
     }
     b.hot->shared_conflicts +=
@@ -327,7 +327,7 @@ const Inst* wmma_access(Strand& s, const Inst* i) {
         i->aux & kAddress32 ? load<u32>(s.regs + i->o[0] + w * 128) : load<u64>(s.regs + i->o[0] + w * 256);
     const u64 stride = load<u32>(s.regs + i->o[1] + w * 128);
     const bool shared = i->flags != 0 || base >> kAllocationShift == kSharedWindow;
-    if (shared) base &= (u64(1) << kAllocationShift) - 1;
+    if (shared) base = (base & ((u64(1) << kAllocationShift) - 1)) - b.shared_base;
     AddressCache& cache = b.caches[i->id];
     u64 sectors[512];
     int count = 0;
@@ -340,7 +340,7 @@ const Inst* wmma_access(Strand& s, const Inst* i) {
           raise_misaligned(s, i, address, u32(bytes), w, lane);
         std::byte* p;
         if (shared) {
-          if (address + u64(bytes) > b.shared_bytes) [[unlikely]]
+          if (address > b.shared_bytes || address + u64(bytes) > b.shared_bytes) [[unlikely]]
             raise_window(s, i, "shared", address, u32(bytes), b.shared_bytes, kStore, w, lane);
           p = b.shared + address;
         } else {

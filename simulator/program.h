@@ -39,17 +39,34 @@ enum class Special : std::uint8_t {
   kTotalSharedSize,
   kGridWorkspaceHigh,  ///< %envreg1, 2: where a cooperative launch keeps its grid barrier
   kGridWorkspaceLow,
+  kClusterIdX,
+  kClusterIdY,
+  kClusterIdZ,
+  kNclusterIdX,
+  kNclusterIdY,
+  kNclusterIdZ,
+  kClusterCtaidX,
+  kClusterCtaidY,
+  kClusterCtaidZ,
+  kClusterNctaidX,
+  kClusterNctaidY,
+  kClusterNctaidZ,
+  kClusterCtarank,
+  kClusterNctarank,
+  kIsExplicitCluster,  ///< a predicate
 };
 
 /// A slot filled before a block runs: the same in all lanes, or a special register.
 struct SlotInit {
-  enum class Kind : std::uint8_t { kBits, kParameter, kSpecial, kVariable };
+  /// kShared: an address of the block's shared memory.
+  enum class Kind : std::uint8_t { kBits, kParameter, kSpecial, kVariable, kShared };
   Kind kind = Kind::kBits;
   RegisterClass cls = RegisterClass::k32;
   std::uint32_t offset = 0;  ///< in the register file
-  std::uint64_t bits = 0;    ///< the value; kParameter: offset in the parameter block; kVariable: addend
-  std::uint32_t bytes = 0;   ///< of a parameter
-  std::uint32_t index = 0;   ///< Special, or index into ModuleImpl::globals
+  /// The value; kParameter: offset in the parameter block; kVariable: addend; kShared: offset.
+  std::uint64_t bits = 0;
+  std::uint32_t bytes = 0;  ///< of a parameter
+  std::uint32_t index = 0;  ///< Special, or index into ModuleImpl::globals
 };
 
 /// Static weights of a basic block, of the original PTX: instructions removed by lowering still count.

@@ -2,6 +2,7 @@
 // it and its line; nothing is ever skipped silently.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,9 +23,13 @@ struct KernelInfo {
   std::vector<ParameterInfo> parameters;
   int line = 0;
   std::int64_t static_shared_bytes = 0;
-  std::int64_t local_bytes = 0;  ///< per thread (.local depot)
-  int max_threads = 0;           ///< .maxntid product, 0 if absent
-  int min_blocks_per_sm = 0;     ///< .minnctapersm, 0 if absent
+  std::int64_t local_bytes = 0;            ///< per thread (.local depot)
+  int max_threads = 0;                     ///< .maxntid product, 0 if absent
+  int min_blocks_per_sm = 0;               ///< .minnctapersm, 0 if absent
+  std::array<std::uint32_t, 3> cluster{};  ///< .reqnctapercluster, 0 if absent
+  int max_cluster_blocks = 0;              ///< .maxclusterrank, 0 if absent
+  bool explicit_cluster = false;           ///< .explicitcluster: to be launched with a cluster size
+  bool uses_clusters = false;              ///< has instructions or registers of clusters, or directives
   int virtual_registers = 0;
   int estimated_registers = 0;  ///< 32-bit, from liveness; ptxas knows better
   int instructions = 0;

@@ -74,11 +74,20 @@ void Parser::kernel() {
       f.info.max_threads = static_cast<int>(std::min(product, kMaxBlockExtent));
     } else if (t.is(".minnctapersm")) {
       f.info.min_blocks_per_sm = static_cast<int>(integer());
-    } else if (t.is(".maxnreg") || t.is(".maxclusterrank")) {
+    } else if (t.is(".reqnctapercluster")) {
+      f.info.cluster = cluster_extents(t);
+      f.info.uses_clusters = true;
+    } else if (t.is(".maxclusterrank")) {
+      const std::int64_t most = integer();
+      if (most < 1 || most > kMaxClusterExtent) fail(t, ".maxclusterrank takes a number of blocks");
+      f.info.max_cluster_blocks = static_cast<int>(most);
+    } else if (t.is(".maxnreg")) {
       integer();
     } else if (t.is(".pragma")) {
       skip_to_semicolon();
-    } else if (!t.is(".explicitcluster")) {
+    } else if (t.is(".explicitcluster")) {
+      f.info.explicit_cluster = f.info.uses_clusters = true;
+    } else {
       fail(t, fmt::format("unknown kernel directive '{}'", t.text));
     }
   }
@@ -88,6 +97,18 @@ void Parser::kernel() {
   body(f);
   leave_function(f);
   out_.functions.push_back(std::move(f));
+}
+
+std::array<std::uint32_t, 3> Parser::cluster_extents(const Token& at) {
+  std::array<std::uint32_t, 3> extents{1, 1, 1};
+  std::size_t dimensions = 0;
+  do {
+    const std::int64_t extent = integer();
+    if (dimensions == extents.size() || extent < 1 || extent > kMaxClusterExtent)
+      fail(at, fmt::format("{} takes up to three extents of a cluster", at.text));
+    extents[dimensions++] = static_cast<std::uint32_t>(extent);
+  } while (accept(','));
+  return extents;
 }
 
 void Parser::device_function() {

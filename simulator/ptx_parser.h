@@ -24,6 +24,8 @@ class Parser : TokenReader {
   /// .func (results) name (parameters) { body }, or a declaration, which only its calls need.
   void device_function();
   void enter_function();
+  /// Of .reqnctapercluster: up to three extents.
+  std::array<std::uint32_t, 3> cluster_extents(const Token& at);
   void body(Function& f);
   void directive(Function& f);
 
@@ -66,7 +68,8 @@ class Parser : TokenReader {
   };
   static constexpr std::size_t kMaxNesting = 200;
   static constexpr std::int64_t kMaxParameterBytes = 1 << 20, kMaxRegisters = 1 << 20;
-  static constexpr std::int64_t kMaxVariableBytes = std::int64_t{1} << 32, kMaxBlockExtent = 1 << 20;
+  static constexpr std::int64_t kMaxVariableBytes = std::int64_t{1} << 32, kMaxBlockExtent = 1 << 20,
+                                kMaxClusterExtent = 1 << 10;
 
   File out_;
   bool external_ = false;

@@ -108,9 +108,29 @@ void BlockClocks::fence(int warp, FenceScope scope) {
   w.released_blocks = w.blocks;
 }
 
-void BlockClocks::strong_access(int warp, std::uint64_t address, bool shared, StrongAccess access) {
+void BlockClocks::cluster_arrive(int warp, Horizon& arriving, bool relaxed) {
   Warp& w = warps_[static_cast<std::size_t>(warp)];
-  auto& left_at = shared ? left_at_shared_ : launch_->left_at;
+  if (!relaxed) fence(warp, FenceScope::kDevice);
+  if (w.release == 0) return;
+  arriving.join(w.released_blocks);
+  arriving.add(block_, w.release);
+}
+
+void BlockClocks::cluster_wait(int warp, const Horizon& arrived) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  w.observed.join(arrived);
+  acquire(w, FenceScope::kDevice);
+  ++w.time.warp_barriers;
+}
+
+bool BlockClocks::knows_of(int warp, std::uint32_t block) const {
+  const Warp& w = warps_[static_cast<std::size_t>(warp)];
+  return w.blocks.of(block) != 0 || w.observed.of(block) != 0;
+}
+
+void BlockClocks::strong_access(int warp, LeftAt& left_at, std::uint64_t address, bool of_block,
+                                StrongAccess access) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
   if (access.releases) fence(warp, FenceScope::kDevice);
   if (access.reads) {
     if (const auto found = left_at.find(address); found != left_at.end()) {
@@ -124,7 +144,7 @@ void BlockClocks::strong_access(int warp, std::uint64_t address, bool shared, St
     published = w.released_blocks;
     published.add(block_, w.release);
   }
-  if (shared && w.block_release != 0) published.add(block_, w.block_release);
+  if (of_block && w.block_release != 0) published.add(block_, w.block_release);
   if (access.reads) {  // a read-modify-write continues what was released here before
     if (!published.empty()) left_at[address].join(published);
   } else if (!published.empty()) {

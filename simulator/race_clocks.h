@@ -77,7 +77,21 @@ class BlockClocks {
     bool reads = false, writes = false, acquires = false, releases = false;
   };
   /// An access to a synchronisation variable, in this block's shared memory or in global memory.
-  void strong_access(int warp, std::uint64_t address, bool shared, StrongAccess access);
+  void strong_access(int warp, std::uint64_t address, bool shared, StrongAccess access) {
+    strong_access(warp, shared ? left_at_shared_ : launch_->left_at, address, shared, access);
+  }
+  /// The same in shared memory of another block of the cluster.
+  void strong_access(int warp, BlockClocks& owner, std::uint64_t address, StrongAccess access) {
+    strong_access(warp, owner.left_at_shared_, address, false, access);
+  }
+
+  /// Arrives at a cluster barrier that gathers what was released in `arriving`; `relaxed`: what a fence
+  /// released before.
+  void cluster_arrive(int warp, Horizon& arriving, bool relaxed);
+  /// The barrier lets `warp` go on, after all that was released there.
+  void cluster_wait(int warp, const Horizon& arrived);
+  /// True if some warp of this block is ordered after anything that `block` released.
+  bool knows_of(int warp, std::uint32_t block) const;
 
  private:
   struct Warp {
@@ -93,6 +107,8 @@ class BlockClocks {
     WarpClocks seen = {};
     Horizon blocks, observed;
   };
+  using LeftAt = std::unordered_map<std::uint64_t, Horizon>;
+  void strong_access(int warp, LeftAt& left_at, std::uint64_t address, bool of_block, StrongAccess access);
   WarpClocks clocks(int warp) const;
   void acquire(Warp& warp, FenceScope scope);
 
@@ -100,7 +116,7 @@ class BlockClocks {
   std::uint32_t block_;
   std::vector<Warp> warps_;
   std::map<int, Barrier> barriers_;
-  std::unordered_map<std::uint64_t, Horizon> left_at_shared_;
+  LeftAt left_at_shared_;
 };
 
 }  // namespace stitchwork::sim

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "occupancy_model/occupancy.h"
 #include "occupancy_model/timing.h"
+#include "simulator/cluster.h"
 #include "simulator/l1_cache.h"
 #include "simulator/sanitizer.h"
 #include "simulator/scheduler.h"
@@ -71,6 +72,7 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
   const std::uint64_t threads = launch.block.count();
   if (threads == 0 || launch.grid.count() == 0)
     throw Error(fmt::format("kernel '{}': empty grid or block", k.name));
+  choose_cluster(c);
   const int limit =
       k.max_threads ? std::min(k.max_threads, device.max_threads_per_block) : device.max_threads_per_block;
   if (threads > static_cast<std::uint64_t>(limit)) {
@@ -130,6 +132,9 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   c.block_barriers = r.hot.block_barriers;
   c.grid_barriers = r.grid_barriers;
   c.atomics = r.hot.atomics;
+  c.cluster_barriers = r.hot.cluster_barriers;
+  c.remote_shared_requests = r.hot.remote_requests;
+  c.remote_shared_sectors = r.hot.remote_sectors;
   c.accesses_checked = static_cast<std::int64_t>(r.hot.accesses);
   if (r.weight > 0) {
     c.achieved_occupancy = r.occupancy / r.weight;
@@ -236,7 +241,17 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
                     launch.kernel, device.id, threads, registers, context.shared_bytes, o.limiter));
   }
   c.registers = registers;
-  const Residency residency{static_cast<std::uint64_t>(o.blocks_per_wave), o.blocks_per_sm};
+  Residency residency{static_cast<std::uint64_t>(o.blocks_per_wave), o.blocks_per_sm};
+  if (const auto size = static_cast<int>(context.cluster.count()); size > 1) {
+    const std::int64_t clusters = clusters_per_wave(device, o.blocks_per_sm, size);
+    if (clusters == 0)
+      throw Error(
+          context.module->file, context.program->info.line, 0,
+          fmt::format("a cluster of {} blocks of kernel '{}' does not fit {}: its GPCs hold {} blocks an SM",
+                      size, launch.kernel, device.id, o.blocks_per_sm),
+          "use smaller clusters or blocks");
+    residency.blocks = static_cast<std::uint64_t>(clusters * size);
+  }
 
   // Blocks that share an SM: as many as fit, fewer of a small grid.
   const auto sharing = static_cast<int>(
@@ -276,7 +291,8 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   }
   if (sanitizer) result.sanitized = sanitizer->counts;
   result.sanitized.mem_accesses = c.accesses_checked;
-  result.sanitized.sync_barriers = static_cast<std::int64_t>(c.block_barriers + c.grid_barriers);
+  result.sanitized.sync_barriers =
+      static_cast<std::int64_t>(c.block_barriers + c.cluster_barriers + c.grid_barriers);
   return result;
 }
 
@@ -308,6 +324,9 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
           {"shared_bank_conflicts", d(c.shared_bank_conflicts)},
           {"block_barriers", d(c.block_barriers)},
           {"grid_barriers", d(c.grid_barriers)},
+          {"cluster_barriers", d(c.cluster_barriers)},
+          {"remote_shared_requests", d(c.remote_shared_requests)},
+          {"remote_shared_sectors", d(c.remote_shared_sectors)},
           {"atomics", d(c.atomics)},
           {"achieved_occupancy", c.achieved_occupancy},
           {"sm_efficiency", c.sm_efficiency},

@@ -44,6 +44,7 @@ MemoryForm form_of(std::string_view row, const Inst& inst) {
   form.space = rest.starts_with("global")    ? (atom ? Space::kGeneric : Space::kGlobal)
                : rest.starts_with("generic") ? Space::kGeneric
                : rest.starts_with("shared")  ? Space::kShared
+               : rest.starts_with("cluster") ? Space::kCluster
                : rest.starts_with("local")   ? Space::kLocal
                                              : Space::kNone;  // parameters are always set and never written
   form.reads = load || atom;

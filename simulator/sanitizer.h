@@ -8,6 +8,9 @@
 
 #include <array>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <tuple>
 #include <vector>
 
 #include "simulator/atomics.h"
@@ -19,7 +22,7 @@ namespace stitchwork::sim {
 
 /// What a memory instruction does, from its row of the instruction table.
 struct MemoryForm {
-  enum class Space : std::uint8_t { kNone, kGlobal, kGeneric, kShared, kLocal };
+  enum class Space : std::uint8_t { kNone, kGlobal, kGeneric, kShared, kCluster, kLocal };
   Space space = Space::kNone;
   bool reads = false, writes = false;
   /// cp.async and matrix instructions: what a lane moves is not in registers of its own.
@@ -144,6 +147,11 @@ class BlockChecks {
   void barrier_complete(const std::vector<Strand>& strands, int id, const Strand* last = nullptr);
   void fence(const Strand& s, const Inst* i);
   void warp_barrier(const Strand& s);
+  /// Threads arrive at the cluster barrier that gathers what they did in `arriving`, or leave it.
+  void cluster_arrive(const Strand& s, bool relaxed, Horizon& arriving);
+  void cluster_wait(const Strand& s, const Horizon& arrived);
+  /// Its last thread has ended: what others of the cluster did with its shared memory has to be before that.
+  void end_of_block();
   /// A cp.async that `lane` has waited for is about to reach shared memory offset `to`.
   void async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to);
 
@@ -156,8 +164,9 @@ class BlockChecks {
     const MemoryForm& form;
     int warp, lane;         ///< of the strand's gang
     std::uint64_t address;  ///< generic
-    std::uint64_t offset;   ///< in the allocation or the block's shared memory
+    std::uint64_t offset;   ///< in the allocation or the shared memory of the block at hand
     BlockAccesses& accesses;
+    BlockChecks* owner = nullptr;  ///< of the shared memory; null: other memory
     bool strong() const { return i->aux & kStrong; }
   };
   void look_at_memory(Strand& s, const Inst* i, const MemoryForm& form);
@@ -170,16 +179,23 @@ class BlockChecks {
   bool look_at_warp(Strand& s, const Inst* i, const MemoryForm& form, int warp, std::uint32_t lanes,
                     const LaneAddresses& addresses);
   void look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
-  void synchronise(const Access& a, bool shared);
+  /// The block of the cluster whose shared memory an address names, or null; `base`: where that begins in the
+  /// window.
+  BlockChecks* owner_of(std::uint64_t address, std::uint64_t* base);
+  /// Of this block, to the shared memory of `owner`.
+  BlockAccesses& accesses_to(BlockChecks& owner);
+  /// Looks whether the other block runs for certain, and has the end of it remember the access.
+  void check_lifetime(const Access& a);
+  void synchronise(const Access& a);
   void check_initialised(const Access& a, ByteFlags& written, const std::string& where);
-  void check_races(const Access& a, RaceShadow& shadow, const std::byte* memory, bool shared);
+  void check_races(const Access& a, RaceShadow& shadow, const std::byte* memory);
   bool ordered(const Access& a, std::uint32_t event, int lane) const;
   bool ordered(const Access& a, Toucher earlier) const { return ordered(a, earlier.event(), earlier.lane()); }
   bool changes_nothing(const Access& a, std::uint64_t byte, std::uint64_t bytes, const std::byte* memory,
                        Toucher earlier) const;
   std::uint32_t event_of(const Access& a);
   int block_warp(const Strand& s, int warp) const { return s.gang * kGangWarps + warp; }
-  std::string what_is_at(const Access& a, bool shared) const;
+  std::string what_is_at(const Access& a) const;
 
   Sanitizer& launch_;
   const BlockRun& block_;
@@ -188,6 +204,18 @@ class BlockChecks {
   ByteFlags shared_written_, local_written_;
   AccessEvents shared_events_;
   BlockAccesses global_accesses_, shared_accesses_;
+  /// By rank: what this block did with the shared memory of others.
+  std::vector<std::unique_ptr<BlockAccesses>> remote_accesses_;
+  /// The latest access to this block's shared memory by each warp of others: (block, warp, whether it was
+  /// strong).
+  struct RemoteAccess {
+    AccessEvent event;
+    int lane = 0;
+    bool writes = false;
+    std::uint32_t bytes = 0;
+    std::uint64_t offset = 0;
+  };
+  std::map<std::tuple<std::uint32_t, int, bool>, RemoteAccess> touched_by_;
   std::vector<std::uint32_t> registers_set_;  ///< lanes, by (tracked register, warp)
   /// Of the vector store at hand: lanes that store what was never set, by warp and element; empty if none
   /// does.

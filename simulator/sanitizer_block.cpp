@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "simulator/cluster.h"
 #include "simulator/matrix.h"
 #include "simulator/sanitizer.h"
 
@@ -48,6 +49,8 @@ void BlockChecks::start() {
     const std::size_t places = warps * launch_.memory_instructions();
     global_accesses_.start(places);
     shared_accesses_.start(places);
+    remote_accesses_.clear();
+    touched_by_.clear();
   }
   if (!launch_.what.init) return;
   shared_written_.assign(block_.shared_bytes, false);
@@ -76,6 +79,8 @@ void BlockChecks::barrier_complete(const std::vector<Strand>& strands, int id, c
   if (!everyone) return;
   global_accesses_.settle();
   shared_accesses_.settle();
+  for (auto& remote : remote_accesses_)
+    if (remote) remote->settle();
 }
 void BlockChecks::fence(const Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w)
@@ -209,7 +214,8 @@ void BlockChecks::async_write(Strand& s, const Inst* i, int warp, int lane, std:
   form.space = MemoryForm::Space::kShared;
   form.reads = false;
   form.writes = true;
-  look_at_lane({s, i, form, warp, lane, to, to, shared_accesses_});
+  const std::uint64_t address = to + block_.shared_base;
+  look_at_lane({s, i, form, warp, lane, address, address, shared_accesses_});
 }
 
 /// Accesses outside of what there is, or misaligned, are left to the handler, which reports them.
@@ -217,7 +223,8 @@ void BlockChecks::look_at_lane(const Access& a) {
   using Space = MemoryForm::Space;
   const std::uint64_t window = a.address >> kAllocationShift;
   const bool generic = a.form.space == Space::kGeneric;
-  const bool shared = a.form.space == Space::kShared || (generic && window == kSharedWindow);
+  const bool shared = a.form.space == Space::kShared || a.form.space == Space::kCluster ||
+                      (generic && window == kSharedWindow);
   const bool local = a.form.space == Space::kLocal || (generic && window == kLocalWindow);
   if (a.address % std::bit_ceil(a.form.bytes) != 0) return;
   const Sanitizers& what = launch_.what;
@@ -228,24 +235,32 @@ void BlockChecks::look_at_lane(const Access& a) {
     in_block.offset += thread * block_.local_bytes;
     check_initialised(in_block, local_written_, fmt::format("local memory offset {}", a.offset));
   } else if (shared) {
-    if (a.offset + a.form.bytes > block_.shared_bytes) return;
-    if (what.init) check_initialised(a, shared_written_, "");
+    std::uint64_t base = 0;
+    BlockChecks* const owner = owner_of(a.offset, &base);
+    const std::uint64_t offset = a.offset - base;
+    if (owner == nullptr || (owner != this && a.form.space == Space::kShared) ||
+        offset + a.form.bytes > owner->block_.shared_bytes)
+      return;
+    const Access there{a.s, a.i, a.form, a.warp, a.lane, a.address, offset, accesses_to(*owner), owner};
+    if (what.init) check_initialised(there, owner->shared_written_, "");
     if (!what.race) return;
-    if (a.strong()) synchronise(a, true);
-    check_races({a.s, a.i, a.form, a.warp, a.lane, a.address, a.offset, shared_accesses_}, shared_shadow_,
-                block_.shared, true);
+    if (owner != this || a.strong()) check_lifetime(there);
+    if (a.strong()) synchronise(there);
+    check_races(there, owner->shared_shadow_, owner->block_.shared);
   } else {
     Allocation* allocation = launch_.context.memory->impl().find(a.address);
     if (allocation == nullptr || a.offset + a.form.bytes > allocation->bytes.size()) return;
     if (what.init && !allocation->written.empty()) check_initialised(a, allocation->written, "");
     if (!what.race || (a.i->aux & kUncounted)) return;  // constant memory is never written
-    if (a.strong()) synchronise(a, false);
-    check_races(a, launch_.shadow(window, allocation->bytes.size()), allocation->bytes.data(), false);
+    if (a.strong()) synchronise(a);
+    check_races(a, launch_.shadow(window, allocation->bytes.size()), allocation->bytes.data());
   }
 }
 
-std::string BlockChecks::what_is_at(const Access& a, bool shared) const {
-  if (shared) return fmt::format("shared memory offset {}", a.offset);
+std::string BlockChecks::what_is_at(const Access& a) const {
+  if (a.owner == this) return fmt::format("shared memory offset {}", a.offset);
+  if (a.owner != nullptr)
+    return fmt::format("shared memory offset {} of block rank {}", a.offset, a.owner->block_.cluster_rank);
   return fmt::format("{}+{}", launch_.context.memory->impl().find(a.address)->name, a.offset);
 }
 
@@ -255,12 +270,12 @@ void BlockChecks::check_initialised(const Access& a, ByteFlags& written, const s
   if (a.form.reads) {
     ++launch_.counts.init_accesses;
     if (!written.all(a.offset, a.form.bytes) && !(a.strong() && written.any(a.offset, a.form.bytes))) {
-      raise_finding(a.s, a.i, FindingKind::kUninitialisedRead,
-                    fmt::format("reads {} bytes at {}, of which byte {} was never written", a.form.bytes,
-                                where.empty() ? what_is_at(a, &written == &shared_written_) : where,
-                                written.leading(a.offset, a.form.bytes))
-                        .c_str(),
-                    a.warp, a.lane);
+      raise_finding(
+          a.s, a.i, FindingKind::kUninitialisedRead,
+          fmt::format("reads {} bytes at {}, of which byte {} was never written", a.form.bytes,
+                      where.empty() ? what_is_at(a) : where, written.leading(a.offset, a.form.bytes))
+              .c_str(),
+          a.warp, a.lane);
     }
   }
   if (!a.form.writes) return;
@@ -273,12 +288,16 @@ void BlockChecks::check_initialised(const Access& a, ByteFlags& written, const s
   }
 }
 
-void BlockChecks::synchronise(const Access& a, bool shared) {
-  clocks_.strong_access(block_warp(a.s, a.warp), shared ? a.offset : a.address, shared,
-                        {.reads = a.form.reads,
-                         .writes = a.form.writes,
-                         .acquires = (a.i->aux & kAcquire) != 0,
-                         .releases = (a.i->aux & kRelease) != 0});
+void BlockChecks::synchronise(const Access& a) {
+  const BlockClocks::StrongAccess access{.reads = a.form.reads,
+                                         .writes = a.form.writes,
+                                         .acquires = (a.i->aux & kAcquire) != 0,
+                                         .releases = (a.i->aux & kRelease) != 0};
+  const int warp = block_warp(a.s, a.warp);
+  if (a.owner == nullptr || a.owner == this)
+    clocks_.strong_access(warp, a.owner == nullptr ? a.address : a.offset, a.owner != nullptr, access);
+  else
+    clocks_.strong_access(warp, a.owner->clocks_, a.offset, access);
 }
 
 std::uint32_t BlockChecks::event_of(const Access& a) {
@@ -320,7 +339,7 @@ bool BlockChecks::changes_nothing(const Access& a, std::uint64_t byte, std::uint
          earlier.lane() < 32 && std::memcmp(mine, value(warp, earlier.lane()), bytes) == 0;
 }
 
-void BlockChecks::check_races(const Access& a, RaceShadow& shadow, const std::byte* memory, bool shared) {
+void BlockChecks::check_races(const Access& a, RaceShadow& shadow, const std::byte* memory) {
   ++launch_.counts.race_accesses;
   const std::uint32_t event = event_of(a);
   const Toucher here(event, a.lane);
@@ -334,7 +353,7 @@ void BlockChecks::check_races(const Access& a, RaceShadow& shadow, const std::by
       raise_finding(
           a.s, a.i, kind,
           fmt::format("{} {} bytes at {}{}, which {}{}", a.form.writes ? "writes" : "reads", a.form.bytes,
-                      what_is_at(a, shared), a.i->aux & kNonCoherent ? " through the non-coherent cache" : "",
+                      what_is_at(a), a.i->aux & kNonCoherent ? " through the non-coherent cache" : "",
                       launch_.describe(a.accesses[other.event()], other.lane(), wrote, block_.index), why)
               .c_str(),
           a.warp, a.lane);
@@ -346,7 +365,7 @@ void BlockChecks::check_races(const Access& a, RaceShadow& shadow, const std::by
       const char* why = e.block != block_.index             ? ", with no release and acquire in between"
                         : e.warp == block_warp(a.s, a.warp) ? ", with no barrier of the warp in between"
                                                             : ", with no barrier of the block in between";
-      report(shared ? FindingKind::kSharedRace : FindingKind::kGlobalRace, other, wrote, why);
+      report(a.owner != nullptr ? FindingKind::kSharedRace : FindingKind::kGlobalRace, other, wrote, why);
     };
     if (cell.write) {
       if (a.i->aux & kNonCoherent)

@@ -324,13 +324,22 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
   const int first_lane = std::countr_zero(lanes);
   const std::int64_t active = lanes == ~0u ? 32 : std::popcount(lanes);
   const std::uint64_t window = addresses[first_lane] >> kAllocationShift;
-  const bool shared =
-      form.space == Space::kShared || (form.space == Space::kGeneric && window == kSharedWindow);
+  const bool shared = form.space == Space::kShared || form.space == Space::kCluster ||
+                      (form.space == Space::kGeneric && window == kSharedWindow);
   if (!shared && (form.space == Space::kLocal || window == kLocalWindow)) return false;
 
-  std::uint64_t size = block_.shared_bytes;
-  ByteFlags* written = &shared_written_;
-  if (!shared) {
+  BlockChecks* owner = nullptr;
+  std::uint64_t size = 0;
+  ByteFlags* written = nullptr;
+  LaneAddresses local = addresses;
+  if (shared) {  // of one block, else lane by lane
+    std::uint64_t base = 0;
+    owner = owner_of(addresses[first_lane] & kOffsetMask, &base);
+    if (owner == nullptr || (owner != this && form.space == Space::kShared)) return false;
+    local.offset -= static_cast<std::int64_t>(base);
+    size = owner->block_.shared_bytes;
+    written = &owner->shared_written_;
+  } else {
     Allocation* allocation = launch_.context.memory->impl().find(addresses[first_lane]);
     if (allocation == nullptr) return false;
     size = allocation->bytes.size();
@@ -340,14 +349,23 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
   const bool races = launch_.what.race && !(i->aux & kUncounted);
 
   Pieces pieces;
-  if (!pieces.list(addresses, lanes, window, form.bytes, size, form.writes)) return false;
+  if (!pieces.list(local, lanes, window, form.bytes, size, form.writes)) return false;
   if (initialised && form.reads) {
     for (const Piece& piece : pieces)
       if (!written->all(piece.offset, piece.bytes)) return false;
   }
   if (races) {
-    const Access any{s, i, form, warp, 0, 0, 0, shared ? shared_accesses_ : global_accesses_};
-    RaceShadow& shadow = shared ? shared_shadow_ : launch_.shadow(window, size);
+    const Access any{s,
+                     i,
+                     form,
+                     warp,
+                     first_lane,
+                     0,
+                     pieces.begin()->offset,
+                     shared ? accesses_to(*owner) : global_accesses_,
+                     owner};
+    RaceShadow& shadow = shared ? owner->shared_shadow_ : launch_.shadow(window, size);
+    if (shared && owner != this) check_lifetime(any);
     if (pieces.count() > 2) {  // scattered: have them fetched side by side; where cells are, the sector tells
       for (const Piece& piece : pieces) __builtin_prefetch(&shadow.sector(piece.offset));
       for (const Piece& piece : pieces) shadow.prefetch(piece.offset);

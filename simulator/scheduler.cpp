@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "simulator/cluster.h"
 #include "simulator/crew.h"
 
 namespace stitchwork::sim {
@@ -45,6 +46,7 @@ class Schedule {
         residency_(residency),
         l2_(l2),
         grid_(context.launch->grid.count()),
+        cluster_blocks_(context.cluster.count()),
         loads_(*context.device, residency.blocks) {}
 
   /// Runs a few waves in place of all: the first ones, one that stands for those between, the last ones.
@@ -58,13 +60,11 @@ class Schedule {
     workers_.emplace_back(context_);
     l2_counters_.resize(1);
     Logs logs(1);
-    Block block(context_);
+    Cluster cluster(context_);
     for_waves([&](std::uint64_t begin, std::uint64_t end) {
-      for (std::uint64_t b = begin; b < end; ++b) {
-        block.attach(workers_[0], logs.logs);
-        block.start(b);
-        block.run();
-        work_[b - begin] = block.take_work();
+      for (std::uint64_t b = begin; b < end; b += cluster_blocks_) {
+        cluster.attach(workers_[0], logs.logs);
+        run_cluster(cluster, b, &work_[b - begin]);
         logs.replay(0, l2_, l2_counters_[0]);
       }
     });
@@ -76,31 +76,31 @@ class Schedule {
   ScheduleResult parallel(int threads) {
     const std::size_t partitions = threads > 2 ? 4 : 2;
     const auto crew_size = static_cast<std::uint64_t>(threads);
-    std::vector<std::unique_ptr<Block>> blocks;
+    std::vector<std::unique_ptr<Cluster>> clusters;
     for (int t = 0; t < threads; ++t) {
       workers_.emplace_back(context_);
-      blocks.push_back(std::make_unique<Block>(context_));
+      clusters.push_back(std::make_unique<Cluster>(context_));
     }
     std::vector<Logs> units;
     l2_counters_.resize(partitions);
-    std::uint64_t batch_blocks = crew_size * kUnitsPerThread;
+    std::uint64_t batch_blocks = whole_clusters(crew_size * kUnitsPerThread);
     Crew crew(threads);
     for_waves([&](std::uint64_t wave, std::uint64_t wave_end) {
       for (std::uint64_t begin = wave; begin < wave_end;) {
         const std::uint64_t end = std::min(wave_end, begin + batch_blocks);
         const std::uint64_t unit_blocks =
-            std::max<std::uint64_t>(1, (end - begin) / (crew_size * kUnitsPerThread));
+            whole_clusters(std::max<std::uint64_t>(1, (end - begin) / (crew_size * kUnitsPerThread)));
         const std::uint64_t unit_count = (end - begin + unit_blocks - 1) / unit_blocks;
         while (units.size() < unit_count) units.emplace_back(partitions);
         std::atomic<std::uint64_t> next_unit{0}, first_bad{~std::uint64_t{0}};
         std::vector<std::optional<FindingError>> errors(crew_size);
         crew.run([&](int t) {
-          Block& block = *blocks[static_cast<std::size_t>(t)];
+          Cluster& cluster = *clusters[static_cast<std::size_t>(t)];
           for (std::uint64_t u = next_unit++; u < unit_count; u = next_unit++) {
-            block.attach(workers_[static_cast<std::size_t>(t)], units[u].logs);
+            cluster.attach(workers_[static_cast<std::size_t>(t)], units[u].logs);
             const std::uint64_t last = std::min(end, begin + (u + 1) * unit_blocks);
-            for (std::uint64_t b = begin + u * unit_blocks; b < last && b < first_bad; ++b)
-              run_block(block, b, work_[b - wave], first_bad, errors[static_cast<std::size_t>(t)]);
+            for (std::uint64_t b = begin + u * unit_blocks; b < last && b < first_bad; b += cluster_blocks_)
+              run_cluster(cluster, b, &work_[b - wave], first_bad, errors[static_cast<std::size_t>(t)]);
           }
         });
         for (const auto& e : errors) {
@@ -112,8 +112,9 @@ class Schedule {
           for (std::size_t p = static_cast<std::size_t>(t); p < partitions; p += crew_size)
             for (std::uint64_t u = 0; u < unit_count; ++u) units[u].replay(p, l2_, l2_counters_[p]);
         });
-        batch_blocks = std::max(crew_size * kUnitsPerThread,
-                                kBatchEntries * (end - begin) / std::max<std::uint64_t>(entries, 1));
+        batch_blocks =
+            whole_clusters(std::max(crew_size * kUnitsPerThread,
+                                    kBatchEntries * (end - begin) / std::max<std::uint64_t>(entries, 1)));
         begin = end;
       }
     });
@@ -126,14 +127,24 @@ class Schedule {
     l2_counters_.resize(1);
     Logs logs(1);
     const std::uint64_t resident = std::min(grid_, residency_.blocks);
-    std::vector<std::unique_ptr<Block>> blocks;
+    std::vector<std::unique_ptr<Cluster>> clusters;
+    std::vector<Block*> blocks;
+    std::vector<std::uint64_t> position(resident);
     std::vector<bool> running(resident, true);
     std::uint64_t next = 0, finished = 0;
     Phases phases(*context_.device, grid_, residency_.blocks);
-    for (; next < resident; ++next) {
-      blocks.push_back(std::make_unique<Block>(context_));
-      blocks.back()->attach(worker, logs.logs);
-      blocks.back()->start(next);
+    const auto start_next = [&](Cluster& cluster, std::uint64_t first) {
+      cluster.attach(worker, logs.logs);
+      cluster.start(next / cluster_blocks_);
+      for (std::uint64_t r = first; r < first + cluster_blocks_; ++r) {
+        position[r] = next++;
+        running[r] = true;
+      }
+    };
+    while (next < resident) {
+      Cluster& cluster = *clusters.emplace_back(std::make_unique<Cluster>(context_));
+      for (std::size_t rank = 0; rank < cluster.size(); ++rank) blocks.push_back(&cluster.block(rank));
+      start_next(cluster, next);
     }
     int idle_rounds = 0;
     std::uint64_t progress_before = 0;
@@ -149,13 +160,16 @@ class Schedule {
         logs.replay(0, l2_, phases.l2_after(waits));
         progress += block.progress;
         if (p != Block::Progress::kFinished) continue;
-        phases.add(block.index, block.waits, block.take_work());
+        phases.add(position[r], block.waits, block.take_work());
         ++finished;
         report(finished, warp_instructions(*context_.program, worker.bb_counts));
-        if (next < grid_)
-          block.start(next++);
-        else
-          running[r] = false;
+        running[r] = false;
+        const std::uint64_t first = r / cluster_blocks_ * cluster_blocks_;
+        const bool cluster_done =
+            std::none_of(running.begin() + static_cast<std::ptrdiff_t>(first),
+                         running.begin() + static_cast<std::ptrdiff_t>(first + cluster_blocks_),
+                         [](bool runs) { return runs; });
+        if (next < grid_ && cluster_done) start_next(*clusters[r / cluster_blocks_], first);
       }
       const bool idle = finished == finished_before && progress == progress_before;
       progress_before = progress;
@@ -164,7 +178,9 @@ class Schedule {
       idle_rounds = 0;
       bool split = false;
       for (std::uint64_t r = 0; r < resident; ++r) split |= running[r] && blocks[r]->split_all();
-      if (!split) report_standstill(blocks, running, next);
+      if (split) continue;
+      for (auto& cluster : clusters) cluster->report_standstill();
+      report_standstill(blocks, running, next);
     }
     account_wave(resident, warp_instructions(*context_.program, worker.bb_counts), 1);
     result_.grid_barriers = phases.grid_barriers();
@@ -188,31 +204,43 @@ class Schedule {
   /// Rounds in which no block changed memory or passed a barrier before that counts as standing still.
   static constexpr int kIdleRounds = 64;
 
-  [[noreturn]] void report_standstill(std::vector<std::unique_ptr<Block>>& blocks,
-                                      const std::vector<bool>& running, std::uint64_t started) {
+  [[noreturn]] void report_standstill(const std::vector<Block*>& blocks, const std::vector<bool>& running,
+                                      std::uint64_t started) {
     std::size_t first = 0;
     while (!running[first]) ++first;
     if (started < grid_) {
       blocks[first]->raise_waiting(
           FindingKind::kGridDeadlock,
-          fmt::format("all {} resident blocks wait for the others: the grid has {} blocks, {} ({} an SM on "
-                      "{} SMs) are "
-                      "resident at once, so the {} not yet started never arrive",
-                      residency_.blocks, grid_, residency_.blocks, residency_.blocks_per_sm,
-                      context_.device->sms, grid_ - started));
+          fmt::format(
+              "all {} resident blocks wait for the others: the grid has {} blocks, {} ({} an SM on "
+              "{} SMs) are "
+              "resident at once{}, so the {} not yet started never arrive",
+              residency_.blocks, grid_, residency_.blocks, residency_.blocks_per_sm, context_.device->sms,
+              cluster_blocks_ > 1 ? fmt::format(", in clusters of {} within a GPC", cluster_blocks_) : "",
+              grid_ - started));
     }
     blocks[first]->raise_waiting(FindingKind::kLivelock,
                                  "all running blocks poll memory that none of them will change");
   }
 
-  /// Runs block `b`; a finding goes to `error`, and first_bad becomes the lowest block with one.
-  static void run_block(Block& block, std::uint64_t b, ThreadWork& work,
-                        std::atomic<std::uint64_t>& first_bad, std::optional<FindingError>& error) {
+  /// `blocks`, rounded up to whole clusters.
+  std::uint64_t whole_clusters(std::uint64_t blocks) const {
+    return (blocks + cluster_blocks_ - 1) / cluster_blocks_ * cluster_blocks_;
+  }
+
+  /// Runs the cluster that begins with block `b`, in the order of clusters.
+  static void run_cluster(Cluster& cluster, std::uint64_t b, ThreadWork* work) {
+    cluster.start(b / cluster.size());
+    cluster.run();
+    for (std::size_t rank = 0; rank < cluster.size(); ++rank) work[rank] = cluster.block(rank).total_work();
+  }
+  /// The same; a finding goes to `error`, and first_bad becomes the lowest such block with one.
+  static void run_cluster(Cluster& cluster, std::uint64_t b, ThreadWork* work,
+                          std::atomic<std::uint64_t>& first_bad, std::optional<FindingError>& error) {
     try {
-      block.start(b);
-      block.run();
-      work = block.take_work();
-    } catch (const FindingError& e) {
+      run_cluster(cluster, b, work);
+    } catch (FindingError& e) {
+      e.block_index = b;
       if (!error || e.block_index < error->block_index) error = e;
       std::uint64_t known = first_bad;
       while (b < known && !first_bad.compare_exchange_weak(known, b)) {
@@ -324,6 +352,7 @@ class Schedule {
   const Residency& residency_;
   L2State& l2_;
   std::uint64_t grid_;
+  std::uint64_t cluster_blocks_;  ///< of which residency and grid are multiples
   std::uint64_t instructions_ = 0;
   bool sampled_ = false;
   std::vector<Worker> workers_;

@@ -19,7 +19,7 @@ struct ScheduleResult {
   double weight = 0, occupancy = 0, busy = 0;
 };
 
-/// Residency of a launch: blocks that fit the device at once.
+/// Residency of a launch: blocks that fit the device at once, in whole clusters.
 struct Residency {
   std::uint64_t blocks = 1;
   int blocks_per_sm = 1;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,6 +77,10 @@ struct Argument {
 struct Launch {
   std::string kernel;  ///< entry name
   Dim3 grid, block;
+  /// Blocks of a cluster, as cudaLaunchAttributeClusterDimension gives them; without: the kernel's own
+  /// (.reqnctapercluster), or none.
+  std::optional<Dim3> cluster;
+  bool non_portable_cluster = false;  ///< more than 8 blocks, where the device has such clusters
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<Argument> arguments;
 };
@@ -144,6 +149,7 @@ enum class FindingKind {
   kNonCoherentRead,
   kUninitialisedRead,
   kUnsetRegister,
+  kBlockLifetime,
 };
 std::string_view name(FindingKind kind);
 
@@ -174,11 +180,14 @@ struct Counters {
   std::uint64_t l2_read_sectors = 0, l2_write_sectors = 0;
   std::uint64_t dram_read_transactions = 0, dram_write_transactions = 0;  ///< 32-byte sectors
   std::uint64_t shared_load_requests = 0, shared_store_requests = 0, shared_bank_conflicts = 0;
-  std::uint64_t block_barriers = 0;  ///< bar.sync executed, counted once a block
-  std::uint64_t grid_barriers = 0;   ///< times the whole grid waited on a spin barrier
-  std::uint64_t atomics = 0;         ///< thread-level
-  double achieved_occupancy = 0;     ///< resident warps / maximum, averaged over waves by instructions issued
-  double sm_efficiency = 0;          ///< SMs with a block / SMs, averaged likewise
+  std::uint64_t block_barriers = 0;          ///< bar.sync executed, counted once a block
+  std::uint64_t grid_barriers = 0;           ///< times the whole grid waited on a spin barrier
+  std::uint64_t cluster_barriers = 0;        ///< completed, counted once a block
+  std::uint64_t remote_shared_requests = 0;  ///< warp-level, to shared memory of other blocks of the cluster
+  std::uint64_t remote_shared_sectors = 0;   ///< 32-byte ones of these
+  std::uint64_t atomics = 0;                 ///< thread-level
+  double achieved_occupancy = 0;  ///< resident warps / maximum, averaged over waves by instructions issued
+  double sm_efficiency = 0;       ///< SMs with a block / SMs, averaged likewise
   std::int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
   int registers = 0;
   bool registers_estimated = true;
