@@ -29,6 +29,7 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
     const std::size_t before = report.problems.size();
     check_mappings(computation, kernel, report);
     check_launch(computation, device, kernel, report);
+    check_clusters(computation, device, kernel, report);
     if (report.problems.size() > before) continue;
     check_one_pass(graph, kernel, report);
     const auto check = [&](const KernelEvaluations& evaluated) {

@@ -51,6 +51,8 @@ void StepPrinter::finish_reduction(const Root& root, std::size_t index, const st
       out_.line(fmt::format("{0} = sw_column_reduce<{1}, {2}, {3}>({0}, ({4}*)(shared + {5}));", accumulator,
                             reducer, rows, slices, type, kernel_.workspace_offset));
     }
+  } else if (mapping_.cluster > 1) {
+    reduce_in_cluster(root, accumulator);
   } else {
     const std::int64_t threads = mapping_.kind == MappingKind::kRowSplit ? block_ : mapping_.threads_per_row;
     if (threads > 32) {
@@ -119,7 +121,7 @@ void StepPrinter::store_only(const Root& root, const std::string& value) {
     } else if (buffer.partials) {
       out_.line(fmt::format("{}[{} + segment] = {};", place, offset, value));
     } else {
-      out_.line(fmt::format("{}[{}] = {};", place, offset, stored()));
+      out_.line(fmt::format("{}{}[{}] = {};", by_one_block(root, buffer), place, offset, stored()));
     }
   }
 }

@@ -112,7 +112,7 @@ void StepPrinter::print_rows_by_all() {
       out_.line(fmt::format("{} = {};", places_.row_results[static_cast<std::size_t>(root.row_result)],
                             values_.name(root.value)));
     if (root.targets.empty()) continue;
-    out_.open(threads > 1 ? "if (lane == 0)" : "");
+    out_.open(mapping_.cluster > 1 ? "if (thread == 0)" : threads > 1 ? "if (lane == 0)" : "");
     store(root, values_.name(root.value));
     out_.close();
   }
@@ -121,6 +121,7 @@ void StepPrinter::print_rows_by_all() {
 
 void StepPrinter::declare_shared_row() {
   const std::int64_t threads = mapping_.threads_per_row;
+  if (mapping_.cluster > 1) return declare_cluster_lane();
   out_.line(threads >= block_
                 ? std::string("const int local_row = 0, lane = thread;")
                 : fmt::format("const int local_row = thread / {0}, lane = thread % {0};", threads));
@@ -181,7 +182,8 @@ void StepPrinter::print_shared_rows() {
   std::int64_t threads = mapping_.threads_per_row;  // that share a row
   if (mapping_.kind == MappingKind::kRowSplit) threads = block_;
   if (column) threads = std::max<std::int64_t>(1, block_ / rows);
-  SW_CHECK(rows * threads <= block_, "{} rows of {} threads in a block of {}", rows, threads, block_);
+  SW_CHECK(rows * threads <= std::int64_t{block_} * mapping_.cluster,
+           "{} rows of {} threads in a block of {}", rows, threads, block_);
   SW_CHECK(column || threads % 32 == 0 || (threads < 32 && (threads & (threads - 1)) == 0),
            "{} threads a row", threads);
 
@@ -229,7 +231,9 @@ void StepPrinter::print_shared_rows() {
                             values_.name(root.value)));
   out_.close();
 
-  const std::string writer = (active.empty() ? "" : active + " && ") + std::string("lane == 0");
+  // Each block of a cluster has the result for itself.
+  const std::string writer = (active.empty() ? "" : active + " && ") +
+                             std::string(mapping_.cluster > 1 ? "thread == 0" : "lane == 0");
   for (std::size_t i = 0; i < step_.roots.size(); ++i)
     if (reduces(step_.roots[i])) finish_reduction(step_.roots[i], i, writer);
 }
