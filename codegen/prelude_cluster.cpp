@@ -11,7 +11,7 @@ std::string_view prelude_cluster() {
 #endif
 // The blocks of a thread block cluster (sm_90 and later) wait for each other in two parts: a thread goes on behind
 // sw_cluster_wait when all threads of all blocks have come to sw_cluster_arrive, and sees what they wrote before it,
-// also to its block's shared memory.
+// also to its block's shared memory. (Arriving releases and waiting acquires; to say so would ask for PTX 8.0.)
 SW_FN void sw_cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" : : : "memory"); }
 SW_FN void sw_cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" : : : "memory"); }
 // To the shared memory of block `rank` of the cluster, at the place of *p in this one's.
