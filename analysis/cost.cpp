@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "analysis/assemble.h"
+#include "analysis/clusters.h"
 #include "analysis/evaluations.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
@@ -152,7 +153,8 @@ class KernelCounter {
 
   /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
   double warp_tasks(const ThreadMapping& mapping) const {
-    return static_cast<double>(mapping.tasks) * std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
+    return static_cast<double>(block_tasks(mapping)) *
+           std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
   }
 
   /// Of a warp in a task that goes over its elements so many times, averaged over those that have nothing to
@@ -171,6 +173,7 @@ class KernelCounter {
     const double before = now().warp_instructions;
     const double all_tasks = warp_tasks(group.mapping);
     double passes = 1;  // over a task; a value in shared memory ends one
+    std::int64_t reductions = 0;
     ThreadLoads loads;
     for (const Evaluation& e : found.values) {
       if (e.load)
@@ -182,6 +185,7 @@ class KernelCounter {
       const auto placed = found.placements.find(op);
       if (placed == found.placements.end()) continue;
       count_store(group, op, placed->second);
+      reductions += reduces_cols(computation_, op, group);
       if (scheme_in_phase(kernel_, op) != Scheme::kRegional) continue;
       if (placed->second.coverage == Coverage::kFull || reduces_cols(computation_, op, group))
         passes += 1;  // that of a value of the row is a single warp's
@@ -196,6 +200,8 @@ class KernelCounter {
       if (placed != found.placements.end()) count_kept(warp_accesses(placed->second.map, group.mapping));
     }
     now().warp_instructions += task_instructions(group.mapping, passes) * all_tasks;
+    now().cluster_barriers +=
+        cluster_barriers(group.mapping, reductions) * static_cast<double>(group.mapping.blocks);
     phases_[level_].groups.push_back({&group, now().warp_instructions - before});
     // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
     const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1;
@@ -262,10 +268,20 @@ class KernelCounter {
     const double warps = warp_tasks(mapping);
     const bool block = mapping.threads_per_row > kWarp || mapping.kind == MappingKind::kColumn;
     now().warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
+    count_exchange(mapping, warps);
     now().fp32_warp_instructions += warps * steps * (block ? 2 : 1);
     if (!block) return;
     now().ldst_warp_instructions += warps * kBlockReduceAccesses;
     now().shared_wavefronts += warps * kBlockReduceAccesses;
+  }
+
+  /// And, in a cluster, the blocks.
+  void count_exchange(const ThreadMapping& mapping, double warps) {
+    const ClusterExchange exchange = cluster_exchange(mapping, kernel_.launch.block);
+    now().warp_instructions += warps * exchange.warp_instructions;
+    now().ldst_warp_instructions += warps * exchange.remote_accesses;
+    now().remote_accesses += warps * exchange.remote_accesses;
+    now().remote_sectors += warps * exchange.remote_sectors;
   }
 
   /// Behind its tasks every block adds up, an accumulator a thread at a time, what the rows of its last task
@@ -530,7 +546,7 @@ class KernelCounter {
     ThreadWork& w = phase.work;
     const double dram_sectors = phase.dram_bytes / kSectorBytes;
     w.l2_sectors = std::max(w.l2_sectors, dram_sectors);
-    w.global_accesses = std::max(0.0, w.ldst_warp_instructions - w.shared_wavefronts);
+    w.global_accesses = std::max(0.0, w.ldst_warp_instructions - w.shared_wavefronts - w.remote_accesses);
     work_.dram_sectors += dram_sectors;
     work_.l2_sectors += w.l2_sectors;
     work_.warp_instructions += w.warp_instructions;
@@ -538,6 +554,9 @@ class KernelCounter {
     work_.mufu_warp_instructions += w.mufu_warp_instructions;
     work_.ldst_warp_instructions += w.ldst_warp_instructions;
     work_.shared_wavefronts += w.shared_wavefronts;
+    work_.remote_accesses += w.remote_accesses;
+    work_.remote_sectors += w.remote_sectors;
+    work_.cluster_barriers += w.cluster_barriers / static_cast<double>(work_.grid_blocks);
     const double busiest_sm = busiest(phase, static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm);
     for (const Stretch& s :
          stretches(device_, work_.grid_blocks, work_.blocks_per_sm, w, dram_sectors, busiest_sm))

@@ -39,8 +39,9 @@ std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, 
   switch (mapping.kind) {
     case MappingKind::kRowPack:
     case MappingKind::kRowSplit:
-      return mapping.threads_per_row > 32 ? 2 * std::int64_t{(block + 31) / 32} * accumulator_bytes(dtype)
-                                          : 0;
+      return mapping.threads_per_row > 32
+                 ? 2 * std::int64_t{(block + 31) / 32} * mapping.cluster * accumulator_bytes(dtype)
+                 : 0;
     case MappingKind::kColumn:
       return block > mapping.rows_per_block ? std::int64_t{block} * accumulator_bytes(dtype) : 0;
     case MappingKind::kElementwise:

@@ -19,9 +19,9 @@ constexpr std::size_t kMostPointerArguments = 400;
 int accumulator_bytes(DType dtype);
 
 /// Shared memory in which the threads of a block of `block` threads combine one reduction under `mapping`:
-/// row_pack and row_split: two accumulators a warp, where a row has more than one warp (one reduction
-/// after another without a barrier between them); column: one
-/// accumulator a thread, where a row has more than one; else none. A kernel has one workspace, as large as
+/// row_pack and row_split: two accumulators a warp, of all blocks of a cluster, where a row has more than one
+/// warp (one reduction after another without a barrier between them); column: one accumulator a thread, where
+/// a row has more than one; else none. A kernel has one workspace, as large as
 /// its largest reduction needs; reductions use it one after the other.
 std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, DType dtype);
 

@@ -78,6 +78,7 @@ std::string to_text(const ThreadMapping& mapping) {
   if (mapping.vector > 1) text += fmt::format(", vectors of {}", mapping.vector);
   if (mapping.unroll > 1) text += fmt::format(", unrolled {}", mapping.unroll);
   if (mapping.staged) text += ", staged";
+  if (mapping.cluster > 1) text += fmt::format(", clusters of {} blocks", mapping.cluster);
   if (mapping.split > 1) text += fmt::format(", split {} ({})", mapping.split, name(mapping.combine));
   return text;
 }
@@ -142,6 +143,7 @@ std::string kernel_text(const Computation& computation, const KernelPlan& kernel
     text += fmt::format(", at most {} registers, {} blocks an SM, {} a wave", launch.register_bound,
                         launch.blocks_per_sm, launch.blocks_per_wave);
   if (launch.grid_barriers > 0) text += fmt::format(", {} grid barriers", launch.grid_barriers);
+  if (launch.cluster > 1) text += fmt::format(", clusters of {}", launch.cluster);
   text += "\n";
   for (const Group& group : kernel.groups) text += group_text(computation, kernel, group);
   text += "  outputs";

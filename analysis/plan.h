@@ -73,6 +73,10 @@ struct ThreadMapping {
   /// row_pack: the rows of a task, which lie one behind the other in memory, move between memory and tiles
   /// (Tile) as one range, whoever computes them.
   bool staged = false;
+  /// row_pack: a task is one row, of so many blocks that form a thread block cluster (sm_90 and later) and
+  /// reduce it through one another's shared memory. threads_per_row are those of all of them, the block of
+  /// rank r has the r-th part; blocks are a multiple, and clusters take the place of blocks in dealing tasks.
+  int cluster = 1;
 
   bool operator==(const ThreadMapping&) const = default;
 };
@@ -140,6 +144,7 @@ struct KernelLaunch {
   int blocks_per_sm = 0;           ///< residency the bound admits (0: unbounded by us)
   std::int64_t blocks_per_wave = 0;
   int grid_barriers = 0;
+  int cluster = 1;  ///< blocks of a thread block cluster: those whose numbers agree but for the remainder
 };
 
 struct KernelPlan {

@@ -121,6 +121,7 @@ class Reader {
     m.combine = c.at("combine").one_of(std::array{Combine::kNone, Combine::kPartials, Combine::kAtomic});
     m.blocks = c.at("blocks").integer();
     if (const auto staged = c.find("staged")) m.staged = staged->boolean();
+    if (const auto cluster = c.find("cluster")) m.cluster = cluster->small();
     return m;
   }
 
@@ -194,6 +195,7 @@ class Reader {
     launch.blocks_per_sm = c.at("blocks_per_sm").small();
     launch.blocks_per_wave = c.at("blocks_per_wave").integer();
     launch.grid_barriers = c.at("grid_barriers").small();
+    if (const auto cluster = c.find("cluster")) launch.cluster = cluster->small();
     kernel.predicted_us = c.at("predicted_us").number();
     plan.kernels.push_back(std::move(kernel));
   }

@@ -84,6 +84,7 @@ class Writer {
                  {"combine", name(m.combine)},
                  {"blocks", m.blocks}};
     if (m.staged) json["staged"] = true;
+    if (m.cluster > 1) json["cluster"] = m.cluster;
     return json;
   }
 
@@ -155,6 +156,7 @@ class Writer {
     json["blocks_per_sm"] = launch.blocks_per_sm;
     json["blocks_per_wave"] = launch.blocks_per_wave;
     json["grid_barriers"] = launch.grid_barriers;
+    if (launch.cluster > 1) json["cluster"] = launch.cluster;
     json["predicted_us"] = kernel.predicted_us;
     return json;
   }

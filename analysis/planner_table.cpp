@@ -30,11 +30,12 @@ constexpr std::array kKnobs = {
     Knob{"residence", kOnOff, "on"},
     Knob{"tiles", kOnOff, "on"},
     Knob{"one_pass", kOnOff, "on"},
+    Knob{"clusters", kOnOff, "on"},
     Knob{"duplicate_cheap", kOnOff, "off"},
     Knob{"mapping", kMappings, "tuned"},
 };
 
-constexpr std::array<std::string_view, 13> kAstitchKnobs = {"adaptive_mapping",
+constexpr std::array<std::string_view, 14> kAstitchKnobs = {"adaptive_mapping",
                                                             "dominant_merging",
                                                             "proactive_locality",
                                                             "shared_reuse",
@@ -46,12 +47,22 @@ constexpr std::array<std::string_view, 13> kAstitchKnobs = {"adaptive_mapping",
                                                             "residence",
                                                             "tiles",
                                                             "one_pass",
+                                                            "clusters",
                                                             "mapping"};
 /// The forms of stitched kernels: without exhaustive stitching there are none.
-constexpr std::array<std::string_view, 12> kAutoKnobs = {
-    "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
-    "remote_stitching", "data_reuse",       "across_rows",        "residence",    "tiles",
-    "one_pass",         "mapping"};
+constexpr std::array<std::string_view, 13> kAutoKnobs = {"adaptive_mapping",
+                                                         "dominant_merging",
+                                                         "proactive_locality",
+                                                         "shared_reuse",
+                                                         "register_relaxation",
+                                                         "remote_stitching",
+                                                         "data_reuse",
+                                                         "across_rows",
+                                                         "residence",
+                                                         "tiles",
+                                                         "one_pass",
+                                                         "clusters",
+                                                         "mapping"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};

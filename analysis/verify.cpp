@@ -20,6 +20,7 @@ void check_kernel(const Graph& graph, const Device& device, const KernelPlan& ke
   const Computation& computation = graph.entry_computation();
   check_mappings(computation, kernel, report);
   check_launch(computation, device, kernel, report);
+  check_clusters(computation, device, kernel, report);
   if (!report.problems.empty()) return;
   check_one_pass(graph, kernel, report);
   const auto check = [&](const KernelEvaluations& evaluated) {

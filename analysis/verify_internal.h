@@ -28,6 +28,9 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
 /// Launch: device limits, grid, barriers and residency, memory slots inside what is asked for.
 void check_launch(const Computation& computation, const Device& device, const KernelPlan& kernel,
                   Report& report);
+/// Clusters: of a size and a device that launches them, of whole rows, without grid barriers.
+void check_clusters(const Computation& computation, const Device& device, const KernelPlan& kernel,
+                    Report& report);
 /// Values: placements, schemes against levels, block locality.
 void check_values(const Computation& computation, const KernelPlan& kernel,
                   const KernelEvaluations& evaluated, Report& report);

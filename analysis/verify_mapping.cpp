@@ -4,6 +4,7 @@
 #include <set>
 
 #include "analysis/assemble.h"
+#include "analysis/clusters.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
 #include "analysis/vectors.h"
@@ -40,11 +41,12 @@ void check_tasks(const std::string& where, const ThreadMapping& m, Report& repor
   if (m.tasks != tasks)
     report.add("mapping.tasks", "{}: {} rows, {} a task, split {} make {} tasks, not {}", where, m.rows,
                m.rows_per_block, m.split, tasks, m.tasks);
-  if (m.blocks > m.tasks)
+  const std::int64_t takers = task_takers(m);
+  if (takers > m.tasks)
     report.add("mapping.blocks", "{}: {} tasks do not keep {} blocks busy", where, m.tasks, m.blocks);
-  if (m.tasks_per_block != ceil_div(m.tasks, m.blocks))
+  if (m.tasks_per_block != ceil_div(m.tasks, takers))
     report.add("mapping.blocks", "{}: {} tasks on {} blocks are up to {} a block, not {}", where, m.tasks,
-               m.blocks, ceil_div(m.tasks, m.blocks), m.tasks_per_block);
+               m.blocks, ceil_div(m.tasks, takers), m.tasks_per_block);
 }
 
 void check_threads(const std::string& where, const ThreadMapping& m, int block, Report& report) {
@@ -66,7 +68,7 @@ void check_threads(const std::string& where, const ThreadMapping& m, int block, 
                    where, m.threads_per_row);
       [[fallthrough]];
     case MappingKind::kColumn:
-      if (threads > block)
+      if (threads > std::int64_t{block} * m.cluster)
         report.add("mapping.threads", "{}: {} rows a task of {} threads each do not fit a block of {}", where,
                    m.rows_per_block, m.threads_per_row, block);
       return;
@@ -174,7 +176,8 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
     const std::string where =
         fmt::format("kernel {}, group {}", kernel.id, computation.node(group.dominant).name);
     if (m.rows < 0 || m.cols < 0 || m.rows_per_block < 1 || m.tasks < 1 || m.tasks_per_block < 1 ||
-        m.split < 1 || m.blocks < 1 || m.threads_per_row < 1 || m.vector < 1 || m.unroll < 1) {
+        m.split < 1 || m.blocks < 1 || m.cluster < 1 || m.threads_per_row < 1 || m.vector < 1 ||
+        m.unroll < 1) {
       report.add("mapping.range", "{}: a number of the mapping is out of range ({})", where, to_text(m));
       continue;
     }

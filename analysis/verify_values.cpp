@@ -162,6 +162,12 @@ struct ValueCheck {
                  op_name(e.op));
       return;
     }
+    if (makes.cluster != needs.cluster) {
+      report.add("locality",
+                 "kernel {}: {} is Regional, made by clusters of {} blocks, read by clusters of {}",
+                 kernel.id, op_name(e.op), makes.cluster, needs.cluster);
+      return;
+    }
     if (makes.tasks != needs.tasks || makes.blocks != needs.blocks) {
       report.add("locality",
                  "kernel {}: {} is Regional, made in {} tasks of {} blocks but read in {} of {} blocks",
@@ -176,6 +182,11 @@ struct ValueCheck {
     }
     const auto placed = groups[producer].placements.find(e.op);
     if (placed == groups[producer].placements.end()) return;  // already reported
+    if (makes.cluster > 1 && placed->second.coverage != Coverage::kRows) {
+      report.add("locality", "kernel {}: {} is Regional, but each block of a cluster has a part of the row",
+                 kernel.id, op_name(e.op));
+      return;
+    }
     if (makes == needs && placed->second.map == e.map) return;
     const std::vector<std::int64_t>& extents = computation.node(e.op).shape.dims;
     for (std::int64_t task : sample_tasks(makes.tasks)) {

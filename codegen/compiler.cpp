@@ -5,6 +5,8 @@
 #include <regex>
 #include <sstream>
 
+#include "analysis/clusters.h"
+#include "codegen/cluster_ptx.h"
 #include "codegen/process.h"
 #include "core/error.h"
 
@@ -107,6 +109,7 @@ std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "kernel.ptx";
   std::ofstream(file, std::ios::binary) << bounded_registers(ptx);
+  if (asks_for_clusters(ptx)) architecture = std::max(architecture, kClusterArchitecture);
   const ProcessResult result = run_process({ptxas, "-v", fmt::format("-arch=sm_{}", architecture), "-o",
                                             (folder.path() / "kernel.cubin").string(), file.string()});
   static const std::regex too_much(R"(uses (too (?:much|many) .* max\)))");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "analysis/clusters.h"
 #include "analysis/control_flow.h"
 #include "codegen/cache.h"
 #include "codegen/compiler.h"
@@ -98,6 +99,18 @@ void require_dependent_launches(const Device& device, const Compilation& compila
                 "leave out --dependent-launch, or use an NVRTC that knows the device's architecture");
 }
 
+/// clang's PTX is made that of sm_90 (cluster_ptx.h); NVRTC writes it for architectures it knows.
+void require_clusters(const KernelPlan& kernel, const Compilation& compilation) {
+  if (kernel.launch.cluster == 1 || compilation.compiler().kind == CompilerKind::kClang ||
+      compilation.architecture() >= kClusterArchitecture)
+    return;
+  throw Error(
+      fmt::format("kernel {} is launched in clusters, which need code for sm_{} or later; {} makes it for "
+                  "sm_{}",
+                  kernel.id, kClusterArchitecture, compilation.compiler().id, compilation.architecture()),
+      "plan with --set clusters=off, or use an NVRTC that knows the device's architecture, or clang");
+}
+
 }  // namespace
 
 std::string kernel_and_plan(const FusionPlan& plan, const KernelPlan& kernel) {
@@ -145,6 +158,7 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
   std::vector<std::size_t> job_of;
   std::map<std::string, std::size_t> known;  // layers of a model share their kernels
   for (const KernelPlan& kernel_plan : plan.kernels) {
+    require_clusters(kernel_plan, compilation);
     const Kernel kernel = lower(graph, kernel_plan);
     CompiledKernel compiled;
     compiled.entry = "k";

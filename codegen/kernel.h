@@ -174,6 +174,7 @@ struct Gathered {
 struct TaskLoop {
   std::int64_t tasks = 1, tasks_per_block = 1;  ///< dealt to the blocks as plan.h's ThreadMapping says
   std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
+  int cluster = 1;                              ///< of its mappings: blocks that run a task together
   std::vector<Step> steps;                      ///< by stage
   /// Loops that share these steps, by first block, of one first block the widest first; empty: no others do.
   /// The steps, tasks and blocks above are then those of the entry with most rows.

@@ -209,6 +209,7 @@ class Lowering {
     loop.tasks_per_block = mapping.tasks_per_block;
     loop.first_block = group_of(items.front().op).first_block;
     loop.blocks = mapping.blocks;
+    loop.cluster = mapping.cluster;
     SW_CHECK(loop.first_block + loop.blocks <= launch_.grid, "a loop on blocks {}..{} of {}",
              loop.first_block, loop.first_block + loop.blocks - 1, launch_.grid);
 
@@ -216,7 +217,7 @@ class Lowering {
     std::map<StepKey, std::vector<Item>> steps;
     for (const Item& item : items) {
       const ThreadMapping& own = group_of(item.op).mapping;
-      SW_CHECK(own.tasks == loop.tasks && own.blocks == loop.blocks &&
+      SW_CHECK(own.tasks == loop.tasks && own.blocks == loop.blocks && own.cluster == loop.cluster &&
                    group_of(item.op).first_block == loop.first_block,
                "{} and {} share memory in a block and are dealt to blocks differently",
                context_.node(item.op).name, context_.node(items.front().op).name);

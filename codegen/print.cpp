@@ -104,16 +104,18 @@ class KernelPrinter {
     const std::string bounds = launch.blocks_per_sm > 0
                                    ? fmt::format("{}, {}", launch.block, launch.blocks_per_sm)
                                    : fmt::format("{}", launch.block);
-    out_.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({})", bounds,
+    const std::string cluster = launch.cluster > 1 ? fmt::format("SW_CLUSTER({}) ", launch.cluster) : "";
+    out_.open(fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) {}({})", cluster, bounds,
                           canonical_ ? "k" : kernel_.name, parameters));
   }
 
   /// What the kernel is launched with, takes and gives.
   void heading() {
     const KernelLaunch& launch = kernel_.launch;
-    out_.line(fmt::format("// {}: grid {}, block {}, shared {} bytes, scratch {} bytes, {} grid barriers",
+    out_.line(fmt::format("// {}: grid {}, block {}, shared {} bytes, scratch {} bytes, {} grid barriers{}",
                           kernel_.name, launch.grid, launch.block, launch.shared_bytes, launch.scratch_bytes,
-                          launch.grid_barriers));
+                          launch.grid_barriers,
+                          launch.cluster > 1 ? fmt::format(", clusters of {} blocks", launch.cluster) : ""));
     for (const auto& [space, verb] :
          {std::pair{MemorySpace::kGlobalInput, "reads"}, std::pair{MemorySpace::kGlobalOutput, "writes"}}) {
       std::vector<std::string> names;
@@ -247,7 +249,7 @@ class KernelPrinter {
 
   void barrier(bool of_warp = false) {
     out_.line(of_warp ? "sw_warp_barrier();" : "__syncthreads();");
-    if (!of_warp) shared_ = {};
+    if (!of_warp) shared_.workspace = SharedState::kFree;
   }
 
   void print_loop(const TaskLoop& loop) {
@@ -300,6 +302,7 @@ class KernelPrinter {
                             remark(exponentials ? "about one of the largest the thread has seen"
                                                 : "about the mean of what the thread has seen")));
     }
+    arrive_in_cluster(loop);
     const Step* before = nullptr;
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
     for (const Step& step : loop.steps) {
@@ -315,6 +318,20 @@ class KernelPrinter {
       out_.close();
     }
     if (ends_apart) barrier(of_warp);
+  }
+
+  /// Where the blocks of a cluster run a task together: tells the others that this one has left the task
+  /// before, or has begun, and that its workspace may be written to. They wait for it only when they have
+  /// something to send.
+  void arrive_in_cluster(const TaskLoop& loop) {
+    const bool reduces = std::any_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
+      return std::any_of(step.roots.begin(), step.roots.end(),
+                         [](const Root& root) { return root.store == StoreKind::kReduce; });
+    });
+    shared_.cluster_arrived = loop.cluster > 1 && reduces;
+    if (shared_.cluster_arrived)
+      out_.line(fmt::format("sw_cluster_arrive();{}",
+                            remark("the other blocks of the cluster may write to this one's workspace")));
   }
 
   static bool overlap(const TaskLoop& a, const TaskLoop& b) {
@@ -347,21 +364,26 @@ class KernelPrinter {
   }
 
   void open_tasks(const TaskLoop& loop) {
-    const std::int64_t v = loop.tasks_per_block;
-    const std::string block = block_text(loop);
+    const std::int64_t v = loop.tasks_per_block, takers = loop.blocks / loop.cluster;
+    std::string block = block_text(loop);
+    if (loop.cluster > 1) {
+      out_.line(fmt::format("const int cluster = {0} / {1}, rank = {0} % {1};{2}", block, loop.cluster,
+                            remark("its blocks share each row")));
+      block = "cluster";
+    }
     if (v == 1) {
       out_.line(fmt::format("const {} task = {};", index_, block));
       return;
     }
-    if (loop.tasks % loop.blocks == 0) {
+    if (loop.tasks % takers == 0) {
       out_.line(fmt::format("const {} first_task = {}{} * {}, end_task = first_task + {};", index_,
                             kernel_.wide_indices ? "(long long)" : "", block, v, v));
     } else {
       // Block numbers times tasks may exceed 32 bits where neither does.
-      const bool wide = loop.tasks * loop.blocks > std::numeric_limits<std::int32_t>::max();
+      const bool wide = loop.tasks * takers > std::numeric_limits<std::int32_t>::max();
       const auto share = [&](const std::string& b) {
         const std::string product = fmt::format("{}{} * {}", wide ? "(long long)" : "", b, loop.tasks);
-        return fmt::format("{}({} / {})", wide && !kernel_.wide_indices ? "(int)" : "", product, loop.blocks);
+        return fmt::format("{}({} / {})", wide && !kernel_.wide_indices ? "(int)" : "", product, takers);
       };
       out_.line(fmt::format("const {} first_task = {};", index_, share(block)));
       out_.line(fmt::format("const {} end_task = {};", index_, share(fmt::format("({} + 1)", block))));
@@ -374,7 +396,7 @@ class KernelPrinter {
     out_.line(fmt::format("#pragma unroll {}", in_registers(loop) ? v : 1));
     out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn)", v));
     out_.line(fmt::format("const {} task = first_task + turn;", index_));
-    out_.open(loop.tasks % loop.blocks == 0 ? "" : "if (task < end_task)");
+    out_.open(loop.tasks % takers == 0 ? "" : "if (task < end_task)");
   }
 
   bool in_registers(const TaskLoop& loop) const {

@@ -9,6 +9,9 @@ namespace stitchwork {
 struct SharedState {
   /// What of the reduction workspace some thread may still read; a row's reductions take its halves in turn.
   enum Workspace : std::uint8_t { kFree, kFirstBusy, kSecondBusy, kAllBusy } workspace = kFree;
+  /// Of a cluster's loop: whether the blocks have yet to wait until all have left the task before, and the
+  /// half of the workspace that the next reduction takes. A block barrier changes neither.
+  bool cluster_arrived = false, cluster_second = false;
 };
 
 class StepPrinter {
@@ -21,6 +24,9 @@ class StepPrinter {
   void print();
 
  private:
+  /// Loops of at most this many elements a thread are unrolled whether or not their values are kept.
+  static constexpr std::int64_t kUnrolledElements = 8;
+
   void print_rows();         ///< each row once
   void print_rows_by_all();  ///< each row by all its threads
   void print_thread_rows();  ///< elementwise, row_serial: a thread a row
@@ -57,6 +63,12 @@ class StepPrinter {
   std::string elements_left() const;
   void declare_accumulators();
   void finish_reduction(const Root& root, std::size_t index, const std::string& writer);
+  /// Over all threads of the cluster's blocks (print_cluster.cpp).
+  void reduce_in_cluster(const Root& root, const std::string& accumulator);
+  /// The thread of a cluster's block among those that share the row, declared as `lane`.
+  void declare_cluster_lane();
+  /// Before a store of a value of the row to global memory: one block of a cluster does it.
+  std::string by_one_block(const Root& root, const Buffer& buffer) const;
   /// Folds the initial value into a reduction's result where that is done here.
   void fold_initial(const Root& root, const std::string& value);
   /// Folds and stores.

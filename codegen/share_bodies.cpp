@@ -196,9 +196,9 @@ class LoopComparison {
 };
 
 bool has_work(const TaskLoop& loop) {
-  return loop.tasks > 0 && std::all_of(loop.steps.begin(), loop.steps.end(), [](const Step& step) {
-           return step.mapping.rows * step.mapping.cols > 0;
-         });
+  return loop.tasks > 0 && loop.cluster == 1 &&
+         std::all_of(loop.steps.begin(), loop.steps.end(),
+                     [](const Step& step) { return step.mapping.rows * step.mapping.cols > 0; });
 }
 
 bool more_rows(const TaskLoop& a, const TaskLoop& b) {

@@ -94,6 +94,7 @@ std::vector<std::string> write_kernels(const Graph& graph, const Executable& exe
     json["dynamic_shared_bytes"] = kernel.launch.shared_bytes;
     json["scratch_bytes"] = kernel.launch.scratch_bytes;
     json["grid_barriers"] = kernel.launch.grid_barriers;
+    if (kernel.launch.cluster > 1) json["cluster"] = kernel.launch.cluster;
     if (kernel.registers > 0) json["registers"] = kernel.registers;
     if (kernel.spill_bytes) json["spill_bytes"] = *kernel.spill_bytes;
     json["source_sha256"] = kernel.source_sha256;

@@ -181,7 +181,7 @@ class Adaptation {
         best.bytes = local_bytes(slot, {g}, values);
       }
       try_dissolving(g, with, values, best);
-      try_alongside(g, with, values, best);
+      if (other.mapping.cluster == 1) try_alongside(g, with, values, best);
     }
     return best;
   }

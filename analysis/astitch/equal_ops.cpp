@@ -182,7 +182,7 @@ GroupCode group_code(const Nodes& nodes, const std::vector<NodeId>& ops, const T
   }
   std::sort(code.begin(), code.end());
   code.insert(code.end(), {static_cast<std::int64_t>(mapping.kind), mapping.cols, mapping.vector,
-                           mapping.unroll, mapping.threads_per_row, mapping.split});
+                           mapping.unroll, mapping.threads_per_row, mapping.split, mapping.cluster});
   return code;
 }
 

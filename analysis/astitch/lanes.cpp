@@ -24,6 +24,7 @@ struct Set {
   std::vector<std::size_t> groups;
   std::set<int> phases;
   std::int64_t tasks = 1, tasks_per_block = 1, blocks = 1;
+  int cluster = 1;
   double task_us = 0;  ///< of one block
   std::int64_t first_block = 0;
   std::size_t host = 0;  ///< the set in whose one block it runs in turn; else itself
@@ -103,6 +104,7 @@ class Lanes {
       set.tasks = group.mapping.tasks;
       set.tasks_per_block = group.mapping.tasks_per_block;
       set.blocks = group.mapping.blocks;
+      set.cluster = group.mapping.cluster;
       set.task_us += task_us(g);
       for (const NodeId id : group.materialised) {
         const int level = finalization_.levels.at(id);
@@ -239,7 +241,7 @@ class Lanes {
     for (std::size_t a = 0; a < active.size(); ++a) {
       const Set& set = sets[active[a]];
       Dealing::Share share{set.blocks, set.tasks_per_block, set.host};
-      if (!settled[active[a]]) {
+      if (!settled[active[a]] && set.cluster == 1) {
         const auto each = static_cast<std::int64_t>(std::floor(us / set.task_us * (1 + 1e-9)));
         share.blocks = ceil_div(set.tasks, std::clamp<std::int64_t>(each, set.tasks_per_block, set.tasks));
         share.tasks_per_block = ceil_div(set.tasks, share.blocks);
@@ -294,7 +296,7 @@ class Lanes {
           for (const auto& [first, end] : taken[phase]) {
             if (first >= set.first_block + set.blocks) break;
             if (end <= set.first_block) continue;
-            set.first_block = end;
+            set.first_block = round_up(end, set.cluster);
             moved = phases[s].size() > 1;
           }
         }

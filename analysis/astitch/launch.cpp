@@ -10,7 +10,9 @@
 
 #include "analysis/astitch/mapping_tuned.h"
 #include "analysis/astitch/sharing.h"
+#include "analysis/clusters.h"
 #include "analysis/launch.h"
+#include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
@@ -48,15 +50,6 @@ NodeId largest_op(const Nodes& nodes, const StitchOp& op) {
     largest = id;
   }
   return largest;
-}
-
-/// (threads a block, share of the blocks), the widest first.
-std::vector<std::pair<int, int>> tuned_launches(bool alone, bool blocks_are_given) {
-  std::vector<std::pair<int, int>> launches;
-  for (const int share : kTunedShares)
-    for (const int block : alone ? kTunedLoneBlocks : kTunedBlocks)
-      if (share == 1 || !blocks_are_given) launches.emplace_back(block, share);
-  return launches;
 }
 
 /// The members of which values of more than one element lead to `first` or from it: an optimiser's updates of
@@ -192,20 +185,43 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
   return work;
 }
 
-/// The block, and the threads an SM shares its registers among, in which the largest domain takes least time;
-/// with grid barriers, one barrier included.
-void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, MappingLimits& limits) {
+/// A block of so many threads, and a share of the blocks an SM holds at 32 registers a thread.
+struct TunedLaunch {
+  int block = 0, share = 1, cluster = 1;
+};
+
+/// The simplest first: without clusters, then ever larger ones of blocks that each have a part of the row.
+std::vector<TunedLaunch> tuned_launches(const Domain& domain, bool alone, bool blocks_are_given,
+                                        int cluster_limit) {
+  std::vector<TunedLaunch> launches;
+  const int most = domain.kind == Domain::Kind::kRows ? cluster_limit : 1;
+  for (int cluster = 1; cluster <= most; cluster *= 2)
+    for (const int share : kTunedShares)
+      for (const int block : alone ? kTunedLoneBlocks : kTunedBlocks) {
+        if (share > 1 && blocks_are_given) continue;
+        if (cluster > 1 && domain.cols < std::int64_t{block} * cluster) continue;
+        launches.push_back({block, share, cluster});
+      }
+  return launches;
+}
+
+/// The block, the threads an SM shares its registers among, and the blocks of a cluster, in which the largest
+/// domain takes least time; with grid barriers, one barrier included.
+void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, int cluster_limit,
+                MappingLimits& limits) {
   const NodeId largest = largest_op(nodes, op);
   const Domain domain = largest == kNoNode ? Domain{} : domain_of(nodes, largest);
   if (largest != kNoNode) limits.row_work = row_work(nodes, op, largest, domain);
   const int wanted_blocks = limits.max_blocks_per_sm;
   set_block(limits, device, std::min(kTunedBlocks.front(), device.max_threads_per_block));
   const bool alone = map_tuned(domain, limits).blocks <= device.sms;
-  int best = 0, best_blocks = 0;
+  int best = 0, best_blocks = 0, best_cluster = 1;
   double best_us = 0;
-  for (const auto& [block, share] : tuned_launches(alone, wanted_blocks > 0)) {
+  for (const auto& [block, share, cluster] :
+       tuned_launches(domain, alone, wanted_blocks > 0, cluster_limit)) {
     if (block > device.max_threads_per_block) continue;
     limits.max_blocks_per_sm = wanted_blocks;
+    limits.cluster = cluster;
     if (share > 1) {
       const int full = assume_relax_apply(device, block, 0, 0).blocks_per_sm;
       if (full < share) continue;
@@ -221,19 +237,21 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, Ma
     if (best > 0 && us >= best_us * (1 - kIndifference)) continue;
     best = block;
     best_blocks = limits.max_blocks_per_sm;
+    best_cluster = mapping.cluster;
     best_us = us;
   }
   limits.max_blocks_per_sm = best_blocks;
+  limits.cluster = best_cluster;
   set_block(limits, device, best);
 }
 
 }  // namespace
 
 MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
-                             const Options& options, bool one_wave, int accumulators, bool staging) {
+                             const Options& options, bool one_wave, int accumulators, WideForms forms) {
   MappingLimits limits;
   limits.accumulators = accumulators;
-  limits.staging = staging && options.tiles && !one_wave;
+  limits.staging = forms.staging && options.tiles && !one_wave;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
     limits.max_blocks_per_sm = wanted->second;
   const bool tuned = options.tuned && options.adaptive_mapping;
@@ -244,7 +262,8 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   const auto* wanted_block = Constraints::find(options.constraints.block, op.members);
   if (tuned) {
     limits.tuned_for = &device;
-    if (wanted_block == nullptr) tune_block(nodes, op, device, limits);
+    const int clusters = forms.clusters && options.clusters && !one_wave ? largest_cluster(device) : 1;
+    if (wanted_block == nullptr) tune_block(nodes, op, device, clusters, limits);
   }
   if (!options.adaptive_mapping) {
     std::int64_t widest = 0;
@@ -265,9 +284,12 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
                  KernelPlan& kernel, Recorder& recorder) {
   KernelLaunch& launch = kernel.launch;
   launch.block = limits.block;
-  launch.grid = 1;
-  for (const OpGroup& group : groups)
+  launch.grid = launch.cluster = 1;
+  for (const OpGroup& group : groups) {
     launch.grid = std::max(launch.grid, group.first_block + group.mapping.blocks);
+    launch.cluster = std::max(launch.cluster, group.mapping.cluster);
+  }
+  launch.grid = round_up(launch.grid, launch.cluster);
   launch.grid_barriers = finalization.grid_barriers;
 
   const std::int64_t workspace = reduction_workspace_bytes(*body.nodes->computation, kernel);
@@ -281,12 +303,21 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
   bound_launch(device, options, limits, launch);
 }
 
+namespace {
+
+std::int64_t wave_of(const Device& device, const LaunchBound& bound, int cluster) {
+  return cluster == 1 ? bound.blocks_per_wave
+                      : cluster * clusters_per_wave(device, bound.blocks_per_sm, cluster);
+}
+
+}  // namespace
+
 void bound_launch(const Device& device, const Options& options, const MappingLimits& limits,
                   KernelLaunch& launch) {
   const LaunchBound bound =
       assume_relax_apply(device, launch.block, launch.shared_bytes, limits.max_blocks_per_sm);
   launch.blocks_per_sm = bound.blocks_per_sm;
-  launch.blocks_per_wave = bound.blocks_per_wave;
+  launch.blocks_per_wave = wave_of(device, bound, launch.cluster);
   launch.register_bound = options.register_relaxation ? bound.register_bound : kAssumedRegisters;
 }
 
@@ -295,7 +326,7 @@ void settle_registers(const Device& device, const Options& options, KernelLaunch
   if (share >= launch.blocks_per_sm) return;
   const LaunchBound bound = assume_relax_apply(device, launch.block, launch.shared_bytes, share);
   launch.blocks_per_sm = bound.blocks_per_sm;
-  launch.blocks_per_wave = bound.blocks_per_wave;
+  launch.blocks_per_wave = wave_of(device, bound, launch.cluster);
   if (options.register_relaxation) launch.register_bound = bound.register_bound;
 }
 

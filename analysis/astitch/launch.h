@@ -7,14 +7,20 @@
 
 namespace stitchwork::astitch {
 
+/// What mappings may use where the kernel has no grid barrier and a knob does not forbid it.
+struct WideForms {
+  bool staging = true;   ///< MappingLimits::staging
+  bool clusters = true;  ///< rows shared by the blocks of a cluster, on devices that have them
+};
+
 /// What mappings may assume before anything is planned: the largest block the device allows, and the wave it
 /// has at the assumed 32 registers a thread. Without adaptive mapping, as XLA does: a block as wide as the
 /// longest reduced row (256 threads where there is none), and as many blocks as there are rows unless
 /// `one_wave` (grid barriers) forbids it. With mapping=tuned: the block of 128 to 1,024 threads in which the
-/// largest domain takes least time, and one wave only where there are grid barriers. `accumulators`,
-/// `staging`: see MappingLimits.
+/// largest domain takes least time, and one wave only where there are grid barriers. `accumulators`: see
+/// MappingLimits.
 MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
-                             const Options& options, bool one_wave, int accumulators, bool staging);
+                             const Options& options, bool one_wave, int accumulators, WideForms forms);
 
 /// Fills the kernel's memory slots and launch from its groups and finalization.
 void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,

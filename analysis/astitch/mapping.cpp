@@ -105,7 +105,7 @@ ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLim
 }
 
 ThreadMapping map_alongside(std::int64_t elements, const ThreadMapping& other) {
-  SW_CHECK(other.split == 1 && other.rows > 0 && elements % other.rows == 0);
+  SW_CHECK(other.split == 1 && other.cluster == 1 && other.rows > 0 && elements % other.rows == 0);
   ThreadMapping mapping;
   mapping.kind = MappingKind::kElementwise;
   mapping.rows = elements;

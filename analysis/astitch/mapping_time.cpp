@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "analysis/astitch/mapping_tuned.h"
+#include "analysis/clusters.h"
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
@@ -93,7 +94,8 @@ bool stays_in_l2(const Domain& domain, const ThreadMapping& mapping, const Mappi
   const std::int64_t blocks =
       std::min<std::int64_t>(mapping.blocks, std::int64_t{device.sms} * std::max(1, blocks_per_sm));
   const std::int64_t rows =
-      mapping.split > 1 ? domain.rows : std::min(domain.rows, blocks * mapping.rows_per_block);
+      mapping.split > 1 ? domain.rows
+                        : std::min(domain.rows, ceil_div(blocks, mapping.cluster) * mapping.rows_per_block);
   return static_cast<double>(rows * domain.cols * domain.element_bytes * limits.row_work.inputs) <=
          kShare * static_cast<double>(device.l2_bytes);
 }
@@ -121,15 +123,18 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   const ThreadMapping range = mapping.staged ? staging_mapping(mapping, of.widest_bytes) : mapping;
   // A range is loaded and put into its tile, taken from there and stored.
   if (mapping.staged) instructions += 4 * kAccessInstructions * static_cast<double>(vectors) / range.vector;
+  const ClusterExchange exchange = cluster_exchange(mapping, limits.block);
   if (domain.kind != Domain::Kind::kElements) {
     const double reductions = std::max(1, of.reductions);
     instructions += reductions * kShuffleInstructions *
                     std::bit_width(static_cast<std::uint64_t>(std::min<std::int64_t>(threads, kWarp)));
     if (threads > kWarp || mapping.kind == MappingKind::kColumn)
       instructions += reductions * kBlockReduceInstructions;
+    instructions += reductions * exchange.warp_instructions;
   }
-  const double warps = static_cast<double>(mapping.tasks) * busy_warps(domain, mapping, limits.block);
-  const double idle = static_cast<double>(mapping.tasks) * limits.block / kWarp - warps;
+  const auto tasks = static_cast<double>(block_tasks(mapping));
+  const double warps = tasks * busy_warps(domain, mapping, limits.block);
+  const double idle = tasks * limits.block / kWarp - warps;
   KernelWork work;
   work.grid_blocks = mapping.blocks;
   work.threads_per_block = limits.block;
@@ -153,6 +158,10 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
         std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, limits.block))) * range.vector *
         domain.element_bytes / 4;
   }
+  work.remote_accesses = warps * std::max(1, of.reductions) * exchange.remote_accesses;
+  work.remote_sectors = warps * std::max(1, of.reductions) * exchange.remote_sectors;
+  work.ldst_warp_instructions += work.remote_accesses;
+  work.cluster_barriers = cluster_barriers(mapping, std::max(1, of.reductions));
   work.grid_barriers = mapping.split > 1 ? std::max(1, of.passes - 1) : 0;
   work.phases = work.grid_barriers + 1;
   return kernel_time(device, work).total_us;

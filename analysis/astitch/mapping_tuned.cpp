@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/astitch/memory_order.h"
+#include "analysis/clusters.h"
 #include "analysis/launch.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
@@ -62,8 +63,9 @@ int peeled_vector(const Domain& domain, const MappingLimits& limits) {
 /// Fills tasks, blocks and tasks_per_block: as many blocks as there are slots or tasks.
 ThreadMapping deal(ThreadMapping mapping, const MappingLimits& limits) {
   mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
-  mapping.blocks = limits.one_wave ? std::min(mapping.tasks, limits.blocks_per_wave) : mapping.tasks;
-  mapping.tasks_per_block = ceil_div(mapping.tasks, mapping.blocks);
+  mapping.blocks =
+      limits.one_wave ? std::min(mapping.tasks, limits.blocks_per_wave) : mapping.tasks * mapping.cluster;
+  mapping.tasks_per_block = ceil_div(mapping.tasks, task_takers(mapping));
   return mapping;
 }
 
@@ -190,6 +192,22 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
   }
 }
 
+/// Offers rows that the blocks of a cluster share, where each of their threads has a vector.
+void offer_clusters(const Domain& domain, const MappingLimits& limits, int vector, Fastest& fastest) {
+  const std::int64_t threads = std::int64_t{limits.block} * limits.cluster;
+  if (limits.cluster == 1 || limits.accumulators > 0 || domain.cols < threads * vector) return;
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kRowPack;
+  mapping.rows = domain.rows;
+  mapping.cols = domain.cols;
+  mapping.vector = vector;
+  mapping.cluster = limits.cluster;
+  mapping.threads_per_row = static_cast<int>(threads);
+  mapping.unroll = static_cast<int>(std::clamp<std::int64_t>(ceil_div(domain.cols, threads * vector), 1,
+                                                             vector > 1 ? kMostUnrolled / 2 : kMostUnrolled));
+  fastest.offer(deal(mapping, limits));
+}
+
 /// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks
 /// of whole sectors.
 void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest) {
@@ -220,9 +238,13 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
 ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {
   Fastest fastest(domain, limits);
   if (wanted == 0) offer_staged(domain, limits, fastest);
-  if (const int vector = peeled_vector(domain, limits); vector > 0)
-    offer_rows(domain, limits, vector, wanted, fastest);
-  offer_rows(domain, limits, widest_vector(domain.cols, domain, limits), wanted, fastest);
+  const int peeled = peeled_vector(domain, limits), widest = widest_vector(domain.cols, domain, limits);
+  if (peeled > 0) offer_rows(domain, limits, peeled, wanted, fastest);
+  offer_rows(domain, limits, widest, wanted, fastest);
+  if (wanted == 0) {
+    if (peeled > 0) offer_clusters(domain, limits, peeled, fastest);
+    offer_clusters(domain, limits, widest, fastest);
+  }
   return fastest.best();
 }
 

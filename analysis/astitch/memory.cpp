@@ -174,6 +174,13 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
   if (!reuse || plan.shared.size() < 2) return plan;
 
   const SharedLifetimes lifetimes = shared_lifetimes(body, groups, finalization, workspace.block);
+  // Other blocks of a cluster write to the workspace at any time: it shares bytes with no value.
+  std::optional<MemorySlot> apart;
+  if (std::any_of(groups.begin(), groups.end(), [](const OpGroup& g) { return g.mapping.cluster > 1; }) &&
+      plan.shared.back().op == kNoNode) {
+    apart = plan.shared.back();
+    plan.shared.pop_back();
+  }
   std::vector<Request> requests;
   for (const MemorySlot& slot : plan.shared) {
     Request& request = requests.emplace_back();
@@ -188,6 +195,11 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
   const std::int64_t without = plan.shared_bytes;
   plan.shared_bytes = place_best(requests, kSharedAlignment);
   for (std::size_t i = 0; i < requests.size(); ++i) plan.shared[i] = requests[i].slot;
+  if (apart) {
+    apart->offset = round_up(plan.shared_bytes, kSharedAlignment);
+    plan.shared_bytes = apart->offset + apart->bytes;
+    plan.shared.push_back(*apart);
+  }
   record_reuse(*body.nodes, requests, plan.shared_bytes, without, recorder);
   return plan;
 }

@@ -159,6 +159,11 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
   const ThreadMapping& to = reader.mapping;
   if (from.split > 1 || to.split > 1) return refuse("rows are split over blocks");
   if (is_across(producer, read.value)) return refuse("every block leaves a partial of it");
+  if (from.cluster != to.cluster)
+    return refuse(
+        fmt::format("produced by clusters of {} blocks, read by clusters of {}", from.cluster, to.cluster));
+  if (from.cluster > 1 && producer.placements.at(read.value).coverage != Coverage::kRows)
+    return refuse("each block of a cluster has a part of the row");
   if (from.tasks != to.tasks || from.blocks != to.blocks) {
     return refuse(fmt::format("produced in {} tasks of {} blocks, read in {} tasks of {} blocks", from.tasks,
                               from.blocks, to.tasks, to.blocks));

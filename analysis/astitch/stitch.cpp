@@ -196,7 +196,7 @@ bool separates(const Constraints& constraints, const StitchOp& op, const std::ve
 /// The stitch op planned with these reductions left in partials wherever they cross a group's rows.
 std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const Device& device,
                                   const Options& options, const std::set<NodeId>& across, Recorder& recorder,
-                                  bool staging = true) {
+                                  WideForms forms = {}) {
   const int accumulators = accumulators_of(nodes, across);
   Recorder attempt(recorder.enabled());
   WantedSchemes wanted = wanted_schemes(op, options.constraints);
@@ -204,11 +204,18 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     std::set_difference(op.members.begin(), op.members.end(), wanted.regional.begin(), wanted.regional.end(),
                         std::inserter(wanted.global, wanted.global.end()));
   }
-  MappingLimits limits = mapping_limits(nodes, op, device, options, false, accumulators, staging);
+  MappingLimits limits = mapping_limits(nodes, op, device, options, false, accumulators, forms);
   Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
+  if (limits.cluster > 1 && stitched.finalization.grid_barriers > 0) {
+    // Something of the row would have to go from block to block after all.
+    attempt.take();
+    forms.clusters = false;
+    limits = mapping_limits(nodes, op, device, options, false, accumulators, forms);
+    stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
+  }
   if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
     attempt.take();
-    limits = mapping_limits(nodes, op, device, options, true, accumulators, staging);
+    limits = mapping_limits(nodes, op, device, options, true, accumulators, forms);
     stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
   }
 
@@ -257,9 +264,15 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     if (staged && stages && !fits) stages = fits;
     if (!stages) {
       recorder.add("mapping", nodes.name(kernel.groups.back().dominant), "", [&] { return stages; });
-      return plan_form(nodes, op, device, options, across, recorder, false);
+      forms.staging = false;
+      return plan_form(nodes, op, device, options, across, recorder, forms);
     }
     if (fits) break;
+    if (kernel.launch.cluster > 1) {
+      recorder.add("mapping", nodes.name(kernel.groups.back().dominant), "", [&] { return fits; });
+      forms.clusters = false;
+      return plan_form(nodes, op, device, options, across, recorder, forms);
+    }
     const auto demoted =
         cheapest_demotion(stitched.body, stitched.groups, stitched.finalization, wanted.regional);
     if (!demoted && !wanted.regional.empty()) refuse_regional(nodes, wanted.regional, fits);
@@ -271,7 +284,7 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
       // Its barriers ask for mappings that keep to one wave.
       global = wanted.global;
-      limits = mapping_limits(nodes, op, device, options, true, accumulators, staging);
+      limits = mapping_limits(nodes, op, device, options, true, accumulators, forms);
       stitched = run_passes(nodes, op, device, options, limits, wanted, across, silent);
       unplaced = stitched.groups;
     }

@@ -47,8 +47,8 @@ std::vector<KernelPlan> map_xla_kernels(const Nodes& nodes, const Device& device
   xla::Recorder fusions(recorder.enabled(), computation);
   std::vector<KernelPlan> kernels;
   for (const xla::Instruction& fused : xla::fused_kernels(*nodes.graph, options.constraints, fusions)) {
-    const MappingLimits limits =
-        mapping_limits(nodes, {fused.ops, fused.roots}, device, options, false, 0, false);
+    const MappingLimits limits = mapping_limits(nodes, {fused.ops, fused.roots}, device, options, false, 0,
+                                                {.staging = false, .clusters = false});
     const NodeId leader = xla::leading_root(computation, fused.roots);
     kernels.push_back(inlined_kernel(computation, fused.ops, fused.roots, leader,
                                      mapping_of(nodes, fused.roots, leader, limits, recorder)));

@@ -11,10 +11,12 @@ namespace {
 struct Case {
   const char* workload;
   WorkloadSize size;
+  const char* device = "h200";
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.workload << " " << c.size.rows << "x" << c.size.cols << " " << c.size.dtype;
+  return out << c.workload << " " << c.size.rows << "x" << c.size.cols << " " << c.size.dtype << " on "
+             << c.device;
 }
 
 /// Tensors beyond this are sampled where their kernels can be (a few waves of blocks stand for all).
@@ -25,8 +27,9 @@ bool applies(const std::string& workload, std::int64_t rows, std::int64_t cols) 
   return workload != "group_norm" || (rows % 32 == 0 && cols % 8 == 0);
 }
 
-/// Rows of 1,024 and of 768; rows that take a block; rows split over blocks; rows of a warp or less; rows of
-/// a block that none of its vectors divides (32,768 of 50,257 have the same blocks, 64 times).
+/// Rows of 1,024 and of 768; rows that take a block; rows shared by blocks, for there are few of them or one
+/// has no room for them, of which none of its vectors divides one (32,768 of 50,257 have the same blocks, 64
+/// times); rows of a warp or less.
 std::vector<Case> cases() {
   std::vector<Case> result;
   for (const Workload& w : workloads())
@@ -41,6 +44,11 @@ std::vector<Case> cases() {
   for (const char* name : {"softmax", "masked_softmax", "cross_entropy", "layer_norm", "rms_norm",
                            "residual_norm", "gelu", "group_norm"})
     for (const char* dtype : {"f32", "bf16"}) result.push_back({name, {16384, 8192, dtype}});
+  for (const char* name :
+       {"softmax", "masked_softmax", "cross_entropy", "layer_norm", "rms_norm", "residual_norm"})
+    for (const char* dtype : {"f32", "bf16"})
+      for (const auto& [rows, cols] : {std::pair{64, 30000}, std::pair{512, 50257}})
+        result.push_back({name, {rows, cols, dtype}, "h100"});
   return result;
 }
 
@@ -50,13 +58,20 @@ int kept_arrays(const std::string& workload) {
   return workload.ends_with("_grad") ? 2 : 1;
 }
 
-/// Whether what is needed again fits: a row in the registers that an SM has for it (half; the other half is
-/// for the arithmetic), or all rows in those of all SMs.
+/// Whether the blocks of a cluster may share a row: sums of columns want all of it in one.
+bool shares_rows(const std::string& workload) {
+  return !workload.ends_with("_grad") && workload != "group_norm";
+}
+
+/// Whether what is needed again fits: a row in the registers that an SM has for it, or the SMs of a cluster
+/// (half; the other half is for the arithmetic), or all rows in those of all SMs.
 bool fits_on_chip(const Case& c, const Device& target) {
   constexpr int kRegisterBytes = 4, kShare = 2;
   const std::int64_t room = target.registers_per_sm * kRegisterBytes / kShare;
   const std::int64_t row = c.size.cols * kRegisterBytes * kept_arrays(c.workload);
-  return row <= room || c.size.rows * row <= room * target.sms;
+  const std::int64_t sms = shares_rows(c.workload) ? std::max(1, target.max_cluster_blocks) : 1;
+  return row <= room * std::min<std::int64_t>(sms, kPortableClusterBlocks) ||
+         c.size.rows * row <= room * target.sms;
 }
 
 /// Whether requests can be of whole sectors: rows begin at vectors, or are staged, of which a task has many
@@ -93,7 +108,7 @@ class Kernels : public ::testing::TestWithParam<Case> {};
 TEST_P(Kernels, MoveWhatTheyMustOnceInWholeSectorsWithoutSpills) {
   SKIP_WITHOUT_COMPILER();
   const Case& c = GetParam();
-  const Device& target = device("h200");
+  const Device& target = device(c.device);
   const Judged judged = judge(graph_of(workload(c.workload).hlo(c.size)), target, {}, is_sampled(c.size));
   EXPECT_EQ(judged.spill_bytes, 0);
   if (has_whole_sectors(c)) {
@@ -113,7 +128,8 @@ TEST_P(Kernels, MoveWhatTheyMustOnceInWholeSectorsWithoutSpills) {
 
 std::string case_name(const ::testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
-  return fmt::format("{}_{}x{}_{}", c.workload, c.size.rows, c.size.cols, c.size.dtype);
+  return fmt::format("{}_{}x{}_{}{}", c.workload, c.size.rows, c.size.cols, c.size.dtype,
+                     c.device == std::string("h200") ? "" : fmt::format("_{}", c.device));
 }
 INSTANTIATE_TEST_SUITE_P(RealSizes, Kernels, ::testing::ValuesIn(cases()), case_name);
 
@@ -122,7 +138,7 @@ class Streams : public ::testing::TestWithParam<Case> {};
 TEST_P(Streams, KeepThirtyTwoKilobytesInFlightAnSm) {
   SKIP_WITHOUT_COMPILER();
   const Case& c = GetParam();
-  const Judged judged = judge(graph_of(workload(c.workload).hlo(c.size)), device("h200"));
+  const Judged judged = judge(graph_of(workload(c.workload).hlo(c.size)), device(c.device));
   EXPECT_GE(judged.bytes_in_flight, kBytesInFlight);
 }
 
@@ -146,13 +162,19 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 /// What scripts/bench/kernels prints: STITCHWORK_KERNELS is devices:workloads:sizes:dtypes, lists with
-/// commas.
+/// commas; a fifth field of knob=value.
 TEST(KernelTable, Prints) {
   const char* wanted = std::getenv("STITCHWORK_KERNELS");
   if (wanted == nullptr) GTEST_SKIP() << "prints a table where STITCHWORK_KERNELS asks for one";
   SKIP_WITHOUT_COMPILER();
   const std::vector<std::string> fields = split(wanted, ':');
-  ASSERT_EQ(fields.size(), 4u) << "STITCHWORK_KERNELS=devices:workloads:sizes:dtypes";
+  ASSERT_TRUE(fields.size() == 4 || fields.size() == 5)
+      << "STITCHWORK_KERNELS=devices:workloads:sizes:dtypes[:knobs]";
+  std::map<std::string, std::string> knobs;
+  if (fields.size() == 5)
+    for (const std::string& knob : split(fields[4], ','))
+      if (const std::vector<std::string> sides = split(knob, '='); sides.size() == 2)
+        knobs[sides[0]] = sides[1];
   fmt::print("{:15} {:>12} {:5} {:10} {:>7} {:>6} {:>6} {:>6} {:>6} {:>4} {:>8} {:>4} {:>9} {:>10} {:>9}\n",
              "workload", "size", "dtype", "device", "kernels", "DRAM", "loads", "stores", "spills", "regs",
              "barriers", "grid", "in flight", "inst/elem", "us");
@@ -163,7 +185,7 @@ TEST(KernelTable, Prints) {
           const std::vector<std::string> extents = split(size, 'x');
           ASSERT_EQ(extents.size(), 2u) << size;
           const WorkloadSize s{std::stoll(extents[0]), std::stoll(extents[1]), dtype};
-          const Judged j = judge(graph_of(workload(name).hlo(s)), device(device_name), {}, is_sampled(s));
+          const Judged j = judge(graph_of(workload(name).hlo(s)), device(device_name), knobs, is_sampled(s));
           fmt::print(
               "{:15} {:>12} {:5} {:10} {:7} {:6.3f} {:6.3f} {:6.3f} {:6} {:4} {:8} {:4} {:6.1f} KB {:10.2f} "
               "{:9.2f}\n",

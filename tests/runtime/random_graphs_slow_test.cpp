@@ -17,6 +17,7 @@
 #include "core/passes.h"
 #include "core/sorted.h"
 #include "runtime/run.h"
+#include "tests/support/clustered.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/planner_settings.h"
 #include "tests/support/shrink_hlo.h"
@@ -33,7 +34,7 @@ constexpr std::size_t kSettings = 4;  ///< of each graph, and a mixed one
 /// What the plans of all graphs had: a test that never crosses a barrier says nothing of barriers.
 struct Coverage {
   int runs = 0, kernels = 0, barriers = 0, splits = 0, vertical = 0, columns = 0, regional = 0, cancelled = 0;
-  std::size_t in_phase = 0, resident = 0, tiles = 0, one_pass = 0;
+  std::size_t in_phase = 0, resident = 0, tiles = 0, one_pass = 0, clusters = 0;
   sim::SanitizerCounts sanitized;
   std::set<std::string> settings;
 
@@ -50,6 +51,7 @@ struct Coverage {
       in_phase += kernel.in_phase.size();
       resident += kernel.resident.size();
       tiles += kernel.tiles.size();
+      clusters += kernel.launch.cluster > 1;
       for (const Group& group : kernel.groups) one_pass += group.one_pass.size();
     }
   }
@@ -63,6 +65,14 @@ void gather_all(const Graph& graph, FusionPlan& plan) {
         if (can_gather(graph, kernel, group, op)) insert_sorted(group.one_pass, op);
 }
 
+/// Nor does a planner share rows as short as theirs: where rows can be shared by clusters they are, several
+/// to each.
+void share_all(const Graph& graph, const Device& device, std::uint32_t seed, FusionPlan& plan) {
+  if (device.max_cluster_blocks == 0) return;
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k)
+    testing::share_rows(graph, device, plan, k, 2 << (seed + k) % 3, 1 + (seed / 3 + k) % 4);
+}
+
 class RandomGraphs : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -74,11 +84,12 @@ class RandomGraphs : public ::testing::Test {
 
   /// Plans, compiles and runs; what went wrong, or "".
   std::string outcome(const Graph& graph, Reference& reference, const Device& device,
-                      const PlannerSetting& setting) {
+                      const PlannerSetting& setting, std::uint32_t seed) {
     try {
       FusionPlan plan = make_plan(graph, device, setting.planner, setting.options);
       const auto one_pass = setting.options.knobs.find("one_pass");
       if (one_pass == setting.options.knobs.end() || one_pass->second == "on") gather_all(graph, plan);
+      share_all(graph, device, seed, plan);
       if (const std::vector<Verdict> problems = verify(graph, device, plan); !problems.empty())
         return problems[0].why;
       coverage_.add(plan);
@@ -101,7 +112,7 @@ class RandomGraphs : public ::testing::Test {
     return testing::shrink_hlo(text, [&](const std::string& part) {
       const Graph graph = canonicalize(parse_hlo(part, "part.hlo"));
       Reference reference(graph, testing::fuzz_inputs(graph, seed));
-      return !outcome(graph, reference, device, setting).empty();
+      return !outcome(graph, reference, device, setting, seed).empty();
     });
   }
 
@@ -112,7 +123,9 @@ class RandomGraphs : public ::testing::Test {
 };
 
 TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithoutAFinding) {
-  const Device devices[] = {device("v100"), testing::few_sms("t4", 2)};
+  Device hopper = testing::few_sms("h200", 16);
+  hopper.gpcs = 1;  // which holds any cluster
+  const Device devices[] = {device("v100"), testing::few_sms("t4", 2), hopper};
   const testing::FuzzRange range = testing::fuzz_range(0, kSeeds);
   for (std::uint32_t seed = range.first; seed < range.end; ++seed) {
     const std::string text = testing::random_hlo(seed, testing::fuzz_options(seed));
@@ -126,8 +139,8 @@ TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithout
        << text;
     std::mt19937 random(seed);
     for (const PlannerSetting& setting : testing::settings_of(seed, kSettings)) {
-      const Device& where = devices[random() % 2];
-      const std::string problem = outcome(*graph, *reference, where, setting);
+      const Device& where = devices[random() % 3];
+      const std::string problem = outcome(*graph, *reference, where, setting, seed);
       coverage_.settings.insert(setting.text());
       EXPECT_EQ(problem, "") << "seed " << seed << ", " << setting.text() << " for " << where.id << " with "
                              << where.sms << " SMs; a part that fails:\n"
@@ -140,14 +153,16 @@ TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithout
       "{} graphs, {} runs, {} planner settings; {} kernels, {} with grid barriers; groups: {} split, {} of "
       "several "
       "tasks a block, {} by columns; {} regional values, {} global ones had in their phase, {} resident "
-      "ones; {} tiles; {} reductions gathered in another's pass; {} sums that cancel; {} accesses checked "
+      "ones; {} tiles; {} reductions gathered in another's pass; {} kernels in clusters; {} sums that "
+      "cancel; {} accesses checked "
       "for races, "
       "{} "
       "reads for initialisation\n",
       range.end - range.first, c.runs, c.settings.size(), c.kernels, c.barriers, c.splits, c.vertical,
-      c.columns, c.regional, c.in_phase, c.resident, c.tiles, c.one_pass, c.cancelled,
+      c.columns, c.regional, c.in_phase, c.resident, c.tiles, c.one_pass, c.clusters, c.cancelled,
       c.sanitized.race_accesses, c.sanitized.init_accesses);
   EXPECT_GT(c.barriers, 0);
+  EXPECT_GT(c.clusters, 0u);
   EXPECT_GT(c.splits, 0);
   EXPECT_GT(c.vertical, 0);
   EXPECT_GT(c.columns, 0);

@@ -1,0 +1,30 @@
+#include "analysis/clusters.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stitchwork {
+
+int largest_cluster(const Device& device) {
+  return std::clamp(device.max_cluster_blocks, 1, kPortableClusterBlocks);
+}
+
+std::int64_t task_takers(const ThreadMapping& mapping) {
+  return std::max<std::int64_t>(1, mapping.blocks / mapping.cluster);
+}
+
+std::int64_t block_tasks(const ThreadMapping& mapping) { return mapping.tasks * mapping.cluster; }
+
+ClusterExchange cluster_exchange(const ThreadMapping& mapping, int block) {
+  if (mapping.cluster == 1) return {};
+  constexpr double kPlaceInstructions = 6, kFoldInstructions = 3, kWarp = 32;
+  const double accumulators = mapping.cluster * std::ceil(block / kWarp);
+  return {kPlaceInstructions + kFoldInstructions * std::ceil(accumulators / kWarp), 1,
+          static_cast<double>(mapping.cluster)};
+}
+
+double cluster_barriers(const ThreadMapping& mapping, std::int64_t reductions) {
+  return mapping.cluster == 1 ? 0 : static_cast<double>(mapping.tasks_per_block * (reductions + 1));
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,37 @@
+// Rows shared by the blocks of a thread block cluster (ThreadMapping::cluster): each block keeps its part of
+// the row in registers, and all of them have the row's reductions, without a grid barrier and in any number
+// of waves.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/plan.h"
+
+namespace stitchwork {
+
+/// Thread block clusters are of sm_90 (PTX ISA 7.8).
+constexpr int kClusterArchitecture = 90;
+/// Blocks of the largest cluster that is launched without being asked for; 1: the device has none.
+int largest_cluster(const Device& device);
+
+/// Those that the mapping's tasks are dealt to: its blocks, or their clusters.
+std::int64_t task_takers(const ThreadMapping& mapping);
+
+/// Blocks that run a task, summed over the tasks.
+std::int64_t block_tasks(const ThreadMapping& mapping);
+
+/// What a reduction over a cluster of blocks of `block` threads costs beyond one over a block. Every warp
+/// sends its accumulator to every block of the cluster, waits, and folds those of all warps.
+struct ClusterExchange {
+  double warp_instructions = 0;  ///< of each warp
+  double remote_accesses = 0;    ///< of each warp, to the shared memory of other blocks
+  double remote_sectors = 0;     ///< likewise, moved by these
+};
+ClusterExchange cluster_exchange(const ThreadMapping& mapping, int block);
+
+/// Barriers of the cluster that a block comes to in all its tasks: one in each reduction, and one a task
+/// before the first, so that no block writes to one that has not begun or still reads what the task before
+/// left.
+double cluster_barriers(const ThreadMapping& mapping, std::int64_t reductions);
+
+}  // namespace stitchwork

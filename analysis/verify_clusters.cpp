@@ -1,0 +1,71 @@
+#include <algorithm>
+
+#include "analysis/clusters.h"
+#include "analysis/verify_internal.h"
+
+namespace stitchwork::verification {
+namespace {
+
+void check_group(const Computation& computation, const KernelPlan& kernel, const Group& group,
+                 Report& report) {
+  const ThreadMapping& m = group.mapping;
+  const std::string where =
+      fmt::format("kernel {}, group {}", kernel.id, computation.node(group.dominant).name);
+  if (m.cluster != kernel.launch.cluster)
+    report.add("cluster", "{}: clusters of {} blocks in a launch of clusters of {}", where, m.cluster,
+               kernel.launch.cluster);
+  if (m.kind != MappingKind::kRowPack || m.split != 1 || m.staged || m.rows_per_block != 1)
+    report.add("cluster", "{}: clusters take one row of row_pack at a time, whole and unstaged, not {}",
+               where, to_text(m));
+  if (m.threads_per_row != m.cluster * kernel.launch.block || kernel.launch.block % 32 != 0)
+    report.add("cluster", "{}: {} threads a row are not all of {} blocks of {}", where, m.threads_per_row,
+               m.cluster, kernel.launch.block);
+  if (m.blocks % m.cluster != 0 || group.first_block % m.cluster != 0)
+    report.add("cluster", "{}: {} blocks from {} on are no whole clusters of {}", where, m.blocks,
+               group.first_block, m.cluster);
+  // A thread accumulates the same cols in every task, and a block is taken to have them all.
+  if (!group.across.empty())
+    report.add("cluster", "{}: reductions across rows of which a block has a part", where);
+}
+
+}  // namespace
+
+void check_clusters(const Computation& computation, const Device& device, const KernelPlan& kernel,
+                    Report& report) {
+  const KernelLaunch& launch = kernel.launch;
+  if (launch.cluster < 1 || launch.cluster > kPortableClusterBlocks ||
+      (launch.cluster & (launch.cluster - 1)) != 0) {
+    report.add("cluster", "kernel {}: clusters of {} blocks; a power of two up to {} is launched anywhere",
+               kernel.id, launch.cluster, kPortableClusterBlocks);
+    return;
+  }
+  bool used = false;
+  for (const Group& group : kernel.groups) {
+    if (group.mapping.cluster == 1) continue;
+    used = true;
+    check_group(computation, kernel, group, report);
+  }
+  if (launch.cluster == 1) return;
+  if (!used) report.add("cluster", "kernel {}: is launched in clusters that no group uses", kernel.id);
+  if (launch.cluster > largest_cluster(device))
+    report.add("cluster", "kernel {}: {} (sm_{}{}) has no thread block clusters of {} blocks", kernel.id,
+               device.id, device.cc_major, device.cc_minor, launch.cluster);
+  if (launch.grid % launch.cluster != 0)
+    report.add("cluster", "kernel {}: a grid of {} blocks is no whole clusters of {}", kernel.id, launch.grid,
+               launch.cluster);
+  // How many clusters are resident at a time is not known from how many blocks are.
+  if (launch.grid_barriers > 0)
+    report.add("cluster", "kernel {}: clusters, and {} grid barriers", kernel.id, launch.grid_barriers);
+  // Other blocks write to the workspace while this one is at any of its steps.
+  const auto workspace = std::find_if(kernel.shared.begin(), kernel.shared.end(),
+                                      [](const MemorySlot& slot) { return slot.op == kNoNode; });
+  if (workspace == kernel.shared.end()) return;
+  for (const MemorySlot& slot : kernel.shared)
+    if (slot.op != kNoNode && slot.offset < workspace->offset + workspace->bytes &&
+        workspace->offset < slot.offset + slot.bytes)
+      report.add("cluster",
+                 "kernel {}: {} lies in the workspace, which the blocks of a cluster write to at any time",
+                 kernel.id, computation.node(slot.op).name);
+}
+
+}  // namespace stitchwork::verification

@@ -1,0 +1,194 @@
+// The elements a thread handles where several move at a time: vectors, unrolled loads, tiles.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "analysis/tiles.h"
+#include "analysis/vectors.h"
+#include "codegen/lower_context.h"
+#include "codegen/print_step.h"
+
+namespace stitchwork {
+
+/// Element-wise tasks: neighbouring threads on neighbouring vectors.
+void StepPrinter::print_row_batches(std::int64_t rows) {
+  const std::int64_t vector = mapping_.vector, stride = block_ * vector;
+  Batches batches{"local_row",
+                  vector == 1 ? "thread" : fmt::format("thread * {}", vector),
+                  "",
+                  stride,
+                  ceil_div(rows, stride),
+                  unguarded_vectors(mapping_, block_),
+                  false};
+  if (rows % stride != 0) batches.guard = fmt::format("local_row < {}", rows);
+  if (partial_) batches.guard += (batches.guard.empty() ? "" : " && ") + row_guard();
+  batches.tiled = step_.turned;
+  print_batches(batches);
+}
+
+void StepPrinter::print_tile() {
+  const TileOrder order = step_.turned ? TileOrder::kAlongRows : TileOrder::kAlongCols;
+  const std::int64_t rows = mapping_.rows_per_block, cols = mapping_.threads_per_row;
+  const std::int64_t at_once = tile_lines_at_once(mapping_, block_, order);
+  const std::int64_t line = step_.turned ? rows : cols, lines = step_.turned ? cols : rows;
+  const bool row_part = partial_, col_part = mapping_.cols % cols != 0;
+  tile_ = "tile";
+  out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
+  out_.line(fmt::format("const {} first_col = segment * {};", index_, number(cols)));
+  std::vector<std::string> active;
+  if (at_once * line < block_) active.push_back(fmt::format("thread < {}", at_once * line));
+  Batches batches;
+  batches.stride = at_once;
+  batches.vectors = tile_elements_a_thread(mapping_, block_, order);
+  batches.tiled = true;
+  const bool last_part = lines % at_once != 0;  // the last lines taken at once are not all there
+  if (step_.turned) {
+    out_.line(fmt::format("const int local_row = thread % {};", rows));
+    declare_row(tile_, rows);
+    if (row_part) active.push_back(row_guard());
+    batches.index = "col";
+    batches.start = fmt::format("first_col + thread / {}", rows);
+    batches.guard = col_part ? fmt::format("col < {}", number(mapping_.cols)) : "";
+    if (last_part)
+      batches.guard += (col_part ? " && " : "") + fmt::format("col < first_col + {}", number(cols));
+  } else {
+    out_.line(fmt::format("const {} col = first_col + thread % {};", index_, cols));
+    if (col_part) active.push_back(fmt::format("col < {}", number(mapping_.cols)));
+    batches.index = "local_row";
+    batches.start = fmt::format("thread / {}", cols);
+    batches.guard = last_part ? fmt::format("local_row < {}", rows) : "";
+    if (row_part) batches.guard += (last_part ? " && " : "") + row_guard();
+  }
+  batches.unguarded = batches.guard.empty() ? batches.vectors : 0;
+  out_.open(active.empty() ? "" : fmt::format("if ({})", fmt::join(active, " && ")));
+  if (step_.turned) values_.print(-1, 1);
+  print_batches(batches);
+  out_.close();
+}
+
+/// First the vectors that exist for every thread, mapping.unroll of them at a time, then the others one by
+/// one.
+void StepPrinter::print_batches(const Batches& batches) {
+  const std::int64_t unroll = std::min<std::int64_t>(mapping_.unroll, batches.vectors);
+  const std::int64_t first = batches.peeled ? 1 : 0;
+  const std::int64_t main = first + std::min(batches.unguarded, batches.vectors - first) / unroll * unroll;
+  const bool short_loop = needs_constant_index() || batches.vectors * mapping_.vector <= kUnrolledElements;
+  const auto loop = [&](std::int64_t from, std::int64_t to, std::int64_t step, bool guarded) {
+    if (from >= to) return;
+    if (to - from > step) {
+      if (short_loop) out_.line("#pragma unroll");
+      out_.open(fmt::format("for (int n = {}; n < {}; n += {})", from, to, step));
+    } else {
+      out_.block();
+      out_.line(fmt::format("const int n = {};", from));
+    }
+    print_batch(batches, step, guarded);
+    out_.close();
+  };
+  loop(0, first, 1, true);
+  loop(first, main, unroll, false);
+  const std::int64_t together = batches.tiled ? (batches.vectors - main) / unroll * unroll : 0;
+  loop(main, main + together, unroll, true);
+  loop(main + together, batches.vectors, batches.tiled ? batches.vectors - main - together : 1, true);
+}
+
+void StepPrinter::open_batch_loop(std::int64_t vectors) {
+  if (vectors > 1) out_.line("#pragma unroll");
+  out_.open(fmt::format("for (int u = 0; u < {}; ++u)", vectors));
+}
+
+/// Declares the dimensions' indices of the element `at` of the thread's vector n + u.
+void StepPrinter::place(const Batches& batches, const std::string& at) {
+  const bool rows = batches.index == "local_row";
+  out_.line(fmt::format("const {} {} = {} + (n + u) * {}{};", rows ? "int" : index_, batches.index,
+                        batches.start, batches.stride, at));
+  if (rows) declare_row(tile_, rows_per_task(mapping_));
+}
+
+/// The same of an element that exists, the nearest where the thread's does not: its load needs no guard, and
+/// waits for no other.
+void StepPrinter::place_inside(const Batches& batches) {
+  const std::string at = fmt::format("{} + (n + u) * {}", batches.start, batches.stride);
+  if (batches.index == "col") {
+    out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(mapping_.cols - 1)));
+    return;
+  }
+  const std::string first = fmt::format("{} * {}", tile_, number(rows_per_task(mapping_)));
+  if (mapping_.kind == MappingKind::kElementwise) {
+    // Of a range: what is read may be its tile, which has nothing behind the task's last vector.
+    const std::string elements =
+        partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(rows_per_task(mapping_)),
+                               number(mapping_.rows), first)
+                 : fmt::format("{}", rows_per_task(mapping_));
+    out_.line(fmt::format("const int local_row = sw_min({}, {} - {});", at, elements, mapping_.vector));
+    out_.line(fmt::format("const {} row = {} + local_row;", index_, first));
+    return;
+  }
+  out_.line(fmt::format("const int local_row = {};", at));
+  out_.line(
+      fmt::format("const {} row = sw_min({} + local_row, {});", index_, first, number(mapping_.rows - 1)));
+}
+
+void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool guarded) {
+  const auto open_guard = [&] {
+    out_.open(guarded && !batches.guard.empty() ? fmt::format("if ({})", batches.guard) : "");
+  };
+  const bool in_part = batches.peeled && guarded;
+  values_.declare_ahead(static_cast<int>(vectors));
+  if (values_.goes_ahead()) {
+    open_batch_loop(vectors);
+    if (batches.tiled && guarded) {
+      place_inside(batches);
+      out_.open("");
+    } else {
+      place(batches, "");
+      open_guard();
+    }
+    values_.load_ahead("u", in_part ? elements_left() : "");
+    out_.close();
+    out_.close();
+    values_.hold_ahead(static_cast<int>(vectors));
+  }
+  open_batch_loop(vectors);
+  place(batches, "");
+  open_guard();
+  for (const Root& root : step_.roots)
+    for (const Target& target : root.targets) {
+      if (!target.vector) continue;
+      const Node& node = computation_.node(root.op);
+      vectors_[&target] = values_.names().make(node.name, "w", "_vector");
+      out_.line(fmt::format("SwVector<{}, {}> {};", storage_type(node.shape.dtype), mapping_.vector,
+                            vectors_[&target]));
+      if (in_part) out_.line(fmt::format("sw_clear({});", vectors_[&target]));
+    }
+  out_.line("#pragma unroll");
+  out_.open(fmt::format("for (int j = 0; j < {}; ++j)", mapping_.vector));
+  place(batches, " + j");
+  out_.open(in_part ? fmt::format("if (col >= 0 && col < {})", number(mapping_.cols)) : "");
+  if (needs_index()) out_.line(fmt::format("const int i = (n + u) * {} + j;", mapping_.vector));
+  if (batches.index == "local_row") values_.print(-1, 1);
+  element_body();
+  out_.close();
+  out_.close();
+  store_vectors(in_part);
+  out_.close();
+  out_.close();
+}
+
+void StepPrinter::store_vectors(bool in_part) {
+  for (const Root& root : step_.roots)
+    for (const Target& target : root.targets)
+      if (target.vector)
+        out_.line(fmt::format("{}(&{}[{}], {}{});", in_part ? "sw_store_part" : "sw_store",
+                              places_.buffers[static_cast<std::size_t>(target.buffer)], offset_text(target),
+                              vectors_.at(&target),
+                              in_part ? fmt::format(", -col, {} - col", number(mapping_.cols)) : ""));
+}
+
+std::string StepPrinter::elements_left() const {
+  if (rows_.empty() && mapping_.rows * mapping_.cols % mapping_.vector == 0) return "";
+  return fmt::format("({} - row) * {} - col", rows_.empty() ? number(mapping_.rows) : rows_,
+                     number(mapping_.cols));
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,63 @@
+// Plans whose rows the blocks of clusters share, whether or not a planner would choose so.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "analysis/assemble.h"
+#include "analysis/clusters.h"
+#include "analysis/launch.h"
+#include "analysis/verify.h"
+#include "core/arithmetic.h"
+
+namespace stitchwork::testing {
+
+inline bool is_clustered(const FusionPlan& plan) {
+  return std::any_of(plan.kernels.begin(), plan.kernels.end(),
+                     [](const KernelPlan& kernel) { return kernel.launch.cluster > 1; });
+}
+
+/// The groups' rows shared by clusters of so many blocks, of which there are at most `clusters` a group;
+/// false where verify says that they cannot be.
+inline bool share_rows(const Graph& graph, const Device& target, FusionPlan& plan, std::size_t k, int cluster,
+                       std::int64_t clusters) {
+  FusionPlan changed = plan;
+  KernelPlan& kernel = changed.kernels[k];
+  bool some = false;
+  for (Group& group : kernel.groups) {
+    ThreadMapping& m = group.mapping;
+    if (m.kind != MappingKind::kRowPack || m.split > 1 || m.staged || !group.across.empty()) continue;
+    some = true;
+    m.cluster = cluster;
+    m.threads_per_row = cluster * kernel.launch.block;
+    m.rows_per_block = 1;
+    m.tasks = std::max<std::int64_t>(1, m.rows);
+    m.blocks = std::min(m.tasks, clusters) * cluster;
+    m.tasks_per_block = ceil_div(m.tasks, task_takers(m));
+  }
+  if (!some) return false;
+  KernelLaunch& launch = kernel.launch;
+  launch.cluster = cluster;
+  launch.grid = 1;
+  for (Group& group : kernel.groups) {
+    group.first_block = 0;
+    group.lane = 0;  // one after the other
+    launch.grid = std::max(launch.grid, round_up(group.mapping.blocks, cluster));
+  }
+  std::erase_if(kernel.shared, [](const MemorySlot& slot) { return slot.op == kNoNode; });
+  launch.shared_bytes = 0;
+  for (const MemorySlot& slot : kernel.shared)
+    launch.shared_bytes = std::max(launch.shared_bytes, slot.offset + slot.bytes);
+  const std::int64_t workspace = reduction_workspace_bytes(graph.entry_computation(), kernel);
+  if (workspace > 0) {
+    launch.shared_bytes = round_up(launch.shared_bytes, std::int64_t{16});
+    kernel.shared.push_back({kNoNode, launch.shared_bytes, workspace});
+    launch.shared_bytes += workspace;
+  }
+  if (!verify(graph, target, changed).empty()) return false;
+  plan = std::move(changed);
+  return true;
+}
+
+}  // namespace stitchwork::testing
