@@ -1,6 +1,7 @@
 #include "analysis/vectors.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "analysis/tiles.h"
 #include "core/index_ranges.h"
@@ -71,6 +72,36 @@ double vectors_in_flight(const ThreadMapping& mapping, int block) {
   return static_cast<double>(vectors) / static_cast<double>(together + vectors - together * unroll);
 }
 
+namespace {
+
+/// An offset of (row, col) by vectors: the lanes' dimension counts them, the symbol their elements.
+struct InVectors {
+  IndexExpr offset;
+  IndexMap domain;
+};
+std::optional<InVectors> in_vectors(const IndexExpr& offset, const IndexMap& context,
+                                    const ThreadMapping& mapping) {
+  const std::int64_t vector = mapping.vector;
+  const int lane = vector_dim(mapping);
+  InVectors result;
+  result.domain.dims = context.dims;
+  std::int64_t& extent = result.domain.dims[static_cast<std::size_t>(lane)];
+  if (extent % vector != 0) return std::nullopt;
+  extent /= vector;
+  result.domain.symbols = {vector};
+  const AtomRanges ranges = atom_ranges(result.domain);
+  result.offset = substitute(
+      offset,
+      [&](AtomKind kind, int id) {
+        if (kind != AtomKind::kDim || id != lane) return leaf_atom(kind, id);
+        return IndexExpr::dim(lane) * vector + IndexExpr::symbol(0);
+      },
+      &ranges);
+  return result;
+}
+
+}  // namespace
+
 bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
   const std::int64_t vector = mapping.vector;
   if (vector == 1) return true;
@@ -81,23 +112,17 @@ bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const Th
     const IndexExpr further = offset - place;
     return further.terms.empty() && further.constant >= 0 && further.constant % vector == 0;
   }
-  const int lane = vector_dim(mapping);
-  IndexMap vectors;  // dims: the lanes' in vectors; symbol: the element of the vector
-  vectors.dims = context.dims;
-  std::int64_t& extent = vectors.dims[static_cast<std::size_t>(lane)];
-  if (extent % vector != 0) return false;
-  extent /= vector;
-  vectors.symbols = {vector};
-  const AtomRanges ranges = atom_ranges(vectors);
-  const IndexExpr of_vectors = substitute(
-      offset,
-      [&](AtomKind kind, int id) {
-        if (kind != AtomKind::kDim || id != lane) return leaf_atom(kind, id);
-        return IndexExpr::dim(lane) * vector + IndexExpr::symbol(0);
-      },
-      &ranges);
-  const IndexExpr first = of_vectors - IndexExpr::symbol(0);
+  const auto of_vectors = in_vectors(offset, context, mapping);
+  if (!of_vectors) return false;
+  const IndexExpr first = of_vectors->offset - IndexExpr::symbol(0);
+  const AtomRanges ranges = atom_ranges(of_vectors->domain);
   return !first.uses_symbols() && mod_within(first, vector, &ranges) == IndexExpr::value(0);
+}
+
+bool is_same_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
+  if (mapping.vector == 1 || context.dims.size() != 2 || is_peeled(mapping)) return false;
+  const auto of_vectors = in_vectors(offset, context, mapping);
+  return of_vectors && !of_vectors->offset.uses_symbols();
 }
 
 }  // namespace stitchwork

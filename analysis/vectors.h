@@ -25,6 +25,9 @@ int peeled_alignment(const ThreadMapping& mapping);
 /// Where rows are peeled: whether elements lie as they do in the domain.
 bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping);
 
+/// Whether those elements all have one offset: what a row's neighbours share (a channel's scale).
+bool is_same_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping);
+
 /// Threads of a block of `block` that share a row of a task.
 std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block);
 

@@ -18,13 +18,14 @@ bool may_reach(const Kernel& kernel, const Step& step, int buffer) {
          kernel.buffers.at(static_cast<std::size_t>(buffer)).space == MemorySpace::kGlobalInput;
 }
 
-/// A load that every element makes, at an index known without other loads.
+/// A load that every element makes, at an index known without other loads: in vectors, or one for all of a
+/// vector's elements.
 bool may_go_ahead(const Kernel& kernel, const Step& step, const Value& value) {
   return value.kind == ValueKind::kLoad && value.scope < 0 && value.restored < 0 &&
          value.depth > vector_dim(step.mapping) && value.at.runtime.empty() &&
          value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
          has_vectors(kernel, step, value.buffer) && may_reach(kernel, step, value.buffer) &&
-         moves_in_vectors(value.offset, value.at.map, step.mapping);
+         (value.same || moves_in_vectors(value.offset, value.at.map, step.mapping));
 }
 
 }  // namespace
@@ -37,6 +38,8 @@ void use_vectors(Kernel& kernel) {
         if (step.mapping.rows * step.mapping.cols == 0) continue;
         for (const int v : step.order) {
           Value& value = step.values[static_cast<std::size_t>(v)];
+          value.same =
+              value.kind == ValueKind::kLoad && is_same_in_vectors(value.offset, value.at.map, step.mapping);
           value.ahead = may_go_ahead(kernel, step, value);
         }
         if (step.mapping.vector == 1) continue;
