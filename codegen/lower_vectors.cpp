@@ -12,10 +12,16 @@ bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
   return !b.partials;
 }
 
-/// A peeled row's vectors reach into its neighbours, which nobody may be writing.
+/// A peeled row's vectors reach into its neighbours, as those of shifted columns do, which nobody may be
+/// writing.
 bool may_reach(const Kernel& kernel, const Step& step, int buffer) {
-  return !is_peeled(step.mapping) ||
+  return (!is_peeled(step.mapping) && column_vectors(step.mapping) != ColumnVectors::kShifted) ||
          kernel.buffers.at(static_cast<std::size_t>(buffer)).space == MemorySpace::kGlobalInput;
+}
+
+/// Vectors of columns that none divides may lie in two cols.
+bool stores_vectors(const ThreadMapping& mapping) {
+  return mapping.kind != MappingKind::kColumn || column_vectors(mapping) == ColumnVectors::kWhole;
 }
 
 /// A load that every element makes, at an index known without other loads: in vectors, or one for all of a
@@ -48,7 +54,7 @@ void use_vectors(Kernel& kernel) {
         for (Root& root : step.roots) {
           if (root.store != StoreKind::kElement) continue;
           for (Target& target : root.targets)
-            target.vector = has_vectors(kernel, step, target.buffer) &&
+            target.vector = has_vectors(kernel, step, target.buffer) && stores_vectors(step.mapping) &&
                             moves_in_vectors(target.offset, domain, step.mapping);
         }
       }

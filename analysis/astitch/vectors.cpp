@@ -39,7 +39,7 @@ struct Moved {
 };
 
 bool follows_lanes(const IndexMap& map, const ThreadMapping& mapping) {
-  const int lane = mapping.kind == MappingKind::kColumn ? 0 : vector_dim(mapping);
+  const int lane = vector_dim(mapping);
   return std::any_of(map.results.begin(), map.results.end(),
                      [lane](const IndexExpr& e) { return e.uses_dim(lane); });
 }
@@ -157,8 +157,8 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     }
     if (m.kind == MappingKind::kElementwise && m.vector == 1) m.vector = whole_vectors(computation, group);
     Moved bytes = moved(computation, kernel, group, m);
-    // Element by element, the lanes of peeled rows would read what vectors leave apart.
-    const bool apart = is_peeled(m) && bytes.scalars > 0;
+    // Element by element, the lanes of peeled rows and of columns would read what vectors leave apart.
+    const bool apart = (is_peeled(m) || m.kind == MappingKind::kColumn) && bytes.scalars > 0;
     if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) m.vector = 1;
     // What takes two instructions a vector takes every other 16 bytes by each.
     m.vector = std::min(m.vector, std::max(1, kVectorBytes / bytes.widest));
@@ -169,10 +169,12 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     // Vectors at the ends come one by one: what counts is the average of all batches.
     ThreadMapping best = m;
     best.unroll = m.unroll = 1;
+    // Sums of columns end in one of partials, of single elements.
+    const double wanted = m.kind == MappingKind::kColumn ? 2 * kBytesInFlight : kBytesInFlight;
     const auto flight = [&](const ThreadMapping& of) {
       return resident * in_flight * vectors_in_flight(of, launch.block);
     };
-    while (bytes.loads > 0 && m.unroll + 1 <= most && flight(best) < kBytesInFlight) {
+    while (bytes.loads > 0 && m.unroll + 1 <= most && flight(best) < wanted) {
       ++m.unroll;
       if (flight(m) > flight(best)) best = m;
     }
