@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
-#include <set>
 #include <vector>
 
+#include "analysis/stages.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
@@ -162,55 +161,6 @@ int staged_wavefronts(const ThreadMapping& mapping, int bytes) {
     lanes[static_cast<std::size_t>(i)] = {i / mapping.threads_per_row, i % mapping.threads_per_row};
   return wavefronts(lanes, mapping.cols, bytes);
 }
-
-namespace {
-
-/// How many times what an op of a phase is made from waits in shared memory for other threads.
-class Stages {
- public:
-  Stages(const Computation& computation, const KernelPlan& kernel, int level)
-      : computation_(computation), kernel_(kernel), level_(level) {}
-
-  int of(NodeId op) {
-    if (const auto known = known_.find(op); known != known_.end()) return known->second;
-    int stage = 0;
-    if (is_here(op))
-      for (const NodeId operand : computation_.node(op).operands)
-        stage = std::max(stage, of(operand) + (is_shared(operand) ? 1 : 0));
-    return known_[op] = stage;
-  }
-
-  /// Whether `op` is made from `on`, and not from what is in shared memory alone.
-  bool reads(NodeId op, NodeId on) const {
-    std::set<NodeId> seen{op};
-    std::vector<NodeId> open{op};
-    while (!open.empty()) {
-      const NodeId id = open.back();
-      open.pop_back();
-      if (id == on) return true;
-      if (!is_here(id) || (id != op && is_shared(id))) continue;
-      for (const NodeId operand : computation_.node(id).operands)
-        if (seen.insert(operand).second) open.push_back(operand);
-    }
-    return false;
-  }
-
- private:
-  bool is_here(NodeId op) const {
-    const auto level = kernel_.levels.find(op);
-    return contains_sorted(kernel_.ops, op) && level != kernel_.levels.end() && level->second == level_ &&
-           kernel_.schemes.contains(op);
-  }
-
-  bool is_shared(NodeId op) const { return is_here(op) && scheme_in_phase(kernel_, op) == Scheme::kRegional; }
-
-  const Computation& computation_;
-  const KernelPlan& kernel_;
-  int level_;
-  std::map<NodeId, int> known_;
-};
-
-}  // namespace
 
 bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
                 const Tile& read) {

@@ -1,13 +1,18 @@
 #include "analysis/vectors.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "analysis/tiles.h"
+#include "core/arithmetic.h"
 #include "core/index_ranges.h"
 
 namespace stitchwork {
 
-int vector_dim(const ThreadMapping& mapping) { return mapping.kind == MappingKind::kElementwise ? 0 : 1; }
+int vector_dim(const ThreadMapping& mapping) {
+  return mapping.kind == MappingKind::kElementwise || mapping.kind == MappingKind::kColumn ? 0 : 1;
+}
 
 std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block) {
   switch (mapping.kind) {
@@ -20,7 +25,7 @@ std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block) {
     case MappingKind::kRowSplit:
       return block;
     case MappingKind::kColumn:
-      return std::max<std::int64_t>(1, block / mapping.rows_per_block);
+      return column_slices(mapping, block);
   }
   return 1;
 }
@@ -31,11 +36,49 @@ bool is_peeled(const ThreadMapping& mapping) {
 
 int peeled_alignment(const ThreadMapping& mapping) {
   // A thread alone has only its first vector before the row.
-  return mapping.threads_per_row > 1 ? 2 * mapping.vector : mapping.vector;
+  const bool alone = mapping.kind == MappingKind::kRowPack && mapping.threads_per_row == 1;
+  return alone ? mapping.vector : 2 * mapping.vector;
 }
 
+ColumnVectors column_vectors(const ThreadMapping& mapping) {
+  if (mapping.kind != MappingKind::kColumn || mapping.vector == 1) return ColumnVectors::kNone;
+  if (mapping.rows % mapping.vector == 0 && mapping.rows_per_block % mapping.vector == 0)
+    return ColumnVectors::kWhole;
+  return mapping.rows_per_block == mapping.rows ? ColumnVectors::kFlat : ColumnVectors::kShifted;
+}
+
+std::int64_t column_places(const ThreadMapping& mapping) {
+  const std::int64_t more =
+      column_vectors(mapping) == ColumnVectors::kShifted ? peeled_alignment(mapping) : 0;
+  return mapping.rows_per_block + more;
+}
+
+std::int64_t column_slices(const ThreadMapping& mapping, int block) {
+  const std::int64_t vector = mapping.vector, places = column_places(mapping);
+  std::int64_t together = 1;  // slices go by so many
+  if (column_vectors(mapping) == ColumnVectors::kFlat) together = std::lcm(places, vector) / places;
+  if (column_vectors(mapping) == ColumnVectors::kShifted) together = peeled_alignment(mapping);
+  return std::max<std::int64_t>(1, block * vector / (places * together)) * together;
+}
+
+std::int64_t segment_length(const ThreadMapping& mapping) {
+  if (mapping.kind == MappingKind::kTile) return mapping.threads_per_row;
+  const std::int64_t length = ceil_div(mapping.cols, mapping.split);
+  // A segment begins with a vector.
+  return column_vectors(mapping) == ColumnVectors::kFlat ? round_up(length, mapping.vector) : length;
+}
+
+namespace {
+
+/// Of a row, by the threads that share it, a vector each; those of columns lie along the rows.
+std::int64_t cols_at_once(const ThreadMapping& mapping, int block) {
+  const std::int64_t threads = threads_sharing_a_row(mapping, block);
+  return mapping.kind == MappingKind::kColumn ? threads : threads * mapping.vector;
+}
+
+}  // namespace
+
 std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block) {
-  const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   if (is_peeled(mapping))
     return ceil_div(mapping.cols + peeled_alignment(mapping) - 1,
                     std::int64_t{mapping.threads_per_row} * mapping.vector);
@@ -43,8 +86,7 @@ std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block) {
     return ceil_div(mapping.rows_per_block, std::int64_t{block} * mapping.vector);
   if (mapping.kind == MappingKind::kTile)
     return tile_elements_a_thread(mapping, block, TileOrder::kAlongCols);
-  return ceil_div(ceil_div(mapping.cols, mapping.split),
-                  threads_sharing_a_row(mapping, block) * mapping.vector);
+  return ceil_div(segment_length(mapping), cols_at_once(mapping, block));
 }
 
 std::int64_t elements_per_thread(const ThreadMapping& mapping, int block) {
@@ -58,9 +100,9 @@ std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block) {
   }
   // Those of a tile are guarded and in flight together all the same.
   if (mapping.kind == MappingKind::kTile) return vectors_a_thread(mapping, block);
-  const std::int64_t segment = (mapping.cols + mapping.split - 1) / mapping.split;
+  const std::int64_t segment = segment_length(mapping);
   const std::int64_t shortest = std::max<std::int64_t>(0, mapping.cols - (mapping.split - 1) * segment);
-  const std::int64_t whole = shortest / (threads_sharing_a_row(mapping, block) * mapping.vector);
+  const std::int64_t whole = shortest / cols_at_once(mapping, block);
   return is_peeled(mapping) ? std::max<std::int64_t>(0, whole - 1) : whole;
 }
 
@@ -71,33 +113,61 @@ double vectors_in_flight(const ThreadMapping& mapping, int block) {
   return static_cast<double>(vectors) / static_cast<double>(together + vectors - together * unroll);
 }
 
-bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
+namespace {
+
+/// An offset of (row, col) by vectors: the lanes' dimension counts them, the symbol their elements.
+struct InVectors {
+  IndexExpr offset;
+  IndexMap domain;
+};
+std::optional<InVectors> in_vectors(const IndexExpr& offset, const IndexMap& context,
+                                    const ThreadMapping& mapping) {
   const std::int64_t vector = mapping.vector;
-  if (vector == 1) return true;
-  if (context.dims.size() != 2) return false;  // not of the domain
-  if (is_peeled(mapping)) {
-    IndexExpr place = IndexExpr::dim(1);
-    if (mapping.rows > 1) place = place + IndexExpr::dim(0) * mapping.cols;
-    const IndexExpr further = offset - place;
-    return further.terms.empty() && further.constant >= 0 && further.constant % vector == 0;
-  }
   const int lane = vector_dim(mapping);
-  IndexMap vectors;  // dims: the lanes' in vectors; symbol: the element of the vector
-  vectors.dims = context.dims;
-  std::int64_t& extent = vectors.dims[static_cast<std::size_t>(lane)];
-  if (extent % vector != 0) return false;
+  InVectors result;
+  result.domain.dims = context.dims;
+  std::int64_t& extent = result.domain.dims[static_cast<std::size_t>(lane)];
+  if (extent % vector != 0) return std::nullopt;
   extent /= vector;
-  vectors.symbols = {vector};
-  const AtomRanges ranges = atom_ranges(vectors);
-  const IndexExpr of_vectors = substitute(
+  result.domain.symbols = {vector};
+  const AtomRanges ranges = atom_ranges(result.domain);
+  result.offset = substitute(
       offset,
       [&](AtomKind kind, int id) {
         if (kind != AtomKind::kDim || id != lane) return leaf_atom(kind, id);
         return IndexExpr::dim(lane) * vector + IndexExpr::symbol(0);
       },
       &ranges);
-  const IndexExpr first = of_vectors - IndexExpr::symbol(0);
+  return result;
+}
+
+}  // namespace
+
+bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
+  const std::int64_t vector = mapping.vector;
+  if (vector == 1) return true;
+  if (context.dims.size() != 2) return false;  // not of the domain
+  const ColumnVectors columns = column_vectors(mapping);
+  const bool in_order = columns == ColumnVectors::kFlat || columns == ColumnVectors::kShifted;
+  if (is_peeled(mapping) || in_order) {
+    IndexExpr place = IndexExpr::dim(in_order ? 0 : 1);
+    if (in_order && mapping.cols > 1) place = place + IndexExpr::dim(1) * mapping.rows;
+    if (!in_order && mapping.rows > 1) place = place + IndexExpr::dim(0) * mapping.cols;
+    const IndexExpr further = offset - place;
+    return further.terms.empty() && further.constant >= 0 && further.constant % vector == 0;
+  }
+  const auto of_vectors = in_vectors(offset, context, mapping);
+  if (!of_vectors) return false;
+  const IndexExpr first = of_vectors->offset - IndexExpr::symbol(0);
+  const AtomRanges ranges = atom_ranges(of_vectors->domain);
   return !first.uses_symbols() && mod_within(first, vector, &ranges) == IndexExpr::value(0);
+}
+
+bool is_same_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
+  if (mapping.vector == 1 || context.dims.size() != 2 || is_peeled(mapping)) return false;
+  if (mapping.kind == MappingKind::kColumn && column_vectors(mapping) != ColumnVectors::kWhole) return false;
+  const auto of_vectors = in_vectors(offset, context, mapping);
+  return of_vectors && !of_vectors->offset.uses_symbols();
 }
 
 }  // namespace stitchwork

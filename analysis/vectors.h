@@ -20,10 +20,33 @@ bool is_peeled(const ThreadMapping& mapping);
 /// vectors of a warp then are whole sectors.
 int peeled_alignment(const ThreadMapping& mapping);
 
+/// How the vectors of a column mapping lie among its results (the domain's rows), which are neighbours in
+/// memory.
+enum class ColumnVectors : std::uint8_t {
+  kNone,   ///< one result a thread
+  kWhole,  ///< a vector divides the results, and a task's
+  kFlat,   ///< it does not, and a task has all results: the elements of its segment are one range of vectors,
+           ///< of which those that a thread has are whole multiples of the results apart
+  kShifted,  ///< nor that: vectors begin `shift` results before those of the task, at multiples of
+             ///< peeled_alignment() in memory; the slices are as many that a thread's shift is the same
+             ///< throughout
+};
+ColumnVectors column_vectors(const ThreadMapping& mapping);
+/// Threads of a block that share a result of a column mapping.
+std::int64_t column_slices(const ThreadMapping& mapping, int block);
+/// Places of results side by side in a slice: those of a task, and of a shifted one some more.
+std::int64_t column_places(const ThreadMapping& mapping);
+
+/// Elements a row's segment has; the last ones may be shorter, or empty.
+std::int64_t segment_length(const ThreadMapping& mapping);
+
 /// Whether the mapping.vector elements from a multiple of it on, along that dimension of `context` (row,
 /// col), have adjacent offsets that begin at a multiple of mapping.vector. Buffers are aligned to 256 bytes.
-/// Where rows are peeled: whether elements lie as they do in the domain.
+/// Where rows are peeled, or columns flat or shifted: whether elements lie as they do in the domain.
 bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping);
+
+/// Whether those elements all have one offset: what a row's neighbours share (a channel's scale).
+bool is_same_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping);
 
 /// Threads of a block of `block` that share a row of a task.
 std::int64_t threads_sharing_a_row(const ThreadMapping& mapping, int block);

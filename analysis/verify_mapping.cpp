@@ -68,6 +68,11 @@ void check_threads(const std::string& where, const ThreadMapping& m, int block, 
                    where, m.threads_per_row);
       [[fallthrough]];
     case MappingKind::kColumn:
+      if (m.kind == MappingKind::kColumn &&
+          (column_slices(m, block) * column_places(m) > std::int64_t{block} * m.vector ||
+           column_places(m) % (column_vectors(m) == ColumnVectors::kFlat ? 1 : m.vector) != 0))
+        report.add("mapping.vector", "{}: vectors of {} do not lie in tiles of {} columns in a block of {}",
+                   where, m.vector, m.rows_per_block, block);
       if (threads > std::int64_t{block} * m.cluster)
         report.add("mapping.threads", "{}: {} rows a task of {} threads each do not fit a block of {}", where,
                    m.rows_per_block, m.threads_per_row, block);
@@ -151,6 +156,7 @@ void check_vectors(const Computation& computation, const std::string& where, con
                "{}: vectors of {} elements of {} bytes; a power of two up to {} bytes moves at a time", where,
                m.vector, bytes, kVectorBytes);
   const bool elements = m.kind == MappingKind::kElementwise;
+  if (m.kind == MappingKind::kColumn) return;  // neighbours down the rows; see check_threads
   if (!elements && m.kind != MappingKind::kRowPack && m.kind != MappingKind::kRowSplit)
     report.add("mapping.vector", "{}: the lanes of {} do not follow what vectors gather", where,
                name(m.kind));

@@ -77,7 +77,9 @@ struct Value {
   int kept = -1;        ///< index into Kernel::kept: stored there by this step
   int restored = -1;    ///< index into Kernel::kept: read from there instead of being computed
   int row_result = -1;  ///< kLoad: index into TaskLoop::row_results, read from there and from no buffer
+  int row_place = -1;   ///< kLoad: index into TaskLoop::row_results: put there by this step
   bool ahead = false;   ///< kLoad: a vector of it is loaded before the elements are computed
+  bool same = false;    ///< ahead: one element, which all of the vector have
 };
 
 enum class StoreKind : std::uint8_t {

@@ -10,10 +10,6 @@
 
 namespace stitchwork {
 
-std::int64_t segment_length(const ThreadMapping& mapping) {
-  return mapping.kind == MappingKind::kTile ? mapping.threads_per_row : ceil_div(mapping.cols, mapping.split);
-}
-
 std::int64_t rows_per_task(const ThreadMapping& mapping) {
   return mapping.kind == MappingKind::kRowSplit ? 1 : mapping.rows_per_block;
 }

@@ -65,8 +65,6 @@ class LowerContext {
   std::map<std::tuple<NodeId, int, int>, int> tiles_;  ///< by op, group, phase
 };
 
-/// Elements a row segment has: ceil(cols / split).
-std::int64_t segment_length(const ThreadMapping& mapping);
 /// Rows a task covers (1 for row_split, whatever rows_per_block says).
 std::int64_t rows_per_task(const ThreadMapping& mapping);
 

@@ -38,6 +38,9 @@ class Keeper {
           ++number_;
         }
       }
+    number_ = 0;
+    for (Phase& phase : kernel_.phases)
+      for (TaskLoop& loop : phase.loops) load_ahead(loop);
   }
 
  private:
@@ -171,6 +174,60 @@ class Keeper {
       if (always_ + taken_[s] + registers > budget_) return false;
     for (std::size_t s = from; s < number_; ++s) taken_[s] += registers;
     return true;
+  }
+
+  // ---- loads of later steps that wait for nothing
+
+  /// Of the domain's own elements, from what the kernel does not write.
+  bool waits_for_nothing(const Step& step, const Value& value) const {
+    const bool row_pack = step.mapping.kind == MappingKind::kRowPack;
+    return row_pack && !step.rows && !step.turned && value.kind == ValueKind::kLoad && value.scope < 0 &&
+           value.restored < 0 && value.depth == 2 && value.at.runtime.empty() &&
+           value.at.map.constraints.empty() && value.at.map.symbols.empty() && value.offset.uses_dim(0) &&
+           kernel_.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kGlobalInput;
+  }
+
+  /// Has the first step of a task load what later ones would ask for behind its reductions, where the
+  /// registers are left over: a round trip to memory a task, not one a step.
+  void load_ahead(TaskLoop& loop) {
+    const std::size_t first = number_;
+    number_ += loop.steps.size();
+    if (!loop.entries.empty()) return;  // their values are counted
+    const auto front = std::find_if(loop.steps.begin(), loop.steps.end(),
+                                    [](const Step& step) { return !step.rows && !step.turned; });
+    if (front == loop.steps.end()) return;
+    const std::size_t from = first + static_cast<std::size_t>(front - loop.steps.begin());
+    const std::size_t end = number_;
+    std::map<Key, int> ahead;  // places in Kernel::kept
+    for (number_ = from + 1; number_ < end; ++number_) {
+      Step& step = loop.steps[number_ - first];
+      if (!(step.mapping == front->mapping)) continue;
+      for (const int v : step.order) {
+        Value& value = step.values[static_cast<std::size_t>(v)];
+        if (!waits_for_nothing(step, value)) continue;
+        const bool there = std::any_of(front->order.begin(), front->order.end(), [&](int w) {
+          return key(front->values[static_cast<std::size_t>(w)]) == key(value);
+        });
+        const auto place = ahead.find(key(value));
+        if (there && place == ahead.end()) continue;  // it had no registers to stay in
+        const DType dtype = computation_.node(value.op).shape.dtype;
+        const std::int64_t elements = elements_per_thread(step.mapping, block_);
+        const std::size_t since = place == ahead.end() ? from : last_reader_.at(place->second);
+        if (!take(since, elements * registers_of(dtype))) continue;
+        int kept = place == ahead.end() ? -1 : place->second;
+        if (kept < 0) {
+          kept = ahead[key(value)] = static_cast<int>(kernel_.kept.size());
+          kernel_.kept.push_back({value.op, dtype, elements, 1, -1, -1, {}});
+          Value load = value;
+          load.kept = kept;
+          front->order.insert(front->order.begin(), static_cast<int>(front->values.size()));
+          front->values.push_back(std::move(load));
+        }
+        last_reader_[kept] = number_;
+        value.restored = kept;
+      }
+    }
+    number_ = end;
   }
 
   const Computation& computation_;

@@ -10,7 +10,8 @@ namespace stitchwork {
 /// is for the arithmetic); beyond that it is loaded or computed again. A value takes registers from the step
 /// that makes it to the last that reads it: a softmax's exponentials take over those of its inputs. Where a
 /// block has a single task, values stay across grid barriers too (AStitch section 4.4 calls such values
-/// resident).
+/// resident). What is left of the registers lets the first step of a task load elements that only later ones
+/// read.
 void keep_values(const Graph& graph, Kernel& kernel);
 
 }  // namespace stitchwork

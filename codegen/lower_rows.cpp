@@ -30,8 +30,8 @@ class RowKeeper {
       take_up(step);
       for (Root& root : step.roots) keep(s, root);
     }
-    if (loop_.row_results.empty()) return;
-    find_stages();
+    if (!loop_.row_results.empty()) find_stages();
+    load_ahead();
   }
 
  private:
@@ -105,6 +105,43 @@ class RowKeeper {
     if (!all) return;
     root.targets.erase(target);
     kernel_.buffers[static_cast<std::size_t>(buffer)].elements = 0;
+  }
+
+  // ---- values of a row that wait for nothing
+
+  bool waits_for_nothing(const Step& step, const Value& value) const {
+    return (!step.rows || step.by_all) && value.kind == ValueKind::kLoad && value.row_result < 0 &&
+           value.buffer >= 0 && value.scope < 0 && value.depth == 1 && value.at.runtime.empty() &&
+           value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
+           kernel_.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kGlobalInput;
+  }
+
+  /// Has the first step of a task load what later ones read of each row (the labels of a loss), beside its
+  /// elements: no round trip to memory behind the row's reductions.
+  void load_ahead() {
+    const auto front = std::find_if(loop_.steps.begin(), loop_.steps.end(), [](const Step& step) {
+      return !step.turned && step.mapping.kind == MappingKind::kRowPack && step.mapping.split == 1;
+    });
+    if (front == loop_.steps.end() || (front->rows && !front->by_all)) return;
+    std::map<std::pair<NodeId, IndexMap>, int> ahead;
+    for (auto step = std::next(front); step != loop_.steps.end(); ++step) {
+      if (step->turned || !(step->mapping == front->mapping)) continue;
+      for (const int v : step->order) {
+        Value& value = step->values[static_cast<std::size_t>(v)];
+        if (!waits_for_nothing(*step, value)) continue;
+        const auto [place, added] =
+            ahead.try_emplace({value.op, value.at.map}, static_cast<int>(loop_.row_results.size()));
+        if (added) {
+          loop_.row_results.push_back({value.op, computation_.node(value.op).shape.dtype});
+          Value load = value;
+          load.row_place = place->second;
+          front->order.insert(front->order.begin(), static_cast<int>(front->values.size()));
+          front->values.push_back(std::move(load));
+        }
+        value.row_result = place->second;
+        value.buffer = -1;
+      }
+    }
   }
 
   struct Range {

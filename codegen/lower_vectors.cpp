@@ -12,19 +12,26 @@ bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
   return !b.partials;
 }
 
-/// A peeled row's vectors reach into its neighbours, which nobody may be writing.
+/// A peeled row's vectors reach into its neighbours, as those of shifted columns do, which nobody may be
+/// writing.
 bool may_reach(const Kernel& kernel, const Step& step, int buffer) {
-  return !is_peeled(step.mapping) ||
+  return (!is_peeled(step.mapping) && column_vectors(step.mapping) != ColumnVectors::kShifted) ||
          kernel.buffers.at(static_cast<std::size_t>(buffer)).space == MemorySpace::kGlobalInput;
 }
 
-/// A load that every element makes, at an index known without other loads.
+/// Vectors of columns that none divides may lie in two cols.
+bool stores_vectors(const ThreadMapping& mapping) {
+  return mapping.kind != MappingKind::kColumn || column_vectors(mapping) == ColumnVectors::kWhole;
+}
+
+/// A load that every element makes, at an index known without other loads: in vectors, or one for all of a
+/// vector's elements.
 bool may_go_ahead(const Kernel& kernel, const Step& step, const Value& value) {
   return value.kind == ValueKind::kLoad && value.scope < 0 && value.restored < 0 &&
          value.depth > vector_dim(step.mapping) && value.at.runtime.empty() &&
          value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
          has_vectors(kernel, step, value.buffer) && may_reach(kernel, step, value.buffer) &&
-         moves_in_vectors(value.offset, value.at.map, step.mapping);
+         (value.same || moves_in_vectors(value.offset, value.at.map, step.mapping));
 }
 
 }  // namespace
@@ -37,6 +44,8 @@ void use_vectors(Kernel& kernel) {
         if (step.mapping.rows * step.mapping.cols == 0) continue;
         for (const int v : step.order) {
           Value& value = step.values[static_cast<std::size_t>(v)];
+          value.same =
+              value.kind == ValueKind::kLoad && is_same_in_vectors(value.offset, value.at.map, step.mapping);
           value.ahead = may_go_ahead(kernel, step, value);
         }
         if (step.mapping.vector == 1) continue;
@@ -45,7 +54,7 @@ void use_vectors(Kernel& kernel) {
         for (Root& root : step.roots) {
           if (root.store != StoreKind::kElement) continue;
           for (Target& target : root.targets)
-            target.vector = has_vectors(kernel, step, target.buffer) &&
+            target.vector = has_vectors(kernel, step, target.buffer) && stores_vectors(step.mapping) &&
                             moves_in_vectors(target.offset, domain, step.mapping);
         }
       }

@@ -274,6 +274,22 @@ template <class R, int kRows, int kSlices, class T> SW_FN T sw_column_reduce(T v
   return v;
 }
 
+// The same where a thread has kCount neighbouring rows of a slice, those numbered [from, to) of the tile's: `first` is
+// the place of the first in the workspace, [kSlices, kRows].
+template <class R, int kRows, int kSlices, int kCount, class T>
+SW_FN T sw_columns_reduce(const T (&v)[kCount], int first, int from, int to, T* workspace) {
+#pragma unroll
+  for (int j = 0; j < kCount; ++j)
+    if (j >= from && j < to) workspace[first + j] = v[j];
+  __syncthreads();
+  T result = v[0];
+  if (threadIdx.x < kRows) {
+    result = workspace[threadIdx.x];
+    for (int slice = 1; slice < kSlices; ++slice) result = R::of(result, workspace[slice * kRows + threadIdx.x]);
+  }
+  return result;
+}
+
 // What a thread gathers of a row for a sum about a value c that is known only behind the pass.
 SW_FN float sw_exp(float v) { return expf(v); }
 SW_FN double sw_exp(double v) { return exp(v); }

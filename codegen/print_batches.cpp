@@ -99,6 +99,7 @@ void StepPrinter::open_batch_loop(std::int64_t vectors) {
 
 /// Declares the dimensions' indices of the element `at` of the thread's vector n + u.
 void StepPrinter::place(const Batches& batches, const std::string& at) {
+  if (in_column_vectors()) return place_in_columns(at.empty() ? "0" : "j");
   const bool rows = batches.index == "local_row";
   out_.line(fmt::format("const {} {} = {} + (n + u) * {}{};", rows ? "int" : index_, batches.index,
                         batches.start, batches.stride, at));
@@ -134,6 +135,7 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
     out_.open(guarded && !batches.guard.empty() ? fmt::format("if ({})", batches.guard) : "");
   };
   const bool in_part = batches.peeled && guarded;
+  const std::string left = in_part || in_column_vectors() ? elements_left() : "";
   values_.declare_ahead(static_cast<int>(vectors));
   if (values_.goes_ahead()) {
     open_batch_loop(vectors);
@@ -144,7 +146,7 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
       place(batches, "");
       open_guard();
     }
-    values_.load_ahead("u", in_part ? elements_left() : "");
+    values_.load_ahead("u", left);
     out_.close();
     out_.close();
     values_.hold_ahead(static_cast<int>(vectors));
@@ -164,9 +166,10 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
   out_.line("#pragma unroll");
   out_.open(fmt::format("for (int j = 0; j < {}; ++j)", mapping_.vector));
   place(batches, " + j");
-  out_.open(in_part ? fmt::format("if (col >= 0 && col < {})", number(mapping_.cols)) : "");
+  const std::string inside = element_guard(batches, guarded);
+  out_.open(inside.empty() ? "" : fmt::format("if ({})", inside));
   if (needs_index()) out_.line(fmt::format("const int i = (n + u) * {} + j;", mapping_.vector));
-  if (batches.index == "local_row") values_.print(-1, 1);
+  if (batches.index == "local_row" || in_column_vectors()) values_.print(-1, 1);
   element_body();
   out_.close();
   out_.close();
@@ -185,8 +188,27 @@ void StepPrinter::store_vectors(bool in_part) {
                               in_part ? fmt::format(", -col, {} - col", number(mapping_.cols)) : ""));
 }
 
+std::string StepPrinter::element_guard(const Batches& batches, bool guarded) const {
+  if (batches.peeled && guarded) return fmt::format("col >= 0 && col < {}", number(mapping_.cols));
+  switch (column_vectors(mapping_)) {
+    case ColumnVectors::kFlat:
+      return guarded ? batches.guard : "";  // it may begin in one col and end in the next
+    case ColumnVectors::kShifted:
+      return fmt::format("local_row >= 0 && local_row < {0} && row < {1}", rows_per_task(mapping_),
+                         number(mapping_.rows));
+    case ColumnVectors::kNone:
+    case ColumnVectors::kWhole:
+      return "";
+  }
+  return "";
+}
+
 std::string StepPrinter::elements_left() const {
   if (rows_.empty() && mapping_.rows * mapping_.cols % mapping_.vector == 0) return "";
+  if (in_column_vectors())
+    return column_vectors(mapping_) == ColumnVectors::kWhole
+               ? ""
+               : fmt::format("({} - col) * {} - row", number(mapping_.cols), number(mapping_.rows));
   return fmt::format("({} - row) * {} - col", rows_.empty() ? number(mapping_.rows) : rows_,
                      number(mapping_.cols));
 }

@@ -1,5 +1,5 @@
 // What becomes of a step's values: accumulators, reductions, stores.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -18,7 +18,9 @@ void StepPrinter::element_body() {
                             values_.name(root.value)));
     } else if (reduces(root)) {
       if (root.value >= 0 && passes(root))
-        out_.line(accumulate_text(root.reducer, accumulators_[i], values_.name(root.value)) + ";");
+        out_.line(accumulate_text(root.reducer, accumulators_[i] + (in_column_vectors() ? "[j]" : ""),
+                                  values_.name(root.value)) +
+                  ";");
     } else if (root.store == StoreKind::kAcross) {
       out_.line(accumulate_text(root.reducer, places_.across.at(root.op) + "[i]", values_.name(root.value)) +
                 ";");
@@ -34,8 +36,13 @@ void StepPrinter::declare_accumulators() {
     if (!reduces(root)) continue;
     const Node& node = computation_.node(root.op);
     accumulators_[i] = values_.names().make(node.name, "a", "_acc");
-    out_.line(fmt::format("{} {} = {};", value_type(node.shape.dtype), accumulators_[i],
-                          neutral_text(root.reducer, node.shape.dtype)));
+    const std::string neutral = neutral_text(root.reducer, node.shape.dtype);
+    if (in_column_vectors())
+      out_.line(fmt::format(
+          "{} {}[{}] = {{{}}};", value_type(node.shape.dtype), accumulators_[i], mapping_.vector,
+          fmt::join(std::vector<std::string>(static_cast<std::size_t>(mapping_.vector), neutral), ", ")));
+    else
+      out_.line(fmt::format("{} {} = {};", value_type(node.shape.dtype), accumulators_[i], neutral));
   }
 }
 

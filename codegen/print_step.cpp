@@ -174,11 +174,30 @@ void StepPrinter::print_thread_rows() {
   out_.close();
 }
 
+StepPrinter::Segment StepPrinter::declare_segment() {
+  const std::int64_t length = segment_length(mapping_);
+  Segment segment;
+  segment.end = number(mapping_.cols);
+  if (mapping_.split == 1) return segment;
+  out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
+  segment.tile = "tile";
+  out_.line(fmt::format("const {} first_col = segment * {};", index_, number(length)));
+  segment.first = "first_col";
+  if (mapping_.split * length != mapping_.cols) {
+    out_.line(fmt::format("const {0} end_col = first_col + {1} < {2} ? first_col + {1} : {2};", index_,
+                          number(length), number(mapping_.cols)));
+    segment.end = "end_col";
+  } else {
+    segment.end = fmt::format("first_col + {}", number(length));
+  }
+  return segment;
+}
+
 void StepPrinter::print_shared_rows() {
+  if (in_column_vectors()) return print_column_vectors();
   const std::int64_t rows = rows_per_task(mapping_);
   const std::int64_t length = segment_length(mapping_);
   const bool column = mapping_.kind == MappingKind::kColumn;
-  const bool split = mapping_.split > 1;
   std::int64_t threads = mapping_.threads_per_row;  // that share a row
   if (mapping_.kind == MappingKind::kRowSplit) threads = block_;
   if (column) threads = std::max<std::int64_t>(1, block_ / rows);
@@ -187,11 +206,8 @@ void StepPrinter::print_shared_rows() {
   SW_CHECK(column || threads % 32 == 0 || (threads < 32 && (threads & (threads - 1)) == 0),
            "{} threads a row", threads);
 
-  std::string lane = "lane", tile = "task";
-  if (split) {
-    out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
-    tile = "tile";
-  }
+  const std::string lane = "lane";
+  const Segment segment = declare_segment();
   if (mapping_.kind == MappingKind::kRowSplit) {
     out_.line("const int local_row = 0, lane = thread;");
   } else if (column) {
@@ -199,19 +215,7 @@ void StepPrinter::print_shared_rows() {
   } else {
     declare_shared_row();
   }
-  declare_row(tile, rows);
-  std::string first = "0", end = number(mapping_.cols);
-  if (split) {
-    out_.line(fmt::format("const {} first_col = segment * {};", index_, number(length)));
-    first = "first_col";
-    if (mapping_.cols % mapping_.split != 0) {
-      out_.line(fmt::format("const {0} end_col = first_col + {1} < {2} ? first_col + {1} : {2};", index_,
-                            number(length), number(mapping_.cols)));
-      end = "end_col";
-    } else {
-      end = fmt::format("first_col + {}", number(length));
-    }
-  }
+  declare_row(segment.tile, rows);
   std::string active;
   if (rows * threads < block_)
     active = column ? fmt::format("lane < {}", threads) : fmt::format("local_row < {}", rows);
@@ -223,7 +227,7 @@ void StepPrinter::print_shared_rows() {
   const bool exact = length % threads == 0 && mapping_.cols % mapping_.split == 0;
   const bool pass =
       std::any_of(step_.roots.begin(), step_.roots.end(), [&](const Root& root) { return passes(root); });
-  if (length > 0 && pass) print_col_loop(first, end, length, threads, lane, exact);
+  if (length > 0 && pass) print_col_loop(segment.first, segment.end, length, threads, lane, exact);
   for (std::size_t i = 0; i < step_.roots.size(); ++i)
     if (const Root& root = step_.roots[i]; !passes(root))
       out_.line(fmt::format("{} = sw_about({}, {});", accumulators_[i],

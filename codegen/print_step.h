@@ -1,6 +1,7 @@
 // One step of a kernel: its loops over rows and elements, its reductions and stores.
 #pragma once
 
+#include "analysis/vectors.h"
 #include "codegen/print_values.h"
 
 namespace stitchwork {
@@ -33,6 +34,17 @@ class StepPrinter {
   void open_thread_rows(std::int64_t rows);
   void declare_row(const std::string& tile, std::int64_t rows);
   void print_shared_rows();  ///< row_pack, row_split, column: several threads a row
+  /// row_split, column: the segment of the task, and where its cols begin and end.
+  struct Segment {
+    std::string tile = "task", first = "0", end;
+  };
+  Segment declare_segment();
+  /// column, in vectors: neighbouring threads on neighbouring vectors of results.
+  void print_column_vectors();
+  void declare_column_lanes(const std::string& first);
+  /// Declares the indices of the element `at` ("j", "0") of the thread's vector n + u.
+  void place_in_columns(const std::string& at);
+  void finish_columns(const Root& root, std::size_t index);
   void print_col_loop(const std::string& first, const std::string& end, std::int64_t length,
                       std::int64_t threads, const std::string& lane, bool exact);
 
@@ -57,6 +69,9 @@ class StepPrinter {
   void print_tile();
   void print_row_batches(std::int64_t rows);
 
+  bool in_column_vectors() const { return column_vectors(mapping_) != ColumnVectors::kNone; }
+  /// That the element at hand of the vector is the row's, or the task's; "" if all are.
+  std::string element_guard(const Batches& batches, bool guarded) const;
   void element_body();
   void store_vectors(bool in_part);
   /// Elements from one of row `row`, at `col`, to the end of the domain; "" if vectors end with it.

@@ -103,6 +103,9 @@ void ValuePrinter::print_value(int v) {
     const std::string text = expression(v);
     out_.line(fmt::format("const {} {} = {};", value_type(dtype), variable, text));
   }
+  if (value.row_place >= 0)
+    out_.line(
+        fmt::format("{} = {};", places_.row_results[static_cast<std::size_t>(value.row_place)], variable));
   if (value.kept < 0) return;
   const bool shared = kernel_.kept[static_cast<std::size_t>(value.kept)].shared_offset >= 0;
   out_.line(
@@ -147,7 +150,7 @@ void ValuePrinter::declare_ahead(int unroll) {
     if (!value.ahead) continue;
     const Node& node = computation_.node(value.op);
     const std::string name = names_.make(node.name, "v", "_vector");
-    out_.line(fmt::format("SwVector<{}, {}> {}[{}];", storage_type(node.shape.dtype), step_.mapping.vector,
+    out_.line(fmt::format("SwVector<{}, {}> {}[{}];", storage_type(node.shape.dtype), ahead_width(value),
                           name, unroll));
     ahead_[v] = name;
   }
@@ -170,7 +173,7 @@ void ValuePrinter::hold_ahead(int unroll) {
   std::vector<std::string> words;
   for (const auto& [v, name] : ahead_) {
     const DType dtype = computation_.node(step_.values[static_cast<std::size_t>(v)].op).shape.dtype;
-    const int bytes = step_.mapping.vector * byte_size(dtype);
+    const int bytes = ahead_width(step_.values[static_cast<std::size_t>(v)]) * byte_size(dtype);
     if (bytes < 2) continue;  // no operand is so narrow
     for (int u = 0; u < unroll; ++u)
       words.push_back(fmt::format("\"+{}\"({}[{}].all{})", operand_class(dtype, bytes), name, u,
@@ -184,9 +187,10 @@ void ValuePrinter::hold_ahead(int unroll) {
 std::string ValuePrinter::load_expression(int v) {
   const Value& value = step_.values[static_cast<std::size_t>(v)];
   const DType dtype = computation_.node(value.op).shape.dtype;
-  if (const auto ahead = ahead_.find(v); ahead != ahead_.end())
-    return step_.mapping.vector > 1 ? load_text(dtype, fmt::format("sw_get({}[u], j)", ahead->second))
-                                    : load_alone_text(dtype, fmt::format("sw_get({}[u], j)", ahead->second));
+  if (const auto ahead = ahead_.find(v); ahead != ahead_.end()) {
+    const std::string element = fmt::format("sw_get({}[u], {})", ahead->second, value.same ? "0" : "j");
+    return ahead_width(value) > 1 ? load_text(dtype, element) : load_alone_text(dtype, element);
+  }
   const IndexNames names = access_names(value.at, false);
   IndexNames place_names = names;
   if (value.local) place_names = index_names(value.at.map.dims.size(), true);

@@ -42,6 +42,8 @@ class ValuePrinter {
 
  private:
   void print_value(int v);
+  /// Elements of a value's load ahead.
+  int ahead_width(const Value& value) const { return value.same ? 1 : step_.mapping.vector; }
   /// The place of the element at hand in registers or shared memory.
   std::string kept_place(int kept) const;
   void print_fold(const Value& value, const std::string& variable);

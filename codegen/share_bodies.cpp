@@ -92,6 +92,7 @@ class LoopComparison {
   /// `a`, which has at least as many rows, would do for `b` too.
   bool serves(const ThreadMapping& a, ThreadMapping b) const {
     if (b.rows > a.rows) return false;
+    if (a.kind == MappingKind::kColumn && a.vector > 1 && b.rows != a.rows) return false;
     // A single task may be one of the longer ones; but a task's rows decide how a column's threads lie.
     const bool lengthens = a.kind != MappingKind::kColumn && a.kind != MappingKind::kRowSplit;
     if (lengthens && b.tasks == 1 && b.rows_per_block <= a.rows_per_block)

@@ -248,23 +248,39 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
   return fastest.best();
 }
 
-/// Offers tiles of `tile` results side by side.
-void offer_columns(const Domain& domain, const MappingLimits& limits, std::int64_t tile, int wanted,
-                   Fastest& fastest) {
+/// Offers tiles of `tile` results side by side, `vector` of them a thread.
+void offer_columns(const Domain& domain, const MappingLimits& limits, std::int64_t tile, int vector,
+                   int wanted, Fastest& fastest) {
   ThreadMapping mapping;
   mapping.kind = MappingKind::kColumn;
   mapping.rows = domain.rows;
   mapping.cols = domain.cols;
   mapping.rows_per_block = tile;
   mapping.threads_per_row = static_cast<int>(limits.block / mapping.rows_per_block);
-  mapping.unroll = kColumnUnroll;
+  mapping.vector = vector;
+  mapping.unroll = vector > 1 ? kColumnUnroll / 2 : kColumnUnroll;
+  const std::int64_t slices = column_slices(mapping, limits.block);
+  if (slices * column_places(mapping) > std::int64_t{limits.block} * vector) return;
   const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block));
   const std::int64_t most =
       tiles < limits.blocks_per_wave
-          ? std::min(limits.blocks_per_wave / tiles,
-                     ceil_div(domain.cols, std::int64_t{mapping.threads_per_row} * kColumnUnroll))
+          ? std::min(limits.blocks_per_wave / tiles, ceil_div(domain.cols, slices * mapping.unroll))
           : 1;
   offer_splits(mapping, most, wanted, domain, limits, fastest);
+}
+
+/// Offers columns that move in vectors (analysis/vectors.h, ColumnVectors): of all results at once where none
+/// divides them and a block has room, else of tiles as wide as a thread's shift allows.
+void offer_column_vectors(const Domain& domain, const MappingLimits& limits, std::int64_t tile, int wanted,
+                          Fastest& fastest) {
+  const int widest = std::max(1, kVectorBytes / vector_bytes(domain, limits));
+  const int whole = widest_vector(domain.rows, domain, limits);
+  if (domain.guarded || widest == 1) return;
+  if (whole > 1 && tile % whole == 0) offer_columns(domain, limits, tile, whole, wanted, fastest);
+  if (whole == widest) return;
+  if (domain.rows <= limits.block) return offer_columns(domain, limits, domain.rows, widest, wanted, fastest);
+  const std::int64_t alignment = 2 * widest, places = limits.block * widest / alignment;
+  if (places > alignment) offer_columns(domain, limits, places - alignment, widest, wanted, fastest);
 }
 
 ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wanted) {
@@ -273,11 +289,12 @@ ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wan
                       domain.rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
   const std::int64_t tile =
       std::clamp<std::int64_t>(domain.rows, 1, std::min<std::int64_t>(kColumnTileRows, limits.block));
-  offer_columns(domain, limits, serial ? limits.block : tile, wanted, fastest);
+  offer_column_vectors(domain, limits, tile, wanted, fastest);
+  offer_columns(domain, limits, serial ? limits.block : tile, 1, wanted, fastest);
   // 33 results side by side as one tile, whose warps read on where a row of memory ends, and not as two of
   // which one is of single elements.
   if (tile < domain.rows && domain.rows < 2 * kColumnTileRows && domain.rows <= limits.block)
-    offer_columns(domain, limits, domain.rows, wanted, fastest);
+    offer_columns(domain, limits, domain.rows, 1, wanted, fastest);
   return fastest.best();
 }
 

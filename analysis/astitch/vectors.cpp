@@ -1,10 +1,15 @@
 #include "analysis/astitch/vectors.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "analysis/assemble.h"
 #include "analysis/evaluations.h"
+#include "analysis/stages.h"
 #include "analysis/vectors.h"
 
 namespace stitchwork::astitch {
@@ -24,11 +29,17 @@ struct Moved {
   /// Loads of the domain's own elements, each array once, that need no guard (those of a choice, concatenate
   /// or pad, wait for it). What a row has in common with the others comes from L2.
   double loads = 0;
+  /// The loads of a step, which are in flight together; those of later ones wait for its results.
+  struct Together {
+    double elements = 0, vectors = 0;  ///< bytes an element; bytes of what a vector's elements have in common
+    double loads = 0;
+  };
+  std::vector<Together> steps;
   int widest = 1;  ///< of what could move in vectors, in bytes
 };
 
 bool follows_lanes(const IndexMap& map, const ThreadMapping& mapping) {
-  const int lane = mapping.kind == MappingKind::kColumn ? 0 : vector_dim(mapping);
+  const int lane = vector_dim(mapping);
   return std::any_of(map.results.begin(), map.results.end(),
                      [lane](const IndexExpr& e) { return e.uses_dim(lane); });
 }
@@ -41,10 +52,38 @@ bool follows_rows(const IndexMap& map, const ThreadMapping& mapping) {
                      [](const IndexExpr& e) { return e.uses_dim(0); });
 }
 
+/// The phases and stages of the steps that come first to read a value of the group.
+class FirstReaders {
+ public:
+  using Step = std::pair<int, int>;
+
+  FirstReaders(const Computation& computation, const KernelPlan& kernel, const Group& group)
+      : kernel_(kernel), made_(materialised(KernelPlan{.groups = {group}})) {
+    for (const NodeId op : made_)
+      stages_.try_emplace(kernel.levels.at(op), computation, kernel, kernel.levels.at(op));
+  }
+
+  Step of(NodeId value, int level) {
+    Stages& stages = stages_.at(level);
+    Step first{level, std::numeric_limits<int>::max()};
+    for (const NodeId op : made_)
+      if (kernel_.levels.at(op) == level && stages.reads(op, value))
+        first.second = std::min(first.second, stages.of(op));
+    return first;
+  }
+
+ private:
+  const KernelPlan& kernel_;
+  std::vector<NodeId> made_;
+  std::map<int, Stages> stages_;
+};
+
 Moved moved(const Computation& computation, const KernelPlan& kernel, const Group& group,
             const ThreadMapping& mapping) {
   Moved result;
   const GroupEvaluations found = evaluations(computation, kernel, group);
+  FirstReaders readers(computation, kernel, group);
+  std::map<FirstReaders::Step, Moved::Together> steps;
   std::set<NodeId> loaded;
   const auto add = [&](NodeId op, const IndexMap& map, bool load, NodeId root) {
     // What is read from shared memory moves element by element.
@@ -54,14 +93,24 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
     if (!follows_lanes(map, mapping)) return;
     const Shape& shape = computation.node(op).shape;
     const int bytes = byte_size(shape.dtype);
+    const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
+    if (load && is_same_in_vectors(offset, map, mapping)) {  // loaded once for a vector
+      Moved::Together& step = steps[readers.of(op, kernel.levels.at(root))];
+      step.vectors += kWordBytes;
+      ++step.loads;
+      return;
+    }
     if (load && map.constraints.empty() && map.runtime.empty() && follows_rows(map, mapping) &&
-        loaded.insert(op).second)
+        loaded.insert(op).second) {
       result.loads += bytes;
+      Moved::Together& step = steps[readers.of(op, kernel.levels.at(root))];
+      step.elements += bytes;
+      ++step.loads;
+    }
     const bool plain = map.constraints.empty() && map.runtime.empty() && map.symbols.empty();
     // A peeled row's last vector reaches into the next row, which the kernel may be writing.
     const bool reaches = is_peeled(mapping) && load && kernel.schemes.contains(op);
-    const bool vector = plain && !reaches &&
-                        moves_in_vectors(simplify(linearize(map.results, shape.dims), map), map, mapping);
+    const bool vector = plain && !reaches && moves_in_vectors(offset, map, mapping);
     (vector ? result.vectors : result.scalars) += bytes;
     if (vector) result.widest = std::max(result.widest, bytes);
   };
@@ -71,7 +120,18 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
     if (const auto placed = found.placements.find(op);
         placed != found.placements.end() && placed->second.coverage == Coverage::kFull)
       add(op, placed->second.map, false, op);
+  for (const auto& [at, step] : steps) result.steps.push_back(step);
   return result;
+}
+
+/// Bytes that a thread has in flight with vectors of so many elements, on the average of its loads.
+double in_flight_together(const Moved& moved, int vector) {
+  double bytes = 0, loads = 0;
+  for (const Moved::Together& step : moved.steps) {
+    bytes += step.loads * (step.elements * vector + step.vectors);
+    loads += step.loads;
+  }
+  return loads > 0 ? bytes / loads : 0;
 }
 
 /// The vector an element-wise task of another group's share can have.
@@ -97,22 +157,24 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     }
     if (m.kind == MappingKind::kElementwise && m.vector == 1) m.vector = whole_vectors(computation, group);
     Moved bytes = moved(computation, kernel, group, m);
-    // Element by element, the lanes of peeled rows would read what vectors leave apart.
-    const bool apart = is_peeled(m) && bytes.scalars > 0;
+    // Element by element, the lanes of peeled rows and of columns would read what vectors leave apart.
+    const bool apart = (is_peeled(m) || m.kind == MappingKind::kColumn) && bytes.scalars > 0;
     if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) m.vector = 1;
     // What takes two instructions a vector takes every other 16 bytes by each.
     m.vector = std::min(m.vector, std::max(1, kVectorBytes / bytes.widest));
-    const double in_flight = std::max(1.0, bytes.loads * m.vector);
+    const double in_flight = std::max(1.0, in_flight_together(bytes, m.vector));
     const double most = std::min({registers * 4.0 / kRegisterShare / in_flight,
                                   in_flight < kWordBytes ? 2 * kMostUnrolled : kMostUnrolled,
                                   static_cast<double>(unguarded_vectors(m, launch.block))});
     // Vectors at the ends come one by one: what counts is the average of all batches.
     ThreadMapping best = m;
     best.unroll = m.unroll = 1;
+    // Sums of columns end in one of partials, of single elements.
+    const double wanted = m.kind == MappingKind::kColumn ? 2 * kBytesInFlight : kBytesInFlight;
     const auto flight = [&](const ThreadMapping& of) {
       return resident * in_flight * vectors_in_flight(of, launch.block);
     };
-    while (bytes.loads > 0 && m.unroll + 1 <= most && flight(best) < kBytesInFlight) {
+    while (bytes.loads > 0 && m.unroll + 1 <= most && flight(best) < wanted) {
       ++m.unroll;
       if (flight(m) > flight(best)) best = m;
     }

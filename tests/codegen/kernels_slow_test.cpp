@@ -89,18 +89,24 @@ bool has_whole_sectors(const Case& c) {
 constexpr double kBytesInFlight = 32 * 1024;
 
 /// Whether memory is kept busy from the first load to the last store: of tensors that a launch and a round
-/// trip are small beside. Short of it are sums of columns, which end in one of partials, losses, whose labels
-/// come alone, channels of group norms, which are divided out of every index, and rows of norms that no
-/// vector divides and no tile holds.
+/// trip are small beside. Short of it are sums of columns, which end in one of partials, rows of norms that
+/// no vector divides and no tile holds, rows of 33 whose labels a tile brings, and 16-bit gradients where
+/// accumulators, rows and what they are multiplied with are more than the registers, or a row's threads have
+/// one vector each.
 bool streams(const Case& c) {
   constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20, kVectorBytes = 16, kShortRowBytes = 1024;
   const std::int64_t row = c.size.cols * (c.size.dtype == "f32" ? 4 : 2);
+  const bool whole = row % kVectorBytes == 0;
   const std::string workload = c.workload;
   if (c.size.rows * row <= kLargeBytes) return false;
-  if (workload == "softmax" || workload == "masked_softmax" || workload == "gelu" || workload == "adam")
+  if (workload == "softmax" || workload == "masked_softmax" || workload == "gelu" || workload == "adam" ||
+      workload == "group_norm")
     return true;
+  if (workload == "cross_entropy") return whole || row > kShortRowBytes;
+  if (workload == "layer_norm_grad") return whole && (c.size.dtype == "f32" || c.size.cols < 8192);
+  if (workload == "rms_norm_grad") return whole && (c.size.dtype == "f32" || row > kShortRowBytes);
   const bool norm = workload == "layer_norm" || workload == "rms_norm" || workload == "residual_norm";
-  return norm && (row % kVectorBytes == 0 || row <= kShortRowBytes);
+  return norm && (whole || row <= kShortRowBytes);
 }
 
 class Kernels : public ::testing::TestWithParam<Case> {};
@@ -144,7 +150,8 @@ TEST_P(Streams, KeepThirtyTwoKilobytesInFlightAnSm) {
 
 std::vector<Case> stream_cases() {
   std::vector<Case> result;
-  for (const char* name : {"softmax", "masked_softmax", "layer_norm", "rms_norm", "residual_norm", "gelu"})
+  for (const char* name : {"softmax", "masked_softmax", "cross_entropy", "layer_norm", "rms_norm",
+                           "rms_norm_grad", "residual_norm", "gelu", "group_norm"})
     for (const char* dtype : {"f32", "bf16"}) result.push_back({name, {16384, 1024, dtype}});
   return result;
 }

@@ -25,8 +25,11 @@ inline void expect_planned_correct(const Graph& graph) {
   }
 }
 
-/// The same by one compiler, with every sanitizer; what two planners make alike runs once.
-inline void expect_clean_and_right(const Graph& graph, const std::vector<Literal>& inputs) {
+/// The same by one compiler, with every sanitizer; what two planners make alike runs once. `planners`: these
+/// alone; empty: all.
+inline void expect_clean_and_right(const Graph& graph, const std::vector<Literal>& inputs,
+                                   const Device& target = device("v100"),
+                                   const std::set<std::string>& planners = {}) {
   Reference reference(graph, inputs);
   std::set<std::vector<std::string>> seen;
   CompileOptions compile_options;
@@ -35,19 +38,19 @@ inline void expect_clean_and_right(const Graph& graph, const std::vector<Literal
   RunOptions run_options;
   run_options.sanitize = {.race = true, .init = true};
   for (const Planner& planner : planners_for(graph)) {
+    if (!planners.empty() && !planners.contains(std::string(planner.name))) continue;
     const bool maps = std::find(planner.knobs.begin(), planner.knobs.end(), "mapping") != planner.knobs.end();
     for (const char* mapping : {"paper", "tuned"}) {
       if (!maps && mapping == std::string("tuned")) continue;
       PlanOptions options;
       if (maps) options.knobs["mapping"] = mapping;
       SCOPED_TRACE(fmt::format("{} {}", planner.name, maps ? mapping : ""));
-      const Executable executable =
-          compile(graph, device("v100"), make_plan(graph, device("v100"), std::string(planner.name), options),
-                  compile_options);
+      const Executable executable = compile(
+          graph, target, make_plan(graph, target, std::string(planner.name), options), compile_options);
       std::vector<std::string> sources;
       for (const CompiledKernel& kernel : executable.kernels) sources.push_back(kernel.source_sha256);
       if (!seen.insert(sources).second) continue;
-      const RunResult run = run_simulated(graph, device("v100"), executable, reference.inputs(), run_options);
+      const RunResult run = run_simulated(graph, target, executable, reference.inputs(), run_options);
       for (const sim::Finding& finding : run.findings)
         ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
       if (run.findings.empty()) {
