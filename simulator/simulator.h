@@ -210,6 +210,7 @@ struct LaunchResult {
   std::string printed;                 ///< what the kernel printed, in order of blocks
   std::uint64_t blocks_simulated = 0;  ///< of the grid's; fewer in a sample
   bool sampled = false;                ///< counters stand for blocks that were not run
+  int host_threads = 1;                ///< that ran the blocks; nothing else depends on it
   double time_us = 0;                  ///< by the timing model from these counters; method "simulated"
   KernelTime time;                     ///< what time_us is made of
   /// An SM's warps have so many bytes of loads under way before they wait for the first: resident warps x
