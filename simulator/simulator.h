@@ -95,7 +95,7 @@ struct L2StateDeleter {
 using L2StatePtr = std::unique_ptr<L2State, L2StateDeleter>;
 L2StatePtr make_l2_state(const Device& device);
 
-/// Checks that are made only when asked for: they keep memory of every access and run on one host thread.
+/// Checks that are made only when asked for: they keep memory of every access, and run on two host threads at most.
 /// Bounds, alignment and barriers are always checked.
 struct Sanitizers {
   bool race = false;  ///< accesses that nothing orders, in shared and global memory; stale .nc reads
