@@ -33,7 +33,11 @@ struct LaunchContext {
   std::int64_t l1_bytes = 0;  ///< a block's share (l1_cache.h)
   std::uint64_t max_warp_instructions = 0;
   const std::function<void(const Progress&)>* progress = nullptr;
+  bool warm_l2 = false;  ///< what is in L2 is of earlier launches
 };
+
+/// The code that blocks run.
+void use_program(LaunchContext& context, const ptx::Program& program);
 
 /// Ends a launch; caught by run().
 struct FindingError {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+
+#include "core/error.h"
 
 namespace stitchwork::sim {
 
@@ -15,6 +18,37 @@ void RaceShadow::clear() {
   for (auto& of_size : groups_free_) of_size.clear();
 }
 
+RaceShadow::Touched RaceShadow::touched(const ShadowSector& s) const {
+  Touched found;
+  if (s.cells_log2 == 0) {
+    if (s.events[ShadowSector::kWrite] != 0) found.written = ~0u;
+    if ((s.events[ShadowSector::kWrite] | s.events[ShadowSector::kRead] |
+         s.events[ShadowSector::kOtherRead]) != 0)
+      found.any = ~0u;
+    return found;
+  }
+  const std::uint32_t width = cell_bytes(s), ones = (1u << width) - 1;
+  std::uint32_t at = 0;
+  for (const ShadowCell& cell : cells(s)) {
+    if (cell.write) found.written |= ones << at;
+    if (cell.write || cell.reads[0] || cell.reads[1]) found.any |= ones << at;
+    at += width;
+  }
+  return found;
+}
+
+bool RaceShadow::meets(const RaceShadow& other) const {
+  constexpr ShadowSector kUntouched{};
+  const std::uint64_t count = std::min(count_, other.count_);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const ShadowSector &a = sectors_[i], &b = other.sectors_[i];
+    if (std::memcmp(&a, &kUntouched, sizeof a) == 0 || std::memcmp(&b, &kUntouched, sizeof b) == 0) continue;
+    const Touched x = touched(a), y = other.touched(b);
+    if (((x.written & y.any) | (y.written & x.any)) != 0) return true;
+  }
+  return false;
+}
+
 std::uint32_t RaceShadow::take_groups(int cells_log2) {
   auto& of_size = groups_free_[static_cast<std::size_t>(cells_log2 - kCoarsestLog2)];
   if (!of_size.empty()) {
@@ -24,6 +58,7 @@ std::uint32_t RaceShadow::take_groups(int cells_log2) {
   }
   const std::uint32_t groups = 1u << (cells_log2 - kCoarsestLog2);
   groups_used_ = (groups_used_ + groups - 1) / groups * groups;  // those of a sector lie in one chunk
+  if (groups_used_ >= most_groups_) throw Error("accesses are too fine to be looked at apart");
   const std::uint32_t first = groups_used_;
   groups_used_ += groups;
   if (first / kChunkGroups == cell_groups_.size())

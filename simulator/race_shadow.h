@@ -108,7 +108,7 @@ class RaceShadow {
   static std::uint32_t cell_bytes(const ShadowSector& s) { return kSectorBytes >> s.cells_log2; }
   static int cell_log2(const ShadowSector& s) { return kFinestLog2 - s.cells_log2; }
   /// Of a divided sector.
-  std::span<ShadowCell> cells(const ShadowSector& s) {
+  std::span<ShadowCell> cells(const ShadowSector& s) const {
     return {cell_groups_[s.events[0] / kChunkGroups][s.events[0] % kChunkGroups].data(),
             std::size_t{1} << s.cells_log2};
   }
@@ -118,6 +118,12 @@ class RaceShadow {
     if (s.cells_log2 == 0 || ((offset | bytes) & (cell_bytes(s) - 1)) != 0) divide_for(s, offset | bytes);
     const int cell = cell_log2(s);
     return cells(s).subspan(offset % kSectorBytes >> cell, bytes >> cell);
+  }
+  /// Whether both were touched where one was written: no clocks order them.
+  bool meets(const RaceShadow& other) const;
+  /// Cells that would take more throw Error.
+  void bound_cells(std::uint64_t bytes) {
+    most_groups_ = std::max<std::uint64_t>(bytes / sizeof(CellGroup), 1024);
   }
   /// Forgets the cells of a divided sector and who touched them.
   void join(ShadowSector& s);
@@ -134,11 +140,17 @@ class RaceShadow {
   void divide_for(ShadowSector& s, std::uint64_t alignment);
   void divide(ShadowSector& s, int cells_log2);
   std::uint32_t take_groups(int cells_log2);
+  /// Bytes of a sector, a bit each.
+  struct Touched {
+    std::uint32_t written = 0, any = 0;
+  };
+  Touched touched(const ShadowSector& s) const;
 
   ZeroPages<ShadowSector> sectors_;
   std::uint64_t count_ = 0;
   std::vector<ZeroPages<CellGroup>> cell_groups_;  ///< in chunks, which stay where they are
   std::uint32_t groups_used_ = 0;
+  std::uint64_t most_groups_ = ~std::uint64_t{0};
   std::array<std::vector<std::uint32_t>, kFinestLog2 - kCoarsestLog2 + 1> groups_free_;  ///< by size
 };
 

@@ -50,6 +50,7 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
   c.launch = &launch;
   c.device = &device;
   c.memory = &memory;
+  c.warm_l2 = options.cache == CacheMode::kWarm;
   c.max_warp_instructions =
       options.max_warp_instructions ? options.max_warp_instructions : kDefaultLivelockBound;
   const ptx::KernelInfo& k = c.program->info;
@@ -198,6 +199,13 @@ L2State& cold_l2(const Device& device) {
 
 }  // namespace
 
+void use_program(LaunchContext& context, const ptx::Program& program) {
+  context.program = &program;
+  context.block_start.clear();
+  for (const std::int32_t at : program.block_start)
+    context.block_start.push_back(&program.code[static_cast<std::size_t>(at)]);
+}
+
 LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& memory, const Device& device,
                  const Options& options) {
   LaunchContext context = prepare(module, launch, memory, device, options);
@@ -209,11 +217,10 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   std::unique_ptr<Sanitizer> sanitizer;
   if (options.sanitize.any()) {
     sanitizer = std::make_unique<Sanitizer>(context, options.sanitize);
-    context.sanitizer = sanitizer.get();
-    context.program = &sanitizer->program();
+    use_sanitizer(context, *sanitizer);
+  } else {
+    use_program(context, *context.program);
   }
-  for (std::int32_t at : context.program->block_start)
-    context.block_start.push_back(&context.program->code[static_cast<std::size_t>(at)]);
   LaunchResult result;
   result.cluster = context.cluster;
   context.printed = &result.printed;
@@ -273,6 +280,7 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   try {
     const ScheduleResult r = schedule(context, residency, *l2, host_threads, options.sampled);
     result.blocks_simulated = r.blocks_simulated;
+    result.host_threads = r.host_threads;
     result.sampled = r.blocks_simulated < launch.grid.count();
     fill_counters(c, context, r);
     l2->dirty_sectors += r.l2.dirty_sectors;

@@ -142,10 +142,26 @@ void Sanitizer::refuse_events() const {
               "check a smaller input, or leave race out of --sanitize");
 }
 
+void use_sanitizer(LaunchContext& context, Sanitizer& sanitizer) {
+  context.sanitizer = &sanitizer;
+  use_program(context, sanitizer.program());
+}
+
+bool Sanitizer::meets(const Sanitizer& other) const {
+  for (std::size_t i = 0; i < std::min(shadows_.size(), other.shadows_.size()); ++i)
+    if (shadows_[i].meets(other.shadows_[i])) return true;
+  return false;
+}
+
+/// Of several threads, each may have cells of as many bytes as the memory they are of: rows that begin within
+/// sectors need half of that, scattered stores three times.
 RaceShadow& Sanitizer::shadow(std::uint64_t window, std::uint64_t bytes) {
   const auto index = static_cast<std::size_t>(window - kFirstAllocation);
   if (index >= shadows_.size()) shadows_.resize(index + 1);
-  if (!shadows_[index].covers(bytes)) shadows_[index] = RaceShadow(bytes);
+  if (!shadows_[index].covers(bytes)) {
+    shadows_[index] = RaceShadow(bytes);
+    if (undo != nullptr) shadows_[index].bound_cells(bytes);
+  }
   return shadows_[index];
 }
 

@@ -34,6 +34,8 @@ struct MemoryForm {
   std::uint32_t index = 0;    ///< among the kernel's memory instructions
 };
 
+class WriteUndo;
+
 /// Of one launch.
 class Sanitizer {
  public:
@@ -43,6 +45,7 @@ class Sanitizer {
   /// The code to run instead.
   const ptx::Program& program() const { return program_; }
   const Inst& original(std::uint32_t id) const { return original_->code[id]; }
+  const ptx::Program& original_program() const { return *original_; }
   const MemoryForm& form(std::uint32_t id) const { return forms_[id]; }
   std::uint32_t memory_instructions() const { return memory_instructions_; }
   const ptx::TrackedInst* tracked(std::uint32_t id) const;
@@ -55,6 +58,8 @@ class Sanitizer {
     return static_cast<std::uint32_t>(events.size() - 1);
   }
   RaceShadow& shadow(std::uint64_t window, std::uint64_t bytes);
+  /// Whether one wrote to global memory what the other touched.
+  bool meets(const Sanitizer& other) const;
   /// "block (1,0,0), thread (5,0,0) wrote at PTX line 12 (a.cu:3)"
   std::string describe(const AccessEvent& event, int lane, bool wrote, std::uint64_t seen_from_block) const;
 
@@ -64,6 +69,7 @@ class Sanitizer {
   SanitizerCounts counts;
   LaunchClocks clocks;
   AccessEvents global_events;  ///< of all blocks
+  WriteUndo* undo = nullptr;   ///< told of stores to global memory before they are made
 
  private:
   [[noreturn]] void refuse_events() const;
@@ -75,6 +81,9 @@ class Sanitizer {
   std::uint32_t memory_instructions_ = 0;
   std::vector<RaceShadow> shadows_;  ///< by window - kFirstAllocation
 };
+
+/// Blocks of this context run under the sanitizer.
+void use_sanitizer(LaunchContext& context, Sanitizer& sanitizer);
 
 /// What the threads of a block did with global memory, or with their shared memory.
 class BlockAccesses {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "simulator/apart.h"
 #include "simulator/cluster.h"
 #include "simulator/matrix.h"
 #include "simulator/sanitizer.h"
@@ -250,6 +251,7 @@ void BlockChecks::look_at_lane(const Access& a) {
   } else {
     Allocation* allocation = launch_.context.memory->impl().find(a.address);
     if (allocation == nullptr || a.offset + a.form.bytes > allocation->bytes.size()) return;
+    if (a.form.writes && launch_.undo != nullptr) launch_.undo->keep(window, a.offset, a.form.bytes);
     if (what.init && !allocation->written.empty()) check_initialised(a, allocation->written, "");
     if (!what.race || (a.i->aux & kUncounted)) return;  // constant memory is never written
     if (a.strong()) synchronise(a);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "simulator/apart.h"
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
@@ -169,13 +170,17 @@ void read_shapes(const std::byte* registers, bool narrow, std::uint32_t width, i
 /// keeps, as neighbouring bytes were mostly touched by one.
 class WarpLook {
  public:
-  WarpLook(const BlockChecks& checks, const BlockChecks::Access& a, std::uint32_t event, RaceShadow& shadow)
+  /// `rough`: what lanes read of a sector that nobody has written counts as all of it, which takes no cells;
+  /// what is then found has to be looked at again.
+  WarpLook(const BlockChecks& checks, const BlockChecks::Access& a, std::uint32_t event, RaceShadow& shadow,
+           bool rough)
       : checks_(checks),
         a_(a),
         shadow_(shadow),
         event_(event),
         shift_(std::countr_zero(a.form.bytes)),
         writes_(a.form.writes),
+        rough_(rough && !a.form.writes),
         non_coherent_((a.i->aux & kNonCoherent) != 0) {}
 
   /// False where something is not in order, or not found out so simply.
@@ -186,7 +191,10 @@ class WarpLook {
       const std::uint64_t next = std::min(begin + RaceShadow::kSectorBytes, end);
       ShadowSector& sector = shadow_.sector(at);
       const bool whole = next - at == RaceShadow::kSectorBytes;
-      if (!(whole ? look_at_sector(sector, lanes_at(piece, at)) : look_at_cells(sector, piece, at, next)))
+      if (!whole && rough_ && sector.cells_log2 == 0 && sector.events[ShadowSector::kWrite] == 0) {
+        if (!look_at_sector(sector, SectorLanes::several())) return false;
+      } else if (!(whole ? look_at_sector(sector, lanes_at(piece, at))
+                         : look_at_cells(sector, piece, at, next)))
         return false;
       at = next;
     }
@@ -311,7 +319,7 @@ class WarpLook {
   RaceShadow& shadow_;
   const std::uint32_t event_;
   const int shift_;  ///< log2 of the bytes a lane touches
-  const bool writes_, non_coherent_;
+  const bool writes_, rough_, non_coherent_;
   Known write_, read_;
 };
 
@@ -350,6 +358,8 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
 
   Pieces pieces;
   if (!pieces.list(local, lanes, window, form.bytes, size, form.writes)) return false;
+  if (!shared && form.writes && launch_.undo != nullptr)
+    for (const Piece& piece : pieces) launch_.undo->keep(window, piece.offset, piece.bytes);
   if (initialised && form.reads) {
     for (const Piece& piece : pieces)
       if (!written->all(piece.offset, piece.bytes)) return false;
@@ -370,7 +380,7 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
       for (const Piece& piece : pieces) __builtin_prefetch(&shadow.sector(piece.offset));
       for (const Piece& piece : pieces) shadow.prefetch(piece.offset);
     }
-    WarpLook look(*this, any, event_of(any), shadow);
+    WarpLook look(*this, any, event_of(any), shadow, !shared && launch_.undo != nullptr);
     for (const Piece& piece : pieces)
       if (!look.look_at(piece)) return false;
     launch_.counts.race_accesses += active;

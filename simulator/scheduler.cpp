@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <optional>
 
 #include "core/error.h"
+#include "simulator/apart.h"
 #include "simulator/cluster.h"
 #include "simulator/crew.h"
 
@@ -38,6 +40,9 @@ std::uint64_t warp_instructions(const ptx::Program& program, const std::vector<B
   for (std::size_t b = 0; b < counts.size(); ++b) total += counts[b].warps * program.weights[b].instructions;
   return total;
 }
+
+/// Each has shadow memory of its own.
+constexpr int kMostCheckingThreads = 2;
 
 class Schedule {
  public:
@@ -73,13 +78,15 @@ class Schedule {
 
   /// Batches of blocks run on all threads and log what they access; then the logs are replayed into the L2 in
   /// block order, each thread taking sets of its own.
-  ScheduleResult parallel(int threads) {
+  /// `contexts`: of each thread.
+  ScheduleResult parallel(const std::vector<const LaunchContext*>& contexts) {
+    const int threads = result_.host_threads = static_cast<int>(contexts.size());
     const std::size_t partitions = threads > 2 ? 4 : 2;
     const auto crew_size = static_cast<std::uint64_t>(threads);
     std::vector<std::unique_ptr<Cluster>> clusters;
-    for (int t = 0; t < threads; ++t) {
-      workers_.emplace_back(context_);
-      clusters.push_back(std::make_unique<Cluster>(context_));
+    for (const LaunchContext* context : contexts) {
+      workers_.emplace_back(*context);
+      clusters.push_back(std::make_unique<Cluster>(*context));
     }
     std::vector<Logs> units;
     l2_counters_.resize(partitions);
@@ -94,15 +101,23 @@ class Schedule {
         while (units.size() < unit_count) units.emplace_back(partitions);
         std::atomic<std::uint64_t> next_unit{0}, first_bad{~std::uint64_t{0}};
         std::vector<std::optional<FindingError>> errors(crew_size);
+        std::vector<std::exception_ptr> failures(crew_size);
         crew.run([&](int t) {
           Cluster& cluster = *clusters[static_cast<std::size_t>(t)];
-          for (std::uint64_t u = next_unit++; u < unit_count; u = next_unit++) {
-            cluster.attach(workers_[static_cast<std::size_t>(t)], units[u].logs);
-            const std::uint64_t last = std::min(end, begin + (u + 1) * unit_blocks);
-            for (std::uint64_t b = begin + u * unit_blocks; b < last && b < first_bad; b += cluster_blocks_)
-              run_cluster(cluster, b, &work_[b - wave], first_bad, errors[static_cast<std::size_t>(t)]);
+          try {
+            for (std::uint64_t u = next_unit++; u < unit_count; u = next_unit++) {
+              cluster.attach(workers_[static_cast<std::size_t>(t)], units[u].logs);
+              const std::uint64_t last = std::min(end, begin + (u + 1) * unit_blocks);
+              for (std::uint64_t b = begin + u * unit_blocks; b < last && b < first_bad; b += cluster_blocks_)
+                run_cluster(cluster, b, &work_[b - wave], first_bad, errors[static_cast<std::size_t>(t)]);
+            }
+          } catch (...) {  // of the sanitizers: more than they can tell apart
+            failures[static_cast<std::size_t>(t)] = std::current_exception();
+            first_bad = 0;
           }
         });
+        for (const std::exception_ptr& failure : failures)
+          if (failure) std::rethrow_exception(failure);
         for (const auto& e : errors) {
           if (e && e->block_index == first_bad) throw *e;
         }
@@ -380,11 +395,28 @@ ScheduleResult schedule(const LaunchContext& context, const Residency& residency
   // Atomics on global memory run in block order, so that sums of floats come out the same every time.
   const std::uint64_t threads = context.launch->grid.count() * context.launch->block.count();
   constexpr std::uint64_t kWorthThreads = 65536;  // starting host threads costs about as much as this many
-  if (host_threads <= 1 || context.sanitizer != nullptr || program.has_global_atomics || program.prints ||
-      threads < kWorthThreads)
+  host_threads = static_cast<int>(
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(host_threads), context.launch->grid.count()));
+  if (host_threads <= 1 || program.has_global_atomics || program.prints || threads < kWorthThreads)
     return s.serial();
-  return s.parallel(static_cast<int>(
-      std::min<std::uint64_t>(static_cast<std::uint64_t>(host_threads), context.launch->grid.count())));
+  if (context.sanitizer == nullptr)
+    return s.parallel(std::vector<const LaunchContext*>(static_cast<std::size_t>(host_threads), &context));
+  // Only the race check tells what blocks have in common.
+  if (!context.sanitizer->what.race || context.warm_l2) return s.serial();
+  ApartChecks apart(context, std::min(host_threads, kMostCheckingThreads));
+  try {
+    Schedule beside(context, residency, l2);
+    ScheduleResult result = beside.parallel(apart.contexts());
+    if (apart.nothing_left()) {
+      context.sanitizer->counts += apart.counts();
+      return result;
+    }
+  } catch (const FindingError&) {
+  } catch (const Error&) {
+  }
+  apart.undo();
+  l2.clear();
+  return s.serial();
 }
 
 }  // namespace stitchwork::sim

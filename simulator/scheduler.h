@@ -14,6 +14,7 @@ struct ScheduleResult {
   L2Counters l2;
   std::uint64_t grid_barriers = 0;
   std::uint64_t blocks_simulated = 0;  ///< fewer than the grid has in a sample
+  int host_threads = 1;
   std::vector<TimedStretch> stretches;
   /// Sums over waves of (warp instructions, times occupancy, times busy SMs).
   double weight = 0, occupancy = 0, busy = 0;

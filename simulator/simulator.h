@@ -95,7 +95,7 @@ struct L2StateDeleter {
 using L2StatePtr = std::unique_ptr<L2State, L2StateDeleter>;
 L2StatePtr make_l2_state(const Device& device);
 
-/// Checks that are made only when asked for: they keep memory of every access and run on one host thread.
+/// Checks that are made only when asked for: they keep memory of every access, and run on two host threads at most.
 /// Bounds, alignment and barriers are always checked.
 struct Sanitizers {
   bool race = false;  ///< accesses that nothing orders, in shared and global memory; stale .nc reads
@@ -211,6 +211,7 @@ struct LaunchResult {
   std::string printed;                 ///< what the kernel printed, in order of blocks
   std::uint64_t blocks_simulated = 0;  ///< of the grid's; fewer in a sample
   bool sampled = false;                ///< counters stand for blocks that were not run
+  int host_threads = 1;                ///< that ran the blocks; nothing else depends on it
   double time_us = 0;                  ///< by the timing model from these counters; method "simulated"
   KernelTime time;                     ///< what time_us is made of
   /// An SM's warps have so many bytes of loads under way before they wait for the first: resident warps x
