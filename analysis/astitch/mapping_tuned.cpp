@@ -209,10 +209,16 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
     mapping.rows_per_block = limits.block / threads;
     const std::int64_t elements = ceil_div(domain.cols, threads);
     if (mapping.rows_per_block * domain.cols * work.narrowest_bytes % kSectorBytes != 0) continue;
-    if (mapping.rows_per_block * domain.cols * work.staged_bytes + kSharedSpare > room) continue;
+    const std::int64_t tiles = mapping.rows_per_block * domain.cols * work.staged_bytes + kSharedSpare;
+    if (tiles > room) continue;
     if (elements * limits.accumulators > accumulator_room(limits)) continue;
     // Of fewer tasks than SMs each takes what its latencies are, and staging has more of them.
-    const ThreadMapping dealt = deal(mapping, limits);
+    MappingLimits beside = limits;
+    beside.blocks_per_wave =
+        std::min(limits.blocks_per_wave,
+                 assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_wave);
+    if (beside.blocks_per_wave == 0) continue;
+    const ThreadMapping dealt = deal(mapping, beside);
     if (dealt.tasks >= device.sms) fastest.offer(dealt);
   }
 }
@@ -258,7 +264,13 @@ void offer_column_vectors(const Domain& domain, const MappingLimits& limits, std
   if (whole == widest) return;
   if (domain.rows <= limits.block) return offer_columns(domain, limits, domain.rows, widest, wanted, fastest);
   const std::int64_t alignment = 2 * widest, places = limits.block * widest / alignment;
-  if (places > alignment) offer_columns(domain, limits, places - alignment, widest, wanted, fastest);
+  const std::int64_t most = places - alignment;
+  if (most <= 0) return;
+  offer_columns(domain, limits, most, widest, wanted, fastest);
+  // As many tiles on every SM.
+  const std::int64_t sms = limits.tuned_for->sms, tiles = round_up(ceil_div(domain.rows, most), sms);
+  const std::int64_t even = round_up(ceil_div(domain.rows, tiles), alignment);
+  if (2 * even > most) offer_columns(domain, limits, even, widest, wanted, fastest);
 }
 
 ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wanted) {
