@@ -166,6 +166,7 @@ bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const Th
 
 bool is_same_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
   if (mapping.vector == 1 || context.dims.size() != 2 || is_peeled(mapping)) return false;
+  if (!context.runtime.empty() || !context.symbols.empty() || !context.constraints.empty()) return false;
   if (mapping.kind == MappingKind::kColumn && column_vectors(mapping) != ColumnVectors::kWhole) return false;
   const auto of_vectors = in_vectors(offset, context, mapping);
   return of_vectors && !of_vectors->offset.uses_symbols();

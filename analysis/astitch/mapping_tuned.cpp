@@ -259,7 +259,7 @@ void offer_column_vectors(const Domain& domain, const MappingLimits& limits, std
                           Fastest& fastest) {
   const int widest = std::max(1, kVectorBytes / vector_bytes(domain, limits));
   const int whole = widest_vector(domain.rows, domain, limits);
-  if (domain.guarded || widest == 1) return;
+  if (domain.guarded || widest == 1 || domain.rows < 2) return;
   if (whole > 1 && tile % whole == 0) offer_columns(domain, limits, tile, whole, wanted, fastest);
   if (whole == widest) return;
   if (domain.rows <= limits.block) return offer_columns(domain, limits, domain.rows, widest, wanted, fastest);
@@ -279,8 +279,9 @@ ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wan
                       domain.rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
   const std::int64_t tile =
       std::clamp<std::int64_t>(domain.rows, 1, std::min<std::int64_t>(kColumnTileRows, limits.block));
+  if (serial) offer_columns(domain, limits, limits.block, 1, wanted, fastest);
   offer_column_vectors(domain, limits, tile, wanted, fastest);
-  offer_columns(domain, limits, serial ? limits.block : tile, 1, wanted, fastest);
+  if (!serial) offer_columns(domain, limits, tile, 1, wanted, fastest);
   // 33 results side by side as one tile, whose warps read on where a row of memory ends, and not as two of
   // which one is of single elements.
   if (tile < domain.rows && domain.rows < 2 * kColumnTileRows && domain.rows <= limits.block)

@@ -60,15 +60,15 @@ bool fits_on_chip(const Case& c, const Device& target) {
 }
 
 /// Whether requests can be of whole sectors: rows begin at vectors, or are staged, of which a task has many
-/// (and no sums of columns beside them, which come from all tasks), or are peeled, which needs rows of more
-/// than a warp's and nothing that has a value a column (docs/codegen.md, "Staged rows", "Vectors and
+/// (beside two sums of columns in f32 lanes are as fast, as modelled), or are peeled, which needs rows of
+/// more than a warp's and nothing that has a value a column (docs/codegen.md, "Staged rows", "Vectors and
 /// unrolling").
 bool has_whole_sectors(const Case& c) {
   constexpr std::int64_t kVectorBytes = 16, kShortRowBytes = 1024;
   const std::int64_t row = c.size.cols * (c.size.dtype == "f32" ? 4 : 2);
   const std::string workload = c.workload;
   if (row % kVectorBytes == 0 || workload == "gelu" || workload == "column_sum") return true;
-  if (row <= kShortRowBytes) return !workload.ends_with("_grad");
+  if (row <= kShortRowBytes) return workload != "layer_norm_grad" || c.size.dtype != "f32";
   return workload == "softmax" || workload == "masked_softmax" || workload == "cross_entropy";
 }
 
@@ -88,8 +88,11 @@ bool streams(const Case& c) {
       workload == "group_norm" || workload == "column_sum")
     return true;
   if (workload == "cross_entropy") return whole || row > kShortRowBytes;
-  if (workload == "layer_norm_grad") return whole && (c.size.dtype == "f32" || c.size.cols < 8192);
-  if (workload == "rms_norm_grad") return whole && (c.size.dtype == "f32" || row > kShortRowBytes);
+  const bool staged = !whole && row <= kShortRowBytes && has_whole_sectors(c);
+  if (workload == "layer_norm_grad")
+    return staged || (whole && (c.size.dtype == "f32" || c.size.cols < 8192));
+  if (workload == "rms_norm_grad")
+    return staged || (whole && (c.size.dtype == "f32" || row > kShortRowBytes));
   const bool norm = workload == "layer_norm" || workload == "rms_norm" || workload == "residual_norm";
   return norm && (whole || row <= kShortRowBytes);
 }
