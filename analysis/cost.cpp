@@ -23,6 +23,8 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kSectorBytes = 32;
+/// Vectors of a staged range that a thread has in flight (codegen/lower.cpp).
+constexpr double kRangeVectors = 4;
 /// Of a lane in a 128-byte request.
 constexpr double kLaneBytes = 4;
 // What generated code executes beside the ops, in machine instructions: fitted to the simulator's issue slots
@@ -102,7 +104,8 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
 }
 
 /// Elements that one access of a thread moves.
-int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping) {
+int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, bool through_tile) {
+  if (mapping.staged && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vector;
   if (mapping.vector == 1 || !uses(map, lane_dim(mapping)) || !map.constraints.empty() ||
       !map.runtime.empty() || !map.symbols.empty())
     return 1;
@@ -204,7 +207,7 @@ class KernelCounter {
         cluster_barriers(group.mapping, reductions) * static_cast<double>(group.mapping.blocks);
     phases_[level_].groups.push_back({&group, now().warp_instructions - before});
     // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
-    const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1;
+    const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1 || group.mapping.staged;
     const double operands = std::min(loads.all, kOperandsInFlight);
     const double in_flight =
         ahead ? std::max(operands, loads.unguarded * vectors_in_flight(group.mapping, kernel_.launch.block))
@@ -335,13 +338,19 @@ class KernelCounter {
     }
     const Shape& shape = computation_.node(e.op).shape;
     const int bytes = byte_size(shape.dtype);
-    const int at_once = moved_at_once(e.map, shape, group.mapping);
+    const int at_once = moved_at_once(e.map, shape, group.mapping, e.tile);
     const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
     count_accesses(accesses / at_once, fixed ? kNoAddress : together(group));
     loads.accesses += accesses / at_once;
     now().l2_sectors += accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile);
     if (e.tile) count_through_tile(accesses);
-    if (uses(e.map, lane_dim(group.mapping))) {
+    if (e.tile && group.mapping.staged) {
+      const ThreadMapping range = staging_mapping(group.mapping, bytes);
+      const double vectors =
+          std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, kernel_.launch.block)));
+      loads.all += vectors * at_once * bytes / kLaneBytes;
+      loads.unguarded += vectors * at_once * bytes / kLaneBytes;
+    } else if (uses(e.map, lane_dim(group.mapping))) {
       // What does not move in vectors is as many loads, one after the other without waiting.
       const int moves = group.mapping.vector / at_once;
       const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
@@ -374,6 +383,7 @@ class KernelCounter {
   /// Sectors one warp's access of global memory touches.
   static double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
                         const ThreadMapping& mapping, int bytes, bool through_tile) {
+    if (mapping.staged && through_tile) return kWarp * bytes / kSectorBytes;  // a range, in order
     const bool tiles = mapping.kind == MappingKind::kTile && map.dims.size() == 2 && map.symbols.empty() &&
                        map.runtime.empty();
     if (!tiles) return sectors_a_warp(map, extents, mapping, bytes);
@@ -429,9 +439,9 @@ class KernelCounter {
     const bool global = output || scheme == Scheme::kGlobal;
     if (shared) count_accesses(accesses);
     if (!global) return;
-    count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping), together(group));
-    const int bytes = byte_size(node.shape.dtype);
     const bool tile = find_tile(kernel_, op, group.dominant, level_of(op)) != nullptr;
+    count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping, tile), together(group));
+    const int bytes = byte_size(node.shape.dtype);
     now().l2_sectors += accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile);
     if (tile) count_through_tile(accesses);
     if (output) write(node.shape.byte_size());

@@ -44,7 +44,7 @@ std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, 
                  : 0;
     case MappingKind::kColumn:
       if (mapping.vector > 1)
-        return column_slices(mapping, block) * mapping.rows_per_block * accumulator_bytes(dtype);
+        return column_slices(mapping, whole_warps(block)) * mapping.rows_per_block * accumulator_bytes(dtype);
       return block > mapping.rows_per_block ? std::int64_t{block} * accumulator_bytes(dtype) : 0;
     case MappingKind::kElementwise:
     case MappingKind::kRowSerial:

@@ -4,6 +4,7 @@
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "core/error.h"
 
@@ -86,8 +87,12 @@ int block_threads(const ThreadMapping& mapping) {
     case MappingKind::kTile:
     case MappingKind::kRowPack:
     case MappingKind::kRowSplit:
-    case MappingKind::kColumn:
       return static_cast<int>(mapping.threads_per_row * mapping.rows_per_block);
+    case MappingKind::kColumn: {
+      const int threads = static_cast<int>(mapping.threads_per_row * mapping.rows_per_block);
+      const std::int64_t places = column_slices(mapping, threads) * column_places(mapping);
+      return std::max(threads, static_cast<int>(ceil_div(places, mapping.vector)));
+    }
   }
   SW_CHECK(false, "mapping kind {}", static_cast<int>(mapping.kind));
 }

@@ -114,7 +114,7 @@ ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes) {
   flat.unroll = 1;
   flat.staged = false;
   flat.vector = std::max(1, kVectorBytes / widest_bytes);
-  while (flat.rows % flat.vector != 0 || flat.rows_per_block % flat.vector != 0) flat.vector /= 2;
+  while (flat.rows_per_block % flat.vector != 0) flat.vector /= 2;
   return flat;
 }
 

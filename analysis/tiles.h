@@ -32,8 +32,8 @@ double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extent
                     const ThreadMapping& mapping, int bytes, TileOrder order);
 
 /// How the threads of a block move the tasks of a staged mapping between memory and tiles: neighbouring
-/// threads on neighbouring vectors, of 16 bytes of an element of `widest_bytes` where they divide a task and
-/// the whole. The unroll is 1.
+/// threads on neighbouring vectors, of 16 bytes of an element of `widest_bytes` where they divide a task. Of
+/// the whole there may be a part of a vector at the end. The unroll is 1.
 ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes);
 
 /// What of a staged domain a value in memory has: an element each, one value a row or one a col, in that

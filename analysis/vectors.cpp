@@ -127,8 +127,9 @@ std::optional<InVectors> in_vectors(const IndexExpr& offset, const IndexMap& con
   InVectors result;
   result.domain.dims = context.dims;
   std::int64_t& extent = result.domain.dims[static_cast<std::size_t>(lane)];
-  if (extent % vector != 0) return std::nullopt;
-  extent /= vector;
+  // Of a range that moves through a tile there may be a part of a vector at the end.
+  if (extent % vector != 0 && mapping.kind != MappingKind::kElementwise) return std::nullopt;
+  extent = ceil_div(extent, vector);
   result.domain.symbols = {vector};
   const AtomRanges ranges = atom_ranges(result.domain);
   result.offset = substitute(
@@ -165,6 +166,7 @@ bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const Th
 
 bool is_same_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
   if (mapping.vector == 1 || context.dims.size() != 2 || is_peeled(mapping)) return false;
+  if (!context.runtime.empty() || !context.symbols.empty() || !context.constraints.empty()) return false;
   if (mapping.kind == MappingKind::kColumn && column_vectors(mapping) != ColumnVectors::kWhole) return false;
   const auto of_vectors = in_vectors(offset, context, mapping);
   return of_vectors && !of_vectors->offset.uses_symbols();

@@ -133,10 +133,18 @@ class RowKeeper {
             ahead.try_emplace({value.op, value.at.map}, static_cast<int>(loop_.row_results.size()));
         if (added) {
           loop_.row_results.push_back({value.op, computation_.node(value.op).shape.dtype});
-          Value load = value;
-          load.row_place = place->second;
-          front->order.insert(front->order.begin(), static_cast<int>(front->values.size()));
-          front->values.push_back(std::move(load));
+          const auto there = std::find_if(front->order.begin(), front->order.end(), [&](int w) {
+            const Value& other = front->values[static_cast<std::size_t>(w)];
+            return waits_for_nothing(*front, other) && other.op == value.op && other.at.map == value.at.map;
+          });
+          if (there != front->order.end()) {
+            front->values[static_cast<std::size_t>(*there)].row_place = place->second;
+          } else {
+            Value load = value;
+            load.row_place = place->second;
+            front->order.insert(front->order.begin(), static_cast<int>(front->values.size()));
+            front->values.push_back(std::move(load));
+          }
         }
         value.row_result = place->second;
         value.buffer = -1;

@@ -23,6 +23,7 @@ void StepPrinter::print_row_batches(std::int64_t rows) {
   if (rows % stride != 0) batches.guard = fmt::format("local_row < {}", rows);
   if (partial_) batches.guard += (batches.guard.empty() ? "" : " && ") + row_guard();
   batches.tiled = step_.turned;
+  batches.in_part = mapping_.rows % vector != 0;
   print_batches(batches);
 }
 
@@ -121,7 +122,10 @@ void StepPrinter::place_inside(const Batches& batches) {
         partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(rows_per_task(mapping_)),
                                number(mapping_.rows), first)
                  : fmt::format("{}", rows_per_task(mapping_));
-    out_.line(fmt::format("const int local_row = sw_min({}, {} - {});", at, elements, mapping_.vector));
+    const std::string last =
+        batches.in_part ? fmt::format("({} - 1) / {} * {}", elements, mapping_.vector, mapping_.vector)
+                        : fmt::format("{} - {}", elements, mapping_.vector);
+    out_.line(fmt::format("const int local_row = sw_min({}, {});", at, last));
     out_.line(fmt::format("const {} row = {} + local_row;", index_, first));
     return;
   }
@@ -134,7 +138,7 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
   const auto open_guard = [&] {
     out_.open(guarded && !batches.guard.empty() ? fmt::format("if ({})", batches.guard) : "");
   };
-  const bool in_part = batches.peeled && guarded;
+  const bool in_part = (batches.peeled || batches.in_part) && guarded;
   const std::string left = in_part || in_column_vectors() ? elements_left() : "";
   values_.declare_ahead(static_cast<int>(vectors));
   if (values_.goes_ahead()) {
@@ -180,12 +184,20 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
 
 void StepPrinter::store_vectors(bool in_part) {
   for (const Root& root : step_.roots)
-    for (const Target& target : root.targets)
-      if (target.vector)
-        out_.line(fmt::format("{}(&{}[{}], {}{});", in_part ? "sw_store_part" : "sw_store",
-                              places_.buffers[static_cast<std::size_t>(target.buffer)], offset_text(target),
-                              vectors_.at(&target),
-                              in_part ? fmt::format(", -col, {} - col", number(mapping_.cols)) : ""));
+    for (const Target& target : root.targets) {
+      if (!target.vector) continue;
+      // Tiles have room for whole vectors.
+      const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(target.buffer)];
+      const bool part = in_part && buffer.space != MemorySpace::kShared;
+      std::string bounds;
+      if (part && mapping_.kind == MappingKind::kElementwise)
+        bounds = fmt::format(", ({})0, {}", index_, elements_left());
+      else if (part)
+        bounds = fmt::format(", -col, {} - col", number(mapping_.cols));
+      out_.line(fmt::format("{}(&{}[{}], {}{});", part ? "sw_store_part" : "sw_store",
+                            places_.buffers[static_cast<std::size_t>(target.buffer)], offset_text(target),
+                            vectors_.at(&target), bounds));
+    }
 }
 
 std::string StepPrinter::element_guard(const Batches& batches, bool guarded) const {
@@ -205,6 +217,7 @@ std::string StepPrinter::element_guard(const Batches& batches, bool guarded) con
 
 std::string StepPrinter::elements_left() const {
   if (rows_.empty() && mapping_.rows * mapping_.cols % mapping_.vector == 0) return "";
+  if (mapping_.kind == MappingKind::kElementwise) return fmt::format("{} - row", number(mapping_.rows));
   if (in_column_vectors())
     return column_vectors(mapping_) == ColumnVectors::kWhole
                ? ""

@@ -58,6 +58,7 @@ class StepPrinter {
     std::int64_t unguarded = 0;  ///< so many first ones exist for every thread, behind the first where peeled
     bool peeled = false;         ///< the guarded ones may lie in the row in part
     bool tiled = false;          ///< the guarded ones are in flight together, too
+    bool in_part = false;        ///< the last of all may lie behind the end in part
   };
   bool in_batches() const { return mapping_.vector > 1 || mapping_.unroll > 1; }
   void print_batches(const Batches& batches);

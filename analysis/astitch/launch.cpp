@@ -251,7 +251,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
                              const Options& options, bool one_wave, int accumulators, WideForms forms) {
   MappingLimits limits;
   limits.accumulators = accumulators;
-  limits.staging = forms.staging && options.tiles && !one_wave;
+  limits.staging = forms.staging && options.tiles;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
     limits.max_blocks_per_sm = wanted->second;
   const bool tuned = options.tuned && options.adaptive_mapping;
@@ -337,10 +337,14 @@ Verdict fits_device(const KernelPlan& kernel, const Device& device, const Mappin
     return Verdict::no("astitch.shared-memory", fmt::format("needs {} bytes of shared memory, {} allowed",
                                                             launch.shared_bytes, allowed));
   }
-  if (limits.one_wave && launch.blocks_per_wave < limits.blocks_per_wave) {
+  // Staged rows are dealt to the blocks that their tiles leave room for.
+  const bool staged = std::any_of(kernel.groups.begin(), kernel.groups.end(),
+                                  [](const Group& group) { return group.mapping.staged; });
+  const std::int64_t assumed = staged ? launch.grid : limits.blocks_per_wave;
+  if (limits.one_wave && launch.blocks_per_wave < assumed) {
     return Verdict::no("astitch.wave",
                        fmt::format("{} bytes of shared memory leave {} blocks a wave, mappings assumed {}",
-                                   launch.shared_bytes, launch.blocks_per_wave, limits.blocks_per_wave));
+                                   launch.shared_bytes, launch.blocks_per_wave, assumed));
   }
   return Verdict::yes();
 }

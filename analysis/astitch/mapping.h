@@ -37,7 +37,7 @@ struct MappingLimits {
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
   RowWork row_work;
-  bool staging = false;  ///< rows may move through tiles (staging.h): not within one wave
+  bool staging = false;  ///< rows may move through tiles (staging.h)
   int cluster = 1;       ///< blocks of a cluster that may share a row: not within one wave
 };
 

@@ -227,10 +227,16 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
     mapping.rows_per_block = limits.block / threads;
     const std::int64_t elements = ceil_div(domain.cols, threads);
     if (mapping.rows_per_block * domain.cols * work.narrowest_bytes % kSectorBytes != 0) continue;
-    if (mapping.rows_per_block * domain.cols * work.staged_bytes + kSharedSpare > room) continue;
+    const std::int64_t tiles = mapping.rows_per_block * domain.cols * work.staged_bytes + kSharedSpare;
+    if (tiles > room) continue;
     if (elements * limits.accumulators > accumulator_room(limits)) continue;
     // Of fewer tasks than SMs each takes what its latencies are, and staging has more of them.
-    const ThreadMapping dealt = deal(mapping, limits);
+    MappingLimits beside = limits;
+    beside.blocks_per_wave =
+        std::min(limits.blocks_per_wave,
+                 assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_wave);
+    if (beside.blocks_per_wave == 0) continue;
+    const ThreadMapping dealt = deal(mapping, beside);
     if (dealt.tasks >= device.sms) fastest.offer(dealt);
   }
 }
@@ -275,12 +281,18 @@ void offer_column_vectors(const Domain& domain, const MappingLimits& limits, std
                           Fastest& fastest) {
   const int widest = std::max(1, kVectorBytes / vector_bytes(domain, limits));
   const int whole = widest_vector(domain.rows, domain, limits);
-  if (domain.guarded || widest == 1) return;
+  if (domain.guarded || widest == 1 || domain.rows < 2) return;
   if (whole > 1 && tile % whole == 0) offer_columns(domain, limits, tile, whole, wanted, fastest);
   if (whole == widest) return;
   if (domain.rows <= limits.block) return offer_columns(domain, limits, domain.rows, widest, wanted, fastest);
   const std::int64_t alignment = 2 * widest, places = limits.block * widest / alignment;
-  if (places > alignment) offer_columns(domain, limits, places - alignment, widest, wanted, fastest);
+  const std::int64_t most = places - alignment;
+  if (most <= 0) return;
+  offer_columns(domain, limits, most, widest, wanted, fastest);
+  // As many tiles on every SM.
+  const std::int64_t sms = limits.tuned_for->sms, tiles = round_up(ceil_div(domain.rows, most), sms);
+  const std::int64_t even = round_up(ceil_div(domain.rows, tiles), alignment);
+  if (2 * even > most) offer_columns(domain, limits, even, widest, wanted, fastest);
 }
 
 ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wanted) {
@@ -289,8 +301,9 @@ ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wan
                       domain.rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
   const std::int64_t tile =
       std::clamp<std::int64_t>(domain.rows, 1, std::min<std::int64_t>(kColumnTileRows, limits.block));
+  if (serial) offer_columns(domain, limits, limits.block, 1, wanted, fastest);
   offer_column_vectors(domain, limits, tile, wanted, fastest);
-  offer_columns(domain, limits, serial ? limits.block : tile, 1, wanted, fastest);
+  if (!serial) offer_columns(domain, limits, tile, 1, wanted, fastest);
   // 33 results side by side as one tile, whose warps read on where a row of memory ends, and not as two of
   // which one is of single elements.
   if (tile < domain.rows && domain.rows < 2 * kColumnTileRows && domain.rows <= limits.block)

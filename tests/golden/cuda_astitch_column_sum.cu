@@ -15,10 +15,10 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
     // reduce.7 (group of reduce.7; column 1024x8192: 160 tasks of 32 rows, 1 a block, 160 blocks, 32 threads a row, split 5 (partials))
     {
       const int tile = task / 5, segment = task % 5;
-      const int local_row = thread % 32, lane = thread / 32;
-      const int row = tile * 32 + local_row;
       const int first_col = segment * 1639;
       const int end_col = first_col + 1639 < 8192 ? first_col + 1639 : 8192;
+      const int local_row = thread % 32, lane = thread / 32;
+      const int row = tile * 32 + local_row;
       float reduce_7_acc = 0.0f;
 #pragma unroll 4
       for (int col = first_col + lane; col < end_col; col += 32) {

@@ -20,12 +20,14 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(
     const int end_task = (((int)blockIdx.x + 1) * 1024 / 147);
     for (int task = first_task; task < end_task; ++task) {
       float reduce_1_row;  // all threads of a row have it
+      float parameter_2_row;  // all threads of a row have it
       // reduce.1 (group of reduce.1; row_pack 4096x256: 1024 tasks of 4 rows, 7 a block, 147 blocks, 256 threads a row)
       {
         const int local_row = thread / 256, lane = thread % 256;
         const int row = task * 4 + local_row;
         float reduce_1_acc = 0.0f;
         const float parameter_2_v = parameter_2[row];
+        parameter_2_row = parameter_2_v;
         const int col = lane;
         const float parameter_1_v = parameter_1[row * 256 + col];
         const float add_1 = (parameter_1_v + parameter_2_v);
@@ -38,8 +40,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(
         const float exponent_v = exponent[0];
         const int local_row = thread / 256, lane = thread % 256;
         const int row = task * 4 + local_row;
-        const float parameter_2_v = parameter_2[row];
-        const float divide_1 = (reduce_1_row / parameter_2_v);
+        const float divide_1 = (reduce_1_row / parameter_2_row);
         const float power_1 = powf(divide_1, exponent_v);
         if (lane == 0) {
           power_1_scratch[row] = power_1;
@@ -55,9 +56,9 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(
     // reduce.2 (group of reduce.2; row_split 64x4096: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
     {
       const int tile = task / 2, segment = task % 2;
+      const int first_col = segment * 2048;
       const int local_row = 0, lane = thread;
       const int row = tile;
-      const int first_col = segment * 2048;
       float reduce_2_acc = 0.0f;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
@@ -81,9 +82,9 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(
     // multiply.1 (group of reduce.2; row_split 64x4096: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
     {
       const int tile = task / 2, segment = task % 2;
+      const int first_col = segment * 2048;
       const int local_row = 0, lane = thread;
       const int row = tile;
-      const int first_col = segment * 2048;
       float reduce_2 = 0.0f;
 #pragma unroll
       for (int s = 0; s < 2; ++s) reduce_2 += reduce_2_partials[(row) * 2 + s];

@@ -15,9 +15,9 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
     // reduce.7 (group of reduce.7; row_split 64x30000: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
     {
       const int tile = task / 2, segment = task % 2;
+      const int first_col = segment * 15000;
       const int local_row = 0, lane = thread;
       const int row = tile;
-      const int first_col = segment * 15000;
       float reduce_7_acc = 0.0f;
 #pragma unroll 4
       for (int col = first_col + lane; col < first_col + 15000; col += 1024) {
