@@ -370,6 +370,7 @@ Program Lowering::run() {
   emit("@exit").guarded = false;
   mark_polls();
   propagate_copies(f_);
+  mark_memos();
   finish(program_);
   return std::move(program_);
 }
