@@ -42,6 +42,9 @@ constexpr double kWarpSteps = 5, kShuffleInstructions = 1;
 /// Where a row has several warps: their results through shared memory, a block barrier on either side, and
 /// the warp's steps once more.
 constexpr double kBlockReduceInstructions = 12.8, kBlockReduceAccesses = 2;
+/// Of the instructions of an op that takes several, those of the fp32 units; the others compare, select,
+/// convert and take apart. 0.50 (erf, maximum) to 0.80 (exponential) of issue slots, power 0.72, divide 0.55.
+constexpr double kFp32Share = 0.66;
 /// Loads before the first use: an expression needs two operands at a time ...
 constexpr double kOperandsInFlight = 2;
 /// ... and a thread keeps no more requests than this in flight: the scoreboard and the registers end it.
@@ -239,7 +242,7 @@ class KernelCounter {
     // A warp executes it for whatever part of its lanes.
     const double warps = instructions > 0 ? std::max(1.0, warp_accesses(e.map, group.mapping)) : 0;
     if (is_elementwise(node.op) && is_floating(node.shape.dtype)) {
-      now().fp32_warp_instructions += warps * instructions;
+      now().fp32_warp_instructions += warps * (instructions > 1 ? kFp32Share * instructions : instructions);
       if (row.cls == OpClass::kHeavyElementwise) now().mufu_warp_instructions += warps;
     }
     now().warp_instructions += warps * instructions;

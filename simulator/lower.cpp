@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
+#include <tuple>
 
 #include "core/error.h"
 #include "simulator/issue_slots.h"
@@ -370,6 +372,7 @@ Program Lowering::run() {
   emit("@exit").guarded = false;
   mark_polls();
   propagate_copies(f_);
+  mark_memos();
   finish(program_);
   return std::move(program_);
 }
@@ -469,15 +472,25 @@ void Lowering::lower_branch() {
   block_ended_ = true;
 }
 
-/// Loads that may wait for another block or warp: they are repeated, and see what others write.
+/// Loads that may wait for another block or warp: they are repeated, and see what others write. Compilers
+/// peel the first turn of such a loop: a load of the same place through the same register is the first look.
 void Lowering::mark_polls() {
   const std::vector<bool> in_loop = blocks_in_loops(f_.blocks);
   const int atom_row = sim::find_row("@atom.global");
+  using Place = std::tuple<std::uint16_t, std::uint32_t, std::int64_t>;  // row, address value, offset
+  const auto place = [](const IrInst& i) { return Place{i.row, i.o[4], i.imm}; };
+  const auto is_load = [](const IrInst& i) {
+    return i.polls && (i.defs & 1) && (i.uses >> 4 & 1) && i.o[2] == kNone;
+  };
+  std::set<Place> polled;
+  for (std::size_t b = 0; b < f_.blocks.size(); ++b)
+    for (const IrInst& i : f_.blocks[b].insts)
+      if (in_loop[b] && is_load(i)) polled.insert(place(i));
   for (std::size_t b = 0; b < f_.blocks.size(); ++b) {
     for (IrInst& i : f_.blocks[b].insts) {
       program_.has_global_atomics |= i.row == atom_row;
       if (!i.polls) continue;
-      i.polls = in_loop[b];
+      i.polls = in_loop[b] || (is_load(i) && polled.contains(place(i)));
       const std::string_view name = sim::isa_rows()[i.row].spelling;
       const bool other_blocks_write = name.find(".global") != name.npos || name.find(".generic") != name.npos;
       program_.communicates |= i.polls && other_blocks_write;

@@ -81,6 +81,7 @@ class Lowering {
   void lower_branch();
   void count_statement(int index);
   void mark_polls();
+  void mark_memos();
 
   const File& file_;
   const Function& fn_;

@@ -95,6 +95,21 @@ struct BasicBlockCount {
   std::uint64_t warps = 0, threads = 0;
 };
 
+/// Where a strand's warps accessed shared memory through one 32-bit register, whose later uses in the basic
+/// block differ by a constant alone: neither the shapes of the warps' addresses nor their bank conflicts
+/// change then.
+struct AccessMemo {
+  bool known = false;                    ///< every lane was active and both halves of each warp are even
+  bool is_run[kGangWarps][2] = {};       ///< of the halves: a run of neighbours, else one address
+  std::uint32_t at[kGangWarps][2] = {};  ///< their first addresses
+  std::uint32_t offset = 0;              ///< added to the register in these
+  std::uint64_t low = 0, high = 0;       ///< all addresses lie in [low, high)
+  std::uint32_t conflicts = 0;           ///< of all warps
+};
+/// Inst::flags of an access to shared memory, or 0: it finds out what a memo keeps, or uses that.
+inline constexpr int kMemos = 4;
+inline constexpr std::uint8_t kMemoLeads = 4, kMemoFollows = 8;  ///< | number of the memo
+
 /// State shared by the strands of one block that handlers touch.
 struct Strand {
   std::byte* regs = nullptr;
@@ -115,6 +130,7 @@ struct Strand {
   std::uint32_t saved[kGangWarps] = {};  ///< mask set aside by a guard
   StackEntry* stack = nullptr;           ///< kMaxDepth entries
   BlockRun* block = nullptr;
+  AccessMemo memos[kMemos];
 };
 
 inline constexpr int kMaxDepth = 64;

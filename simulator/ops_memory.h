@@ -112,7 +112,8 @@ template <bool kStore, class A>
 /// Shared, local and parameter memory: a window of `size` bytes at `base`, for local memory one a thread. A:
 /// u32 where all addresses have 32 bits.
 template <bool kStore, int kBytes, class A>
-SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a, A width, u64 window) {
+SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A> a, A width, u64 window,
+                             AccessMemo* memo = nullptr) {
   BlockRun& b = *s.block;
   alignas(64) A filled[32];
   b.hot->accesses += __builtin_popcount(mask);
@@ -137,7 +138,11 @@ SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A>
   }
   if (window == kSharedWindow) {
     ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
-    b.hot->shared_conflicts += conflicts_of(a, mask, shape);
+    const u32 conflicts = conflicts_of(a, mask, shape);
+    b.hot->shared_conflicts += conflicts;
+    if constexpr (sizeof(A) == 4) {
+      if (memo != nullptr) remember(*memo, w, mask, shape, conflicts);
+    }
   }
   move_lanes<kStore, kBytes, A>(s, i, w, mask, a, shape, window == kSharedWindow ? b.shared : b.params, base);
 }
@@ -166,6 +171,39 @@ void access_generic(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, u64
   }
 }
 
+/// Remembers where a warp accesses shared memory; `conflicts`: of this warp.
+SW_INLINE void remember(AccessMemo& memo, int w, u32 mask, const Shape<u32>& shape, u32 conflicts) {
+  memo.known &= mask == ~0u && shape.even();
+  if (!memo.known) return;
+  for (int h = 0; h < 2; ++h) {
+    const u64 at = shape.at[h], end = at + shape.bytes(h);
+    memo.at[w][h] = shape.at[h];
+    memo.is_run[w][h] = shape.half[h] == Half::kRun;
+    memo.low = at < memo.low ? at : memo.low;
+    memo.high = end > memo.high ? end : memo.high;
+  }
+  memo.conflicts += conflicts;
+}
+
+/// An access whose warps are where those of another were, but for a constant. False where that does not lie
+/// inside, or is not aligned: then each warp is to be looked at.
+template <bool kStore, int kBytes>
+SW_INLINE bool follow(Strand& s, const Inst* i, const AccessMemo& memo) {
+  BlockRun& b = *s.block;
+  const u32 shift = u32(i->imm) - memo.offset, width = kBytes * i->count, base = u32(b.shared_base);
+  const u64 low = u64(u32(memo.low) + shift) - base, size = memo.high - memo.low;
+  if (low > b.shared_bytes || size > b.shared_bytes - low || (shift & (width - 1)) != 0) return false;
+  const u32 warps = u32(s.last_warp - s.first_warp);
+  b.hot->accesses += 32 * warps;
+  (kStore ? b.hot->shared_stores : b.hot->shared_loads) += warps;
+  b.hot->shared_conflicts += memo.conflicts;
+  for (int w = s.first_warp; w < s.last_warp; ++w)
+    for (int h = 0; h < 2; ++h)
+      move_half<kStore, kBytes>(s, i, w * 32 + 16 * h, memo.is_run[w][h] ? Half::kRun : Half::kSame,
+                                b.shared + (u32(memo.at[w][h] + shift) - base));
+  return true;
+}
+
 enum class Space { kGlobal, kGeneric, kShared, kLocal, kParam };
 
 template <Space kSpace, bool kStore, int kBytes, class A>
@@ -173,6 +211,21 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
   Tally tally;
   const A width = A(kBytes * i->count);
   if constexpr (kSpace == Space::kGlobal) prefetch(s, i, kStore);
+  AccessMemo* memo = nullptr;
+  if constexpr (kSpace == Space::kShared && sizeof(A) == 4 && kBytes >= 4) {
+    if (i->flags != 0) {
+      AccessMemo& known = s.memos[i->flags & (kMemos - 1)];
+      if (i->flags & kMemoLeads) {
+        known.known = !s.masked && same_size<kBytes>(i);
+        known.offset = u32(i->imm);
+        known.low = ~u64(0);
+        known.high = known.conflicts = 0;
+        memo = &known;
+      } else if (known.known && same_size<kBytes>(i) && follow<kStore, kBytes>(s, i, known)) {
+        return i + 1;
+      }
+    }
+  }
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const u32 mask = s.mask[w];
     if (mask == 0) continue;
@@ -190,7 +243,8 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
       access_window<kStore, kBytes, A>(s, i, w, mask, a, width,
                                        kSpace == Space::kShared  ? kSharedWindow
                                        : kSpace == Space::kLocal ? kLocalWindow
-                                                                 : kParamWindow);
+                                                                 : kParamWindow,
+                                       memo);
   }
   if constexpr (kSpace == Space::kGlobal || kSpace == Space::kGeneric) {
     count_global<kStore, kBytes>(*s.block->hot, i, tally);

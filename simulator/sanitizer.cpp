@@ -47,6 +47,7 @@ MemoryForm form_of(std::string_view row, const Inst& inst) {
                : rest.starts_with("cluster") ? Space::kCluster
                : rest.starts_with("local")   ? Space::kLocal
                                              : Space::kNone;  // parameters are always set and never written
+  form.keeps_memos = form.space == Space::kShared && !atom;
   form.reads = load || atom;
   form.writes = store || atom;
   form.bytes = atom ? inst.flags : static_cast<std::uint32_t>(row.back() - '0') * inst.count;
@@ -130,10 +131,6 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
     if (row == "@warp_barrier") handler = looked_at_warp_barrier;
     if (handler != nullptr) i.fn[0] = i.fn[1] = handler;
   }
-}
-
-const ptx::TrackedInst* Sanitizer::tracked(std::uint32_t id) const {
-  return tracked_[id] < 0 ? nullptr : &program_.tracked[static_cast<std::size_t>(tracked_[id])];
 }
 
 void Sanitizer::refuse_events() const {

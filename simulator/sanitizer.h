@@ -27,6 +27,7 @@ struct MemoryForm {
   bool reads = false, writes = false;
   /// cp.async and matrix instructions: what a lane moves is not in registers of its own.
   bool opaque = false;
+  bool keeps_memos = false;   ///< Inst::flags are of an AccessMemo
   bool fragment = false;      ///< wmma.load and wmma.store: a lane moves several elements apart
   std::uint8_t address = 4;   ///< operand
   std::uint32_t lanes = ~0u;  ///< that have an address
@@ -48,7 +49,9 @@ class Sanitizer {
   const ptx::Program& original_program() const { return *original_; }
   const MemoryForm& form(std::uint32_t id) const { return forms_[id]; }
   std::uint32_t memory_instructions() const { return memory_instructions_; }
-  const ptx::TrackedInst* tracked(std::uint32_t id) const;
+  const ptx::TrackedInst* tracked(std::uint32_t id) const {
+    return tracked_[id] < 0 ? nullptr : &program_.tracked[static_cast<std::size_t>(tracked_[id])];
+  }
 
   /// Adds it to `events` and returns its number.
   std::uint32_t add_event(AccessEvents& events, const AccessEvent& event) const {
@@ -84,6 +87,13 @@ class Sanitizer {
 
 /// Blocks of this context run under the sanitizer.
 void use_sanitizer(LaunchContext& context, Sanitizer& sanitizer);
+
+/// What lanes touch one after another, or one thing that several touch.
+struct Piece {
+  std::uint64_t offset;
+  std::uint32_t bytes;
+  std::int32_t first_lane;  ///< Toucher::kSeveral: several
+};
 
 /// What the threads of a block did with global memory, or with their shared memory.
 class BlockAccesses {
@@ -187,6 +197,12 @@ class BlockChecks {
   /// already.
   bool look_at_warp(Strand& s, const Inst* i, const MemoryForm& form, int warp, std::uint32_t lanes,
                     const LaneAddresses& addresses);
+  /// Looks at what has been deferred, and defers no more before the next barrier of all warps.
+  void look_at_deferred();
+  /// All warps have passed one barrier, or none has done anything yet.
+  void settle();
+  /// The time of an access at hand.
+  BlockClocks::Time now(int warp) const { return replayed_ != nullptr ? *replayed_ : clocks_.now(warp); }
   void look_at_registers(Strand& s, const Inst* i, const ptx::TrackedInst& t);
   /// The block of the cluster whose shared memory an address names, or null; `base`: where that begins in the
   /// window.
@@ -225,7 +241,20 @@ class BlockChecks {
     std::uint64_t offset = 0;
   };
   std::map<std::tuple<std::uint32_t, int, bool>, RemoteAccess> touched_by_;
-  std::vector<std::uint32_t> registers_set_;  ///< lanes, by (tracked register, warp)
+  /// Reads of the block's shared memory since a barrier of all warps, as long as nothing has been written:
+  /// what they read came before that barrier. If nothing is till the next one, all that comes is ordered
+  /// after them, and they need not be looked at.
+  struct DeferredRead {
+    const Inst* inst;
+    int warp;  ///< of the block
+    BlockClocks::Time time;
+    std::size_t first_piece;
+  };
+  std::vector<DeferredRead> deferred_;
+  std::vector<Piece> deferred_pieces_;
+  bool deferring_ = false;
+  const BlockClocks::Time* replayed_ = nullptr;  ///< of a read that is looked at late
+  std::vector<std::uint32_t> registers_set_;     ///< lanes, by (tracked register, warp)
   /// Of the vector store at hand: lanes that store what was never set, by warp and element; empty if none
   /// does.
   std::vector<std::array<std::uint32_t, 4>> unset_elements_;

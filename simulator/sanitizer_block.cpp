@@ -52,6 +52,9 @@ void BlockChecks::start() {
     shared_accesses_.start(places);
     remote_accesses_.clear();
     touched_by_.clear();
+    deferred_.clear();
+    deferred_pieces_.clear();
+    deferring_ = block_.cluster == nullptr;
   }
   if (!launch_.what.init) return;
   shared_written_.assign(block_.shared_bytes, false);
@@ -67,23 +70,31 @@ void BlockChecks::barrier_complete(const std::vector<Strand>& strands, int id, c
   for (const Strand& s : strands)
     for (int w = s.first_warp; w < s.last_warp; ++w)
       if (s.alive[w] == 0) clocks_.arrive(block_warp(s, w), id);
+  const auto passes = [&](const Strand& s) {
+    return &s == last || (s.state == StrandState::kBarrier && s.barrier_id == id);
+  };
   bool everyone = true;
-  for (const Strand& s : strands) {
-    const bool passes = &s == last || (s.state == StrandState::kBarrier && s.barrier_id == id);
-    for (int w = s.first_warp; w < s.last_warp; ++w) {
-      if (s.alive[w] == 0) continue;
-      everyone &= passes;
-      if (passes) clocks_.pass(block_warp(s, w), id);
-    }
-  }
+  for (const Strand& s : strands)
+    for (int w = s.first_warp; w < s.last_warp; ++w) everyone &= s.alive[w] == 0 || passes(s);
+  if (!everyone) look_at_deferred();  // as their warps' clocks stand
+  for (const Strand& s : strands)
+    for (int w = s.first_warp; w < s.last_warp; ++w)
+      if (s.alive[w] != 0 && passes(s)) clocks_.pass(block_warp(s, w), id);
   clocks_.reset(id);
-  if (!everyone) return;
+  if (everyone) settle();
+}
+
+void BlockChecks::settle() {
   global_accesses_.settle();
   shared_accesses_.settle();
   for (auto& remote : remote_accesses_)
     if (remote) remote->settle();
+  deferred_.clear();
+  deferred_pieces_.clear();
+  deferring_ = launch_.what.race && block_.cluster == nullptr;
 }
 void BlockChecks::fence(const Strand& s, const Inst* i) {
+  look_at_deferred();
   for (int w = s.first_warp; w < s.last_warp; ++w)
     if (s.mask[w] != 0)
       clocks_.fence(block_warp(s, w), i->flags == 1 ? FenceScope::kBlock : FenceScope::kDevice);
@@ -173,8 +184,19 @@ void BlockChecks::look_at_memory(Strand& s, const Inst* i, const MemoryForm& for
   const int warp_bytes = 32 * (narrow ? 4 : 8);
   const std::byte* const registers = s.regs + i->o[4];
   std::array<LaneAddresses::Shape, kGangWarps> shapes;
-  read_shapes(registers + s.first_warp * warp_bytes, narrow, form.bytes, s.last_warp - s.first_warp,
-              shapes.data());
+  if (const AccessMemo& memo = s.memos[i->flags & (kMemos - 1)];
+      form.keeps_memos && (i->flags & kMemoFollows) && memo.known) {
+    using Shape = LaneAddresses::Shape;
+    for (int w = s.first_warp; w < s.last_warp; ++w) {
+      const bool* const run = memo.is_run[w];
+      shapes[static_cast<std::size_t>(w - s.first_warp)] = run[0] != run[1] ? Shape::kUneven
+                                                           : run[0]         ? Shape::kRuns
+                                                                            : Shape::kSame;
+    }
+  } else {
+    read_shapes(registers + s.first_warp * warp_bytes, narrow, form.bytes, s.last_warp - s.first_warp,
+                shapes.data());
+  }
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const std::uint32_t lanes = s.mask[w] & form.lanes;
     if (lanes == 0) continue;
@@ -245,6 +267,7 @@ void BlockChecks::look_at_lane(const Access& a) {
     const Access there{a.s, a.i, a.form, a.warp, a.lane, a.address, offset, accesses_to(*owner), owner};
     if (what.init) check_initialised(there, owner->shared_written_, "");
     if (!what.race) return;
+    look_at_deferred();
     if (owner != this || a.strong()) check_lifetime(there);
     if (a.strong()) synchronise(there);
     check_races(there, owner->shared_shadow_, owner->block_.shared);
@@ -291,6 +314,7 @@ void BlockChecks::check_initialised(const Access& a, ByteFlags& written, const s
 }
 
 void BlockChecks::synchronise(const Access& a) {
+  look_at_deferred();
   const BlockClocks::StrongAccess access{.reads = a.form.reads,
                                          .writes = a.form.writes,
                                          .acquires = (a.i->aux & kAcquire) != 0,
@@ -307,7 +331,7 @@ std::uint32_t BlockChecks::event_of(const Access& a) {
   return a.accesses.event_of(launch_,
                              static_cast<std::size_t>(warp) * launch_.memory_instructions() + a.form.index,
                              {.block = static_cast<std::uint32_t>(block_.index),
-                              .time = clocks_.now(warp),
+                              .time = now(warp),
                               .inst = a.i->id & ((1u << 26) - 1),
                               .warp = static_cast<std::uint32_t>(warp) & 31,
                               .strong = a.strong()});
@@ -319,6 +343,7 @@ bool BlockChecks::ordered(const Access& a, std::uint32_t event, int lane) const 
   const int warp = block_warp(a.s, a.warp);
   if (e.block != block_.index) return clocks_.after_block(warp, e.block, e.warp, e.time, a.strong());
   if (e.warp == warp && (lane == a.lane || launch_.lockstep)) return true;
+  if (e.warp == warp) return e.time.warp_barriers < now(warp).warp_barriers;
   return clocks_.after(warp, e.warp, e.time);
 }
 

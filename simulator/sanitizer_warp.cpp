@@ -5,19 +5,13 @@
 #include <cstring>
 
 #include "simulator/apart.h"
+#include "core/error.h"
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
 namespace {
 
 constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kAllocationShift) - 1;
-
-/// What lanes touch one after another, or one thing that several touch.
-struct Piece {
-  std::uint64_t offset;
-  std::uint64_t bytes;
-  int first_lane;  ///< Toucher::kSeveral: several
-};
 
 #if defined(__x86_64__) && !defined(__clang__)
 #define SW_EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
@@ -129,7 +123,7 @@ class Pieces {
   }
 
   bool add(std::uint64_t address, std::uint64_t bytes, int first_lane) {
-    pieces_[count_++] = {address & kOffsetMask, bytes, first_lane};
+    pieces_[count_++] = {address & kOffsetMask, static_cast<std::uint32_t>(bytes), first_lane};
     return true;
   }
 
@@ -142,12 +136,12 @@ class Pieces {
       const std::uint64_t offset = addresses[lane] & kOffsetMask;
       if (writes && offset < next) return false;
       if (count_ > 0 && offset == next && lane == follows) {
-        pieces_[count_ - 1].bytes += bytes;
+        pieces_[count_ - 1].bytes += static_cast<std::uint32_t>(bytes);
       } else if (count_ > 0 && offset + bytes == next && pieces_[count_ - 1].bytes == bytes) {
         pieces_[count_ - 1].first_lane = Toucher::kSeveral;
         continue;
       } else {
-        pieces_[count_++] = {offset, bytes, lane};
+        pieces_[count_++] = {offset, static_cast<std::uint32_t>(bytes), lane};
       }
       next = offset + bytes;
       follows = lane + 1;
@@ -323,11 +317,31 @@ class WarpLook {
   Known write_, read_;
 };
 
+void BlockChecks::look_at_deferred() {
+  deferring_ = false;
+  if (deferred_.empty()) return;
+  Strand strand;  // of which only the gang is asked for
+  for (std::size_t k = 0; k < deferred_.size(); ++k) {
+    const DeferredRead& read = deferred_[k];
+    strand.gang = read.warp / kGangWarps;
+    const MemoryForm& form = launch_.form(read.inst->id);
+    const Access any{strand, read.inst, form, read.warp % kGangWarps, 0, 0, 0, shared_accesses_, this};
+    replayed_ = &read.time;
+    WarpLook look(*this, any, event_of(any), shared_shadow_, false);
+    const std::size_t end = k + 1 < deferred_.size() ? deferred_[k + 1].first_piece : deferred_pieces_.size();
+    for (std::size_t p = read.first_piece; p < end; ++p)
+      SW_CHECK(look.look_at(deferred_pieces_[p]), "a read is out of order with what came before the barrier");
+  }
+  replayed_ = nullptr;
+  deferred_.clear();
+  deferred_pieces_.clear();
+}
+
 bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form, int warp,
                                std::uint32_t lanes, const LaneAddresses& addresses) {
   using Space = MemoryForm::Space;
   if ((i->aux & kStrong) || form.opaque || (form.reads && form.writes) || !unset_elements_.empty() ||
-      !std::has_single_bit(form.bytes))
+      (form.bytes & (form.bytes - 1)) != 0)
     return false;
   const int first_lane = std::countr_zero(lanes);
   const std::int64_t active = lanes == ~0u ? 32 : std::popcount(lanes);
@@ -342,7 +356,7 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
   LaneAddresses local = addresses;
   if (shared) {  // of one block, else lane by lane
     std::uint64_t base = 0;
-    owner = owner_of(addresses[first_lane] & kOffsetMask, &base);
+    owner = block_.cluster == nullptr ? this : owner_of(addresses[first_lane] & kOffsetMask, &base);
     if (owner == nullptr || (owner != this && form.space == Space::kShared)) return false;
     local.offset -= static_cast<std::int64_t>(base);
     size = owner->block_.shared_bytes;
@@ -365,6 +379,15 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
       if (!written->all(piece.offset, piece.bytes)) return false;
   }
   if (races) {
+    if (deferring_ && owner == this && form.reads) {
+      const int block_warps = block_warp(s, warp);
+      deferred_.push_back({i, block_warps, clocks_.now(block_warps), deferred_pieces_.size()});
+      for (const Piece& piece : pieces) deferred_pieces_.push_back(piece);
+      launch_.counts.race_accesses += active;
+      if (initialised) launch_.counts.init_accesses += active;
+      return true;
+    }
+    if (shared) look_at_deferred();
     const Access any{s,
                      i,
                      form,

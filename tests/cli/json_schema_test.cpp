@@ -248,6 +248,13 @@ TEST_F(JsonDocuments, PtxRunCleanAndWithAFinding) {
   expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--device", "t4", "--beside", other}),
                   "error", 1);
   expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--sanitize", "races"}), "error", 1);
+  const auto clusters = expect_document(
+      with({"buf:f32:100:zero", "--arg", "u32:100", "--cluster", "2,1,1", "--device", "h100"}), "ptx-run");
+  EXPECT_EQ(clusters["cluster"], nlohmann::json({2, 1, 1}));
+  EXPECT_EQ(clean["cluster"], nlohmann::json({1, 1, 1}));
+  expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--cluster", "2"}), "error", 1);  // v100
+  expect_document(with({"buf:f32:100:zero", "--arg", "u32:100", "--cluster", "3", "--device", "h100"}),
+                  "error", 1);
   const auto overrun = expect_document(with({"buf:f32:99:zero", "--arg", "u32:100"}), "ptx-run", 1);
   EXPECT_EQ(overrun["findings"][0]["kind"], "out-of-bounds");
   expect_document(with({"buf:f32:99:zero", "--arg", "u32:100", "--out", "7:x.npy"}), "error", 1);

@@ -159,6 +159,105 @@ TEST_P(AccessPatterns, CountsAndValuesAreThoseOfEachLaneOnItsOwn) {
   }
 }
 
+/// Shared loads and stores through one register, and the same through a copy of it each: `apart` adds a zero
+/// that nobody knows to be one. The register is written anew in between, and a barrier lets warps part.
+std::string through_one_register(const std::string& offsets, bool apart) {
+  std::string body = R"(
+.shared .align 16 .b8 s[8192];
+ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; ld.global.u32 %r20, [%d1];
+mov.u32 %r1, %tid.x; mov.u32 %r2, s; mov.f32 %f1, 0f00000000; mov.u32 %r9, 0;
+shr.u32 %r4, %r1, PART; shl.b32 %r4, %r4, STEP; add.u32 %r4, %r4, %r2; shl.b32 %r5, %r1, WIDE; add.u32 %r5, %r5, %r2;
+)" + offsets;
+  int copy = 21;
+  std::string text;
+  for (std::size_t at = 0; at < body.size(); ++at) {
+    // "<%r4+8>" is an access at that address.
+    if (body[at] != '<') {
+      text += body[at];
+      continue;
+    }
+    const std::size_t end = body.find('>', at), plus = std::min(body.find('+', at), end);
+    const std::string reg = body.substr(at + 1, plus - at - 1), offset = body.substr(plus, end - plus);
+    std::string address = reg;
+    if (apart) {
+      address = fmt::format("%r{}", copy);
+      const std::size_t line = text.rfind('\n') + 1;
+      text.insert(line, fmt::format("add.u32 {}, {}, %r20; ", address, reg));
+      copy = copy == 31 ? 21 : copy + 1;
+    }
+    text += "[" + address + offset + "]";
+    at = end;
+  }
+  text += "\nmul.wide.u32 %d3, %r1, 4; add.u64 %d3, %d2, %d3; st.global.u32 [%d3], %r9;\nret;";
+  return wrap_ptx(text);
+}
+
+TEST(AccessPatterns, AccessesThroughOneRegisterAreTheSameAsEachOnItsOwn) {
+  const std::string exchange = R"(
+st.shared.u32 <%r5+0>, %r1;
+st.shared.u32 <%r5+2048>, %r2;
+bar.sync 0;
+ld.shared.u32 %r6, <%r5+2048>; add.u32 %r9, %r9, %r6;
+ld.shared.u32 %r6, <%r4+0>; mad.lo.u32 %r9, %r9, 31, %r6;
+ld.shared.u32 %r6, <%r4+4>; mad.lo.u32 %r9, %r9, 31, %r6;
+add.u32 %r4, %r4, 8;
+ld.shared.u32 %r6, <%r4+12>; mad.lo.u32 %r9, %r9, 31, %r6;
+ld.shared.u32 %r4, <%r4+0>;
+and.b32 %r4, %r4, 127; shl.b32 %r4, %r4, 2; add.u32 %r4, %r4, %r2;
+ld.shared.u32 %r6, <%r4+16>; mad.lo.u32 %r9, %r9, 31, %r6;
+bar.sync 0;
+ld.shared.u32 %r6, <%r5+4>; mad.lo.u32 %r9, %r9, 31, %r6;
+ld.shared.v2.u32 {%r6, %r7}, <%r5+8>; mad.lo.u32 %r9, %r6, 31, %r7;
+ld.shared.v2.u32 {%r6, %r7}, <%r5+16>; mad.lo.u32 %r9, %r6, 31, %r7;
+setp.lt.u32 %p1, %r1, 40;
+@%p1 ld.shared.u32 %r6, <%r5+24>; mad.lo.u32 %r9, %r9, 31, %r6;
+)";
+  const auto outcome = [&](const std::string& part, const std::string& step, const std::string& wide,
+                           const std::string& body, bool apart, int threads, Sanitizers what) {
+    std::string text = through_one_register(body, apart);
+    for (const auto& [name, value] : {std::pair{"PART", part}, {"STEP", step}, {"WIDE", wide}})
+      for (std::size_t at; (at = text.find(name)) != text.npos;) text.replace(at, std::strlen(name), value);
+    const ptx::Module module = ptx::parse(text, "t.ptx");
+    DeviceMemory memory(true);
+    const DeviceAddress in = upload(memory, std::vector<std::uint32_t>(1), "in"),
+                        out = upload(memory, std::vector<std::uint32_t>(2048), "out");
+    Launch launch{.kernel = "k", .grid = {2, 1, 1}, .block = {static_cast<std::uint32_t>(threads), 1, 1}};
+    launch.arguments = {Argument::pointer(in), Argument::pointer(out)};
+    Options options;
+    options.sanitize = what;
+    const LaunchResult r = run(module, launch, memory, device("v100"), options);
+    std::string summary = r.findings.empty()
+                              ? ""
+                              : r.findings[0].message + fmt::format(" {} {}", r.findings[0].thread.x,
+                                                                    static_cast<int>(r.findings[0].kind));
+    const Counters& c = r.counters;
+    summary += fmt::format(" {} {} {} {}; {} {};", c.shared_load_requests, c.shared_store_requests,
+                           c.shared_bank_conflicts, c.accesses_checked, r.sanitized.race_accesses,
+                           r.sanitized.init_accesses);
+    for (const std::uint32_t v : download<std::uint32_t>(memory, out, 2048)) summary += fmt::format(" {}", v);
+    return summary;
+  };
+  int findings = 0;
+  for (const Sanitizers& what : {Sanitizers{}, Sanitizers{.race = true, .init = false}})
+    for (const auto& [part, step, wide] : {std::tuple{"4", "6", "2"},
+                                           {"5", "7", "2"},
+                                           {"0", "2", "2"},
+                                           {"0", "3", "3"},
+                                           {"0", "7", "2"},
+                                           {"1", "2", "4"}})
+      for (const int threads : {256, 512, 100, 32})
+        for (const char* last : {"", "ld.shared.u32 %r6, <%r5+0>; ld.shared.u32 %r6, <%r5+8188>;",
+                                 "ld.shared.u32 %r6, <%r5+0>; ld.shared.u32 %r6, <%r5+2>;",
+                                 "ld.shared.u32 %r6, <%r5+0>; ld.shared.u32 %r6, <%r5+-4>;",
+                                 "st.shared.u32 <%r5+0>, %r1; ld.shared.u32 %r6, <%r5+4>;"}) {
+          SCOPED_TRACE(fmt::format("{} {} {} {} {}", part, step, wide, threads, last));
+          const std::string one = outcome(part, step, wide, exchange + last, false, threads, what);
+          EXPECT_EQ(one, outcome(part, step, wide, exchange + last, true, threads, what));
+          findings += one[0] != ' ';
+        }
+  EXPECT_GT(findings, 20);
+}
+
 INSTANTIATE_TEST_SUITE_P(Spaces, AccessPatterns, testing::Values("global", "shared"),
                          [](const auto& info) { return std::string(info.param); });
 
