@@ -301,9 +301,8 @@ ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wan
                       domain.rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
   const std::int64_t tile =
       std::clamp<std::int64_t>(domain.rows, 1, std::min<std::int64_t>(kColumnTileRows, limits.block));
-  if (serial) offer_columns(domain, limits, limits.block, 1, wanted, fastest);
-  offer_column_vectors(domain, limits, tile, wanted, fastest);
-  if (!serial) offer_columns(domain, limits, tile, 1, wanted, fastest);
+  if (!serial) offer_column_vectors(domain, limits, tile, wanted, fastest);
+  offer_columns(domain, limits, serial ? limits.block : tile, 1, wanted, fastest);
   // 33 results side by side as one tile, whose warps read on where a row of memory ends, and not as two of
   // which one is of single elements.
   if (tile < domain.rows && domain.rows < 2 * kColumnTileRows && domain.rows <= limits.block)
