@@ -247,7 +247,9 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
   const int peeled = peeled_vector(domain, limits), widest = widest_vector(domain.cols, domain, limits);
   if (peeled > 0) offer_rows(domain, limits, peeled, wanted, fastest);
   offer_rows(domain, limits, widest, wanted, fastest);
-  if (wanted == 0) {
+  // A thread of a cluster has few peeled vectors of 16-bit elements, and those at the ends come one by one:
+  // less is in flight than an SM wants (512x50257 on H200).
+  if (wanted == 0 && (peeled == 0 || domain.element_bytes >= 4)) {
     if (peeled > 0) offer_clusters(domain, limits, peeled, fastest);
     offer_clusters(domain, limits, widest, fastest);
   }

@@ -82,7 +82,7 @@ TEST(ClusterRows, AreRightAsPlanned) {
   SKIP_WITHOUT_COMPILER();
   Device few = testing::few_sms("h200", 8);
   few.gpcs = 1;
-  int clustered = 0;  // of 90: some of few rows are split over more blocks than a cluster has
+  int clustered = 0;  // of 90: some are split over more blocks than a cluster has, or 16-bit and peeled
   for (const char* dtype : {"f32", "bf16", "f16"})
     for (const auto& [rows, cols] : {std::pair{1, 100003}, std::pair{3, 30001}, std::pair{33, 50257}})
       for (const char* name : {"softmax", "cross_entropy", "layer_norm", "rms_norm", "residual_norm"}) {
@@ -94,7 +94,7 @@ TEST(ClusterRows, AreRightAsPlanned) {
           expect_right(graph, plan, "", target);
         }
       }
-  EXPECT_GE(clustered, 45);
+  EXPECT_GE(clustered, 36);
 }
 
 TEST(ClusterRows, AreRightWhateverTheirLengthAndType) {
