@@ -210,20 +210,27 @@ class Keeper {
         });
         const auto place = ahead.find(key(value));
         if (there && place == ahead.end()) continue;  // it had no registers to stay in
+        // What stays for steps behind this one is loaded into the place where it stays.
+        if (value.kept >= 0 && (place != ahead.end() || static_cast<std::size_t>(value.kept) < planned_))
+          continue;
         const DType dtype = computation_.node(value.op).shape.dtype;
         const std::int64_t elements = elements_per_thread(step.mapping, block_);
         const std::size_t since = place == ahead.end() ? from : last_reader_.at(place->second);
         if (!take(since, elements * registers_of(dtype))) continue;
-        int kept = place == ahead.end() ? -1 : place->second;
+        int kept = place == ahead.end() ? value.kept : place->second;
         if (kept < 0) {
-          kept = ahead[key(value)] = static_cast<int>(kernel_.kept.size());
+          kept = static_cast<int>(kernel_.kept.size());
           kernel_.kept.push_back({value.op, dtype, elements, 1, -1, -1, {}});
+        }
+        if (place == ahead.end()) {
+          ahead[key(value)] = kept;
           Value load = value;
           load.kept = kept;
           front->order.insert(front->order.begin(), static_cast<int>(front->values.size()));
           front->values.push_back(std::move(load));
         }
-        last_reader_[kept] = number_;
+        last_reader_[kept] = std::max(last_reader_[kept], number_);
+        value.kept = -1;
         value.restored = kept;
       }
     }

@@ -1,6 +1,10 @@
 // What a task loads that waits for nothing it computes is asked for together, in its first step.
+#include <algorithm>
+#include <set>
+
 #include "tests/codegen/planned.h"
 #include "tests/codegen/workloads.h"
+#include "tests/support/golden_tensors.h"
 
 namespace stitchwork {
 namespace {
@@ -54,6 +58,28 @@ TEST(LoadsAhead, AVectorsElementsShareTheScaleOfTheirChannel) {
   for (const Step& step : kernel.phases.at(0).loops.at(0).steps)
     for (const Value& value : step.values) same += value.ahead && value.same;
   EXPECT_EQ(same, 2);  // scale and offset
+}
+
+TEST(LoadsAhead, WhatStepsTakeFromRegistersWasPutThere) {
+  // dy of layer_norm_grad_tiny is loaded ahead of a step that keeps it for a third.
+  for (const std::string& name : testing::golden_datasets()) {
+    const Graph graph = testing::dataset(name);
+    for (const char* target : {"v100", "h200"})
+      for (const KernelPlan& plan : make_plan(graph, device(target), "astitch").kernels) {
+        const Kernel kernel = lower(graph, plan);
+        std::set<int> put, taken;
+        for (const Phase& phase : kernel.phases)
+          for (const TaskLoop& loop : phase.loops)
+            for (const Step& step : loop.steps)
+              for (const int v : step.order) {
+                const Value& value = step.values[static_cast<std::size_t>(v)];
+                if (value.restored >= 0) taken.insert(value.restored);
+                if (value.restored < 0 && value.kept >= 0) put.insert(value.kept);
+              }
+        EXPECT_TRUE(std::includes(put.begin(), put.end(), taken.begin(), taken.end()))
+            << name << " on " << target << ": " << plan.name;
+      }
+  }
 }
 
 TEST(LoadsAhead, GiveWhatTheReferenceGives) {

@@ -73,19 +73,20 @@ inline FusionPlan plan_of(const Graph& graph, const KernelPlan& kernel) {
   return assemble(graph, device("v100"), "test", {kernel});
 }
 
-/// Compiles with each installed compiler, runs in the simulator, compares with the evaluator. Returns the
-/// counters of the last run, summed over kernels.
+/// Compiles for the plan's device with each installed compiler, runs in the simulator, compares with the
+/// evaluator. Returns the counters of the last run, summed over kernels.
 inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan,
                                     const std::vector<Literal>& inputs) {
   sim::Counters counters;
   const std::vector<Literal> expected = evaluate(graph, inputs);
+  const Device& target = device(plan.device);
   for (const std::string& compiler : installed_compilers()) {
     CompileOptions options;
     options.compiler = compiler;
     options.ptxas = false;
     options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
-    const Executable executable = compile(graph, device("v100"), plan, options);
-    const RunResult run = run_simulated(graph, device("v100"), executable, inputs);
+    const Executable executable = compile(graph, target, plan, options);
+    const RunResult run = run_simulated(graph, target, executable, inputs);
     for (const sim::Finding& finding : run.findings)
       ADD_FAILURE() << compiler << ": " << name(finding.kind) << " in " << finding.kernel << ": "
                     << finding.message;
