@@ -252,6 +252,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   MappingLimits limits;
   limits.accumulators = accumulators;
   limits.staging = forms.staging && options.tiles;
+  limits.column_vectors = forms.column_vectors;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
     limits.max_blocks_per_sm = wanted->second;
   const bool tuned = options.tuned && options.adaptive_mapping;

@@ -7,10 +7,11 @@
 
 namespace stitchwork::astitch {
 
-/// What mappings may use where the kernel has no grid barrier and a knob does not forbid it.
+/// What mappings may use, where no knob forbids it, until a kernel that does turns out not to fit.
 struct WideForms {
-  bool staging = true;   ///< MappingLimits::staging
-  bool clusters = true;  ///< rows shared by the blocks of a cluster, on devices that have them
+  bool staging = true;         ///< MappingLimits::staging
+  bool clusters = true;        ///< rows shared by the blocks of a cluster, on devices that have them
+  bool column_vectors = true;  ///< MappingLimits::column_vectors
 };
 
 /// What mappings may assume before anything is planned: the largest block the device allows, and the wave it

@@ -38,7 +38,9 @@ struct MappingLimits {
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
   RowWork row_work;
   bool staging = false;  ///< rows may move through tiles (staging.h)
-  int cluster = 1;       ///< blocks of a cluster that may share a row: not within one wave
+  /// Sums over columns may move in vectors: their block then has as many accumulators in shared memory.
+  bool column_vectors = true;
+  int cluster = 1;  ///< blocks of a cluster that may share a row: not within one wave
 };
 
 /// How many blocks an override wants each row of `reduction` split over; 0: none does.

@@ -283,7 +283,7 @@ void offer_column_vectors(const Domain& domain, const MappingLimits& limits, std
                           Fastest& fastest) {
   const int widest = std::max(1, kVectorBytes / vector_bytes(domain, limits));
   const int whole = widest_vector(domain.rows, domain, limits);
-  if (domain.guarded || widest == 1 || domain.rows < 2) return;
+  if (!limits.column_vectors || domain.guarded || widest == 1 || domain.rows < 2) return;
   if (whole > 1 && tile % whole == 0) offer_columns(domain, limits, tile, whole, wanted, fastest);
   if (whole == widest) return;
   if (domain.rows <= limits.block) return offer_columns(domain, limits, domain.rows, widest, wanted, fastest);

@@ -273,6 +273,13 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
       forms.clusters = false;
       return plan_form(nodes, op, device, options, across, recorder, forms);
     }
+    if (std::any_of(kernel.groups.begin(), kernel.groups.end(), [](const Group& group) {
+          return group.mapping.kind == MappingKind::kColumn && group.mapping.vector > 1;
+        })) {
+      recorder.add("mapping", nodes.name(kernel.groups.back().dominant), "", [&] { return fits; });
+      forms.column_vectors = false;
+      return plan_form(nodes, op, device, options, across, recorder, forms);
+    }
     const auto demoted =
         cheapest_demotion(stitched.body, stitched.groups, stitched.finalization, wanted.regional);
     if (!demoted && !wanted.regional.empty()) refuse_regional(nodes, wanted.regional, fits);
