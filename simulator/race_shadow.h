@@ -26,8 +26,30 @@ struct AccessEvent {
   std::uint32_t strong : 1 = 0;
 };
 static_assert(kMaxWarps <= 32 && sizeof(AccessEvent) == 16);
-/// Events are numbered from 1.
-using AccessEvents = std::vector<AccessEvent>;
+/// Events are numbered from 1. They stay where they are, in chunks.
+class AccessEvents {
+ public:
+  /// `many`: of a launch, not of one block at a time.
+  explicit AccessEvents(bool many) : log2_(many ? 17 : 10), large_(many) {}
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  void clear() { size_ = 0; }
+  const AccessEvent& operator[](std::size_t i) const {
+    return chunks_[i >> log2_][i & ((std::size_t{1} << log2_) - 1)];
+  }
+  void push_back(const AccessEvent& event) {
+    if (size_ >> log2_ == chunks_.size())
+      chunks_.push_back(zero_pages<AccessEvent>(std::size_t{1} << log2_, large_));
+    chunks_[size_ >> log2_][size_ & ((std::size_t{1} << log2_) - 1)] = event;
+    ++size_;
+  }
+
+ private:
+  int log2_;  ///< events a chunk
+  bool large_;
+  std::size_t size_ = 0;
+  std::vector<ZeroPages<AccessEvent>> chunks_;
+};
 
 /// An event and the lane of it; 0: none.
 class Toucher {

@@ -56,7 +56,7 @@ class Sanitizer {
   /// Adds it to `events` and returns its number.
   std::uint32_t add_event(AccessEvents& events, const AccessEvent& event) const {
     if (events.size() > Toucher::kMaxEvents) refuse_events();
-    if (events.empty()) events.emplace_back();  // number 0
+    if (events.empty()) events.push_back({});  // number 0
     events.push_back(event);
     return static_cast<std::uint32_t>(events.size() - 1);
   }
@@ -71,8 +71,8 @@ class Sanitizer {
   const bool lockstep;  ///< warps of the target never part: lanes are ordered by their instructions
   SanitizerCounts counts;
   LaunchClocks clocks;
-  AccessEvents global_events;  ///< of all blocks
-  WriteUndo* undo = nullptr;   ///< told of stores to global memory before they are made
+  AccessEvents global_events{true};  ///< of all blocks
+  WriteUndo* undo = nullptr;         ///< told of stores to global memory before they are made
 
  private:
   [[noreturn]] void refuse_events() const;
@@ -227,7 +227,7 @@ class BlockChecks {
   BlockClocks clocks_;
   RaceShadow shared_shadow_;
   ByteFlags shared_written_, local_written_;
-  AccessEvents shared_events_;
+  AccessEvents shared_events_{false};
   BlockAccesses global_accesses_, shared_accesses_;
   /// By rank: what this block did with the shared memory of others.
   std::vector<std::unique_ptr<BlockAccesses>> remote_accesses_;
@@ -248,10 +248,10 @@ class BlockChecks {
     const Inst* inst;
     int warp;  ///< of the block
     BlockClocks::Time time;
-    std::size_t first_piece;
+    std::size_t first_piece, end_piece;
   };
   std::vector<DeferredRead> deferred_;
-  std::vector<Piece> deferred_pieces_;
+  std::vector<Piece> deferred_pieces_;  ///< with room behind the last read's
   bool deferring_ = false;
   const BlockClocks::Time* replayed_ = nullptr;  ///< of a read that is looked at late
   std::vector<std::uint32_t> registers_set_;     ///< lanes, by (tracked register, warp)

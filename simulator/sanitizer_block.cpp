@@ -53,7 +53,6 @@ void BlockChecks::start() {
     remote_accesses_.clear();
     touched_by_.clear();
     deferred_.clear();
-    deferred_pieces_.clear();
     deferring_ = block_.cluster == nullptr;
   }
   if (!launch_.what.init) return;
@@ -90,7 +89,6 @@ void BlockChecks::settle() {
   for (auto& remote : remote_accesses_)
     if (remote) remote->settle();
   deferred_.clear();
-  deferred_pieces_.clear();
   deferring_ = launch_.what.race && block_.cluster == nullptr;
 }
 void BlockChecks::fence(const Strand& s, const Inst* i) {

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include "simulator/apart.h"
 #include "core/error.h"
+#include "simulator/apart.h"
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
@@ -89,6 +89,9 @@ SW_EACH_WIDTH std::uint64_t outside(const std::uint64_t* addresses, std::uint32_
 /// What the lanes of a warp touch.
 class Pieces {
  public:
+  static constexpr std::size_t kMost = 32;
+  /// In an array of so many.
+  explicit Pieces(Piece* pieces) : pieces_(pieces) {}
   /// `bytes` each, in an allocation of `size` in that window. False where accesses are misaligned or outside,
   /// or lanes of a store may touch one byte: their order then decides.
   bool list(const LaneAddresses& a, std::uint32_t lanes, std::uint64_t window, std::uint64_t bytes,
@@ -112,8 +115,8 @@ class Pieces {
     return outside(addresses, lanes, window, bytes, size) == 0 && list_lanes(addresses, lanes, bytes, writes);
   }
   std::size_t count() const { return count_; }
-  const Piece* begin() const { return pieces_.data(); }
-  const Piece* end() const { return pieces_.data() + count_; }
+  const Piece* begin() const { return pieces_; }
+  const Piece* end() const { return pieces_ + count_; }
 
  private:
   static bool inside(std::uint64_t address, std::uint64_t window, std::uint64_t aligned, std::uint64_t bytes,
@@ -149,7 +152,7 @@ class Pieces {
     return true;
   }
 
-  std::array<Piece, 32> pieces_;
+  Piece* pieces_;
   std::size_t count_ = 0;
 };
 
@@ -328,13 +331,11 @@ void BlockChecks::look_at_deferred() {
     const Access any{strand, read.inst, form, read.warp % kGangWarps, 0, 0, 0, shared_accesses_, this};
     replayed_ = &read.time;
     WarpLook look(*this, any, event_of(any), shared_shadow_, false);
-    const std::size_t end = k + 1 < deferred_.size() ? deferred_[k + 1].first_piece : deferred_pieces_.size();
-    for (std::size_t p = read.first_piece; p < end; ++p)
+    for (std::size_t p = read.first_piece; p < read.end_piece; ++p)
       SW_CHECK(look.look_at(deferred_pieces_[p]), "a read is out of order with what came before the barrier");
   }
   replayed_ = nullptr;
   deferred_.clear();
-  deferred_pieces_.clear();
 }
 
 bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form, int warp,
@@ -370,7 +371,13 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
   const bool initialised = launch_.what.init && !written->empty();
   const bool races = launch_.what.race && !(i->aux & kUncounted);
 
-  Pieces pieces;
+  // What is deferred is listed where it stays.
+  const bool defers = races && deferring_ && owner == this && form.reads;
+  std::array<Piece, Pieces::kMost> own;
+  const std::size_t first_piece = defers && !deferred_.empty() ? deferred_.back().end_piece : 0;
+  if (defers && deferred_pieces_.size() < first_piece + Pieces::kMost)
+    deferred_pieces_.resize(2 * (first_piece + Pieces::kMost));
+  Pieces pieces(defers ? &deferred_pieces_[first_piece] : own.data());
   if (!pieces.list(local, lanes, window, form.bytes, size, form.writes)) return false;
   if (!shared && form.writes && launch_.undo != nullptr)
     for (const Piece& piece : pieces) launch_.undo->keep(window, piece.offset, piece.bytes);
@@ -379,10 +386,9 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
       if (!written->all(piece.offset, piece.bytes)) return false;
   }
   if (races) {
-    if (deferring_ && owner == this && form.reads) {
-      const int block_warps = block_warp(s, warp);
-      deferred_.push_back({i, block_warps, clocks_.now(block_warps), deferred_pieces_.size()});
-      for (const Piece& piece : pieces) deferred_pieces_.push_back(piece);
+    if (defers) {
+      const int of_block = block_warp(s, warp);
+      deferred_.push_back({i, of_block, clocks_.now(of_block), first_piece, first_piece + pieces.count()});
       launch_.counts.race_accesses += active;
       if (initialised) launch_.counts.init_accesses += active;
       return true;
