@@ -93,7 +93,7 @@ std::int64_t clusters_per_wave(const Device& device, int blocks_per_sm, int clus
 
 LaunchBound assume_relax_apply(const Device& device, int threads_per_block,
                                std::int64_t shared_bytes_per_block, int max_blocks) {
-  constexpr std::int64_t kStep = 8;      // a warp's 256 registers: the granularity a thread sees
+  constexpr std::int64_t kStep = 8;  // a warp's 256 registers: the granularity a thread sees
   Occupancy assumed = occupancy(device, threads_per_block, kAssumedRegisters, shared_bytes_per_block);
   if (assumed.blocks_per_sm == 0) return {};
   if (max_blocks > 0 && assumed.blocks_per_sm > max_blocks) {

@@ -34,8 +34,8 @@ struct LaunchBound {
   int register_bound = 0;  ///< what __launch_bounds__(T, blocks_per_sm) admits
 };
 
-/// Assume kAssumedRegisters, count the blocks an SM holds, then relax the bound to all the registers those blocks
-/// leave: min(255, floor(regs_SM / (blocks * T)) rounded down to 8), whatever limits the blocks. Paper
+/// Assume kAssumedRegisters, count the blocks an SM holds, then relax the bound to all the registers those
+/// blocks leave: min(255, floor(regs_SM / (blocks * T)) rounded down to 8), whatever limits the blocks. Paper
 /// section 4.5 and docs/planners/astitch.md: V100 at T=1024 holds 2 blocks at 32 registers; above 48 KiB of
 /// shared memory 1 block at 64; V100 at T=768 gets 40.
 /// `max_blocks`, if any: an SM is to hold no more.

@@ -95,8 +95,8 @@ struct L2StateDeleter {
 using L2StatePtr = std::unique_ptr<L2State, L2StateDeleter>;
 L2StatePtr make_l2_state(const Device& device);
 
-/// Checks that are made only when asked for: they keep memory of every access, and run on two host threads at most.
-/// Bounds, alignment and barriers are always checked.
+/// Checks that are made only when asked for: they keep memory of every access, and run on two host threads at
+/// most. Bounds, alignment and barriers are always checked.
 struct Sanitizers {
   bool race = false;  ///< accesses that nothing orders, in shared and global memory; stale .nc reads
   bool init = false;  ///< reads of memory and registers never set; needs a DeviceMemory that tracks
