@@ -386,7 +386,8 @@ class KernelCounter {
   /// Sectors one warp's access of global memory touches.
   static double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
                         const ThreadMapping& mapping, int bytes, bool through_tile) {
-    if (mapping.staged && through_tile) return kWarp * bytes / kSectorBytes;  // a range, in order
+    if (mapping.staged && through_tile)
+      return static_cast<double>(kWarp * bytes) / kSectorBytes;  // a range, in order
     const bool tiles = mapping.kind == MappingKind::kTile && map.dims.size() == 2 && map.symbols.empty() &&
                        map.runtime.empty();
     if (!tiles) return sectors_a_warp(map, extents, mapping, bytes);
