@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/format.h"
 
 namespace stitchwork {
 
@@ -71,9 +72,10 @@ std::string_view name(StepKind kind) {
 }
 
 std::string to_text(const ThreadMapping& mapping) {
-  std::string text = fmt::format("{} {}x{}: {} tasks of {} rows, {} a block, {} blocks", name(mapping.kind),
-                                 mapping.rows, mapping.cols, mapping.tasks, mapping.rows_per_block,
-                                 mapping.tasks_per_block, mapping.blocks);
+  std::string text =
+      fmt::format("{} {}x{}: {} of {}, {} a block, {}", name(mapping.kind), mapping.rows, mapping.cols,
+                  counted(mapping.tasks, "task"), counted(mapping.rows_per_block, "row"),
+                  mapping.tasks_per_block, counted(mapping.blocks, "block"));
   if (mapping.threads_per_row > 1) text += fmt::format(", {} threads a row", mapping.threads_per_row);
   if (mapping.vector > 1) text += fmt::format(", vectors of {}", mapping.vector);
   if (mapping.unroll > 1) text += fmt::format(", unrolled {}", mapping.unroll);
@@ -140,9 +142,9 @@ std::string kernel_text(const Computation& computation, const KernelPlan& kernel
   if (launch.shared_bytes > 0) text += fmt::format(", shared {} bytes", launch.shared_bytes);
   if (launch.scratch_bytes > 0) text += fmt::format(", scratch {} bytes", launch.scratch_bytes);
   if (launch.register_bound > 0)
-    text += fmt::format(", at most {} registers, {} blocks an SM, {} a wave", launch.register_bound,
-                        launch.blocks_per_sm, launch.blocks_per_wave);
-  if (launch.grid_barriers > 0) text += fmt::format(", {} grid barriers", launch.grid_barriers);
+    text += fmt::format(", at most {} registers, {} an SM, {} a wave", launch.register_bound,
+                        counted(launch.blocks_per_sm, "block"), launch.blocks_per_wave);
+  if (launch.grid_barriers > 0) text += ", " + counted(launch.grid_barriers, "grid barrier");
   if (launch.cluster > 1) text += fmt::format(", clusters of {}", launch.cluster);
   text += "\n";
   for (const Group& group : kernel.groups) text += group_text(computation, kernel, group);
@@ -179,14 +181,18 @@ std::string step_text(const Computation& computation, const PlanStep& step) {
 
 }  // namespace
 
+std::string to_text(const PlanCounts& counts) {
+  return fmt::format("{}, {}, {} {}, {}", counted(counts.memory_kernels, "memory kernel"),
+                     counted(counts.library_calls, "library call"), counts.copies,
+                     counts.copies == 1 ? "copy" : "copies", counted(counts.memsets, "memset"));
+}
+
 std::string to_text(const Graph& graph, const FusionPlan& plan) {
   const Computation& computation = graph.entry_computation();
   std::string text = fmt::format("plan of {} for {} by {}\n", graph.name, plan.device, plan.planner);
   for (const auto& [knob, value] : plan.options) text += fmt::format("option {}={}\n", knob, value);
   for (const Edit& edit : plan.edits) text += fmt::format("override {}\n", to_text(edit));
-  text +=
-      fmt::format("{} memory kernels, {} library calls, {} copies, {} memsets\n", plan.counts.memory_kernels,
-                  plan.counts.library_calls, plan.counts.copies, plan.counts.memsets);
+  text += to_text(plan.counts) + "\n";
   text += "steps\n";
   for (const PlanStep& step : plan.steps) text += step_text(computation, step);
   for (const KernelPlan& kernel : plan.kernels) text += kernel_text(computation, kernel);

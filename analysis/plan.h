@@ -197,6 +197,9 @@ struct PlanCounts {
   std::int64_t dynamic_memory_kernels = 0;
 };
 
+/// "1 memory kernel, 2 library calls, 0 copies, 0 memsets"
+std::string to_text(const PlanCounts& counts);
+
 struct ComputationPlan;
 
 struct FusionPlan {

@@ -110,10 +110,8 @@ void plan(Cli& cli, const PlanArguments& arguments, const std::vector<std::strin
   } else if (output.empty()) {
     cli.print(dump_plan(planned));
   } else {
-    const PlanCounts& c = planned.plan.counts;
-    cli.print(fmt::format(
-        "{}: {} memory kernels, {} library calls, {} copies, {} memsets; predicted {:.1f} us (modelled)",
-        output, c.memory_kernels, c.library_calls, c.copies, c.memsets, planned.plan.predicted_us));
+    cli.print(fmt::format("{}: {}; predicted {:.1f} us (modelled)", output, to_text(planned.plan.counts),
+                          planned.plan.predicted_us));
   }
 }
 

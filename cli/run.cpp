@@ -201,12 +201,10 @@ void run(Cli& cli, const RunArguments& a) {
     }
   }
   cli.print(table.text());
-  const PlanCounts& c = plan.counts;
   const bool modelled = std::any_of(result.run.steps.begin(), result.run.steps.end(),
                                     [](const StepRun& step) { return step.method == Method::kModelled; });
   cli.print(fmt::format(
-      "{}: {} memory kernels, {} library calls, {} copies, {} memsets; {:.1f} us on {} ({})", plan.planner,
-      c.memory_kernels, c.library_calls, c.copies, c.memsets, result.run.total_us, plan.device,
+      "{}: {}; {:.1f} us on {} ({})", plan.planner, to_text(plan.counts), result.run.total_us, plan.device,
       simulated  ? fmt::format("kernels {}, library calls modelled", spec.sampled ? "sampled" : "simulated")
       : modelled ? std::string("sum of steps: kernels measured, what the CPU computed modelled")
                  : std::string("sum of steps, measured")));

@@ -111,6 +111,8 @@ void require_clusters(const KernelPlan& kernel, const Compilation& compilation) 
       "plan with --set clusters=off, or use an NVRTC that knows the device's architecture, or clang");
 }
 
+std::string with_prelude(const std::string& cuda) { return cuda_prelude(cuda) + cuda; }
+
 }  // namespace
 
 std::string kernel_and_plan(const FusionPlan& plan, const KernelPlan& kernel) {
@@ -125,7 +127,7 @@ CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry,
                               const Device& device, const CompileOptions& options) {
   CompiledKernel compiled;
   compiled.entry = entry;
-  compiled.cuda = std::string(cuda_prelude()) + cuda;
+  compiled.cuda = with_prelude(cuda);
   compiled.source_sha256 = sha256_hex(compiled.cuda);
   compiled.launch = launch;
   std::vector<Job> jobs{{entry, compiled.cuda, {}, false, 0}};
@@ -153,7 +155,6 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
   executable.compiler = compilation.compiler().id;
   executable.architecture = compilation.architecture();
 
-  const std::string prelude(cuda_prelude());
   std::vector<Job> jobs;
   std::vector<std::size_t> job_of;
   std::map<std::string, std::size_t> known;  // layers of a model share their kernels
@@ -162,12 +163,12 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
     const Kernel kernel = lower(graph, kernel_plan);
     CompiledKernel compiled;
     compiled.entry = "k";
-    compiled.cuda = prelude + to_cuda(graph, kernel, false, options.dependent_launch);
+    compiled.cuda = with_prelude(to_cuda(graph, kernel, false, options.dependent_launch));
     compiled.arguments = kernel_arguments(kernel);
     compiled.table = kernel_table(kernel);
     compiled.launch = kernel.launch;
     compiled.dependent = options.dependent_launch;
-    std::string source = prelude + to_cuda(graph, kernel, true, options.dependent_launch);
+    std::string source = with_prelude(to_cuda(graph, kernel, true, options.dependent_launch));
     compiled.source_sha256 = sha256_hex(source);
     const auto [it, inserted] = known.try_emplace(compiled.source_sha256, jobs.size());
     if (inserted) jobs.push_back({kernel_and_plan(plan, kernel_plan), std::move(source), {}, false, 0});

@@ -217,8 +217,9 @@ std::string to_text(const Graph& graph, const Kernel& kernel);
 /// while they end (programmatic dependent launch, sm_90 and later).
 std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical, bool dependent = false);
 
-/// Device functions and macros every kernel relies on; includes no CUDA header, serves NVRTC and clang.
-std::string_view cuda_prelude();
+/// The device functions and macros that the CUDA C++ of a kernel relies on, to stand in front of it; includes
+/// no CUDA header, serves NVRTC and clang.
+std::string cuda_prelude(std::string_view kernel);
 
 /// A kernel's arguments in order: inputs (ascending by op), outputs (likewise), scratch if it has any, the
 /// grid barrier's counter if it has barriers, its table (codegen/table.h) if it has one. Buffers that the

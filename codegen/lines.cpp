@@ -73,7 +73,7 @@ std::string with_lines(std::string_view cuda) {
       "#pragma clang attribute pop\n"
       "#endif\n"
       "{}{}",
-      begins(kPreludeFile), cuda_prelude(), begins(kKernelFile), cuda);
+      begins(kPreludeFile), cuda_prelude(cuda), begins(kKernelFile), cuda);
 }
 
 bool tells_lines(std::string_view source) { return source.starts_with(begins(kPreludeFile)); }

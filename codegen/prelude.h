@@ -1,4 +1,5 @@
-// The device code in front of every kernel: one text for every compiler, including no CUDA header.
+// The device code in front of kernels: one text for every compiler, including no CUDA header. A kernel gets
+// what it uses of it (kernel.h, cuda_prelude).
 #pragma once
 
 #include <string_view>

@@ -12,6 +12,7 @@
 #include "codegen/print_step.h"
 #include "codegen/table.h"
 #include "core/error.h"
+#include "core/format.h"
 
 namespace stitchwork {
 namespace {
@@ -112,9 +113,9 @@ class KernelPrinter {
   /// What the kernel is launched with, takes and gives.
   void heading() {
     const KernelLaunch& launch = kernel_.launch;
-    out_.line(fmt::format("// {}: grid {}, block {}, shared {} bytes, scratch {} bytes, {} grid barriers{}",
-                          kernel_.name, launch.grid, launch.block, launch.shared_bytes, launch.scratch_bytes,
-                          launch.grid_barriers,
+    out_.line(fmt::format("// {}: grid {}, block {}, shared {} bytes, scratch {} bytes, {}{}", kernel_.name,
+                          launch.grid, launch.block, launch.shared_bytes, launch.scratch_bytes,
+                          counted(launch.grid_barriers, "grid barrier"),
                           launch.cluster > 1 ? fmt::format(", clusters of {} blocks", launch.cluster) : ""));
     for (const auto& [space, verb] :
          {std::pair{MemorySpace::kGlobalInput, "reads"}, std::pair{MemorySpace::kGlobalOutput, "writes"}}) {

@@ -78,10 +78,12 @@ void StepPrinter::print_batches(const Batches& batches) {
     if (from >= to) return;
     if (to - from > step) {
       if (short_loop) out_.line("#pragma unroll");
-      out_.open(fmt::format("for (int n = {}; n < {}; n += {})", from, to, step));
+      out_.open(fmt::format("for (int n = {}; n < {}; {})", from, to,
+                            step == 1 ? "++n" : fmt::format("n += {}", step)));
+      vector_number_ = step == 1 ? "n" : "(n + u)";
     } else {
       out_.block();
-      out_.line(fmt::format("const int n = {};", from));
+      vector_number_ = step == 1 ? fmt::format("{}", from) : from == 0 ? "u" : fmt::format("({} + u)", from);
     }
     print_batch(batches, step, guarded);
     out_.close();
@@ -94,23 +96,29 @@ void StepPrinter::print_batches(const Batches& batches) {
 }
 
 void StepPrinter::open_batch_loop(std::int64_t vectors) {
-  if (vectors > 1) out_.line("#pragma unroll");
+  out_.line("#pragma unroll");
   out_.open(fmt::format("for (int u = 0; u < {}; ++u)", vectors));
 }
 
-/// Declares the dimensions' indices of the element `at` of the thread's vector n + u.
+std::string StepPrinter::to_vector(std::int64_t stride) const {
+  if (vector_number_ == "0") return "";
+  return stride == 1 ? fmt::format(" + {}", vector_number_)
+                     : fmt::format(" + {} * {}", vector_number_, stride);
+}
+
+/// Declares the dimensions' indices of the element `at` of the vector at hand.
 void StepPrinter::place(const Batches& batches, const std::string& at) {
   if (in_column_vectors()) return place_in_columns(at.empty() ? "0" : "j");
   const bool rows = batches.index == "local_row";
-  out_.line(fmt::format("const {} {} = {} + (n + u) * {}{};", rows ? "int" : index_, batches.index,
-                        batches.start, batches.stride, at));
+  out_.line(fmt::format("const {} {} = {}{}{};", rows ? "int" : index_, batches.index, batches.start,
+                        to_vector(batches.stride), at));
   if (rows) declare_row(tile_, rows_per_task(mapping_));
 }
 
 /// The same of an element that exists, the nearest where the thread's does not: its load needs no guard, and
 /// waits for no other.
 void StepPrinter::place_inside(const Batches& batches) {
-  const std::string at = fmt::format("{} + (n + u) * {}", batches.start, batches.stride);
+  const std::string at = batches.start + to_vector(batches.stride);
   if (batches.index == "col") {
     out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(mapping_.cols - 1)));
     return;
@@ -141,23 +149,35 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
   const bool in_part = (batches.peeled || batches.in_part) && guarded;
   const std::string left = in_part || in_column_vectors() ? elements_left() : "";
   values_.declare_ahead(static_cast<int>(vectors));
-  if (values_.goes_ahead()) {
-    open_batch_loop(vectors);
-    if (batches.tiled && guarded) {
+  const bool inside = batches.tiled && guarded;  // where a thread has no element it loads another's
+  const bool once = vectors == 1 && !inside;     // loads and what is made of them share a scope
+  if (values_.goes_ahead() && !once) {
+    if (vectors > 1)
+      open_batch_loop(vectors);
+    else
+      out_.block();
+    if (inside) {
       place_inside(batches);
       out_.open("");
     } else {
       place(batches, "");
       open_guard();
     }
-    values_.load_ahead("u", left);
+    values_.load_ahead(left);
     out_.close();
     out_.close();
     values_.hold_ahead(static_cast<int>(vectors));
   }
-  open_batch_loop(vectors);
+  if (vectors > 1)
+    open_batch_loop(vectors);
+  else
+    out_.open("");
   place(batches, "");
   open_guard();
+  if (values_.goes_ahead() && once) {
+    values_.load_ahead(left);
+    values_.hold_ahead(1);
+  }
   for (const Root& root : step_.roots)
     for (const Target& target : root.targets) {
       if (!target.vector) continue;
@@ -170,9 +190,12 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
   out_.line("#pragma unroll");
   out_.open(fmt::format("for (int j = 0; j < {}; ++j)", mapping_.vector));
   place(batches, " + j");
-  const std::string inside = element_guard(batches, guarded);
-  out_.open(inside.empty() ? "" : fmt::format("if ({})", inside));
-  if (needs_index()) out_.line(fmt::format("const int i = (n + u) * {} + j;", mapping_.vector));
+  const std::string exists = element_guard(batches, guarded);
+  out_.open(exists.empty() ? "" : fmt::format("if ({})", exists));
+  if (needs_index()) {
+    const std::string before = to_vector(mapping_.vector);
+    out_.line(before.empty() ? "const int i = j;" : fmt::format("const int i = {} + j;", before.substr(3)));
+  }
   if (batches.index == "local_row" || in_column_vectors()) values_.print(-1, 1);
   element_body();
   out_.close();

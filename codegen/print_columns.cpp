@@ -41,7 +41,7 @@ void StepPrinter::place_in_columns(const std::string& at) {
     out_.line(fmt::format("const int local_row = first_row + {};", at));
   }
   declare_row(tile_, rows);
-  out_.line(fmt::format("const {} col = first_slice + lane + (n + u) * {};", index_, slices));
+  out_.line(fmt::format("const {} col = first_slice + lane{};", index_, to_vector(slices)));
 }
 
 void StepPrinter::print_column_vectors() {

@@ -42,7 +42,7 @@ class StepPrinter {
   /// column, in vectors: neighbouring threads on neighbouring vectors of results.
   void print_column_vectors();
   void declare_column_lanes(const std::string& first);
-  /// Declares the indices of the element `at` ("j", "0") of the thread's vector n + u.
+  /// Declares the indices of the element `at` ("j", "0") of the vector at hand.
   void place_in_columns(const std::string& at);
   void finish_columns(const Root& root, std::size_t index);
   void print_col_loop(const std::string& first, const std::string& end, std::int64_t length,
@@ -64,6 +64,8 @@ class StepPrinter {
   void print_batches(const Batches& batches);
   void print_batch(const Batches& batches, std::int64_t vectors, bool guarded);
   void open_batch_loop(std::int64_t vectors);
+  /// " + (n + u) * 128": from the thread's first vector to the one at hand, `stride` apart; "" at the first.
+  std::string to_vector(std::int64_t stride) const;
   void place(const Batches& batches, const std::string& at);
   void place_inside(const Batches& batches);
   /// A tile's elements, its cols or, where the step is turned, its rows by consecutive threads.
@@ -120,6 +122,7 @@ class StepPrinter {
   SharedState& shared_;
   const char* index_;
   int block_;
+  std::string vector_number_;                     ///< of the thread's vectors the one at hand: "n", "(n + u)"
   std::vector<std::string> accumulators_;         ///< by root
   std::map<const Target*, std::string> vectors_;  ///< being gathered for the targets stored by vectors
 };

@@ -145,23 +145,24 @@ std::string ValuePrinter::apply_expression(const Value& value) const {
 
 void ValuePrinter::declare_ahead(int unroll) {
   ahead_.clear();
+  ahead_at_ = unroll > 1 ? "[u]" : "";
   for (int v : step_.order) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
     if (!value.ahead) continue;
     const Node& node = computation_.node(value.op);
     const std::string name = names_.make(node.name, "v", "_vector");
-    out_.line(fmt::format("SwVector<{}, {}> {}[{}];", storage_type(node.shape.dtype), ahead_width(value),
-                          name, unroll));
+    out_.line(fmt::format("SwVector<{}, {}> {}{};", storage_type(node.shape.dtype), ahead_width(value), name,
+                          unroll > 1 ? fmt::format("[{}]", unroll) : ""));
     ahead_[v] = name;
   }
 }
 
-void ValuePrinter::load_ahead(const std::string& u, const std::string& left) {
+void ValuePrinter::load_ahead(const std::string& left) {
   for (const auto& [v, name] : ahead_) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
     const std::string index =
         index_text(value.offset, value.at.map, index_names(value.at.map.dims.size(), value.local));
-    out_.line(fmt::format("{}({}[{}], &{}[{}]{});", left.empty() ? "sw_load" : "sw_load_part", name, u,
+    out_.line(fmt::format("{}({}{}, &{}[{}]{});", left.empty() ? "sw_load" : "sw_load_part", name, ahead_at_,
                           places_.buffers[static_cast<std::size_t>(value.buffer)], index,
                           left.empty() ? "" : ", " + left));
   }
@@ -176,8 +177,8 @@ void ValuePrinter::hold_ahead(int unroll) {
     const int bytes = ahead_width(step_.values[static_cast<std::size_t>(v)]) * byte_size(dtype);
     if (bytes < 2) continue;  // no operand is so narrow
     for (int u = 0; u < unroll; ++u)
-      words.push_back(fmt::format("\"+{}\"({}[{}].all{})", operand_class(dtype, bytes), name, u,
-                                  bytes > 2 ? ".word[0]" : ""));
+      words.push_back(fmt::format("\"+{}\"({}{}.all{})", operand_class(dtype, bytes), name,
+                                  unroll > 1 ? fmt::format("[{}]", u) : "", bytes > 2 ? ".word[0]" : ""));
   }
   if (words.size() > kMostOperands) words.resize(kMostOperands);
   if (words.size() > 1 && !canonical_) out_.line("// No load moves behind this: all of them are in flight.");
@@ -188,7 +189,8 @@ std::string ValuePrinter::load_expression(int v) {
   const Value& value = step_.values[static_cast<std::size_t>(v)];
   const DType dtype = computation_.node(value.op).shape.dtype;
   if (const auto ahead = ahead_.find(v); ahead != ahead_.end()) {
-    const std::string element = fmt::format("sw_get({}[u], {})", ahead->second, value.same ? "0" : "j");
+    const std::string element =
+        fmt::format("sw_get({}{}, {})", ahead->second, ahead_at_, value.same ? "0" : "j");
     return ahead_width(value) > 1 ? load_text(dtype, element) : load_alone_text(dtype, element);
   }
   const IndexNames names = access_names(value.at, false);

@@ -28,10 +28,11 @@ class ValuePrinter {
   /// Statements of the values of `scope` (-1: outside inner reductions) with this depth (any inside one).
   void print(int scope, int depth);
   bool goes_ahead() const { return !ahead_.empty(); }
-  /// Declares vectors for `unroll` loads of each value that is loaded ahead, and loads those numbered `u`.
+  /// Declares vectors for `unroll` loads of each value that is loaded ahead, and loads those numbered `u`
+  /// (there is no `u` where `unroll` is 1).
   void declare_ahead(int unroll);
   /// `left`: of the array from the vector on so many elements exist; "" if all do.
-  void load_ahead(const std::string& u, const std::string& left);
+  void load_ahead(const std::string& left);
   /// Keeps the compiler from moving these loads down to where their values are used.
   void hold_ahead(int unroll);
   /// The variable a printed value has.
@@ -65,6 +66,7 @@ class ValuePrinter {
   Writer& out_;
   std::vector<std::string> variables_;
   std::map<int, std::string> ahead_;  ///< the vectors of values loaded ahead
+  const char* ahead_at_ = "";         ///< "[u]" where there are several of each
   std::map<std::tuple<int, Interval, int, int>, std::string> clamped_;
   int scope_ = -1, depth_ = 0;
 };

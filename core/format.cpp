@@ -13,6 +13,10 @@ std::string with_commas(long long value) {
   return (value < 0 ? "-" : "") + digits;
 }
 
+std::string counted(long long count, const char* one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 std::string human_bytes(double bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;

@@ -14,6 +14,7 @@
 #include "analysis/launch.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
+#include "core/format.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
@@ -121,8 +122,8 @@ class Residents {
     const int block = kernel_.launch.block;
     const std::int64_t registers = resident_registers(mapping, block, dtype);
     const std::int64_t free = registers_to_keep_in(kernel_.launch) - registers_;
-    const std::string elements = fmt::format("{} tasks of {} elements a thread", mapping.tasks_per_block,
-                                             elements_per_thread(mapping, block));
+    const std::string elements = fmt::format("{} of {} a thread", counted(mapping.tasks_per_block, "task"),
+                                             counted(elements_per_thread(mapping, block), "element"));
     if (mapping.tasks_per_block == 1) {
       // Nothing to plan: the block's only task keeps its values as long as registers last.
       return Verdict{registers <= free, "astitch.resident",

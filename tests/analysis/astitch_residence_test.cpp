@@ -82,7 +82,7 @@ TEST(AstitchResidence, WhatFitsNeitherIsComputedAgainAndTheNumbersSaySo) {
 TEST(AstitchResidence, TheOnlyTaskOfABlockNeedsNoPlan) {
   const Planned planned(normalised(64, 256));
   EXPECT_TRUE(planned.kernel().resident.empty());
-  EXPECT_THAT(planned.why("centred"), HasSubstr("1 tasks of 1 elements a thread"));
+  EXPECT_THAT(planned.why("centred"), HasSubstr("1 task of 1 element a thread"));
 }
 
 TEST(AstitchResidence, WithoutItsKnobOrDataReuseNothingStays) {

@@ -120,7 +120,8 @@ ENTRY main {
   for (const std::string& compiler : testing::installed_compilers()) {
     const PtxCompiler found = find_compiler(compiler);
     const FusionPlan plan = make_plan(graph, device("v100"), "xla");
-    EXPECT_NO_THROW(compile_ptx(found, std::string(cuda_prelude()) + cuda(graph, plan), 75));
+    const std::string text = cuda(graph, plan);
+    EXPECT_NO_THROW(compile_ptx(found, cuda_prelude(text) + text, 75));
   }
 }
 

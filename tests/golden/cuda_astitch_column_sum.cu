@@ -1,4 +1,4 @@
-// reduce_7: grid 160, block 1024, shared 4096 bytes, scratch 20480 bytes, 1 grid barriers
+// reduce_7: grid 160, block 1024, shared 4096 bytes, scratch 20480 bytes, 1 grid barrier
 // reads x f32[8192,1024]
 // writes reduce.7 f32[1024]
 extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(

@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(
   // Phase 2 of 3: reduce.2
   if ((int)blockIdx.x < 128) {
     const int task = (int)blockIdx.x;
-    // reduce.2 (group of reduce.2; row_split 64x4096: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
+    // reduce.2 (group of reduce.2; row_split 64x4096: 128 tasks of 1 row, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
     {
       const int tile = task / 2, segment = task % 2;
       const int first_col = segment * 2048;
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(
   // Phase 3 of 3: multiply.1
   if ((int)blockIdx.x < 128) {
     const int task = (int)blockIdx.x;
-    // multiply.1 (group of reduce.2; row_split 64x4096: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
+    // multiply.1 (group of reduce.2; row_split 64x4096: 128 tasks of 1 row, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
     {
       const int tile = task / 2, segment = task % 2;
       const int first_col = segment * 2048;

@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(
       float divide_14_row;  // all threads of a row have it
       float reduce_25_row;  // all threads of a row have it
       float rsqrt_34_row;  // all threads of a row have it
-      // reduce.13 (group of reduce.25; row_pack 4096x768: 4096 tasks of 1 rows, 26 a block, 158 blocks, 768 threads a row)
+      // reduce.13 (group of reduce.25; row_pack 4096x768: 4096 tasks of 1 row, 26 a block, 158 blocks, 768 threads a row)
       {
         const int local_row = thread / 768, lane = thread % 768;
         const int row = task;

@@ -1,4 +1,4 @@
-// reduce_7: grid 128, block 1024, shared 256 bytes, scratch 512 bytes, 1 grid barriers
+// reduce_7: grid 128, block 1024, shared 256 bytes, scratch 512 bytes, 1 grid barrier
 // reads x f32[64,30000]
 // writes reduce.7 f32[64]
 extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
   // Phase 1 of 2: reduce.7
   {
     const int task = (int)blockIdx.x;
-    // reduce.7 (group of reduce.7; row_split 64x30000: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
+    // reduce.7 (group of reduce.7; row_split 64x30000: 128 tasks of 1 row, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
     {
       const int tile = task / 2, segment = task % 2;
       const int first_col = segment * 15000;
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
   // Phase 2 of 2: reduce.7
   {
     const int task = (int)blockIdx.x;
-    // reduce.7, of each row by a thread (group of reduce.7; row_split 64x30000: 128 tasks of 1 rows, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
+    // reduce.7, of each row by a thread (group of reduce.7; row_split 64x30000: 128 tasks of 1 row, 1 a block, 128 blocks, 1024 threads a row, split 2 (partials))
     {
       if (task % 2 == 0) {
         if (thread < 1) {

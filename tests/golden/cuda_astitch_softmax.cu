@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) divide_27(
       float reduce_10_row;  // all threads of a row have it
       float maximum_11_row;  // all threads of a row have it
       float reduce_22_row;  // all threads of a row have it
-      // reduce.10 (group of reduce.22; row_pack 4096x1024: 4096 tasks of 1 rows, 26 a block, 158 blocks, 1024 threads a row)
+      // reduce.10 (group of reduce.22; row_pack 4096x1024: 4096 tasks of 1 row, 26 a block, 158 blocks, 1024 threads a row)
       {
         const int local_row = 0, lane = thread;
         const int row = task;

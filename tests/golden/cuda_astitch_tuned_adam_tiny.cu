@@ -18,53 +18,44 @@ static __device__ __forceinline__ void add_252_body(const add_252_entry& entry, 
   float* const add_386 = entry.add_386;
   const int rows = entry.rows;
   const int task = block;
-  // add.252, add.386 (group of add.673; elementwise 576x1: 1 tasks of 576 rows, 1 a block, 1 blocks, vectors of 4)
+  // add.252, add.386 (group of add.673; elementwise 576x1: 1 task of 576 rows, 1 a block, 1 block, vectors of 4)
   {
     {
-      const int n = 0;
-      SwVector<float, 4> gradients_vit_embeddings_patch_embeddings_projection_kernel_vector[1];
-      SwVector<float, 4> mu_vit_embeddings_patch_embeddings_projection_kernel_vector[1];
-      SwVector<float, 4> nu_vit_embeddings_patch_embeddings_projection_kernel_vector[1];
-      for (int u = 0; u < 1; ++u) {
-        const int local_row = thread * 4 + (n + u) * 2048;
-        const int row = task * 576 + local_row;
-        if (local_row < 576 && row < rows) {
-          sw_load(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector[u], &gradients_vit_embeddings_patch_embeddings_projection_kernel[row]);
-          sw_load(mu_vit_embeddings_patch_embeddings_projection_kernel_vector[u], &mu_vit_embeddings_patch_embeddings_projection_kernel[row]);
-          sw_load(nu_vit_embeddings_patch_embeddings_projection_kernel_vector[u], &nu_vit_embeddings_patch_embeddings_projection_kernel[row]);
-        }
-      }
-      // No load moves behind this: all of them are in flight.
-      asm volatile("" : "+f"(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector[0].all.word[0]), "+f"(mu_vit_embeddings_patch_embeddings_projection_kernel_vector[0].all.word[0]), "+f"(nu_vit_embeddings_patch_embeddings_projection_kernel_vector[0].all.word[0]));
-      for (int u = 0; u < 1; ++u) {
-        const int local_row = thread * 4 + (n + u) * 2048;
-        const int row = task * 576 + local_row;
-        if (local_row < 576 && row < rows) {
-          SwVector<float, 4> add_252_vector;
-          SwVector<float, 4> add_386_vector;
+      SwVector<float, 4> gradients_vit_embeddings_patch_embeddings_projection_kernel_vector;
+      SwVector<float, 4> mu_vit_embeddings_patch_embeddings_projection_kernel_vector;
+      SwVector<float, 4> nu_vit_embeddings_patch_embeddings_projection_kernel_vector;
+      const int local_row = thread * 4;
+      const int row = task * 576 + local_row;
+      if (local_row < 576 && row < rows) {
+        sw_load(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector, &gradients_vit_embeddings_patch_embeddings_projection_kernel[row]);
+        sw_load(mu_vit_embeddings_patch_embeddings_projection_kernel_vector, &mu_vit_embeddings_patch_embeddings_projection_kernel[row]);
+        sw_load(nu_vit_embeddings_patch_embeddings_projection_kernel_vector, &nu_vit_embeddings_patch_embeddings_projection_kernel[row]);
+        // No load moves behind this: all of them are in flight.
+        asm volatile("" : "+f"(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector.all.word[0]), "+f"(mu_vit_embeddings_patch_embeddings_projection_kernel_vector.all.word[0]), "+f"(nu_vit_embeddings_patch_embeddings_projection_kernel_vector.all.word[0]));
+        SwVector<float, 4> add_252_vector;
+        SwVector<float, 4> add_386_vector;
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            const int local_row = thread * 4 + (n + u) * 2048 + j;
-            const int row = task * 576 + local_row;
-            const int i = (n + u) * 4 + j;
-            const float gradients_vit_embeddings_patch_embeddings_projection_kernel_v = sw_get(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector[u], j);
-            const float multiply_250 = (gradients_vit_embeddings_patch_embeddings_projection_kernel_v * 0.100000001f);
-            const float mu_vit_embeddings_patch_embeddings_projection_kernel_v = sw_get(mu_vit_embeddings_patch_embeddings_projection_kernel_vector[u], j);
-            const float multiply_251 = (mu_vit_embeddings_patch_embeddings_projection_kernel_v * 0.899999976f);
-            const float add_252_2 = (multiply_250 + multiply_251);
-            add_252_kept[i] = add_252_2;
-            const float multiply_383 = (gradients_vit_embeddings_patch_embeddings_projection_kernel_v * gradients_vit_embeddings_patch_embeddings_projection_kernel_v);
-            const float multiply_384 = (multiply_383 * 0.00100000005f);
-            const float nu_vit_embeddings_patch_embeddings_projection_kernel_v = sw_get(nu_vit_embeddings_patch_embeddings_projection_kernel_vector[u], j);
-            const float multiply_385 = (nu_vit_embeddings_patch_embeddings_projection_kernel_v * 0.999000013f);
-            const float add_386_2 = (multiply_384 + multiply_385);
-            add_386_kept[i] = add_386_2;
-            sw_set(add_252_vector, j, (float)(add_252_2));
-            sw_set(add_386_vector, j, (float)(add_386_2));
-          }
-          sw_store(&add_252[row], add_252_vector);
-          sw_store(&add_386[row], add_386_vector);
+        for (int j = 0; j < 4; ++j) {
+          const int local_row = thread * 4 + j;
+          const int row = task * 576 + local_row;
+          const int i = j;
+          const float gradients_vit_embeddings_patch_embeddings_projection_kernel_v = sw_get(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector, j);
+          const float multiply_250 = (gradients_vit_embeddings_patch_embeddings_projection_kernel_v * 0.100000001f);
+          const float mu_vit_embeddings_patch_embeddings_projection_kernel_v = sw_get(mu_vit_embeddings_patch_embeddings_projection_kernel_vector, j);
+          const float multiply_251 = (mu_vit_embeddings_patch_embeddings_projection_kernel_v * 0.899999976f);
+          const float add_252_2 = (multiply_250 + multiply_251);
+          add_252_kept[i] = add_252_2;
+          const float multiply_383 = (gradients_vit_embeddings_patch_embeddings_projection_kernel_v * gradients_vit_embeddings_patch_embeddings_projection_kernel_v);
+          const float multiply_384 = (multiply_383 * 0.00100000005f);
+          const float nu_vit_embeddings_patch_embeddings_projection_kernel_v = sw_get(nu_vit_embeddings_patch_embeddings_projection_kernel_vector, j);
+          const float multiply_385 = (nu_vit_embeddings_patch_embeddings_projection_kernel_v * 0.999000013f);
+          const float add_386_2 = (multiply_384 + multiply_385);
+          add_386_kept[i] = add_386_2;
+          sw_set(add_252_vector, j, (float)(add_252_2));
+          sw_set(add_386_vector, j, (float)(add_386_2));
         }
+        sw_store(&add_252[row], add_252_vector);
+        sw_store(&add_386[row], add_386_vector);
       }
     }
   }
@@ -88,52 +79,43 @@ static __device__ __forceinline__ void add_673_body(const add_673_entry& entry, 
   float* const add_673 = entry.add_673;
   const int rows = entry.rows;
   const int task = block;
-  // add.673 (group of add.673; elementwise 576x1: 1 tasks of 576 rows, 1 a block, 1 blocks, vectors of 4)
+  // add.673 (group of add.673; elementwise 576x1: 1 task of 576 rows, 1 a block, 1 block, vectors of 4)
   {
     const float power_472_v = power_472_scratch[0];
     const float subtract_473 = (1.0f - power_472_v);
     const float power_523_v = power_523_scratch[0];
     const float subtract_524 = (1.0f - power_523_v);
     {
-      const int n = 0;
-      SwVector<float, 4> params_vit_embeddings_patch_embeddings_projection_kernel_vector[1];
-      for (int u = 0; u < 1; ++u) {
-        const int local_row = thread * 4 + (n + u) * 2048;
-        const int row = task * 576 + local_row;
-        if (local_row < 576 && row < rows) {
-          sw_load(params_vit_embeddings_patch_embeddings_projection_kernel_vector[u], &params_vit_embeddings_patch_embeddings_projection_kernel[row]);
-        }
-      }
-      for (int u = 0; u < 1; ++u) {
-        const int local_row = thread * 4 + (n + u) * 2048;
-        const int row = task * 576 + local_row;
-        if (local_row < 576 && row < rows) {
-          SwVector<float, 4> add_673_vector;
+      SwVector<float, 4> params_vit_embeddings_patch_embeddings_projection_kernel_vector;
+      const int local_row = thread * 4;
+      const int row = task * 576 + local_row;
+      if (local_row < 576 && row < rows) {
+        sw_load(params_vit_embeddings_patch_embeddings_projection_kernel_vector, &params_vit_embeddings_patch_embeddings_projection_kernel[row]);
+        SwVector<float, 4> add_673_vector;
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            const int local_row = thread * 4 + (n + u) * 2048 + j;
-            const int row = task * 576 + local_row;
-            const int i = (n + u) * 4 + j;
-            const float params_vit_embeddings_patch_embeddings_projection_kernel_v = sw_get(params_vit_embeddings_patch_embeddings_projection_kernel_vector[u], j);
-            const float add_252_v = add_252_kept[i];
-            const float divide_483 = (add_252_v / subtract_473);
-            const float add_386_v = add_386_kept[i];
-            const float divide_534 = (add_386_v / subtract_524);
-            const float sqrt_585 = sqrtf(divide_534);
-            const float add_586 = (sqrt_585 + 9.99999994e-09f);
-            const float divide_587 = (divide_483 / add_586);
-            const float multiply_649 = (divide_587 * (-0.00100000005f));
-            const float add_673_2 = (params_vit_embeddings_patch_embeddings_projection_kernel_v + multiply_649);
-            sw_set(add_673_vector, j, (float)(add_673_2));
-          }
-          sw_store(&add_673[row], add_673_vector);
+        for (int j = 0; j < 4; ++j) {
+          const int local_row = thread * 4 + j;
+          const int row = task * 576 + local_row;
+          const int i = j;
+          const float params_vit_embeddings_patch_embeddings_projection_kernel_v = sw_get(params_vit_embeddings_patch_embeddings_projection_kernel_vector, j);
+          const float add_252_v = add_252_kept[i];
+          const float divide_483 = (add_252_v / subtract_473);
+          const float add_386_v = add_386_kept[i];
+          const float divide_534 = (add_386_v / subtract_524);
+          const float sqrt_585 = sqrtf(divide_534);
+          const float add_586 = (sqrt_585 + 9.99999994e-09f);
+          const float divide_587 = (divide_483 / add_586);
+          const float multiply_649 = (divide_587 * (-0.00100000005f));
+          const float add_673_2 = (params_vit_embeddings_patch_embeddings_projection_kernel_v + multiply_649);
+          sw_set(add_673_vector, j, (float)(add_673_2));
         }
+        sw_store(&add_673[row], add_673_vector);
       }
     }
   }
 }
 
-// add_692: grid 25, block 512, shared 0 bytes, scratch 260 bytes, 1 grid barriers
+// add_692: grid 25, block 512, shared 0 bytes, scratch 260 bytes, 1 grid barrier
 // reads gradients.classifier.bias f32[10], mu.classifier.bias f32[10], nu.classifier.bias f32[10], count s32[], gradients.classifier.kernel f32[12,10], mu.classifier.kernel f32[12,10], nu.classifier.kernel f32[12,10], gradients.vit.embeddings.cls_token f32[1,1,12] and 89 others
 // writes add.669 f32[10], add.228 f32[10], add.370 f32[10], select.469 s32[], add.670 f32[12,10], add.234 f32[12,10], add.374 f32[12,10], add.671 f32[1,1,12] and 65 others
 extern "C" __global__ void __launch_bounds__(512, 1) add_692(
@@ -159,60 +141,51 @@ extern "C" __global__ void __launch_bounds__(512, 1) add_692(
   // Phase 1 of 2: add.228, add.370, select.469, power.472, power.523, add.252, add.386
   if ((int)blockIdx.x < 1) {
     const int task = (int)blockIdx.x;
-    // add.228, add.370 (group of add.669; elementwise 10x1: 1 tasks of 10 rows, 1 a block, 1 blocks, vectors of 2)
+    // add.228, add.370 (group of add.669; elementwise 10x1: 1 task of 10 rows, 1 a block, 1 block, vectors of 2)
     {
       {
-        const int n = 0;
-        SwVector<float, 2> gradients_classifier_bias_vector[1];
-        SwVector<float, 2> mu_classifier_bias_vector[1];
-        SwVector<float, 2> nu_classifier_bias_vector[1];
-        for (int u = 0; u < 1; ++u) {
-          const int local_row = thread * 2 + (n + u) * 1024;
-          const int row = task * 10 + local_row;
-          if (local_row < 10) {
-            sw_load(gradients_classifier_bias_vector[u], &gradients_classifier_bias[row]);
-            sw_load(mu_classifier_bias_vector[u], &mu_classifier_bias[row]);
-            sw_load(nu_classifier_bias_vector[u], &nu_classifier_bias[row]);
-          }
-        }
-        // No load moves behind this: all of them are in flight.
-        asm volatile("" : "+f"(gradients_classifier_bias_vector[0].all.word[0]), "+f"(mu_classifier_bias_vector[0].all.word[0]), "+f"(nu_classifier_bias_vector[0].all.word[0]));
-        for (int u = 0; u < 1; ++u) {
-          const int local_row = thread * 2 + (n + u) * 1024;
-          const int row = task * 10 + local_row;
-          if (local_row < 10) {
-            SwVector<float, 2> add_228_vector;
-            SwVector<float, 2> add_370_vector;
+        SwVector<float, 2> gradients_classifier_bias_vector;
+        SwVector<float, 2> mu_classifier_bias_vector;
+        SwVector<float, 2> nu_classifier_bias_vector;
+        const int local_row = thread * 2;
+        const int row = task * 10 + local_row;
+        if (local_row < 10) {
+          sw_load(gradients_classifier_bias_vector, &gradients_classifier_bias[row]);
+          sw_load(mu_classifier_bias_vector, &mu_classifier_bias[row]);
+          sw_load(nu_classifier_bias_vector, &nu_classifier_bias[row]);
+          // No load moves behind this: all of them are in flight.
+          asm volatile("" : "+f"(gradients_classifier_bias_vector.all.word[0]), "+f"(mu_classifier_bias_vector.all.word[0]), "+f"(nu_classifier_bias_vector.all.word[0]));
+          SwVector<float, 2> add_228_vector;
+          SwVector<float, 2> add_370_vector;
 #pragma unroll
-            for (int j = 0; j < 2; ++j) {
-              const int local_row = thread * 2 + (n + u) * 1024 + j;
-              const int row = task * 10 + local_row;
-              const int i = (n + u) * 2 + j;
-              const float gradients_classifier_bias_v = sw_get(gradients_classifier_bias_vector[u], j);
-              const float multiply_226 = (gradients_classifier_bias_v * 0.100000001f);
-              const float mu_classifier_bias_v = sw_get(mu_classifier_bias_vector[u], j);
-              const float multiply_227 = (mu_classifier_bias_v * 0.899999976f);
-              const float add_228_2 = (multiply_226 + multiply_227);
-              add_228_kept[i] = add_228_2;
-              const float multiply_367 = (gradients_classifier_bias_v * gradients_classifier_bias_v);
-              const float multiply_368 = (multiply_367 * 0.00100000005f);
-              const float nu_classifier_bias_v = sw_get(nu_classifier_bias_vector[u], j);
-              const float multiply_369 = (nu_classifier_bias_v * 0.999000013f);
-              const float add_370_2 = (multiply_368 + multiply_369);
-              add_370_kept[i] = add_370_2;
-              sw_set(add_228_vector, j, (float)(add_228_2));
-              sw_set(add_370_vector, j, (float)(add_370_2));
-            }
-            sw_store(&add_228[row], add_228_vector);
-            sw_store(&add_370[row], add_370_vector);
+          for (int j = 0; j < 2; ++j) {
+            const int local_row = thread * 2 + j;
+            const int row = task * 10 + local_row;
+            const int i = j;
+            const float gradients_classifier_bias_v = sw_get(gradients_classifier_bias_vector, j);
+            const float multiply_226 = (gradients_classifier_bias_v * 0.100000001f);
+            const float mu_classifier_bias_v = sw_get(mu_classifier_bias_vector, j);
+            const float multiply_227 = (mu_classifier_bias_v * 0.899999976f);
+            const float add_228_2 = (multiply_226 + multiply_227);
+            add_228_kept[i] = add_228_2;
+            const float multiply_367 = (gradients_classifier_bias_v * gradients_classifier_bias_v);
+            const float multiply_368 = (multiply_367 * 0.00100000005f);
+            const float nu_classifier_bias_v = sw_get(nu_classifier_bias_vector, j);
+            const float multiply_369 = (nu_classifier_bias_v * 0.999000013f);
+            const float add_370_2 = (multiply_368 + multiply_369);
+            add_370_kept[i] = add_370_2;
+            sw_set(add_228_vector, j, (float)(add_228_2));
+            sw_set(add_370_vector, j, (float)(add_370_2));
           }
+          sw_store(&add_228[row], add_228_vector);
+          sw_store(&add_370[row], add_370_vector);
         }
       }
     }
   }
   if (((int)blockIdx.x - 1) >= 0 && ((int)blockIdx.x - 1) < 1) {
     const int task = ((int)blockIdx.x - 1);
-    // select.469, power.472, power.523 (group of power.523; elementwise 1x1: 1 tasks of 1 rows, 1 a block, 1 blocks)
+    // select.469, power.472, power.523 (group of power.523; elementwise 1x1: 1 task of 1 row, 1 a block, 1 block)
     {
       const int count_v = count[0];
       const bool compare_463 = (count_v < 2147483647);
@@ -241,46 +214,37 @@ extern "C" __global__ void __launch_bounds__(512, 1) add_692(
   // Phase 2 of 2: add.669, add.673
   if ((int)blockIdx.x < 1) {
     const int task = (int)blockIdx.x;
-    // add.669 (group of add.669; elementwise 10x1: 1 tasks of 10 rows, 1 a block, 1 blocks, vectors of 2)
+    // add.669 (group of add.669; elementwise 10x1: 1 task of 10 rows, 1 a block, 1 block, vectors of 2)
     {
       const float power_472_v = power_472_scratch[0];
       const float subtract_473 = (1.0f - power_472_v);
       const float power_523_v = power_523_scratch[0];
       const float subtract_524 = (1.0f - power_523_v);
       {
-        const int n = 0;
-        SwVector<float, 2> params_classifier_bias_vector[1];
-        for (int u = 0; u < 1; ++u) {
-          const int local_row = thread * 2 + (n + u) * 1024;
-          const int row = task * 10 + local_row;
-          if (local_row < 10) {
-            sw_load(params_classifier_bias_vector[u], &params_classifier_bias[row]);
-          }
-        }
-        for (int u = 0; u < 1; ++u) {
-          const int local_row = thread * 2 + (n + u) * 1024;
-          const int row = task * 10 + local_row;
-          if (local_row < 10) {
-            SwVector<float, 2> add_669_vector;
+        SwVector<float, 2> params_classifier_bias_vector;
+        const int local_row = thread * 2;
+        const int row = task * 10 + local_row;
+        if (local_row < 10) {
+          sw_load(params_classifier_bias_vector, &params_classifier_bias[row]);
+          SwVector<float, 2> add_669_vector;
 #pragma unroll
-            for (int j = 0; j < 2; ++j) {
-              const int local_row = thread * 2 + (n + u) * 1024 + j;
-              const int row = task * 10 + local_row;
-              const int i = (n + u) * 2 + j;
-              const float params_classifier_bias_v = sw_get(params_classifier_bias_vector[u], j);
-              const float add_228_v = add_228_kept[i];
-              const float divide_475 = (add_228_v / subtract_473);
-              const float add_370_v = add_370_kept[i];
-              const float divide_526 = (add_370_v / subtract_524);
-              const float sqrt_573 = sqrtf(divide_526);
-              const float add_574 = (sqrt_573 + 9.99999994e-09f);
-              const float divide_575 = (divide_475 / add_574);
-              const float multiply_645 = (divide_575 * (-0.00100000005f));
-              const float add_669_2 = (params_classifier_bias_v + multiply_645);
-              sw_set(add_669_vector, j, (float)(add_669_2));
-            }
-            sw_store(&add_669[row], add_669_vector);
+          for (int j = 0; j < 2; ++j) {
+            const int local_row = thread * 2 + j;
+            const int row = task * 10 + local_row;
+            const int i = j;
+            const float params_classifier_bias_v = sw_get(params_classifier_bias_vector, j);
+            const float add_228_v = add_228_kept[i];
+            const float divide_475 = (add_228_v / subtract_473);
+            const float add_370_v = add_370_kept[i];
+            const float divide_526 = (add_370_v / subtract_524);
+            const float sqrt_573 = sqrtf(divide_526);
+            const float add_574 = (sqrt_573 + 9.99999994e-09f);
+            const float divide_575 = (divide_475 / add_574);
+            const float multiply_645 = (divide_575 * (-0.00100000005f));
+            const float add_669_2 = (params_classifier_bias_v + multiply_645);
+            sw_set(add_669_vector, j, (float)(add_669_2));
           }
+          sw_store(&add_669[row], add_669_vector);
         }
       }
     }

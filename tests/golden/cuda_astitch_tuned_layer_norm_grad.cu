@@ -1,4 +1,4 @@
-// reduce_64: grid 80, block 512, shared 2048 bytes, scratch 491520 bytes, 1 grid barriers
+// reduce_64: grid 80, block 512, shared 2048 bytes, scratch 491520 bytes, 1 grid barrier
 // reads x f32[4096,768], dy f32[4096,768], scale f32[768], bias f32[768]
 // writes add.59 f32[4096,768], add.123 f32[4096,768], reduce.75 f32[768], reduce.64 f32[768]
 extern "C" __global__ void __launch_bounds__(512, 1) reduce_64(

@@ -19,22 +19,17 @@ extern "C" __global__ void __launch_bounds__(256, 8) divide_27(
       const int row = task * 4 + local_row;
       float reduce_10_acc = sw_float(0xff800000u);
 #pragma unroll
-      for (int n = 0; n < 4; n += 1) {
-        SwVector<float, 4> x_vector[1];
-        for (int u = 0; u < 1; ++u) {
-          const int col = lane * 4 + (n + u) * 256;
-          sw_load(x_vector[u], &x[row * 1024 + col]);
-        }
-        for (int u = 0; u < 1; ++u) {
-          const int col = lane * 4 + (n + u) * 256;
+      for (int n = 0; n < 4; ++n) {
+        SwVector<float, 4> x_vector;
+        const int col = lane * 4 + n * 256;
+        sw_load(x_vector, &x[row * 1024 + col]);
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            const int col = lane * 4 + (n + u) * 256 + j;
-            const int i = (n + u) * 4 + j;
-            const float x_v = sw_get(x_vector[u], j);
-            x_kept[i] = x_v;
-            reduce_10_acc = sw_max(reduce_10_acc, x_v);
-          }
+        for (int j = 0; j < 4; ++j) {
+          const int col = lane * 4 + n * 256 + j;
+          const int i = n * 4 + j;
+          const float x_v = sw_get(x_vector, j);
+          x_kept[i] = x_v;
+          reduce_10_acc = sw_max(reduce_10_acc, x_v);
         }
       }
       reduce_10_acc = sw_row_reduce<SwMaximum, 64, 256>(reduce_10_acc, sw_float(0xff800000u), (float*)(shared + 32));
@@ -53,19 +48,17 @@ extern "C" __global__ void __launch_bounds__(256, 8) divide_27(
       const int row = task * 4 + local_row;
       float reduce_22_acc = 0.0f;
 #pragma unroll
-      for (int n = 0; n < 4; n += 1) {
-        for (int u = 0; u < 1; ++u) {
-          const int col = lane * 4 + (n + u) * 256;
+      for (int n = 0; n < 4; ++n) {
+        const int col = lane * 4 + n * 256;
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            const int col = lane * 4 + (n + u) * 256 + j;
-            const int i = (n + u) * 4 + j;
-            const float x_v = x_kept[i];
-            const float subtract_16 = (x_v - maximum_11_row);
-            const float exponential_17 = expf(subtract_16);
-            exponential_17_kept[i] = exponential_17;
-            reduce_22_acc += exponential_17;
-          }
+        for (int j = 0; j < 4; ++j) {
+          const int col = lane * 4 + n * 256 + j;
+          const int i = n * 4 + j;
+          const float x_v = x_kept[i];
+          const float subtract_16 = (x_v - maximum_11_row);
+          const float exponential_17 = expf(subtract_16);
+          exponential_17_kept[i] = exponential_17;
+          reduce_22_acc += exponential_17;
         }
       }
       reduce_22_acc = sw_row_reduce<SwAdd, 64, 256>(reduce_22_acc, 0.0f, (float*)(shared + 64));
@@ -76,20 +69,18 @@ extern "C" __global__ void __launch_bounds__(256, 8) divide_27(
       const int local_row = thread / 64, lane = thread % 64;
       const int row = task * 4 + local_row;
 #pragma unroll
-      for (int n = 0; n < 4; n += 1) {
-        for (int u = 0; u < 1; ++u) {
-          const int col = lane * 4 + (n + u) * 256;
-          SwVector<float, 4> divide_27_vector;
+      for (int n = 0; n < 4; ++n) {
+        const int col = lane * 4 + n * 256;
+        SwVector<float, 4> divide_27_vector;
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            const int col = lane * 4 + (n + u) * 256 + j;
-            const int i = (n + u) * 4 + j;
-            const float exponential_17 = exponential_17_kept[i];
-            const float divide_27_2 = (exponential_17 / reduce_22_row);
-            sw_set(divide_27_vector, j, (float)(divide_27_2));
-          }
-          sw_store(&divide_27[row * 1024 + col], divide_27_vector);
+        for (int j = 0; j < 4; ++j) {
+          const int col = lane * 4 + n * 256 + j;
+          const int i = n * 4 + j;
+          const float exponential_17 = exponential_17_kept[i];
+          const float divide_27_2 = (exponential_17 / reduce_22_row);
+          sw_set(divide_27_vector, j, (float)(divide_27_2));
         }
+        sw_store(&divide_27[row * 1024 + col], divide_27_vector);
       }
     }
   }

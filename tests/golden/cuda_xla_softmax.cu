@@ -8,7 +8,7 @@ extern "C" __global__ void __launch_bounds__(1024) reduce_10(
   extern __shared__ __align__(16) unsigned char shared[];
   {
     const int task = (int)blockIdx.x;
-    // reduce.10 (group of reduce.10; row_pack 4096x1024: 4096 tasks of 1 rows, 1 a block, 4096 blocks, 1024 threads a row)
+    // reduce.10 (group of reduce.10; row_pack 4096x1024: 4096 tasks of 1 row, 1 a block, 4096 blocks, 1024 threads a row)
     {
       const int local_row = 0, lane = thread;
       const int row = task;
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(1024) reduce_22(
   extern __shared__ __align__(16) unsigned char shared[];
   {
     const int task = (int)blockIdx.x;
-    // exponential.17, reduce.22 (group of reduce.22; row_pack 4096x1024: 4096 tasks of 1 rows, 1 a block, 4096 blocks, 1024 threads a row)
+    // exponential.17, reduce.22 (group of reduce.22; row_pack 4096x1024: 4096 tasks of 1 row, 1 a block, 4096 blocks, 1024 threads a row)
     {
       const int local_row = 0, lane = thread;
       const int row = task;
