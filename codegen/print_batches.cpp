@@ -150,7 +150,9 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
   const std::string left = in_part || in_column_vectors() ? elements_left() : "";
   values_.declare_ahead(static_cast<int>(vectors));
   const bool inside = batches.tiled && guarded;  // where a thread has no element it loads another's
-  const bool once = vectors == 1 && !inside;     // loads and what is made of them share a scope
+  // Loads and what is made of them share a scope, but not a condition: of loads alone compilers make
+  // predicated ones, in flight with those of the next vector.
+  const bool once = vectors == 1 && !guarded;
   if (values_.goes_ahead() && !once) {
     if (vectors > 1)
       open_batch_loop(vectors);

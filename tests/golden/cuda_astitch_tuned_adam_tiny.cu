@@ -24,14 +24,20 @@ static __device__ __forceinline__ void add_252_body(const add_252_entry& entry, 
       SwVector<float, 4> gradients_vit_embeddings_patch_embeddings_projection_kernel_vector;
       SwVector<float, 4> mu_vit_embeddings_patch_embeddings_projection_kernel_vector;
       SwVector<float, 4> nu_vit_embeddings_patch_embeddings_projection_kernel_vector;
+      {
+        const int local_row = thread * 4;
+        const int row = task * 576 + local_row;
+        if (local_row < 576 && row < rows) {
+          sw_load(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector, &gradients_vit_embeddings_patch_embeddings_projection_kernel[row]);
+          sw_load(mu_vit_embeddings_patch_embeddings_projection_kernel_vector, &mu_vit_embeddings_patch_embeddings_projection_kernel[row]);
+          sw_load(nu_vit_embeddings_patch_embeddings_projection_kernel_vector, &nu_vit_embeddings_patch_embeddings_projection_kernel[row]);
+        }
+      }
+      // No load moves behind this: all of them are in flight.
+      asm volatile("" : "+f"(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector.all.word[0]), "+f"(mu_vit_embeddings_patch_embeddings_projection_kernel_vector.all.word[0]), "+f"(nu_vit_embeddings_patch_embeddings_projection_kernel_vector.all.word[0]));
       const int local_row = thread * 4;
       const int row = task * 576 + local_row;
       if (local_row < 576 && row < rows) {
-        sw_load(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector, &gradients_vit_embeddings_patch_embeddings_projection_kernel[row]);
-        sw_load(mu_vit_embeddings_patch_embeddings_projection_kernel_vector, &mu_vit_embeddings_patch_embeddings_projection_kernel[row]);
-        sw_load(nu_vit_embeddings_patch_embeddings_projection_kernel_vector, &nu_vit_embeddings_patch_embeddings_projection_kernel[row]);
-        // No load moves behind this: all of them are in flight.
-        asm volatile("" : "+f"(gradients_vit_embeddings_patch_embeddings_projection_kernel_vector.all.word[0]), "+f"(mu_vit_embeddings_patch_embeddings_projection_kernel_vector.all.word[0]), "+f"(nu_vit_embeddings_patch_embeddings_projection_kernel_vector.all.word[0]));
         SwVector<float, 4> add_252_vector;
         SwVector<float, 4> add_386_vector;
 #pragma unroll
@@ -87,10 +93,16 @@ static __device__ __forceinline__ void add_673_body(const add_673_entry& entry, 
     const float subtract_524 = (1.0f - power_523_v);
     {
       SwVector<float, 4> params_vit_embeddings_patch_embeddings_projection_kernel_vector;
+      {
+        const int local_row = thread * 4;
+        const int row = task * 576 + local_row;
+        if (local_row < 576 && row < rows) {
+          sw_load(params_vit_embeddings_patch_embeddings_projection_kernel_vector, &params_vit_embeddings_patch_embeddings_projection_kernel[row]);
+        }
+      }
       const int local_row = thread * 4;
       const int row = task * 576 + local_row;
       if (local_row < 576 && row < rows) {
-        sw_load(params_vit_embeddings_patch_embeddings_projection_kernel_vector, &params_vit_embeddings_patch_embeddings_projection_kernel[row]);
         SwVector<float, 4> add_673_vector;
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -147,14 +159,20 @@ extern "C" __global__ void __launch_bounds__(512, 1) add_692(
         SwVector<float, 2> gradients_classifier_bias_vector;
         SwVector<float, 2> mu_classifier_bias_vector;
         SwVector<float, 2> nu_classifier_bias_vector;
+        {
+          const int local_row = thread * 2;
+          const int row = task * 10 + local_row;
+          if (local_row < 10) {
+            sw_load(gradients_classifier_bias_vector, &gradients_classifier_bias[row]);
+            sw_load(mu_classifier_bias_vector, &mu_classifier_bias[row]);
+            sw_load(nu_classifier_bias_vector, &nu_classifier_bias[row]);
+          }
+        }
+        // No load moves behind this: all of them are in flight.
+        asm volatile("" : "+f"(gradients_classifier_bias_vector.all.word[0]), "+f"(mu_classifier_bias_vector.all.word[0]), "+f"(nu_classifier_bias_vector.all.word[0]));
         const int local_row = thread * 2;
         const int row = task * 10 + local_row;
         if (local_row < 10) {
-          sw_load(gradients_classifier_bias_vector, &gradients_classifier_bias[row]);
-          sw_load(mu_classifier_bias_vector, &mu_classifier_bias[row]);
-          sw_load(nu_classifier_bias_vector, &nu_classifier_bias[row]);
-          // No load moves behind this: all of them are in flight.
-          asm volatile("" : "+f"(gradients_classifier_bias_vector.all.word[0]), "+f"(mu_classifier_bias_vector.all.word[0]), "+f"(nu_classifier_bias_vector.all.word[0]));
           SwVector<float, 2> add_228_vector;
           SwVector<float, 2> add_370_vector;
 #pragma unroll
@@ -222,10 +240,16 @@ extern "C" __global__ void __launch_bounds__(512, 1) add_692(
       const float subtract_524 = (1.0f - power_523_v);
       {
         SwVector<float, 2> params_classifier_bias_vector;
+        {
+          const int local_row = thread * 2;
+          const int row = task * 10 + local_row;
+          if (local_row < 10) {
+            sw_load(params_classifier_bias_vector, &params_classifier_bias[row]);
+          }
+        }
         const int local_row = thread * 2;
         const int row = task * 10 + local_row;
         if (local_row < 10) {
-          sw_load(params_classifier_bias_vector, &params_classifier_bias[row]);
           SwVector<float, 2> add_669_vector;
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
