@@ -106,8 +106,8 @@ std::vector<Item> items_of(std::string_view text) {
 const std::vector<Item>& items() {
   static const std::vector<Item> all = [] {
     std::string text;
-    for (const std::string_view part :
-         {prelude_clang(), prelude_clang_double(), prelude_common(), prelude_cluster(), prelude_double()})
+    for (const std::string_view part : {prelude_clang(), prelude_clang_double(), prelude_common(),
+                                        prelude_async(), prelude_cluster(), prelude_double()})
       text += part;
     return items_of(text);
   }();
