@@ -42,6 +42,13 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.cluster_barriers += times * b.cluster_barriers;
   a.remote_requests += times * b.remote_requests;
   a.remote_sectors += times * b.remote_sectors;
+  a.bulk_copies += times * b.bulk_copies;
+  a.bulk_sectors += times * b.bulk_sectors;
+  a.bulk_shared_loads += times * b.bulk_shared_loads;
+  a.bulk_shared_stores += times * b.bulk_shared_stores;
+  a.bulk_waits += times * b.bulk_waits;
+  a.bulk_bytes_in_flight += times * b.bulk_bytes_in_flight;
+  a.bulk_trips += times * b.bulk_trips;
 }
 
 Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(context) {
@@ -73,6 +80,8 @@ Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(contex
   cluster_arrived.resize(async_.size());
   cluster_passing.resize(async_.size());
   async = async_.data();
+  mbarriers = &mbarriers_;
+  bulk = &bulk_;
   params = const_cast<std::byte*>(context.parameters.data());
   param_bytes = context.parameters.size();
   threads = count;
@@ -106,13 +115,15 @@ ThreadWork Block::take_work() {
                         .fp32_warp_instructions = d(fp32) + d(hot_.guarded_fp32) / kWarp,
                         .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
                         .ldst_warp_instructions = d(ldst),
-                        .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts),
+                        .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts) +
+                                             d(hot_.bulk_shared_loads + hot_.bulk_shared_stores),
                         .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
                         .l1_hit_sectors = d(hot_.l1_hit_sectors),
                         .global_accesses = std::max(0.0, d(ldst) - shared_accesses - d(hot_.remote_requests)),
                         .remote_accesses = d(hot_.remote_requests),
                         .remote_sectors = d(hot_.remote_sectors),
-                        .cluster_barriers = d(hot_.cluster_barriers)};
+                        .cluster_barriers = d(hot_.cluster_barriers),
+                        .bulk_round_trips = d(hot_.bulk_trips) / kBulkTripParts};
   add(worker_->hot, hot_);
   hot_ = {};
   return work;
@@ -159,6 +170,10 @@ void Block::start(std::uint64_t position) {
   std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
   std::fill(l1_lines_.begin(), l1_lines_.end(), 0);
   for (AsyncCopies& copies : async_) copies = {};
+  mbarriers_.live.clear();
+  bulk_.loads.clear();
+  bulk_.stores.clear();
+  bulk_.committed.clear();
   std::fill(cluster_arrived.begin(), cluster_arrived.end(), 0);
   std::fill(cluster_passing.begin(), cluster_passing.end(), 0);
   fill_block_slots();
@@ -203,6 +218,7 @@ Block::Progress Block::step() {
       waiting_only &= s.state == StrandState::kDone || s.state == StrandState::kBarrier;
     }
     if (done) {
+      check_bulk_copies_ended(*this);
       if (cluster != nullptr && checks != nullptr) checks->end_of_block();
       return Progress::kFinished;
     }
@@ -227,6 +243,7 @@ void Block::run() {
     idle = progress == before ? idle + 1 : 0;
     before = progress;
     if (idle == kIdleRounds && !split_all()) {
+      report_mbarrier_wait();
       raise_waiting(FindingKind::kLivelock, "polls memory that no running thread will change");
     }
     if (idle == kIdleRounds) idle = 0;
@@ -320,6 +337,7 @@ const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address) {
     b.begin_waiting();
   s.poll = i;
   s.poll_address = address;
+  s.awaited = 0;
   s.state = StrandState::kYielded;
   s.resume = i + 1;
   return nullptr;

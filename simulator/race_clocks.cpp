@@ -53,7 +53,7 @@ BlockClocks::BlockClocks(LaunchClocks& launch, std::uint32_t block, int warps)
 
 bool BlockClocks::after(int warp, int earlier, Time time) const {
   const Warp& w = warps_[static_cast<std::size_t>(warp)];
-  if (warp == earlier) return time.warp_barriers < w.time.warp_barriers;
+  if (warp == earlier) return time.warp_barriers < w.time.warp_barriers || time.clock <= w.own;
   return time.clock <= w.seen[static_cast<std::size_t>(earlier)];
 }
 
@@ -72,25 +72,28 @@ WarpClocks BlockClocks::clocks(int warp) const {
 }
 
 void BlockClocks::arrive(int warp, int barrier) {
-  Barrier& b = barriers_[barrier];
+  Gathered& b = barriers_[barrier];
   Warp& w = warps_[static_cast<std::size_t>(warp)];
   join(b.seen, clocks(warp));
   b.blocks.join(w.blocks);
   b.observed.join(w.observed);
+  b.fenced_blocks.join(w.fenced_blocks);
   ++w.time.clock;
   ++w.time.warp_barriers;
 }
 
 void BlockClocks::pass(int warp, int barrier) {
-  const Barrier& b = barriers_[barrier];
+  const Gathered& b = barriers_[barrier];
   Warp& w = warps_[static_cast<std::size_t>(warp)];
   join(w.seen, b.seen);
   w.blocks.join(b.blocks);
   w.observed.join(b.observed);
+  w.fenced_blocks.join(b.fenced_blocks);
 }
 
 /// Orders the warp after what its strong reads found.
 void BlockClocks::acquire(Warp& warp, FenceScope scope) {
+  join(warp.seen, warp.noticed);
   if (const std::uint32_t own = warp.observed.of(block_); own != 0)
     join(warp.seen, launch_->covered(block_, own));
   if (scope != FenceScope::kDevice) return;
@@ -121,6 +124,66 @@ void BlockClocks::cluster_wait(int warp, const Horizon& arrived) {
   w.observed.join(arrived);
   acquire(w, FenceScope::kDevice);
   ++w.time.warp_barriers;
+}
+
+void BlockClocks::mbarrier_arrive(int warp, Gathered& at, bool all, bool relaxed) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (relaxed) {  // what a fence released before
+    if (w.block_release != 0) join(at.seen, launch_->covered(block_, w.block_release));
+    at.blocks.join(w.released_blocks);
+    return;
+  }
+  join(at.seen, clocks(warp));
+  at.blocks.join(w.blocks);
+  at.observed.join(w.observed);
+  at.fenced_blocks.join(w.fenced_blocks);
+  if (all) at.whole[static_cast<std::size_t>(warp)] = w.time.clock;
+  ++w.time.clock;
+}
+
+void BlockClocks::mbarrier_arrive_remote(int warp, Gathered& at, bool relaxed) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (!relaxed) fence(warp, FenceScope::kDevice);
+  if (w.release == 0) return;
+  at.blocks.join(w.released_blocks);
+  at.blocks.add(block_, w.release);
+}
+
+void BlockClocks::mbarrier_wait(int warp, const Gathered& arrived, bool relaxed) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (relaxed) {
+    join(w.noticed, arrived.seen);
+    w.observed.join(arrived.blocks);
+    return;
+  }
+  join(w.seen, arrived.seen);
+  w.blocks.join(arrived.blocks);
+  w.observed.join(arrived.observed);
+  w.fenced_blocks.join(arrived.fenced_blocks);
+  w.own = std::max(w.own, arrived.whole[static_cast<std::size_t>(warp)]);
+}
+
+void BlockClocks::proxy_fence(int warp) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  const WarpClocks now = clocks(warp);
+  for (std::size_t k = 0; k < kMaxWarps; ++k) w.seen[kFenced + k] = std::max(w.seen[kFenced + k], now[k]);
+  w.fenced_blocks.join(w.blocks);
+  ++w.time.clock;
+}
+
+bool BlockClocks::visible_to_bulk(int warp, std::uint32_t block, int earlier, Time time) const {
+  const Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (earlier >= kMaxWarps) return true;  // of bulk copies themselves
+  const auto e = static_cast<std::size_t>(earlier);
+  if (block == block_) return time.clock <= w.seen[kFenced + e];
+  const std::uint32_t release = w.blocks.of(block), fenced = w.fenced_blocks.of(block);
+  return (release != 0 && time.clock <= launch_->covered(block, release)[kFenced + e]) ||
+         (fenced != 0 && time.clock <= launch_->covered(block, fenced)[e]);
+}
+
+void BlockClocks::bulk_waited(int warp, int actor, std::uint32_t clock) {
+  std::uint32_t& seen = warps_[static_cast<std::size_t>(warp)].seen[static_cast<std::size_t>(actor)];
+  seen = std::max(seen, clock);
 }
 
 bool BlockClocks::knows_of(int warp, std::uint32_t block) const {
