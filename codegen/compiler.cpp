@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "analysis/clusters.h"
-#include "codegen/cluster_ptx.h"
+#include "codegen/ptx_target.h"
 #include "codegen/process.h"
 #include "core/error.h"
 

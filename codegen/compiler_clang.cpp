@@ -2,7 +2,7 @@
 #include <regex>
 #include <sstream>
 
-#include "codegen/cluster_ptx.h"
+#include "codegen/ptx_target.h"
 #include "codegen/compiler.h"
 #include "codegen/lines.h"
 #include "codegen/process.h"

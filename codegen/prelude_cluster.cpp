@@ -3,7 +3,7 @@
 namespace stitchwork {
 
 std::string_view prelude_cluster() {
-  return R"cuda(// Blocks of a cluster. clang writes no such directive: codegen/cluster_ptx.h adds it.
+  return R"cuda(// Blocks of a cluster. clang writes no such directive: codegen/ptx_target.h adds it.
 #ifdef SW_CLANG
 #define SW_CLUSTER(blocks)
 #else

@@ -14,7 +14,8 @@ struct AsyncCopies {
     const Inst* inst = nullptr;
     std::uint32_t group = 0;
     std::uint8_t lane = 0;
-    std::uint64_t to = 0;  ///< shared memory offset
+    std::uint8_t read = 0;  ///< bytes, the others are zeros
+    std::uint64_t to = 0;   ///< shared memory offset
     std::array<std::byte, 16> data{};
   };
   std::vector<Copy> pending;  ///< in the order issued

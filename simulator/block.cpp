@@ -49,6 +49,7 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.bulk_waits += times * b.bulk_waits;
   a.bulk_bytes_in_flight += times * b.bulk_bytes_in_flight;
   a.bulk_trips += times * b.bulk_trips;
+  a.async_copies += times * b.async_copies;
 }
 
 Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(context) {
@@ -98,19 +99,20 @@ ThreadWork Block::take_work() {
   std::uint64_t issue = 0, fp32 = 0, special = 0, ldst = 0;
   for (std::size_t b = 0; b < counts_.size(); ++b) {
     const std::uint64_t warps = counts_[b].warps;
-    if (warps == 0) continue;
+    if (warps == 0 && counts_[b].waits == 0) continue;
     const ptx::BlockWeights& w = context_.program->weights[b];
     issue += warps * w.issue;
     fp32 += warps * w.issue_fp32;
     special += warps * w.issue_special;
     ldst += warps * w.ldst;
-    worker_->bb_counts[b].warps += warps;
-    worker_->bb_counts[b].threads += counts_[b].threads;
+    worker_->bb_counts[b].add(counts_[b]);
     counts_[b] = {};
   }
   constexpr double kWarp = 32;
   const auto d = [](std::uint64_t v) { return static_cast<double>(v); };
   const double shared_accesses = d(hot_.shared_loads + hot_.shared_stores);
+  // An asynchronous copy is of both memories.
+  const double shared_alone = shared_accesses - d(hot_.async_copies);
   const ThreadWork work{.warp_instructions = d(issue),
                         .fp32_warp_instructions = d(fp32) + d(hot_.guarded_fp32) / kWarp,
                         .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
@@ -119,7 +121,7 @@ ThreadWork Block::take_work() {
                                              d(hot_.bulk_shared_loads + hot_.bulk_shared_stores),
                         .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
                         .l1_hit_sectors = d(hot_.l1_hit_sectors),
-                        .global_accesses = std::max(0.0, d(ldst) - shared_accesses - d(hot_.remote_requests)),
+                        .global_accesses = std::max(0.0, d(ldst) - shared_alone - d(hot_.remote_requests)),
                         .remote_accesses = d(hot_.remote_requests),
                         .remote_sectors = d(hot_.remote_sectors),
                         .cluster_barriers = d(hot_.cluster_barriers),

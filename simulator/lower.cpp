@@ -386,9 +386,10 @@ void Lowering::count_statement(int index) {
   if (op.base == "ld" || op.base == "st" || op.base == "ldu" || op.base == "atom" || op.base == "red") {
     w.ldst += !(op.has("param") || op.has("param::entry") || op.has("param::func"));
   }
-  w.ldst += op.base == "ldmatrix" || op.base == "stmatrix" || s.opcode.starts_with("cp.async.ca.") ||
-            s.opcode.starts_with("cp.async.cg.") || s.opcode.starts_with("wmma.load") ||
-            s.opcode.starts_with("wmma.store");
+  const bool async_copy = s.opcode.starts_with("cp.async.ca.") || s.opcode.starts_with("cp.async.cg.");
+  w.async_copies += async_copy;
+  w.ldst += op.base == "ldmatrix" || op.base == "stmatrix" || async_copy ||
+            s.opcode.starts_with("wmma.load") || s.opcode.starts_with("wmma.store");
   const int row = sim::find_row(s.opcode);
   const bool compares_fp32 = (op.base == "setp" || op.base == "set") && op.last() == "f32";
   const sim::InstClass cls = row >= 0        ? sim::isa_rows()[static_cast<std::size_t>(row)].cls

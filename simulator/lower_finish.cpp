@@ -79,7 +79,7 @@ void Lowering::finish(Program& p) {
     p.rows.push_back(i.row);
     p.code.push_back(d);
   };
-  const int branch_if = sim::find_row("@bra_if");
+  const int branch_if = sim::find_row("@bra_if"), async_wait = sim::find_row("@async.wait");
   for (int b = 0; b < static_cast<int>(f_.blocks.size()); ++b) {
     const IrBlock& block = f_.blocks[static_cast<std::size_t>(b)];
     p.block_start.push_back(static_cast<std::int32_t>(p.code.size()));
@@ -94,6 +94,7 @@ void Lowering::finish(Program& p) {
       decode(i);
       if (i.row == branch_if)
         p.code.back().o[2] = static_cast<std::uint32_t>(meet[static_cast<std::size_t>(b)]);
+      if (i.row == async_wait) p.code.back().o[0] = static_cast<std::uint32_t>(b);
     }
   }
   IrInst resume;

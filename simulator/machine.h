@@ -88,6 +88,7 @@ struct alignas(128) HotCounters {
   /// Phases of mbarriers that bulk loads completed, the bytes that were under way when each was waited for,
   /// and round trips (in kBulkTripParts) that nothing else under way hides.
   std::uint64_t bulk_waits = 0, bulk_bytes_in_flight = 0, bulk_trips = 0;
+  std::uint64_t async_copies = 0;  ///< warp-level; each is of shared_stores, too
 };
 
 struct BlockRun;
@@ -100,6 +101,18 @@ struct ClusterRun;
 
 struct BasicBlockCount {
   std::uint64_t warps = 0, threads = 0;
+  /// Of warps that waited here for asynchronous copies: how often, bytes asked for that they had not waited
+  /// for yet, and the copies (of a lane each) that they had behind it.
+  std::uint64_t waits = 0, outstanding = 0, ended = 0;
+
+  BasicBlockCount& add(const BasicBlockCount& b, std::uint64_t times = 1) {
+    warps += times * b.warps;
+    threads += times * b.threads;
+    waits += times * b.waits;
+    outstanding += times * b.outstanding;
+    ended += times * b.ended;
+    return *this;
+  }
 };
 
 /// Where a strand's warps accessed shared memory through one 32-bit register, whose later uses in the basic
@@ -207,11 +220,14 @@ std::byte* cluster_byte(Strand& s, const Inst* i, std::uint64_t address, unsigne
 std::uint32_t count_remote(BlockRun& b, std::uint32_t mask, const std::uint64_t* addresses);
 
 /// Holds `i->count` bytes for shared memory offset `to` until the lane waits for them (async_copy.cpp).
-void queue_async_copy(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to, const std::byte* data);
+/// `read` of the bytes are of global memory.
+void queue_async_copy(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to, const std::byte* data,
+                      unsigned read);
 /// Closes the open group of each active lane.
 void commit_async_copies(Strand& s, int warp);
 /// Writes what active lanes queued, but for their `open` latest groups; `all`: also what is in no group.
-void finish_async_copies(Strand& s, int warp, std::uint32_t open, bool all);
+/// Counts at the basic block i->o[0] what was outstanding.
+void finish_async_copies(Strand& s, const Inst* i, int warp, std::uint32_t open, bool all);
 
 /// Inst::flags of operations on mbarriers (mbarrier.h).
 enum class MbarrierOp : std::uint8_t {

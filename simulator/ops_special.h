@@ -127,10 +127,11 @@ const Inst* async_copy(Strand& s, const Inst* i) {
         reading |= 1u << l;
         b.hot->gld_bytes += size;
       }
-      queue_async_copy(s, i, w, l, to[l], data);
+      queue_async_copy(s, i, w, l, to[l], data, size);
     }
     b.hot->accesses += 2 * __builtin_popcount(mask);
     ++b.hot->shared_stores;
+    ++b.hot->async_copies;
     b.hot->shared_conflicts += bank_conflicts(Lanes<u64>(to), mask, bytes);
     if (reading != 0) {
       ++b.hot->gld_requests;
@@ -144,10 +145,11 @@ const Inst* async_commit(Strand& s, const Inst* i) {
     if (s.mask[w] != 0) commit_async_copies(s, w);
   return i + 1;
 }
-/// imm: groups that may stay open; flags 1: none, and copies of no group are waited for too.
+/// imm: groups that may stay open; flags 1: none, and copies of no group are waited for too; o[0]: the basic
+/// block.
 const Inst* async_wait(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w)
-    if (s.mask[w] != 0) finish_async_copies(s, w, u32(i->imm), i->flags != 0);
+    if (s.mask[w] != 0) finish_async_copies(s, i, w, u32(i->imm), i->flags != 0);
   return i + 1;
 }
 

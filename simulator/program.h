@@ -72,6 +72,7 @@ struct SlotInit {
 /// Static weights of a basic block, of the original PTX: instructions removed by lowering still count.
 struct BlockWeights {
   std::uint32_t instructions = 0, fp32 = 0, mufu = 0, ldst = 0;
+  std::uint32_t async_copies = 0;  ///< of ldst
   std::uint32_t issue = 0, issue_fp32 = 0,
                 issue_special = 0;  ///< IssueSlots; parts of unguarded instructions
   int loads_in_flight = 0;          ///< longest run of independent global loads

@@ -49,6 +49,8 @@ class LaunchClocks {
     return releases_.at(block)[release - 1];
   }
   std::unordered_map<std::uint64_t, Horizon> left_at;
+  /// Of WarpClocks, that can be other than 0: all where the kernel has bulk copies or proxy fences.
+  std::size_t used = kMaxWarps;
 
  private:
   std::unordered_map<std::uint32_t, std::vector<WarpClocks>> releases_;
@@ -104,14 +106,16 @@ class BlockClocks {
   struct Gathered {
     WarpClocks seen = {};
     Horizon blocks, observed, fenced_blocks;
-    WarpClocks whole = {};  ///< of mbarriers: of warps whose running lanes all arrived together
+  };
+  struct AtMbarrier : Gathered {
+    WarpClocks whole = {};  ///< of warps whose running lanes all arrived together
   };
   /// Some lanes of a warp arrive at an mbarrier of this block; `all`: all its running lanes.
-  void mbarrier_arrive(int warp, Gathered& at, bool all, bool relaxed);
+  void mbarrier_arrive(int warp, AtMbarrier& at, bool all, bool relaxed);
   /// The same at one of another block.
-  void mbarrier_arrive_remote(int warp, Gathered& at, bool relaxed);
+  void mbarrier_arrive_remote(int warp, AtMbarrier& at, bool relaxed);
   /// A wait found a phase complete.
-  void mbarrier_wait(int warp, const Gathered& arrived, bool relaxed);
+  void mbarrier_wait(int warp, const AtMbarrier& arrived, bool relaxed);
   /// fence.proxy.async: what the warp is ordered after, bulk copies that come later see.
   void proxy_fence(int warp);
   /// Whether a bulk copy that `warp` issues sees what `earlier` wrote, which is ordered before.
@@ -125,7 +129,6 @@ class BlockClocks {
   struct Warp {
     Time time;
     WarpClocks seen = {};             ///< of the warps of this block, itself apart
-    WarpClocks noticed = {};          ///< by relaxed waits; a fence orders it after them
     std::uint32_t own = 0;            ///< its own clock until which its lanes are ordered by mbarriers
     Horizon fenced_blocks;            ///< `blocks` at its last proxy fence
     Horizon blocks;                   ///< releases it is ordered after
@@ -137,7 +140,9 @@ class BlockClocks {
   using LeftAt = std::unordered_map<std::uint64_t, Horizon>;
   void strong_access(int warp, LeftAt& left_at, std::uint64_t address, bool of_block, StrongAccess access);
   WarpClocks clocks(int warp) const;
-  void acquire(Warp& warp, FenceScope scope);
+  void acquire(int warp, FenceScope scope);
+  void gather(int warp, Gathered& at) const;
+  void pass(Warp& warp, const Gathered& arrived) const;
 
   LaunchClocks* launch_;
   std::uint32_t block_;
@@ -145,6 +150,8 @@ class BlockClocks {
   std::map<int, Gathered> barriers_;
   std::array<std::uint32_t, kActors - kMaxWarps> bulk_times_ = {};
   LeftAt left_at_shared_;
+  std::vector<WarpClocks>
+      noticed_;  ///< by warp, in relaxed waits; a fence orders it after them. Empty: nothing
 };
 
 }  // namespace stitchwork::sim

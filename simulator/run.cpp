@@ -17,6 +17,9 @@ namespace {
 constexpr double kWarpLanes = 32;
 constexpr double kRequestBytes = 128;  // of a warp's load of 4 bytes a lane, the timing model's unit
 
+/// As many loads as bulk copies stand for, of 16 bytes a lane, when loads are averaged.
+constexpr double kRequestsPerVectorLoad = 4;
+
 /// A block that runs this many warp instructions is taken to be looping for ever (seconds of simulation).
 constexpr std::uint64_t kDefaultLivelockBound = std::uint64_t{1} << 32;
 
@@ -150,16 +153,27 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   }
 }
 
-/// Loads a warp has in flight before the first use, averaged over where loads are executed.
+/// Loads a warp has in flight before the first use, averaged over where loads are executed; of asynchronous
+/// copies what it had asked for when it waited for them, of bulk copies its share of what its block had.
 double independent_loads(const LaunchContext& context, const ScheduleResult& r) {
   double loads = 0, weight = 0;
+  const auto add = [&](double accesses, double in_flight) {
+    loads += accesses * in_flight;
+    weight += accesses;
+  };
   for (std::size_t b = 0; b < r.bb_counts.size(); ++b) {
     const ptx::BlockWeights& bb = context.program->weights[b];
-    if (bb.loads_in_flight == 0) continue;
-    const double runs = static_cast<double>(r.bb_counts[b].warps) * bb.ldst;
-    loads += runs * bb.loads_in_flight;
-    weight += runs;
+    const BasicBlockCount& count = r.bb_counts[b];
+    if (bb.loads_in_flight > 0)
+      add(static_cast<double>(count.warps) * (bb.ldst - bb.async_copies), bb.loads_in_flight);
+    if (count.ended > 0)
+      add(static_cast<double>(count.ended) / kWarpLanes,
+          static_cast<double>(count.outstanding) / static_cast<double>(count.waits) / kRequestBytes);
   }
+  if (r.hot.bulk_waits > 0)
+    add(static_cast<double>(r.hot.bulk_shared_stores) / kRequestsPerVectorLoad,
+        static_cast<double>(r.hot.bulk_bytes_in_flight) / static_cast<double>(r.hot.bulk_waits) /
+            kRequestBytes / std::ceil(static_cast<double>(context.launch->block.count()) / kWarpLanes));
   return weight > 0 ? loads / weight : 1.0;
 }
 

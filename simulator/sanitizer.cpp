@@ -131,6 +131,7 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
     Handler handler = nullptr;
     if (form.space != MemoryForm::Space::kNone) form.index = memory_instructions_++;
     if (form.space != MemoryForm::Space::kNone || tracked_[i.id] >= 0) handler = looked_at;
+    if (row == "@proxy_fence" || row.starts_with("@bulk.")) clocks.used = WarpClocks{}.size();
     if (row == "@fence") handler = looked_at_fence;
     if (row == "@proxy_fence") handler = looked_at_proxy_fence;
     if (row == "@warp_barrier") handler = looked_at_warp_barrier;

@@ -278,7 +278,7 @@ class BlockChecks {
   struct MbarrierOrder {
     int init_warp = 0;
     BlockClocks::Time init;
-    BlockClocks::Gathered arriving, arrived;  ///< at all phases; at those that are complete
+    BlockClocks::AtMbarrier arriving, arrived;  ///< at all phases; at those that are complete
   };
   std::map<std::uint64_t, MbarrierOrder> mbarriers_;
   bool copies_in_bulk_ = false;  ///< or has: what they write, no barrier of all warps orders

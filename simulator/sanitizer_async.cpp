@@ -59,7 +59,7 @@ void BlockChecks::mbarrier_arrive(const Strand& s, int warp, BlockChecks& owner,
                                   bool relaxed) {
   if (!launch_.what.race) return;
   look_at_deferred();
-  BlockClocks::Gathered& at = owner.mbarriers_.at(offset).arriving;
+  BlockClocks::AtMbarrier& at = owner.mbarriers_.at(offset).arriving;
   if (&owner == this)
     clocks_.mbarrier_arrive(block_warp(s, warp), at, s.mask[warp] == s.alive[warp], relaxed);
   else

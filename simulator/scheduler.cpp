@@ -29,10 +29,7 @@ namespace {
 
 void add(std::vector<BasicBlockCount>& a, const std::vector<BasicBlockCount>& b, std::uint64_t times = 1) {
   a.resize(b.size());
-  for (std::size_t k = 0; k < b.size(); ++k) {
-    a[k].warps += times * b[k].warps;
-    a[k].threads += times * b[k].threads;
-  }
+  for (std::size_t k = 0; k < b.size(); ++k) a[k].add(b[k], times);
 }
 
 std::uint64_t warp_instructions(const ptx::Program& program, const std::vector<BasicBlockCount>& counts) {

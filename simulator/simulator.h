@@ -218,7 +218,8 @@ struct LaunchResult {
   double time_us = 0;                  ///< by the timing model from these counters; method "simulated"
   KernelTime time;                     ///< what time_us is made of
   /// An SM's warps have so many bytes of loads under way before they wait for the first: resident warps x
-  /// loads before their first use x 128 bytes.
+  /// loads before their first use x 128 bytes, of asynchronous copies (cp.async) what a warp has asked for
+  /// when it waits for them (docs/simulator.md, "Loads in flight").
   double bytes_in_flight = 0;
   /// Of the blocks that are resident on the whole device at most, those of this grid that are: 1 for a full
   /// wave.

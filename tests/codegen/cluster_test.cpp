@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/plan_json.h"
-#include "codegen/cluster_ptx.h"
+#include "codegen/ptx_target.h"
 #include "core/error.h"
 #include "tests/codegen/planned.h"
 #include "tests/codegen/workloads.h"

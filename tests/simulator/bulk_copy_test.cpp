@@ -220,6 +220,33 @@ TEST(BulkCopy, ARingOfStagesOverlapsLoadsWithWhatReadsThem) {
   }
 }
 
+TEST(BulkCopy, AFileOfPipelinesRuns) {
+  const ptx::Module module = fixture("bulk.ptx");
+  constexpr std::uint32_t kTiles = 5, kElements = kTiles * 512;
+  for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
+    DeviceMemory memory(true);
+    std::vector<std::uint32_t> numbers(kElements);
+    for (std::uint32_t k = 0; k < kElements; ++k) numbers[k] = k;
+    const DeviceAddress in = upload(memory, numbers, "in");
+    const DeviceAddress out = memory.allocate(kElements * 4, "out");
+    Launch launch{.kernel = "doubled", .grid = {1, 1, 1}, .block = {96, 1, 1}};
+    launch.arguments = {Argument::pointer(in), Argument::pointer(out), Argument::i32(kTiles)};
+    Options options;
+    options.sanitize = what;
+    const LaunchResult r = run(module, launch, memory, device("h200"), options);
+    ASSERT_TRUE(r.findings.empty()) << r.findings[0].message;
+    const auto result = download<std::uint32_t>(memory, out, kElements);
+    for (std::uint32_t k = 0; k < kElements; ++k) ASSERT_EQ(result[k], 2 * k);
+    // Two tiles are under way but in the last turn.
+    EXPECT_DOUBLE_EQ(r.bytes_in_flight, 2048 * (4 * 2 + 1) / 5.0);
+    Launch cluster{.kernel = "arrivals", .grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = Dim3{2, 1, 1}};
+    cluster.arguments = {Argument::pointer(out)};
+    const LaunchResult a = run(module, cluster, memory, device("h200"), options);
+    ASSERT_TRUE(a.findings.empty()) << a.findings[0].message;
+    EXPECT_EQ(download<std::uint32_t>(memory, out, 64)[63], 1u) << "the last arrival that was still pending";
+  }
+}
+
 TEST(BulkCopy, MoreStagesHideMoreOfTheLatency) {
   const Launched setup{.grid = {264, 1, 1}, .block = {128, 1, 1}};
   double before = 1e9;

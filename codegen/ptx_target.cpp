@@ -1,4 +1,4 @@
-#include "codegen/cluster_ptx.h"
+#include "codegen/ptx_target.h"
 
 #include <regex>
 
