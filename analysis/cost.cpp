@@ -141,6 +141,9 @@ class KernelCounter {
   struct ThreadLoads {
     double all = 0, unguarded = 0;
     double accesses = 0;  ///< of all warps
+    /// Of `accesses` those that are asynchronous copies; requests of a warp for all these, of all tasks that
+    /// it has asked for.
+    double copies = 0, copied = 0;
   };
 
   /// What the groups of one level do between two grid barriers.
@@ -216,7 +219,20 @@ class KernelCounter {
         ahead ? std::max(operands, loads.unguarded * vectors_in_flight(group.mapping, kernel_.launch.block))
               : operands;
     loads_made_ += loads.accesses;
-    loads_in_flight_ += loads.accesses * std::clamp(in_flight, 1.0, kMaxLoadsInFlight);
+    loads_in_flight_ += (loads.accesses - loads.copies) * std::clamp(in_flight, 1.0, kMaxLoadsInFlight) +
+                        loads.copies * std::max(1.0, loads.copied);
+  }
+
+  /// Requests of a warp for a value whose tiles are filled by asynchronous copies, mapping.stages tasks at a
+  /// time; 0 where it moves otherwise.
+  double copied_in_flight(const Group& group, const Shape& shape, bool through_tile) const {
+    const ThreadMapping& m = group.mapping;
+    if (!through_tile || !m.staged) return 0;
+    const StagedPart part = staged_part(shape, m);
+    const int bytes = byte_size(shape.dtype);
+    if (copied_bytes(part, m, bytes) == 0) return 0;
+    return static_cast<double>(m.stages * staged_elements(part, m) * bytes) /
+           (kernel_.launch.block * kLaneBytes);
   }
 
   void count_value(const Group& group, const Evaluation& e) {
@@ -341,13 +357,19 @@ class KernelCounter {
     }
     const Shape& shape = computation_.node(e.op).shape;
     const int bytes = byte_size(shape.dtype);
+    if (e.tile && group.mapping.staged && staged_part(shape, group.mapping) == StagedPart::kCols)
+      return count_staged_cols(group, e, accesses);
     const int at_once = moved_at_once(e.map, shape, group.mapping, e.tile);
     const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
     count_accesses(accesses / at_once, fixed ? kNoAddress : together(group));
     loads.accesses += accesses / at_once;
     now().l2_sectors += accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile);
-    if (e.tile) count_through_tile(accesses);
-    if (e.tile && group.mapping.staged) {
+    if (e.tile) count_through_tile(accesses, copied_in_flight(group, shape, true) > 0);
+    if (const double copied = copied_in_flight(group, shape, e.tile); copied > 0) {
+      // By instructions that wait for nothing and stay in flight until the task's turn.
+      loads.copies += accesses / at_once;
+      loads.copied += copied;
+    } else if (e.tile && group.mapping.staged) {
       const ThreadMapping range = staging_mapping(group.mapping, bytes);
       const double vectors =
           std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, kernel_.launch.block)));
@@ -365,6 +387,21 @@ class KernelCounter {
     double& touched = touched_[buffer][{level_of(e.root), pass_of(group)}];
     touched = std::min(touched + evaluation_count(e.map) * bytes,
                        static_cast<double>(shape.byte_size() * partials));
+  }
+
+  /// A value a col, which a block has in a tile: filled in every task, or before the first.
+  void count_staged_cols(const Group& group, const Evaluation& e, double accesses) {
+    const Shape& shape = computation_.node(e.op).shape;
+    const ThreadMapping& m = group.mapping;
+    const double times = static_cast<double>(m.stages > 0 ? m.blocks : m.tasks);
+    const double elements = static_cast<double>(shape.elements_count());
+    const double fills = times * std::ceil(elements / kWarp);
+    now().l2_sectors += times * std::ceil(elements * byte_size(shape.dtype) / kSectorBytes);
+    now().shared_wavefronts += accesses + fills;
+    count_accesses(accesses + 2 * fills);
+    double& touched = touched_[inside_.contains(e.op) ? e.op : buffer_of(computation_, e.op)]
+                              [{level_of(e.root), pass_of(group)}];
+    touched = static_cast<double>(shape.byte_size());
   }
 
   /// Groups of a lane that go through the same rows in the same tasks read together; others come by at
@@ -395,10 +432,10 @@ class KernelCounter {
                         through_tile ? TileOrder::kAlongRows : TileOrder::kAlongCols);
   }
 
-  /// Into the tile and out of it: no two lanes share a bank.
-  void count_through_tile(double accesses) {
+  /// Into the tile and out of it: no two lanes share a bank. What is `copied` there takes no instruction.
+  void count_through_tile(double accesses, bool copied = false) {
     now().shared_wavefronts += 2 * accesses;
-    count_accesses(2 * accesses);
+    count_accesses((copied ? 1 : 2) * accesses);
   }
 
   /// Stores or loads of kept elements in shared memory: a lane a bank.

@@ -73,6 +73,10 @@ struct ThreadMapping {
   /// row_pack: the rows of a task, which lie one behind the other in memory, move between memory and tiles
   /// (Tile) as one range, whoever computes them.
   bool staged = false;
+  /// staged: 0: what moves to tiles goes through registers. Else it is copied asynchronously (sm_80 and
+  /// later), and of each range there are tiles for so many tasks of the block: the next ones are under way
+  /// while one is computed.
+  int stages = 0;
   /// row_pack: a task is one row, of so many blocks that form a thread block cluster (sm_90 and later) and
   /// reduce it through one another's shared memory. threads_per_row are those of all of them, the block of
   /// rank r has the r-th part; blocks are a multiple, and clusters take the place of blocks in dealing tasks.
@@ -133,6 +137,7 @@ struct Tile {
   NodeId group = kNoNode;              ///< the group's dominant
   int level = 0;                       ///< the phase that reads or stores it so
   std::int64_t offset = 0, bytes = 0;  ///< rows_per_block rows, of kTile padded (analysis/tiles.h)
+  int stages = 1;  ///< of `bytes`, so many parts: those of so many tasks, one after the other in turn
 };
 
 struct KernelLaunch {

@@ -121,6 +121,7 @@ class Reader {
     m.combine = c.at("combine").one_of(std::array{Combine::kNone, Combine::kPartials, Combine::kAtomic});
     m.blocks = c.at("blocks").integer();
     if (const auto staged = c.find("staged")) m.staged = staged->boolean();
+    if (const auto stages = c.find("stages")) m.stages = stages->small();
     if (const auto cluster = c.find("cluster")) m.cluster = cluster->small();
     return m;
   }
@@ -185,6 +186,7 @@ class Reader {
       tiles->each([&](const JsonCursor& t) {
         kernel.tiles.push_back({op(t.at("op")), op(t.at("group")), t.at("level").small(),
                                 t.at("offset").integer(), t.at("bytes").integer()});
+        if (const auto stages = t.find("stages")) kernel.tiles.back().stages = stages->small();
       });
     KernelLaunch& launch = kernel.launch;
     launch.grid = c.at("grid").integer();

@@ -84,6 +84,7 @@ class Writer {
                  {"combine", name(m.combine)},
                  {"blocks", m.blocks}};
     if (m.staged) json["staged"] = true;
+    if (m.stages > 0) json["stages"] = m.stages;
     if (m.cluster > 1) json["cluster"] = m.cluster;
     return json;
   }
@@ -141,12 +142,14 @@ class Writer {
     }
     if (!kernel.tiles.empty()) {
       json["tiles"] = Json::array();
-      for (const Tile& tile : kernel.tiles)
+      for (const Tile& tile : kernel.tiles) {
         json["tiles"].push_back({{"op", op(tile.op)},
                                  {"group", op(tile.group)},
                                  {"level", tile.level},
                                  {"offset", tile.offset},
                                  {"bytes", tile.bytes}});
+        if (tile.stages > 1) json["tiles"].back()["stages"] = tile.stages;
+      }
     }
     json["grid"] = launch.grid;
     json["block"] = launch.block;

@@ -29,13 +29,14 @@ constexpr std::array kKnobs = {
     Knob{"across_rows", kOnOff, "on"},
     Knob{"residence", kOnOff, "on"},
     Knob{"tiles", kOnOff, "on"},
+    Knob{"async_copies", kOnOff, "on"},
     Knob{"one_pass", kOnOff, "on"},
     Knob{"clusters", kOnOff, "on"},
     Knob{"duplicate_cheap", kOnOff, "off"},
     Knob{"mapping", kMappings, "tuned"},
 };
 
-constexpr std::array<std::string_view, 14> kAstitchKnobs = {"adaptive_mapping",
+constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
                                                             "dominant_merging",
                                                             "proactive_locality",
                                                             "shared_reuse",
@@ -46,23 +47,15 @@ constexpr std::array<std::string_view, 14> kAstitchKnobs = {"adaptive_mapping",
                                                             "across_rows",
                                                             "residence",
                                                             "tiles",
+                                                            "async_copies",
                                                             "one_pass",
                                                             "clusters",
                                                             "mapping"};
 /// The forms of stitched kernels: without exhaustive stitching there are none.
-constexpr std::array<std::string_view, 13> kAutoKnobs = {"adaptive_mapping",
-                                                         "dominant_merging",
-                                                         "proactive_locality",
-                                                         "shared_reuse",
-                                                         "register_relaxation",
-                                                         "remote_stitching",
-                                                         "data_reuse",
-                                                         "across_rows",
-                                                         "residence",
-                                                         "tiles",
-                                                         "one_pass",
-                                                         "clusters",
-                                                         "mapping"};
+constexpr std::array<std::string_view, 14> kAutoKnobs = {
+    "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
+    "remote_stitching", "data_reuse",       "across_rows",        "residence",    "tiles",
+    "async_copies",     "one_pass",         "clusters",           "mapping"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};

@@ -113,6 +113,7 @@ ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes) {
   flat.threads_per_row = 1;
   flat.unroll = 1;
   flat.staged = false;
+  flat.stages = 0;
   flat.vector = std::max(1, kVectorBytes / widest_bytes);
   while (flat.rows_per_block % flat.vector != 0) flat.vector /= 2;
   return flat;
@@ -144,6 +145,24 @@ std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping) {
   return part == StagedPart::kRows ? mapping.rows_per_block : mapping.cols;
 }
 
+int copied_bytes(StagedPart part, const ThreadMapping& mapping, int bytes) {
+  constexpr int kLeast = 4;
+  // What is the same in all tasks is there before the first.
+  if (mapping.stages == 0 || part == StagedPart::kCols) return 0;
+  int copied = kVectorBytes;
+  while (copied >= kLeast && staged_elements(part, mapping) * bytes % copied != 0) copied /= 2;
+  return copied >= std::max(kLeast, bytes) ? copied : 0;
+}
+
+int staged_tasks(StagedPart part, const ThreadMapping& mapping, int bytes) {
+  return copied_bytes(part, mapping, bytes) > 0 ? mapping.stages : 1;
+}
+
+std::int64_t staged_bytes(StagedPart part, const ThreadMapping& mapping, int bytes, int tasks) {
+  const std::int64_t one = staged_elements(part, mapping) * bytes;
+  return tasks > 1 ? round_up(one, std::int64_t{kVectorBytes}) * tasks : one;
+}
+
 ThreadMapping staging_cols(const ThreadMapping& mapping) {
   ThreadMapping each = mapping;
   each.kind = MappingKind::kElementwise;
@@ -152,6 +171,7 @@ ThreadMapping staging_cols(const ThreadMapping& mapping) {
   each.rows_per_block = mapping.cols;
   each.threads_per_row = 1;
   each.staged = false;
+  each.stages = 0;
   return each;
 }
 
@@ -164,10 +184,16 @@ int staged_wavefronts(const ThreadMapping& mapping, int bytes) {
 
 bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
                 const Tile& read) {
-  if (stored.group != read.group || stored.level != read.level || stored.bytes != read.bytes) return false;
+  if (stored.group != read.group || stored.level != read.level) return false;
   const auto group = std::find_if(kernel.groups.begin(), kernel.groups.end(),
                                   [&](const Group& g) { return g.dominant == read.group; });
   if (group == kernel.groups.end() || !group->mapping.staged) return false;
+  const auto same_size = [&](const Shape& a, const Shape& b) {
+    return byte_size(a.dtype) == byte_size(b.dtype) &&
+           staged_part(a, group->mapping) == StagedPart::kElements &&
+           staged_part(b, group->mapping) == StagedPart::kElements;
+  };
+  if (!same_size(computation.node(stored.op).shape, computation.node(read.op).shape)) return false;
   const auto makes = [&](NodeId op) {
     return op == group->dominant || contains_sorted(group->sub_dominants, op);
   };

@@ -47,13 +47,23 @@ std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping);
 /// How the threads of a block take up the cols, a value each, in every task.
 ThreadMapping staging_cols(const ThreadMapping& mapping);
 
+/// Devices from here on have asynchronous copies (cp.async).
+constexpr int kCopiesArchitecture = 80;
+/// Bytes of an asynchronous copy of such a part, of elements of `bytes`: 16, or 8 or 4 where a task begins
+/// only with these; 0 where it moves otherwise.
+int copied_bytes(StagedPart part, const ThreadMapping& mapping, int bytes);
+/// Tasks that have tiles of such a part that the group reads.
+int staged_tasks(StagedPart part, const ThreadMapping& mapping, int bytes);
+/// Of a tile of so many tasks.
+std::int64_t staged_bytes(StagedPart part, const ThreadMapping& mapping, int bytes, int tasks);
+
 /// Accesses of shared memory, one after the other, in which a warp of a staged mapping reads an element each
 /// of its rows.
 int staged_wavefronts(const ThreadMapping& mapping, int bytes);
 
-/// Whether a staged tile that is `stored` may have the bytes of one that is `read`: no stage of a task takes
-/// up its elements behind that which stores, and in that a thread takes up its element before it puts its
-/// result there.
+/// Whether a staged tile that is `stored` may have the bytes of one that is `read`, those of the same task:
+/// they are as large, no stage of a task takes up its elements behind that which stores, and in that a thread
+/// takes up its element before it puts its result there.
 bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
                 const Tile& read);
 

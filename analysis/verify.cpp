@@ -27,7 +27,7 @@ void check_kernel(const Graph& graph, const Device& device, const KernelPlan& ke
     check_values(computation, kernel, evaluated, report);
     check_memory(computation, kernel, evaluated, report);
     check_residents(computation, kernel, evaluated, report);
-    check_tiles(computation, kernel, evaluated, report);
+    check_tiles(computation, device, kernel, evaluated, report);
   };
   if (known != nullptr)
     check(*known);

@@ -43,8 +43,8 @@ void check_residents(const Computation& computation, const KernelPlan& kernel,
                      const KernelEvaluations& evaluated, Report& report);
 /// Tiles: of tile mappings, large enough, of values that the group reads or stores in that phase from and to
 /// global memory.
-void check_tiles(const Computation& computation, const KernelPlan& kernel, const KernelEvaluations& evaluated,
-                 Report& report);
+void check_tiles(const Computation& computation, const Device& device, const KernelPlan& kernel,
+                 const KernelEvaluations& evaluated, Report& report);
 /// Reductions without a pass of their own: sums that can be gathered in an earlier one's.
 void check_one_pass(const Graph& graph, const KernelPlan& kernel, Report& report);
 /// Every op computed, every value materialised once and before it is read, no cycle.

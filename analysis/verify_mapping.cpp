@@ -110,6 +110,9 @@ void check_split(const std::string& where, const ThreadMapping& m, Report& repor
 
 /// What moves as a range is rows, whole and one by one.
 void check_staged(const std::string& where, const ThreadMapping& m, Report& report) {
+  if (m.stages < 0 || m.stages > std::max<std::int64_t>(1, m.tasks_per_block) || (m.stages > 0 && !m.staged))
+    report.add("mapping.staged", "{}: copies for {} tasks at a time, of {} a block{}", where, m.stages,
+               m.tasks_per_block, m.staged ? "" : " that are not staged");
   if (!m.staged || (m.kind == MappingKind::kRowPack && m.split == 1 && m.vector == 1)) return;
   report.add("mapping.staged", "{}: only whole rows of row_pack, element by element, are staged, not {}",
              where, to_text(m));

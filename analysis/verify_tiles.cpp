@@ -2,6 +2,7 @@
 
 #include "analysis/assemble.h"
 #include "analysis/tiles.h"
+#include "analysis/vectors.h"
 #include "analysis/verify_internal.h"
 #include "core/sorted.h"
 
@@ -34,15 +35,36 @@ class TileCheck {
                   "kernel {}: the group of {} neither reads nor stores its elements of {} in level {}",
                   kernel_.id, name_of(tile.group), name_of(tile.op), tile.level);
     const Shape& shape = computation_.node(tile.op).shape;
-    const std::int64_t needed =
-        group->mapping.staged
-            ? staged_elements(staged_part(shape, group->mapping), group->mapping) * byte_size(shape.dtype)
-            : tile_bytes(group->mapping, byte_size(shape.dtype));
+    const int bytes = byte_size(shape.dtype);
+    const std::int64_t needed = group->mapping.staged ? staged_bytes(staged_part(shape, group->mapping),
+                                                                     group->mapping, bytes, tile.stages)
+                                                      : tile_bytes(group->mapping, bytes);
+    check_stages(*group, tile, bytes);
     if (tile.offset < 0 || tile.bytes < needed || tile.offset + tile.bytes > kernel_.launch.shared_bytes)
       report_.add("slot",
                   "kernel {}: the tile of {} needs {} bytes of shared memory, {} are given from {} on",
                   kernel_.id, name_of(tile.op), needed, tile.bytes, tile.offset);
     places(tile);
+  }
+
+  /// What is copied for tasks ahead must not meet what is computed from; results are of the task at hand, in
+  /// whose part they lie where they take over its bytes.
+  void check_stages(const Group& group, const Tile& tile, int bytes) {
+    const StagedPart part = staged_part(computation_.node(tile.op).shape, group.mapping);
+    const int wanted = group.mapping.staged ? staged_tasks(part, group.mapping, bytes) : 1;
+    const bool result = !reads(group, tile);
+    const bool replaces = result && group.mapping.staged && tile.stages == group.mapping.stages;
+    if (tile.stages != (result ? 1 : wanted) && !replaces)
+      report_.add("tile", "kernel {}: the tile of {} is of {} tasks, its group's of {}", kernel_.id,
+                  name_of(tile.op), tile.stages, wanted);
+    if (tile.stages > 1 && tile.bytes % (tile.stages * kVectorBytes) != 0)
+      report_.add("slot", "kernel {}: {} bytes of the tile of {} in {} parts are no whole vectors",
+                  kernel_.id, tile.bytes, name_of(tile.op), tile.stages);
+    for (const Group& other : kernel_.groups)
+      if (other.mapping.staged && other.mapping.stages != group.mapping.stages && group.mapping.staged)
+        report_.add("mapping.staged", "kernel {}: the groups of {} and {} are staged for {} and {} tasks",
+                    kernel_.id, name_of(group.dominant), name_of(other.dominant), group.mapping.stages,
+                    other.mapping.stages);
   }
 
   /// From global memory, at its placement in the group.
@@ -87,8 +109,9 @@ class TileCheck {
     for (const Residence& r : kernel_.resident)
       if (r.shared) clash(r.offset, r.bytes, name_of(r.op));
     const auto may_replace = [&](const Tile& other) {
-      return tile.offset == other.offset && (takes_over(computation_, kernel_, other, tile) ||
-                                             takes_over(computation_, kernel_, tile, other));
+      return tile.offset == other.offset && tile.bytes == other.bytes && tile.stages == other.stages &&
+             (takes_over(computation_, kernel_, other, tile) ||
+              takes_over(computation_, kernel_, tile, other));
     };
     for (const Tile& other : kernel_.tiles)
       if (&tile < &other && tile.level == other.level && !may_replace(other))
@@ -103,8 +126,12 @@ class TileCheck {
 
 }  // namespace
 
-void check_tiles(const Computation& computation, const KernelPlan& kernel, const KernelEvaluations& evaluated,
-                 Report& report) {
+void check_tiles(const Computation& computation, const Device& device, const KernelPlan& kernel,
+                 const KernelEvaluations& evaluated, Report& report) {
+  for (const Group& group : kernel.groups)
+    if (group.mapping.stages > 0 && 10 * device.cc_major + device.cc_minor < kCopiesArchitecture)
+      report.add("mapping.staged", "kernel {}, group {}: {} (sm_{}{}) has no asynchronous copies", kernel.id,
+                 computation.node(group.dominant).name, device.id, device.cc_major, device.cc_minor);
   TileCheck(computation, kernel, evaluated, report).check();
 }
 

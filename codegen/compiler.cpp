@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "analysis/clusters.h"
-#include "codegen/ptx_target.h"
 #include "codegen/process.h"
+#include "codegen/ptx_target.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -109,7 +109,7 @@ std::optional<RegisterUse> run_ptxas(const std::string& ptxas, const std::string
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "kernel.ptx";
   std::ofstream(file, std::ios::binary) << bounded_registers(ptx);
-  if (asks_for_clusters(ptx)) architecture = std::max(architecture, kClusterArchitecture);
+  architecture = std::max(architecture, least_architecture(ptx));
   const ProcessResult result = run_process({ptxas, "-v", fmt::format("-arch=sm_{}", architecture), "-o",
                                             (folder.path() / "kernel.cubin").string(), file.string()});
   static const std::regex too_much(R"(uses (too (?:much|many) .* max\)))");

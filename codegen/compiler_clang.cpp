@@ -2,10 +2,10 @@
 #include <regex>
 #include <sstream>
 
-#include "codegen/ptx_target.h"
 #include "codegen/compiler.h"
 #include "codegen/lines.h"
 #include "codegen/process.h"
+#include "codegen/ptx_target.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -74,8 +74,7 @@ std::string clang_compile(const PtxCompiler& compiler, const std::string& source
         "this is a defect of the code generator: please report it with the model and the plan");
   std::ostringstream ptx;
   ptx << file.rdbuf();
-  if (const int blocks = cluster_of(source); blocks > 1) return with_cluster(ptx.str(), blocks);
-  return ptx.str();
+  return with_target(ptx.str(), source);
 }
 
 }  // namespace stitchwork

@@ -99,7 +99,7 @@ void require_dependent_launches(const Device& device, const Compilation& compila
                 "leave out --dependent-launch, or use an NVRTC that knows the device's architecture");
 }
 
-/// clang's PTX is made that of sm_90 (cluster_ptx.h); NVRTC writes it for architectures it knows.
+/// clang's PTX is made that of sm_90 (ptx_target.h); NVRTC writes it for architectures it knows.
 void require_clusters(const KernelPlan& kernel, const Compilation& compilation) {
   if (kernel.launch.cluster == 1 || compilation.compiler().kind == CompilerKind::kClang ||
       compilation.architecture() >= kClusterArchitecture)

@@ -38,6 +38,8 @@ struct Buffer {
   /// Partials of a reduction across the rows of its group: [blocks, elements], not [elements, split].
   bool across = false;
   bool tile = false;  ///< shared: rows of a task, padded or staged (analysis/tiles.h)
+  int stages = 1;     ///< of a tile: those of so many tasks in turn, `stage_elements` apart
+  std::int64_t stage_elements = 0;
 
   /// Of the elements in shared memory.
   std::int64_t bytes() const { return elements * byte_size(shape.dtype); }
@@ -111,6 +113,13 @@ struct Root {
   int gathered = -1;
 };
 
+/// When a step that fills tiles does so.
+enum class Filling : std::uint8_t {
+  kInTask,  ///< with the task's other steps, through registers
+  kAhead,   ///< by asynchronous copies, for the task TaskLoop::stages - 1 further on
+  kOnce,    ///< before the block's tasks, which all have the same
+};
+
 struct Step {
   int group = 0;      ///< index into KernelPlan::groups
   int stage = 0;      ///< a block barrier stands between stages
@@ -118,6 +127,7 @@ struct Step {
   /// Between memory and tiles: consecutive threads on consecutive rows of kTile; of a staged task on
   /// consecutive vectors, under an element-wise mapping of its own.
   bool turned = false;
+  Filling filling = Filling::kInTask;
   bool by_all = false;  ///< rows: by all threads that share the row, of which the first stores
   ThreadMapping mapping;
   std::vector<Value> values;
@@ -178,6 +188,8 @@ struct TaskLoop {
   std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
   int cluster = 1;                              ///< of its mappings: blocks that run a task together
   std::vector<Step> steps;                      ///< by stage
+  int stages =
+      0;  ///< tasks for which tiles are asked for at a time, that at hand included; 0: none are ahead
   /// Loops that share these steps, by first block, of one first block the widest first; empty: no others do.
   /// The steps, tasks and blocks above are then those of the entry with most rows.
   std::vector<LoopEntry> entries;

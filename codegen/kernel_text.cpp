@@ -95,9 +95,10 @@ std::string to_text(const Graph& graph, const Kernel& kernel) {
   for (std::size_t p = 0; p < kernel.phases.size(); ++p) {
     text += fmt::format("phase {}\n", p);
     for (const TaskLoop& loop : kernel.phases[p].loops) {
-      text += fmt::format("  loop of {} tasks, {} a block, blocks {}..{}{}\n", loop.tasks,
+      text += fmt::format("  loop of {} tasks, {} a block, blocks {}..{}{}{}\n", loop.tasks,
                           loop.tasks_per_block, loop.first_block, loop.first_block + loop.blocks - 1,
-                          loop.cluster > 1 ? fmt::format(" in clusters of {}", loop.cluster) : "");
+                          loop.cluster > 1 ? fmt::format(" in clusters of {}", loop.cluster) : "",
+                          loop.stages > 0 ? fmt::format(", tiles of {} asked for", loop.stages) : "");
       for (const LoopEntry& entry : loop.entries) {
         text += fmt::format("    entry of {} tasks, blocks {}..{}, {} rows", entry.tasks, entry.first_block,
                             entry.first_block + entry.blocks - 1, fmt::join(entry.rows, ", "));
@@ -106,11 +107,14 @@ std::string to_text(const Graph& graph, const Kernel& kernel) {
         text += "\n";
       }
       for (const Step& step : loop.steps) {
-        text += fmt::format("    step stage {} over {} of {}\n", step.stage,
+        text += fmt::format("    step stage {} over {} of {}{}\n", step.stage,
                             step.by_all ? "rows by all their threads"
                             : step.rows ? "rows"
                                         : "elements",
-                            to_text(step.mapping));
+                            to_text(step.mapping),
+                            step.filling == Filling::kAhead  ? ", copied ahead"
+                            : step.filling == Filling::kOnce ? ", once a block"
+                                                             : "");
         for (int v : step.order)
           text += fmt::format("      {}\n",
                               value_text(computation, kernel, step.values[static_cast<std::size_t>(v)], v));

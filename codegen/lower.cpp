@@ -244,6 +244,11 @@ class Lowering {
       loop.steps.push_back(std::move(step));
     }
     add_tile_steps(phase, items, loop);
+    for (const Step& step : loop.steps)
+      if (step.filling == Filling::kAhead)
+        loop.stages = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping.stages;
+    for (Step& step : loop.steps)
+      if (loop.stages == 0) step.filling = Filling::kInTask;
     return loop;
   }
 
@@ -326,51 +331,87 @@ class Lowering {
   }
 
   /// Of a staged group the values a col and a row move each by a step of their own, which comes before that
-  /// of the elements.
+  /// of the elements; what is copied asynchronously by a step a tile, as it waits for no registers.
   std::vector<Step> tile_steps(int phase, int group_index, bool stores) {
     std::vector<Step> steps;
     const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
     const auto add = [&](const ThreadMapping& mapping, std::optional<StagedPart> part) {
-      if (Step step = tile_step(phase, group_index, stores, mapping, part); !step.roots.empty())
-        steps.push_back(std::move(step));
+      const std::vector<const Tile*> tiles = tiles_of(group, phase, stores, part);
+      if (!tiles.empty()) steps.push_back(tile_step(phase, group_index, stores, mapping, part, tiles));
     };
     if (!group.mapping.staged) {
       add(group.mapping, std::nullopt);
       return steps;
     }
-    add(range_mapping(group, phase, stores), StagedPart::kElements);
-    if (stores) return steps;
     ThreadMapping rows = group.mapping;
     rows.cols = 1;
+    if (group.mapping.stages > 0 && !stores) {
+      for (const Tile& tile : context_.plan.tiles)
+        if (tile.group == group.dominant && tile.level == phase && !is_stored_through(tile))
+          steps.push_back(filling_step(phase, group_index, tile));
+      return steps;
+    }
+    add(range_mapping(group, phase, stores), StagedPart::kElements);
+    if (stores) return steps;
     add(staging_mapping(rows, kVectorBytes), StagedPart::kRows);
     add(staging_cols(group.mapping), StagedPart::kCols);
     return steps;
   }
 
-  Step tile_step(int phase, int group_index, bool stores, const ThreadMapping& mapping,
-                 std::optional<StagedPart> part) {
+  /// Of a group whose tiles are filled ahead.
+  Step filling_step(int phase, int group_index, const Tile& tile) {
     const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
+    const Shape& shape = context_.node(tile.op).shape;
+    const StagedPart part = staged_part(shape, group.mapping);
+    if (part == StagedPart::kCols) {
+      Step step = tile_step(phase, group_index, false, staging_cols(group.mapping), part, {&tile});
+      step.filling = Filling::kOnce;
+      return step;
+    }
+    ThreadMapping domain = group.mapping;
+    if (part == StagedPart::kRows) domain.cols = 1;
+    ThreadMapping mapping = staging_mapping(domain, byte_size(shape.dtype));
+    const int copied = copied_bytes(part, group.mapping, byte_size(shape.dtype));
+    if (copied > 0) mapping.vector = copied / byte_size(shape.dtype);
+    Step step = tile_step(phase, group_index, false, mapping, part, {&tile});
+    const Value& value = step.values[static_cast<std::size_t>(step.roots.front().value)];
+    const bool as_in_memory = value.kind == ValueKind::kLoad && value.at.runtime.empty() &&
+                              value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
+                              moves_in_vectors(value.offset, value.at.map, mapping);
+    if (copied > 0 && as_in_memory) step.filling = Filling::kAhead;
+    return step;
+  }
+
+  std::vector<const Tile*> tiles_of(const Group& group, int phase, bool stores,
+                                    std::optional<StagedPart> part) const {
+    std::vector<const Tile*> tiles;
+    for (const Tile& tile : context_.plan.tiles)
+      if (tile.group == group.dominant && tile.level == phase && stores == is_stored_through(tile) &&
+          (!part || staged_part(context_.node(tile.op).shape, group.mapping) == *part))
+        tiles.push_back(&tile);
+    return tiles;
+  }
+
+  Step tile_step(int phase, int group_index, bool stores, const ThreadMapping& mapping,
+                 std::optional<StagedPart> part, const std::vector<const Tile*>& tiles) {
     Step step;
     step.group = group_index;
     step.mapping = mapping;
     step.turned = true;
     ValueBuilder builder(context_, step, phase);
-    for (const Tile& tile : context_.plan.tiles) {
-      if (tile.group != group.dominant || tile.level != phase) continue;
-      if (stores != is_stored_through(tile)) continue;
-      if (part && staged_part(context_.node(tile.op).shape, group.mapping) != *part) continue;
-      const IndexMap map = part ? in_a_range(tile.op, step.mapping)
-                                : context_.placements[static_cast<std::size_t>(group_index)].at(tile.op).map;
+    for (const Tile* tile : tiles) {
+      const NodeId op = tile->op;
+      const IndexMap map = part ? in_a_range(op, step.mapping)
+                                : context_.placements[static_cast<std::size_t>(group_index)].at(op).map;
       Root root;
-      root.op = tile.op;
-      root.value = stores ? builder.load_tile(tile.op, map) : builder.value(tile.op, map);
+      root.op = op;
+      root.value = stores ? builder.load_tile(op, map) : builder.value(op, map);
       // Every task has the same cols.
       if (part == StagedPart::kCols) step.values[static_cast<std::size_t>(root.value)].local = true;
-      root.targets = {stores
-                          ? Target{material(tile.op).global,
-                                   simplify(linearize(map.results, context_.node(tile.op).shape.dims), map)}
-                          : Target{context_.tile(tile.op, group_index, phase),
-                                   context_.tile_offset(tile.op, group_index, true)}};
+      root.targets = {stores ? Target{material(op).global,
+                                      simplify(linearize(map.results, context_.node(op).shape.dims), map)}
+                             : Target{context_.tile(op, group_index, phase),
+                                      context_.tile_offset(op, group_index, true)}};
       step.roots.push_back(std::move(root));
     }
     return step;
@@ -381,10 +422,8 @@ class Lowering {
   ThreadMapping range_mapping(const Group& group, int phase, bool stores) const {
     constexpr int kMostUnrolled = 4, kShare = 2, kUnboundRegisters = 32;
     int widest = 1, bytes = 0;
-    for (const Tile& tile : context_.plan.tiles) {
-      if (tile.group != group.dominant || tile.level != phase || stores != is_stored_through(tile)) continue;
-      if (staged_part(context_.node(tile.op).shape, group.mapping) != StagedPart::kElements) continue;
-      const int size = byte_size(context_.node(tile.op).shape.dtype);
+    for (const Tile* tile : tiles_of(group, phase, stores, StagedPart::kElements)) {
+      const int size = byte_size(context_.node(tile->op).shape.dtype);
       widest = std::max(widest, size);
       bytes += size;
     }

@@ -30,6 +30,8 @@ LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
               : group.mapping.rows_per_block * tile_stride(group.mapping, byte_size(shape.dtype));
       Buffer buffer{MemorySpace::kShared, tile.op, shape, elements, tile.offset, false};
       buffer.tile = true;
+      buffer.stages = tile.stages;
+      buffer.stage_elements = tile.bytes / tile.stages / byte_size(shape.dtype);
       tiles_[{tile.op, static_cast<int>(i), tile.level}] = add_buffer(std::move(buffer));
     }
   }

@@ -40,6 +40,7 @@ void use_vectors(Kernel& kernel) {
   for (Phase& phase : kernel.phases)
     for (TaskLoop& loop : phase.loops)
       for (Step& step : loop.steps) {
+        if (step.filling == Filling::kAhead) continue;  // its copies are no values
         if (step.rows || (step.mapping.vector == 1 && step.mapping.unroll == 1)) continue;
         if (step.mapping.rows * step.mapping.cols == 0) continue;
         for (const int v : step.order) {

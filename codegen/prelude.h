@@ -15,6 +15,8 @@ std::string_view prelude_double();
 /// What every kernel relies on: conversions, HLO's integer semantics, reductions within a row or a column
 /// tile, atomics, the grid barrier.
 std::string_view prelude_common();
+/// Asynchronous copies from global to shared memory; follows the common part.
+std::string_view prelude_async();
 /// Reductions over the blocks of a thread block cluster; follows the common part.
 std::string_view prelude_cluster();
 

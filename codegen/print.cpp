@@ -153,7 +153,9 @@ class KernelPrinter {
       const bool in_shared = buffer.space == MemorySpace::kShared;
       if (table_.holds[b] || (!in_shared && buffer.space != MemorySpace::kScratch)) continue;
       if (in_shared && buffer.elements == 0) continue;
-      places_.buffers[b] = names_.make(computation_.node(buffer.op).name, "b", suffix(buffer));
+      const bool staged = buffer.stages > 1;  // each task has its part (declare_stages)
+      places_.buffers[b] =
+          names_.make(computation_.node(buffer.op).name, "b", staged ? "_tiles" : suffix(buffer));
       out_.line(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", element_type(buffer), places_.buffers[b],
                             in_shared ? "shared" : "scratch", buffer.offset));
     }
@@ -303,21 +305,107 @@ class KernelPrinter {
                                                 : "about the mean of what the thread has seen")));
     }
     arrive_in_cluster(loop);
+    const PlaceNames outside = places_;
+    bool waits = loop.stages > 0;  // for this task's copies
+    if (waits) {
+      if (loop.stages > 1) {
+        ask_for(loop, fmt::format("task + {}", loop.stages - 1),
+                fmt::format("stage > 0 ? stage - 1 : {}", loop.stages - 1));
+        declare_stage(loop, "stage", Filling::kInTask);
+      } else {
+        print_steps_of(loop, Filling::kAhead);
+        out_.line("sw_commit_copies();");
+      }
+      if (loop.tasks_per_block == 1) print_steps_of(loop, Filling::kOnce);
+    }
+    const auto wait = [&] {
+      if (waits) out_.line(fmt::format("sw_wait_for_copies<{}>();", loop.stages - 1));
+      waits = false;
+    };
     const Step* before = nullptr;
     int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
     for (const Step& step : loop.steps) {
-      if (step.stage != stage) barrier(of_warp);
+      if (step.stage != stage) {
+        wait();
+        barrier(of_warp);
+      }
       stage = step.stage;
-      if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) continue;
-      comment(step, before);
-      before = &step;
-      out_.block();
-      StepPrinter(graph_, kernel_, loop, step, rows_name(loop, step), places_, names_, canonical_, out_,
-                  shared_)
-          .print();
+      if (step.filling == Filling::kInTask) print_step(loop, step, before);
+    }
+    wait();
+    if (ends_apart) barrier(of_warp);
+    places_ = outside;
+  }
+
+  void print_step(const TaskLoop& loop, const Step& step, const Step*& before) {
+    if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) return;
+    comment(step, before);
+    before = &step;
+    out_.block();
+    StepPrinter(graph_, kernel_, loop, step, rows_name(loop, step), places_, names_, canonical_, out_,
+                shared_)
+        .print();
+    out_.close();
+  }
+
+  // ---- tiles that are filled ahead
+
+  void print_steps_of(const TaskLoop& loop, Filling filling) {
+    const Step* before = nullptr;
+    for (const Step& step : loop.steps)
+      if (step.filling == filling) print_step(loop, step, before);
+  }
+
+  /// Asks for the tiles of the block's task `ahead`, if it has that many: those of that stage. The group of
+  /// copies may be empty.
+  void ask_for(const TaskLoop& loop, const std::string& ahead, const std::string& stage) {
+    const PlaceNames outside = places_;
+    out_.block();
+    out_.line(fmt::format("const {} ahead = {};", index_, ahead));
+    out_.open("if (ahead < end_task)");
+    out_.line(fmt::format("const int its_stage = {};", stage));
+    declare_stage(loop, "its_stage", Filling::kAhead);
+    out_.line(fmt::format("const {} task = ahead;", index_));
+    print_steps_of(loop, Filling::kAhead);
+    out_.close();
+    out_.line("sw_commit_copies();");
+    out_.close();
+    places_ = outside;
+  }
+
+  /// The tiles that a task's steps of this filling name; those of the block take the stages in turn.
+  void declare_stage(const TaskLoop& loop, const std::string& stage, Filling filling) {
+    std::set<int> named;
+    for (const Step& step : loop.steps) {
+      if (step.filling != filling) continue;
+      for (const Value& value : step.values) named.insert(value.buffer);
+      for (const Root& root : step.roots)
+        for (const Target& target : root.targets) named.insert(target.buffer);
+    }
+    for (const int b : named) {
+      if (b < 0 || buffer(b).stages < 2) continue;
+      const std::string all = place(b);
+      place(b) = names_.make(computation_.node(buffer(b).op).name, "b", suffix(buffer(b)));
+      out_.line(fmt::format("{}* const {} = {} + {} * {};", element_type(buffer(b)), place(b), all, stage,
+                            buffer(b).stage_elements));
+    }
+  }
+
+  /// What is asked for before a block's first task of several.
+  void ask_for_first(const TaskLoop& loop) {
+    if (loop.stages == 0) return;
+    if (loop.stages > 1) {
+      out_.open(fmt::format("for (int n = 0; n < {}; ++n)", loop.stages - 1));
+      ask_for(loop, "first_task + n", "n");
       out_.close();
     }
-    if (ends_apart) barrier(of_warp);
+    if (std::none_of(loop.steps.begin(), loop.steps.end(),
+                     [](const Step& step) { return step.filling == Filling::kOnce; }))
+      return;
+    out_.block();
+    out_.line(fmt::format("const {} task = first_task;", index_));
+    print_steps_of(loop, Filling::kOnce);
+    out_.close();
   }
 
   /// Where the blocks of a cluster run a task together: tells the others that this one has left the task
@@ -388,14 +476,22 @@ class KernelPrinter {
       out_.line(fmt::format("const {} first_task = {};", index_, share(block)));
       out_.line(fmt::format("const {} end_task = {};", index_, share(fmt::format("({} + 1)", block))));
     }
+    ask_for_first(loop);
     if (!keeps_over_tasks(kernel_, loop)) {
-      out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
+      if (loop.stages < 2)
+        out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
+      else
+        out_.open(
+            fmt::format("for ({0} task = first_task, stage = 0; task < end_task; ++task, stage = stage < "
+                        "{1} ? stage + 1 : 0)",
+                        index_, loop.stages - 1));
       return;
     }
     // Values kept for every task lie by its number in the block; arrays in registers need constant indices.
     out_.line(fmt::format("#pragma unroll {}", in_registers(loop) ? v : 1));
     out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn)", v));
     out_.line(fmt::format("const {} task = first_task + turn;", index_));
+    if (loop.stages > 1) out_.line(fmt::format("const int stage = turn % {};", loop.stages));
     out_.open(loop.tasks % takers == 0 ? "" : "if (task < end_task)");
   }
 

@@ -58,6 +58,7 @@ bool StepPrinter::needs_constant_index() const {
 
 void StepPrinter::print() {
   values_.print(-1, 0);
+  if (step_.filling == Filling::kAhead) return print_copies();
   if (step_.by_all) return print_rows_by_all();
   if (step_.rows) return print_rows();
   switch (mapping_.kind) {

@@ -69,6 +69,9 @@ class StepPrinter {
   /// A tile's elements, its cols or, where the step is turned, its rows by consecutive threads.
   void print_tile();
   void print_row_batches(std::int64_t rows);
+  /// Asynchronous copies from memory to a tile (print_async.cpp).
+  void print_copies();
+  void print_copies_at(const std::string& further, const std::string& inside);
 
   bool in_column_vectors() const { return column_vectors(mapping_) != ColumnVectors::kNone; }
   /// That the element at hand of the vector is the row's, or the task's; "" if all are.
@@ -121,6 +124,7 @@ class StepPrinter {
   const char* index_;
   int block_;
   std::vector<std::string> accumulators_;         ///< by root
+  std::vector<std::string> copied_to_;            ///< by root, of copies: where its tile begins
   std::map<const Target*, std::string> vectors_;  ///< being gathered for the targets stored by vectors
 };
 

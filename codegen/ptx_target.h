@@ -1,4 +1,4 @@
-// Kernels launched in thread block clusters, compiled by what knows no clusters.
+// PTX of kernels that ask for more than their compiler knows: thread block clusters, asynchronous copies.
 #pragma once
 
 #include <string>
@@ -9,11 +9,13 @@ namespace stitchwork {
 /// Blocks of a cluster that the source's kernel asks for (SW_CLUSTER of the prelude); 1: it asks for none.
 int cluster_of(std::string_view source);
 
-/// PTX of a kernel whose compiler left the directive out, as PTX 7.8 for sm_90 with it. What such a compiler
-/// writes for an older architecture, sm_90 takes as it is.
-std::string with_cluster(std::string ptx, int blocks);
+/// PTX of a kernel of `source` whose compiler writes it for an architecture without what the prelude's inline
+/// assembly uses, and no directive for clusters: with that directive where the source asks for clusters, and
+/// as the PTX version and target that have all of it. What a compiler writes for an older architecture, a
+/// newer one takes as it is.
+std::string with_target(std::string ptx, std::string_view source);
 
-/// Whether the PTX has a kernel that is launched in clusters.
-bool asks_for_clusters(std::string_view ptx);
+/// The least architecture that has what the PTX uses of these (90 with clusters); 0: any has.
+int least_architecture(std::string_view ptx);
 
 }  // namespace stitchwork

@@ -172,6 +172,7 @@ void Block::start(std::uint64_t position) {
   std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
   std::fill(l1_lines_.begin(), l1_lines_.end(), 0);
   for (AsyncCopies& copies : async_) copies = {};
+  has_mbarriers = false;
   mbarriers_.live.clear();
   bulk_.loads.clear();
   bulk_.stores.clear();

@@ -58,6 +58,7 @@ void complete_phase(Target t) {
 
 void init(Strand& s, const Inst* i, const SharedPlace& at, std::uint32_t count, int w, int l) {
   Mbarriers& all = *at.block->mbarriers;
+  at.block->has_mbarriers = true;
   if (const Mbarrier* m = all.touched(at.offset, Mbarrier::kBytes); m != nullptr)
     raise(s, i, *m, "initialises, without mbarrier.inval before,", w, l);
   if (count == 0 || count > Mbarrier::kMaxCount)

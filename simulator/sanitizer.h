@@ -212,8 +212,8 @@ class BlockChecks {
   void look_at_async_copy(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_fragment(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_lane(const Access& a);
-  /// An mbarrier lies in the block's shared memory, or a bulk copy writes it.
-  bool has_async_objects() const { return !block_.mbarriers->live.empty() || !block_.bulk->loads.empty(); }
+  /// mbarriers may lie in the block's shared memory, and bulk copies write it.
+  bool has_async_objects() const { return block_.has_mbarriers; }
   bool touches_async_object(std::uint64_t offset, std::uint64_t bytes) const;
   /// Reports an ordinary access to one.
   void check_async_objects(const Access& a);

@@ -12,6 +12,7 @@
 #include "analysis/astitch/sharing.h"
 #include "analysis/clusters.h"
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
 
@@ -175,6 +176,7 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
   std::multiset<int> replaced;
   for (const NodeId id : inputs) {
     work.staged_bytes += byte_size(nodes.node(id).shape.dtype);
+    work.staged_input_bytes += byte_size(nodes.node(id).shape.dtype);
     replaced.insert(byte_size(nodes.node(id).shape.dtype));
   }
   for (const int bytes : arrays.written())
@@ -252,6 +254,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   MappingLimits limits;
   limits.accumulators = accumulators;
   limits.staging = forms.staging && options.tiles;
+  limits.async_copies = options.async_copies && 10 * device.cc_major + device.cc_minor >= kCopiesArchitecture;
   limits.column_vectors = forms.column_vectors;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
     limits.max_blocks_per_sm = wanted->second;

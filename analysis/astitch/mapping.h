@@ -24,6 +24,7 @@ struct RowWork {
   /// Of an element: tiles for all those arrays that are read or written, a result in the place of an input of
   /// its size.
   int staged_bytes = 0;
+  int staged_input_bytes = 0;  ///< of these, tiles for what is read
 };
 
 /// What a mapping may use.
@@ -37,7 +38,8 @@ struct MappingLimits {
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
   RowWork row_work;
-  bool staging = false;  ///< rows may move through tiles (staging.h)
+  bool staging = false;       ///< rows may move through tiles (staging.h)
+  bool async_copies = false;  ///< to which they may be copied asynchronously
   /// Sums over columns may move in vectors: their block then has as many accumulators in shared memory.
   bool column_vectors = true;
   int cluster = 1;  ///< blocks of a cluster that may share a row: not within one wave

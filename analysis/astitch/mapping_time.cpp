@@ -30,6 +30,8 @@ constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInst
 constexpr double kTileInstructions = 2;
 /// Vectors of a range that a thread has in flight (codegen/lower.cpp).
 constexpr double kRangeVectors = 4;
+/// Of a lane in a 128-byte request.
+constexpr double kLaneBytes = 4;
 /// Of a warp without elements: it comes to the guard and to the end.
 constexpr double kIdleInstructions = 8;
 
@@ -113,7 +115,10 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   int blocks = blocks_an_sm(device, mapping.blocks);
   if (limits.max_blocks_per_sm > 0) blocks = std::min(blocks, limits.max_blocks_per_sm);
   const RowWork& of = limits.row_work;
-  const std::int64_t tiles = mapping.staged ? mapping.rows_per_block * mapping.cols * of.staged_bytes : 0;
+  const std::int64_t tiles =
+      mapping.staged ? mapping.rows_per_block * mapping.cols *
+                           (of.staged_bytes + std::max(0, mapping.stages - 1) * of.staged_input_bytes)
+                     : 0;
   const LaunchBound bound = assume_relax_apply(device, limits.block, tiles, blocks);
   const bool again = of.passes > 1 && !holds_rows(domain, mapping, limits, bound);
   const double passes = again ? of.passes : 1;
@@ -121,8 +126,10 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
                         ((mapping.staged ? kTileInstructions : kAccessInstructions) +
                          std::max(kElementInstructions, of.instructions) * mapping.vector);
   const ThreadMapping range = mapping.staged ? staging_mapping(mapping, of.widest_bytes) : mapping;
-  // A range is loaded and put into its tile, taken from there and stored.
-  if (mapping.staged) instructions += 4 * kAccessInstructions * static_cast<double>(vectors) / range.vector;
+  // A range is loaded and put into its tile, or copied there; taken from there and stored.
+  if (mapping.staged)
+    instructions +=
+        (mapping.stages > 0 ? 3 : 4) * kAccessInstructions * static_cast<double>(vectors) / range.vector;
   const ClusterExchange exchange = cluster_exchange(mapping, limits.block);
   if (domain.kind != Domain::Kind::kElements) {
     const double reductions = std::max(1, of.reductions);
@@ -149,14 +156,19 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   work.ldst_warp_instructions = warps * static_cast<double>(vectors) * passes;
   work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
   work.independent_loads =
-      vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / 4;
+      vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / kLaneBytes;
   if (mapping.staged) {
     work.ldst_warp_instructions = warps * static_cast<double>(vectors) / range.vector;
-    work.shared_wavefronts = warps * static_cast<double>(vectors) * (of.passes + 1) *
+    // Elements of each input are taken from its tile once, or by every pass, and the result is put there.
+    work.shared_wavefronts = warps * static_cast<double>(vectors) * ((again ? of.passes : of.inputs) + 1) *
                              staged_wavefronts(mapping, domain.element_bytes);
     work.independent_loads =
-        std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, limits.block))) * range.vector *
-        domain.element_bytes / 4;
+        mapping.stages > 0
+            ? static_cast<double>(mapping.stages * mapping.rows_per_block * mapping.cols *
+                                  of.staged_input_bytes) /
+                  (limits.block * kLaneBytes)
+            : std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, limits.block))) *
+                  range.vector * domain.element_bytes / kLaneBytes;
   }
   work.remote_accesses = warps * std::max(1, of.reductions) * exchange.remote_accesses;
   work.remote_sectors = warps * std::max(1, of.reductions) * exchange.remote_sectors;

@@ -208,15 +208,37 @@ void offer_clusters(const Domain& domain, const MappingLimits& limits, int vecto
   fastest.offer(deal(mapping, limits));
 }
 
+/// Offers a staged mapping with tiles for so many tasks of a block (0: its rows go through registers), if
+/// they fit. Blocks that ask for tasks ahead share out the tasks of a wave.
+void offer_stages(ThreadMapping mapping, int stages, const Domain& domain, const MappingLimits& limits,
+                  Fastest& fastest) {
+  const RowWork& work = limits.row_work;
+  const Device& device = *limits.tuned_for;
+  mapping.stages = stages;
+  const std::int64_t tiles = mapping.rows_per_block * domain.cols *
+                                 (work.staged_bytes + std::max(0, stages - 1) * work.staged_input_bytes) +
+                             kSharedSpare;
+  if (tiles > device.shared_bytes_per_block_default) return;
+  MappingLimits beside = limits;
+  beside.blocks_per_wave =
+      std::min(limits.blocks_per_wave,
+               assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_wave);
+  beside.one_wave = limits.one_wave || stages > 1;
+  if (beside.blocks_per_wave == 0) return;
+  const ThreadMapping dealt = deal(mapping, beside);
+  // Of fewer tasks than SMs each takes what its latencies are, and staging has more of them.
+  if (dealt.tasks >= device.sms && stages <= std::max<std::int64_t>(1, dealt.tasks_per_block))
+    fastest.offer(dealt);
+}
+
 /// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks
 /// of whole sectors.
 void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest) {
+  constexpr int kMostStages = 4;
   const RowWork& work = limits.row_work;
   if (!limits.staging || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
       domain.cols * work.narrowest_bytes % kSectorBytes == 0)
     return;
-  const Device& device = *limits.tuned_for;
-  const std::int64_t room = device.shared_bytes_per_block_default;
   ThreadMapping mapping;
   mapping.kind = MappingKind::kRowPack;
   mapping.rows = domain.rows;
@@ -227,17 +249,10 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
     mapping.rows_per_block = limits.block / threads;
     const std::int64_t elements = ceil_div(domain.cols, threads);
     if (mapping.rows_per_block * domain.cols * work.narrowest_bytes % kSectorBytes != 0) continue;
-    const std::int64_t tiles = mapping.rows_per_block * domain.cols * work.staged_bytes + kSharedSpare;
-    if (tiles > room) continue;
     if (elements * limits.accumulators > accumulator_room(limits)) continue;
-    // Of fewer tasks than SMs each takes what its latencies are, and staging has more of them.
-    MappingLimits beside = limits;
-    beside.blocks_per_wave =
-        std::min(limits.blocks_per_wave,
-                 assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_wave);
-    if (beside.blocks_per_wave == 0) continue;
-    const ThreadMapping dealt = deal(mapping, beside);
-    if (dealt.tasks >= device.sms) fastest.offer(dealt);
+    if (!limits.async_copies) offer_stages(mapping, 0, domain, limits, fastest);
+    for (int stages = 1; limits.async_copies && stages <= kMostStages; ++stages)
+      offer_stages(mapping, stages, domain, limits, fastest);
   }
 }
 

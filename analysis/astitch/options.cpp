@@ -19,6 +19,7 @@ struct Switch {
 constexpr std::array kSwitches = {
     Switch{"across_rows", &Options::across_rows},
     Switch{"adaptive_mapping", &Options::adaptive_mapping},
+    Switch{"async_copies", &Options::async_copies},
     Switch{"clusters", &Options::clusters},
     Switch{"data_reuse", &Options::data_reuse},
     Switch{"dominant_merging", &Options::dominant_merging},

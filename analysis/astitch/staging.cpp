@@ -26,20 +26,22 @@ class Staged {
   Verdict find(std::vector<Tile>& tiles) const {
     const GroupEvaluations found = evaluations(computation_, kernel_, group_);
     if (!found.unplaced.empty()) return refuse(found.unplaced.front());
-    const auto add = [&](NodeId op, int level) {
+    const auto add = [&](NodeId op, int level, bool read) {
       for (const Tile& tile : tiles)
         if (tile.op == op && tile.group == group_.dominant && tile.level == level) return;
+      const Shape& shape = computation_.node(op).shape;
+      const StagedPart part = staged_part(shape, group_.mapping);
+      const int bytes = byte_size(shape.dtype);
+      const int tasks = read ? staged_tasks(part, group_.mapping, bytes) : 1;
       tiles.push_back(
-          {op, group_.dominant, level, 0,
-           staged_elements(staged_part(computation_.node(op).shape, group_.mapping), group_.mapping) *
-               byte_size(computation_.node(op).shape.dtype)});
+          {op, group_.dominant, level, 0, staged_bytes(part, group_.mapping, bytes, tasks), tasks});
     };
     for (const Evaluation& e : found.values) {
       const bool inside = contains_sorted(kernel_.ops, e.op);
       if (!e.load || (inside && reads_shared(kernel_, e.op, e.root))) continue;
       const auto part = staged_part(computation_.node(e.op).shape, e.map, group_.mapping);
       if (depends_on(e.map, 0) && depends_on(e.map, 1) && part != StagedPart::kElements) return refuse(e.op);
-      if (part && (!inside || part == StagedPart::kElements)) add(e.op, kernel_.levels.at(e.root));
+      if (part && (!inside || part == StagedPart::kElements)) add(e.op, kernel_.levels.at(e.root), true);
     }
     for (const NodeId op : materialised(group_)) {
       const Placement& placed = found.placements.at(op);
@@ -48,7 +50,7 @@ class Staged {
       if (scheme_in_phase(kernel_, op) == Scheme::kRegional ||
           staged_part(computation_.node(op).shape, placed.map, group_.mapping) != StagedPart::kElements)
         return refuse(op);
-      add(op, kernel_.levels.at(op));
+      add(op, kernel_.levels.at(op), false);
     }
     return Verdict::yes();
   }
@@ -91,6 +93,10 @@ Verdict stage_rows(const Computation& computation, KernelPlan& kernel) {
       if (!taken && takes_over(computation, kernel, tile, other)) replaced = &other;
     }
     tile.offset = replaced != nullptr ? replaced->offset : next;
+    if (replaced != nullptr) {
+      tile.bytes = replaced->bytes;
+      tile.stages = replaced->stages;
+    }
     end = std::max(end, tile.offset + tile.bytes);
   }
   kernel.launch.shared_bytes = end;

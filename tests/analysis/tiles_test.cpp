@@ -154,6 +154,33 @@ TEST(StagedRows, MoveByVectorsThatDivideATask) {
   EXPECT_EQ(range.tasks, staged(33, 1).tasks);
 }
 
+TEST(StagedRows, AreCopiedByWhatATaskBeginsWith) {
+  const auto copied = [](ThreadMapping m, StagedPart part, int bytes, int stages = 1) {
+    m.stages = stages;
+    return copied_bytes(part, m, bytes);
+  };
+  const auto elements = StagedPart::kElements, rows = StagedPart::kRows, cols = StagedPart::kCols;
+  EXPECT_EQ(copied(staged(33, 1), elements, 4), 16);
+  EXPECT_EQ(copied(staged(33, 1), elements, 1), 16);
+  EXPECT_EQ(copied(staged(33, 1), elements, 4, 0), 0);  // they go through registers
+  EXPECT_EQ(copied(staged(33, 64), elements, 4), 8);    // tasks of 66 elements
+  EXPECT_EQ(copied(staged(33, 64), elements, 2), 4);
+  EXPECT_EQ(copied(staged(33, 64), elements, 1), 0);  // no copy is of 2 bytes
+  EXPECT_EQ(copied(staged(33, 32), rows, 4), 16);
+  EXPECT_EQ(copied(staged(33, 64), rows, 4), 8);
+  EXPECT_EQ(copied(staged(33, 1), cols, 4), 0);  // of all tasks
+}
+
+TEST(StagedRows, HaveTilesForTheTasksAhead) {
+  ThreadMapping m = staged(33, 64);
+  m.stages = 3;
+  EXPECT_EQ(staged_tasks(StagedPart::kElements, m, 4), 3);
+  EXPECT_EQ(staged_bytes(StagedPart::kElements, m, 4, 3), 3 * 272);  // each begins at a vector
+  EXPECT_EQ(staged_bytes(StagedPart::kElements, m, 4, 1), 264);
+  EXPECT_EQ(staged_tasks(StagedPart::kElements, m, 1), 1);
+  EXPECT_EQ(staged_tasks(StagedPart::kCols, m, 4), 1);
+}
+
 Graph softmax(std::int64_t rows, std::int64_t cols) {
   return testing::graph_of(
       fmt::format("HloModule m\n"

@@ -312,7 +312,7 @@ TEST(ClusterRows, CompileWithoutSpillsByEveryCompiler) {
     options.cache_dir = "none";
     const Executable executable = compile(graph, hopper(), plan, options);
     const CompiledKernel& kernel = executable.kernels.at(0);
-    EXPECT_TRUE(asks_for_clusters(kernel.ptx)) << compiler;
+    EXPECT_EQ(least_architecture(kernel.ptx), 90) << compiler;
     ASSERT_TRUE(kernel.spill_bytes.has_value()) << compiler << ": ptxas refuses the PTX";
     EXPECT_EQ(*kernel.spill_bytes, 0) << compiler;
   }
@@ -330,15 +330,6 @@ TEST(ClusterRows, AreRefusedByACompilerWithoutThem) {
     EXPECT_THAT(error.message(), ::testing::HasSubstr("which need code for sm_90 or later"));
     EXPECT_THAT(error.hint(), ::testing::HasSubstr("clusters=off"));
   }
-}
-
-TEST(ClusterPtx, IsThatOfSm90) {
-  const std::string ptx =
-      with_cluster(".version 6.3\n.target sm_75\n.visible .entry k()\n.maxntid 256, 1, 1\n{\n}\n", 4);
-  EXPECT_EQ(ptx,
-            ".version 7.8\n.target sm_90\n.visible .entry k()\n.explicitcluster\n.reqnctapercluster 4, 1, 1\n"
-            ".maxntid 256, 1, 1\n{\n}\n");
-  EXPECT_TRUE(asks_for_clusters(ptx));
 }
 
 }  // namespace

@@ -74,25 +74,24 @@ bool fits_on_chip(const Case& c, const Device& target) {
          c.size.rows * row <= room * target.sms;
 }
 
-/// Whether requests can be of whole sectors: rows begin at vectors, or are staged, of which a task has many
-/// (beside two sums of columns in f32 lanes are as fast, as modelled), or are peeled, which needs rows of
-/// more than a warp's and nothing that has a value a column (docs/codegen.md, "Staged rows", "Vectors and
-/// unrolling").
+/// Whether requests can be of whole sectors: rows begin at vectors, or are staged, of which a task has many,
+/// or are peeled, which needs rows of more than a warp's and nothing that has a value a column
+/// (docs/codegen.md, "Staged rows", "Vectors and unrolling").
 bool has_whole_sectors(const Case& c) {
   constexpr std::int64_t kVectorBytes = 16, kShortRowBytes = 1024;
   const std::int64_t row = c.size.cols * (c.size.dtype == "f32" ? 4 : 2);
   const std::string workload = c.workload;
   if (row % kVectorBytes == 0 || workload == "gelu" || workload == "column_sum") return true;
-  if (row <= kShortRowBytes) return workload != "layer_norm_grad" || c.size.dtype != "f32";
+  if (row <= kShortRowBytes) return true;
   return workload == "softmax" || workload == "masked_softmax" || workload == "cross_entropy";
 }
 
 constexpr double kBytesInFlight = 32 * 1024;
 
 /// Whether memory is kept busy from the first load to the last store: of tensors that a launch and a round
-/// trip are small beside. Short of it are rows of norms that no vector divides and no tile holds, rows of 33
-/// whose labels a tile brings, and 16-bit gradients where accumulators, rows and what they are multiplied
-/// with are more than the registers, or a row's threads have one vector each.
+/// trip are small beside. Short of it are rows of norms that no vector divides and no tile holds, and 16-bit
+/// gradients where accumulators, rows and what they are multiplied with are more than the registers, or a
+/// row's threads have one vector each.
 bool streams(const Case& c) {
   constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20, kVectorBytes = 16, kShortRowBytes = 1024;
   const std::int64_t row = c.size.cols * (c.size.dtype == "f32" ? 4 : 2);
@@ -100,9 +99,8 @@ bool streams(const Case& c) {
   const std::string workload = c.workload;
   if (c.size.rows * row <= kLargeBytes) return false;
   if (workload == "softmax" || workload == "masked_softmax" || workload == "gelu" || workload == "adam" ||
-      workload == "group_norm" || workload == "column_sum")
+      workload == "group_norm" || workload == "column_sum" || workload == "cross_entropy")
     return true;
-  if (workload == "cross_entropy") return whole || row > kShortRowBytes;
   const bool staged = !whole && row <= kShortRowBytes && has_whole_sectors(c);
   if (workload == "layer_norm_grad")
     return staged || (whole && (c.size.dtype == "f32" || c.size.cols < 8192));

@@ -1,0 +1,57 @@
+// Steps that ask for tiles by asynchronous copies, ahead of the task at hand.
+#include <fmt/format.h>
+
+#include "codegen/lower_context.h"
+#include "codegen/print_step.h"
+
+namespace stitchwork {
+
+/// Neighbouring threads copy neighbouring vectors of the task's range. Its end may lie behind that of the
+/// array, and of the array there may be a part of a vector at the end.
+void StepPrinter::print_copies() {
+  constexpr std::int64_t kMostUnrolled = 16;
+  const std::int64_t elements = rows_per_task(mapping_), stride = std::int64_t{block_} * mapping_.vector;
+  const std::int64_t whole = elements / stride;
+  for (const Root& root : step_.roots) {
+    copied_to_.push_back(values_.names().make(computation_.node(root.op).name, "p", "_place"));
+    out_.line(fmt::format("const unsigned {} = sw_shared_place({});", copied_to_.back(),
+                          places_.buffers[static_cast<std::size_t>(root.targets[0].buffer)]));
+  }
+  if (whole > 0) {
+    out_.line(whole <= kMostUnrolled ? "#pragma unroll" : "#pragma unroll 4");
+    out_.open(fmt::format("for (int n = 0; n < {}; ++n)", whole));
+    print_copies_at(fmt::format(" + n * {}", stride), "");
+    out_.close();
+  }
+  if (elements % stride == 0) return;
+  out_.open("");
+  print_copies_at(whole > 0 ? fmt::format(" + {}", whole * stride) : "",
+                  fmt::format("local_row < {}", elements));
+  out_.close();
+}
+
+void StepPrinter::print_copies_at(const std::string& further, const std::string& inside) {
+  const int vector = mapping_.vector;
+  const std::string first = vector == 1 ? "thread" : fmt::format("thread * {}", vector);
+  out_.line(fmt::format("const int local_row = {}{};", first, further));
+  declare_row(tile_, rows_per_task(mapping_));
+  const std::string exists = row_guard();
+  const std::string guard = inside + (inside.empty() || exists.empty() ? "" : " && ") + exists;
+  const bool in_part = mapping_.rows % vector != 0;
+  out_.open(guard.empty() ? "" : fmt::format("if ({})", guard));
+  for (std::size_t r = 0; r < step_.roots.size(); ++r) {
+    const Root& root = step_.roots[r];
+    const Value& value = step_.values[static_cast<std::size_t>(root.value)];
+    const int size = byte_size(computation_.node(root.op).shape.dtype);
+    const std::string left =
+        in_part ? fmt::format(", (int)sw_min({}, {} - row) * {}", number(vector), number(mapping_.rows), size)
+                : "";
+    const std::string from = index_text(value.offset, value.at.map, values_.index_names(2));
+    out_.line(fmt::format("sw_copy_async{}<{}>({} + {} * {}, &{}[{}]{});", in_part ? "_part" : "",
+                          vector * size, copied_to_[r], offset_text(root.targets[0]), size,
+                          places_.buffers[static_cast<std::size_t>(value.buffer)], from, left));
+  }
+  out_.close();
+}
+
+}  // namespace stitchwork

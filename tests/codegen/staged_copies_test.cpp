@@ -1,0 +1,256 @@
+// Staged rows that are copied asynchronously: for one task at a time or for those ahead, of any size and
+// type.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/astitch/staging.h"
+#include "analysis/plan_json.h"
+#include "analysis/tiles.h"
+#include "analysis/verify.h"
+#include "codegen/ptx_target.h"
+#include "core/arithmetic.h"
+#include "tests/codegen/planned.h"
+#include "tests/codegen/workloads.h"
+
+namespace stitchwork {
+namespace {
+
+using testing::graph_of;
+
+Graph workload(const char* name, std::int64_t rows, std::int64_t cols, const char* dtype) {
+  return graph_of(testing::workload(name).hlo({rows, cols, dtype}));
+}
+
+FusionPlan planned(const Graph& graph, const std::string& target = "h200", const std::string& copies = "on") {
+  PlanOptions options;
+  options.knobs["async_copies"] = copies;
+  return make_plan(graph, device(target), "astitch", options);
+}
+
+const ThreadMapping* staged(const FusionPlan& plan) {
+  for (const KernelPlan& kernel : plan.kernels)
+    for (const Group& group : kernel.groups)
+      if (group.mapping.staged) return &group.mapping;
+  return nullptr;
+}
+
+/// The plan with tiles for so many tasks of a block, each of `share` of the rows it had; without grid
+/// barriers a block has `tasks` of them.
+bool restage(const Graph& graph, FusionPlan& plan, int stages, std::int64_t tasks, int share = 1) {
+  for (KernelPlan& kernel : plan.kernels) {
+    if (kernel.tiles.empty()) continue;
+    kernel.launch.shared_bytes = kernel.tiles.front().offset;
+    for (const Tile& tile : kernel.tiles)
+      kernel.launch.shared_bytes = std::min(kernel.launch.shared_bytes, tile.offset);
+    kernel.tiles.clear();
+    for (Group& group : kernel.groups) {
+      ThreadMapping& m = group.mapping;
+      if (!m.staged) continue;
+      m.stages = stages;
+      m.rows_per_block /= share;
+      m.tasks = ceil_div(m.rows, m.rows_per_block);
+      if (kernel.launch.grid_barriers == 0) {
+        m.blocks = ceil_div(m.tasks, tasks);
+        kernel.launch.grid = m.blocks;
+      }
+      m.tasks_per_block = ceil_div(m.tasks, m.blocks);
+    }
+    if (!astitch::stage_rows(graph.entry_computation(), kernel)) return false;
+  }
+  return true;
+}
+
+struct Ran {
+  std::string cuda, ptx;
+  double bytes_in_flight = 0, load_spread = 0;
+};
+
+Ran expect_right(const Graph& graph, const FusionPlan& plan, const std::string& compiler = "") {
+  const Device& target = device(plan.device);
+  for (const Verdict& problem : verify(graph, target, plan))
+    ADD_FAILURE() << problem.rule << ": " << problem.why << "\n" << to_text(graph, plan);
+  CompileOptions options;
+  options.ptxas = false;
+  options.compiler = compiler;
+  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+  RunOptions run_options;
+  run_options.sanitize = {.race = true, .init = true};
+  const Executable executable = compile(graph, target, plan, options);
+  testing::Reference reference(graph, generate_inputs(graph, 0));
+  const RunResult run = run_simulated(graph, target, executable, reference.inputs(), run_options);
+  for (const sim::Finding& finding : run.findings)
+    ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
+  if (run.findings.empty()) {
+    EXPECT_EQ(reference.problem(run.outputs), "");
+  }
+  Ran ran;
+  const CompiledKernel& kernel = executable.kernels.at(0);
+  ran.cuda = kernel.cuda.substr(kernel.cuda.find("extern \"C\""));
+  ran.ptx = kernel.ptx;
+  if (run.kernels.empty()) return ran;
+  ran.bytes_in_flight = run.kernels[0].bytes_in_flight;
+  const sim::Counters& c = run.kernels[0].counters;
+  ran.load_spread = static_cast<double>(c.gld_transactions) * 32 / static_cast<double>(c.gld_bytes);
+  return ran;
+}
+
+TEST(StagedCopies, AreOfDevicesThatHaveThem) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = workload("softmax", 40000, 33, "f32");
+  for (const char* target : {"a100-sxm-80", "h200"}) {
+    SCOPED_TRACE(target);
+    const FusionPlan plan = planned(graph, target);
+    ASSERT_NE(staged(plan), nullptr);
+    EXPECT_GE(staged(plan)->stages, 1);
+    EXPECT_THAT(expect_right(graph, plan).cuda, ::testing::HasSubstr("sw_copy_async<16>("));
+  }
+  const FusionPlan old = planned(graph, "v100-sxm2"), off = planned(graph, "h200", "off");
+  for (const FusionPlan* plan : {&old, &off}) {
+    SCOPED_TRACE(plan->device);
+    ASSERT_NE(staged(*plan), nullptr);
+    EXPECT_EQ(staged(*plan)->stages, 0);
+    EXPECT_THAT(expect_right(graph, *plan).cuda, ::testing::Not(::testing::HasSubstr("sw_copy")));
+  }
+}
+
+TEST(StagedCopies, AreThoseOfSm80ByEveryCompiler) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = workload("layer_norm", 40013, 33, "f32");
+  const FusionPlan plan = planned(graph, "a100-sxm-80");
+  ASSERT_NE(staged(plan), nullptr);
+  for (const std::string& compiler : testing::installed_compilers())
+    EXPECT_EQ(least_architecture(expect_right(graph, plan, compiler).ptx), 80) << compiler;
+}
+
+/// One task a block, some, and fewer than stages; the last task, and the array's last vector, in part.
+TEST(StagedCopies, AreRightForAnyNumberOfTasks) {
+  SKIP_WITHOUT_COMPILER();
+  int checked = 0;
+  for (const char* name : {"softmax", "masked_softmax", "layer_norm", "cross_entropy", "residual_norm"})
+    for (const char* dtype : {"f32", "bf16"})
+      for (const auto& [rows, cols] : {std::pair{20011, 33}, std::pair{17920, 35}}) {
+        const Graph graph = workload(name, rows, cols, dtype);
+        const FusionPlan plan = planned(graph);
+        if (staged(plan) == nullptr) continue;
+        for (const auto& [stages, tasks] : {std::pair{0, 1}, std::pair{1, 1}, std::pair{1, 3},
+                                            std::pair{2, 2}, std::pair{2, 5}, std::pair{3, 4}}) {
+          SCOPED_TRACE(fmt::format("{} {}x{} {}, {} stages, {} tasks a block", name, rows, cols, dtype,
+                                   stages, tasks));
+          FusionPlan changed = plan;
+          ASSERT_TRUE(restage(graph, changed, stages, tasks, stages > 1 ? 4 : 1));
+          if (changed.kernels[0].launch.shared_bytes > device("h200").shared_bytes_per_block_default)
+            continue;
+          expect_right(graph, changed);
+          ++checked;
+        }
+      }
+  EXPECT_GE(checked, 80);
+}
+
+TEST(StagedCopies, AskForTasksAheadWhileOneIsComputed) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = workload("softmax", 33792, 33, "bf16");
+  FusionPlan one = planned(graph), two = one;
+  ASSERT_NE(staged(one), nullptr);
+  ASSERT_TRUE(restage(graph, one, 1, 8));
+  ASSERT_TRUE(restage(graph, two, 2, 8));
+  const Ran alone = expect_right(graph, one), ahead = expect_right(graph, two);
+  EXPECT_THAT(ahead.cuda, ::testing::HasSubstr("sw_wait_for_copies<1>();"));
+  // Of eight waits the last has its own task's alone.
+  EXPECT_NEAR(ahead.bytes_in_flight / alone.bytes_in_flight, 15.0 / 8, 0.1);
+  EXPECT_LE(ahead.load_spread, 1.05);
+}
+
+/// Phases of a kernel with grid barriers each have copies of their own, and what an earlier one stored is
+/// among them.
+TEST(StagedCopies, OfGradients) {
+  SKIP_WITHOUT_COMPILER();
+  int checked = 0;
+  for (const char* name : {"layer_norm_grad", "rms_norm_grad"})
+    for (const char* dtype : {"f32", "bf16"}) {
+      const Graph graph = workload(name, 150011, 33, dtype);
+      const FusionPlan plan = planned(graph);
+      if (staged(plan) == nullptr) continue;
+      for (const int stages : {0, 1, 2}) {
+        SCOPED_TRACE(fmt::format("{} {}, {} stages", name, dtype, stages));
+        FusionPlan changed = plan;
+        ASSERT_TRUE(restage(graph, changed, stages, 0));
+        if (changed.kernels[0].launch.shared_bytes > device("h200").shared_bytes_per_block_default) continue;
+        expect_right(graph, changed);
+        ++checked;
+      }
+    }
+  EXPECT_GE(checked, 4);
+}
+
+/// Bytes, of which a vector is 16 elements, beside floats; and 8-byte elements.
+TEST(StagedCopies, OfAnyElements) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* dtype : {"s8", "f64", "f16"})
+    for (const int stages : {1, 2}) {
+      SCOPED_TRACE(fmt::format("{} {}", dtype, stages));
+      const Graph graph = graph_of(fmt::format(R"(HloModule m
+sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+ENTRY main {{
+  x = {0}[30001,33] parameter(0)
+  y = f32[30001,33] parameter(1)
+  zero = f32[] constant(0)
+  f = f32[30001,33] convert(x)
+  p = f32[30001,33] multiply(f, y)
+  s = f32[30001] reduce(p, zero), dimensions={{1}}, to_apply=sum
+  b = f32[30001,33] broadcast(s), dimensions={{0}}
+  ROOT d = f32[30001,33] subtract(p, b)
+}}
+)",
+                                               dtype));
+      FusionPlan plan = planned(graph);
+      ASSERT_NE(staged(plan), nullptr);
+      ASSERT_TRUE(restage(graph, plan, stages, 4, 4));
+      expect_right(graph, plan);
+    }
+}
+
+TEST(StagedCopies, StayWhenAPlanIsSaved) {
+  const Graph graph = workload("softmax", 40000, 33, "bf16");
+  FusionPlan plan = planned(graph);
+  ASSERT_NE(staged(plan), nullptr);
+  ASSERT_TRUE(restage(graph, plan, 2, 4));
+  const FusionPlan read = plan_from_json(graph, plan_to_json(graph, plan).dump(), "plan.json");
+  EXPECT_EQ(to_text(graph, read), to_text(graph, plan));
+  EXPECT_EQ(*staged(read), *staged(plan));
+  EXPECT_EQ(read.kernels[0].tiles[0].stages, 2);
+  EXPECT_THAT(to_text(graph, plan), ::testing::HasSubstr("staged by copies for 2 tasks"));
+}
+
+TEST(StagedCopies, ThatCannotBeAreFound) {
+  const Graph graph = workload("softmax", 40000, 33, "bf16");
+  FusionPlan plan = planned(graph);
+  ASSERT_NE(staged(plan), nullptr);
+  ASSERT_TRUE(restage(graph, plan, 2, 4));
+  ASSERT_TRUE(verify(graph, device("h200"), plan).empty());
+  const auto rules = [&](const FusionPlan& wrong, const char* target = "h200") {
+    std::vector<std::string> found;
+    for (const Verdict& problem : verify(graph, device(target), wrong)) found.push_back(problem.rule);
+    return found;
+  };
+  FusionPlan wrong = plan;
+  wrong.device = "v100-sxm2";
+  EXPECT_THAT(rules(wrong, "v100-sxm2"), ::testing::Contains("verify.mapping.staged"));
+  wrong = plan;
+  wrong.kernels[0].groups[0].mapping.stages = 5;  // of four tasks
+  EXPECT_THAT(rules(wrong), ::testing::Contains("verify.mapping.staged"));
+  wrong = plan;
+  wrong.kernels[0].groups[0].mapping.staged = false;
+  EXPECT_THAT(rules(wrong), ::testing::Contains("verify.mapping.staged"));
+  wrong = plan;
+  for (Tile& tile : wrong.kernels[0].tiles) tile.stages = 1;  // copied over what is computed from
+  EXPECT_THAT(rules(wrong), ::testing::Contains("verify.tile"));
+  wrong = plan;
+  for (Tile& tile : wrong.kernels[0].tiles) tile.bytes /= 2;
+  EXPECT_THAT(rules(wrong), ::testing::Contains("verify.slot"));
+}
+
+}  // namespace
+}  // namespace stitchwork
