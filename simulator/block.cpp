@@ -351,6 +351,13 @@ void split_strand(Strand& s, const Inst* i) {
   const Inst* from_stack =
       &b.context_.program->code[static_cast<std::size_t>(b.context_.program->resume_inst)];
   const bool running = i != from_stack;
+  // Warps that the instruction's guard holds back go on behind it.
+  static const Handler unguard = isa_rows()[static_cast<std::size_t>(find_row("@unguard"))].full;
+  const auto behind_guard = [&] {
+    const Inst* behind = i;
+    while (behind->fn[0] != unguard) ++behind;
+    return behind;
+  };
   const int first = s.first_warp, last = s.last_warp;
   auto narrow = [&](Strand& t, int w) {
     t.first_warp = w;
@@ -358,7 +365,8 @@ void split_strand(Strand& s, const Inst* i) {
     t.active_warps = t.mask[w] != 0;
     t.active_threads = std::popcount(t.mask[w]);
     t.masked = t.mask[w] != ~0u;
-    t.resume = running && t.mask[w] != 0 ? i : from_stack;
+    const bool held_back = running && t.mask[w] == 0 && t.depth > 0 && t.stack[t.depth - 1].mask[w] != 0;
+    t.resume = held_back ? behind_guard() : running && t.mask[w] != 0 ? i : from_stack;
     if (t.state != StrandState::kBarrier) t.state = StrandState::kRunnable;
     if (t.alive[w] == 0) t.state = StrandState::kDone;
   };

@@ -246,13 +246,9 @@ const Inst* run_mbarrier(Strand& s, const Inst* i) {
   if (awaited == 0) return i + 1;
   // Some warps have to wait: the others, which these may be waiting for, go on by themselves.
   bool apart = passed_one;
-  for (int w = s.first_warp; w < s.last_warp; ++w)
-    apart |= s.mask[w] == 0 && s.stack[s.depth - 1].mask[w] == 0 && s.alive[w] != 0;
-  bool guarded = false;  // a warp that the instruction's guard holds back stays in step
-  for (int w = s.first_warp; w < s.last_warp; ++w)
-    guarded |= s.mask[w] == 0 && s.stack[s.depth - 1].mask[w] != 0;
+  for (int w = s.first_warp; w < s.last_warp; ++w) apart |= s.mask[w] == 0 && s.alive[w] != 0;
   s.resume = i + 1;
-  if (apart && !guarded) {
+  if (apart) {
     split_strand(s, i + 1);
     return nullptr;
   }

@@ -215,6 +215,28 @@ TEST(Mbarrier, WarpsThatWaitForEachOtherGoOn) {
   }
 }
 
+/// The first warp waits under a guard for what the second does behind it.
+TEST(Mbarrier, WarpsThatAGuardHoldsBackGoOn) {
+  const std::string body = init(32) + R"(
+setp.lt.u32 %p2, %r1, 32;
+mov.u32 %r10, 0;
+LOOP:
+add.u32 %r10, %r10, 1;
+mov.pred %p3, 0;
+@%p2 mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0;
+@%p3 bra END;
+@%p2 bra LOOP;
+mbarrier.arrive.shared::cta.b64 _, [%r3];
+END:
+st.global.u32 [%d3], %r10;)";
+  for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
+    const Ran r = run_kernel(body, {.sanitize = what});
+    ASSERT_EQ(r.text(), "");
+    EXPECT_EQ(r.out[40], 1u);
+    EXPECT_EQ(r.out[3], 2u);
+  }
+}
+
 TEST(Mbarrier, WhoOverwritesWithoutWaitingForTheReadersRaces) {
   std::string body = init(32) + init(32, 8) + kPingPong;
   const std::string branch = "@!%p3 bra EMPTY;";
