@@ -60,6 +60,7 @@ void for_fields(ThreadWork& a, const ThreadWork& b, F f) {
   f(a.remote_accesses, b.remote_accesses);
   f(a.remote_sectors, b.remote_sectors);
   f(a.cluster_barriers, b.cluster_barriers);
+  f(a.bulk_round_trips, b.bulk_round_trips);
 }
 
 /// GB/s that `active_sms` reach with `warps` resident on each.
@@ -100,7 +101,8 @@ Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s)
   // What a warp waits for, one request after another, in every wave.
   if (s.all.l2_sectors > 0 || s.dram_sectors > 0) {
     const double requests = s.longest_block.global_accesses / warps_per_block;
-    const double round_trips = std::max(s.waves, requests / std::max(1.0, launch.independent_loads));
+    const double round_trips = std::max(
+        s.waves, requests / std::max(1.0, launch.independent_loads) + s.longest_block.bulk_round_trips);
     const double from_dram = s.all.l2_sectors > 0 ? std::min(1.0, s.dram_sectors / s.all.l2_sectors) : 1.0;
     const double from_l1 = s.all.l1_hit_sectors / std::max(1.0, s.all.l1_hit_sectors + s.all.l2_sectors);
     const double latency_ns =
@@ -127,6 +129,7 @@ Stretch evenly(const Device& device, const LaunchWork& launch, const Stretch& s,
   even.longest_block.global_accesses = s.all.global_accesses * (even.waves / blocks);
   even.longest_block.remote_accesses = s.all.remote_accesses * (even.waves / blocks);
   even.longest_block.cluster_barriers = s.all.cluster_barriers * (even.waves / blocks);
+  even.longest_block.bulk_round_trips = s.all.bulk_round_trips * (even.waves / blocks);
   return even;
 }
 

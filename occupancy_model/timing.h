@@ -22,6 +22,7 @@ struct ThreadWork {
   double remote_accesses = 0;   ///< the same to shared memory of other blocks of the cluster
   double remote_sectors = 0;    ///< 32-byte, moved by these
   double cluster_barriers = 0;  ///< once a block
+  double bulk_round_trips = 0;  ///< of bulk copies, that a block waits for one after another
 
   ThreadWork& operator+=(const ThreadWork& other);
   ThreadWork operator+(const ThreadWork& other) const { return ThreadWork(*this) += other; }

@@ -42,6 +42,13 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.cluster_barriers += times * b.cluster_barriers;
   a.remote_requests += times * b.remote_requests;
   a.remote_sectors += times * b.remote_sectors;
+  a.bulk_copies += times * b.bulk_copies;
+  a.bulk_sectors += times * b.bulk_sectors;
+  a.bulk_shared_loads += times * b.bulk_shared_loads;
+  a.bulk_shared_stores += times * b.bulk_shared_stores;
+  a.bulk_waits += times * b.bulk_waits;
+  a.bulk_bytes_in_flight += times * b.bulk_bytes_in_flight;
+  a.bulk_trips += times * b.bulk_trips;
   a.async_copies += times * b.async_copies;
 }
 
@@ -74,6 +81,8 @@ Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(contex
   cluster_arrived.resize(async_.size());
   cluster_passing.resize(async_.size());
   async = async_.data();
+  mbarriers = &mbarriers_;
+  bulk = &bulk_;
   params = const_cast<std::byte*>(context.parameters.data());
   param_bytes = context.parameters.size();
   threads = count;
@@ -108,13 +117,15 @@ ThreadWork Block::take_work() {
                         .fp32_warp_instructions = d(fp32) + d(hot_.guarded_fp32) / kWarp,
                         .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
                         .ldst_warp_instructions = d(ldst),
-                        .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts),
+                        .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts) +
+                                             d(hot_.bulk_shared_loads + hot_.bulk_shared_stores),
                         .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
                         .l1_hit_sectors = d(hot_.l1_hit_sectors),
                         .global_accesses = std::max(0.0, d(ldst) - shared_alone - d(hot_.remote_requests)),
                         .remote_accesses = d(hot_.remote_requests),
                         .remote_sectors = d(hot_.remote_sectors),
-                        .cluster_barriers = d(hot_.cluster_barriers)};
+                        .cluster_barriers = d(hot_.cluster_barriers),
+                        .bulk_round_trips = d(hot_.bulk_trips) / kBulkTripParts};
   add(worker_->hot, hot_);
   hot_ = {};
   return work;
@@ -161,6 +172,11 @@ void Block::start(std::uint64_t position) {
   std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
   std::fill(l1_lines_.begin(), l1_lines_.end(), 0);
   for (AsyncCopies& copies : async_) copies = {};
+  has_mbarriers = false;
+  mbarriers_.live.clear();
+  bulk_.loads.clear();
+  bulk_.stores.clear();
+  bulk_.committed.clear();
   std::fill(cluster_arrived.begin(), cluster_arrived.end(), 0);
   std::fill(cluster_passing.begin(), cluster_passing.end(), 0);
   fill_block_slots();
@@ -205,6 +221,7 @@ Block::Progress Block::step() {
       waiting_only &= s.state == StrandState::kDone || s.state == StrandState::kBarrier;
     }
     if (done) {
+      check_bulk_copies_ended(*this);
       if (cluster != nullptr && checks != nullptr) checks->end_of_block();
       return Progress::kFinished;
     }
@@ -229,6 +246,7 @@ void Block::run() {
     idle = progress == before ? idle + 1 : 0;
     before = progress;
     if (idle == kIdleRounds && !split_all()) {
+      report_mbarrier_wait();
       raise_waiting(FindingKind::kLivelock, "polls memory that no running thread will change");
     }
     if (idle == kIdleRounds) idle = 0;
@@ -322,6 +340,7 @@ const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address) {
     b.begin_waiting();
   s.poll = i;
   s.poll_address = address;
+  s.awaited = 0;
   s.state = StrandState::kYielded;
   s.resume = i + 1;
   return nullptr;
@@ -332,6 +351,13 @@ void split_strand(Strand& s, const Inst* i) {
   const Inst* from_stack =
       &b.context_.program->code[static_cast<std::size_t>(b.context_.program->resume_inst)];
   const bool running = i != from_stack;
+  // Warps that the instruction's guard holds back go on behind it.
+  static const Handler unguard = isa_rows()[static_cast<std::size_t>(find_row("@unguard"))].full;
+  const auto behind_guard = [&] {
+    const Inst* behind = i;
+    while (behind->fn[0] != unguard) ++behind;
+    return behind;
+  };
   const int first = s.first_warp, last = s.last_warp;
   auto narrow = [&](Strand& t, int w) {
     t.first_warp = w;
@@ -339,7 +365,8 @@ void split_strand(Strand& s, const Inst* i) {
     t.active_warps = t.mask[w] != 0;
     t.active_threads = std::popcount(t.mask[w]);
     t.masked = t.mask[w] != ~0u;
-    t.resume = running && t.mask[w] != 0 ? i : from_stack;
+    const bool held_back = running && t.mask[w] == 0 && t.depth > 0 && t.stack[t.depth - 1].mask[w] != 0;
+    t.resume = held_back ? behind_guard() : running && t.mask[w] != 0 ? i : from_stack;
     if (t.state != StrandState::kBarrier) t.state = StrandState::kRunnable;
     if (t.alive[w] == 0) t.state = StrandState::kDone;
   };

@@ -6,7 +6,9 @@
 
 #include "occupancy_model/timing.h"
 #include "simulator/async_copy.h"
+#include "simulator/bulk_copy.h"
 #include "simulator/device_memory.h"
+#include "simulator/mbarrier.h"
 #include "simulator/program.h"
 #include "simulator/register_pool.h"
 
@@ -85,6 +87,8 @@ class Block : public BlockRun {
   bool split_all();
   /// Where the first unfinished strand waits.
   [[noreturn]] void raise_waiting(FindingKind kind, std::string message);
+  /// Where a strand waits for an mbarrier that nobody completes, a finding that says so.
+  void report_mbarrier_wait();
 
   /// True if all active lanes of the strand may leave the cluster barrier.
   bool may_pass_cluster_barrier(const Strand& s);
@@ -116,6 +120,8 @@ class Block : public BlockRun {
   std::unique_ptr<StackEntry[]> stacks_;
   std::unique_ptr<BlockChecks> checks_;
   std::vector<AsyncCopies> async_;
+  Mbarriers mbarriers_;
+  BulkCopies bulk_;
 };
 
 /// "block (1,0,0), thread (3,0,0)" coordinates of a lane.

@@ -159,6 +159,7 @@ void Cluster::run() {
 }
 
 void Cluster::report_standstill() {
+  for (auto& block : blocks_) block->report_mbarrier_wait();
   if (!shared_) return;
   for (auto& block : blocks_) {
     const auto waiting = std::find_if(block->strands.begin(), block->strands.end(), [](const Strand& s) {

@@ -36,6 +36,8 @@ std::string_view name(FindingKind kind) {
       return "unset-register";
     case FindingKind::kBlockLifetime:
       return "block-lifetime";
+    case FindingKind::kMbarrier:
+      return "mbarrier";
   }
   return "unknown";
 }
@@ -158,6 +160,30 @@ void raise_finding(Strand& s, const Inst* i, FindingKind kind, const char* what,
                           what, active, alive, s.gang * kGangWarps + warp);
   }
   raise(s, i, kind, std::move(message), warp, lane);
+}
+
+void Block::report_mbarrier_wait() {
+  // Whoever polls memory may be what the others wait for.
+  for (const Strand& s : strands)
+    if (s.state == StrandState::kYielded && s.awaited == 0) return;
+  for (Strand& s : strands) {
+    if (s.state != StrandState::kYielded && s.state != StrandState::kRunnable) continue;
+    const Mbarrier* m = s.awaited == 0 ? nullptr : mbarriers_.find(s.awaited - 1);
+    if (m == nullptr) continue;
+    int warp = s.first_warp;
+    while (warp + 1 < s.last_warp && s.mask[warp] == 0) ++warp;
+    const int held = __builtin_popcount(s.alive[warp] & ~s.mask[warp]);
+    raise(
+        s, s.resume - 1, FindingKind::kBarrierMismatch,
+        fmt::format("waits for the mbarrier at shared memory offset {}, phase {} of which {}: nothing that "
+                    "runs will bring them{}",
+                    m->offset, m->phase, m->wants(),
+                    held > 0 ? fmt::format("; {} other threads of its warp are held back, as the sides of a "
+                                           "branch run one after the other",
+                                           held)
+                             : ""),
+        warp, s.mask[warp] ? __builtin_ctz(s.mask[warp]) : 0);
+  }
 }
 
 void Block::raise_waiting(FindingKind kind, std::string message) {

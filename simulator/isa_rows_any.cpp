@@ -1,4 +1,5 @@
 // Rows that gain little from wide vectors, for any x86-64 processor.
+#include "simulator/ops_async.h"
 #include "simulator/ops_cluster.h"
 #include "simulator/ops_tensor.h"
 
@@ -12,6 +13,7 @@ std::span<const IsaRow> isa_rows_any() {
     add_special_rows();
     add_tensor_rows();
     add_cluster_rows();
+    add_async_rows();
   }
   return {g_rows, static_cast<std::size_t>(g_row_count)};
 }

@@ -441,7 +441,7 @@ void Lowering::lower_statement(int index) {
   else if (const int row = sim::find_row(s.opcode); row >= 0)
     lower_row(row);
   else if (!lower_control(op) && !lower_cluster_address(op) && !lower_carry(op) && !lower_warp(op) &&
-           !lower_async(op) && !lower_matrix(op))
+           !lower_async(op) && !lower_mbarrier(op) && !lower_bulk(op) && !lower_matrix(op))
     unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;

@@ -66,11 +66,15 @@ class Lowering {
   void lower_call();
   bool lower_carry(const Opcode& op);
   bool lower_async(const Opcode& op);
+  bool lower_mbarrier(const Opcode& op);
+  bool lower_bulk(const Opcode& op);
+  void require_sm(int sm, std::string_view what);
   bool lower_matrix(const Opcode& op);
   void lower_mma(const Opcode& op);
   void lower_wmma_access(const Opcode& op);
   bool lower_warp(const Opcode& op);
   void set_address(IrInst& i, const Operand& address);
+  std::uint32_t whole_address(const Operand& address);
   std::uint32_t address_value(const Operand& address, std::int64_t* offset);
   bool lower_control(const Opcode& op);
   void lower_barrier(const Opcode& op);

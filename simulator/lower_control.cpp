@@ -1,4 +1,6 @@
 // Barriers, fences, shuffles, votes; moves and comparisons that are not one table row.
+#include <algorithm>
+
 #include "core/error.h"
 #include "simulator/lower.h"
 
@@ -226,8 +228,12 @@ bool Lowering::lower_control(const Opcode& op) {
     lower_barrier(op);
   } else if (base == "membar" || base == "fence") {
     // One memory, executed in order: a fence has nothing to wait for. The race check wants to know of it.
-    if (op.has("mbarrier_init") || op.has("proxy::tensormap")) unknown();
-    if (!op.has("proxy")) emit("@fence").flags = op.has("cta") ? 1 : 0;
+    if (op.has("proxy::tensormap")) unknown();
+    if (!op.has("proxy"))
+      emit("@fence").flags = op.has("cta") ? 1 : 0;
+    else if (std::any_of(op.modifiers.begin(), op.modifiers.end(),
+                         [](std::string_view m) { return m.starts_with("async"); }))
+      emit("@proxy_fence");
   } else if (base == "nanosleep" || base == "prefetch" || base == "prefetchu" || base == "discard" ||
              base == "applypriority") {
     // Nothing to wait for, nothing to fetch.

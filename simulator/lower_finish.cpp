@@ -173,47 +173,64 @@ std::vector<std::string> supported_instructions() {
         "mapa{,.shared::cluster}.{u32,u64}", "getctarank{,.shared::cluster}.{u32,u64}"})
     for (std::string& form : sim::expand_spelling(pattern)) forms.push_back(std::move(form));
   // Forms built from several rows or with many optional modifiers.
-  for (const char* form : {"setp.CMP{.ftz}{.and,.or,.xor}.TYPE p|q",
-                           "set.CMP{.ftz}{.and,.or,.xor}.{u32,s32,u16,s16,f32,f16,bf16}.TYPE",
-                           "ld{.weak,.volatile,.relaxed,.acquire}{.cta,.cluster,.gpu,.sys}{.global,.shared,."
-                           "shared::cluster,.local,."
-                           "param,.const}{.nc}{."
-                           "ca,.cg,"
-                           ".cs,.lu,.cv}{.L1::*,.L2::*}{.v2,.v4}.TYPE",
-                           "st{.weak,.volatile,.relaxed,.release}{.cta,.cluster,.gpu,.sys}{.global,.shared,."
-                           "shared::cluster,.local}{."
-                           "wb,.cg,.cs,.wt}{.v2,."
-                           "v4}"
-                           ".TYPE",
-                           "atom{.relaxed,.acquire,.release,.acq_rel}{.cta,.cluster,.gpu,.sys}{.global,."
-                           "shared,.shared::cluster}.{add,"
-                           "exch,cas,min,max,"
-                           "and,or,xor,"
-                           "inc,dec}.TYPE",
-                           "red{.relaxed,.release}{.cta,.cluster,.gpu,.sys}{.global,.shared,.shared::cluster}"
-                           ".{add,min,max,and,or,xor,"
-                           "inc,dec}.TYPE",
-                           "cvta{.to}.{global,shared,shared::cluster,local,const,param}.u64",
-                           "isspacep.{global,shared,shared::cluster,local,param}",
-                           "bar.sync",
-                           "bar.arrive",
-                           "bar.red.{popc,and,or}",
-                           "bar.warp.sync",
-                           "barrier.sync{.aligned}",
-                           "membar.{cta,gl,sys}",
-                           "fence{.sc,.acq_rel}.{cta,cluster,gpu,sys}",
-                           "shfl.sync.{idx,up,down,bfly}.b32",
-                           "vote.sync.{all,any,uni}.pred",
-                           "vote.sync.ballot.b32",
-                           "redux.sync.{add,min,max,and,or,xor}.{u32,s32,b32}",
-                           "activemask.b32",
-                           "nanosleep.u32",
-                           "bra{.uni}",
-                           "ret",
-                           "exit",
-                           "trap",
-                           "prefetch",
-                           "mov.{b32,b64} packing and unpacking"}) {
+  for (const char* form :
+       {"setp.CMP{.ftz}{.and,.or,.xor}.TYPE p|q",
+        "set.CMP{.ftz}{.and,.or,.xor}.{u32,s32,u16,s16,f32,f16,bf16}.TYPE",
+        "ld{.weak,.volatile,.relaxed,.acquire}{.cta,.cluster,.gpu,.sys}{.global,.shared,."
+        "shared::cluster,.local,."
+        "param,.const}{.nc}{."
+        "ca,.cg,"
+        ".cs,.lu,.cv}{.L1::*,.L2::*}{.v2,.v4}.TYPE",
+        "st{.weak,.volatile,.relaxed,.release}{.cta,.cluster,.gpu,.sys}{.global,.shared,."
+        "shared::cluster,.local}{."
+        "wb,.cg,.cs,.wt}{.v2,."
+        "v4}"
+        ".TYPE",
+        "atom{.relaxed,.acquire,.release,.acq_rel}{.cta,.cluster,.gpu,.sys}{.global,."
+        "shared,.shared::cluster}.{add,"
+        "exch,cas,min,max,"
+        "and,or,xor,"
+        "inc,dec}.TYPE",
+        "red{.relaxed,.release}{.cta,.cluster,.gpu,.sys}{.global,.shared,.shared::cluster}"
+        ".{add,min,max,and,or,xor,"
+        "inc,dec}.TYPE",
+        "cvta{.to}.{global,shared,shared::cluster,local,const,param}.u64",
+        "isspacep.{global,shared,shared::cluster,local,param}",
+        "mbarrier.init{.shared,.shared::cta}.b64",
+        "mbarrier.inval{.shared,.shared::cta}.b64",
+        "mbarrier.{expect_tx,complete_tx}{.relaxed}{.cta,.cluster}{.shared,.shared::cta,."
+        "shared::cluster}.b64",
+        "mbarrier.{arrive,arrive_drop}{.expect_tx,.noComplete}{.release,.relaxed}{.cta,."
+        "cluster}{.shared,.shared::cta,.shared::cluster}.b64",
+        "mbarrier.{test_wait,try_wait}{.parity}{.acquire,.relaxed}{.cta,.cluster}{.shared,."
+        "shared::cta}.b64",
+        "mbarrier.pending_count.b64",
+        "cp.async.bulk.{shared::cta,shared::cluster}.global.mbarrier::complete_tx::bytes{."
+        "L2::cache_hint}",
+        "cp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}",
+        "cp.async.bulk.commit_group",
+        "cp.async.bulk.wait_group{.read}",
+        "fence.proxy.async{,.global,.shared::cta,.shared::cluster}",
+        "fence.mbarrier_init.release.cluster",
+        "bar.sync",
+        "bar.arrive",
+        "bar.red.{popc,and,or}",
+        "bar.warp.sync",
+        "barrier.sync{.aligned}",
+        "membar.{cta,gl,sys}",
+        "fence{.sc,.acq_rel}.{cta,cluster,gpu,sys}",
+        "shfl.sync.{idx,up,down,bfly}.b32",
+        "vote.sync.{all,any,uni}.pred",
+        "vote.sync.ballot.b32",
+        "redux.sync.{add,min,max,and,or,xor}.{u32,s32,b32}",
+        "activemask.b32",
+        "nanosleep.u32",
+        "bra{.uni}",
+        "ret",
+        "exit",
+        "trap",
+        "prefetch",
+        "mov.{b32,b64} packing and unpacking"}) {
     forms.push_back(form);
   }
   std::sort(forms.begin(), forms.end());

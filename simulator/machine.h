@@ -83,11 +83,18 @@ struct alignas(128) HotCounters {
   std::uint64_t atomics = 0, accesses = 0, block_barriers = 0;
   std::uint64_t guarded_fp32 = 0, guarded_mufu = 0;
   std::uint64_t cluster_barriers = 0, remote_requests = 0, remote_sectors = 0;
+  std::uint64_t bulk_copies = 0, bulk_sectors = 0;
+  std::uint64_t bulk_shared_loads = 0, bulk_shared_stores = 0;  ///< of 128 bytes each
+  /// Phases of mbarriers that bulk loads completed, the bytes that were under way when each was waited for,
+  /// and round trips (in kBulkTripParts) that nothing else under way hides.
+  std::uint64_t bulk_waits = 0, bulk_bytes_in_flight = 0, bulk_trips = 0;
   std::uint64_t async_copies = 0;  ///< warp-level; each is of shared_stores, too
 };
 
 struct BlockRun;
 struct AsyncCopies;
+struct BulkCopies;
+struct Mbarriers;
 class BlockChecks;
 struct LaunchContext;
 struct ClusterRun;
@@ -132,6 +139,7 @@ struct Strand {
   bool masked = false;             ///< some lane of the strand is inactive
   const Inst* poll = nullptr;      ///< that polled last, since the last barrier, and
   std::uint64_t poll_address = 0;  ///< where its first lane did
+  std::uint64_t awaited = 0;       ///< offset + 1 of the mbarrier it last waited for in vain; 0: none
   StrandState state = StrandState::kRunnable;
   std::int32_t depth = 0;  ///< stack[depth - 1] is the running entry
   std::int32_t gang = 0;
@@ -179,6 +187,9 @@ struct BlockRun {
   bool communicates = false;
   BlockChecks* checks = nullptr;  ///< of the sanitizers asked for, or null
   AsyncCopies* async = nullptr;   ///< by warp of the block
+  bool has_mbarriers = false;  ///< some were initialised; bulk loads need one, too
+  Mbarriers* mbarriers = nullptr;
+  BulkCopies* bulk = nullptr;
   ClusterRun* cluster = nullptr;  ///< cluster.h; null: neither kernel nor launch knows of clusters
   std::uint32_t cluster_rank = 0;
   std::uint64_t index = 0;  ///< linear block index
@@ -218,6 +229,42 @@ void commit_async_copies(Strand& s, int warp);
 /// Writes what active lanes queued, but for their `open` latest groups; `all`: also what is in no group.
 /// Counts at the basic block i->o[0] what was outstanding.
 void finish_async_copies(Strand& s, const Inst* i, int warp, std::uint32_t open, bool all);
+
+/// Inst::flags of operations on mbarriers (mbarrier.h).
+enum class MbarrierOp : std::uint8_t {
+  kInit,
+  kInval,
+  kArrive,
+  kArriveDrop,
+  kExpectTx,
+  kCompleteTx,
+  kWait,  ///< test_wait, try_wait
+};
+/// Inst::aux of them, beside kAddress32.
+enum MbarrierBits : std::uint16_t {
+  kMbarrierGeneric = 2,  ///< a generic address
+  kMbarrierRemote = 4,   ///< may be of another block of the cluster
+  kMbarrierRelaxed = 8,
+  kMbarrierNoComplete = 16,
+  kMbarrierExpects = 64,  ///< arrive.expect_tx
+  kMbarrierParity = 128,  ///< waits for a parity, not with a state
+};
+/// o: d or ~0, count, bytes, state or parity or ~0; o[4]: address.
+const Inst* run_mbarrier(Strand& s, const Inst* i);
+/// o: d, state.
+const Inst* run_pending_count(Strand& s, const Inst* i);
+
+/// Inst::flags of bulk copies (bulk_copy.h).
+inline constexpr std::uint8_t kBulkRemote = 1;  ///< .shared::cluster
+/// Inst::aux: the address of shared memory, or of the mbarrier, has 32 bits.
+inline constexpr std::uint16_t kBulkNarrowShared = 1, kBulkNarrowMbarrier = 2;
+/// cp.async.bulk from global to shared memory. o: to, from, bytes, mbarrier.
+const Inst* run_bulk_load(Strand& s, const Inst* i);
+/// The other way. o: to, from, bytes.
+const Inst* run_bulk_store(Strand& s, const Inst* i);
+const Inst* commit_bulk_stores(Strand& s, const Inst* i);
+/// imm: groups that may stay open; flags 1: .read, until shared memory has been read.
+const Inst* wait_for_bulk_stores(Strand& s, const Inst* i);
 [[noreturn]] void raise_assertion(Strand& s, const Inst* i, std::uint64_t message, std::uint64_t file,
                                   std::uint32_t line, int warp, int lane);
 /// vprintf of one lane into the launch's text; returns the number of values printed.

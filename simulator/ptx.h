@@ -30,6 +30,8 @@ struct KernelInfo {
   int max_cluster_blocks = 0;              ///< .maxclusterrank, 0 if absent
   bool explicit_cluster = false;           ///< .explicitcluster: to be launched with a cluster size
   bool uses_clusters = false;              ///< has instructions or registers of clusters, or directives
+  int needs_sm = 0;                        ///< compute capability its instructions need: 80 or 90, 0: any
+  std::string needs_sm_for;                ///< which these are
   int virtual_registers = 0;
   int estimated_registers = 0;  ///< 32-bit, from liveness; ptxas knows better
   int instructions = 0;

@@ -5,8 +5,8 @@
 namespace stitchwork::sim {
 namespace {
 
-void join(WarpClocks& a, const WarpClocks& b) {
-  for (std::size_t w = 0; w < a.size(); ++w) a[w] = std::max(a[w], b[w]);
+void join(WarpClocks& a, const WarpClocks& b, std::size_t used) {
+  for (std::size_t w = 0; w < used; ++w) a[w] = std::max(a[w], b[w]);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ std::uint32_t Horizon::of(std::uint32_t block) const {
 std::uint32_t LaunchClocks::release(std::uint32_t block, const WarpClocks& covered) {
   std::vector<WarpClocks>& mine = releases_[block];
   mine.push_back(covered);
-  if (mine.size() > 1) join(mine.back(), mine[mine.size() - 2]);
+  if (mine.size() > 1) join(mine.back(), mine[mine.size() - 2], used);
   return static_cast<std::uint32_t>(mine.size());
 }
 
@@ -53,7 +53,7 @@ BlockClocks::BlockClocks(LaunchClocks& launch, std::uint32_t block, int warps)
 
 bool BlockClocks::after(int warp, int earlier, Time time) const {
   const Warp& w = warps_[static_cast<std::size_t>(warp)];
-  if (warp == earlier) return time.warp_barriers < w.time.warp_barriers;
+  if (warp == earlier) return time.warp_barriers < w.time.warp_barriers || time.clock <= w.own;
   return time.clock <= w.seen[static_cast<std::size_t>(earlier)];
 }
 
@@ -71,36 +71,47 @@ WarpClocks BlockClocks::clocks(int warp) const {
   return all;
 }
 
+void BlockClocks::gather(int warp, Gathered& at) const {
+  const Warp& w = warps_[static_cast<std::size_t>(warp)];
+  join(at.seen, w.seen, launch_->used);
+  at.seen[static_cast<std::size_t>(warp)] = w.time.clock;
+  at.blocks.join(w.blocks);
+  at.observed.join(w.observed);
+  at.fenced_blocks.join(w.fenced_blocks);
+}
+
+void BlockClocks::pass(Warp& w, const Gathered& arrived) const {
+  join(w.seen, arrived.seen, launch_->used);
+  w.blocks.join(arrived.blocks);
+  w.observed.join(arrived.observed);
+  w.fenced_blocks.join(arrived.fenced_blocks);
+}
+
 void BlockClocks::arrive(int warp, int barrier) {
-  Barrier& b = barriers_[barrier];
-  Warp& w = warps_[static_cast<std::size_t>(warp)];
-  join(b.seen, clocks(warp));
-  b.blocks.join(w.blocks);
-  b.observed.join(w.observed);
-  ++w.time.clock;
-  ++w.time.warp_barriers;
+  gather(warp, barriers_[barrier]);
+  Time& time = warps_[static_cast<std::size_t>(warp)].time;
+  ++time.clock;
+  ++time.warp_barriers;
 }
 
 void BlockClocks::pass(int warp, int barrier) {
-  const Barrier& b = barriers_[barrier];
-  Warp& w = warps_[static_cast<std::size_t>(warp)];
-  join(w.seen, b.seen);
-  w.blocks.join(b.blocks);
-  w.observed.join(b.observed);
+  pass(warps_[static_cast<std::size_t>(warp)], barriers_[barrier]);
 }
 
 /// Orders the warp after what its strong reads found.
-void BlockClocks::acquire(Warp& warp, FenceScope scope) {
-  if (const std::uint32_t own = warp.observed.of(block_); own != 0)
-    join(warp.seen, launch_->covered(block_, own));
+void BlockClocks::acquire(int warp, FenceScope scope) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (!noticed_.empty()) join(w.seen, noticed_[static_cast<std::size_t>(warp)], launch_->used);
+  if (const std::uint32_t own = w.observed.of(block_); own != 0)
+    join(w.seen, launch_->covered(block_, own), launch_->used);
   if (scope != FenceScope::kDevice) return;
-  warp.blocks.join(warp.observed);
-  warp.observed = {};
+  w.blocks.join(w.observed);
+  w.observed = {};
 }
 
 void BlockClocks::fence(int warp, FenceScope scope) {
   Warp& w = warps_[static_cast<std::size_t>(warp)];
-  acquire(w, scope);
+  acquire(warp, scope);
   w.block_release = launch_->release(block_, clocks(warp));
   ++w.time.clock;
   if (scope != FenceScope::kDevice) return;
@@ -119,8 +130,63 @@ void BlockClocks::cluster_arrive(int warp, Horizon& arriving, bool relaxed) {
 void BlockClocks::cluster_wait(int warp, const Horizon& arrived) {
   Warp& w = warps_[static_cast<std::size_t>(warp)];
   w.observed.join(arrived);
-  acquire(w, FenceScope::kDevice);
+  acquire(warp, FenceScope::kDevice);
   ++w.time.warp_barriers;
+}
+
+void BlockClocks::mbarrier_arrive(int warp, AtMbarrier& at, bool all, bool relaxed) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (relaxed) {  // what a fence released before
+    if (w.block_release != 0) join(at.seen, launch_->covered(block_, w.block_release), launch_->used);
+    at.blocks.join(w.released_blocks);
+    return;
+  }
+  gather(warp, at);
+  if (all) at.whole[static_cast<std::size_t>(warp)] = w.time.clock;
+  ++w.time.clock;
+}
+
+void BlockClocks::mbarrier_arrive_remote(int warp, AtMbarrier& at, bool relaxed) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (!relaxed) fence(warp, FenceScope::kDevice);
+  if (w.release == 0) return;
+  at.blocks.join(w.released_blocks);
+  at.blocks.add(block_, w.release);
+}
+
+void BlockClocks::mbarrier_wait(int warp, const AtMbarrier& arrived, bool relaxed) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (relaxed) {
+    noticed_.resize(warps_.size());
+    join(noticed_[static_cast<std::size_t>(warp)], arrived.seen, launch_->used);
+    w.observed.join(arrived.blocks);
+    return;
+  }
+  pass(w, arrived);
+  w.own = std::max(w.own, arrived.whole[static_cast<std::size_t>(warp)]);
+}
+
+void BlockClocks::proxy_fence(int warp) {
+  Warp& w = warps_[static_cast<std::size_t>(warp)];
+  const WarpClocks now = clocks(warp);
+  for (std::size_t k = 0; k < kMaxWarps; ++k) w.seen[kFenced + k] = std::max(w.seen[kFenced + k], now[k]);
+  w.fenced_blocks.join(w.blocks);
+  ++w.time.clock;
+}
+
+bool BlockClocks::visible_to_bulk(int warp, std::uint32_t block, int earlier, Time time) const {
+  const Warp& w = warps_[static_cast<std::size_t>(warp)];
+  if (earlier >= kMaxWarps) return true;  // of bulk copies themselves
+  const auto e = static_cast<std::size_t>(earlier);
+  if (block == block_) return time.clock <= w.seen[kFenced + e];
+  const std::uint32_t release = w.blocks.of(block), fenced = w.fenced_blocks.of(block);
+  return (release != 0 && time.clock <= launch_->covered(block, release)[kFenced + e]) ||
+         (fenced != 0 && time.clock <= launch_->covered(block, fenced)[e]);
+}
+
+void BlockClocks::bulk_waited(int warp, int actor, std::uint32_t clock) {
+  std::uint32_t& seen = warps_[static_cast<std::size_t>(warp)].seen[static_cast<std::size_t>(actor)];
+  seen = std::max(seen, clock);
 }
 
 bool BlockClocks::knows_of(int warp, std::uint32_t block) const {
@@ -135,7 +201,7 @@ void BlockClocks::strong_access(int warp, LeftAt& left_at, std::uint64_t address
   if (access.reads) {
     if (const auto found = left_at.find(address); found != left_at.end()) {
       w.observed.join(found->second);
-      if (access.acquires) acquire(w, FenceScope::kDevice);
+      if (access.acquires) acquire(warp, FenceScope::kDevice);
     }
   }
   if (!access.writes) return;

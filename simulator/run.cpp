@@ -17,6 +17,9 @@ namespace {
 constexpr double kWarpLanes = 32;
 constexpr double kRequestBytes = 128;  // of a warp's load of 4 bytes a lane, the timing model's unit
 
+/// As many loads as bulk copies stand for, of 16 bytes a lane, when loads are averaged.
+constexpr double kRequestsPerVectorLoad = 4;
+
 /// A block that runs this many warp instructions is taken to be looping for ever (seconds of simulation).
 constexpr std::uint64_t kDefaultLivelockBound = std::uint64_t{1} << 32;
 
@@ -74,6 +77,11 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
   if (threads == 0 || launch.grid.count() == 0)
     throw Error(fmt::format("kernel '{}': empty grid or block", k.name));
   choose_cluster(c);
+  if (const int sm = device.cc_major * 10 + device.cc_minor; sm < k.needs_sm)
+    throw Error(c.module->file, k.line, 0,
+                fmt::format("kernel '{}' uses {}, which {} (sm_{}) does not have", k.name, k.needs_sm_for,
+                            device.id, sm),
+                fmt::format("they need sm_{} or later: --device h100", k.needs_sm));
   const int limit =
       k.max_threads ? std::min(k.max_threads, device.max_threads_per_block) : device.max_threads_per_block;
   if (threads > static_cast<std::uint64_t>(limit)) {
@@ -122,13 +130,15 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   c.gst_transactions = r.hot.gst_transactions;
   c.gld_bytes = r.hot.gld_bytes;
   c.gst_bytes = r.hot.gst_bytes;
+  c.bulk_copies = r.hot.bulk_copies;
+  c.bulk_sectors = r.hot.bulk_sectors;
   c.l1_hit_sectors = r.hot.l1_hit_sectors;
   c.l2_read_sectors = r.l2.read_sectors;
   c.l2_write_sectors = r.l2.write_sectors;
   c.dram_read_transactions = r.l2.dram_reads;
   c.dram_write_transactions = r.l2.dram_writes;
-  c.shared_load_requests = r.hot.shared_loads;
-  c.shared_store_requests = r.hot.shared_stores;
+  c.shared_load_requests = r.hot.shared_loads + r.hot.bulk_shared_loads;
+  c.shared_store_requests = r.hot.shared_stores + r.hot.bulk_shared_stores;
   c.shared_bank_conflicts = r.hot.shared_conflicts;
   c.block_barriers = r.hot.block_barriers;
   c.grid_barriers = r.grid_barriers;
@@ -144,7 +154,7 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
 }
 
 /// Loads a warp has in flight before the first use, averaged over where loads are executed; of asynchronous
-/// copies what it had asked for when it waited for them.
+/// copies what it had asked for when it waited for them, of bulk copies its share of what its block had.
 double independent_loads(const LaunchContext& context, const ScheduleResult& r) {
   double loads = 0, weight = 0;
   const auto add = [&](double accesses, double in_flight) {
@@ -160,6 +170,10 @@ double independent_loads(const LaunchContext& context, const ScheduleResult& r) 
       add(static_cast<double>(count.ended) / kWarpLanes,
           static_cast<double>(count.outstanding) / static_cast<double>(count.waits) / kRequestBytes);
   }
+  if (r.hot.bulk_waits > 0)
+    add(static_cast<double>(r.hot.bulk_shared_stores) / kRequestsPerVectorLoad,
+        static_cast<double>(r.hot.bulk_bytes_in_flight) / static_cast<double>(r.hot.bulk_waits) /
+            kRequestBytes / std::ceil(static_cast<double>(context.launch->block.count()) / kWarpLanes));
   return weight > 0 ? loads / weight : 1.0;
 }
 
@@ -343,6 +357,8 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
           {"cluster_barriers", d(c.cluster_barriers)},
           {"remote_shared_requests", d(c.remote_shared_requests)},
           {"remote_shared_sectors", d(c.remote_shared_sectors)},
+          {"bulk_copies", d(c.bulk_copies)},
+          {"bulk_sectors", d(c.bulk_sectors)},
           {"atomics", d(c.atomics)},
           {"achieved_occupancy", c.achieved_occupancy},
           {"sm_efficiency", c.sm_efficiency},

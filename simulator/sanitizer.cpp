@@ -71,6 +71,10 @@ const Inst* looked_at_fence(Strand& s, const Inst* i) {
   checks.fence(s, i);
   return checks.original(i).fn[s.masked](s, i);
 }
+const Inst* looked_at_proxy_fence(Strand& s, const Inst* i) {
+  s.block->checks->proxy_fence(s);
+  return i + 1;
+}
 const Inst* looked_at_warp_barrier(Strand& s, const Inst* i) {
   s.block->checks->warp_barrier(s);
   return i + 1;
@@ -127,7 +131,9 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
     Handler handler = nullptr;
     if (form.space != MemoryForm::Space::kNone) form.index = memory_instructions_++;
     if (form.space != MemoryForm::Space::kNone || tracked_[i.id] >= 0) handler = looked_at;
+    if (row == "@proxy_fence" || row.starts_with("@bulk.")) clocks.used = WarpClocks{}.size();
     if (row == "@fence") handler = looked_at_fence;
+    if (row == "@proxy_fence") handler = looked_at_proxy_fence;
     if (row == "@warp_barrier") handler = looked_at_warp_barrier;
     if (handler != nullptr) i.fn[0] = i.fn[1] = handler;
   }
@@ -170,7 +176,9 @@ std::string Sanitizer::describe(const AccessEvent& e, int lane, bool wrote,
     const Dim3 at = block_coordinates(context, e.block);
     who = fmt::format("block ({},{},{}), ", at.x, at.y, at.z);
   }
-  if (lane == Toucher::kSeveral) {
+  if (e.warp >= kMaxWarps) {
+    who += "a bulk copy";
+  } else if (lane == Toucher::kSeveral) {
     who += fmt::format("several threads of warp {}", e.warp);
   } else {
     const std::uint32_t t = e.warp * 32u + static_cast<std::uint32_t>(lane);

@@ -171,6 +171,26 @@ class BlockChecks {
   void cluster_wait(const Strand& s, const Horizon& arrived);
   /// Its last thread has ended: what others of the cluster did with its shared memory has to be before that.
   void end_of_block();
+  // mbarriers (sanitizer_async.cpp): offsets are in this block's shared memory, warps of the strand's gang.
+  void mbarrier_init(const Strand& s, int warp, std::uint64_t offset);
+  void mbarrier_inval(std::uint64_t offset) { mbarriers_.erase(offset); }
+  /// Of one in `owner`'s shared memory: its initialisation has to be ordered before.
+  void mbarrier_use(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner, std::uint64_t offset);
+  void mbarrier_arrive(const Strand& s, int warp, BlockChecks& owner, std::uint64_t offset, bool relaxed);
+  /// Its phase is complete.
+  void mbarrier_complete(std::uint64_t offset);
+  void mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, bool relaxed);
+  void proxy_fence(const Strand& s);
+  /// A bulk load is issued: reads global memory, and will write the shared memory of `owner`.
+  void bulk_load(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner, std::uint64_t from,
+                 std::uint64_t to, std::uint32_t bytes);
+  /// It has written this block's shared memory.
+  void bulk_landed(const BulkCopies::Load& copy);
+  /// A bulk store is issued; returns its time.
+  std::uint32_t bulk_store(Strand& s, const Inst* i, int warp, int lane, std::uint64_t from, std::uint64_t to,
+                           std::uint32_t bytes);
+  /// Its thread has waited until it has read, or else written.
+  void bulk_store_waited(const BulkCopies::Store& copy, bool read);
   /// A cp.async that `lane` has waited for is about to reach shared memory offset `to`.
   void async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to);
 
@@ -192,6 +212,19 @@ class BlockChecks {
   void look_at_async_copy(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_fragment(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_lane(const Access& a);
+  /// mbarriers may lie in the block's shared memory, and bulk copies write it.
+  bool has_async_objects() const { return block_.has_mbarriers; }
+  bool touches_async_object(std::uint64_t offset, std::uint64_t bytes) const;
+  /// Reports an ordinary access to one.
+  void check_async_objects(const Access& a);
+  /// Looks whether what others did with a range is ordered before a bulk copy at hand that `a` issues, and
+  /// visible to it.
+  void check_range(const Access& a, RaceShadow& shadow, std::uint64_t bytes);
+  /// From now on the range counts as touched by a bulk copy.
+  void mark_range(const BlockAccesses& accesses, RaceShadow& shadow, std::uint64_t offset,
+                  std::uint64_t bytes, std::uint32_t event, bool writes, int issuing_warp);
+  std::uint32_t bulk_event(AccessEvents& events, const Inst* i, int actor, BlockClocks::Time time) const;
+  void check_range_initialised(const Access& a, const ByteFlags& written, std::uint64_t bytes);
   /// Looks at the accesses of a warp's lanes together. False where that is not possible or one of them has to
   /// be reported: then each lane has to be looked at by itself, which changes nothing that this has done
   /// already.
@@ -241,6 +274,14 @@ class BlockChecks {
     std::uint64_t offset = 0;
   };
   std::map<std::tuple<std::uint32_t, int, bool>, RemoteAccess> touched_by_;
+  /// Of an mbarrier of this block.
+  struct MbarrierOrder {
+    int init_warp = 0;
+    BlockClocks::Time init;
+    BlockClocks::AtMbarrier arriving, arrived;  ///< at all phases; at those that are complete
+  };
+  std::map<std::uint64_t, MbarrierOrder> mbarriers_;
+  bool copies_in_bulk_ = false;  ///< or has: what they write, no barrier of all warps orders
   /// Reads of the block's shared memory since a barrier of all warps, as long as nothing has been written:
   /// what they read came before that barrier. If nothing is till the next one, all that comes is ordered
   /// after them, and they need not be looked at.

@@ -54,6 +54,8 @@ void BlockChecks::start() {
     touched_by_.clear();
     deferred_.clear();
     deferring_ = block_.cluster == nullptr;
+    copies_in_bulk_ = false;
+    mbarriers_.clear();
   }
   if (!launch_.what.init) return;
   shared_written_.assign(block_.shared_bytes, false);
@@ -89,7 +91,7 @@ void BlockChecks::settle() {
   for (auto& remote : remote_accesses_)
     if (remote) remote->settle();
   deferred_.clear();
-  deferring_ = launch_.what.race && block_.cluster == nullptr;
+  deferring_ = launch_.what.race && block_.cluster == nullptr && !copies_in_bulk_;
 }
 void BlockChecks::fence(const Strand& s, const Inst* i) {
   look_at_deferred();
@@ -263,6 +265,7 @@ void BlockChecks::look_at_lane(const Access& a) {
         offset + a.form.bytes > owner->block_.shared_bytes)
       return;
     const Access there{a.s, a.i, a.form, a.warp, a.lane, a.address, offset, accesses_to(*owner), owner};
+    if (owner->has_async_objects()) check_async_objects(there);
     if (what.init) check_initialised(there, owner->shared_written_, "");
     if (!what.race) return;
     look_at_deferred();
@@ -330,8 +333,8 @@ std::uint32_t BlockChecks::event_of(const Access& a) {
                              static_cast<std::size_t>(warp) * launch_.memory_instructions() + a.form.index,
                              {.block = static_cast<std::uint32_t>(block_.index),
                               .time = now(warp),
-                              .inst = a.i->id & ((1u << 26) - 1),
-                              .warp = static_cast<std::uint32_t>(warp) & 31,
+                              .inst = a.i->id & ((1u << 25) - 1),
+                              .warp = static_cast<std::uint32_t>(warp) & (kMaxWarps - 1),
                               .strong = a.strong()});
 }
 
@@ -341,7 +344,7 @@ bool BlockChecks::ordered(const Access& a, std::uint32_t event, int lane) const 
   const int warp = block_warp(a.s, a.warp);
   if (e.block != block_.index) return clocks_.after_block(warp, e.block, e.warp, e.time, a.strong());
   if (e.warp == warp && (lane == a.lane || launch_.lockstep)) return true;
-  if (e.warp == warp) return e.time.warp_barriers < now(warp).warp_barriers;
+  if (e.warp == warp && replayed_ != nullptr) return e.time.warp_barriers < replayed_->warp_barriers;
   return clocks_.after(warp, e.warp, e.time);
 }
 
@@ -388,6 +391,7 @@ void BlockChecks::check_races(const Access& a, RaceShadow& shadow, const std::by
       if (a.form.writes && changes_nothing(a, byte, cell_bytes, memory, other)) return;
       const AccessEvent& e = a.accesses[other.event()];
       const char* why = e.block != block_.index             ? ", with no release and acquire in between"
+                        : e.warp >= kMaxWarps               ? ", with no wait for it in between"
                         : e.warp == block_warp(a.s, a.warp) ? ", with no barrier of the warp in between"
                                                             : ", with no barrier of the block in between";
       report(a.owner != nullptr ? FindingKind::kSharedRace : FindingKind::kGlobalRace, other, wrote, why);

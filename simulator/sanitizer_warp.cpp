@@ -379,6 +379,9 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
     deferred_pieces_.resize(2 * (first_piece + Pieces::kMost));
   Pieces pieces(defers ? &deferred_pieces_[first_piece] : own.data());
   if (!pieces.list(local, lanes, window, form.bytes, size, form.writes)) return false;
+  if (shared && owner->has_async_objects())
+    for (const Piece& piece : pieces)
+      if (owner->touches_async_object(piece.offset, piece.bytes)) return false;
   if (!shared && form.writes && launch_.undo != nullptr)
     for (const Piece& piece : pieces) launch_.undo->keep(window, piece.offset, piece.bytes);
   if (initialised && form.reads) {

@@ -150,6 +150,7 @@ enum class FindingKind {
   kUninitialisedRead,
   kUnsetRegister,
   kBlockLifetime,
+  kMbarrier,
 };
 std::string_view name(FindingKind kind);
 
@@ -185,9 +186,11 @@ struct Counters {
   std::uint64_t cluster_barriers = 0;        ///< completed, counted once a block
   std::uint64_t remote_shared_requests = 0;  ///< warp-level, to shared memory of other blocks of the cluster
   std::uint64_t remote_shared_sectors = 0;   ///< 32-byte ones of these
-  std::uint64_t atomics = 0;                 ///< thread-level
-  double achieved_occupancy = 0;  ///< resident warps / maximum, averaged over waves by instructions issued
-  double sm_efficiency = 0;       ///< SMs with a block / SMs, averaged likewise
+  std::uint64_t bulk_copies = 0;             ///< cp.async.bulk, each of them a request
+  std::uint64_t bulk_sectors = 0;  ///< of gld_transactions and gst_transactions, those of bulk copies
+  std::uint64_t atomics = 0;       ///< thread-level
+  double achieved_occupancy = 0;   ///< resident warps / maximum, averaged over waves by instructions issued
+  double sm_efficiency = 0;        ///< SMs with a block / SMs, averaged likewise
   std::int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
   int registers = 0;
   bool registers_estimated = true;

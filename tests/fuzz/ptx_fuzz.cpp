@@ -29,13 +29,13 @@ void run_kernels(const ptx::Module& module) {
     options.max_warp_instructions = kWarpInstructions;
     try {
       run(module, launch, memory, device("v100"), options);
-      if (!kernel.uses_clusters) continue;
     } catch (const Error& error) {
       if (error.message().find("internal check failed") != std::string::npos) std::abort();
-      if (!kernel.uses_clusters) continue;
     }
-    // In pairs of blocks, and with the sanitizers, which follow what these do with each other's memory.
-    launch.cluster = kernel.explicit_cluster ? std::nullopt : std::optional<Dim3>({2, 1, 1});
+    if (!kernel.uses_clusters && kernel.needs_sm == 0) continue;
+    // In pairs of blocks, and with the sanitizers, which follow what these do with each other's memory, and
+    // what mbarriers and bulk copies do.
+    if (kernel.uses_clusters && !kernel.explicit_cluster) launch.cluster = Dim3{2, 1, 1};
     DeviceMemory tracked(true);
     const DeviceAddress zeros = tracked.adopt(std::vector<std::byte>(4096), "zeros");
     launch.arguments.clear();

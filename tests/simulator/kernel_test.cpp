@@ -314,6 +314,30 @@ TEST(Kernel, HalfPrecisionArithmeticRoundsOnce) {
   EXPECT_EQ(r.counters.atomics, 32u);
 }
 
+/// Warps that the guard of a barrier holds back go on behind it, and do not begin their basic block again.
+TEST(Kernel, ABarrierUnderAGuardIsOfTheWarpsItRunsFor) {
+  const ptx::Module module = ptx::parse(wrap_ptx(R"(
+ld.param.u64 %d1, [out];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %d2, %r1, 4;
+add.u64 %d2, %d1, %d2;
+red.global.add.u32 [%d2], 1;
+shr.u32 %r3, %r1, 5;
+setp.eq.u32 %p1, %r3, 0;
+@%p1 bar.sync 1, 32;
+red.global.add.u32 [%d2], 16;
+ret;)"),
+                                        "guarded.ptx");
+  DeviceMemory memory;
+  const DeviceAddress out = upload(memory, std::vector<std::uint32_t>(96), "out");
+  Launch launch{.kernel = "k", .grid = {1, 1, 1}, .block = {96, 1, 1}};
+  launch.arguments = {Argument::pointer(out), Argument::pointer(out)};
+  const LaunchResult r = run(module, launch, memory, device("v100"), {});
+  ASSERT_TRUE(r.findings.empty()) << r.findings[0].message;
+  EXPECT_EQ(download<std::uint32_t>(memory, out, 96), std::vector<std::uint32_t>(96, 17));
+  EXPECT_EQ(r.counters.atomics, 192u);
+}
+
 TEST(Kernel, WarpsOfABlockMakeProgressSeparately) {
   const ptx::Module module = fixture("faults.ptx");
   DeviceMemory memory;

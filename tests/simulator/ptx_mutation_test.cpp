@@ -1,5 +1,6 @@
 // Damaged files: read, or refused with a place; never a crash, a hang or an internal error.
 #include <chrono>
+#include <optional>
 #include <random>
 
 #include "core/error.h"
@@ -62,8 +63,8 @@ TEST(PtxMutation, DamagedFilesAreReadOrRefusedWithAPlace) {
       fixture_text("half.ptx") + fixture_text("grid_barrier.ptx") + fixture_text("reduce.ptx");
   const std::vector<std::string> others = words_of(all);
   int refused = 0, tried = 0;
-  for (const char* file :
-       {"vecadd.ptx", "softmax.ptx", "reduce.ptx", "half.ptx", "divergent.ptx", "grid_barrier.ptx"}) {
+  for (const char* file : {"vecadd.ptx", "softmax.ptx", "reduce.ptx", "half.ptx", "divergent.ptx",
+                           "grid_barrier.ptx", "bulk.ptx"}) {
     const auto words = words_of(fixture_text(file));
     for (int k = 0; k < 250; ++k, ++tried) {
       const std::string text = damaged(words, others, rng);
@@ -80,6 +81,41 @@ TEST(PtxMutation, DamagedFilesAreReadOrRefusedWithAPlace) {
     }
   }
   EXPECT_GT(refused, tried / 2);
+}
+
+/// What can still be read of a pipeline of bulk copies: mbarriers left open, copies to anywhere, waits for
+/// nothing.
+TEST(PtxMutation, DamagedPipelinesRunOrEndWithAFinding) {
+  std::mt19937_64 rng(7);
+  const auto words = words_of(fixture_text("bulk.ptx"));
+  int ran = 0, found = 0;
+  for (int k = 0; k < 2000; ++k) {
+    std::optional<ptx::Module> module;
+    try {
+      module.emplace(ptx::parse(damaged(words, words, rng), "damaged.ptx"));
+    } catch (const Error&) {
+      continue;
+    }
+    if (module->kernel("doubled") == nullptr) continue;
+    DeviceMemory memory(true);
+    Launch launch{.kernel = "doubled", .grid = {2, 1, 1}, .block = {64, 1, 1}};
+    const DeviceAddress in = memory.adopt(std::vector<std::byte>(8192), "in");
+    const DeviceAddress out = memory.allocate(8192, "out");
+    launch.arguments = {Argument::pointer(in), Argument::pointer(out), Argument::i32(3)};
+    Options options;
+    options.host_threads = 1;
+    options.max_warp_instructions = 20000;
+    if (k % 2 == 0) options.sanitize = {.race = true, .init = true};
+    try {
+      const LaunchResult r = run(*module, launch, memory, device("h100"), options);
+      ++ran;
+      found += !r.findings.empty();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.message().find("internal check"), std::string::npos) << e.what();
+    }
+  }
+  EXPECT_GT(ran, 50);
+  EXPECT_GT(found, 10);
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// mbarriers and bulk copies: what they do is in mbarrier.cpp and bulk_copy.cpp.
+#pragma once
+
+#include "simulator/ops_registry.h"
+
+namespace stitchwork::sim {
+namespace {
+
+/// fence.proxy: one memory, and nothing to do; sanitizers look.
+const Inst* proxy_fence(Strand&, const Inst* i) { return i + 1; }
+
+void add_async_rows() {
+  const auto other = InstClass::kOther;
+  add_row("@mbarrier", "", other, run_mbarrier, run_mbarrier);
+  add_row("@mbarrier.pending_count", "", other, run_pending_count, run_pending_count);
+  add_row("@bulk.load", "", other, run_bulk_load, run_bulk_load);
+  add_row("@bulk.store", "", other, run_bulk_store, run_bulk_store);
+  add_row("@bulk.commit", "", other, commit_bulk_stores, commit_bulk_stores);
+  add_row("@bulk.wait", "", other, wait_for_bulk_stores, wait_for_bulk_stores);
+  add_row("@proxy_fence", "", other, proxy_fence, proxy_fence);
+}
+
+}  // namespace
+}  // namespace stitchwork::sim

@@ -1,0 +1,305 @@
+// What the sanitizers look at in mbarriers and bulk copies (PTX ISA 8.7, 9.7.13.15 and 9.7.9.25).
+//
+// A bulk copy is looked at when it is issued, with what its thread is ordered after then. What it reads and
+// writes has times of its own (kBulkLoads ...), which waits at an mbarrier or for a group carry to warps.
+// What a load writes counts as written when it lands; until then nobody may touch it.
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "simulator/apart.h"
+#include "simulator/sanitizer.h"
+
+namespace stitchwork::sim {
+namespace {
+
+constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kAllocationShift) - 1;
+/// What bulk copies are aligned to, which is half a sector.
+constexpr std::uint32_t kUnit = 16;
+
+/// f(sector, at, bytes, whole): the sectors of a range, cut where the range ends.
+template <class F>
+void for_sectors(RaceShadow& shadow, std::uint64_t offset, std::uint64_t bytes, F f) {
+  for (std::uint64_t at = offset, end = offset + bytes; at < end;) {
+    const std::uint64_t next = std::min((at / RaceShadow::kSectorBytes + 1) * RaceShadow::kSectorBytes, end);
+    f(shadow.sector(at), at, next - at == RaceShadow::kSectorBytes);
+    at = next;
+  }
+}
+
+}  // namespace
+
+void BlockChecks::mbarrier_init(const Strand& s, int warp, std::uint64_t offset) {
+  if (!launch_.what.race) return;
+  const int of_block = block_warp(s, warp);
+  mbarriers_[offset] = {.init_warp = of_block, .init = clocks_.now(of_block), .arriving = {}, .arrived = {}};
+}
+
+void BlockChecks::mbarrier_use(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
+                               std::uint64_t offset) {
+  if (!launch_.what.race) return;
+  ++launch_.counts.race_accesses;
+  const MbarrierOrder& m = owner.mbarriers_.at(offset);
+  const int of_block = block_warp(s, warp);
+  const bool after = &owner != this
+                         ? clocks_.after_block(of_block, static_cast<std::uint32_t>(owner.block_.index),
+                                               m.init_warp, m.init, true)
+                         : of_block == m.init_warp || clocks_.after(of_block, m.init_warp, m.init);
+  if (!after)
+    raise_finding(
+        s, i, FindingKind::kSharedRace,
+        fmt::format("uses the mbarrier at shared memory offset {}, which warp {}{} initialised, with "
+                    "no barrier in between",
+                    offset, m.init_warp, &owner != this ? " of its block" : "")
+            .c_str(),
+        warp, lane);
+}
+
+void BlockChecks::mbarrier_arrive(const Strand& s, int warp, BlockChecks& owner, std::uint64_t offset,
+                                  bool relaxed) {
+  if (!launch_.what.race) return;
+  look_at_deferred();
+  BlockClocks::AtMbarrier& at = owner.mbarriers_.at(offset).arriving;
+  if (&owner == this)
+    clocks_.mbarrier_arrive(block_warp(s, warp), at, s.mask[warp] == s.alive[warp], relaxed);
+  else
+    clocks_.mbarrier_arrive_remote(block_warp(s, warp), at, relaxed);
+}
+
+void BlockChecks::mbarrier_complete(std::uint64_t offset) {
+  if (!launch_.what.race) return;
+  MbarrierOrder& m = mbarriers_.at(offset);
+  m.arrived = m.arriving;
+}
+
+void BlockChecks::mbarrier_wait(const Strand& s, int warp, std::uint64_t offset, bool relaxed) {
+  if (launch_.what.race) clocks_.mbarrier_wait(block_warp(s, warp), mbarriers_.at(offset).arrived, relaxed);
+}
+
+void BlockChecks::proxy_fence(const Strand& s) {
+  if (!launch_.what.race) return;
+  for (int w = s.first_warp; w < s.last_warp; ++w)
+    if (s.mask[w] != 0) clocks_.proxy_fence(block_warp(s, w));
+}
+
+bool BlockChecks::touches_async_object(std::uint64_t offset, std::uint64_t bytes) const {
+  return block_.mbarriers->touched(offset, bytes) != nullptr ||
+         (launch_.what.race && block_.bulk->writing(offset, bytes) != nullptr);
+}
+
+void BlockChecks::check_async_objects(const Access& a) {
+  const BlockRun& owner = a.owner->block_;
+  const char* verb = a.form.writes ? "writes" : "reads";
+  if (const Mbarrier* m = owner.mbarriers->touched(a.offset, a.form.bytes); m != nullptr)
+    raise_finding(a.s, a.i, FindingKind::kMbarrier,
+                  fmt::format("{} {} bytes at {}, of the mbarrier at offset {}, which only operations on "
+                              "mbarriers may touch until mbarrier.inval",
+                              verb, a.form.bytes, what_is_at(a), m->offset)
+                      .c_str(),
+                  a.warp, a.lane);
+  if (!launch_.what.race) return;
+  if (const BulkCopies::Load* c = owner.bulk->writing(a.offset, a.form.bytes); c != nullptr)
+    raise_finding(
+        a.s, a.i, FindingKind::kSharedRace,
+        fmt::format("{} {} bytes at {}, which the bulk copy at PTX line {} is writing, with no wait "
+                    "for its mbarrier (at offset {}) in between",
+                    verb, a.form.bytes, what_is_at(a), launch_.context.program->positions[c->inst->id].line,
+                    c->mbarrier)
+            .c_str(),
+        a.warp, a.lane);
+}
+
+void BlockChecks::check_range(const Access& a, RaceShadow& shadow, std::uint64_t bytes) {
+  ++launch_.counts.race_accesses;
+  const int warp = block_warp(a.s, a.warp);
+  const auto report = [&](std::uint32_t event, int lane, bool wrote, const char* why) {
+    raise_finding(
+        a.s, a.i, a.owner != nullptr ? FindingKind::kSharedRace : FindingKind::kGlobalRace,
+        fmt::format("has a bulk copy {} {} bytes at {}, of which {}{}", a.form.writes ? "write" : "read",
+                    bytes, what_is_at(a), launch_.describe(a.accesses[event], lane, wrote, block_.index), why)
+            .c_str(),
+        a.warp, a.lane);
+  };
+  // `lane`: that touched it; kNobody: not known to be one.
+  const auto check = [&](std::uint32_t event, int lane, int said, bool wrote) {
+    if (event == 0) return;
+    if (!ordered(a, event, lane)) report(event, said, wrote, ", with nothing that orders it before");
+    const AccessEvent& e = a.accesses[event];
+    if (wrote && !a.form.writes && !clocks_.visible_to_bulk(warp, e.block, e.warp, e.time))
+      report(event, said, wrote, ", with no fence.proxy.async in between");
+  };
+  for_sectors(shadow, a.offset, bytes, [&](ShadowSector& sector, std::uint64_t at, bool) {
+    if (sector.cells_log2 == 0) {
+      for (const auto place : {ShadowSector::kWrite, ShadowSector::kRead, ShadowSector::kOtherRead}) {
+        const SectorLanes lanes = sector.lanes[place];
+        const bool one = !lanes.are_several() && lanes.bytes_log2() == 5;
+        if (place == ShadowSector::kWrite || a.form.writes)
+          check(sector.events[place], one ? lanes.lane_of(0) : Toucher::kNobody,
+                one ? lanes.lane_of(0) : Toucher::kSeveral, place == ShadowSector::kWrite);
+      }
+      return;
+    }
+    const auto cells = shadow.cells(std::as_const(sector));
+    const std::uint32_t cell_bytes = RaceShadow::cell_bytes(sector);
+    const std::uint64_t first = at % RaceShadow::kSectorBytes;
+    const std::uint64_t end =
+        std::min<std::uint64_t>(RaceShadow::kSectorBytes, first + a.offset + bytes - at);
+    for (std::uint64_t k = first / cell_bytes; k < end / cell_bytes; ++k) {
+      const ShadowCell& cell = cells[k];
+      check(cell.write.event(), cell.write.lane(), cell.write.lane(), true);
+      if (!a.form.writes) continue;
+      for (const Toucher& read : cell.reads) check(read.event(), read.lane(), read.lane(), false);
+    }
+  });
+}
+
+void BlockChecks::mark_range(const BlockAccesses& accesses, RaceShadow& shadow, std::uint64_t offset,
+                             std::uint64_t bytes, std::uint32_t event, bool writes, int issuing_warp) {
+  // A reader before, which a later writer would have to be ordered after, too, is kept if there is room.
+  const auto keeps = [&](std::uint32_t latest) {
+    if (latest == 0) return false;
+    const AccessEvent& e = accesses[latest];
+    return e.block != block_.index || !clocks_.after(issuing_warp, static_cast<int>(e.warp), e.time);
+  };
+  for_sectors(shadow, offset, bytes, [&](ShadowSector& sector, std::uint64_t at, bool whole) {
+    if (whole && writes) {
+      if (sector.cells_log2 != 0) shadow.join(sector);
+      sector = {.events = {event, 0, 0}, .lanes = {SectorLanes::several(), {}, {}}, .cells_log2 = 0};
+      return;
+    }
+    if (whole && sector.cells_log2 == 0) {
+      constexpr auto kRead = ShadowSector::kRead, kOther = ShadowSector::kOtherRead;
+      if (keeps(sector.events[kRead])) {
+        sector.events[kOther] = sector.events[kRead];
+        sector.lanes[kOther] = sector.lanes[kRead];
+      }
+      sector.events[kRead] = event;
+      sector.lanes[kRead] = SectorLanes::several();
+      return;
+    }
+    const int halves = whole ? 2 : 1;
+    for (int half = 0; half < halves; ++half) {
+      for (ShadowCell& cell : shadow.cells(sector, at + static_cast<std::uint64_t>(half) * kUnit, kUnit)) {
+        const Toucher here(event, Toucher::kSeveral);
+        if (writes) {
+          cell = {.write = here, .reads = {}};
+          continue;
+        }
+        if (keeps(cell.reads[0].event())) cell.reads[1] = cell.reads[0];
+        cell.reads[0] = here;
+      }
+    }
+  });
+}
+
+std::uint32_t BlockChecks::bulk_event(AccessEvents& events, const Inst* i, int actor,
+                                      BlockClocks::Time time) const {
+  return launch_.add_event(events, {.block = static_cast<std::uint32_t>(block_.index),
+                                    .time = time,
+                                    .inst = i->id & ((1u << 25) - 1),
+                                    .warp = static_cast<std::uint32_t>(actor) & 63,
+                                    .strong = false});
+}
+
+void BlockChecks::check_range_initialised(const Access& a, const ByteFlags& written, std::uint64_t bytes) {
+  ++launch_.counts.init_accesses;
+  if (written.all(a.offset, bytes)) return;
+  raise_finding(a.s, a.i, FindingKind::kUninitialisedRead,
+                fmt::format("has a bulk copy read {} bytes at {}, of which byte {} was never written", bytes,
+                            what_is_at(a), written.leading(a.offset, bytes))
+                    .c_str(),
+                a.warp, a.lane);
+}
+
+void BlockChecks::bulk_load(Strand& s, const Inst* i, int warp, int lane, BlockChecks& owner,
+                            std::uint64_t from, std::uint64_t to, std::uint32_t bytes) {
+  Allocation& allocation = *launch_.context.memory->impl().find(from);
+  MemoryForm reads, writes;
+  reads.reads = writes.writes = true;
+  reads.bytes = writes.bytes = bytes;
+  const Access source{s, i, reads, warp, lane, from, from & kOffsetMask, global_accesses_};
+  if (launch_.what.init && !allocation.written.empty())
+    check_range_initialised(source, allocation.written, bytes);
+  if (!launch_.what.race) return;
+  look_at_deferred();
+  owner.look_at_deferred();
+  owner.copies_in_bulk_ = copies_in_bulk_ = true;
+  RaceShadow& global = launch_.shadow(from >> kAllocationShift, allocation.bytes.size());
+  check_range(source, global, bytes);
+  mark_range(global_accesses_, global, source.offset, bytes,
+             owner.bulk_event(launch_.global_events, i, kBulkLoads, owner.clocks_.next_bulk(kBulkLoads)),
+             false, block_warp(s, warp));
+  const Access target{s, i, writes, warp, lane, to, to, accesses_to(owner), &owner};
+  if (&owner != this &&
+      !clocks_.knows_of(block_warp(s, warp), static_cast<std::uint32_t>(owner.block_.index)))
+    raise_finding(
+        s, i, FindingKind::kBlockLifetime,
+        fmt::format("copies {} bytes to shared memory of block rank {}, which may not have started: "
+                    "no cluster barrier came before",
+                    bytes, owner.block_.cluster_rank)
+            .c_str(),
+        warp, lane);
+  if (const BulkCopies::Load* c = owner.block_.bulk->writing(to, bytes); c != nullptr)
+    raise_finding(s, i, FindingKind::kSharedRace,
+                  fmt::format("has a bulk copy write {} bytes at {}, which the bulk copy at PTX line {} is "
+                              "writing",
+                              bytes, what_is_at(target), launch_.context.program->positions[c->inst->id].line)
+                      .c_str(),
+                  warp, lane);
+  check_range(target, owner.shared_shadow_, bytes);
+}
+
+void BlockChecks::bulk_landed(const BulkCopies::Load& c) {
+  if (launch_.what.init) shared_written_.set(c.to, c.bytes, true);
+  if (!launch_.what.race) return;
+  look_at_deferred();
+  const BlockClocks::Time time = clocks_.next_bulk(kBulkLoads);
+  mark_range(shared_accesses_, shared_shadow_, c.to, c.bytes,
+             bulk_event(shared_events_, c.inst, kBulkLoads, time), true, 0);
+  std::uint32_t& seen = mbarriers_.at(c.mbarrier).arriving.seen[kBulkLoads];
+  seen = std::max(seen, time.clock);
+}
+
+std::uint32_t BlockChecks::bulk_store(Strand& s, const Inst* i, int warp, int lane, std::uint64_t from,
+                                      std::uint64_t to, std::uint32_t bytes) {
+  Allocation& allocation = *launch_.context.memory->impl().find(to);
+  MemoryForm reads, writes;
+  reads.reads = writes.writes = true;
+  reads.bytes = writes.bytes = bytes;
+  const Access source{s, i, reads, warp, lane, from, from, shared_accesses_, this};
+  const Access target{s, i, writes, warp, lane, to, to & kOffsetMask, global_accesses_};
+  if (launch_.undo != nullptr) launch_.undo->keep(to >> kAllocationShift, target.offset, bytes);
+  if (launch_.what.init) {
+    check_range_initialised(source, shared_written_, bytes);
+    if (!allocation.written.empty()) allocation.written.set(target.offset, bytes, true);
+  }
+  if (!launch_.what.race) return 0;
+  look_at_deferred();
+  copies_in_bulk_ = true;
+  if (const BulkCopies::Load* c = block_.bulk->writing(from, bytes); c != nullptr)
+    raise_finding(s, i, FindingKind::kSharedRace,
+                  fmt::format("has a bulk copy read {} bytes at {}, which the bulk copy at PTX line {} is "
+                              "writing, with no wait for its mbarrier in between",
+                              bytes, what_is_at(source), launch_.context.program->positions[c->inst->id].line)
+                      .c_str(),
+                  warp, lane);
+  check_range(source, shared_shadow_, bytes);
+  RaceShadow& global = launch_.shadow(to >> kAllocationShift, allocation.bytes.size());
+  check_range(target, global, bytes);
+  const BlockClocks::Time time = clocks_.next_bulk(kBulkReads);
+  clocks_.next_bulk(kBulkWrites);  // in step: a store has one time
+  const int of_block = block_warp(s, warp);
+  mark_range(shared_accesses_, shared_shadow_, from, bytes, bulk_event(shared_events_, i, kBulkReads, time),
+             false, of_block);
+  mark_range(global_accesses_, global, target.offset, bytes,
+             bulk_event(launch_.global_events, i, kBulkWrites, time), true, of_block);
+  return time.clock;
+}
+
+void BlockChecks::bulk_store_waited(const BulkCopies::Store& c, bool read) {
+  if (!launch_.what.race) return;
+  clocks_.bulk_waited(c.warp, kBulkReads, c.time);
+  if (!read) clocks_.bulk_waited(c.warp, kBulkWrites, c.time);
+}
+
+}  // namespace stitchwork::sim
