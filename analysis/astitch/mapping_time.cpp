@@ -26,6 +26,8 @@ constexpr std::int64_t kMostUnrolledTasks = 4;
 /// shuffle step, and what a block adds to combine its warps.
 constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInstructions = 2,
                  kBlockReduceInstructions = 30;
+/// Of a row of those that a block adds up behind its tasks, in the warp that does.
+constexpr double kRowOfBlockInstructions = 2;
 /// Of an element in a tile, at a place known but for the row's.
 constexpr double kTileInstructions = 2;
 /// Vectors of a range that a thread has in flight (codegen/lower.cpp).
@@ -169,6 +171,15 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
                   (limits.block * kLaneBytes)
             : std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, limits.block))) *
                   range.vector * domain.element_bytes / kLaneBytes;
+  }
+  if (limits.accumulators > 0 && mapping.staged) {
+    // Behind its tasks a block adds up what its rows have, an accumulator of a thread at a time: many, of
+    // many rows (lanes have few).
+    const double accumulators =
+        static_cast<double>(mapping.blocks * vectors * mapping.vector) * limits.accumulators;
+    work.warp_instructions +=
+        accumulators * (static_cast<double>(limits.block) / kWarp * kBlockReduceInstructions +
+                        static_cast<double>(mapping.rows_per_block) * kRowOfBlockInstructions);
   }
   work.remote_accesses = warps * std::max(1, of.reductions) * exchange.remote_accesses;
   work.remote_sectors = warps * std::max(1, of.reductions) * exchange.remote_sectors;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <set>
 #include <vector>
 
 #include "analysis/astitch/memory_order.h"
 #include "analysis/clusters.h"
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
@@ -24,6 +26,12 @@ constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
 constexpr std::int64_t kColumnTileRows = 32;
 /// Of a block's shared memory beside tiles: what the device takes, values of rows, the reduction workspace.
 constexpr std::int64_t kSharedSpare = 2048;
+/// Tasks of a block that asks for some ahead, at least: its first ones nothing hides, and shares that differ
+/// by a task are then nearly even.
+constexpr std::int64_t kLeastTasksAhead = 8;
+/// Tasks of copies an SM has at least: with few of them nothing is under way while the last ones are
+/// computed.
+constexpr std::int64_t kLeastTasksAnSm = 4;
 /// Loads in flight a thread, where nothing moves in vectors.
 constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
 
@@ -209,8 +217,8 @@ void offer_clusters(const Domain& domain, const MappingLimits& limits, int vecto
 }
 
 /// Offers a staged mapping with tiles for so many tasks of a block (0: its rows go through registers), if
-/// they fit. Blocks that ask for tasks ahead share out the tasks of a wave.
-void offer_stages(ThreadMapping mapping, int stages, const Domain& domain, const MappingLimits& limits,
+/// they fit; returns whether it did. Blocks that ask for tasks ahead share out the tasks of a wave.
+bool offer_stages(ThreadMapping mapping, int stages, const Domain& domain, const MappingLimits& limits,
                   Fastest& fastest) {
   const RowWork& work = limits.row_work;
   const Device& device = *limits.tuned_for;
@@ -218,23 +226,27 @@ void offer_stages(ThreadMapping mapping, int stages, const Domain& domain, const
   const std::int64_t tiles = mapping.rows_per_block * domain.cols *
                                  (work.staged_bytes + std::max(0, stages - 1) * work.staged_input_bytes) +
                              kSharedSpare;
-  if (tiles > device.shared_bytes_per_block_default) return;
+  if (tiles > device.shared_bytes_per_block_default) return false;
   MappingLimits beside = limits;
   beside.blocks_per_wave =
       std::min(limits.blocks_per_wave,
                assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_wave);
   beside.one_wave = limits.one_wave || stages > 1;
-  if (beside.blocks_per_wave == 0) return;
+  if (beside.blocks_per_wave == 0) return false;
   const ThreadMapping dealt = deal(mapping, beside);
   // Of fewer tasks than SMs each takes what its latencies are, and staging has more of them.
-  if (dealt.tasks >= device.sms && stages <= std::max<std::int64_t>(1, dealt.tasks_per_block))
-    fastest.offer(dealt);
+  if (dealt.tasks < device.sms * (stages > 0 ? kLeastTasksAnSm : 1)) return false;
+  if (stages > 1 && dealt.tasks_per_block < kLeastTasksAhead) return false;
+  fastest.offer(dealt);
+  return true;
 }
 
 /// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks
 /// of whole sectors.
 void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest) {
-  constexpr int kMostStages = 4;
+  // Of those that take as long, first what overlaps a block's copies with its own arithmetic, which the model
+  // leaves to the other blocks.
+  static const std::vector<int> kCopied = {2, 1, 3, 4}, kThroughRegisters = {0};
   const RowWork& work = limits.row_work;
   if (!limits.staging || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
       domain.cols * work.narrowest_bytes % kSectorBytes == 0)
@@ -244,15 +256,18 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
   mapping.rows = domain.rows;
   mapping.cols = domain.cols;
   mapping.staged = true;
+  int least_conflicts = std::numeric_limits<int>::max();
   for (std::int64_t threads = 1; threads <= std::min<std::int64_t>(limits.block, domain.cols); threads *= 2) {
     mapping.threads_per_row = static_cast<int>(threads);
     mapping.rows_per_block = limits.block / threads;
     const std::int64_t elements = ceil_div(domain.cols, threads);
     if (mapping.rows_per_block * domain.cols * work.narrowest_bytes % kSectorBytes != 0) continue;
     if (elements * limits.accumulators > accumulator_room(limits)) continue;
-    if (!limits.async_copies) offer_stages(mapping, 0, domain, limits, fastest);
-    for (int stages = 1; limits.async_copies && stages <= kMostStages; ++stages)
-      offer_stages(mapping, stages, domain, limits, fastest);
+    // More threads a row hold longer rows, but not at the price of bank conflicts that fewer do not have.
+    const int conflicts = staged_wavefronts(mapping, domain.element_bytes);
+    if (conflicts > least_conflicts) continue;
+    for (const int stages : limits.async_copies ? kCopied : kThroughRegisters)
+      if (offer_stages(mapping, stages, domain, limits, fastest)) least_conflicts = conflicts;
   }
 }
 
