@@ -429,6 +429,84 @@ TEST_P(CudaProgram90, AClusterWithoutItsLastBarrierIsFound) {
   EXPECT_EQ(rows.kind, FindingKind::kBlockLifetime) << rows.message;
 }
 
+TEST_P(CudaProgram90, BulkCopiesOfTheLibraryMoveTiles) {
+  const ptx::Module module = compile("bulk_copies");
+  constexpr int kTile = 1024;
+  const std::vector<int> x = scrambled(8 * kTile, 1 << 20);
+  DeviceAddress y = 0;
+  const Counters c = run_clean(module, "add_one", [&] {
+    return Launch{.kernel = "",
+                  .grid = {8, 1, 1},
+                  .block = {256, 1, 1},
+                  .arguments = {give(x, "x"), room(x.size() * 4, "y", &y)}};
+  });
+  const auto got = download<int>(memory, y, x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(got[i], x[i] + 1) << i;
+  EXPECT_EQ(c.bulk_copies, 16u);
+  EXPECT_EQ(c.bulk_sectors, 16u * kTile * 4 / 32);
+  EXPECT_EQ(c.gld_transactions, 8u * kTile * 4 / 32);
+}
+
+TEST_P(CudaProgram90, ARingOfTilesOfTheLibraryAddsThemUp) {
+  const ptx::Module module = compile("bulk_copies");
+  constexpr int kTile = 1024, kTiles = 7, kBlocks = 3;
+  const std::vector<int> x = scrambled(kBlocks * kTiles * kTile, 1000);
+  DeviceAddress y = 0;
+  const Counters c = run_clean(module, "sum_tiles", [&] {
+    return Launch{.kernel = "",
+                  .grid = {kBlocks, 1, 1},
+                  .block = {160, 1, 1},
+                  .arguments = {give(x, "x"), room(kBlocks * kTile * 4, "y", &y), Argument::i32(kTiles)}};
+  });
+  const auto got = download<int>(memory, y, kBlocks * kTile);
+  for (int b = 0; b < kBlocks; ++b)
+    for (int i = 0; i < kTile; ++i) {
+      int sum = 0;
+      for (int t = 0; t < kTiles; ++t) sum += x[static_cast<std::size_t>((b * kTiles + t) * kTile + i)];
+      ASSERT_EQ(got[static_cast<std::size_t>(b * kTile + i)], sum);
+    }
+  EXPECT_EQ(c.bulk_copies, static_cast<std::uint64_t>(kBlocks * kTiles));
+}
+
+TEST_P(CudaProgram90, BarriersOfTheLibraryTakeTurns) {
+  const ptx::Module module = compile("bulk_copies");
+  std::vector<int> x(200);
+  std::iota(x.begin(), x.end(), 0);
+  DeviceAddress in_place = 0;
+  run_clean(module, "rotate", [&] {
+    return Launch{.kernel = "",
+                  .grid = {1, 1, 1},
+                  .block = {200, 1, 1},
+                  .dynamic_shared_bytes = 800,
+                  .arguments = {give(x, "x", &in_place), Argument::i32(5)}};
+  });
+  const auto got = download<int>(memory, in_place, x.size());
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(got[static_cast<std::size_t>(i)], (i + 5) % 200);
+}
+
+TEST_P(CudaProgram90, WhatBulkCopiesWantIsFoundWhereItIsForgotten) {
+  const auto finding = [&](const std::string& forgotten, Launch launch) {
+    const ptx::Module module = compile("bulk_copies", GetParam(), forgotten);
+    Options options;
+    options.sanitize = {.race = true};
+    const LaunchResult r = run(module, launch, memory, device(target), options);
+    return r.findings.empty() ? Finding{} : r.findings[0];
+  };
+  const std::vector<int> x(8192);
+  DeviceAddress y = 0;
+  const Finding fence = finding("-DFORGET_FENCE", Launch{.kernel = "add_one",
+                                                         .grid = {8, 1, 1},
+                                                         .block = {256, 1, 1},
+                                                         .arguments = {give(x, "x"), room(32768, "y", &y)}});
+  EXPECT_NE(fence.message.find("with no fence.proxy.async in between"), std::string::npos) << fence.message;
+  const Finding readers = finding(
+      "-DFORGET_READERS", Launch{.kernel = "sum_tiles",
+                                 .grid = {1, 1, 1},
+                                 .block = {160, 1, 1},
+                                 .arguments = {give(x, "x"), room(32768, "y", &y), Argument::i32(7)}});
+  EXPECT_EQ(readers.kind, FindingKind::kSharedRace) << readers.message;
+}
+
 INSTANTIATE_TEST_SUITE_P(Compilers, CudaProgram90, testing::Values(Compiler::kNvcc90, Compiler::kNvcc120),
                          [](const auto& tested) {
                            return tested.param == Compiler::kNvcc90 ? "NvccSm90" : "NvccSm120";
