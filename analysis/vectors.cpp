@@ -86,6 +86,8 @@ std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block) {
     return ceil_div(mapping.rows_per_block, std::int64_t{block} * mapping.vector);
   if (mapping.kind == MappingKind::kTile)
     return tile_elements_a_thread(mapping, block, TileOrder::kAlongCols);
+  if (mapping.staged && mapping.cluster > 1)
+    return ceil_div(staged_cols(mapping), std::int64_t{block} * mapping.vector);
   return ceil_div(segment_length(mapping), cols_at_once(mapping, block));
 }
 
@@ -95,11 +97,19 @@ std::int64_t elements_per_thread(const ThreadMapping& mapping, int block) {
 
 std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block) {
   if (mapping.kind == MappingKind::kElementwise) {
+    if (mapping.cluster > 1) {  // the parts of a staged row
+      const std::int64_t others = (mapping.cluster - 1) * mapping.rows_per_block;
+      return std::max<std::int64_t>(0, mapping.rows / mapping.tasks - others) /
+             (std::int64_t{block} * mapping.vector);
+    }
     const bool whole = mapping.rows % mapping.rows_per_block == 0;
     return whole ? mapping.rows_per_block / (std::int64_t{block} * mapping.vector) : 0;
   }
   // Those of a tile are guarded and in flight together all the same.
   if (mapping.kind == MappingKind::kTile) return vectors_a_thread(mapping, block);
+  if (mapping.staged && mapping.cluster > 1)
+    return std::max<std::int64_t>(0, mapping.cols - (mapping.cluster - 1) * staged_cols(mapping)) /
+           (std::int64_t{block} * mapping.vector);
   const std::int64_t segment = segment_length(mapping);
   const std::int64_t shortest = std::max<std::int64_t>(0, mapping.cols - (mapping.split - 1) * segment);
   const std::int64_t whole = shortest / cols_at_once(mapping, block);

@@ -7,6 +7,7 @@
 #include "analysis/clusters.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "analysis/verify_internal.h"
 #include "core/arithmetic.h"
@@ -108,9 +109,12 @@ void check_split(const std::string& where, const ThreadMapping& m, Report& repor
     report.add("mapping.split", "{}: {} columns cut into {} segments", where, m.cols, m.split);
 }
 
-/// What moves as a range is rows, whole and one by one.
+/// What moves as a range is rows, whole. Of several a task threads take their elements one by one; of a
+/// single one by vectors, where these lie in a block's part.
 void check_staged(const std::string& where, const ThreadMapping& m, Report& report) {
-  if (!m.staged || (m.kind == MappingKind::kRowPack && m.split == 1 && m.vector == 1)) return;
+  const bool one_by_one = m.vector == 1;
+  const bool by_vectors = stages_a_row(m) && (m.cluster == 1 || m.cols % m.vector == 0);
+  if (!m.staged || (m.kind == MappingKind::kRowPack && m.split == 1 && (one_by_one || by_vectors))) return;
   report.add("mapping.staged", "{}: only whole rows of row_pack, element by element, are staged, not {}",
              where, to_text(m));
 }

@@ -38,6 +38,8 @@ struct Buffer {
   /// Partials of a reduction across the rows of its group: [blocks, elements], not [elements, split].
   bool across = false;
   bool tile = false;  ///< shared: rows of a task, padded or staged (analysis/tiles.h)
+  /// Of a tile: the task's elements lie as many behind its beginning as in memory behind a multiple of this.
+  int alignment = 1;
 
   /// Of the elements in shared memory.
   std::int64_t bytes() const { return elements * byte_size(shape.dtype); }

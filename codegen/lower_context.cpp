@@ -30,6 +30,8 @@ LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
               : group.mapping.rows_per_block * tile_stride(group.mapping, byte_size(shape.dtype));
       Buffer buffer{MemorySpace::kShared, tile.op, shape, elements, tile.offset, false};
       buffer.tile = true;
+      if (group.mapping.staged && staged_part(shape, group.mapping) == StagedPart::kElements)
+        buffer.alignment = staged_alignment(group.mapping);
       tiles_[{tile.op, static_cast<int>(i), tile.level}] = add_buffer(std::move(buffer));
     }
   }
