@@ -110,11 +110,10 @@ void check_split(const std::string& where, const ThreadMapping& m, Report& repor
 }
 
 /// What moves as a range is rows, whole. Of several a task threads take their elements one by one; of a
-/// single one by vectors, where these lie in a block's part.
+/// single one also by vectors.
 void check_staged(const std::string& where, const ThreadMapping& m, Report& report) {
-  const bool one_by_one = m.vector == 1;
-  const bool by_vectors = stages_a_row(m) && (m.cluster == 1 || m.cols % m.vector == 0);
-  if (!m.staged || (m.kind == MappingKind::kRowPack && m.split == 1 && (one_by_one || by_vectors))) return;
+  const bool whole = m.kind == MappingKind::kRowPack && m.split == 1;
+  if (!m.staged || (whole && (m.vector == 1 || stages_a_row(m)))) return;
   report.add("mapping.staged", "{}: only whole rows of row_pack, element by element, are staged, not {}",
              where, to_text(m));
 }

@@ -229,7 +229,9 @@ void StepPrinter::store_vectors(bool in_part) {
 }
 
 std::string StepPrinter::element_guard(const Batches& batches, bool guarded) const {
-  if (batches.peeled && guarded) return fmt::format("col >= 0 && col < {}", number(mapping_.cols));
+  if (batches.peeled && guarded)
+    return has_part_of_row() ? "col >= first_col && col < end_col"
+                             : fmt::format("col >= 0 && col < {}", number(mapping_.cols));
   switch (column_vectors(mapping_)) {
     case ColumnVectors::kFlat:
       return guarded ? batches.guard : "";  // it may begin in one col and end in the next

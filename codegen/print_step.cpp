@@ -280,8 +280,11 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
       // Elements from the sector that the row begins in to the row.
       out_.line(fmt::format("const {} shift = row * {} % {};", index_, number(mapping_.cols),
                             peeled_alignment(mapping_)));
-      return print_batches({"col", at + " - shift", fmt::format("col > -{} && col < {}", vector, end), stride,
-                            vectors_a_thread(mapping_, block_), unguarded_vectors(mapping_, block_), true});
+      const bool whole = first == "0";
+      return print_batches({"col", (whole ? at : first + " + " + at) + " - shift",
+                            fmt::format("col > {}-{} && col < {}", whole ? "" : first + " ", vector, end),
+                            stride, vectors_a_thread(mapping_, block_), unguarded_vectors(mapping_, block_),
+                            true});
     }
     return print_batches({"col", first == "0" ? at : first + " + " + at, fmt::format("col < {}", end), stride,
                           ceil_div(length, stride), unguarded_vectors(mapping_, block_), false});
