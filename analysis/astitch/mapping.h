@@ -37,7 +37,8 @@ struct MappingLimits {
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
   RowWork row_work;
-  bool staging = false;  ///< rows may move through tiles (staging.h)
+  bool staging = false;      ///< rows may move through tiles (staging.h)
+  bool single_rows = false;  ///< and long ones one by one, in all the shared memory a block may ask for
   /// Sums over columns may move in vectors: their block then has as many accumulators in shared memory.
   bool column_vectors = true;
   int cluster = 1;  ///< blocks of a cluster that may share a row: not within one wave

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/tiles.h"
 #include "tests/codegen/planned.h"
 #include "tests/codegen/workloads.h"
 
@@ -105,6 +106,39 @@ TEST(StagedSingleRows, TakeTheSharedMemoryThatIsToBeAskedFor) {
     SCOPED_TRACE(target);
     expect_right_staged(workload("layer_norm", 4, cols, "f32"), device(target));
   }
+}
+
+const ThreadMapping& mapping_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0).mapping; }
+
+/// And where all is of whole sectors and stays in registers they are not.
+TEST(StagedSingleRows, AreChosenWhereRowsBeginWithinSectorsOrRegistersDoNotHoldThem) {
+  for (const auto& [name, cols, dtype, wanted] : {std::tuple{"layer_norm", 50257, "f32", true},
+                                                  {"layer_norm", 50257, "bf16", true},
+                                                  {"rms_norm", 50257, "f32", true},
+                                                  {"softmax", 50257, "bf16", true},
+                                                  {"layer_norm", 8192, "f32", false},
+                                                  {"softmax", 8192, "bf16", false}}) {
+    SCOPED_TRACE(fmt::format("{} of {} columns {}", name, cols, dtype));
+    const Graph graph = workload(name, 512, cols, dtype);
+    const FusionPlan plan = make_plan(graph, device("h200"), "astitch", {});
+    EXPECT_EQ(stages_a_row(mapping_of(plan)), wanted);
+    const Device& target = device("h200");
+    EXPECT_TRUE(verify(graph, target, plan).empty());
+    EXPECT_LE(plan.kernels[0].launch.shared_bytes, target.shared_bytes_per_block_optin);
+    PlanOptions without;
+    without.knobs["tiles"] = "off";
+    EXPECT_FALSE(mapping_of(make_plan(graph, target, "astitch", without)).staged);
+  }
+}
+
+TEST(StagedSingleRows, AreRefusedBeyondWhatABlockMayAskFor) {
+  const Graph graph = workload("layer_norm", 512, 50257, "f32");
+  FusionPlan plan = make_plan(graph, device("h200"), "astitch", {});
+  ASSERT_TRUE(stages_a_row(mapping_of(plan)));
+  plan.kernels[0].launch.shared_bytes = device("h200").shared_bytes_per_block_optin + 1;
+  const std::vector<Verdict> problems = verify(graph, device("h200"), plan);
+  EXPECT_TRUE(std::any_of(problems.begin(), problems.end(),
+                          [](const Verdict& v) { return v.rule == "verify.shared-memory"; }));
 }
 
 /// Of bytes beside words, of an odd number of elements in all.
