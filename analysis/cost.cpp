@@ -13,9 +13,12 @@
 #include "analysis/evaluations.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/read_again.h"
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
+#include "core/arithmetic.h"
 #include "core/error.h"
+#include "core/sorted.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork {
@@ -49,6 +52,9 @@ constexpr double kFp32Share = 0.66;
 constexpr double kOperandsInFlight = 2;
 /// ... and a thread keeps no more requests than this in flight: the scoreboard and the registers end it.
 constexpr double kMaxLoadsInFlight = 8;
+/// Of an element that is taken into a later reduction in the pass of an earlier one: compared or averaged,
+/// and added (analysis/astitch/one_pass.cpp).
+constexpr double kGatherInstructions = 9;
 
 /// Does lane 0..31 of a warp lie along the rows of the domain, or along its cols?
 int lane_dim(const ThreadMapping& mapping) {
@@ -59,13 +65,14 @@ int lane_dim(const ThreadMapping& mapping) {
 }
 
 /// Sectors one warp's access under `map` touches, counted on a sample of 32 lanes in the middle of the
-/// domain.
+/// domain, so many rows behind its middle.
 double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents,
-                      const ThreadMapping& mapping, int element_bytes) {
+                      const ThreadMapping& mapping, int element_bytes, std::int64_t row) {
   const IndexExpr linear = linearize(map.results, extents);
   const int lane = lane_dim(mapping);
   std::vector<std::int64_t> point(map.dims.size());
   for (std::size_t d = 0; d < point.size(); ++d) point[d] = map.dims[d] / 2 / kWarp * kWarp;
+  if (row > 0) point[0] += row;
   const std::vector<std::int64_t> symbols(map.symbols.size(), 0), runtime(map.runtime.size(), 0);
   std::array<std::int64_t, kWarp> sectors{};
   for (int i = 0; i < kWarp; ++i) {
@@ -83,6 +90,18 @@ double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& exte
   }
   std::sort(sectors.begin(), sectors.end());
   return static_cast<double>(std::unique(sectors.begin(), sectors.end()) - sectors.begin());
+}
+
+/// Of long rows that begin within sectors the mean of as many as begin differently.
+double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents,
+                      const ThreadMapping& mapping, int element_bytes) {
+  constexpr std::int64_t kRows = 8;
+  const bool apart = lane_dim(mapping) == 1 && map.dims.size() == 2 && map.dims[1] > kWarp &&
+                     map.dims[0] >= kRows * kWarp && mapping.cols * element_bytes % kSectorBytes != 0;
+  double sectors = 0;
+  for (std::int64_t row = 0; row < (apart ? kRows : 1); ++row)
+    sectors += sectors_a_warp(map, extents, mapping, element_bytes, row);
+  return sectors / static_cast<double>(apart ? kRows : 1);
 }
 
 bool uses(const IndexMap& map, int dim) {
@@ -140,6 +159,7 @@ class KernelCounter {
   /// Requests of a thread for one element or vector; those behind a guard do not go ahead of the arithmetic.
   struct ThreadLoads {
     double all = 0, unguarded = 0;
+    double staged = 0;    ///< of a range, all of which are in flight together
     double accesses = 0;  ///< of all warps
     /// Of `accesses` those that are asynchronous copies; requests of a warp for all these, of all tasks that
     /// it has asked for.
@@ -150,6 +170,9 @@ class KernelCounter {
   struct Phase {
     ThreadWork work;
     double dram_bytes = 0;
+    /// Of rows that registers do not hold: what is loaded of them behind the first step, and what of them the
+    /// blocks that are resident at a time go through.
+    double bytes_again = 0, resident_bytes = 0;
     std::vector<std::pair<const Group*, double>> groups;  ///< and the warp instructions of each
   };
   /// Of the group being counted.
@@ -184,9 +207,12 @@ class KernelCounter {
     double passes = 1;  // over a task; a value in shared memory ends one
     std::int64_t reductions = 0;
     ThreadLoads loads;
-    for (const Evaluation& e : found.values) {
+    const std::vector<int> again = loads_again(computation_, kernel_, group, found);
+    rows_in_l1_ = l1_holds(computation_, device_, kernel_, group, found, again, blocks_per_sm());
+    for (std::size_t v = 0; v < found.values.size(); ++v) {
+      const Evaluation& e = found.values[v];
       if (e.load)
-        count_load(group, e, loads);
+        count_load(group, e, again[v], loads);
       else
         count_value(group, e);
     }
@@ -195,6 +221,9 @@ class KernelCounter {
       if (placed == found.placements.end()) continue;
       count_store(group, op, placed->second);
       reductions += reduces_cols(computation_, op, group);
+      if (contains_sorted(group.one_pass, op))
+        now().warp_instructions += kGatherInstructions * static_cast<double>(group.mapping.rows) *
+                                   static_cast<double>(group.mapping.cols) / kWarp;
       if (scheme_in_phase(kernel_, op) != Scheme::kRegional) continue;
       if (placed->second.coverage == Coverage::kFull || reduces_cols(computation_, op, group))
         passes += 1;  // that of a value of the row is a single warp's
@@ -216,7 +245,8 @@ class KernelCounter {
     const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1 || group.mapping.staged;
     const double operands = std::min(loads.all, kOperandsInFlight);
     const double in_flight =
-        ahead ? std::max(operands, loads.unguarded * vectors_in_flight(group.mapping, kernel_.launch.block))
+        ahead ? std::max(operands, loads.staged + loads.unguarded *
+                                                      vectors_in_flight(group.mapping, kernel_.launch.block))
               : operands;
     loads_made_ += loads.accesses;
     loads_in_flight_ += (loads.accesses - loads.copies) * std::clamp(in_flight, 1.0, kMaxLoadsInFlight) +
@@ -341,7 +371,8 @@ class KernelCounter {
     return 1;
   }
 
-  void count_load(const Group& group, const Evaluation& e, ThreadLoads& loads) {
+  /// `again`: in so many steps more.
+  void count_load(const Group& group, const Evaluation& e, int again, ThreadLoads& loads) {
     const std::int64_t partials = partials_of(e.op);
     const double accesses =
         std::max(1.0, warp_accesses(e.map, group.mapping)) * static_cast<double>(partials);
@@ -361,11 +392,22 @@ class KernelCounter {
       return count_staged_cols(group, e, accesses);
     const int at_once = moved_at_once(e.map, shape, group.mapping, e.tile);
     const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
-    count_accesses(accesses / at_once, fixed ? kNoAddress : together(group));
-    loads.accesses += accesses / at_once;
-    now().l2_sectors += accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile);
-    if (e.tile) count_through_tile(accesses, copied_in_flight(group, shape, true) > 0);
-    if (const double copied = copied_in_flight(group, shape, e.tile); copied > 0) {
+    const double times = e.tile ? 1 : 1.0 + again;  // from memory
+    const double touched_sectors =
+        accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile, at_once);
+    count_accesses(times * accesses / at_once, fixed ? kNoAddress : together(group));
+    loads.accesses += times * accesses / at_once;
+    now().l2_sectors += (rows_in_l1_ ? 1 : times) * touched_sectors;
+    now().l1_hit_sectors += (rows_in_l1_ ? times - 1 : 0) * touched_sectors;
+    if (times > 1 && !rows_in_l1_) {
+      const double all = static_cast<double>(group.mapping.rows * group.mapping.cols * bytes);
+      phases_[level_].bytes_again += again * all;
+      phases_[level_].resident_bytes += all * resident_share(group.mapping);
+    }
+    const double copied = copied_in_flight(group, shape, e.tile);
+    if (e.tile)
+      count_through_tile(accesses, 1 + again, copied > 0 ? 0 : at_once, group.mapping.vector, bytes);
+    if (copied > 0) {
       // By instructions that wait for nothing and stay in flight until the task's turn.
       loads.copies += accesses / at_once;
       loads.copied += copied;
@@ -374,7 +416,7 @@ class KernelCounter {
       const double vectors =
           std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, kernel_.launch.block)));
       loads.all += vectors * at_once * bytes / kLaneBytes;
-      loads.unguarded += vectors * at_once * bytes / kLaneBytes;
+      loads.staged += vectors * at_once * bytes / kLaneBytes;
     } else if (uses(e.map, lane_dim(group.mapping))) {
       // What does not move in vectors is as many loads, one after the other without waiting.
       const int moves = group.mapping.vector / at_once;
@@ -422,9 +464,10 @@ class KernelCounter {
 
   /// Sectors one warp's access of global memory touches.
   static double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
-                        const ThreadMapping& mapping, int bytes, bool through_tile) {
-    if (mapping.staged && through_tile)
-      return static_cast<double>(kWarp * bytes) / kSectorBytes;  // a range, in order
+                        const ThreadMapping& mapping, int bytes, bool through_tile, int at_once) {
+    // A range in order, or a peeled row's vectors, which begin with sectors.
+    if ((mapping.staged && through_tile) || (is_peeled(mapping) && at_once > 1))
+      return static_cast<double>(kWarp * bytes) / kSectorBytes;
     const bool tiles = mapping.kind == MappingKind::kTile && map.dims.size() == 2 && map.symbols.empty() &&
                        map.runtime.empty();
     if (!tiles) return sectors_a_warp(map, extents, mapping, bytes);
@@ -432,10 +475,18 @@ class KernelCounter {
                         through_tile ? TileOrder::kAlongRows : TileOrder::kAlongCols);
   }
 
-  /// Into the tile and out of it: no two lanes share a bank. What is `copied` there takes no instruction.
-  void count_through_tile(double accesses, bool copied = false) {
-    now().shared_wavefronts += 2 * accesses;
-    count_accesses((copied ? 1 : 2) * accesses);
+  /// Into the tile, `moved` elements at once (0: copied there, which takes no instruction more), and out of
+  /// it: no two lanes share a bank.
+  void count_through_tile(double accesses, int times, int moved, int vector, int bytes) {
+    constexpr int kBankBytes = 4;
+    const auto wavefronts = [&](double elements, int at_once) {
+      now().shared_wavefronts +=
+          elements / at_once * std::max(1.0, static_cast<double>(at_once * bytes) / kBankBytes);
+    };
+    wavefronts(accesses, std::max(1, moved));
+    if (moved > 0) count_accesses(accesses / moved);
+    wavefronts(accesses * times, vector);
+    count_accesses(accesses * times / vector);
   }
 
   /// Stores or loads of kept elements in shared memory: a lane a bank.
@@ -481,10 +532,11 @@ class KernelCounter {
     if (shared) count_accesses(accesses);
     if (!global) return;
     const bool tile = find_tile(kernel_, op, group.dominant, level_of(op)) != nullptr;
-    count_accesses(accesses / moved_at_once(placed.map, node.shape, group.mapping, tile), together(group));
+    const int at_once = moved_at_once(placed.map, node.shape, group.mapping, tile);
+    count_accesses(accesses / at_once, together(group));
     const int bytes = byte_size(node.shape.dtype);
-    now().l2_sectors += accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile);
-    if (tile) count_through_tile(accesses);
+    now().l2_sectors += accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile, at_once);
+    if (tile) count_through_tile(accesses, 1, at_once, group.mapping.vector, bytes);
     if (output) write(node.shape.byte_size());
   }
 
@@ -493,9 +545,24 @@ class KernelCounter {
     phases_[level_].dram_bytes += static_cast<double>(bytes);
   }
 
+  /// Of the rows those that resident blocks have at a time.
+  double resident_share(const ThreadMapping& mapping) const {
+    const std::int64_t places = std::int64_t{device_.sms} * std::max(1, blocks_per_sm());
+    const std::int64_t takers = ceil_div(std::min(mapping.blocks, places), std::int64_t{mapping.cluster});
+    return std::min(1.0, static_cast<double>(takers * mapping.rows_per_block) /
+                             static_cast<double>(std::max<std::int64_t>(1, mapping.rows)));
+  }
+
+  int blocks_per_sm() const {
+    const KernelLaunch& launch = kernel_.launch;
+    const int registers = launch.register_bound > 0 ? launch.register_bound : kAssumedRegisters;
+    return occupancy(device_, launch.block, registers, launch.shared_bytes).blocks_per_sm;
+  }
+
   /// Every input byte comes from DRAM once; again in a later phase, and for groups that read it at another
   /// time, if what the kernel touches exceeds the L2.
-  /// Scratch stays in the L2 unless it, with the inputs, does not fit.
+  /// Scratch stays in the L2 unless it, with the inputs, does not fit. Rows that registers do not hold are
+  /// read again from L2 as far as those of the resident blocks leave room there for what is written.
   void count_dram() {
     double footprint = static_cast<double>(kernel_.launch.scratch_bytes + cost_.dram_write_bytes);
     for (const auto& [buffer, levels] : touched_) {
@@ -520,6 +587,8 @@ class KernelCounter {
         so_far = std::max(so_far, bytes);
       }
     }
+    for (auto& [level, phase] : phases_)
+      fetch(level, phase.bytes_again * share_beyond_l2(device_, phase.resident_bytes));
     level_ = phases_.begin()->first;  // scratch is written first, as are tables of addresses
     if (spills) write(kernel_.launch.scratch_bytes);
     cost_.dram_read_bytes = static_cast<std::int64_t>(read);
@@ -565,11 +634,9 @@ class KernelCounter {
     now().warp_instructions += (kBlockInstructions + kGroupInstructions * further_groups) *
                                static_cast<double>(launch.grid) *
                                std::ceil(launch.block / static_cast<double>(kWarp));
-    const int registers = launch.register_bound > 0 ? launch.register_bound : kAssumedRegisters;
     work_.grid_blocks = launch.grid;
     work_.threads_per_block = launch.block;
-    work_.blocks_per_sm =
-        std::max(1, occupancy(device_, launch.block, registers, launch.shared_bytes).blocks_per_sm);
+    work_.blocks_per_sm = std::max(1, blocks_per_sm());
     if (loads_made_ > 0) work_.independent_loads = loads_in_flight_ / loads_made_;
     work_.grid_barriers = launch.grid_barriers;
     work_.phases = launch.grid_barriers + 1;
@@ -627,6 +694,7 @@ class KernelCounter {
       touched_;  ///< buffer -> level, pass -> bytes
   std::map<int, Phase> phases_;
   int level_ = 0;
+  bool rows_in_l1_ = false;                      ///< of the group being counted: what is loaded again
   double loads_made_ = 0, loads_in_flight_ = 0;  ///< accesses, and times those in flight at once
   KernelWork work_;
   KernelCost cost_;

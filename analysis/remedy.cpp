@@ -92,7 +92,7 @@ constexpr Remedy kRemedies[] = {
     {"astitch.staged",
      "all that the group reads and stores by elements would have to lie in the order of its rows, and the "
      "rows of "
-     "a task fit the shared memory that its blocks leave"},
+     "a task fit the shared memory that its blocks leave, and take less time so"},
     {"astitch.one-pass",
      "the row would have to exceed half of its threads' registers, and nothing else pass over it behind the "
      "same reduction"},

@@ -14,6 +14,8 @@ namespace stitchwork {
 namespace {
 
 constexpr int kWarp = 32, kBanks = 32, kBankBytes = 4, kSectorBytes = 32;
+/// Whole sectors of elements of any size, and whole vectors.
+constexpr int kRowAlignment = 32;
 
 /// The warp's lanes, from element `first` of the tile on: (row, col) each.
 using Lanes = std::array<std::pair<std::int64_t, std::int64_t>, kWarp>;
@@ -104,18 +106,29 @@ double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extent
   return total / warps;
 }
 
+bool stages_a_row(const ThreadMapping& mapping) { return mapping.staged && mapping.rows_per_block == 1; }
+
+int staged_alignment(const ThreadMapping& mapping) {
+  return stages_a_row(mapping) && mapping.cols % kRowAlignment != 0 ? kRowAlignment : 1;
+}
+
+std::int64_t staged_cols(const ThreadMapping& mapping) {
+  if (mapping.cluster == 1) return mapping.cols;
+  return round_up(ceil_div(mapping.cols, std::int64_t{mapping.cluster}), std::int64_t{kRowAlignment});
+}
+
 ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes) {
   ThreadMapping flat = mapping;
   flat.kind = MappingKind::kElementwise;
   flat.rows = mapping.rows * mapping.cols;
   flat.cols = 1;
-  flat.rows_per_block = mapping.rows_per_block * mapping.cols;
+  flat.rows_per_block = mapping.rows_per_block * staged_cols(mapping);
   flat.threads_per_row = 1;
   flat.unroll = 1;
   flat.staged = false;
   flat.stages = 0;
   flat.vector = std::max(1, kVectorBytes / widest_bytes);
-  while (flat.rows_per_block % flat.vector != 0) flat.vector /= 2;
+  while (staged_alignment(mapping) == 1 && flat.rows_per_block % flat.vector != 0) flat.vector /= 2;
   return flat;
 }
 
@@ -141,7 +154,10 @@ StagedPart staged_part(const Shape& shape, const ThreadMapping& mapping) {
 }
 
 std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping) {
-  if (part == StagedPart::kElements) return mapping.rows_per_block * mapping.cols;
+  if (part == StagedPart::kElements) {
+    const std::int64_t alignment = staged_alignment(mapping);
+    return round_up(mapping.rows_per_block * staged_cols(mapping) + alignment - 1, alignment);
+  }
   return part == StagedPart::kRows ? mapping.rows_per_block : mapping.cols;
 }
 

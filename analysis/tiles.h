@@ -31,9 +31,19 @@ std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes);
 double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
                     const ThreadMapping& mapping, int bytes, TileOrder order);
 
+/// Whether a staged task is one row, too long for others beside it: only what has its elements goes through
+/// tiles, values a row and a col are read where they lie.
+bool stages_a_row(const ThreadMapping& mapping);
+/// Elements at whose multiples in memory the tiles of a staged task begin: the row of such a task lies in
+/// them as many elements behind (its lead) as in memory behind the last of these, so that what is a vector
+/// there is one in the tile, wherever the row begins. 1 where tasks begin with vectors.
+int staged_alignment(const ThreadMapping& mapping);
+/// Cols of a staged row that a block has: of a cluster's blocks each a part, the last one's may be shorter.
+std::int64_t staged_cols(const ThreadMapping& mapping);
+
 /// How the threads of a block move the tasks of a staged mapping between memory and tiles: neighbouring
-/// threads on neighbouring vectors, of 16 bytes of an element of `widest_bytes` where they divide a task. Of
-/// the whole there may be a part of a vector at the end. The unroll is 1.
+/// threads on neighbouring vectors, of 16 bytes of an element of `widest_bytes` where they divide a task or
+/// it has a lead. Of the whole there may be a part of a vector at the end. The unroll is 1.
 ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes);
 
 /// What of a staged domain a value in memory has: an element each, one value a row or one a col, in that
@@ -42,7 +52,7 @@ enum class StagedPart : std::uint8_t { kElements, kRows, kCols };
 std::optional<StagedPart> staged_part(const Shape& shape, const IndexMap& map, const ThreadMapping& mapping);
 /// Of a value that has such a place: by its size.
 StagedPart staged_part(const Shape& shape, const ThreadMapping& mapping);
-/// Elements of its tile.
+/// Elements of its tile, the most of a lead and whole vectors included.
 std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping);
 /// How the threads of a block take up the cols, a value each, in every task.
 ThreadMapping staging_cols(const ThreadMapping& mapping);

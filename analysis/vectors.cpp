@@ -79,13 +79,15 @@ std::int64_t cols_at_once(const ThreadMapping& mapping, int block) {
 }  // namespace
 
 std::int64_t vectors_a_thread(const ThreadMapping& mapping, int block) {
+  const bool part = mapping.staged && mapping.cluster > 1;  // of a row
   if (is_peeled(mapping))
-    return ceil_div(mapping.cols + peeled_alignment(mapping) - 1,
-                    std::int64_t{mapping.threads_per_row} * mapping.vector);
+    return ceil_div((part ? staged_cols(mapping) : mapping.cols) + peeled_alignment(mapping) - 1,
+                    std::int64_t{part ? block : mapping.threads_per_row} * mapping.vector);
   if (mapping.kind == MappingKind::kElementwise)
     return ceil_div(mapping.rows_per_block, std::int64_t{block} * mapping.vector);
   if (mapping.kind == MappingKind::kTile)
     return tile_elements_a_thread(mapping, block, TileOrder::kAlongCols);
+  if (part) return ceil_div(staged_cols(mapping), std::int64_t{block} * mapping.vector);
   return ceil_div(segment_length(mapping), cols_at_once(mapping, block));
 }
 
@@ -95,14 +97,22 @@ std::int64_t elements_per_thread(const ThreadMapping& mapping, int block) {
 
 std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block) {
   if (mapping.kind == MappingKind::kElementwise) {
+    if (mapping.cluster > 1) {  // the parts of a staged row
+      const std::int64_t others = (mapping.cluster - 1) * mapping.rows_per_block;
+      return std::max<std::int64_t>(0, mapping.rows / mapping.tasks - others) /
+             (std::int64_t{block} * mapping.vector);
+    }
     const bool whole = mapping.rows % mapping.rows_per_block == 0;
     return whole ? mapping.rows_per_block / (std::int64_t{block} * mapping.vector) : 0;
   }
   // Those of a tile are guarded and in flight together all the same.
   if (mapping.kind == MappingKind::kTile) return vectors_a_thread(mapping, block);
-  const std::int64_t segment = segment_length(mapping);
-  const std::int64_t shortest = std::max<std::int64_t>(0, mapping.cols - (mapping.split - 1) * segment);
-  const std::int64_t whole = shortest / cols_at_once(mapping, block);
+  const bool part = mapping.staged && mapping.cluster > 1;  // of a row
+  const std::int64_t others =
+      part ? (mapping.cluster - 1) * staged_cols(mapping) : (mapping.split - 1) * segment_length(mapping);
+  const std::int64_t shortest = std::max<std::int64_t>(0, mapping.cols - others);
+  const std::int64_t whole =
+      shortest / (part ? std::int64_t{block} * mapping.vector : cols_at_once(mapping, block));
   return is_peeled(mapping) ? std::max<std::int64_t>(0, whole - 1) : whole;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "analysis/clusters.h"
+#include "analysis/tiles.h"
 #include "analysis/verify_internal.h"
 
 namespace stitchwork::verification {
@@ -14,15 +15,17 @@ void check_group(const Computation& computation, const KernelPlan& kernel, const
   if (m.cluster != kernel.launch.cluster)
     report.add("cluster", "{}: clusters of {} blocks in a launch of clusters of {}", where, m.cluster,
                kernel.launch.cluster);
-  if (m.kind != MappingKind::kRowPack || m.split != 1 || m.staged || m.rows_per_block != 1)
-    report.add("cluster", "{}: clusters take one row of row_pack at a time, whole and unstaged, not {}",
-               where, to_text(m));
+  if (m.kind != MappingKind::kRowPack || m.split != 1 || m.rows_per_block != 1)
+    report.add("cluster", "{}: clusters take one row of row_pack at a time, whole, not {}", where,
+               to_text(m));
   if (m.threads_per_row != m.cluster * kernel.launch.block || kernel.launch.block % 32 != 0)
     report.add("cluster", "{}: {} threads a row are not all of {} blocks of {}", where, m.threads_per_row,
                m.cluster, kernel.launch.block);
   if (m.blocks % m.cluster != 0 || group.first_block % m.cluster != 0)
     report.add("cluster", "{}: {} blocks from {} on are no whole clusters of {}", where, m.blocks,
                group.first_block, m.cluster);
+  if (m.staged && m.cluster > 1 && (m.cluster - 1) * staged_cols(m) >= m.cols)
+    report.add("cluster", "{}: rows of {} columns leave some of {} blocks no part", where, m.cols, m.cluster);
   // A thread accumulates the same cols in every task, and a block is taken to have them all.
   if (!group.across.empty())
     report.add("cluster", "{}: reductions across rows of which a block has a part", where);

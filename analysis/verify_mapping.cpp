@@ -7,6 +7,7 @@
 #include "analysis/clusters.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "analysis/verify_internal.h"
 #include "core/arithmetic.h"
@@ -108,12 +109,19 @@ void check_split(const std::string& where, const ThreadMapping& m, Report& repor
     report.add("mapping.split", "{}: {} columns cut into {} segments", where, m.cols, m.split);
 }
 
-/// What moves as a range is rows, whole and one by one.
+/// What moves as a range is rows, whole. Of several a task threads take their elements one by one; of a
+/// single one also by vectors.
 void check_staged(const std::string& where, const ThreadMapping& m, Report& report) {
-  if (m.stages < 0 || m.stages > std::max<std::int64_t>(1, m.tasks_per_block) || (m.stages > 0 && !m.staged))
+  const bool single = stages_a_row(m);
+  if (m.stages < 0 || m.stages > std::max<std::int64_t>(1, m.tasks_per_block) ||
+      (m.stages > 0 && (!m.staged || single)))
     report.add("mapping.staged", "{}: copies for {} tasks at a time, of {} a block{}", where, m.stages,
-               m.tasks_per_block, m.staged ? "" : " that are not staged");
-  if (!m.staged || (m.kind == MappingKind::kRowPack && m.split == 1 && m.vector == 1)) return;
+               m.tasks_per_block,
+               single     ? " of one row"
+               : m.staged ? ""
+                          : " that are not staged");
+  const bool whole = m.kind == MappingKind::kRowPack && m.split == 1;
+  if (!m.staged || (whole && (m.vector == 1 || single))) return;
   report.add("mapping.staged", "{}: only whole rows of row_pack, element by element, are staged, not {}",
              where, to_text(m));
 }

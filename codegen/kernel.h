@@ -40,6 +40,8 @@ struct Buffer {
   bool tile = false;  ///< shared: rows of a task, padded or staged (analysis/tiles.h)
   int stages = 1;     ///< of a tile: those of so many tasks in turn, `stage_elements` apart
   std::int64_t stage_elements = 0;
+  /// Of a tile: the task's elements lie as many behind its beginning as in memory behind a multiple of this.
+  int alignment = 1;
 
   /// Of the elements in shared memory.
   std::int64_t bytes() const { return elements * byte_size(shape.dtype); }

@@ -32,6 +32,8 @@ LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
       buffer.tile = true;
       buffer.stages = tile.stages;
       buffer.stage_elements = tile.bytes / tile.stages / byte_size(shape.dtype);
+      if (group.mapping.staged && staged_part(shape, group.mapping) == StagedPart::kElements)
+        buffer.alignment = staged_alignment(group.mapping);
       tiles_[{tile.op, static_cast<int>(i), tile.level}] = add_buffer(std::move(buffer));
     }
   }

@@ -1,21 +1,26 @@
 #include "codegen/lower_vectors.h"
 
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 
 namespace stitchwork {
 namespace {
 
-/// Global memory, and the tiles of staged tasks where these move.
+/// Global memory, and the tiles of staged tasks where these move or are of one row: a vector there is one in
+/// its tile.
 bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
   const Buffer& b = kernel.buffers.at(static_cast<std::size_t>(buffer));
-  if (b.space == MemorySpace::kShared) return step.turned && step.mapping.kind == MappingKind::kElementwise;
+  if (b.space == MemorySpace::kShared)
+    return b.tile &&
+           (stages_a_row(step.mapping) || (step.turned && step.mapping.kind == MappingKind::kElementwise));
   return !b.partials;
 }
 
 /// A peeled row's vectors reach into its neighbours, as those of shifted columns do, which nobody may be
-/// writing.
+/// writing. A tile has room for them.
 bool may_reach(const Kernel& kernel, const Step& step, int buffer) {
-  return (!is_peeled(step.mapping) && column_vectors(step.mapping) != ColumnVectors::kShifted) ||
+  return kernel.buffers.at(static_cast<std::size_t>(buffer)).tile ||
+         (!is_peeled(step.mapping) && column_vectors(step.mapping) != ColumnVectors::kShifted) ||
          kernel.buffers.at(static_cast<std::size_t>(buffer)).space == MemorySpace::kGlobalInput;
 }
 

@@ -211,6 +211,12 @@ template <class T, int kCount, class I> SW_FN void sw_load_part(SwVector<T, kCou
   for (int j = 0; j < kCount; ++j) sw_set(v, j, j < count ? p[j] : (T)0);
 }
 // Of a vector at a row's first or last element those from `first` to before `end` are the row's.
+template <class T, int kCount, class I>
+SW_FN void sw_load_part(SwVector<T, kCount>& v, const T* p, I first, I end) {
+  if (first <= 0 && end >= kCount) return sw_load(v, p);
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) sw_set(v, j, j >= first && j < end ? p[j] : (T)0);
+}
 template <class T, int kCount, class I> SW_FN void sw_store_part(T* p, const SwVector<T, kCount>& v, I first, I end) {
   if (first <= 0 && end >= kCount) return sw_store(p, v);
 #pragma unroll

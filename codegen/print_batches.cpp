@@ -12,19 +12,40 @@ namespace stitchwork {
 
 /// Element-wise tasks: neighbouring threads on neighbouring vectors.
 void StepPrinter::print_row_batches(std::int64_t rows) {
-  const std::int64_t vector = mapping_.vector, stride = block_ * vector;
+  const std::int64_t vector = mapping_.vector, stride = block_ * vector, reach = rows + alignment_ - 1;
+  const std::string first = vector == 1 ? "thread" : fmt::format("thread * {}", vector);
   Batches batches{"local_row",
-                  vector == 1 ? "thread" : fmt::format("thread * {}", vector),
+                  alignment_ > 1 ? first + " - lead" : first,
                   "",
                   stride,
-                  ceil_div(rows, stride),
+                  ceil_div(reach, stride),
                   unguarded_vectors(mapping_, block_),
                   false};
-  if (rows % stride != 0) batches.guard = fmt::format("local_row < {}", rows);
+  if (alignment_ > 1 || rows % stride != 0 || has_part_of_row())
+    batches.guard = fmt::format("local_row < {}", elements_of_task());
   if (partial_) batches.guard += (batches.guard.empty() ? "" : " && ") + row_guard();
   batches.tiled = step_.turned;
-  batches.in_part = mapping_.rows % vector != 0;
+  // What lies before a task is loaded like its elements, and not stored.
+  batches.first_in_part = alignment_ > 1 && empties_tiles();
+  if (batches.first_in_part) batches.unguarded = std::max<std::int64_t>(0, batches.unguarded - 1);
+  batches.in_part = mapping_.rows % vector != 0 || batches.first_in_part;
   print_batches(batches);
+}
+
+std::string StepPrinter::elements_of_task() const {
+  return has_part_of_row() ? "(end_col - first_col)" : fmt::format("{}", rows_per_task(mapping_));
+}
+
+std::string StepPrinter::elements_inside() const {
+  return fmt::format("-local_row, {} - local_row", elements_of_task());
+}
+
+bool StepPrinter::empties_tiles() const {
+  return step_.turned && std::any_of(step_.roots.begin(), step_.roots.end(), [&](const Root& root) {
+           return std::any_of(root.targets.begin(), root.targets.end(), [&](const Target& target) {
+             return kernel_.buffers[static_cast<std::size_t>(target.buffer)].space != MemorySpace::kShared;
+           });
+         });
 }
 
 void StepPrinter::print_tile() {
@@ -71,7 +92,7 @@ void StepPrinter::print_tile() {
 /// one.
 void StepPrinter::print_batches(const Batches& batches) {
   const std::int64_t unroll = std::min<std::int64_t>(mapping_.unroll, batches.vectors);
-  const std::int64_t first = batches.peeled ? 1 : 0;
+  const std::int64_t first = batches.peeled || batches.first_in_part ? 1 : 0;
   const std::int64_t main = first + std::min(batches.unguarded, batches.vectors - first) / unroll * unroll;
   const bool short_loop = needs_constant_index() || batches.vectors * mapping_.vector <= kUnrolledElements;
   const auto loop = [&](std::int64_t from, std::int64_t to, std::int64_t step, bool guarded) {
@@ -123,16 +144,20 @@ void StepPrinter::place_inside(const Batches& batches) {
     out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(mapping_.cols - 1)));
     return;
   }
-  const std::string first = fmt::format("{} * {}", tile_, number(rows_per_task(mapping_)));
+  const std::string first =
+      has_part_of_row() ? fmt::format("{} * {} + first_col", tile_, number(mapping_.rows / mapping_.tasks))
+                        : fmt::format("{} * {}", tile_, number(rows_per_task(mapping_)));
   if (mapping_.kind == MappingKind::kElementwise) {
     // Of a range: what is read may be its tile, which has nothing behind the task's last vector.
     const std::string elements =
         partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(rows_per_task(mapping_)),
                                number(mapping_.rows), first)
-                 : fmt::format("{}", rows_per_task(mapping_));
+                 : elements_of_task();
     const std::string last =
-        batches.in_part ? fmt::format("({} - 1) / {} * {}", elements, mapping_.vector, mapping_.vector)
-                        : fmt::format("{} - {}", elements, mapping_.vector);
+        alignment_ > 1
+            ? fmt::format("({} - 1 + lead) / {} * {} - lead", elements, mapping_.vector, mapping_.vector)
+        : batches.in_part ? fmt::format("({} - 1) / {} * {}", elements, mapping_.vector, mapping_.vector)
+                          : fmt::format("{} - {}", elements, mapping_.vector);
     out_.line(fmt::format("const int local_row = sw_min({}, {});", at, last));
     out_.line(fmt::format("const {} row = {} + local_row;", index_, first));
     return;
@@ -147,7 +172,9 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
     out_.open(guarded && !batches.guard.empty() ? fmt::format("if ({})", batches.guard) : "");
   };
   const bool in_part = (batches.peeled || batches.in_part) && guarded;
-  const std::string left = in_part || in_column_vectors() ? elements_left() : "";
+  std::string left = in_part || in_column_vectors() ? elements_left() : "";
+  // A tile has nothing around what was put there element by element.
+  if (batches.first_in_part && in_part) left = elements_inside();
   values_.declare_ahead(static_cast<int>(vectors));
   const bool inside = batches.tiled && guarded;  // where a thread has no element it loads another's
   // Loads and what is made of them share a scope, but not a condition: of loads alone compilers make
@@ -215,18 +242,21 @@ void StepPrinter::store_vectors(bool in_part) {
       const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(target.buffer)];
       const bool part = in_part && buffer.space != MemorySpace::kShared;
       std::string bounds;
-      if (part && mapping_.kind == MappingKind::kElementwise)
+      if (part && alignment_ > 1)
+        bounds = ", " + elements_inside();
+      else if (part && mapping_.kind == MappingKind::kElementwise)
         bounds = fmt::format(", ({})0, {}", index_, elements_left());
       else if (part)
         bounds = fmt::format(", -col, {} - col", number(mapping_.cols));
-      out_.line(fmt::format("{}(&{}[{}], {}{});", part ? "sw_store_part" : "sw_store",
-                            places_.buffers[static_cast<std::size_t>(target.buffer)], offset_text(target),
-                            vectors_.at(&target), bounds));
+      out_.line(fmt::format("{}(&{}, {}{});", part ? "sw_store_part" : "sw_store",
+                            values_.place(target.buffer, offset_text(target)), vectors_.at(&target), bounds));
     }
 }
 
 std::string StepPrinter::element_guard(const Batches& batches, bool guarded) const {
-  if (batches.peeled && guarded) return fmt::format("col >= 0 && col < {}", number(mapping_.cols));
+  if (batches.peeled && guarded)
+    return has_part_of_row() ? "col >= first_col && col < end_col"
+                             : fmt::format("col >= 0 && col < {}", number(mapping_.cols));
   switch (column_vectors(mapping_)) {
     case ColumnVectors::kFlat:
       return guarded ? batches.guard : "";  // it may begin in one col and end in the next

@@ -128,7 +128,8 @@ void StepPrinter::store_only(const Root& root, const std::string& value) {
     } else if (buffer.partials) {
       out_.line(fmt::format("{}[{} + segment] = {};", place, offset, value));
     } else {
-      out_.line(fmt::format("{}{}[{}] = {};", by_one_block(root, buffer), place, offset, stored()));
+      out_.line(fmt::format("{}{} = {};", by_one_block(root, buffer), values_.place(target.buffer, offset),
+                            stored()));
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "codegen/table.h"
@@ -17,14 +18,23 @@ StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoo
       step_(step),
       mapping_(step.mapping),
       rows_(std::move(rows)),
-      partial_(has_partial_task(loop, static_cast<std::size_t>(&step - loop.steps.data()))),
+      partial_(!(step.turned && step.mapping.cluster > 1) &&
+               has_partial_task(loop, static_cast<std::size_t>(&step - loop.steps.data()))),
       places_(places),
       values_(graph, kernel, step, places, names, canonical, out),
       out_(out),
       shared_(shared),
       index_(kernel.wide_indices ? "long long" : "int"),
       block_(kernel.launch.block),
-      accumulators_(step.roots.size()) {}
+      accumulators_(step.roots.size()) {
+  const auto touches = [&](int buffer) {
+    if (buffer >= 0)
+      alignment_ = std::max(alignment_, kernel.buffers[static_cast<std::size_t>(buffer)].alignment);
+  };
+  for (const int v : step.order) touches(step.values[static_cast<std::size_t>(v)].buffer);
+  for (const Root& root : step.roots)
+    for (const Target& target : root.targets) touches(target.buffer);
+}
 
 std::string StepPrinter::number(std::int64_t n) const {
   return kernel_.wide_indices ? fmt::format("{}LL", n) : fmt::format("{}", n);
@@ -57,6 +67,15 @@ bool StepPrinter::needs_constant_index() const {
 }
 
 void StepPrinter::print() {
+  const bool flat = mapping_.kind == MappingKind::kElementwise;
+  const std::int64_t length = flat ? mapping_.rows / mapping_.tasks : mapping_.cols;  // of a single row
+  if (alignment_ > 1)
+    out_.line(fmt::format("const int lead = (int)(task * {} % {});", number(length), alignment_));
+  if (has_part_of_row()) {
+    const std::int64_t part = flat ? mapping_.rows_per_block : staged_cols(mapping_);
+    out_.line(fmt::format("const int first_col = rank * {0}, end_col = sw_min(first_col + {0}, {1});", part,
+                          length));
+  }
   values_.print(-1, 0);
   if (step_.filling == Filling::kAhead) return print_copies();
   if (step_.by_all) return print_rows_by_all();
@@ -138,6 +157,11 @@ std::string StepPrinter::active_rows() const {
 
 /// A row's place in the domain from its place in the task.
 void StepPrinter::declare_row(const std::string& tile, std::int64_t rows) {
+  if (has_part_of_row() && step_.turned) {
+    out_.line(fmt::format("const {} row = {} * {} + first_col + local_row;", index_, tile,
+                          number(mapping_.rows / mapping_.tasks)));
+    return;
+  }
   out_.line(rows == 1 ? fmt::format("const {} row = {};", index_, tile)
                       : fmt::format("const {} row = {} * {} + local_row;", index_, tile, number(rows)));
 }
@@ -179,6 +203,10 @@ StepPrinter::Segment StepPrinter::declare_segment() {
   const std::int64_t length = segment_length(mapping_);
   Segment segment;
   segment.end = number(mapping_.cols);
+  if (has_part_of_row()) {
+    segment.first = "first_col";
+    segment.end = "end_col";
+  }
   if (mapping_.split == 1) return segment;
   out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
   segment.tile = "tile";
@@ -197,7 +225,7 @@ StepPrinter::Segment StepPrinter::declare_segment() {
 void StepPrinter::print_shared_rows() {
   if (in_column_vectors()) return print_column_vectors();
   const std::int64_t rows = rows_per_task(mapping_);
-  const std::int64_t length = segment_length(mapping_);
+  const std::int64_t length = has_part_of_row() ? staged_cols(mapping_) : segment_length(mapping_);
   const bool column = mapping_.kind == MappingKind::kColumn;
   std::int64_t threads = mapping_.threads_per_row;  // that share a row
   if (mapping_.kind == MappingKind::kRowSplit) threads = block_;
@@ -207,7 +235,7 @@ void StepPrinter::print_shared_rows() {
   SW_CHECK(column || threads % 32 == 0 || (threads < 32 && (threads & (threads - 1)) == 0),
            "{} threads a row", threads);
 
-  const std::string lane = "lane";
+  const std::string lane = has_part_of_row() ? "thread" : "lane";
   const Segment segment = declare_segment();
   if (mapping_.kind == MappingKind::kRowSplit) {
     out_.line("const int local_row = 0, lane = thread;");
@@ -225,7 +253,8 @@ void StepPrinter::print_shared_rows() {
   declare_accumulators();
   out_.open(active.empty() ? "" : fmt::format("if ({})", active));
   values_.print(-1, 1);
-  const bool exact = length % threads == 0 && mapping_.cols % mapping_.split == 0;
+  if (has_part_of_row()) threads = block_;
+  const bool exact = length % threads == 0 && mapping_.cols % mapping_.split == 0 && !has_part_of_row();
   const bool pass =
       std::any_of(step_.roots.begin(), step_.roots.end(), [&](const Root& root) { return passes(root); });
   if (length > 0 && pass) print_col_loop(segment.first, segment.end, length, threads, lane, exact);
@@ -252,8 +281,11 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
       // Elements from the sector that the row begins in to the row.
       out_.line(fmt::format("const {} shift = row * {} % {};", index_, number(mapping_.cols),
                             peeled_alignment(mapping_)));
-      return print_batches({"col", at + " - shift", fmt::format("col > -{} && col < {}", vector, end), stride,
-                            vectors_a_thread(mapping_, block_), unguarded_vectors(mapping_, block_), true});
+      const bool whole = first == "0";
+      return print_batches({"col", (whole ? at : first + " + " + at) + " - shift",
+                            fmt::format("col > {}-{} && col < {}", whole ? "" : first + " ", vector, end),
+                            stride, vectors_a_thread(mapping_, block_), unguarded_vectors(mapping_, block_),
+                            true});
     }
     return print_batches({"col", first == "0" ? at : first + " + " + at, fmt::format("col < {}", end), stride,
                           ceil_div(length, stride), unguarded_vectors(mapping_, block_), false});

@@ -59,6 +59,7 @@ class StepPrinter {
     bool peeled = false;         ///< the guarded ones may lie in the row in part
     bool tiled = false;          ///< the guarded ones are in flight together, too
     bool in_part = false;        ///< the last of all may lie behind the end in part
+    bool first_in_part = false;  ///< the first may lie before the task, and each behind its end
   };
   bool in_batches() const { return mapping_.vector > 1 || mapping_.unroll > 1; }
   void print_batches(const Batches& batches);
@@ -74,6 +75,13 @@ class StepPrinter {
   /// Asynchronous copies from memory to a tile (print_async.cpp).
   void print_copies();
   void print_copies_at(const std::string& further, const std::string& inside);
+  /// Staged, and of a cluster: the block's cols are [first_col, end_col).
+  bool has_part_of_row() const {
+    return mapping_.cluster > 1 && (mapping_.staged || (step_.turned && mapping_.rows > 0)) && !step_.rows;
+  }
+  std::string elements_of_task() const;  ///< of a range, of this block
+  std::string elements_inside() const;   ///< "first, end" of a vector's elements that are the task's
+  bool empties_tiles() const;            ///< from tiles to memory
 
   bool in_column_vectors() const { return column_vectors(mapping_) != ColumnVectors::kNone; }
   /// That the element at hand of the vector is the row's, or the task's; "" if all are.
@@ -125,7 +133,8 @@ class StepPrinter {
   SharedState& shared_;
   const char* index_;
   int block_;
-  std::string vector_number_;                     ///< of the thread's vectors the one at hand: "n", "(n + u)"
+  std::string vector_number_;  ///< of the thread's vectors the one at hand: "n", "(n + u)"
+  int alignment_ = 1;  ///< of the tiles (Buffer): beyond 1 their elements lie `lead` behind their beginning
   std::vector<std::string> accumulators_;         ///< by root
   std::vector<std::string> copied_to_;            ///< by root, of copies: where its tile begins
   std::map<const Target*, std::string> vectors_;  ///< being gathered for the targets stored by vectors

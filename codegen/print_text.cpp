@@ -283,23 +283,23 @@ namespace {
 /// C++ keywords an op may be called, and names the printed code uses itself.
 bool is_reserved(const std::string& name) {
   static const std::unordered_set<std::string> names = {
-      "auto",        "bool",    "break",    "case",     "char",    "class",     "const",     "continue",
-      "default",     "delete",  "do",       "double",   "else",    "enum",      "extern",    "float",
-      "for",         "goto",    "if",       "inline",   "int",     "long",      "new",       "not",
-      "and",         "or",      "xor",      "operator", "private", "public",    "register",  "return",
-      "short",       "signed",  "sizeof",   "static",   "struct",  "switch",    "template",  "this",
-      "throw",       "true",    "false",    "try",      "typedef", "union",     "unsigned",  "using",
-      "virtual",     "void",    "volatile", "while",    "asm",     "compl",     "row",       "col",
-      "lane",        "rank",    "thread",   "task",     "tile",    "segment",   "local_row", "active",
-      "i",           "s",       "shared",   "scratch",  "barrier", "first_col", "end_col",   "threadIdx",
-      "blockIdx",    "gridDim", "exp",      "expf",     "log",     "logf",      "tanh",      "tanhf",
-      "pow",         "powf",    "sqrt",     "sqrtf",    "rsqrt",   "rsqrtf",    "erf",       "erff",
-      "sin",         "sinf",    "cos",      "cosf",     "tan",     "tanf",      "cbrt",      "cbrtf",
-      "floor",       "floorf",  "ceil",     "ceilf",    "fabs",    "fabsf",     "rint",      "rintf",
-      "round",       "roundf",  "fmod",     "fmodf",    "atan2",   "atan2f",    "expm1",     "expm1f",
-      "log1p",       "log1pf",  "abs",      "min",      "max",     "slice",     "block",     "n",
-      "u",           "j",       "at",       "rows",     "tasks",   "blocks",    "entry",     "entries",
-      "first_block", "e",       "table",    "pointers"};
+      "auto",      "bool",        "break",    "case",     "char",    "class",   "const",     "continue",
+      "default",   "delete",      "do",       "double",   "else",    "enum",    "extern",    "float",
+      "for",       "goto",        "if",       "inline",   "int",     "long",    "new",       "not",
+      "and",       "or",          "xor",      "operator", "private", "public",  "register",  "return",
+      "short",     "signed",      "sizeof",   "static",   "struct",  "switch",  "template",  "this",
+      "throw",     "true",        "false",    "try",      "typedef", "union",   "unsigned",  "using",
+      "virtual",   "void",        "volatile", "while",    "asm",     "compl",   "row",       "col",
+      "lane",      "lead",        "rank",     "thread",   "task",    "tile",    "segment",   "local_row",
+      "active",    "i",           "s",        "shared",   "scratch", "barrier", "first_col", "end_col",
+      "threadIdx", "blockIdx",    "gridDim",  "exp",      "expf",    "log",     "logf",      "tanh",
+      "tanhf",     "pow",         "powf",     "sqrt",     "sqrtf",   "rsqrt",   "rsqrtf",    "erf",
+      "erff",      "sin",         "sinf",     "cos",      "cosf",    "tan",     "tanf",      "cbrt",
+      "cbrtf",     "floor",       "floorf",   "ceil",     "ceilf",   "fabs",    "fabsf",     "rint",
+      "rintf",     "round",       "roundf",   "fmod",     "fmodf",   "atan2",   "atan2f",    "expm1",
+      "expm1f",    "log1p",       "log1pf",   "abs",      "min",     "max",     "slice",     "block",
+      "n",         "u",           "j",        "at",       "rows",    "tasks",   "blocks",    "entry",
+      "entries",   "first_block", "e",        "table",    "pointers"};
   if (names.contains(name) || name.starts_with("sw_") || name.starts_with("Sw")) return true;
   return name.size() >= 2 && name[0] == 's' && std::isdigit(static_cast<unsigned char>(name[1]));
 }

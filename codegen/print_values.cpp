@@ -36,7 +36,8 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   IndexNames names;
   names.wide = kernel_.wide_indices;
   names.dims = {local ? "local_row" : "row", "col"};
-  if (local && step_.mapping.kind == MappingKind::kTile) names.dims[1] = "(col - first_col)";
+  const bool part = step_.mapping.staged && step_.mapping.cluster > 1;
+  if (local && (step_.mapping.kind == MappingKind::kTile || part)) names.dims[1] = "(col - first_col)";
   for (std::size_t d = 2; d < dims; ++d) names.dims.push_back(fmt::format("s{}", d - 2));
   return names;
 }
@@ -120,6 +121,12 @@ std::string ValuePrinter::kept_place(int kept) const {
   return fmt::format("{}[{}]", places_.kept[static_cast<std::size_t>(kept)], index);
 }
 
+std::string ValuePrinter::place(int buffer, const std::string& index) const {
+  const auto b = static_cast<std::size_t>(buffer);
+  const bool leads = kernel_.buffers[b].alignment > 1;
+  return fmt::format("{}[{}{}]", places_.buffers[b], leads ? "lead + " : "", index);
+}
+
 std::string ValuePrinter::expression(int v) {
   const Value& value = step_.values[static_cast<std::size_t>(v)];
   switch (value.kind) {
@@ -162,9 +169,8 @@ void ValuePrinter::load_ahead(const std::string& left) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
     const std::string index =
         index_text(value.offset, value.at.map, index_names(value.at.map.dims.size(), value.local));
-    out_.line(fmt::format("{}({}{}, &{}[{}]{});", left.empty() ? "sw_load" : "sw_load_part", name, ahead_at_,
-                          places_.buffers[static_cast<std::size_t>(value.buffer)], index,
-                          left.empty() ? "" : ", " + left));
+    out_.line(fmt::format("{}({}{}, &{}{});", left.empty() ? "sw_load" : "sw_load_part", name, ahead_at_,
+                          place(value.buffer, index), left.empty() ? "" : ", " + left));
   }
 }
 
@@ -198,11 +204,10 @@ std::string ValuePrinter::load_expression(int v) {
   if (value.local) place_names = index_names(value.at.map.dims.size(), true);
   std::string index = index_text(value.offset, value.at.map, place_names);
   if (value.task_offset > 0) index += fmt::format(" - task * {}", value.task_offset);
-  const std::string place =
-      fmt::format("{}[{}]", places_.buffers[static_cast<std::size_t>(value.buffer)], index);
+  const std::string text = place(value.buffer, index);
   const bool accumulator =
       kernel_.buffers[static_cast<std::size_t>(value.buffer)].partials && is_floating(dtype);
-  const std::string read = accumulator ? place : load_alone_text(dtype, place);
+  const std::string read = accumulator ? text : load_alone_text(dtype, text);
   const std::string condition = condition_text(value.at.map, names);
   if (condition.empty()) return read;
   return fmt::format("{} ? {} : ({})0", condition, read, value_type(dtype));

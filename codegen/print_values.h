@@ -31,7 +31,8 @@ class ValuePrinter {
   /// Declares vectors for `unroll` loads of each value that is loaded ahead, and loads those numbered `u`
   /// (there is no `u` where `unroll` is 1).
   void declare_ahead(int unroll);
-  /// `left`: of the array from the vector on so many elements exist; "" if all do.
+  /// `left`: of the array from the vector on so many elements exist, or those from the first to before the
+  /// second number; "" if all do.
   void load_ahead(const std::string& left);
   /// Keeps the compiler from moving these loads down to where their values are used.
   void hold_ahead(int unroll);
@@ -40,6 +41,8 @@ class ValuePrinter {
   /// "row", "col" or, in the task, "local_row".
   IndexNames index_names(std::size_t dims, bool local = false) const;
   Namer& names() { return names_; }
+  /// "x[lead + index]": an element of a buffer, which of a tile may begin behind a lead (Buffer::alignment).
+  std::string place(int buffer, const std::string& index) const;
 
  private:
   void print_value(int v);

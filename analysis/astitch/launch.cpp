@@ -255,6 +255,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   limits.accumulators = accumulators;
   limits.staging = forms.staging && options.tiles;
   limits.async_copies = options.async_copies && 10 * device.cc_major + device.cc_minor >= kCopiesArchitecture;
+  limits.single_rows = forms.single_rows && options.tiles;
   limits.column_vectors = forms.column_vectors;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))
     limits.max_blocks_per_sm = wanted->second;
@@ -334,9 +335,15 @@ void settle_registers(const Device& device, const Options& options, KernelLaunch
   if (options.register_relaxation) launch.register_bound = bound.register_bound;
 }
 
+bool stages_single_rows(const KernelPlan& kernel) {
+  return std::any_of(kernel.groups.begin(), kernel.groups.end(),
+                     [](const Group& group) { return stages_a_row(group.mapping); });
+}
+
 Verdict fits_device(const KernelPlan& kernel, const Device& device, const MappingLimits& limits) {
   const KernelLaunch& launch = kernel.launch;
-  const std::int64_t allowed = device.shared_bytes_per_block_default;
+  const std::int64_t allowed = stages_single_rows(kernel) ? device.shared_bytes_per_block_optin
+                                                          : device.shared_bytes_per_block_default;
   if (launch.shared_bytes > allowed) {
     return Verdict::no("astitch.shared-memory", fmt::format("needs {} bytes of shared memory, {} allowed",
                                                             launch.shared_bytes, allowed));

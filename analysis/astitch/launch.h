@@ -10,6 +10,7 @@ namespace stitchwork::astitch {
 /// What mappings may use, where no knob forbids it, until a kernel that does turns out not to fit.
 struct WideForms {
   bool staging = true;         ///< MappingLimits::staging
+  bool single_rows = true;     ///< MappingLimits::single_rows
   bool clusters = true;        ///< rows shared by the blocks of a cluster, on devices that have them
   bool column_vectors = true;  ///< MappingLimits::column_vectors
 };
@@ -35,6 +36,9 @@ void bound_launch(const Device& device, const Options& options, const MappingLim
 /// mapping=tuned: an SM that gets fewer blocks of the grid than it could hold gives them all its registers,
 /// so that longer rows stay in them.
 void settle_registers(const Device& device, const Options& options, KernelLaunch& launch);
+
+/// Whether long rows stay in shared memory one by one, for which a block may ask for more of it.
+bool stages_single_rows(const KernelPlan& kernel);
 
 /// Whether a block's shared memory is within the device's limit and leaves the grid resident.
 Verdict fits_device(const KernelPlan& kernel, const Device& device, const MappingLimits& limits);

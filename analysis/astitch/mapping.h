@@ -39,7 +39,8 @@ struct MappingLimits {
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
   RowWork row_work;
   bool staging = false;       ///< rows may move through tiles (staging.h)
-  bool async_copies = false;  ///< to which they may be copied asynchronously
+  bool single_rows = false;   ///< and long ones one by one, in all the shared memory a block may ask for
+  bool async_copies = false;  ///< tiles of several rows may be filled by asynchronous copies
   /// Sums over columns may move in vectors: their block then has as many accumulators in shared memory.
   bool column_vectors = true;
   int cluster = 1;  ///< blocks of a cluster that may share a row: not within one wave

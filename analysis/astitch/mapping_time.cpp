@@ -93,7 +93,7 @@ double request_spread(const Domain& domain, const ThreadMapping& mapping) {
 /// is written meanwhile. The phases of split rows go through all rows.
 bool stays_in_l2(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits,
                  int blocks_per_sm) {
-  constexpr double kShare = 0.75;
+  constexpr double kShare = 0.75;  // as analysis/cost.cpp has it
   const Device& device = *limits.tuned_for;
   const std::int64_t blocks =
       std::min<std::int64_t>(mapping.blocks, std::int64_t{device.sms} * std::max(1, blocks_per_sm));
@@ -118,7 +118,7 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   if (limits.max_blocks_per_sm > 0) blocks = std::min(blocks, limits.max_blocks_per_sm);
   const RowWork& of = limits.row_work;
   const std::int64_t tiles =
-      mapping.staged ? mapping.rows_per_block * mapping.cols *
+      mapping.staged ? staged_elements(StagedPart::kElements, mapping) *
                            (of.staged_bytes + std::max(0, mapping.stages - 1) * of.staged_input_bytes)
                      : 0;
   const LaunchBound bound = assume_relax_apply(device, limits.block, tiles, blocks);
@@ -129,9 +129,9 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
                          std::max(kElementInstructions, of.instructions) * mapping.vector);
   const ThreadMapping range = mapping.staged ? staging_mapping(mapping, of.widest_bytes) : mapping;
   // A range is loaded and put into its tile, or copied there; taken from there and stored.
+  const auto elements = static_cast<double>(vectors * mapping.vector);
   if (mapping.staged)
-    instructions +=
-        (mapping.stages > 0 ? 3 : 4) * kAccessInstructions * static_cast<double>(vectors) / range.vector;
+    instructions += (mapping.stages > 0 ? 3 : 4) * kAccessInstructions * elements / range.vector;
   const ClusterExchange exchange = cluster_exchange(mapping, limits.block);
   if (domain.kind != Domain::Kind::kElements) {
     const double reductions = std::max(1, of.reductions);
@@ -160,10 +160,11 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   work.independent_loads =
       vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / kLaneBytes;
   if (mapping.staged) {
-    work.ldst_warp_instructions = warps * static_cast<double>(vectors) / range.vector;
+    work.ldst_warp_instructions = warps * elements / range.vector;
     // Elements of each input are taken from its tile once, or by every pass, and the result is put there.
+    const double vector_wavefronts = std::max(1.0, mapping.vector * domain.element_bytes / kLaneBytes);
     work.shared_wavefronts = warps * static_cast<double>(vectors) * ((again ? of.passes : of.inputs) + 1) *
-                             staged_wavefronts(mapping, domain.element_bytes);
+                             vector_wavefronts * staged_wavefronts(mapping, domain.element_bytes);
     work.independent_loads =
         mapping.stages > 0
             ? static_cast<double>(mapping.stages * mapping.rows_per_block * mapping.cols *
@@ -171,6 +172,14 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
                   (limits.block * kLaneBytes)
             : std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, limits.block))) *
                   range.vector * domain.element_bytes / kLaneBytes;
+    // Beside a row's vectors the loads of values a column, one by one.
+    if (stages_a_row(mapping) && !of.in_order) {
+      const double of_rows = static_cast<double>(of.inputs) / range.vector, of_columns = 1.0 / mapping.vector;
+      const double columns = std::max(
+          1.0, vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / kLaneBytes);
+      work.independent_loads =
+          (of_rows * work.independent_loads + of_columns * columns) / (of_rows + of_columns);
+    }
   }
   if (limits.accumulators > 0 && mapping.staged) {
     // Behind its tasks a block adds up what its rows have, an accumulator of a thread at a time: many, of

@@ -33,7 +33,7 @@ constexpr std::int64_t kLeastTasksAhead = 8;
 /// computed.
 constexpr std::int64_t kLeastTasksAnSm = 4;
 /// Loads in flight a thread, where nothing moves in vectors.
-constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
+constexpr int kColumnUnroll = 4, kMostUnrolled = 4, kSingleRowUnroll = 8;
 
 bool is_measured(const Domain& domain, const RowWork& work) {
   return work.widest_bytes > 0 && work.elements == domain.rows * domain.cols;
@@ -271,6 +271,43 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
   }
 }
 
+/// Offers long rows one a task, by all threads of a block or of a cluster's, in as much shared memory as a
+/// block may ask for: each is read once, in whole sectors wherever it begins, and values a column are read
+/// beside it in theirs.
+void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cluster, Fastest& fastest) {
+  const RowWork& work = limits.row_work;
+  if (!limits.single_rows || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
+      domain.cols * domain.element_bytes <= kShortRowBytes || (cluster > 1 && limits.accumulators > 0))
+    return;
+  const Device& device = *limits.tuned_for;
+  ThreadMapping mapping;
+  mapping.kind = MappingKind::kRowPack;
+  mapping.rows = domain.rows;
+  mapping.cols = domain.cols;
+  mapping.staged = true;
+  mapping.cluster = cluster;
+  mapping.threads_per_row = cluster * limits.block;
+  // By vectors where all that has a place in the row is in its tile, or begins with vectors too. Else values
+  // a column come one by one, as many in flight as would be with vectors.
+  const int widest = std::max(1, kVectorBytes / work.widest_bytes);
+  const bool whole = domain.cols % widest == 0;
+  const bool peels = work.in_order && limits.accumulators == 0;
+  mapping.vector = whole || peels ? widest : 1;
+  mapping.unroll = work.in_order ? 1 : std::max(1, kSingleRowUnroll / mapping.vector);
+  const std::int64_t elements = vectors_a_thread(mapping, limits.block);
+  if ((cluster - 1) * staged_cols(mapping) >= domain.cols ||
+      elements * limits.accumulators > accumulator_room(limits))
+    return;
+  const std::int64_t tiles =
+      staged_elements(StagedPart::kElements, mapping) * work.staged_bytes + kSharedSpare;
+  if (tiles > device.shared_bytes_per_block_optin) return;
+  const std::int64_t wave =
+      assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_wave;
+  // Within one wave other groups' blocks would not find room beside the tiles.
+  if (wave == 0 || (limits.one_wave && wave < limits.blocks_per_wave)) return;
+  fastest.offer(deal(mapping, limits));
+}
+
 ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {
   Fastest fastest(domain, limits);
   if (wanted == 0) offer_staged(domain, limits, fastest);
@@ -282,6 +319,10 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
   if (wanted == 0 && (peeled == 0 || domain.element_bytes >= 4)) {
     if (peeled > 0) offer_clusters(domain, limits, peeled, fastest);
     offer_clusters(domain, limits, widest, fastest);
+  }
+  if (wanted == 0) {
+    offer_single_rows(domain, limits, 1, fastest);
+    if (limits.cluster > 1) offer_single_rows(domain, limits, limits.cluster, fastest);
   }
   return fastest.best();
 }

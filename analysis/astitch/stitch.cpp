@@ -11,6 +11,7 @@
 #include "analysis/astitch/equal_ops.h"
 #include "analysis/astitch/lanes.h"
 #include "analysis/astitch/launch.h"
+#include "analysis/astitch/mapping_tuned.h"
 #include "analysis/astitch/one_pass.h"
 #include "analysis/astitch/residence.h"
 #include "analysis/astitch/sharing.h"
@@ -27,6 +28,8 @@ namespace {
 /// What partials across rows have to gain: estimates of forms so different are not closer (docs/timing.md),
 /// and the other form needs no partials.
 constexpr double kSurelyFaster = 0.05;
+/// Of two forms that the model hardly tells apart the one with so many sectors of requests less is taken.
+constexpr double kFewerSectors = 0.02;
 /// Rounds of amendments; each adds at least one op, few graphs need more than two.
 constexpr int kMaxRounds = 12;
 
@@ -267,7 +270,7 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     if (staged && stages && !fits) stages = fits;
     if (!stages) {
       recorder.add("mapping", nodes.name(kernel.groups.back().dominant), "", [&] { return stages; });
-      forms.staging = false;
+      (stages_single_rows(kernel) ? forms.single_rows : forms.staging) = false;
       return plan_form(nodes, op, device, options, across, recorder, forms);
     }
     if (fits) break;
@@ -322,6 +325,42 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
   return kernels;
 }
 
+/// Where its long rows stay in shared memory one by one, the stitch op is planned without that too: other
+/// groups have fewer blocks then, and what the mapping of the largest reduction does not see, reductions in
+/// one pass and what stays in registers, decides.
+std::vector<KernelPlan> plan_rows(const Nodes& nodes, const StitchOp& op, const Device& device,
+                                  const Options& options, const std::set<NodeId>& across,
+                                  Recorder& recorder) {
+  Recorder staged(recorder.enabled());
+  std::vector<KernelPlan> kernels = plan_form(nodes, op, device, options, across, staged);
+  if (kernels.size() != 1 || !stages_single_rows(kernels[0])) {
+    recorder.append(staged.take());
+    return kernels;
+  }
+  Recorder apart(recorder.enabled());
+  WideForms forms;
+  forms.single_rows = false;
+  std::vector<KernelPlan> others = plan_form(nodes, op, device, options, across, apart, forms);
+  const KernelCost with = kernel_cost(*nodes.graph, device, kernels[0]);
+  double without_us = 0, without_sectors = 0;
+  for (const KernelPlan& kernel : others) {
+    const KernelCost cost = kernel_cost(*nodes.graph, device, kernel);
+    without_us += cost.predicted_us;
+    without_sectors += cost.work.l2_sectors;
+  }
+  const bool fewer_sectors = with.work.l2_sectors < without_sectors * (1 - kFewerSectors);
+  const bool faster =
+      with.predicted_us < without_us * (fewer_sectors ? 1 + kIndifference : 1 - kIndifference);
+  recorder.append(faster ? staged.take() : apart.take());
+  recorder.add("mapping", nodes.name(kernels[0].groups.back().dominant), "", [&] {
+    const std::string why =
+        fmt::format("rows that stay in shared memory one by one {:.2f} us, others {:.2f} us",
+                    with.predicted_us, without_us);
+    return faster ? Verdict::yes("astitch.staged", why) : Verdict::no("astitch.staged", why);
+  });
+  return faster ? kernels : others;
+}
+
 /// The form with partials across rows whose accumulators fit a thread's registers, in as many blocks an SM as
 /// then remain; none where no group takes such a reduction.
 std::optional<KernelPlan> plan_across(const Nodes& nodes, const StitchOp& op, const Device& device,
@@ -330,7 +369,7 @@ std::optional<KernelPlan> plan_across(const Nodes& nodes, const StitchOp& op, co
   const bool wanted = Constraints::find(options.constraints.residency, op.members) != nullptr;
   for (;;) {
     Recorder attempt(recorder.enabled());
-    std::vector<KernelPlan> kernels = plan_form(nodes, op, device, options, across, attempt);
+    std::vector<KernelPlan> kernels = plan_rows(nodes, op, device, options, across, attempt);
     if (kernels.size() != 1) return std::nullopt;
     const auto& groups = kernels[0].groups;
     if (std::all_of(groups.begin(), groups.end(), [](const Group& group) { return group.across.empty(); }))
@@ -351,7 +390,7 @@ std::optional<KernelPlan> plan_across(const Nodes& nodes, const StitchOp& op, co
 std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, const Device& device,
                                        const Options& options, Recorder& recorder) {
   Recorder apart(recorder.enabled());
-  std::vector<KernelPlan> kernels = plan_form(nodes, op, device, options, {}, apart);
+  std::vector<KernelPlan> kernels = plan_rows(nodes, op, device, options, {}, apart);
   const std::set<NodeId> across = reductions_across(nodes, op, options);
   if (across.empty() || kernels.size() != 1) {  // a kernel that was cut has planned its parts
     recorder.append(apart.take());

@@ -10,6 +10,7 @@
 #include "analysis/assemble.h"
 #include "analysis/evaluations.h"
 #include "analysis/stages.h"
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 
 namespace stitchwork::astitch {
@@ -151,6 +152,11 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
   const int registers = launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters;
   for (Group& group : kernel.groups) {
     ThreadMapping& m = group.mapping;
+    if (stages_a_row(m)) {
+      m.unroll = static_cast<int>(
+          std::clamp<std::int64_t>(unguarded_vectors(m, launch.block), 1, std::max(1, m.unroll)));
+      continue;
+    }
     if (m.rows * m.cols == 0 || m.kind == MappingKind::kRowSerial || m.staged) {
       m.vector = m.unroll = 1;
       continue;

@@ -181,6 +181,34 @@ TEST(StagedRows, HaveTilesForTheTasksAhead) {
   EXPECT_EQ(staged_tasks(StagedPart::kCols, m, 4), 1);
 }
 
+TEST(StagedSingleRows, LieInTheirTilesAsInMemory) {
+  for (const auto& [cols, alignment] : {std::pair{50257, 32}, std::pair{4100, 32}, std::pair{8192, 1}}) {
+    SCOPED_TRACE(cols);
+    const ThreadMapping m = staged(cols, 256, 256);
+    EXPECT_TRUE(stages_a_row(m));
+    EXPECT_EQ(staged_alignment(m), alignment);
+    EXPECT_EQ(staging_mapping(m, 4).vector, 4);
+    EXPECT_EQ(staging_mapping(m, 1).vector, 16);
+    EXPECT_EQ(staged_elements(StagedPart::kElements, m) % 16, 0);
+    EXPECT_GE(staged_elements(StagedPart::kElements, m), cols + alignment - 1);
+    EXPECT_LT(staged_elements(StagedPart::kElements, m), cols + 2 * alignment);
+  }
+  EXPECT_FALSE(stages_a_row(staged(33, 1)));
+  EXPECT_EQ(staged_alignment(staged(33, 64)), 1);  // tasks of rows begin with a vector of some length
+}
+
+TEST(StagedSingleRows, ArePartedAmongABlocksClusterAtSectors) {
+  for (const int cluster : {2, 4, 8})
+    for (const int cols : {2081, 4096, 50257}) {
+      ThreadMapping m = staged(cols, 256, 256);
+      m.cluster = cluster;
+      m.threads_per_row = 256 * cluster;
+      EXPECT_EQ(staged_cols(m) % 32, 0);
+      EXPECT_GE(staged_cols(m) * cluster, cols);
+      EXPECT_EQ(staging_mapping(m, 4).rows_per_block, staged_cols(m));
+    }
+}
+
 Graph softmax(std::int64_t rows, std::int64_t cols) {
   return testing::graph_of(
       fmt::format("HloModule m\n"

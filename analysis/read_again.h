@@ -1,0 +1,26 @@
+// Rows that several steps of a task go through, and of which a thread's registers do not hold its part.
+#pragma once
+
+#include <vector>
+
+#include "analysis/evaluations.h"
+#include "analysis/plan.h"
+
+namespace stitchwork {
+
+/// Of each value of the group: in how many steps of its phase behind the first it is loaded again, from
+/// memory (codegen/lower_keep.h keeps what fits) or its tile. Only elements of row_pack groups are; what is
+/// kept across grid barriers is not, and what is gathered in an earlier pass asks for none.
+std::vector<int> loads_again(const Computation& computation, const KernelPlan& kernel, const Group& group,
+                             const GroupEvaluations& found);
+
+/// Whether the L1 has the rows that the `blocks` of an SM are at, as far as they are loaded again: what their
+/// shared memory leaves of it.
+bool l1_holds(const Computation& computation, const Device& device, const KernelPlan& kernel,
+              const Group& group, const GroupEvaluations& found, const std::vector<int>& again, int blocks);
+
+/// Of what is loaded again of so many bytes of rows, those that all resident blocks are at: what the L2 does
+/// not hold.
+double share_beyond_l2(const Device& device, double resident_bytes);
+
+}  // namespace stitchwork

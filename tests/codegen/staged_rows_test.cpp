@@ -1,0 +1,168 @@
+// Long rows that stay in shared memory for a task, a row at a time, wherever they begin in memory.
+#include "tests/support/staged_rows.h"
+
+#include <fmt/format.h>
+
+#include "analysis/tiles.h"
+#include "tests/codegen/planned.h"
+#include "tests/codegen/workloads.h"
+
+namespace stitchwork {
+namespace {
+
+using testing::graph_of;
+using testing::stage_single_rows;
+
+struct Moved {
+  double load_spread = 0, store_spread = 0;  ///< sectors of requests over those of the bytes asked for
+};
+
+/// Under every sanitizer.
+Moved expect_right(const Graph& graph, const Device& target, const FusionPlan& plan) {
+  CompileOptions options;
+  options.ptxas = false;
+  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+  RunOptions run_options;
+  run_options.sanitize = {.race = true, .init = true};
+  testing::Reference reference(graph, generate_inputs(graph, 0));
+  const RunResult run =
+      run_simulated(graph, target, compile(graph, target, plan, options), reference.inputs(), run_options);
+  for (const sim::Finding& finding : run.findings)
+    ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
+  if (run.findings.empty()) {
+    EXPECT_EQ(reference.problem(run.outputs), "");
+  }
+  double loads = 0, load_bytes = 0, stores = 0, store_bytes = 0;
+  for (const KernelRun& kernel : run.kernels) {
+    loads += static_cast<double>(kernel.counters.gld_transactions);
+    load_bytes += static_cast<double>(kernel.counters.gld_bytes);
+    stores += static_cast<double>(kernel.counters.gst_transactions);
+    store_bytes += static_cast<double>(kernel.counters.gst_bytes);
+  }
+  return {loads * 32 / load_bytes, stores * 32 / store_bytes};
+}
+
+/// A row a block, and that staged: several rows to each of three blocks, or clusters.
+Moved expect_right_staged(const Graph& graph, const Device& target, int cluster = 1, int vector = 1,
+                          int unroll = 1) {
+  PlanOptions whole_rows;
+  whole_rows.knobs = {{"clusters", "off"}, {"adaptive_mapping", "off"}};
+  FusionPlan plan = make_plan(graph, target, "astitch", whole_rows);
+  if (plan.kernels.size() != 1 || !stage_single_rows(graph, target, plan, 0, 3, cluster, vector, unroll)) {
+    ADD_FAILURE() << "no plan whose rows could be staged";
+    return {};
+  }
+  return expect_right(graph, target, plan);
+}
+
+Graph workload(const char* name, std::int64_t rows, std::int64_t cols, const char* dtype) {
+  return graph_of(testing::workload(name).hlo({rows, cols, dtype}));
+}
+
+TEST(StagedSingleRows, AreRightWhateverTheirLengthAndType) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* target : {"h200", "a100", "v100"})
+    for (const char* dtype : {"f32", "bf16", "f16"})
+      for (const auto& [rows, cols] : {std::pair{7, 3001}, std::pair{5, 5122}, std::pair{4, 4100},
+                                       std::pair{3, 4096}, std::pair{11, 130}})
+        for (const char* name :
+             {"softmax", "masked_softmax", "cross_entropy", "layer_norm", "residual_norm"}) {
+          const int vector = rows % 2 == 0 ? 1 : 16 / (dtype == std::string("f32") ? 4 : 2);
+          const int unroll = rows % 4 == 3 ? 1 : 4;
+          SCOPED_TRACE(fmt::format("{} {}x{} {} on {}", name, rows, cols, dtype, target));
+          expect_right_staged(workload(name, rows, cols, dtype), device(target), 1, vector, unroll);
+        }
+}
+
+TEST(StagedSingleRows, AreRightInPartsOfTheBlocksOfAClusterEach) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* dtype : {"f32", "bf16"})
+    for (const int cluster : {2, 4, 8})
+      for (const auto& [rows, cols] :
+           {std::pair{7, 9001}, std::pair{5, 12290}, std::pair{4, 4096}, std::pair{9, 2081}})
+        for (const char* name :
+             {"softmax", "masked_softmax", "cross_entropy", "layer_norm", "residual_norm"}) {
+          SCOPED_TRACE(fmt::format("{} {}x{} {} in clusters of {}", name, rows, cols, dtype, cluster));
+          expect_right_staged(workload(name, rows, cols, dtype), device("h200"), cluster, rows == 7 ? 1 : 4,
+                              1 << cluster / 3);
+        }
+}
+
+TEST(StagedSingleRows, MoveInWholeSectorsBesideValuesOfTheColumns) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* dtype : {"f32", "bf16"})
+    for (const char* name : {"softmax", "layer_norm", "rms_norm", "residual_norm"}) {
+      SCOPED_TRACE(fmt::format("{} {}", name, dtype));
+      const Moved moved = expect_right_staged(workload(name, 6, 20011, dtype), device("h200"));
+      EXPECT_LE(moved.load_spread, 1.02);
+      EXPECT_LE(moved.store_spread, 1.02);
+    }
+}
+
+TEST(StagedSingleRows, TakeTheSharedMemoryThatIsToBeAskedFor) {
+  SKIP_WITHOUT_COMPILER();
+  for (const auto& [target, cols] :
+       {std::pair{"h200", 57001}, std::pair{"a100", 40001}, std::pair{"v100", 23001}}) {
+    SCOPED_TRACE(target);
+    expect_right_staged(workload("layer_norm", 4, cols, "f32"), device(target));
+  }
+}
+
+const ThreadMapping& mapping_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0).mapping; }
+
+/// And where all is of whole sectors and stays in registers they are not.
+TEST(StagedSingleRows, AreChosenWhereRowsBeginWithinSectorsOrRegistersDoNotHoldThem) {
+  for (const auto& [name, cols, dtype, wanted] : {std::tuple{"layer_norm", 50257, "f32", true},
+                                                  {"layer_norm", 50257, "bf16", true},
+                                                  {"rms_norm", 50257, "f32", true},
+                                                  {"softmax", 50257, "bf16", true},
+                                                  {"layer_norm", 8192, "f32", false},
+                                                  {"softmax", 8192, "bf16", false}}) {
+    SCOPED_TRACE(fmt::format("{} of {} columns {}", name, cols, dtype));
+    const Graph graph = workload(name, 512, cols, dtype);
+    const FusionPlan plan = make_plan(graph, device("h200"), "astitch", {});
+    EXPECT_EQ(stages_a_row(mapping_of(plan)), wanted);
+    const Device& target = device("h200");
+    EXPECT_TRUE(verify(graph, target, plan).empty());
+    EXPECT_LE(plan.kernels[0].launch.shared_bytes, target.shared_bytes_per_block_optin);
+    PlanOptions without;
+    without.knobs["tiles"] = "off";
+    EXPECT_FALSE(mapping_of(make_plan(graph, target, "astitch", without)).staged);
+  }
+}
+
+TEST(StagedSingleRows, AreRefusedBeyondWhatABlockMayAskFor) {
+  const Graph graph = workload("layer_norm", 512, 50257, "f32");
+  FusionPlan plan = make_plan(graph, device("h200"), "astitch", {});
+  ASSERT_TRUE(stages_a_row(mapping_of(plan)));
+  plan.kernels[0].launch.shared_bytes = device("h200").shared_bytes_per_block_optin + 1;
+  const std::vector<Verdict> problems = verify(graph, device("h200"), plan);
+  EXPECT_TRUE(std::any_of(problems.begin(), problems.end(),
+                          [](const Verdict& v) { return v.rule == "verify.shared-memory"; }));
+}
+
+/// Of bytes beside words, of an odd number of elements in all.
+TEST(StagedSingleRows, OfBytesBeginBetweenWords) {
+  SKIP_WITHOUT_COMPILER();
+  for (const int cols : {2999, 4097, 6002})
+    expect_right_staged(graph_of(fmt::format(R"(HloModule m
+sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+ENTRY main {{
+  x = s8[7,{0}] parameter(0)
+  y = f32[7,{0}] parameter(1)
+  zero = f32[] constant(0)
+  c = f32[7,{0}] convert(x)
+  p = f32[7,{0}] multiply(c, y)
+  s = f32[7] reduce(p, zero), dimensions={{1}}, to_apply=sum
+  b = f32[7,{0}] broadcast(s), dimensions={{0}}
+  d = f32[7,{0}] subtract(p, b)
+  n = s8[7,{0}] negate(x)
+  ROOT r = (f32[7,{0}], s8[7,{0}]) tuple(d, n)
+}}
+)",
+                                             cols)),
+                        device("h200"));
+}
+
+}  // namespace
+}  // namespace stitchwork

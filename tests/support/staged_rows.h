@@ -1,0 +1,69 @@
+// Plans whose tasks are single rows in tiles of shared memory, whether or not a planner would choose so.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "analysis/astitch/staging.h"
+#include "analysis/clusters.h"
+#include "analysis/launch.h"
+#include "analysis/verify.h"
+#include "core/arithmetic.h"
+
+namespace stitchwork::testing {
+
+/// The kernel's rows taken one by one, by all threads of a block or cluster, through tiles, on at most
+/// `takers` of these a group; false where staging or verify says that they cannot be.
+inline bool stage_single_rows(const Graph& graph, const Device& target, FusionPlan& plan, std::size_t k,
+                              std::int64_t takers, int cluster = 1, int vector = 1, int unroll = 1) {
+  const Computation& computation = graph.entry_computation();
+  FusionPlan changed = plan;
+  KernelPlan& kernel = changed.kernels[k];
+  KernelLaunch& launch = kernel.launch;
+  launch.block = static_cast<int>(round_up(launch.block, std::int64_t{32}));
+  launch.cluster = cluster;
+  bool some = false;
+  for (Group& group : kernel.groups) {
+    ThreadMapping& m = group.mapping;
+    if (m.kind != MappingKind::kRowPack || m.split > 1 || m.cols < 2) continue;
+    some = true;
+    m.staged = true;
+    m.vector = vector;
+    m.unroll = unroll;
+    m.cluster = cluster;
+    m.threads_per_row = cluster * launch.block;
+    m.rows_per_block = 1;
+    m.tasks = std::max<std::int64_t>(1, m.rows);
+    m.blocks = std::min(m.tasks, takers) * cluster;
+    m.tasks_per_block = ceil_div(m.tasks, task_takers(m));
+    group.one_pass.clear();
+  }
+  if (!some) return false;
+  kernel.resident.clear();
+  kernel.tiles.clear();
+  launch.grid = 1;
+  for (Group& group : kernel.groups) {
+    group.first_block = 0;
+    group.lane = 0;  // one after the other
+    launch.grid = std::max(launch.grid, round_up(group.mapping.blocks, std::int64_t{cluster}));
+    for (const NodeId op : group.across)
+      for (MemorySlot& slot : kernel.scratch)
+        if (slot.op == op && slot.bytes < group.mapping.blocks * group.mapping.cols * 8) return false;
+  }
+  std::erase_if(kernel.shared, [](const MemorySlot& slot) { return slot.op == kNoNode; });
+  launch.shared_bytes = 0;
+  for (const MemorySlot& slot : kernel.shared)
+    launch.shared_bytes = std::max(launch.shared_bytes, slot.offset + slot.bytes);
+  const std::int64_t workspace = reduction_workspace_bytes(computation, kernel);
+  if (workspace > 0) {
+    launch.shared_bytes = round_up(launch.shared_bytes, std::int64_t{16});
+    kernel.shared.push_back({kNoNode, launch.shared_bytes, workspace});
+    launch.shared_bytes += workspace;
+  }
+  if (!astitch::stage_rows(computation, kernel)) return false;
+  if (!verify(graph, target, changed).empty()) return false;
+  plan = std::move(changed);
+  return true;
+}
+
+}  // namespace stitchwork::testing
