@@ -23,9 +23,6 @@ void check_group(const Computation& computation, const KernelPlan& kernel, const
   if (m.blocks % m.cluster != 0 || group.first_block % m.cluster != 0)
     report.add("cluster", "{}: {} blocks from {} on are no whole clusters of {}", where, m.blocks,
                group.first_block, m.cluster);
-  // A thread accumulates the same cols in every task, and a block is taken to have them all.
-  if (!group.across.empty())
-    report.add("cluster", "{}: reductions across rows of which a block has a part", where);
 }
 
 }  // namespace
@@ -53,9 +50,6 @@ void check_clusters(const Computation& computation, const Device& device, const 
   if (launch.grid % launch.cluster != 0)
     report.add("cluster", "kernel {}: a grid of {} blocks is no whole clusters of {}", kernel.id, launch.grid,
                launch.cluster);
-  // How many clusters are resident at a time is not known from how many blocks are.
-  if (launch.grid_barriers > 0)
-    report.add("cluster", "kernel {}: clusters, and {} grid barriers", kernel.id, launch.grid_barriers);
   // Other blocks write to the workspace while this one is at any of its steps.
   const auto workspace = std::find_if(kernel.shared.begin(), kernel.shared.end(),
                                       [](const MemorySlot& slot) { return slot.op == kNoNode; });
