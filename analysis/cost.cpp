@@ -461,7 +461,7 @@ class KernelCounter {
 
   /// Every input byte comes from DRAM once; again in a later phase, and for groups that read it at another
   /// time, if what the kernel touches exceeds the L2.
-  /// Scratch stays in the L2 unless it, with the inputs, does not fit.
+  /// Scratch is written to DRAM in the end; it is read from the L2 unless it, with the inputs, does not fit.
   void count_dram() {
     double footprint = static_cast<double>(kernel_.launch.scratch_bytes + cost_.dram_write_bytes);
     for (const auto& [buffer, levels] : touched_) {
@@ -487,7 +487,7 @@ class KernelCounter {
       }
     }
     level_ = phases_.begin()->first;  // scratch is written first, as are tables of addresses
-    if (spills) write(kernel_.launch.scratch_bytes);
+    write(kernel_.launch.scratch_bytes);
     cost_.dram_read_bytes = static_cast<std::int64_t>(read);
     count_table();
   }

@@ -37,7 +37,8 @@ void flush_across(const Kernel& kernel, const TaskLoop& loop, const PlaceNames& 
     const std::int64_t together =
         rows > 1 ? 1 : std::min<std::int64_t>(vector, kVectorBytes / accumulator_bytes(dtype));
     out.line("#pragma unroll");
-    out.open(fmt::format("for (int i = 0; i < {}; i += {})", across.elements, together));
+    out.open(fmt::format("for (int i = 0; i < {}; {})", across.elements,
+                         together > 1 ? fmt::format("i += {}", together) : "++i"));
     if (rows > 1) {
       if (across.elements > 1) out.line("if (i > 0) __syncthreads();");
       out.line(fmt::format("{0}[i] = sw_column_reduce<{1}, {2}, {3}>({0}[i], ({4}*)(shared + {5}));", name,

@@ -40,7 +40,7 @@ struct MappingLimits {
   bool staging = false;  ///< rows may move through tiles (staging.h)
   /// Sums over columns may move in vectors: their block then has as many accumulators in shared memory.
   bool column_vectors = true;
-  int cluster = 1;  ///< blocks of a cluster that may share a row: not within one wave
+  int cluster = 1;  ///< blocks of a cluster that may share a row
 };
 
 /// How many blocks an override wants each row of `reduction` split over; 0: none does.

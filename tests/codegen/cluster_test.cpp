@@ -232,6 +232,20 @@ TEST(ClusterRows, LeaveTheirPartsOfSumsAcrossThem) {
         }
 }
 
+/// Whole, their accumulators are more than a block has registers for.
+TEST(ClusterRows, ArePlannedWithSumsAcrossThemInOnePass) {
+  const Graph graph = workload("layer_norm_grad", 512, 50257);
+  const FusionPlan plan = planned(graph);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  const KernelLaunch& launch = plan.kernels[0].launch;
+  EXPECT_GT(launch.cluster, 1);
+  EXPECT_EQ(launch.grid_barriers, 1);
+  EXPECT_LE(launch.grid, resident_blocks(hopper(), launch.blocks_per_sm, launch.cluster));
+  EXPECT_THAT(to_text(graph, plan), ::testing::HasSubstr(fmt::format("across the rows, {} partials",
+                                                                     launch.grid / launch.cluster)));
+  EXPECT_FALSE(is_clustered(planned(graph, hopper(), "off")));
+}
+
 TEST(ClusterRows, AreLeftToDevicesThatHaveThemAndToTheKnob) {
   const Graph graph = workload("softmax", 64, 30000);
   EXPECT_TRUE(is_clustered(planned(graph, device("h100"))));
