@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "occupancy_model/occupancy.h"
+
 namespace stitchwork {
 
 int largest_cluster(const Device& device) {
@@ -11,6 +13,10 @@ int largest_cluster(const Device& device) {
 
 std::int64_t task_takers(const ThreadMapping& mapping) {
   return std::max<std::int64_t>(1, mapping.blocks / mapping.cluster);
+}
+
+std::int64_t resident_blocks(const Device& device, int blocks_per_sm, int cluster) {
+  return cluster * clusters_held_anyway(device, blocks_per_sm, cluster);
 }
 
 std::int64_t block_tasks(const ThreadMapping& mapping) { return mapping.tasks * mapping.cluster; }

@@ -1,6 +1,6 @@
 // Rows shared by the blocks of a thread block cluster (ThreadMapping::cluster): each block keeps its part of
-// the row in registers, and all of them have the row's reductions, without a grid barrier and in any number
-// of waves.
+// the row in registers, and all of them have the row's reductions, without a grid barrier between. A kernel
+// without other grid barriers has any number of waves of them.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,10 @@ int largest_cluster(const Device& device);
 
 /// Those that the mapping's tasks are dealt to: its blocks, or their clusters.
 std::int64_t task_takers(const ThreadMapping& mapping);
+
+/// Blocks that may wait for each other at a grid barrier: those resident at once, in whole clusters, wherever
+/// the device's SMs are. 0: not one cluster is surely held.
+std::int64_t resident_blocks(const Device& device, int blocks_per_sm, int cluster);
 
 /// Blocks that run a task, summed over the tasks.
 std::int64_t block_tasks(const ThreadMapping& mapping);

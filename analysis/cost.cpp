@@ -344,18 +344,21 @@ class KernelCounter {
     const double accumulators =
         static_cast<double>(vectors_a_thread(mapping, kernel_.launch.block) * mapping.vector);
     const double rows = static_cast<double>(mapping.rows_per_block);
-    const double writers = std::ceil(static_cast<double>(mapping.threads_per_row) / kWarp);
+    const double writers = std::ceil(std::min<double>(mapping.threads_per_row, kernel_.launch.block) / kWarp);
     if (rows > 1) {
       now().warp_instructions +=
           blocks * accumulators * (warps * kBlockReduceInstructions + writers * rows * 2);
       now().shared_wavefronts += blocks * accumulators * (warps + writers * rows);
       now().ldst_warp_instructions += blocks * accumulators * (warps + writers * rows);
     }
-    count_accesses(blocks * accumulators * writers);
+    // codegen/print_across.cpp
+    const int at_once = std::min(mapping.vector, kVectorBytes / accumulator_bytes(reduce.shape.dtype));
+    const int together = rows > 1 ? 1 : at_once;
+    count_accesses(blocks * accumulators * writers / together);
     const double sectors = static_cast<double>(across_bytes(mapping, reduce.shape.dtype)) / kSectorBytes;
     now().l2_sectors += sectors;
     if (!outputs_.contains(reduce.id)) return;
-    const double loads = blocks * static_cast<double>(mapping.cols) / kWarp;
+    const double loads = static_cast<double>(task_takers(mapping) * mapping.cols) / kWarp;
     now().l2_sectors += sectors;
     count_accesses(loads);
     now().fp32_warp_instructions += loads;
@@ -367,7 +370,7 @@ class KernelCounter {
   /// Accumulators that each element of a value read from partials is folded from.
   std::int64_t partials_of(NodeId op) const {
     for (const Group& group : kernel_.groups)
-      if (is_across(group, op)) return group.mapping.blocks;
+      if (is_across(group, op)) return task_takers(group.mapping);
     return 1;
   }
 
@@ -561,8 +564,9 @@ class KernelCounter {
 
   /// Every input byte comes from DRAM once; again in a later phase, and for groups that read it at another
   /// time, if what the kernel touches exceeds the L2.
-  /// Scratch stays in the L2 unless it, with the inputs, does not fit. Rows that registers do not hold are
-  /// read again from L2 as far as those of the resident blocks leave room there for what is written.
+  /// Scratch is written to DRAM in the end; it is read from the L2 unless it, with the inputs, does not fit.
+  /// Rows that registers do not hold are read again from L2 as far as those of the resident blocks leave room
+  /// there for what is written.
   void count_dram() {
     double footprint = static_cast<double>(kernel_.launch.scratch_bytes + cost_.dram_write_bytes);
     for (const auto& [buffer, levels] : touched_) {
@@ -590,7 +594,7 @@ class KernelCounter {
     for (auto& [level, phase] : phases_)
       fetch(level, phase.bytes_again * share_beyond_l2(device_, phase.resident_bytes));
     level_ = phases_.begin()->first;  // scratch is written first, as are tables of addresses
-    if (spills) write(kernel_.launch.scratch_bytes);
+    write(kernel_.launch.scratch_bytes);
     cost_.dram_read_bytes = static_cast<std::int64_t>(read);
     count_table();
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/assemble.h"
+#include "analysis/clusters.h"
 #include "analysis/facts.h"
 #include "analysis/vectors.h"
 #include "core/sorted.h"
@@ -68,7 +69,7 @@ std::int64_t reduction_workspace_bytes(const Computation& computation, const Ker
 }
 
 std::int64_t across_bytes(const ThreadMapping& mapping, DType dtype) {
-  return mapping.blocks * mapping.cols * accumulator_bytes(dtype);
+  return task_takers(mapping) * mapping.cols * accumulator_bytes(dtype);
 }
 
 std::int64_t accumulator_registers(const Computation& computation, const Group& group, int block) {
@@ -90,7 +91,7 @@ ThreadMapping fold_mapping(const ThreadMapping& mapping, int block) {
   ThreadMapping fold;
   fold.kind = MappingKind::kColumn;
   fold.rows = mapping.cols;
-  fold.cols = mapping.blocks;
+  fold.cols = task_takers(mapping);
   fold.rows_per_block = std::clamp<std::int64_t>(mapping.cols, 1, std::min<std::int64_t>(kTileCols, block));
   fold.threads_per_row = static_cast<int>(block / fold.rows_per_block);
   fold.tasks = (fold.rows + fold.rows_per_block - 1) / fold.rows_per_block;

@@ -39,8 +39,8 @@ std::int64_t resident_shared_bytes(const ThreadMapping& mapping, int block, DTyp
 /// rows of accumulators across them, or folds, an accumulator a thread.
 std::int64_t reduction_workspace_bytes(const Computation& computation, const KernelPlan& kernel);
 
-/// Bytes of scratch that the partials of a reduction across the rows of `mapping` (Group::across) take:
-/// blocks * cols accumulators.
+/// Bytes of scratch that the partials of a reduction across the rows of `mapping` (Group::across) take: an
+/// accumulator a col of each block, or of each cluster, whose blocks have a part of the cols each.
 std::int64_t across_bytes(const ThreadMapping& mapping, DType dtype);
 
 /// 32-bit registers of a thread in which it accumulates the group's reductions across the rows, and the share
@@ -50,7 +50,7 @@ std::int64_t accumulator_registers(const Computation& computation, const Group& 
 std::int64_t most_accumulator_registers(int bound);
 
 /// How the partials of a reduction across the rows of `mapping` are folded into an output: a column reduction
-/// of [cols, blocks], on as many of the group's blocks as it has tiles.
+/// of [cols, blocks or clusters], on as many of the group's blocks as it has tiles.
 ThreadMapping fold_mapping(const ThreadMapping& mapping, int block);
 
 /// Bytes of scratch that the partials of a split reduction of `dtype` take: rows * split accumulators.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/clusters.h"
 #include "core/error.h"
 #include "core/format.h"
 
@@ -127,8 +128,8 @@ std::string group_text(const Computation& computation, const KernelPlan& kernel,
   if (group.lane != 0) text += fmt::format(" (lane {} from block {})", group.lane, group.first_block);
   text += fmt::format("\n    {}\n", to_text(group.mapping));
   for (NodeId op : group.across)
-    text +=
-        fmt::format("    {} across the rows, {} partials\n", computation.node(op).name, group.mapping.blocks);
+    text += fmt::format("    {} across the rows, {} partials\n", computation.node(op).name,
+                        task_takers(group.mapping));
   for (NodeId op : group.one_pass)
     text += fmt::format("    {} in the pass of an earlier reduction\n", computation.node(op).name);
   for (NodeId op : group.ops)

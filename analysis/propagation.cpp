@@ -265,9 +265,8 @@ class Propagation {
       uses_col = uses_col || here.map.results[d].uses_dim(1);
       result.map.results.push_back(here.map.results[d]);
     }
-    const bool across = mapping_.kind == MappingKind::kRowPack && mapping_.split == 1 &&
-                        mapping_.cluster == 1 && mapping_.rows > 1 && uses_col && !uses_row &&
-                        reader.shape.elements_count() == mapping_.cols;
+    const bool across = mapping_.kind == MappingKind::kRowPack && mapping_.split == 1 && mapping_.rows > 1 &&
+                        uses_col && !uses_row && reader.shape.elements_count() == mapping_.cols;
     if (!across && (uses_col || !reduces_domain(computation_, reader.id, mapping_))) return;
     result.coverage = across ? Coverage::kCols : Coverage::kRows;
     offer(static_cast<std::size_t>(Coverage::kRows), Offer{to, {}, std::move(result)});

@@ -26,9 +26,8 @@ void check_group(const Computation& computation, const KernelPlan& kernel, const
                group.first_block, m.cluster);
   if (m.staged && m.cluster > 1 && (m.cluster - 1) * staged_cols(m) >= m.cols)
     report.add("cluster", "{}: rows of {} columns leave some of {} blocks no part", where, m.cols, m.cluster);
-  // A thread accumulates the same cols in every task, and a block is taken to have them all.
-  if (!group.across.empty())
-    report.add("cluster", "{}: reductions across rows of which a block has a part", where);
+  if (m.staged && m.cluster > 1 && !group.across.empty())
+    report.add("cluster", "{}: reductions across rows of which a block has a part in a tile", where);
 }
 
 }  // namespace
@@ -56,9 +55,6 @@ void check_clusters(const Computation& computation, const Device& device, const 
   if (launch.grid % launch.cluster != 0)
     report.add("cluster", "kernel {}: a grid of {} blocks is no whole clusters of {}", kernel.id, launch.grid,
                launch.cluster);
-  // How many clusters are resident at a time is not known from how many blocks are.
-  if (launch.grid_barriers > 0)
-    report.add("cluster", "kernel {}: clusters, and {} grid barriers", kernel.id, launch.grid_barriers);
   // Other blocks write to the workspace while this one is at any of its steps.
   const auto workspace = std::find_if(kernel.shared.begin(), kernel.shared.end(),
                                       [](const MemorySlot& slot) { return slot.op == kNoNode; });

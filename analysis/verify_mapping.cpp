@@ -274,13 +274,15 @@ void check_residency(const Device& device, const KernelPlan& kernel, Report& rep
     return;
   }
   const Occupancy fits = occupancy(device, launch.block, launch.register_bound, launch.shared_bytes);
-  if (launch.grid > fits.blocks_per_wave)
+  if (launch.cluster < 1 || (launch.cluster > 1 && device.gpcs == 0)) return;  // see check_clusters
+  const std::int64_t resident = resident_blocks(device, fits.blocks_per_sm, launch.cluster);
+  if (launch.grid > resident)
     report.add("residency",
                "kernel {}: {} blocks wait for each other at grid barriers, but only {} are resident at a "
-               "time ({} an "
-               "SM at {} threads, {} registers, {} bytes of shared memory; limited by {})",
-               kernel.id, launch.grid, fits.blocks_per_wave, fits.blocks_per_sm, launch.block,
-               launch.register_bound, launch.shared_bytes, fits.limiter);
+               "time ({} an SM at {} threads, {} registers, {} bytes of shared memory; limited by {}{})",
+               kernel.id, launch.grid, resident, fits.blocks_per_sm, launch.block, launch.register_bound,
+               launch.shared_bytes, fits.limiter,
+               launch.cluster > 1 ? fmt::format("; in clusters of {} within a GPC", launch.cluster) : "");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/assemble.h"
+#include "analysis/clusters.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
 #include "analysis/tiles.h"
@@ -101,7 +102,7 @@ void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeI
   const auto scratch = slot_of(plan.scratch);
   if (split || across) {
     SW_CHECK(scratch != plan.scratch.end(), "the partials of {} have no scratch", n.name);
-    const std::int64_t partials = across ? mapping.blocks * mapping.cols : mapping.rows * mapping.split;
+    const std::int64_t partials = across ? task_takers(mapping) * mapping.cols : mapping.rows * mapping.split;
     material.partials =
         add_buffer({MemorySpace::kScratch, op, n.shape, partials, scratch->offset, true, across});
   }

@@ -277,7 +277,8 @@ class KernelPrinter {
       if (several) out_.close();
       if (across) {
         barrier();
-        flush_across(kernel_, loop, places_, block_text(loop), computation_, out_);
+        flush_across(kernel_, loop, places_, loop.cluster > 1 ? "cluster" : block_text(loop), computation_,
+                     out_);
       }
       out_.close();
     } else {

@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "analysis/launch.h"
+#include "analysis/vectors.h"
+
 namespace stitchwork {
 
 void declare_across(const TaskLoop& loop, PlaceNames& places, Namer& names, const Computation& computation,
@@ -17,7 +22,7 @@ void declare_across(const TaskLoop& loop, PlaceNames& places, Namer& names, cons
 }
 
 void flush_across(const Kernel& kernel, const TaskLoop& loop, const PlaceNames& places,
-                  const std::string& block, const Computation& computation, Writer& out) {
+                  const std::string& taker, const Computation& computation, Writer& out) {
   bool workspace_busy = false;
   for (const AcrossRows& across : loop.across) {
     const ThreadMapping& mapping = across.mapping;
@@ -26,23 +31,38 @@ void flush_across(const Kernel& kernel, const TaskLoop& loop, const PlaceNames& 
     const std::int64_t threads = mapping.threads_per_row, rows = mapping.rows_per_block;
     if (rows > 1 && workspace_busy) out.line("__syncthreads();");
     workspace_busy = rows > 1;
+    // The thread's elements of a row: vectors of a row's threads lie side by side, and of accumulators, which
+    // are wider, take several accesses. What several rows of a task have is combined one by one.
+    const std::int64_t vector = mapping.vector, stride = threads * vector;
+    const std::int64_t together =
+        rows > 1 ? 1 : std::min<std::int64_t>(vector, kVectorBytes / accumulator_bytes(dtype));
     out.line("#pragma unroll");
-    out.open(fmt::format("for (int i = 0; i < {}; ++i)", across.elements));
+    out.open(fmt::format("for (int i = 0; i < {}; {})", across.elements,
+                         together > 1 ? fmt::format("i += {}", together) : "++i"));
     if (rows > 1) {
       if (across.elements > 1) out.line("if (i > 0) __syncthreads();");
       out.line(fmt::format("{0}[i] = sw_column_reduce<{1}, {2}, {3}>({0}[i], ({4}*)(shared + {5}));", name,
                            reducer_name(across.reducer), threads, rows, value_type(dtype),
                            kernel.workspace_offset));
     }
-    // The thread's i-th element of a row: vectors of a row's threads lie side by side.
-    const std::int64_t vector = mapping.vector, stride = threads * vector;
-    std::string col = vector > 1
-                          ? fmt::format("thread * {} + i / {} * {} + i % {}", vector, vector, stride, vector)
-                          : fmt::format("thread + i * {}", stride);
-    out.line(fmt::format("const int col = {};", col));
-    out.line(fmt::format("if (thread < {} && col < {}) {}[{}{} * {} + col] = {}[i];", threads, mapping.cols,
-                         places.buffers[static_cast<std::size_t>(across.partials)],
-                         kernel.wide_indices ? "(long long)" : "", block, mapping.cols, name));
+    if (together > 1) {
+      out.line(fmt::format("SwVector<{}, {}> sums;", value_type(dtype), together));
+      out.line("#pragma unroll");
+      out.line(fmt::format("for (int j = 0; j < {}; ++j) sw_set(sums, j, {}[i + j]);", together, name));
+    }
+    const std::string lane =
+        mapping.cluster > 1 ? fmt::format("(rank * {} + thread)", kernel.launch.block) : "thread";
+    if (vector > 1)
+      out.line(fmt::format("const int col = {} * {} + i / {} * {} + i % {};", lane, vector, vector, stride,
+                           vector));
+    else
+      out.line(fmt::format("const int col = {} + i * {};", lane, stride));
+    const std::string guard = threads < kernel.launch.block ? fmt::format("thread < {} && ", threads) : "";
+    const std::string place =
+        fmt::format("{}[{}{} * {} + col]", places.buffers[static_cast<std::size_t>(across.partials)],
+                    kernel.wide_indices ? "(long long)" : "", taker, mapping.cols);
+    out.line(together > 1 ? fmt::format("if ({}col < {}) sw_store(&{}, sums);", guard, mapping.cols, place)
+                          : fmt::format("if ({}col < {}) {} = {}[i];", guard, mapping.cols, place, name));
     out.close();
   }
 }

@@ -10,9 +10,9 @@ void declare_across(const TaskLoop& loop, PlaceNames& places, Namer& names, cons
                     Writer& out);
 
 /// Behind the tasks: what the rows of a task have is combined column by column, in the order of the rows,
-/// through the workspace, which must not be in use; the partials of the loop's block number `block` are
-/// written.
+/// through the workspace, which must not be in use; the partials of the loop's `taker` (its block's number,
+/// or that of its cluster, whose blocks have a part of the columns each) are written.
 void flush_across(const Kernel& kernel, const TaskLoop& loop, const PlaceNames& places,
-                  const std::string& block, const Computation& computation, Writer& out);
+                  const std::string& taker, const Computation& computation, Writer& out);
 
 }  // namespace stitchwork

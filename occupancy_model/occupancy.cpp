@@ -1,6 +1,7 @@
 #include "occupancy_model/occupancy.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/error.h"
 #include "occupancy_model/occupancy_limits.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kUnlimited = OccupancyLimit::kUnlimited;
+constexpr std::int64_t kSmsPerTpc = 2;
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
@@ -80,7 +82,6 @@ Occupancy occupancy(const Device& device, int threads_per_block, int registers_p
 std::int64_t clusters_per_wave(const Device& device, int blocks_per_sm, int cluster_blocks) {
   SW_CHECK(device.gpcs > 0 && blocks_per_sm >= 0 && cluster_blocks > 0,
            "{} GPCs, {} blocks an SM, {} a cluster", device.gpcs, blocks_per_sm, cluster_blocks);
-  constexpr std::int64_t kSmsPerTpc = 2;
   const std::int64_t tpcs = divide_up(device.sms, kSmsPerTpc), gpcs = device.gpcs;
   std::int64_t clusters = 0, sms_left = device.sms;
   for (std::int64_t g = 0; g < gpcs; ++g) {
@@ -89,6 +90,18 @@ std::int64_t clusters_per_wave(const Device& device, int blocks_per_sm, int clus
     clusters += sms * blocks_per_sm / cluster_blocks;
   }
   return clusters;
+}
+
+std::int64_t clusters_held_anyway(const Device& device, int blocks_per_sm, int cluster_blocks) {
+  SW_CHECK(blocks_per_sm >= 0 && cluster_blocks > 0, "{} blocks an SM, {} a cluster", blocks_per_sm,
+           cluster_blocks);
+  if (cluster_blocks == 1) return std::int64_t{blocks_per_sm} * device.sms;
+  SW_CHECK(device.gpcs > 0, "{} has no number of GPCs", device.id);
+  const std::int64_t of_tpc = kSmsPerTpc * blocks_per_sm, places = device.sms / kSmsPerTpc * of_tpc;
+  // A GPC's places are a multiple of its TPCs', and what clusters leave of them a multiple of what both
+  // share.
+  const std::int64_t unused = device.gpcs * (cluster_blocks - std::gcd(of_tpc, std::int64_t{cluster_blocks}));
+  return std::max<std::int64_t>(0, places - unused) / cluster_blocks;
 }
 
 LaunchBound assume_relax_apply(const Device& device, int threads_per_block,

@@ -28,6 +28,11 @@ inline constexpr int kAssumedRegisters = 32;
 /// they go; how they are on a part at hand is not published and differs from part to part.
 std::int64_t clusters_per_wave(const Device& device, int blocks_per_sm, int cluster_blocks);
 
+/// So many the device holds at once however its TPCs are spread over the GPCs: a GPC leaves fewer places
+/// unused than a cluster takes, and none where clusters fill its TPCs. What clusters that wait for each other
+/// may rely on; one block a cluster: as many as the device holds.
+std::int64_t clusters_held_anyway(const Device& device, int blocks_per_sm, int cluster_blocks);
+
 struct LaunchBound {
   int blocks_per_sm = 0;
   std::int64_t blocks_per_wave = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/clusters.h"
 #include "analysis/launch.h"
 
 namespace stitchwork::astitch {
@@ -51,17 +52,17 @@ Verdict accumulators_fit(const Nodes& nodes, const KernelPlan& kernel) {
 }
 
 std::string across_numbers(const Nodes& nodes, const KernelPlan& kernel, double with_us, double without_us) {
-  std::int64_t reductions = 0, blocks = 0, bytes = 0;
+  std::int64_t reductions = 0, takers = 0, bytes = 0;
   for (const Group& group : kernel.groups)
     for (const NodeId id : group.across) {
       ++reductions;
-      blocks = group.mapping.blocks;
+      takers = task_takers(group.mapping);
       bytes += across_bytes(group.mapping, nodes.node(id).shape.dtype);
     }
   return fmt::format(
       "{} reductions across the rows in {} partials each, {} bytes: {:.2f} us; in groups of their own {:.2f} "
       "us",
-      reductions, blocks, bytes, with_us, without_us);
+      reductions, takers, bytes, with_us, without_us);
 }
 
 }  // namespace stitchwork::astitch

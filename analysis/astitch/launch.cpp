@@ -32,8 +32,10 @@ constexpr int kElementwiseBlock = 256;
 
 void set_block(MappingLimits& limits, const Device& device, int block) {
   limits.block = block;
-  limits.blocks_per_wave = std::max<std::int64_t>(
-      1, assume_relax_apply(device, block, 0, limits.max_blocks_per_sm).blocks_per_wave);
+  const LaunchBound bound = assume_relax_apply(device, block, 0, limits.max_blocks_per_sm);
+  limits.blocks_per_wave =
+      std::max<std::int64_t>(1, limits.one_wave ? resident_blocks(device, bound.blocks_per_sm, limits.cluster)
+                                                : bound.blocks_per_wave);
 }
 
 /// What decides how long the stitch op takes: its largest reduction, or where it has none its largest op.
@@ -187,11 +189,6 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
   return work;
 }
 
-/// A block of so many threads, and a share of the blocks an SM holds at 32 registers a thread.
-struct TunedLaunch {
-  int block = 0, share = 1, cluster = 1;
-};
-
 /// The simplest first: without clusters, then ever larger ones of blocks that each have a part of the row.
 std::vector<TunedLaunch> tuned_launches(const Domain& domain, bool alone, bool blocks_are_given,
                                         int cluster_limit) {
@@ -208,12 +205,17 @@ std::vector<TunedLaunch> tuned_launches(const Domain& domain, bool alone, bool b
 }
 
 /// The block, the threads an SM shares its registers among, and the blocks of a cluster, in which the largest
-/// domain takes least time; with grid barriers, one barrier included.
+/// domain takes least time, with grid barriers one barrier included; or the `given` ones.
 void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, int cluster_limit,
-                MappingLimits& limits) {
+                const std::optional<TunedLaunch>& given, MappingLimits& limits) {
   const NodeId largest = largest_op(nodes, op);
   const Domain domain = largest == kNoNode ? Domain{} : domain_of(nodes, largest);
   if (largest != kNoNode) limits.row_work = row_work(nodes, op, largest, domain);
+  if (given) {
+    limits.cluster = given->cluster;
+    limits.max_blocks_per_sm = assume_relax_apply(device, given->block, 0, 0).blocks_per_sm / given->share;
+    return set_block(limits, device, given->block);
+  }
   const int wanted_blocks = limits.max_blocks_per_sm;
   set_block(limits, device, std::min(kTunedBlocks.front(), device.max_threads_per_block));
   const bool alone = map_tuned(domain, limits).blocks <= device.sms;
@@ -233,7 +235,7 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, in
     const ThreadMapping mapping = map_tuned(domain, limits);
     double us = domain_us(domain, mapping, limits);
     // Partials are written and read once more.
-    us += 2.0 * 4 * static_cast<double>(mapping.blocks * mapping.cols * limits.accumulators) /
+    us += 2.0 * 4 * static_cast<double>(task_takers(mapping) * mapping.cols * limits.accumulators) /
           bytes_per_us(device);
     if (limits.one_wave) us += device.grid_barrier_us_per_block * static_cast<double>(mapping.blocks);
     if (best > 0 && us >= best_us * (1 - kIndifference)) continue;
@@ -248,6 +250,19 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, in
 }
 
 }  // namespace
+
+std::vector<TunedLaunch> waiting_clusters(const Device& device, int most_blocks) {
+  std::vector<TunedLaunch> launches;
+  for (int cluster = 2; cluster <= largest_cluster(device); cluster *= 2)
+    for (const int block : {512, 256})
+      for (const int threads : {512, 1024}) {
+        const int full = assume_relax_apply(device, block, 0, 0).blocks_per_sm, blocks = threads / block;
+        if (most_blocks > 0 && blocks > most_blocks) continue;
+        if (full >= blocks && resident_blocks(device, blocks, cluster) > 0)
+          launches.push_back({block, full / blocks, cluster});
+      }
+  return launches;
+}
 
 MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Device& device,
                              const Options& options, bool one_wave, int accumulators, WideForms forms) {
@@ -268,7 +283,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   if (tuned) {
     limits.tuned_for = &device;
     const int clusters = forms.clusters && options.clusters && !one_wave ? largest_cluster(device) : 1;
-    if (wanted_block == nullptr) tune_block(nodes, op, device, clusters, limits);
+    if (wanted_block == nullptr) tune_block(nodes, op, device, clusters, forms.launch, limits);
   }
   if (!options.adaptive_mapping) {
     std::int64_t widest = 0;
@@ -310,9 +325,12 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
 
 namespace {
 
-std::int64_t wave_of(const Device& device, const LaunchBound& bound, int cluster) {
-  return cluster == 1 ? bound.blocks_per_wave
-                      : cluster * clusters_per_wave(device, bound.blocks_per_sm, cluster);
+/// Of blocks that wait for each other, those that are surely resident at once.
+std::int64_t wave_of(const Device& device, const LaunchBound& bound, const KernelLaunch& launch) {
+  if (launch.grid_barriers > 0) return resident_blocks(device, bound.blocks_per_sm, launch.cluster);
+  return launch.cluster == 1
+             ? bound.blocks_per_wave
+             : launch.cluster * clusters_per_wave(device, bound.blocks_per_sm, launch.cluster);
 }
 
 }  // namespace
@@ -322,16 +340,20 @@ void bound_launch(const Device& device, const Options& options, const MappingLim
   const LaunchBound bound =
       assume_relax_apply(device, launch.block, launch.shared_bytes, limits.max_blocks_per_sm);
   launch.blocks_per_sm = bound.blocks_per_sm;
-  launch.blocks_per_wave = wave_of(device, bound, launch.cluster);
+  launch.blocks_per_wave = wave_of(device, bound, launch);
   launch.register_bound = options.register_relaxation ? bound.register_bound : kAssumedRegisters;
 }
 
 void settle_registers(const Device& device, const Options& options, KernelLaunch& launch) {
-  const int share = blocks_an_sm(device, launch.grid);
+  int share = blocks_an_sm(device, launch.grid);
+  // Clusters that wait for each other may leave places of some SMs unused.
+  if (launch.grid_barriers > 0)
+    while (share < launch.blocks_per_sm && resident_blocks(device, share, launch.cluster) < launch.grid)
+      ++share;
   if (share >= launch.blocks_per_sm) return;
   const LaunchBound bound = assume_relax_apply(device, launch.block, launch.shared_bytes, share);
   launch.blocks_per_sm = bound.blocks_per_sm;
-  launch.blocks_per_wave = wave_of(device, bound, launch.cluster);
+  launch.blocks_per_wave = wave_of(device, bound, launch);
   if (options.register_relaxation) launch.register_bound = bound.register_bound;
 }
 

@@ -1,11 +1,20 @@
 // Resource-aware launch configuration (AStitch section 4.5): assume, relax, apply.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "analysis/astitch/memory.h"
 #include "analysis/astitch/options.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork::astitch {
+
+/// A block of so many threads, a share of the blocks an SM holds at 32 registers a thread, blocks of a
+/// cluster.
+struct TunedLaunch {
+  int block = 0, share = 1, cluster = 1;
+};
 
 /// What mappings may use, where no knob forbids it, until a kernel that does turns out not to fit.
 struct WideForms {
@@ -13,7 +22,13 @@ struct WideForms {
   bool single_rows = true;     ///< MappingLimits::single_rows
   bool clusters = true;        ///< rows shared by the blocks of a cluster, on devices that have them
   bool column_vectors = true;  ///< MappingLimits::column_vectors
+  std::optional<TunedLaunch>
+      launch;  ///< that of a kernel with grid barriers, in place of the fastest domain's
 };
+
+/// Launches of clusters that wait for each other: 512 or 1,024 threads an SM in blocks of 256 or 512, at most
+/// `most_blocks` (0: any number) of them.
+std::vector<TunedLaunch> waiting_clusters(const Device& device, int most_blocks);
 
 /// What mappings may assume before anything is planned: the largest block the device allows, and the wave it
 /// has at the assumed 32 registers a thread. Without adaptive mapping, as XLA does: a block as wide as the

@@ -43,7 +43,7 @@ struct MappingLimits {
   bool async_copies = false;  ///< tiles of several rows may be filled by asynchronous copies
   /// Sums over columns may move in vectors: their block then has as many accumulators in shared memory.
   bool column_vectors = true;
-  int cluster = 1;  ///< blocks of a cluster that may share a row: not within one wave
+  int cluster = 1;  ///< blocks of a cluster that may share a row
 };
 
 /// How many blocks an override wants each row of `reduction` split over; 0: none does.

@@ -71,8 +71,9 @@ int peeled_vector(const Domain& domain, const MappingLimits& limits) {
 /// Fills tasks, blocks and tasks_per_block: as many blocks as there are slots or tasks.
 ThreadMapping deal(ThreadMapping mapping, const MappingLimits& limits) {
   mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
-  mapping.blocks =
-      limits.one_wave ? std::min(mapping.tasks, limits.blocks_per_wave) : mapping.tasks * mapping.cluster;
+  mapping.blocks = mapping.tasks * mapping.cluster;
+  if (limits.one_wave)
+    mapping.blocks = std::min(mapping.blocks, limits.blocks_per_wave / mapping.cluster * mapping.cluster);
   mapping.tasks_per_block = ceil_div(mapping.tasks, task_takers(mapping));
   return mapping;
 }
@@ -203,7 +204,7 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
 /// Offers rows that the blocks of a cluster share, where each of their threads has a vector.
 void offer_clusters(const Domain& domain, const MappingLimits& limits, int vector, Fastest& fastest) {
   const std::int64_t threads = std::int64_t{limits.block} * limits.cluster;
-  if (limits.cluster == 1 || limits.accumulators > 0 || domain.cols < threads * vector) return;
+  if (limits.cluster == 1 || domain.cols < threads * vector) return;
   ThreadMapping mapping;
   mapping.kind = MappingKind::kRowPack;
   mapping.rows = domain.rows;
@@ -211,8 +212,10 @@ void offer_clusters(const Domain& domain, const MappingLimits& limits, int vecto
   mapping.vector = vector;
   mapping.cluster = limits.cluster;
   mapping.threads_per_row = static_cast<int>(threads);
-  mapping.unroll = static_cast<int>(std::clamp<std::int64_t>(ceil_div(domain.cols, threads * vector), 1,
-                                                             vector > 1 ? kMostUnrolled / 2 : kMostUnrolled));
+  const std::int64_t vectors = ceil_div(domain.cols, threads * vector);
+  if (vectors * vector * limits.accumulators > accumulator_room(limits)) return;
+  mapping.unroll =
+      static_cast<int>(std::clamp<std::int64_t>(vectors, 1, vector > 1 ? kMostUnrolled / 2 : kMostUnrolled));
   fastest.offer(deal(mapping, limits));
 }
 

@@ -23,6 +23,19 @@ double median(std::vector<double> values) {
   return n == 0 ? 0 : n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+/// With one attribute, which outlives it.
+LaunchConfig launch_config(const KernelLaunch& launch, Stream stream, LaunchAttribute& attribute) {
+  LaunchConfig config{};
+  config.grid_x = static_cast<unsigned>(launch.grid);
+  config.block_x = static_cast<unsigned>(launch.block);
+  config.grid_y = config.grid_z = config.block_y = config.block_z = 1;
+  config.shared_bytes = static_cast<unsigned>(launch.shared_bytes);
+  config.stream = stream;
+  config.attributes = &attribute;
+  config.attributes_count = 1;
+  return config;
+}
+
 }  // namespace
 
 Gpu gpu(const Driver& driver, int index) {
@@ -214,20 +227,40 @@ const CudaBackend::Loaded& CudaBackend::load(const CompiledKernel& kernel) {
   return modules_.emplace(kernel.source_sha256, loaded).first->second;
 }
 
+std::int64_t CudaBackend::resident_blocks(const CompiledKernel& kernel, const Loaded& loaded) const {
+  const int cluster = kernel.launch.cluster;
+  // A driver that has not heard of clusters loads no kernel that asks for them.
+  if (cluster == 1 || driver_->resident_clusters == nullptr)
+    return std::int64_t{loaded.resident_blocks} * gpu_.sms;
+  LaunchAttribute attribute{};
+  attribute.id = kClusterDimension;
+  attribute.extents[0] = static_cast<unsigned>(cluster);
+  attribute.extents[1] = attribute.extents[2] = 1;
+  const LaunchConfig config = launch_config(kernel.launch, stream_, attribute);
+  int clusters = 0;
+  driver_->check(driver_->resident_clusters(&clusters, loaded.function, &config),
+                 "cuOccupancyMaxActiveClusters", kernel.entry);
+  return std::int64_t{clusters} * cluster;
+}
+
 Launched CudaBackend::launch(const CompiledKernel& kernel, std::span<const DeviceAddress> arguments) {
   if (kernel.dependent && driver_->launch_with == nullptr)
     throw Error("dependent launches need a driver of CUDA 11.8 or later: this one has no cuLaunchKernelEx",
                 "leave out --dependent-launch");
   const Loaded& loaded = load(kernel);
-  const std::int64_t resident = std::int64_t{loaded.resident_blocks} * gpu_.sms;
-  if (kernel.launch.grid_barriers > 0 && kernel.launch.grid > resident)
+  const std::int64_t resident = kernel.launch.grid_barriers > 0 ? resident_blocks(kernel, loaded) : 0;
+  if (kernel.launch.grid_barriers > 0 && kernel.launch.grid > resident) {
+    const int cluster = kernel.launch.cluster;
     throw Error(
         fmt::format(
             "{} blocks wait for each other at grid barriers, but {} holds {} ({} an SM of {} threads, "
-            "{} registers and {} bytes of shared memory, {} SMs)",
+            "{} registers and {} bytes of shared memory, {} SMs{})",
             kernel.launch.grid, gpu_.name, resident, loaded.resident_blocks, kernel.launch.block,
-            loaded.registers, kernel.launch.shared_bytes, gpu_.sms),
-        "the override `residency` leaves a block more registers");
+            loaded.registers, kernel.launch.shared_bytes, gpu_.sms,
+            cluster > 1 ? fmt::format("; in clusters of {}", cluster) : ""),
+        cluster > 1 ? "plan with --set clusters=off"
+                    : "the override `residency` leaves a block more registers");
+  }
   Step step;
   step.kind = Step::Kind::kLaunch;
   step.kernel = &kernel;
@@ -413,18 +446,10 @@ void CudaBackend::perform(const Step& step) {
 }
 
 void CudaBackend::launch_dependent(const Step& step, std::vector<void*>& arguments) {
-  const KernelLaunch& launch = step.kernel->launch;
   LaunchAttribute attribute{};
   attribute.id = kProgrammaticStreamSerialization;
   attribute.value = 1;
-  LaunchConfig config{};
-  config.grid_x = static_cast<unsigned>(launch.grid);
-  config.block_x = static_cast<unsigned>(launch.block);
-  config.grid_y = config.grid_z = config.block_y = config.block_z = 1;
-  config.shared_bytes = static_cast<unsigned>(launch.shared_bytes);
-  config.stream = stream_;
-  config.attributes = &attribute;
-  config.attributes_count = 1;
+  const LaunchConfig config = launch_config(step.kernel->launch, stream_, attribute);
   driver_->check(driver_->launch_with(&config, step.function, arguments.data(), nullptr), "cuLaunchKernelEx",
                  step.what);
 }

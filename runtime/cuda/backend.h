@@ -103,6 +103,8 @@ class CudaBackend final : public Backend {
   };
 
   const Loaded& load(const CompiledKernel& kernel);
+  /// Blocks that the GPU holds at once, in whole clusters.
+  std::int64_t resident_blocks(const CompiledKernel& kernel, const Loaded& loaded) const;
   /// Whether cuBLAS is here and makes products of these element types.
   bool multiplies(const Shape& lhs, const Shape& rhs, const Shape& result) const;
   std::optional<Timed> multiply(const Node& dot, const Shape& lhs, const Shape& rhs,

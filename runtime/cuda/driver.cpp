@@ -41,6 +41,8 @@ std::shared_ptr<const Driver> load_driver(const std::string& library) {
   STITCHWORK_CUDA_DRIVER(STITCHWORK_CUDA_BIND)
 #undef STITCHWORK_CUDA_BIND
   driver->launch_with = reinterpret_cast<decltype(driver->launch_with)>(::dlsym(handle, "cuLaunchKernelEx"));
+  driver->resident_clusters =
+      reinterpret_cast<decltype(driver->resident_clusters)>(::dlsym(handle, "cuOccupancyMaxActiveClusters"));
   int version = 0, devices = 0;
   const Result initialised = driver->init(0);
   if (initialised != kSuccess)

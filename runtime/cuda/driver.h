@@ -36,6 +36,7 @@ struct LaunchAttribute {
   union {
     char bytes[64];
     int value;
+    unsigned extents[3];
   };
 };
 struct LaunchConfig {
@@ -44,7 +45,7 @@ struct LaunchConfig {
   LaunchAttribute* attributes;
   unsigned attributes_count;
 };
-inline constexpr int kProgrammaticStreamSerialization = 6;
+inline constexpr int kClusterDimension = 4, kProgrammaticStreamSerialization = 6;
 enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
 inline constexpr unsigned kNonBlockingStream = 1, kCaptureThreadLocal = 1;
 
@@ -102,6 +103,8 @@ struct Driver {
 
   /// cuLaunchKernelEx, CUDA 11.8; null in older drivers.
   Result (*launch_with)(const LaunchConfig*, Function, void**, void**) = nullptr;
+  /// cuOccupancyMaxActiveClusters, likewise.
+  Result (*resident_clusters)(int*, Function, const LaunchConfig*) = nullptr;
 
   /// Throws Error naming the call, the driver's error and what was at hand unless `result` is success.
   void check(Result result, const char* call, const std::string& what) const;

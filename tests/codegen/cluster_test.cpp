@@ -198,6 +198,54 @@ TEST(ClusterRows, ShareAKernelWithOtherLoops) {
   expect_right_in_clusters(graph, 2, 2);
 }
 
+/// A kernel that sums its rows' columns in the pass over the rows.
+FusionPlan across_rows(const Graph& graph) {
+  for (const int sms : {1, 2, 4}) {
+    FusionPlan plan = planned(graph, testing::few_sms("h200", sms), "off");
+    plan.device = hopper().id;
+    const auto crosses = [](const Group& group) { return !group.across.empty(); };
+    if (plan.kernels.size() == 1 &&
+        std::any_of(plan.kernels[0].groups.begin(), plan.kernels[0].groups.end(), crosses))
+      return plan;
+  }
+  ADD_FAILURE() << "no plan with sums across the rows";
+  return {};
+}
+
+/// Sums of columns beside those of rows, by one cluster that has all rows, by several, by one a row.
+TEST(ClusterRows, LeaveTheirPartsOfSumsAcrossThem) {
+  SKIP_WITHOUT_COMPILER();
+  const std::string compiler = testing::installed_compilers().front();
+  for (const char* dtype : {"f32", "bf16"})
+    for (const char* name : {"layer_norm_grad", "rms_norm_grad"})
+      for (const auto& [rows, cols] : {std::pair{64, 1500}, {64, 3001}, {24, 8192}})
+        for (const auto& [cluster, clusters] : {std::pair{2, 1}, {4, 7}, {2, rows}, {8, 3}}) {
+          SCOPED_TRACE(
+              fmt::format("{} {}x{} {}: {} clusters of {}", name, rows, cols, dtype, clusters, cluster));
+          const Graph graph = workload(name, rows, cols, dtype);
+          FusionPlan plan = across_rows(graph);
+          ASSERT_TRUE(share_rows(graph, hopper(), plan, 0, cluster, clusters)) << to_text(graph, plan);
+          EXPECT_GT(plan.kernels[0].launch.grid_barriers, 0);
+          EXPECT_THAT(to_text(graph, plan),
+                      ::testing::HasSubstr(fmt::format("across the rows, {} partials", clusters)));
+          expect_right(graph, plan, compiler);
+        }
+}
+
+/// Whole, their accumulators are more than a block has registers for.
+TEST(ClusterRows, ArePlannedWithSumsAcrossThemInOnePass) {
+  const Graph graph = workload("layer_norm_grad", 512, 50257);
+  const FusionPlan plan = planned(graph);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  const KernelLaunch& launch = plan.kernels[0].launch;
+  EXPECT_GT(launch.cluster, 1);
+  EXPECT_EQ(launch.grid_barriers, 1);
+  EXPECT_LE(launch.grid, resident_blocks(hopper(), launch.blocks_per_sm, launch.cluster));
+  EXPECT_THAT(to_text(graph, plan), ::testing::HasSubstr(fmt::format("across the rows, {} partials",
+                                                                     launch.grid / launch.cluster)));
+  EXPECT_FALSE(is_clustered(planned(graph, hopper(), "off")));
+}
+
 TEST(ClusterRows, AreLeftToDevicesThatHaveThemAndToTheKnob) {
   const Graph graph = workload("softmax", 64, 30000);
   EXPECT_TRUE(is_clustered(planned(graph, device("h100"))));
@@ -251,6 +299,22 @@ TEST(ClusterRows, VerifyRefusesWhatCannotBeLaunched) {
                 if (slot.op == kNoNode) slot.bytes /= 2;
             }),
             "verify.workspace");
+}
+
+/// At a grid barrier, those resident at once wherever the SMs are: with two blocks an SM 29 clusters of 8,
+/// not the 32 of GPCs of equal size.
+TEST(ClusterRows, VerifyRefusesMoreThanAreSurelyResidentAtAGridBarrier) {
+  const Graph graph = workload("layer_norm_grad", 64, 8192);
+  FusionPlan plan = across_rows(graph);
+  plan.kernels.at(0).launch.block = 512;
+  plan.kernels[0].launch.register_bound = 64;
+  ASSERT_TRUE(share_rows(graph, hopper(), plan, 0, 8, 29)) << to_text(graph, plan);
+  plan.kernels[0].launch.grid += 8;
+  const std::vector<Verdict> problems = verify(graph, hopper(), plan);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].rule, "verify.residency");
+  EXPECT_THAT(problems[0].why, ::testing::HasSubstr("240 blocks wait for each other at grid barriers, but "
+                                                    "only 232 are resident"));
 }
 
 TEST(ClusterRows, VerifyRefusesPartsOfRowsThatOtherBlocksHave) {

@@ -127,10 +127,10 @@ TEST_P(Kernels, MoveWhatTheyMustOnceInWholeSectorsWithoutSpills) {
   }
   fmt::print("{}: DRAM {:.3f}, loads {:.3f}, {:.1f} KB in flight an SM\n", fmt::streamed(c), judged.traffic(),
              judged.load_spread(), judged.bytes_in_flight / 1024);
-  // Sums over the rows beside sums over the columns leave a partial a block and column, written once and read
-  // once.
+  // Sums over the rows beside sums over the columns leave a partial a block, or cluster, and column, which is
+  // written once and read from the L2.
   if (fits_on_chip(c, target)) {
-    EXPECT_LE(judged.dram_sectors, 1.05 * judged.least_sectors + 2 * judged.scratch_sectors);
+    EXPECT_LE(judged.dram_sectors, 1.05 * judged.least_sectors + judged.scratch_sectors);
   }
 }
 

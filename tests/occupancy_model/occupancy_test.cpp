@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "occupancy_model/occupancy_limits.h"
 
@@ -131,6 +132,38 @@ TEST(AssumeRelaxApply, RelaxingNeverCostsABlock) {
         ASSERT_EQ(occupancy(d, threads, launch.register_bound, shared).blocks_per_sm, launch.blocks_per_sm)
             << d.id << " " << threads << " " << shared;
       }
+}
+
+TEST(Clusters, AreHeldHoweverTpcsAreSpreadOverGpcs) {
+  std::mt19937 random(1);
+  for (const Device& d : devices()) {
+    if (d.max_cluster_blocks == 0) continue;
+    for (int blocks_per_sm = 1; blocks_per_sm <= 8; ++blocks_per_sm)
+      for (const int cluster : {1, 2, 4, 8, 16}) {
+        const std::int64_t held = clusters_held_anyway(d, blocks_per_sm, cluster);
+        EXPECT_LE(held, clusters_per_wave(d, blocks_per_sm, cluster));
+        EXPECT_GT(held, 0);
+        if (2 * blocks_per_sm % cluster == 0) {
+          EXPECT_EQ(held, d.sms * blocks_per_sm / cluster);
+        }
+        for (int spread = 0; spread < 100; ++spread) {
+          std::vector<int> sms(static_cast<std::size_t>(d.gpcs));
+          for (int tpc = 0; tpc < d.sms / 2; ++tpc) sms[random() % sms.size()] += 2;
+          std::int64_t clusters = 0;
+          for (const int gpc : sms) clusters += std::int64_t{gpc} * blocks_per_sm / cluster;
+          ASSERT_LE(held, clusters) << d.id << ": " << blocks_per_sm << " an SM, clusters of " << cluster;
+        }
+      }
+  }
+}
+
+/// Two of 512 threads an SM of an H200: 29 clusters of 8, while GPCs of 16 and 18 SMs hold 32.
+TEST(Clusters, HeldAnywayAreFewerThanGpcsOfEvenSizeHold) {
+  const Device& h200 = device("h200");
+  EXPECT_EQ(clusters_per_wave(h200, 2, 8), 32);
+  EXPECT_EQ(clusters_held_anyway(h200, 2, 8), 29);
+  EXPECT_EQ(clusters_held_anyway(h200, 4, 8), 66);
+  EXPECT_EQ(clusters_held_anyway(h200, 1, 1), 132);
 }
 
 TEST(AssumeRelaxApply, ABlockThatDoesNotFitHasNoBound) {

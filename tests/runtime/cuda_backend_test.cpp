@@ -7,7 +7,10 @@
 #include "core/evaluator.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/run.h"
+#include "tests/codegen/workloads.h"
 #include "tests/runtime/on_fake_gpu.h"
+#include "tests/support/clustered.h"
+#include "tests/support/fuzz.h"
 
 namespace stitchwork {
 namespace {
@@ -144,6 +147,34 @@ TEST(CudaBackend, AGridThatCannotBeResidentIsRefusedWithTheNumbers) {
                                HasSubstr("blocks wait for each other at grid barriers"),
                                HasSubstr("holds 0 (0 an SM")));
   EXPECT_EQ(gpu.calls["launch_cooperative"], 0);
+}
+
+TEST(CudaBackend, ClustersThatWaitForEachOtherAreCountedByTheDriver) {
+  SKIP_WITHOUT_COMPILER();
+  testing::FakeGpu gpu{device("h200")};
+  gpu.device.sms = 16;
+  gpu.device.gpcs = 1;
+  const Graph graph = testing::graph_of(testing::workload("layer_norm_grad").hlo({32, 4096, "f32"}));
+  FusionPlan plan = make_plan(graph, gpu.device, "astitch", {.knobs = {{"clusters", "off"}}});
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  ASSERT_GT(plan.kernels[0].launch.grid_barriers, 0);
+  ASSERT_TRUE(testing::share_rows(graph, gpu.device, plan, 0, 4, 4)) << to_text(graph, plan);
+  const Executable executable = compile(graph, gpu.device, plan, compile_options());
+  testing::Reference reference(graph, generate_inputs(graph, 0));
+  const auto driver = std::make_shared<cuda::Driver>(*testing::fake_driver(gpu));
+  const auto run = [&] {
+    cuda::CudaBackend backend(driver, gpu.device, {}, {});
+    return run_on(backend, graph, gpu.device, executable, reference.inputs());
+  };
+  EXPECT_EQ(reference.problem(run().outputs), "");
+  EXPECT_THAT(gpu.launched, Contains(StartsWith("cooperative 16x")));
+  EXPECT_GT(gpu.calls["resident_clusters"], 0);
+  driver->resident_clusters = [](int* clusters, cuda::Function, const cuda::LaunchConfig*) -> cuda::Result {
+    return *clusters = 3, cuda::kSuccess;
+  };
+  EXPECT_THAT(refusal([&] { run(); }),
+              ::testing::AllOf(HasSubstr("16 blocks wait for each other at grid barriers"),
+                               HasSubstr("holds 12 ("), HasSubstr("in clusters of 4")));
 }
 
 TEST(CudaBackend, OutOfMemoryNamesTheBufferAndWhatIsThere) {

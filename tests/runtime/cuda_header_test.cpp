@@ -59,6 +59,9 @@ TEST(CudaHeader, ValuesAreThoseOfTheHeader) {
 
 TEST(CudaHeader, LaunchAttributesLieAsInTheHeader) {
   EXPECT_TRUE((Alike<decltype(Driver::launch_with), decltype(&::cuLaunchKernelEx)>::value));
+  EXPECT_TRUE((Alike<decltype(Driver::resident_clusters), decltype(&::cuOccupancyMaxActiveClusters)>::value));
+  EXPECT_EQ(int{kClusterDimension}, int{CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION});
+  EXPECT_EQ(offsetof(LaunchAttribute, extents), offsetof(CUlaunchAttribute, value.clusterDim.x));
   EXPECT_EQ(int{kProgrammaticStreamSerialization},
             int{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION});
   EXPECT_EQ(sizeof(LaunchAttribute), sizeof(CUlaunchAttribute));

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "occupancy_model/occupancy.h"
 #include "runtime/cuda/backend.h"
 #include "simulator/simulator.h"
 
@@ -220,6 +221,15 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
         config->grid_y * config->grid_z * config->block_y * config->block_z != 1)
       return 1;  // CUDA_ERROR_INVALID_VALUE
     return fake_launch(f, config->grid_x, config->block_x, config->shared_bytes, arguments, "dependent");
+  };
+  d.resident_clusters = [](int* clusters, cu::Function, const cu::LaunchConfig* config) -> cu::Result {
+    FAKE_CALL(resident_clusters);
+    if (config->attributes_count != 1 || config->attributes[0].id != cu::kClusterDimension) return 1;
+    const Device& device = fake_gpu()->device;
+    *clusters = static_cast<int>(
+        clusters_per_wave(device, device.max_threads_per_sm() / static_cast<int>(config->block_x),
+                          static_cast<int>(config->attributes[0].extents[0])));
+    return cu::kSuccess;
   };
   d.stream_create = [](cu::Stream* stream, unsigned) -> cu::Result {
     FAKE_CALL(stream_create);

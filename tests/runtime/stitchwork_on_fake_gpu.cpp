@@ -32,6 +32,7 @@ extern "C" {
   __attribute__((visibility("default"), ifunc("resolve_" #symbol))) Result symbol parameters;
 STITCHWORK_CUDA_DRIVER(EXPORT)
 EXPORT(launch_with, cuLaunchKernelEx, (const LaunchConfig*, Function, void**, void**))
+EXPORT(resident_clusters, cuOccupancyMaxActiveClusters, (int*, Function, const LaunchConfig*))
 #undef EXPORT
 }
 }  // namespace stitchwork::cuda

@@ -27,7 +27,7 @@ inline bool share_rows(const Graph& graph, const Device& target, FusionPlan& pla
   bool some = false;
   for (Group& group : kernel.groups) {
     ThreadMapping& m = group.mapping;
-    if (m.kind != MappingKind::kRowPack || m.split > 1 || m.staged || !group.across.empty()) continue;
+    if (m.kind != MappingKind::kRowPack || m.split > 1 || m.staged) continue;
     some = true;
     m.cluster = cluster;
     m.threads_per_row = cluster * kernel.launch.block;
@@ -39,6 +39,16 @@ inline bool share_rows(const Graph& graph, const Device& target, FusionPlan& pla
   if (!some) return false;
   KernelLaunch& launch = kernel.launch;
   launch.cluster = cluster;
+  // As many partials as clusters.
+  for (const Group& group : kernel.groups)
+    for (MemorySlot& slot : kernel.scratch)
+      if (is_across(group, slot.op))
+        slot.bytes = across_bytes(group.mapping, graph.entry_computation().node(slot.op).shape.dtype);
+  launch.scratch_bytes = 0;
+  for (MemorySlot& slot : kernel.scratch) {
+    slot.offset = launch.scratch_bytes;
+    launch.scratch_bytes = round_up(slot.offset + slot.bytes, std::int64_t{256});
+  }
   launch.grid = 1;
   for (Group& group : kernel.groups) {
     group.first_block = 0;
