@@ -369,6 +369,7 @@ void split_strand(Strand& s, const Inst* i) {
     t.resume = held_back ? behind_guard() : running && t.mask[w] != 0 ? i : from_stack;
     if (t.state != StrandState::kBarrier) t.state = StrandState::kRunnable;
     if (t.alive[w] == 0) t.state = StrandState::kDone;
+    if (t.mask[w] == 0) t.awaited = 0;
   };
   for (int w = first + 1; w < last; ++w) {
     Strand& t = b.add_strand(s.gang, w, w + 1);

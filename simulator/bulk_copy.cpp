@@ -197,20 +197,22 @@ const Inst* wait_for_bulk_stores(Strand& s, const Inst* i) {
 }
 
 void check_bulk_copies_ended(BlockRun& b) {
-  const auto report = [&](const Inst* i, int warp, int lane, const std::string& message) {
+  const auto report = [&](const BlockRun& issuer, const Inst* i, int warp, int lane,
+                          const std::string& message) {
     Strand of_gang;
     of_gang.gang = warp / kGangWarps;
     throw FindingError{
-        make_finding(b, of_gang, i, FindingKind::kBlockLifetime, message, warp % kGangWarps, lane), b.index};
+        make_finding(issuer, of_gang, i, FindingKind::kBlockLifetime, message, warp % kGangWarps, lane),
+        b.index};
   };
   for (const BulkCopies::Load& c : b.bulk->loads)
-    report(c.inst, c.warp, c.lane,
+    report(*c.issuer, c.inst, c.warp, c.lane,
            fmt::format("copies {} bytes to shared memory offset {} of a block that ends without waiting for "
                        "them at the mbarrier at offset {}",
                        c.bytes, c.to, c.mbarrier));
   for (const BulkCopies::Store& c : b.bulk->stores)
     if (!c.moved)
-      report(c.inst, c.warp, c.lane,
+      report(b, c.inst, c.warp, c.lane,
              fmt::format("copies {} bytes at shared memory offset {}, and the block ends without waiting "
                          "until they are read (cp.async.bulk.wait_group.read)",
                          c.bytes, c.from));
