@@ -21,6 +21,7 @@
 #include "tests/support/fuzz.h"
 #include "tests/support/planner_settings.h"
 #include "tests/support/shrink_hlo.h"
+#include "tests/support/staged_rows.h"
 
 namespace stitchwork {
 namespace {
@@ -65,12 +66,17 @@ void gather_all(const Graph& graph, FusionPlan& plan) {
         if (can_gather(graph, kernel, group, op)) insert_sorted(group.one_pass, op);
 }
 
-/// Nor does a planner share rows as short as theirs: where rows can be shared by clusters they are, several
-/// to each.
+/// Nor does a planner share rows as short as theirs, or take them one by one through tiles: where rows can be
+/// staged every third kernel's are, and where they can be shared by clusters the others', several to each.
 void share_all(const Graph& graph, const Device& device, std::uint32_t seed, FusionPlan& plan) {
-  if (device.max_cluster_blocks == 0) return;
-  for (std::size_t k = 0; k < plan.kernels.size(); ++k)
-    testing::share_rows(graph, device, plan, k, 2 << (seed + k) % 3, 1 + (seed / 3 + k) % 4);
+  const bool clusters = device.max_cluster_blocks > 0;
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+    const std::int64_t takers = 1 + (seed / 3 + k) % 4;
+    const int cluster = clusters ? 1 << (seed + k) / 3 % 4 : 1;
+    const bool staged =
+        (seed + k) % 3 == 0 && testing::stage_single_rows(graph, device, plan, k, takers, cluster);
+    if (clusters && !staged) testing::share_rows(graph, device, plan, k, 2 << (seed + k) % 3, takers);
+  }
 }
 
 class RandomGraphs : public ::testing::Test {
