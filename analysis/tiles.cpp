@@ -163,8 +163,8 @@ std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping) {
 
 int copied_bytes(StagedPart part, const ThreadMapping& mapping, int bytes) {
   constexpr int kLeast = 4;
-  // What is the same in all tasks is there before the first.
-  if (mapping.stages == 0 || part == StagedPart::kCols) return 0;
+  // What is the same in all tasks is there before the first; parts of rows go through registers.
+  if (mapping.stages == 0 || mapping.cluster > 1 || part == StagedPart::kCols) return 0;
   int copied = kVectorBytes;
   while (copied >= kLeast && staged_elements(part, mapping) * bytes % copied != 0) copied /= 2;
   return copied >= std::max(kLeast, bytes) ? copied : 0;

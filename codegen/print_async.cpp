@@ -12,6 +12,8 @@ void StepPrinter::print_copies() {
   constexpr std::int64_t kMostUnrolled = 16;
   const std::int64_t elements = rows_per_task(mapping_), stride = std::int64_t{block_} * mapping_.vector;
   const std::int64_t whole = elements / stride;
+  // Vectors begin where the tile does, a lead before a single row.
+  const std::int64_t reach = elements + alignment_ - 1;
   for (const Root& root : step_.roots) {
     copied_to_.push_back(values_.names().make(computation_.node(root.op).name, "p", "_place"));
     out_.line(fmt::format("const unsigned {} = sw_shared_place({});", copied_to_.back(),
@@ -23,16 +25,17 @@ void StepPrinter::print_copies() {
     print_copies_at(fmt::format(" + n * {}", stride), "");
     out_.close();
   }
-  if (elements % stride == 0) return;
-  out_.open("");
-  print_copies_at(whole > 0 ? fmt::format(" + {}", whole * stride) : "",
-                  fmt::format("local_row < {}", elements));
-  out_.close();
+  for (std::int64_t first = whole * stride; first < reach; first += stride) {
+    out_.block();
+    print_copies_at(first > 0 ? fmt::format(" + {}", first) : "", fmt::format("local_row < {}", elements));
+    out_.close();
+  }
 }
 
 void StepPrinter::print_copies_at(const std::string& further, const std::string& inside) {
   const int vector = mapping_.vector;
-  const std::string first = vector == 1 ? "thread" : fmt::format("thread * {}", vector);
+  const std::string first =
+      (vector == 1 ? "thread" : fmt::format("thread * {}", vector)) + (alignment_ > 1 ? " - lead" : "");
   out_.line(fmt::format("const int local_row = {}{};", first, further));
   declare_row(tile_, rows_per_task(mapping_));
   const std::string exists = row_guard();
@@ -47,8 +50,10 @@ void StepPrinter::print_copies_at(const std::string& further, const std::string&
         in_part ? fmt::format(", (int)sw_min({}, {} - row) * {}", number(vector), number(mapping_.rows), size)
                 : "";
     const std::string from = index_text(value.offset, value.at.map, values_.index_names(2));
+    const std::string to = alignment_ > 1 ? fmt::format("(lead + {})", offset_text(root.targets[0]))
+                                          : offset_text(root.targets[0]);
     out_.line(fmt::format("sw_copy_async{}<{}>({} + {} * {}, &{}[{}]{});", in_part ? "_part" : "",
-                          vector * size, copied_to_[r], offset_text(root.targets[0]), size,
+                          vector * size, copied_to_[r], to, size,
                           places_.buffers[static_cast<std::size_t>(value.buffer)], from, left));
   }
   out_.close();

@@ -162,7 +162,9 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   if (mapping.staged) {
     work.ldst_warp_instructions = warps * elements / range.vector;
     // Elements of each input are taken from its tile once, or by every pass, and the result is put there.
-    const double vector_wavefronts = std::max(1.0, mapping.vector * domain.element_bytes / kLaneBytes);
+    // Of a vector; what an element wider than a bank takes is among its own.
+    const double vector_wavefronts =
+        std::max(1.0, mapping.vector * std::min<double>(domain.element_bytes, kLaneBytes) / kLaneBytes);
     work.shared_wavefronts = warps * static_cast<double>(vectors) * ((again ? of.passes : of.inputs) + 1) *
                              vector_wavefronts * staged_wavefronts(mapping, domain.element_bytes);
     work.independent_loads =

@@ -44,16 +44,19 @@ Moved expect_right(const Graph& graph, const Device& target, const FusionPlan& p
 
 /// A row a block, and that staged: several rows to each of three blocks, or clusters.
 Moved expect_right_staged(const Graph& graph, const Device& target, int cluster = 1, int vector = 1,
-                          int unroll = 1) {
+                          int unroll = 1, int stages = 0) {
   PlanOptions whole_rows;
   whole_rows.knobs = {{"clusters", "off"}, {"adaptive_mapping", "off"}};
   FusionPlan plan = make_plan(graph, target, "astitch", whole_rows);
-  if (plan.kernels.size() != 1 || !stage_single_rows(graph, target, plan, 0, 3, cluster, vector, unroll)) {
+  if (plan.kernels.size() != 1 ||
+      !stage_single_rows(graph, target, plan, 0, 3, cluster, vector, unroll, stages)) {
     ADD_FAILURE() << "no plan whose rows could be staged";
     return {};
   }
   return expect_right(graph, target, plan);
 }
+
+const ThreadMapping& mapping_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0).mapping; }
 
 Graph workload(const char* name, std::int64_t rows, std::int64_t cols, const char* dtype) {
   return graph_of(testing::workload(name).hlo({rows, cols, dtype}));
@@ -72,6 +75,34 @@ TEST(StagedSingleRows, AreRightWhateverTheirLengthAndType) {
           SCOPED_TRACE(fmt::format("{} {}x{} {} on {}", name, rows, cols, dtype, target));
           expect_right_staged(workload(name, rows, cols, dtype), device(target), 1, vector, unroll);
         }
+}
+
+TEST(StagedSingleRows, AreRightWhereTheyAreCopiedAhead) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* target : {"h200", "a100"})
+    for (const char* dtype : {"f32", "bf16"})
+      for (const auto& [rows, cols, stages] :
+           {std::tuple{7, 3001, 1}, std::tuple{10, 5122, 2}, std::tuple{12, 4100, 3}, std::tuple{9, 4096, 2}})
+        for (const char* name :
+             {"softmax", "masked_softmax", "cross_entropy", "layer_norm", "residual_norm"}) {
+          SCOPED_TRACE(fmt::format("{} {}x{} {} on {}", name, rows, cols, dtype, target));
+          const int vector = rows % 2 == 0 ? 1 : 16 / (dtype == std::string("f32") ? 4 : 2);
+          expect_right_staged(workload(name, rows, cols, dtype), device(target), 1, vector, 1, stages);
+        }
+}
+
+TEST(StagedSingleRows, AreCopiedAheadWhereBlocksHaveManyAndNothingComesBesideThem) {
+  const Graph softmax = workload("softmax", 16384, 8192, "f32"),
+              norm = workload("rms_norm", 16384, 8192, "f32");
+  const Device& target = device("h200");
+  const FusionPlan copied = make_plan(softmax, target, "astitch", {}),
+                   other = make_plan(norm, target, "astitch", {});
+  EXPECT_TRUE(stages_a_row(mapping_of(copied)));
+  EXPECT_GE(mapping_of(copied).stages, 2);
+  EXPECT_EQ(mapping_of(other).stages, 0);
+  EXPECT_TRUE(verify(softmax, target, copied).empty());
+  const std::string cuda = to_cuda(softmax, lower(softmax, copied.kernels.at(0)), false);
+  EXPECT_NE(cuda.find("sw_copy_async<16>("), std::string::npos) << cuda;
 }
 
 TEST(StagedSingleRows, AreRightInPartsOfTheBlocksOfAClusterEach) {
@@ -107,8 +138,6 @@ TEST(StagedSingleRows, TakeTheSharedMemoryThatIsToBeAskedFor) {
     expect_right_staged(workload("layer_norm", 4, cols, "f32"), device(target));
   }
 }
-
-const ThreadMapping& mapping_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0).mapping; }
 
 /// And where all is of whole sectors and stays in registers they are not.
 TEST(StagedSingleRows, AreChosenWhereRowsBeginWithinSectorsOrRegistersDoNotHoldThem) {
