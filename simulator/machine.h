@@ -187,7 +187,7 @@ struct BlockRun {
   bool communicates = false;
   BlockChecks* checks = nullptr;  ///< of the sanitizers asked for, or null
   AsyncCopies* async = nullptr;   ///< by warp of the block
-  bool has_mbarriers = false;  ///< some were initialised; bulk loads need one, too
+  bool has_mbarriers = false;     ///< some were initialised; bulk loads need one, too
   Mbarriers* mbarriers = nullptr;
   BulkCopies* bulk = nullptr;
   ClusterRun* cluster = nullptr;  ///< cluster.h; null: neither kernel nor launch knows of clusters
