@@ -7,6 +7,7 @@
 #include "codegen/settle.h"
 #include "codegen/write.h"
 #include "core/error.h"
+#include "core/format.h"
 
 namespace stitchwork {
 namespace {
@@ -70,8 +71,8 @@ void add_compile(CLI::App& app, Cli& cli) {
                                       {"kernels", kernels_json(executable)}};
       return cli.print(document);
     }
-    cli.print(fmt::format("{}: {} kernels compiled by {}, {} files", *output, executable.kernels.size(),
-                          executable.compiler, files.size()));
+    cli.print(fmt::format("{}: {} compiled by {}, {}", *output, counted(executable.kernels.size(), "kernel"),
+                          executable.compiler, counted(files.size(), "file")));
   });
 }
 

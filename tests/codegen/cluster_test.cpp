@@ -29,23 +29,9 @@ FusionPlan planned(const Graph& graph, const Device& target = hopper(), const ch
   return make_plan(graph, target, "astitch", options);
 }
 
-/// Under every sanitizer.
 void expect_right(const Graph& graph, const FusionPlan& plan, const std::string& compiler = "",
                   const Device& target = hopper()) {
-  CompileOptions options;
-  options.compiler = compiler;
-  options.ptxas = false;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
-  RunOptions run_options;
-  run_options.sanitize = {.race = true, .init = true};
-  testing::Reference reference(graph, generate_inputs(graph, 0));
-  const RunResult run =
-      run_simulated(graph, target, compile(graph, target, plan, options), reference.inputs(), run_options);
-  for (const sim::Finding& finding : run.findings)
-    ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
-  if (run.findings.empty()) {
-    EXPECT_EQ(reference.problem(run.outputs), "");
-  }
+  testing::run_sanitized(graph, target, plan, compiler);
 }
 
 /// What is planned without clusters, shared by clusters of any size, several rows to each.

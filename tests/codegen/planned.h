@@ -25,8 +25,50 @@ inline void expect_planned_correct(const Graph& graph) {
   }
 }
 
-/// The same by one compiler, with every sanitizer; what two planners make alike runs once. `planners`: these
-/// alone; empty: all.
+/// A plan's kernels, and what they did under every sanitizer.
+struct SanitizedRun {
+  Executable executable;
+  RunResult run;
+};
+
+/// By one compiler ("": the default), of generated inputs. Findings and wrong results fail the test.
+inline SanitizedRun run_sanitized(const Graph& graph, const Device& target, const FusionPlan& plan,
+                                  const std::string& compiler = "") {
+  CompileOptions options;
+  options.compiler = compiler;
+  options.ptxas = false;
+  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+  RunOptions run_options;
+  run_options.sanitize = {.race = true, .init = true};
+  Reference reference(graph, generate_inputs(graph, 0));
+  SanitizedRun result{compile(graph, target, plan, options), {}};
+  result.run = run_simulated(graph, target, result.executable, reference.inputs(), run_options);
+  for (const sim::Finding& finding : result.run.findings)
+    ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
+  if (result.run.findings.empty()) {
+    EXPECT_EQ(reference.problem(result.run.outputs), "");
+  }
+  return result;
+}
+
+/// Sectors of requests of global memory over those of the bytes asked for.
+struct SectorSpread {
+  double loads = 0, stores = 0;
+};
+
+inline SectorSpread sector_spread(const RunResult& run) {
+  double loads = 0, load_bytes = 0, stores = 0, store_bytes = 0;
+  for (const KernelRun& kernel : run.kernels) {
+    loads += static_cast<double>(kernel.counters.gld_transactions);
+    load_bytes += static_cast<double>(kernel.counters.gld_bytes);
+    stores += static_cast<double>(kernel.counters.gst_transactions);
+    store_bytes += static_cast<double>(kernel.counters.gst_bytes);
+  }
+  return {loads * 32 / load_bytes, stores * 32 / store_bytes};
+}
+
+/// Under every planner and mapping by one compiler, with every sanitizer; what two planners make alike runs
+/// once. `planners`: these alone; empty: all.
 inline void expect_clean_and_right(const Graph& graph, const std::vector<Literal>& inputs,
                                    const Device& target = device("v100"),
                                    const std::set<std::string>& planners = {}) {

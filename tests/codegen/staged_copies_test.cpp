@@ -71,22 +71,10 @@ Ran expect_right(const Graph& graph, const FusionPlan& plan, const std::string& 
   const Device& target = device(plan.device);
   for (const Verdict& problem : verify(graph, target, plan))
     ADD_FAILURE() << problem.rule << ": " << problem.why << "\n" << to_text(graph, plan);
-  CompileOptions options;
-  options.ptxas = false;
-  options.compiler = compiler;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
-  RunOptions run_options;
-  run_options.sanitize = {.race = true, .init = true};
-  const Executable executable = compile(graph, target, plan, options);
-  testing::Reference reference(graph, generate_inputs(graph, 0));
-  const RunResult run = run_simulated(graph, target, executable, reference.inputs(), run_options);
-  for (const sim::Finding& finding : run.findings)
-    ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
-  if (run.findings.empty()) {
-    EXPECT_EQ(reference.problem(run.outputs), "");
-  }
+  const testing::SanitizedRun sanitized = testing::run_sanitized(graph, target, plan, compiler);
+  const RunResult& run = sanitized.run;
   Ran ran;
-  const CompiledKernel& kernel = executable.kernels.at(0);
+  const CompiledKernel& kernel = sanitized.executable.kernels.at(0);
   ran.cuda = kernel.cuda.substr(kernel.cuda.find("extern \"C\""));
   ran.ptx = kernel.ptx;
   if (run.kernels.empty()) return ran;

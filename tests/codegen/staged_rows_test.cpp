@@ -11,40 +11,12 @@ namespace stitchwork {
 namespace {
 
 using testing::graph_of;
+using testing::SectorSpread;
 using testing::stage_single_rows;
 
-struct Moved {
-  double load_spread = 0, store_spread = 0;  ///< sectors of requests over those of the bytes asked for
-};
-
-/// Under every sanitizer.
-Moved expect_right(const Graph& graph, const Device& target, const FusionPlan& plan) {
-  CompileOptions options;
-  options.ptxas = false;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
-  RunOptions run_options;
-  run_options.sanitize = {.race = true, .init = true};
-  testing::Reference reference(graph, generate_inputs(graph, 0));
-  const RunResult run =
-      run_simulated(graph, target, compile(graph, target, plan, options), reference.inputs(), run_options);
-  for (const sim::Finding& finding : run.findings)
-    ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
-  if (run.findings.empty()) {
-    EXPECT_EQ(reference.problem(run.outputs), "");
-  }
-  double loads = 0, load_bytes = 0, stores = 0, store_bytes = 0;
-  for (const KernelRun& kernel : run.kernels) {
-    loads += static_cast<double>(kernel.counters.gld_transactions);
-    load_bytes += static_cast<double>(kernel.counters.gld_bytes);
-    stores += static_cast<double>(kernel.counters.gst_transactions);
-    store_bytes += static_cast<double>(kernel.counters.gst_bytes);
-  }
-  return {loads * 32 / load_bytes, stores * 32 / store_bytes};
-}
-
 /// A row a block, and that staged: several rows to each of three blocks, or clusters.
-Moved expect_right_staged(const Graph& graph, const Device& target, int cluster = 1, int vector = 1,
-                          int unroll = 1, int stages = 0) {
+SectorSpread expect_right_staged(const Graph& graph, const Device& target, int cluster = 1, int vector = 1,
+                                 int unroll = 1, int stages = 0) {
   PlanOptions whole_rows;
   whole_rows.knobs = {{"clusters", "off"}, {"adaptive_mapping", "off"}};
   FusionPlan plan = make_plan(graph, target, "astitch", whole_rows);
@@ -53,7 +25,7 @@ Moved expect_right_staged(const Graph& graph, const Device& target, int cluster 
     ADD_FAILURE() << "no plan whose rows could be staged";
     return {};
   }
-  return expect_right(graph, target, plan);
+  return testing::sector_spread(testing::run_sanitized(graph, target, plan).run);
 }
 
 const ThreadMapping& mapping_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0).mapping; }
@@ -124,9 +96,9 @@ TEST(StagedSingleRows, MoveInWholeSectorsBesideValuesOfTheColumns) {
   for (const char* dtype : {"f32", "bf16"})
     for (const char* name : {"softmax", "layer_norm", "rms_norm", "residual_norm"}) {
       SCOPED_TRACE(fmt::format("{} {}", name, dtype));
-      const Moved moved = expect_right_staged(workload(name, 6, 20011, dtype), device("h200"));
-      EXPECT_LE(moved.load_spread, 1.02);
-      EXPECT_LE(moved.store_spread, 1.02);
+      const SectorSpread moved = expect_right_staged(workload(name, 6, 20011, dtype), device("h200"));
+      EXPECT_LE(moved.loads, 1.02);
+      EXPECT_LE(moved.stores, 1.02);
     }
 }
 

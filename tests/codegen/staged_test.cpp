@@ -29,33 +29,16 @@ Moved run(const Graph& graph, const std::string& target = "h200", const std::str
   PlanOptions options;
   options.knobs["tiles"] = tiles;
   const FusionPlan plan = make_plan(graph, device(target), "astitch", options);
-  CompileOptions compile_options;
-  compile_options.ptxas = false;
-  compile_options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
-  RunOptions run_options;
-  run_options.sanitize = {.race = true, .init = true};
-  testing::Reference reference(graph, generate_inputs(graph, 0));
-  const RunResult result =
-      run_simulated(graph, device(target), compile(graph, device(target), plan, compile_options),
-                    reference.inputs(), run_options);
-  for (const sim::Finding& finding : result.findings)
-    ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
-  if (result.findings.empty()) {
-    EXPECT_EQ(reference.problem(result.outputs), "");
-  }
+  const RunResult result = testing::run_sanitized(graph, device(target), plan).run;
   Moved moved;
   moved.staged = is_staged(plan);
-  double loads = 0, load_bytes = 0, stores = 0, store_bytes = 0;
   for (const KernelRun& kernel : result.kernels) {
-    loads += static_cast<double>(kernel.counters.gld_transactions);
-    load_bytes += static_cast<double>(kernel.counters.gld_bytes);
+    moved.load_bytes += static_cast<double>(kernel.counters.gld_bytes);
     moved.load_requests += static_cast<double>(kernel.counters.gld_requests);
-    stores += static_cast<double>(kernel.counters.gst_transactions);
-    store_bytes += static_cast<double>(kernel.counters.gst_bytes);
   }
-  moved.load_bytes = load_bytes;
-  moved.load_spread = loads / (load_bytes / 32);
-  moved.store_spread = stores / (store_bytes / 32);
+  const testing::SectorSpread spread = testing::sector_spread(result);
+  moved.load_spread = spread.loads;
+  moved.store_spread = spread.stores;
   for (const KernelPlan& kernel : plan.kernels) {
     std::set<std::int64_t> places;
     for (const Tile& tile : kernel.tiles) {

@@ -20,27 +20,12 @@ Moved run(const Graph& graph, const std::string& tiles = "on") {
   options.knobs["tiles"] = tiles;
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch", options);
   testing::expect_correct(graph, plan);
-  CompileOptions compile_options;
-  compile_options.ptxas = false;
-  compile_options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
-  RunOptions run_options;
-  run_options.sanitize = {.race = true, .init = true};
-  const RunResult result =
-      run_simulated(graph, device("v100"), compile(graph, device("v100"), plan, compile_options),
-                    generate_inputs(graph, 0), run_options);
-  for (const sim::Finding& finding : result.findings)
-    ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
+  const RunResult result = testing::run_sanitized(graph, device("v100"), plan).run;
   Moved moved;
-  double loads = 0, load_bytes = 0, stores = 0, store_bytes = 0;
-  for (const KernelRun& kernel : result.kernels) {
-    loads += static_cast<double>(kernel.counters.gld_transactions);
-    load_bytes += static_cast<double>(kernel.counters.gld_bytes);
-    stores += static_cast<double>(kernel.counters.gst_transactions);
-    store_bytes += static_cast<double>(kernel.counters.gst_bytes);
-    moved.conflicts += kernel.counters.shared_bank_conflicts;
-  }
-  moved.load_spread = loads / (load_bytes / 32);
-  moved.store_spread = stores / (store_bytes / 32);
+  for (const KernelRun& kernel : result.kernels) moved.conflicts += kernel.counters.shared_bank_conflicts;
+  const testing::SectorSpread spread = testing::sector_spread(result);
+  moved.load_spread = spread.loads;
+  moved.store_spread = spread.stores;
   for (const KernelPlan& kernel : plan.kernels) moved.tiles += kernel.tiles.size();
   return moved;
 }
