@@ -28,40 +28,23 @@ struct Launched {
   int host_threads = 0;
 };
 
-struct Ran {
-  LaunchResult result;
-  std::vector<std::uint32_t> out;
-  std::string text() const {
-    if (result.findings.empty()) return "";
-    return std::string(name(result.findings[0].kind)) + ": " + result.findings[0].message;
-  }
-};
-
 constexpr std::uint32_t kWords = 1024;  // of a block
 
-Ran run_kernel(const std::string& body, const Launched& setup = {}) {
+Outcome run_kernel(const std::string& body, const Launched& setup = {}) {
   const ptx::Module module = ptx::parse(kernel(body), "bulk.ptx");
-  DeviceMemory memory(true);
-  const std::size_t words = setup.grid.count() * kWords;
-  std::vector<std::uint32_t> numbers(words);
-  for (std::size_t k = 0; k < words; ++k) numbers[k] = static_cast<std::uint32_t>(k + 1);
-  const DeviceAddress in = upload(memory, numbers, "in");
-  const DeviceAddress out = memory.allocate(words * 4, "out");
   Launch launch{.kernel = "k", .grid = setup.grid, .block = setup.block};
   launch.cluster = setup.cluster;
-  launch.arguments = {Argument::pointer(in), Argument::pointer(out)};
   Options options;
   options.sanitize = setup.sanitize;
   options.host_threads = setup.host_threads;
-  Ran r{run(module, launch, memory, device(setup.device), options), {}};
-  r.out = download<std::uint32_t>(memory, out, words);
-  return r;
+  const std::size_t words = setup.grid.count() * kWords;
+  return run_on_numbers(module, launch, options, setup.device, words, words, false);
 }
 
 constexpr Sanitizers kBoth{.race = true, .init = true}, kRace{.race = true};
 
 void expect_finding(const std::string& body, const std::string& text, const Launched& setup = {}) {
-  const Ran r = run_kernel(body, setup);
+  const Outcome r = run_kernel(body, setup);
   EXPECT_NE(r.text().find(text), std::string::npos) << "found: " << r.text() << "\nin:\n" << body;
   EXPECT_FALSE(r.result.findings.empty());
 }
@@ -100,7 +83,7 @@ END:)";
 
 TEST(BulkCopy, MovesATileInAndOut) {
   for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-    const Ran r = run_kernel(kCopy, {.sanitize = what});
+    const Outcome r = run_kernel(kCopy, {.sanitize = what});
     ASSERT_EQ(r.text(), "");
     for (std::uint32_t k = 0; k < 2 * kWords; ++k) ASSERT_EQ(r.out[k], k + 2);
   }
@@ -111,13 +94,13 @@ TEST(BulkCopy, FormsOfTheDestinationAndCacheHintsAreAccepted) {
   body = without(body, "complete_tx::bytes [%r4], [%d1], 4096, [%r3]",
                  "complete_tx::bytes.L2::cache_hint [%r4+0], [%d1+0], 4096, [%r3], %d20");
   body = without(body, "bulk_group [%d2], [%r4], 4096", "bulk_group.L2::cache_hint [%d2], [%r4], 4096, %d20");
-  const Ran r = run_kernel("mov.u64 %d20, 0;\n" + body, {.sanitize = kBoth});
+  const Outcome r = run_kernel("mov.u64 %d20, 0;\n" + body, {.sanitize = kBoth});
   ASSERT_EQ(r.text(), "");
   EXPECT_EQ(r.out[17], 19u);
 }
 
 TEST(BulkCopy, CountsOneRequestAndTheSectorsItMoves) {
-  const Ran r = run_kernel(kCopy);
+  const Outcome r = run_kernel(kCopy);
   const Counters& c = r.result.counters;
   EXPECT_EQ(c.bulk_copies, 4u);
   EXPECT_EQ(c.bulk_sectors, 4u * 128);
@@ -208,7 +191,7 @@ st.global.u32 [%d11], %r50;)",
 TEST(BulkCopy, ARingOfStagesOverlapsLoadsWithWhatReadsThem) {
   for (const int stages : {1, 2, 3, 4}) {
     for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-      const Ran r = run_kernel(pipeline(stages), {.block = {128, 1, 1}, .sanitize = what});
+      const Outcome r = run_kernel(pipeline(stages), {.block = {128, 1, 1}, .sanitize = what});
       ASSERT_EQ(r.text(), "") << stages;
       for (std::uint32_t b = 0; b < 2; ++b)
         for (std::uint32_t t = 0; t < 128; ++t) {
@@ -251,7 +234,7 @@ TEST(BulkCopy, MoreStagesHideMoreOfTheLatency) {
   const Launched setup{.grid = {264, 1, 1}, .block = {128, 1, 1}};
   double before = 1e9;
   for (const int stages : {1, 2, 4}) {
-    const Ran r = run_kernel(pipeline(stages), setup);
+    const Outcome r = run_kernel(pipeline(stages), setup);
     ASSERT_EQ(r.text(), "");
     EXPECT_LT(r.result.time.latency_us, before) << stages;
     before = r.result.time.latency_us;
@@ -285,7 +268,7 @@ TEST(BulkCopy, ReadersWhoDoNotWaitSeeOldContents) {
       without(kCopy, "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;\n@!%p2 bra WAIT;");
   body.insert(body.find("END:"),
               "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;\n@!%p2 bra WAIT;\n");
-  const Ran r = run_kernel(body);
+  const Outcome r = run_kernel(body);
   ASSERT_EQ(r.text(), "");
   EXPECT_EQ(r.out[5], 0xA5A5A5A5u + 1);
   expect_finding(body, "shared-race", {.sanitize = kRace});
@@ -340,7 +323,7 @@ TEST(BulkCopy, WhatAStoreWroteIsThereAfterTheWholeWait) {
   expect_finding(without(kCopy, "END:", read),
                  "global-race: reads 4 bytes at out+64, which a bulk copy wrote", {.sanitize = kRace});
   const std::string whole = without(without(kCopy, "END:", read), "wait_group.read", "wait_group");
-  const Ran r = run_kernel(whole, {.sanitize = kBoth});
+  const Outcome r = run_kernel(whole, {.sanitize = kBoth});
   ASSERT_EQ(r.text(), "");
   EXPECT_EQ(r.out[0], 18u);
 }
@@ -361,7 +344,7 @@ cp.async.bulk.wait_group.read 1;
 st.shared.u32 [%r4{}], 77;
 cp.async.bulk.wait_group 0;
 END:)";
-  const Ran r = run_kernel(without(body, "{}", "+16"), {.sanitize = kBoth});
+  const Outcome r = run_kernel(without(body, "{}", "+16"), {.sanitize = kBoth});
   ASSERT_EQ(r.text(), "");
   for (std::uint32_t k = 0; k < kWords; ++k) ASSERT_EQ(r.out[k], k / 4);
   expect_finding(without(body, "{}", "+2064"), "shared-race", {.sanitize = kRace});
@@ -435,7 +418,7 @@ barrier.cluster.wait;)";
 
 TEST(BulkCopy, ReachesSharedMemoryOfOtherBlocksOfTheCluster) {
   for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-    const Ran r = run_kernel(kRemote, {.grid = {4, 1, 1}, .cluster = Dim3{2, 1, 1}, .sanitize = what});
+    const Outcome r = run_kernel(kRemote, {.grid = {4, 1, 1}, .cluster = Dim3{2, 1, 1}, .sanitize = what});
     ASSERT_EQ(r.text(), "");
     for (std::uint32_t k = 0; k < 4 * kWords; ++k) ASSERT_EQ(r.out[k], (k ^ kWords) + 1);
   }
@@ -450,7 +433,7 @@ TEST(BulkCopy, CountersAndFindingsAreTheSameWhateverTheHostThreads) {
     const Launched alone{.grid = {600, 1, 1}, .sanitize = what, .host_threads = 1};
     Launched two = alone;
     two.host_threads = 2;
-    const Ran one = run_kernel(kCopy, alone), both = run_kernel(kCopy, two);
+    const Outcome one = run_kernel(kCopy, alone), both = run_kernel(kCopy, two);
     ASSERT_EQ(one.text(), "");
     EXPECT_EQ(both.text(), "");
     EXPECT_EQ(both.result.host_threads, 2);
@@ -463,7 +446,7 @@ TEST(BulkCopy, CountersAndFindingsAreTheSameWhateverTheHostThreads) {
     const std::string meets = without(kCopy, "[%d2], [%r4], 4096", "[%d12], [%r4], 4096");
     const std::string base = "ld.param.u64 %d12, [out];\n";
     if (!what.race) continue;
-    const Ran first = run_kernel(base + meets, alone), second = run_kernel(base + meets, two);
+    const Outcome first = run_kernel(base + meets, alone), second = run_kernel(base + meets, two);
     EXPECT_NE(first.text().find("global-race"), std::string::npos) << first.text();
     EXPECT_EQ(first.text(), second.text());
   }

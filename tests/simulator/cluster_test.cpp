@@ -29,15 +29,6 @@ std::string kernel(const std::string& body, const std::string& directives = "") 
          body + "\nret;\n}\n";
 }
 
-struct Ran {
-  LaunchResult result;
-  std::vector<std::uint32_t> out;
-  std::string text() const {
-    if (result.findings.empty()) return "";
-    return std::string(name(result.findings[0].kind)) + ": " + result.findings[0].message;
-  }
-};
-
 struct Launched {
   Dim3 grid{4, 1, 1}, block{64, 1, 1};
   std::optional<Dim3> cluster = Dim3{4, 1, 1};
@@ -47,24 +38,16 @@ struct Launched {
   int host_threads = 0;
 };
 
-Ran run_kernel(const std::string& text, const Launched& setup) {
+Outcome run_kernel(const std::string& text, const Launched& setup) {
   const ptx::Module module = ptx::parse(text, "cluster.ptx");
-  DeviceMemory memory(true);
-  const std::size_t threads = setup.grid.count() * setup.block.count();
-  std::vector<std::uint32_t> numbers(threads);
-  std::iota(numbers.begin(), numbers.end(), 1u);
-  const DeviceAddress in = upload(memory, numbers, "in");
-  const DeviceAddress out = upload(memory, std::vector<std::uint32_t>(threads), "out");
   Launch launch{.kernel = "k", .grid = setup.grid, .block = setup.block};
   launch.cluster = setup.cluster;
   launch.non_portable_cluster = setup.non_portable;
-  launch.arguments = {Argument::pointer(in), Argument::pointer(out)};
   Options options;
   options.sanitize = setup.sanitize;
   options.host_threads = setup.host_threads;
-  Ran r{run(module, launch, memory, device(setup.device), options), {}};
-  r.out = download<std::uint32_t>(memory, out, threads);
-  return r;
+  const std::size_t threads = setup.grid.count() * setup.block.count();
+  return run_on_numbers(module, launch, options, setup.device, threads, threads);
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -92,7 +75,7 @@ st.global.u32 [%d3], %r9;)";
 
 TEST(Cluster, BlocksReadEachOthersSharedMemory) {
   for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-    const Ran r = run_kernel(kernel(kExchange), {.grid = {8, 1, 1}, .sanitize = what});
+    const Outcome r = run_kernel(kernel(kExchange), {.grid = {8, 1, 1}, .sanitize = what});
     ASSERT_EQ(r.text(), "");
     for (std::uint32_t t = 0; t < 8 * 64; ++t) {
       const std::uint32_t block = t / 64, next = block / 4 * 4 + (block + 1) % 4;
@@ -108,11 +91,11 @@ TEST(Cluster, BlocksReadEachOthersSharedMemory) {
 
 TEST(Cluster, CountersAndTimeAreTheSameWhateverTheHostThreads) {
   const Launched setup{.grid = {2048, 1, 1}, .host_threads = 1};
-  const Ran one = run_kernel(kernel(kExchange), setup);
+  const Outcome one = run_kernel(kernel(kExchange), setup);
   for (const int threads : {2, 3, 5}) {
     Launched several = setup;
     several.host_threads = threads;
-    const Ran r = run_kernel(kernel(kExchange), several);
+    const Outcome r = run_kernel(kernel(kExchange), several);
     EXPECT_EQ(r.out, one.out);
     EXPECT_EQ(counter_list(r.result.counters), counter_list(one.result.counters));
     EXPECT_EQ(r.result.time_us, one.result.time_us);
@@ -135,7 +118,7 @@ TEST(Cluster, SpecialRegistersSayWhereABlockIs) {
   const auto where = [&](std::optional<Dim3> cluster) {
     return run_kernel(kernel(body), {.grid = {4, 6, 2}, .block = {16, 1, 1}, .cluster = cluster});
   };
-  const Ran r = where(Dim3{2, 3, 1});
+  const Outcome r = where(Dim3{2, 3, 1});
   ASSERT_EQ(r.text(), "");
   for (std::uint32_t z = 0; z < 2; ++z)
     for (std::uint32_t y = 0; y < 6; ++y)
@@ -145,7 +128,7 @@ TEST(Cluster, SpecialRegistersSayWhereABlockIs) {
             x / 2, y / 3, z, 2, 2, 2, x % 2, y % 3, 0, 2, 3, 1, x % 2 + 2 * (y % 3), 6, 1};
         EXPECT_EQ(std::vector<std::uint32_t>(got, got + 15), expected) << x << ' ' << y << ' ' << z;
       }
-  const Ran none = where(std::nullopt);  // every block is a cluster of its own
+  const Outcome none = where(std::nullopt);  // every block is a cluster of its own
   const std::uint32_t* got = &none.out[16 * (3 + 4 * (5 + 6 * 1))];
   EXPECT_EQ(std::vector<std::uint32_t>(got, got + 15),
             (std::vector<std::uint32_t>{3, 5, 1, 4, 6, 2, 0, 0, 0, 1, 1, 1, 0, 1, 0}));
@@ -229,7 +212,7 @@ TEST(Conformance, EveryFormOfClustersGivesWhatItsReferenceDoes) {
     ASSERT_NE(reference, known.end()) << form << " has no reference";
     ++forms;
     for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-      const Ran r = run_kernel(kernel(reference->second.body), {.sanitize = what});
+      const Outcome r = run_kernel(kernel(reference->second.body), {.sanitize = what});
       ASSERT_EQ(r.text(), "") << form;
       for (std::uint32_t t = 0; t < 256; ++t)
         ASSERT_EQ(r.out[t], reference->second.expected(t / 64, t % 64)) << form << ", thread " << t;
@@ -288,7 +271,7 @@ TEST(Conformance, LoadsAndStoresOfOtherBlocksMoveEveryWidth) {
           }
           return h;
         };
-        const Ran r = run_kernel(kernel(body), {.sanitize = kBoth});
+        const Outcome r = run_kernel(kernel(body), {.sanitize = kBoth});
         ASSERT_EQ(r.text(), "");
         for (std::uint32_t t = 0; t < 256; ++t) {
           const std::uint32_t writer =
@@ -319,7 +302,7 @@ st.global.u32 [%d3], %r9;)";
         "red.release.cluster.shared::cluster.add.u32 [%r8], 3;",
         "atom.acq_rel.cluster.add.u32 %r12, [%d6], 3;"}) {
     for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-      const Ran r = run_kernel(kernel(replaced(body, "COUNT", count)), {.sanitize = what});
+      const Outcome r = run_kernel(kernel(replaced(body, "COUNT", count)), {.sanitize = what});
       ASSERT_EQ(r.text(), "") << count;
       EXPECT_EQ(r.out, std::vector<std::uint32_t>(256, 3 * 256)) << count;
       EXPECT_EQ(r.result.counters.atomics, 256u);
@@ -338,7 +321,7 @@ TEST(Cluster, AnAddressMeansTheSameInAllBlocks) {
                "barrier.cluster.arrive; barrier.cluster.wait;\n"
                "ld.shared.u32 %r22, [mine+512]; ld.shared::cluster.u32 %r9, [%r22];");
   // All threads of a block store; the last one's address stays.
-  const Ran r = run_kernel(kernel(body), {});
+  const Outcome r = run_kernel(kernel(body), {});
   ASSERT_EQ(r.text(), "");
   for (std::uint32_t t = 0; t < 256; ++t) EXPECT_EQ(r.out[t], (t / 64 + 3) % 4 * 64 + 63);
 }
@@ -400,7 +383,7 @@ again:
 ld.volatile.global.u32 %r13, [%d1];
 setp.lt.u32 %p1, %r13, 1000000;
 @%p1 bra again;)");
-  const Ran r = run_kernel(text, {.grid = {264, 1, 1}, .block = {1024, 1, 1}, .cluster = Dim3{8, 1, 1}});
+  const Outcome r = run_kernel(text, {.grid = {264, 1, 1}, .block = {1024, 1, 1}, .cluster = Dim3{8, 1, 1}});
   EXPECT_EQ(
       r.text(),
       "grid-deadlock: all 256 resident blocks wait for the others: the grid has 264 blocks, 256 (2 an SM on "
@@ -423,7 +406,7 @@ membar.gl;
 waited:
 bar.sync 0;
 )";
-  const Ran r = run_kernel(kernel(barrier + kExchange), {.grid = {16, 1, 1}});
+  const Outcome r = run_kernel(kernel(barrier + kExchange), {.grid = {16, 1, 1}});
   ASSERT_EQ(r.text(), "");
   EXPECT_EQ(r.result.counters.grid_barriers, 1u);
   EXPECT_EQ(r.result.counters.cluster_barriers, 32u);
@@ -433,7 +416,7 @@ bar.sync 0;
 
 TEST(Cluster, TimeGrowsWithBarriersAndRemoteAccesses) {
   const auto time = [](const std::string& body) {
-    const Ran r = run_kernel(kernel(body), {.grid = {128, 1, 1}});
+    const Outcome r = run_kernel(kernel(body), {.grid = {128, 1, 1}});
     EXPECT_EQ(r.text(), "");
     return r.result.time_us;
   };
@@ -574,7 +557,7 @@ mapa.shared::cluster.u32 %r8, %r6, 1;
 st.release.cluster.shared::cluster.u32 [%r8], %r21;
 over:)";
   const Launched setup{.grid = {2, 1, 1}, .cluster = Dim3{2, 1, 1}, .sanitize = kBoth};
-  const Ran r = run_kernel(kernel(body), setup);
+  const Outcome r = run_kernel(kernel(body), setup);
   EXPECT_EQ(r.text(), "");
   EXPECT_EQ(r.out[0], 77u);
   EXPECT_EQ(run_kernel(kernel(replaced(body, "st.release.cluster", "st.relaxed.cluster")), setup)

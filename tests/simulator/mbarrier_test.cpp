@@ -31,37 +31,20 @@ struct Launched {
   std::string device = "h100";
 };
 
-struct Ran {
-  LaunchResult result;
-  std::vector<std::uint32_t> out;
-  std::string text() const {
-    if (result.findings.empty()) return "";
-    return std::string(name(result.findings[0].kind)) + ": " + result.findings[0].message;
-  }
-};
-
-Ran run_kernel(const std::string& body, const Launched& setup = {}) {
+Outcome run_kernel(const std::string& body, const Launched& setup = {}) {
   const ptx::Module module = ptx::parse(kernel(body), "mbarrier.ptx");
-  DeviceMemory memory(true);
-  const std::size_t threads = setup.grid.count() * setup.block.count();
-  std::vector<std::uint32_t> numbers(4096);
-  for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = static_cast<std::uint32_t>(k + 1);
-  const DeviceAddress in = upload(memory, numbers, "in");
-  const DeviceAddress out = upload(memory, std::vector<std::uint32_t>(threads), "out");
   Launch launch{.kernel = "k", .grid = setup.grid, .block = setup.block};
   launch.cluster = setup.cluster;
-  launch.arguments = {Argument::pointer(in), Argument::pointer(out)};
   Options options;
   options.sanitize = setup.sanitize;
-  Ran r{run(module, launch, memory, device(setup.device), options), {}};
-  r.out = download<std::uint32_t>(memory, out, threads);
-  return r;
+  return run_on_numbers(module, launch, options, setup.device, 4096,
+                        setup.grid.count() * setup.block.count());
 }
 
 constexpr Sanitizers kBoth{.race = true, .init = true};
 
 void expect_finding(const std::string& body, const std::string& text, const Launched& setup = {}) {
-  const Ran r = run_kernel(body, setup);
+  const Outcome r = run_kernel(body, setup);
   EXPECT_NE(r.text().find(text), std::string::npos) << "found: " << r.text() << "\nin:\n" << body;
   EXPECT_FALSE(r.result.findings.empty());
 }
@@ -104,7 +87,7 @@ mbarrier.arrive.shared.b64 %d13, [%r3];
 mbarrier.pending_count.b64 %r10, %d13;
 st.global.u32 [%d2+28], %r10;
 DONE:)";
-  const Ran r = run_kernel(body, {.grid = {1, 1, 1}, .sanitize = kBoth});
+  const Outcome r = run_kernel(body, {.grid = {1, 1, 1}, .sanitize = kBoth});
   ASSERT_EQ(r.text(), "");
   const std::vector<std::uint32_t> expected = {5, 0, 4, 3, 1, 1, 0, 5};
   EXPECT_EQ(std::vector(r.out.begin(), r.out.begin() + 8), expected);
@@ -122,7 +105,7 @@ mbarrier.test_wait.shared.b64 %p2, [%r3], %d10;
 selp.u32 %r11, 1, 0, %p2;
 st.global.u32 [%d2+4], %r11;
 DONE:)";
-  const Ran r = run_kernel(body);
+  const Outcome r = run_kernel(body);
   ASSERT_EQ(r.text(), "");
   EXPECT_EQ(r.out[0], 1u) << "one arrival in the second phase";
   EXPECT_EQ(r.out[1], 1u);
@@ -142,7 +125,7 @@ st.global.u32 [%d3], %r7;)";
 
 TEST(Mbarrier, OrdersWhatCameBeforeArrivalsBeforeWhatComesAfterTheWait) {
   for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-    const Ran r = run_kernel(init(64) + kExchange, {.sanitize = what});
+    const Outcome r = run_kernel(init(64) + kExchange, {.sanitize = what});
     ASSERT_EQ(r.text(), "");
     for (std::uint32_t t = 0; t < 128; ++t) EXPECT_EQ(r.out[t], (t % 64) ^ 31 ^ 32);
   }
@@ -206,7 +189,7 @@ st.global.u32 [%d3], %r24;)";
 
 TEST(Mbarrier, WarpsThatWaitForEachOtherGoOn) {
   for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-    const Ran r = run_kernel(init(32) + init(32, 8) + kPingPong, {.sanitize = what});
+    const Outcome r = run_kernel(init(32) + init(32, 8) + kPingPong, {.sanitize = what});
     ASSERT_EQ(r.text(), "");
     for (std::uint32_t t = 0; t < 32; ++t) {
       EXPECT_EQ(r.out[t], 0u);
@@ -230,7 +213,7 @@ mbarrier.arrive.shared::cta.b64 _, [%r3];
 END:
 st.global.u32 [%d3], %r10;)";
   for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-    const Ran r = run_kernel(body, {.sanitize = what});
+    const Outcome r = run_kernel(body, {.sanitize = what});
     ASSERT_EQ(r.text(), "");
     EXPECT_EQ(r.out[40], 1u);
     EXPECT_EQ(r.out[3], 2u);
@@ -263,7 +246,7 @@ mbarrier.test_wait.shared.b64 %p2, [%r3], %d10;
 selp.u32 %r11, 1, 0, %p2;
 st.global.u32 [%d2+8], %r11;
 DONE:)";
-  const Ran r = run_kernel(body);
+  const Outcome r = run_kernel(body);
   ASSERT_EQ(r.text(), "");
   EXPECT_EQ(std::vector(r.out.begin(), r.out.begin() + 3), (std::vector<std::uint32_t>{0, 1, 1}));
 }
@@ -290,7 +273,7 @@ barrier.cluster.wait;)";
 
 TEST(Mbarrier, BlocksOfAClusterArriveAtEachOthers) {
   for (const Sanitizers& what : {Sanitizers{}, kBoth}) {
-    const Ran r = run_kernel(kRemote, {.grid = {4, 1, 1}, .cluster = Dim3{2, 1, 1}, .sanitize = what});
+    const Outcome r = run_kernel(kRemote, {.grid = {4, 1, 1}, .cluster = Dim3{2, 1, 1}, .sanitize = what});
     ASSERT_EQ(r.text(), "");
     for (std::uint32_t t = 0; t < 256; ++t) EXPECT_EQ(r.out[t], 100 + (t / 64 + 1) % 2);
   }

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -43,6 +44,34 @@ inline std::string wrap_ptx(const std::string& body) {
          ".reg .pred %p<16>;\n.reg .b16 %h<16>;\n.reg .b32 %r<32>;\n.reg .f32 %f<16>;\n.reg .b64 %d<32>;\n"
          ".reg .f64 %e<16>;\n" +
          body + "\n}\n";
+}
+
+/// What a launch of k(in, out) came to, and the words of `out` behind it.
+struct Outcome {
+  LaunchResult result;
+  std::vector<std::uint32_t> out;
+  /// "race: ..." of the first finding; "" without one.
+  std::string text() const {
+    if (result.findings.empty()) return "";
+    return std::string(name(result.findings[0].kind)) + ": " + result.findings[0].message;
+  }
+};
+
+/// The module's kernel k with `read` words 1, 2, 3, ... in `in`; the `written` words of `out` are zero, or
+/// not initialised.
+inline Outcome run_on_numbers(const ptx::Module& module, Launch launch, const Options& options,
+                              const std::string& device_id, std::size_t read, std::size_t written,
+                              bool zeros = true) {
+  DeviceMemory memory(true);
+  std::vector<std::uint32_t> numbers(read);
+  std::iota(numbers.begin(), numbers.end(), 1u);
+  const DeviceAddress in = upload(memory, numbers, "in");
+  const DeviceAddress out = zeros ? upload(memory, std::vector<std::uint32_t>(written), "out")
+                                  : memory.allocate(written * sizeof(std::uint32_t), "out");
+  launch.arguments = {Argument::pointer(in), Argument::pointer(out)};
+  Outcome outcome{run(module, launch, memory, device(device_id), options), {}};
+  outcome.out = download<std::uint32_t>(memory, out, written);
+  return outcome;
 }
 
 }  // namespace stitchwork::sim
