@@ -6,16 +6,15 @@
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "codegen/kernel.h"
 #include "codegen/lower_context.h"
 #include "codegen/lower_keep.h"
 #include "codegen/lower_rows.h"
+#include "codegen/lower_tiles.h"
 #include "codegen/lower_values.h"
 #include "codegen/lower_vectors.h"
 #include "codegen/share_bodies.h"
-#include "codegen/table.h"
 #include "core/error.h"
 #include "core/sorted.h"
 
@@ -243,7 +242,9 @@ class Lowering {
       }
       loop.steps.push_back(std::move(step));
     }
-    add_tile_steps(phase, items, loop);
+    std::set<int> groups;
+    for (const Item& item : items) groups.insert(material(item.op).group);
+    TileSteps(context_, launch_.register_bound, phase).add(groups, loop);
     for (const Step& step : loop.steps)
       if (step.filling == Filling::kAhead)
         loop.stages = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping.stages;
@@ -314,140 +315,6 @@ class Lowering {
     if (m.global >= 0)
       root.targets.push_back({m.global, simplify(linearize(map.results, node.shape.dims), map)});
     return root;
-  }
-
-  /// What fills the tiles the loop's groups read, before its steps, and what empties those they store to,
-  /// behind them.
-  void add_tile_steps(int phase, const std::vector<Item>& items, TaskLoop& loop) {
-    std::set<int> groups;
-    for (const Item& item : items) groups.insert(material(item.op).group);
-    for (const bool stores : {false, true})
-      for (const int group : groups)
-        for (Step& step : tile_steps(phase, group, stores)) {
-          step.stage = stores ? loop.steps.back().stage + (loop.steps.back().turned ? 0 : 1)
-                              : loop.steps.front().stage - (loop.steps.front().turned ? 0 : 1);
-          loop.steps.insert(stores ? loop.steps.end() : loop.steps.begin(), std::move(step));
-        }
-  }
-
-  /// Of a staged group the values a col and a row move each by a step of their own, which comes before that
-  /// of the elements; what is copied asynchronously by a step a tile, as it waits for no registers.
-  std::vector<Step> tile_steps(int phase, int group_index, bool stores) {
-    std::vector<Step> steps;
-    const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
-    const auto add = [&](const ThreadMapping& mapping, std::optional<StagedPart> part) {
-      const std::vector<const Tile*> tiles = tiles_of(group, phase, stores, part);
-      if (!tiles.empty()) steps.push_back(tile_step(phase, group_index, stores, mapping, part, tiles));
-    };
-    if (!group.mapping.staged) {
-      add(group.mapping, std::nullopt);
-      return steps;
-    }
-    ThreadMapping rows = group.mapping;
-    rows.cols = 1;
-    if (group.mapping.stages > 0 && !stores) {
-      for (const Tile& tile : context_.plan.tiles)
-        if (tile.group == group.dominant && tile.level == phase && !is_stored_through(tile))
-          steps.push_back(filling_step(phase, group_index, tile));
-      return steps;
-    }
-    add(range_mapping(group, phase, stores), StagedPart::kElements);
-    if (stores) return steps;
-    add(staging_mapping(rows, kVectorBytes), StagedPart::kRows);
-    add(staging_cols(group.mapping), StagedPart::kCols);
-    return steps;
-  }
-
-  /// Of a group whose tiles are filled ahead.
-  Step filling_step(int phase, int group_index, const Tile& tile) {
-    const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
-    const Shape& shape = context_.node(tile.op).shape;
-    const StagedPart part = staged_part(shape, group.mapping);
-    if (part == StagedPart::kCols) {
-      Step step = tile_step(phase, group_index, false, staging_cols(group.mapping), part, {&tile});
-      step.filling = Filling::kOnce;
-      return step;
-    }
-    ThreadMapping domain = group.mapping;
-    if (part == StagedPart::kRows) domain.cols = 1;
-    ThreadMapping mapping = staging_mapping(domain, byte_size(shape.dtype));
-    const int copied = copied_bytes(part, group.mapping, byte_size(shape.dtype));
-    if (copied > 0) mapping.vector = copied / byte_size(shape.dtype);
-    Step step = tile_step(phase, group_index, false, mapping, part, {&tile});
-    const Value& value = step.values[static_cast<std::size_t>(step.roots.front().value)];
-    const bool as_in_memory = value.kind == ValueKind::kLoad && value.at.runtime.empty() &&
-                              value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
-                              moves_in_vectors(value.offset, value.at.map, mapping);
-    if (copied > 0 && as_in_memory) step.filling = Filling::kAhead;
-    return step;
-  }
-
-  std::vector<const Tile*> tiles_of(const Group& group, int phase, bool stores,
-                                    std::optional<StagedPart> part) const {
-    std::vector<const Tile*> tiles;
-    for (const Tile& tile : context_.plan.tiles)
-      if (tile.group == group.dominant && tile.level == phase && stores == is_stored_through(tile) &&
-          (!part || staged_part(context_.node(tile.op).shape, group.mapping) == *part))
-        tiles.push_back(&tile);
-    return tiles;
-  }
-
-  Step tile_step(int phase, int group_index, bool stores, const ThreadMapping& mapping,
-                 std::optional<StagedPart> part, const std::vector<const Tile*>& tiles) {
-    Step step;
-    step.group = group_index;
-    step.mapping = mapping;
-    step.turned = true;
-    ValueBuilder builder(context_, step, phase);
-    for (const Tile* tile : tiles) {
-      const NodeId op = tile->op;
-      const IndexMap map = part ? in_a_range(op, step.mapping)
-                                : context_.placements[static_cast<std::size_t>(group_index)].at(op).map;
-      Root root;
-      root.op = op;
-      root.value = stores ? builder.load_tile(op, map) : builder.value(op, map);
-      // Every task has the same cols.
-      if (part == StagedPart::kCols) step.values[static_cast<std::size_t>(root.value)].local = true;
-      root.targets = {stores ? Target{material(op).global,
-                                      simplify(linearize(map.results, context_.node(op).shape.dims), map)}
-                             : Target{context_.tile(op, group_index, phase),
-                                      context_.tile_offset(op, group_index, true)}};
-      step.roots.push_back(std::move(root));
-    }
-    return step;
-  }
-
-  /// How a staged task moves: all of the group's tiles together, as many vectors of each in flight as a share
-  /// of the registers holds.
-  ThreadMapping range_mapping(const Group& group, int phase, bool stores) const {
-    constexpr int kMostUnrolled = 4, kShare = 2, kUnboundRegisters = 32;
-    int widest = 1, bytes = 0;
-    for (const Tile* tile : tiles_of(group, phase, stores, StagedPart::kElements)) {
-      const int size = byte_size(context_.node(tile->op).shape.dtype);
-      widest = std::max(widest, size);
-      bytes += size;
-    }
-    ThreadMapping mapping = staging_mapping(group.mapping, widest);
-    const int registers = launch_.register_bound > 0 ? launch_.register_bound : kUnboundRegisters;
-    if (bytes > 0)
-      mapping.unroll =
-          std::clamp(registers * kRegisterBytes / kShare / (bytes * mapping.vector), 1, kMostUnrolled);
-    return mapping;
-  }
-
-  /// (element of the range) -> index.
-  IndexMap in_a_range(NodeId op, const ThreadMapping& mapping) const {
-    IndexMap map;
-    map.dims = {std::min(mapping.rows, context_.node(op).shape.elements_count()), mapping.cols};
-    map.results = delinearize(IndexExpr::dim(0), context_.node(op).shape.dims);
-    return simplify(std::move(map));
-  }
-
-  /// By the group that computes the value; else the tile is read.
-  bool is_stored_through(const Tile& tile) const {
-    const auto m = context_.materials.find(tile.op);
-    return m != context_.materials.end() && m->second.level == tile.level &&
-           context_.plan.groups[static_cast<std::size_t>(m->second.group)].dominant == tile.group;
   }
 
   /// Reduced here by the group's threads together.
@@ -544,42 +411,9 @@ class Lowering {
 
 }  // namespace
 
-bool keeps_over_tasks(const Kernel& kernel, const TaskLoop& loop) {
-  const auto over_tasks = [&](int kept) {
-    return kept >= 0 && kernel.kept[static_cast<std::size_t>(kept)].group >= 0;
-  };
-  return std::any_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
-    return std::any_of(step.order.begin(), step.order.end(), [&](int v) {
-      const Value& value = step.values[static_cast<std::size_t>(v)];
-      return over_tasks(value.kept) || over_tasks(value.restored);
-    });
-  });
-}
-
 Kernel lower(const Graph& graph, const KernelPlan& plan) {
   for (NodeId op : plan.ops) require_generated(graph, graph.entry_computation().node(op));
   return Lowering(graph, plan).run();
-}
-
-std::vector<KernelArgument> kernel_arguments(const Kernel& kernel) {
-  std::vector<KernelArgument> arguments;
-  const KernelTable table = kernel_table(kernel);
-  for (const MemorySpace space : {MemorySpace::kGlobalInput, MemorySpace::kGlobalOutput}) {
-    const std::size_t first = arguments.size();
-    for (std::size_t b = 0; b < kernel.buffers.size(); ++b) {
-      const Buffer& buffer = kernel.buffers[b];
-      if (buffer.space != space || table.holds[b]) continue;
-      arguments.push_back(
-          {space == MemorySpace::kGlobalInput ? KernelArgument::Kind::kInput : KernelArgument::Kind::kOutput,
-           buffer.op});
-    }
-    std::sort(arguments.begin() + static_cast<std::ptrdiff_t>(first), arguments.end(),
-              [](const KernelArgument& a, const KernelArgument& b) { return a.op < b.op; });
-  }
-  if (kernel.launch.scratch_bytes > 0) arguments.push_back({KernelArgument::Kind::kScratch, kNoNode});
-  if (kernel.launch.grid_barriers > 0) arguments.push_back({KernelArgument::Kind::kBarrier, kNoNode});
-  if (!table.bytes.empty()) arguments.push_back({KernelArgument::Kind::kTable, kNoNode});
-  return arguments;
 }
 
 }  // namespace stitchwork

@@ -1,0 +1,37 @@
+// The steps of a task that move values between memory and tiles.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "analysis/tiles.h"
+#include "codegen/lower_context.h"
+
+namespace stitchwork {
+
+/// Those of the loops of one phase. `register_bound`: of the kernel's launch, 0 where it has none.
+class TileSteps {
+ public:
+  TileSteps(LowerContext& context, int register_bound, int phase)
+      : context_(context), register_bound_(register_bound), phase_(phase) {}
+
+  /// What fills the tiles that the loop's groups read, before its steps, and what empties those they store
+  /// to, behind them.
+  void add(const std::set<int>& groups, TaskLoop& loop) const;
+
+ private:
+  std::vector<Step> of_group(int group_index, bool stores) const;
+  Step filling(int group_index, const Tile& tile) const;
+  Step moving(int group_index, bool stores, const ThreadMapping& mapping, std::optional<StagedPart> part,
+              const std::vector<const Tile*>& tiles) const;
+  std::vector<const Tile*> tiles_of(const Group& group, bool stores, std::optional<StagedPart> part) const;
+  ThreadMapping range_mapping(const Group& group, bool stores) const;
+  IndexMap in_a_range(NodeId op, const ThreadMapping& mapping) const;
+  bool is_stored_through(const Tile& tile) const;
+
+  LowerContext& context_;
+  int register_bound_, phase_;
+};
+
+}  // namespace stitchwork

@@ -1,0 +1,89 @@
+// Prints a kernel as CUDA C++: its signature and places, its loops over tasks, bodies that loops share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/kernel.h"
+#include "codegen/print_step.h"
+#include "codegen/table.h"
+
+namespace stitchwork {
+
+class KernelPrinter {
+ public:
+  KernelPrinter(const Graph& graph, const Kernel& kernel, bool canonical, bool dependent)
+      : graph_(graph),
+        computation_(graph.entry_computation()),
+        kernel_(kernel),
+        canonical_(canonical),
+        dependent_(dependent),
+        names_(canonical),
+        index_(kernel.wide_indices ? "long long" : "int"),
+        table_(kernel_table(kernel)) {}
+
+  std::string print();
+
+ private:
+  void wait_for_earlier_kernels();
+  void signature();
+  void heading();
+  /// "  // text"; nothing in canonical form.
+  std::string remark(const std::string& text) const { return canonical_ ? "" : "  // " + text; }
+  std::vector<std::string> phase_names(const Phase& phase) const;
+  void places();
+  const Buffer& buffer(int b) const { return kernel_.buffers[static_cast<std::size_t>(b)]; }
+  std::string& place(int b) { return places_.buffers[static_cast<std::size_t>(b)]; }
+  static std::string_view suffix(const Buffer& buffer);
+  static std::string_view element_type(const Buffer& buffer);
+  static std::string pointer_type(const Buffer& buffer);
+  std::string parameter_text(int b);
+  void take_pointers(const TaskLoop& loop);
+  void barrier(bool of_warp = false);
+
+  // ---- loops (print_loop.cpp)
+
+  void print_loop(const TaskLoop& loop);
+  void print_steps(const TaskLoop& loop, bool ends_apart);
+  void print_step(const TaskLoop& loop, const Step& step, const Step*& before);
+  void comment(const Step& step, const Step* before);
+  // Tiles that are filled ahead.
+  void print_steps_of(const TaskLoop& loop, Filling filling);
+  void ask_for(const TaskLoop& loop, const std::string& ahead, const std::string& stage);
+  void declare_stage(const TaskLoop& loop, const std::string& stage, Filling filling);
+  void ask_for_first(const TaskLoop& loop);
+  void arrive_in_cluster(const TaskLoop& loop);
+  static std::string block_text(const TaskLoop& loop);
+  void open_range(const TaskLoop& loop);
+  void open_tasks(const TaskLoop& loop);
+  bool in_registers(const TaskLoop& loop) const;
+
+  // ---- loops with entries (print_entries.cpp)
+
+  std::string rows_name(const TaskLoop& loop, const Step& step) const;
+  void print_shared_body(const TaskLoop& loop, bool several_tasks, bool shared);
+  std::string field_name(const TaskLoop& loop, const EntryField& field);
+  std::string field_type(const TaskLoop& loop, const EntryField& field) const;
+  void print_entry_type(const TaskLoop& loop, const std::string& type);
+  std::vector<std::string> common_places(const TaskLoop& loop, bool shared, bool declared);
+  void open_body(const TaskLoop& loop, const std::string& type, const std::string& body, bool shared);
+  void open_entry_tasks(const TaskLoop& loop);
+  void call_body(const TaskLoop& loop, const std::string& type, const std::string& body, bool shared);
+
+  const Graph& graph_;
+  const Computation& computation_;
+  const Kernel& kernel_;
+  bool canonical_, dependent_;
+  Namer names_;
+  const char* index_;
+  KernelTable table_;
+  Writer out_, bodies_;
+  PlaceNames places_;
+  std::size_t next_table_ = 0;            ///< the next of table_.loops
+  const LoopTable* layout_ = nullptr;     ///< of the loop being printed, if it has entries
+  std::vector<std::string> field_names_;  ///< likewise
+  SharedState shared_;
+  std::vector<const TaskLoop*> touched_;  ///< loops whose shared memory some block may still read
+};
+
+}  // namespace stitchwork

@@ -1,0 +1,333 @@
+// Loops over tasks: which block has which, the steps of one, barriers, tiles that are filled ahead.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "analysis/launch.h"
+#include "codegen/lower_context.h"
+#include "codegen/print_across.h"
+#include "codegen/print_kernel.h"
+
+namespace stitchwork {
+namespace {
+
+constexpr int kWarp = 32;
+
+bool uses_workspace(const Kernel& kernel, const Step& step, const Root& root) {
+  return root.store != StoreKind::kElement && root.store != StoreKind::kAcross &&
+         root.store != StoreKind::kGather &&
+         reduction_workspace_bytes(step.mapping, kernel.launch.block, DType::kF32) > 0;
+}
+
+bool uses_shared(const Kernel& kernel, const TaskLoop& loop) {
+  for (const Step& step : loop.steps) {
+    for (const Value& value : step.values)
+      if (value.buffer >= 0 &&
+          kernel.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kShared)
+        return true;
+    for (const Root& root : step.roots) {
+      if (uses_workspace(kernel, step, root)) return true;
+      for (const Target& target : root.targets)
+        if (kernel.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared)
+          return true;
+    }
+  }
+  return false;
+}
+
+/// Whether all that a loop's steps leave in shared memory is read by the warp that wrote it: rows of a warp
+/// or less, readers that work on the same rows (what is read once a task is read by all warps), and values
+/// that take over one another's bytes row for row.
+bool within_warps(const Kernel& kernel, const TaskLoop& loop) {
+  std::map<int, const ThreadMapping*> written;  // buffers of shared memory
+  for (const Step& step : loop.steps)
+    for (const Root& root : step.roots)
+      for (const Target& target : root.targets)
+        if (kernel.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared)
+          written[target.buffer] = &step.mapping;
+  for (const auto& [a, a_mapping] : written)
+    for (const auto& [b, b_mapping] : written) {
+      const Buffer &x = kernel.buffers[static_cast<std::size_t>(a)],
+                   &y = kernel.buffers[static_cast<std::size_t>(b)];
+      if (x.offset + x.bytes() <= y.offset || y.offset + y.bytes() <= x.offset) continue;
+      if (x.offset != y.offset || x.bytes() != y.bytes() || !(*a_mapping == *b_mapping)) return false;
+    }
+  return std::all_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
+    if ((step.rows && !step.by_all) || step.mapping.kind != MappingKind::kRowPack ||
+        step.mapping.threads_per_row > kWarp)
+      return false;
+    return std::all_of(step.values.begin(), step.values.end(), [&](const Value& value) {
+      return value.buffer < 0 || (value.local && value.depth > 0) ||
+             kernel.buffers[static_cast<std::size_t>(value.buffer)].space != MemorySpace::kShared;
+    });
+  });
+}
+
+bool overlap(const TaskLoop& a, const TaskLoop& b) {
+  if (!a.entries.empty() || !b.entries.empty()) return true;
+  return a.first_block < b.first_block + b.blocks && b.first_block < a.first_block + a.blocks;
+}
+
+/// Rows without elements still reduce to their initial value.
+bool has_empty_reduction(const Step& step) { return step.mapping.rows > 0 && step.mapping.cols == 0; }
+
+}  // namespace
+
+void KernelPrinter::barrier(bool of_warp) {
+  out_.line(of_warp ? "sw_warp_barrier();" : "__syncthreads();");
+  if (!of_warp) shared_.workspace = SharedState::kFree;
+}
+
+void KernelPrinter::print_loop(const TaskLoop& loop) {
+  if (loop.tasks <= 0) return;
+  const bool across = !loop.across.empty();  // its partials go through the workspace
+  const bool shared = uses_shared(kernel_, loop) || across;
+  // What an earlier loop of this phase on the same blocks still reads must not be overwritten.
+  if (shared && std::any_of(touched_.begin(), touched_.end(),
+                            [&](const TaskLoop* earlier) { return overlap(*earlier, loop); })) {
+    barrier();
+    touched_.clear();
+  }
+  if (shared) shared_ = {};
+  const bool several = loop.tasks_per_block > 1;
+  if (loop.entries.empty()) {
+    open_range(loop);
+    if (across && !canonical_) out_.line("// What the thread's columns come to, over all its rows.");
+    declare_across(loop, places_, names_, computation_, out_);
+    open_tasks(loop);
+    print_steps(loop, several && shared);
+    if (several && keeps_over_tasks(kernel_, loop)) out_.close();
+    if (several) out_.close();
+    if (across) {
+      barrier();
+      flush_across(kernel_, loop, places_, loop.cluster > 1 ? "cluster" : block_text(loop), computation_,
+                   out_);
+    }
+    out_.close();
+  } else {
+    print_shared_body(loop, several, shared);
+  }
+  if (shared && (!several || within_warps(kernel_, loop) || across)) touched_.push_back(&loop);
+}
+
+/// The steps of a task. What the next one overwrites in shared memory has been read if it `ends_apart`.
+void KernelPrinter::print_steps(const TaskLoop& loop, bool ends_apart) {
+  const bool of_warp = within_warps(kernel_, loop);
+  places_.row_results.clear();
+  for (const RowResult& result : loop.row_results) {
+    places_.row_results.push_back(names_.make(computation_.node(result.op).name, "t", "_row"));
+    out_.line(fmt::format("{} {};{}", value_type(result.dtype), places_.row_results.back(),
+                          remark("all threads of a row have it")));
+  }
+  places_.gathered.clear();
+  for (const Gathered& gathered : loop.gathered) {
+    places_.gathered.push_back(names_.make(computation_.node(gathered.op).name, "g", "_gathered"));
+    const bool exponentials = gathered.kind == OnePassKind::kExponentials;
+    out_.line(fmt::format("{}<{}> {} = {{{}}};{}", exponentials ? "SwExponentials" : "SwSquares",
+                          value_type(gathered.dtype), places_.gathered.back(),
+                          exponentials ? neutral_text(Op::kMaximum, gathered.dtype) + ", 0" : "0, 0, 0",
+                          remark(exponentials ? "about one of the largest the thread has seen"
+                                              : "about the mean of what the thread has seen")));
+  }
+  arrive_in_cluster(loop);
+  const PlaceNames outside = places_;
+  bool waits = loop.stages > 0;  // for this task's copies
+  if (waits) {
+    if (loop.stages > 1) {
+      ask_for(loop, fmt::format("task + {}", loop.stages - 1),
+              fmt::format("stage > 0 ? stage - 1 : {}", loop.stages - 1));
+      declare_stage(loop, "stage", Filling::kInTask);
+    } else {
+      print_steps_of(loop, Filling::kAhead);
+      out_.line("sw_commit_copies();");
+    }
+    if (loop.tasks_per_block == 1) print_steps_of(loop, Filling::kOnce);
+  }
+  const auto wait = [&] {
+    if (waits) out_.line(fmt::format("sw_wait_for_copies<{}>();", loop.stages - 1));
+    waits = false;
+  };
+  const Step* before = nullptr;
+  int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
+  for (const Step& step : loop.steps) {
+    if (step.stage != stage) {
+      wait();
+      barrier(of_warp);
+    }
+    stage = step.stage;
+    if (step.filling == Filling::kInTask) print_step(loop, step, before);
+  }
+  wait();
+  if (ends_apart) barrier(of_warp);
+  places_ = outside;
+}
+
+void KernelPrinter::print_step(const TaskLoop& loop, const Step& step, const Step*& before) {
+  if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) return;
+  comment(step, before);
+  before = &step;
+  out_.block();
+  StepPrinter(graph_, kernel_, loop, step, rows_name(loop, step), places_, names_, canonical_, out_, shared_)
+      .print();
+  out_.close();
+}
+
+/// What the step makes, and how its group is dealt to threads unless the step before is of the same.
+void KernelPrinter::comment(const Step& step, const Step* before) {
+  if (canonical_) return;
+  const Group& group = kernel_.groups[static_cast<std::size_t>(step.group)];
+  std::string text;
+  for (const Root& root : step.roots) text += (text.empty() ? "" : ", ") + computation_.node(root.op).name;
+  if (step.rows) text += step.by_all ? ", of each row by all its threads" : ", of each row by a thread";
+  if (before == nullptr || before->group != step.group)
+    text += fmt::format(" (group of {}; {})", computation_.node(group.dominant).name, to_text(group.mapping));
+  out_.line("// " + text);
+}
+
+void KernelPrinter::print_steps_of(const TaskLoop& loop, Filling filling) {
+  const Step* before = nullptr;
+  for (const Step& step : loop.steps)
+    if (step.filling == filling) print_step(loop, step, before);
+}
+
+/// Asks for the tiles of the block's task `ahead`, if it has that many: those of that stage. The group of
+/// copies may be empty.
+void KernelPrinter::ask_for(const TaskLoop& loop, const std::string& ahead, const std::string& stage) {
+  const PlaceNames outside = places_;
+  out_.block();
+  out_.line(fmt::format("const {} ahead = {};", index_, ahead));
+  out_.open("if (ahead < end_task)");
+  out_.line(fmt::format("const int its_stage = {};", stage));
+  declare_stage(loop, "its_stage", Filling::kAhead);
+  out_.line(fmt::format("const {} task = ahead;", index_));
+  print_steps_of(loop, Filling::kAhead);
+  out_.close();
+  out_.line("sw_commit_copies();");
+  out_.close();
+  places_ = outside;
+}
+
+/// The tiles that a task's steps of this filling name; those of the block take the stages in turn.
+void KernelPrinter::declare_stage(const TaskLoop& loop, const std::string& stage, Filling filling) {
+  std::set<int> named;
+  for (const Step& step : loop.steps) {
+    if (step.filling != filling) continue;
+    for (const Value& value : step.values) named.insert(value.buffer);
+    for (const Root& root : step.roots)
+      for (const Target& target : root.targets) named.insert(target.buffer);
+  }
+  for (const int b : named) {
+    if (b < 0 || buffer(b).stages < 2) continue;
+    const std::string all = place(b);
+    place(b) = names_.make(computation_.node(buffer(b).op).name, "b", suffix(buffer(b)));
+    out_.line(fmt::format("{}* const {} = {} + {} * {};", element_type(buffer(b)), place(b), all, stage,
+                          buffer(b).stage_elements));
+  }
+}
+
+/// What is asked for before a block's first task of several.
+void KernelPrinter::ask_for_first(const TaskLoop& loop) {
+  if (loop.stages == 0) return;
+  if (loop.stages > 1) {
+    out_.open(fmt::format("for (int n = 0; n < {}; ++n)", loop.stages - 1));
+    ask_for(loop, "first_task + n", "n");
+    out_.close();
+  }
+  if (std::none_of(loop.steps.begin(), loop.steps.end(),
+                   [](const Step& step) { return step.filling == Filling::kOnce; }))
+    return;
+  out_.block();
+  out_.line(fmt::format("const {} task = first_task;", index_));
+  print_steps_of(loop, Filling::kOnce);
+  out_.close();
+}
+
+/// Where the blocks of a cluster run a task together: tells the others that this one has left the task
+/// before, or has begun, and that its workspace may be written to. They wait for it only when they have
+/// something to send.
+void KernelPrinter::arrive_in_cluster(const TaskLoop& loop) {
+  const bool reduces = std::any_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
+    return std::any_of(step.roots.begin(), step.roots.end(),
+                       [](const Root& root) { return root.store == StoreKind::kReduce; });
+  });
+  shared_.cluster_arrived = loop.cluster > 1 && reduces;
+  if (shared_.cluster_arrived)
+    out_.line(fmt::format("sw_cluster_arrive();{}",
+                          remark("the other blocks of the cluster may write to this one's workspace")));
+}
+
+/// The block's place in the loop's range.
+std::string KernelPrinter::block_text(const TaskLoop& loop) {
+  return loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
+                              : std::string("(int)blockIdx.x");
+}
+
+void KernelPrinter::open_range(const TaskLoop& loop) {
+  const std::string block = block_text(loop);
+  std::string inside;
+  if (loop.first_block > 0) inside = fmt::format("{} >= 0", block);
+  if (loop.first_block + loop.blocks < kernel_.launch.grid)
+    inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", block, loop.blocks);
+  if (inside.empty())
+    out_.block();
+  else
+    out_.open(fmt::format("if ({})", inside));
+  take_pointers(loop);
+}
+
+void KernelPrinter::open_tasks(const TaskLoop& loop) {
+  const std::int64_t v = loop.tasks_per_block, takers = loop.blocks / loop.cluster;
+  std::string block = block_text(loop);
+  if (loop.cluster > 1) {
+    out_.line(fmt::format("const int cluster = {0} / {1}, rank = {0} % {1};{2}", block, loop.cluster,
+                          remark("its blocks share each row")));
+    block = "cluster";
+  }
+  if (v == 1) {
+    out_.line(fmt::format("const {} task = {};", index_, block));
+    return;
+  }
+  if (loop.tasks % takers == 0) {
+    out_.line(fmt::format("const {} first_task = {}{} * {}, end_task = first_task + {};", index_,
+                          kernel_.wide_indices ? "(long long)" : "", block, v, v));
+  } else {
+    // Block numbers times tasks may exceed 32 bits where neither does.
+    const bool wide = loop.tasks * takers > std::numeric_limits<std::int32_t>::max();
+    const auto share = [&](const std::string& b) {
+      const std::string product = fmt::format("{}{} * {}", wide ? "(long long)" : "", b, loop.tasks);
+      return fmt::format("{}({} / {})", wide && !kernel_.wide_indices ? "(int)" : "", product, takers);
+    };
+    out_.line(fmt::format("const {} first_task = {};", index_, share(block)));
+    out_.line(fmt::format("const {} end_task = {};", index_, share(fmt::format("({} + 1)", block))));
+  }
+  ask_for_first(loop);
+  if (!keeps_over_tasks(kernel_, loop)) {
+    if (loop.stages < 2)
+      out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
+    else
+      out_.open(
+          fmt::format("for ({0} task = first_task, stage = 0; task < end_task; ++task, stage = stage < "
+                      "{1} ? stage + 1 : 0)",
+                      index_, loop.stages - 1));
+    return;
+  }
+  // Values kept for every task lie by its number in the block; arrays in registers need constant indices.
+  out_.line(fmt::format("#pragma unroll {}", in_registers(loop) ? v : 1));
+  out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn)", v));
+  out_.line(fmt::format("const {} task = first_task + turn;", index_));
+  if (loop.stages > 1) out_.line(fmt::format("const int stage = turn % {};", loop.stages));
+  out_.open(loop.tasks % takers == 0 ? "" : "if (task < end_task)");
+}
+
+bool KernelPrinter::in_registers(const TaskLoop& loop) const {
+  return std::any_of(kernel_.kept.begin(), kernel_.kept.end(), [&](const Kept& kept) {
+    return kept.group >= 0 && kept.shared_offset < 0 &&
+           std::any_of(loop.steps.begin(), loop.steps.end(),
+                       [&](const Step& step) { return step.group == kept.group; });
+  });
+}
+
+}  // namespace stitchwork
