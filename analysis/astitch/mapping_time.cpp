@@ -22,8 +22,8 @@ constexpr std::int64_t kArithmeticRegisters = 32;
 /// Tasks of a block whose elements stay in registers, at most (analysis/astitch/residence.cpp).
 constexpr std::int64_t kMostUnrolledTasks = 4;
 
-/// Instructions (as analysis/cost.cpp counts them): an element's arithmetic, an access with its address, a
-/// shuffle step, and what a block adds to combine its warps.
+/// Instructions (as analysis/cost_instructions.cpp counts them): an element's arithmetic, an access with its
+/// address, a shuffle step, and what a block adds to combine its warps.
 constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInstructions = 2,
                  kBlockReduceInstructions = 30;
 /// Of a row of those that a block adds up behind its tasks, in the warp that does.
@@ -93,7 +93,7 @@ double request_spread(const Domain& domain, const ThreadMapping& mapping) {
 /// is written meanwhile. The phases of split rows go through all rows.
 bool stays_in_l2(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits,
                  int blocks_per_sm) {
-  constexpr double kShare = 0.75;  // as analysis/cost.cpp has it
+  constexpr double kShare = 0.75;
   const Device& device = *limits.tuned_for;
   const std::int64_t blocks =
       std::min<std::int64_t>(mapping.blocks, std::int64_t{device.sms} * std::max(1, blocks_per_sm));

@@ -1,0 +1,31 @@
+// What one access of a warp moves: the sectors it touches, and how many accesses a value takes.
+#pragma once
+
+#include <vector>
+
+#include "analysis/plan.h"
+#include "core/index_map.h"
+
+namespace stitchwork::costs {
+
+inline constexpr int kWarp = 32;
+inline constexpr int kSectorBytes = 32;
+
+/// Does lane 0..31 of a warp lie along the rows of the domain, or along its cols?
+int lane_dim(const ThreadMapping& mapping);
+
+/// Does an access under `map` vary with that dimension?
+bool uses(const IndexMap& map, int dim);
+
+/// Sectors one warp's access of global memory touches.
+double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const ThreadMapping& mapping,
+               int bytes, bool through_tile, int at_once);
+
+/// Warps that issue one access each for a value under `map`. A value that does not vary along the lanes is
+/// still loaded by every warp that works on it.
+double warp_accesses(const IndexMap& map, const ThreadMapping& mapping);
+
+/// Elements that one access of a thread moves.
+int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, bool through_tile);
+
+}  // namespace stitchwork::costs

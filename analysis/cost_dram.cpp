@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/assemble.h"
+#include "analysis/cost_internal.h"
+#include "analysis/launch.h"
+#include "analysis/read_again.h"
+#include "core/arithmetic.h"
+
+namespace stitchwork::costs {
+
+std::size_t KernelCounter::pass_of(const Group& group) {
+  const ThreadMapping& m = group.mapping;
+  const Pass pass{group.lane, m.tasks, m.blocks, m.rows_per_block * m.cols};
+  const auto known = std::find(passes_.begin(), passes_.end(), pass);
+  if (known == passes_.end()) passes_.push_back(pass);
+  return static_cast<std::size_t>(std::find(passes_.begin(), passes_.end(), pass) - passes_.begin());
+}
+
+double& KernelCounter::touched_by(const Group& group, const Evaluation& e) {
+  const NodeId buffer = inside_.contains(e.op) ? e.op : buffer_of(computation_, e.op);
+  return touched_[buffer][{level_of(e.root), pass_of(group)}];
+}
+
+void KernelCounter::write(std::int64_t bytes) {
+  cost_.dram_write_bytes += bytes;
+  phases_[level_].dram_bytes += static_cast<double>(bytes);
+}
+
+double KernelCounter::resident_share(const ThreadMapping& mapping) const {
+  const std::int64_t places = std::int64_t{device_.sms} * std::max(1, blocks_per_sm());
+  const std::int64_t takers = ceil_div(std::min(mapping.blocks, places), std::int64_t{mapping.cluster});
+  return std::min(1.0, static_cast<double>(takers * mapping.rows_per_block) /
+                           static_cast<double>(std::max<std::int64_t>(1, mapping.rows)));
+}
+
+void KernelCounter::count_dram() {
+  double footprint = static_cast<double>(kernel_.launch.scratch_bytes + cost_.dram_write_bytes);
+  for (const auto& [buffer, levels] : touched_) {
+    double most = 0;
+    for (const auto& [when, bytes] : levels) most = std::max(most, bytes);
+    footprint += most;
+  }
+  const bool spills = footprint > static_cast<double>(device_.l2_bytes);
+  double read = 0;
+  const auto fetch = [&](int level, double bytes) {
+    read += bytes;
+    phases_[level].dram_bytes += bytes;
+  };
+  for (const auto& [buffer, levels] : touched_) {
+    const bool scratch = inside_.contains(buffer);
+    double so_far = 0;
+    for (const auto& [when, bytes] : levels) {
+      if (spills)
+        fetch(when.first, bytes);
+      else if (!scratch && bytes > so_far)
+        fetch(when.first, bytes - so_far);
+      so_far = std::max(so_far, bytes);
+    }
+  }
+  for (auto& [level, phase] : phases_)
+    fetch(level, phase.bytes_again * share_beyond_l2(device_, phase.resident_bytes));
+  level_ = phases_.begin()->first;  // scratch is written first, as are tables of addresses
+  write(kernel_.launch.scratch_bytes);
+  cost_.dram_read_bytes = static_cast<std::int64_t>(read);
+  count_table();
+}
+
+void KernelCounter::count_table() {
+  constexpr double kPointerBytes = 8;
+  std::size_t pointers = outputs_.size();
+  for (const auto& [buffer, levels] : touched_) pointers += !inside_.contains(buffer);
+  if (pointers <= kMostPointerArguments) return;
+  const double bytes = kPointerBytes * static_cast<double>(pointers);
+  cost_.dram_read_bytes += static_cast<std::int64_t>(bytes);
+  phases_[level_].dram_bytes += bytes;
+  const double of_a_group = bytes / static_cast<double>(kernel_.groups.size());
+  now().l2_sectors += static_cast<double>(kernel_.launch.grid) * std::ceil(of_a_group / kSectorBytes);
+}
+
+}  // namespace stitchwork::costs

@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/assemble.h"
+#include "analysis/clusters.h"
+#include "analysis/cost_internal.h"
+#include "analysis/facts.h"
+#include "analysis/launch.h"
+#include "analysis/vectors.h"
+
+namespace stitchwork::costs {
+namespace {
+
+// What generated code executes beside the ops, in machine instructions: fitted to the simulator's issue slots
+// of 404 kernels (scripts/bench/estimates, docs/timing.md).
+/// A warp's thread indices and bounds, and the choice of its group, once a block.
+constexpr double kBlockInstructions = 4.6, kGroupInstructions = 2.4;
+/// A warp's loops and index arithmetic: in a task of elements, in a task of rows, and in each further pass
+/// over its rows.
+constexpr double kElementTaskInstructions = 7.5, kRowTaskInstructions = 10, kPassInstructions = 2.8;
+/// At most five steps of a warp's reduction, fewer of short rows: a shuffle beside the combining op.
+constexpr double kWarpSteps = 5, kShuffleInstructions = 1;
+/// Where a row has several warps: their results through shared memory, a block barrier on either side, and
+/// the warp's steps once more.
+constexpr double kBlockReduceInstructions = 12.8, kBlockReduceAccesses = 2;
+/// Of the instructions of an op that takes several, those of the fp32 units; the others compare, select,
+/// convert and take apart. 0.50 (erf, maximum) to 0.80 (exponential) of issue slots, power 0.72, divide 0.55.
+constexpr double kFp32Share = 0.66;
+/// Of an element that is taken into a later reduction in the pass of an earlier one: compared or averaged,
+/// and added (analysis/astitch/one_pass.cpp).
+constexpr double kGatherInstructions = 9;
+
+}  // namespace
+
+double KernelCounter::warp_tasks(const ThreadMapping& mapping) const {
+  return static_cast<double>(block_tasks(mapping)) *
+         std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
+}
+
+double KernelCounter::task_instructions(const ThreadMapping& mapping, double passes) const {
+  if (mapping.threads_per_row > 1 || mapping.kind == MappingKind::kColumn ||
+      mapping.kind == MappingKind::kTile)
+    return kRowTaskInstructions + kPassInstructions * (passes - 1);
+  const double busy = std::ceil(static_cast<double>(mapping.rows) / (kWarp * mapping.vector));
+  return kElementTaskInstructions * passes * std::min(1.0, busy / warp_tasks(mapping));
+}
+
+void KernelCounter::count_value(const Group& group, const Evaluation& e) {
+  const Node& node = computation_.node(e.op);
+  const OpDef& row = def(node.op);
+  double count = evaluation_count(e.map), instructions = instructions_of(node);
+  if (row.instructions > 0) evaluated_[e.op] += count;  // maps cost nothing again
+  if (row.cls == OpClass::kReduce) {
+    // Accumulating is once an element of the operand.
+    const Node& operand = computation_.node(node.operands[0]);
+    const double reduced = static_cast<double>(operand.shape.elements_count()) /
+                           static_cast<double>(std::max<std::int64_t>(1, node.shape.elements_count()));
+    now().fp32_warp_instructions += count * reduced / kWarp;
+    count *= reduced;
+    instructions = combining_instructions(node);
+    if (is_across(group, e.op))
+      count_across(group.mapping, node);
+    else if (reduces_domain(computation_, e.op, group.mapping) && group.mapping.threads_per_row > 1)
+      count_combining(group.mapping, node);
+    now().warp_instructions += count * instructions / kWarp;
+    return;
+  }
+  // A warp executes it for whatever part of its lanes.
+  const double warps = instructions > 0 ? std::max(1.0, warp_accesses(e.map, group.mapping)) : 0;
+  if (is_elementwise(node.op) && is_floating(node.shape.dtype)) {
+    now().fp32_warp_instructions += warps * (instructions > 1 ? kFp32Share * instructions : instructions);
+    if (row.cls == OpClass::kHeavyElementwise) now().mufu_warp_instructions += warps;
+  }
+  now().warp_instructions += warps * instructions;
+}
+
+double KernelCounter::instructions_of(const Node& node) const {
+  if (node.op == Op::kDivide && is_floating(node.shape.dtype)) {
+    const Node* by = &computation_.node(node.operands[1]);
+    while (by->op == Op::kBroadcast) by = &computation_.node(by->operands[0]);
+    int exponent = 0;
+    if (by->op == Op::kConstant && by->shape.elements_count() == 1 &&
+        std::abs(std::frexp(by->attrs.literal->get_double(0), &exponent)) == 0.5)
+      return def(Op::kMultiply).instructions;
+  }
+  return def(node.op).instructions;
+}
+
+double KernelCounter::combining_instructions(const Node& reduce) const {
+  const auto op = simple_reducer(graph_, applied(reduce));
+  return op ? def(*op).instructions : def(reduce.op).instructions;
+}
+
+void KernelCounter::count_combining(const ThreadMapping& mapping, const Node& reduce) {
+  const double steps = std::min(kWarpSteps, std::ceil(std::log2(mapping.threads_per_row)));
+  const double stage = steps * (kShuffleInstructions + combining_instructions(reduce));
+  const double warps = warp_tasks(mapping);
+  const bool block = mapping.threads_per_row > kWarp || mapping.kind == MappingKind::kColumn;
+  now().warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
+  count_exchange(mapping, warps);
+  now().fp32_warp_instructions += warps * steps * (block ? 2 : 1);
+  if (!block) return;
+  now().ldst_warp_instructions += warps * kBlockReduceAccesses;
+  now().shared_wavefronts += warps * kBlockReduceAccesses;
+}
+
+void KernelCounter::count_exchange(const ThreadMapping& mapping, double warps) {
+  const ClusterExchange exchange = cluster_exchange(mapping, kernel_.launch.block);
+  now().warp_instructions += warps * exchange.warp_instructions;
+  now().ldst_warp_instructions += warps * exchange.remote_accesses;
+  now().remote_accesses += warps * exchange.remote_accesses;
+  now().remote_sectors += warps * exchange.remote_sectors;
+}
+
+void KernelCounter::count_across(const ThreadMapping& mapping, const Node& reduce) {
+  const double blocks = static_cast<double>(mapping.blocks);
+  const double warps = std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
+  const double accumulators =
+      static_cast<double>(vectors_a_thread(mapping, kernel_.launch.block) * mapping.vector);
+  const double rows = static_cast<double>(mapping.rows_per_block);
+  const double writers = std::ceil(std::min<double>(mapping.threads_per_row, kernel_.launch.block) / kWarp);
+  if (rows > 1) {
+    now().warp_instructions +=
+        blocks * accumulators * (warps * kBlockReduceInstructions + writers * rows * 2);
+    now().shared_wavefronts += blocks * accumulators * (warps + writers * rows);
+    now().ldst_warp_instructions += blocks * accumulators * (warps + writers * rows);
+  }
+  // codegen/print_across.cpp
+  const int at_once = std::min(mapping.vector, kVectorBytes / accumulator_bytes(reduce.shape.dtype));
+  const int together = rows > 1 ? 1 : at_once;
+  count_accesses(blocks * accumulators * writers / together);
+  const double sectors = static_cast<double>(across_bytes(mapping, reduce.shape.dtype)) / kSectorBytes;
+  now().l2_sectors += sectors;
+  if (!outputs_.contains(reduce.id)) return;
+  const double loads = static_cast<double>(task_takers(mapping) * mapping.cols) / kWarp;
+  now().l2_sectors += sectors;
+  count_accesses(loads);
+  now().fp32_warp_instructions += loads;
+  const ThreadMapping fold = fold_mapping(mapping, kernel_.launch.block);
+  now().warp_instructions += static_cast<double>(fold.tasks) * warps * kBlockReduceInstructions;
+  write(reduce.shape.byte_size());
+}
+
+void KernelCounter::count_gathering(const ThreadMapping& mapping) {
+  now().warp_instructions +=
+      kGatherInstructions * static_cast<double>(mapping.rows) * static_cast<double>(mapping.cols) / kWarp;
+}
+
+void KernelCounter::count_blocks() {
+  const KernelLaunch& launch = kernel_.launch;
+  const auto further_groups = static_cast<double>(kernel_.groups.size() - 1);
+  now().warp_instructions += (kBlockInstructions + kGroupInstructions * further_groups) *
+                             static_cast<double>(launch.grid) *
+                             std::ceil(launch.block / static_cast<double>(kWarp));
+}
+
+}  // namespace stitchwork::costs

@@ -1,0 +1,147 @@
+// Counts what the groups of a kernel do, phase by phase, from the plan (analysis/cost.h). Its parts are
+// sources of their own: instructions, loads and stores, DRAM, and the time of it all.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <tuple>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "analysis/cost.h"
+#include "analysis/cost_access.h"
+#include "analysis/evaluations.h"
+#include "analysis/plan.h"
+
+namespace stitchwork::costs {
+
+class KernelCounter {
+ public:
+  KernelCounter(const Graph& graph, const Device& device, const KernelPlan& kernel);
+
+  KernelCost run(const KernelEvaluations& found);
+
+ private:
+  /// Requests of a thread for one element or vector; those behind a guard do not go ahead of the arithmetic.
+  struct ThreadLoads {
+    double all = 0, unguarded = 0;
+    double staged = 0;    ///< of a range, all of which are in flight together
+    double accesses = 0;  ///< of all warps
+    /// Of `accesses` those that are asynchronous copies; requests of a warp for all these, of all tasks that
+    /// it has asked for.
+    double copies = 0, copied = 0;
+  };
+
+  /// What the groups of one level do between two grid barriers.
+  struct Phase {
+    ThreadWork work;
+    double dram_bytes = 0;
+    /// Of rows that registers do not hold: what is loaded of them behind the first step, and what of them the
+    /// blocks that are resident at a time go through.
+    double bytes_again = 0, resident_bytes = 0;
+    std::vector<std::pair<const Group*, double>> groups;  ///< and the warp instructions of each
+  };
+  /// Of the group being counted.
+  ThreadWork& now() { return phases_[level_].work; }
+  int level_of(NodeId op) const;
+  int blocks_per_sm() const;
+  void count_group(const Group& group, const GroupEvaluations& found);
+
+  // analysis/cost_instructions.cpp
+  /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
+  double warp_tasks(const ThreadMapping& mapping) const;
+  /// Of a warp in a task that goes over its elements so many times, averaged over those that have nothing to
+  /// do.
+  double task_instructions(const ThreadMapping& mapping, double passes) const;
+  void count_value(const Group& group, const Evaluation& e);
+  /// For one element. Dividing by a constant power of two is multiplying.
+  double instructions_of(const Node& node) const;
+  /// Of accumulating one element.
+  double combining_instructions(const Node& reduce) const;
+  /// The threads of a row add up what each of them has.
+  void count_combining(const ThreadMapping& mapping, const Node& reduce);
+  /// And, in a cluster, the blocks.
+  void count_exchange(const ThreadMapping& mapping, double warps);
+  /// Behind its tasks every block adds up, an accumulator a thread at a time, what the rows of its last task
+  /// have, and writes the partials; where the result is an output, tiles of columns fold them.
+  void count_across(const ThreadMapping& mapping, const Node& reduce);
+  /// Elements gathered for a later reduction in the pass of an earlier one.
+  void count_gathering(const ThreadMapping& mapping);
+  /// What every warp of the launch executes before its first group, and to choose it.
+  void count_blocks();
+
+  // analysis/cost_loads.cpp
+  /// Requests of a warp for a value whose tiles are filled by asynchronous copies, mapping.stages tasks at a
+  /// time; 0 where it moves otherwise.
+  double copied_in_flight(const Group& group, const Shape& shape, bool through_tile) const;
+  /// Accumulators that each element of a value read from partials is folded from.
+  std::int64_t partials_of(NodeId op) const;
+  /// `again`: in so many steps more.
+  void count_load(const Group& group, const Evaluation& e, int again, ThreadLoads& loads);
+  /// A value a col, which a block has in a tile: filled in every task, or before the first.
+  void count_staged_cols(const Group& group, const Evaluation& e, double accesses);
+  bool kept_in_shared(const Group& group, NodeId op) const;
+  /// Into the tile, `moved` elements at once (0: copied there, which takes no instruction more), and out of
+  /// it: no two lanes share a bank.
+  void count_through_tile(double accesses, int times, int moved, int vector, int bytes);
+  /// Stores or loads of kept elements in shared memory: a lane a bank.
+  void count_kept(double accesses);
+  /// How many of a group's loads a thread has in flight before the first use.
+  void count_in_flight(const Group& group, const ThreadLoads& loads);
+  /// What is at one place of an array: the address is a constant.
+  static constexpr double kNoAddress = std::numeric_limits<double>::infinity();
+  /// `together`: so many of an array have one address computed.
+  void count_accesses(double accesses, double together = 1);
+  double together(const Group& group) const;
+  /// Stores of one warp each. A value of the row is stored by one lane of those that reduced it, or by as
+  /// many lanes as a task has rows.
+  double store_accesses(const Group& group, NodeId op, const Placement& placed) const;
+  void count_store(const Group& group, NodeId op, const Placement& placed);
+
+  // analysis/cost_dram.cpp
+  /// Groups of a lane that go through the same rows in the same tasks read together; others come by at
+  /// another time.
+  std::size_t pass_of(const Group& group);
+  /// Bytes that the group reads of the value that `e` loads, in the level of its root.
+  double& touched_by(const Group& group, const Evaluation& e);
+  void write(std::int64_t bytes);
+  /// Of the rows those that resident blocks have at a time.
+  double resident_share(const ThreadMapping& mapping) const;
+  /// Every input byte comes from DRAM once; again in a later phase, and for groups that read it at another
+  /// time, if what the kernel touches exceeds the L2.
+  /// Scratch is written to DRAM in the end; it is read from the L2 unless it, with the inputs, does not fit.
+  /// Rows that registers do not hold are read again from L2 as far as those of the resident blocks leave room
+  /// there for what is written.
+  void count_dram();
+  /// Addresses that do not fit the arguments come from memory once, and each block reads those of a group.
+  void count_table();
+
+  // analysis/cost_time.cpp
+  /// Instructions of the busiest SM over those of the average one: groups of a phase may run on few of the
+  /// blocks (lanes). Blocks are dealt to SMs in turn.
+  double busiest(const Phase& phase, std::int64_t resident) const;
+  void finish();
+  /// Adds a phase to the kernel's totals and to what is timed; returns its instructions, were all SMs as busy
+  /// as the busiest.
+  double add_phase(Phase& phase, LaunchWork& timed);
+
+  const Graph& graph_;
+  const Computation& computation_;
+  const Device& device_;
+  const KernelPlan& kernel_;
+  std::unordered_set<NodeId> inside_, outputs_;
+  std::map<NodeId, double> evaluated_;
+  using Pass = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;  ///< lane, tasks, blocks, elements
+  std::vector<Pass> passes_;
+  std::map<NodeId, std::map<std::pair<int, std::size_t>, double>>
+      touched_;  ///< buffer -> level, pass -> bytes
+  std::map<int, Phase> phases_;
+  int level_ = 0;
+  bool rows_in_l1_ = false;                      ///< of the group being counted: what is loaded again
+  double loads_made_ = 0, loads_in_flight_ = 0;  ///< accesses, and times those in flight at once
+  KernelWork work_;
+  KernelCost cost_;
+};
+
+}  // namespace stitchwork::costs

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/assemble.h"
+#include "analysis/clusters.h"
+#include "analysis/cost_internal.h"
+#include "analysis/facts.h"
+#include "analysis/launch.h"
+#include "analysis/tiles.h"
+#include "analysis/vectors.h"
+#include "core/arithmetic.h"
+
+namespace stitchwork::costs {
+namespace {
+
+/// Vectors of a staged range that a thread has in flight (codegen/lower.cpp).
+constexpr double kRangeVectors = 4;
+/// Of a lane in a 128-byte request.
+constexpr double kLaneBytes = 4;
+/// Computes the address of the first of the loads or stores of one array that a thread has in flight
+/// together; the others are at constant distances.
+constexpr double kAddressInstructions = 1;
+/// Loads before the first use: an expression needs two operands at a time ...
+constexpr double kOperandsInFlight = 2;
+/// ... and a thread keeps no more requests than this in flight: the scoreboard and the registers end it.
+constexpr double kMaxLoadsInFlight = 8;
+
+}  // namespace
+
+double KernelCounter::copied_in_flight(const Group& group, const Shape& shape, bool through_tile) const {
+  const ThreadMapping& m = group.mapping;
+  if (!through_tile || !m.staged) return 0;
+  const StagedPart part = staged_part(shape, m);
+  const int bytes = byte_size(shape.dtype);
+  if (copied_bytes(part, m, bytes) == 0) return 0;
+  return static_cast<double>(m.stages * staged_elements(part, m) * bytes) /
+         (kernel_.launch.block * kLaneBytes);
+}
+
+std::int64_t KernelCounter::partials_of(NodeId op) const {
+  for (const Group& group : kernel_.groups)
+    if (is_across(group, op)) return task_takers(group.mapping);
+  return 1;
+}
+
+void KernelCounter::count_load(const Group& group, const Evaluation& e, int again, ThreadLoads& loads) {
+  const std::int64_t partials = partials_of(e.op);
+  const double accesses = std::max(1.0, warp_accesses(e.map, group.mapping)) * static_cast<double>(partials);
+  const bool internal = inside_.contains(e.op);
+  if (e.resident) {
+    if (kept_in_shared(group, e.op)) count_kept(accesses);
+    return;
+  }
+  if (internal && reads_shared(kernel_, e.op, e.root)) {
+    now().shared_wavefronts += accesses;
+    count_accesses(accesses);
+    return;
+  }
+  const Shape& shape = computation_.node(e.op).shape;
+  const int bytes = byte_size(shape.dtype);
+  if (e.tile && group.mapping.staged && staged_part(shape, group.mapping) == StagedPart::kCols)
+    return count_staged_cols(group, e, accesses);
+  const int at_once = moved_at_once(e.map, shape, group.mapping, e.tile);
+  const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
+  const double times = e.tile ? 1 : 1.0 + again;  // from memory
+  const double touched_sectors = accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile, at_once);
+  count_accesses(times * accesses / at_once, fixed ? kNoAddress : together(group));
+  loads.accesses += times * accesses / at_once;
+  now().l2_sectors += (rows_in_l1_ ? 1 : times) * touched_sectors;
+  now().l1_hit_sectors += (rows_in_l1_ ? times - 1 : 0) * touched_sectors;
+  if (times > 1 && !rows_in_l1_) {
+    const double all = static_cast<double>(group.mapping.rows * group.mapping.cols * bytes);
+    phases_[level_].bytes_again += again * all;
+    phases_[level_].resident_bytes += all * resident_share(group.mapping);
+  }
+  const double copied = copied_in_flight(group, shape, e.tile);
+  if (e.tile) count_through_tile(accesses, 1 + again, copied > 0 ? 0 : at_once, group.mapping.vector, bytes);
+  if (copied > 0) {
+    // By instructions that wait for nothing and stay in flight until the task's turn.
+    loads.copies += accesses / at_once;
+    loads.copied += copied;
+  } else if (e.tile && group.mapping.staged) {
+    const ThreadMapping range = staging_mapping(group.mapping, bytes);
+    const double vectors =
+        std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, kernel_.launch.block)));
+    loads.all += vectors * at_once * bytes / kLaneBytes;
+    loads.staged += vectors * at_once * bytes / kLaneBytes;
+  } else if (uses(e.map, lane_dim(group.mapping))) {
+    // What does not move in vectors is as many loads, one after the other without waiting.
+    const int moves = group.mapping.vector / at_once;
+    const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
+    const bool guarded = !e.map.constraints.empty() || !e.map.runtime.empty();
+    loads.all += requests;
+    if (!guarded) loads.unguarded += requests;
+  }
+  double& touched = touched_by(group, e);
+  touched =
+      std::min(touched + evaluation_count(e.map) * bytes, static_cast<double>(shape.byte_size() * partials));
+}
+
+void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads) {
+  // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
+  const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1 || group.mapping.staged;
+  const double operands = std::min(loads.all, kOperandsInFlight);
+  const double in_flight =
+      ahead ? std::max(operands, loads.staged +
+                                     loads.unguarded * vectors_in_flight(group.mapping, kernel_.launch.block))
+            : operands;
+  loads_made_ += loads.accesses;
+  loads_in_flight_ += (loads.accesses - loads.copies) * std::clamp(in_flight, 1.0, kMaxLoadsInFlight) +
+                      loads.copies * std::max(1.0, loads.copied);
+}
+
+void KernelCounter::count_staged_cols(const Group& group, const Evaluation& e, double accesses) {
+  const Shape& shape = computation_.node(e.op).shape;
+  const ThreadMapping& m = group.mapping;
+  const double times = static_cast<double>(m.stages > 0 ? m.blocks : m.tasks);
+  const double elements = static_cast<double>(shape.elements_count());
+  const double fills = times * std::ceil(elements / kWarp);
+  now().l2_sectors += times * std::ceil(elements * byte_size(shape.dtype) / kSectorBytes);
+  now().shared_wavefronts += accesses + fills;
+  count_accesses(accesses + 2 * fills);
+  touched_by(group, e) = static_cast<double>(shape.byte_size());
+}
+
+bool KernelCounter::kept_in_shared(const Group& group, NodeId op) const {
+  return std::any_of(kernel_.resident.begin(), kernel_.resident.end(),
+                     [&](const Residence& r) { return r.op == op && r.group == group.dominant && r.shared; });
+}
+
+void KernelCounter::count_through_tile(double accesses, int times, int moved, int vector, int bytes) {
+  constexpr int kBankBytes = 4;
+  const auto wavefronts = [&](double elements, int at_once) {
+    now().shared_wavefronts +=
+        elements / at_once * std::max(1.0, static_cast<double>(at_once * bytes) / kBankBytes);
+  };
+  wavefronts(accesses, std::max(1, moved));
+  if (moved > 0) count_accesses(accesses / moved);
+  wavefronts(accesses * times, vector);
+  count_accesses(accesses * times / vector);
+}
+
+void KernelCounter::count_kept(double accesses) {
+  now().shared_wavefronts += accesses;
+  count_accesses(accesses);
+}
+
+void KernelCounter::count_accesses(double accesses, double together) {
+  now().ldst_warp_instructions += accesses;
+  now().warp_instructions += accesses * (1 + kAddressInstructions / together);
+}
+
+double KernelCounter::together(const Group& group) const {
+  return std::max(1.0, vectors_in_flight(group.mapping, kernel_.launch.block));
+}
+
+double KernelCounter::store_accesses(const Group& group, NodeId op, const Placement& placed) const {
+  const ThreadMapping& mapping = group.mapping;
+  if (lane_dim(mapping) == 1 && placed.coverage == Coverage::kRows) {
+    const double tasks = static_cast<double>(mapping.tasks);
+    const double rows = static_cast<double>(mapping.rows_per_block);
+    if (!reduces_cols(computation_, op, group)) return tasks * std::ceil(rows / kWarp);
+    return tasks * std::ceil(rows * std::min(1.0, static_cast<double>(mapping.threads_per_row) / kWarp));
+  }
+  const bool split = mapping.combine != Combine::kNone && reduces_domain(computation_, op, mapping);
+  return std::max(1.0, evaluation_count(placed.map) / kWarp) * (split ? mapping.split : 1);
+}
+
+void KernelCounter::count_store(const Group& group, NodeId op, const Placement& placed) {
+  if (is_across(group, op)) return;  // count_across
+  const Node& node = computation_.node(op);
+  const Scheme scheme = kernel_.schemes.at(op);
+  const double accesses = store_accesses(group, op, placed);
+  const bool shared = scheme_in_phase(kernel_, op) == Scheme::kRegional;
+  if (shared) now().shared_wavefronts += accesses;
+  const bool output = outputs_.contains(op);
+  const bool global = output || scheme == Scheme::kGlobal;
+  if (shared) count_accesses(accesses);
+  if (!global) return;
+  const bool tile = find_tile(kernel_, op, group.dominant, level_of(op)) != nullptr;
+  const int at_once = moved_at_once(placed.map, node.shape, group.mapping, tile);
+  count_accesses(accesses / at_once, together(group));
+  const int bytes = byte_size(node.shape.dtype);
+  now().l2_sectors += accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile, at_once);
+  if (tile) count_through_tile(accesses, 1, at_once, group.mapping.vector, bytes);
+  if (output) write(node.shape.byte_size());
+}
+
+}  // namespace stitchwork::costs
