@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/format.h"
 
 namespace stitchwork {
 
@@ -41,7 +42,7 @@ std::string to_text(const Edit& edit) {
     case EditKind::kSplitFactor:
       return fmt::format("rows of {} split over {} blocks", edit.ops.at(0), edit.n);
     case EditKind::kResidency:
-      return fmt::format("at most {} blocks an SM of the kernel of {}", edit.n, edit.ops.at(0));
+      return fmt::format("at most {} an SM of the kernel of {}", counted(edit.n, "block"), edit.ops.at(0));
   }
   SW_CHECK(false, "edit kind number {}", static_cast<int>(edit.kind));
 }

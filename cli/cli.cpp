@@ -137,6 +137,11 @@ void print_checks(const Cli& cli, const Executable& executable) {
     cli.err << fmt::format("{}: {} [{}]\n", d.subject, d.verdict.why, d.verdict.rule);
 }
 
+void add_fast_math(CLI::App& command, bool& fast_math) {
+  command.add_flag("--fast-math", fast_math,
+                   "approximate division, square root, exp, log and tanh; subnormal numbers are zero");
+}
+
 void add_sanitize(CLI::App& command, std::string& sanitizers) {
   command.add_option(
       "--sanitize", sanitizers,

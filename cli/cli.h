@@ -84,6 +84,8 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions = fal
 /// What compilation found of registers and residency, on stderr.
 void print_checks(const Cli& cli, const Executable& executable);
 
+/// Adds --fast-math (CompileOptions).
+void add_fast_math(CLI::App& command, bool& fast_math);
 /// Adds --sanitize, as sim::parse_sanitizers reads it.
 void add_sanitize(CLI::App& command, std::string& sanitizers);
 

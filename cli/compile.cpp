@@ -31,7 +31,7 @@ void add_compile(CLI::App& app, Cli& cli) {
   auto arguments = std::make_shared<PlanArguments>();
   auto output = std::make_shared<std::string>();
   auto compiler = std::make_shared<std::string>();
-  auto cubin = std::make_shared<bool>(false);
+  auto cubin = std::make_shared<bool>(false), fast_math = std::make_shared<bool>(false);
   arguments->add_model(*command);
   arguments->add_planning(*command);
   arguments->add_device(*command);
@@ -39,15 +39,17 @@ void add_compile(CLI::App& app, Cli& cli) {
   command->add_option("--compiler", *compiler,
                       "nvrtc or clang (default: NVRTC where a CUDA toolkit is found)");
   command->add_flag("--cubin", *cubin, "machine code too, where NVRTC knows the device's architecture");
+  add_fast_math(*command, *fast_math);
   add_common(*command, cli,
              "  stitchwork compile softmax --planner astitch -o out/\n"
              "  stitchwork compile bert_layer --planner xla --compiler clang -o out/\n"
              "  stitchwork compile bert_layer --device h200 --cubin -o out/");
-  command->callback([&cli, arguments, output, compiler, cubin] {
+  command->callback([&cli, arguments, output, compiler, cubin, fast_math] {
     const Planned planned = load_planned(*arguments);
     CompileOptions options;
     options.compiler = *compiler;
     options.cubin = *cubin;
+    options.fast_math = *fast_math;
     if (*cubin)
       if (const PtxCompiler found = find_compiler(*compiler); !compiles_for(found, *planned.device))
         throw Error(fmt::format("{} makes no machine code for {}", found.id, planned.device->id),

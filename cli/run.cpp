@@ -29,7 +29,7 @@ struct RunArguments {
               db, sanitize;
   std::uint64_t seed = 0;
   int repeats = 20;
-  bool check = false, tf32 = false, counters = false, dependent_launch = false;
+  bool check = false, tf32 = false, counters = false, dependent_launch = false, fast_math = false;
   const CLI::Option* device = nullptr;  ///< whether it was given
 };
 
@@ -135,6 +135,7 @@ void run(Cli& cli, const RunArguments& a) {
   spec.tf32 = a.tf32;
   spec.convolutions = a.convolutions;
   spec.compile.dependent_launch = a.dependent_launch;
+  spec.compile.fast_math = a.fast_math;
   if (a.backend == "cuda" && a.device->count() == 0 && a.plan.plan_file.empty())
     spec.device = cuda::described(cuda::gpu(*cuda::load_driver(), 0)).id;
   spec.cache = a.cache == "warm" ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
@@ -248,6 +249,7 @@ void add_run(CLI::App& app, Cli& cli) {
       ->check(CLI::IsMember({"auto", "cudnn", "patches"}));
   command->add_flag("--dependent-launch", a->dependent_launch,
                     "cuda, sm_90: kernels' blocks start while the one before ends, and wait themselves");
+  add_fast_math(*command, a->fast_math);
   command->add_flag("--check", a->check, "compare the outputs with the reference evaluator");
   add_sanitize(*command, a->sanitize);
   command->add_option("--cache", a->cache, "L2 between kernels: cold (empty at each kernel) or warm")

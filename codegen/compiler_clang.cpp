@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "codegen/compiler.h"
+#include "codegen/kernel.h"
 #include "codegen/lines.h"
 #include "codegen/process.h"
 #include "codegen/ptx_target.h"
@@ -47,26 +48,29 @@ std::string clang_compile(const PtxCompiler& compiler, const std::string& source
   const auto input = folder.path() / "kernel.cu", output = folder.path() / "kernel.ptx";
   std::ofstream(input, std::ios::binary) << source;
   const std::string lines = tells_lines(source) ? "-gline-directives-only" : "-g0";
-  const ProcessResult result = run_process({compiler.path,
-                                            lines,
-                                            "-x",
-                                            "cuda",
-                                            "--cuda-device-only",
-                                            "-nocudainc",
-                                            "-nocudalib",
-                                            "-std=c++17",
-                                            "-O3",
-                                            "-fms-extensions",
-                                            "-Wno-everything",
-                                            "-Xclang",
-                                            "-target-feature",
-                                            "-Xclang",
-                                            "+ptx63",
-                                            fmt::format("--cuda-gpu-arch=sm_{}", architecture),
-                                            "-S",
-                                            "-o",
-                                            output.string(),
-                                            input.string()});
+  std::vector<std::string> command = {compiler.path,
+                                      lines,
+                                      "-x",
+                                      "cuda",
+                                      "--cuda-device-only",
+                                      "-nocudainc",
+                                      "-nocudalib",
+                                      "-std=c++17",
+                                      "-O3",
+                                      "-fms-extensions",
+                                      "-Wno-everything",
+                                      "-Xclang",
+                                      "-target-feature",
+                                      "-Xclang",
+                                      "+ptx63",
+                                      fmt::format("--cuda-gpu-arch=sm_{}", architecture),
+                                      "-S",
+                                      "-o",
+                                      output.string(),
+                                      input.string()};
+  if (has_fast_math(source))
+    command.insert(command.end() - 1, {"-fcuda-flush-denormals-to-zero", "-mllvm", "-nvptx-prec-divf32=0"});
+  const ProcessResult result = run_process(command);
   std::ifstream file(output, std::ios::binary);
   if (result.exit_code != 0 || !file)
     throw Error(

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/compiler.h"
+#include "codegen/kernel.h"
 #include "codegen/lines.h"
 #include "core/error.h"
 
@@ -129,6 +130,7 @@ Code nvrtc_compile(const PtxCompiler& compiler, const std::string& source, int a
   const std::string target = fmt::format("--gpu-architecture={}_{}", cubin ? "sm" : "compute", architecture);
   std::vector<const char*> options = {target.c_str(), "--std=c++17", "--disable-warnings"};
   if (tells_lines(source)) options.push_back("-lineinfo");
+  if (has_fast_math(source)) options.push_back("--use_fast_math");
   status = n.compile(program, static_cast<int>(options.size()), options.data());
   Code code;
   std::string log;

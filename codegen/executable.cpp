@@ -111,7 +111,9 @@ void require_clusters(const KernelPlan& kernel, const Compilation& compilation) 
       "plan with --set clusters=off, or use an NVRTC that knows the device's architecture, or clang");
 }
 
-std::string with_prelude(const std::string& cuda) { return cuda_prelude(cuda) + cuda; }
+std::string with_prelude(const std::string& cuda, const CompileOptions& options) {
+  return cuda_prelude(cuda, options.fast_math) + cuda;
+}
 
 }  // namespace
 
@@ -127,7 +129,7 @@ CompiledKernel compile_kernel(const std::string& cuda, const std::string& entry,
                               const Device& device, const CompileOptions& options) {
   CompiledKernel compiled;
   compiled.entry = entry;
-  compiled.cuda = with_prelude(cuda);
+  compiled.cuda = with_prelude(cuda, options);
   compiled.source_sha256 = sha256_hex(compiled.cuda);
   compiled.launch = launch;
   std::vector<Job> jobs{{entry, compiled.cuda, {}, false, 0}};
@@ -140,8 +142,11 @@ std::string compile_with_lines(const Graph& graph, const Device& device, const K
                                const CompileOptions& options) {
   CompileOptions only_ptx = options;
   only_ptx.ptxas = only_ptx.cubin = false;
-  std::vector<Job> jobs{
-      {kernel.id + " " + kernel.name, with_lines(to_cuda(graph, lower(graph, kernel), false)), {}, false, 0}};
+  std::vector<Job> jobs{{kernel.id + " " + kernel.name,
+                         with_lines(to_cuda(graph, lower(graph, kernel), false), options.fast_math),
+                         {},
+                         false,
+                         0}};
   Compilation(device, only_ptx).run(jobs);
   return jobs.front().result.ptx;
 }
@@ -163,12 +168,12 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
     const Kernel kernel = lower(graph, kernel_plan);
     CompiledKernel compiled;
     compiled.entry = "k";
-    compiled.cuda = with_prelude(to_cuda(graph, kernel, false, options.dependent_launch));
+    compiled.cuda = with_prelude(to_cuda(graph, kernel, false, options.dependent_launch), options);
     compiled.arguments = kernel_arguments(kernel);
     compiled.table = kernel_table(kernel);
     compiled.launch = kernel.launch;
     compiled.dependent = options.dependent_launch;
-    std::string source = with_prelude(to_cuda(graph, kernel, true, options.dependent_launch));
+    std::string source = with_prelude(to_cuda(graph, kernel, true, options.dependent_launch), options);
     compiled.source_sha256 = sha256_hex(source);
     const auto [it, inserted] = known.try_emplace(compiled.source_sha256, jobs.size());
     if (inserted) jobs.push_back({kernel_and_plan(plan, kernel_plan), std::move(source), {}, false, 0});

@@ -45,6 +45,9 @@ struct CompileOptions {
   std::string cache_dir;  ///< "" = ${XDG_CACHE_HOME:-~/.cache}/stitchwork/kernels; "none" = no cache
   bool ptxas = true;      ///< run ptxas for registers and spills when found
   bool cubin = false;     ///< machine code too, where the compiler knows the device's architecture
+  /// Approximate division, square root, exp, log and tanh of f32 (and 16-bit floats, computed in it), of
+  /// which subnormal numbers are zero. NaN and infinities stay what they are; sums keep their order.
+  bool fast_math = false;
   /// Kernels wait for earlier ones themselves, for programmatic dependent launches: sm_90 and later.
   bool dependent_launch = false;
 };

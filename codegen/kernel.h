@@ -233,8 +233,11 @@ std::string to_text(const Graph& graph, const Kernel& kernel);
 std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical, bool dependent = false);
 
 /// The device functions and macros that the CUDA C++ of a kernel relies on, to stand in front of it; includes
-/// no CUDA header, serves NVRTC and clang.
-std::string cuda_prelude(std::string_view kernel);
+/// no CUDA header, serves NVRTC and clang. `fast_math`: CompileOptions.
+std::string cuda_prelude(std::string_view kernel, bool fast_math = false);
+/// Whether a source was given the prelude of fast math: the compilers take their options from it, and the
+/// cache its key.
+bool has_fast_math(std::string_view source);
 
 /// A kernel's arguments in order: inputs (ascending by op), outputs (likewise), scratch if it has any, the
 /// grid barrier's counter if it has barriers, its table (codegen/table.h) if it has one. Buffers that the

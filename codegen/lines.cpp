@@ -61,7 +61,7 @@ bool is_instruction(std::string_view line) {
 
 }  // namespace
 
-std::string with_lines(std::string_view cuda) {
+std::string with_lines(std::string_view cuda, bool fast_math) {
   // PTX as old as clang writes it does not tell where a function was inlined. One without lines of its own
   // takes the caller's.
   return fmt::format(
@@ -73,7 +73,7 @@ std::string with_lines(std::string_view cuda) {
       "#pragma clang attribute pop\n"
       "#endif\n"
       "{}{}",
-      begins(kPreludeFile), cuda_prelude(cuda), begins(kKernelFile), cuda);
+      begins(kPreludeFile), cuda_prelude(cuda, fast_math), begins(kKernelFile), cuda);
 }
 
 bool tells_lines(std::string_view source) { return source.starts_with(begins(kPreludeFile)); }

@@ -13,8 +13,8 @@
 
 namespace stitchwork {
 
-/// The prelude and `cuda`, whose lines count from its own beginning.
-std::string with_lines(std::string_view cuda);
+/// The prelude (cuda_prelude) and `cuda`, whose lines count from its own beginning.
+std::string with_lines(std::string_view cuda, bool fast_math = false);
 /// Whether the compilers are to write line information.
 bool tells_lines(std::string_view source);
 

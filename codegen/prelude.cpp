@@ -103,28 +103,37 @@ std::vector<Item> items_of(std::string_view text) {
   return items;
 }
 
-const std::vector<Item>& items() {
-  static const std::vector<Item> all = [] {
+constexpr std::string_view kFastMath = "#define SW_FAST_MATH 1  // approximations, no subnormal numbers\n";
+
+const std::vector<Item>& items(bool fast_math) {
+  static const std::vector<Item> precise = [] {
     std::string text;
     for (const std::string_view part : {prelude_clang(), prelude_clang_double(), prelude_common(),
                                         prelude_async(), prelude_cluster(), prelude_double()})
       text += part;
     return items_of(text);
   }();
-  return all;
+  static const std::vector<Item> fast = [] {
+    std::vector<Item> all = precise;
+    for (Item& faster : items_of(prelude_fast()))
+      for (Item& item : all)
+        if (item.name == faster.name) item = faster;
+    return all;
+  }();
+  return fast_math ? fast : precise;
 }
 
 /// The names that `kernel` uses and what these are made of.
-Names needed(std::string_view kernel) {
+Names needed(std::string_view kernel, const std::vector<Item>& items) {
   Names names;
   std::vector<std::string_view> open = words_of(kernel);
-  for (const Item& item : items())
+  for (const Item& item : items)
     if (item.kind != Item::kDefinition) open.insert(open.end(), item.uses.begin(), item.uses.end());
   while (!open.empty()) {
     const std::string_view name = open.back();
     open.pop_back();
     if (!names.emplace(name).second) continue;
-    for (const Item& item : items())
+    for (const Item& item : items)
       if (item.name == name) open.insert(open.end(), item.uses.begin(), item.uses.end());
   }
   return names;
@@ -132,11 +141,12 @@ Names needed(std::string_view kernel) {
 
 }  // namespace
 
-std::string cuda_prelude(std::string_view kernel) {
-  const Names names = needed(kernel);
-  std::string text;
+std::string cuda_prelude(std::string_view kernel, bool fast_math) {
+  const std::vector<Item>& all = items(fast_math);
+  const Names names = needed(kernel, all);
+  std::string text(fast_math ? kFastMath : "");
   std::vector<std::size_t> empty;  // of each open conditional: where it begins while nothing stands in it
-  for (const Item& item : items()) {
+  for (const Item& item : all) {
     if (item.kind == Item::kDefinition && !names.contains(item.name)) continue;
     if (item.kind == Item::kIf) empty.push_back(text.size());
     if (item.kind == Item::kDefinition) std::fill(empty.begin(), empty.end(), std::string::npos);
@@ -147,5 +157,7 @@ std::string cuda_prelude(std::string_view kernel) {
   }
   return text;
 }
+
+bool has_fast_math(std::string_view source) { return source.find(kFastMath) != std::string_view::npos; }
 
 }  // namespace stitchwork

@@ -9,6 +9,9 @@ namespace stitchwork {
 /// What only clang needs: the CUDA keywords as attributes, thread indices, and the math functions NVRTC has
 /// built in, as our own (guarded by the preprocessor; docs/codegen.md gives their accuracy).
 std::string_view prelude_clang();
+/// Those of them that take fewer instructions, with approximations, where a kernel is compiled with
+/// CompileOptions::fast_math: they replace the others.
+std::string_view prelude_fast();
 /// Float64 math functions of the clang part.
 std::string_view prelude_clang_double();
 /// Float64 power and trigonometric functions for both compilers; follows the common part.

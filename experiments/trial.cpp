@@ -224,6 +224,7 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   document["cache"] = spec.cache == sim::CacheMode::kCold ? "cold" : "warm";
   document["seed"] = spec.seed;
   document["compiler"] = result.executable.compiler;
+  document["fast_math"] = spec.compile.fast_math;
   for (std::size_t i = 0; i < result.run.kernels.size(); ++i) {
     ordered_json& kernel = document["kernels"][i];
     kernel["predicted_issue_slots"] = result.costs[i].work.warp_instructions;
@@ -289,6 +290,7 @@ std::string trial_key(const Model& model, const TrialSpec& spec) {
   if (spec.backend == "cuda")
     key["cuda"] = {{"repeats", spec.repeats}, {"tf32", spec.tf32}, {"convolutions", spec.convolutions}};
   if (spec.compile.dependent_launch) key["dependent_launch"] = true;
+  if (spec.compile.fast_math) key["fast_math"] = true;
   if (spec.sampled) key["mode"] = "sampled";
   if (!spec.limits.empty()) key["limits"] = spec.limits;
   if (!spec.options.edits.empty()) key["overrides"] = edits_to_json(spec.options.edits);
