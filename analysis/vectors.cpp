@@ -141,6 +141,7 @@ std::optional<InVectors> in_vectors(const IndexExpr& offset, const IndexMap& con
   if (extent % vector != 0 && mapping.kind != MappingKind::kElementwise) return std::nullopt;
   extent = ceil_div(extent, vector);
   result.domain.symbols = {vector};
+  result.domain.runtime = context.runtime;
   const AtomRanges ranges = atom_ranges(result.domain);
   result.offset = substitute(
       offset,

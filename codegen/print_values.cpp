@@ -129,6 +129,13 @@ std::string ValuePrinter::place(int buffer, const std::string& index) const {
   return fmt::format("{}[{}{}]", places_.buffers[b], leads ? "lead + " : "", index);
 }
 
+std::string ValuePrinter::loaded_place(const Value& value, const IndexNames& names) const {
+  std::string index = index_text(value.offset, value.at.map,
+                                 value.local ? index_names(value.at.map.dims.size(), true) : names);
+  if (value.task_offset > 0) index += fmt::format(" - task * {}", value.task_offset);
+  return place(value.buffer, index);
+}
+
 std::string ValuePrinter::expression(int v) {
   const Value& value = step_.values[static_cast<std::size_t>(v)];
   switch (value.kind) {
@@ -171,12 +178,11 @@ void ValuePrinter::declare_ahead(int unroll) {
 void ValuePrinter::load_ahead(const std::string& left) {
   for (const auto& [v, name] : ahead_) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
-    const std::size_t dims = value.at.map.dims.size();
-    const std::string index = index_text(value.offset, value.at.map, index_names(dims, value.local));
-    const std::string condition = condition_text(value.at.map, index_names(dims));
+    const IndexNames names = index_names(value.at.map.dims.size());
+    const std::string condition = condition_text(value.at.map, names);
     out_.line(fmt::format("{}{}({}{}, &{}{});", condition.empty() ? "" : fmt::format("if ({}) ", condition),
                           left.empty() ? "sw_load" : "sw_load_part", name, ahead_at_,
-                          place(value.buffer, index), left.empty() ? "" : ", " + left));
+                          loaded_place(value, names), left.empty() ? "" : ", " + left));
   }
 }
 
@@ -206,11 +212,7 @@ std::string ValuePrinter::load_expression(int v) {
     return ahead_width(value) > 1 ? load_text(dtype, element) : load_alone_text(dtype, element);
   }
   const IndexNames names = access_names(value.at, false);
-  IndexNames place_names = names;
-  if (value.local) place_names = index_names(value.at.map.dims.size(), true);
-  std::string index = index_text(value.offset, value.at.map, place_names);
-  if (value.task_offset > 0) index += fmt::format(" - task * {}", value.task_offset);
-  const std::string text = place(value.buffer, index);
+  const std::string text = loaded_place(value, names);
   const bool accumulator =
       kernel_.buffers[static_cast<std::size_t>(value.buffer)].partials && is_floating(dtype);
   const std::string read = accumulator ? text : load_alone_text(dtype, text);

@@ -43,6 +43,8 @@ class ValuePrinter {
   Namer& names() { return names_; }
   /// "x[lead + index]": an element of a buffer, which of a tile may begin behind a lead (Buffer::alignment).
   std::string place(int buffer, const std::string& index) const;
+  /// What a load reads.
+  std::string loaded_place(const Value& value, const IndexNames& names) const;
 
  private:
   void print_value(int v);
