@@ -86,7 +86,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
     loads.all += vectors * at_once * bytes / kLaneBytes;
     loads.staged += vectors * at_once * bytes / kLaneBytes;
   } else if (e.tile && group.mapping.kind == MappingKind::kRowPack) {
-    const double together = tile_mapping(group.mapping).unroll * bytes / kLaneBytes;
+    const double together = tile_mapping(group.mapping).unroll;
     loads.all += together;
     loads.staged += together;
   } else if (uses(e.map, lane_dim(group.mapping))) {

@@ -99,7 +99,7 @@ constexpr double kBytesInFlight = 32 * 1024;
 
 /// Whether memory is kept busy from the first load to the last store: of tensors that a launch and a round
 /// trip are small beside. Short of it are 16-bit gradients where accumulators, rows and what they are
-/// multiplied with are more than the registers, or a row's threads have one vector each.
+/// multiplied with are more than the registers.
 bool streams(const Case& c) {
   constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20, kVectorBytes = 16, kShortRowBytes = 1024;
   const std::int64_t row = c.size.cols * (c.size.dtype == "f32" ? 4 : 2);
@@ -113,7 +113,7 @@ bool streams(const Case& c) {
   if (workload == "layer_norm_grad")
     return staged || (whole && (c.size.dtype == "f32" || c.size.cols < 8192));
   if (workload == "rms_norm_grad")
-    return staged || (whole && (c.size.dtype == "f32" || row > kShortRowBytes));
+    return staged || whole;
   return workload == "layer_norm" || workload == "rms_norm" || workload == "residual_norm";
 }
 
