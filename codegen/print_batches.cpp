@@ -55,8 +55,14 @@ void StepPrinter::print_tile() {
   const std::int64_t line = step_.turned ? rows : cols, lines = step_.turned ? cols : rows;
   const bool row_part = partial_, col_part = mapping_.cols % cols != 0;
   tile_ = "tile";
-  out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
-  out_.line(fmt::format("const {} first_col = segment * {};", index_, number(cols)));
+  std::string tile_col;  // "first_col + ", where there are several tiles side by side
+  if (mapping_.split == 1) {
+    out_.line(fmt::format("const {} tile = task;", index_));
+  } else {
+    out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
+    out_.line(fmt::format("const {} first_col = segment * {};", index_, number(cols)));
+    tile_col = "first_col + ";
+  }
   std::vector<std::string> active;
   if (at_once * line < block_) active.push_back(fmt::format("thread < {}", at_once * line));
   Batches batches;
@@ -69,12 +75,12 @@ void StepPrinter::print_tile() {
     declare_row(tile_, rows);
     if (row_part) active.push_back(row_guard());
     batches.index = "col";
-    batches.start = fmt::format("first_col + thread / {}", rows);
+    batches.start = fmt::format("{}thread / {}", tile_col, rows);
     batches.guard = col_part ? fmt::format("col < {}", number(mapping_.cols)) : "";
     if (last_part)
-      batches.guard += (col_part ? " && " : "") + fmt::format("col < first_col + {}", number(cols));
+      batches.guard += (col_part ? " && " : "") + fmt::format("col < {}{}", tile_col, number(cols));
   } else {
-    out_.line(fmt::format("const {} col = first_col + thread % {};", index_, cols));
+    out_.line(fmt::format("const {} col = {}thread % {};", index_, tile_col, cols));
     if (col_part) active.push_back(fmt::format("col < {}", number(mapping_.cols)));
     batches.index = "local_row";
     batches.start = fmt::format("thread / {}", cols);

@@ -36,8 +36,9 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   IndexNames names;
   names.wide = kernel_.wide_indices;
   names.dims = {local ? "local_row" : "row", "col"};
-  const bool part = step_.mapping.staged && step_.mapping.cluster > 1;
-  if (local && (step_.mapping.kind == MappingKind::kTile || part)) names.dims[1] = "(col - first_col)";
+  const ThreadMapping& m = step_.mapping;
+  const bool part_of_cols = m.kind == MappingKind::kTile ? m.split > 1 : m.staged && m.cluster > 1;
+  if (local && part_of_cols) names.dims[1] = "(col - first_col)";
   for (std::size_t d = 2; d < dims; ++d) names.dims.push_back(fmt::format("s{}", d - 2));
   return names;
 }
