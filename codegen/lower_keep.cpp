@@ -231,7 +231,12 @@ class Keeper {
           ahead[key(value)] = kept;
           Value load = value;
           load.kept = kept;
-          front->order.insert(front->order.begin(), static_cast<int>(front->values.size()));
+          // Rows come from furthest: what they have in common is asked for behind them.
+          const auto behind = std::find_if(front->order.rbegin(), front->order.rend(), [&](int w) {
+                                return front->values[static_cast<std::size_t>(w)].kind == ValueKind::kLoad;
+                              }).base();
+          front->order.insert(of_rows ? front->order.begin() : behind,
+                              static_cast<int>(front->values.size()));
           front->values.push_back(std::move(load));
         }
         last_reader_[kept] = std::max(last_reader_[kept], number_);

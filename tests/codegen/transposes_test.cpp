@@ -215,8 +215,9 @@ TEST(Transposes, RowsTakeUpWhatLiesSideBySideThroughATile) {
       EXPECT_EQ(moved.tiles, 1u);
       EXPECT_LE(moved.load_spread, 1.05);
       EXPECT_LE(moved.store_spread, 1.05);
-      // Rows of 16-bit elements that begin with vectors of 16 bytes meet in half of the banks.
-      EXPECT_LE(moved.conflicts, dtype == std::string("f32") ? 0u : static_cast<unsigned>(rows * cols / 32));
+      // Rows begin with vectors, which leaves lanes of a fill, or of short rows, a bank in common. Without
+      // padding the fill alone would wait 7 times for 32 elements.
+      EXPECT_LE(moved.conflicts, static_cast<unsigned>(rows * cols / 8));
       EXPECT_EQ(against.tiles, 0u);
       EXPECT_GE(against.load_spread, 2);
     }
