@@ -46,8 +46,7 @@ TEST(LoadsAhead, AGradientsArraysComeTogether) {
 
 TEST(LoadsAhead, AScaleComesWithTheRowsWhereRegistersHoldIt) {
   for (const auto& [workload, rows, cols, later] :
-       {std::tuple{"rms_norm_grad", 750000, 32, 0}, std::tuple{"rms_norm", 750000, 32, 0},
-        std::tuple{"layer_norm_grad", 512, 50257, 1}}) {
+       {std::tuple{"rms_norm_grad", 750000, 32, 0}, std::tuple{"layer_norm_grad", 512, 50257, 1}}) {
     SCOPED_TRACE(workload);
     EXPECT_EQ(loads_of(workload, rows, cols, 2, false).later > 0, later > 0);
   }
