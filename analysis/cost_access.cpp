@@ -94,7 +94,7 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
 
 int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, bool through_tile) {
   if (mapping.staged && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vector;
-  if (mapping.vector == 1 || !uses(map, lane_dim(mapping)) || !map.constraints.empty() ||
+  if (mapping.vector == 1 || !uses(map, lane_dim(mapping)) || !holds_for_vectors(map, mapping) ||
       !map.runtime.empty() || !map.symbols.empty())
     return 1;
   const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);

@@ -93,7 +93,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
     // What does not move in vectors is as many loads, one after the other without waiting.
     const int moves = group.mapping.vector / at_once;
     const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
-    const bool guarded = !e.map.constraints.empty() || !e.map.runtime.empty();
+    const bool guarded = !holds_for_vectors(e.map, group.mapping) || !e.map.runtime.empty();
     loads.all += requests;
     if (!guarded) loads.unguarded += requests;
   }

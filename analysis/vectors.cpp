@@ -174,9 +174,25 @@ bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const Th
   return !first.uses_symbols() && mod_within(first, vector, &ranges) == IndexExpr::value(0);
 }
 
+bool holds_for_vectors(const IndexMap& context, const ThreadMapping& mapping) {
+  if (context.constraints.empty() || mapping.vector == 1) return true;
+  if (context.dims.size() != 2 || !context.symbols.empty() || is_peeled(mapping)) return false;
+  if (mapping.kind == MappingKind::kColumn && column_vectors(mapping) != ColumnVectors::kWhole) return false;
+  return std::all_of(context.constraints.begin(), context.constraints.end(), [&](const Constraint& c) {
+    const auto of_vectors = in_vectors(c.expr, context, mapping);
+    if (!of_vectors) return false;
+    if (!of_vectors->offset.uses_symbols()) return true;
+    const IndexExpr first = of_vectors->offset - IndexExpr::symbol(0);
+    const AtomRanges ranges = atom_ranges(of_vectors->domain);
+    return !first.uses_symbols() && mod_within(first, mapping.vector, &ranges) == IndexExpr::value(0) &&
+           c.range.lo % mapping.vector == 0 && (c.range.hi + 1) % mapping.vector == 0;
+  });
+}
+
 bool is_same_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping) {
   if (mapping.vector == 1 || context.dims.size() != 2 || is_peeled(mapping)) return false;
-  if (!context.runtime.empty() || !context.symbols.empty() || !context.constraints.empty()) return false;
+  if (!context.runtime.empty() || !context.symbols.empty() || !holds_for_vectors(context, mapping))
+    return false;
   if (mapping.kind == MappingKind::kColumn && column_vectors(mapping) != ColumnVectors::kWhole) return false;
   const auto of_vectors = in_vectors(offset, context, mapping);
   return of_vectors && !of_vectors->offset.uses_symbols();

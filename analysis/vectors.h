@@ -45,6 +45,10 @@ std::int64_t segment_length(const ThreadMapping& mapping);
 /// Where rows are peeled, or columns flat or shifted: whether elements lie as they do in the domain.
 bool moves_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping);
 
+/// Whether what `context` asks of the index holds for all of those elements or for none, in every vector: a
+/// half of a rotary embedding, a part of a concatenation. Such a vector moves whole or not at all.
+bool holds_for_vectors(const IndexMap& context, const ThreadMapping& mapping);
+
 /// Whether those elements all have one offset: what a row's neighbours share (a channel's scale).
 bool is_same_in_vectors(const IndexExpr& offset, const IndexMap& context, const ThreadMapping& mapping);
 

@@ -6,6 +6,10 @@
 namespace stitchwork {
 namespace {
 
+bool is_partials(const Kernel& kernel, int buffer) {
+  return kernel.buffers.at(static_cast<std::size_t>(buffer)).partials;
+}
+
 /// Global memory, and the tiles of staged tasks where these move or are of one row: a vector there is one in
 /// its tile. So is one of rows beside a tile.
 bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
@@ -14,7 +18,7 @@ bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
     return b.tile &&
            (stages_a_row(step.mapping) || (step.turned && step.mapping.kind == MappingKind::kElementwise) ||
             (!step.turned && step.mapping.kind == MappingKind::kRowPack && !step.mapping.staged));
-  return !b.partials;
+  return !is_partials(kernel, buffer);
 }
 
 /// A peeled row's vectors reach into its neighbours, as those of shifted columns do, which nobody may be
@@ -30,14 +34,18 @@ bool stores_vectors(const ThreadMapping& mapping) {
   return mapping.kind != MappingKind::kColumn || column_vectors(mapping) == ColumnVectors::kWhole;
 }
 
-/// A load that every element makes, at an index known without other loads: in vectors, or one for all of a
-/// vector's elements.
+/// A load that every element makes, or all of a vector or none, at an index known without other loads: in
+/// vectors, or one for all of a vector's elements.
 bool may_go_ahead(const Kernel& kernel, const Step& step, const Value& value) {
+  // One place in memory that all elements under a condition read is near, and would take a register each.
+  if (!value.at.map.constraints.empty() && !value.offset.uses_dim(vector_dim(step.mapping))) return false;
   return value.kind == ValueKind::kLoad && value.scope < 0 && value.restored < 0 &&
          value.depth > vector_dim(step.mapping) && value.at.runtime.empty() &&
-         value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
-         has_vectors(kernel, step, value.buffer) && may_reach(kernel, step, value.buffer) &&
-         (value.same || moves_in_vectors(value.offset, value.at.map, step.mapping));
+         holds_for_vectors(value.at.map, step.mapping) && value.at.map.symbols.empty() &&
+         may_reach(kernel, step, value.buffer) &&
+         (value.same ? !is_partials(kernel, value.buffer)
+                     : has_vectors(kernel, step, value.buffer) &&
+                           moves_in_vectors(value.offset, value.at.map, step.mapping));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/vectors.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -159,8 +160,10 @@ void ValuePrinter::declare_ahead(int unroll) {
     if (!value.ahead) continue;
     const Node& node = computation_.node(value.op);
     const std::string name = names_.make(node.name, "v", "_vector");
-    out_.line(fmt::format("SwVector<{}, {}> {}{};", storage_type(node.shape.dtype), ahead_width(value), name,
-                          unroll > 1 ? fmt::format("[{}]", unroll) : ""));
+    // What its condition keeps from being loaded is zero.
+    out_.line(fmt::format("SwVector<{}, {}> {}{}{};", storage_type(node.shape.dtype), ahead_width(value),
+                          name, unroll > 1 ? fmt::format("[{}]", unroll) : "",
+                          value.at.map.constraints.empty() ? "" : " = {}"));
     ahead_[v] = name;
   }
 }
@@ -168,9 +171,11 @@ void ValuePrinter::declare_ahead(int unroll) {
 void ValuePrinter::load_ahead(const std::string& left) {
   for (const auto& [v, name] : ahead_) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
-    const std::string index =
-        index_text(value.offset, value.at.map, index_names(value.at.map.dims.size(), value.local));
-    out_.line(fmt::format("{}({}{}, &{}{});", left.empty() ? "sw_load" : "sw_load_part", name, ahead_at_,
+    const std::size_t dims = value.at.map.dims.size();
+    const std::string index = index_text(value.offset, value.at.map, index_names(dims, value.local));
+    const std::string condition = condition_text(value.at.map, index_names(dims));
+    out_.line(fmt::format("{}{}({}{}, &{}{});", condition.empty() ? "" : fmt::format("if ({}) ", condition),
+                          left.empty() ? "sw_load" : "sw_load_part", name, ahead_at_,
                           place(value.buffer, index), left.empty() ? "" : ", " + left));
   }
 }
@@ -218,7 +223,13 @@ std::string ValuePrinter::choose_expression(const Value& value) {
   std::string text;
   for (std::size_t i = 0; i < value.arguments.size(); ++i) {
     const std::string& argument = name(value.arguments[i]);
-    const std::string condition = condition_text(value.guards[i].map, access_names(value.guards[i]));
+    IndexNames names = access_names(value.guards[i]);
+    // What holds for all of a vector's elements or none is asked of its first: compilers then ask once.
+    const auto lane = static_cast<std::size_t>(vector_dim(step_.mapping));
+    if (step_.mapping.vector > 1 && value.scope < 0 && value.depth > static_cast<int>(lane) &&
+        holds_for_vectors(value.guards[i].map, step_.mapping))
+      names.dims[lane] = fmt::format("({} - j)", names.dims[lane]);
+    const std::string condition = condition_text(value.guards[i].map, names);
     if (condition.empty() || i + 1 == value.arguments.size()) return text + argument;
     text += fmt::format("{} ? {} : ", condition, argument);
   }

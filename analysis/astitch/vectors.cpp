@@ -101,14 +101,14 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
       ++step.loads;
       return;
     }
-    if (load && map.constraints.empty() && map.runtime.empty() && follows_rows(map, mapping) &&
-        loaded.insert(op).second) {
+    const bool whole = holds_for_vectors(map, mapping) && map.runtime.empty();
+    if (load && whole && follows_rows(map, mapping) && loaded.insert(op).second) {
       result.loads += bytes;
       Moved::Together& step = steps[readers.of(op, kernel.levels.at(root))];
       step.elements += bytes;
       ++step.loads;
     }
-    const bool plain = map.constraints.empty() && map.runtime.empty() && map.symbols.empty();
+    const bool plain = whole && map.symbols.empty();
     // A peeled row's last vector reaches into the next row, which the kernel may be writing.
     const bool reaches = is_peeled(mapping) && load && kernel.schemes.contains(op);
     const bool vector = plain && !reaches && moves_in_vectors(offset, map, mapping);

@@ -54,6 +54,47 @@ TEST(Vectors, MoveTheSameSectorsByFewerInstructions) {
   EXPECT_EQ(vectors.store_sectors, scalar.store_sectors);
 }
 
+/// What follows each half of a row is the other, negated, of rows of `cols` and halves that meet at `meet`.
+Graph halves(const std::string& dtype, std::int64_t rows, std::int64_t cols, std::int64_t meet) {
+  return testing::graph_of(fmt::format(R"(HloModule m
+ENTRY main {{
+  x = {0}[{1},{2}] parameter(0)
+  low = {0}[{1},{3}] slice(x), slice={{[0:{1}], [0:{3}]}}
+  high = {0}[{1},{4}] slice(x), slice={{[0:{1}], [{3}:{2}]}}
+  minus = {0}[{1},{4}] negate(high)
+  turned = {0}[{1},{2}] concatenate(minus, low), dimensions={{1}}
+  ROOT y = {0}[{1},{2}] add(x, turned)
+}}
+)",
+                                       dtype, rows, cols, meet, cols - meet));
+}
+
+TEST(Vectors, LoadsUnderAConditionThatHoldsForWholeOnesMoveInVectors) {
+  SKIP_WITHOUT_COMPILER();
+  const auto instructions = [](std::int64_t meet, int vector, int unroll) {
+    return run(halves("f32", 128, 64, meet), mapping_of(K::kElementwise, 8192, 1, 1024), 128, vector, unroll)
+        .instructions;
+  };
+  // Of a vector: x, one of the halves, or the other in a warp's other lanes, y.
+  EXPECT_EQ(instructions(32, 4, 1), 4u * 8192 / 4 / 32);
+  EXPECT_EQ(instructions(32, 4, 2), 4u * 8192 / 4 / 32);
+  // A vector has the end of the first half and the beginning of the second: these move by themselves.
+  EXPECT_GT(instructions(30, 4, 1), 4u * 8192 / 4 / 32);
+  EXPECT_EQ(instructions(30, 2, 1), 4u * 8192 / 2 / 32);
+}
+
+TEST(Vectors, LoadsUnderConditionsAreRightInAnyShapeAndType) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* dtype : {"f32", "bf16", "s8"})
+    for (const auto& [rows, cols, meet] :
+         {std::tuple{128, 64, 32}, std::tuple{7, 48, 16}, std::tuple{33, 40, 24}, std::tuple{5, 24, 3}})
+      for (const int unroll : {1, 2}) {
+        SCOPED_TRACE(fmt::format("{} {}x{} at {}, {}", dtype, rows, cols, meet, unroll));
+        run(halves(dtype, rows, cols, meet), mapping_of(K::kElementwise, rows * cols, 1, 1024), 128, 4,
+            unroll);
+      }
+}
+
 /// A softmax whose rows begin anywhere.
 Graph softmax_of(const std::string& dtype, std::int64_t rows, std::int64_t cols) {
   return testing::graph_of(fmt::format(R"(HloModule m
