@@ -71,10 +71,10 @@ double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, co
   // A range in order, or a peeled row's vectors, which begin with sectors.
   if ((mapping.staged && through_tile) || (is_peeled(mapping) && at_once > 1))
     return static_cast<double>(kWarp * bytes) / kSectorBytes;
-  const bool tiles = mapping.kind == MappingKind::kTile && map.dims.size() == 2 && map.symbols.empty() &&
-                     map.runtime.empty();
+  const bool tiles = (mapping.kind == MappingKind::kTile || through_tile) && map.dims.size() == 2 &&
+                     map.symbols.empty() && map.runtime.empty();
   if (!tiles) return sectors_a_warp(map, extents, mapping, bytes);
-  return tile_sectors(map, extents, mapping, bytes,
+  return tile_sectors(map, extents, tile_mapping(mapping), bytes,
                       through_tile ? TileOrder::kAlongRows : TileOrder::kAlongCols);
 }
 

@@ -85,6 +85,10 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
         std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, kernel_.launch.block)));
     loads.all += vectors * at_once * bytes / kLaneBytes;
     loads.staged += vectors * at_once * bytes / kLaneBytes;
+  } else if (e.tile && group.mapping.kind == MappingKind::kRowPack) {
+    const double together = tile_mapping(group.mapping).unroll;
+    loads.all += together;
+    loads.staged += together;
   } else if (uses(e.map, lane_dim(group.mapping))) {
     // What does not move in vectors is as many loads, one after the other without waiting.
     const int moves = group.mapping.vector / at_once;
@@ -100,7 +104,8 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
 
 void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads) {
   // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
-  const bool ahead = group.mapping.vector > 1 || group.mapping.unroll > 1 || group.mapping.staged;
+  const bool ahead =
+      group.mapping.vector > 1 || group.mapping.unroll > 1 || group.mapping.staged || loads.staged > 0;
   const double operands = std::min(loads.all, kOperandsInFlight);
   const double in_flight =
       ahead ? std::max(operands, loads.staged +

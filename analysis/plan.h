@@ -131,13 +131,13 @@ struct Residence {
 
 /// Shared memory through which a group's elements of a value change their order, once a task. If the group
 /// materialises the value it is computed along the cols and stored as it lies in memory; else it is read as
-/// it lies in memory and taken up along the cols, at its placement in the group. Of a kTile group the
-/// elements lie along the rows; those of a staged task are one range.
+/// it lies in memory and taken up along the cols, at its placement in the group. Of a kTile or
+/// row_pack group the elements lie along the rows; those of a staged task are one range.
 struct Tile {
   NodeId op = kNoNode;
   NodeId group = kNoNode;              ///< the group's dominant
   int level = 0;                       ///< the phase that reads or stores it so
-  std::int64_t offset = 0, bytes = 0;  ///< rows_per_block rows, of kTile padded (analysis/tiles.h)
+  std::int64_t offset = 0, bytes = 0;  ///< rows_per_block rows, padded unless staged (analysis/tiles.h)
   int stages = 1;  ///< of `bytes`, so many parts: those of so many tasks, one after the other in turn
 };
 

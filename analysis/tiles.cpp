@@ -58,17 +58,19 @@ std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, Til
   return ceil_div(lines, tile_lines_at_once(mapping, block, order));
 }
 
-std::int64_t tile_stride(const ThreadMapping& mapping, int bytes) {
+std::int64_t tile_stride(const ThreadMapping& group, int bytes) {
   constexpr int kWarpsTried = 3;  // lines may end within a warp
+  const ThreadMapping mapping = tile_mapping(group);
+  const std::int64_t vector = group.kind == MappingKind::kRowPack ? group.vector : 1;
   std::vector<Lanes> warps;
   for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows})
     for (int warp = 0; warp < kWarpsTried; ++warp)
       warps.push_back(lanes_of(mapping, order, std::int64_t{warp} * kWarp));
   const int no_conflicts = static_cast<int>(warps.size()) * std::max(1, bytes / kBankBytes);
-  const std::int64_t cols = mapping.threads_per_row;
+  const std::int64_t cols = round_up(std::int64_t{mapping.threads_per_row}, vector);
   std::int64_t best = cols;
   int least = std::numeric_limits<int>::max();
-  for (std::int64_t stride = cols; stride < cols + kBanks && least > no_conflicts; ++stride) {
+  for (std::int64_t stride = cols; stride < cols + kBanks && least > no_conflicts; stride += vector) {
     int accesses = 0;
     for (const Lanes& lanes : warps) accesses += wavefronts(lanes, stride, bytes);
     if (accesses >= least) continue;
@@ -80,6 +82,22 @@ std::int64_t tile_stride(const ThreadMapping& mapping, int bytes) {
 
 std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes) {
   return mapping.rows_per_block * tile_stride(mapping, bytes) * bytes;
+}
+
+bool has_tiles(const ThreadMapping& mapping) {
+  return mapping.kind == MappingKind::kTile || (mapping.kind == MappingKind::kRowPack && !mapping.staged &&
+                                                mapping.cluster == 1 && mapping.split == 1);
+}
+
+ThreadMapping tile_mapping(const ThreadMapping& mapping) {
+  constexpr int kElementsInFlight = 8;
+  if (mapping.kind != MappingKind::kRowPack) return mapping;
+  ThreadMapping tile = mapping;
+  tile.kind = MappingKind::kTile;
+  tile.threads_per_row = static_cast<int>(mapping.cols);
+  tile.vector = 1;
+  tile.unroll = kElementsInFlight;
+  return tile;
 }
 
 double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,

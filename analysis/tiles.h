@@ -21,10 +21,17 @@ std::int64_t tile_lines_at_once(const ThreadMapping& mapping, int block, TileOrd
 /// Elements a thread takes, at most.
 std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, TileOrder order);
 
-/// Elements of `bytes` each from one row of a tile to the next in shared memory: at least its cols, and so
-/// many more that the lanes of a warp fall into different banks in either order.
+/// Elements of `bytes` each from one row of a tile of the mapping's tasks to the next in shared memory: at
+/// least its cols, and so many more that the lanes of a warp fall into different banks in either order, as
+/// far as rows begin with vectors of row_pack.
 std::int64_t tile_stride(const ThreadMapping& mapping, int bytes);
 std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes);
+
+/// The tile through which tasks of such a mapping take up what lies against their order, and put it: of
+/// row_pack a task's whole rows, with their padding.
+ThreadMapping tile_mapping(const ThreadMapping& mapping);
+/// Whether it can have one: its tasks are whole rows of one block, or tiles.
+bool has_tiles(const ThreadMapping& mapping);
 
 /// 32-byte sectors that a warp's access of an array of `extents` under `map`, (row, col) -> index, touches:
 /// the mean of a few warps of the tile in the middle of the domain.

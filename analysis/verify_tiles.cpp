@@ -24,8 +24,7 @@ class TileCheck {
   void check(const Tile& tile) {
     const auto group = std::find_if(kernel_.groups.begin(), kernel_.groups.end(),
                                     [&](const Group& g) { return g.dominant == tile.group; });
-    if (group == kernel_.groups.end() ||
-        (group->mapping.kind != MappingKind::kTile && !group->mapping.staged)) {
+    if (group == kernel_.groups.end() || (!has_tiles(group->mapping) && !group->mapping.staged)) {
       report_.add("tile", "kernel {}: {} goes through a tile of the group of {}, whose tasks are none",
                   kernel_.id, name_of(tile.op), name_of(tile.group));
       return;

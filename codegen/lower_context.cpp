@@ -26,9 +26,8 @@ LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
       if (tile.group != group.dominant) continue;
       const Shape& shape = node(tile.op).shape;
       const std::int64_t elements =
-          group.mapping.staged
-              ? staged_elements(staged_part(shape, group.mapping), group.mapping)
-              : group.mapping.rows_per_block * tile_stride(group.mapping, byte_size(shape.dtype));
+          group.mapping.staged ? staged_elements(staged_part(shape, group.mapping), group.mapping)
+                               : tile_bytes(group.mapping, byte_size(shape.dtype)) / byte_size(shape.dtype);
       Buffer buffer{MemorySpace::kShared, tile.op, shape, elements, tile.offset, false};
       buffer.tile = true;
       buffer.stages = tile.stages;

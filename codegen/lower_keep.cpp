@@ -40,7 +40,11 @@ class Keeper {
       }
     number_ = 0;
     for (Phase& phase : kernel_.phases)
-      for (TaskLoop& loop : phase.loops) load_ahead(loop);
+      for (TaskLoop& loop : phase.loops) {
+        load_ahead(loop, true);
+        number_ -= loop.steps.size();
+        load_ahead(loop, false);
+      }
   }
 
  private:
@@ -178,18 +182,19 @@ class Keeper {
 
   // ---- loads of later steps that wait for nothing
 
-  /// Of the domain's own elements, from what the kernel does not write.
-  bool waits_for_nothing(const Step& step, const Value& value) const {
+  /// Of the domain's own elements (`of_rows`) or the same in all rows, from what the kernel does not write.
+  bool waits_for_nothing(const Step& step, const Value& value, bool of_rows) const {
     const bool row_pack = step.mapping.kind == MappingKind::kRowPack;
     return row_pack && !step.rows && !step.turned && value.kind == ValueKind::kLoad && value.scope < 0 &&
            value.restored < 0 && value.depth == 2 && value.at.runtime.empty() &&
-           value.at.map.constraints.empty() && value.at.map.symbols.empty() && value.offset.uses_dim(0) &&
+           value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
+           value.offset.uses_dim(0) == of_rows &&
            kernel_.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kGlobalInput;
   }
 
   /// Has the first step of a task load what later ones would ask for behind its reductions, where the
   /// registers are left over: a round trip to memory a task, not one a step.
-  void load_ahead(TaskLoop& loop) {
+  void load_ahead(TaskLoop& loop, bool of_rows) {
     const std::size_t first = number_;
     number_ += loop.steps.size();
     if (!loop.entries.empty()) return;  // their values are counted
@@ -204,7 +209,7 @@ class Keeper {
       if (!(step.mapping == front->mapping)) continue;
       for (const int v : step.order) {
         Value& value = step.values[static_cast<std::size_t>(v)];
-        if (!waits_for_nothing(step, value)) continue;
+        if (!waits_for_nothing(step, value, of_rows)) continue;
         const bool there = std::any_of(front->order.begin(), front->order.end(), [&](int w) {
           return key(front->values[static_cast<std::size_t>(w)]) == key(value);
         });
@@ -226,7 +231,12 @@ class Keeper {
           ahead[key(value)] = kept;
           Value load = value;
           load.kept = kept;
-          front->order.insert(front->order.begin(), static_cast<int>(front->values.size()));
+          // Rows come from furthest: what they have in common is asked for behind them.
+          const auto behind = std::find_if(front->order.rbegin(), front->order.rend(), [&](int w) {
+                                return front->values[static_cast<std::size_t>(w)].kind == ValueKind::kLoad;
+                              }).base();
+          front->order.insert(of_rows ? front->order.begin() : behind,
+                              static_cast<int>(front->values.size()));
           front->values.push_back(std::move(load));
         }
         last_reader_[kept] = std::max(last_reader_[kept], number_);

@@ -28,7 +28,7 @@ std::vector<Step> TileSteps::of_group(int group_index, bool stores) const {
     if (!tiles.empty()) steps.push_back(moving(group_index, stores, mapping, part, tiles));
   };
   if (!group.mapping.staged) {
-    add(group.mapping, std::nullopt);
+    add(tile_mapping(group.mapping), std::nullopt);
     return steps;
   }
   ThreadMapping rows = group.mapping;

@@ -11,12 +11,13 @@ bool is_partials(const Kernel& kernel, int buffer) {
 }
 
 /// Global memory, and the tiles of staged tasks where these move or are of one row: a vector there is one in
-/// its tile.
+/// its tile. So is one of rows beside a tile.
 bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
   const Buffer& b = kernel.buffers.at(static_cast<std::size_t>(buffer));
   if (b.space == MemorySpace::kShared)
     return b.tile &&
-           (stages_a_row(step.mapping) || (step.turned && step.mapping.kind == MappingKind::kElementwise));
+           (stages_a_row(step.mapping) || (step.turned && step.mapping.kind == MappingKind::kElementwise) ||
+            (!step.turned && step.mapping.kind == MappingKind::kRowPack && !step.mapping.staged));
   return !is_partials(kernel, buffer);
 }
 

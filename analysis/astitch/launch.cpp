@@ -100,6 +100,18 @@ bool keeps_arrays(const Nodes& nodes, NodeId id) {
   });
 }
 
+/// Whether neighbours in the memory of what the transpose `id` of the domain's size reads are neighbours
+/// along the domain's rows.
+bool turns_rows(const Nodes& nodes, NodeId id, const Domain& domain) {
+  const Node& node = nodes.node(id);
+  if (node.op != Op::kTranspose || domain.kind != Domain::Kind::kRows) return false;
+  const std::vector<std::int64_t>& order = node.attrs.dimensions;
+  const auto last = static_cast<std::int64_t>(order.size()) - 1;
+  std::int64_t further = 1;  // elements of the result from one of these neighbours to the next
+  for (std::size_t d = order.size(); d-- > 0 && order[d] != last;) further *= node.shape.dims[d];
+  return further == domain.cols && domain.rows > 1;
+}
+
 /// The arrays in memory that the member `id` of the domain's size reads or is.
 class ArrayBytes {
  public:
@@ -164,9 +176,10 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
       continue;
     }
     arrays.visit(id);
-    if (nodes[id].transparent) {
+    if (nodes[id].transparent || nodes.node(id).op == Op::kTranspose) {
       work.in_order = work.in_order && keeps_order(nodes, id, domain);
       work.arrays_in_order = work.arrays_in_order && keeps_arrays(nodes, id);
+      if (turns_rows(nodes, id, domain)) work.turned_bytes += byte_size(nodes.node(id).shape.dtype);
     }
     for (const NodeId operand : nodes.node(id).operands)
       if (nodes[operand].elements == elements && !nodes[operand].transparent && !nodes[operand].immediate &&
@@ -268,6 +281,7 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
                              const Options& options, bool one_wave, int accumulators, WideForms forms) {
   MappingLimits limits;
   limits.accumulators = accumulators;
+  limits.tiles = options.tiles;
   limits.staging = forms.staging && options.tiles;
   limits.async_copies = options.async_copies && 10 * device.cc_major + device.cc_minor >= kCopiesArchitecture;
   limits.single_rows = forms.single_rows && options.tiles;

@@ -18,12 +18,12 @@ struct TunedLaunch {
 
 /// What mappings may use, where no knob forbids it, until a kernel that does turns out not to fit.
 struct WideForms {
-  bool staging = true;         ///< MappingLimits::staging
-  bool single_rows = true;     ///< MappingLimits::single_rows
-  bool clusters = true;        ///< rows shared by the blocks of a cluster, on devices that have them
-  bool column_vectors = true;  ///< MappingLimits::column_vectors
-  std::optional<TunedLaunch>
-      launch;  ///< that of a kernel with grid barriers, in place of the fastest domain's
+  bool staging = true;                ///< MappingLimits::staging
+  bool single_rows = true;            ///< MappingLimits::single_rows
+  bool clusters = true;               ///< rows shared by the blocks of a cluster, on devices that have them
+  bool column_vectors = true;         ///< MappingLimits::column_vectors
+  std::optional<TunedLaunch> launch;  ///< in place of the fastest domain's
+  bool waits = false;                 ///< the launch is that of a kernel with grid barriers
 };
 
 /// Launches of clusters that wait for each other: 512 or 1,024 threads an SM in blocks of 256 or 512, at most

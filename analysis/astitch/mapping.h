@@ -25,6 +25,7 @@ struct RowWork {
   /// its size.
   int staged_bytes = 0;
   int staged_input_bytes = 0;  ///< of these, tiles for what is read
+  int turned_bytes = 0;  ///< of what is read, of arrays in whose memory the domain's rows lie side by side
 };
 
 /// What a mapping may use.
@@ -38,6 +39,7 @@ struct MappingLimits {
   const std::map<NodeId, int>* wanted_splits = nullptr;  ///< overrides: blocks a row of these reductions
   const Device* tuned_for = nullptr;  ///< mapping=tuned: the device whose modelled times decide
   RowWork row_work;
+  bool tiles = false;         ///< what lies against the rows' order may go through tiles (transposes.h)
   bool staging = false;       ///< rows may move through tiles (staging.h)
   bool single_rows = false;   ///< and long ones one by one, in all the shared memory a block may ask for
   bool async_copies = false;  ///< tiles of several rows may be filled by asynchronous copies

@@ -89,6 +89,26 @@ double request_spread(const Domain& domain, const ThreadMapping& mapping) {
   return 1 + static_cast<double>(ceil_div(row, request)) * ends / static_cast<double>(row);
 }
 
+/// Of arrays in whose memory the domain's rows lie side by side: the sectors that requests touch, over those
+/// of their bytes, and what their tile takes of a block's shared memory; 0 where they have none.
+struct Turned {
+  double spread = 1;
+  std::int64_t tile_bytes = 0;
+};
+Turned turned_of(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits) {
+  const RowWork& work = limits.row_work;
+  if (work.turned_bytes == 0 || domain.kind != Domain::Kind::kRows ||
+      work.elements != domain.rows * domain.cols)
+    return {};
+  const auto spread = [&](std::int64_t rows) {
+    const std::int64_t line = std::min(rows, domain.rows) * domain.element_bytes;
+    return static_cast<double>(round_up(line, std::int64_t{kSectorBytes})) / static_cast<double>(line);
+  };
+  const std::int64_t tile = turned_tile_bytes(domain, mapping, limits);
+  if (tile > 0) return {spread(mapping.rows_per_block), tile};
+  return {spread(std::max(1, kWarp / mapping.threads_per_row)), 0};
+}
+
 /// Whether rows that are gone through again still are in L2: those of the resident blocks, with room for what
 /// is written meanwhile. The phases of split rows go through all rows.
 bool stays_in_l2(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits,
@@ -106,6 +126,16 @@ bool stays_in_l2(const Domain& domain, const ThreadMapping& mapping, const Mappi
 
 }  // namespace
 
+std::int64_t turned_tile_bytes(const Domain& domain, const ThreadMapping& mapping,
+                               const MappingLimits& limits) {
+  // Beside them a few values a row, and the reductions' workspace.
+  constexpr std::int64_t kPadding = kWarp, kSpare = 2048;
+  const std::int64_t bytes = mapping.rows_per_block * (domain.cols + kPadding) * limits.row_work.turned_bytes;
+  const bool fits =
+      limits.tiles && has_tiles(mapping) && bytes + kSpare <= limits.tuned_for->shared_bytes_per_block_optin;
+  return fits ? bytes : 0;
+}
+
 int blocks_an_sm(const Device& device, std::int64_t grid) {
   return static_cast<int>(std::clamp<std::int64_t>(ceil_div(grid, device.sms), 1, device.max_blocks_per_sm));
 }
@@ -117,10 +147,11 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   int blocks = blocks_an_sm(device, mapping.blocks);
   if (limits.max_blocks_per_sm > 0) blocks = std::min(blocks, limits.max_blocks_per_sm);
   const RowWork& of = limits.row_work;
+  const Turned turned = turned_of(domain, mapping, limits);
   const std::int64_t tiles =
       mapping.staged ? staged_elements(StagedPart::kElements, mapping) *
                            (of.staged_bytes + std::max(0, mapping.stages - 1) * of.staged_input_bytes)
-                     : 0;
+                     : turned.tile_bytes;
   const LaunchBound bound = assume_relax_apply(device, limits.block, tiles, blocks);
   const bool again = of.passes > 1 && !holds_rows(domain, mapping, limits, bound);
   const double passes = again ? of.passes : 1;
@@ -132,6 +163,8 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   const auto elements = static_cast<double>(vectors * mapping.vector);
   if (mapping.staged)
     instructions += (mapping.stages > 0 ? 3 : 4) * kAccessInstructions * elements / range.vector;
+  // Put into their tile and taken from there.
+  if (turned.tile_bytes > 0) instructions += 2 * kAccessInstructions * elements;
   const ClusterExchange exchange = cluster_exchange(mapping, limits.block);
   if (domain.kind != Domain::Kind::kElements) {
     const double reductions = std::max(1, of.reductions);
@@ -154,11 +187,17 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   work.dram_sectors = again && !mapping.staged && !stays_in_l2(domain, mapping, limits, work.blocks_per_sm)
                           ? sectors * passes
                           : sectors;
+  work.l2_sectors += sectors * of.turned_bytes / domain.element_bytes * (turned.spread - 1) *
+                     (turned.tile_bytes > 0 ? 1 : passes);
   work.warp_instructions = warps * instructions + idle * kIdleInstructions;
   work.ldst_warp_instructions = warps * static_cast<double>(vectors) * passes;
   work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
   work.independent_loads =
       vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / kLaneBytes;
+  if (turned.tile_bytes > 0) {
+    const double together = std::min<double>(tile_mapping(mapping).unroll, elements);
+    work.independent_loads = together * of.turned_bytes / kLaneBytes;
+  }
   if (mapping.staged) {
     work.ldst_warp_instructions = warps * elements / range.vector;
     // Elements of each input are taken from its tile once, or by every pass, and the result is put there.

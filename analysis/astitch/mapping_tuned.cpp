@@ -154,11 +154,11 @@ void offer_splits(const ThreadMapping& whole, std::int64_t most, int wanted, con
 }
 
 /// Candidates, the natural one first: for short rows as many threads as read the row at once, then fewer,
-/// then more up to a warp; for longer ones more and more warps.
-std::vector<std::int64_t> threads_a_row(const Domain& domain, int vector, int block) {
+/// then more up to a warp; for longer ones more and more warps, from `least` threads on.
+std::vector<std::int64_t> threads_a_row(const Domain& domain, int vector, int block, std::int64_t least) {
   std::vector<std::int64_t> result;
   if (domain.cols * domain.element_bytes > kShortRowBytes) {
-    for (std::int64_t threads = kWarp; threads <= block; threads *= 2) result.push_back(threads);
+    for (std::int64_t threads = least; threads <= block; threads *= 2) result.push_back(threads);
     return result;
   }
   const auto vectors = static_cast<std::uint64_t>(std::max<std::int64_t>(1, ceil_div(domain.cols, vector)));
@@ -181,7 +181,17 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
   mapping.rows = domain.rows;
   mapping.cols = domain.cols;
   mapping.vector = vector;
-  for (const std::int64_t threads : threads_a_row(domain, mapping.vector, limits.block)) {
+  // Where rows lie side by side in memory, those of a task are whole sectors there, if their tile leaves room
+  // for other blocks.
+  const auto side_by_side = static_cast<std::int64_t>(std::bit_floor(
+      static_cast<std::uint64_t>(std::max(1, limits.block * domain.element_bytes / kSectorBytes))));
+  ThreadMapping turned = mapping;
+  turned.rows_per_block = kSectorBytes / domain.element_bytes;
+  const std::int64_t tile = limits.accumulators == 0 ? turned_tile_bytes(domain, turned, limits) : 0;
+  const bool tiled = tile > 0 && tile <= limits.tuned_for->shared_bytes_per_block_default;
+  const std::int64_t least = tiled ? std::min<std::int64_t>(kWarp, side_by_side) : kWarp;
+  for (const std::int64_t threads : threads_a_row(domain, mapping.vector, limits.block, least)) {
+    if (tiled && threads > side_by_side) continue;
     // Lanes of a row read whole sectors, or all of it at once.
     const std::int64_t at_once = threads * mapping.vector;
     if (at_once < domain.cols && at_once * sector_bytes(domain, limits) < kSectorBytes) continue;

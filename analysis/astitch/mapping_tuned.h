@@ -24,6 +24,11 @@ Domain domain_of(const Nodes& nodes, NodeId dominant);
 /// model.
 ThreadMapping map_tuned(const Domain& domain, const MappingLimits& limits, int split = 0);
 
+/// Bytes of a block's tile for those arrays of RowWork in whose memory the domain's rows lie side by side; 0:
+/// there are none, or it does not fit.
+std::int64_t turned_tile_bytes(const Domain& domain, const ThreadMapping& mapping,
+                               const MappingLimits& limits);
+
 /// Blocks the busiest SM gets of a grid, at most what it can hold.
 int blocks_an_sm(const Device& device, std::int64_t grid);
 

@@ -213,8 +213,7 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     std::set_difference(op.members.begin(), op.members.end(), wanted.regional.begin(), wanted.regional.end(),
                         std::inserter(wanted.global, wanted.global.end()));
   }
-  MappingLimits limits =
-      mapping_limits(nodes, op, device, options, forms.launch.has_value(), accumulators, forms);
+  MappingLimits limits = mapping_limits(nodes, op, device, options, forms.waits, accumulators, forms);
   Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
   if (!limits.one_wave && limits.cluster > 1 && stitched.finalization.grid_barriers > 0) {
     // Something of the row would have to go from block to block after all.
@@ -280,7 +279,7 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
     if (fits) break;
     if (kernel.launch.cluster > 1) {
       recorder.add("mapping", nodes.name(kernel.groups.back().dominant), "", [&] { return fits; });
-      forms.clusters = false;
+      forms.clusters = forms.waits = false;
       forms.launch.reset();
       return plan_form(nodes, op, device, options, across, recorder, forms);
     }
@@ -330,6 +329,28 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
   return kernels;
 }
 
+/// Rows that stay in shared memory one by one leave an SM a block or two. Where these have few threads, one
+/// of twice as many is tried: what the largest reduction takes alone tells neither from the other, the
+/// estimate of the whole kernel does.
+void try_larger_blocks(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
+                       const std::set<NodeId>& across, WideForms forms, std::vector<KernelPlan>& kernels,
+                       Recorder& recorder) {
+  constexpr int kShare = 2;  // of the threads that an SM holds
+  const KernelLaunch& launch = kernels[0].launch;
+  if (launch.grid_barriers > 0 || forms.launch || 2 * launch.block > device.max_threads_per_block ||
+      launch.block * launch.blocks_per_sm * kShare >= device.max_threads_per_sm())
+    return;
+  forms.launch = TunedLaunch{2 * launch.block, 1, launch.cluster};
+  Recorder attempt(recorder.enabled());
+  std::vector<KernelPlan> larger = plan_form(nodes, op, device, options, across, attempt, forms);
+  if (larger.size() != 1 || !stages_single_rows(larger[0]) || larger[0].launch.grid_barriers > 0 ||
+      kernel_cost(*nodes.graph, device, larger[0]).predicted_us >=
+          kernel_cost(*nodes.graph, device, kernels[0]).predicted_us * (1 - kIndifference))
+    return;
+  kernels = std::move(larger);
+  recorder = std::move(attempt);
+}
+
 /// Where its long rows stay in shared memory one by one, the stitch op is planned without that too: other
 /// groups have fewer blocks then, and what the mapping of the largest reduction does not see, reductions in
 /// one pass and what stays in registers, decides.
@@ -342,6 +363,7 @@ std::vector<KernelPlan> plan_rows(const Nodes& nodes, const StitchOp& op, const 
     recorder.append(staged.take());
     return kernels;
   }
+  try_larger_blocks(nodes, op, device, options, across, forms, kernels, staged);
   Recorder apart(recorder.enabled());
   forms.single_rows = false;
   std::vector<KernelPlan> others = plan_form(nodes, op, device, options, across, apart, forms);
@@ -409,6 +431,7 @@ std::vector<KernelPlan> share_across(const Nodes& nodes, const StitchOp& op, con
     Recorder attempt(recorder.enabled());
     WideForms forms;
     forms.launch = launch;
+    forms.waits = true;
     Verdict fits = Verdict::yes();
     std::vector<KernelPlan> kernels = plan_across(nodes, op, device, options, across, attempt, forms, fits);
     if (kernels.empty() || kernels[0].launch.cluster == 1 ||

@@ -30,21 +30,27 @@ constexpr double kAgainst = 1.3;
 /// What whole sectors may cost by an estimate that does not know what they save: a time hardly told apart.
 constexpr double kWholeSectors = 0.03;
 
-/// Tile mappings of a group: cut where neighbours along the rows are neighbours in the memory of some value.
+/// Tile mappings of an element-wise group: cut where neighbours along the rows are neighbours in the memory
+/// of some value.
 class TileSearch {
  public:
   /// `found`: what the kernel's groups evaluate.
-  TileSearch(const Graph& graph, const Device& device, const KernelPlan& kernel, std::size_t group,
-             const KernelEvaluations& found)
+  TileSearch(const Graph& graph, const Device& device, const Options& options, const KernelPlan& kernel,
+             std::size_t group, const KernelEvaluations& found)
       : graph_(graph),
         computation_(graph.entry_computation()),
         device_(device),
+        options_(options),
         kernel_(kernel),
         group_(group),
         found_(found) {}
 
   /// The fastest kernel, or none.
   std::optional<KernelPlan> run() {
+    if (group().mapping.kind == MappingKind::kRowPack) {
+      attempt(group().mapping);
+      return std::move(best_);
+    }
     for (const auto& [rows, period] : cuts()) attempt(mapping(rows, group().mapping.rows / rows, period));
     return std::move(best_);
   }
@@ -116,6 +122,7 @@ class TileSearch {
     std::int64_t grid = 1;
     for (const Group& g : trial.groups) grid = std::max(grid, g.first_block + g.mapping.blocks);
     trial.launch.grid = grid;
+    if (mapping.kind == MappingKind::kRowPack) leave_room(trial.launch);
     if (!fits(trial.launch)) return;
     if (!us_) best_us_ = us_.emplace(kernel_cost(graph_, device_, kernel_, found_).predicted_us);
     std::swap(found_[group_], evaluated);
@@ -127,27 +134,46 @@ class TileSearch {
     best_ = std::move(trial);
   }
 
+  /// As many blocks an SM as tiles beside rows leave room for, with so many more registers.
+  void leave_room(KernelLaunch& launch) const {
+    if (launch.grid_barriers > 0) return;
+    const LaunchBound bound =
+        assume_relax_apply(device_, launch.block, launch.shared_bytes, launch.blocks_per_sm);
+    launch.blocks_per_sm = bound.blocks_per_sm;
+    launch.blocks_per_wave = bound.blocks_per_wave;
+    if (options_.register_relaxation) launch.register_bound = bound.register_bound;
+  }
+
   /// Within what a block may have, and with grid barriers as many blocks an SM as the grid counts on.
   bool fits(const KernelLaunch& launch) const {
-    if (launch.shared_bytes > device_.shared_bytes_per_block_default) return false;
+    const bool rows = group().mapping.kind == MappingKind::kRowPack;
+    if (launch.shared_bytes >
+        (rows ? device_.shared_bytes_per_block_optin : device_.shared_bytes_per_block_default))
+      return false;
     return launch.grid_barriers == 0 ||
            occupancy(device_, launch.block, std::max(1, launch.register_bound), launch.shared_bytes)
                    .blocks_per_sm >= launch.blocks_per_sm;
   }
 
-  /// Whether some value goes through a tile, and all that the group stores lies whole in its domain.
+  /// Whether some value goes through a tile, and all that an element-wise group stores lies whole in its
+  /// domain.
   bool add_tiles(KernelPlan& trial, const GroupEvaluations& found) const {
     const Group& g = trial.groups[group_];
     if (!found.unplaced.empty()) return false;
     for (const NodeId op : materialised(g)) {
       const Placement& placed = found.placements.at(op);
-      if (placed.coverage != Coverage::kFull) return false;
+      if (placed.coverage != Coverage::kFull) {
+        if (g.mapping.kind == MappingKind::kTile) return false;
+        continue;
+      }
+      if (scheme_in_phase(trial, op) == Scheme::kRegional) continue;
       const bool output = contains_sorted(trial.outputs, op);
       if ((output || trial.schemes.at(op) == Scheme::kGlobal) && against(g, op, placed.map))
         add_tile(trial, op, level_of(op));
     }
     for (const Evaluation& e : found.values) {
       if (!e.load || find_tile(trial, e.op, g.dominant, level_of(e.root)) != nullptr) continue;
+      if (contains_sorted(trial.ops, e.op) && reads_shared(trial, e.op, e.root)) continue;
       const auto placed = found.placements.find(e.op);
       if (placed == found.placements.end() || placed->second.map != e.map) continue;
       if (against(g, e.op, e.map)) add_tile(trial, e.op, level_of(e.root));
@@ -159,7 +185,7 @@ class TileSearch {
     if (!map.runtime.empty() || !map.symbols.empty()) return false;
     const Shape& shape = computation_.node(op).shape;
     const auto sectors = [&](TileOrder order) {
-      return tile_sectors(map, shape.dims, g.mapping, byte_size(shape.dtype), order);
+      return tile_sectors(map, shape.dims, tile_mapping(g.mapping), byte_size(shape.dtype), order);
     };
     // Lanes that read one element (of a bias, along the rows) touch fewer sectors than neighbours fill.
     const double whole = static_cast<double>(kWarp * byte_size(shape.dtype)) / kSectorBytes;
@@ -179,6 +205,7 @@ class TileSearch {
   const Graph& graph_;
   const Computation& computation_;
   const Device& device_;
+  const Options& options_;
   const KernelPlan& kernel_;
   std::size_t group_;
   KernelEvaluations found_;   ///< of the kernel; while a mapping is tried, of its group under that
@@ -198,8 +225,11 @@ bool has_transpose(const Computation& computation, const KernelPlan& kernel) {
   });
 }
 
-/// Whether elements are all that the group deals in, and no other group reads what its tasks make.
-bool stands_alone(const KernelPlan& kernel, const Group& group) {
+/// Whether elements are all that the group deals in, and no other group reads what its tasks make, or its
+/// tasks are whole rows, which stay as they are.
+bool may_have_tiles(const KernelPlan& kernel, const Group& group) {
+  const bool rows = group.mapping.kind == MappingKind::kRowPack && has_tiles(group.mapping);
+  if (rows) return group.mapping.rows > 1 && group.mapping.cols > 1;
   if (group.mapping.kind != MappingKind::kElementwise || group.mapping.rows == 0) return false;
   const std::vector<NodeId> made = materialised(group);
   return std::none_of(made.begin(), made.end(),
@@ -208,16 +238,18 @@ bool stands_alone(const KernelPlan& kernel, const Group& group) {
 
 /// Whether it reads nothing that other groups of the kernel share, and reads or stores a value under a map
 /// that transposes: only that is worth the search.
-bool may_turn(const Computation& computation, const KernelPlan& kernel, const GroupEvaluations& found) {
+bool may_turn(const Computation& computation, const KernelPlan& kernel, const Group& group,
+              const GroupEvaluations& found) {
   const auto transposes = [&](NodeId op, const IndexMap& map) {
     const IndexExpr offset = simplify(linearize(map.results, computation.node(op).shape.dims), map);
     return offset.terms.size() > 1 || (offset.terms.size() == 1 && offset.terms[0].kind != AtomKind::kDim);
   };
-  return std::none_of(found.values.begin(), found.values.end(),
-                      [&](const Evaluation& e) {
-                        return e.load && contains_sorted(kernel.ops, e.op) &&
-                               reads_shared(kernel, e.op, e.root);
-                      }) &&
+  const bool rows = group.mapping.kind == MappingKind::kRowPack;
+  return (rows || std::none_of(found.values.begin(), found.values.end(),
+                               [&](const Evaluation& e) {
+                                 return e.load && contains_sorted(kernel.ops, e.op) &&
+                                        reads_shared(kernel, e.op, e.root);
+                               })) &&
          std::any_of(found.values.begin(), found.values.end(),
                      [&](const Evaluation& e) { return (e.load || e.by < 0) && transposes(e.op, e.map); });
 }
@@ -232,10 +264,10 @@ void turn_through_tiles(const Graph& graph, const Device& device, const Options&
   KernelEvaluations found;  // of the kernel as it is; empty: not asked for yet
   for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
     const Group& group = kernel.groups[g];
-    if (!stands_alone(kernel, group)) continue;
+    if (!may_have_tiles(kernel, group)) continue;
     if (found.empty()) found = evaluations(computation, kernel);
-    if (!may_turn(computation, kernel, found[g])) continue;
-    TileSearch search(graph, device, kernel, g, found);
+    if (!may_turn(computation, kernel, group, found[g])) continue;
+    TileSearch search(graph, device, options, kernel, g, found);
     std::optional<KernelPlan> turned = search.run();
     if (!search.tried()) continue;
     recorder.add("mapping", computation.node(group.dominant).name, "", [&] {

@@ -14,8 +14,8 @@ struct Loads {
       later = 0;  ///< values loaded from inputs by the first step of the first task loop; by others
 };
 
-/// Of the values that depend on as many of (row, col) as `depth` says, and on the row.
-Loads loads_of(const char* workload, std::int64_t rows, std::int64_t cols, int depth) {
+/// Of the values that depend on as many of (row, col) as `depth` says, and on the row or not.
+Loads loads_of(const char* workload, std::int64_t rows, std::int64_t cols, int depth, bool of_rows = true) {
   const Graph graph = testing::graph_of(testing::workload(workload).hlo({rows, cols, "f32"}));
   const FusionPlan plan = make_plan(graph, device("h200"), "astitch");
   const Kernel kernel = lower(graph, plan.kernels.at(0));
@@ -25,7 +25,7 @@ Loads loads_of(const char* workload, std::int64_t rows, std::int64_t cols, int d
     for (const int v : step.order) {
       const Value& value = step.values[static_cast<std::size_t>(v)];
       if (value.kind != ValueKind::kLoad || value.restored >= 0 || value.row_result >= 0) continue;
-      if (value.depth != depth || !value.offset.uses_dim(0)) continue;
+      if (value.depth != depth || value.offset.uses_dim(0) != of_rows) continue;
       if (kernel.buffers[static_cast<std::size_t>(value.buffer)].space != MemorySpace::kGlobalInput) continue;
       ++(&step == &loop.steps.front() ? result.first : result.later);
     }
@@ -42,6 +42,14 @@ TEST(LoadsAhead, AGradientsArraysComeTogether) {
   const Loads arrays = loads_of("rms_norm_grad", 4096, 1024, 2);
   EXPECT_EQ(arrays.first, 2);
   EXPECT_EQ(arrays.later, 0);
+}
+
+TEST(LoadsAhead, AScaleComesWithTheRowsWhereRegistersHoldIt) {
+  for (const auto& [workload, rows, cols, later] :
+       {std::tuple{"rms_norm_grad", 750000, 32, 0}, std::tuple{"layer_norm_grad", 512, 50257, 1}}) {
+    SCOPED_TRACE(workload);
+    EXPECT_EQ(loads_of(workload, rows, cols, 2, false).later > 0, later > 0);
+  }
 }
 
 TEST(LoadsAhead, AreLeftWhereRegistersDoNotHoldThem) {

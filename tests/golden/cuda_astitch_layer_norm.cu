@@ -10,6 +10,8 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(
   extern __shared__ __align__(16) unsigned char shared[];
   float x_kept[1];  // x of the thread's elements
   float subtract_32_kept[1];  // subtract.32 of the thread's elements
+  float scale_kept[1];  // scale of the thread's elements
+  float bias_kept[1];  // bias of the thread's elements
   {
     const int first_task = ((int)blockIdx.x * 4096 / 158);
     const int end_task = (((int)blockIdx.x + 1) * 4096 / 158);
@@ -29,6 +31,10 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(
             const int col = lane + i * 768;
             const float x_v = x[row * 768 + col];
             x_kept[i] = x_v;
+            const float scale_v = scale[col];
+            scale_kept[i] = scale_v;
+            const float bias_v = bias[col];
+            bias_kept[i] = bias_v;
             reduce_13_acc += x_v;
           }
         }
@@ -83,10 +89,10 @@ extern "C" __global__ void __launch_bounds__(1024, 2) add_48(
           for (int i = 0; i < 1; ++i) {
             const int col = lane + i * 768;
             const float subtract_32 = subtract_32_kept[i];
-            const float scale_v = scale[col];
+            const float scale_v = scale_kept[i];
             const float multiply_42 = (rsqrt_34_row * scale_v);
             const float multiply_43 = (subtract_32 * multiply_42);
-            const float bias_v = bias[col];
+            const float bias_v = bias_kept[i];
             const float add_48_2 = (multiply_43 + bias_v);
             add_48[row * 768 + col] = add_48_2;
           }
