@@ -64,7 +64,9 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
   const double times = e.tile ? 1 : 1.0 + again;  // from memory
   const double touched_sectors = accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile, at_once);
-  count_accesses(times * accesses / at_once, fixed ? kNoAddress : together(group));
+  const double copied = copied_in_flight(group, shape, e.tile);
+  const bool in_bulk = copied > 0 && group.mapping.bulk;  // asked for by one thread
+  if (!in_bulk) count_accesses(times * accesses / at_once, fixed ? kNoAddress : together(group));
   loads.accesses += times * accesses / at_once;
   now().l2_sectors += (rows_in_l1_ ? 1 : times) * touched_sectors;
   now().l1_hit_sectors += (rows_in_l1_ ? times - 1 : 0) * touched_sectors;
@@ -73,7 +75,6 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
     phases_[level_].bytes_again += again * all;
     phases_[level_].resident_bytes += all * resident_share(group.mapping);
   }
-  const double copied = copied_in_flight(group, shape, e.tile);
   if (e.tile) count_through_tile(accesses, 1 + again, copied > 0 ? 0 : at_once, group.mapping.vector, bytes);
   if (copied > 0) {
     // By instructions that wait for nothing and stay in flight until the task's turn.
@@ -184,10 +185,11 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
   if (!global) return;
   const bool tile = find_tile(kernel_, op, group.dominant, level_of(op)) != nullptr;
   const int at_once = moved_at_once(placed.map, node.shape, group.mapping, tile);
-  count_accesses(accesses / at_once, together(group));
   const int bytes = byte_size(node.shape.dtype);
+  const bool in_bulk = tile && stored_in_bulk(group.mapping, bytes);  // by one thread
+  if (!in_bulk) count_accesses(accesses / at_once, together(group));
   now().l2_sectors += accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile, at_once);
-  if (tile) count_through_tile(accesses, 1, at_once, group.mapping.vector, bytes);
+  if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, group.mapping.vector, bytes);
   if (output) write(node.shape.byte_size());
 }
 

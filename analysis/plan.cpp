@@ -81,8 +81,8 @@ std::string to_text(const ThreadMapping& mapping) {
   if (mapping.vector > 1) text += fmt::format(", vectors of {}", mapping.vector);
   if (mapping.unroll > 1) text += fmt::format(", unrolled {}", mapping.unroll);
   if (mapping.staged) text += ", staged";
-  if (mapping.stages == 1) text += " by copies";
-  if (mapping.stages > 1) text += fmt::format(" by copies for {} tasks", mapping.stages);
+  if (mapping.stages > 0) text += mapping.bulk ? " by bulk copies" : " by copies";
+  if (mapping.stages > 1) text += fmt::format(" for {} tasks", mapping.stages);
   if (mapping.cluster > 1) text += fmt::format(", clusters of {} blocks", mapping.cluster);
   if (mapping.split > 1) text += fmt::format(", split {} ({})", mapping.split, name(mapping.combine));
   return text;

@@ -77,6 +77,9 @@ struct ThreadMapping {
   /// later), and of each range there are tiles for so many tasks of the block: the next ones are under way
   /// while one is computed.
   int stages = 0;
+  /// stages > 0: a range is one bulk copy that one thread asks for and all wait for at an mbarrier (sm_90 and
+  /// later); else every thread copies vectors of it (cp.async).
+  bool bulk = false;
   /// row_pack: a task is one row, of so many blocks that form a thread block cluster (sm_90 and later) and
   /// reduce it through one another's shared memory. threads_per_row are those of all of them, the block of
   /// rank r has the r-th part; blocks are a multiple, and clusters take the place of blocks in dealing tasks.

@@ -122,6 +122,7 @@ class Reader {
     m.blocks = c.at("blocks").integer();
     if (const auto staged = c.find("staged")) m.staged = staged->boolean();
     if (const auto stages = c.find("stages")) m.stages = stages->small();
+    if (const auto bulk = c.find("bulk")) m.bulk = bulk->boolean();
     if (const auto cluster = c.find("cluster")) m.cluster = cluster->small();
     return m;
   }

@@ -85,6 +85,7 @@ class Writer {
                  {"blocks", m.blocks}};
     if (m.staged) json["staged"] = true;
     if (m.stages > 0) json["stages"] = m.stages;
+    if (m.bulk) json["bulk"] = true;
     if (m.cluster > 1) json["cluster"] = m.cluster;
     return json;
   }

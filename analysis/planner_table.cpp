@@ -14,6 +14,7 @@ namespace stitchwork {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
+constexpr std::array<std::string_view, 3> kCopies = {"on", "off", "cp_async"};
 constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
 
 // docs/planners/knobs.md says what each does.
@@ -29,7 +30,7 @@ constexpr std::array kKnobs = {
     Knob{"across_rows", kOnOff, "on"},
     Knob{"residence", kOnOff, "on"},
     Knob{"tiles", kOnOff, "on"},
-    Knob{"async_copies", kOnOff, "on"},
+    Knob{"async_copies", kCopies, "on"},
     Knob{"one_pass", kOnOff, "on"},
     Knob{"clusters", kOnOff, "on"},
     Knob{"duplicate_cheap", kOnOff, "off"},

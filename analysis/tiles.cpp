@@ -145,6 +145,7 @@ ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes) {
   flat.unroll = 1;
   flat.staged = false;
   flat.stages = 0;
+  flat.bulk = false;
   flat.vector = std::max(1, kVectorBytes / widest_bytes);
   while (staged_alignment(mapping) == 1 && flat.rows_per_block % flat.vector != 0) flat.vector /= 2;
   return flat;
@@ -184,8 +185,14 @@ int copied_bytes(StagedPart part, const ThreadMapping& mapping, int bytes) {
   // What is the same in all tasks is there before the first; parts of rows go through registers.
   if (mapping.stages == 0 || mapping.cluster > 1 || part == StagedPart::kCols) return 0;
   int copied = kVectorBytes;
+  if (mapping.bulk) return staged_elements(part, mapping) * bytes % kBulkUnit == 0 ? kBulkUnit : 0;
   while (copied >= kLeast && staged_elements(part, mapping) * bytes % copied != 0) copied /= 2;
   return copied >= std::max(kLeast, bytes) ? copied : 0;
+}
+
+bool stored_in_bulk(const ThreadMapping& mapping, int bytes) {
+  return mapping.bulk && staged_alignment(mapping) == 1 &&
+         copied_bytes(StagedPart::kElements, mapping, bytes) > 0;
 }
 
 int staged_tasks(StagedPart part, const ThreadMapping& mapping, int bytes) {
@@ -194,6 +201,7 @@ int staged_tasks(StagedPart part, const ThreadMapping& mapping, int bytes) {
 
 std::int64_t staged_bytes(StagedPart part, const ThreadMapping& mapping, int bytes, int tasks) {
   const std::int64_t one = staged_elements(part, mapping) * bytes;
+  if (mapping.bulk && copied_bytes(part, mapping, bytes) > 0) return (one + kBulkUnit) * tasks;
   return tasks > 1 ? round_up(one, std::int64_t{kVectorBytes}) * tasks : one;
 }
 
@@ -206,6 +214,7 @@ ThreadMapping staging_cols(const ThreadMapping& mapping) {
   each.threads_per_row = 1;
   each.staged = false;
   each.stages = 0;
+  each.bulk = false;
   return each;
 }
 

@@ -64,14 +64,20 @@ std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping);
 /// How the threads of a block take up the cols, a value each, in every task.
 ThreadMapping staging_cols(const ThreadMapping& mapping);
 
-/// Devices from here on have asynchronous copies (cp.async).
-constexpr int kCopiesArchitecture = 80;
-/// Bytes of an asynchronous copy of such a part, of elements of `bytes`: 16, or 8 or 4 where a task begins
-/// only with these; 0 where it moves otherwise.
+/// Devices from here on have asynchronous copies: of a thread (cp.async), in bulk (cp.async.bulk).
+constexpr int kCopiesArchitecture = 80, kBulkArchitecture = 90;
+/// What addresses and sizes of bulk copies are multiples of.
+constexpr int kBulkUnit = 16;
+/// Bytes of a thread's asynchronous copy of such a part, of elements of `bytes`: 16, or 8 or 4 where a task
+/// begins only with these; of bulk copies kBulkUnit; 0 where it moves otherwise.
 int copied_bytes(StagedPart part, const ThreadMapping& mapping, int bytes);
+/// Whether bulk copies bring results of such elements from their tiles to memory: not rows that begin
+/// anywhere, whose ends others have units of copies with.
+bool stored_in_bulk(const ThreadMapping& mapping, int bytes);
 /// Tasks that have tiles of such a part that the group reads.
 int staged_tasks(StagedPart part, const ThreadMapping& mapping, int bytes);
-/// Of a tile of so many tasks.
+/// Of a tile of so many tasks. Behind the elements of each that are copied in bulk there is room for an
+/// mbarrier.
 std::int64_t staged_bytes(StagedPart part, const ThreadMapping& mapping, int bytes, int tasks);
 
 /// Accesses of shared memory, one after the other, in which a warp of a staged mapping reads an element each

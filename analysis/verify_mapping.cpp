@@ -112,6 +112,7 @@ void check_split(const std::string& where, const ThreadMapping& m, Report& repor
 /// What moves as a range is rows, whole. Of several a task threads take their elements one by one; of a
 /// single one also by vectors.
 void check_staged(const std::string& where, const ThreadMapping& m, Report& report) {
+  if (m.bulk && m.stages == 0) report.add("mapping.staged", "{}: bulk copies for no task at a time", where);
   if (m.stages < 0 || m.stages > std::max<std::int64_t>(1, m.tasks_per_block) ||
       (m.stages > 0 && (!m.staged || m.cluster > 1)))
     report.add("mapping.staged", "{}: copies for {} tasks at a time, of {} a block{}", where, m.stages,

@@ -59,11 +59,16 @@ class TileCheck {
     if (tile.stages > 1 && tile.bytes % (tile.stages * kVectorBytes) != 0)
       report_.add("slot", "kernel {}: {} bytes of the tile of {} in {} parts are no whole vectors",
                   kernel_.id, tile.bytes, name_of(tile.op), tile.stages);
-    for (const Group& other : kernel_.groups)
-      if (other.mapping.staged && other.mapping.stages != group.mapping.stages && group.mapping.staged)
+    for (const Group& other : kernel_.groups) {
+      if (!other.mapping.staged || !group.mapping.staged) continue;
+      if (other.mapping.stages != group.mapping.stages)
         report_.add("mapping.staged", "kernel {}: the groups of {} and {} are staged for {} and {} tasks",
                     kernel_.id, name_of(group.dominant), name_of(other.dominant), group.mapping.stages,
                     other.mapping.stages);
+      if (other.mapping.bulk != group.mapping.bulk)
+        report_.add("mapping.staged", "kernel {}: of the groups of {} and {} one is copied in bulk",
+                    kernel_.id, name_of(group.dominant), name_of(other.dominant));
+    }
   }
 
   /// From global memory, at its placement in the group.
@@ -127,10 +132,14 @@ class TileCheck {
 
 void check_tiles(const Computation& computation, const Device& device, const KernelPlan& kernel,
                  const KernelEvaluations& evaluated, Report& report) {
-  for (const Group& group : kernel.groups)
-    if (group.mapping.stages > 0 && 10 * device.cc_major + device.cc_minor < kCopiesArchitecture)
-      report.add("mapping.staged", "kernel {}, group {}: {} (sm_{}{}) has no asynchronous copies", kernel.id,
-                 computation.node(group.dominant).name, device.id, device.cc_major, device.cc_minor);
+  const int architecture = 10 * device.cc_major + device.cc_minor;
+  for (const Group& group : kernel.groups) {
+    const bool bulk = group.mapping.bulk;
+    if (group.mapping.stages > 0 && architecture < (bulk ? kBulkArchitecture : kCopiesArchitecture))
+      report.add("mapping.staged", "kernel {}, group {}: {} (sm_{}) has no {} copies", kernel.id,
+                 computation.node(group.dominant).name, device.id, architecture,
+                 bulk ? "bulk" : "asynchronous");
+  }
   TileCheck(computation, kernel, evaluated, report).check();
 }
 

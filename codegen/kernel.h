@@ -119,7 +119,7 @@ struct Root {
 /// When a step that fills tiles does so.
 enum class Filling : std::uint8_t {
   kInTask,  ///< with the task's other steps, through registers
-  kAhead,   ///< by asynchronous copies, for the task TaskLoop::stages - 1 further on
+  kAhead,   ///< by asynchronous copies (TaskLoop::bulk), for the task TaskLoop::stages - 1 further on
   kOnce,    ///< before the block's tasks, which all have the same
 };
 
@@ -131,7 +131,8 @@ struct Step {
   /// consecutive vectors, under an element-wise mapping of its own.
   bool turned = false;
   Filling filling = Filling::kInTask;
-  bool by_all = false;  ///< rows: by all threads that share the row, of which the first stores
+  bool in_bulk = false;  ///< from tiles to memory, by bulk copies (of a loop that has such)
+  bool by_all = false;   ///< rows: by all threads that share the row, of which the first stores
   ThreadMapping mapping;
   std::vector<Value> values;
   std::vector<Root> roots;
@@ -193,6 +194,9 @@ struct TaskLoop {
   std::vector<Step> steps;                      ///< by stage
   int stages =
       0;  ///< tasks for which tiles are asked for at a time, that at hand included; 0: none are ahead
+  /// They are bulk copies, one a step and task. Those of a task are waited for at one mbarrier, behind the
+  /// elements of the first such step's tile.
+  bool bulk = false;
   /// Loops that share these steps, by first block, of one first block the widest first; empty: no others do.
   /// The steps, tasks and blocks above are then those of the entry with most rows.
   std::vector<LoopEntry> entries;

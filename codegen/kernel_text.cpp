@@ -95,10 +95,12 @@ std::string to_text(const Graph& graph, const Kernel& kernel) {
   for (std::size_t p = 0; p < kernel.phases.size(); ++p) {
     text += fmt::format("phase {}\n", p);
     for (const TaskLoop& loop : kernel.phases[p].loops) {
-      text += fmt::format("  loop of {} tasks, {} a block, blocks {}..{}{}{}\n", loop.tasks,
-                          loop.tasks_per_block, loop.first_block, loop.first_block + loop.blocks - 1,
-                          loop.cluster > 1 ? fmt::format(" in clusters of {}", loop.cluster) : "",
-                          loop.stages > 0 ? fmt::format(", tiles of {} asked for", loop.stages) : "");
+      text += fmt::format(
+          "  loop of {} tasks, {} a block, blocks {}..{}{}{}\n", loop.tasks, loop.tasks_per_block,
+          loop.first_block, loop.first_block + loop.blocks - 1,
+          loop.cluster > 1 ? fmt::format(" in clusters of {}", loop.cluster) : "",
+          loop.stages > 0 ? fmt::format(", tiles of {} asked for{}", loop.stages, loop.bulk ? " in bulk" : "")
+                          : "");
       for (const LoopEntry& entry : loop.entries) {
         text += fmt::format("    entry of {} tasks, blocks {}..{}, {} rows", entry.tasks, entry.first_block,
                             entry.first_block + entry.blocks - 1, fmt::join(entry.rows, ", "));

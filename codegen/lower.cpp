@@ -246,10 +246,15 @@ class Lowering {
     for (const Item& item : items) groups.insert(material(item.op).group);
     TileSteps(context_, launch_.register_bound, phase).add(groups, loop);
     for (const Step& step : loop.steps)
-      if (step.filling == Filling::kAhead)
-        loop.stages = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping.stages;
-    for (Step& step : loop.steps)
+      if (step.filling == Filling::kAhead) {
+        const ThreadMapping& of_group = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
+        loop.stages = of_group.stages;
+        loop.bulk = of_group.bulk;
+      }
+    for (Step& step : loop.steps) {
       if (loop.stages == 0) step.filling = Filling::kInTask;
+      step.in_bulk &= loop.bulk;
+    }
     return loop;
   }
 

@@ -40,7 +40,14 @@ std::vector<Step> TileSteps::of_group(int group_index, bool stores) const {
     return steps;
   }
   add(range_mapping(group, stores), StagedPart::kElements);
-  if (stores) return steps;
+  if (stores) {
+    for (Step& step : steps)
+      step.in_bulk = std::all_of(step.roots.begin(), step.roots.end(), [&](const Root& root) {
+        return root.targets.front().offset == IndexExpr::dim(0) &&
+               stored_in_bulk(group.mapping, byte_size(context_.node(root.op).shape.dtype));
+      });
+    return steps;
+  }
   add(staging_mapping(rows, kVectorBytes), StagedPart::kRows);
   add(staging_cols(group.mapping), StagedPart::kCols);
   return steps;
@@ -65,7 +72,8 @@ Step TileSteps::filling(int group_index, const Tile& tile) const {
   const Value& value = step.values[static_cast<std::size_t>(step.roots.front().value)];
   const bool as_in_memory = value.kind == ValueKind::kLoad && value.at.runtime.empty() &&
                             value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
-                            moves_in_vectors(value.offset, value.at.map, mapping);
+                            (group.mapping.bulk ? value.offset == IndexExpr::dim(0)
+                                                : moves_in_vectors(value.offset, value.at.map, mapping));
   if (copied > 0 && as_in_memory) step.filling = Filling::kAhead;
   return step;
 }

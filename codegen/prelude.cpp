@@ -109,7 +109,7 @@ const std::vector<Item>& items(bool fast_math) {
   static const std::vector<Item> precise = [] {
     std::string text;
     for (const std::string_view part : {prelude_clang(), prelude_clang_double(), prelude_common(),
-                                        prelude_async(), prelude_cluster(), prelude_double()})
+                                        prelude_async(), prelude_bulk(), prelude_cluster(), prelude_double()})
       text += part;
     return items_of(text);
   }();

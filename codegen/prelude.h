@@ -21,6 +21,8 @@ std::string_view prelude_double();
 std::string_view prelude_common();
 /// Asynchronous copies from global to shared memory; follows the common part.
 std::string_view prelude_async();
+/// The same in bulk, by one thread; follows the common part.
+std::string_view prelude_bulk();
 /// Reductions over the blocks of a thread block cluster; follows the common part.
 std::string_view prelude_cluster();
 

@@ -1,6 +1,8 @@
 // A kernel's signature, its places in memory, its phases.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "codegen/print_kernel.h"
 #include "core/format.h"
 
@@ -13,6 +15,10 @@ std::string listed(std::vector<std::string> names) {
   const std::size_t others = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
   names.resize(names.size() - others);
   return fmt::format("{}{}", fmt::join(names, ", "), others > 0 ? fmt::format(" and {} others", others) : "");
+}
+
+bool in_bulk(const Phase& phase) {
+  return std::any_of(phase.loops.begin(), phase.loops.end(), [](const TaskLoop& loop) { return loop.bulk; });
 }
 
 }  // namespace
@@ -38,8 +44,12 @@ std::string KernelPrinter::print() {
   }
   for (std::size_t p = 0; p < kernel_.phases.size(); ++p) {
     if (p > 0) {
+      // What earlier phases stored, in shared and in global memory, may be overwritten and read in bulk.
+      if (std::any_of(kernel_.phases.begin() + static_cast<std::ptrdiff_t>(p), kernel_.phases.end(), in_bulk))
+        out_.line("sw_fence_for_bulk();");
       out_.line("sw_grid_barrier(barrier);");
       touched_.clear();
+      stored_.clear();
       shared_ = {};
     }
     if (!canonical_ && kernel_.phases.size() > 1)

@@ -47,16 +47,30 @@ class KernelPrinter {
   void print_steps(const TaskLoop& loop, bool ends_apart);
   void print_step(const TaskLoop& loop, const Step& step, const Step*& before);
   void comment(const Step& step, const Step* before);
-  // Tiles that are filled ahead.
-  void print_steps_of(const TaskLoop& loop, Filling filling);
-  void ask_for(const TaskLoop& loop, const std::string& ahead, const std::string& stage);
-  void declare_stage(const TaskLoop& loop, const std::string& stage, Filling filling);
-  void ask_for_first(const TaskLoop& loop);
   void arrive_in_cluster(const TaskLoop& loop);
   static std::string block_text(const TaskLoop& loop);
   void open_range(const TaskLoop& loop);
   void open_tasks(const TaskLoop& loop);
   bool in_registers(const TaskLoop& loop) const;
+
+  // ---- tiles that are filled ahead (print_ahead.cpp)
+
+  void print_steps_of(const TaskLoop& loop, Filling filling);
+  void ask_for(const TaskLoop& loop, const std::string& ahead, const std::string& stage, bool in_task);
+  void declare_stage(const TaskLoop& loop, const std::string& stage, Filling filling);
+  void ask_for_first(const TaskLoop& loop);
+  void ask_in_task(const TaskLoop& loop);
+  std::string mbarrier(const TaskLoop& loop, const std::string& stage) const;
+  void for_mbarriers(const TaskLoop& loop, std::string_view call, const std::string& further);
+  void begin_copies(const TaskLoop& loop);
+  void end_copies(const TaskLoop& loop, bool behind_barrier);
+  void wait_for_bulk(const TaskLoop& loop);
+  static std::pair<std::int64_t, std::int64_t> bytes_of(const Buffer& tile);
+  bool meets_copies(const TaskLoop& loop, const Buffer& stored) const;
+  bool stores_over_copies(const TaskLoop& loop) const;
+  static bool stores_in_bulk(const TaskLoop& loop);
+  void end_task_of_bulk(const TaskLoop& loop);
+  void wait_for_stores(const TaskLoop& loop);
 
   // ---- loops with entries (print_entries.cpp)
 
@@ -84,6 +98,7 @@ class KernelPrinter {
   std::vector<std::string> field_names_;  ///< likewise
   SharedState shared_;
   std::vector<const TaskLoop*> touched_;  ///< loops whose shared memory some block may still read
+  std::vector<const TaskLoop*> stored_;   ///< loops of the phase that have stored to shared memory
 };
 
 }  // namespace stitchwork

@@ -1,15 +1,15 @@
-// Loops over tasks: which block has which, the steps of one, barriers, tiles that are filled ahead.
+// Loops over tasks: which block has which, the steps of one, barriers.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "analysis/launch.h"
 #include "codegen/lower_context.h"
 #include "codegen/print_across.h"
 #include "codegen/print_kernel.h"
+#include "core/error.h"
 
 namespace stitchwork {
 namespace {
@@ -86,8 +86,10 @@ void KernelPrinter::print_loop(const TaskLoop& loop) {
   const bool across = !loop.across.empty();  // its partials go through the workspace
   const bool shared = uses_shared(kernel_, loop) || across;
   // What an earlier loop of this phase on the same blocks still reads must not be overwritten.
-  if (shared && std::any_of(touched_.begin(), touched_.end(),
-                            [&](const TaskLoop* earlier) { return overlap(*earlier, loop); })) {
+  const auto meets = [&](const TaskLoop* earlier) { return overlap(*earlier, loop); };
+  const bool meets_stored = loop.bulk && std::any_of(stored_.begin(), stored_.end(), meets);
+  if (meets_stored) out_.line("sw_fence_for_bulk();");
+  if (meets_stored || (shared && std::any_of(touched_.begin(), touched_.end(), meets))) {
     barrier();
     touched_.clear();
   }
@@ -97,10 +99,14 @@ void KernelPrinter::print_loop(const TaskLoop& loop) {
     open_range(loop);
     if (across && !canonical_) out_.line("// What the thread's columns come to, over all its rows.");
     declare_across(loop, places_, names_, computation_, out_);
+    begin_copies(loop);
     open_tasks(loop);
     print_steps(loop, several && shared);
     if (several && keeps_over_tasks(kernel_, loop)) out_.close();
     if (several) out_.close();
+    if (stores_in_bulk(loop)) wait_for_stores(loop);
+    const bool ends_copies = loop.bulk && &loop != &kernel_.phases.back().loops.back();
+    if (ends_copies) end_copies(loop, several && shared);
     if (across) {
       barrier();
       flush_across(kernel_, loop, places_, loop.cluster > 1 ? "cluster" : block_text(loop), computation_,
@@ -110,7 +116,8 @@ void KernelPrinter::print_loop(const TaskLoop& loop) {
   } else {
     print_shared_body(loop, several, shared);
   }
-  if (shared && (!several || within_warps(kernel_, loop) || across)) touched_.push_back(&loop);
+  if (shared && (!several || within_warps(kernel_, loop) || across || loop.bulk)) touched_.push_back(&loop);
+  if (shared) stored_.push_back(&loop);
 }
 
 /// The steps of a task. What the next one overwrites in shared memory has been read if it `ends_apart`.
@@ -134,34 +141,33 @@ void KernelPrinter::print_steps(const TaskLoop& loop, bool ends_apart) {
   }
   arrive_in_cluster(loop);
   const PlaceNames outside = places_;
-  bool waits = loop.stages > 0;  // for this task's copies
-  if (waits) {
-    if (loop.stages > 1) {
-      ask_for(loop, fmt::format("task + {}", loop.stages - 1),
-              fmt::format("stage > 0 ? stage - 1 : {}", loop.stages - 1));
-      declare_stage(loop, "stage", Filling::kInTask);
-    } else {
-      print_steps_of(loop, Filling::kAhead);
-      out_.line("sw_commit_copies();");
-    }
-    if (loop.tasks_per_block == 1) print_steps_of(loop, Filling::kOnce);
-  }
+  ask_in_task(loop);
+  bool waits = loop.stages > 0;                                // for this task's copies
+  bool filled = loop.stages > 0 && loop.tasks_per_block == 1;  // what others have done behind no barrier yet
   const auto wait = [&] {
-    if (waits) out_.line(fmt::format("sw_wait_for_copies<{}>();", loop.stages - 1));
+    if (waits && !loop.bulk) out_.line(fmt::format("sw_wait_for_copies<{}>();", loop.stages - 1));
+    if (!waits || !loop.bulk || filled) barrier(of_warp);
+    if (waits && loop.bulk) wait_for_bulk(loop);
     waits = false;
   };
   const Step* before = nullptr;
   int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
   for (const Step& step : loop.steps) {
-    if (step.stage != stage) {
-      wait();
-      barrier(of_warp);
-    }
+    if (step.stage != stage && step.stage == loop.steps.back().stage && stores_in_bulk(loop))
+      out_.line("sw_fence_for_bulk();");
+    if (step.stage != stage) wait();
     stage = step.stage;
-    if (step.filling == Filling::kInTask) print_step(loop, step, before);
+    if (step.filling != Filling::kInTask) continue;
+    filled = true;
+    print_step(loop, step, before);
   }
-  wait();
-  if (ends_apart) barrier(of_warp);
+  SW_CHECK(!waits, "no stage reads what was copied");
+  if (ends_apart && stores_in_bulk(loop))
+    end_task_of_bulk(loop);
+  else if (ends_apart) {
+    if (loop.bulk && stores_over_copies(loop)) out_.line("sw_fence_for_bulk();");
+    barrier(of_warp);
+  }
   places_ = outside;
 }
 
@@ -185,64 +191,6 @@ void KernelPrinter::comment(const Step& step, const Step* before) {
   if (before == nullptr || before->group != step.group)
     text += fmt::format(" (group of {}; {})", computation_.node(group.dominant).name, to_text(group.mapping));
   out_.line("// " + text);
-}
-
-void KernelPrinter::print_steps_of(const TaskLoop& loop, Filling filling) {
-  const Step* before = nullptr;
-  for (const Step& step : loop.steps)
-    if (step.filling == filling) print_step(loop, step, before);
-}
-
-/// Asks for the tiles of the block's task `ahead`, if it has that many: those of that stage. The group of
-/// copies may be empty.
-void KernelPrinter::ask_for(const TaskLoop& loop, const std::string& ahead, const std::string& stage) {
-  const PlaceNames outside = places_;
-  out_.block();
-  out_.line(fmt::format("const {} ahead = {};", index_, ahead));
-  out_.open("if (ahead < end_task)");
-  out_.line(fmt::format("const int its_stage = {};", stage));
-  declare_stage(loop, "its_stage", Filling::kAhead);
-  out_.line(fmt::format("const {} task = ahead;", index_));
-  print_steps_of(loop, Filling::kAhead);
-  out_.close();
-  out_.line("sw_commit_copies();");
-  out_.close();
-  places_ = outside;
-}
-
-/// The tiles that a task's steps of this filling name; those of the block take the stages in turn.
-void KernelPrinter::declare_stage(const TaskLoop& loop, const std::string& stage, Filling filling) {
-  std::set<int> named;
-  for (const Step& step : loop.steps) {
-    if (step.filling != filling) continue;
-    for (const Value& value : step.values) named.insert(value.buffer);
-    for (const Root& root : step.roots)
-      for (const Target& target : root.targets) named.insert(target.buffer);
-  }
-  for (const int b : named) {
-    if (b < 0 || buffer(b).stages < 2) continue;
-    const std::string all = place(b);
-    place(b) = names_.make(computation_.node(buffer(b).op).name, "b", suffix(buffer(b)));
-    out_.line(fmt::format("{}* const {} = {} + {} * {};", element_type(buffer(b)), place(b), all, stage,
-                          buffer(b).stage_elements));
-  }
-}
-
-/// What is asked for before a block's first task of several.
-void KernelPrinter::ask_for_first(const TaskLoop& loop) {
-  if (loop.stages == 0) return;
-  if (loop.stages > 1) {
-    out_.open(fmt::format("for (int n = 0; n < {}; ++n)", loop.stages - 1));
-    ask_for(loop, "first_task + n", "n");
-    out_.close();
-  }
-  if (std::none_of(loop.steps.begin(), loop.steps.end(),
-                   [](const Step& step) { return step.filling == Filling::kOnce; }))
-    return;
-  out_.block();
-  out_.line(fmt::format("const {} task = first_task;", index_));
-  print_steps_of(loop, Filling::kOnce);
-  out_.close();
 }
 
 /// Where the blocks of a cluster run a task together: tells the others that this one has left the task
@@ -305,13 +253,16 @@ void KernelPrinter::open_tasks(const TaskLoop& loop) {
   }
   ask_for_first(loop);
   if (!keeps_over_tasks(kernel_, loop)) {
-    if (loop.stages < 2)
-      out_.open(fmt::format("for ({} task = first_task; task < end_task; ++task)", index_));
-    else
-      out_.open(
-          fmt::format("for ({0} task = first_task, stage = 0; task < end_task; ++task, stage = stage < "
-                      "{1} ? stage + 1 : 0)",
-                      index_, loop.stages - 1));
+    std::string first, next;
+    if (loop.bulk) {
+      first += ", parity = 0";
+      next += loop.stages > 1 ? fmt::format(", parity ^= stage == {}", loop.stages - 1) : ", parity ^= 1";
+    }
+    if (loop.stages > 1) {
+      first += ", stage = 0";
+      next += fmt::format(", stage = stage < {} ? stage + 1 : 0", loop.stages - 1);
+    }
+    out_.open(fmt::format("for ({} task = first_task{}; task < end_task; ++task{})", index_, first, next));
     return;
   }
   // Values kept for every task lie by its number in the block; arrays in registers need constant indices.
@@ -319,6 +270,7 @@ void KernelPrinter::open_tasks(const TaskLoop& loop) {
   out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn)", v));
   out_.line(fmt::format("const {} task = first_task + turn;", index_));
   if (loop.stages > 1) out_.line(fmt::format("const int stage = turn % {};", loop.stages));
+  if (loop.bulk) out_.line(fmt::format("const int parity = turn / {} % 2;", loop.stages));
   out_.open(loop.tasks % takers == 0 ? "" : "if (task < end_task)");
 }
 

@@ -18,6 +18,7 @@ StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoo
       step_(step),
       mapping_(step.mapping),
       rows_(std::move(rows)),
+      in_bulk_(loop.bulk),
       partial_(!(step.turned && step.mapping.cluster > 1) &&
                has_partial_task(loop, static_cast<std::size_t>(&step - loop.steps.data()))),
       places_(places),
@@ -77,7 +78,8 @@ void StepPrinter::print() {
                           length));
   }
   values_.print(-1, 0);
-  if (step_.filling == Filling::kAhead) return print_copies();
+  if (step_.filling == Filling::kAhead) return in_bulk_ ? print_bulk_copies() : print_copies();
+  if (step_.in_bulk) return print_bulk_stores();
   if (step_.by_all) return print_rows_by_all();
   if (step_.rows) return print_rows();
   switch (mapping_.kind) {

@@ -23,6 +23,9 @@ class StepPrinter {
               SharedState& shared);
 
   void print();
+  /// Of a step of bulk copies: behind their wait, the array's last elements where these fill no kBulkUnit
+  /// bytes; every thread's, behind a block barrier.
+  void print_rest();
 
  private:
   /// Loops of at most this many elements a thread are unrolled whether or not their values are kept.
@@ -75,6 +78,11 @@ class StepPrinter {
   /// Asynchronous copies from memory to a tile (print_async.cpp).
   void print_copies();
   void print_copies_at(const std::string& further, const std::string& inside);
+  /// The same in bulk, by one thread (print_bulk.cpp).
+  void print_bulk_copies();
+  void print_bulk_stores();
+  std::string copied_elements(int size) const;
+  void print_rest(const Root& root, int to, int from, bool stores);
   /// Staged, and of a cluster: the block's cols are [first_col, end_col).
   bool has_part_of_row() const {
     return mapping_.cluster > 1 && (mapping_.staged || (step_.turned && mapping_.rows > 0)) && !step_.rows;
@@ -126,6 +134,7 @@ class StepPrinter {
   const ThreadMapping& mapping_;
   std::string rows_;
   std::string tile_ = "task";  ///< what rows_per_task rows each are counted in
+  bool in_bulk_;               ///< asynchronous copies are bulk copies
   bool partial_;               ///< a task may lack rows
   const PlaceNames& places_;
   ValuePrinter values_;

@@ -18,6 +18,7 @@ struct PlaceNames {
   std::map<NodeId, std::string> across;  ///< accumulators of reductions across rows
   std::vector<std::string> row_results;  ///< by TaskLoop::row_results of the loop at hand
   std::vector<std::string> gathered;     ///< by TaskLoop::gathered of the loop at hand
+  std::string mbarrier;                  ///< of the bulk copies that are being asked for
 };
 
 class ValuePrinter {

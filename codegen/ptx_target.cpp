@@ -19,6 +19,7 @@ struct Feature {
 };
 constexpr std::array kFeatures{
     Feature{"cp.async.", 7, 0, 80},
+    Feature{"cp.async.bulk.", 8, 0, 90},
     Feature{kClusterDirective, 7, 8, 90},
 };
 

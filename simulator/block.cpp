@@ -50,6 +50,7 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.bulk_bytes_in_flight += times * b.bulk_bytes_in_flight;
   a.bulk_trips += times * b.bulk_trips;
   a.async_copies += times * b.async_copies;
+  a.async_wavefronts += times * b.async_wavefronts;
 }
 
 Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(context) {
@@ -118,6 +119,7 @@ ThreadWork Block::take_work() {
                         .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
                         .ldst_warp_instructions = d(ldst),
                         .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts) +
+                                             d(hot_.async_wavefronts) +
                                              d(hot_.bulk_shared_loads + hot_.bulk_shared_stores),
                         .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
                         .l1_hit_sectors = d(hot_.l1_hit_sectors),

@@ -89,6 +89,8 @@ struct alignas(128) HotCounters {
   /// and round trips (in kBulkTripParts) that nothing else under way hides.
   std::uint64_t bulk_waits = 0, bulk_bytes_in_flight = 0, bulk_trips = 0;
   std::uint64_t async_copies = 0;  ///< warp-level; each is of shared_stores, too
+  std::uint64_t async_wavefronts =
+      0;  ///< in which they reach shared memory, 128 bytes each, beyond the first
 };
 
 struct BlockRun;

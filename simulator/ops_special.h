@@ -132,6 +132,7 @@ const Inst* async_copy(Strand& s, const Inst* i) {
     b.hot->accesses += 2 * __builtin_popcount(mask);
     ++b.hot->shared_stores;
     ++b.hot->async_copies;
+    b.hot->async_wavefronts += (u32(__builtin_popcount(mask)) * bytes - 1) / 128;
     b.hot->shared_conflicts += bank_conflicts(Lanes<u64>(to), mask, bytes);
     if (reading != 0) {
       ++b.hot->gld_requests;

@@ -125,7 +125,8 @@ void BlockChecks::check_range(const Access& a, RaceShadow& shadow, std::uint64_t
     if (event == 0) return;
     if (!ordered(a, event, lane)) report(event, said, wrote, ", with nothing that orders it before");
     const AccessEvent& e = a.accesses[event];
-    if (wrote && !a.form.writes && !clocks_.visible_to_bulk(warp, e.block, e.warp, e.time))
+    // Ordered is not enough: an ordinary store may reach memory behind the copy's write, too.
+    if (wrote && !clocks_.visible_to_bulk(warp, e.block, e.warp, e.time))
       report(event, said, wrote, ", with no fence.proxy.async in between");
   };
   for_sectors(shadow, a.offset, bytes, [&](ShadowSector& sector, std::uint64_t at, bool) {

@@ -283,7 +283,9 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   limits.accumulators = accumulators;
   limits.tiles = options.tiles;
   limits.staging = forms.staging && options.tiles;
-  limits.async_copies = options.async_copies && 10 * device.cc_major + device.cc_minor >= kCopiesArchitecture;
+  const int architecture = 10 * device.cc_major + device.cc_minor;
+  limits.async_copies = options.async_copies && architecture >= kCopiesArchitecture;
+  limits.bulk_copies = limits.async_copies && options.bulk_copies && architecture >= kBulkArchitecture;
   limits.single_rows = forms.single_rows && options.tiles;
   limits.column_vectors = forms.column_vectors;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))

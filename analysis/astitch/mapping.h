@@ -43,6 +43,7 @@ struct MappingLimits {
   bool staging = false;       ///< rows may move through tiles (staging.h)
   bool single_rows = false;   ///< and long ones one by one, in all the shared memory a block may ask for
   bool async_copies = false;  ///< tiles of several rows may be filled by asynchronous copies
+  bool bulk_copies = false;   ///< these are bulk copies
   /// Sums over columns may move in vectors: their block then has as many accumulators in shared memory.
   bool column_vectors = true;
   int cluster = 1;  ///< blocks of a cluster that may share a row

@@ -243,6 +243,7 @@ bool offer_stages(ThreadMapping mapping, int stages, const Domain& domain, const
   const RowWork& work = limits.row_work;
   const Device& device = *limits.tuned_for;
   mapping.stages = stages;
+  mapping.bulk = stages > 0 && limits.bulk_copies;
   const std::int64_t tiles = mapping.rows_per_block * domain.cols *
                                  (work.staged_bytes + std::max(0, stages - 1) * work.staged_input_bytes) +
                              kSharedSpare;
@@ -319,6 +320,7 @@ void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cl
   // faster (norms of 8,192 and 50,257 columns on H200 and A100, simulated), and less is in flight.
   for (const int stages : stages_to_offer(limits.async_copies && cluster == 1 && work.in_order)) {
     mapping.stages = stages;
+    mapping.bulk = stages > 0 && limits.bulk_copies;
     const std::int64_t tiles = staged_elements(StagedPart::kElements, mapping) *
                                    (work.staged_bytes + std::max(0, stages - 1) * work.staged_input_bytes) +
                                kSharedSpare;

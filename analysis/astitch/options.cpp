@@ -19,7 +19,6 @@ struct Switch {
 constexpr std::array kSwitches = {
     Switch{"across_rows", &Options::across_rows},
     Switch{"adaptive_mapping", &Options::adaptive_mapping},
-    Switch{"async_copies", &Options::async_copies},
     Switch{"clusters", &Options::clusters},
     Switch{"data_reuse", &Options::data_reuse},
     Switch{"dominant_merging", &Options::dominant_merging},
@@ -49,6 +48,11 @@ Options read_options(const PlanOptions& options) {
   for (const auto& [knob, value] : options.knobs) {
     if (knob == "mapping") {
       result.tuned = read_choice(knob, value, "tuned", "paper");
+      continue;
+    }
+    if (knob == "async_copies") {
+      result.async_copies = value != "off";
+      result.bulk_copies = value != "cp_async" && read_choice(knob, value, "on", "off");
       continue;
     }
     const auto found = std::find_if(kSwitches.begin(), kSwitches.end(),

@@ -19,6 +19,7 @@ struct Options {
   bool residence = true;             ///< off: no value stays with its threads over a barrier (residence.h)
   bool tiles = true;                 ///< off: no value goes through tiles of shared memory (transposes.h)
   bool async_copies = true;          ///< off: staged rows go through registers, a task after the other
+  bool bulk_copies = true;           ///< async_copies=cp_async: not by bulk copies
   bool one_pass = true;              ///< off: every reduction of a row passes over it (one_pass.h)
   bool clusters = true;              ///< off: no row is shared by the blocks of a cluster (clusters.h)
   bool tuned = false;                ///< mapping=tuned

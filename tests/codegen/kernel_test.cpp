@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "tests/codegen/harness.h"
+#include "tests/codegen/workloads.h"
 #include "tests/support/golden.h"
 #include "tests/support/paper.h"
 
@@ -150,6 +151,12 @@ TEST_P(GoldenCuda, SourceIsAsApproved) {
   const PlanOptions options = c.tuned ? PlanOptions{} : testing::paper(c.planner);
   expect_golden(fmt::format("cuda_{}_{}{}.cu", c.planner, c.tuned ? "tuned_" : "", c.dataset),
                 cuda(graph, make_plan(graph, device("v100"), c.planner, options)));
+}
+
+/// Rows of 33 columns: copied in bulk, two tasks at a time, and their results likewise.
+TEST(GoldenCudaOfBulkCopies, SourceIsAsApproved) {
+  const Graph graph = testing::graph_of(testing::workload("softmax").hlo({1000003, 33, "f32"}));
+  expect_golden("cuda_astitch_bulk_softmax.cu", cuda(graph, make_plan(graph, device("h200"), "astitch")));
 }
 
 INSTANTIATE_TEST_SUITE_P(

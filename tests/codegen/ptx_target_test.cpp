@@ -25,6 +25,14 @@ TEST(PtxTarget, ThatOfAsynchronousCopiesIsSm80) {
   EXPECT_EQ(least_architecture(ptx), 80);
 }
 
+TEST(PtxTarget, ThatOfBulkCopiesIsSm90) {
+  const std::string bulk =
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 64, [%r2];\n";
+  const std::string ptx = with_target(written("6.3", "sm_75", "", bulk + kCopy), "void k()");
+  EXPECT_EQ(ptx, written("8.0", "sm_90", "", bulk + kCopy));
+  EXPECT_EQ(least_architecture(ptx), 90);
+}
+
 TEST(PtxTarget, ThatOfBothHasBoth) {
   EXPECT_EQ(with_target(written("6.3", "sm_75", "", kCopy), "void SW_CLUSTER(2) k()"),
             written("7.8", "sm_90", ".explicitcluster\n.reqnctapercluster 2, 1, 1\n", kCopy));

@@ -1,92 +1,32 @@
-// Staged rows that are copied asynchronously: for one task at a time or for those ahead, of any size and
+// Staged rows that every thread copies vectors of: for one task at a time or for those ahead, of any size and
 // type.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/astitch/staging.h"
 #include "analysis/plan_json.h"
 #include "analysis/tiles.h"
-#include "analysis/verify.h"
 #include "codegen/ptx_target.h"
-#include "core/arithmetic.h"
-#include "tests/codegen/planned.h"
-#include "tests/codegen/workloads.h"
+#include "tests/codegen/staged_plans.h"
 
 namespace stitchwork {
 namespace {
 
+using testing::expect_right;
 using testing::graph_of;
+using testing::Ran;
+using testing::restage;
+using testing::staged;
+using testing::workload_of;
 
-Graph workload(const char* name, std::int64_t rows, std::int64_t cols, const char* dtype) {
-  return graph_of(testing::workload(name).hlo({rows, cols, dtype}));
-}
-
-FusionPlan planned(const Graph& graph, const std::string& target = "h200", const std::string& copies = "on") {
-  PlanOptions options;
-  options.knobs["async_copies"] = copies;
-  return make_plan(graph, device(target), "astitch", options);
-}
-
-const ThreadMapping* staged(const FusionPlan& plan) {
-  for (const KernelPlan& kernel : plan.kernels)
-    for (const Group& group : kernel.groups)
-      if (group.mapping.staged) return &group.mapping;
-  return nullptr;
-}
-
-/// The plan with tiles for so many tasks of a block, each of `share` of the rows it had; without grid
-/// barriers a block has `tasks` of them.
-bool restage(const Graph& graph, FusionPlan& plan, int stages, std::int64_t tasks, int share = 1) {
-  for (KernelPlan& kernel : plan.kernels) {
-    if (kernel.tiles.empty()) continue;
-    kernel.launch.shared_bytes = kernel.tiles.front().offset;
-    for (const Tile& tile : kernel.tiles)
-      kernel.launch.shared_bytes = std::min(kernel.launch.shared_bytes, tile.offset);
-    kernel.tiles.clear();
-    for (Group& group : kernel.groups) {
-      ThreadMapping& m = group.mapping;
-      if (!m.staged) continue;
-      m.stages = stages;
-      m.rows_per_block /= share;
-      m.tasks = ceil_div(m.rows, m.rows_per_block);
-      if (kernel.launch.grid_barriers == 0) {
-        m.blocks = ceil_div(m.tasks, tasks);
-        kernel.launch.grid = m.blocks;
-      }
-      m.tasks_per_block = ceil_div(m.tasks, m.blocks);
-    }
-    if (!astitch::stage_rows(graph.entry_computation(), kernel)) return false;
-  }
-  return true;
-}
-
-struct Ran {
-  std::string cuda, ptx;
-  double bytes_in_flight = 0, load_spread = 0;
-};
-
-Ran expect_right(const Graph& graph, const FusionPlan& plan, const std::string& compiler = "") {
-  const Device& target = device(plan.device);
-  for (const Verdict& problem : verify(graph, target, plan))
-    ADD_FAILURE() << problem.rule << ": " << problem.why << "\n" << to_text(graph, plan);
-  const testing::SanitizedRun sanitized = testing::run_sanitized(graph, target, plan, compiler);
-  const RunResult& run = sanitized.run;
-  Ran ran;
-  const CompiledKernel& kernel = sanitized.executable.kernels.at(0);
-  ran.cuda = kernel.cuda.substr(kernel.cuda.find("extern \"C\""));
-  ran.ptx = kernel.ptx;
-  if (run.kernels.empty()) return ran;
-  ran.bytes_in_flight = run.kernels[0].bytes_in_flight;
-  const sim::Counters& c = run.kernels[0].counters;
-  ran.load_spread = static_cast<double>(c.gld_transactions) * 32 / static_cast<double>(c.gld_bytes);
-  return ran;
+FusionPlan planned(const Graph& graph, const std::string& target = "h200",
+                   const std::string& copies = "cp_async") {
+  return testing::planned(graph, target, copies);
 }
 
 TEST(StagedCopies, AreOfDevicesThatHaveThem) {
   SKIP_WITHOUT_COMPILER();
-  const Graph graph = workload("softmax", 40000, 33, "f32");
+  const Graph graph = workload_of("softmax", 40000, 33, "f32");
   for (const char* target : {"a100-sxm-80", "h200"}) {
     SCOPED_TRACE(target);
     const FusionPlan plan = planned(graph, target);
@@ -105,7 +45,7 @@ TEST(StagedCopies, AreOfDevicesThatHaveThem) {
 
 TEST(StagedCopies, AreThoseOfSm80ByEveryCompiler) {
   SKIP_WITHOUT_COMPILER();
-  const Graph graph = workload("layer_norm", 40013, 33, "f32");
+  const Graph graph = workload_of("layer_norm", 40013, 33, "f32");
   const FusionPlan plan = planned(graph, "a100-sxm-80");
   ASSERT_NE(staged(plan), nullptr);
   for (const std::string& compiler : testing::installed_compilers())
@@ -119,7 +59,7 @@ TEST(StagedCopies, AreRightForAnyNumberOfTasks) {
   for (const char* name : {"softmax", "masked_softmax", "layer_norm", "cross_entropy", "residual_norm"})
     for (const char* dtype : {"f32", "bf16"})
       for (const auto& [rows, cols] : {std::pair{20011, 33}, std::pair{17920, 35}}) {
-        const Graph graph = workload(name, rows, cols, dtype);
+        const Graph graph = workload_of(name, rows, cols, dtype);
         const FusionPlan plan = planned(graph);
         if (staged(plan) == nullptr) continue;
         for (const auto& [stages, tasks] : {std::pair{0, 1}, std::pair{1, 1}, std::pair{1, 3},
@@ -139,7 +79,7 @@ TEST(StagedCopies, AreRightForAnyNumberOfTasks) {
 
 TEST(StagedCopies, AskForTasksAheadWhileOneIsComputed) {
   SKIP_WITHOUT_COMPILER();
-  const Graph graph = workload("softmax", 33792, 33, "bf16");
+  const Graph graph = workload_of("softmax", 33792, 33, "bf16");
   FusionPlan one = planned(graph), two = one;
   ASSERT_NE(staged(one), nullptr);
   ASSERT_TRUE(restage(graph, one, 1, 8));
@@ -158,7 +98,7 @@ TEST(StagedCopies, OfGradients) {
   int checked = 0;
   for (const char* name : {"layer_norm_grad", "rms_norm_grad"})
     for (const char* dtype : {"f32", "bf16"}) {
-      const Graph graph = workload(name, 150011, 33, dtype);
+      const Graph graph = workload_of(name, 150011, 33, dtype);
       const FusionPlan plan = planned(graph);
       if (staged(plan) == nullptr) continue;
       for (const int stages : {0, 1, 2}) {
@@ -201,7 +141,7 @@ ENTRY main {{
 }
 
 TEST(StagedCopies, StayWhenAPlanIsSaved) {
-  const Graph graph = workload("softmax", 40000, 33, "bf16");
+  const Graph graph = workload_of("softmax", 40000, 33, "bf16");
   FusionPlan plan = planned(graph);
   ASSERT_NE(staged(plan), nullptr);
   ASSERT_TRUE(restage(graph, plan, 2, 4));
@@ -213,7 +153,7 @@ TEST(StagedCopies, StayWhenAPlanIsSaved) {
 }
 
 TEST(StagedCopies, ThatCannotBeAreFound) {
-  const Graph graph = workload("softmax", 40000, 33, "bf16");
+  const Graph graph = workload_of("softmax", 40000, 33, "bf16");
   FusionPlan plan = planned(graph);
   ASSERT_NE(staged(plan), nullptr);
   ASSERT_TRUE(restage(graph, plan, 2, 4));

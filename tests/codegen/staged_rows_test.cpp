@@ -74,7 +74,7 @@ TEST(StagedSingleRows, AreCopiedAheadWhereBlocksHaveManyAndNothingComesBesideThe
   EXPECT_EQ(mapping_of(other).stages, 0);
   EXPECT_TRUE(verify(softmax, target, copied).empty());
   const std::string cuda = to_cuda(softmax, lower(softmax, copied.kernels.at(0)), false);
-  EXPECT_NE(cuda.find("sw_copy_async<16>("), std::string::npos) << cuda;
+  EXPECT_NE(cuda.find("sw_copy_bulk("), std::string::npos) << cuda;
 }
 
 TEST(StagedSingleRows, AreRightInPartsOfTheBlocksOfAClusterEach) {

@@ -76,8 +76,9 @@ void share_all(const Graph& graph, const Device& device, std::uint32_t seed, Fus
     const int cluster = clusters ? 1 << (seed + k) / 3 % 4 : 1;
     const bool copies = 10 * device.cc_major + device.cc_minor >= kCopiesArchitecture && cluster == 1;
     const int stages = copies ? static_cast<int>((seed / 3 + k) % 4) : 0;
-    const bool staged = (seed + k) % 3 == 0 &&
-                        testing::stage_single_rows(graph, device, plan, k, takers, cluster, 1, 1, stages);
+    const bool bulk = 10 * device.cc_major + device.cc_minor >= kBulkArchitecture && (seed + k) % 2 == 0;
+    const bool staged = (seed + k) % 3 == 0 && testing::stage_single_rows(graph, device, plan, k, takers,
+                                                                          cluster, 1, 1, stages, bulk);
     if (clusters && !staged) testing::share_rows(graph, device, plan, k, 2 << (seed + k) % 3, takers);
   }
 }

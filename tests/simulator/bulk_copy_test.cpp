@@ -302,6 +302,29 @@ TEST(BulkCopy, LoadsWantAProxyFenceBehindOrdinaryWritesOfTheirSource) {
   EXPECT_EQ(run_kernel(fenced, {.sanitize = kBoth}).text(), "");
 }
 
+TEST(BulkCopy, WhatOrdinaryStoresWroteIsOverwrittenBehindAProxyFence) {
+  const std::string shared = "add.u32 %r20, %r4, %r2;\nst.shared.v4.u32 [%r20], {%r1, %r1, %r1, %r1};\n";
+  const std::string global = "cvt.u64.u32 %d9, %r2; add.u64 %d9, %d2, %d9;\nst.global.u32 [%d9], %r1;\n";
+  for (const auto& [write, what] :
+       {std::pair{shared, "shared-race: has a bulk copy write 4096 bytes at"},
+        std::pair{global, "global-race: has a bulk copy write 4096 bytes at out"}}) {
+    SCOPED_TRACE(what);
+    // The tile is not added to: what is stored is what was loaded.
+    std::string body = kCopy;
+    const std::size_t add = body.find("add.u32 %r5, %r4, %r2;"), added = body.find("bar.sync 0;", add);
+    body.erase(add, added - add);
+    const std::size_t start = body.find("bar.sync 0;");
+    body.insert(start, write);
+    expect_finding(body, what, {.sanitize = kRace});
+    expect_finding(body, "with no fence.proxy.async in between", {.sanitize = kRace});
+    std::string by_writers = body, by_issuer = body;
+    by_writers.insert(start + write.size(), "fence.proxy.async;\n");
+    EXPECT_EQ(run_kernel(by_writers, {.sanitize = kBoth}).text(), "");
+    by_issuer.insert(start + write.size() + std::string("bar.sync 0;\n").size(), "@%p1 fence.proxy.async;\n");
+    EXPECT_EQ(run_kernel(by_issuer, {.sanitize = kBoth}).text(), "");
+  }
+}
+
 TEST(BulkCopy, TheSourceOfAStoreBelongsToItUntilItIsRead) {
   const std::string wait = "cp.async.bulk.wait_group.read 0;\n";
   const std::string write = "@%p1 st.shared.u32 [%r4], %r1;\n";

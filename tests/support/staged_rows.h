@@ -13,11 +13,11 @@
 namespace stitchwork::testing {
 
 /// The kernel's rows taken one by one, by all threads of a block or cluster, through tiles, on at most
-/// `takers` of these a group, copied for `stages` tasks at a time where a block has so many; false where
-/// staging or verify says that they cannot be.
+/// `takers` of these a group, copied for `stages` tasks at a time where a block has so many, by threads or in
+/// `bulk`; false where staging or verify says that they cannot be.
 inline bool stage_single_rows(const Graph& graph, const Device& target, FusionPlan& plan, std::size_t k,
                               std::int64_t takers, int cluster = 1, int vector = 1, int unroll = 1,
-                              int stages = 0) {
+                              int stages = 0, bool bulk = false) {
   const Computation& computation = graph.entry_computation();
   FusionPlan changed = plan;
   KernelPlan& kernel = changed.kernels[k];
@@ -39,6 +39,7 @@ inline bool stage_single_rows(const Graph& graph, const Device& target, FusionPl
     m.blocks = std::min(m.tasks, takers) * cluster;
     m.tasks_per_block = ceil_div(m.tasks, task_takers(m));
     m.stages = static_cast<int>(std::min<std::int64_t>(stages, m.tasks_per_block));
+    m.bulk = bulk && m.stages > 0;
     group.one_pass.clear();
   }
   if (!some) return false;

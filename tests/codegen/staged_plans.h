@@ -1,0 +1,84 @@
+// Staged rows that are copied asynchronously: plans with any number of tasks at a time, and what they do.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "analysis/astitch/staging.h"
+#include "analysis/verify.h"
+#include "core/arithmetic.h"
+#include "tests/codegen/planned.h"
+#include "tests/codegen/workloads.h"
+
+namespace stitchwork::testing {
+
+inline Graph workload_of(const char* name, std::int64_t rows, std::int64_t cols, const char* dtype) {
+  return graph_of(workload(name).hlo({rows, cols, dtype}));
+}
+
+inline FusionPlan planned(const Graph& graph, const std::string& target = "h200",
+                          const std::string& copies = "on") {
+  PlanOptions options;
+  options.knobs["async_copies"] = copies;
+  return make_plan(graph, device(target), "astitch", options);
+}
+
+inline const ThreadMapping* staged(const FusionPlan& plan) {
+  for (const KernelPlan& kernel : plan.kernels)
+    for (const Group& group : kernel.groups)
+      if (group.mapping.staged) return &group.mapping;
+  return nullptr;
+}
+
+/// The plan with tiles for so many tasks of a block, each of `share` of the rows it had; without grid
+/// barriers a block has `tasks` of them.
+inline bool restage(const Graph& graph, FusionPlan& plan, int stages, std::int64_t tasks, int share = 1) {
+  for (KernelPlan& kernel : plan.kernels) {
+    if (kernel.tiles.empty()) continue;
+    kernel.launch.shared_bytes = kernel.tiles.front().offset;
+    for (const Tile& tile : kernel.tiles)
+      kernel.launch.shared_bytes = std::min(kernel.launch.shared_bytes, tile.offset);
+    kernel.tiles.clear();
+    for (Group& group : kernel.groups) {
+      ThreadMapping& m = group.mapping;
+      if (!m.staged) continue;
+      m.stages = stages;
+      if (stages == 0) m.bulk = false;
+      m.rows_per_block /= share;
+      m.tasks = ceil_div(m.rows, m.rows_per_block);
+      if (kernel.launch.grid_barriers == 0) {
+        m.blocks = ceil_div(m.tasks, tasks);
+        kernel.launch.grid = m.blocks;
+      }
+      m.tasks_per_block = ceil_div(m.tasks, m.blocks);
+    }
+    if (!astitch::stage_rows(graph.entry_computation(), kernel)) return false;
+  }
+  return true;
+}
+
+struct Ran {
+  std::string cuda, ptx;
+  double bytes_in_flight = 0, load_spread = 0;
+  sim::Counters counters;
+};
+
+inline Ran expect_right(const Graph& graph, const FusionPlan& plan, const std::string& compiler = "") {
+  const Device& target = device(plan.device);
+  for (const Verdict& problem : verify(graph, target, plan))
+    ADD_FAILURE() << problem.rule << ": " << problem.why << "\n" << to_text(graph, plan);
+  const SanitizedRun sanitized = run_sanitized(graph, target, plan, compiler);
+  const RunResult& run = sanitized.run;
+  Ran ran;
+  const CompiledKernel& kernel = sanitized.executable.kernels.at(0);
+  ran.cuda = kernel.cuda.substr(kernel.cuda.find("extern \"C\""));
+  ran.ptx = kernel.ptx;
+  if (run.kernels.empty()) return ran;
+  ran.bytes_in_flight = run.kernels[0].bytes_in_flight;
+  const sim::Counters& c = run.kernels[0].counters;
+  ran.counters = c;
+  ran.load_spread = static_cast<double>(c.gld_transactions) * 32 / static_cast<double>(c.gld_bytes);
+  return ran;
+}
+
+}  // namespace stitchwork::testing
