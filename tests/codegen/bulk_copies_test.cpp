@@ -107,45 +107,6 @@ TEST(BulkCopies, OfGradients) {
   EXPECT_GE(checked, 3);
 }
 
-/// Groups of one kernel, one behind the other on the same blocks: the tiles of the second lie where the first
-/// had its tiles and mbarriers.
-TEST(BulkCopies, OfSeveralGroupsOfAKernel) {
-  SKIP_WITHOUT_COMPILER();
-  const Graph graph = graph_of(R"(HloModule m
-sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
-ENTRY main {
-  x = f32[150001,33] parameter(0)
-  y = f32[120001,35] parameter(1)
-  zero = f32[] constant(0)
-  p = f32[150001] reduce(x, zero), dimensions={1}, to_apply=sum
-  b = f32[150001,33] broadcast(p), dimensions={0}
-  d = f32[150001,33] subtract(x, b)
-  q = f32[120001] reduce(y, zero), dimensions={1}, to_apply=sum
-  c = f32[120001,35] broadcast(q), dimensions={0}
-  e = f32[120001,35] divide(y, c)
-  ROOT r = (f32[150001,33], f32[120001,35]) tuple(d, e)
-}
-)");
-  FusionPlan plan = planned(graph);
-  const auto groups = [&] {
-    return std::count_if(plan.kernels[0].groups.begin(), plan.kernels[0].groups.end(),
-                         [](const Group& group) { return group.mapping.staged; });
-  };
-  ASSERT_EQ(plan.kernels.size(), 1u) << to_text(graph, plan);
-  ASSERT_EQ(groups(), 2) << to_text(graph, plan);
-  for (Group& group : plan.kernels[0].groups) {
-    group.lane = 0;
-    group.first_block = 0;
-  }
-  for (const int stages : {1, 2}) {
-    ASSERT_TRUE(restage(graph, plan, stages, 6));
-    plan.kernels[0].launch.grid = 0;
-    for (const Group& group : plan.kernels[0].groups)
-      plan.kernels[0].launch.grid = std::max(plan.kernels[0].launch.grid, group.mapping.blocks);
-    EXPECT_GT(expect_right(graph, plan).counters.bulk_copies, 0);
-  }
-}
-
 /// Rows one by one, which begin anywhere: each copy at the sector in which its row does.
 TEST(BulkCopies, OfSingleRowsWhereverTheyBegin) {
   SKIP_WITHOUT_COMPILER();
