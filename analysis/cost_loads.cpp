@@ -22,6 +22,11 @@ constexpr double kLaneBytes = 4;
 /// together; the others are at constant distances.
 constexpr double kAddressInstructions = 1;
 
+/// More requests of a thread are not counted: generated code often has them, but of what waits for memory
+/// despite them the model sees too little, and would take few threads with many loads for faster than they
+/// are.
+constexpr double kMaxLoadsInFlight = 8;
+
 /// What a thread loads for one element or row, in the order of the expressions.
 class Expressions {
  public:
@@ -164,8 +169,8 @@ void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads
     in_flight =
         std::max(in_flight, loads.staged + loads.vector * vectors_loaded_together(m, kernel_.launch.block));
   loads_made_ += loads.accesses;
-  loads_in_flight_ +=
-      (loads.accesses - loads.copies) * std::max(1.0, in_flight) + loads.copies * std::max(1.0, loads.copied);
+  loads_in_flight_ += (loads.accesses - loads.copies) * std::clamp(in_flight, 1.0, kMaxLoadsInFlight) +
+                      loads.copies * std::max(1.0, loads.copied);
 }
 
 double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double touched) const {

@@ -91,7 +91,8 @@ double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {
   }
   Stretch& s = timed.stretches.emplace_back(at_once(phase, w));
   s.dram_sectors = dram_sectors;
-  return s.busiest_sm.warp_instructions * std::min<double>(s.blocks, device_.sms);
+  // An SM has as many blocks as any, or one less.
+  return s.busiest_sm.warp_instructions * s.blocks / std::ceil(s.blocks / device_.sms);
 }
 
 }  // namespace stitchwork::costs
