@@ -44,47 +44,65 @@ int KernelCounter::blocks_per_sm() const {
   return occupancy(device_, launch.block, registers, launch.shared_bytes).blocks_per_sm;
 }
 
+ThreadWork& KernelCounter::now() {
+  auto& work = phases_[level_].work;
+  if (work.empty() || work.back().first != group_) work.push_back({group_, {}});
+  return work.back().second;
+}
+
 void KernelCounter::count_group(const Group& group, const GroupEvaluations& found) {
-  level_ = level_of(group.sub_dominants.empty() ? group.dominant
-                                                : std::min(group.dominant, group.sub_dominants[0]));
-  const double before = now().warp_instructions;
+  group_ = &group;
+  // A value is made in the phase of what asks for it.
+  const int first_level = level_of(
+      group.sub_dominants.empty() ? group.dominant : std::min(group.dominant, group.sub_dominants[0]));
   const double all_tasks = warp_tasks(group.mapping);
-  double passes = 1;  // over a task; a value in shared memory ends one
+  std::map<int, double> passes{{first_level, 1}};  // over a task; a value in shared memory ends one
   std::int64_t reductions = 0;
-  ThreadLoads loads;
+  std::map<int, ThreadLoads> loads;  // by phase
   const std::vector<int> again = loads_again(computation_, kernel_, group, found);
   rows_in_l1_ = l1_holds(computation_, device_, kernel_, group, found, again, blocks_per_sm());
   for (std::size_t v = 0; v < found.values.size(); ++v) {
     const Evaluation& e = found.values[v];
+    level_ = level_of(e.root);
+    passes.try_emplace(level_, 1);
     if (e.load)
-      count_load(group, e, again[v], loads);
+      count_load(group, e, again[v], loads[level_]);
     else
       count_value(group, e);
   }
   for (NodeId op : materialised(group)) {
     const auto placed = found.placements.find(op);
     if (placed == found.placements.end()) continue;
+    level_ = level_of(op);
     count_store(group, op, placed->second);
     reductions += reduces_cols(computation_, op, group);
     if (contains_sorted(group.one_pass, op)) count_gathering(group.mapping);
     if (scheme_in_phase(kernel_, op) != Scheme::kRegional) continue;
     if (placed->second.coverage == Coverage::kFull || reduces_cols(computation_, op, group))
-      passes += 1;  // that of a value of the row is a single warp's
+      passes[level_] += 1;  // that of a value of the row is a single warp's
     if (placed->second.coverage != Coverage::kRows) continue;
     // Every warp of the row reads it back.
     now().ldst_warp_instructions += all_tasks;
     now().shared_wavefronts += all_tasks;
   }
+  level_ = first_level;
   for (const Residence& r : kernel_.resident) {
     if (!r.shared || r.group != group.dominant) continue;
     const auto placed = found.placements.find(r.op);
     if (placed != found.placements.end()) count_kept(warp_accesses(placed->second.map, group.mapping));
   }
-  now().warp_instructions += task_instructions(group.mapping, passes) * all_tasks;
   now().cluster_barriers +=
       cluster_barriers(group.mapping, reductions) * static_cast<double>(group.mapping.blocks);
-  phases_[level_].groups.push_back({&group, now().warp_instructions - before});
-  count_in_flight(group, loads);
+  for (const auto& [level, times] : passes) {
+    level_ = level;
+    now().warp_instructions += task_instructions(group.mapping, times) * all_tasks;
+    count_step(group);
+  }
+  for (auto& [level, of_phase] : loads) {
+    of_phase.together = loads_of_expressions(group, found, level);
+    count_in_flight(group, of_phase);
+  }
+  group_ = nullptr;
 }
 
 }  // namespace costs

@@ -60,10 +60,19 @@ void KernelCounter::count_dram() {
   }
   for (auto& [level, phase] : phases_)
     fetch(level, phase.bytes_again * share_beyond_l2(device_, phase.resident_bytes));
-  level_ = phases_.begin()->first;  // scratch is written first, as are tables of addresses
-  write(kernel_.launch.scratch_bytes);
+  write_scratch();
   cost_.dram_read_bytes = static_cast<std::int64_t>(read);
   count_table();
+}
+
+void KernelCounter::write_scratch() {
+  double slots = 0;  // some share their bytes
+  for (const MemorySlot& slot : kernel_.scratch) slots += static_cast<double>(slot.bytes);
+  if (slots == 0) return;
+  const auto all = static_cast<double>(kernel_.launch.scratch_bytes);
+  cost_.dram_write_bytes += kernel_.launch.scratch_bytes;
+  for (const MemorySlot& slot : kernel_.scratch)
+    phases_[level_of(slot.op)].dram_bytes += all * static_cast<double>(slot.bytes) / slots;
 }
 
 void KernelCounter::count_table() {
@@ -73,6 +82,7 @@ void KernelCounter::count_table() {
   if (pointers <= kMostPointerArguments) return;
   const double bytes = kPointerBytes * static_cast<double>(pointers);
   cost_.dram_read_bytes += static_cast<std::int64_t>(bytes);
+  level_ = phases_.begin()->first;
   phases_[level_].dram_bytes += bytes;
   const double of_a_group = bytes / static_cast<double>(kernel_.groups.size());
   now().l2_sectors += static_cast<double>(kernel_.launch.grid) * std::ceil(of_a_group / kSectorBytes);

@@ -13,11 +13,17 @@ namespace {
 
 // What generated code executes beside the ops, in machine instructions: fitted to the simulator's issue slots
 // of 404 kernels (scripts/bench/estimates, docs/timing.md).
-/// A warp's thread indices and bounds, and the choice of its group, once a block.
-constexpr double kBlockInstructions = 4.6, kGroupInstructions = 2.4;
+/// A warp's thread indices and bounds, once a block; the guards of each group it runs, and the choice of each
+/// loop over tasks that it does not.
+constexpr double kBlockInstructions = 2.2, kGroupInstructions = 2.4;
+/// So many loops that are alike share one body (codegen/share_bodies.h), for which a warp takes its pointers
+/// from a table.
+constexpr std::size_t kFewestShared = 4;
+constexpr double kTableInstructions = 30;
 /// A warp's loops and index arithmetic: in a task of elements, in a task of rows, and in each further pass
-/// over its rows.
-constexpr double kElementTaskInstructions = 7.5, kRowTaskInstructions = 10, kPassInstructions = 2.8;
+/// over its rows. A warp without rows comes to the guards of the task, and goes through its reductions.
+constexpr double kElementTaskInstructions = 7.5, kRowTaskInstructions = 10, kPassInstructions = 2.8,
+                 kIdleTaskInstructions = 7;
 /// At most five steps of a warp's reduction, fewer of short rows: a shuffle beside the combining op.
 constexpr double kWarpSteps = 5, kShuffleInstructions = 1;
 /// Where a row has several warps: their results through shared memory, a block barrier on either side, and
@@ -39,8 +45,14 @@ double KernelCounter::warp_tasks(const ThreadMapping& mapping) const {
 
 double KernelCounter::task_instructions(const ThreadMapping& mapping, double passes) const {
   if (mapping.threads_per_row > 1 || mapping.kind == MappingKind::kColumn ||
-      mapping.kind == MappingKind::kTile)
-    return kRowTaskInstructions + kPassInstructions * (passes - 1);
+      mapping.kind == MappingKind::kTile) {
+    double busy = 1;
+    if (mapping.kind == MappingKind::kRowPack && mapping.threads_per_row < kernel_.launch.block)
+      busy = std::min(1.0, std::ceil(static_cast<double>(mapping.rows) * mapping.threads_per_row / kWarp) /
+                               warp_tasks(mapping));
+    return busy * (kRowTaskInstructions + kPassInstructions * (passes - 1)) +
+           (1 - busy) * kIdleTaskInstructions;
+  }
   const double busy = std::ceil(static_cast<double>(mapping.rows) / (kWarp * mapping.vector));
   return kElementTaskInstructions * passes * std::min(1.0, busy / warp_tasks(mapping));
 }
@@ -114,7 +126,7 @@ void KernelCounter::count_exchange(const ThreadMapping& mapping, double warps) {
 
 void KernelCounter::count_across(const ThreadMapping& mapping, const Node& reduce) {
   const double blocks = static_cast<double>(mapping.blocks);
-  const double warps = std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
+  const double warps = warps_per_block();
   const double accumulators =
       static_cast<double>(vectors_a_thread(mapping, kernel_.launch.block) * mapping.vector);
   const double rows = static_cast<double>(mapping.rows_per_block);
@@ -146,12 +158,33 @@ void KernelCounter::count_gathering(const ThreadMapping& mapping) {
       kGatherInstructions * static_cast<double>(mapping.rows) * static_cast<double>(mapping.cols) / kWarp;
 }
 
+double KernelCounter::warps_per_block() const {
+  return std::ceil(kernel_.launch.block / static_cast<double>(kWarp));
+}
+
+void KernelCounter::count_step(const Group& group) {
+  const ThreadMapping& m = group.mapping;
+  now().warp_instructions += kGroupInstructions * static_cast<double>(m.blocks) * warps_per_block();
+  phases_[level_].loops[{m.kind, m.cols, m.vector, group.ops.size()}].insert({group.first_block, m.blocks});
+}
+
 void KernelCounter::count_blocks() {
-  const KernelLaunch& launch = kernel_.launch;
-  const auto further_groups = static_cast<double>(kernel_.groups.size() - 1);
-  now().warp_instructions += (kBlockInstructions + kGroupInstructions * further_groups) *
-                             static_cast<double>(launch.grid) *
-                             std::ceil(launch.block / static_cast<double>(kWarp));
+  const auto grid = static_cast<double>(kernel_.launch.grid);
+  const double warps = warps_per_block();
+  level_ = phases_.begin()->first;
+  now().warp_instructions += kBlockInstructions * grid * warps;
+  for (const auto& [level, phase] : phases_) {
+    double chosen = 0;
+    for (const auto& [kind, loops] : phase.loops) {
+      double blocks = 0;
+      for (const auto& [first, of_loop] : loops) blocks += static_cast<double>(of_loop);
+      const bool shared = loops.size() >= kFewestShared;
+      chosen += shared ? kTableInstructions * blocks + kGroupInstructions * grid
+                       : kGroupInstructions * (grid * static_cast<double>(loops.size()) - blocks);
+    }
+    level_ = level;
+    now().warp_instructions += chosen * warps;
+  }
 }
 
 }  // namespace stitchwork::costs

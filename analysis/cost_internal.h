@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
@@ -23,9 +24,10 @@ class KernelCounter {
   KernelCost run(const KernelEvaluations& found);
 
  private:
-  /// Requests of a thread for one element or vector; those behind a guard do not go ahead of the arithmetic.
+  /// A thread's requests.
   struct ThreadLoads {
-    double all = 0, unguarded = 0;
+    double together = 0;  ///< that stand before one instruction: loads_of_expressions()
+    double vector = 0;    ///< of all arrays for one element or vector, those behind a guard left out
     double staged = 0;    ///< of a range, all of which are in flight together
     double accesses = 0;  ///< of all warps
     /// Of `accesses` those that are asynchronous copies; requests of a warp for all these, of all tasks that
@@ -33,17 +35,21 @@ class KernelCounter {
     double copies = 0, copied = 0;
   };
 
-  /// What the groups of one level do between two grid barriers.
+  /// What is done between two grid barriers.
   struct Phase {
-    ThreadWork work;
+    /// Of each group in turn, by the blocks it runs on; of nullptr what all blocks do alike.
+    std::vector<std::pair<const Group*, ThreadWork>> work;
     double dram_bytes = 0;
     /// Of rows that registers do not hold: what is loaded of them behind the first step, and what of them the
     /// blocks that are resident at a time go through.
     double bytes_again = 0, resident_bytes = 0;
-    std::vector<std::pair<const Group*, double>> groups;  ///< and the warp instructions of each
+    /// Loops over tasks of blocks [first, first + number), alike ones under one key.
+    std::map<std::tuple<MappingKind, std::int64_t, int, std::size_t>,
+             std::set<std::pair<std::int64_t, std::int64_t>>>
+        loops;
   };
-  /// Of the group being counted.
-  ThreadWork& now() { return phases_[level_].work; }
+  /// What the group being counted does in the phase that is.
+  ThreadWork& now();
   int level_of(NodeId op) const;
   int blocks_per_sm() const;
   void count_group(const Group& group, const GroupEvaluations& found);
@@ -52,7 +58,7 @@ class KernelCounter {
   /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
   double warp_tasks(const ThreadMapping& mapping) const;
   /// Of a warp in a task that goes over its elements so many times, averaged over those that have nothing to
-  /// do.
+  /// do and come to the guards alone.
   double task_instructions(const ThreadMapping& mapping, double passes) const;
   void count_value(const Group& group, const Evaluation& e);
   /// For one element. Dividing by a constant power of two is multiplying.
@@ -68,7 +74,10 @@ class KernelCounter {
   void count_across(const ThreadMapping& mapping, const Node& reduce);
   /// Elements gathered for a later reduction in the pass of an earlier one.
   void count_gathering(const ThreadMapping& mapping);
-  /// What every warp of the launch executes before its first group, and to choose it.
+  double warps_per_block() const;
+  /// The group's steps in a loop over tasks of the phase.
+  void count_step(const Group& group);
+  /// What every warp of the launch executes before its first task, and to choose its loops over tasks.
   void count_blocks();
 
   // analysis/cost_loads.cpp
@@ -87,13 +96,19 @@ class KernelCounter {
   void count_through_tile(double accesses, int times, int moved, int vector, int bytes);
   /// Stores or loads of kept elements in shared memory: a lane a bank.
   void count_kept(double accesses);
+  /// Those that a compiler leaves together where none goes ahead: it puts a load before the instruction that
+  /// uses it, and that may use several.
+  double loads_of_expressions(const Group& group, const GroupEvaluations& found, int level) const;
+  /// Of `touched` sectors of all warps those that the L1 does not have: the first of each in a block.
+  double beyond_l1(const Group& group, const Evaluation& e, double touched) const;
   /// How many of a group's loads a thread has in flight before the first use.
   void count_in_flight(const Group& group, const ThreadLoads& loads);
   /// What is at one place of an array: the address is a constant.
   static constexpr double kNoAddress = std::numeric_limits<double>::infinity();
   /// `together`: so many of an array have one address computed.
   void count_accesses(double accesses, double together = 1);
-  double together(const Group& group) const;
+  /// Accesses of an array that follow each other.
+  double accesses_together(const Group& group) const;
   /// Stores of one warp each. A value of the row is stored by one lane of those that reduced it, or by as
   /// many lanes as a task has rows.
   double store_accesses(const Group& group, NodeId op, const Placement& placed) const;
@@ -114,13 +129,15 @@ class KernelCounter {
   /// Rows that registers do not hold are read again from L2 as far as those of the resident blocks leave room
   /// there for what is written.
   void count_dram();
+  /// By the phases that make what is in it.
+  void write_scratch();
   /// Addresses that do not fit the arguments come from memory once, and each block reads those of a group.
   void count_table();
 
   // analysis/cost_time.cpp
-  /// Instructions of the busiest SM over those of the average one: groups of a phase may run on few of the
-  /// blocks (lanes). Blocks are dealt to SMs in turn.
-  double busiest(const Phase& phase, std::int64_t resident) const;
+  /// A phase of which all blocks are resident: groups may run on few of them (lanes), and blocks are dealt to
+  /// SMs in turn.
+  Stretch at_once(const Phase& phase, const ThreadWork& all) const;
   void finish();
   /// Adds a phase to the kernel's totals and to what is timed; returns its instructions, were all SMs as busy
   /// as the busiest.
@@ -137,7 +154,8 @@ class KernelCounter {
   std::map<NodeId, std::map<std::pair<int, std::size_t>, double>>
       touched_;  ///< buffer -> level, pass -> bytes
   std::map<int, Phase> phases_;
-  int level_ = 0;
+  int level_ = 0;                                ///< being counted
+  const Group* group_ = nullptr;                 ///< likewise
   bool rows_in_l1_ = false;                      ///< of the group being counted: what is loaded again
   double loads_made_ = 0, loads_in_flight_ = 0;  ///< accesses, and times those in flight at once
   KernelWork work_;

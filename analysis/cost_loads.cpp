@@ -6,6 +6,7 @@
 #include "analysis/cost_internal.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/read_again.h"
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
@@ -20,10 +21,52 @@ constexpr double kLaneBytes = 4;
 /// Computes the address of the first of the loads or stores of one array that a thread has in flight
 /// together; the others are at constant distances.
 constexpr double kAddressInstructions = 1;
-/// Loads before the first use: an expression needs two operands at a time ...
-constexpr double kOperandsInFlight = 2;
-/// ... and a thread keeps no more requests than this in flight: the scoreboard and the registers end it.
+
+/// More requests of a thread are not counted: generated code often has them, but of what waits for memory
+/// despite them the model sees too little, and would take few threads with many loads for faster than they
+/// are.
 constexpr double kMaxLoadsInFlight = 8;
+
+/// What a thread loads for one element or row, in the order of the expressions.
+class Expressions {
+ public:
+  Expressions(const Computation& computation, const GroupEvaluations& found)
+      : computation_(computation), found_(found), operands_(found.values.size()) {
+    for (std::size_t v = 0; v < found.values.size(); ++v)
+      if (found.values[v].by >= 0)
+        operands_[static_cast<std::size_t>(found.values[v].by)].push_back(static_cast<int>(v));
+  }
+
+  /// The value whose instruction takes this one, -1 for a root's reduction. What is added to a product is one
+  /// instruction with it.
+  int user_of(int v) const {
+    const int user = computed_from(v);
+    if (user < 0 || op_of(user) != Op::kMultiply) return user;
+    const int sum = computed_from(user);
+    return sum < 0 || op_of(sum) == Op::kAdd || op_of(sum) == Op::kSubtract ? sum : user;
+  }
+
+  /// Adds to `loads` those that come before the first instruction; whether there was one.
+  bool loads_before_use(int v, int& loads) const {
+    for (const int operand : operands_[static_cast<std::size_t>(v)])
+      if (loads_before_use(operand, loads)) return true;
+    const bool load = found_.values[static_cast<std::size_t>(v)].load;
+    loads += load;
+    return !load && loads > 0 && def(op_of(v)).instructions > 0;
+  }
+
+ private:
+  Op op_of(int v) const { return computation_.node(found_.values[static_cast<std::size_t>(v)].op).op; }
+  int computed_from(int v) const {
+    do v = found_.values[static_cast<std::size_t>(v)].by;
+    while (v >= 0 && def(op_of(v)).instructions == 0);
+    return v;
+  }
+
+  const Computation& computation_;
+  const GroupEvaluations& found_;
+  std::vector<std::vector<int>> operands_;
+};
 
 }  // namespace
 
@@ -66,10 +109,11 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   const double touched_sectors = accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile, at_once);
   const double copied = copied_in_flight(group, shape, e.tile);
   const bool in_bulk = copied > 0 && group.mapping.bulk;  // asked for by one thread
-  if (!in_bulk) count_accesses(times * accesses / at_once, fixed ? kNoAddress : together(group));
+  if (!in_bulk) count_accesses(times * accesses / at_once, fixed ? kNoAddress : accesses_together(group));
   loads.accesses += times * accesses / at_once;
-  now().l2_sectors += (rows_in_l1_ ? 1 : times) * touched_sectors;
-  now().l1_hit_sectors += (rows_in_l1_ ? times - 1 : 0) * touched_sectors;
+  const double from_l2 = e.tile ? touched_sectors : beyond_l1(group, e, touched_sectors);
+  now().l2_sectors += from_l2 + (rows_in_l1_ ? 0 : times - 1) * touched_sectors;
+  now().l1_hit_sectors += touched_sectors - from_l2 + (rows_in_l1_ ? times - 1 : 0) * touched_sectors;
   if (times > 1 && !rows_in_l1_) {
     const double all = static_cast<double>(group.mapping.rows * group.mapping.cols * bytes);
     phases_[level_].bytes_again += again * all;
@@ -84,37 +128,71 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
     const ThreadMapping range = staging_mapping(group.mapping, bytes);
     const double vectors =
         std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, kernel_.launch.block)));
-    loads.all += vectors * at_once * bytes / kLaneBytes;
     loads.staged += vectors * at_once * bytes / kLaneBytes;
   } else if (e.tile && group.mapping.kind == MappingKind::kRowPack) {
     const double together = tile_mapping(group.mapping).unroll;
-    loads.all += together;
     loads.staged += together;
   } else if (uses(e.map, lane_dim(group.mapping))) {
     // What does not move in vectors is as many loads, one after the other without waiting.
     const int moves = group.mapping.vector / at_once;
     const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
     const bool guarded = !holds_for_vectors(e.map, group.mapping) || !e.map.runtime.empty();
-    loads.all += requests;
-    if (!guarded) loads.unguarded += requests;
+    if (!guarded) loads.vector += requests;
   }
   double& touched = touched_by(group, e);
   touched =
       std::min(touched + evaluation_count(e.map) * bytes, static_cast<double>(shape.byte_size() * partials));
 }
 
+double KernelCounter::loads_of_expressions(const Group& group, const GroupEvaluations& found,
+                                           int level) const {
+  const Expressions values(computation_, found);
+  std::map<std::pair<int, NodeId>, int> operands;  // of a value, or of a root's reduction
+  int most = 1;
+  for (std::size_t v = 0; v < found.values.size(); ++v) {
+    const Evaluation& load = found.values[v];
+    if (!load.load || level_of(load.root) != level) continue;
+    const int user = values.user_of(static_cast<int>(v));
+    most = std::max(most, ++operands[{user, user < 0 ? load.root : kNoNode}]);
+  }
+  // Element-wise tasks without a guard begin with what the first instruction uses and stands before it.
+  const ThreadMapping& m = group.mapping;
+  if (m.kind != MappingKind::kElementwise || unguarded_vectors(m, kernel_.launch.block) == 0) return most;
+  int first = 0;
+  for (std::size_t v = 0; v < found.values.size() && first == 0; ++v)
+    if (found.values[v].by < 0 && level_of(found.values[v].root) == level)
+      values.loads_before_use(static_cast<int>(v), first);
+  return std::max(most, first);
+}
+
 void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads) {
-  // Where vectors or unrolling ask for it, loads go ahead of the arithmetic; else an expression's operands.
-  const bool ahead =
-      group.mapping.vector > 1 || group.mapping.unroll > 1 || group.mapping.staged || loads.staged > 0;
-  const double operands = std::min(loads.all, kOperandsInFlight);
-  const double in_flight =
-      ahead ? std::max(operands, loads.staged +
-                                     loads.unguarded * vectors_in_flight(group.mapping, kernel_.launch.block))
-            : operands;
+  const ThreadMapping& m = group.mapping;
+  double in_flight = loads.together;
+  // Where vectors or unrolling ask for it, loads go ahead of the arithmetic: those of all arrays together.
+  if (m.vector > 1 || m.unroll > 1 || m.staged || loads.staged > 0)
+    in_flight =
+        std::max(in_flight, loads.staged + loads.vector * vectors_loaded_together(m, kernel_.launch.block));
   loads_made_ += loads.accesses;
   loads_in_flight_ += (loads.accesses - loads.copies) * std::clamp(in_flight, 1.0, kMaxLoadsInFlight) +
                       loads.copies * std::max(1.0, loads.copied);
+}
+
+double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double touched) const {
+  const ThreadMapping& m = group.mapping;
+  const Shape& shape = computation_.node(e.op).shape;
+  const auto sectors_of = [](double bytes) { return std::ceil(bytes / kSectorBytes); };
+  double first = touched;
+  const int blocks = std::max(1, blocks_per_sm());
+  if (shape.byte_size() * blocks <= l1_room(device_, kernel_, blocks))
+    first = static_cast<double>(m.blocks) * sectors_of(static_cast<double>(shape.byte_size()));
+  // All warps of a row load what the row has one of.
+  const bool of_rows = lane_dim(m) == 1 && e.map.dims.size() == 2 && e.map.symbols.empty() &&
+                       e.map.runtime.empty() && depends_on(e.map, 0) && !depends_on(e.map, 1);
+  if (of_rows) {
+    const double rows = static_cast<double>(std::min(m.rows_per_block, m.rows));
+    first = std::min(first, static_cast<double>(block_tasks(m)) * sectors_of(rows * byte_size(shape.dtype)));
+  }
+  return std::min(first, touched);
 }
 
 void KernelCounter::count_staged_cols(const Group& group, const Evaluation& e, double accesses) {
@@ -156,7 +234,7 @@ void KernelCounter::count_accesses(double accesses, double together) {
   now().warp_instructions += accesses * (1 + kAddressInstructions / together);
 }
 
-double KernelCounter::together(const Group& group) const {
+double KernelCounter::accesses_together(const Group& group) const {
   return std::max(1.0, vectors_in_flight(group.mapping, kernel_.launch.block));
 }
 
@@ -164,7 +242,7 @@ double KernelCounter::store_accesses(const Group& group, NodeId op, const Placem
   const ThreadMapping& mapping = group.mapping;
   if (lane_dim(mapping) == 1 && placed.coverage == Coverage::kRows) {
     const double tasks = static_cast<double>(mapping.tasks);
-    const double rows = static_cast<double>(mapping.rows_per_block);
+    const double rows = static_cast<double>(std::min(mapping.rows_per_block, mapping.rows));
     if (!reduces_cols(computation_, op, group)) return tasks * std::ceil(rows / kWarp);
     return tasks * std::ceil(rows * std::min(1.0, static_cast<double>(mapping.threads_per_row) / kWarp));
   }
@@ -187,7 +265,7 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
   const int at_once = moved_at_once(placed.map, node.shape, group.mapping, tile);
   const int bytes = byte_size(node.shape.dtype);
   const bool in_bulk = tile && stored_in_bulk(group.mapping, bytes);  // by one thread
-  if (!in_bulk) count_accesses(accesses / at_once, together(group));
+  if (!in_bulk) count_accesses(accesses / at_once, accesses_together(group));
   now().l2_sectors += accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile, at_once);
   if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, group.mapping.vector, bytes);
   if (output) write(node.shape.byte_size());

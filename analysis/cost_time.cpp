@@ -5,25 +5,40 @@
 
 namespace stitchwork::costs {
 
-double KernelCounter::busiest(const Phase& phase, std::int64_t resident) const {
+Stretch KernelCounter::at_once(const Phase& phase, const ThreadWork& all) const {
   const std::int64_t grid = kernel_.launch.grid;
-  if (grid > resident) return 1;  // what one wave leaves idle the next fills
-  std::vector<double> sms(static_cast<std::size_t>(std::min<std::int64_t>(grid, device_.sms)));
-  double total = 0;
-  for (const auto& [group, instructions] : phase.groups) {
-    const double each = instructions / static_cast<double>(group->mapping.blocks);
-    for (std::int64_t b = 0; b < group->mapping.blocks; ++b)
-      sms[static_cast<std::size_t>(group->first_block + b) % sms.size()] += each;
-    total += instructions;
+  const double every = 1.0 / static_cast<double>(grid);
+  // What all blocks do, and what some of them do beside.
+  ThreadWork alike = all * every;
+  std::map<std::int64_t, ThreadWork> begins, ends;  // of ranges of blocks
+  for (const auto& [group, work] : phase.work) {
+    if (group == nullptr || group->mapping.blocks == grid) continue;
+    const ThreadWork each = work * (1.0 / static_cast<double>(group->mapping.blocks));
+    begins[group->first_block] += each;
+    ends[group->first_block + group->mapping.blocks] += each;
+    alike += work * -every;
   }
-  // The average SM of a grid whose blocks are alike has as many blocks as any, or one less.
-  const double even = total / static_cast<double>(grid) * std::ceil(static_cast<double>(grid) / device_.sms);
-  return even > 0 ? std::max(1.0, *std::max_element(sms.begin(), sms.end()) / even) : 1;
+  Stretch s{.waves = 1, .blocks = static_cast<double>(grid), .all = all};
+  if (begins.empty()) {
+    s.longest_block = alike;
+    s.busiest_sm = alike * std::ceil(s.blocks / device_.sms);
+    return s;
+  }
+  const auto sms = static_cast<std::size_t>(std::min<std::int64_t>(grid, device_.sms));
+  std::vector<ThreadWork> of_sm(sms);
+  ThreadWork block = alike;
+  for (std::int64_t b = 0; b < grid; ++b) {
+    if (const auto ending = ends.find(b); ending != ends.end()) block += ending->second * -1;
+    if (const auto beginning = begins.find(b); beginning != begins.end()) block += beginning->second;
+    of_sm[static_cast<std::size_t>(b) % sms] += block;
+    s.longest_block.raise_to(block);
+  }
+  for (const ThreadWork& sm : of_sm) s.busiest_sm.raise_to(sm);
+  return s;
 }
 
 void KernelCounter::finish() {
   const KernelLaunch& launch = kernel_.launch;
-  level_ = phases_.begin()->first;
   count_blocks();
   work_.grid_blocks = launch.grid;
   work_.threads_per_block = launch.block;
@@ -50,10 +65,14 @@ void KernelCounter::finish() {
 }
 
 double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {
-  ThreadWork& w = phase.work;
+  ThreadWork w;
+  for (auto& [group, work] : phase.work) {
+    work.global_accesses =
+        std::max(0.0, work.ldst_warp_instructions - work.shared_wavefronts - work.remote_accesses);
+    w += work;
+  }
   const double dram_sectors = phase.dram_bytes / kSectorBytes;
   w.l2_sectors = std::max(w.l2_sectors, dram_sectors);
-  w.global_accesses = std::max(0.0, w.ldst_warp_instructions - w.shared_wavefronts - w.remote_accesses);
   work_.dram_sectors += dram_sectors;
   work_.l2_sectors += w.l2_sectors;
   work_.warp_instructions += w.warp_instructions;
@@ -64,11 +83,16 @@ double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {
   work_.remote_accesses += w.remote_accesses;
   work_.remote_sectors += w.remote_sectors;
   work_.cluster_barriers += w.cluster_barriers / static_cast<double>(work_.grid_blocks);
-  const double busiest_sm = busiest(phase, static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm);
-  for (const Stretch& s :
-       stretches(device_, work_.grid_blocks, work_.blocks_per_sm, w, dram_sectors, busiest_sm))
-    timed.stretches.push_back(s);
-  return busiest_sm * w.warp_instructions;
+  if (work_.grid_blocks > static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm) {
+    // What one wave leaves idle the next fills.
+    for (const Stretch& s : stretches(device_, work_.grid_blocks, work_.blocks_per_sm, w, dram_sectors, 1))
+      timed.stretches.push_back(s);
+    return w.warp_instructions;
+  }
+  Stretch& s = timed.stretches.emplace_back(at_once(phase, w));
+  s.dram_sectors = dram_sectors;
+  // An SM has as many blocks as any, or one less.
+  return s.busiest_sm.warp_instructions * s.blocks / std::ceil(s.blocks / device_.sms);
 }
 
 }  // namespace stitchwork::costs

@@ -80,8 +80,11 @@ bool l1_holds(const Computation& computation, const Device& device, const Kernel
       bytes += byte_size(computation.node(found.values[v].op).shape.dtype);
   const ThreadMapping& m = group.mapping;
   const std::int64_t at_once = std::max(1, blocks);
-  return at_once * m.rows_per_block * m.cols / m.cluster * bytes <=
-         device.shared_bytes_per_sm + kL1BesideShared - at_once * kernel.launch.shared_bytes;
+  return at_once * m.rows_per_block * m.cols / m.cluster * bytes <= l1_room(device, kernel, blocks);
+}
+
+std::int64_t l1_room(const Device& device, const KernelPlan& kernel, int blocks) {
+  return device.shared_bytes_per_sm + kL1BesideShared - std::max(1, blocks) * kernel.launch.shared_bytes;
 }
 
 double share_beyond_l2(const Device& device, double resident_bytes) {

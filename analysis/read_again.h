@@ -19,6 +19,9 @@ std::vector<int> loads_again(const Computation& computation, const KernelPlan& k
 bool l1_holds(const Computation& computation, const Device& device, const KernelPlan& kernel,
               const Group& group, const GroupEvaluations& found, const std::vector<int>& again, int blocks);
 
+/// Bytes of the L1 that the shared memory of the `blocks` of an SM leaves, at least.
+std::int64_t l1_room(const Device& device, const KernelPlan& kernel, int blocks);
+
 /// Of what is loaded again of so many bytes of rows, those that all resident blocks are at: what the L2 does
 /// not hold.
 double share_beyond_l2(const Device& device, double resident_bytes);

@@ -116,6 +116,14 @@ std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block) {
   return is_peeled(mapping) ? std::max<std::int64_t>(0, whole - 1) : whole;
 }
 
+double vectors_loaded_together(const ThreadMapping& mapping, int block) {
+  const std::int64_t vectors = std::max<std::int64_t>(1, vectors_a_thread(mapping, block));
+  const std::int64_t unroll = std::min<std::int64_t>(mapping.unroll, vectors);
+  const std::int64_t together = std::min(unguarded_vectors(mapping, block), vectors) / unroll;
+  const std::int64_t alone = vectors - together * unroll;
+  return static_cast<double>(together * unroll * unroll + alone) / static_cast<double>(vectors);
+}
+
 double vectors_in_flight(const ThreadMapping& mapping, int block) {
   const std::int64_t vectors = std::max<std::int64_t>(1, vectors_a_thread(mapping, block));
   const std::int64_t unroll = std::min<std::int64_t>(mapping.unroll, vectors);

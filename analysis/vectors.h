@@ -65,6 +65,9 @@ std::int64_t elements_per_thread(const ThreadMapping& mapping, int block);
 /// They need no bounds check: mapping.unroll of them are in flight together, the others one by one.
 std::int64_t unguarded_vectors(const ThreadMapping& mapping, int block);
 
+/// Of an array, that are in flight together with a vector, on the average of a thread's vectors.
+double vectors_loaded_together(const ThreadMapping& mapping, int block);
+
 /// Vectors a thread has in flight at a time, on the average of its batches.
 double vectors_in_flight(const ThreadMapping& mapping, int block);
 

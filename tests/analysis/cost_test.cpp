@@ -78,6 +78,51 @@ TEST(Cost, StitchedSoftmaxReadsItsInputFromDramOnce) {
   EXPECT_EQ(cost.dram_write_bytes, 4096 * 1024 * 4);
 }
 
+// A value a row is one sector of a row for its first warp; the L1 has it for the others.
+TEST(Cost, WarpsOfARowFindItsValuesInTheL1) {
+  const Graph graph = graph_of(
+      "p = f32[4096,1024] parameter(0)\n q = f32[4096] parameter(1)\n z = f32[] constant(0)\n"
+      "b = f32[4096,1024] broadcast(q), dimensions={0}\n m = f32[4096,1024] multiply(p, b)\n"
+      "ROOT r = f32[4096] reduce(m, z), dimensions={1}, to_apply=sum");
+  EXPECT_LE(cost_of(graph, "xla").work.l2_sectors, 4096 * (1024 * 4 / 32.0 + 1 + 1));
+}
+
+// Every vector of both arrays that a thread has is asked for before the first is used.
+TEST(Cost, LoadsInFlightAreTheVectorsOfAllArrays) {
+  const auto in_flight = [](const char* ops) {
+    const Graph graph = graph_of(std::string("p = f32[65536,1024] parameter(0)\n"
+                                             "q = f32[65536,1024] parameter(1)\n z = f32[] constant(0)\n") +
+                                 ops + "ROOT r = f32[65536] reduce(m, z), dimensions={1}, to_apply=sum");
+    const FusionPlan plan = make_plan(graph, device("h200"), "astitch");
+    const double loads = kernel_cost(graph, device("h200"), plan.kernels.at(0)).work.independent_loads;
+    const ThreadMapping& m = plan.kernels.at(0).groups.at(0).mapping;
+    return loads / (m.vector * m.unroll);
+  };
+  EXPECT_NEAR(in_flight("m = f32[65536,1024] abs(p)\n"), 1, 0.01);
+  EXPECT_NEAR(in_flight("m = f32[65536,1024] multiply(p, q)\n"), 2, 0.01);
+}
+
+// What is added to a product is one instruction with it, and waits for both.
+TEST(Cost, LoadsThatDoNotGoAheadStandBeforeTheInstructionThatUsesThem) {
+  const auto in_flight = [](const char* ops) {
+    const Graph graph = graph_of(std::string("p = f32[64,100] parameter(0)\n q = f32[64,100] parameter(1)\n"
+                                             "s = f32[64,100] parameter(2)\n") +
+                                 ops);
+    return cost_of(graph, "xla").work.independent_loads;
+  };
+  const char* product = "m = f32[64,100] multiply(p, q)\n";
+  EXPECT_DOUBLE_EQ(in_flight("ROOT n = f32[64,100] negate(p)"), 1);
+  EXPECT_DOUBLE_EQ(in_flight((std::string(product) + "ROOT n = f32[64,100] add(m, s)").c_str()), 3);
+  EXPECT_DOUBLE_EQ(in_flight((std::string(product) + "ROOT n = f32[64,100] maximum(m, s)").c_str()), 2);
+}
+
+// What every block does before its tasks is not the busiest block's alone.
+TEST(Cost, SumsOfOneBlockBesideManyGroupsAreCheap) {
+  const Graph graph = dataset("adam_step_tiny");
+  const Device& v100 = device("v100");
+  EXPECT_LT(make_plan(graph, v100, "astitch").predicted_us, 2 * (v100.launch_us + v100.grid_barrier_us));
+}
+
 TEST(Cost, DuplicatedOpsCountAsRecomputed) {
   const Graph graph = graph_of(
       "p = f32[64,64] parameter(0)\n z = f32[] constant(0)\n x = f32[64,64] abs(p)\n"

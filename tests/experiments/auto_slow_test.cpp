@@ -34,7 +34,8 @@ INSTANTIATE_TEST_SUITE_P(Datasets, AutoJudged,
                          ::testing::Values("fig5", "fig7", "softmax_tiny", "layer_norm_tiny", "gelu_tiny",
                                            "gelu_tanh_tiny", "column_sum_tiny", "row_tiny", "softmax",
                                            "layer_norm", "gelu", "gelu_tanh", "column_sum", "row_64x30000",
-                                           "row_750000x32", "bert_tiny", "bert_layer"),
+                                           "row_750000x32", "bert_tiny", "bert_layer", "rotary",
+                                           "rotary_interleaved", "adam_step_tiny"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
