@@ -31,9 +31,11 @@ std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes);
 double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
                     const ThreadMapping& mapping, int bytes, TileOrder order);
 
-/// Whether a staged task is one row, too long for others beside it: only what has its elements goes through
-/// tiles, values a row and a col are read where they lie.
+/// Whether a staged task is one row, too long for others beside it: values a row are read where they lie.
 bool stages_a_row(const ThreadMapping& mapping);
+/// Whether values a col go through tiles too: beside single rows only where a block fills theirs once, for
+/// several tasks.
+bool stages_cols(const ThreadMapping& mapping);
 /// Elements at whose multiples in memory the tiles of a staged task begin: the row of such a task lies in
 /// them as many elements behind (its lead) as in memory behind the last of these, so that what is a vector
 /// there is one in the tile, wherever the row begins. 1 where tasks begin with vectors.
@@ -59,6 +61,7 @@ ThreadMapping staging_cols(const ThreadMapping& mapping);
 
 /// Devices from here on have asynchronous copies (cp.async).
 constexpr int kCopiesArchitecture = 80;
+bool has_async_copies(const Device& device);
 /// Bytes of an asynchronous copy of such a part, of elements of `bytes`: 16, or 8 or 4 where a task begins
 /// only with these; 0 where it moves otherwise.
 int copied_bytes(StagedPart part, const ThreadMapping& mapping, int bytes);

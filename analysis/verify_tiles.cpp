@@ -129,7 +129,7 @@ class TileCheck {
 void check_tiles(const Computation& computation, const Device& device, const KernelPlan& kernel,
                  const KernelEvaluations& evaluated, Report& report) {
   for (const Group& group : kernel.groups)
-    if (group.mapping.stages > 0 && 10 * device.cc_major + device.cc_minor < kCopiesArchitecture)
+    if (group.mapping.stages > 0 && !has_async_copies(device))
       report.add("mapping.staged", "kernel {}, group {}: {} (sm_{}{}) has no asynchronous copies", kernel.id,
                  computation.node(group.dominant).name, device.id, device.cc_major, device.cc_minor);
   TileCheck(computation, kernel, evaluated, report).check();

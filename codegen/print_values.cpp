@@ -44,6 +44,16 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   return names;
 }
 
+IndexNames ValuePrinter::place_names(const Value& value) const {
+  IndexNames names = index_names(value.at.map.dims.size(), value.local);
+  // The block's part of a value a col, which all tasks have.
+  const bool part = step_.turned && step_.mapping.cluster > 1;
+  if (value.local && part &&
+      kernel_.buffers[static_cast<std::size_t>(value.buffer)].space != MemorySpace::kShared)
+    names.dims[0] = "(first_col + local_row)";
+  return names;
+}
+
 IndexNames ValuePrinter::access_names(const Access& access, bool local) {
   IndexNames names = index_names(access.map.dims.size(), local);
   const char* index = names.wide ? "long long" : "int";
@@ -172,12 +182,17 @@ void ValuePrinter::load_ahead(const std::string& left) {
   for (const auto& [v, name] : ahead_) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
     const std::size_t dims = value.at.map.dims.size();
-    const std::string index = index_text(value.offset, value.at.map, index_names(dims, value.local));
+    const std::string index = index_text(value.offset, value.at.map, place_names(value));
     const std::string condition = condition_text(value.at.map, index_names(dims));
     out_.line(fmt::format("{}{}({}{}, &{}{});", condition.empty() ? "" : fmt::format("if ({}) ", condition),
                           left.empty() ? "sw_load" : "sw_load_part", name, ahead_at_,
                           place(value.buffer, index), left.empty() ? "" : ", " + left));
   }
+}
+
+std::string ValuePrinter::vector(int value) const {
+  const auto found = ahead_.find(value);
+  return found == ahead_.end() ? "" : found->second + ahead_at_;
 }
 
 void ValuePrinter::hold_ahead(int unroll) {
@@ -206,9 +221,7 @@ std::string ValuePrinter::load_expression(int v) {
     return ahead_width(value) > 1 ? load_text(dtype, element) : load_alone_text(dtype, element);
   }
   const IndexNames names = access_names(value.at, false);
-  IndexNames place_names = names;
-  if (value.local) place_names = index_names(value.at.map.dims.size(), true);
-  std::string index = index_text(value.offset, value.at.map, place_names);
+  std::string index = index_text(value.offset, value.at.map, value.local ? place_names(value) : names);
   if (value.task_offset > 0) index += fmt::format(" - task * {}", value.task_offset);
   const std::string text = place(value.buffer, index);
   const bool accumulator =
