@@ -25,6 +25,7 @@ struct RowWork {
   /// its size.
   int staged_bytes = 0;
   int staged_input_bytes = 0;  ///< of these, tiles for what is read
+  int staged_col_bytes = 0;    ///< of the arrays of a value a col that are read
 };
 
 /// What a mapping may use.

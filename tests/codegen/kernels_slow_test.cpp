@@ -44,6 +44,10 @@ std::vector<Case> cases() {
   for (const char* name : {"softmax", "masked_softmax", "cross_entropy", "layer_norm", "rms_norm",
                            "residual_norm", "gelu", "group_norm"})
     for (const char* dtype : {"f32", "bf16"}) result.push_back({name, {16384, 8192, dtype}});
+  for (const char* name : {"layer_norm_grad", "rms_norm_grad"})
+    for (const char* dtype : {"f32", "bf16"})
+      for (const auto& [rows, cols] : {std::pair{16384, 8192}, std::pair{4096, 50257}})
+        result.push_back({name, {rows, cols, dtype}});
   for (const char* name :
        {"softmax", "masked_softmax", "cross_entropy", "layer_norm", "rms_norm", "residual_norm"})
     for (const char* dtype : {"f32", "bf16"})
@@ -58,10 +62,8 @@ int kept_arrays(const std::string& workload) {
   return workload.ends_with("_grad") ? 2 : 1;
 }
 
-/// Whether the blocks of a cluster may share a row: sums of columns want all of it in one.
-bool shares_rows(const std::string& workload) {
-  return !workload.ends_with("_grad") && workload != "group_norm";
-}
+/// Whether the blocks of a cluster may share a row.
+bool shares_rows(const std::string& workload) { return workload != "group_norm"; }
 
 /// Whether what is needed again fits: a row in the registers that an SM has for it, or the SMs of a cluster
 /// (half; the other half is for the arithmetic), or all rows in those of all SMs.
@@ -76,24 +78,22 @@ bool fits_on_chip(const Case& c, const Device& target) {
 
 /// Whether requests can be of whole sectors: rows begin at vectors, or are staged, of which a task has many,
 /// or are peeled, which needs rows of more than a warp's and nothing that has a value a column, or are staged
-/// one by one, for which those of gradients, and of three arrays of 16-bit elements and a mask, leave an SM
-/// too few threads (on H100, which has less bandwidth, the estimate does not tell those of f32 from others
-/// either): docs/codegen.md, "Staged rows", "Staged single rows", "Vectors and unrolling".
+/// one by one, for which those of three arrays of 16-bit elements and a mask leave an SM too few threads (on
+/// H100, which has less bandwidth, the estimate does not tell those of f32 from others either):
+/// docs/codegen.md, "Staged rows", "Staged single rows", "Vectors and unrolling".
 bool has_whole_sectors(const Case& c) {
   constexpr std::int64_t kVectorBytes = 16, kShortRowBytes = 1024;
   const std::int64_t row = c.size.cols * (c.size.dtype == "f32" ? 4 : 2);
   const std::string workload = c.workload;
   if (row % kVectorBytes == 0 || workload == "gelu" || workload == "column_sum") return true;
   if (row <= kShortRowBytes) return true;
-  if (workload == "residual_norm") return c.size.dtype == "f32" && c.device == std::string("h200");
-  return workload != "layer_norm_grad" && workload != "rms_norm_grad";
+  return workload != "residual_norm" || (c.size.dtype == "f32" && c.device == std::string("h200"));
 }
 
 constexpr double kBytesInFlight = 32 * 1024;
 
 /// Whether memory is kept busy from the first load to the last store: of tensors that a launch and a round
-/// trip are small beside. Short of it are 16-bit gradients where accumulators, rows and what they are
-/// multiplied with are more than the registers, or a row's threads have one vector each.
+/// trip are small beside. Short of it are 16-bit gradients of short rows.
 bool streams(const Case& c) {
   constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20, kVectorBytes = 16, kShortRowBytes = 1024;
   const std::int64_t row = c.size.cols * (c.size.dtype == "f32" ? 4 : 2);
@@ -103,12 +103,9 @@ bool streams(const Case& c) {
   if (workload == "softmax" || workload == "masked_softmax" || workload == "gelu" || workload == "adam" ||
       workload == "group_norm" || workload == "column_sum" || workload == "cross_entropy")
     return true;
-  const bool staged = !whole && row <= kShortRowBytes && has_whole_sectors(c);
-  if (workload == "layer_norm_grad")
-    return staged || (whole && (c.size.dtype == "f32" || c.size.cols < 8192));
-  if (workload == "rms_norm_grad")
-    return staged || (whole && (c.size.dtype == "f32" || row > kShortRowBytes));
-  return workload == "layer_norm" || workload == "rms_norm" || workload == "residual_norm";
+  if (workload == "rms_norm_grad") return !whole || c.size.dtype == "f32" || row > kShortRowBytes;
+  return workload == "layer_norm" || workload == "layer_norm_grad" || workload == "rms_norm" ||
+         workload == "residual_norm";
 }
 
 class Kernels : public ::testing::TestWithParam<Case> {};
