@@ -103,11 +103,11 @@ TEST(StagedSingleRows, AreSummedAcrossToo) {
   };
   for (const char* dtype : {"f32", "bf16", "f16"})
     for (const char* name : {"layer_norm_grad", "rms_norm_grad"})
-      for (const auto& [rows, cols, vector] : {std::tuple{64, 1501, 1}, std::tuple{64, 3002, 1},
-                                               std::tuple{64, 4096, 4}, std::tuple{64, 2080, 1}}) {
+      for (const auto& [rows, cols, vector] :
+           {std::tuple{64, 1500, 4}, std::tuple{64, 3001, 1}, std::tuple{64, 1500, 1}}) {
         const Graph graph = workload(name, rows, cols, dtype);
         PlanOptions options;
-        options.knobs = {{"clusters", "off"}, {"tiles", "off"}};
+        options.knobs["clusters"] = "off";
         FusionPlan plan;
         for (const int sms : {1, 2, 4})
           if (!sums_across(plan)) plan = make_plan(graph, testing::few_sms("h200", sms), "astitch", options);
