@@ -88,12 +88,16 @@ std::int64_t most_accumulator_registers(int bound) {
 
 ThreadMapping fold_mapping(const ThreadMapping& mapping, int block) {
   constexpr std::int64_t kTileCols = 32;  // a warp reads a 128-byte line of 4-byte partials
+  constexpr std::int64_t kMostUnrolled = 4;
   ThreadMapping fold;
   fold.kind = MappingKind::kColumn;
   fold.rows = mapping.cols;
   fold.cols = task_takers(mapping);
   fold.rows_per_block = std::clamp<std::int64_t>(mapping.cols, 1, std::min<std::int64_t>(kTileCols, block));
   fold.threads_per_row = static_cast<int>(block / fold.rows_per_block);
+  // Partials come from the L2: several are in flight.
+  fold.unroll = static_cast<int>(
+      std::clamp<std::int64_t>(fold.cols / std::max(1, fold.threads_per_row), 1, kMostUnrolled));
   fold.tasks = (fold.rows + fold.rows_per_block - 1) / fold.rows_per_block;
   fold.blocks = std::min(fold.tasks, mapping.blocks);
   fold.tasks_per_block = (fold.tasks + fold.blocks - 1) / fold.blocks;

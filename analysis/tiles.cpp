@@ -126,6 +126,10 @@ double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extent
 
 bool stages_a_row(const ThreadMapping& mapping) { return mapping.staged && mapping.rows_per_block == 1; }
 
+bool stages_cols(const ThreadMapping& mapping) {
+  return mapping.staged && (!stages_a_row(mapping) || (mapping.stages > 0 && mapping.tasks_per_block > 1));
+}
+
 int staged_alignment(const ThreadMapping& mapping) {
   return stages_a_row(mapping) && mapping.cols % kRowAlignment != 0 ? kRowAlignment : 1;
 }
@@ -177,13 +181,21 @@ std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping) {
     const std::int64_t alignment = staged_alignment(mapping);
     return round_up(mapping.rows_per_block * staged_cols(mapping) + alignment - 1, alignment);
   }
-  return part == StagedPart::kRows ? mapping.rows_per_block : mapping.cols;
+  return part == StagedPart::kRows ? mapping.rows_per_block : staged_cols(mapping);
+}
+
+bool has_async_copies(const Device& device) {
+  return 10 * device.cc_major + device.cc_minor >= kCopiesArchitecture;
+}
+
+bool has_bulk_copies(const Device& device) {
+  return 10 * device.cc_major + device.cc_minor >= kBulkArchitecture;
 }
 
 int copied_bytes(StagedPart part, const ThreadMapping& mapping, int bytes) {
   constexpr int kLeast = 4;
-  // What is the same in all tasks is there before the first; parts of rows go through registers.
-  if (mapping.stages == 0 || mapping.cluster > 1 || part == StagedPart::kCols) return 0;
+  // What is the same in all tasks is there before the first.
+  if (mapping.stages == 0 || part == StagedPart::kCols) return 0;
   int copied = kVectorBytes;
   if (mapping.bulk) return staged_elements(part, mapping) * bytes % kBulkUnit == 0 ? kBulkUnit : 0;
   while (copied >= kLeast && staged_elements(part, mapping) * bytes % copied != 0) copied /= 2;
@@ -210,7 +222,8 @@ ThreadMapping staging_cols(const ThreadMapping& mapping) {
   each.kind = MappingKind::kElementwise;
   each.rows = mapping.tasks * mapping.cols;
   each.cols = 1;
-  each.rows_per_block = mapping.cols;
+  each.rows_per_block = staged_cols(mapping);
+  if (mapping.cols % mapping.vector != 0) each.vector = 1;
   each.threads_per_row = 1;
   each.staged = false;
   each.stages = 0;

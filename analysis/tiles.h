@@ -38,9 +38,11 @@ bool has_tiles(const ThreadMapping& mapping);
 double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
                     const ThreadMapping& mapping, int bytes, TileOrder order);
 
-/// Whether a staged task is one row, too long for others beside it: only what has its elements goes through
-/// tiles, values a row and a col are read where they lie.
+/// Whether a staged task is one row, too long for others beside it: values a row are read where they lie.
 bool stages_a_row(const ThreadMapping& mapping);
+/// Whether values a col go through tiles too: beside single rows only where a block fills theirs once, for
+/// several tasks.
+bool stages_cols(const ThreadMapping& mapping);
 /// Elements at whose multiples in memory the tiles of a staged task begin: the row of such a task lies in
 /// them as many elements behind (its lead) as in memory behind the last of these, so that what is a vector
 /// there is one in the tile, wherever the row begins. 1 where tasks begin with vectors.
@@ -66,6 +68,8 @@ ThreadMapping staging_cols(const ThreadMapping& mapping);
 
 /// Devices from here on have asynchronous copies: of a thread (cp.async), in bulk (cp.async.bulk).
 constexpr int kCopiesArchitecture = 80, kBulkArchitecture = 90;
+bool has_async_copies(const Device& device);
+bool has_bulk_copies(const Device& device);
 /// What addresses and sizes of bulk copies are multiples of.
 constexpr int kBulkUnit = 16;
 /// Bytes of a thread's asynchronous copy of such a part, of elements of `bytes`: 16, or 8 or 4 where a task

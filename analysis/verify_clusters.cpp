@@ -26,8 +26,6 @@ void check_group(const Computation& computation, const KernelPlan& kernel, const
                group.first_block, m.cluster);
   if (m.staged && m.cluster > 1 && (m.cluster - 1) * staged_cols(m) >= m.cols)
     report.add("cluster", "{}: rows of {} columns leave some of {} blocks no part", where, m.cols, m.cluster);
-  if (m.staged && m.cluster > 1 && !group.across.empty())
-    report.add("cluster", "{}: reductions across rows of which a block has a part in a tile", where);
 }
 
 }  // namespace

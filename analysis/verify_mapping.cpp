@@ -112,14 +112,12 @@ void check_split(const std::string& where, const ThreadMapping& m, Report& repor
 /// What moves as a range is rows, whole. Of several a task threads take their elements one by one; of a
 /// single one also by vectors.
 void check_staged(const std::string& where, const ThreadMapping& m, Report& report) {
-  if (m.bulk && m.stages == 0) report.add("mapping.staged", "{}: bulk copies for no task at a time", where);
-  if (m.stages < 0 || m.stages > std::max<std::int64_t>(1, m.tasks_per_block) ||
-      (m.stages > 0 && (!m.staged || m.cluster > 1)))
+  if (m.bulk && (m.stages == 0 || m.cluster > 1))
+    report.add("mapping.staged", "{}: bulk copies {}", where,
+               m.stages == 0 ? "for no task at a time" : "of a cluster's parts of rows");
+  if (m.stages < 0 || m.stages > std::max<std::int64_t>(1, m.tasks_per_block) || (m.stages > 0 && !m.staged))
     report.add("mapping.staged", "{}: copies for {} tasks at a time, of {} a block{}", where, m.stages,
-               m.tasks_per_block,
-               !m.staged       ? " that are not staged"
-               : m.cluster > 1 ? " of a cluster"
-                               : "");
+               m.tasks_per_block, m.staged ? "" : " that are not staged");
   const bool whole = m.kind == MappingKind::kRowPack && m.split == 1;
   if (!m.staged || (whole && (m.vector == 1 || stages_a_row(m)))) return;
   report.add("mapping.staged", "{}: only whole rows of row_pack, element by element, are staged, not {}",

@@ -132,12 +132,11 @@ class TileCheck {
 
 void check_tiles(const Computation& computation, const Device& device, const KernelPlan& kernel,
                  const KernelEvaluations& evaluated, Report& report) {
-  const int architecture = 10 * device.cc_major + device.cc_minor;
   for (const Group& group : kernel.groups) {
     const bool bulk = group.mapping.bulk;
-    if (group.mapping.stages > 0 && architecture < (bulk ? kBulkArchitecture : kCopiesArchitecture))
-      report.add("mapping.staged", "kernel {}, group {}: {} (sm_{}) has no {} copies", kernel.id,
-                 computation.node(group.dominant).name, device.id, architecture,
+    if (group.mapping.stages > 0 && !(bulk ? has_bulk_copies(device) : has_async_copies(device)))
+      report.add("mapping.staged", "kernel {}, group {}: {} (sm_{}{}) has no {} copies", kernel.id,
+                 computation.node(group.dominant).name, device.id, device.cc_major, device.cc_minor,
                  bulk ? "bulk" : "asynchronous");
   }
   TileCheck(computation, kernel, evaluated, report).check();

@@ -18,7 +18,8 @@ bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
     return b.tile &&
            (stages_a_row(step.mapping) || (step.turned && step.mapping.kind == MappingKind::kElementwise) ||
             (!step.turned && step.mapping.kind == MappingKind::kRowPack && !step.mapping.staged));
-  return !is_partials(kernel, buffer);
+  // Those across the rows lie side by side, of 16-bit floats as floats.
+  return !is_partials(kernel, buffer) || (b.across && byte_size(b.shape.dtype) >= 4);
 }
 
 /// A peeled row's vectors reach into its neighbours, as those of shifted columns do, which nobody may be

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/launch.h"
+#include "analysis/tiles.h"
 #include "analysis/vectors.h"
 
 namespace stitchwork {
@@ -28,7 +29,10 @@ void flush_across(const Kernel& kernel, const TaskLoop& loop, const PlaceNames& 
     const ThreadMapping& mapping = across.mapping;
     const DType dtype = computation.node(across.op).shape.dtype;
     const std::string& name = places.across.at(across.op);
-    const std::int64_t threads = mapping.threads_per_row, rows = mapping.rows_per_block;
+    // Of a staged row each block of a cluster has one part, else a vector in as many as the cluster has.
+    const bool part = mapping.staged && mapping.cluster > 1;
+    const std::int64_t threads = part ? kernel.launch.block : mapping.threads_per_row;
+    const std::int64_t rows = mapping.rows_per_block;
     if (rows > 1 && workspace_busy) out.line("__syncthreads();");
     workspace_busy = rows > 1;
     // The thread's elements of a row: vectors of a row's threads lie side by side, and of accumulators, which
@@ -50,19 +54,25 @@ void flush_across(const Kernel& kernel, const TaskLoop& loop, const PlaceNames& 
       out.line("#pragma unroll");
       out.line(fmt::format("for (int j = 0; j < {}; ++j) sw_set(sums, j, {}[i + j]);", together, name));
     }
+    const std::int64_t cols = staged_cols(mapping);
+    if (part)
+      out.line(fmt::format("const int first_col = rank * {0}, end_col = sw_min(first_col + {0}, {1});", cols,
+                           mapping.cols));
     const std::string lane =
-        mapping.cluster > 1 ? fmt::format("(rank * {} + thread)", kernel.launch.block) : "thread";
+        mapping.cluster > 1 && !part ? fmt::format("(rank * {} + thread)", kernel.launch.block) : "thread";
+    const std::string first = part ? "first_col + " : "";
     if (vector > 1)
-      out.line(fmt::format("const int col = {} * {} + i / {} * {} + i % {};", lane, vector, vector, stride,
-                           vector));
+      out.line(fmt::format("const int col = {}{} * {} + i / {} * {} + i % {};", first, lane, vector, vector,
+                           stride, vector));
     else
-      out.line(fmt::format("const int col = {} + i * {};", lane, stride));
+      out.line(fmt::format("const int col = {}{} + i * {};", first, lane, stride));
+    const std::string end = part ? "end_col" : fmt::format("{}", mapping.cols);
     const std::string guard = threads < kernel.launch.block ? fmt::format("thread < {} && ", threads) : "";
     const std::string place =
         fmt::format("{}[{}{} * {} + col]", places.buffers[static_cast<std::size_t>(across.partials)],
                     kernel.wide_indices ? "(long long)" : "", taker, mapping.cols);
-    out.line(together > 1 ? fmt::format("if ({}col < {}) sw_store(&{}, sums);", guard, mapping.cols, place)
-                          : fmt::format("if ({}col < {}) {} = {}[i];", guard, mapping.cols, place, name));
+    out.line(together > 1 ? fmt::format("if ({}col < {}) sw_store(&{}, sums);", guard, end, place)
+                          : fmt::format("if ({}col < {}) {} = {}[i];", guard, end, place, name));
     out.close();
   }
 }

@@ -1,6 +1,7 @@
 // Steps that ask for tiles by asynchronous copies, ahead of the task at hand.
 #include <fmt/format.h>
 
+#include "analysis/vectors.h"
 #include "codegen/lower_context.h"
 #include "codegen/print_step.h"
 
@@ -11,7 +12,8 @@ namespace stitchwork {
 void StepPrinter::print_copies() {
   constexpr std::int64_t kMostUnrolled = 16;
   const std::int64_t elements = rows_per_task(mapping_), stride = std::int64_t{block_} * mapping_.vector;
-  const std::int64_t whole = elements / stride;
+  // Of a cluster's blocks the last may have a shorter part.
+  const std::int64_t whole = has_part_of_row() ? unguarded_vectors(mapping_, block_) : elements / stride;
   // Vectors begin where the tile does, a lead before a single row.
   const std::int64_t reach = elements + alignment_ - 1;
   for (const Root& root : step_.roots) {
@@ -27,7 +29,8 @@ void StepPrinter::print_copies() {
   }
   for (std::int64_t first = whole * stride; first < reach; first += stride) {
     out_.block();
-    print_copies_at(first > 0 ? fmt::format(" + {}", first) : "", fmt::format("local_row < {}", elements));
+    print_copies_at(first > 0 ? fmt::format(" + {}", first) : "",
+                    fmt::format("local_row < {}", elements_of_task()));
     out_.close();
   }
 }

@@ -94,8 +94,8 @@ void StepPrinter::print_tile() {
   out_.close();
 }
 
-/// First the vectors that exist for every thread, mapping.unroll of them at a time, then the others one by
-/// one.
+/// First the vectors that exist for every thread, mapping.unroll of them at a time, then the others: one by
+/// one, or of a tile likewise.
 void StepPrinter::print_batches(const Batches& batches) {
   const std::int64_t unroll = std::min<std::int64_t>(mapping_.unroll, batches.vectors);
   const std::int64_t first = batches.peeled || batches.first_in_part ? 1 : 0;
@@ -117,9 +117,12 @@ void StepPrinter::print_batches(const Batches& batches) {
   };
   loop(0, first, 1, true);
   loop(first, main, unroll, false);
-  const std::int64_t together = batches.tiled ? (batches.vectors - main) / unroll * unroll : 0;
-  loop(main, main + together, unroll, true);
-  loop(main + together, batches.vectors, batches.tiled ? batches.vectors - main - together : 1, true);
+  if (!batches.tiled) return loop(main, batches.vectors, 1, true);
+  const std::int64_t whole = first + std::min(batches.unguarded, batches.vectors - first);
+  loop(main, whole, whole - main, false);
+  const std::int64_t together = (batches.vectors - whole) / unroll * unroll;
+  loop(whole, whole + together, unroll, true);
+  loop(whole + together, batches.vectors, batches.vectors - whole - together, true);
 }
 
 void StepPrinter::open_batch_loop(std::int64_t vectors) {
@@ -213,6 +216,14 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
     values_.load_ahead(left);
     values_.hold_ahead(1);
   }
+  if (moves_as_it_is()) {
+    for (const Root& root : step_.roots)
+      for (const Target& target : root.targets) vectors_[&target] = values_.vector(root.value);
+    store_vectors(in_part);
+    out_.close();
+    out_.close();
+    return;
+  }
   for (const Root& root : step_.roots)
     for (const Target& target : root.targets) {
       if (!target.vector) continue;
@@ -238,6 +249,15 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
   store_vectors(in_part);
   out_.close();
   out_.close();
+}
+
+bool StepPrinter::moves_as_it_is() const {
+  return step_.turned && std::all_of(step_.roots.begin(), step_.roots.end(), [&](const Root& root) {
+           const Value& value = step_.values[static_cast<std::size_t>(root.value)];
+           return !values_.vector(root.value).empty() && !value.same && value.at.map.constraints.empty() &&
+                  std::all_of(root.targets.begin(), root.targets.end(),
+                              [](const Target& target) { return target.vector; });
+         });
 }
 
 void StepPrinter::store_vectors(bool in_part) {

@@ -97,11 +97,13 @@ void StepPrinter::print() {
 
 /// One thread a row of the task.
 void StepPrinter::open_thread_rows(std::int64_t rows) {
+  const bool part = has_part_of_row();
+  const std::string end = part ? elements_of_task() : fmt::format("{}", rows);
   if (rows > block_) {
-    out_.open(fmt::format("for (int local_row = thread; local_row < {}; local_row += {})", rows, block_));
+    out_.open(fmt::format("for (int local_row = thread; local_row < {}; local_row += {})", end, block_));
     return;
   }
-  out_.open(rows < block_ ? fmt::format("if (thread < {})", rows) : "");
+  out_.open(part || rows < block_ ? fmt::format("if (thread < {})", end) : "");
   out_.line("const int local_row = thread;");
 }
 
@@ -294,6 +296,23 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
   }
   const std::int64_t iterations = ceil_div(length, threads);
   const std::string start = first == "0" ? lane : first + " + " + lane;
+  if (stages_a_row(mapping_) && !exact) {
+    // Long rows: what every thread has needs no guard.
+    const std::int64_t whole = std::min(unguarded_vectors(mapping_, block_), iterations);
+    constexpr std::int64_t kUnrolledOfTile = 32;  // their places are those of the first and constants
+    const bool unrolled = needs_constant_index() || iterations <= kUnrolledOfTile;
+    for (const auto& [from, to] : {std::pair{std::int64_t{0}, whole}, std::pair{whole, iterations}}) {
+      if (from == to) continue;
+      out_.line(unrolled ? "#pragma unroll" : "#pragma unroll 4");
+      out_.open(fmt::format("for (int i = {}; i < {}; ++i)", from, to));
+      out_.line(fmt::format("const {} col = {} + i * {};", index_, start, threads));
+      out_.open(to == whole ? "" : fmt::format("if (col < {})", end));
+      element_body();
+      out_.close();
+      out_.close();
+    }
+    return;
+  }
   if (iterations > kUnrolledElements && !needs_index()) {
     out_.line("#pragma unroll 4");
     out_.open(fmt::format("for ({} col = {}; col < {}; col += {})", index_, start, end, threads));

@@ -96,6 +96,8 @@ class StepPrinter {
   std::string element_guard(const Batches& batches, bool guarded) const;
   void element_body();
   void store_vectors(bool in_part);
+  /// Between memory and a tile, vectors that nothing is made of element by element.
+  bool moves_as_it_is() const;
   /// Elements from one of row `row`, at `col`, to the end of the domain; "" if vectors end with it.
   std::string elements_left() const;
   void declare_accumulators();

@@ -44,6 +44,16 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   return names;
 }
 
+IndexNames ValuePrinter::place_names(const Value& value) const {
+  IndexNames names = index_names(value.at.map.dims.size(), value.local);
+  // The block's part of a value a col, which all tasks have.
+  const bool part = step_.turned && step_.mapping.cluster > 1;
+  if (value.local && part &&
+      kernel_.buffers[static_cast<std::size_t>(value.buffer)].space != MemorySpace::kShared)
+    names.dims[0] = "(first_col + local_row)";
+  return names;
+}
+
 IndexNames ValuePrinter::access_names(const Access& access, bool local) {
   IndexNames names = index_names(access.map.dims.size(), local);
   const char* index = names.wide ? "long long" : "int";
@@ -130,8 +140,7 @@ std::string ValuePrinter::place(int buffer, const std::string& index) const {
 }
 
 std::string ValuePrinter::loaded_place(const Value& value, const IndexNames& names) const {
-  std::string index = index_text(value.offset, value.at.map,
-                                 value.local ? index_names(value.at.map.dims.size(), true) : names);
+  std::string index = index_text(value.offset, value.at.map, value.local ? place_names(value) : names);
   if (value.task_offset > 0) index += fmt::format(" - task * {}", value.task_offset);
   return place(value.buffer, index);
 }
@@ -184,6 +193,11 @@ void ValuePrinter::load_ahead(const std::string& left) {
                           left.empty() ? "sw_load" : "sw_load_part", name, ahead_at_,
                           loaded_place(value, names), left.empty() ? "" : ", " + left));
   }
+}
+
+std::string ValuePrinter::vector(int value) const {
+  const auto found = ahead_.find(value);
+  return found == ahead_.end() ? "" : found->second + ahead_at_;
 }
 
 void ValuePrinter::hold_ahead(int unroll) {

@@ -35,6 +35,8 @@ class ValuePrinter {
   /// `left`: of the array from the vector on so many elements exist, or those from the first to before the
   /// second number; "" if all do.
   void load_ahead(const std::string& left);
+  /// The vector at hand of a value that is loaded ahead, or of one element that all of it have; "" of others.
+  std::string vector(int value) const;
   /// Keeps the compiler from moving these loads down to where their values are used.
   void hold_ahead(int unroll);
   /// The variable a printed value has.
@@ -61,6 +63,8 @@ class ValuePrinter {
   std::string choose_expression(const Value& value);
   /// Declares clamped runtime indices where not yet declared in this block; dims and their names.
   IndexNames access_names(const Access& access, bool local = false);
+  /// Dims of the place that a value is loaded from.
+  IndexNames place_names(const Value& value) const;
 
   const Computation& computation_;
   const Graph& graph_;

@@ -123,6 +123,7 @@ class ArrayBytes {
       const std::int64_t elements = nodes_[operand].elements;
       const bool moved = elements == work_.elements || (elements > 1 && elements == domain_.cols);
       if (moved && in_memory(operand)) add(operand);
+      if (elements > 1 && elements == domain_.cols && elements != work_.elements) visit_cols(operand);
     }
     if (!in_op(id) || nodes_[id].elements != work_.elements || !is_read_outside(id)) return;
     written_.push_back(byte_size(nodes_.node(id).shape.dtype));
@@ -130,6 +131,8 @@ class ArrayBytes {
   }
   /// Of an element of the arrays of the domain's size that are written.
   const std::vector<int>& written() const { return written_; }
+  /// Of a col: of the arrays of that many elements that are read.
+  int col_bytes() const { return col_bytes_; }
 
  private:
   bool in_op(NodeId id) const { return std::binary_search(op_.members.begin(), op_.members.end(), id); }
@@ -142,6 +145,19 @@ class ArrayBytes {
              return !nodes_[user].transparent && !in_op(user);
            });
   }
+  /// What a value a col is made from.
+  void visit_cols(NodeId first) {
+    std::vector<NodeId> open{first};
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (nodes_[id].elements != domain_.cols || !of_cols_.insert(id).second) continue;
+      if (in_memory(id))
+        col_bytes_ += byte_size(nodes_.node(id).shape.dtype);
+      else if (!nodes_[id].reduction)
+        open.insert(open.end(), nodes_.node(id).operands.begin(), nodes_.node(id).operands.end());
+    }
+  }
   void add(NodeId id) {
     const int bytes = byte_size(nodes_.node(id).shape.dtype);
     work_.widest_bytes = std::max(work_.widest_bytes, bytes);
@@ -153,6 +169,8 @@ class ArrayBytes {
   const Domain& domain_;
   RowWork& work_;
   std::vector<int> written_;
+  std::set<NodeId> of_cols_;
+  int col_bytes_ = 0;
 };
 
 /// Counted over the members tied to the domain's op that are of its size: each reduction of its rows asks for
@@ -194,6 +212,7 @@ RowWork row_work(const Nodes& nodes, const StitchOp& op, NodeId dominant, const 
     work.staged_input_bytes += byte_size(nodes.node(id).shape.dtype);
     replaced.insert(byte_size(nodes.node(id).shape.dtype));
   }
+  work.staged_col_bytes = arrays.col_bytes();
   for (const int bytes : arrays.written())
     if (const auto found = replaced.find(bytes); found != replaced.end())
       replaced.erase(found);
@@ -264,12 +283,13 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, in
 
 }  // namespace
 
-std::vector<TunedLaunch> waiting_clusters(const Device& device, int most_blocks) {
+std::vector<TunedLaunch> waiting_launches(const Device& device, int most_blocks) {
   std::vector<TunedLaunch> launches;
-  for (int cluster = 2; cluster <= largest_cluster(device); cluster *= 2)
-    for (const int block : {512, 256})
+  for (int cluster = 1; cluster <= largest_cluster(device); cluster *= 2)
+    for (const int block : {1024, 512, 256})
       for (const int threads : {512, 1024}) {
         const int full = assume_relax_apply(device, block, 0, 0).blocks_per_sm, blocks = threads / block;
+        if (blocks == 0) continue;
         if (most_blocks > 0 && blocks > most_blocks) continue;
         if (full >= blocks && resident_blocks(device, blocks, cluster) > 0)
           launches.push_back({block, full / blocks, cluster});
@@ -283,9 +303,8 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
   limits.accumulators = accumulators;
   limits.tiles = options.tiles;
   limits.staging = forms.staging && options.tiles;
-  const int architecture = 10 * device.cc_major + device.cc_minor;
-  limits.async_copies = options.async_copies && architecture >= kCopiesArchitecture;
-  limits.bulk_copies = limits.async_copies && options.bulk_copies && architecture >= kBulkArchitecture;
+  limits.async_copies = options.async_copies && has_async_copies(device);
+  limits.bulk_copies = limits.async_copies && options.bulk_copies && has_bulk_copies(device);
   limits.single_rows = forms.single_rows && options.tiles;
   limits.column_vectors = forms.column_vectors;
   if (const auto* wanted = Constraints::find(options.constraints.residency, op.members))

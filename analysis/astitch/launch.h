@@ -26,9 +26,9 @@ struct WideForms {
   bool waits = false;                 ///< the launch is that of a kernel with grid barriers
 };
 
-/// Launches of clusters that wait for each other: 512 or 1,024 threads an SM in blocks of 256 or 512, at most
-/// `most_blocks` (0: any number) of them.
-std::vector<TunedLaunch> waiting_clusters(const Device& device, int most_blocks);
+/// Launches of blocks, and clusters, that wait for each other: 512 or 1,024 threads an SM in blocks of 256 or
+/// more, at most `most_blocks` (0: any number) of them.
+std::vector<TunedLaunch> waiting_launches(const Device& device, int most_blocks);
 
 /// What mappings may assume before anything is planned: the largest block the device allows, and the wave it
 /// has at the assumed 32 registers a thread. Without adaptive mapping, as XLA does: a block as wide as the

@@ -26,6 +26,7 @@ struct RowWork {
   int staged_bytes = 0;
   int staged_input_bytes = 0;  ///< of these, tiles for what is read
   int turned_bytes = 0;  ///< of what is read, of arrays in whose memory the domain's rows lie side by side
+  int staged_col_bytes = 0;  ///< of the arrays of a value a col that are read
 };
 
 /// What a mapping may use.

@@ -150,7 +150,10 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   const Turned turned = turned_of(domain, mapping, limits);
   const std::int64_t tiles =
       mapping.staged ? staged_elements(StagedPart::kElements, mapping) *
-                           (of.staged_bytes + std::max(0, mapping.stages - 1) * of.staged_input_bytes)
+                               (of.staged_bytes + std::max(0, mapping.stages - 1) * of.staged_input_bytes) +
+                           (stages_a_row(mapping) && stages_cols(mapping)
+                                ? staged_elements(StagedPart::kCols, mapping) * of.staged_col_bytes
+                                : 0)
                      : turned.tile_bytes;
   const LaunchBound bound = assume_relax_apply(device, limits.block, tiles, blocks);
   const bool again = of.passes > 1 && !holds_rows(domain, mapping, limits, bound);
@@ -214,13 +217,13 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
                              vector_wavefronts * staged_wavefronts(mapping, domain.element_bytes);
     work.independent_loads =
         mapping.stages > 0
-            ? static_cast<double>(mapping.stages * mapping.rows_per_block * mapping.cols *
+            ? static_cast<double>(mapping.stages * mapping.rows_per_block * staged_cols(mapping) *
                                   of.staged_input_bytes) /
                   (limits.block * kLaneBytes)
             : std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, limits.block))) *
                   range.vector * domain.element_bytes / kLaneBytes;
     // Beside a row's vectors the loads of values a column, one by one.
-    if (stages_a_row(mapping) && !of.in_order) {
+    if (!stages_cols(mapping) && !of.in_order) {
       const double of_rows = static_cast<double>(of.inputs) / range.vector, of_columns = 1.0 / mapping.vector;
       const double columns = std::max(
           1.0, vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / kLaneBytes);

@@ -20,6 +20,12 @@ namespace {
 constexpr int kWarp = 32, kSectorBytes = 32;
 /// Rows up to this long take a warp or less: shuffles end their reductions, no block barrier.
 constexpr std::int64_t kShortRowBytes = 1024;
+/// Rows that are summed across and are no longer than this stay in registers: block barriers take more time
+/// than copies ahead save (16384x768 on H200: 46.5 us simulated for 40.9).
+constexpr std::int64_t kShortSummedRowBytes = 8 * 1024;
+/// Of copies such rows have in flight an SM, and tasks that have tiles at a time, at most.
+constexpr std::int64_t kSummedBytesInFlight = 48 * 1024;
+constexpr int kMostStages = 4;
 /// One thread an output: the reduction is this short and there are so many outputs for each block of a wave.
 constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
 /// Rows side by side in a column tile: a warp reads a 128-byte line of 4-byte elements.
@@ -32,6 +38,9 @@ constexpr std::int64_t kLeastTasksAhead = 8;
 /// Tasks of copies an SM has at least: with few of them nothing is under way while the last ones are
 /// computed.
 constexpr std::int64_t kLeastTasksAnSm = 4;
+/// Of the accumulators' room those of staged single rows, whose loops are unrolled over all that a thread has
+/// of a row: with more of them kernels spill (layer norm's gradient, 16384x8192 in bf16, at 64 of 128).
+constexpr double kStagedAccumulators = 0.8;
 /// Loads in flight a thread, where nothing moves in vectors.
 constexpr int kColumnUnroll = 4, kMostUnrolled = 4, kSingleRowUnroll = 8;
 
@@ -90,6 +99,7 @@ class Fastest {
     us_ = us;
     best_ = mapping;
   }
+  bool found() const { return found_; }
   const ThreadMapping& best() const { return best_; }
 
  private:
@@ -232,7 +242,7 @@ void offer_clusters(const Domain& domain, const MappingLimits& limits, int vecto
 /// Tasks that have tiles at a time. Of those that take as long, first what overlaps a block's copies with its
 /// own arithmetic, which the model leaves to the other blocks.
 const std::vector<int>& stages_to_offer(bool copied) {
-  static const std::vector<int> kCopied = {2, 1, 3, 4}, kThroughRegisters = {0};
+  static const std::vector<int> kCopied = {2, 1, 3, kMostStages}, kThroughRegisters = {0};
   return copied ? kCopied : kThroughRegisters;
 }
 
@@ -289,13 +299,21 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
   }
 }
 
+/// Of the tiles of a row, for those of all tasks asked for ahead.
+std::int64_t single_row_bytes(const ThreadMapping& mapping, const RowWork& work) {
+  const std::int64_t rows = work.staged_bytes + std::max(0, mapping.stages - 1) * work.staged_input_bytes;
+  const std::int64_t cols = stages_cols(mapping) ? work.staged_col_bytes : 0;
+  return staged_elements(StagedPart::kElements, mapping) * rows +
+         staged_elements(StagedPart::kCols, mapping) * cols;
+}
+
 /// Offers long rows one a task, by all threads of a block or of a cluster's, in as much shared memory as a
 /// block may ask for: each is read once, in whole sectors wherever it begins, and values a column are read
 /// beside it in theirs.
 void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cluster, Fastest& fastest) {
   const RowWork& work = limits.row_work;
   if (!limits.single_rows || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
-      domain.cols * domain.element_bytes <= kShortRowBytes || (cluster > 1 && limits.accumulators > 0))
+      domain.cols * domain.element_bytes <= (limits.accumulators > 0 ? kShortSummedRowBytes : kShortRowBytes))
     return;
   const Device& device = *limits.tuned_for;
   ThreadMapping mapping;
@@ -311,22 +329,31 @@ void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cl
   const bool whole = domain.cols % widest == 0;
   const bool peels = work.in_order && limits.accumulators == 0;
   mapping.vector = whole || peels ? widest : 1;
-  mapping.unroll = work.in_order ? 1 : std::max(1, kSingleRowUnroll / mapping.vector);
-  const std::int64_t elements = vectors_a_thread(mapping, limits.block);
+  const std::int64_t elements = vectors_a_thread(mapping, limits.block) * mapping.vector;
   if ((cluster - 1) * staged_cols(mapping) >= domain.cols ||
-      elements * limits.accumulators > accumulator_room(limits))
+      elements * limits.accumulators > kStagedAccumulators * static_cast<double>(accumulator_room(limits)))
     return;
-  // Beside values a column, which come through registers in every task, copies of the rows alone are no
+  // Beside values a column that come through registers in every task, copies of the rows alone are no
   // faster (norms of 8,192 and 50,257 columns on H200 and A100, simulated), and less is in flight.
-  for (const int stages : stages_to_offer(limits.async_copies && cluster == 1 && work.in_order)) {
+  const bool copied = limits.async_copies && (work.in_order || limits.accumulators > 0);
+  for (const int stages : stages_to_offer(copied)) {
     mapping.stages = stages;
-    mapping.bulk = stages > 0 && limits.bulk_copies;
-    const std::int64_t tiles = staged_elements(StagedPart::kElements, mapping) *
-                                   (work.staged_bytes + std::max(0, stages - 1) * work.staged_input_bytes) +
-                               kSharedSpare;
+    mapping.bulk = stages > 0 && cluster == 1 && limits.bulk_copies;
+    const std::int64_t tasks_a_block =
+        limits.one_wave ? ceil_div(domain.rows, limits.blocks_per_wave / cluster) : 1;
+    mapping.tasks_per_block = stages > 1 ? std::max(kLeastTasksAhead, tasks_a_block) : tasks_a_block;
+    const bool cols_in_tiles = work.in_order || stages_cols(mapping);
+    mapping.unroll = cols_in_tiles ? 1 : std::max(1, kSingleRowUnroll / mapping.vector);
+    const std::int64_t tiles = single_row_bytes(mapping, work) + kSharedSpare;
     if (tiles > device.shared_bytes_per_block_optin) continue;
-    const std::int64_t wave =
-        assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_wave;
+    const int blocks =
+        assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_sm;
+    // As many tasks of small parts as keep an SM's loads in flight, those of partials at the end included.
+    const std::int64_t ahead = blocks * stages * staged_elements(StagedPart::kElements, mapping) *
+                               std::int64_t{work.staged_input_bytes};
+    if (limits.accumulators > 0 && stages > 1 && stages < kMostStages && ahead < kSummedBytesInFlight)
+      continue;
+    const std::int64_t wave = resident_blocks(device, blocks, cluster);
     // Within one wave other groups' blocks would not find room beside the tiles.
     if (wave == 0 || (limits.one_wave && wave < limits.blocks_per_wave)) continue;
     MappingLimits beside = limits;
@@ -342,6 +369,13 @@ void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cl
 ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {
   Fastest fastest(domain, limits);
   if (wanted == 0) offer_staged(domain, limits, fastest);
+  const auto offer_rows_alone = [&] {
+    offer_single_rows(domain, limits, 1, fastest);
+    if (limits.cluster > 1) offer_single_rows(domain, limits, limits.cluster, fastest);
+  };
+  // What is summed across is planned without them too, and its cost knows what rows ask for beside theirs.
+  if (wanted == 0 && limits.accumulators > 0) offer_rows_alone();
+  if (limits.accumulators > 0 && fastest.found() && stages_a_row(fastest.best())) return fastest.best();
   const int peeled = peeled_vector(domain, limits), widest = widest_vector(domain.cols, domain, limits);
   if (peeled > 0) offer_rows(domain, limits, peeled, wanted, fastest);
   offer_rows(domain, limits, widest, wanted, fastest);
@@ -351,10 +385,7 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
     if (peeled > 0) offer_clusters(domain, limits, peeled, fastest);
     offer_clusters(domain, limits, widest, fastest);
   }
-  if (wanted == 0) {
-    offer_single_rows(domain, limits, 1, fastest);
-    if (limits.cluster > 1) offer_single_rows(domain, limits, limits.cluster, fastest);
-  }
+  if (wanted == 0 && limits.accumulators == 0) offer_rows_alone();
   return fastest.best();
 }
 

@@ -41,8 +41,10 @@ class Staged {
       if (!e.load || (inside && reads_shared(kernel_, e.op, e.root))) continue;
       const auto part = staged_part(computation_.node(e.op).shape, e.map, group_.mapping);
       if (depends_on(e.map, 0) && depends_on(e.map, 1) && part != StagedPart::kElements) return refuse(e.op);
-      if (part == StagedPart::kElements || (part && !inside && !stages_a_row(group_.mapping)))
-        add(e.op, kernel_.levels.at(e.root), true);
+      const bool beside = part == StagedPart::kCols   ? stages_cols(group_.mapping)
+                          : part == StagedPart::kRows ? !stages_a_row(group_.mapping)
+                                                      : false;
+      if (part == StagedPart::kElements || (beside && !inside)) add(e.op, kernel_.levels.at(e.root), true);
     }
     for (const NodeId op : materialised(group_)) {
       const Placement& placed = found.placements.at(op);

@@ -20,6 +20,7 @@
 #include "analysis/astitch/wanted.h"
 #include "analysis/clusters.h"
 #include "analysis/cost.h"
+#include "analysis/tiles.h"
 #include "core/interrupt.h"
 
 namespace stitchwork::astitch {
@@ -30,9 +31,10 @@ namespace {
 constexpr double kSurelyFaster = 0.05;
 /// Of two forms that the model hardly tells apart the one with so many sectors of requests less is taken.
 constexpr double kFewerSectors = 0.02;
-/// Rows of a cluster that sums across them want at least. With three of 30,000 columns, partials are as many
-/// bytes as the rows, and nothing hides a row's latencies (64x30000 on H200: 15.3 us simulated for 9.7).
-constexpr std::int64_t kRowsAPartial = 4;
+/// Rows of a cluster that sums across them want at least. With three to seven of 30,000 columns, partials are
+/// a good part of the rows' bytes, and nothing hides a row's latencies (64x30000 on H200: 15 us simulated for
+/// 9.7).
+constexpr std::int64_t kRowsAPartial = 8;
 /// Rounds of amendments; each adds at least one op, few graphs need more than two.
 constexpr int kMaxRounds = 12;
 
@@ -202,6 +204,28 @@ bool separates(const Constraints& constraints, const StitchOp& op, const std::ve
   });
 }
 
+/// What forms are compared by.
+struct FormCost {
+  double us = 0, sectors = 0;  ///< sectors: of all requests of global memory
+
+  /// `alike`: by how much it has to be faster where it asks for about as many sectors.
+  bool beats(const FormCost& other, double alike) const {
+    if (sectors < other.sectors * (1 - kFewerSectors)) return us < other.us * (1 + kIndifference);
+    if (other.sectors < sectors * (1 - kFewerSectors)) return us < other.us * (1 - kIndifference);
+    return us < other.us * (1 - alike);
+  }
+};
+
+FormCost form_cost(const Nodes& nodes, const Device& device, const std::vector<KernelPlan>& kernels) {
+  FormCost cost;
+  for (const KernelPlan& kernel : kernels) {
+    const KernelCost of = kernel_cost(*nodes.graph, device, kernel);
+    cost.us += of.predicted_us;
+    cost.sectors += of.work.l2_sectors;
+  }
+  return cost;
+}
+
 /// The stitch op planned with these reductions left in partials wherever they cross a group's rows.
 std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const Device& device,
                                   const Options& options, const std::set<NodeId>& across, Recorder& recorder,
@@ -367,21 +391,12 @@ std::vector<KernelPlan> plan_rows(const Nodes& nodes, const StitchOp& op, const 
   Recorder apart(recorder.enabled());
   forms.single_rows = false;
   std::vector<KernelPlan> others = plan_form(nodes, op, device, options, across, apart, forms);
-  const KernelCost with = kernel_cost(*nodes.graph, device, kernels[0]);
-  double without_us = 0, without_sectors = 0;
-  for (const KernelPlan& kernel : others) {
-    const KernelCost cost = kernel_cost(*nodes.graph, device, kernel);
-    without_us += cost.predicted_us;
-    without_sectors += cost.work.l2_sectors;
-  }
-  const bool fewer_sectors = with.work.l2_sectors < without_sectors * (1 - kFewerSectors);
-  const bool faster =
-      with.predicted_us < without_us * (fewer_sectors ? 1 + kIndifference : 1 - kIndifference);
+  const FormCost with = form_cost(nodes, device, kernels), without = form_cost(nodes, device, others);
+  const bool faster = with.beats(without, kIndifference);
   recorder.append(faster ? staged.take() : apart.take());
   recorder.add("mapping", nodes.name(kernels[0].groups.back().dominant), "", [&] {
-    const std::string why =
-        fmt::format("rows that stay in shared memory one by one {:.2f} us, others {:.2f} us",
-                    with.predicted_us, without_us);
+    const std::string why = fmt::format(
+        "rows that stay in shared memory one by one {:.2f} us, others {:.2f} us", with.us, without.us);
     return faster ? Verdict::yes("astitch.staged", why) : Verdict::no("astitch.staged", why);
   });
   return faster ? kernels : others;
@@ -411,40 +426,41 @@ std::vector<KernelPlan> plan_across(const Nodes& nodes, const StitchOp& op, cons
   }
 }
 
-/// The same with rows shared by clusters, of which a block's threads have so many fewer accumulators: the
-/// fastest launch, none where clusters have too few rows.
-std::vector<KernelPlan> share_across(const Nodes& nodes, const StitchOp& op, const Device& device,
-                                     const Options& options, const std::set<NodeId>& across,
-                                     Recorder& recorder) {
+/// The same by every launch that devices with asynchronous copies or clusters may have, in place of the one
+/// that the largest reduction alone asks for: rows copied ahead want few blocks an SM, and where a cluster
+/// shares them its blocks' threads have so many fewer accumulators. `best` is what it is compared with, and
+/// becomes what is best; of clusters with too few rows none is.
+void launch_across(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
+                   const std::set<NodeId>& across, std::vector<KernelPlan>& best, Recorder& recorder) {
   const Constraints& wanted = options.constraints;
-  if (!options.clusters || !options.tuned || !options.adaptive_mapping || largest_cluster(device) == 1 ||
-      Constraints::find(wanted.block, op.members) != nullptr)
-    return {};
+  const bool copies = options.async_copies && options.tiles && has_async_copies(device);
+  if (!options.tuned || !options.adaptive_mapping || Constraints::find(wanted.block, op.members) != nullptr)
+    return;
   const auto* residency = Constraints::find(wanted.residency, op.members);
   const auto has_few_rows = [](const Group& group) {
     return !group.across.empty() && group.mapping.tasks_per_block < kRowsAPartial;
   };
-  double best_us = 0;
-  std::vector<KernelPlan> best;
-  std::vector<Decision> decisions;
-  for (const TunedLaunch& launch : waiting_clusters(device, residency == nullptr ? 0 : residency->second)) {
+  FormCost least = form_cost(nodes, device, best);
+  for (const TunedLaunch& launch : waiting_launches(device, residency == nullptr ? 0 : residency->second)) {
+    if (launch.cluster > 1 ? !options.clusters : !copies) continue;
     Recorder attempt(recorder.enabled());
     WideForms forms;
     forms.launch = launch;
     forms.waits = true;
     Verdict fits = Verdict::yes();
     std::vector<KernelPlan> kernels = plan_across(nodes, op, device, options, across, attempt, forms, fits);
-    if (kernels.empty() || kernels[0].launch.cluster == 1 ||
-        std::any_of(kernels[0].groups.begin(), kernels[0].groups.end(), has_few_rows))
+    if (kernels.empty() || kernels[0].launch.cluster != launch.cluster ||
+        (launch.cluster > 1 && std::any_of(kernels[0].groups.begin(), kernels[0].groups.end(), has_few_rows)))
       continue;
-    const double us = kernel_cost(*nodes.graph, device, kernels[0]).predicted_us;
-    if (!best.empty() && us >= best_us) continue;
-    best_us = us;
+    // The estimate knows what is in flight of copies better than of loads through registers.
+    const bool copied = std::any_of(kernels[0].groups.begin(), kernels[0].groups.end(),
+                                    [](const Group& group) { return group.mapping.stages > 0; });
+    const FormCost cost = form_cost(nodes, device, kernels);
+    if (!best.empty() && (!copied || !cost.beats(least, 0))) continue;
+    least = cost;
     best = std::move(kernels);
-    decisions = attempt.take();
+    std::swap(recorder, attempt);
   }
-  recorder.append(std::move(decisions));
-  return best;
 }
 
 }  // namespace
@@ -462,7 +478,7 @@ std::vector<KernelPlan> plan_stitch_op(const Nodes& nodes, const StitchOp& op, c
   Verdict verdict = Verdict::no("astitch.across-rows", "no group's rows hold what it reduces");
   std::vector<KernelPlan> crossing =
       plan_across(nodes, op, device, options, across, together, WideForms{}, verdict);
-  if (crossing.empty()) crossing = share_across(nodes, op, device, options, across, together);
+  launch_across(nodes, op, device, options, across, crossing, together);
   if (!crossing.empty()) {
     const double with = kernel_cost(*nodes.graph, device, crossing[0]).predicted_us;
     const double without = kernel_cost(*nodes.graph, device, kernels[0]).predicted_us;

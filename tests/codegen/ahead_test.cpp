@@ -15,9 +15,12 @@ struct Loads {
 };
 
 /// Of the values that depend on as many of (row, col) as `depth` says, and on the row or not.
-Loads loads_of(const char* workload, std::int64_t rows, std::int64_t cols, int depth, bool of_rows = true) {
+Loads loads_of(const char* workload, std::int64_t rows, std::int64_t cols, int depth, bool of_rows = true,
+               const char* tiles = "on") {
   const Graph graph = testing::graph_of(testing::workload(workload).hlo({rows, cols, "f32"}));
-  const FusionPlan plan = make_plan(graph, device("h200"), "astitch");
+  PlanOptions options;
+  options.knobs["tiles"] = tiles;
+  const FusionPlan plan = make_plan(graph, device("h200"), "astitch", options);
   const Kernel kernel = lower(graph, plan.kernels.at(0));
   Loads result;
   const TaskLoop& loop = kernel.phases.at(0).loops.at(0);
@@ -53,7 +56,7 @@ TEST(LoadsAhead, AScaleComesWithTheRowsWhereRegistersHoldIt) {
 }
 
 TEST(LoadsAhead, AreLeftWhereRegistersDoNotHoldThem) {
-  const Loads arrays = loads_of("rms_norm_grad", 512, 50257, 2);
+  const Loads arrays = loads_of("rms_norm_grad", 512, 50257, 2, "off");
   EXPECT_EQ(arrays.first, 1);
   EXPECT_GE(arrays.later, 1);
 }

@@ -91,6 +91,45 @@ TEST(StagedSingleRows, AreRightInPartsOfTheBlocksOfAClusterEach) {
         }
 }
 
+/// Sums of columns beside those of rows, and a value a column that a block reads once: of rows whole or in
+/// parts, through registers or copied for one task or some ahead, by vectors where these divide a row.
+TEST(StagedSingleRows, AreSummedAcrossToo) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("h200");
+  const auto sums_across = [](const FusionPlan& plan) {
+    return plan.kernels.size() == 1 &&
+           std::any_of(plan.kernels[0].groups.begin(), plan.kernels[0].groups.end(),
+                       [](const Group& group) { return !group.across.empty(); });
+  };
+  for (const char* dtype : {"f32", "bf16", "f16"})
+    for (const char* name : {"layer_norm_grad", "rms_norm_grad"})
+      for (const auto& [rows, cols, vector] :
+           {std::tuple{64, 1500, 4}, std::tuple{64, 3001, 1}, std::tuple{64, 1500, 1}}) {
+        const Graph graph = workload(name, rows, cols, dtype);
+        PlanOptions options;
+        options.knobs["clusters"] = "off";
+        FusionPlan plan;
+        for (const int sms : {1, 2, 4})
+          if (!sums_across(plan)) plan = make_plan(graph, testing::few_sms("h200", sms), "astitch", options);
+        plan.device = target.id;
+        ASSERT_TRUE(sums_across(plan)) << to_text(graph, plan);
+        for (const auto& [cluster, stages] :
+             {std::pair{1, 0}, std::pair{1, 1}, std::pair{1, 3}, std::pair{2, 2}, std::pair{4, 0},
+              std::pair{4, 3}, std::pair{8, 1}}) {
+          SCOPED_TRACE(
+              fmt::format("{} {}x{} {} by {} blocks, {} stages", name, rows, cols, dtype, cluster, stages));
+          FusionPlan staged = plan;
+          ASSERT_TRUE(testing::stage_single_rows(graph, target, staged, 0, 3, cluster, vector, 1, stages));
+          EXPECT_EQ(staged.kernels[0].groups[0].mapping.stages, stages);
+          const SectorSpread moved =
+              testing::sector_spread(testing::run_sanitized(graph, target, staged).run);
+          if (stages > 0) {
+            EXPECT_LE(moved.loads, 1.1);  // partials and values a column begin where they do
+          }
+        }
+      }
+}
+
 TEST(StagedSingleRows, MoveInWholeSectorsBesideValuesOfTheColumns) {
   SKIP_WITHOUT_COMPILER();
   for (const char* dtype : {"f32", "bf16"})

@@ -337,13 +337,53 @@ extern "C" __global__ void __launch_bounds__(512, 1) reduce_64(
       const int row = task * 32 + local_row;
       float reduce_75_acc = 0.0f;
       float reduce_64_acc = 0.0f;
+      {
+        SwVector<float, 1> reduce_75_vector[4];
+        SwVector<float, 1> reduce_64_vector[4];
 #pragma unroll
-      for (int i = 0; i < 5; ++i) {
-        const int col = lane + i * 16;
-        const float reduce_75_v = reduce_75_partials[row + col * 768];
-        const float reduce_64_v = reduce_64_partials[row + col * 768];
-        reduce_75_acc += reduce_75_v;
-        reduce_64_acc += reduce_64_v;
+        for (int u = 0; u < 4; ++u) {
+          const int col = lane + u * 16;
+          sw_load(reduce_75_vector[u], &reduce_75_partials[row + col * 768]);
+          sw_load(reduce_64_vector[u], &reduce_64_partials[row + col * 768]);
+        }
+        // No load moves behind this: all of them are in flight.
+        asm volatile("" : "+f"(reduce_75_vector[0].all.word[0]), "+f"(reduce_75_vector[1].all.word[0]), "+f"(reduce_75_vector[2].all.word[0]), "+f"(reduce_75_vector[3].all.word[0]), "+f"(reduce_64_vector[0].all.word[0]), "+f"(reduce_64_vector[1].all.word[0]), "+f"(reduce_64_vector[2].all.word[0]), "+f"(reduce_64_vector[3].all.word[0]));
+#pragma unroll
+        for (int u = 0; u < 4; ++u) {
+          const int col = lane + u * 16;
+#pragma unroll
+          for (int j = 0; j < 1; ++j) {
+            const int col = lane + u * 16 + j;
+            const float reduce_75_v = sw_get(reduce_75_vector[u], j);
+            const float reduce_64_v = sw_get(reduce_64_vector[u], j);
+            reduce_75_acc += reduce_75_v;
+            reduce_64_acc += reduce_64_v;
+          }
+        }
+      }
+      {
+        SwVector<float, 1> reduce_75_vector_2;
+        SwVector<float, 1> reduce_64_vector_2;
+        {
+          const int col = lane + 4 * 16;
+          if (col < 80) {
+            sw_load(reduce_75_vector_2, &reduce_75_partials[row + col * 768]);
+            sw_load(reduce_64_vector_2, &reduce_64_partials[row + col * 768]);
+          }
+        }
+        // No load moves behind this: all of them are in flight.
+        asm volatile("" : "+f"(reduce_75_vector_2.all.word[0]), "+f"(reduce_64_vector_2.all.word[0]));
+        const int col = lane + 4 * 16;
+        if (col < 80) {
+#pragma unroll
+          for (int j = 0; j < 1; ++j) {
+            const int col = lane + 4 * 16 + j;
+            const float reduce_75_v_2 = sw_get(reduce_75_vector_2, j);
+            const float reduce_64_v_2 = sw_get(reduce_64_vector_2, j);
+            reduce_75_acc += reduce_75_v_2;
+            reduce_64_acc += reduce_64_v_2;
+          }
+        }
       }
       reduce_75_acc = sw_column_reduce<SwAdd, 32, 16>(reduce_75_acc, (float*)(shared + 0));
       if (lane == 0) {

@@ -74,7 +74,7 @@ void share_all(const Graph& graph, const Device& device, std::uint32_t seed, Fus
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
     const std::int64_t takers = 1 + (seed / 3 + k) % 4;
     const int cluster = clusters ? 1 << (seed + k) / 3 % 4 : 1;
-    const bool copies = 10 * device.cc_major + device.cc_minor >= kCopiesArchitecture && cluster == 1;
+    const bool copies = has_async_copies(device);
     const int stages = copies ? static_cast<int>((seed / 3 + k) % 4) : 0;
     const bool bulk = 10 * device.cc_major + device.cc_minor >= kBulkArchitecture && (seed + k) % 2 == 0;
     const bool staged = (seed + k) % 3 == 0 && testing::stage_single_rows(graph, device, plan, k, takers,

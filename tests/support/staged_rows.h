@@ -6,9 +6,9 @@
 
 #include "analysis/astitch/staging.h"
 #include "analysis/clusters.h"
-#include "analysis/launch.h"
 #include "analysis/verify.h"
 #include "core/arithmetic.h"
+#include "tests/support/clustered.h"
 
 namespace stitchwork::testing {
 
@@ -45,25 +45,7 @@ inline bool stage_single_rows(const Graph& graph, const Device& target, FusionPl
   if (!some) return false;
   kernel.resident.clear();
   kernel.tiles.clear();
-  launch.grid = 1;
-  for (Group& group : kernel.groups) {
-    group.first_block = 0;
-    group.lane = 0;  // one after the other
-    launch.grid = std::max(launch.grid, round_up(group.mapping.blocks, std::int64_t{cluster}));
-    for (const NodeId op : group.across)
-      for (MemorySlot& slot : kernel.scratch)
-        if (slot.op == op && slot.bytes < group.mapping.blocks * group.mapping.cols * 8) return false;
-  }
-  std::erase_if(kernel.shared, [](const MemorySlot& slot) { return slot.op == kNoNode; });
-  launch.shared_bytes = 0;
-  for (const MemorySlot& slot : kernel.shared)
-    launch.shared_bytes = std::max(launch.shared_bytes, slot.offset + slot.bytes);
-  const std::int64_t workspace = reduction_workspace_bytes(computation, kernel);
-  if (workspace > 0) {
-    launch.shared_bytes = round_up(launch.shared_bytes, std::int64_t{16});
-    kernel.shared.push_back({kNoNode, launch.shared_bytes, workspace});
-    launch.shared_bytes += workspace;
-  }
+  launch_anew(computation, kernel);
   if (!astitch::stage_rows(computation, kernel)) return false;
   if (!verify(graph, target, changed).empty()) return false;
   plan = std::move(changed);
