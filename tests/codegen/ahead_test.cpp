@@ -14,12 +14,13 @@ struct Loads {
       later = 0;  ///< values loaded from inputs by the first step of the first task loop; by others
 };
 
-/// Of the values that depend on as many of (row, col) as `depth` says, and on the row or not.
+/// Of the values that depend on as many of (row, col) as `depth` says, and on the row or not. `in_registers`:
+/// rows are neither staged nor shared by a cluster's blocks.
 Loads loads_of(const char* workload, std::int64_t rows, std::int64_t cols, int depth, bool of_rows = true,
-               const char* tiles = "on") {
+               bool in_registers = false) {
   const Graph graph = testing::graph_of(testing::workload(workload).hlo({rows, cols, "f32"}));
   PlanOptions options;
-  options.knobs["tiles"] = tiles;
+  if (in_registers) options.knobs = {{"tiles", "off"}, {"clusters", "off"}};
   const FusionPlan plan = make_plan(graph, device("h200"), "astitch", options);
   const Kernel kernel = lower(graph, plan.kernels.at(0));
   Loads result;
@@ -51,12 +52,12 @@ TEST(LoadsAhead, AScaleComesWithTheRowsWhereRegistersHoldIt) {
   for (const auto& [workload, rows, cols, later] :
        {std::tuple{"rms_norm_grad", 750000, 32, 0}, std::tuple{"layer_norm_grad", 512, 50257, 1}}) {
     SCOPED_TRACE(workload);
-    EXPECT_EQ(loads_of(workload, rows, cols, 2, false).later > 0, later > 0);
+    EXPECT_EQ(loads_of(workload, rows, cols, 2, false, true).later > 0, later > 0);
   }
 }
 
 TEST(LoadsAhead, AreLeftWhereRegistersDoNotHoldThem) {
-  const Loads arrays = loads_of("rms_norm_grad", 512, 50257, 2, "off");
+  const Loads arrays = loads_of("rms_norm_grad", 512, 50257, 2, true, true);
   EXPECT_EQ(arrays.first, 1);
   EXPECT_GE(arrays.later, 1);
 }
