@@ -77,7 +77,7 @@ constexpr Remedy kRemedies[] = {
     {"astitch.remote-cycle", "nothing: one reads what the other computes"},
     {"astitch.remote-levels", "they would have to lie {over} levels closer in the graph"},
     {"astitch.remote-memory", "{over} bytes less would have to be alive at once"},
-    {"astitch.remote-time", "together they would have to be predicted no slower than apart"},
+    {"astitch.remote-time", "together they would have to be predicted about as fast as apart"},
     {"astitch.block-locality",
      "a task would have to read only what it produces: the same rows under both mappings, unsplit"},
     {"astitch.same-phase",

@@ -75,7 +75,8 @@ void KernelPrinter::declare_stage(const TaskLoop& loop, const std::string& stage
 /// What is asked for before a block's first task of several. Of bulk copies all know the mbarriers then.
 void KernelPrinter::ask_for_first(const TaskLoop& loop) {
   if (loop.stages == 0) return;
-  if (loop.stages > 1) {
+  if (loop.stages == 2) ask_for(loop, "first_task", "0", false);
+  if (loop.stages > 2) {
     out_.open(fmt::format("for (int n = 0; n < {}; ++n)", loop.stages - 1));
     ask_for(loop, "first_task + n", "n", false);
     out_.close();

@@ -262,6 +262,8 @@ void KernelPrinter::open_tasks(const TaskLoop& loop) {
       first += ", stage = 0";
       next += fmt::format(", stage = stage < {} ? stage + 1 : 0", loop.stages - 1);
     }
+    if (loop.bulk && loop.stages > 1 && !canonical_)
+      out_.line("// Stages take turns; when they begin again their mbarriers' phases have the other parity.");
     out_.open(fmt::format("for ({} task = first_task{}; task < end_task; ++task{})", index_, first, next));
     return;
   }

@@ -146,9 +146,12 @@ void StepPrinter::print_rows_by_all() {
 void StepPrinter::declare_shared_row() {
   const std::int64_t threads = mapping_.threads_per_row;
   if (mapping_.cluster > 1) return declare_cluster_lane();
-  out_.line(threads >= block_
-                ? std::string("const int local_row = 0, lane = thread;")
-                : fmt::format("const int local_row = thread / {0}, lane = thread % {0};", threads));
+  if (threads >= block_)
+    out_.line("const int local_row = 0, lane = thread;");
+  else if (threads == 1)
+    out_.line("const int local_row = thread, lane = 0;");
+  else
+    out_.line(fmt::format("const int local_row = thread / {0}, lane = thread % {0};", threads));
 }
 
 std::string StepPrinter::active_rows() const {
@@ -296,6 +299,7 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
   }
   const std::int64_t iterations = ceil_div(length, threads);
   const std::string start = first == "0" ? lane : first + " + " + lane;
+  const std::string further = threads == 1 ? "" : fmt::format(" * {}", threads);
   if (stages_a_row(mapping_) && !exact) {
     // Long rows: what every thread has needs no guard.
     const std::int64_t whole = std::min(unguarded_vectors(mapping_, block_), iterations);
@@ -305,7 +309,7 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
       if (from == to) continue;
       out_.line(unrolled ? "#pragma unroll" : "#pragma unroll 4");
       out_.open(fmt::format("for (int i = {}; i < {}; ++i)", from, to));
-      out_.line(fmt::format("const {} col = {} + i * {};", index_, start, threads));
+      out_.line(fmt::format("const {} col = {} + i{};", index_, start, further));
       out_.open(to == whole ? "" : fmt::format("if (col < {})", end));
       element_body();
       out_.close();
@@ -324,7 +328,7 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
     const bool unrolled = needs_constant_index() || iterations <= kUnrolledElements;
     out_.line(unrolled ? "#pragma unroll" : "#pragma unroll 4");
     out_.open(fmt::format("for (int i = 0; i < {}; ++i)", iterations));
-    out_.line(fmt::format("const {} col = {} + i * {};", index_, start, threads));
+    out_.line(fmt::format("const {} col = {} + i{};", index_, start, further));
   } else {
     out_.open("");
     out_.line(fmt::format("const {} col = {};", index_, start));

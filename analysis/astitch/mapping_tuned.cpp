@@ -1,11 +1,10 @@
-#include "analysis/astitch/mapping_tuned.h"
-
 #include <algorithm>
 #include <bit>
 #include <limits>
 #include <set>
 #include <vector>
 
+#include "analysis/astitch/mapping_offers.h"
 #include "analysis/astitch/memory_order.h"
 #include "analysis/clusters.h"
 #include "analysis/launch.h"
@@ -15,38 +14,33 @@
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
-namespace {
-
-constexpr int kWarp = 32, kSectorBytes = 32;
-/// Rows up to this long take a warp or less: shuffles end their reductions, no block barrier.
-constexpr std::int64_t kShortRowBytes = 1024;
-/// Rows that are summed across and are no longer than this stay in registers: block barriers take more time
-/// than copies ahead save (16384x768 on H200: 46.5 us simulated for 40.9).
-constexpr std::int64_t kShortSummedRowBytes = 8 * 1024;
-/// Of copies such rows have in flight an SM, and tasks that have tiles at a time, at most.
-constexpr std::int64_t kSummedBytesInFlight = 48 * 1024;
-constexpr int kMostStages = 4;
-/// One thread an output: the reduction is this short and there are so many outputs for each block of a wave.
-constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
-/// Rows side by side in a column tile: a warp reads a 128-byte line of 4-byte elements.
-constexpr std::int64_t kColumnTileRows = 32;
-/// Of a block's shared memory beside tiles: what the device takes, values of rows, the reduction workspace.
-constexpr std::int64_t kSharedSpare = 2048;
-/// Tasks of a block that asks for some ahead, at least: its first ones nothing hides, and shares that differ
-/// by a task are then nearly even.
-constexpr std::int64_t kLeastTasksAhead = 8;
-/// Tasks of copies an SM has at least: with few of them nothing is under way while the last ones are
-/// computed.
-constexpr std::int64_t kLeastTasksAnSm = 4;
-/// Of the accumulators' room those of staged single rows, whose loops are unrolled over all that a thread has
-/// of a row: with more of them kernels spill (layer norm's gradient, 16384x8192 in bf16, at 64 of 128).
-constexpr double kStagedAccumulators = 0.8;
-/// Loads in flight a thread, where nothing moves in vectors.
-constexpr int kColumnUnroll = 4, kMostUnrolled = 4, kSingleRowUnroll = 8;
 
 bool is_measured(const Domain& domain, const RowWork& work) {
   return work.widest_bytes > 0 && work.elements == domain.rows * domain.cols;
 }
+
+ThreadMapping deal(ThreadMapping mapping, const MappingLimits& limits) {
+  mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
+  mapping.blocks = mapping.tasks * mapping.cluster;
+  if (limits.one_wave)
+    mapping.blocks = std::min(mapping.blocks, limits.blocks_per_wave / mapping.cluster * mapping.cluster);
+  mapping.tasks_per_block = ceil_div(mapping.tasks, task_takers(mapping));
+  return mapping;
+}
+
+std::int64_t accumulator_room(const MappingLimits& limits) {
+  return most_accumulator_registers(
+      assume_relax_apply(*limits.tuned_for, limits.block, 0, limits.max_blocks_per_sm).register_bound);
+}
+
+namespace {
+
+/// One thread an output: the reduction is this short and there are so many outputs for each block of a wave.
+constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
+/// Rows side by side in a column tile: a warp reads a 128-byte line of 4-byte elements.
+constexpr std::int64_t kColumnTileRows = 32;
+/// Loads in flight a thread, where nothing moves in vectors.
+constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
 
 /// By which vectors go: an element of the widest array that moves, or where that is not known of the
 /// dominant's own operand. Of one that is half as wide a vector is 8 bytes.
@@ -76,39 +70,6 @@ int peeled_vector(const Domain& domain, const MappingLimits& limits) {
   const bool peels = long_rows && limits.accumulators == 0 && limits.row_work.in_order;
   return peels && vector > 1 && domain.cols % vector != 0 ? vector : 0;
 }
-
-/// Fills tasks, blocks and tasks_per_block: as many blocks as there are slots or tasks.
-ThreadMapping deal(ThreadMapping mapping, const MappingLimits& limits) {
-  mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
-  mapping.blocks = mapping.tasks * mapping.cluster;
-  if (limits.one_wave)
-    mapping.blocks = std::min(mapping.blocks, limits.blocks_per_wave / mapping.cluster * mapping.cluster);
-  mapping.tasks_per_block = ceil_div(mapping.tasks, task_takers(mapping));
-  return mapping;
-}
-
-/// The fastest of the mappings so far; of those that the model hardly tells apart the first.
-class Fastest {
- public:
-  Fastest(const Domain& domain, const MappingLimits& limits) : domain_(domain), limits_(limits) {}
-
-  void offer(const ThreadMapping& mapping) {
-    const double us = domain_us(domain_, mapping, limits_);
-    if (found_ && us >= us_ * (1 - kIndifference)) return;
-    found_ = true;
-    us_ = us;
-    best_ = mapping;
-  }
-  bool found() const { return found_; }
-  const ThreadMapping& best() const { return best_; }
-
- private:
-  const Domain& domain_;
-  const MappingLimits& limits_;
-  bool found_ = false;
-  double us_ = 0;
-  ThreadMapping best_;
-};
 
 ThreadMapping elements(const Domain& domain, const MappingLimits& limits) {
   Fastest fastest(domain, limits);
@@ -179,11 +140,6 @@ std::vector<std::int64_t> threads_a_row(const Domain& domain, int vector, int bl
   return result;
 }
 
-std::int64_t accumulator_room(const MappingLimits& limits) {
-  return most_accumulator_registers(
-      assume_relax_apply(*limits.tuned_for, limits.block, 0, limits.max_blocks_per_sm).register_bound);
-}
-
 /// Offers rows whose threads load `vector` elements at a time.
 void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, int wanted, Fastest& fastest) {
   ThreadMapping mapping;
@@ -237,133 +193,6 @@ void offer_clusters(const Domain& domain, const MappingLimits& limits, int vecto
   mapping.unroll =
       static_cast<int>(std::clamp<std::int64_t>(vectors, 1, vector > 1 ? kMostUnrolled / 2 : kMostUnrolled));
   fastest.offer(deal(mapping, limits));
-}
-
-/// Tasks that have tiles at a time. Of those that take as long, first what overlaps a block's copies with its
-/// own arithmetic, which the model leaves to the other blocks.
-const std::vector<int>& stages_to_offer(bool copied) {
-  static const std::vector<int> kCopied = {2, 1, 3, kMostStages}, kThroughRegisters = {0};
-  return copied ? kCopied : kThroughRegisters;
-}
-
-/// Offers a staged mapping with tiles for so many tasks of a block (0: its rows go through registers), if
-/// they fit; returns whether it did. Blocks that ask for tasks ahead share out the tasks of a wave.
-bool offer_stages(ThreadMapping mapping, int stages, const Domain& domain, const MappingLimits& limits,
-                  Fastest& fastest) {
-  const RowWork& work = limits.row_work;
-  const Device& device = *limits.tuned_for;
-  mapping.stages = stages;
-  mapping.bulk = stages > 0 && limits.bulk_copies;
-  const std::int64_t tiles = mapping.rows_per_block * domain.cols *
-                                 (work.staged_bytes + std::max(0, stages - 1) * work.staged_input_bytes) +
-                             kSharedSpare;
-  if (tiles > device.shared_bytes_per_block_default) return false;
-  MappingLimits beside = limits;
-  beside.blocks_per_wave =
-      std::min(limits.blocks_per_wave,
-               assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_wave);
-  beside.one_wave = limits.one_wave || stages > 1;
-  if (beside.blocks_per_wave == 0) return false;
-  const ThreadMapping dealt = deal(mapping, beside);
-  // Of fewer tasks than SMs each takes what its latencies are, and staging has more of them.
-  if (dealt.tasks < device.sms * (stages > 0 ? kLeastTasksAnSm : 1)) return false;
-  if (stages > 1 && dealt.tasks_per_block < kLeastTasksAhead) return false;
-  fastest.offer(dealt);
-  return true;
-}
-
-/// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks
-/// of whole sectors.
-void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest) {
-  const RowWork& work = limits.row_work;
-  if (!limits.staging || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
-      domain.cols * work.narrowest_bytes % kSectorBytes == 0)
-    return;
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kRowPack;
-  mapping.rows = domain.rows;
-  mapping.cols = domain.cols;
-  mapping.staged = true;
-  int least_conflicts = std::numeric_limits<int>::max();
-  for (std::int64_t threads = 1; threads <= std::min<std::int64_t>(limits.block, domain.cols); threads *= 2) {
-    mapping.threads_per_row = static_cast<int>(threads);
-    mapping.rows_per_block = limits.block / threads;
-    const std::int64_t elements = ceil_div(domain.cols, threads);
-    if (mapping.rows_per_block * domain.cols * work.narrowest_bytes % kSectorBytes != 0) continue;
-    if (elements * limits.accumulators > accumulator_room(limits)) continue;
-    // More threads a row hold longer rows, but not at the price of bank conflicts that fewer do not have.
-    const int conflicts = staged_wavefronts(mapping, domain.element_bytes);
-    if (conflicts > least_conflicts) continue;
-    for (const int stages : stages_to_offer(limits.async_copies))
-      if (offer_stages(mapping, stages, domain, limits, fastest)) least_conflicts = conflicts;
-  }
-}
-
-/// Of the tiles of a row, for those of all tasks asked for ahead.
-std::int64_t single_row_bytes(const ThreadMapping& mapping, const RowWork& work) {
-  const std::int64_t rows = work.staged_bytes + std::max(0, mapping.stages - 1) * work.staged_input_bytes;
-  const std::int64_t cols = stages_cols(mapping) ? work.staged_col_bytes : 0;
-  return staged_elements(StagedPart::kElements, mapping) * rows +
-         staged_elements(StagedPart::kCols, mapping) * cols;
-}
-
-/// Offers long rows one a task, by all threads of a block or of a cluster's, in as much shared memory as a
-/// block may ask for: each is read once, in whole sectors wherever it begins, and values a column are read
-/// beside it in theirs.
-void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cluster, Fastest& fastest) {
-  const RowWork& work = limits.row_work;
-  if (!limits.single_rows || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
-      domain.cols * domain.element_bytes <= (limits.accumulators > 0 ? kShortSummedRowBytes : kShortRowBytes))
-    return;
-  const Device& device = *limits.tuned_for;
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kRowPack;
-  mapping.rows = domain.rows;
-  mapping.cols = domain.cols;
-  mapping.staged = true;
-  mapping.cluster = cluster;
-  mapping.threads_per_row = cluster * limits.block;
-  // By vectors where all that has a place in the row is in its tile, or begins with vectors too. Else values
-  // a column come one by one, as many in flight as would be with vectors.
-  const int widest = std::max(1, kVectorBytes / work.widest_bytes);
-  const bool whole = domain.cols % widest == 0;
-  const bool peels = work.in_order && limits.accumulators == 0;
-  mapping.vector = whole || peels ? widest : 1;
-  const std::int64_t elements = vectors_a_thread(mapping, limits.block) * mapping.vector;
-  if ((cluster - 1) * staged_cols(mapping) >= domain.cols ||
-      elements * limits.accumulators > kStagedAccumulators * static_cast<double>(accumulator_room(limits)))
-    return;
-  // Beside values a column that come through registers in every task, copies of the rows alone are no
-  // faster (norms of 8,192 and 50,257 columns on H200 and A100, simulated), and less is in flight.
-  const bool copied = limits.async_copies && (work.in_order || limits.accumulators > 0);
-  for (const int stages : stages_to_offer(copied)) {
-    mapping.stages = stages;
-    mapping.bulk = stages > 0 && cluster == 1 && limits.bulk_copies;
-    const std::int64_t tasks_a_block =
-        limits.one_wave ? ceil_div(domain.rows, limits.blocks_per_wave / cluster) : 1;
-    mapping.tasks_per_block = stages > 1 ? std::max(kLeastTasksAhead, tasks_a_block) : tasks_a_block;
-    const bool cols_in_tiles = work.in_order || stages_cols(mapping);
-    mapping.unroll = cols_in_tiles ? 1 : std::max(1, kSingleRowUnroll / mapping.vector);
-    const std::int64_t tiles = single_row_bytes(mapping, work) + kSharedSpare;
-    if (tiles > device.shared_bytes_per_block_optin) continue;
-    const int blocks =
-        assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_sm;
-    // As many tasks of small parts as keep an SM's loads in flight, those of partials at the end included.
-    const std::int64_t ahead = blocks * stages * staged_elements(StagedPart::kElements, mapping) *
-                               std::int64_t{work.staged_input_bytes};
-    if (limits.accumulators > 0 && stages > 1 && stages < kMostStages && ahead < kSummedBytesInFlight)
-      continue;
-    const std::int64_t wave = resident_blocks(device, blocks, cluster);
-    // Within one wave other groups' blocks would not find room beside the tiles.
-    if (wave == 0 || (limits.one_wave && wave < limits.blocks_per_wave)) continue;
-    MappingLimits beside = limits;
-    if (stages > 1) {
-      beside.blocks_per_wave = std::min(limits.blocks_per_wave, wave);
-      beside.one_wave = true;
-    }
-    const ThreadMapping dealt = deal(mapping, beside);
-    if (stages <= 1 || dealt.tasks_per_block >= kLeastTasksAhead) fastest.offer(dealt);
-  }
 }
 
 ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {

@@ -1,4 +1,5 @@
-// Plans one stitch op: the passes in order, until nothing is left to amend.
+// Plans one stitch op: of its forms, with or without rows in shared memory and sums across rows, the fastest
+// by the estimate.
 #pragma once
 
 #include <vector>

@@ -21,22 +21,21 @@ extern "C" __global__ void __launch_bounds__(128, 6) v9(
     }
     const int first_task = ((int)blockIdx.x * 7813 / 792);
     const int end_task = (((int)blockIdx.x + 1) * 7813 / 792);
-    for (int n = 0; n < 1; ++n) {
-      {
-        const int ahead = first_task + n;
-        if (thread == 0 && ahead < end_task) {
-          const int its_stage = n;
-          float* const v0_tile = v0_tiles + its_stage * 4228;
-          const int task = ahead;
-          // v0 (group of v7; row_pack 1000003x33: 7813 tasks of 128 rows, 10 a block, 792 blocks, staged by bulk copies for 2 tasks)
-          {
-            const int row = task * 4224;
-            sw_copy_bulk(sw_shared_place(v0_tile), &v0[row], sw_min(4224, 33000096 - row) * 4, copied + its_stage * 16912);
-          }
+    {
+      const int ahead = first_task;
+      if (thread == 0 && ahead < end_task) {
+        const int its_stage = 0;
+        float* const v0_tile = v0_tiles + its_stage * 4228;
+        const int task = ahead;
+        // v0 (group of v7; row_pack 1000003x33: 7813 tasks of 128 rows, 10 a block, 792 blocks, staged by bulk copies for 2 tasks)
+        {
+          const int row = task * 4224;
+          sw_copy_bulk(sw_shared_place(v0_tile), &v0[row], sw_min(4224, 33000096 - row) * 4, copied + its_stage * 16912);
         }
       }
     }
     __syncthreads();
+    // Stages take turns; when they begin again their mbarriers' phases have the other parity.
     for (int task = first_task, parity = 0, stage = 0; task < end_task; ++task, parity ^= stage == 1, stage = stage < 1 ? stage + 1 : 0) {
       float v2_row;  // all threads of a row have it
       float v7_row;  // all threads of a row have it
@@ -66,13 +65,13 @@ extern "C" __global__ void __launch_bounds__(128, 6) v9(
       }
       // v2 (group of v7; row_pack 1000003x33: 7813 tasks of 128 rows, 10 a block, 792 blocks, staged by bulk copies for 2 tasks)
       {
-        const int local_row = thread / 1, lane = thread % 1;
+        const int local_row = thread, lane = 0;
         const int row = task * 128 + local_row;
         float v2_acc = sw_float(0xff800000u);
         if (row < 1000003) {
 #pragma unroll
           for (int i = 0; i < 33; ++i) {
-            const int col = lane + i * 1;
+            const int col = lane + i;
             const float v0_v = v0_tile_3[local_row * 33 + col];
             v0_kept[i] = v0_v;
             v2_acc = sw_max(v2_acc, v0_v);
@@ -82,13 +81,13 @@ extern "C" __global__ void __launch_bounds__(128, 6) v9(
       }
       // v7
       {
-        const int local_row = thread / 1, lane = thread % 1;
+        const int local_row = thread, lane = 0;
         const int row = task * 128 + local_row;
         float v7_acc = 0.0f;
         if (row < 1000003) {
 #pragma unroll
           for (int i = 0; i < 33; ++i) {
-            const int col = lane + i * 1;
+            const int col = lane + i;
             const float v0_v = v0_kept[i];
             const float v4 = (v0_v - v2_row);
             const float v5 = expf(v4);
@@ -100,12 +99,12 @@ extern "C" __global__ void __launch_bounds__(128, 6) v9(
       }
       // v9
       {
-        const int local_row = thread / 1, lane = thread % 1;
+        const int local_row = thread, lane = 0;
         const int row = task * 128 + local_row;
         if (row < 1000003) {
 #pragma unroll
           for (int i = 0; i < 33; ++i) {
-            const int col = lane + i * 1;
+            const int col = lane + i;
             const float v5 = v5_kept[i];
             const float v9_2 = (v5 / v7_row);
             v9_tile[local_row * 33 + col] = v9_2;

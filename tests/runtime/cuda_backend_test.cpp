@@ -155,7 +155,8 @@ TEST(CudaBackend, ClustersThatWaitForEachOtherAreCountedByTheDriver) {
   gpu.device.sms = 16;
   gpu.device.gpcs = 1;
   const Graph graph = testing::graph_of(testing::workload("layer_norm_grad").hlo({32, 4096, "f32"}));
-  FusionPlan plan = make_plan(graph, gpu.device, "astitch", {.knobs = {{"clusters", "off"}}});
+  FusionPlan plan =
+      make_plan(graph, gpu.device, "astitch", {.knobs = {{"clusters", "off"}, {"tiles", "off"}}});
   ASSERT_EQ(plan.kernels.size(), 1u);
   ASSERT_GT(plan.kernels[0].launch.grid_barriers, 0);
   ASSERT_TRUE(testing::share_rows(graph, gpu.device, plan, 0, 4, 4)) << to_text(graph, plan);
