@@ -23,7 +23,7 @@ namespace {
 /// Of kernels that the model does not tell from apart fewer are taken: its times of plans are within 2 % of
 /// simulated ones in the median (docs/timing.md), those of lanes put side by side without a plan are rougher,
 /// and the plan is judged again.
-constexpr double kAlike = 0.02, kRoughly = 0.04;
+constexpr double kAlike = 0.02, kRoughly = 0.06;
 /// Readers of an input that are tried with each of them, next ones by level; and kernels left open, latest
 /// first, that each stitch op is tried with. Both bound the pairs by a multiple of the edges.
 constexpr std::size_t kSharingNeighbours = 4, kOpenKernels = 8;
@@ -269,8 +269,11 @@ class Remote {
     const KernelWork &u = x.work, &v = y.work;
     KernelWork& work = both.work;
     work = u;
-    work.grid_blocks = std::max(
-        {u.grid_blocks, v.grid_blocks, std::min(u.grid_blocks + v.grid_blocks, both.blocks_per_wave)});
+    // Without grid barriers each has its own blocks, in as many waves as they take.
+    const std::int64_t blocks = u.grid_blocks + v.grid_blocks;
+    work.grid_blocks = options_.tuned && both.phases == 1
+                           ? blocks
+                           : std::max({u.grid_blocks, v.grid_blocks, std::min(blocks, both.blocks_per_wave)});
     work.threads_per_block = std::max(u.threads_per_block, v.threads_per_block);
     work.blocks_per_sm = std::min(u.blocks_per_sm, v.blocks_per_sm);
     double saved = 0;
