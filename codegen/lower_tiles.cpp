@@ -61,8 +61,8 @@ Step TileSteps::filling(int group_index, const Tile& tile) const {
   if (part == StagedPart::kCols) {
     constexpr std::int64_t kMostUnrolled = 8;  // a round trip to memory takes as long as much of a task
     ThreadMapping mapping = staging_cols(group.mapping);
-    mapping.unroll = static_cast<int>(std::clamp<std::int64_t>(
-        vectors_a_thread(mapping, context_.plan.launch.block), 1, kMostUnrolled));
+    mapping.unroll = static_cast<int>(
+        std::clamp<std::int64_t>(vectors_a_thread(mapping, context_.plan.launch.block), 1, kMostUnrolled));
     Step step = moving(group_index, false, mapping, part, {&tile});
     step.filling = Filling::kOnce;
     return step;
