@@ -7,9 +7,9 @@
 #include "cli/compare_table.h"
 #include "cli/table.h"
 #include "core/error.h"
-#include "core/evaluator.h"
 #include "core/file.h"
 #include "core/format.h"
+#include "core/judge.h"
 #include "experiments/report.h"
 #include "experiments/store.h"
 
@@ -52,7 +52,7 @@ void demo(Cli& cli, const DemoArguments& a) {
   spec.device = a.device;
   spec.check = true;
   cli.progress("evaluating the reference");
-  const std::vector<Literal> reference = evaluate(layer.graph, trial_inputs(layer, spec));
+  Judge judge(layer.graph, trial_inputs(layer, spec), arithmetic_of(spec));
   Table table(
       {"planner", ">kernels", ">simulated us", ">inst_executed", ">DRAM read", ">DRAM written", "check"});
   bool ok = true;
@@ -63,7 +63,7 @@ void demo(Cli& cli, const DemoArguments& a) {
         [&](double done, const std::string& what) {
           cli.progress(fmt::format("bert_layer, {}: [{:3.0f}%] {}", planner, 100 * done, what));
         },
-        &reference);
+        &judge);
     cli.progress("");
     store.record("demo", layer, spec, result);
     double instructions = 0, read = 0, written = 0, us = 0;

@@ -23,6 +23,16 @@
 namespace stitchwork {
 namespace {
 
+std::string check_text(const CheckResult& check) {
+  std::string text = fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g})",
+                                 check.ok ? "ok" : "FAILED", check.max_abs_error, check.max_rel_error);
+  if (check.allowed > 0)
+    text += fmt::format("; {} of {} elements needed the allowance of their own rounding", check.allowed,
+                        check.elements);
+  if (check.nan > 0) text += fmt::format("; {} of {} are NaN in both", check.nan, check.elements);
+  return check.ok ? text : text + ": " + check.message;
+}
+
 struct RunArguments {
   PlanArguments plan;
   std::string backend = "sim", cache = "cold", mode = "exact", convolutions = "auto", inputs, outputs, trace,
@@ -215,10 +225,7 @@ void run(Cli& cli, const RunArguments& a) {
   for (const sim::Finding& f : result.run.findings) cli.err << fmt::format("stitchwork: {}\n", to_text(f));
   if (!a.sanitize.empty() && result.run.findings.empty())
     cli.print(to_text(spec.sanitize, result.run.sanitized) + "; no findings");
-  if (result.check)
-    cli.print(fmt::format("check: {} (max abs error {:.3g}, max rel error {:.3g}){}",
-                          result.check->ok ? "ok" : "FAILED", result.check->max_abs_error,
-                          result.check->max_rel_error, result.check->ok ? "" : ": " + result.check->message));
+  if (result.check) cli.print(check_text(*result.check));
   cli.err << fmt::format("stored as attempt {} in {}\n", attempt, db);
 }
 

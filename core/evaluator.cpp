@@ -4,17 +4,27 @@
 
 #include "core/error.h"
 #include "core/evaluator_ops.h"
+#include "core/rounding.h"
 
 namespace stitchwork {
 namespace {
+
+Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node, Values operands,
+                      Rounding* rounding);
 
 /// Values of a computation's nodes: borrowed (parameters, constants) or owned until their last use.
 class Evaluation {
  public:
   using Observer = std::function<void(const Node&, const Literal&)>;
 
-  Evaluation(const Graph& graph, const Computation& computation, Values arguments, const Observer* observe)
-      : graph_(graph), computation_(computation), arguments_(arguments), observe_(observe) {
+  /// `rounding`, if given, moves the value of every node.
+  Evaluation(const Graph& graph, const Computation& computation, Values arguments, const Observer* observe,
+             Rounding* rounding)
+      : graph_(graph),
+        computation_(computation),
+        arguments_(arguments),
+        observe_(observe),
+        rounding_(rounding) {
     uses_.resize(computation.nodes.size());
     owned_.resize(computation.nodes.size());
     borrowed_.resize(computation.nodes.size());
@@ -61,7 +71,7 @@ class Evaluation {
     } else {
       std::vector<const Literal*> operands;
       for (NodeId operand : node.operands) operands.push_back(&value(operand));
-      owned_[index(node.id)] = evaluate_node(graph_, computation_, node, operands);
+      owned_[index(node.id)] = evaluate_node(graph_, computation_, node, operands, rounding_);
     }
   }
 
@@ -71,15 +81,20 @@ class Evaluation {
   const Computation& computation_;
   Values arguments_;
   const Observer* observe_;
+  Rounding* rounding_;
   std::vector<int> uses_;
   std::vector<std::optional<Literal>> owned_;
   std::vector<const Literal*> borrowed_;
 };
 
+Literal evaluate_computation(const Graph& graph, ComputationId id, Values arguments, Rounding* rounding) {
+  return Evaluation(graph, graph.computation(id), arguments, nullptr, rounding).run();
+}
+
 }  // namespace
 
 Literal evaluate_computation(const Graph& graph, ComputationId id, Values arguments) {
-  return Evaluation(graph, graph.computation(id), arguments, nullptr).run();
+  return evaluate_computation(graph, id, arguments, nullptr);
 }
 
 /// pred: true is the first branch; an index outside the branches takes the last (HLO).
@@ -99,19 +114,20 @@ Literal tuple_of(const Node& node, Values operands) {
   return result;
 }
 
-Literal loop(const Graph& graph, const Node& node, const Literal& initial) {
+Literal loop(const Graph& graph, const Node& node, const Literal& initial, Rounding* rounding) {
   const ComputationId condition = node.attrs.computations.at(0), body = node.attrs.computations.at(1);
   Literal state = initial;
   for (;;) {
     const Literal* argument = &state;
-    if (evaluate_computation(graph, condition, {&argument, 1}).get_int(0) == 0) return state;
-    state = evaluate_computation(graph, body, {&argument, 1});
+    if (evaluate_computation(graph, condition, {&argument, 1}, rounding).get_int(0) == 0) return state;
+    state = evaluate_computation(graph, body, {&argument, 1}, rounding);
   }
 }
 
-Literal conditional(const Graph& graph, const Node& node, Values operands) {
+Literal conditional(const Graph& graph, const Node& node, Values operands, Rounding* rounding) {
   const std::size_t taken = taken_branch(node, *operands[0]);
-  return evaluate_computation(graph, node.attrs.computations[taken], operands.subspan(taken + 1, 1));
+  return evaluate_computation(graph, node.attrs.computations[taken], operands.subspan(taken + 1, 1),
+                              rounding);
 }
 
 Literal map(const Graph& graph, const Node& node, Values operands) {
@@ -121,7 +137,8 @@ Literal map(const Graph& graph, const Node& node, Values operands) {
   return std::move(results[0]);
 }
 
-Literal dispatch(const Graph& graph, const Computation& computation, const Node& node, Values operands) {
+Literal dispatch(const Graph& graph, const Computation& computation, const Node& node, Values operands,
+                 Rounding* rounding) {
   switch (node.op) {
     case Op::kConstant:
       if (node.attrs.literal == nullptr)
@@ -173,11 +190,11 @@ Literal dispatch(const Graph& graph, const Computation& computation, const Node&
       return operands[0]->elements.at(static_cast<std::size_t>(node.attrs.tuple_index));
     case Op::kCall:
     case Op::kFusion:
-      return evaluate_computation(graph, applied(node), operands);
+      return evaluate_computation(graph, applied(node), operands, rounding);
     case Op::kWhile:
-      return loop(graph, node, *operands[0]);
+      return loop(graph, node, *operands[0], rounding);
     case Op::kConditional:
-      return conditional(graph, node, operands);
+      return conditional(graph, node, operands, rounding);
     case Op::kOptimizationBarrier:
     case Op::kAddDependency:
     case Op::kDomain:
@@ -197,12 +214,12 @@ Literal dispatch(const Graph& graph, const Computation& computation, const Node&
   throw Error(fmt::format("{} cannot be executed", def(node.op).name), "it can be planned, not run");
 }
 
-}  // namespace
-
-Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node,
-                      std::span<const Literal* const> operands) {
+Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node, Values operands,
+                      Rounding* rounding) {
   try {
-    return dispatch(graph, computation, node, operands);
+    Literal result = dispatch(graph, computation, node, operands, rounding);
+    if (rounding != nullptr) rounding->perturb(graph, computation, node, operands, result);
+    return result;
   } catch (const Error& error) {
     if (error.line() > 0 || !error.file().empty()) throw;  // already names a node of a called computation
     throw Error(graph.source.empty() ? "graph" : graph.source, node.line, 0,
@@ -210,8 +227,8 @@ Literal evaluate_node(const Graph& graph, const Computation& computation, const 
   }
 }
 
-std::vector<Literal> evaluate(const Graph& graph, std::span<const Literal> inputs,
-                              const std::function<void(const Node&, const Literal&)>& observe) {
+std::vector<Literal> evaluate_entry(const Graph& graph, std::span<const Literal> inputs,
+                                    const Evaluation::Observer* observe, Rounding* rounding) {
   const Computation& entry = graph.entry_computation();
   if (inputs.size() != entry.parameters.size())
     throw Error(graph.source, 0, 0,
@@ -226,11 +243,28 @@ std::vector<Literal> evaluate(const Graph& graph, std::span<const Literal> input
                               parameter.name, to_text(parameter.shape)));
     arguments.push_back(&inputs[i]);
   }
-  Literal root = Evaluation(graph, entry, arguments, observe ? &observe : nullptr).run();
+  Literal root = Evaluation(graph, entry, arguments, observe, rounding).run();
   if (root.shape.is_tuple) return std::move(root.elements);
   std::vector<Literal> results;
   results.push_back(std::move(root));
   return results;
+}
+
+}  // namespace
+
+Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node,
+                      std::span<const Literal* const> operands) {
+  return evaluate_node(graph, computation, node, operands, nullptr);
+}
+
+std::vector<Literal> evaluate(const Graph& graph, std::span<const Literal> inputs,
+                              const std::function<void(const Node&, const Literal&)>& observe) {
+  return evaluate_entry(graph, inputs, observe ? &observe : nullptr, nullptr);
+}
+
+std::vector<Literal> evaluate_rounded(const Graph& graph, std::span<const Literal> inputs,
+                                      Rounding& rounding) {
+  return evaluate_entry(graph, inputs, nullptr, &rounding);
 }
 
 }  // namespace stitchwork

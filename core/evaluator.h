@@ -11,6 +11,8 @@
 
 namespace stitchwork {
 
+class Rounding;
+
 /// What to do about a constant whose values a text leaves out.
 inline constexpr const char* kLeftOutHint =
     "export it with large constants (JAX: as_hlo_text(print_large_constants=True); XLA: "
@@ -32,5 +34,10 @@ std::size_t taken_branch(const Node& conditional, const Literal& selector);
 /// number. Intermediate values are freed after their last use. `observe`, if given, sees every node's value.
 std::vector<Literal> evaluate(const Graph& graph, std::span<const Literal> inputs,
                               const std::function<void(const Node&, const Literal&)>& observe = {});
+
+/// The same with every op's value moved by `rounding` (core/rounding.h): what another implementation might
+/// give.
+std::vector<Literal> evaluate_rounded(const Graph& graph, std::span<const Literal> inputs,
+                                      Rounding& rounding);
 
 }  // namespace stitchwork

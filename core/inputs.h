@@ -1,4 +1,4 @@
-// Inputs from a seed, and the check that judges outputs (docs/inputs.md).
+// Inputs from a seed (docs/inputs.md).
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,5 @@ std::vector<Distribution> default_distributions(const Graph& graph);
 /// Deterministic across machines: the same seed gives the same bytes everywhere.
 std::vector<Literal> generate_inputs(const Graph& graph, std::uint64_t seed,
                                      const InputOverrides& overrides = {});
-
-struct CheckResult {
-  bool ok = true;
-  double max_abs_error = 0;
-  double max_rel_error = 0;  ///< max |a-r| / (|r| + rms(r))
-  std::string message;       ///< first offending element, or empty
-};
-
-/// ok iff for every element |a-r| <= atol + rtol*|r|, rtol = 1e-4 fp32 (1e-10 f64), 1e-2 fp16, 3e-2 bf16,
-/// exact for integers and pred, atol = rtol/10 * max|r| of that tensor (1e-6 if r is all zero), and NaN and
-/// infinity positions equal.
-CheckResult check_output(const Literal& actual, const Literal& reference);
 
 }  // namespace stitchwork

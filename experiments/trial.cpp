@@ -12,7 +12,6 @@
 #include "codegen/settle.h"
 #include "core/arithmetic.h"
 #include "core/error.h"
-#include "core/evaluator.h"
 #include "core/hlo_text.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
@@ -49,19 +48,6 @@ Literal read_input(const std::string& folder, const Node& parameter) {
   throw Error(folder, 0, 0,
               fmt::format("no array for parameter {} ({})", parameter.name, to_text(parameter.shape)),
               fmt::format("save it as {}.npy or {}.npy", parameter.name, parameter.attrs.parameter_number));
-}
-
-TrialCheck check_outputs(const std::vector<Literal>& outputs, const std::vector<Literal>& reference) {
-  SW_CHECK(outputs.size() == reference.size());
-  TrialCheck worst;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const CheckResult one = check_output(outputs[i], reference[i]);
-    if (!one.ok && worst.ok) worst.message = fmt::format("output {}: {}", i, one.message);
-    worst.ok = worst.ok && one.ok;
-    worst.max_abs_error = std::max(worst.max_abs_error, one.max_abs_error);
-    worst.max_rel_error = std::max(worst.max_rel_error, one.max_rel_error);
-  }
-  return worst;
 }
 
 std::vector<KernelCost> costs_of(const Graph& graph, const Device& device, const FusionPlan& plan) {
@@ -115,6 +101,10 @@ RunResult estimated(const Device& device, const FusionPlan& plan, const std::vec
 
 Device target_of(const TrialSpec& spec) { return limited(device(spec.device), spec.limits); }
 
+Arithmetic arithmetic_of(const TrialSpec& spec) {
+  return {.fast_math = spec.compile.fast_math, .tf32 = spec.backend == "cuda" && spec.tf32};
+}
+
 std::vector<Literal> trial_inputs(const Model& model, const TrialSpec& spec) {
   if (spec.inputs_dir.empty()) return generate_inputs(model.graph, spec.seed, model.inputs);
   const Computation& entry = model.graph.entry_computation();
@@ -124,7 +114,7 @@ std::vector<Literal> trial_inputs(const Model& model, const TrialSpec& spec) {
 }
 
 TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProgress& progress,
-                      const std::vector<Literal>* reference) {
+                      Judge* judge) {
   auto report = [&](double done, const std::string& what) {
     if (progress) progress(done, what);
   };
@@ -194,7 +184,9 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   result.run_ms = running.ms();
   if (spec.check && result.run.findings.empty()) {
     report(0.85, "checking against the reference");
-    result.check = check_outputs(result.run.outputs, reference ? *reference : evaluate(model.graph, inputs));
+    std::optional<Judge> own;
+    if (judge == nullptr) judge = &own.emplace(model.graph, inputs, arithmetic_of(spec));
+    result.check = judge->check(result.run.outputs);
   }
   report(1, "done");
   return result;
@@ -270,6 +262,9 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   if (result.check)
     document["check"] = {{"max_abs_error", result.check->max_abs_error},
                          {"max_rel_error", result.check->max_rel_error},
+                         {"elements", result.check->elements},
+                         {"allowed_elements", result.check->allowed},
+                         {"nan_elements", result.check->nan},
                          {"ok", result.check->ok}};
   else
     document["check"] = nullptr;

@@ -12,6 +12,7 @@
 #include "analysis/cost.h"
 #include "analysis/planner.h"
 #include "codegen/executable.h"
+#include "core/judge.h"
 #include "experiments/device_limits.h"
 #include "experiments/model.h"
 #include "runtime/run.h"
@@ -41,17 +42,10 @@ struct TrialSpec {
 /// The device as the trial has it.
 Device target_of(const TrialSpec& spec);
 
-/// The worst output; ok only if every output is.
-struct TrialCheck {
-  bool ok = true;
-  double max_abs_error = 0, max_rel_error = 0;
-  std::string message;
-};
-
 struct TrialResult {
   Executable executable;  ///< its plan included
   RunResult run;
-  std::optional<TrialCheck> check;  ///< empty if not asked for
+  std::optional<CheckResult> check;  ///< empty if not asked for
   double plan_ms = 0, compile_ms = 0, run_ms = 0;
   std::vector<KernelCost> costs;  ///< modelled, of the plan's kernels
 
@@ -66,10 +60,13 @@ using TrialProgress = std::function<void(double, const std::string&)>;
 /// missing or wrong array.
 std::vector<Literal> trial_inputs(const Model& model, const TrialSpec& spec);
 
-/// Plans, compiles, runs, checks. `reference`, if given, are the expected outputs for these inputs (else
-/// evaluated when the check is asked for).
+/// How exactly the trial's kernels and library calls may compute.
+Arithmetic arithmetic_of(const TrialSpec& spec);
+
+/// Plans, compiles, runs, checks. `judge`, if given, is the model's for these inputs and this arithmetic, and
+/// serves several trials (else one is made when the check is asked for).
 TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProgress& progress = {},
-                      const std::vector<Literal>* reference = nullptr);
+                      Judge* judge = nullptr);
 
 /// "stitchwork.run/1": the plan's keys plus counters, times and the check (docs/schema/run.schema.json).
 nlohmann::ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialResult& result);

@@ -46,7 +46,7 @@ std::size_t count(const FusionPlan& plan) {
 
 /// Right and clean under all sanitizers; the bytes loaded.
 std::uint64_t run(const Graph& graph, const FusionPlan& plan, const std::vector<Literal>& inputs) {
-  const std::vector<Literal> expected = evaluate(graph, inputs);
+  Judge judge(graph, inputs);
   std::uint64_t bytes = 0;
   for (const std::string& compiler : testing::installed_compilers()) {
     SCOPED_TRACE(compiler);
@@ -60,10 +60,8 @@ std::uint64_t run(const Graph& graph, const FusionPlan& plan, const std::vector<
         run_simulated(graph, target(), compile(graph, target(), plan, options), inputs, run_options);
     for (const sim::Finding& finding : run.findings)
       ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
-    for (std::size_t i = 0; i < run.outputs.size(); ++i) {
-      const CheckResult check = check_output(run.outputs[i], expected[i]);
-      EXPECT_TRUE(check.ok) << "output " << i << ": " << check.message;
-    }
+    const CheckResult check = judge.check(run.outputs);
+    EXPECT_TRUE(check.ok) << check.message;
     bytes = 0;
     for (const KernelRun& kernel : run.kernels) bytes += kernel.counters.gld_bytes;
   }

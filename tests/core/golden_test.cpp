@@ -1,9 +1,8 @@
 // The reference against JAX, on the golden tensors of the small datasets.
 #include <gtest/gtest.h>
 
-#include "core/evaluator.h"
 #include "core/hlo_text.h"
-#include "core/inputs.h"
+#include "core/judge.h"
 #include "tests/support/golden_tensors.h"
 
 namespace stitchwork {
@@ -13,16 +12,10 @@ class Golden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Golden, EvaluatorAgreesWithJax) {
   const Graph graph = read_graph((testing::kDatasets / (GetParam() + ".hlo")).string());
-  const std::vector<Literal> outputs = evaluate(graph, testing::golden_tensors(GetParam(), "in"));
   const std::vector<Literal> expected = testing::golden_tensors(GetParam(), "out");
   ASSERT_FALSE(expected.empty());
-  ASSERT_EQ(outputs.size(), expected.size());
-  const DType type = testing::computed_in(GetParam());
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const CheckResult check =
-        check_output(testing::rounded_to(type, outputs[i]), testing::rounded_to(type, expected[i]));
-    EXPECT_TRUE(check.ok) << check.message;
-  }
+  const CheckResult check = Judge(graph, testing::golden_tensors(GetParam(), "in")).check(expected);
+  EXPECT_TRUE(check.ok) << check.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Datasets, Golden, ::testing::ValuesIn(testing::golden_datasets()),

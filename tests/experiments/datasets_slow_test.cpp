@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "analysis/planner.h"
-#include "core/evaluator.h"
-#include "core/inputs.h"
+#include "core/judge.h"
 #include "core/npy.h"
 #include "experiments/trial.h"
 #include "tests/support/golden_tensors.h"
@@ -48,17 +47,6 @@ class GoldenInputs {
   std::filesystem::path folder_;
 };
 
-void expect_golden_outputs(const std::string& dataset, const std::vector<Literal>& outputs,
-                           const std::vector<Literal>& golden) {
-  ASSERT_EQ(outputs.size(), golden.size());
-  const DType type = testing::computed_in(dataset);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const CheckResult check =
-        check_output(testing::rounded_to(type, outputs[i]), testing::rounded_to(type, golden[i]));
-    EXPECT_TRUE(check.ok) << "golden output " << i << ": " << check.message;
-  }
-}
-
 /// On the framework's golden tensors where the dataset has some, else on inputs from the seed.
 TEST_P(EveryDataset, RunsUnderEveryPlannerAndEqualsTheReferenceAndTheFrameworksOutput) {
   const Model model = load_model(GetParam());
@@ -70,16 +58,19 @@ TEST_P(EveryDataset, RunsUnderEveryPlannerAndEqualsTheReferenceAndTheFrameworksO
     inputs.emplace(GetParam());
     spec.inputs_dir = inputs->folder();
   }
-  const std::vector<Literal> reference = evaluate(model.graph, trial_inputs(model, spec));
+  Judge judge(model.graph, trial_inputs(model, spec));
+  if (!golden.empty()) {
+    const CheckResult check = judge.check(golden);
+    EXPECT_TRUE(check.ok) << "the framework's " << check.message;
+  }
   std::map<std::string, int> kernels;
   for (const Planner& planner : planners_for(model.graph)) {
     SCOPED_TRACE(planner.name);
     spec.planner = planner.name;
-    const TrialResult result = run_trial(model, spec, {}, &reference);
+    const TrialResult result = run_trial(model, spec, {}, &judge);
     for (const sim::Finding& finding : result.run.findings) ADD_FAILURE() << finding.message;
     ASSERT_TRUE(result.check.has_value());
     EXPECT_TRUE(result.check->ok) << result.check->message;
-    if (!golden.empty()) expect_golden_outputs(GetParam(), result.run.outputs, golden);
     kernels[std::string(planner.name)] = result.executable.plan.counts.memory_kernels;
   }
   expect_fewer(kernels, GetParam() == "bert_base" || GetParam() == "fig7");

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/evaluator.h"
 #include "core/inputs.h"
+#include "core/judge.h"
 #include "runtime/simulator_backend.h"
 #include "tests/codegen/harness.h"
 #include "tests/runtime/convolutions.h"
@@ -45,8 +45,8 @@ Made expect_right(const std::string& body) {
   made.product = *product;
   Literal a = gathered(product->patches, made.inputs[0]), b = gathered(product->weights, made.inputs[1]);
   if (!product->patches_first) std::swap(a, b);
-  const CheckResult check = check_output(testing::multiplied(product->gemm, a, b, node.shape),
-                                         evaluate(made.graph, made.inputs).at(0));
+  const CheckResult check =
+      Judge(made.graph, made.inputs).check({{testing::multiplied(product->gemm, a, b, node.shape)}});
   EXPECT_TRUE(check.ok) << check.message;
   return made;
 }

@@ -306,7 +306,9 @@ TEST(CudaBackend, MachineCodeIsLoadedFirstAndPtxWhereItIsOfAnotherGpu) {
   ASSERT_FALSE(executable.kernels.at(0).cubin.empty());
   const std::vector<Literal> inputs = generate_inputs(graph, 0);
   cuda::CudaBackend backend(testing::fake_driver(gpu), gpu.device, {.repeats = 0}, {testing::fake_blas, {}});
-  expect_right({run_on(backend, graph, gpu.device, executable, inputs), evaluate(graph, inputs)});
+  RunResult result = run_on(backend, graph, gpu.device, executable, inputs);
+  const CheckResult check = Judge(graph, inputs).check(result.outputs);
+  expect_right({std::move(result), check});
   EXPECT_EQ(gpu.calls["machine_code"], 1);
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "core/evaluator.h"
+#include "core/judge.h"
 #include "tests/runtime/convolutions.h"
 #include "tests/runtime/fake_cudnn.h"
 #include "tests/runtime/on_fake_gpu.h"
@@ -51,7 +51,7 @@ std::string convolved(const std::string& text, bool features_last, bool tf32 = f
   const auto workspace = gpu.memory.allocate(prepared.plan->workspace_bytes(), "workspace");
   dnn->convolve(nullptr, *prepared.plan, on_gpu(inputs[0]), on_gpu(weights), to, workspace, node.name);
   gpu.memory.read(to, result.bytes);
-  const CheckResult check = check_output(result, evaluate(graph, inputs).at(0));
+  const CheckResult check = Judge(graph, inputs).check({{result}});
   EXPECT_TRUE(check.ok) << check.message;
   return gpu.launched.at(0);
 }

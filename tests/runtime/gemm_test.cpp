@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/evaluator.h"
 #include "core/inputs.h"
+#include "core/judge.h"
 #include "tests/runtime/products.h"
 #include "tests/support/graphs.h"
 
@@ -28,7 +28,7 @@ TEST_P(GemmOf, ComputesTheDot) {
   EXPECT_TRUE(gemm->b_row == 1 || gemm->b_col == 1);
   EXPECT_GE(gemm->c_row, gemm->n);
   const Literal made = testing::multiplied(*gemm, inputs[0], inputs[1], dot.shape);
-  const CheckResult check = check_output(made, evaluate(graph, inputs).at(0));
+  const CheckResult check = Judge(graph, inputs).check({{made}});
   EXPECT_TRUE(check.ok) << check.message;
 }
 

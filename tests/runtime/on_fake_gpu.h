@@ -9,8 +9,8 @@
 
 #include "analysis/planner.h"
 #include "core/error.h"
-#include "core/evaluator.h"
 #include "core/inputs.h"
+#include "core/judge.h"
 #include "runtime/run.h"
 #include "tests/codegen/harness.h"
 #include "tests/runtime/fake_cuda.h"
@@ -19,7 +19,7 @@ namespace stitchwork::testing {
 
 struct Ran {
   RunResult result;
-  std::vector<Literal> expected;
+  CheckResult check;
 };
 
 inline CompileOptions compile_options() {
@@ -34,17 +34,12 @@ inline Ran run_on_fake_gpu(FakeGpu& gpu, const Graph& graph, const cu::CudaOptio
   const Executable executable = compile(graph, gpu.device, make_plan(graph, gpu.device, planner), compiling);
   const std::vector<Literal> inputs = generate_inputs(graph, 0);
   cu::CudaBackend backend(fake_driver(gpu), gpu.device, options, libraries);
-  Ran ran{run_on(backend, graph, gpu.device, executable, inputs), evaluate(graph, inputs)};
+  Ran ran{run_on(backend, graph, gpu.device, executable, inputs), {}};
+  ran.check = Judge(graph, inputs, {.tf32 = options.tf32}).check(ran.result.outputs);
   return ran;
 }
 
-inline void expect_right(const Ran& ran) {
-  ASSERT_EQ(ran.result.outputs.size(), ran.expected.size());
-  for (std::size_t i = 0; i < ran.expected.size(); ++i) {
-    const CheckResult check = check_output(ran.result.outputs[i], ran.expected[i]);
-    EXPECT_TRUE(check.ok) << i << ": " << check.message;
-  }
-}
+inline void expect_right(const Ran& ran) { EXPECT_TRUE(ran.check.ok) << ran.check.message; }
 
 /// What the error says; "" where there is none.
 inline std::string refusal(const std::function<void()>& attempt) {

@@ -4,13 +4,13 @@
 // (CONTRIBUTING.md).
 #pragma once
 
-#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "core/evaluator.h"
 #include "core/inputs.h"
+#include "core/judge.h"
 #include "occupancy_model/device.h"
 #include "tests/support/random_graph.h"
 
@@ -60,67 +60,32 @@ inline std::vector<Literal> fuzz_inputs(const Graph& graph, std::uint32_t seed) 
   return generate_inputs(graph, seed, overrides);
 }
 
-/// The inputs, each float off by some units of its last place.
-inline std::vector<Literal> disturbed(std::vector<Literal> inputs) {
-  for (Literal& input : inputs) {
-    const DType dtype = input.shape.dtype;
-    if (!is_floating(dtype)) continue;
-    const double unit = dtype == DType::kF64   ? 1e-15
-                        : dtype == DType::kF32 ? 1e-6
-                        : dtype == DType::kF16 ? 2e-3
-                                               : 1e-2;
-    for (std::int64_t i = 0; i < input.shape.elements_count(); ++i)
-      input.set_double(i, input.get_double(i) * (1 + (i % 3 == 0 ? unit : i % 3 == 1 ? -unit : unit / 2)));
-  }
-  return inputs;
-}
-
-/// What is right, and how far rounding alone can move it.
+/// What is right, and what was seen of it.
 class Reference {
  public:
-  Reference(const Graph& graph, std::vector<Literal> inputs)
-      : graph_(graph), inputs_(std::move(inputs)), outputs_(evaluate(graph, inputs_)) {}
+  Reference(const Graph& graph, std::vector<Literal> inputs, Arithmetic arithmetic = {})
+      : judge_(graph, std::move(inputs), arithmetic) {}
 
-  const std::vector<Literal>& inputs() const { return inputs_; }
+  const std::vector<Literal>& inputs() const { return judge_.inputs(); }
 
-  /// Outputs that were right only within what cancelling sums lose.
-  int cancelled() const { return cancelled_; }
+  /// Over all outputs judged: their elements, those that were right only by what rounding does to them, and
+  /// those that were NaN.
+  std::int64_t elements() const { return elements_; }
+  std::int64_t allowed() const { return allowed_; }
+  std::int64_t nan() const { return nan_; }
 
   /// "" if `actual` is right.
   std::string problem(const std::vector<Literal>& actual) {
-    if (actual.size() != outputs_.size())
-      return fmt::format("{} outputs, {} are right", actual.size(), outputs_.size());
-    for (std::size_t i = 0; i < actual.size(); ++i) {
-      const CheckResult check = check_output(actual[i], outputs_[i]);
-      if (check.ok) continue;
-      if (!within_noise(actual[i], i)) return fmt::format("output {}: {}", i, check.message);
-      ++cancelled_;
-    }
-    return "";
+    const CheckResult check = judge_.check(actual);
+    elements_ += check.elements;
+    allowed_ += check.allowed;
+    nan_ += check.nan;
+    return check.message;
   }
 
  private:
-  /// Sums that cancel: the error is of the size that the smallest changes of the inputs make.
-  bool within_noise(const Literal& actual, std::size_t output) {
-    const Literal& right = outputs_[output];
-    if (!is_floating(right.shape.dtype) || !actual.shape.compatible(right.shape)) return false;
-    if (disturbed_.empty()) disturbed_ = evaluate(graph_, disturbed(inputs_));
-    double noise = 0, error = 0;
-    for (std::int64_t i = 0; i < right.shape.elements_count(); ++i) {
-      const double a = actual.get_double(i), r = right.get_double(i);
-      const double moved = std::abs(disturbed_[output].get_double(i) - r);
-      if (std::isfinite(moved)) noise = std::max(noise, moved);
-      if (std::isfinite(a) && std::isfinite(r))
-        error = std::max(error, std::abs(a - r));
-      else if (!(std::isnan(a) ? std::isnan(r) : a == r))
-        return false;
-    }
-    return error <= 4 * noise;
-  }
-
-  const Graph& graph_;
-  std::vector<Literal> inputs_, outputs_, disturbed_;
-  int cancelled_ = 0;
+  Judge judge_;
+  std::int64_t elements_ = 0, allowed_ = 0, nan_ = 0;
 };
 
 }  // namespace stitchwork::testing

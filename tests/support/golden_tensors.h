@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -32,22 +30,6 @@ inline std::vector<Literal> golden_tensors(const std::string& dataset, const std
     if (!std::filesystem::exists(file)) return result;
     result.push_back(read_npy(file.string()));
   }
-}
-
-/// The type a dataset computes in, by its JSON.
-inline DType computed_in(const std::string& dataset) {
-  const auto document = nlohmann::json::parse(std::ifstream(kDatasets / (dataset + ".json")));
-  return dtype_from_name(document["dtype"].get<std::string>()).value();
-}
-
-/// What f16 and bf16 keep of f32: outputs of a mixed-precision model are as exact as the type it computes in.
-inline Literal rounded_to(DType type, const Literal& value) {
-  if (value.shape.dtype != DType::kF32 || type == DType::kF32) return value;
-  Shape shape = value.shape;
-  shape.dtype = type;
-  Literal result = Literal::zeros(shape);
-  for (std::int64_t i = 0; i < shape.elements_count(); ++i) result.set_double(i, value.get_double(i));
-  return result;
 }
 
 }  // namespace stitchwork::testing
