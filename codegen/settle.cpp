@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "core/error.h"
 #include "occupancy_model/occupancy.h"
@@ -62,6 +63,57 @@ std::optional<Edit> remedy(const Graph& graph, const KernelPlan& kernel) {
   return std::nullopt;
 }
 
+/// Modelled time of a compiled kernel in us: the plan's estimate, and its spills. A spilled byte is written
+/// through the L1 and read back, at the L2's bandwidth at worst; ptxas counts a thread's once, and a thread
+/// spills in every task.
+double price_us(const Device& device, const KernelPlan& plan, const CompiledKernel& compiled) {
+  std::int64_t tasks = 1;
+  for (const Group& group : plan.groups) tasks = std::max(tasks, group.mapping.tasks_per_block);
+  const double bytes = static_cast<double>(compiled.spill_bytes.value_or(0)) *
+                       static_cast<double>(plan.launch.grid * plan.launch.block * tasks);
+  return plan.predicted_us + bytes / (device.l2_gb_s * 1e3);
+}
+
+/// A plan made with these edits, compiled.
+struct Attempt {
+  std::vector<Edit> edits;
+  Executable executable;
+  bool launches = true;  ///< every grid with barriers is resident
+  double us = 0;         ///< of all kernels
+
+  bool beats(const Attempt& other) const { return launches != other.launches ? launches : us < other.us; }
+};
+
+/// The kernels of `attempt` that hold one of `ops`, in us; `covered` becomes all that they hold.
+double price_us(const Device& device, const Attempt& attempt, const std::set<NodeId>& ops,
+                std::set<NodeId>& covered) {
+  double us = 0;
+  for (std::size_t k = 0; k < attempt.executable.kernels.size(); ++k) {
+    const KernelPlan& kernel = attempt.executable.plan.kernels[k];
+    if (std::ranges::none_of(kernel.ops, [&](NodeId op) { return ops.contains(op); })) continue;
+    covered.insert(kernel.ops.begin(), kernel.ops.end());
+    us += price_us(device, kernel, attempt.executable.kernels[k]) + device.launch_gap_us;
+  }
+  return us;
+}
+
+/// The edits of `after` but those for kernels of `before` whose ops it made dearer, each judged with whatever
+/// shares kernels with them.
+std::vector<Edit> worthwhile(const Graph& graph, const Device& device, const Attempt& before,
+                             const Attempt& after) {
+  std::vector<Edit> edits = after.edits;
+  for (const KernelPlan& kernel : before.executable.plan.kernels) {
+    const std::set<NodeId> ops(kernel.ops.begin(), kernel.ops.end());
+    std::set<NodeId> covered, ignored;
+    const double after_us = price_us(device, after, ops, covered);
+    if (after_us < price_us(device, before, covered, ignored)) continue;
+    std::erase_if(edits, [&](const Edit& edit) {
+      return ops.contains(graph.entry_computation().find(edit.ops.at(0)));
+    });
+  }
+  return edits;
+}
+
 /// Adds an edit; a residency or block replaces an earlier one of the same op.
 void add_edit(std::vector<Edit>& edits, Edit edit) {
   std::erase_if(edits, [&](const Edit& old) {
@@ -75,15 +127,25 @@ void add_edit(std::vector<Edit>& edits, Edit edit) {
 
 Executable compile_settled(const Graph& graph, const Device& device, FusionPlan plan, const Replan& replan,
                            const CompileOptions& options) {
+  const auto attempt = [&](FusionPlan made, std::vector<Edit> edits) {
+    Attempt result{std::move(edits), compile(graph, device, std::move(made), options)};
+    for (std::size_t k = 0; k < result.executable.kernels.size(); ++k) {
+      const KernelPlan& kernel = result.executable.plan.kernels[k];
+      const CompiledKernel& compiled = result.executable.kernels[k];
+      if (fits(device, kernel, compiled).rule == "compile.resident") result.launches = false;
+      result.us += price_us(device, kernel, compiled) + device.launch_gap_us;
+    }
+    return result;
+  };
   std::vector<Decision> checks;
-  std::vector<Edit> more;
+  std::optional<Attempt> first, best;
+  Attempt last = attempt(std::move(plan), {});
   for (int round = 0;; ++round) {
-    Executable executable = compile(graph, device, plan, options);
-    std::vector<Edit> wanted = more;
+    std::vector<Edit> wanted = last.edits;
     bool changed = false;
-    for (std::size_t k = 0; k < executable.kernels.size(); ++k) {
-      const KernelPlan& kernel = plan.kernels[k];
-      const Verdict verdict = fits(device, kernel, executable.kernels[k]);
+    for (std::size_t k = 0; k < last.executable.kernels.size(); ++k) {
+      const KernelPlan& kernel = last.executable.plan.kernels[k];
+      const Verdict verdict = fits(device, kernel, last.executable.kernels[k]);
       if (verdict) continue;
       checks.push_back({"compile", kernel.name, "", verdict});
       if (!replan || round == kMaxRounds) continue;
@@ -93,16 +155,31 @@ Executable compile_settled(const Graph& graph, const Device& device, FusionPlan 
       add_edit(wanted, std::move(*edit));
       changed = true;
     }
-    executable.checks = checks;
-    if (!changed) return executable;
-    try {
-      plan = replan(wanted);
-    } catch (const Error& error) {  // the planner refuses: the kernel stays as it is
-      executable.checks.push_back({"compile", "", "", Verdict::no("compile.retry", error.message())});
-      return executable;
-    }
-    more = std::move(wanted);
+    std::optional<Attempt> next;
+    if (changed) try {
+        next = attempt(replan(wanted), wanted);
+      } catch (const Error& error) {  // the planner refuses: the kernel stays as it is
+        checks.push_back({"compile", "", "", Verdict::no("compile.retry", error.message())});
+      }
+    if (!first) first = last;
+    if (!best || last.beats(*best)) best = std::move(last);
+    if (!next) break;
+    last = std::move(*next);
   }
+  if (!best->edits.empty() && first->launches)
+    if (const std::vector<Edit> edits = worthwhile(graph, device, *first, *best); edits != best->edits)
+      if (Attempt fewer = edits.empty() ? *first : attempt(replan(edits), edits); fewer.beats(*best))
+        best = std::move(fewer);
+  if (best->edits.empty() && std::ranges::any_of(checks, [](const Decision& d) {
+        return d.verdict.rule == "compile.retry" && d.verdict.ok;
+      }))
+    checks.push_back({"compile", "", "",
+                      Verdict::no("compile.dearer",
+                                  fmt::format("no plan with fewer spills is estimated to be faster than the "
+                                              "first: {:.1f} us, its spills included",
+                                              best->us))});
+  best->executable.checks = std::move(checks);
+  return std::move(best->executable);
 }
 
 }  // namespace stitchwork
