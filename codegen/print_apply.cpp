@@ -101,6 +101,9 @@ std::string reduce_precision_text(DType type, const std::string& v, int exponent
   return fmt::format("{}({})", type == DType::kF64 ? "sw_double" : "sw_float", reduced);
 }
 
+/// Products are shorter than an exponential for exponents up to this.
+constexpr double kLargestUnrolledPower = 64;
+
 }  // namespace
 
 std::string apply_text(const Computation& computation, const Node& node,
@@ -122,6 +125,12 @@ std::string apply_text(const Computation& computation, const Node& node,
       const auto [exponent_bits, mantissa_bits] = reduced_precision(node);
       return reduce_precision_text(to, arguments[0], exponent_bits, mantissa_bits);
     }
+    case Op::kPower:
+      if (to == DType::kF64 || !is_floating(to)) break;
+      if (const auto exponent = one_integer(source_of(computation, node.operands[1]));
+          exponent && std::abs(*exponent) <= kLargestUnrolledPower)
+        return rounded_text(to, fmt::format("sw_integer_power<{}>({})", *exponent, arguments[0]));
+      break;
     case Op::kGetDimensionSize: {
       const auto dim = static_cast<std::size_t>(node.attrs.dimensions.at(0));
       return integer_text(computation.node(node.operands[0]).shape.dims.at(dim), to);
