@@ -96,8 +96,18 @@ SW_FN float cosf(float x) { return (float)sw_cos((double)x); }
 SW_FN float tanf(float x) { return (float)sw_tan((double)x); }
 #endif
 SW_FN float sw_powf(float x, float y) { return powf(x, y); }
-// The exponent is the same for all elements.
-template <int kExponent> SW_FN float sw_integer_power(float x) { return powf(x, (float)kExponent); }
+// An exponent that all elements share: products are nearer the truth than sw_pow, and powf nearer than products.
+template <int kExponent, class T> SW_FN T sw_product(T x) {
+  T product = (T)1, square = kExponent < 0 ? (T)1 / x : x;
+#pragma unroll
+  for (int left = kExponent < 0 ? -kExponent : kExponent; left != 0; left >>= 1) {
+    if (left & 1) product *= square;
+    square *= square;
+  }
+  return product;
+}
+template <int kExponent> SW_FN double sw_integer_power(double x) { return sw_product<kExponent>(x); }
+template <int kExponent> SW_FN float sw_integer_powf(float x) { return powf(x, (float)kExponent); }
 )cuda";
 }
 

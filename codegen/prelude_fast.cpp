@@ -26,15 +26,7 @@ SW_FN float sw_powf(float x, float y) {
   if (x < 0.0f && a < infinity && !integer) return sw_float(0x7fffffffu);
   return odd && (sw_bits(x) >> 31) != 0 ? -r : r;
 }
-template <int kExponent> SW_FN float sw_integer_power(float x) {
-  float power = 1.0f, square = kExponent < 0 ? 1.0f / x : x;
-#pragma unroll
-  for (int left = kExponent < 0 ? -kExponent : kExponent; left != 0; left >>= 1) {
-    if (left & 1) power *= square;
-    square *= square;
-  }
-  return power;
-}
+template <int kExponent> SW_FN float sw_integer_powf(float x) { return sw_product<kExponent>(x); }
 )cuda";
 }
 

@@ -126,10 +126,12 @@ std::string apply_text(const Computation& computation, const Node& node,
       return reduce_precision_text(to, arguments[0], exponent_bits, mantissa_bits);
     }
     case Op::kPower:
-      if (to == DType::kF64 || !is_floating(to)) break;
+      if (!is_floating(to)) break;
       if (const auto exponent = one_integer(source_of(computation, node.operands[1]));
-          exponent && std::abs(*exponent) <= kLargestUnrolledPower)
-        return rounded_text(to, fmt::format("sw_integer_power<{}>({})", *exponent, arguments[0]));
+          exponent && std::abs(*exponent) <= kLargestUnrolledPower) {
+        const char* function = to == DType::kF64 ? "sw_integer_power" : "sw_integer_powf";
+        return rounded_text(to, fmt::format("{}<{}>({})", function, *exponent, arguments[0]));
+      }
       break;
     case Op::kGetDimensionSize: {
       const auto dim = static_cast<std::size_t>(node.attrs.dimensions.at(0));

@@ -145,6 +145,7 @@ std::pair<double, double> allowed_error(Op op, DType type) {
 class FastMathOf : public ::testing::TestWithParam<DType> {};
 
 TEST_P(FastMathOf, EveryOpIsExecutedAndNearTheTruth) {
+  SKIP_WITHOUT_COMPILER();
   const std::vector<testing::FloatOp>& ops = testing::float_ops();
   const std::vector<Literal> inputs = testing::all_pairs(GetParam(), testing::ordinary_values());
   const std::int64_t elements = inputs[0].shape.elements_count();
@@ -176,6 +177,7 @@ TEST_P(FastMathOf, EveryOpIsExecutedAndNearTheTruth) {
 }
 
 TEST_P(FastMathOf, EveryConversionIsExecuted) {
+  SKIP_WITHOUT_COMPILER();
   const std::vector<Literal> inputs = testing::all_pairs(GetParam(), testing::ordinary_values());
   std::vector<std::pair<DType, std::string>> conversions;
   for (const DType to :
@@ -198,6 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Every, FastMathOf,
 
 /// Where a power has signs, zeros and infinities to keep: by exponents the graph knows and by others.
 TEST(FastMath, PowerKeepsItsSpecialValues) {
+  SKIP_WITHOUT_COMPILER();
   const double inf = std::numeric_limits<double>::infinity();
   std::vector<double> values = {0,    1,   0.5,  2,        3,        4,   1.5, 7,  0.3333333432674408,
                                 1e30, inf, 1e-3, 16777216, 33554435, 2.5, 17,  100};

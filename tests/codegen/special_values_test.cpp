@@ -53,6 +53,63 @@ TEST_P(SpecialValues, AreWhatTheyAreInTheCLibrary) {
       check(compiler + " " + on, testing::run_in_one_kernel(graph, on, compiler, false, inputs));
 }
 
+TEST_P(SpecialValues, OfIntegerPowersAreThoseOfTheCLibrary) {
+  SKIP_WITHOUT_COMPILER();
+  const std::vector<Literal> inputs = testing::all_pairs(GetParam(), testing::special_values(GetParam()));
+  const std::int64_t elements = inputs[0].shape.elements_count();
+  const std::vector<int> exponents = {0, 1, 2, 3, 10, 64, 65, -1, -2, -7};
+  std::string constants;
+  std::vector<std::pair<DType, std::string>> powers;
+  for (std::size_t e = 0; e < exponents.size(); ++e) {
+    constants += fmt::format(
+        "  c{0} = s32[] constant({1})\n  f{0} = {2}[] convert(c{0})\n"
+        "  b{0} = {2}[{3}] broadcast(f{0}), dimensions={{}}\n",
+        e, exponents[e], name(GetParam()), elements);
+    powers.emplace_back(GetParam(), fmt::format("power(a, b{})", e));
+  }
+  const Graph graph = testing::graph_of_expressions(GetParam(), elements, powers, constants);
+  const FloatOp power = {Op::kPower, [](Wide a, Wide b) { return std::pow(a, b); }};
+  for (const std::string& compiler : testing::installed_compilers()) {
+    const std::vector<Literal> results = testing::run_in_one_kernel(graph, "v100", compiler, false, inputs);
+    for (std::size_t e = 0; e < exponents.size(); ++e) {
+      std::vector<Literal> operands = inputs;
+      for (std::int64_t i = 0; i < elements; ++i) operands[1].set_double(i, exponents[e]);
+      expect_right(compiler, power, operands, results[e]);
+    }
+  }
+}
+
+TEST_P(SpecialValues, AreAlikeInOpsThatAreNoArithmetic) {
+  SKIP_WITHOUT_COMPILER();
+  const std::vector<Literal> inputs = testing::all_pairs(GetParam(), testing::special_values(GetParam()));
+  std::vector<std::pair<DType, std::string>> expressions = {{DType::kPred, "is-finite(a)"},
+                                                            {GetParam(), "clamp(b, a, b)"},
+                                                            {GetParam(), "clamp(a, b, a)"},
+                                                            {GetParam(), "copy(a)"}};
+  for (const char* direction : {"EQ", "NE", "LT", "LE", "GT", "GE"})
+    expressions.emplace_back(DType::kPred, fmt::format("compare(a, b), direction={}", direction));
+  for (const DType to :
+       {DType::kPred, DType::kS8, DType::kS16, DType::kS32, DType::kS64, DType::kU8, DType::kU16, DType::kU32,
+        DType::kU64, DType::kF16, DType::kBF16, DType::kF32, DType::kF64})
+    if (to != GetParam()) expressions.emplace_back(to, "convert(a)");
+  const Graph graph =
+      testing::graph_of_expressions(GetParam(), inputs[0].shape.elements_count(), expressions);
+  const std::vector<Literal> expected = evaluate(graph, inputs);
+  for (const std::string& compiler : testing::installed_compilers())
+    for (const char* on : {"v100", "a100"}) {
+      const std::vector<Literal> results = testing::run_in_one_kernel(graph, on, compiler, false, inputs);
+      for (std::size_t e = 0; e < expressions.size(); ++e)
+        for (std::int64_t i = 0; i < inputs[0].shape.elements_count(); ++i) {
+          const double got = results[e].get_double(i), wanted = expected[e].get_double(i);
+          ASSERT_TRUE(std::isnan(wanted) ? std::isnan(got)
+                                         : got == wanted && std::signbit(got) == std::signbit(wanted))
+              << compiler << " " << on << " " << name(expressions[e].first) << " " << expressions[e].second
+              << " of " << inputs[0].get_double(i) << ", " << inputs[1].get_double(i) << " gives " << got
+              << ", not " << wanted;
+        }
+    }
+}
+
 TEST_P(SpecialValues, AreComparedInTheirTotalOrder) {
   std::vector<double> values = testing::special_values(GetParam());
   values.push_back(-std::numeric_limits<double>::quiet_NaN());
@@ -88,6 +145,7 @@ TEST_P(SpecialValues, AreComparedInTheirTotalOrder) {
 INSTANTIATE_TEST_SUITE_P(Of, SpecialValues, kTypes, type_name);
 
 TEST(NotANumber, KeepsItsBitsThroughKernelsThatMoveIt) {
+  SKIP_WITHOUT_COMPILER();
   const Graph graph = canonicalize(parse_hlo(R"(HloModule m
 ENTRY main {
   x = f16[4] parameter(0)
@@ -139,6 +197,7 @@ Literal patterns(DType type) {
 }
 
 TEST_P(ReducedPrecision, HasTheBitsOfTheEvaluator) {
+  SKIP_WITHOUT_COMPILER();
   const DType type = GetParam();
   const Literal values = patterns(type);
   const FloatFormat own = float_format(type);

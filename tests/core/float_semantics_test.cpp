@@ -117,6 +117,19 @@ TEST(ReducePrecision, NeedsAnExponent) {
   }
 }
 
+TEST(TotalOrder, IsReadAndPrinted) {
+  const std::string text =
+      "HloModule m\nENTRY e {\n  x = bf16[] parameter(0)\n"
+      "  ROOT c = pred[] compare(x, x), direction=LT, type=TOTALORDER\n}\n";
+  const Graph graph = parse_hlo(text, "test"), again = parse_hlo(to_text(graph), "test");
+  for (const Graph* g : {&graph, &again}) {
+    const Computation& entry = g->entry_computation();
+    EXPECT_TRUE(is_total_order(entry.node(entry.root)));
+    EXPECT_TRUE(tells_nans_apart(*g, DType::kBF16));
+    EXPECT_FALSE(tells_nans_apart(*g, DType::kF16));
+  }
+}
+
 std::optional<double> exponent_of(const std::string& lines) {
   const Graph graph = parse_hlo(
       "HloModule m\nENTRY e {\n  x = f32[2,3] parameter(0)\n" + lines + "  ROOT r = f32[2,3] power(x, y)\n}",
