@@ -176,6 +176,34 @@ TEST_P(FastMathOf, EveryOpIsExecutedAndNearTheTruth) {
     }
 }
 
+TEST_P(FastMathOf, NanAndInfinitiesStay) {
+  SKIP_WITHOUT_COMPILER();
+  const FloatFormat format = float_format(GetParam());
+  const double smallest_normal = std::ldexp(1.0, 2 - (1 << (format.exponent_bits - 1)));
+  std::vector<double> values = testing::special_values(GetParam());
+  std::erase_if(values, [&](double v) { return v != 0 && std::abs(v) < smallest_normal; });
+  const std::vector<Literal> inputs = testing::all_pairs(GetParam(), values);
+  const std::vector<testing::FloatOp>& ops = testing::float_ops();
+  const Graph graph = testing::graph_of_ops(GetParam(), inputs[0].shape.elements_count(), ops);
+  for (const std::string& compiler : testing::installed_compilers())
+    for (const char* on : {"v100", "a100"}) {
+      const std::vector<Literal> results = testing::run_in_one_kernel(graph, on, compiler, true, inputs);
+      for (std::size_t o = 0; o < ops.size(); ++o)
+        for (std::int64_t i = 0; i < inputs[0].shape.elements_count(); ++i) {
+          const double a = inputs[0].get_double(i), b = inputs[1].get_double(i),
+                       got = results[o].get_double(i);
+          const auto wanted = static_cast<double>(testing::in_type(ops[o].reference(a, b), format));
+          // What is near the largest number may round beyond it.
+          if (std::abs(wanted) > 1e38 && std::isfinite(wanted) && GetParam() != DType::kF64) continue;
+          ASSERT_TRUE(std::isnan(wanted)      ? std::isnan(got)
+                      : std::isfinite(wanted) ? std::isfinite(got)
+                                              : got == wanted)
+              << compiler << " " << on << " " << name(GetParam()) << " " << def(ops[o].op).name << " of " << a
+              << ", " << b << " gives " << got << ", not " << wanted;
+        }
+    }
+}
+
 TEST_P(FastMathOf, EveryConversionIsExecuted) {
   SKIP_WITHOUT_COMPILER();
   const std::vector<Literal> inputs = testing::all_pairs(GetParam(), testing::ordinary_values());
