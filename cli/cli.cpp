@@ -138,8 +138,10 @@ void print_checks(const Cli& cli, const Executable& executable) {
 }
 
 void add_fast_math(CLI::App& command, bool& fast_math) {
-  command.add_flag("--fast-math", fast_math,
-                   "approximate division, square root, exp, log and tanh; subnormal numbers are zero");
+  command.add_flag(
+      "--fast-math", fast_math,
+      "approximate division, square root, exp, log, tanh, power, sine and cosine; subnormal numbers are "
+      "zero");
 }
 
 void add_sanitize(CLI::App& command, std::string& sanitizers) {

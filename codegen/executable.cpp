@@ -9,6 +9,7 @@
 #include "codegen/compiler.h"
 #include "codegen/lines.h"
 #include "core/error.h"
+#include "core/float_semantics.h"
 #include "core/hlo_text.h"
 #include "core/parallel.h"
 
@@ -115,6 +116,11 @@ std::string with_prelude(const std::string& cuda, const CompileOptions& options)
   return cuda_prelude(cuda, options.fast_math) + cuda;
 }
 
+/// Every kernel passes f16 on with what NaN carries, where another may tell.
+constexpr std::string_view kKeepNan =
+    "#define sw_f16 sw_f16_and_nan\n"
+    "#define sw_to_f16 sw_to_f16_and_nan\n";
+
 }  // namespace
 
 std::string kernel_and_plan(const FusionPlan& plan, const KernelPlan& kernel) {
@@ -160,6 +166,12 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
   executable.compiler = compilation.compiler().id;
   executable.architecture = compilation.architecture();
 
+  const std::string_view conversions = tells_nans_apart(graph, DType::kF16) ? kKeepNan : "";
+  const auto text_of = [&](const Kernel& kernel, bool canonical) {
+    return with_prelude(
+        fmt::format("{}{}", conversions, to_cuda(graph, kernel, canonical, options.dependent_launch)),
+        options);
+  };
   std::vector<Job> jobs;
   std::vector<std::size_t> job_of;
   std::map<std::string, std::size_t> known;  // layers of a model share their kernels
@@ -168,12 +180,12 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
     const Kernel kernel = lower(graph, kernel_plan);
     CompiledKernel compiled;
     compiled.entry = "k";
-    compiled.cuda = with_prelude(to_cuda(graph, kernel, false, options.dependent_launch), options);
+    compiled.cuda = text_of(kernel, false);
     compiled.arguments = kernel_arguments(kernel);
     compiled.table = kernel_table(kernel);
     compiled.launch = kernel.launch;
     compiled.dependent = options.dependent_launch;
-    std::string source = with_prelude(to_cuda(graph, kernel, true, options.dependent_launch), options);
+    std::string source = text_of(kernel, true);
     compiled.source_sha256 = sha256_hex(source);
     const auto [it, inserted] = known.try_emplace(compiled.source_sha256, jobs.size());
     if (inserted) jobs.push_back({kernel_and_plan(plan, kernel_plan), std::move(source), {}, false, 0});

@@ -90,7 +90,7 @@ SW_FN float expm1f(float x) {
   p = fmaf(p, x, 1.0f / 24.0f);
   p = fmaf(p, x, 1.0f / 6.0f);
   p = fmaf(p, x, 0.5f);
-  return fmaf(p * x, x, x);
+  return __builtin_copysignf(fmaf(p * x, x, x), x);  // of -0
 }
 SW_FN float tanhf(float x) {
   const float a = fabsf(x);
@@ -110,7 +110,7 @@ SW_FN float erff(float x) {
     p = fmaf(p, z, -1.0f / 42.0f);
     p = fmaf(p, z, 1.0f / 10.0f);
     p = fmaf(p, z, -1.0f / 3.0f);
-    return 1.12837917f * fmaf(p * z, x, x);
+    return __builtin_copysignf(1.12837917f * fmaf(p * z, x, x), x);  // of -0
   }
   // Abramowitz and Stegun 7.1.26, within 1.5e-7
   const float t = 1.0f / fmaf(0.3275911f, a, 1.0f);

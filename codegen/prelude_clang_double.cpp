@@ -75,7 +75,7 @@ SW_FN double erf(double x) {
       term *= -z / n;
       sum += term / (2 * n + 1);
     }
-    return 1.1283791670955126 * sum;
+    return __builtin_copysign(1.1283791670955126 * sum, x);  // of -0
   }
   if (a > 6.0) return __builtin_copysign(1.0, x);
   double tail = a;  // continued fraction of erfc
@@ -83,10 +83,11 @@ SW_FN double erf(double x) {
   return __builtin_copysign(1.0 - exp(-z) * 0.5641895835477563 / tail, x);
 }
 SW_FN double cbrt(double x) {
-  const double a = fabs(x);
-  if (!(a > 0.0) || a == __builtin_inf()) return x;
-  const double t = exp(log(a) * 0.3333333333333333);
-  return __builtin_copysign(t - (t * t * t - a) / (3.0 * t * t), x);
+  if (!(fabs(x) > 0.0) || fabs(x) == __builtin_inf()) return x;
+  const bool subnormal = fabs(x) < 2.2250738585072014e-308;
+  const double a = subnormal ? fabs(x) * 18014398509481984.0 : fabs(x);  // 2^54
+  const double t = exp(log(a) * 0.3333333333333333), root = t - (t * t * t - a) / (3.0 * t * t);
+  return __builtin_copysign(subnormal ? root * 3.814697265625e-06 : root, x);  // 2^-18
 }
 SW_FN double sw_atan_unit(double a) {  // 0 <= a <= 1
   const bool upper = a > 0.4142135623730951;
@@ -109,10 +110,12 @@ SW_FN double fmod(double x, double y) {
   double a = fabs(x);
   const double b = fabs(y);
   if (!(b > 0.0) || !(a < __builtin_inf()) || x != x) return __builtin_nan("");
-  while (a >= b) {  // subtract the largest b * 2^k that fits: every step is exact
-    double t = b;
-    while (t <= 0.5 * a) t *= 2.0;
-    a -= t;
+  double t = b;
+  int left = 0;
+  for (; t <= a - t; ++left) t *= 2.0;
+  for (; left >= 0; --left) {  // subtract each b * 2^left that fits: every step is exact
+    if (a >= t) a -= t;
+    t *= 0.5;
   }
   return __builtin_copysign(a, x);
 }

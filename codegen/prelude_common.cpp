@@ -15,6 +15,15 @@ SW_FN double sw_double(unsigned long long v) { union { double f; unsigned long l
 template <class To, class From> SW_FN To sw_bitcast(From v) { union { From from; To to; } b; b.from = v; return b.to; }
 SW_FN float sw_f16(unsigned short v) { float r; asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(v)); return r; }
 SW_FN unsigned short sw_to_f16(float v) { unsigned short r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v)); return r; }
+// The same with the sign and the payload of NaN, which the instructions replace.
+SW_FN float sw_f16_and_nan(unsigned short v) {
+  const unsigned sign = (v & 0x8000u) << 16, magnitude = v & 0x7fffu;
+  return magnitude > 0x7c00u ? sw_float(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13) : sw_f16(v);
+}
+SW_FN unsigned short sw_to_f16_and_nan(float v) {
+  const unsigned sign = sw_bits(v) >> 16 & 0x8000u, payload = sw_bits(v) >> 13 & 0x3ffu;
+  return v != v ? (unsigned short)(sign | 0x7c00u | (payload == 0 ? 0x200u : payload)) : sw_to_f16(v);
+}
 SW_FN float sw_bf16(unsigned short v) { return sw_float((unsigned)v << 16); }
 SW_FN float sw_bf16_alone(unsigned short v) {  // of a register of 16 bits
   float r;
@@ -32,36 +41,33 @@ SW_FN unsigned short sw_to_bf16(float v) {  // to nearest even
 #endif
 SW_FN float sw_round_f16(float v) { return sw_f16(sw_to_f16(v)); }
 SW_FN float sw_round_bf16(float v) { return sw_bf16(sw_to_bf16(v)); }
-SW_FN float sw_reduce_precision(float v, int exponent_bits, int mantissa_bits) {
-  unsigned u = sw_bits(v);
-  if (v != v || (u & 0x7fffffff) == 0x7f800000) return v;
-  const unsigned sign = u & 0x80000000u;
-  u &= 0x7fffffff;
-  if (mantissa_bits < 23) {
-    const int cut = 23 - mantissa_bits;
-    u += ((1u << (cut - 1)) - 1) + ((u >> cut) & 1);
-    u &= ~((1u << cut) - 1);
+// Bits of a float of kExponent and kMantissa bits, rounded to fewer: nearest even, overflow to infinity; with fewer
+// exponent bits, what is below the smallest normal number becomes zero. NaN stays.
+template <int kExponent, int kMantissa, class U>
+SW_FN U sw_reduce_precision(U bits, int exponent_bits, int mantissa_bits) {
+  const U sign = (U)((U)1 << (kExponent + kMantissa)), infinity = (U)((((U)1 << kExponent) - 1) << kMantissa);
+  U magnitude = (U)(bits & (U)(sign - 1));
+  if (magnitude > infinity) return bits;
+  if (mantissa_bits < kMantissa) {
+    const int cut = kMantissa - mantissa_bits;
+    magnitude = (U)((magnitude + ((U)1 << (cut - 1)) - 1 + ((magnitude >> cut) & 1)) >> cut << cut);
   }
-  const int bias = (1 << (exponent_bits - 1)) - 1, exponent = (int)(u >> 23) - 127;
-  if (exponent > bias) u = 0x7f800000;
-  if (exponent <= -bias) u = 0;
-  return sw_float(u | sign);
+  if (exponent_bits < kExponent) {
+    const int bias = (1 << (kExponent - 1)) - 1, reduced = (1 << (exponent_bits - 1)) - 1;
+    const int exponent = (int)(magnitude >> kMantissa);
+    if (exponent > bias + reduced) magnitude = infinity;
+    if (exponent <= bias - reduced) magnitude = 0;
+  }
+  return (U)((bits & sign) | magnitude);
 }
-
-SW_FN double sw_reduce_precision(double v, int exponent_bits, int mantissa_bits) {
-  unsigned long long u = sw_bits(v);
-  if (v != v || (u & 0x7fffffffffffffffull) == 0x7ff0000000000000ull) return v;
-  const unsigned long long sign = u & 0x8000000000000000ull;
-  u &= 0x7fffffffffffffffull;
-  if (mantissa_bits < 52) {
-    const int cut = 52 - mantissa_bits;
-    u += ((1ull << (cut - 1)) - 1) + ((u >> cut) & 1);
-    u &= ~((1ull << cut) - 1);
-  }
-  const int bias = (1 << (exponent_bits - 1)) - 1, exponent = (int)(u >> 52) - 1023;
-  if (exponent > bias) u = 0x7ff0000000000000ull;
-  if (exponent <= -bias) u = 0;
-  return sw_double(u | sign);
+// An integer that orders floats as -NaN < -infinity < ... < -0 < +0 < ... < infinity < NaN.
+SW_FN int sw_total_order(float v) {
+  const int bits = (int)sw_bits(v);
+  return bits ^ (int)((unsigned)(bits >> 31) >> 1);
+}
+SW_FN long long sw_total_order(double v) {
+  const long long bits = (long long)sw_bits(v);
+  return bits ^ (long long)((unsigned long long)(bits >> 63) >> 1);
 }
 
 // Index arithmetic: quotient and remainder of what is known to be non-negative, and with floor.
@@ -146,16 +152,32 @@ template <class T> SW_FN T sw_clz(T v) {
 }
 template <class T> SW_FN T sw_max(T a, T b) { return a > b ? a : b; }
 template <class T> SW_FN T sw_min(T a, T b) { return a < b ? a : b; }
-// NaN if either is NaN.
+// NaN if either is NaN; -0 is less than +0.
 #if __CUDA_ARCH__ >= 800
 SW_FN float sw_max(float a, float b) { float r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
 SW_FN float sw_min(float a, float b) { float r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
 #else
-SW_FN float sw_max(float a, float b) { return a > b || a != a ? a : b; }
-SW_FN float sw_min(float a, float b) { return a < b || a != a ? a : b; }
+SW_FN float sw_max(float a, float b) {
+  float r;
+  asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return a != a || b != b ? sw_float(0x7fffffffu) : r;
+}
+SW_FN float sw_min(float a, float b) {
+  float r;
+  asm("min.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return a != a || b != b ? sw_float(0x7fffffffu) : r;
+}
 #endif
-SW_FN double sw_max(double a, double b) { return a > b || a != a ? a : b; }
-SW_FN double sw_min(double a, double b) { return a < b || a != a ? a : b; }
+SW_FN double sw_max(double a, double b) {
+  double r;
+  asm("max.f64 %0, %1, %2;" : "=d"(r) : "d"(a), "d"(b));
+  return a != a || b != b ? sw_double(0x7fffffffffffffffull) : r;
+}
+SW_FN double sw_min(double a, double b) {
+  double r;
+  asm("min.f64 %0, %1, %2;" : "=d"(r) : "d"(a), "d"(b));
+  return a != a || b != b ? sw_double(0x7fffffffffffffffull) : r;
+}
 
 // kCount adjacent elements of memory, moved by one instruction up to 16 bytes: the address is a multiple of their
 // size (or of 16).

@@ -1,8 +1,9 @@
 #include <cctype>
+#include <cmath>
 
 #include "codegen/print_values.h"
 #include "core/error.h"
-#include "core/window.h"
+#include "core/float_semantics.h"
 
 namespace stitchwork {
 namespace {
@@ -89,6 +90,20 @@ std::string_view comparison_text(Comparison comparison) {
   return "==";
 }
 
+/// The bits are the type's own: subnormal numbers of f16 are normal ones of float.
+std::string reduce_precision_text(DType type, const std::string& v, int exponent_bits, int mantissa_bits) {
+  const FloatFormat own = float_format(type);
+  const bool half = byte_size(type) == 2;
+  const std::string reduced = fmt::format(
+      "sw_reduce_precision<{}, {}>({}, {}, {})", own.exponent_bits, own.mantissa_bits,
+      half ? exactly_stored_text(type, v) : fmt::format("sw_bits({})", v), exponent_bits, mantissa_bits);
+  if (half) return load_text(type, reduced);
+  return fmt::format("{}({})", type == DType::kF64 ? "sw_double" : "sw_float", reduced);
+}
+
+/// Products are shorter than an exponential for exponents up to this.
+constexpr double kLargestUnrolledPower = 64;
+
 }  // namespace
 
 std::string apply_text(const Computation& computation, const Node& node,
@@ -100,13 +115,24 @@ std::string apply_text(const Computation& computation, const Node& node,
       return convert_text(from, to, arguments[0]);
     case Op::kBitcastConvert:
       return bitcast_text(from, to, arguments[0]);
-    case Op::kCompare:
-      return fmt::format("({} {} {})", arguments[0],
-                         comparison_text(node.attrs.comparison.value_or(Comparison::kEq)), arguments[1]);
-    case Op::kReducePrecision:
-      return rounded_text(
-          to, fmt::format("sw_reduce_precision({}, {}, {})", arguments[0],
-                          other_integer(node, "exponent_bits", 8), other_integer(node, "mantissa_bits", 23)));
+    case Op::kCompare: {
+      const std::string_view how = comparison_text(node.attrs.comparison.value_or(Comparison::kEq));
+      if (is_floating(from) && is_total_order(node))
+        return fmt::format("(sw_total_order({}) {} sw_total_order({}))", arguments[0], how, arguments[1]);
+      return fmt::format("({} {} {})", arguments[0], how, arguments[1]);
+    }
+    case Op::kReducePrecision: {
+      const auto [exponent_bits, mantissa_bits] = reduced_precision(node);
+      return reduce_precision_text(to, arguments[0], exponent_bits, mantissa_bits);
+    }
+    case Op::kPower:
+      if (!is_floating(to)) break;
+      if (const auto exponent = one_integer(source_of(computation, node.operands[1]));
+          exponent && std::abs(*exponent) <= kLargestUnrolledPower) {
+        const char* function = to == DType::kF64 ? "sw_integer_power" : "sw_integer_powf";
+        return rounded_text(to, fmt::format("{}<{}>({})", function, *exponent, arguments[0]));
+      }
+      break;
     case Op::kGetDimensionSize: {
       const auto dim = static_cast<std::size_t>(node.attrs.dimensions.at(0));
       return integer_text(computation.node(node.operands[0]).shape.dims.at(dim), to);

@@ -1,5 +1,6 @@
 #include "codegen/print_text.h"
 
+#include <bit>
 #include <cctype>
 #include <cmath>
 #include <limits>
@@ -76,7 +77,10 @@ std::string rounded_text(DType dtype, const std::string& value) {
 
 std::string float_text(double value, DType dtype) {
   const bool wide = dtype == DType::kF64;
-  if (std::isnan(value)) return wide ? "sw_double(0x7fffffffffffffffull)" : "sw_float(0x7fffffffu)";
+  if (std::isnan(value)) {  // with its sign and payload
+    if (wide) return fmt::format("sw_double({:#x}ull)", std::bit_cast<std::uint64_t>(value));
+    return fmt::format("sw_float({:#x}u)", std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+  }
   if (std::isinf(value)) {
     if (wide) return value > 0 ? "sw_double(0x7ff0000000000000ull)" : "sw_double(0xfff0000000000000ull)";
     return value > 0 ? "sw_float(0x7f800000u)" : "sw_float(0xff800000u)";

@@ -7,8 +7,8 @@
 #include "core/dtype_dispatch.h"
 #include "core/error.h"
 #include "core/evaluator_ops.h"
+#include "core/float_semantics.h"
 #include "core/scalar_ops.h"
-#include "core/window.h"
 
 namespace stitchwork {
 namespace {
@@ -255,7 +255,7 @@ bool holds(Comparison comparison, T a, T b) {
 void compare(const Node& node, Values operands, Literal& result) {
   SW_CHECK(node.attrs.comparison.has_value(), "compare '{}' has no direction", node.name);
   const Comparison comparison = *node.attrs.comparison;
-  const bool total = other_attribute(node, "type") == "TOTALORDER";
+  const bool total = is_total_order(node);
   with_storage(operands[0]->shape.dtype, [&](auto tag) {
     using S = decltype(tag);
     const auto* a = operands[0]->data<typename S::Stored>();
@@ -317,48 +317,40 @@ void bitcast_convert(const Node& node, Values operands, Literal& result) {
   result.bytes = operands[0]->bytes;
 }
 
-/// Rounds to a float with these many exponent and mantissa bits: nearest even, overflow to infinity,
-/// underflow to zero.
-template <Real T>
-T reduce_precision(T value, int exponent_bits, int mantissa_bits) {
-  using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  constexpr int kMantissa = std::numeric_limits<T>::digits - 1;
-  constexpr int kExponent = static_cast<int>(sizeof(T)) * 8 - 1 - kMantissa;
-  if (!std::isfinite(value)) return value;
-  U bits = std::bit_cast<U>(value);
-  if (mantissa_bits < kMantissa) {
-    const int dropped = kMantissa - mantissa_bits;
-    const U last = (bits >> dropped) & 1;
-    bits += (U{1} << (dropped - 1)) - 1 + last;
-    bits &= ~((U{1} << dropped) - 1);
+/// Bits of a float of format `own`, rounded to `to`: nearest even, overflow to infinity; with fewer exponent
+/// bits, what is below the smallest normal number becomes zero. NaN stays (XLA, elemental_ir_emitter.cc,
+/// EmitReducePrecisionIR).
+template <typename U>
+U reduce_precision(U bits, FloatFormat own, FloatFormat to) {
+  const auto one = U{1};
+  const auto sign = static_cast<U>(one << (own.exponent_bits + own.mantissa_bits));
+  const auto infinity = static_cast<U>(((one << own.exponent_bits) - 1) << own.mantissa_bits);
+  auto magnitude = static_cast<U>(bits & (sign - 1));
+  if (magnitude > infinity) return bits;
+  if (to.mantissa_bits < own.mantissa_bits) {
+    const int dropped = own.mantissa_bits - to.mantissa_bits;
+    const auto half = static_cast<U>(one << (dropped - 1)), last = static_cast<U>((magnitude >> dropped) & 1);
+    magnitude = static_cast<U>((magnitude + half - 1 + last) >> dropped << dropped);
   }
-  const U sign = bits & (U{1} << (sizeof(T) * 8 - 1));
-  if (exponent_bits < kExponent) {
-    const int bias = (1 << (kExponent - 1)) - 1, reduced = (1 << (exponent_bits - 1)) - 1;
-    const auto exponent = static_cast<int>((bits & ~sign) >> kMantissa);
-    if (exponent > bias + reduced) return std::bit_cast<T>(sign | (((U{1} << kExponent) - 1) << kMantissa));
-    if (exponent <= bias - reduced) return std::bit_cast<T>(sign);
+  if (to.exponent_bits < own.exponent_bits) {
+    const int bias = (1 << (own.exponent_bits - 1)) - 1, reduced = (1 << (to.exponent_bits - 1)) - 1;
+    const auto exponent = static_cast<int>(magnitude >> own.mantissa_bits);
+    if (exponent > bias + reduced) magnitude = infinity;
+    if (exponent <= bias - reduced) magnitude = 0;
   }
-  return std::bit_cast<T>(bits);
+  return static_cast<U>((bits & sign) | magnitude);
 }
 
 void reduce_precision_kernel(const Node& node, Values operands, Literal& result) {
-  const auto exponent_bits = static_cast<int>(other_integer(node, "exponent_bits", 8));
-  const auto mantissa_bits = static_cast<int>(other_integer(node, "mantissa_bits", 23));
-  if (exponent_bits < 1 || mantissa_bits < 0)
-    throw Error(
-        fmt::format("reduce-precision to {} exponent and {} mantissa bits", exponent_bits, mantissa_bits));
-  with_storage(result.shape.dtype, [&](auto tag) {
-    using S = decltype(tag);
-    if constexpr (Real<typename S::Value>) {
-      const auto* a = operands[0]->data<typename S::Stored>();
-      auto* out = result.data<typename S::Stored>();
-      for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i)
-        out[i] =
-            S::narrow(reduce_precision(S::widen(a[i * step(*operands[0])]), exponent_bits, mantissa_bits));
-    } else {
-      refuse(node, result.shape.dtype);
-    }
+  const DType type = result.shape.dtype;
+  if (!is_floating(type)) refuse(node, type);
+  const FloatFormat to = reduced_precision(node), own = float_format(type);
+  with_width(type, [&](auto tag) {
+    using U = decltype(tag);
+    const U* a = operands[0]->data<U>();
+    U* out = result.data<U>();
+    for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i)
+      out[i] = reduce_precision(a[i * step(*operands[0])], own, to);
   });
 }
 

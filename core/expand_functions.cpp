@@ -19,9 +19,12 @@ NodeId root_of_one_minus_square(Emitter& emit, NodeId x) {
                                            emit.binary(Op::kAdd, ones, x)));
 }
 
-/// exp(x - log 2) does not overflow where exp(x) / 2 is still a number.
+/// exp(x) / 2 from exp(x / 2), which does not overflow before it. (XLA's exp(x - log 2) loses what the
+/// subtraction rounds off.)
 NodeId half_exp(Emitter& emit, NodeId x) {
-  return emit.unary(Op::kExp, emit.binary(Op::kSubtract, x, emit.fill(emit.shape(x), std::numbers::ln2)));
+  const NodeId half = emit.fill(emit.shape(x), 0.5);
+  const NodeId root = emit.unary(Op::kExp, emit.binary(Op::kMultiply, x, half));
+  return emit.binary(Op::kMultiply, root, emit.binary(Op::kMultiply, root, half));
 }
 
 NodeId sinh(Emitter& emit, NodeId x) {
@@ -75,8 +78,10 @@ NodeId asinh(Emitter& emit, NodeId x) {
 
 NodeId acosh(Emitter& emit, NodeId x) {
   const NodeId less = emit.binary(Op::kSubtract, x, one(emit, x));
-  const NodeId product = emit.binary(Op::kMultiply, less, emit.binary(Op::kAdd, x, one(emit, x)));
-  const NodeId near = emit.unary(Op::kLog1p, emit.binary(Op::kAdd, less, emit.unary(Op::kSqrt, product)));
+  const NodeId more = emit.binary(Op::kAdd, x, one(emit, x));
+  // One root of the product would be a number below -1, where there is no acosh.
+  const NodeId root = emit.binary(Op::kMultiply, emit.unary(Op::kSqrt, less), emit.unary(Op::kSqrt, more));
+  const NodeId near = emit.unary(Op::kLog1p, emit.binary(Op::kAdd, less, root));
   return beyond(emit, x, log_of_twice(emit, x), near);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/float_semantics.h"
 #include "core/graph.h"
 #include "core/infer_checks.h"
 #include "core/infer_families.h"
@@ -71,6 +72,9 @@ Shape elementwise(const Graph& graph, const Node& node, Operands operands) {
     case Op::kCompare:
     case Op::kIsFinite:
       type = DType::kPred;
+      break;
+    case Op::kReducePrecision:
+      reduced_precision(node);
       break;
     case Op::kReal:
     case Op::kImag:

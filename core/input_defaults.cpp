@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "core/float_semantics.h"
 #include "core/inputs.h"
 #include "core/window.h"
 
@@ -110,7 +111,8 @@ class Follower {
         facts_.positive = true;
         return;
       case Op::kPower:
-        facts_.positive |= i == 0;
+        // An integer power is of any base; a negative one divides by it.
+        facts_.positive |= i == 0 && exponent(scope, node.operands[1]).value_or(-1) < 0;
         return;
       case Op::kDivide:
         facts_.positive |= i == 1;
@@ -146,6 +148,15 @@ class Follower {
       return node.op == Op::kAdd || node.op == Op::kClamp || node.op == Op::kMaximum ||
              node.op == Op::kMinimum;
     return node.op == Op::kAdd && resolve(computation, node.operands[1 - i]).op == Op::kConstant;
+  }
+
+  /// The integer that a power's exponents are, also where a caller passes it.
+  std::optional<double> exponent(const Scope& scope, NodeId id) const {
+    const Node& source = source_of(of(scope), id);
+    if (source.op != Op::kParameter || scope.parent == nullptr) return one_integer(source);
+    const Node& caller = of(*scope.parent).node(scope.caller);
+    return exponent(*scope.parent,
+                    caller.operands.at(static_cast<std::size_t>(source.attrs.parameter_number)));
   }
 
   /// The op behind broadcasts, reshapes and the like.

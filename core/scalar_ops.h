@@ -25,14 +25,23 @@ requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) struct Wrapping<T> {
 template <typename T>
 using WrappingT = typename Wrapping<T>::type;
 
+/// IEEE 754-2019 maximum and minimum: NaN if either is NaN, and -0 is less than +0.
 template <typename T>
 T hlo_maximum(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) return a != a ? a : (b != b ? b : (a > b ? a : b));
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a == b) return std::signbit(a) ? b : a;
+    if (b != b) return b;
+    return a != a || a > b ? a : b;
+  }
   return a > b ? a : b;
 }
 template <typename T>
 T hlo_minimum(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) return a != a ? a : (b != b ? b : (a < b ? a : b));
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a == b) return std::signbit(a) ? a : b;
+    if (b != b) return b;
+    return a != a || a < b ? a : b;
+  }
   return a < b ? a : b;
 }
 

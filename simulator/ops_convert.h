@@ -76,6 +76,10 @@ template <bool kFtz>
 SW_INLINE f64 flush_number(f64 v) {
   return v;
 }
+template <bool kSat, class F>
+SW_INLINE F saturate_number(F v) {
+  return !kSat ? v : v > 0 ? (v < 1 ? v : F(1)) : F(0);  // NaN gives +0
+}
 template <class D, class F, Round R, bool kFtz = false>
 void add_float_to_int(const char* name, const char* signature) {
   add_cold<LaneOf<D>, F>(
@@ -103,6 +107,36 @@ template <class F, class S, Round R>
 void add_int_to_float(const char* name, const char* signature) {
   add_row(name, signature, sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther,
           &run_int_to_float<true, F, S, R>, &run_int_to_float<true, F, S, R>);
+}
+/// Under .sat an integer becomes 0 or 1, which no mode of rounding changes.
+template <class F, class S>
+void add_int_to_unit(const char* name, const char* signature) {
+  add_cold<F, LaneOf<S>>(name, SW_LANES1(F, F(S(a) > 0)),
+                         sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther, signature);
+}
+
+/// f32 <- f64: the modifiers are f32's.
+template <bool M, Round R, bool kFtz, bool kSat>
+const Inst* run_narrow(Strand& s, const Inst* i) {
+  RoundingScope<R> scope;
+  return map<M, f32, f64>(
+      s, i, [](auto a) __attribute__((always_inline)) {
+        vec<f32, 8> r = __builtin_convertvector(a, vec<f32, 8>);
+        if constexpr (kFtz || kSat)
+          for (int j = 0; j < 8; ++j) r[j] = saturate_number<kSat>(flush_number<kFtz>(r[j]));
+        return r;
+      });
+}
+template <Round R, bool kFtz, bool kSat>
+void add_narrow(const char* name) {
+  add_row(name, "fe", InstClass::kOther, &run_narrow<false, R, kFtz, kSat>, &run_narrow<true, R, kFtz, kSat>);
+}
+template <Round R>
+void add_narrows(const char* const (&names)[4]) {
+  add_narrow<R, false, false>(names[0]);
+  add_narrow<R, true, false>(names[1]);
+  add_narrow<R, false, true>(names[2]);
+  add_narrow<R, true, true>(names[3]);
 }
 
 #define SW_INT_TYPES(X, ...)                \
@@ -149,8 +183,8 @@ void add_convert_rows() {
   add<u32, u64>("cvt{.u32,.s32}{.u64,.s64}", SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
   add<u64, u32>("cvt{.u64,.s64}.u32", SW_F1(__builtin_convertvector(a, vec<u64, 8>)));
   add<u64, u32>("cvt{.u64,.s64}.s32", SW_F1(__builtin_convertvector((vec<i32, 8>)a, vec<i64, 8>)));
-  add<f32, u32>("cvt.rn.f32.u32", SW_F1(__builtin_convertvector(a, vec<f32, 16>)), fp32);
-  add<f32, i32>("cvt.rn.f32.s32", SW_F1(__builtin_convertvector(a, vec<f32, 16>)), fp32);
+  add<f32, u32>("cvt.rn{,.ftz}.f32.u32", SW_F1(__builtin_convertvector(a, vec<f32, 16>)), fp32);
+  add<f32, i32>("cvt.rn{,.ftz}.f32.s32", SW_F1(__builtin_convertvector(a, vec<f32, 16>)), fp32);
   add<f32, f32>("cvt.sat.f32.f32", SW_F1(saturate(a)), fp32);
   add<f32, f32>("cvt.f32.f32", SW_F1(a), fp32);
   add<f64, f32>("cvt.f64.f32", SW_F1(__builtin_convertvector(a, vec<f64, 8>)));
@@ -167,10 +201,13 @@ void add_rare_convert_rows() {
                         "cvt.s32." TEXT, "cvt.u64." TEXT, "cvt.s64." TEXT, "cvt.sat.u8." TEXT,             \
                         "cvt.sat.s8." TEXT, "cvt.sat.u16." TEXT, "cvt.sat.s16." TEXT, "cvt.sat.u32." TEXT, \
                         "cvt.sat.s32." TEXT, "cvt.sat.u64." TEXT, "cvt.sat.s64." TEXT});                   \
-  if constexpr (sizeof(S) != 4) add_int_to_float<f32, S, Round::kNearest>("cvt.rn.f32." TEXT, "f" LETTER); \
-  add_int_to_float<f32, S, Round::kZero>("cvt.rz.f32." TEXT, "f" LETTER);                                  \
-  add_int_to_float<f32, S, Round::kDown>("cvt.rm.f32." TEXT, "f" LETTER);                                  \
-  add_int_to_float<f32, S, Round::kUp>("cvt.rp.f32." TEXT, "f" LETTER);                                    \
+  if constexpr (sizeof(S) != 4)                                                                            \
+    add_int_to_float<f32, S, Round::kNearest>("cvt.rn{,.ftz}.f32." TEXT, "f" LETTER);                      \
+  add_int_to_float<f32, S, Round::kZero>("cvt.rz{,.ftz}.f32." TEXT, "f" LETTER);                           \
+  add_int_to_float<f32, S, Round::kDown>("cvt.rm{,.ftz}.f32." TEXT, "f" LETTER);                           \
+  add_int_to_float<f32, S, Round::kUp>("cvt.rp{,.ftz}.f32." TEXT, "f" LETTER);                             \
+  add_int_to_unit<f32, S>("cvt.{rn,rz,rm,rp}{.sat,.ftz.sat}.f32." TEXT, "f" LETTER);                       \
+  add_int_to_unit<f64, S>("cvt.{rn,rz,rm,rp}.sat.f64." TEXT, "e" LETTER);                                  \
   add_int_to_float<f64, S, Round::kNearest>("cvt.rn.f64." TEXT, "e" LETTER);                               \
   add_int_to_float<f64, S, Round::kZero>("cvt.rz.f64." TEXT, "e" LETTER);                                  \
   add_int_to_float<f64, S, Round::kDown>("cvt.rm.f64." TEXT, "e" LETTER);                                  \
@@ -191,12 +228,17 @@ void add_rare_convert_rows() {
 #undef SW_FROM
 
   constexpr auto fp32 = InstClass::kFp32;
-#define SW_INTEGRAL(MODE, R)                                                                             \
-  add_cold<f32, f32>("cvt." MODE ".f32.f32", SW_LANES1(f32, round_integral<R>(a)), fp32);                \
-  add_cold<f32, f32>(                                                                                    \
-      "cvt." MODE ".ftz.f32.f32", [](auto a) { return SW_LANES1(f32, round_integral<R>(a))(flush(a)); }, \
-      fp32);                                                                                             \
-  add_cold<f64, f64>("cvt." MODE ".f64.f64", SW_LANES1(f64, round_integral<R>(a)));
+#define SW_INTEGRAL(MODE, R)                                                                                 \
+  add_cold<f32, f32>("cvt." MODE ".f32.f32", SW_LANES1(f32, round_integral<R>(a)), fp32);                    \
+  add_cold<f32, f32>(                                                                                        \
+      "cvt." MODE ".ftz.f32.f32", [](auto a) { return SW_LANES1(f32, round_integral<R>(a))(flush(a)); },     \
+      fp32);                                                                                                 \
+  add_cold<f32, f32>("cvt." MODE ".sat.f32.f32",                                                             \
+                     SW_LANES1(f32, saturate_number<true>(round_integral<R>(a))), fp32);                     \
+  add_cold<f32, f32>("cvt." MODE ".ftz.sat.f32.f32",                                                         \
+                     SW_LANES1(f32, saturate_number<true>(round_integral<R>(flush_number<true>(a)))), fp32); \
+  add_cold<f64, f64>("cvt." MODE ".f64.f64", SW_LANES1(f64, round_integral<R>(a)));                          \
+  add_cold<f64, f64>("cvt." MODE ".sat.f64.f64", SW_LANES1(f64, saturate_number<true>(round_integral<R>(a))));
   SW_INTEGRAL("rni", Round::kNearest)
   SW_INTEGRAL("rzi", Round::kZero)
   SW_INTEGRAL("rmi", Round::kDown)
@@ -204,22 +246,19 @@ void add_rare_convert_rows() {
 #undef SW_INTEGRAL
   add_cold<f32, f32>("cvt{.sat.ftz,.ftz.sat}.f32.f32", SW_F1(saturate(flush(a))), fp32);
   add_cold<f32, f32>("cvt.ftz.f32.f32", SW_F1(flush(a)), fp32);
-  add_cold<f64, f32>("cvt.ftz.f64.f32", SW_LANES1(f64, __builtin_fabsf(a) < FLT_MIN ? f64(a) * 0.0 : f64(a)));
-#define SW_NARROW(MODE, R)                                                                 \
-  add_row(                                                                                 \
-      MODE, "fe", InstClass::kOther,                                                       \
-      [](Strand& s, const Inst* i) {                                                       \
-        RoundingScope<R> scope;                                                            \
-        return map<false, f32, f64>(s, i, SW_F1(__builtin_convertvector(a, vec<f32, 8>))); \
-      },                                                                                   \
-      [](Strand& s, const Inst* i) {                                                       \
-        RoundingScope<R> scope;                                                            \
-        return map<true, f32, f64>(s, i, SW_F1(__builtin_convertvector(a, vec<f32, 8>)));  \
-      })
-  SW_NARROW("cvt.rn.f32.f64", Round::kNearest);
-  SW_NARROW("cvt.rz.f32.f64", Round::kZero);
-  SW_NARROW("cvt.rm.f32.f64", Round::kDown);
-  SW_NARROW("cvt.rp.f32.f64", Round::kUp);
+  add_cold<f64, f64>("cvt.f64.f64", SW_F1(a));
+  add_cold<f64, f64>("cvt.sat.f64.f64", SW_LANES1(f64, saturate_number<true>(a)));
+  add_cold<f64, f32>("cvt.ftz.f64.f32", SW_LANES1(f64, f64(flush_number<true>(a))));
+  add_cold<f64, f32>("cvt.sat.f64.f32", SW_LANES1(f64, f64(saturate_number<true>(a))));
+  add_cold<f64, f32>("cvt.ftz.sat.f64.f32",
+                     SW_LANES1(f64, f64(saturate_number<true>(flush_number<true>(a)))));
+#define SW_NARROW(MODE, R)                                                                        \
+  add_narrows<R>({"cvt." MODE ".f32.f64", "cvt." MODE ".ftz.f32.f64", "cvt." MODE ".sat.f32.f64", \
+                  "cvt." MODE ".ftz.sat.f32.f64"});
+  SW_NARROW("rn", Round::kNearest)
+  SW_NARROW("rz", Round::kZero)
+  SW_NARROW("rm", Round::kDown)
+  SW_NARROW("rp", Round::kUp)
 #undef SW_NARROW
 }
 

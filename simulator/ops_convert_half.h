@@ -50,6 +50,8 @@ void add_convert_half_rows() {
                            other, "x" LETTER);                                                               \
   add_cold<u32, LaneOf<S>>("cvt." R ".bf16." TEXT,                                                           \
                            SW_LANES1(u32, round_to_bf16(to_odd_double(S(a)), ROUND)), other, "x" LETTER);    \
+  add_cold<u32, LaneOf<S>>("cvt." R ".sat.f16." TEXT, SW_LANES1(u32, S(a) > 0 ? 0x3c00u : 0u), other,        \
+                           "x" LETTER);                                                                      \
   add_cold<LaneOf<S>, u32>(                                                                                  \
       "cvt." R "i{,.sat}." TEXT ".f16",                                                                      \
       SW_LANES1(LaneOf<S>, LaneOf<S>(register_bits<S>(clamp_to<S>(round_integral<ROUND>(half_number(a)))))), \
@@ -62,16 +64,25 @@ void add_convert_half_rows() {
   SW_INT_TYPES(SW_INTEGER, 0)
 #undef SW_INTEGER
 #undef SW_FROM_INT
-#define SW_FROM_FLOAT(R, ROUND, ...)                                                                     \
-  add_cold<u32, f64>("cvt." R ".f16.f64", SW_LANES1(u32, round_to_half(a, ROUND)), other, "xe");         \
-  add_cold<u32, f64>("cvt." R ".bf16.f64", SW_LANES1(u32, round_to_bf16(a, ROUND)), other, "xe");        \
-  add_cold<u32, u32>("cvt." R ".f16.bf16", SW_LANES1(u32, round_to_half(bf16_number(a), ROUND)), other,  \
-                     "xx");                                                                              \
-  add_cold<u32, u32>("cvt." R ".bf16.f16", SW_LANES1(u32, round_to_bf16(half_number(a), ROUND)), other,  \
-                     "xx");                                                                              \
-  add_cold<u32, u32>("cvt." R "i.f16.f16",                                                               \
-                     SW_LANES1(u32, round_to_half(round_integral<ROUND>(half_number(a)))), other, "xx"); \
-  add_cold<u32, u32>("cvt." R "i.bf16.bf16",                                                             \
+#define SW_FROM_FLOAT(R, ROUND, ...)                                                                      \
+  add_cold<u32, f64>("cvt." R ".f16.f64", SW_LANES1(u32, round_to_half(a, ROUND)), other, "xe");          \
+  add_cold<u32, f64>("cvt." R ".sat.f16.f64",                                                             \
+                     SW_LANES1(u32, round_to_half(saturate_number<true>(a), ROUND)), other, "xe");        \
+  add_cold<u32, f64>("cvt." R ".bf16.f64", SW_LANES1(u32, round_to_bf16(a, ROUND)), other, "xe");         \
+  add_cold<u32, u32>("cvt." R ".f16.bf16", SW_LANES1(u32, round_to_half(bf16_number(a), ROUND)), other,   \
+                     "xx");                                                                               \
+  add_cold<u32, u32>("cvt." R ".sat.f16.bf16",                                                            \
+                     SW_LANES1(u32, round_to_half(saturate_number<true>(bf16_number(a)), ROUND)), other,  \
+                     "xx");                                                                               \
+  add_cold<u32, u32>("cvt." R ".bf16.f16", SW_LANES1(u32, round_to_bf16(half_number(a), ROUND)), other,   \
+                     "xx");                                                                               \
+  add_cold<u32, u32>("cvt." R "i.f16.f16",                                                                \
+                     SW_LANES1(u32, round_to_half(round_integral<ROUND>(half_number(a)))), other, "xx");  \
+  add_cold<u32, u32>(                                                                                     \
+      "cvt." R "i.sat.f16.f16",                                                                           \
+      SW_LANES1(u32, round_to_half(saturate_number<true>(round_integral<ROUND>(half_number(a))))), other, \
+      "xx");                                                                                              \
+  add_cold<u32, u32>("cvt." R "i.bf16.bf16",                                                              \
                      SW_LANES1(u32, round_to_bf16(round_integral<ROUND>(bf16_number(a)))), other, "xx");
   SW_ROUNDINGS(SW_FROM_FLOAT, 0)
 #undef SW_FROM_FLOAT
@@ -82,9 +93,30 @@ void add_convert_half_rows() {
   SW_NARROW("rm", Round::kDown)
   SW_NARROW("rp", Round::kUp)
 #undef SW_NARROW
+#define SW_NARROW(R, ROUND, ...)                                                                            \
+  add_cold<u32, f32>("cvt." R ".sat.f16.f32",                                                               \
+                     SW_LANES1(u32, round_to_half(saturate_number<true>(a), ROUND)), other, "xf");          \
+  add_cold<u32, f32>("cvt." R ".ftz.sat.f16.f32",                                                           \
+                     SW_LANES1(u32, round_to_half(saturate_number<true>(flush_number<true>(a)), ROUND)),    \
+                     other, "xf");                                                                          \
+  add_cold<u32, f32>("cvt." R ".ftz.f16.f32", SW_LANES1(u32, round_to_half(flush_number<true>(a), ROUND)),  \
+                     other, "xf");                                                                          \
+  add_cold<u32, f32>("cvt." R ".ftz.bf16.f32", SW_LANES1(u32, round_to_bf16(flush_number<true>(a), ROUND)), \
+                     other, "xf");
+  SW_ROUNDINGS(SW_NARROW, 0)
+#undef SW_NARROW
 #undef SW_ROUNDINGS
-  add_cold<u32, f32>("cvt.rn.ftz.f16.f32", SW_F1(float_to_half(flush(a))), other, "xf");
-  add_cold<u32, u32>("cvt.sat.f32.f16", SW_F1((vec<u32, 16>)saturate(half_to_float(a))), other, "fx");
+  // No half is as small as a subnormal float; bf16 has float's subnormals.
+  add_cold<u32, u32>("cvt.ftz.f32.f16", SW_F1((vec<u32, 16>)half_to_float(a)), other, "fx");
+  add_cold<u32, u32>("cvt{.sat,.ftz.sat}.f32.f16", SW_F1((vec<u32, 16>)saturate(half_to_float(a))), other,
+                     "fx");
+  add_cold<u32, u32>("cvt.ftz.f32.bf16", SW_F1((vec<u32, 16>)flush(bf16_to_float(a))), other, "fx");
+  add_cold<u32, u32>("cvt.sat.f32.bf16", SW_F1((vec<u32, 16>)saturate(bf16_to_float(a))), other, "fx");
+  add_cold<u32, u32>("cvt.ftz.sat.f32.bf16", SW_F1((vec<u32, 16>)saturate(flush(bf16_to_float(a)))), other,
+                     "fx");
+  add_cold<u32, u32>("cvt.f16.f16", SW_F1(float_to_half(half_to_float(a))), other, "xx");
+  add_cold<f64, u32>("cvt.sat.f64.f16", SW_LANES1(f64, saturate_number<true>(half_number(a))), other, "ex");
+  add_cold<f64, u32>("cvt.sat.f64.bf16", SW_LANES1(f64, saturate_number<true>(bf16_number(a))), other, "ex");
   add_cold<f64, u32>("cvt.f64.f16", SW_LANES1(f64, half_number(a)), other, "ex");
   add_cold<f64, u32>("cvt.f64.bf16", SW_LANES1(f64, bf16_number(a)), other, "ex");
   add_cold<u32, u32>("cvt.sat.f16.f16", SW_F1(float_to_half(saturate(half_to_float(a)))), other, "xx");

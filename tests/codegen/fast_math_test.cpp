@@ -6,7 +6,7 @@
 
 #include "codegen/kernel.h"
 #include "codegen/lines.h"
-#include "tests/codegen/harness.h"
+#include "tests/codegen/float_ops.h"
 
 namespace stitchwork {
 namespace {
@@ -121,6 +121,148 @@ TEST(FastMath, KeepsNanAndInfinities) {
         if (std::isinf(wanted)) {
           EXPECT_EQ(got, wanted) << "output " << o << " of " << x[i] << ", " << y[i];
         }
+      }
+  }
+}
+
+/// How far an op's approximation may be, relative to the result and to one: what docs/codegen.md says of it,
+/// on numbers of magnitude 0.06 to 8.
+std::pair<double, double> allowed_error(Op op, DType type) {
+  const double rounded = type == DType::kF16 ? 0x1p-10 : type == DType::kBF16 ? 0x1p-7 : 0;
+  switch (op) {
+    case Op::kSin:
+    case Op::kCos:
+      return {rounded, type == DType::kF64 ? 1e-14 : 4e-6};  // 2^-20.5 within two pi, then worse
+    case Op::kTan:
+      return {rounded + (type == DType::kF64 ? 1e-12 : 2e-3), 1e-5};
+    case Op::kPower:
+      return {rounded + 1e-5, 0};
+    default:
+      return {rounded + (type == DType::kF64 ? 1e-12 : 1e-5), type == DType::kF64 ? 0 : 2e-6};
+  }
+}
+
+class FastMathOf : public ::testing::TestWithParam<DType> {};
+
+TEST_P(FastMathOf, EveryOpIsExecutedAndNearTheTruth) {
+  SKIP_WITHOUT_COMPILER();
+  const std::vector<testing::FloatOp>& ops = testing::float_ops();
+  const std::vector<Literal> inputs = testing::all_pairs(GetParam(), testing::ordinary_values());
+  const std::int64_t elements = inputs[0].shape.elements_count();
+  const Graph graph = testing::graph_of_ops(GetParam(), elements, ops);
+  for (const std::string& compiler : testing::installed_compilers())
+    for (const char* on : {"v100", "a100"}) {
+      const std::vector<Literal> results = testing::run_in_one_kernel(graph, on, compiler, true, inputs);
+      ASSERT_EQ(results.size(), ops.size());
+      for (std::size_t o = 0; o < ops.size(); ++o) {
+        const auto [relative, absolute] = allowed_error(ops[o].op, GetParam());
+        for (std::int64_t i = 0; i < elements; ++i) {
+          const double a = inputs[0].get_double(i), b = inputs[1].get_double(i);
+          const auto wanted =
+              static_cast<double>(testing::in_type(ops[o].reference(a, b), float_format(GetParam())));
+          const double got = results[o].get_double(i);
+          if (!std::isfinite(wanted)) {
+            ASSERT_TRUE(std::isnan(wanted) ? std::isnan(got) : got == wanted)
+                << compiler << " " << def(ops[o].op).name << " " << a << ", " << b;
+          } else {
+            // Numbers below the normal ones are zero.
+            const double subnormal = std::ldexp(1.0, GetParam() == DType::kF16 ? -14 : -126);
+            ASSERT_NEAR(got, wanted, relative * std::abs(wanted) + absolute + subnormal)
+                << compiler << " " << name(GetParam()) << " " << def(ops[o].op).name << " of " << a << ", "
+                << b;
+          }
+        }
+      }
+    }
+}
+
+TEST_P(FastMathOf, NanAndInfinitiesStay) {
+  SKIP_WITHOUT_COMPILER();
+  const FloatFormat format = float_format(GetParam());
+  const double smallest_normal = std::ldexp(1.0, 2 - (1 << (format.exponent_bits - 1)));
+  std::vector<double> values = testing::special_values(GetParam());
+  std::erase_if(values, [&](double v) { return v != 0 && std::abs(v) < smallest_normal; });
+  const std::vector<Literal> inputs = testing::all_pairs(GetParam(), values);
+  const std::vector<testing::FloatOp>& ops = testing::float_ops();
+  const Graph graph = testing::graph_of_ops(GetParam(), inputs[0].shape.elements_count(), ops);
+  for (const std::string& compiler : testing::installed_compilers())
+    for (const char* on : {"v100", "a100"}) {
+      const std::vector<Literal> results = testing::run_in_one_kernel(graph, on, compiler, true, inputs);
+      for (std::size_t o = 0; o < ops.size(); ++o)
+        for (std::int64_t i = 0; i < inputs[0].shape.elements_count(); ++i) {
+          const double a = inputs[0].get_double(i), b = inputs[1].get_double(i),
+                       got = results[o].get_double(i);
+          const auto wanted = static_cast<double>(testing::in_type(ops[o].reference(a, b), format));
+          // What is near the largest number may round beyond it.
+          if (std::abs(wanted) > 1e38 && std::isfinite(wanted) && GetParam() != DType::kF64) continue;
+          ASSERT_TRUE(std::isnan(wanted)      ? std::isnan(got)
+                      : std::isfinite(wanted) ? std::isfinite(got)
+                                              : got == wanted)
+              << compiler << " " << on << " " << name(GetParam()) << " " << def(ops[o].op).name << " of " << a
+              << ", " << b << " gives " << got << ", not " << wanted;
+        }
+    }
+}
+
+TEST_P(FastMathOf, EveryConversionIsExecuted) {
+  SKIP_WITHOUT_COMPILER();
+  const std::vector<Literal> inputs = testing::all_pairs(GetParam(), testing::ordinary_values());
+  std::vector<std::pair<DType, std::string>> conversions;
+  for (const DType to :
+       {DType::kPred, DType::kS8, DType::kS16, DType::kS32, DType::kS64, DType::kU8, DType::kU16, DType::kU32,
+        DType::kU64, DType::kF16, DType::kBF16, DType::kF32, DType::kF64})
+    if (to != GetParam()) conversions.emplace_back(to, "convert(a)");
+  const Graph graph =
+      testing::graph_of_expressions(GetParam(), inputs[0].shape.elements_count(), conversions);
+  const std::vector<Literal> expected = evaluate(graph, inputs);
+  for (const std::string& compiler : testing::installed_compilers()) {
+    const std::vector<Literal> results = testing::run_in_one_kernel(graph, "v100", compiler, true, inputs);
+    for (std::size_t r = 0; r < results.size(); ++r)
+      EXPECT_EQ(results[r].bytes, expected[r].bytes) << compiler << " " << name(conversions[r].first);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, FastMathOf,
+                         ::testing::Values(DType::kF16, DType::kBF16, DType::kF32, DType::kF64),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+/// Where a power has signs, zeros and infinities to keep: by exponents the graph knows and by others.
+TEST(FastMath, PowerKeepsItsSpecialValues) {
+  SKIP_WITHOUT_COMPILER();
+  const double inf = std::numeric_limits<double>::infinity();
+  std::vector<double> values = {0,    1,   0.5,  2,        3,        4,   1.5, 7,  0.3333333432674408,
+                                1e30, inf, 1e-3, 16777216, 33554435, 2.5, 17,  100};
+  for (std::size_t i = 0, n = values.size(); i < n; ++i) values.push_back(-values[i]);
+  values.push_back(std::nan(""));
+  const std::vector<Literal> inputs = testing::all_pairs(DType::kF32, values);
+  const std::int64_t elements = inputs[0].shape.elements_count();
+  std::vector<std::pair<DType, std::string>> powers = {{DType::kF32, "power(a, b)"}};
+  const std::vector<double> exponents = {0, 1, 2, 3, 4, 7, 16, 64, -1, -2, -3, 0.5};
+  std::string constants;
+  for (std::size_t e = 0; e < exponents.size(); ++e) {
+    constants +=
+        fmt::format("  c{0} = f32[] constant({1})\n  b{0} = f32[{2}] broadcast(c{0}), dimensions={{}}\n", e,
+                    exponents[e], elements);
+    powers.emplace_back(DType::kF32, fmt::format("power(a, b{})", e));
+  }
+  const Graph graph = testing::graph_of_expressions(DType::kF32, elements, powers, constants);
+  for (const std::string& compiler : testing::installed_compilers()) {
+    const std::vector<Literal> results = testing::run_in_one_kernel(graph, "v100", compiler, true, inputs);
+    for (std::size_t p = 0; p < powers.size(); ++p)
+      for (std::int64_t i = 0; i < elements; ++i) {
+        const double x = inputs[0].get_double(i), y = p == 0 ? inputs[1].get_double(i) : exponents[p - 1];
+        const double got = results[p].get_double(i), exact = std::pow(x, y);
+        const double wanted = static_cast<float>(exact);
+        SCOPED_TRACE(fmt::format("{}: {} to the power {}{} gives {}, not {}", compiler, x, y,
+                                 p == 0 ? "" : ", a constant,", got, wanted));
+        ASSERT_EQ(std::isnan(got), std::isnan(wanted));
+        if (std::isnan(wanted)) continue;
+        ASSERT_EQ(std::signbit(got), std::signbit(wanted));
+        // The logarithm is good to 2^-22, which the exponent multiplies; subnormal numbers are zero.
+        if (std::isinf(wanted) || std::abs(wanted) < 0x1p-126)
+          ASSERT_NEAR(std::isinf(got) ? 1 : got, std::isinf(wanted) ? 1 : 0, 0x1p-126);
+        else
+          ASSERT_NEAR(got, wanted, std::abs(wanted) * (1e-5 + (std::isnan(y) ? 0 : 0x1p-22 * std::abs(y))));
       }
   }
 }

@@ -112,6 +112,29 @@ TEST(DefaultDistributions, PositiveDomainsGetPositiveValues) {
   EXPECT_FALSE(is_positive("v = f32[8] multiply(x, y)\n  ROOT r = f32[8] rsqrt(v)"));
 }
 
+TEST(DefaultDistributions, BasesOfIntegerPowersHaveBothSigns) {
+  const auto kind = [](const std::string& exponent, const std::string& type = "f32") {
+    return default_of("ENTRY e { x = f32[8] parameter(0)\n  c = " + type + "[] constant(" + exponent +
+                      ")\n  b = " + type + "[8] broadcast(c), dimensions={}\n  y = f32[8] convert(b)\n" +
+                      "  ROOT r = f32[8] power(x, y) }")
+        .kind;
+  };
+  EXPECT_EQ(kind("2"), Kind::kNormal);
+  EXPECT_EQ(kind("3", "s32"), Kind::kNormal);
+  EXPECT_EQ(kind("0"), Kind::kNormal);
+  EXPECT_EQ(kind("0.5"), Kind::kUniform);
+  EXPECT_EQ(kind("-1"), Kind::kUniform);  // divides by the base
+  const std::string called = R"(
+raised { a = f32[8] parameter(0)
+  n = f32[] parameter(1)
+  b = f32[8] broadcast(n), dimensions={}
+  ROOT r = f32[8] power(a, b) }
+ENTRY e { x = f32[8] parameter(0)
+  two = f32[] constant(2)
+  ROOT c = f32[8] call(x, two), to_apply=raised })";
+  EXPECT_EQ(default_of(called).kind, Kind::kNormal);
+}
+
 TEST(DefaultDistributions, IndicesStayWithinWhatTheyIndexThroughCalls) {
   const std::string text = R"(
 take { t = f32[30,4] parameter(0)

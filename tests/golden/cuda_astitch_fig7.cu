@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(
         const int local_row = thread / 256, lane = thread % 256;
         const int row = task * 4 + local_row;
         const float divide_1 = (reduce_1_row / parameter_2_row);
-        const float power_1 = powf(divide_1, exponent_v);
+        const float power_1 = sw_powf(divide_1, exponent_v);
         if (lane == 0) {
           power_1_scratch[row] = power_1;
         }

@@ -210,8 +210,8 @@ extern "C" __global__ void __launch_bounds__(512, 1) add_692(
       const int add_464 = (count_v + 1);
       const int select_469_2 = (compare_463 ? add_464 : 2147483647);
       const float convert_471 = (float)select_469_2;
-      const float power_472 = powf(0.899999976f, convert_471);
-      const float power_523 = powf(0.999000013f, convert_471);
+      const float power_472 = sw_powf(0.899999976f, convert_471);
+      const float power_523 = sw_powf(0.999000013f, convert_471);
       if (thread < 1) {
         const int local_row = thread;
         const int row = task;

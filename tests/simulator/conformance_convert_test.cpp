@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "simulator/isa.h"
 #include "tests/simulator/conformance_reference.h"
 
 namespace stitchwork::sim::reference {
@@ -71,7 +72,7 @@ std::optional<Expected> convert(const Form& f, const u64* s) {
   if (f.has("sat")) v = v > 0 ? (v < 1 ? v : 1) : 0;
   if (to == "f32") {
     float r = rounded(mode, [&] {
-      if (from_integer) {
+      if (from_integer && !f.has("sat")) {
         volatile __int128 i = integer_of(from, s[0]);
         volatile float x = is_signed(from) ? static_cast<float>(static_cast<i64>(i))
                                            : static_cast<float>(static_cast<u64>(i));
@@ -86,7 +87,7 @@ std::optional<Expected> convert(const Form& f, const u64* s) {
   }
   if (to == "f64") {
     const double r = rounded(mode, [&] {
-      if (from_integer) {
+      if (from_integer && !f.has("sat")) {
         volatile __int128 i = integer_of(from, s[0]);
         volatile double x = is_signed(from) ? static_cast<double>(static_cast<i64>(i))
                                             : static_cast<double>(static_cast<u64>(i));
@@ -104,6 +105,71 @@ std::optional<Expected> convert(const Form& f, const u64* s) {
   return Expected{.bits = round_to(to, v, mode), .value = {}};
 }
 namespace {
+
+/// The forms of cvt between scalar types that the PTX ISA has (8.5, "cvt"): rounding is named where the type
+/// cannot hold every value, .ftz where a type is f32, .sat where the result is no bf16.
+std::vector<std::string> scalar_forms() {
+  const std::vector<std::string> integers = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"};
+  const std::vector<std::string> floats = {"f16", "bf16", "f32", "f64"};
+  const std::vector<std::string> float_roundings = {".rn", ".rz", ".rm", ".rp"},
+                                 integer_roundings = {".rni", ".rzi", ".rmi", ".rpi"};
+  std::vector<std::string> forms;
+  const auto add = [&](const std::vector<std::string>& roundings, const std::string& to,
+                       const std::string& from) {
+    const bool single = to == "f32" || from == "f32";
+    for (const std::string& rounding : roundings)
+      for (const char* ftz : {"", ".ftz"})
+        for (const char* sat : {"", ".sat"}) {
+          if ((*ftz != 0 && !single) || (*sat != 0 && to == "bf16")) continue;
+          forms.push_back("cvt" + rounding + ftz + sat + "." + to + "." + from);
+        }
+  };
+  for (const std::string& a : integers) {
+    for (const std::string& b : integers)
+      for (const char* sat : {"", ".sat"}) forms.push_back("cvt" + std::string(sat) + "." + a + "." + b);
+    for (const std::string& f : floats) {
+      add(float_roundings, f, a);
+      add(integer_roundings, a, f);
+    }
+  }
+  for (const std::string& to : floats)
+    for (const std::string& from : floats) {
+      const bool holds = to == "f64" || (to == "f32" && from != "f64");
+      if (to == from) {
+        add(integer_roundings, to, from);
+        if (to != "bf16") add({""}, to, from);
+      } else {
+        add(holds ? std::vector<std::string>{""} : float_roundings, to, from);
+      }
+    }
+  return forms;
+}
+
+TEST(Conversions, EveryFormOfTheIsaBetweenScalarTypesIsExecuted) {
+  const std::vector<std::string> forms = scalar_forms();
+  EXPECT_GT(forms.size(), 700u);
+  for (const std::string& form : forms) EXPECT_GE(find_row(form), 0) << form;
+}
+
+TEST(Conversions, FlushOnlyWhatIsSubnormalAsFloat) {
+  const auto one = [](const char* opcode, u64 source) {
+    const u64 sources[2] = {source, 0};
+    return convert(Form(opcode), sources)->bits;
+  };
+  const u64 largest = bits_of(0x1p-126 - 0x1p-149), tiny = bits_of(0x1p-140);  // of f64
+  EXPECT_EQ(one("cvt.rn.f32.f64", largest), 0x007fffffu);
+  EXPECT_EQ(one("cvt.rn.ftz.f32.f64", largest), 0u);
+  EXPECT_EQ(one("cvt.rn.ftz.f32.f64", largest | u64{1} << 63), 0x80000000u);
+  EXPECT_EQ(one("cvt.rn.ftz.f32.f64", bits_of(0x1p-126)), 0x00800000u);
+  EXPECT_EQ(one("cvt.rp.ftz.f32.f64", tiny), 0u);
+  EXPECT_EQ(one("cvt.ftz.f64.f32", 0x80000001u), bits_of(-0.0));
+  EXPECT_EQ(one("cvt.rn.ftz.f16.f32", bits_of(0x1p-20f)), 0x0010u);  // subnormal as f16 only
+  EXPECT_EQ(one("cvt.ftz.f32.f16", 0x0001u), bits_of(0x1p-24f));
+  EXPECT_EQ(one("cvt.rpi.ftz.s32.f32", 1u), 0u);
+  EXPECT_EQ(one("cvt.rpi.s32.f32", 1u), 1u);
+  EXPECT_EQ(one("cvt.rn.sat.f32.f64", bits_of(1.5)), bits_of(1.0f));
+  EXPECT_EQ(one("cvt.rn.sat.f32.s32", 7u), bits_of(1.0f));
+}
 
 TEST(ConformanceReference, ConvertsAsWorkedOutByHand) {
   const auto one = [](const char* opcode, u64 source) {
