@@ -8,6 +8,7 @@
 
 #include "analysis/control_flow.h"
 #include "analysis/facts.h"
+#include "analysis/traffic.h"
 #include "core/error.h"
 #include "core/sorted.h"
 #include "core/trip_count.h"
@@ -55,18 +56,11 @@ std::vector<NodeId> kernel_inputs(const Graph& graph, const KernelPlan& kernel) 
 }
 
 std::vector<NodeId> values_read(const Computation& computation, NodeId node) {
-  std::vector<NodeId> owners;
-  std::vector<NodeId> open{node};
-  while (!open.empty()) {
-    const Node& n = computation.node(buffer_of(computation, open.back()));
-    open.pop_back();
-    if (plan_role(n) == PlanRole::kAlias && !n.operands.empty())
-      open.insert(open.end(), n.operands.begin(), n.operands.end());  // a tuple, or an element of one
-    else
-      owners.push_back(n.id);
-  }
-  std::sort(owners.begin(), owners.end());
-  owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
+  std::vector<NodeId> owners = buffers_read(computation, node);
+  std::erase_if(owners, [&](NodeId id) {
+    const Node& owner = computation.node(id);
+    return plan_role(owner) == PlanRole::kAlias && !owner.operands.empty();
+  });
   return owners;
 }
 

@@ -5,6 +5,7 @@
 #include "analysis/assemble.h"
 #include "analysis/control_flow.h"
 #include "analysis/facts.h"
+#include "analysis/traffic.h"
 #include "analysis/verify_internal.h"
 
 namespace stitchwork::verification {
@@ -15,31 +16,9 @@ bool is_call(const Node& node) {
   return role == PlanRole::kLibrary || role == PlanRole::kOpaque;
 }
 
-/// Buffers a step reads and fills.
-struct Traffic {
-  std::vector<NodeId> reads, writes;
-};
-
 bool valid_kernel(const FusionPlan& plan, const PlanStep& step) {
   return step.kind == StepKind::kKernel && step.kernel >= 0 &&
          step.kernel < static_cast<int>(plan.kernels.size());
-}
-
-Traffic traffic(const Graph& graph, const FusionPlan& plan, const PlanStep& step) {
-  const Computation& computation = graph.entry_computation();
-  Traffic result;
-  if (step.kind == StepKind::kKernel) {
-    if (!valid_kernel(plan, step)) return result;
-    const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
-    return {kernel_reads(graph, kernel), kernel.outputs};
-  }
-  if (step.kind == StepKind::kMemset) return result;
-  for (NodeId op : step.nodes) {
-    const std::vector<NodeId> reads = library_inputs(computation, computation.node(op));
-    result.reads.insert(result.reads.end(), reads.begin(), reads.end());
-    result.writes.push_back(op);
-  }
-  return result;
 }
 
 void check_steps(const Computation& computation, const FusionPlan& plan, Report& report) {
@@ -146,7 +125,8 @@ void check_order(const Graph& graph, const FusionPlan& plan, Report& report) {
   std::unordered_map<NodeId, int> maker;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     steps.push_back(traffic(graph, plan, plan.steps[s]));
-    for (NodeId op : steps.back().writes) maker.emplace(op, static_cast<int>(s));
+    // The last to fill it: a kernel that accumulates comes after the memset.
+    for (NodeId op : steps.back().writes) maker.insert_or_assign(op, static_cast<int>(s));
   }
   bool ordered = true;
   for (std::size_t s = 0; s < steps.size() && ordered; ++s)

@@ -46,6 +46,12 @@ struct Launched {
   std::vector<sim::Finding> findings;
 };
 
+/// The host was about to read device bytes that nothing has written. Thrown by backends that know; it ends
+/// the run as a finding in a kernel does.
+struct HostReadError {
+  sim::Finding finding;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -62,6 +68,7 @@ class Backend {
   virtual DeviceAddress allocate(std::size_t bytes, const std::string& name, bool written_once = false) = 0;
   virtual void release(DeviceAddress address) = 0;
   virtual void write(DeviceAddress address, std::span<const std::byte> data) = 0;
+  /// Throws HostReadError, as copy does.
   virtual void read(DeviceAddress address, std::span<std::byte> data) = 0;
   virtual void clear(DeviceAddress address, std::size_t bytes) = 0;
   virtual void copy(DeviceAddress to, DeviceAddress from, std::size_t bytes) = 0;

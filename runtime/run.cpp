@@ -5,11 +5,13 @@
 #include <iterator>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "analysis/assemble.h"
 #include "analysis/control_flow.h"
 #include "analysis/facts.h"
+#include "analysis/traffic.h"
 #include "core/error.h"
 #include "core/evaluator.h"
 #include "runtime/simulator_backend.h"
@@ -17,26 +19,40 @@
 namespace stitchwork {
 namespace {
 
+/// Device memory, given back with it.
+class DeviceBuffer {
+ public:
+  DeviceBuffer(Backend& backend, std::size_t bytes, const std::string& name, bool written_once = false)
+      : backend_(&backend), address_(backend.allocate(bytes, name, written_once)) {}
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : backend_(std::exchange(other.backend_, nullptr)), address_(other.address_) {}
+  DeviceBuffer& operator=(DeviceBuffer&&) = delete;
+  ~DeviceBuffer() {
+    if (backend_ != nullptr) backend_->release(address_);
+  }
+
+  DeviceAddress address() const { return address_; }
+
+ private:
+  Backend* backend_;
+  DeviceAddress address_;
+};
+
 /// Device buffers of one run, by the op that owns them, freed after the last step that touches them.
 class Buffers {
  public:
   Buffers(const Computation& computation, Backend& backend) : computation_(computation), backend_(backend) {}
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
-  ~Buffers() {
-    for (const auto& [owner, address] : addresses_) backend_.release(address);
-  }
 
-  /// The buffer of `op` (aliases resolved); allocated on first use.
+  /// The buffer of `op` (aliases resolved); allocated on first use. After its last use it must not be asked
+  /// for: it would be another one.
   DeviceAddress address(NodeId op) {
     const NodeId owner = buffer_of(computation_, op);
-    const auto known = addresses_.find(owner);
-    if (known != addresses_.end()) return known->second;
     const Node& node = computation_.node(owner);
+    SW_CHECK(!ended_.contains(owner), "{} is used after the last step that touches its buffer", node.name);
+    const auto known = buffers_.find(owner);
+    if (known != buffers_.end()) return known->second.address();
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(1, node.shape.byte_size()));
-    const PlanRole role = plan_role(node);
-    const bool source = role == PlanRole::kSource || role == PlanRole::kAlias;
-    return addresses_.emplace(owner, backend_.allocate(bytes, node.name, source)).first->second;
+    return buffers_.try_emplace(owner, backend_, bytes, node.name, is_source(node)).first->second.address();
   }
 
   void upload(NodeId op, const Literal& value) { backend_.write(address(op), value.bytes); }
@@ -48,40 +64,25 @@ class Buffers {
     return literal;
   }
 
-  void release(NodeId owner) {
-    if (auto it = addresses_.find(owner); it != addresses_.end()) {
-      backend_.release(it->second);
-      addresses_.erase(it);
-    }
+  /// Nothing touches the buffer of `owner` any more.
+  void end(NodeId owner) {
+    ended_.insert(owner);
+    if (!backend_.keeps_sources() || !is_source(computation_.node(owner))) buffers_.erase(owner);
+  }
+
+  /// Whether the host fills the buffer, once, before the first step that reads it: of a parameter, a
+  /// constant, an element of a tuple.
+  static bool is_source(const Node& owner) {
+    const PlanRole role = plan_role(owner);
+    return role == PlanRole::kSource || role == PlanRole::kAlias;
   }
 
  private:
   const Computation& computation_;
   Backend& backend_;
-  std::unordered_map<NodeId, DeviceAddress> addresses_;
+  std::unordered_map<NodeId, DeviceBuffer> buffers_;
+  std::unordered_set<NodeId> ended_;
 };
-
-/// The ops whose buffers a step reads or writes, aliases resolved.
-std::vector<NodeId> touched(const Graph& graph, const FusionPlan& plan, const PlanStep& step) {
-  const Computation& computation = graph.entry_computation();
-  std::vector<NodeId> nodes;
-  auto add = [&](NodeId id) {
-    nodes.push_back(buffer_of(computation, id));
-    for (NodeId owner : values_read(computation, id)) nodes.push_back(owner);  // behind a tuple
-  };
-  if (step.kind == StepKind::kKernel) {
-    const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
-    for (NodeId id : kernel_inputs(graph, kernel)) add(id);
-    for (NodeId id : kernel.outputs) add(id);
-    return nodes;
-  }
-  for (NodeId id : step.nodes) {
-    add(id);
-    if (step.kind != StepKind::kMemset)
-      for (NodeId operand : computation.node(id).operands) add(operand);
-  }
-  return nodes;
-}
 
 /// The ops whose values are the graph's results: the root, or the elements of a root tuple.
 std::vector<NodeId> results(const Computation& computation) {
@@ -139,9 +140,6 @@ class Runner {
         whole_(whole) {}
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
-  ~Runner() {
-    for (const DeviceAddress address : kept_) backend_.release(address);
-  }
 
   /// `progress` is told of each step.
   RunResult run(std::span<const Literal> inputs, const RunProgress& progress = {}) {
@@ -153,14 +151,25 @@ class Runner {
     RunResult result;
     result.kernels.resize(plan.kernels.size());
     result.steps.assign(plan.steps.size(), {});
+    try {
+      run_steps(result, progress);
+    } catch (HostReadError& error) {
+      result.findings.push_back(std::move(error.finding));
+    }
+    if (!result.findings.empty()) result.outputs.clear();
+    return result;
+  }
+
+ private:
+  void run_steps(RunResult& result, const RunProgress& progress) {
+    const FusionPlan& plan = executable_.plan;
     const int total = static_cast<int>(plan.steps.size());
     for (int i = 0; i < total; ++i) {
       const PlanStep& step = plan.steps[static_cast<std::size_t>(i)];
       if (progress) progress(i, total, step.id);
       perform(step, i, result);
-      if (!result.findings.empty()) return result;
-      for (NodeId owner : dies_after_[static_cast<std::size_t>(i)])
-        if (!backend_.keeps_sources() || !uploaded_[owner]) buffers_.release(owner);
+      if (!result.findings.empty()) return;
+      for (NodeId owner : dies_after_[static_cast<std::size_t>(i)]) buffers_.end(owner);
     }
     if (whole_) {
       backend_.settle(result.host_calls.empty());
@@ -177,49 +186,56 @@ class Runner {
     }
     for (const StepRun& step : result.steps) result.total_us += step.time_us;
     if (total > 1) result.total_us += device_.launch_gap_us * (total - 1);
-    return result;
   }
 
- private:
+  /// What each step touches, and after which step a buffer is touched no more; those behind the results are
+  /// touched after the last.
   void plan_lifetimes() {
     const FusionPlan& plan = executable_.plan;
-    std::unordered_map<NodeId, int> last;
-    for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i)
-      for (NodeId owner : touched(graph_, plan, plan.steps[static_cast<std::size_t>(i)])) last[owner] = i;
-    for (NodeId id : results(computation_)) last.erase(buffer_of(computation_, id));
-    for (NodeId owner : values_read(computation_, computation_.root))
-      last.erase(owner);  // behind nested tuples
+    std::unordered_map<NodeId, std::size_t> last;
+    for (const PlanStep& step : plan.steps) {
+      const Traffic& touched = traffic_.emplace_back(traffic(graph_, plan, step));
+      for (const std::vector<NodeId>* list : {&touched.reads, &touched.writes})
+        for (const NodeId owner : *list) last[owner] = traffic_.size() - 1;
+    }
+    for (const NodeId owner : buffers_read(computation_, computation_.root)) last.erase(owner);
     dies_after_.assign(plan.steps.size(), {});
-    for (auto [owner, step] : last) dies_after_[static_cast<std::size_t>(step)].push_back(owner);
+    for (const auto& [owner, step] : last) dies_after_[step].push_back(owner);
   }
 
-  /// Uploads parameters, constants and elements of tuples the step reads for the first time.
-  void materialise_sources(const PlanStep& step) {
-    for (NodeId owner : touched(graph_, executable_.plan, step)) upload_source(owner);
-  }
-
+  /// Fills the buffer of a parameter, a constant or an element of a tuple before it is read for the first
+  /// time.
   void upload_source(NodeId owner) {
     const Node& node = computation_.node(owner);
-    const PlanRole role = plan_role(node);
-    if ((role != PlanRole::kSource && role != PlanRole::kAlias) || node.shape.is_tuple || uploaded_[owner])
-      return;
-    uploaded_[owner] = true;
-    buffers_.upload(owner, role == PlanRole::kSource ? source_value(node) : element_value(node));
+    if (!Buffers::is_source(node) || node.shape.is_tuple || !uploaded_.insert(owner).second) return;
+    buffers_.upload(owner, plan_role(node) == PlanRole::kSource ? source_value(node) : element_value(node));
   }
 
-  /// An alias that owns its buffer is an element of a tuple that is not taken apart by name alone.
+  /// The tuple that the host holds as it is: a parameter's, a constant's, that of a library call, loop or
+  /// branch, or an element of one. Null of one that is put together from other values.
+  const Literal* held_tuple(const Node& node) const {
+    if (const auto made = tuples_.find(node.id); made != tuples_.end()) return &made->second;
+    if (plan_role(node) == PlanRole::kSource) return &source_value(node);
+    if (node.op != Op::kGetTupleElement) return nullptr;
+    const Literal* from = held_tuple(computation_.node(node.operands[0]));
+    return from == nullptr ? nullptr : &from->elements.at(static_cast<std::size_t>(node.attrs.tuple_index));
+  }
+
+  /// Of an alias that is not another name of its operand's buffer: an element of a tuple, or a tuple passed
+  /// on.
   Literal element_value(const Node& node) {
     SW_CHECK(!node.operands.empty(), "{} ({}) has no value", node.name, def(node.op).name);
-    Literal from = value(node.operands[0]);
-    if (node.op == Op::kGetTupleElement)
-      return std::move(from.elements.at(static_cast<std::size_t>(node.attrs.tuple_index)));
-    return from;
+    if (node.op != Op::kGetTupleElement) return value(node.operands[0]);
+    const Node& from = computation_.node(node.operands[0]);
+    const auto index = static_cast<std::size_t>(node.attrs.tuple_index);
+    if (const Literal* held = held_tuple(from)) return held->elements.at(index);
+    if (from.op == Op::kTuple) return value(from.operands.at(index));
+    return std::move(value(from.id).elements.at(index));
   }
 
   /// Tuples live on the host: what made them is a library step of its own, or a tuple of other values.
   Literal tuple_value(const Node& node) {
-    if (const auto made = tuples_.find(node.id); made != tuples_.end()) return made->second;
-    if (plan_role(node) == PlanRole::kSource) return source_value(node);
+    if (const Literal* held = held_tuple(node)) return *held;
     if (node.op != Op::kTuple) return element_value(node);
     Literal tuple;
     tuple.shape = node.shape;
@@ -243,7 +259,7 @@ class Runner {
   /// What fails is told with the kernel or library op and the plan it was to be a step of.
   void perform(const PlanStep& step, int index, RunResult& result) {
     try {
-      materialise_sources(step);
+      for (const NodeId owner : traffic_[static_cast<std::size_t>(index)].reads) upload_source(owner);
       execute(step, index, result);
     } catch (const Error& error) {
       if (!error.file().empty() || step.kind == StepKind::kControl) throw;  // which says enough
@@ -297,7 +313,6 @@ class Runner {
     const Node& node = computation_.node(id);
     const NodeId from = node.operands[0];
     if (node.shape.is_tuple || computation_.node(from).shape.is_tuple) return keep(node, value(from));
-    upload_source(buffer_of(computation_, from));
     const auto bytes = static_cast<std::size_t>(node.shape.byte_size());
     if (bytes > 0) backend_.copy(buffers_.address(id), buffers_.address(from), bytes);
   }
@@ -337,10 +352,7 @@ class Runner {
     if (node.shape.is_tuple || std::any_of(node.operands.begin(), node.operands.end(), is_tuple))
       return std::nullopt;
     std::vector<DeviceAddress> operands;
-    for (const NodeId operand : node.operands) {
-      upload_source(buffer_of(computation_, operand));
-      operands.push_back(buffers_.address(operand));
-    }
+    for (const NodeId operand : node.operands) operands.push_back(buffers_.address(operand));
     return backend_.call(computation_, node, operands, buffers_.address(node.id));
   }
 
@@ -401,7 +413,7 @@ class Runner {
   }
 
   /// The kernel's table, with the addresses its buffers have in this run.
-  DeviceAddress write_table(const CompiledKernel& kernel, DeviceAddress scratch) {
+  DeviceBuffer write_table(const CompiledKernel& kernel, DeviceAddress scratch) {
     std::vector<std::byte> bytes = kernel.table.bytes;
     for (const KernelTable::Pointer& pointer : kernel.table.pointers) {
       const bool in_scratch = pointer.kind == KernelArgument::Kind::kScratch;
@@ -409,15 +421,16 @@ class Runner {
           (in_scratch ? scratch : buffers_.address(pointer.op)) + static_cast<std::uint64_t>(pointer.offset);
       std::memcpy(bytes.data() + pointer.at, &to, sizeof to);
     }
-    const DeviceAddress address = backend_.allocate(bytes.size(), kernel.entry + ".table", true);
-    backend_.write(address, bytes);
-    return address;
+    DeviceBuffer table(backend_, bytes.size(), kernel.entry + ".table", true);
+    backend_.write(table.address(), bytes);
+    return table;
   }
 
   void launch(const PlanStep& step, std::size_t index, RunResult& result) {
     const CompiledKernel& kernel = executable_.kernels[static_cast<std::size_t>(step.kernel)];
-    std::vector<DeviceAddress> arguments, written;  // written: tables, barriers
-    DeviceAddress scratch = 0;
+    std::vector<DeviceAddress> arguments;
+    std::optional<DeviceBuffer> scratch;
+    std::vector<DeviceBuffer> written;  // tables, barriers
     for (const CompiledKernel::Argument& argument : kernel.arguments) {
       using Kind = CompiledKernel::Argument::Kind;
       switch (argument.kind) {
@@ -426,27 +439,25 @@ class Runner {
           arguments.push_back(buffers_.address(argument.op));
           break;
         case Kind::kScratch:
-          scratch = backend_.allocate(static_cast<std::size_t>(kernel.launch.scratch_bytes),
-                                      kernel.entry + ".scratch");
-          arguments.push_back(scratch);
+          scratch.emplace(backend_, static_cast<std::size_t>(kernel.launch.scratch_bytes),
+                          kernel.entry + ".scratch");
+          arguments.push_back(scratch->address());
           break;
         case Kind::kTable:
-          arguments.push_back(written.emplace_back(write_table(kernel, scratch)));
+          written.push_back(write_table(kernel, scratch ? scratch->address() : 0));
+          arguments.push_back(written.back().address());
           break;
         case Kind::kBarrier:
-          arguments.push_back(
-              written.emplace_back(backend_.allocate(8, kernel.entry + ".grid_barrier", true)));
+          written.emplace_back(backend_, 8, kernel.entry + ".grid_barrier", true);
+          arguments.push_back(written.back().address());
           backend_.write(arguments.back(), std::vector<std::byte>(8));
           break;
       }
     }
     Launched launched = backend_.launch(kernel, arguments);
     timed_.emplace_back(index, launched.time);
-    if (scratch != 0) backend_.release(scratch);
     if (backend_.keeps_sources())
-      kept_.insert(kept_.end(), written.begin(), written.end());
-    else
-      for (const DeviceAddress address : written) backend_.release(address);
+      for (DeviceBuffer& buffer : written) kept_.push_back(std::move(buffer));
     KernelRun& run = result.kernels[static_cast<std::size_t>(step.kernel)];
     run.launches = 1;
     run.counters = launched.counters;
@@ -468,11 +479,12 @@ class Runner {
   Buffers buffers_;
   bool whole_;
   std::vector<std::pair<std::size_t, Timed>> timed_;  ///< launches and calls, by step
-  std::vector<DeviceAddress> kept_;                   ///< tables and barriers, until the run ends
+  std::vector<DeviceBuffer> kept_;                    ///< tables and barriers, until the run ends
   std::span<const Literal> inputs_;
-  std::unordered_map<NodeId, bool> uploaded_;
-  std::unordered_map<NodeId, Literal> tuples_;  ///< by the op that made them, until the run ends
-  std::vector<std::vector<NodeId>> dies_after_;
+  std::unordered_set<NodeId> uploaded_;
+  std::unordered_map<NodeId, Literal> tuples_;   ///< by the op that made them, until the run ends
+  std::vector<Traffic> traffic_;                 ///< by step
+  std::vector<std::vector<NodeId>> dies_after_;  ///< owners of buffers, by step
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "runtime/simulator_backend.h"
 
+#include "simulator/device_memory.h"
+
 namespace stitchwork {
 
 SimulatorBackend::SimulatorBackend(const Device& device, sim::CacheMode cache,
@@ -23,13 +25,27 @@ void SimulatorBackend::write(DeviceAddress address, std::span<const std::byte> d
   memory_.write(address, data);
 }
 
-void SimulatorBackend::read(DeviceAddress address, std::span<std::byte> data) { memory_.read(address, data); }
+void SimulatorBackend::read(DeviceAddress address, std::span<std::byte> data) {
+  require_written(address, data.size());
+  memory_.read(address, data);
+}
+
+void SimulatorBackend::require_written(DeviceAddress address, std::size_t bytes) {
+  const std::optional<std::string> wrong = sim::unwritten(memory_, address, bytes);
+  if (!wrong) return;
+  sim::Finding finding;
+  finding.kind = sim::FindingKind::kUninitialisedRead;
+  finding.kernel = "the host";
+  finding.message = *wrong;
+  throw HostReadError{std::move(finding)};
+}
 
 void SimulatorBackend::clear(DeviceAddress address, std::size_t bytes) {
   memory_.fill(address, bytes, std::byte{0});
 }
 
 void SimulatorBackend::copy(DeviceAddress to, DeviceAddress from, std::size_t bytes) {
+  require_written(from, bytes);
   std::vector<std::byte> values(bytes);
   memory_.read(from, values);
   memory_.write(to, values);

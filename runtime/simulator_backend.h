@@ -23,6 +23,9 @@ class SimulatorBackend final : public Backend {
   Launched launch(const CompiledKernel& kernel, std::span<const DeviceAddress> arguments) override;
 
  private:
+  /// Throws HostReadError where some of the bytes were never written, if the memory tracks that.
+  void require_written(DeviceAddress address, std::size_t bytes);
+
   const Device& device_;
   sim::Options options_;
   sim::L2StatePtr l2_;

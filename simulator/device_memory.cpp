@@ -99,6 +99,15 @@ std::span<const std::byte> DeviceMemory::bytes(DeviceAddress base) const {
   return checked(*impl_, base, 0, "access").bytes;
 }
 
+std::optional<std::string> unwritten(DeviceMemory& memory, DeviceAddress address, std::size_t bytes) {
+  const Allocation& a = checked(memory.impl(), address, bytes, "read");
+  if (a.written.empty()) return std::nullopt;
+  const std::size_t first = offset_of(address), leading = a.written.leading(first, bytes);
+  if (leading == bytes) return std::nullopt;
+  return fmt::format("reads {} bytes of {}, of which byte {} was never written", bytes, a.name,
+                     first + leading);
+}
+
 DeviceAddress variable_address(DeviceMemory& memory, const ptx::ModuleImpl& module, std::uint32_t index) {
   auto& known = memory.impl().variables;
   if (const auto it = known.find({module.id, index}); it != known.end()) return it->second;

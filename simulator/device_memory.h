@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,10 @@ struct DeviceMemory::Impl {
   /// The allocation `address` points into or just past, or null.
   Allocation* find(DeviceAddress address);
 };
+
+/// What a read of `bytes` bytes by the host would find wrong: "reads 36 bytes of t, of which byte 4 was never
+/// written"; nothing where the memory does not track, or all are written.
+std::optional<std::string> unwritten(DeviceMemory& memory, DeviceAddress address, std::size_t bytes);
 
 /// Address of a module's .global or .const variable; creates and initialises it at first use.
 DeviceAddress variable_address(DeviceMemory& memory, const ptx::ModuleImpl& module, std::uint32_t index);

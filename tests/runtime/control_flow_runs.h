@@ -1,0 +1,76 @@
+// Modules with loops and branches by several planners, in the simulator with all its sanitizers and on the
+// GPU that is the simulator, against the evaluator.
+#pragma once
+
+#include "tests/runtime/on_fake_gpu.h"
+#include "tests/support/random_control_flow.h"
+
+namespace stitchwork::testing {
+
+inline constexpr const char* kControlFlowPlanners[] = {"unfused", "xla", "tvm", "astitch", "auto"};
+inline constexpr const char* kControlFlowDevices[] = {"v100", "h200"};
+
+struct ControlFlowRuns {
+  int runs = 0;
+  std::int64_t launches = 0;  ///< of kernels, by loops and branches too
+  std::int64_t init_reads = 0;
+
+  /// What goes wrong in either backend, or "".
+  std::string problem(const Graph& graph, const std::vector<Literal>& inputs,
+                      const std::vector<Literal>& expected, const char* device_id, const char* planner) {
+    FakeGpu gpu{device(device_id)};
+    CompileOptions compiling = compile_options();
+    compiling.ptxas = false;
+    try {
+      const Executable executable =
+          compile(graph, gpu.device, make_plan(graph, gpu.device, planner), compiling);
+      RunOptions options;
+      options.sanitize = {.race = true, .init = true};
+      const RunResult simulated = run_simulated(graph, gpu.device, executable, inputs, options);
+      add(simulated);
+      if (!simulated.findings.empty())
+        return fmt::format("simulator: {} in {}: {}", name(simulated.findings[0].kind),
+                           simulated.findings[0].kernel, simulated.findings[0].message);
+      if (std::string wrong = difference(simulated, expected); !wrong.empty()) return "simulator: " + wrong;
+      cu::CudaBackend backend(fake_driver(gpu), gpu.device, {.repeats = 0}, {fake_blas, {}});
+      const RunResult driven = run_on(backend, graph, gpu.device, executable, inputs);
+      if (std::string wrong = difference(driven, expected); !wrong.empty()) return "driver: " + wrong;
+      return "";
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  }
+
+  /// Under every planner and for every device, which are named before what is wrong.
+  std::vector<std::string> problems(const std::string& text, std::uint32_t seed) {
+    const Graph graph = canonicalize(parse_hlo(text, "control.hlo"));
+    const std::vector<Literal> inputs = generate_inputs(graph, seed);
+    const std::vector<Literal> expected = evaluate(graph, inputs);
+    std::vector<std::string> found;
+    for (const char* device_id : kControlFlowDevices)
+      for (const char* planner : kControlFlowPlanners)
+        if (const std::string wrong = problem(graph, inputs, expected, device_id, planner); !wrong.empty())
+          found.push_back(fmt::format("{} for {}: {}", planner, device_id, wrong));
+    return found;
+  }
+
+ private:
+  void add(const RunResult& run) {
+    ++runs;
+    for (const KernelRun& kernel : run.kernels) launches += kernel.launches;
+    for (const ComputationRun& part : run.computations)
+      for (const KernelRun& kernel : part.kernels) launches += kernel.launches;
+    init_reads += static_cast<std::int64_t>(run.sanitized.init_accesses);
+  }
+
+  static std::string difference(const RunResult& run, const std::vector<Literal>& expected) {
+    if (run.outputs.size() != expected.size())
+      return fmt::format("{} outputs, {} are right", run.outputs.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      if (const CheckResult check = check_output(run.outputs[i], expected[i]); !check.ok)
+        return fmt::format("output {}: {}", i, check.message);
+    return "";
+  }
+};
+
+}  // namespace stitchwork::testing

@@ -1,0 +1,27 @@
+// 300 random nests of loops, branches and calls, by every planner, on two devices and in two backends.
+#include <gmock/gmock.h>
+
+#include <iostream>
+
+#include "tests/runtime/control_flow_runs.h"
+#include "tests/support/fuzz.h"
+
+namespace stitchwork {
+namespace {
+
+TEST(RandomControlFlow, NestsOfLoopsBranchesAndCallsComputeWhatTheGraphMeans) {
+  SKIP_WITHOUT_COMPILER();
+  testing::ControlFlowRuns runs;
+  const testing::FuzzRange range = testing::fuzz_range(100, 300);
+  for (std::uint32_t seed = range.first; seed < range.end; ++seed) {
+    const std::string text = testing::random_control_flow(seed);
+    EXPECT_THAT(runs.problems(text, seed), ::testing::IsEmpty()) << "seed " << seed << "\n" << text;
+  }
+  std::cout << fmt::format("{} graphs, {} runs in the simulator, {} launches, {} reads for initialisation\n",
+                           range.end - range.first, runs.runs, runs.launches, runs.init_reads);
+  EXPECT_GT(runs.launches, runs.runs);
+  EXPECT_GT(runs.init_reads, 0);
+}
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,115 @@
+// State of loops and branches: how long its buffers live, and that nothing reads one that is gone.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/file.h"
+#include "tests/runtime/control_flow_runs.h"
+#include "tests/support/fuzz.h"
+
+namespace stitchwork {
+namespace {
+
+using ::testing::IsEmpty;
+
+std::vector<std::string> problems(const std::string& text) {
+  testing::ControlFlowRuns runs;
+  return runs.problems(text, 0);
+}
+
+constexpr const char* kPair =
+    "(f32[9], f32[9]) parameter(0)\n  a = f32[9] get-tuple-element(s), index=0\n"
+    "  b = f32[9] get-tuple-element(s), index=1\n";
+constexpr const char* kCounted =
+    "(s32[], f32[9]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n"
+    "  c = f32[9] get-tuple-element(s), index=1\n  one = s32[] constant(1)\n  j = s32[] add(i, one)\n"
+    "  t = f32[9] negate(c)\n";
+constexpr const char* kTwice =
+    "cond {\n  s = (s32[], f32[9]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n"
+    "  n = s32[] constant(2)\n  ROOT l = pred[] compare(i, n), direction=LT\n}\n"
+    "ENTRY main {\n  x = f32[9] parameter(0)\n  z = s32[] constant(0)\n  st = (s32[], f32[9]) tuple(z, x)\n"
+    "  w = (s32[], f32[9]) while(st), condition=cond, body=body\n"
+    "  ROOT d = f32[9] get-tuple-element(w), index=1\n}\n";
+
+TEST(ControlFlow, AnElementThatAKernelHasReadGoesIntoALoopsState) {
+  SKIP_WITHOUT_COMPILER();
+  EXPECT_THAT(problems(fmt::format(
+                  "HloModule m\nbody {{\n  s = {0}  ROOT r = (f32[9], f32[9]) tuple(b, b)\n}}\n"
+                  "cond {{\n  s = (f32[9], f32[9]) parameter(0)\n  ROOT l = pred[] constant(false)\n}}\n"
+                  "ENTRY main {{\n  p = (f32[9], f32[9]) parameter(0)\n"
+                  "  c = f32[9] get-tuple-element(p), index=0\n  t = f32[9] negate(c)\n"
+                  "  st = (f32[9], f32[9]) tuple(c, t)\n"
+                  "  w = (f32[9], f32[9]) while(st), condition=cond, body=body\n"
+                  "  ROOT d = f32[9] get-tuple-element(w), index=0\n}}\n",
+                  kPair)),
+              IsEmpty());
+}
+
+TEST(ControlFlow, BranchesInALoopShareAStateOfWhatKernelsRead) {
+  SKIP_WITHOUT_COMPILER();
+  EXPECT_THAT(
+      problems(fmt::format("HloModule m\nf {{\n  s = {0}  ROOT r = f32[9] add(a, b)\n}}\n"
+                           "g {{\n  s = {0}  ROOT r = f32[9] subtract(a, b)\n}}\n"
+                           "body {{\n  s = {1}  gt = pred[] compare(i, one), direction=GT\n"
+                           "  st = (f32[9], f32[9]) tuple(c, t)\n"
+                           "  d = f32[9] conditional(gt, st, st), true_computation=f, false_computation=g\n"
+                           "  ROOT r = (s32[], f32[9]) tuple(j, d)\n}}\n{2}",
+                           kPair, kCounted, kTwice)),
+      IsEmpty());
+}
+
+/// Its counter was the stale value: it did not end.
+TEST(ControlFlow, ALoopStartsFromTheCounterOfTheOneAround) {
+  SKIP_WITHOUT_COMPILER();
+  EXPECT_THAT(problems(fmt::format(
+                  "HloModule m\nibody {{\n  s = (s32[], f32[9], f32[9]) parameter(0)\n"
+                  "  i = s32[] get-tuple-element(s), index=0\n  b = f32[9] get-tuple-element(s), index=2\n"
+                  "  one = s32[] constant(1)\n  j = s32[] add(i, one)\n"
+                  "  ROOT r = (s32[], f32[9], f32[9]) tuple(j, b, b)\n}}\n"
+                  "icond {{\n  s = (s32[], f32[9], f32[9]) parameter(0)\n"
+                  "  i = s32[] get-tuple-element(s), index=0\n  n = s32[] constant(0)\n"
+                  "  ROOT l = pred[] compare(i, n), direction=LT\n}}\n"
+                  "body {{\n  s = {0}  st = (s32[], f32[9], f32[9]) tuple(i, c, t)\n"
+                  "  w = (s32[], f32[9], f32[9]) while(st), condition=icond, body=ibody\n"
+                  "  d = f32[9] get-tuple-element(w), index=1\n"
+                  "  ROOT r = (s32[], f32[9]) tuple(j, d)\n}}\n{1}",
+                  kCounted, kTwice)),
+              IsEmpty());
+}
+
+TEST(ControlFlow, ALoopInALoopGivesOneElementTwice) {
+  SKIP_WITHOUT_COMPILER();
+  EXPECT_THAT(problems(fmt::format(
+                  "HloModule m\nibody {{\n  s = {0}  ROOT r = (f32[9], f32[9]) tuple(b, b)\n}}\n"
+                  "icond {{\n  s = (f32[9], f32[9]) parameter(0)\n  ROOT l = pred[] constant(false)\n}}\n"
+                  "body {{\n  s = {1}  st = (f32[9], f32[9]) tuple(c, t)\n"
+                  "  w = (f32[9], f32[9]) while(st), condition=icond, body=ibody\n"
+                  "  d = f32[9] get-tuple-element(w), index=0\n"
+                  "  ROOT r = (s32[], f32[9]) tuple(j, d)\n}}\n{2}",
+                  kPair, kCounted, kTwice)),
+              IsEmpty());
+}
+
+TEST(ControlFlow, RandomNestsComputeWhatTheGraphMeans) {
+  SKIP_WITHOUT_COMPILER();
+  testing::ControlFlowRuns runs;
+  for (std::uint32_t seed = 0; seed < 24; ++seed) {
+    const std::string text = testing::random_control_flow(seed);
+    EXPECT_THAT(runs.problems(text, seed), IsEmpty()) << "seed " << seed << "\n" << text;
+  }
+  EXPECT_GT(runs.launches, runs.runs);
+}
+
+/// For other programs' results: the texts as files of $STITCHWORK_WRITE_CONTROL_FLOW, seed_<n>.hlo.
+TEST(ControlFlow, TextsOfRandomNestsAreWrittenWhereAsked) {
+  const char* const folder = std::getenv("STITCHWORK_WRITE_CONTROL_FLOW");
+  if (folder == nullptr) GTEST_SKIP() << "STITCHWORK_WRITE_CONTROL_FLOW names no folder";
+  std::filesystem::create_directories(folder);
+  const testing::FuzzRange range = testing::fuzz_range(0, 300);
+  for (std::uint32_t seed = range.first; seed < range.end; ++seed)
+    write_file(fmt::format("{}/seed_{}.hlo", folder, seed), testing::random_control_flow(seed, true));
+}
+
+}  // namespace
+}  // namespace stitchwork
