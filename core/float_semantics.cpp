@@ -67,8 +67,9 @@ const Node& source_of(const Computation& computation, NodeId id) {
 
 std::optional<double> one_integer(const Node& constant) {
   const Shape& shape = constant.shape;
+  constexpr std::int64_t kMostElements = 4096;  // a constant of more is a table, not worth reading every time
   if (constant.op != Op::kConstant || shape.is_tuple || constant.attrs.literal == nullptr ||
-      !is_executable(shape.dtype) || shape.elements_count() == 0)
+      !is_executable(shape.dtype) || shape.elements_count() < 1 || shape.elements_count() > kMostElements)
     return std::nullopt;
   const Literal& literal = *constant.attrs.literal;
   const double first = literal.get_double(0);
