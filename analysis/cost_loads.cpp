@@ -47,12 +47,25 @@ class Expressions {
   }
 
   /// Adds to `loads` those that come before the first instruction; whether there was one.
-  bool loads_before_use(int v, int& loads) const {
-    for (const int operand : operands_[static_cast<std::size_t>(v)])
-      if (loads_before_use(operand, loads)) return true;
-    const bool load = found_.values[static_cast<std::size_t>(v)].load;
-    loads += load;
-    return !load && loads > 0 && def(op_of(v)).instructions > 0;
+  bool loads_before_use(int root, int& loads) const {
+    struct Visit {
+      int value;
+      std::size_t next = 0;  ///< operand
+    };
+    std::vector<Visit> path{{root}};  // chains are as long as the kernel
+    while (!path.empty()) {
+      Visit& at = path.back();
+      const std::vector<int>& operands = operands_[static_cast<std::size_t>(at.value)];
+      if (at.next < operands.size()) {
+        path.push_back({operands[at.next++]});
+        continue;
+      }
+      const bool load = found_.values[static_cast<std::size_t>(at.value)].load;
+      loads += load;
+      if (!load && loads > 0 && def(op_of(at.value)).instructions > 0) return true;
+      path.pop_back();
+    }
+    return false;
   }
 
  private:

@@ -9,12 +9,26 @@
 namespace stitchwork {
 
 int Stages::of(NodeId op) {
-  if (const auto known = known_.find(op); known != known_.end()) return known->second;
-  int stage = 0;
-  if (is_here(op))
-    for (const NodeId operand : computation_.node(op).operands)
-      stage = std::max(stage, of(operand) + (is_shared(operand) ? 1 : 0));
-  return known_[op] = stage;
+  std::vector<NodeId> open{op};  // chains are as long as the kernel
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    if (known_.contains(id)) {
+      open.pop_back();
+      continue;
+    }
+    int stage = 0;
+    if (is_here(id))
+      for (const NodeId operand : computation_.node(id).operands) {
+        if (const auto known = known_.find(operand); known == known_.end())
+          open.push_back(operand);
+        else
+          stage = std::max(stage, known->second + (is_shared(operand) ? 1 : 0));
+      }
+    if (open.back() != id) continue;  // its operands first
+    known_[id] = stage;
+    open.pop_back();
+  }
+  return known_.at(op);
 }
 
 bool Stages::reads(NodeId op, NodeId on) const {

@@ -1,4 +1,6 @@
 // stitchwork run MODEL
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -168,6 +170,9 @@ void run(Cli& cli, const RunArguments& a) {
     spec.device = planned.plan.device;
     spec.plan = std::move(planned.plan);
   }
+  if (!model.left_out.empty())
+    cli.err << fmt::format("stitchwork: note: left out, as no output depends on it: {}\n",
+                           fmt::join(model.left_out, ", "));
   TrialResult result = run_trial(model, spec, [&](double done, const std::string& what) {
     cli.progress(fmt::format("[{:3.0f}%] {}", 100 * done, what));
   });

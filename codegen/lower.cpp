@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -141,8 +140,9 @@ class Lowering {
     // Groups tied by shared values run in one loop; a value read there is ready a stage later.
     std::vector<int> root(context_.plan.groups.size());
     std::iota(root.begin(), root.end(), 0);
-    const std::function<int(int)> find = [&](int g) {
-      return root[static_cast<std::size_t>(g)] == g ? g : find(root[static_cast<std::size_t>(g)]);
+    const auto find = [&](int g) {
+      while (root[static_cast<std::size_t>(g)] != g) g = root[static_cast<std::size_t>(g)];
+      return g;
     };
     std::map<NodeId, int> stage;
     for (Item& item : items) {  // ascending by op: operands first

@@ -97,17 +97,37 @@ class Keeper {
     return value.kind != ValueKind::kConstant && value.kind != ValueKind::kIndex;
   }
 
-  void visit(int v) {
-    if (visited_[static_cast<std::size_t>(v)]) return;
-    visited_[static_cast<std::size_t>(v)] = true;
-    if (!keepable(at(v)) || !restore(v)) {
-      const Value value = at(v);
-      for (int runtime : value.at.runtime) visit(runtime);
-      for (const Access& guard : value.guards)
-        for (int runtime : guard.runtime) visit(runtime);
-      for (int argument : value.arguments) visit(argument);
+  /// Puts `root` into the step's order, behind what it is made of. Chains of values are as long as the graph:
+  /// those begun stand on a stack.
+  void visit(int root) {
+    struct Begun {
+      int value;
+      std::vector<int> needs;
+      std::size_t next = 0;
+    };
+    std::vector<Begun> open;
+    const auto begin = [&](int v) {
+      if (visited_[static_cast<std::size_t>(v)]) return;
+      visited_[static_cast<std::size_t>(v)] = true;
+      open.push_back({v, keepable(at(v)) && restore(v) ? std::vector<int>() : needs(at(v))});
+    };
+    begin(root);
+    while (!open.empty()) {
+      if (Begun& top = open.back(); top.next < top.needs.size()) {
+        begin(top.needs[top.next++]);
+      } else {
+        step_->order.push_back(top.value);
+        open.pop_back();
+      }
     }
-    step_->order.push_back(v);
+  }
+
+  static std::vector<int> needs(const Value& value) {
+    std::vector<int> result = value.at.runtime;
+    for (const Access& guard : value.guards)
+      result.insert(result.end(), guard.runtime.begin(), guard.runtime.end());
+    result.insert(result.end(), value.arguments.begin(), value.arguments.end());
+    return result;
   }
 
   bool restore(int v) {

@@ -99,25 +99,59 @@ ValueBuilder::ValueBuilder(LowerContext& context, Step& step, int phase)
     : context_(context), step_(step), phase_(phase) {}
 
 int ValueBuilder::root_value(NodeId op, const IndexMap& map) {
-  const auto key = std::tuple(-1, op, map);
+  Key key(-1, op, map);
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  const int result = is_immediate(context_.computation, op) ? constant(op, map, -1) : compute(op, map, -1);
-  known_.emplace(key, result);
-  return result;
+  Pending root = is_immediate(context_.computation, op) ? there(constant(op, map, -1)) : compute(op, map, -1);
+  root.key = std::move(key);
+  return settle(std::move(root));
 }
 
 int ValueBuilder::value(NodeId op, IndexMap map, int scope) {
-  hoist(map, scope);
-  const auto key = std::tuple(scope, op, map);
-  if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  const int result = build(op, map, scope);
-  known_.emplace(key, result);
-  return result;
+  return settle({{}, {{op, std::move(map), scope}}, {}, [](Pending& p) { return p.had[0]; }});
 }
 
-int ValueBuilder::build(NodeId op, const IndexMap& map, int scope) {
-  if (is_immediate(context_.computation, op)) return constant(op, map, scope);
-  if (in_tile(op, map, scope)) return load_tile(op, map);
+int ValueBuilder::settle(Pending first) {
+  std::vector<Pending> open;
+  open.push_back(std::move(first));
+  for (;;) {
+    Pending& top = open.back();
+    if (top.had.size() < top.needs.size()) {
+      Wanted& next = top.needs[top.had.size()];
+      hoist(next.map, next.scope);
+      Key key(next.scope, next.op, next.map);
+      if (const auto found = known_.find(key); found != known_.end()) {
+        top.had.push_back(found->second);
+        continue;
+      }
+      Pending needed = build(next.op, next.map, next.scope);
+      needed.key = std::move(key);
+      open.push_back(std::move(needed));
+      continue;
+    }
+    const std::optional<int> made = top.finish(top);
+    if (!made) continue;
+    if (top.key) known_.emplace(std::move(*top.key), *made);
+    open.pop_back();
+    if (open.empty()) return *made;
+    open.back().had.push_back(*made);
+  }
+}
+
+ValueBuilder::Pending ValueBuilder::there(int value) {
+  return {{}, {}, {}, [value](Pending&) { return value; }};
+}
+
+ValueBuilder::Pending ValueBuilder::read_at(Value v, const IndexMap& map, int scope) {
+  v.at.map = map;
+  return {{}, runtime_values(map, scope), {}, [this, v = std::move(v), scope](Pending& p) mutable {
+            v.at.runtime = std::move(p.had);
+            return add(std::move(v), scope);
+          }};
+}
+
+ValueBuilder::Pending ValueBuilder::build(NodeId op, const IndexMap& map, int scope) {
+  if (is_immediate(context_.computation, op)) return there(constant(op, map, scope));
+  if (in_tile(op, map, scope)) return tile_load(op, map);
   switch (context_.reach(op, phase_)) {
     case Reach::kInput:
       return load(op, map, scope, context_.input_buffer(op));
@@ -130,14 +164,16 @@ int ValueBuilder::build(NodeId op, const IndexMap& map, int scope) {
     case Reach::kCompute:
       return compute(op, map, scope);
   }
-  return -1;
+  SW_CHECK(false, "how {} is reached", context_.node(op).name);
 }
 
-int ValueBuilder::compute(NodeId op, const IndexMap& map, int scope) {
+ValueBuilder::Pending ValueBuilder::compute(NodeId op, const IndexMap& map, int scope) {
   const Node& node = context_.node(op);
   if (passes_through(node.op)) {
-    const IndexMap read = read_map(context_.computation, node, 0, map);
-    return value(node.operands[0], read, scope);
+    return {
+        {}, {{node.operands[0], read_map(context_.computation, node, 0, map), scope}}, {}, [](Pending& p) {
+          return p.had[0];
+        }};
   }
   switch (node.op) {
     case Op::kIota: {
@@ -146,8 +182,7 @@ int ValueBuilder::compute(NodeId op, const IndexMap& map, int scope) {
       v.op = op;
       IndexMap index = map;
       index.results = {map.results.at(static_cast<std::size_t>(node.attrs.dimensions.at(0)))};
-      v.at = access(index, scope);
-      return add(std::move(v), scope);
+      return read_at(std::move(v), index, scope);
     }
     case Op::kConcatenate:
     case Op::kPad:
@@ -180,17 +215,16 @@ int ValueBuilder::constant(NodeId op, const IndexMap& map, int scope) {
   return result;
 }
 
-int ValueBuilder::load(NodeId op, const IndexMap& map, int scope, int buffer) {
+ValueBuilder::Pending ValueBuilder::load(NodeId op, const IndexMap& map, int scope, int buffer) {
   Value v;
   v.kind = ValueKind::kLoad;
   v.op = op;
   v.buffer = buffer;
-  v.at = access(map, scope);
   v.offset = simplify(linearize(map.results, context_.node(op).shape.dims), map);
-  return add(std::move(v), scope);
+  return read_at(std::move(v), map, scope);
 }
 
-int ValueBuilder::load_shared(NodeId op, const IndexMap& map, int scope) {
+ValueBuilder::Pending ValueBuilder::load_shared(NodeId op, const IndexMap& map, int scope) {
   const Material& m = context_.materials.at(op);
   const ThreadMapping& producer = context_.plan.groups[static_cast<std::size_t>(m.group)].mapping;
   const bool rows = m.placement.coverage == Coverage::kRows;
@@ -200,7 +234,6 @@ int ValueBuilder::load_shared(NodeId op, const IndexMap& map, int scope) {
   v.kind = ValueKind::kLoad;
   v.op = op;
   v.buffer = m.shared;
-  v.at = access(map, scope);
 
   IndexMap here = m.placement.map;
   here.dims = map.dims;
@@ -208,13 +241,13 @@ int ValueBuilder::load_shared(NodeId op, const IndexMap& map, int scope) {
   if (here == map && step_.mapping == producer) {
     v.local = true;
     v.offset = simplify(place, map);
-    return add(std::move(v), scope);
+    return read_at(std::move(v), map, scope);
   }
   v.task_offset = rows_per_task(producer) * stride;
   const IndexMap& placement = m.placement.map;
   if (simplify(linearize(placement.results, extents), placement) == simplify(place, placement)) {
     v.offset = simplify(linearize(map.results, extents), map);
-    return add(std::move(v), scope);
+    return read_at(std::move(v), map, scope);
   }
   IndexMap over_rows = placement;
   if (rows) over_rows.dims.resize(1);
@@ -222,7 +255,7 @@ int ValueBuilder::load_shared(NodeId op, const IndexMap& map, int scope) {
   SW_CHECK(inverse.has_value(), "the place of {} in shared memory is unknown", context_.node(op).name);
   const IndexMap where = compose(map, *inverse);
   v.offset = rows ? where.results[0] : simplify(where.results[0] * producer.cols + where.results[1], where);
-  return add(std::move(v), scope);
+  return read_at(std::move(v), map, scope);
 }
 
 /// A step between memory and the tiles reads what they are filled from.
@@ -237,15 +270,16 @@ bool ValueBuilder::in_tile(NodeId op, const IndexMap& map, int scope) const {
   return placed != places.end() && placed->second.map == map;
 }
 
-int ValueBuilder::load_tile(NodeId op, const IndexMap& map) {
+int ValueBuilder::load_tile(NodeId op, const IndexMap& map) { return settle(tile_load(op, map)); }
+
+ValueBuilder::Pending ValueBuilder::tile_load(NodeId op, const IndexMap& map) {
   Value v;
   v.kind = ValueKind::kLoad;
   v.op = op;
   v.buffer = context_.tile(op, step_.group, phase_);
-  v.at = access(map, -1);
   v.local = true;
   v.offset = context_.tile_offset(op, step_.group, step_.turned);
-  return add(std::move(v), -1);
+  return read_at(std::move(v), map, -1);
 }
 
 IndexMap ValueBuilder::fold_map(NodeId op) const {
@@ -267,7 +301,7 @@ int ValueBuilder::partial(NodeId op) {
   return add(std::move(v), -1);
 }
 
-int ValueBuilder::fold(NodeId op, const IndexMap& map, int scope) {
+ValueBuilder::Pending ValueBuilder::fold(NodeId op, const IndexMap& map, int scope) {
   const Material& m = context_.materials.at(op);
   const Node& node = context_.node(op);
   // Partials lie by the producer's rows, or its cols.
@@ -293,13 +327,19 @@ int ValueBuilder::fold(NodeId op, const IndexMap& map, int scope) {
   v.kind = ValueKind::kFold;
   v.op = op;
   v.buffer = m.partials;
-  v.at = access(map, scope);
+  v.at.map = map;
   v.offset = std::move(row);
-  v.arguments = {value(node.operands[1], read_map(context_.computation, node, 1, map), scope)};
-  return add(std::move(v), scope);
+  std::vector<Wanted> needs = runtime_values(map, scope);
+  needs.push_back({node.operands[1], read_map(context_.computation, node, 1, map), scope});
+  return {{}, std::move(needs), {}, [this, v = std::move(v), scope](Pending& p) mutable {
+            v.arguments = {p.had.back()};
+            p.had.pop_back();
+            v.at.runtime = std::move(p.had);
+            return add(std::move(v), scope);
+          }};
 }
 
-int ValueBuilder::choose(const Node& node, const IndexMap& map, int scope) {
+ValueBuilder::Pending ValueBuilder::choose(const Node& node, const IndexMap& map, int scope) {
   Value v;
   v.kind = ValueKind::kChoose;
   v.op = node.id;
@@ -309,56 +349,79 @@ int ValueBuilder::choose(const Node& node, const IndexMap& map, int scope) {
     pieces = {1, 0};
   else
     for (int i = 0; i < static_cast<int>(node.operands.size()); ++i) pieces.push_back(i);
+  std::vector<Wanted> needs;  // of each piece the value, then what guards it
   for (int piece : pieces) {
     const IndexMap read = read_map(context_.computation, node, piece, map);
     if (read.is_empty() && piece != pieces.back()) continue;
-    v.arguments.push_back(value(node.operands[static_cast<std::size_t>(piece)], read, scope));
-    v.guards.push_back(access(read, scope));
+    needs.push_back({node.operands[static_cast<std::size_t>(piece)], read, scope});
+    std::vector<Wanted> guard = runtime_values(read, scope);
+    std::move(guard.begin(), guard.end(), std::back_inserter(needs));
+    v.guards.push_back({read, {}});
     if (read.constraints.empty()) break;  // it always holds
   }
-  if (v.arguments.size() == 1) return v.arguments[0];
-  return add(std::move(v), scope);
+  return {{}, std::move(needs), {}, [this, v = std::move(v), scope](Pending& p) mutable {
+            auto had = p.had.begin();
+            for (Access& guard : v.guards) {
+              v.arguments.push_back(*had++);
+              const auto end = had + static_cast<std::ptrdiff_t>(guard.map.runtime.size());
+              guard.runtime.assign(had, end);
+              had = end;
+            }
+            if (v.arguments.size() == 1) return v.arguments[0];
+            return add(std::move(v), scope);
+          }};
 }
 
-int ValueBuilder::inner_reduce(const Node& node, const IndexMap& map, int scope) {
-  const IndexMap initial_map = read_map(context_.computation, node, 1, map);
+ValueBuilder::Pending ValueBuilder::inner_reduce(const Node& node, const IndexMap& map, int scope) {
   IndexMap body = read_map(context_.computation, node, 0, map);
   Value v;
   v.kind = ValueKind::kInnerReduce;
   v.op = node.id;
   v.at.map = map;
   v.extents = body.symbols;
-  const int initial = value(node.operands[1], initial_map, scope);
-  const int id = add(std::move(v), scope);
-
   std::vector<IndexExpr> indices;
   for (std::size_t i = 0; i < body.symbols.size(); ++i)
     indices.push_back(IndexExpr::dim(static_cast<int>(map.dims.size() + i)));
   body.dims.insert(body.dims.end(), body.symbols.begin(), body.symbols.end());
   body = replace_symbols(std::move(body), indices);
-  const Access guard = access(body, id);
-  const int element = value(node.operands[0], body, id);
-  Value& made = step_.values[static_cast<std::size_t>(id)];
-  made.arguments = {element, initial};
-  made.guards = {guard};
-  return id;
+
+  // What the loop's body needs belongs to the loop, which is there before it.
+  auto finish = [this, made = std::move(v), element = node.operands[0], body = std::move(body), scope,
+                 id = -1](Pending& p) mutable -> std::optional<int> {
+    if (id < 0) {
+      id = add(std::move(made), scope);
+      std::vector<Wanted> guard = runtime_values(body, id);
+      std::move(guard.begin(), guard.end(), std::back_inserter(p.needs));
+      p.needs.push_back({element, body, id});
+      return std::nullopt;
+    }
+    Value& loop = step_.values[static_cast<std::size_t>(id)];
+    loop.arguments = {p.had.back(), p.had.front()};
+    loop.guards = {{std::move(body), {p.had.begin() + 1, p.had.end() - 1}}};
+    return id;
+  };
+  return {
+      {}, {{node.operands[1], read_map(context_.computation, node, 1, map), scope}}, {}, std::move(finish)};
 }
 
-int ValueBuilder::apply(const Node& node, const IndexMap& map, int scope) {
+ValueBuilder::Pending ValueBuilder::apply(const Node& node, const IndexMap& map, int scope) {
   Value v;
   v.kind = ValueKind::kApply;
   v.op = node.id;
   v.at.map = map;
+  std::vector<Wanted> needs;
   if (node.op != Op::kGetDimensionSize)
     for (int i = 0; i < static_cast<int>(node.operands.size()); ++i)
-      v.arguments.push_back(value(node.operands[static_cast<std::size_t>(i)],
-                                  read_map(context_.computation, node, i, map), scope));
-  return add(std::move(v), scope);
+      needs.push_back(
+          {node.operands[static_cast<std::size_t>(i)], read_map(context_.computation, node, i, map), scope});
+  return {{}, std::move(needs), {}, [this, v = std::move(v), scope](Pending& p) mutable {
+            v.arguments = std::move(p.had);
+            return add(std::move(v), scope);
+          }};
 }
 
-Access ValueBuilder::access(const IndexMap& map, int scope) {
-  Access result;
-  result.map = map;
+std::vector<ValueBuilder::Wanted> ValueBuilder::runtime_values(const IndexMap& map, int scope) {
+  std::vector<Wanted> values;
   for (std::size_t k = 0; k < map.runtime.size(); ++k) {
     const RuntimeVariable& variable = map.runtime[k];
     IndexMap index;
@@ -367,9 +430,9 @@ Access ValueBuilder::access(const IndexMap& map, int scope) {
     index.results = variable.index;
     for (const Constraint& c : map.constraints)
       if (last_runtime(c.expr) < static_cast<int>(k)) index.constraints.push_back(c);
-    result.runtime.push_back(value(variable.op, simplify(std::move(index)), scope));
+    values.push_back({variable.op, simplify(std::move(index)), scope});
   }
-  return result;
+  return values;
 }
 
 int ValueBuilder::add(Value v, int scope) {

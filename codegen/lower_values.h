@@ -1,8 +1,11 @@
 // The value DAG of one step: what each root needs, by walking operands through composed index maps.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <vector>
 
 #include "codegen/lower_context.h"
 
@@ -25,18 +28,44 @@ class ValueBuilder {
   int load_tile(NodeId op, const IndexMap& map);
 
  private:
+  using Key = std::tuple<int, NodeId, IndexMap>;  ///< scope, op, map
+
+  /// A value asked for.
+  struct Wanted {
+    NodeId op = kNoNode;
+    IndexMap map;
+    int scope = -1;
+  };
+  /// A value on its way: chains of ops are as long as the graph, so what waits for its operands waits on a
+  /// stack of these and not on the program's.
+  struct Pending {
+    std::optional<Key> key;     ///< under which it is known then
+    std::vector<Wanted> needs;  ///< in the order in which they are made
+    std::vector<int> had;       ///< the values of the first needs
+    /// When it has all: the value; or nothing, where that has asked for more.
+    std::function<std::optional<int>(Pending&)> finish;
+  };
+
   int value(NodeId op, IndexMap map, int scope);
-  int build(NodeId op, const IndexMap& map, int scope);
-  int compute(NodeId op, const IndexMap& map, int scope);
+  /// Makes what `first` needs, then `first`.
+  int settle(Pending first);
+  Pending build(NodeId op, const IndexMap& map, int scope);
+  Pending compute(NodeId op, const IndexMap& map, int scope);
   int constant(NodeId op, const IndexMap& map, int scope);
   bool in_tile(NodeId op, const IndexMap& map, int scope) const;
-  int load(NodeId op, const IndexMap& map, int scope, int buffer);
-  int load_shared(NodeId op, const IndexMap& map, int scope);
-  int fold(NodeId op, const IndexMap& map, int scope);
-  int choose(const Node& node, const IndexMap& map, int scope);
-  int inner_reduce(const Node& node, const IndexMap& map, int scope);
-  int apply(const Node& node, const IndexMap& map, int scope);
-  Access access(const IndexMap& map, int scope);
+  Pending load(NodeId op, const IndexMap& map, int scope, int buffer);
+  Pending load_shared(NodeId op, const IndexMap& map, int scope);
+  Pending tile_load(NodeId op, const IndexMap& map);
+  Pending fold(NodeId op, const IndexMap& map, int scope);
+  Pending choose(const Node& node, const IndexMap& map, int scope);
+  Pending inner_reduce(const Node& node, const IndexMap& map, int scope);
+  Pending apply(const Node& node, const IndexMap& map, int scope);
+  /// A value that is there.
+  static Pending there(int value);
+  /// `v`, read at `map`.
+  Pending read_at(Value v, const IndexMap& map, int scope);
+  /// The values of the runtime variables of `map`, before clamping.
+  static std::vector<Wanted> runtime_values(const IndexMap& map, int scope);
   int add(Value value, int scope);
   /// Moves a map to the outermost scope that has all the dims it uses.
   void hoist(IndexMap& map, int& scope) const;
@@ -44,7 +73,7 @@ class ValueBuilder {
   LowerContext& context_;
   Step& step_;
   int phase_;
-  std::map<std::tuple<int, NodeId, IndexMap>, int> known_;
+  std::map<Key, int> known_;
 };
 
 /// `map` composed with the map of `operand`; the operand's own index where both have the same dims.

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/evaluator_ops.h"
 #include "core/rounding.h"
+#include "core/window.h"
 
 namespace stitchwork {
 namespace {
@@ -211,7 +212,10 @@ Literal dispatch(const Graph& graph, const Computation& computation, const Node&
       break;
   }
   if (is_elementwise(node.op)) return evaluate_elementwise(node, node.shape, operands);
-  throw Error(fmt::format("{} cannot be executed", def(node.op).name), "it can be planned, not run");
+  const std::string_view target = node.op == Op::kCustomCall ? custom_call_target(node) : std::string_view();
+  throw Error(
+      fmt::format("{}{}{} cannot be executed", def(node.op).name, target.empty() ? "" : " of ", target),
+      "it can be planned, not run");
 }
 
 Literal evaluate_node(const Graph& graph, const Computation& computation, const Node& node, Values operands,

@@ -10,7 +10,7 @@
 
 namespace stitchwork {
 
-NodeId Emitter::add(Op op, Shape shape, std::vector<NodeId> operands, Attributes attributes) {
+Node Emitter::made(Op op, Shape shape, std::vector<NodeId> operands, Attributes attributes) const {
   Node node;
   node.op = op;
   node.shape = std::move(shape);
@@ -18,7 +18,17 @@ NodeId Emitter::add(Op op, Shape shape, std::vector<NodeId> operands, Attributes
   node.attrs = std::move(attributes);
   node.metadata = source_.metadata;
   node.line = source_.line;
-  return builder_.add(std::move(node));
+  return node;
+}
+
+NodeId Emitter::add(Op op, Shape shape, std::vector<NodeId> operands, Attributes attributes) {
+  return builder_.add(made(op, std::move(shape), std::move(operands), std::move(attributes)));
+}
+
+NodeId Emitter::add_as_source(Op op, Shape shape, std::vector<NodeId> operands, Attributes attributes) {
+  Node node = made(op, std::move(shape), std::move(operands), std::move(attributes));
+  node.name = source_.name;
+  return builder_.add_reserved(std::move(node));
 }
 
 NodeId Emitter::compare(Comparison how, NodeId a, NodeId b) {
@@ -41,6 +51,26 @@ NodeId Emitter::broadcast(NodeId a, std::vector<std::int64_t> dims, std::vector<
   return add(Op::kBroadcast, Shape::array(shape(a).dtype, std::move(dims)), {a}, attributes);
 }
 
+NodeId Emitter::slice(NodeId a, std::size_t dim, SliceSpec part, bool as_source) {
+  Shape to = Shape::array(shape(a).dtype, shape(a).dims);
+  if (!as_source && part == SliceSpec{0, to.dims[dim], 1}) return a;
+  Attributes attributes;
+  for (const std::int64_t extent : to.dims) attributes.slice.push_back({0, extent, 1});
+  attributes.slice[dim] = part;
+  to.dims[dim] = (part.limit - part.start + part.stride - 1) / part.stride;
+  return as_source ? add_as_source(Op::kSlice, to, {a}, attributes) : add(Op::kSlice, to, {a}, attributes);
+}
+
+NodeId Emitter::pad(NodeId a, NodeId value, std::size_t dim, PadSpec by) {
+  if (by == PadSpec{}) return a;
+  Shape to = Shape::array(shape(a).dtype, shape(a).dims);
+  Attributes attributes;
+  attributes.padding.resize(to.dims.size());
+  attributes.padding[dim] = by;
+  to.dims[dim] += by.low + by.high + std::max<std::int64_t>(0, to.dims[dim] - 1) * by.interior;
+  return add(Op::kPad, to, {a, value}, attributes);
+}
+
 NodeId Emitter::scalar(DType type, double value) {
   Literal literal = Literal::zeros(Shape::array(type, {}));
   literal.set_double(0, value);
@@ -60,12 +90,6 @@ bool is_batch_norm(Op op) {
   return op == Op::kBatchNormTraining || op == Op::kBatchNormInference || op == Op::kBatchNormGrad;
 }
 
-/// The target of a custom call, without its quotes.
-std::string_view target_of(const Node& node) {
-  const std::string_view text = other_attribute(node, "custom_call_target");
-  return text.size() < 2 ? std::string_view() : text.substr(1, text.size() - 2);
-}
-
 /// Custom calls that say where or how an array is kept, not what is in it.
 bool is_marker(const Node& node, const Shape& operand) {
   constexpr std::array<std::string_view, 9> kTargets = {"Sharding",
@@ -80,47 +104,13 @@ bool is_marker(const Node& node, const Shape& operand) {
   if (node.op == Op::kDomain) return true;
   if (node.op != Op::kCustomCall || node.operands.size() != 1 || !node.shape.compatible(operand))
     return false;
-  return std::ranges::find(kTargets, target_of(node)) != kTargets.end();
+  return std::ranges::find(kTargets, custom_call_target(node)) != kTargets.end();
 }
 
 /// The call by which XLA's CPU and GPU pipelines spell topk: always of the largest.
 bool is_top_k_call(const Node& node) {
-  return node.op == Op::kCustomCall && target_of(node) == "TopK" && node.operands.size() == 1 &&
+  return node.op == Op::kCustomCall && custom_call_target(node) == "TopK" && node.operands.size() == 1 &&
          node.shape.is_tuple && node.shape.elements.size() == 2 && !node.shape.elements[0].dims.empty();
-}
-
-/// All nodes of a mapped computation are element-wise on scalars: then it may be applied to whole arrays.
-bool is_elementwise_on_scalars(const Computation& mapped) {
-  return std::ranges::all_of(mapped.nodes, [](const Node& node) {
-    const bool scalar = !node.shape.is_tuple && node.shape.dims.empty();
-    return scalar && (node.op == Op::kParameter || node.op == Op::kConstant ||
-                      (is_elementwise(node.op) && node.op != Op::kMap));
-  });
-}
-
-NodeId expand_map(Emitter& emit, const Node& node, const Computation& mapped,
-                  const std::vector<NodeId>& operands) {
-  std::vector<NodeId> place;
-  for (const Node& inner : mapped.nodes) {
-    if (inner.op == Op::kParameter) {
-      place.push_back(operands.at(static_cast<std::size_t>(inner.attrs.parameter_number)));
-      continue;
-    }
-    std::vector<NodeId> arguments;
-    for (const NodeId operand : inner.operands) arguments.push_back(place[static_cast<std::size_t>(operand)]);
-    const Shape scalar = Shape::array(inner.shape.dtype, {}),
-                array = Shape::array(inner.shape.dtype, node.shape.dims);
-    Node lifted = inner;
-    lifted.shape = array;
-    if (const std::optional<NodeId> written = expand_function(emit, lifted, arguments)) {
-      place.push_back(*written);
-      continue;
-    }
-    NodeId id = emit.add(inner.op, inner.op == Op::kConstant ? scalar : array, arguments, inner.attrs);
-    if (inner.op == Op::kConstant && !array.dims.empty()) id = emit.broadcast(id, array.dims, {});
-    place.push_back(id);
-  }
-  return place[static_cast<std::size_t>(mapped.root)];
 }
 
 /// Sums of the element types that batch normalisations need; they come before all other computations.
@@ -194,18 +184,27 @@ class Expander {
         return expand_bitcast_convert(emit, node, operands[0]);
       case Op::kMap:
         if (!is_elementwise_on_scalars(graph_.computation(applied(node)))) return std::nullopt;
-        return expand_map(emit, node, graph_.computation(applied(node)), operands);
+        return apply_to_arrays(emit, graph_.computation(applied(node)), node.shape.dims, operands, true);
       case Op::kCustomCall:
         if (is_top_k_call(node)) return top_k(node, operands);
+        if (only_acts(node)) {
+          const bool token = !node.shape.is_tuple;
+          return emit.add(token ? Op::kAfterAll : Op::kTuple, node.shape, {});
+        }
         [[fallthrough]];
       case Op::kDomain:
         return from != nullptr && is_marker(node, *from) ? std::optional(operands[0]) : std::nullopt;
+      case Op::kReduce:
+        return expand_reduce(emit, graph_, node, operands);
+      case Op::kReduceWindow:
+        return expand_reduce_window(emit, graph_, node, operands);
       case Op::kBatchNormTraining:
       case Op::kBatchNormInference:
       case Op::kBatchNormGrad:
         if (!is_executable(from->dtype)) return std::nullopt;
         return expand_batch_norm(emit, node, operands, adders_.at(from->dtype));
       default:
+        if (const auto alone = expand_collective(emit, graph_, node, operands)) return alone;
         return expand_function(emit, node, operands);
     }
   }

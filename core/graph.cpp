@@ -23,10 +23,34 @@ std::vector<std::vector<NodeId>> Computation::users() const {
   return result;
 }
 
+namespace {
+
+/// Every value of `from` is one of `to`: a wider type of its kind.
+bool widens(DType from, DType to) {
+  if (from == to) return true;
+  const bool floats = is_floating(from) && is_floating(to);
+  const bool integers =
+      is_integral(from) && is_integral(to) && is_signed_integer(from) == is_signed_integer(to);
+  return (floats || integers) && bit_width(to) > bit_width(from);
+}
+
+/// What `id` is converted from, step by step to wider types (`up`) or to narrower ones.
+NodeId behind_converts(const Computation& computation, NodeId id, bool up) {
+  for (;;) {
+    const Node& node = computation.node(id);
+    if (node.op != Op::kConvert) return id;
+    const DType to = node.shape.dtype, from = computation.node(node.operands[0]).shape.dtype;
+    if (up ? !widens(from, to) : !widens(to, from)) return id;
+    id = node.operands[0];
+  }
+}
+
+}  // namespace
+
 std::optional<Op> simple_reducer(const Graph& graph, ComputationId reducer) {
   const Computation& computation = graph.computation(reducer);
-  const Node& root = computation.node(computation.root);
-  switch (root.op) {
+  const Node& combined = computation.node(behind_converts(computation, computation.root, false));
+  switch (combined.op) {
     case Op::kAdd:
     case Op::kMultiply:
     case Op::kMaximum:
@@ -38,9 +62,12 @@ std::optional<Op> simple_reducer(const Graph& graph, ComputationId reducer) {
     default:
       return std::nullopt;
   }
+  std::vector<NodeId> sources;
+  for (const NodeId operand : combined.operands)
+    sources.push_back(behind_converts(computation, operand, true));
   const auto& parameters = computation.parameters;
-  if (parameters.size() != 2 || !std::ranges::is_permutation(root.operands, parameters)) return std::nullopt;
-  return root.op;
+  if (parameters.size() != 2 || !std::ranges::is_permutation(sources, parameters)) return std::nullopt;
+  return combined.op;
 }
 
 ComputationId applied(const Node& node) {

@@ -62,23 +62,35 @@ class Follower {
     scopes_.clear();
     const Scope& entry = scopes_.emplace_back(Scope{graph_.entry, kNoNode, nullptr});
     follow(entry, parameter);
+    while (!open_.empty()) {
+      const Open next = open_.back();
+      open_.pop_back();
+      if (next.user == kNoNode)
+        visit(*next.scope, next.value);
+      else
+        use(*next.scope, of(*next.scope).node(next.user), next.operand);
+    }
     return facts_;
   }
 
  private:
   const Computation& of(const Scope& scope) const { return graph_.computation(scope.computation); }
 
-  void follow(const Scope& scope, NodeId value) {
+  /// Chains are as long as the graph: what is still to be looked at stands on a stack, depth first.
+  void follow(const Scope& scope, NodeId value) { open_.push_back({&scope, value, kNoNode, 0}); }
+
+  void visit(const Scope& scope, NodeId value) {
     if (!seen_.insert({&scope, value}).second) return;
     const Computation& computation = of(scope);
-    if (value == computation.root && scope.parent != nullptr) follow(*scope.parent, scope.caller);
     auto [users, is_new] = users_.try_emplace(scope.computation);
     if (is_new) users->second = computation.users();
-    for (NodeId user : users->second[static_cast<std::size_t>(value)]) {
-      const Node& node = computation.node(user);
-      for (std::size_t i = 0; i < node.operands.size(); ++i)
-        if (node.operands[i] == value) use(scope, node, i);
+    const std::vector<NodeId>& of_value = users->second[static_cast<std::size_t>(value)];
+    for (auto user = of_value.rbegin(); user != of_value.rend(); ++user) {
+      const std::vector<NodeId>& operands = computation.node(*user).operands;
+      for (std::size_t i = operands.size(); i-- > 0;)
+        if (operands[i] == value) open_.push_back({&scope, value, *user, i});
     }
+    if (value == computation.root && scope.parent != nullptr) follow(*scope.parent, scope.caller);
   }
 
   /// `node` uses the parameter's value as operand i: note what that says, and go on if the value passes
@@ -191,7 +203,15 @@ class Follower {
     if (n > 0) facts_.index_range = facts_.index_range == 0 ? n : std::min(facts_.index_range, n);
   }
 
+  /// A value to follow, or its use as an operand of `user`.
+  struct Open {
+    const Scope* scope = nullptr;
+    NodeId value = kNoNode, user = kNoNode;
+    std::size_t operand = 0;
+  };
+
   const Graph& graph_;
+  std::vector<Open> open_;
   std::map<ComputationId, std::vector<std::vector<NodeId>>> users_;
   std::deque<Scope> scopes_;
   std::set<std::pair<const Scope*, NodeId>> seen_;

@@ -1,6 +1,9 @@
 // Graph passes: pure functions from graph to graph. None changes an op's class (docs/architecture.md).
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/graph.h"
 
 namespace stitchwork {
@@ -14,9 +17,16 @@ Graph join_async(const Graph& graph);
 Graph inline_calls(const Graph& graph);
 /// Writes ops that nothing can generate by ops that it can: bitcasts between layouts or types (as transposes,
 /// reshapes and bitcast-converts of the logical values), bitcast-converts to another width, map,
-/// batch-norm-*, hyperbolic and inverse trigonometric functions, mulhi of at most 32 bits; drops markers that
-/// give their operand (domain, custom calls about sharding).
+/// batch-norm-*, hyperbolic and inverse trigonometric functions, mulhi of at most 32 bits, cumulative windows
+/// and reductions by several operations (core/expand_windows.cpp, core/expand_reducers.cpp); drops markers
+/// that give their operand (domain, custom calls about sharding, collectives among one device) and custom
+/// calls that only act.
 Graph expand(const Graph& graph);
+/// A custom call that gives no array and is called for what it does (jax.debug.print): no output depends on
+/// it, and `expand` leaves it out.
+bool only_acts(const Node& node);
+/// Those of a module as it was read, "debug_print.1 (xla_ffi_python_cpu_callback)", in their order.
+std::vector<std::string> left_out_effects(const Graph& graph);
 /// Removes get-tuple-element(tuple(...)) pairs.
 Graph fold_tuples(const Graph& graph);
 /// Removes entry-reachable-dead nodes (parameters stay) and unused computations.

@@ -160,6 +160,11 @@ std::vector<std::int64_t> other_integers(const Node& node, std::string_view key)
   return values;
 }
 
+std::string_view custom_call_target(const Node& node) {
+  const std::string_view text = other_attribute(node, "custom_call_target");
+  return text.size() < 2 ? std::string_view() : text.substr(1, text.size() - 2);
+}
+
 std::int64_t window_input_index(std::int64_t position, std::int64_t tap, std::int64_t extent,
                                 const WindowDim& window) {
   const std::int64_t at = position * window.stride + tap * window.window_dilation - window.pad_low;

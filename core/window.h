@@ -49,6 +49,9 @@ double other_number(const Node& node, std::string_view key, double fallback);
 /// A list `{0,1}` among node.attrs.other, empty if absent.
 std::vector<std::int64_t> other_integers(const Node& node, std::string_view key);
 
+/// What a custom call calls, without quotes; "" if its text does not say.
+std::string_view custom_call_target(const Node& node);
+
 /// Input index under window element `tap` at window position `position`, or -1 in padding or a dilation's
 /// hole.
 std::int64_t window_input_index(std::int64_t position, std::int64_t tap, std::int64_t extent,

@@ -180,7 +180,9 @@ Model load_model(const std::string& name, const OnnxOptions& options) {
   Model model;
   if (fs::is_regular_file(name, error)) {
     if (!is_onnx_path(name)) check_no_options(options);
-    model.graph = canonicalize(is_onnx_path(name) ? read_onnx(name, options) : read_graph(name));
+    const Graph read = is_onnx_path(name) ? read_onnx(name, options) : read_graph(name);
+    model.left_out = left_out_effects(read);
+    model.graph = canonicalize(read);
     fs::path json_path = name;
     if (json_path.extension() == ".gz") json_path.replace_extension();
     model.inputs = read_overrides(model.graph, json_path.replace_extension(".json").string());

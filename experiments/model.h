@@ -37,6 +37,8 @@ Dataset find_dataset(const std::string& name);
 struct Model {
   Graph graph;            ///< canonical (core/passes.h); `source` is what the user called it
   InputOverrides inputs;  ///< by parameter name, patterns resolved
+  /// Custom calls that change no output and are left out (core/passes.h left_out_effects).
+  std::vector<std::string> left_out;
 };
 
 /// `name` is a path (.hlo, .txt, .onnx, each also .gz) or a dataset's name; `options` are for ONNX models.

@@ -14,6 +14,7 @@
 #include "analysis/traffic.h"
 #include "core/error.h"
 #include "core/evaluator.h"
+#include "core/window.h"
 #include "runtime/simulator_backend.h"
 
 namespace stitchwork {
@@ -509,7 +510,9 @@ void require_runnable(const Graph& graph) {
   // Called computations too: a loop's body is run by the evaluator.
   for (const Computation& computation : graph.computations)
     for (const Node& node : computation.nodes) {
-      const std::string what = fmt::format("{} ({})", node.name, def(node.op).name);
+      std::string what = fmt::format("{} ({})", node.name, def(node.op).name);
+      if (node.op == Op::kCustomCall && !custom_call_target(node).empty())
+        what = fmt::format("{} (custom-call of {})", node.name, custom_call_target(node));
       const char* hint = "it can be planned and explained; remove it or replace it to run the model";
       if (def(node.op).execution == Execution::kOpaque)
         throw Error(graph.source, node.line, 0, what + " cannot be executed", hint);

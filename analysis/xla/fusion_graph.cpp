@@ -49,6 +49,7 @@ FusionGraph::FusionGraph(const Graph& graph, Constraints constraints, const std:
     set_reads(i, std::move(reads));
   }
   instructions_.push_back({});
+  members_.resize(instructions_.size());
   if (!is_scalar_constant(computation_.node(computation_.root))) set_reads(result(), {computation_.root});
   // What nobody reads is no instruction (parameters excepted, which have no code).
   for (int i = result() - 1; i >= 0; --i) collect(i);
@@ -60,6 +61,16 @@ std::vector<int> FusionGraph::users(int i) const {
   return result;
 }
 
+bool FusionGraph::has_several_users(int i) const {
+  int first = -1;
+  for (const NodeId root : (*this)[i].roots)
+    for (const int reader : readers(root)) {
+      if (first >= 0 && reader != first) return true;
+      first = reader;
+    }
+  return false;
+}
+
 NodeId FusionGraph::reduction_root(int i) const {
   for (NodeId root : (*this)[i].roots)
     if (tiled_reduction(computation_, computation_.node(root))) return root;
@@ -68,7 +79,13 @@ NodeId FusionGraph::reduction_root(int i) const {
 
 bool FusionGraph::contains(int i, NodeId op) const {
   const std::vector<NodeId>& ops = (*this)[i].ops;
-  return std::binary_search(ops.begin(), ops.end(), op);
+  return ops.size() == 1 ? ops[0] == op : members_[static_cast<std::size_t>(i)].contains(op);
+}
+
+std::vector<NodeId> FusionGraph::sorted_ops(int i) const {
+  std::vector<NodeId> ops = (*this)[i].ops;
+  std::sort(ops.begin(), ops.end());
+  return ops;
 }
 
 bool FusionGraph::regions_allow(int a, int b, bool join) const {
@@ -94,8 +111,12 @@ void FusionGraph::absorb(int into, int other) {
   Instruction& target = instructions_[static_cast<std::size_t>(into)];
   const Instruction& source = instructions_[static_cast<std::size_t>(other)];
   const bool input = reduction_root(into) != kNoNode || reduction_root(other) != kNoNode;
-  target.ops = united(target.ops, source.ops);
-  std::vector<NodeId> reads = without(united(target.reads, source.reads), target.ops);
+  std::unordered_set<NodeId>& members = members_[static_cast<std::size_t>(into)];
+  members.insert(target.ops.begin(), target.ops.end());  // of one op there were none
+  for (const NodeId op : source.ops)
+    if (members.insert(op).second) target.ops.push_back(op);
+  std::vector<NodeId> reads = united(target.reads, source.reads);
+  std::erase_if(reads, [&](NodeId value) { return members.contains(value); });
   set_reads(into, std::move(reads));
   target.kind = input ? InstructionKind::kInput : InstructionKind::kLoop;
 }
@@ -122,6 +143,7 @@ void FusionGraph::collect(int i) {
                                   [&](NodeId root) { return !readers(root).empty(); });
     if (read || computation_.node(instruction.ops[0]).op == Op::kParameter) continue;
     instruction.alive = false;
+    members_[static_cast<std::size_t>(at)].clear();
     for (NodeId value : instruction.reads)
       if (provider(value) >= 0) open.push_back(provider(value));
     for (NodeId root : instruction.roots) provider_[static_cast<std::size_t>(root)] = -1;
@@ -181,8 +203,8 @@ Ruling fits_one_kernel(const FusionGraph& graph, int a, int b, bool keeps_roots_
   if (shared > kMaxSharedBytes)
     return {"xla.shared-memory", "their reductions need {} bytes of shared memory, {} allowed", shared,
             kMaxSharedBytes};
-  const std::vector<NodeId> ops = united(graph[a].ops, graph[b].ops);
-  const std::vector<NodeId> reads = without(united(graph[a].reads, graph[b].reads), ops);
+  std::vector<NodeId> reads = united(graph[a].reads, graph[b].reads);
+  std::erase_if(reads, [&](NodeId value) { return graph.contains(a, value) || graph.contains(b, value); });
   const std::int64_t outputs =
       static_cast<std::int64_t>(graph[b].roots.size() + (keeps_roots_of_a ? graph[a].roots.size() : 0));
   const std::int64_t parameters = static_cast<std::int64_t>(reads.size()) + outputs;

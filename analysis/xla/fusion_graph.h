@@ -26,7 +26,9 @@ struct Instruction {
   InstructionKind kind = InstructionKind::kPlain;
   bool alive = true;
   int region = 0;
-  std::vector<NodeId> ops;    ///< ascending, which is topological
+  /// While the passes run in the order they came; of the kernels that are left ascending, which is
+  /// topological.
+  std::vector<NodeId> ops;
   std::vector<NodeId> roots;  ///< ascending; the values it provides
   std::vector<NodeId> reads;  ///< ascending; values of others, scalar constants left out
 };
@@ -46,6 +48,7 @@ class FusionGraph {
   int provider(NodeId value) const { return provider_[static_cast<std::size_t>(value)]; }
   /// Live instructions that read any value of `i`, each once, ascending.
   std::vector<int> users(int i) const;
+  bool has_several_users(int i) const;
   /// Live instructions that read `value`.
   const std::vector<int>& readers(NodeId value) const { return readers_[static_cast<std::size_t>(value)]; }
   /// The pseudo-instruction that reads the result.
@@ -56,6 +59,8 @@ class FusionGraph {
   /// A tiled reduction, or a fusion rooted at one: the first such root, else kNoNode.
   NodeId reduction_root(int i) const;
   bool contains(int i, NodeId op) const;
+  /// The ops ascending.
+  std::vector<NodeId> sorted_ops(int i) const;
 
   /// Copies the ops of `producer` into `consumer`; the producer goes away when nobody reads it any more.
   void fuse(int producer, int consumer);
@@ -78,6 +83,7 @@ class FusionGraph {
   const Computation& computation_;
   Constraints constraints_;
   std::vector<Instruction> instructions_;
+  std::vector<std::unordered_set<NodeId>> members_;  ///< the ops of fusions
   std::vector<int> provider_;
   std::vector<std::vector<int>> readers_;
 };

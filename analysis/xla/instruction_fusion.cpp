@@ -13,6 +13,68 @@ namespace {
 /// Copies of a producer's code a fusion may hold (XLA's FusionNodeIndexingEvaluation).
 constexpr std::int64_t kMaxEmissions = 15;
 
+/// What an instruction's own ops do with each value they read, kept up to date while ops are fused in: asked
+/// anew for every fusion, it would cost the square of a kernel's ops.
+class Uses {
+ public:
+  /// Of one value.
+  struct Use {
+    bool reused = false;             ///< read repeatedly, or what is computed from it is
+    bool in_loop = false;            ///< read by a reduction or window, or what is computed from it is
+    std::vector<NodeId> indexed_by;  ///< the ops that read it, or pass on to it, at indices of their own
+    std::int64_t emissions = 0;      ///< at how many different indices it is needed
+  };
+
+  Uses(const FusionGraph& graph, int instruction)
+      : computation_(graph.computation()), roots_(graph[instruction].roots.size()) {
+    for (const NodeId root : graph[instruction].roots) uses_[root] = {false, false, {kNoNode}, 1};
+    const std::vector<NodeId> ops = graph.sorted_ops(instruction);
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) add(*op);  // users first
+  }
+
+  /// Whether this is still what the instruction does.
+  bool is_of(const Instruction& instruction) const {
+    return ops_ == instruction.ops.size() && roots_ == instruction.roots.size();
+  }
+
+  const Use& of(NodeId value) const {
+    static const Use kNone;
+    const auto found = uses_.find(value);
+    return found == uses_.end() ? kNone : found->second;
+  }
+
+  /// `op` is fused in, and all its users there are in already.
+  void add(NodeId op) {
+    ++ops_;
+    const Node& node = computation_.node(op);
+    const Use own = uses_[op];
+    const OpClass cls = def(node.op).cls;
+    const bool loops = cls == OpClass::kReduce || cls == OpClass::kWindow;
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      Use& use = uses_[node.operands[i]];
+      use.reused = use.reused || own.reused || reuses_operand(computation_, node, static_cast<int>(i));
+      use.in_loop = use.in_loop || own.in_loop || loops;
+      // Element-wise users pass their own indices on; every other user makes a new one of each of its own.
+      if (!is_elementwise(node.op)) {
+        index(use, op);
+      } else {
+        for (const NodeId user : own.indexed_by) index(use, user);
+      }
+    }
+  }
+
+ private:
+  void index(Use& use, NodeId by) {
+    if (std::find(use.indexed_by.begin(), use.indexed_by.end(), by) != use.indexed_by.end()) return;
+    use.indexed_by.push_back(by);
+    use.emissions += by == kNoNode ? 1 : uses_[by].emissions;
+  }
+
+  const Computation& computation_;
+  std::size_t ops_ = 0, roots_;
+  std::unordered_map<NodeId, Use> uses_;
+};
+
 class InstructionFusion {
  public:
   InstructionFusion(FusionGraph& graph, bool may_duplicate, Recorder& recorder)
@@ -55,7 +117,7 @@ class InstructionFusion {
     producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
     for (int producer : producers) {
       Ruling ruling = may_fuse(producer, consumer, may_duplicate_);
-      if (ruling && may_duplicate_ && graph_.users(producer).size() > 1 && is_globally_unfusible(producer))
+      if (ruling && may_duplicate_ && graph_.has_several_users(producer) && is_globally_unfusible(producer))
         ruling = {
             "xla.globally-unfusible",
             "it reads more than it writes and cannot go into every user, so that copies of it would only add "
@@ -64,10 +126,30 @@ class InstructionFusion {
         recorder_.record("instruction-fusion", graph_[producer].roots.back(), graph_[consumer].roots.back(),
                          ruling, "xla.fused");
       if (!ruling) continue;
-      graph_.fuse(producer, consumer);
+      fuse(producer, consumer);
       return true;
     }
     return false;
+  }
+
+  void fuse(int producer, int consumer) {
+    const NodeId op = graph_.op(producer).id;
+    const std::vector<NodeId>& operands = computation_.node(op).operands;
+    // Of operands that are in already more is known now: then all is found anew when it is asked for.
+    if (const auto known = uses_.find(consumer);
+        known != uses_.end() && std::none_of(operands.begin(), operands.end(), [&](NodeId operand) {
+          return graph_.contains(consumer, operand);
+        }))
+      known->second.add(op);
+    graph_.fuse(producer, consumer);
+  }
+
+  const Uses& uses(int consumer) {
+    if (const auto known = uses_.find(consumer);
+        known != uses_.end() && known->second.is_of(graph_[consumer]))
+      return known->second;
+    uses_.erase(consumer);
+    return uses_.emplace(consumer, Uses(graph_, consumer)).first->second;
   }
 
   bool is_source(int i) const {
@@ -75,7 +157,7 @@ class InstructionFusion {
     return role != PlanRole::kMemory;
   }
 
-  Ruling may_fuse(int producer, int consumer, bool may_duplicate) const {
+  Ruling may_fuse(int producer, int consumer, bool may_duplicate) {
     const Instruction& p = graph_[producer];
     if (graph_.reduction_root(producer) != kNoNode)
       return {"xla.reduce-is-never-a-producer", "a tiled reduction ends its kernel"};
@@ -87,85 +169,28 @@ class InstructionFusion {
     if (is_renamed_input(computation_, node))
       return {"xla.renamed-input", "it is only another name of a parameter or of a library call's result"};
     const bool expensive = is_expensive(computation_, node);
-    if (graph_.users(producer).size() > 1) {
+    if (graph_.has_several_users(producer)) {
       if (!may_duplicate)
         return {"xla.several-users", "it has other users, and this pass does not duplicate"};
       if (expensive && !is_widening(node))
         return {"xla.expensive-to-duplicate", "it has other users and is too expensive to compute twice"};
     }
-    if (expensive && reuses(consumer, node.id))
+    const Uses::Use& use = uses(consumer).of(node.id);
+    if (expensive && use.reused)
       return {"xla.expensive-and-reused",
               "the consumer reads each of its elements several times, and it is expensive"};
-    if (has_inner_loop(computation_, node) && reaches_loop(consumer, node.id))
+    if (has_inner_loop(computation_, node) && use.in_loop)
       return {"xla.nested-loops", "its inner loop would run inside the consumer's"};
     if (Ruling fits = fits_one_kernel(graph_, producer, consumer, false); !fits) return fits;
-    const std::int64_t emissions = emissions_in(consumer, node.id);
-    if (emissions > kMaxEmissions)
+    if (use.emissions > kMaxEmissions)
       return {"xla.emitted-too-often", "its code would be emitted {} times in the kernel, {} allowed",
-              emissions, kMaxEmissions};
+              use.emissions, kMaxEmissions};
     return kAllowed;
   }
 
   bool is_widening(const Node& node) const {
     return node.op == Op::kConvert &&
            byte_size(node.shape.dtype) > byte_size(computation_.node(node.operands[0]).shape.dtype);
-  }
-
-  /// Some use of `value`, or of what is computed from it inside the consumer, reads elements repeatedly.
-  bool reuses(int consumer, NodeId value) const {
-    return any_use(consumer, value, [&](const Node& user, int operand) {
-      return reuses_operand(computation_, user, operand);
-    });
-  }
-
-  bool reaches_loop(int consumer, NodeId value) const {
-    return any_use(consumer, value, [&](const Node& user, int) {
-      return def(user.op).cls == OpClass::kReduce || def(user.op).cls == OpClass::kWindow;
-    });
-  }
-
-  template <typename Test>
-  bool any_use(int consumer, NodeId value, Test test) const {
-    std::unordered_set<NodeId> reached{value};
-    for (NodeId op : graph_[consumer].ops) {
-      const Node& node = computation_.node(op);
-      for (std::size_t i = 0; i < node.operands.size(); ++i) {
-        if (!reached.contains(node.operands[i])) continue;
-        if (test(node, static_cast<int>(i))) return true;
-        reached.insert(op);
-      }
-    }
-    return false;
-  }
-
-  /// At how many different indices `value` is needed in the consumer. Element-wise users pass their own
-  /// indices on; every other user makes a new one of each of its own.
-  std::int64_t emissions_in(int consumer, NodeId value) const {
-    const Instruction& c = graph_[consumer];
-    if (c.kind == InstructionKind::kPlain) return 1;
-    std::unordered_map<NodeId, std::vector<NodeId>> indexed_by;  // op -> users that index it
-    std::unordered_map<NodeId, std::int64_t> emitted;
-    for (NodeId root : c.roots) {
-      indexed_by[root].push_back(kNoNode);
-      emitted[kNoNode] = 1;
-    }
-    const auto count = [&](NodeId op) {
-      std::int64_t total = 0;
-      for (NodeId user : indexed_by[op]) total += emitted[user];
-      return total;
-    };
-    for (auto op = c.ops.rbegin(); op != c.ops.rend(); ++op) {
-      const Node& node = computation_.node(*op);
-      emitted[*op] = count(*op);
-      const std::vector<NodeId> here = is_elementwise(node.op) ? indexed_by[*op] : std::vector<NodeId>{*op};
-      for (NodeId operand : node.operands) {
-        if (operand != value && !graph_.contains(consumer, operand)) continue;
-        std::vector<NodeId>& list = indexed_by[operand];
-        for (NodeId user : here)
-          if (std::find(list.begin(), list.end(), user) == list.end()) list.push_back(user);
-      }
-    }
-    return count(value);
   }
 
   /// XLA's guard of duplication: a producer that reads more than it writes is copied only if no instruction
@@ -199,18 +224,42 @@ class InstructionFusion {
     return found;
   }
 
-  bool fuses_on_all_paths(int producer, int consumer, const std::unordered_set<int>& below,
+  /// Paths are as long as the graph: the instructions on the one at hand stand on a stack.
+  bool fuses_on_all_paths(int producer, int last, const std::unordered_set<int>& below,
                           std::unordered_map<int, bool>& memo) {
-    if (consumer == producer) return true;
-    if (const auto known = memo.find(consumer); known != memo.end()) return known->second;
-    bool ok = is_consumer(consumer);
-    for (NodeId value : graph_[consumer].reads) {
-      if (!ok) break;
-      const int operand = graph_.provider(value);
-      if (operand < 0 || !below.contains(operand)) continue;
-      ok = may_fuse(operand, consumer, true) && fuses_on_all_paths(producer, operand, below, memo);
+    struct Step {
+      int consumer;
+      std::size_t next = 0;  ///< of what it reads
+    };
+    memo[producer] = true;
+    std::vector<Step> path{{last}};
+    while (!path.empty()) {
+      auto& [consumer, next] = path.back();
+      const std::vector<NodeId>& reads = graph_[consumer].reads;
+      bool ok = is_consumer(consumer), deeper = false;
+      if (const auto known = memo.find(consumer); known != memo.end()) {
+        path.pop_back();
+        continue;
+      }
+      for (; ok && next < reads.size(); ++next) {
+        const int operand = graph_.provider(reads[next]);
+        if (operand < 0 || !below.contains(operand)) continue;
+        const auto known = memo.find(operand);
+        if (known == memo.end()) {
+          ok = static_cast<bool>(may_fuse(operand, consumer, true));
+          deeper = ok;
+          break;
+        }
+        ok = known->second && may_fuse(operand, consumer, true);
+      }
+      if (deeper) {
+        path.push_back({graph_.provider(reads[next])});
+        continue;
+      }
+      memo[consumer] = ok;
+      path.pop_back();
     }
-    return memo[consumer] = ok;
+    return memo.at(last);
   }
 
   FusionGraph& graph_;
@@ -219,6 +268,7 @@ class InstructionFusion {
   Recorder& recorder_;
   std::vector<int> position_;  ///< in the post-order at the start of the pass
   std::unordered_map<int, bool> unfusible_;
+  std::unordered_map<int, Uses> uses_;
 };
 
 }  // namespace

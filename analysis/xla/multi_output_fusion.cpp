@@ -157,8 +157,8 @@ class MultiOutputFusion {
   /// Every root of the joined kernel must lie one to one in its loop.
   bool roots_fit(int a, int b) const {
     Instruction joined;
-    std::set_union(graph_[a].ops.begin(), graph_[a].ops.end(), graph_[b].ops.begin(), graph_[b].ops.end(),
-                   std::back_inserter(joined.ops));
+    const std::vector<NodeId> of_a = graph_.sorted_ops(a), of_b = graph_.sorted_ops(b);
+    std::set_union(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::back_inserter(joined.ops));
     std::set_union(graph_[a].roots.begin(), graph_[a].roots.end(), graph_[b].roots.begin(),
                    graph_[b].roots.end(), std::back_inserter(joined.roots));
     const Node& leader = computation_.node(leading_root(computation_, joined.roots));

@@ -49,7 +49,10 @@ std::vector<Instruction> fused_kernels(const Graph& graph, const Constraints& co
   }
   std::vector<Instruction> kernels;
   for (int i = 0; i < fusion.size(); ++i)
-    if (becomes_kernel(fusion, i) && !is_only_immediate(fusion, i)) kernels.push_back(fusion[i]);
+    if (becomes_kernel(fusion, i) && !is_only_immediate(fusion, i)) {
+      kernels.push_back(fusion[i]);
+      kernels.back().ops = fusion.sorted_ops(i);
+    }
   return kernels;
 }
 
