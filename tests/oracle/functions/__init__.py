@@ -1,0 +1,1 @@
+"""The test set: each file registers named JAX functions (cases.case)."""

@@ -1,0 +1,93 @@
+"""Gather, scatter, sorting, scans over elements, layout."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax, nn
+
+from cases import add, case
+
+SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 1.0, np.float32(-np.nan), 3.5, -0.0, 2.0], np.float32)
+MIXED = np.array([[3, -1, 7, 7, 0, -5], [2, 2, -9, 4, 1, 1]], np.int32)
+
+add("embedding", lambda t, i: t[i], "f32[20,8]", "s32[3,5]")
+add("embedding_gradient", jax.grad(lambda t, i: (t[i] ** 2).sum()), "f32[20,8]", "s32[3,5]")
+add("index_negative_and_out", lambda x: (x[jnp.array([-1, 0, 30, -40])], x.at[jnp.array([-1, 50])].get(mode="fill", fill_value=7)), "f32[9]")
+add("index_clip_wrap", lambda x, i: (jnp.take(x, i * 9 - 4, mode="clip"), jnp.take(x, i * 9 - 4, mode="wrap")), "f32[7]", "s32[5]")
+add("take_along_axis", lambda x, i: jnp.take_along_axis(x, i % 6, axis=1), "f32[4,6]", "s32[4,3]")
+add("index_two_arrays", lambda x, i, j: x[i, :, j], "f32[5,3,6]", "s32[4]", "s32[4]")
+add("boolean_where", lambda x, m: jnp.where(m, x, -x), "f32[3,11]", "pred[3,11]")
+add("scatter_set_duplicates_equal", lambda x: x.at[jnp.array([1, 1, 3])].set(5.0), "f32[6]")
+add("scatter_add", lambda x, i, u: x.at[i].add(u), "f32[10]", "s32[25]", "f32[25]")
+add("scatter_add_bf16", lambda x, u: x.at[jnp.arange(8)].add(u), "bf16[10]", "bf16[8]")
+add("scatter_multiply", lambda x, i, u: x.at[i].multiply(u), "f32[10]", "s32[5]", "f32[5]")
+add("scatter_max", lambda x, i, u: x.at[i].max(u), "f32[10]", "s32[25]", "f32[25]")
+add("scatter_min_integers", lambda x, i, u: x.at[i].min(u), "s32[10]", "s32[25]", "s32[25]")
+add("scatter_rows_out_of_bounds", lambda x, u: x.at[jnp.array([0, 9, 2])].add(u), "f32[4,3]", "f32[3,3]")
+add("scatter_window", lambda x, u: x.at[1:3, jnp.array([0, 2])].set(u), "f32[4,5]", "f32[2,2]")
+add("scatter_apply", lambda x: x.at[jnp.array([1, 4])].apply(jnp.exp), "f32[6]")
+add("segment_sum", lambda x, i: jax.ops.segment_sum(x, i * 2 % 5, 5), "f32[30,3]", "s32[30]")
+add("segment_max", lambda x, i: jax.ops.segment_max(x, i, 4), "f32[30]", "s32[30]")
+add("segment_softmax", lambda x, i: jnp.exp(x - jax.ops.segment_max(x, i, 4)[i]) / jax.ops.segment_sum(jnp.exp(x - jax.ops.segment_max(x, i, 4)[i]), i, 4)[i],
+    "f32[30]", "s32[30]")
+add("bincount", lambda i: jnp.bincount(i, length=6), "s32[40]")
+add("histogram_weights", lambda x: jnp.histogram(x, bins=5, range=(-2, 2))[0], "f32[40]")
+add("one_hot", lambda i: nn.one_hot(i, 7), "s32[9]")
+add("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (i, 9), (2, 4)), "f32[5,7]", "s32[]")
+add("dynamic_update_slice", lambda x, u, i: lax.dynamic_update_slice(x, u, (i, -3)), "f32[5,7]", "f32[2,3]", "s32[]")
+add("dynamic_update_clamped", lambda x, u: lax.dynamic_update_slice(x, u, (99, 5)), "f32[5,7]", "f32[2,3]")
+add("pad_interior_negative", lambda x: lax.pad(x, 2.0, ((-1, 3, 2), (1, -2, 1))), "f32[5,6]")
+add("pad_all_negative", lambda x: lax.pad(x, jnp.int16(0), ((-2, -3, 0),)), "s16[9]")
+add("pad_modes", lambda x: (jnp.pad(x, 2, mode="reflect"), jnp.pad(x, 2, mode="edge"), jnp.pad(x, 2, mode="wrap")), "f32[4,5]")
+add("roll_flip_rot", lambda x: (jnp.roll(x, (1, -2), (0, 1)), jnp.flip(x, 1), jnp.rot90(x)), "f32[4,5]")
+add("transpose_six", lambda x: x.transpose(5, 0, 3, 1, 4, 2) * 2, "f32[2,3,1,4,2,3]")
+add("concatenate_stack_split", lambda x, y: (jnp.concatenate([x, y, x], 1), jnp.stack([x, x], -1), *jnp.split(x, [1, 3], 1)), "f32[3,4]", "f32[3,2]")
+add("tril_triu_diag", lambda x: (jnp.tril(x, -1), jnp.triu(x, 1), jnp.diag(x), jnp.diagflat(x[0])), "f32[5,5]")
+add("meshgrid_linspace", lambda x: jnp.meshgrid(x, jnp.linspace(0, 1, 4)), "f32[3]")
+add("resize_bilinear", lambda x: jax.image.resize(x, (7, 9), "bilinear"), "f32[4,5]")
+add("resize_nearest", lambda x: jax.image.resize(x, (7, 3), "nearest"), "f32[4,5]")
+add("pixel_shuffle", lambda x: x.reshape(2, 2, 2, 3, 4, 5).transpose(0, 3, 4, 1, 5, 2).reshape(2, 3, 8, 10), "f32[2,4,3,4,5]")
+
+for kind in ("f32", "s32", "u8", "bf16"):
+    add(f"sort_{kind}", lambda x: (jnp.sort(x, 0), jnp.sort(x, 1, descending=True)), f"{kind}[9,7]")
+add("argsort_ties", lambda x: (jnp.argsort(x, axis=1), jnp.argsort(x, axis=1, descending=True)), MIXED, values=True)
+add("sort_total_order", jnp.sort, SPECIAL, values=True)
+add("argsort_total_order", jnp.argsort, SPECIAL, values=True)
+add("sort_key_value", lambda k, v: lax.sort((k, v), num_keys=1), "s32[30]", "f32[30]")
+add("sort_two_keys", lambda a, b, c: lax.sort((a, b, c), num_keys=2), "s32[30]", "f32[30]", "s32[30]")
+add("sort_gradient", jax.grad(lambda x: (jnp.sort(x) * jnp.arange(12.0)).sum()), "f32[12]")
+add("top_k", lambda x: lax.top_k(x, 3), "f32[4,11]")
+add("top_k_integers", lambda x: lax.top_k(x, 2), MIXED, values=True)
+add("median_quantile", lambda x: (jnp.median(x), jnp.quantile(x, jnp.array([0.1, 0.5]))), "f32[15]")
+add("unique_counts", lambda x: jnp.unique(x, size=5, return_counts=True), MIXED, values=True)
+add("searchsorted", jnp.searchsorted, np.array([0, 1, 2, np.nan], np.float32), np.array([1, np.nan, -np.inf, 5], np.float32), values=True)
+add("searchsorted_sort", lambda x, y: jnp.searchsorted(jnp.sort(x), y, side="right", method="sort"), "f32[17]", "f32[9]")
+add("searchsorted_unrolled", lambda x, y: jnp.searchsorted(jnp.sort(x), y, method="scan_unrolled"), "f32[17]", "f32[9]")
+add("argmax_nan", lambda x: (jnp.argmax(x), jnp.argmin(x), jnp.nanargmax(x)), SPECIAL, values=True)
+add("argmax_ties", lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 1), jnp.argmax(x)), MIXED, values=True)
+add("max_min_nan", lambda x: (x.max(), x.min(), jnp.maximum(x, x[::-1]), jnp.minimum(x, x[::-1]), jnp.nanmax(x)), SPECIAL, values=True)
+add("clamp_nan", lambda x: (jnp.clip(x, -1, 1), lax.clamp(x, jnp.zeros_like(x), x[::-1])), SPECIAL, values=True)
+add("compare_special", lambda x: (x < x[::-1], x <= x[::-1], x == x[::-1], x != x[::-1], x > 0, jnp.isnan(x), jnp.isinf(x), jnp.signbit(x)),
+    SPECIAL, values=True)
+add("sign_round_special", lambda x: (jnp.sign(x), jnp.floor(x), jnp.ceil(x), jnp.round(x), jnp.trunc(x), -x, jnp.abs(x), 1 / x), SPECIAL, values=True)
+add("convert_special", lambda x: (x.astype(jnp.int32), x.astype(jnp.int8), x.astype(jnp.uint8), x.astype(jnp.uint32), x.astype(bool), x.astype(jnp.bfloat16),
+                                  x.astype(jnp.float16), x.astype(jnp.int64)), SPECIAL, values=True)
+add("power_special", lambda x: (x ** 2, x ** 3, x ** 0, x ** -1, x ** 0.5, jnp.power(x, x[::-1]), jnp.float_power(2, x)), SPECIAL, values=True)
+add("logs_special", lambda x: (jnp.log(x), jnp.log1p(x), jnp.sqrt(x), jnp.cbrt(x), jnp.exp(x), jnp.expm1(x), jnp.tanh(x), lax.rsqrt(x)), SPECIAL, values=True)
+add("angles_special", lambda x: (jnp.arctan2(x, x[::-1]), jnp.sin(x), jnp.cos(x), jnp.arctan(x), jnp.hypot(x, x[::-1])), SPECIAL, values=True)
+add("remainders_special", lambda x: (jnp.fmod(x, x[::-1]), jnp.remainder(x, 2.5), jnp.mod(x, -2)), SPECIAL, values=True)
+add("logaddexp_special", lambda x: (jnp.logaddexp(x, x[::-1]), jnp.maximum(x, 0), nn.relu(x), nn.softmax(x)), SPECIAL, values=True)
+add("nan_to_num", lambda x: jnp.nan_to_num(x, posinf=9), SPECIAL, values=True)
+
+for name, scan in (("cumsum", jnp.cumsum), ("cumprod", jnp.cumprod), ("cummax", lax.cummax), ("cummin", lax.cummin), ("cumlogsumexp", lax.cumlogsumexp)):
+    add(name, lambda x, f=scan: (f(x, axis=1), f(x[:, ::-1], axis=0)), "f32[5,18]")
+add("cumsum_reverse", lambda x: lax.cumsum(x, axis=0, reverse=True), "f32[41,2]")
+add("cumsum_integers", lambda x: jnp.cumsum(x, 0), "u8[90]")
+add("cumsum_bf16", lambda x: jnp.cumsum(x, 0), "bf16[40]")
+add("cumsum_gradient", jax.grad(lambda x: (jnp.cumsum(x) ** 2).sum()), "f32[23]")
+add("cumprod_gradient", jax.grad(lambda x: jnp.cumprod(x).sum()), "f32[13]")
+add("associative_scan", lambda a, b: lax.associative_scan(lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]), (a, b)), "f32[19]", "f32[19]")
+add("diff_trapezoid", lambda x: (jnp.diff(x, 2), jnp.trapezoid(x), jnp.gradient(x)), "f32[21]")
+add("interp", lambda x, y: jnp.interp(x, jnp.arange(6.0) - 3, y), "f32[21]", "f32[6]")
+add("convolve_1d", jnp.convolve, "f32[21]", "f32[4]")
+add("polyval", jnp.polyval, "f32[5]", "f32[11]")
