@@ -20,8 +20,9 @@ namespace {
 std::string version_text() {
   const Version& v = version();
   return fmt::format(
-      "stitchwork {} ({}{})\nbuilt with {}\nschemas: plan/1 run/1 compare/1 launch/1 dataset/1 store/{}",
-      v.version, v.commit, v.dirty ? ", modified" : "", v.compiler, migrations().size());
+      "stitchwork {} ({}{})\nbuilt with {}\nresults {}\nschemas: plan/1 run/1 compare/1 launch/1 dataset/1 "
+      "store/{}",
+      v.version, v.commit, v.dirty ? ", modified" : "", v.compiler, results_version(), migrations().size());
 }
 
 void report_error(Cli& cli, const Error& e) {

@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/format.h"
+#include "experiments/comparison.h"
 #include "experiments/merge.h"
-#include "experiments/results.h"
 #include "experiments/runner.h"
 #include "figures/data/forms.h"
 
@@ -40,23 +40,6 @@ std::string number(const std::optional<double>& value, int digits = 2) {
   if (*value == std::floor(*value) && std::abs(*value) < 1e15)
     return with_commas(static_cast<long long>(*value));
   return fmt::format("{:.{}f}", *value, digits);
-}
-
-std::string row_name(const std::string& workload, const std::string& device, std::int64_t seed, bool devices,
-                     bool seeds) {
-  return workload + (devices ? " on " + device : "") + (seeds ? fmt::format(" seed {}", seed) : "");
-}
-
-/// Whether an experiment has several devices and several seeds: its rows name them then.
-template <typename Rows>
-std::pair<bool, bool> several(const Rows& rows) {
-  std::set<std::string> devices;
-  std::set<std::int64_t> seeds;
-  for (const auto& row : rows) {
-    devices.insert(row.device);
-    seeds.insert(row.seed);
-  }
-  return {devices.size() > 1, seeds.size() > 1};
 }
 
 struct RunFlags {
@@ -108,9 +91,11 @@ void run(Cli& cli, const RunFlags& a) {
                                   {"store", db},
                                   {"trials", summary.trials},
                                   {"skipped", summary.skipped},
+                                  {"again", summary.again},
                                   {"ok", summary.ok},
                                   {"failed", summary.failed},
                                   {"failures", summary.failures}});
+  for (const std::string& again : summary.again) cli.print("again: " + again);
   for (const std::string& failure : summary.failures) cli.err << fmt::format("stitchwork: {}\n", failure);
   cli.print(fmt::format("{}: {} trials, {} skipped (ok before), {} ok, {} failed; recorded in {}", spec.name,
                         summary.trials, summary.skipped, summary.ok, summary.failed, db));
@@ -135,16 +120,28 @@ void list(Cli& cli, const std::string& db) {
 ordered_json results_json(const Store& store, const ExperimentResults& results) {
   ordered_json trials = ordered_json::array();
   for (const TrialResults& t : results.trials) {
-    ordered_json series = ordered_json::object();
-    for (const auto& [metric, s] : t.series)
-      series[metric] = {{"median", s.median()}, {"n", s.values.size()}, {"method", s.method}};
-    trials.push_back({{"workload", t.workload},
+    ordered_json series = ordered_json::object(), others = ordered_json::array();
+    for (const auto& [metric, all] : t.series)
+      for (const Series& s : all) {
+        ordered_json one{
+            {"median", s.median()}, {"n", s.values.size()}, {"method", s.method}, {"source", s.source}};
+        if (&s == t.find(metric)) {
+          series[metric] = one;
+        } else {
+          one["metric"] = metric;
+          others.push_back(one);
+        }
+      }
+    trials.push_back({{"trial_key", t.key},
+                      {"workload", t.workload},
                       {"device", t.device},
                       {"variant", t.variant},
                       {"seed", t.seed},
+                      {"settings", t.settings},
                       {"status", t.status},
                       {"reason", t.reason.empty() ? ordered_json() : ordered_json(t.reason)},
-                      {"metrics", series}});
+                      {"metrics", series},
+                      {"others", others}});
   }
   return {{"schema", "stitchwork.experiment-results/1"},
           {"store", store.path()},
@@ -157,7 +154,7 @@ void show(Cli& cli, const std::string& db, const std::string& name, const std::v
   const Store store = open_store(db);
   const ExperimentResults results = read_results(store, name);
   if (cli.json) return cli.print(results_json(store, results));
-  const auto [devices, seeds] = several(results.trials);
+  const std::vector<std::string> rows_of = row_names(results.trials);
   for (const std::string& metric : metrics) {
     std::vector<std::string> heads{metric};
     for (const std::string& variant : results.variants) heads.push_back(">" + variant);
@@ -165,17 +162,16 @@ void show(Cli& cli, const std::string& db, const std::string& name, const std::v
     std::set<std::string> methods;
     std::vector<std::string> names;
     std::map<std::string, std::vector<std::string>> rows;
-    for (const TrialResults& t : results.trials) {
-      const std::string row = row_name(t.workload, t.device, t.seed, devices, seeds);
+    for (std::size_t i = 0; i < rows_of.size(); ++i) {
+      const TrialResults& t = results.trials[i];
+      const std::string& row = rows_of[i];
       if (!rows.contains(row)) names.push_back(row);
       std::vector<std::string>& values = rows.try_emplace(row, results.variants.size(), "-").first->second;
       const auto column = std::find(results.variants.begin(), results.variants.end(), t.variant);
-      if (const auto series = t.series.find(metric); series != t.series.end()) {
-        methods.insert(series->second.method);
-        values[static_cast<std::size_t>(column - results.variants.begin())] = number(series->second.median());
-      } else {
-        values[static_cast<std::size_t>(column - results.variants.begin())] = t.status;
-      }
+      std::string& value = values[static_cast<std::size_t>(column - results.variants.begin())];
+      const Series* series = t.find(metric);
+      value = series == nullptr ? t.status : number(series->median());
+      if (series != nullptr) methods.insert(series->method);
     }
     for (const std::string& row : names) {
       std::vector<std::string> line{row};
@@ -201,7 +197,8 @@ void ablate_command(Cli& cli, const std::string& db, const std::string& name, co
     };
     ordered_json rows = ordered_json::array();
     for (const Ablation::Row& row : ablation.rows)
-      rows.push_back({{"workload", row.workload},
+      rows.push_back({{"row", row.name},
+                      {"workload", row.workload},
                       {"device", row.device},
                       {"seed", row.seed},
                       {"ratios", list_of(row.ratios)}});
@@ -217,14 +214,12 @@ void ablate_command(Cli& cli, const std::string& db, const std::string& name, co
   std::vector<std::string> heads{fmt::format("{} against {}", metric, base)};
   for (const std::string& variant : ablation.variants) heads.push_back(">" + variant);
   Table table(heads);
-  const auto [devices, seeds] = several(ablation.rows);
   const auto add = [&](const std::string& head, const std::vector<std::optional<double>>& ratios) {
     std::vector<std::string> line{head};
     for (const auto& ratio : ratios) line.push_back(value(ratio));
     table.add(line);
   };
-  for (const Ablation::Row& row : ablation.rows)
-    add(row_name(row.workload, row.device, row.seed, devices, seeds), row.ratios);
+  for (const Ablation::Row& row : ablation.rows) add(row.name, row.ratios);
   add("geometric mean", ablation.geometric_means);
   cli.print(table.text() + fmt::format("({}; more than 1x is better)", fmt::join(ablation.methods, ", ")));
 }
@@ -242,15 +237,20 @@ std::string comparison_text(std::vector<Change> changes, const CompareFlags& f) 
   std::vector<std::string> heads{"", "trial", ">" + f.a, ">" + f.b, ">ratio"};
   if (repeated) heads.insert(heads.end(), {">95 %", ">p", ">n"});
   Table table(heads);
-  const auto [devices, seeds] = several(changes);
+  std::set<std::string> devices;
+  std::set<std::int64_t> seeds;
+  for (const Change& c : changes) devices.insert(c.device), seeds.insert(c.seed);
+  const auto row_of = [&](const Change& c) {
+    return c.name + (devices.size() > 1 ? " on " + c.device : "") +
+           (seeds.size() > 1 ? fmt::format(" seed {}", c.seed) : "") + ", " + c.variant;
+  };
   const auto median = [&](const std::optional<Series>& series) {
     if (f.format == "csv") return series ? fmt::format("{}", series->median()) : std::string();
     return number(series ? std::optional(series->median()) : std::nullopt);
   };
   for (const Change& c : changes) {
     std::vector<std::string> row{
-        std::string(1, c.mark), row_name(c.workload, c.device, c.seed, devices, seeds) + ", " + c.variant,
-        median(c.before), median(c.after),
+        std::string(1, c.mark), row_of(c), median(c.before), median(c.after),
         c.ratio ? fmt::format("{:.3f}", *c.ratio) : (c.before ? "only before" : "only after")};
     if (repeated) {
       row.push_back(c.interval ? fmt::format("{:.3f}-{:.3f}", c.interval->low, c.interval->high) : "-");
@@ -261,6 +261,14 @@ std::string comparison_text(std::vector<Change> changes, const CompareFlags& f) 
     table.add(std::move(row));
   }
   return f.format == "md" ? table.markdown() : f.format == "csv" ? table.csv() : table.text();
+}
+
+/// How many trials that are compared differ in what.
+std::map<std::string, int> differing_trials(const std::vector<Change>& changes) {
+  std::map<std::string, int> found;
+  for (const Change& c : changes)
+    if (!c.differences.empty()) ++found[c.differences];
+  return found;
 }
 
 void compare(Cli& cli, const CompareFlags& f) {
@@ -278,13 +286,16 @@ void compare(Cli& cli, const CompareFlags& f) {
     for (const Change& c : changes) {
       const auto side = [&](const std::optional<Series>& s) {
         if (!s) return ordered_json();
-        return ordered_json{{"median", s->median()}, {"n", s->values.size()}, {"method", s->method}};
+        return ordered_json{
+            {"median", s->median()}, {"n", s->values.size()}, {"method", s->method}, {"source", s->source}};
       };
       rows.push_back(
-          {{"workload", c.workload},
+          {{"trial", c.name},
+           {"workload", c.workload},
            {"device", c.device},
            {"variant", c.variant},
            {"seed", c.seed},
+           {"differences", c.differences},
            {"before", side(c.before)},
            {"after", side(c.after)},
            {"ratio", c.ratio ? ordered_json(*c.ratio) : ordered_json()},
@@ -300,7 +311,10 @@ void compare(Cli& cli, const CompareFlags& f) {
                                   {"changes", rows},
                                   {"worse", worse}});
   }
-  const std::string text = comparison_text(changes, f);
+  std::string text = comparison_text(changes, f);
+  if (f.format == "table")
+    for (const auto& [differences, trials] : differing_trials(changes))
+      text += fmt::format("settings differ: {} ({} trial{})\n", differences, trials, trials == 1 ? "" : "s");
   if (f.format != "table") return cli.print(text.substr(0, text.size() - 1));
   cli.print(text +
             fmt::format("{}; + better, - worse by more than {}x, ~ within it, ? too few samples to say; "
@@ -317,19 +331,21 @@ void export_results(Cli& cli, const std::string& db, const std::string& name, co
     text = results_json(store, results).dump(2) + "\n";
   } else {
     const bool csv = format == "csv";
-    text = csv ? "workload,device,variant,seed,status,metric,median,n,method\n"
-               : "| workload | device | variant | seed | metric | median | n | method "
-                 "|\n|---|---|---|---|---|---|---|---|\n";
-    for (const TrialResults& t : results.trials) {
-      if (t.series.empty() && csv)
-        text += fmt::format("{},{},{},{},{},,,,\n", csv_field(t.workload), t.device, csv_field(t.variant),
-                            t.seed, t.status);
-      for (const auto& [metric, s] : t.series)
-        text += csv ? fmt::format("{},{},{},{},{},{},{:.9g},{},{}\n", csv_field(t.workload), t.device,
-                                  csv_field(t.variant), t.seed, t.status, metric, s.median(), s.values.size(),
-                                  s.method)
-                    : fmt::format("| {} | {} | {} | {} | {} | {:.6g} | {} | {} |\n", t.workload, t.device,
-                                  t.variant, t.seed, metric, s.median(), s.values.size(), s.method);
+    text = csv ? "workload,device,variant,seed,status,metric,median,n,method,source,settings,trial_key\n"
+               : "| trial | variant | metric | median | n | method |\n|---|---|---|---|---|---|\n";
+    const std::vector<std::string> rows = row_names(results.trials);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const TrialResults& t = results.trials[i];
+      const std::string trial = fmt::format("{},{},{},{},{}", csv_field(t.workload), t.device,
+                                            csv_field(t.variant), t.seed, t.status),
+                        identity = csv_field(ordered_json(t.settings).dump()) + "," + t.key;
+      if (t.series.empty() && csv) text += fmt::format("{},,,,,,{}\n", trial, identity);
+      for (const auto& [metric, all] : t.series)
+        for (const Series& s : all)
+          text += csv ? fmt::format("{},{},{:.9g},{},{},{},{}\n", trial, metric, s.median(), s.values.size(),
+                                    s.method, csv_field(s.source), identity)
+                      : fmt::format("| {} | {} | {} | {:.6g} | {} | {} |\n", rows[i], t.variant, metric,
+                                    s.median(), s.values.size(), s.method);
     }
   }
   if (output.empty()) return cli.print(text);

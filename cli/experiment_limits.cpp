@@ -17,17 +17,30 @@ double sum(const std::vector<TimePart>& parts) {
   return us;
 }
 
-ordered_json to_json(const ExperimentResults& results) {
+ordered_json to_json(const Store& store, const ExperimentResults& results) {
   ordered_json trials = ordered_json::array();
-  for (const TrialResults& trial : results.trials) {
+  const auto json_of = [](const std::vector<TimePart>& parts) {
     ordered_json all = ordered_json::array();
-    for (const TimePart& part : time_parts(trial))
-      all.push_back({{"part", part.name}, {"us", part.us}, {"meaning", part.meaning}});
-    trials.push_back({{"workload", trial.workload},
+    for (const TimePart& part : parts)
+      all.push_back(
+          {{"part", part.name}, {"us", part.us}, {"method", part.method}, {"meaning", part.meaning}});
+    return all;
+  };
+  for (const TrialResults& trial : results.trials) {
+    ordered_json kernels = ordered_json::array();
+    for (const KernelResult& kernel : longest_first(read_kernels(store, trial)))
+      kernels.push_back({{"kernel", kernel.name},
+                         {"us", kernel.time_us.value},
+                         {"method", kernel.time_us.method},
+                         {"parts", json_of(time_parts(kernel))}});
+    trials.push_back({{"trial_key", trial.key},
+                      {"workload", trial.workload},
                       {"device", trial.device},
                       {"variant", trial.variant},
                       {"seed", trial.seed},
-                      {"parts", all}});
+                      {"settings", trial.settings},
+                      {"parts", json_of(time_parts(trial))},
+                      {"kernels", kernels}});
   }
   return {{"schema", "stitchwork.limits/1"}, {"experiment", results.name}, {"trials", trials}};
 }
@@ -35,23 +48,25 @@ ordered_json to_json(const ExperimentResults& results) {
 void limits(Cli& cli, const std::string& db, const std::string& name) {
   const Store store = open_store(db);
   const ExperimentResults results = read_results(store, name);
-  if (cli.json) return cli.print(to_json(results));
-  Table table({"workload", "device", "variant", ">us", "limited by", ">share", "then", ">share"});
-  for (const TrialResults& trial : results.trials) {
-    const std::vector<TimePart> parts = time_parts(trial);
+  if (cli.json) return cli.print(to_json(store, results));
+  Table table({"trial", "variant", ">us", "limited by", ">share", "then", ">share"});
+  const std::vector<std::string> rows = row_names(results.trials);
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    const std::vector<TimePart> parts = time_parts(results.trials[t]);
     const double all = sum(parts);
-    std::vector<std::string> line{trial.workload, trial.device, trial.variant,
+    std::vector<std::string> line{rows[t], results.trials[t].variant,
                                   parts.empty() ? "-" : fmt::format("{:.2f}", all)};
     for (std::size_t i = 0; i < 2; ++i) {
       line.push_back(i < parts.size() ? parts[i].name : "-");
-      line.push_back(i < parts.size() ? fmt::format("{:.0f} %", 100 * parts[i].us / all) : "-");
+      line.push_back(i < parts.size() ? fmt::format("{:.0f} %, {}", 100 * parts[i].us / all, parts[i].method)
+                                      : "-");
     }
     table.add(line);
   }
   cli.print(table.text());
   for (const Limit& limit : kLimits)
     cli.print(fmt::format("kernels limited by {}: {}", limit.name, limit.meaning));
-  cli.print("(modelled from the plans; library calls and what lies between kernels as the trials have them)");
+  cli.print("(a kernel is limited by the largest part of its time; --json has every kernel's parts)");
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ ordered_json to_json(const Reproduction& r) {
                         {"ours", number(v.ours)},
                         {"ratio", number(v.ratio())},
                         {"method", v.method},
+                        {"fitted", v.fitted},
                         {"why", v.far() ? ordered_json(v.why) : ordered_json()},
                         {"rerun", v.rerun.empty() ? ordered_json() : ordered_json(v.rerun)}});
     ordered_json figures = ordered_json::array();

@@ -13,4 +13,8 @@ struct Version {
 };
 const Version& version();
 
+/// 12 hexadecimal digits that change with every source that plans, code, simulation and timing follow from
+/// (scripts/results_version.cmake). Numbers of different versions are not of one kind.
+const std::string& results_version();
+
 }  // namespace stitchwork

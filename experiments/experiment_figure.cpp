@@ -56,34 +56,27 @@ Figure experiment_figure(const ExperimentResults& results, const std::string& me
   figure.id = file_name(results.name + "_" + metric);
   figure.title = fmt::format("{}: {}", results.name, metric);
   std::set<std::string> devices;
-  std::set<std::int64_t> seeds;
-  for (const TrialResults& trial : results.trials) {
-    devices.insert(trial.device);
-    seeds.insert(trial.seed);
-  }
-  const auto row_of = [&](const TrialResults& t) {
-    return t.workload + (devices.size() > 1 ? ", " + t.device : "") +
-           (seeds.size() > 1 ? fmt::format(", seed {}", t.seed) : "");
-  };
-  for (const TrialResults& trial : results.trials)
-    if (std::find(figure.categories.begin(), figure.categories.end(), row_of(trial)) ==
-        figure.categories.end())
-      figure.categories.push_back(row_of(trial));
+  for (const TrialResults& trial : results.trials) devices.insert(trial.device);
+  const std::vector<std::string> rows = row_names(results.trials);
+  for (const std::string& row : rows)
+    if (std::find(figure.categories.begin(), figure.categories.end(), row) == figure.categories.end())
+      figure.categories.push_back(row);
   for (const std::string& variant : results.variants) {
     FigureSeries series;
     series.name = variant;
     series.style = planner_style(variant);
     series.y.resize(figure.categories.size());
     series.interval.resize(figure.categories.size());
-    for (const TrialResults& trial : results.trials) {
-      const auto found = trial.series.find(metric);
-      if (trial.variant != variant || found == trial.series.end()) continue;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const TrialResults& trial = results.trials[i];
+      const Series* found = trial.find(metric);
+      if (trial.variant != variant || found == nullptr) continue;
       const auto at = static_cast<std::size_t>(
-          std::find(figure.categories.begin(), figure.categories.end(), row_of(trial)) -
-          figure.categories.begin());
-      series.method = found->second.method;
-      series.y[at] = found->second.median();
-      if (const auto interval = median_interval(found->second.values))
+          std::find(figure.categories.begin(), figure.categories.end(), rows[i]) - figure.categories.begin());
+      if (series.method.find(found->method) == std::string::npos)
+        series.method += (series.method.empty() ? "" : ", ") + found->method;
+      series.y[at] = found->median();
+      if (const auto interval = median_interval(found->values))
         series.interval[at] = {interval->low, interval->high};
     }
     if (std::none_of(series.interval.begin(), series.interval.end(),

@@ -8,7 +8,7 @@
 
 namespace stitchwork {
 
-/// Bars of a metric: workloads (with device and seed where there are several) by variant, medians with their
+/// Bars of a metric: rows (row_names) by variant, medians with their
 /// intervals (median_interval) where there are several attempts. Throws Error where no trial has the metric.
 Figure experiment_figure(const ExperimentResults& results, const std::string& metric);
 

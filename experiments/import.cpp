@@ -80,11 +80,10 @@ bool import_profile(Store& store, const ImportedProfile& profile, const ImportOp
       .run();
   const std::int64_t trial = sqlite3_last_insert_rowid(db);
   Statement(db,
-            "INSERT INTO attempt(trial_id,environment_id,n,status,started_ns,ended_ns,heartbeat_ns) "
-            "VALUES(?,?,1,'ok',?,?,?)")
+            "INSERT INTO attempt(trial_id,environment_id,n,status,started_ns,ended_ns) "
+            "VALUES(?,?,1,'ok',?,?)")
       .bind(trial)
       .bind(environment_of(db, profile, target))
-      .bind(now_ns())
       .bind(now_ns())
       .bind(now_ns())
       .run();
@@ -114,8 +113,7 @@ bool import_profile(Store& store, const ImportedProfile& profile, const ImportOp
       counter.bind(id).bind(metric_id(db, name)).bind(value).bind("imported").bind(kTool).run();
   }
   Statement sample(db,
-                   "INSERT INTO sample(attempt_id,metric_id,round,idx,value,is_nan,method) "
-                   "VALUES(?,?,0,0,?,0,'imported')");
+                   "INSERT INTO sample(attempt_id,metric_id,value,is_nan,method) VALUES(?,?,?,0,'imported')");
   const auto add = [&](std::string_view metric, double value) {
     sample.bind(attempt).bind(metric_id(db, metric)).bind(value).run();
   };

@@ -62,11 +62,11 @@ Merged merge_store(Store& store, const std::string& other) {
   sqlite3* db = store.handle();
   const Attached attached(db, other);
   Transaction transaction(db);
-  const auto environments =
-      adopt(db, "environment",
-            "hash,host,os,cpu,gpu_name,sm_arch,driver,cuda,compiler,app_version,git_commit,"
-            "git_dirty,env_json",
-            "m.hash = o.hash");
+  const auto environments = adopt(
+      db, "environment",
+      "hash,host,os,cpu,gpu_name,gpu_uuid,gpu_clocks,sm_arch,driver,cuda,compiler,app_version,git_commit,"
+      "git_dirty,env_json",
+      "m.hash = o.hash");
   adopt(db, "metric_def", "name,unit,direction,description", "m.name = o.name");
   const auto experiments = adopt(db, "experiment", "name,spec_json,spec_hash,created_ns",
                                  "m.name = o.name AND m.spec_hash = o.spec_hash");
@@ -74,7 +74,7 @@ Merged merge_store(Store& store, const std::string& other) {
   Statement attempts(
       db,
       "SELECT a.id, t.experiment_id, t.workload, t.variant, t.params_json, t.seed, t.trial_key, "
-      "a.environment_id, a.status, a.started_ns, a.ended_ns, a.heartbeat_ns, a.reason FROM other.attempt AS "
+      "a.environment_id, a.status, a.started_ns, a.ended_ns, a.reason FROM other.attempt AS "
       "a "
       "JOIN other.trial AS t ON t.id = a.trial_id ORDER BY a.id");
   while (attempts.step()) {
@@ -100,27 +100,25 @@ Merged merge_store(Store& store, const std::string& other) {
       ++merged.known;
       continue;
     }
-    Statement(
-        db,
-        "INSERT INTO main.attempt(trial_id,environment_id,n,status,started_ns,ended_ns,heartbeat_ns,reason) "
-        "VALUES(?,?,1+(SELECT COALESCE(MAX(n),0) FROM main.attempt WHERE trial_id=?),?,?,?,?,?)")
+    Statement(db,
+              "INSERT INTO main.attempt(trial_id,environment_id,n,status,started_ns,ended_ns,reason) "
+              "VALUES(?,?,1+(SELECT COALESCE(MAX(n),0) FROM main.attempt WHERE trial_id=?),?,?,?,?)")
         .bind(trial)
         .bind(environment)
         .bind(trial)
         .bind(attempts.text(8))
         .bind(attempts.integer(9))
         .bind(attempts.integer(10))
-        .bind(attempts.integer(11))
-        .bind(attempts.is_null(12) ? std::optional<std::string>() : attempts.text(12))
+        .bind(attempts.is_null(11) ? std::optional<std::string>() : attempts.text(11))
         .run();
     const std::int64_t attempt = sqlite3_last_insert_rowid(db), there = attempts.integer(0);
-    copy_rows(db, "sample", "attempt_id", there, attempt, "round,idx,value,is_nan,method");
+    copy_rows(db, "sample", "attempt_id", there, attempt, "value,is_nan,method");
     Statement kernels(db, "SELECT id FROM other.kernel WHERE attempt_id = ? ORDER BY ordinal");
     kernels.bind(there);
     while (kernels.step()) {
       const std::string columns =
           "ordinal,name,ops_json,schemes_json,grid_json,block_json,grid_barriers,regs,spill_bytes,"
-          "smem_bytes,time_us,time_method,source_sha256,cuda_path,ptx_path";
+          "smem_bytes,time_us,time_method,source_sha256";
       Statement(db, fmt::format(
                         "INSERT INTO main.kernel(attempt_id,{0}) SELECT ?,{0} FROM other.kernel WHERE id = ?",
                         columns))
@@ -130,13 +128,6 @@ Merged merge_store(Store& store, const std::string& other) {
       copy_rows(db, "counter", "kernel_id", kernels.integer(0), sqlite3_last_insert_rowid(db),
                 "value,method,tool,tool_version");
     }
-    Statement(db,
-              "INSERT INTO main.artifact(attempt_id,kind,sha256,bytes,relpath) SELECT "
-              "?,kind,sha256,bytes,relpath FROM "
-              "other.artifact WHERE attempt_id = ?")
-        .bind(attempt)
-        .bind(there)
-        .run();
     ++merged.attempts;
   }
   transaction.commit();

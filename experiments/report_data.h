@@ -1,5 +1,5 @@
-// What a report shows, read from a store in one pass: the latest finished attempt of every trial, grouped by
-// model and device.
+// What a report and the workbench show of a store: its trials (experiments/results.h), grouped by model and
+// device.
 #pragma once
 
 #include <cstdint>
@@ -9,41 +9,29 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/store.h"
+#include "experiments/environment.h"
+#include "experiments/results.h"
 
 namespace stitchwork {
 
-/// A number and how it was obtained ("modelled", "sampled", "simulated",
-/// "measured", "imported").
-struct ReportValue {
-  double value = 0;
-  std::string method;
-};
-
-struct ReportKernel {
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> ops;  ///< (op, scheme), topological
-  std::int64_t grid = 1, block = 1, barriers = 0;
-  std::int64_t shared_bytes = 0, registers = 0;
-  std::optional<std::int64_t> spill_bytes;
-  ReportValue time_us;
-  std::map<std::string, ReportValue> counters;
-};
+using ReportValue = ResultValue;
+using ReportKernel = KernelResult;
 
 struct ReportTrial {
   std::int64_t id = 0;
-  std::string experiment, planner, options, backend, cache;
+  std::string key, experiment, planner, options, backend;
   std::int64_t seed = 0;
-  bool edited_plan = false;
-  std::string label;  ///< the planner, and what tells it from the section's other trials
-  bool ok = false;
-  std::string reason;  ///< of a failure
-  std::int64_t attempt = 1;
-  std::map<std::string, ReportValue> samples;  ///< medians, by metric
-  std::vector<ReportKernel> kernels;           ///< in plan order
+  Settings settings;
+  std::string label;         ///< the variant, and what tells it from the section's other trials
+  bool ok = false;           ///< its last attempt
+  std::string reason;        ///< of a failure
+  std::int64_t attempt = 1;  ///< so many there were
+  std::map<std::string, ReportValue> samples;  ///< medians over the ok attempts, by metric
+  std::map<std::string, ReportValue> totals;   ///< likewise sums of counters over the kernels
+  std::vector<ReportKernel> kernels;           ///< of the last ok attempt, in plan order
 
   const ReportValue* sample(const std::string& metric) const;
-  /// Sum of a counter over the kernels; empty if no kernel has it.
+  /// Empty where the kernels do not have the counter by one method.
   std::optional<ReportValue> total(const std::string& counter) const;
 };
 
@@ -58,9 +46,6 @@ struct ReportData {
   std::vector<std::string> experiments;
   std::int64_t first_ns = 0, last_ns = 0;  ///< of the attempts shown
 };
-
-/// The environments that attempts of the store ran in, a line each.
-std::vector<std::string> environments(const Store& store);
 
 /// `experiment` "" = all. Throws Error naming the store's experiments if there is none of that name.
 ReportData read_report(const Store& store, const std::string& experiment);

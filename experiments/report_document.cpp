@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "experiments/limits.h"
 #include "experiments/report.h"
 #include "experiments/report_data.h"
 #include "experiments/report_kernels.h"
@@ -111,6 +112,12 @@ DocumentTable kernels_table(const ReportTrial& trial) {
   add(
       "time (us)", [](const ReportKernel& k) { return std::optional(k.time_us); },
       [](double v) { return fmt::format("{:.2f}", v); });
+  table.heads.push_back("limited by");
+  table.right.push_back(false);
+  for (std::size_t r = 0; r < order.size(); ++r) {
+    const std::vector<TimePart> parts = time_parts(*order[r]);
+    table.rows[r].push_back(parts.empty() ? "-" : fmt::format("{} {:.2f} us", parts[0].name, parts[0].us));
+  }
   table.heads.push_back("blocks x threads");
   table.right.push_back(true);
   for (std::size_t r = 0; r < order.size(); ++r)

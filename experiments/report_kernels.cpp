@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "experiments/html.h"
+#include "experiments/limits.h"
 
 namespace stitchwork {
 namespace {
@@ -68,6 +69,7 @@ const std::vector<html::Column>& kernel_columns() {
       {"kernel", "", false},
       {"share of time", "bar: relative to the slowest kernel", false},
       {"time (us)", ""},
+      {"limited by", "the largest part of its time (docs/timing.md)", false},
       {"grid x block", "blocks x threads a block"},
       {"grid barriers", "of the plan"},
       {"shared memory", "bytes a block"},
@@ -95,6 +97,7 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
   auto whole = [](double v) { return with_commas(static_cast<long long>(v)); };
   auto sectors = [](double v) { return human_bytes(32 * v); };
   auto ratio = [](double v) { return fmt::format("{:.2f}", v); };
+  const std::vector<TimePart> parts = time_parts(k);
   html::Row row;
   row.cells = {
       {fmt::format("<code>{}</code>", escaped(k.name))},
@@ -103,6 +106,8 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
                    total_us > 0 ? 100 * k.time_us.value / total_us : 0),
        k.time_us.method},
       {fmt::format("{:.2f}", k.time_us.value), k.time_us.method},
+      {parts.empty() ? "-" : fmt::format("{} {:.2f}", parts[0].name, parts[0].us),
+       parts.empty() ? "" : parts[0].method},
       {fmt::format("{} &#215; {}", with_commas(k.grid), with_commas(k.block)), kPlan},
       {fmt::to_string(k.barriers), kPlan},
       {k.shared_bytes == 0 ? "0" : human_bytes(static_cast<double>(k.shared_bytes)), kPlan},
@@ -115,8 +120,8 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
       counter_cell(k, "achieved_occupancy", ratio),
       counter_cell(k, "sm_efficiency", ratio),
   };
-  row.cells[6].method = k.registers == 0 ? "" : guess ? "estimated" : "ptxas";
-  row.cells[7].method = k.spill_bytes ? "ptxas" : "";
+  row.cells[7].method = k.registers == 0 ? "" : guess ? "estimated" : "ptxas";
+  row.cells[8].method = k.spill_bytes ? "ptxas" : "";
   row.below = op_chips(k) + all_counters(k);
   return row;
 }

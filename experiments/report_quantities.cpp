@@ -28,19 +28,9 @@ std::string sectors(double value) { return human_bytes(32 * value); }
 }  // namespace
 
 std::optional<ReportValue> Quantity::of(const ReportTrial& t) const {
-  std::optional<ReportValue> value;
-  if (!counter.empty())
-    value = t.total(counter);
-  else if (const ReportValue* sample = t.sample(metric))
-    value = *sample;
-  // The kernels' share was executed, the library calls' follows from a roofline.
-  const ReportValue* calls = t.sample("library_calls");
-  if (value && metric == "total_us" && calls && calls->value > 0 &&
-      (value->method == "simulated" || value->method == "sampled"))
-    value->method += " + modelled";
-  // A run that was stopped has no times or counters to show.
-  if (value && !t.ok && value->value == 0 && value->method != "modelled") return std::nullopt;
-  return value;
+  if (!counter.empty()) return t.total(counter);
+  const ReportValue* sample = t.sample(metric);
+  return sample == nullptr ? std::nullopt : std::optional(*sample);
 }
 
 const std::vector<Quantity>& quantities() {
@@ -50,8 +40,9 @@ const std::vector<Quantity>& quantities() {
       {"grid barriers", "in-kernel barriers over the whole grid, of the plan", "grid_barriers_planned", "",
        whole, false},
       {"kernel time (us)", "sum over the kernels of memory-intensive ops", "kernel_us", "", microseconds},
-      {"total time (us)", "kernels, launch gaps, and library calls by the documented roofline (modelled)",
+      {"total time (us)", "kernels, library calls, loops and branches, and what lies between them",
        "total_us", "", microseconds},
+      {"library time (us)", "matrix products and convolutions", "library_us", "", microseconds, false},
       {"predicted time (us)", "total time predicted from the plan alone", "predicted_us", "", microseconds},
       {"DRAM read", "by the kernels", "", "dram_read_transactions", sectors},
       {"DRAM written", "by the kernels", "", "dram_write_transactions", sectors},
@@ -135,7 +126,7 @@ std::vector<std::pair<std::string, std::string>> provenance_lines(const Store& s
   std::vector<std::pair<std::string, std::string>> lines = {
       {"store", std::filesystem::path(store.path()).filename().string()},
       {"experiments", fmt::format("{}", fmt::join(data.experiments, ", "))},
-      {"trials", fmt::format("{}, {} failed; the latest finished attempt of each", trials, failed)},
+      {"trials", fmt::format("{}, {} failed; medians of those that came out ok", trials, failed)},
       {"recorded", data.first_ns == 0 ? "-" : utc(data.first_ns) + " to " + utc(data.last_ns)}};
   for (const std::string& e : data.environments) lines.emplace_back("made with", e);
   return lines;

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/format.h"
+#include "experiments/environment.h"
 #include "experiments/limits.h"
-#include "experiments/report_data.h"
 #include "experiments/reproduce_figures.h"
 #include "experiments/reproduce_values.h"
 
@@ -98,6 +98,8 @@ class Reproducer {
     }
     if (!store_) store_ = Store::open(options_.db);
     found.results = read_results(*store_, found.spec.name);
+    found.select();
+    result_.versions.insert(found.version);
     return experiments_.emplace(file, std::move(found)).first->second;
   }
 
@@ -160,6 +162,7 @@ class Reproducer {
       });
     if (const auto order = c.find("order"); order && context.experiment != nullptr)
       check_order(*order, *context.experiment, table);
+    explain(table);
     if (const auto figures = c.find("figures"))
       figures->each([&](const JsonCursor& one) { table.figures.push_back(figure_of(one, table, context)); });
     result_.tables.push_back(std::move(table));
@@ -255,16 +258,41 @@ std::vector<std::vector<std::string>> lines(const ReproducedTable& table) {
     const auto ratio = v.ratio();
     result.push_back({v.row, v.column, number(v.paper, v.unit), number(v.ours, v.unit),
                       (ratio ? fmt::format("{:.2f}", *ratio) : std::string("-")) + (v.far() ? " *" : ""),
-                      v.method});
+                      v.fitted ? v.method + ", fitted to the paper's" : v.method});
   }
   return result;
+}
+
+void explain(ReproducedTable& table) {
+  const auto other = [&](const ReproducedValue& v, const std::string& column) -> const ReproducedValue* {
+    for (const ReproducedValue& one : table.values)
+      if (one.row == v.row && one.column == column) return &one;
+    return nullptr;
+  };
+  const auto near = [](double ratio) { return std::abs(ratio - 1) <= kFar; };
+  for (ReproducedValue& v : table.values) {
+    if (!v.far()) continue;
+    v.why = "not explained";
+    if (const ReproducedValue* base = other(v, v.follows);
+        base != nullptr && base->ratio().value_or(0) != 0) {
+      const double rest = *v.ratio() / *base->ratio();
+      v.why = fmt::format("{}{} is {:.3g} of the paper's, too, which leaves a factor of {:.3g}",
+                          near(rest) ? "" : "not explained: ", base->column, *base->ratio(), rest);
+    }
+    if (const ReproducedValue* under = other(v, v.instead); under != nullptr && under->ours) {
+      const double rest = *under->ours / *v.paper;
+      v.why =
+          fmt::format("{}{} is {}, {:.3g} of the paper's", near(rest) ? "" : "not explained: ", under->column,
+                      number(under->ours, under->unit), rest);
+    }
+  }
 }
 
 std::vector<std::string> reasons(const ReproducedTable& table) {
   std::vector<std::pair<std::string, std::string>> by_reason;  // reason, the values it is of
   for (const ReproducedValue& v : table.values) {
     if (!v.far()) continue;
-    const std::string why = v.why.empty() ? "no reason is known" : v.why, what = v.row + " " + v.column;
+    const std::string &why = v.why, what = v.row + " " + v.column;
     const auto known = std::find_if(by_reason.begin(), by_reason.end(),
                                     [&](const auto& entry) { return entry.first == why; });
     if (known == by_reason.end())
@@ -282,11 +310,18 @@ std::vector<std::string> reproduction_heads() {
 }
 
 std::string heading(const Reproduction& r) {
-  return fmt::format("{}{}\n{}{}", r.title, r.quick ? ", on tiny variants of its models" : "",
-                     fmt::format("Device: {}. ", r.device),
+  std::string versions;
+  for (const std::string& version : r.versions)
+    if (version != results_version())
+      versions +=
+          fmt::format("Results of {}, not of this program's version {}. ",
+                      version.empty() ? "a program from before results had a version" : "version " + version,
+                      results_version());
+  return fmt::format("{}{}\n{}{}{}", r.title, r.quick ? ", on tiny variants of its models" : "",
+                     fmt::format("Device: {}. ", r.device), versions,
                      r.quick
                          ? "The paper's figures are of whole models: with tiny ones only directions compare."
-                         : "* differs by more than a quarter: the reason is below the table.");
+                         : "* differs by more than a quarter: what explains it is below the table.");
 }
 
 }  // namespace stitchwork

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,11 @@ struct ReproducedValue {
   std::optional<double> paper;    ///< empty: the paper does not give it
   std::optional<double> ours;     ///< empty: a trial failed
   std::string method;             ///< how ours was obtained
-  std::string why;                ///< why ours differs, where it does
-  std::string rerun;              ///< the command that makes ours again; "": the paper's whole experiment
+  bool fitted = false;            ///< ours comes from constants that were fitted to the paper's
+  std::string follows;            ///< column of the row that this number goes with; "": none
+  std::string instead;  ///< column with ours as it would be under a condition of the paper's; "": none
+  std::string why;      ///< where ours is far from the paper's: what of that other numbers explain
+  std::string rerun;    ///< the command that makes ours again; "": the paper's whole experiment
 
   /// ours / paper; of percentages too.
   std::optional<double> ratio() const;
@@ -38,6 +42,7 @@ struct Reproduction {
   std::string paper, title, device;
   bool quick = false;
   std::vector<ReproducedTable> tables;
+  std::set<std::string> versions;         ///< of the results: "" of stores from before they had one
   std::vector<std::string> failures;      ///< trials that failed
   std::vector<std::string> environments;  ///< that the store's trials ran in
 };
@@ -66,7 +71,11 @@ bool only_quick(const std::string& paper, const std::string& db);
 /// What tables show: heads, and a table's lines under them.
 std::vector<std::string> reproduction_heads();
 std::vector<std::vector<std::string>> lines(const ReproducedTable& table);
-/// Reasons of the table's values that are far from the paper's: "MEM of CRNN, ASR: ...".
+/// Says of each value that is far from the paper's what of the difference the table's other numbers explain:
+/// the column that it follows, or the one that has it under the paper's condition. Where a quarter or more
+/// remains, or there is no such column, it is not explained, and that is what is said.
+void explain(ReproducedTable& table);
+/// What `explain` found, the values with it: "MEM of CRNN; MEM of ASR: ...".
 std::vector<std::string> reasons(const ReproducedTable& table);
 /// Title, device, and what the stars say.
 std::string heading(const Reproduction& reproduction);

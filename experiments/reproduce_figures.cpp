@@ -132,7 +132,7 @@ class FigureReader {
         const auto found = kernels[i].counters.find(counter);
         series.x.push_back(static_cast<double>(i + 1));
         series.y.push_back(found == kernels[i].counters.end() ? std::nullopt
-                                                              : std::optional(found->second.median()));
+                                                              : std::optional(found->second.value));
         if (found != kernels[i].counters.end()) series.method = found->second.method;
       }
       figure_.series.push_back(std::move(series));

@@ -26,15 +26,15 @@ double barrier_kernel_us(const Device& device, std::int64_t blocks) {
 std::optional<double> top_average(const std::vector<KernelResult>& kernels, const std::string& counter,
                                   std::set<std::string>& methods) {
   double total = 0, so_far = 0, sum = 0;
-  for (const KernelResult& kernel : kernels) total += kernel.time_us;
+  for (const KernelResult& kernel : kernels) total += kernel.time_us.value;
   int n = 0;
   for (const KernelResult& kernel : kernels) {
     if (so_far >= kTopShare * total && n > 0) break;
-    so_far += kernel.time_us;
+    so_far += kernel.time_us.value;
     const auto found = kernel.counters.find(counter);
     if (found == kernel.counters.end()) return std::nullopt;
     methods.insert(found->second.method);
-    sum += found->second.median();
+    sum += found->second.value;
     ++n;
   }
   return n == 0 ? std::nullopt : std::optional(sum / n);
@@ -54,10 +54,10 @@ class Lookup {
     }
     const TrialResults* trial = context_.experiment->trial(workload_, variant);
     if (trial == nullptr) return std::nullopt;
-    const auto series = trial->series.find(name);
-    if (series == trial->series.end()) return std::nullopt;
-    methods_.insert(series->second.method);
-    return series->second.median();
+    const Series* series = trial->find(name);
+    if (series == nullptr) return std::nullopt;
+    methods_.insert(series->method);
+    return series->median();
   }
 
   std::optional<double> number(const JsonCursor& c) {
@@ -71,6 +71,16 @@ class Lookup {
     if (const auto saved = c.find("saved_against")) {
       const auto base = metric(saved->text(), name);
       return base && *base > 0 ? std::optional(100 * (1 - *ours / *base)) : std::nullopt;
+    }
+    if (const auto share = c.find("memory_share")) {
+      // Library calls as long as makes kernels so many per cent of the base's kernels and library calls.
+      const auto was = metric(c.at("speedup_over").text(), "kernel_us");
+      const auto gaps = metric(variant, "overhead_us"),
+                 gaps_were = metric(c.at("speedup_over").text(), "overhead_us");
+      const auto kernels = metric(variant, "kernel_us");
+      if (!was || !gaps || !gaps_were || !kernels || !(share->number() > 0)) return std::nullopt;
+      const double library = *was * (100 / share->number() - 1);
+      return (*was + library + *gaps_were) / (*kernels + library + *gaps);
     }
     if (const auto over = c.find("speedup_over")) {
       const auto base = metric(over->text(), name);
@@ -87,7 +97,7 @@ class Lookup {
     return *ours * (scale ? scale->number() : 1);
   }
 
-  std::string methods() const { return fmt::format("{}", fmt::join(methods_, ", ")); }
+  std::string methods() const { return made_of(methods_); }
 
  private:
   const ValueContext& context_;
@@ -97,28 +107,56 @@ class Lookup {
 
 ReproducedValue described(const JsonCursor& c, const std::string& row) {
   c.only({"row", "column", "workload", "variant", "metric", "paper", "scale", "unit", "saved_against",
-          "speedup_over", "relative_to", "top_kernels", "average_of", "where", "blocks", "why"});
+          "speedup_over", "relative_to", "top_kernels", "average_of", "where", "blocks", "fitted", "follows",
+          "instead", "memory_share"});
   ReproducedValue v;
   v.row = row;
   v.column = c.at("column").text();
   if (const auto unit = c.find("unit")) v.unit = unit->text();
-  if (const auto why = c.find("why")) v.why = why->text();
+  if (const auto fitted = c.find("fitted")) v.fitted = fitted->boolean();
+  if (const auto follows = c.find("follows")) v.follows = follows->text();
+  if (const auto instead = c.find("instead")) v.instead = instead->text();
   return v;
 }
 
 }  // namespace
 
-const TrialResults* PaperExperiment::trial(const std::string& workload, const std::string& variant) const {
+void PaperExperiment::select() {
+  std::vector<std::pair<std::string, Settings>> asked;  // variant
+  for (const Cell& cell : cells(spec)) {
+    const TrialSpec trial = trial_of(spec, cell);
+    asked.emplace_back(trial.variant, settings_of(trial));
+  }
+  std::erase_if(results.trials, [&](const TrialResults& trial) {
+    return std::none_of(asked.begin(), asked.end(), [&](const auto& one) {
+      return one.first == trial.variant && is_asked_for(one.second, trial.settings);
+    });
+  });
+  std::int64_t last_ns = -1;
   for (const TrialResults& trial : results.trials)
-    if (trial.workload == workload && trial.variant == variant) return &trial;
-  return nullptr;
+    if (trial.last_ns > last_ns) last_ns = trial.last_ns, version = trial.setting("results");
+  for (const TrialResults& trial : results.trials)
+    if (trial.setting("results") == results_version()) version = results_version();
+  std::erase_if(results.trials, [&](const TrialResults& t) { return t.setting("results") != version; });
+}
+
+const TrialResults* PaperExperiment::trial(const std::string& workload, const std::string& variant) const {
+  const TrialResults* last = nullptr;  // the workload may have had other content before
+  for (const TrialResults& trial : results.trials)
+    if (trial.workload == workload && trial.variant == variant &&
+        (last == nullptr || trial.last_ns >= last->last_ns))
+      last = &trial;
+  return last;
 }
 
 const std::vector<KernelResult>& PaperExperiment::kernels_of(const Store& store, const std::string& workload,
                                                              const std::string& variant) {
   const auto known = kernels.find({workload, variant});
   if (known != kernels.end()) return known->second;
-  return kernels.emplace(std::pair(workload, variant), read_kernels(store, results.name, workload, variant))
+  const TrialResults* of = trial(workload, variant);
+  return kernels
+      .emplace(std::pair(workload, variant),
+               of == nullptr ? std::vector<KernelResult>() : longest_first(read_kernels(store, *of)))
       .first->second;
 }
 

@@ -19,6 +19,12 @@ struct PaperExperiment {
   ExperimentResults results;
   std::map<std::pair<std::string, std::string>, std::vector<KernelResult>> kernels;  ///< by workload, variant
 
+  std::string version;  ///< of the results (results_version); "": of a store from before they had one
+
+  /// Keeps, of all that the store has under the experiment's name, the trials that `spec` asks for now, of
+  /// one version of results: this program's where there are any, else the one recorded last.
+  void select();
+
   const TrialResults* trial(const std::string& workload, const std::string& variant) const;
   const std::vector<KernelResult>& kernels_of(const Store& store, const std::string& workload,
                                               const std::string& variant);

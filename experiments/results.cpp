@@ -3,240 +3,257 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <tuple>
 
 #include "core/error.h"
-#include "experiments/metrics.h"
 #include "experiments/sqlite.h"
 
 namespace stitchwork {
 namespace {
 
-/// Samples a side below which nothing is said of measured numbers (airspeed velocity's rule of thumb).
-constexpr std::size_t kFewSamples = 9;
+using nlohmann::ordered_json;
 
-using Key = std::tuple<std::string, std::string, std::string, std::int64_t>;
-Key key_of(const TrialResults& t) { return {t.workload, t.device, t.variant, t.seed}; }
+/// Hexadecimal digits of a hash that are shown.
+constexpr std::size_t kDigits = 8;
 
-/// 1 where more of the metric is better, else -1.
-int direction_of(const std::string& metric) {
-  for (const Metric& m : metrics())
-    if (m.name == metric) return m.direction > 0 ? 1 : -1;
-  throw Error(fmt::format("no metric is called '{}'", metric),
-              "see experiments/metrics.cpp; kernel_us, total_us and "
-              "memory_kernels are some");
+void require_experiment(const Store& store, const std::string& experiment) {
+  const std::vector<std::string> known = experiment_names(store);
+  if (experiment.empty() || std::find(known.begin(), known.end(), experiment) != known.end()) return;
+  throw Error(store.path(), 0, 0, fmt::format("has no experiment \"{}\"", experiment),
+              known.empty() ? std::string("it holds no experiments yet")
+                            : fmt::format("it has: {}", fmt::join(known, ", ")));
+}
+
+std::vector<TrialResults> trials_of(sqlite3* db, const std::string& experiment) {
+  Statement attempts(
+      db,
+      "SELECT trial_id, trial_key, experiment, workload, device, variant, seed, params, status, "
+      "COALESCE(reason,''), attempt_id, started_ns, ended_ns, environment_id FROM attempts "
+      "WHERE ?1 = '' OR experiment = ?1 ORDER BY attempt_id");
+  attempts.bind(experiment);
+  std::vector<TrialResults> trials;
+  // Keys of stores from before version 4 do not tell variants and workloads of equal content apart.
+  std::map<std::array<std::string, 4>, std::size_t> at;
+  while (attempts.step()) {
+    const auto [known, fresh] = at.try_emplace(
+        {attempts.text(2), attempts.text(1), attempts.text(3), attempts.text(5)}, trials.size());
+    if (fresh) {
+      TrialResults& trial = trials.emplace_back();
+      trial.id = attempts.integer(0);
+      trial.key = attempts.text(1);
+      trial.experiment = attempts.text(2);
+      trial.workload = attempts.text(3);
+      trial.device = attempts.text(4);
+      trial.variant = attempts.text(5);
+      trial.seed = attempts.integer(6);
+      trial.settings = settings_of(ordered_json::parse(attempts.text(7)));
+      trial.first_ns = attempts.integer(11);
+    }
+    TrialResults& trial = trials[known->second];
+    ++trial.attempts;
+    trial.status = attempts.text(8);
+    trial.reason = attempts.text(9);
+    trial.last_ns = attempts.integer(12);
+    trial.environments.insert(attempts.integer(13));
+    if (trial.status == "ok") trial.ok_attempts.push_back(attempts.integer(10));
+  }
+  return trials;
+}
+
+void read_series(sqlite3* db, TrialResults& trial) {
+  for (const std::int64_t attempt : trial.ok_attempts) {
+    Statement values(db, "SELECT metric, method, source, value FROM series WHERE attempt_id = ?");
+    values.bind(attempt);
+    while (values.step()) {
+      std::vector<Series>& all = trial.series[values.text(0)];
+      const auto one = std::find_if(all.begin(), all.end(), [&](const Series& s) {
+        return s.method == values.text(1) && s.source == values.text(2);
+      });
+      if (one == all.end())
+        all.push_back({values.text(1), values.text(2), {}});
+      else
+        std::rotate(one, one + 1, all.end());  // the latest source comes last: find() takes it
+      all.back().values.push_back(values.real(3));
+    }
+  }
+}
+
+/// The product of "[80,1,1]".
+std::int64_t extent(const std::string& dims) {
+  std::int64_t product = 1;
+  for (const ordered_json& dim : ordered_json::parse(dims)) product *= dim.get<std::int64_t>();
+  return product;
+}
+
+KernelResult kernel_of(const Statement& row) {
+  KernelResult k;
+  k.name = row.text(1);
+  const ordered_json schemes = ordered_json::parse(row.text(3));
+  for (const ordered_json& op : ordered_json::parse(row.text(2))) {
+    const auto name = op.get<std::string>();
+    k.ops.emplace_back(name, schemes.value(name, ""));
+  }
+  k.grid = extent(row.text(4));
+  k.block = extent(row.text(5));
+  k.barriers = row.integer(6);
+  k.registers = row.integer(7);
+  if (!row.is_null(8)) k.spill_bytes = row.integer(8);
+  k.shared_bytes = row.integer(9);
+  k.time_us = {row.real(10), row.text(11)};
+  return k;
 }
 
 }  // namespace
 
 double Series::median() const { return median_of(values); }
 
-std::optional<double> TrialResults::median(const std::string& metric) const {
+int strength(const std::string& method) {
+  constexpr std::array<std::string_view, 5> kOrder = {"modelled", "sampled", "simulated", "imported",
+                                                      "measured"};
+  const std::string_view first = std::string_view(method).substr(0, method.find(" + "));
+  return static_cast<int>(std::find(kOrder.begin(), kOrder.end(), first) - kOrder.begin());
+}
+
+std::string made_of(const std::set<std::string>& methods) {
+  constexpr std::string_view kPlus = " + ";
+  std::set<std::string> parts;
+  for (std::string rest : methods)
+    for (bool more = true; more;) {
+      const std::size_t plus = rest.find(kPlus);
+      parts.insert(rest.substr(0, plus));
+      more = plus != std::string::npos;
+      if (more) rest.erase(0, plus + kPlus.size());
+    }
+  std::vector<std::string> ordered(parts.begin(), parts.end());
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const std::string& a, const std::string& b) { return strength(a) > strength(b); });
+  return fmt::format("{}", fmt::join(ordered, kPlus));
+}
+
+const Series* TrialResults::find(const std::string& metric) const {
   const auto found = series.find(metric);
-  if (found == series.end()) return std::nullopt;
-  return found->second.median();
+  if (found == series.end() || found->second.empty()) return nullptr;
+  const Series* best = &found->second.front();
+  for (const Series& one : found->second)
+    if (strength(one.method) >= strength(best->method)) best = &one;
+  return best;
+}
+
+std::optional<double> TrialResults::median(const std::string& metric) const {
+  const Series* found = find(metric);
+  return found == nullptr ? std::nullopt : std::optional(found->median());
+}
+
+const std::string& TrialResults::setting(const std::string& name) const {
+  static const std::string nothing;
+  const auto found = settings.find(name);
+  return found == settings.end() ? nothing : found->second;
+}
+
+std::vector<std::string> experiment_names(const Store& store) {
+  std::vector<std::string> names;
+  Statement query(store.handle(), "SELECT name FROM experiment GROUP BY name ORDER BY MIN(id)");
+  while (query.step()) names.push_back(query.text(0));
+  return names;
+}
+
+std::vector<TrialResults> read_trials(const Store& store, const std::string& experiment) {
+  require_experiment(store, experiment);
+  return trials_of(store.handle(), experiment);
 }
 
 ExperimentResults read_results(const Store& store, const std::string& experiment) {
+  require_experiment(store, experiment);
   sqlite3* db = store.handle();
+  // One read transaction: a run recorded meanwhile is there as a whole or not at all.
   const Transaction snapshot(db, "BEGIN");
-  std::vector<std::string> known;
-  Statement names(db, "SELECT name FROM experiment GROUP BY name ORDER BY MIN(id)");
-  while (names.step()) known.push_back(names.text(0));
-  if (std::find(known.begin(), known.end(), experiment) == known.end())
-    throw Error(store.path(), 0, 0, fmt::format("has no experiment \"{}\"", experiment),
-                known.empty() ? std::string("it holds no experiments yet")
-                              : fmt::format("it has: {}", fmt::join(known, ", ")));
-  ExperimentResults results;
-  results.name = experiment;
-  std::map<Key, std::size_t> at;
-  Statement attempts(
-      db,
-      "SELECT workload, json_extract(params_json,'$.device'), variant, seed, status, "
-      "COALESCE(reason,''), attempt.id FROM attempt JOIN trial ON trial.id = trial_id JOIN experiment "
-      "ON experiment.id = experiment_id WHERE experiment.name = ? ORDER BY attempt.id");
-  attempts.bind(experiment);
-  while (attempts.step()) {
-    TrialResults trial;
-    trial.workload = attempts.text(0);
-    trial.device = attempts.text(1);
-    trial.variant = attempts.text(2);
-    trial.seed = attempts.integer(3);
-    const auto [known_at, fresh] = at.emplace(key_of(trial), results.trials.size());
-    if (fresh) results.trials.push_back(std::move(trial));
-    TrialResults& into = results.trials[known_at->second];
-    into.status = attempts.text(4);
-    into.reason = attempts.text(5);
-    if (into.status != "ok") continue;
-    Statement samples(db,
-                      "SELECT name, value, method FROM sample JOIN metric_def ON metric_def.id = metric_id "
-                      "WHERE attempt_id = ? AND is_nan = 0 ORDER BY metric_id, round, idx");
-    samples.bind(attempts.integer(6));
-    while (samples.step()) {
-      Series& series = into.series[samples.text(0)];
-      series.method = samples.text(2);
-      series.values.push_back(samples.real(1));
-    }
-    // Counters, which kernels have, by their sum.
-    Statement counters(
-        db,
-        "SELECT metric_def.name, SUM(counter.value), MIN(counter.method), MAX(counter.method) FROM "
-        "counter JOIN kernel ON kernel.id = kernel_id JOIN metric_def ON metric_def.id = metric_id WHERE "
-        "attempt_id = ? AND unit <> '1' GROUP BY metric_id ORDER BY metric_id");
-    counters.bind(attempts.integer(6));
-    while (counters.step()) {
-      // A sum over kernels that were sampled and others, too small for it, that were run whole is sampled;
-      // over other methods it is not one number.
-      const bool sampled = counters.text(2) == "sampled" && counters.text(3) == "simulated";
-      if (!sampled && counters.text(2) != counters.text(3)) continue;
-      Series& series = into.series[counters.text(0)];
-      series.method = counters.text(2);
-      series.values.push_back(counters.real(1));
-    }
-  }
-  for (const TrialResults& trial : results.trials)
+  ExperimentResults results{experiment, trials_of(db, experiment), {}};
+  for (TrialResults& trial : results.trials) {
+    read_series(db, trial);
     if (std::find(results.variants.begin(), results.variants.end(), trial.variant) == results.variants.end())
       results.variants.push_back(trial.variant);
+  }
   return results;
 }
 
-std::vector<KernelResult> read_kernels(const Store& store, const std::string& experiment,
-                                       const std::string& workload, const std::string& variant) {
-  sqlite3* db = store.handle();
-  Statement rows(
-      db,
-      "SELECT kernel.id, kernel.name, kernel.time_us, metric_def.name, counter.value, counter.method, "
-      "grid_json, block_json, grid_barriers FROM "
-      "kernel LEFT JOIN counter ON kernel_id = kernel.id LEFT JOIN metric_def ON metric_def.id = metric_id "
-      "WHERE attempt_id = (SELECT MAX(attempt.id) FROM attempt JOIN trial ON trial.id = trial_id JOIN "
-      "experiment ON experiment.id = experiment_id WHERE experiment.name = ? AND workload = ? AND variant = "
-      "? "
-      "AND status = 'ok') ORDER BY kernel.time_us DESC, kernel.ordinal, metric_id");
-  rows.bind(experiment).bind(workload).bind(variant);
+std::vector<KernelResult> read_kernels(const Store& store, const TrialResults& trial) {
   std::vector<KernelResult> kernels;
+  if (trial.ok_attempts.empty()) return kernels;
+  Statement rows(
+      store.handle(),
+      "SELECT kernel.id, kernel.name, ops_json, schemes_json, grid_json, block_json, grid_barriers, "
+      "regs, spill_bytes, smem_bytes, time_us, time_method, metric_def.name, counter.value, "
+      "counter.method FROM kernel LEFT JOIN counter ON kernel_id = kernel.id LEFT JOIN metric_def ON "
+      "metric_def.id = metric_id WHERE attempt_id = ? ORDER BY ordinal, metric_id, counter.tool");
+  rows.bind(trial.ok_attempts.back());
   std::int64_t last = -1;
   while (rows.step()) {
     if (rows.integer(0) != last) {
       last = rows.integer(0);
-      KernelResult& kernel = kernels.emplace_back();
-      kernel.name = rows.text(1);
-      kernel.time_us = rows.real(2);
-      kernel.grid = rows.text(6);
-      kernel.block = rows.text(7);
-      kernel.grid_barriers = rows.integer(8);
+      kernels.push_back(kernel_of(rows));
     }
-    if (!rows.is_null(3) && !rows.is_null(4))
-      kernels.back().counters[rows.text(3)] = {rows.text(5), {rows.real(4)}};
+    if (rows.is_null(12) || rows.is_null(13)) continue;
+    const ResultValue value{rows.real(13), rows.text(14)};
+    const auto [known, fresh] = kernels.back().counters.try_emplace(rows.text(12), value);
+    if (!fresh && strength(value.method) > strength(known->second.method)) known->second = value;
   }
   return kernels;
 }
 
+std::vector<KernelResult> longest_first(std::vector<KernelResult> kernels) {
+  std::stable_sort(kernels.begin(), kernels.end(), [](const KernelResult& a, const KernelResult& b) {
+    return a.time_us.value > b.time_us.value;
+  });
+  return kernels;
+}
+
+std::set<std::string> differing_settings(const std::vector<TrialResults>& trials) {
+  std::map<std::pair<std::string, std::string>, const TrialResults*> first;  // by workload, variant
+  std::set<std::string> differing;
+  for (const TrialResults& trial : trials) {
+    const TrialResults& other = *first.try_emplace({trial.workload, trial.variant}, &trial).first->second;
+    for (const auto* settings : {&trial.settings, &other.settings})
+      for (const auto& [name, value] : *settings)
+        if (trial.setting(name) != other.setting(name)) differing.insert(name);
+    if (trial.device != other.device) differing.insert("device");
+    if (trial.seed != other.seed) differing.insert("seed");
+  }
+  return differing;
+}
+
+std::vector<std::string> row_names(const std::vector<TrialResults>& trials) {
+  const std::set<std::string> named = differing_settings(trials);
+  std::vector<std::string> names;
+  std::map<std::pair<std::string, std::string>, int> there;  // by name, variant
+  for (const TrialResults& trial : trials) {
+    std::string name = trial.workload;
+    if (named.contains("device")) name += setting_text("device", trial.device);
+    if (named.contains("seed")) name += setting_text("seed", std::to_string(trial.seed));
+    for (const std::string& setting : named)
+      if (setting != "device" && setting != "seed") name += setting_text(setting, trial.setting(setting));
+    ++there[{name, trial.variant}];
+    names.push_back(std::move(name));
+  }
+  // Stores of earlier versions keep some settings in the key alone.
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    if (there.at({names[i], trials[i].variant}) > 1)
+      names[i] += ", trial " + trials[i].key.substr(0, kDigits);
+  return names;
+}
+
 std::vector<ExperimentEntry> list_experiments(const Store& store) {
-  Statement query(
-      store.handle(),
-      "WITH last AS (SELECT trial_id, status, MAX(id) AS id, MAX(ended_ns) AS ended FROM attempt GROUP BY "
-      "trial_id) SELECT experiment.name, COUNT(trial.id), SUM(last.status = 'ok'), SUM(last.status <> "
-      "'ok'), COALESCE(MAX(last.ended),0) FROM experiment LEFT JOIN trial ON trial.experiment_id = "
-      "experiment.id LEFT JOIN last ON last.trial_id = trial.id GROUP BY experiment.name ORDER BY "
-      "MIN(experiment.id)");
   std::vector<ExperimentEntry> entries;
-  while (query.step())
-    entries.push_back(
-        {query.text(0), query.integer(1), query.integer(2), query.integer(3), query.integer(4)});
+  for (const std::string& name : experiment_names(store)) {
+    ExperimentEntry& entry = entries.emplace_back();
+    entry.name = name;
+    for (const TrialResults& trial : trials_of(store.handle(), name)) {
+      ++entry.trials;
+      ++(trial.status == "ok" ? entry.ok : entry.failed);
+      entry.last_ns = std::max(entry.last_ns, trial.last_ns);
+    }
+  }
   return entries;
-}
-
-Ablation ablate(const ExperimentResults& results, const std::string& base, const std::string& metric) {
-  const int direction = direction_of(metric);
-  if (std::find(results.variants.begin(), results.variants.end(), base) == results.variants.end())
-    throw Error(fmt::format("experiment {} has no variant \"{}\"", results.name, base),
-                fmt::format("it has: {}", fmt::join(results.variants, ", ")));
-  Ablation ablation;
-  ablation.metric = metric;
-  ablation.base = base;
-  ablation.variants = {base};
-  for (const std::string& variant : results.variants)
-    if (variant != base) ablation.variants.push_back(variant);
-  std::set<std::string> methods;
-  std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> at;
-  std::vector<std::vector<std::optional<double>>> medians;
-  for (const TrialResults& trial : results.trials) {
-    const auto [known, fresh] =
-        at.try_emplace({trial.workload, trial.device, trial.seed}, ablation.rows.size());
-    if (fresh) {
-      ablation.rows.push_back({trial.workload, trial.device, trial.seed, {}});
-      medians.emplace_back(ablation.variants.size());
-    }
-    const auto variant = std::find(ablation.variants.begin(), ablation.variants.end(), trial.variant);
-    medians[known->second][static_cast<std::size_t>(variant - ablation.variants.begin())] =
-        trial.median(metric);
-    if (const auto series = trial.series.find(metric); series != trial.series.end())
-      methods.insert(series->second.method);
-  }
-  ablation.methods.assign(methods.begin(), methods.end());
-  std::vector<double> logarithms(ablation.variants.size(), 0);
-  std::size_t whole = 0;
-  for (std::size_t r = 0; r < ablation.rows.size(); ++r) {
-    std::vector<std::optional<double>>& ratios = ablation.rows[r].ratios;
-    for (const std::optional<double>& value : medians[r]) {
-      const bool both = medians[r][0] && value && *value > 0;
-      const double less = both ? *medians[r][0] / *value : 0;
-      ratios.push_back(both ? std::optional(direction < 0 ? less : 1 / less) : std::nullopt);
-    }
-    const bool all = std::all_of(ratios.begin(), ratios.end(), [](const auto& x) { return x && *x > 0; });
-    if (!all) continue;
-    ++whole;
-    for (std::size_t v = 0; v < ratios.size(); ++v) logarithms[v] += std::log(*ratios[v]);
-  }
-  for (const double sum : logarithms)
-    ablation.geometric_means.push_back(
-        whole == 0 ? std::nullopt : std::optional(std::exp(sum / static_cast<double>(whole))));
-  return ablation;
-}
-
-std::vector<Change> compare_results(const ExperimentResults& before, const ExperimentResults& after,
-                                    const std::string& metric, double factor, double alpha, bool mixed) {
-  const int direction = direction_of(metric);
-  std::vector<Change> changes;
-  std::map<Key, std::size_t> at;
-  const auto add = [&](const TrialResults& trial, std::optional<Series> Change::*side) {
-    const auto [known, fresh] = at.emplace(key_of(trial), changes.size());
-    if (fresh) {
-      Change& change = changes.emplace_back();
-      change.workload = trial.workload;
-      change.device = trial.device;
-      change.variant = trial.variant;
-      change.seed = trial.seed;
-    }
-    if (const auto series = trial.series.find(metric); series != trial.series.end())
-      changes[known->second].*side = series->second;
-  };
-  for (const TrialResults& trial : before.trials) add(trial, &Change::before);
-  for (const TrialResults& trial : after.trials) add(trial, &Change::after);
-  for (Change& change : changes) {
-    if (!change.before || !change.after) continue;
-    if (change.before->method != change.after->method && !mixed)
-      throw Error(fmt::format("{} of {} is {} in one and {} in the other", metric, change.workload,
-                              change.before->method, change.after->method),
-                  "numbers of different methods are compared only with --mixed");
-    const double old_median = change.before->median(), new_median = change.after->median();
-    if (!(old_median > 0)) {
-      if (new_median == old_median) change.mark = '~';
-      continue;
-    }
-    change.ratio = new_median / old_median;
-    const std::vector<double>&was = change.before->values, &is = change.after->values;
-    change.interval = ratio_interval(was, is);
-    if (std::min(was.size(), is.size()) > 1) change.p = mann_whitney_p(was, is);
-    const bool same = *change.ratio <= factor && *change.ratio >= 1 / factor;
-    change.mark = same ? '~' : (*change.ratio < 1) == (direction < 0) ? '+' : '-';
-    if (same || change.after->method != "measured") continue;
-    if (std::min(was.size(), is.size()) < kFewSamples || *change.p > alpha) change.mark = '?';
-  }
-  return changes;
 }
 
 }  // namespace stitchwork

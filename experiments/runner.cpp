@@ -1,21 +1,24 @@
 #include "experiments/runner.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <thread>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "core/error.h"
+#include "experiments/results.h"
 #include "experiments/store.h"
 
 namespace stitchwork {
@@ -27,35 +30,88 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// One runner a store: two would run the same trials. Freed by the system however the process ends.
+/// One runner a store: two would run the same trials. Freed by the system however the process ends. The file
+/// stays: where it were removed, one that waits for it and one that makes it anew would both hold "the" lock.
 class Lock {
  public:
-  explicit Lock(const std::string& db) : path_(db + ".lock") {
-    file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file_ < 0) throw Error(path_, 0, 0, fmt::format("cannot be made: {}", std::strerror(errno)));
+  explicit Lock(const std::string& db) {
+    const std::string path = db + ".lock";
+    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file_ < 0) throw Error(path, 0, 0, fmt::format("cannot be made: {}", std::strerror(errno)));
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
       ::close(file_);
       throw Error(db, 0, 0, "another experiment is recording into this store",
                   "wait for it, or give another file with --db and merge them");
     }
   }
-  ~Lock() {
-    ::unlink(path_.c_str());
-    ::close(file_);
-  }
+  ~Lock() { ::close(file_); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
  private:
-  std::string path_;
   int file_ = -1;
 };
+
+/// What a child process writes to a pipe, and how it ended.
+struct Ended {
+  int status = 0;  ///< as waitpid has it
+  bool late = false;
+  std::string text;
+};
+
+/// Reads what comes from `pipe` until the child has ended, so that it never waits for its reader. At `until`
+/// the child's whole group is killed: compilers that it has started, too.
+Ended wait_for(pid_t child, int pipe, Clock::time_point until) {
+  constexpr int kPollMs = 20, kEndMs = 1;  // one that has closed its end is about to be over
+  Ended ended;
+  std::array<char, 65536> buffer{};
+  const auto read_all = [&] {
+    ssize_t n = 0;
+    while ((n = ::read(pipe, buffer.data(), buffer.size())) > 0)
+      ended.text.append(buffer.data(), static_cast<std::size_t>(n));
+    return n == 0;  // the child has closed its end
+  };
+  ::fcntl(pipe, F_SETFL, O_NONBLOCK);
+  bool open = true;
+  for (;;) {
+    siginfo_t found{};
+    if (::waitid(P_PID, static_cast<id_t>(child), &found, WEXITED | WNOHANG | WNOWAIT) != 0 && errno != EINTR)
+      throw Error(fmt::format("waitid: {}", std::strerror(errno)));
+    if (found.si_pid == child) break;
+    if (!ended.late && Clock::now() > until) {
+      ended.late = true;
+      ::kill(-child, SIGKILL);
+    }
+    pollfd wanted{pipe, POLLIN, 0};
+    ::poll(open ? &wanted : nullptr, open ? 1 : 0, open ? kPollMs : kEndMs);
+    if (open) open = !read_all();
+  }
+  if (open) read_all();
+  ::kill(-child, SIGKILL);  // what it may have left behind, while its number is still its own
+  ::waitpid(child, &ended.status, 0);
+  return ended;
+}
 
 /// A trial to be carried out, and what is known of it already.
 struct Planned {
   Cell cell;
   bool skipped = false;
+  std::string again;  ///< why it is carried out although something like it came out ok; "" where nothing did
 };
+
+std::string shown(const std::string& version) { return version.empty() ? "an earlier program's" : version; }
+
+/// Why a trial with another key stands for nothing now: what of it has changed.
+std::string why_again(const TrialResults& before, const Settings& now) {
+  const std::string &results = before.setting("results"), &model = before.setting("model_sha256");
+  std::string why;
+  if (results != now.at("results"))
+    why = fmt::format("its results are of version {}, this program's are {}", shown(results),
+                      now.at("results"));
+  if (model != now.at("model_sha256"))
+    why += fmt::format("{}the workload has changed", why.empty() ? "" : ", ");
+  return why;
+}
 
 class Runner {
  public:
@@ -65,17 +121,33 @@ class Runner {
   /// This shard's trials, with those to skip marked.
   std::vector<Planned> plan() {
     const Store store = Store::open(db_);
+    const std::vector<std::string> names = experiment_names(store);
+    const std::vector<TrialResults> known = std::find(names.begin(), names.end(), spec_.name) == names.end()
+                                                ? std::vector<TrialResults>()
+                                                : read_trials(store, spec_.name);
     std::vector<Planned> planned;
     const std::vector<Cell> all = cells(spec_);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (static_cast<int>(i % static_cast<std::size_t>(options_.shards)) != options_.shard - 1) continue;
       const TrialSpec trial = trial_of(spec_, all[i]);
-      const std::string status =
-          store.last_status(spec_.name, trial.variant, trial_key(model(all[i].workload), trial));
+      const Model& of = model(all[i].workload);
+      const std::string key = trial_key(of, trial);
+      const Settings settings = settings_of(trial_params(of, trial));
+      Planned one{all[i], false, ""};
+      std::string status;
+      for (const TrialResults& t : known) {
+        if (t.key == key)
+          status = t.status;
+        else if (t.status == "ok" && t.variant == trial.variant && t.workload == of.graph.source &&
+                 is_asked_for(settings, t.settings))
+          one.again = why_again(t, settings);
+      }
       using Rerun = RunnerOptions::Rerun;
       const bool again =
           options_.rerun == Rerun::kAll || (options_.rerun == Rerun::kFailed && status != "ok");
-      planned.push_back({all[i], !status.empty() && !again});
+      one.skipped = !status.empty() && !again;
+      if (!status.empty()) one.again.clear();
+      planned.push_back(std::move(one));
     }
     return planned;
   }
@@ -94,7 +166,10 @@ class Runner {
                std::tie(b.workload, b.device, b.seed, b.variant);
       });
     summary.trials = planned.size();
-    for (const Planned& p : planned) summary.skipped += p.skipped ? 1 : 0;
+    for (const Planned& p : planned) {
+      summary.skipped += p.skipped ? 1 : 0;
+      if (!p.again.empty()) summary.again.push_back(to_text(spec_, p.cell) + ": " + p.again);
+    }
     const Clock::time_point begin = Clock::now();
     for (std::size_t i = 0; i < order.size(); ++i) {
       const std::string text = to_text(spec_, order[i]);
@@ -130,21 +205,27 @@ class Runner {
     const pid_t runner = ::getpid(), child = ::fork();
     if (child < 0) throw Error(fmt::format("no process for the trial: {}", std::strerror(errno)));
     if (child == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a trial does not outlive its runner and is not run twice
+      // A trial and what it starts do not outlive its runner: it is not run twice.
+      ::setpgid(0, 0);
+      ::signal(SIGTERM, [](int) { ::kill(0, SIGKILL); });
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (::getppid() != runner) ::_exit(70);
       ::close(ends[0]);
       const std::string reason = carry_out(of, trial);
-      static_cast<void>(!::write(ends[1], reason.data(), reason.size()));
+      for (std::size_t at = 0; at < reason.size();) {
+        const ssize_t n = ::write(ends[1], reason.data() + at, reason.size() - at);
+        if (n < 0 && errno != EINTR) break;
+        at += static_cast<std::size_t>(std::max<ssize_t>(0, n));
+      }
       ::_exit(0);  // nothing of the parent's is destroyed twice
     }
+    ::setpgid(child, child);  // likewise, whichever is first
     ::close(ends[1]);
-    bool late = false;
-    const int status = wait_for(child, begin, late);
-    std::string reason;
-    char buffer[4096];
-    for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
-      reason.append(buffer, static_cast<std::size_t>(n));
+    const auto limit =
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(spec_.timeout_s));
+    const auto [status, late, text] = wait_for(child, ends[0], begin + limit);
     ::close(ends[0]);
+    std::string reason = text;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return reason;  // recorded by the child
     reason = late ? fmt::format("ran longer than {} s", spec_.timeout_s)
              : WIFSIGNALED(status)
@@ -175,21 +256,6 @@ class Runner {
     }
   }
 
-  int wait_for(pid_t child, Clock::time_point begin, bool& late) const {
-    constexpr auto kPoll = std::chrono::milliseconds(2);
-    for (;;) {
-      int status = 0;
-      const pid_t ended = ::waitpid(child, &status, WNOHANG);
-      if (ended == child) return status;
-      if (ended < 0 && errno != EINTR) throw Error(fmt::format("waitpid: {}", std::strerror(errno)));
-      if (!late && seconds_since(begin) > spec_.timeout_s) {
-        late = true;
-        ::kill(child, SIGKILL);
-      }
-      std::this_thread::sleep_for(kPoll);
-    }
-  }
-
   const ExperimentSpec& spec_;
   ExperimentId id_;
   std::string db_;
@@ -210,7 +276,9 @@ std::vector<std::string> trials_to_run(const ExperimentSpec& spec, const std::st
     return result;
   }
   for (const Planned& planned : Runner(spec, db, options).plan())
-    if (!planned.skipped) result.push_back(to_text(spec, planned.cell));
+    if (!planned.skipped)
+      result.push_back(to_text(spec, planned.cell) +
+                       (planned.again.empty() ? "" : ": again, " + planned.again));
   return result;
 }
 

@@ -22,11 +22,13 @@ struct RunnerOptions {
 
 struct RunnerSummary {
   std::size_t trials = 0, skipped = 0, ok = 0, failed = 0;
+  /// What came out ok before and is carried out again, since it would come out otherwise: "trial: why".
+  std::vector<std::string> again;
   /// What failed: "trial: reason".
   std::vector<std::string> failures;
 };
 
-/// The trials that would be run, as text, in order.
+/// The trials that would be run, as text, in order; what is run again is followed by why.
 std::vector<std::string> trials_to_run(const ExperimentSpec& spec, const std::string& db,
                                        const RunnerOptions& options);
 

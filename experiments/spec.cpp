@@ -32,9 +32,36 @@ DeviceLimits read_limits(const JsonCursor& c) {
   return limits;
 }
 
-Variant read_variant(const JsonCursor& c) {
-  c.only({"name", "planner", "set", "override", "limits"});
+/// `execution` with what the document or variant says of it.
+TrialExecution read_execution(const JsonCursor& c, TrialExecution execution) {
+  if (const auto repeats = c.find("repeats")) {
+    execution.repeats = repeats->small();
+    if (execution.repeats < 0) repeats->fail("repeats are not negative", "0: of one launch");
+  }
+  if (const auto tf32 = c.find("tf32")) execution.tf32 = tf32->boolean();
+  if (const auto fast_math = c.find("fast_math")) execution.fast_math = fast_math->boolean();
+  if (const auto dependent = c.find("dependent_launch")) execution.dependent_launch = dependent->boolean();
+  if (const auto compiler = c.find("compiler")) {
+    execution.compiler = compiler->text();
+    if (execution.compiler != "nvrtc" && execution.compiler != "clang")
+      compiler->fail(fmt::format("unknown compiler '{}'", execution.compiler), "known: nvrtc, clang");
+  }
+  if (const auto convolutions = c.find("convolutions")) {
+    execution.convolutions = convolutions->text();
+    try {
+      cuda::parse_convolutions(execution.convolutions);
+    } catch (const Error& error) {
+      convolutions->fail(error.message(), error.hint());
+    }
+  }
+  return execution;
+}
+
+Variant read_variant(const JsonCursor& c, const TrialExecution& execution) {
+  c.only({"name", "planner", "set", "override", "limits", "repeats", "tf32", "fast_math", "dependent_launch",
+          "convolutions", "compiler"});
   Variant variant;
+  variant.execution = read_execution(c, execution);
   variant.planner = c.at("planner").text();
   variant.name = c.find("name") ? c.at("name").text() : variant.planner;
   if (const auto set = c.find("set"))
@@ -97,13 +124,16 @@ ExperimentSpec parse_experiment(const std::string& text, const std::string& file
   const JsonDocument document(text, file, kSchema, "an experiment", "docs/schema/experiment.schema.json");
   const JsonCursor c = document.root();
   c.only({"schema", "name", "title", "workloads", "variants", "sweep", "devices", "seeds", "backend", "mode",
-          "cache", "check", "timeout_s"});
+          "cache", "check", "timeout_s", "repeats", "tf32", "fast_math", "dependent_launch", "convolutions",
+          "compiler"});
   ExperimentSpec spec;
   spec.name = c.at("name").text();
   if (spec.name.empty()) c.at("name").fail("the name is empty");
   if (const auto title = c.find("title")) spec.title = title->text();
   spec.workloads = list<std::string>(c.at("workloads"), [](const JsonCursor& w) { return w.text(); });
-  spec.variants = list<Variant>(c.at("variants"), read_variant);
+  const TrialExecution execution = read_execution(c, {});
+  spec.variants =
+      list<Variant>(c.at("variants"), [&](const JsonCursor& v) { return read_variant(v, execution); });
   if (const auto axes = c.find("sweep")) sweep(*axes, spec.variants);
   std::set<std::string> names;
   for (const Variant& variant : spec.variants)
@@ -177,6 +207,12 @@ TrialSpec trial_of(const ExperimentSpec& spec, const Cell& cell) {
   trial.cache = spec.cache;
   trial.check = spec.check;
   trial.sampled = spec.sampled;
+  trial.repeats = variant.execution.repeats;
+  trial.tf32 = variant.execution.tf32;
+  trial.convolutions = variant.execution.convolutions;
+  trial.compile.compiler = variant.execution.compiler;
+  trial.compile.fast_math = variant.execution.fast_math;
+  trial.compile.dependent_launch = variant.execution.dependent_launch;
   return trial;
 }
 

@@ -9,6 +9,15 @@
 
 namespace stitchwork {
 
+/// How kernels are compiled and run, as `stitchwork run` has it: for a whole experiment, or for a variant.
+struct TrialExecution {
+  int repeats = 20;                   ///< cuda
+  bool tf32 = false;                  ///< cuda
+  std::string convolutions = "auto";  ///< cuda
+  bool fast_math = false, dependent_launch = false;
+  std::string compiler;  ///< "", "nvrtc" or "clang" (CompileOptions)
+};
+
 /// A column of the experiment's tables: a planner with its knobs.
 struct Variant {
   std::string name;  ///< as tables call it
@@ -16,6 +25,7 @@ struct Variant {
   std::map<std::string, std::string> knobs;
   std::vector<Edit> edits;  ///< overrides; for experiments whose workloads all have the ops they name
   DeviceLimits limits;
+  TrialExecution execution;
 };
 
 struct ExperimentSpec {

@@ -1,10 +1,10 @@
 #include "experiments/store.h"
 
 #include <sys/stat.h>
-#include <sys/utsname.h>
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,14 +12,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/overrides_json.h"
 #include "core/error.h"
 #include "core/hlo_text.h"
 #include "core/version.h"
-#include "experiments/limits.h"
+#include "experiments/environment.h"
 #include "experiments/metrics.h"
 #include "experiments/schema.h"
 #include "experiments/sqlite.h"
+#include "experiments/trial_metrics.h"
 
 namespace stitchwork {
 namespace {
@@ -109,56 +109,6 @@ void write_ahead(sqlite3* db, std::chrono::milliseconds wait) {
   }
 }
 
-std::string cpu_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("model name", 0) == 0)
-      if (const std::size_t colon = line.find(": "); colon != std::string::npos)
-        return line.substr(colon + 2);
-  return "unknown";
-}
-
-std::int64_t environment_row(sqlite3* db, const TrialSpec& spec, const TrialResult& result) {
-  utsname system{};
-  ::uname(&system);
-  const Version& v = version();
-  const Device& target = device(spec.device);
-  const std::string gpu = spec.backend == "cuda"  ? target.name
-                          : spec.backend == "sim" ? target.name + " (simulated)"
-                                                  : target.name + " (modelled)";
-  ordered_json env{{"host", system.nodename},
-                   {"os", std::string(system.sysname) + " " + system.release},
-                   {"cpu", cpu_name()},
-                   {"gpu", gpu},
-                   {"ptx_compiler", result.executable.compiler},
-                   {"compiler", v.compiler},
-                   {"version", v.version},
-                   {"commit", v.commit},
-                   {"dirty", v.dirty}};
-  const std::string text = env.dump(), hash = sha256_hex(text);
-  Statement(db,
-            "INSERT OR IGNORE INTO "
-            "environment(hash,host,os,cpu,gpu_name,sm_arch,driver,cuda,compiler,app_version,git_commit,"
-            "git_dirty,env_json) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)")
-      .bind(hash)
-      .bind(system.nodename)
-      .bind(std::string(system.sysname) + " " + system.release)
-      .bind(cpu_name())
-      .bind(gpu)
-      .bind(fmt::format("sm_{}{}", target.cc_major, target.cc_minor))
-      .bind(nullptr)
-      .bind(result.executable.compiler)
-      .bind(v.compiler)
-      .bind(v.version)
-      .bind(v.commit)
-      .bind(v.dirty ? 1 : 0)
-      .bind(text)
-      .run();
-  Statement query(db, "SELECT id FROM environment WHERE hash = ?");
-  query.bind(hash).step();
-  return query.integer(0);
-}
-
 std::string spec_of(const ExperimentId& experiment) {
   return experiment.spec.empty() ? ordered_json{{"name", experiment.name}}.dump() : experiment.spec;
 }
@@ -178,23 +128,13 @@ std::int64_t experiment_row(sqlite3* db, const ExperimentId& experiment) {
 
 std::int64_t trial_row(sqlite3* db, std::int64_t experiment, const Model& model, const TrialSpec& spec) {
   const std::string key = trial_key(model, spec);
-  ordered_json params{{"device", device(spec.device).id},
-                      {"backend", spec.backend},
-                      {"cache", spec.cache == sim::CacheMode::kCold ? "cold" : "warm"},
-                      {"planner", spec.planner},
-                      {"options", spec.options.knobs},
-                      {"model_sha256", model.graph.source_sha256}};
-  if (spec.sampled) params["mode"] = "sampled";
-  if (!spec.limits.empty()) params["limits"] = spec.limits;
-  if (!spec.options.edits.empty()) params["overrides"] = edits_to_json(spec.options.edits);
-  if (spec.plan) params["edited_plan"] = true;
   Statement(db,
             "INSERT OR IGNORE INTO trial(experiment_id,workload,variant,params_json,seed,trial_key) "
             "VALUES(?,?,?,?,?,?)")
       .bind(experiment)
       .bind(model.graph.source)
-      .bind(spec.variant.empty() ? spec.planner : spec.variant)
-      .bind(params.dump())
+      .bind(variant_of(spec))
+      .bind(trial_params(model, spec).dump())
       .bind(static_cast<std::int64_t>(spec.seed))
       .bind(key)
       .run();
@@ -214,43 +154,31 @@ std::int64_t attempt_row(sqlite3* db, std::int64_t trial, std::int64_t environme
                          const std::string& reason, double elapsed_ms) {
   const std::int64_t ended = now_ns();
   Statement(db,
-            "INSERT INTO attempt(trial_id,environment_id,n,status,started_ns,ended_ns,heartbeat_ns,reason) "
-            "VALUES(?,?,1+(SELECT COALESCE(MAX(n),0) FROM attempt WHERE trial_id=?),?,?,?,?,?)")
+            "INSERT INTO attempt(trial_id,environment_id,n,status,started_ns,ended_ns,reason) "
+            "VALUES(?,?,1+(SELECT COALESCE(MAX(n),0) FROM attempt WHERE trial_id=?),?,?,?,?)")
       .bind(trial)
       .bind(environment)
       .bind(trial)
       .bind(status)
       .bind(ended - static_cast<std::int64_t>(1e6 * elapsed_ms))
       .bind(ended)
-      .bind(ended)
       .bind(reason.empty() ? std::optional<std::string>() : reason)
       .run();
   return sqlite3_last_insert_rowid(db);
 }
 
-class Samples {
- public:
-  Samples(sqlite3* db, std::int64_t attempt)
-      : db_(db),
-        attempt_(attempt),
-        insert_(
-            db,
-            "INSERT INTO sample(attempt_id,metric_id,round,idx,value,is_nan,method) VALUES(?,?,0,0,?,?,?)") {}
-  void add(std::string_view metric, double value, Method method) {
-    const bool nan = value != value;
-    insert_.bind(attempt_).bind(metric_id(db_, metric));
-    if (nan)
-      insert_.bind(nullptr);
-    else
-      insert_.bind(value);
-    insert_.bind(nan ? 1 : 0).bind(name(method)).run();
+void insert_samples(sqlite3* db, std::int64_t attempt, const std::vector<TrialMetric>& all) {
+  Statement insert(db, "INSERT INTO sample(attempt_id,metric_id,method,value,is_nan) VALUES(?,?,?,?,?)");
+  for (const TrialMetric& one : all) {
+    const bool nan = std::isnan(one.value);
+    insert.bind(attempt)
+        .bind(metric_id(db, one.metric))
+        .bind(one.method)
+        .bind(nan ? std::optional<double>() : one.value)
+        .bind(nan ? 1 : 0)
+        .run();
   }
-
- private:
-  sqlite3* db_;
-  std::int64_t attempt_;
-  Statement insert_;
-};
+}
 
 void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const TrialResult& result) {
   const Computation& entry = model.graph.entry_computation();
@@ -284,22 +212,27 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
         .bind(result.executable.kernels[i].source_sha256)
         .run();
     const std::int64_t kernel_id = sqlite3_last_insert_rowid(db);
-    const auto add = [&](std::string_view metric, double value, std::string_view tool, std::string_view of) {
+    const auto add = [&](std::string_view metric, double value, Method method, std::string_view tool,
+                         std::string_view of) {
       counter.bind(kernel_id)
           .bind(metric_id(db, metric))
           .bind(value)
-          .bind(name(run.method))
+          .bind(name(method))
           .bind(tool)
           .bind(of)
           .run();
     };
-    for (const auto& [metric, value] : run.profiled) add(metric, value, "Nsight Compute", "");
+    const Method of_parts = run.method == Method::kMeasured ? Method::kModelled : run.method;
+    if (run.parts.total_us > 0)
+      for (const Limit& limit : kLimits)
+        add(limit.counter, run.parts.*limit.part, of_parts, "stitchwork", version().version);
+    for (const auto& [metric, value] : run.profiled) add(metric, value, run.method, "Nsight Compute", "");
     if (run.method == Method::kMeasured) continue;  // a GPU's other counters are unknown
     for (const auto& [metric, value] : sim::counter_list(run.counters)) {
       const bool known = run.method != Method::kModelled || metric == "dram_read_transactions" ||
                          metric == "dram_write_transactions" || metric == "inst_fp_32" ||
                          metric == "achieved_occupancy" || metric == "sm_efficiency";
-      if (known) add(metric, value, "stitchwork", version().version);
+      if (known) add(metric, value, run.method, "stitchwork", version().version);
     }
   }
 }
@@ -368,58 +301,18 @@ std::int64_t Store::record(const ExperimentId& experiment, const Model& model, c
       attempt_row(db, trial, environment, result.ok() ? "ok" : "failed", failure_reason(result),
                   result.plan_ms + result.compile_ms + result.run_ms);
 
-  const FusionPlan& plan = result.executable.plan;
-  const Method executed = spec.sampled              ? Method::kSampled
-                          : spec.backend == "sim"   ? Method::kSimulated
-                          : spec.backend == "model" ? Method::kModelled
-                                                    : Method::kMeasured;
-  double kernel_us = 0;
-  int barriers = 0;
-  for (const KernelRun& run : result.run.kernels) kernel_us += run.time_us;
-  for (const KernelPlan& k : plan.kernels) barriers += k.launch.grid_barriers;
-  Samples samples(db, attempt);
-  samples.add("memory_kernels", plan.counts.memory_kernels, Method::kModelled);
-  samples.add("library_calls", plan.counts.library_calls, Method::kModelled);
-  samples.add("copies", plan.counts.copies, Method::kModelled);
-  samples.add("memsets", plan.counts.memsets, Method::kModelled);
-  samples.add("grid_barriers_planned", barriers, Method::kModelled);
-  samples.add("predicted_us", plan.predicted_us, Method::kModelled);
-  samples.add("kernel_us", kernel_us, executed);
-  samples.add("total_us", result.run.total_us, executed);
-  double library_us = 0, control_us = 0;
-  for (std::size_t i = 0; i < result.run.steps.size(); ++i) {
-    const StepKind kind = plan.steps[i].kind;
-    if (kind == StepKind::kLibrary) library_us += result.run.steps[i].time_us;
-    if (kind == StepKind::kControl) control_us += result.run.steps[i].time_us;
-  }
-  samples.add("library_us", library_us, executed);
-  samples.add("overhead_us", result.run.total_us - kernel_us - library_us - control_us, executed);
-  std::int64_t ops = 0;
-  for (const Computation& computation : model.graph.computations)
-    ops += static_cast<std::int64_t>(computation.nodes.size());
-  samples.add("graph_ops", static_cast<double>(ops), Method::kModelled);
-  const LimitTimes limits = limit_times(target_of(spec), result.costs);
-  for (std::size_t i = 0; i < kLimits.size(); ++i)
-    samples.add(kLimits[i].metric, limits[i], Method::kModelled);
-  samples.add("plan_ms", result.plan_ms, Method::kMeasured);
-  samples.add("compile_ms", result.compile_ms, Method::kMeasured);
-  samples.add("run_ms", result.run_ms, Method::kMeasured);
-  if (result.check) {
-    samples.add("check_max_abs_error", result.check->max_abs_error, executed);
-    samples.add("check_max_rel_error", result.check->max_rel_error, executed);
-  }
+  insert_samples(db, attempt, trial_metrics(model, spec, result));
   insert_kernels(db, attempt, model, result);
   transaction.commit();
   return attempt;
 }
 
-std::string Store::last_status(const std::string& experiment, const std::string& variant,
-                               const std::string& trial_key) const {
+std::string Store::last_status(const std::string& experiment, const std::string& trial_key) const {
   Statement query(db_.get(),
                   "SELECT status FROM attempt JOIN trial ON trial.id = trial_id JOIN experiment ON "
-                  "experiment.id = experiment_id WHERE experiment.name = ? AND variant = ? AND trial_key = ? "
+                  "experiment.id = experiment_id WHERE experiment.name = ? AND trial_key = ? "
                   "ORDER BY attempt.id DESC LIMIT 1");
-  return query.bind(experiment).bind(variant).bind(trial_key).step() ? query.text(0) : "";
+  return query.bind(experiment).bind(trial_key).step() ? query.text(0) : "";
 }
 
 std::string default_store_path() {

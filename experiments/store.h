@@ -47,10 +47,9 @@ class Store {
   std::int64_t record_failure(const ExperimentId& experiment, const Model& model, const TrialSpec& spec,
                               std::string_view status, const std::string& reason, double elapsed_ms);
 
-  /// What became of the trial's last attempt in an experiment of that name ("" = there is none): a resumed
-  /// experiment skips what is ok, also where its specification has grown since.
-  std::string last_status(const std::string& experiment, const std::string& variant,
-                          const std::string& trial_key) const;
+  /// What became of the last attempt of the trial of that key in an experiment of that name ("" = there is
+  /// none): a resumed experiment skips what is ok, also where its specification has grown since.
+  std::string last_status(const std::string& experiment, const std::string& trial_key) const;
 
   const std::string& path() const { return path_; }
   sqlite3* handle() const { return db_.get(); }

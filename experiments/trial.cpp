@@ -15,7 +15,6 @@
 #include "core/hlo_text.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
-#include "runtime/cuda/backend.h"
 #include "runtime/cuda/profile.h"
 
 namespace stitchwork {
@@ -90,6 +89,7 @@ RunResult estimated(const Device& device, const FusionPlan& plan, const std::vec
     one.launches = 1;
     one.registers = kernel.launch.register_bound;
     one.time_us = kernel.predicted_us;
+    one.parts = kernel_time(device, cost.work);
     one.method = Method::kModelled;
   }
   for (const PlanStep& step : plan.steps) run.steps.push_back({step.predicted_us, Method::kModelled});
@@ -98,6 +98,8 @@ RunResult estimated(const Device& device, const FusionPlan& plan, const std::vec
 }
 
 }  // namespace
+
+std::string variant_of(const TrialSpec& spec) { return spec.variant.empty() ? spec.planner : spec.variant; }
 
 Device target_of(const TrialSpec& spec) { return limited(device(spec.device), spec.limits); }
 
@@ -179,7 +181,10 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
                                .convolutions = cuda::parse_convolutions(spec.convolutions),
                                .compile = compiling_options},
                               {cuda::Blas::load, cuda::Dnn::load});
+    result.gpu = backend.gpu();
     result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress);
+    for (std::size_t i = 0; i < result.run.kernels.size(); ++i)  // a GPU tells no parts: the model's
+      result.run.kernels[i].parts = kernel_time(target, result.costs[i].work);
   }
   result.run_ms = running.ms();
   if (spec.check && result.run.findings.empty()) {
@@ -271,26 +276,36 @@ ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialR
   return document;
 }
 
+ordered_json trial_params(const Model& model, const TrialSpec& spec) {
+  ordered_json params{{"results", spec.results},
+                      {"model_sha256", model.graph.source_sha256},
+                      {"device", device(spec.device).id},
+                      {"backend", spec.backend},
+                      {"seed", spec.seed},
+                      {"planner", spec.planner},
+                      {"options", spec.options.knobs}};
+  if (!spec.limits.empty()) params["limits"] = spec.limits;
+  if (!spec.options.edits.empty()) params["overrides"] = edits_to_json(spec.options.edits);
+  if (spec.plan) params["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
+  if (spec.backend == "model") return params;
+  params["cache"] = spec.cache == sim::CacheMode::kCold ? "cold" : "warm";
+  params["compiler"] = spec.compile.compiler.empty() ? "auto" : spec.compile.compiler;
+  params["fast_math"] = spec.compile.fast_math;
+  params["dependent_launch"] = spec.compile.dependent_launch;
+  if (!spec.inputs_dir.empty()) params["inputs"] = spec.inputs_dir;
+  if (spec.backend == "sim") params["mode"] = spec.sampled ? "sampled" : "exact";
+  if (spec.backend == "cuda") {
+    params["repeats"] = spec.repeats;
+    params["tf32"] = spec.tf32;
+    params["convolutions"] = spec.convolutions;
+  }
+  return params;
+}
+
 std::string trial_key(const Model& model, const TrialSpec& spec) {
-  ordered_json key{{"results_version", kResultsVersion},
-                   {"model", model.graph.source_sha256},
-                   {"planner", spec.planner},
-                   {"options", spec.options.knobs},
-                   {"device", device(spec.device).id},
-                   {"backend", spec.backend},
-                   {"cache", spec.cache == sim::CacheMode::kCold ? "cold" : "warm"},
-                   {"seed", spec.seed},
-                   {"inputs", spec.inputs_dir},
-                   {"compiler", spec.compile.compiler}};
-  if (spec.backend == "cuda")
-    key["cuda"] = {{"repeats", spec.repeats}, {"tf32", spec.tf32}, {"convolutions", spec.convolutions}};
-  if (spec.compile.dependent_launch) key["dependent_launch"] = true;
-  if (spec.compile.fast_math) key["fast_math"] = true;
-  if (spec.sampled) key["mode"] = "sampled";
-  if (!spec.limits.empty()) key["limits"] = spec.limits;
-  if (!spec.options.edits.empty()) key["overrides"] = edits_to_json(spec.options.edits);
-  if (spec.plan) key["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
-  return sha256_hex(key.dump());
+  return sha256_hex(ordered_json{
+      {"workload", model.graph.source}, {"variant", variant_of(spec)}, {"params", trial_params(model, spec)}}
+                        .dump());
 }
 
 }  // namespace stitchwork

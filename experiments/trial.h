@@ -13,8 +13,10 @@
 #include "analysis/planner.h"
 #include "codegen/executable.h"
 #include "core/judge.h"
+#include "core/version.h"
 #include "experiments/device_limits.h"
 #include "experiments/model.h"
+#include "runtime/cuda/backend.h"
 #include "runtime/run.h"
 
 namespace stitchwork {
@@ -34,10 +36,14 @@ struct TrialSpec {
   bool sampled = false;      ///< RunOptions::sampled: counters and times, no outputs
   sim::Sanitizers sanitize;  ///< no part of the key: they change no number
   CompileOptions compile;
-  int repeats = 20;                   ///< cuda: of every kernel and of the whole
-  bool tf32 = false;                  ///< cuda: f32 products and convolutions may round their operands
-  std::string convolutions = "auto";  ///< cuda: or "cudnn", "patches" (cuda::parse_convolutions)
+  int repeats = 20;                         ///< cuda: of every kernel and of the whole
+  bool tf32 = false;                        ///< cuda: f32 products and convolutions may round their operands
+  std::string convolutions = "auto";        ///< cuda: or "cudnn", "patches" (cuda::parse_convolutions)
+  std::string results = results_version();  ///< of the program that carries it out
 };
+
+/// What tables call it.
+std::string variant_of(const TrialSpec& spec);
 
 /// The device as the trial has it.
 Device target_of(const TrialSpec& spec);
@@ -48,6 +54,7 @@ struct TrialResult {
   std::optional<CheckResult> check;  ///< empty if not asked for
   double plan_ms = 0, compile_ms = 0, run_ms = 0;
   std::vector<KernelCost> costs;  ///< modelled, of the plan's kernels
+  std::optional<cuda::Gpu> gpu;   ///< that it ran on; none where none was used
 
   /// No findings, and the check (if asked for) passed.
   bool ok() const { return run.findings.empty() && (!check || check->ok); }
@@ -71,12 +78,13 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
 /// "stitchwork.run/1": the plan's keys plus counters, times and the check (docs/schema/run.schema.json).
 nlohmann::ordered_json run_to_json(const Model& model, const TrialSpec& spec, const TrialResult& result);
 
-/// sha256 of what decides the result: the model's content, planner, options, device, backend, cache, seed,
-/// and the version of what affects results (kResultsVersion). Not the commit or host: a resumed experiment
-/// skips equal keys.
-std::string trial_key(const Model& model, const TrialSpec& spec);
+/// Every setting that decides the result, by name: the version of the program's results, the content of the
+/// model (model_sha256), device, backend, seed, planner, knobs, ...; what a backend does not heed is left
+/// out. Not the commit or host.
+nlohmann::ordered_json trial_params(const Model& model, const TrialSpec& spec);
 
-/// Raised whenever planners, code generation, simulator or timing model give other results for equal input.
-inline constexpr int kResultsVersion = 5;
+/// The trial's identity: sha256 of its workload's and variant's names and of trial_params. A resumed
+/// experiment skips equal keys.
+std::string trial_key(const Model& model, const TrialSpec& spec);
 
 }  // namespace stitchwork

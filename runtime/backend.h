@@ -40,6 +40,7 @@ struct Launched {
   int registers = 0;
   std::optional<std::int64_t> spill_bytes;
   Timed time;
+  KernelTime parts;            ///< what the time is made of; all zero where the method is not simulated
   bool sampled = false;        ///< a few waves of blocks stand for all
   double bytes_in_flight = 0;  ///< an SM; 0 where the method is not simulated
   sim::SanitizerCounts sanitized;

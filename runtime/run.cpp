@@ -465,6 +465,7 @@ class Runner {
     run.registers = launched.registers;
     run.spill_bytes = launched.spill_bytes;
     run.time_us = launched.time.us;
+    run.parts = launched.parts;
     run.bytes_in_flight = launched.bytes_in_flight;
     run.method = launched.sampled ? Method::kSampled : backend_.method();
     result.sanitized += launched.sanitized;

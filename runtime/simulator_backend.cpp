@@ -76,6 +76,7 @@ Launched SimulatorBackend::launch(const CompiledKernel& kernel, std::span<const 
   result.counters = ran.counters;
   result.spill_bytes = kernel.spill_bytes;
   result.time.us = ran.time_us;
+  result.parts = ran.time;
   result.sampled = ran.sampled;
   result.bytes_in_flight = ran.bytes_in_flight;
   result.sanitized = ran.sanitized;

@@ -36,6 +36,14 @@ LaunchConfig launch_config(const KernelLaunch& launch, Stream stream, LaunchAttr
   return config;
 }
 
+/// "GPU-01234567-89ab-cdef-0123-456789abcdef"
+std::string uuid_text(const std::array<unsigned char, 16>& uuid) {
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < uuid.size(); ++i)
+    text += fmt::format("{}{:02x}", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+  return text;
+}
+
 }  // namespace
 
 Gpu gpu(const Driver& driver, int index) {
@@ -62,6 +70,11 @@ Gpu gpu(const Driver& driver, int index) {
   driver.check(driver.device_memory(&memory, id), "cuDeviceTotalMem", gpu.name);
   gpu.memory_bytes = static_cast<std::int64_t>(memory);
   driver.check(driver.driver_version(&gpu.driver_version), "cuDriverGetVersion", gpu.name);
+  gpu.clock_kilohertz = attribute(kClockKilohertz);
+  gpu.memory_clock_kilohertz = attribute(kMemoryClockKilohertz);
+  if (std::array<unsigned char, 16> uuid{};
+      driver.device_uuid != nullptr && driver.device_uuid(uuid.data(), id) == kSuccess)
+    gpu.uuid = uuid_text(uuid);
   return gpu;
 }
 

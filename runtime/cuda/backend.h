@@ -19,7 +19,9 @@ struct Gpu {
   std::string name;
   int cc_major = 0, cc_minor = 0, sms = 0;
   std::int64_t l2_bytes = 0, memory_bytes = 0;
-  int driver_version = 0;  ///< of CUDA: 13000
+  int driver_version = 0;                               ///< of CUDA: 13000
+  std::string uuid;                                     ///< "GPU-..." as nvidia-smi has it; "" where unknown
+  int clock_kilohertz = 0, memory_clock_kilohertz = 0;  ///< the highest, as the driver gives them
 };
 /// Number `index` of the machine's GPUs. Throws Error.
 Gpu gpu(const Driver& driver, int index);
@@ -64,6 +66,7 @@ class CudaBackend final : public Backend {
   CudaBackend& operator=(const CudaBackend&) = delete;
 
   Method method() const override { return Method::kMeasured; }
+  const Gpu& gpu() const { return gpu_; }
   DeviceAddress allocate(std::size_t bytes, const std::string& name, bool written_once) override;
   void release(DeviceAddress address) override;
   void write(DeviceAddress address, std::span<const std::byte> data) override;

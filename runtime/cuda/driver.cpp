@@ -43,6 +43,8 @@ std::shared_ptr<const Driver> load_driver(const std::string& library) {
   driver->launch_with = reinterpret_cast<decltype(driver->launch_with)>(::dlsym(handle, "cuLaunchKernelEx"));
   driver->resident_clusters =
       reinterpret_cast<decltype(driver->resident_clusters)>(::dlsym(handle, "cuOccupancyMaxActiveClusters"));
+  driver->device_uuid =
+      reinterpret_cast<decltype(driver->device_uuid)>(::dlsym(handle, "cuDeviceGetUuid_v2"));
   int version = 0, devices = 0;
   const Result initialised = driver->init(0);
   if (initialised != kSuccess)

@@ -24,7 +24,9 @@ using GraphExec = struct CUgraphExec_st*;
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kInvalidImage = 200, kNoBinaryForGpu = 209;
 
 enum DeviceAttribute : int {
+  kClockKilohertz = 13,
   kMultiprocessorCount = 16,
+  kMemoryClockKilohertz = 36,
   kL2Bytes = 38,
   kComputeMajor = 75,
   kComputeMinor = 76,
@@ -103,7 +105,9 @@ struct Driver {
 
   /// cuLaunchKernelEx, CUDA 11.8; null in older drivers.
   Result (*launch_with)(const LaunchConfig*, Function, void**, void**) = nullptr;
-  /// cuOccupancyMaxActiveClusters, likewise.
+  /// cuDeviceGetUuid_v2, 16 bytes, CUDA 11.4; null in older drivers.
+  Result (*device_uuid)(unsigned char*, DeviceId) = nullptr;
+  /// cuOccupancyMaxActiveClusters, CUDA 11.8; null in older drivers.
   Result (*resident_clusters)(int*, Function, const LaunchConfig*) = nullptr;
 
   /// Throws Error naming the call, the driver's error and what was at hand unless `result` is success.

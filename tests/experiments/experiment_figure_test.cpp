@@ -15,7 +15,7 @@ TrialResults trial(const std::string& workload, const std::string& variant, std:
   result.workload = workload;
   result.device = "v100-sxm2";
   result.variant = variant;
-  if (!us.empty()) result.series["total_us"] = {"measured", std::move(us)};
+  if (!us.empty()) result.series["total_us"] = {{"measured", "", std::move(us)}};
   return result;
 }
 

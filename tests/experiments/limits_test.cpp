@@ -11,7 +11,7 @@ namespace {
 
 TrialResults trial(std::map<std::string, double> metrics) {
   TrialResults result;
-  for (const auto& [metric, value] : metrics) result.series[metric] = {"modelled", {value}};
+  for (const auto& [metric, value] : metrics) result.series[metric] = {{"modelled", "", {value}}};
   return result;
 }
 
@@ -45,22 +45,50 @@ TEST(Limits, ALargeStreamIsLimitedByMemoryAndASmallOneByItsLaunch) {
 }
 
 TEST(Limits, TheCauseIsThePartAndTheKernelThatGrewMost) {
-  const auto kernel = [](const std::string& name, double us, const std::string& grid) {
+  const auto kernel = [](const std::string& name, double us, std::int64_t grid) {
     KernelResult result;
     result.name = name;
-    result.time_us = us;
+    result.time_us = {us, "simulated"};
     result.grid = grid;
-    result.block = "[1024,1,1]";
+    result.block = 1024;
     return result;
   };
-  const std::string cause = cause_of(
-      trial({{"kernel_us", 35}, {"overhead_us", 2}}), trial({{"kernel_us", 15}, {"overhead_us", 3}}),
-      {kernel("k0 divide_3", 30, "[1,1,1]"), kernel("k1 add", 5, "[80,1,1]"), kernel("k2 new", 9, "[2,1,1]")},
-      {kernel("k4 divide_3", 10, "[16,1,1]"), kernel("k5 add", 4.5, "[80,1,1]")});
+  const std::string cause =
+      cause_of(trial({{"kernel_us", 35}, {"overhead_us", 2}}), trial({{"kernel_us", 15}, {"overhead_us", 3}}),
+               {kernel("k0 divide_3", 30, 1), kernel("k1 add", 5, 80), kernel("k2 new", 9, 2)},
+               {kernel("k4 divide_3", 10, 16), kernel("k5 add", 4.5, 80)});
   EXPECT_EQ(
       cause,
       "kernels +20.00 us, between kernels -1.00 us; 2 kernels grew, most divide_3: 30.00 us (1 blocks of "
       "1024 threads, 0 grid barriers) instead of 10.00 us (16 blocks of 1024 threads, 0 grid barriers)");
+}
+
+TEST(Limits, ASimulatedKernelsPartsAreTheSimulators) {
+  Store store = Store::open(testing::test_folder() + "/runs.db");
+  const Model model = load_model("softmax_tiny");
+  TrialSpec spec;
+  const TrialResult result = run_trial(model, spec);
+  store.record("e", model, spec, result);
+  const TrialResults trial = read_results(store, "e").trials.at(0);
+  const std::vector<KernelResult> kernels = read_kernels(store, trial);
+  ASSERT_EQ(kernels.size(), result.run.kernels.size());
+  double limited_us = 0;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const KernelTime &parts = result.run.kernels[i].parts,
+                     modelled = kernel_time(target_of(spec), result.costs[i].work);
+    EXPECT_EQ(parts.total_us, result.run.kernels[i].time_us);
+    EXPECT_NE(parts.issue_us, modelled.issue_us) << "counted, not estimated";
+    const ResultValue& issue = kernels[i].counters.at("time_issue_us");
+    EXPECT_EQ(issue.value, parts.issue_us);
+    EXPECT_EQ(issue.method, "simulated");
+    ASSERT_FALSE(time_parts(kernels[i]).empty());
+    EXPECT_EQ(time_parts(kernels[i])[0].method, "simulated");
+  }
+  for (const Limit& limit : kLimits) {
+    limited_us += *trial.median(std::string(limit.metric));
+    EXPECT_EQ(trial.find(std::string(limit.metric))->method, "simulated");
+  }
+  EXPECT_NEAR(limited_us, *trial.median("kernel_us"), 1e-9) << "each kernel is limited by one part";
 }
 
 TEST(Limits, NothingRecordedIsSaid) {
@@ -69,9 +97,10 @@ TEST(Limits, NothingRecordedIsSaid) {
 }
 
 TEST(Limits, ModelledKernelsSayHowManySMsTheyFill) {
-  const auto kernels = read_kernels(modelled_store("row_750000x32"), "e", "row_750000x32", "xla");
+  const Store store = modelled_store("row_750000x32");
+  const auto kernels = read_kernels(store, read_results(store, "e").trials.at(0));
   ASSERT_FALSE(kernels.empty());
-  const double busy = kernels[0].counters.at("sm_efficiency").median();
+  const double busy = kernels[0].counters.at("sm_efficiency").value;
   EXPECT_GT(busy, 0.9);
   EXPECT_LE(busy, 1);
 }

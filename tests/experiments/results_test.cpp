@@ -1,11 +1,10 @@
-#include "experiments/results.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "core/error.h"
+#include "experiments/comparison.h"
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
@@ -22,7 +21,7 @@ TrialResults trial(const std::string& workload, const std::string& variant, std:
   t.device = "v100-sxm2";
   t.variant = variant;
   t.status = us.empty() ? "failed" : "ok";
-  if (!us.empty()) t.series["total_us"] = {method, std::move(us)};
+  if (!us.empty()) t.series["total_us"] = {{method, "", std::move(us)}};
   return t;
 }
 
@@ -49,8 +48,8 @@ TEST(Results, AreReadWithTheirMethodsAndFailures) {
   EXPECT_THAT(results.variants, ElementsAre("ours", "theirs"));
   ASSERT_EQ(results.trials.size(), 2u);
   EXPECT_EQ(results.trials[0].median("memory_kernels"), 2);
-  EXPECT_EQ(results.trials[0].series.at("memory_kernels").method, "modelled");
-  EXPECT_EQ(results.trials[0].series.at("kernel_us").method, "simulated");
+  EXPECT_EQ(results.trials[0].find("memory_kernels")->method, "modelled");
+  EXPECT_EQ(results.trials[0].find("kernel_us")->method, "simulated");
   EXPECT_EQ(results.trials[1].status, "timeout");
   EXPECT_EQ(results.trials[1].reason, "ran longer than 5 s");
   EXPECT_EQ(results.trials[1].median("total_us"), std::nullopt);

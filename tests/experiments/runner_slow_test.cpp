@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "experiments/results.h"
+#include "experiments/comparison.h"
 #include "experiments/runner.h"
 #include "experiments/sqlite.h"
 #include "tests/experiments/sample_trial.h"

@@ -2,12 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "core/error.h"
 #include "experiments/results.h"
+#include "experiments/sqlite.h"
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
@@ -57,7 +61,7 @@ TEST_F(Runner, NumbersAreThoseOfTheTrial) {
   ASSERT_EQ(found.trials.size(), 2u);
   for (const TrialResults& trial : found.trials) {
     EXPECT_EQ(trial.status, "ok") << trial.reason;
-    EXPECT_EQ(trial.series.at("kernel_us").method, "simulated");
+    EXPECT_EQ(trial.find("kernel_us")->method, "simulated");
     EXPECT_GT(*trial.median("kernel_us"), 0);
     EXPECT_LT(*trial.median("check_max_rel_error"), 1e-4);
   }
@@ -112,7 +116,72 @@ TEST_F(Runner, RoundsAreAttemptsInTurn) {
   };
   EXPECT_EQ(run_experiment(spec(R"(["fig7"])", R"(,"backend":"model")"), db(), options).ok, 6u);
   EXPECT_THAT(order, ElementsAre("xla", "ast", "xla", "ast", "xla", "ast"));
-  EXPECT_EQ(results().trials[0].series.at("total_us").values.size(), 3u);
+  EXPECT_EQ(results().trials[0].find("total_us")->values.size(), 3u);
+}
+
+TEST_F(Runner, WhatAnotherVersionOfResultsMadeIsMadeAgainAndListed) {
+  const ExperimentSpec both = spec(R"(["fig7","softmax"])", R"(,"backend":"model")");
+  EXPECT_TRUE(run_experiment(both, db(), {}).again.empty());
+  // One trial becomes what another version of the program recorded.
+  {
+    Store store = Store::open(db());
+    execute(store.handle(),
+            "UPDATE trial SET params_json = json_set(params_json, '$.results', '0123456789ab'), trial_key = "
+            "'other' "
+            "WHERE workload = 'fig7' AND variant = 'xla'");
+  }
+  const std::string why =
+      fmt::format("its results are of version 0123456789ab, this program's are {}", results_version());
+  EXPECT_THAT(trials_to_run(both, db(), {}), ElementsAre("fig7, xla, v100-sxm2: again, " + why));
+  const RunnerSummary summary = run_experiment(both, db(), {});
+  EXPECT_EQ(summary.ok, 1u);
+  EXPECT_EQ(summary.skipped, 3u);
+  EXPECT_THAT(summary.again, ElementsAre("fig7, xla, v100-sxm2: " + why));
+  EXPECT_TRUE(run_experiment(both, db(), {}).again.empty());
+  EXPECT_EQ(results().trials.size(), 5u) << "what was found before stays, in a row of its own";
+}
+
+TEST_F(Runner, AReasonOfAnyLengthIsRead) {
+  // An error message of more than a pipe holds (64 KiB).
+  const std::string name(200'000, 'x');
+  const std::string opaque = write("opaque.hlo",
+                                   "HloModule m\nENTRY e {\n  p = f32[8] parameter(0)\n"
+                                   "  ROOT " +
+                                       name + " = f32[8] custom-call(p), custom_call_target=\"secret\"\n}\n");
+  const RunnerSummary summary = run_experiment(spec("[\"" + opaque + "\"]", R"(,"timeout_s":20)"), db(), {});
+  ASSERT_EQ(summary.failures.size(), 2u);
+  EXPECT_GT(summary.failures[0].size(), name.size());
+  EXPECT_EQ(results().trials[0].status, "failed");
+}
+
+TEST_F(Runner, WhatATrialStartedEndsWithIt) {
+  // A compiler that starts another program and takes for ever.
+  const std::string pid = folder_ + "/pid";
+  write("clang",
+        "#!/bin/sh\n[ \"$1\" = --version ] && { echo clang version 14.0.6; exit 0; }\nsleep 1000 &\necho $! "
+        "> " +
+            pid + "\nwait\n");
+  std::filesystem::permissions(folder_ + "/clang", std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH"), cache = folder_ + "/cache";
+  ::setenv("PATH", (folder_ + ":" + path).c_str(), 1);
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  const RunnerSummary summary =
+      run_experiment(spec(R"(["softmax_tiny"])", R"(,"timeout_s":2,"compiler":"clang")"), db(), {});
+  ::setenv("PATH", path.c_str(), 1);
+  ::unsetenv("XDG_CACHE_HOME");
+  if (!std::filesystem::exists(pid))
+    GTEST_SKIP() << "another test of this process has looked for clang before";
+  EXPECT_EQ(summary.failed, 2u);
+  pid_t left = 0;
+  std::ifstream(pid) >> left;
+  ASSERT_GT(left, 0);
+  const auto running = [&] {  // a zombie that nobody waits for is over, too
+    std::ifstream stat(fmt::format("/proc/{}/stat", left));
+    std::string number, name, state;
+    return (stat >> number >> name >> state) && state != "Z";
+  };
+  for (int i = 0; i < 100 && running(); ++i) ::usleep(20'000);
+  EXPECT_FALSE(running());
 }
 
 TEST_F(Runner, ADryRunMakesNothing) {
@@ -132,6 +201,8 @@ TEST_F(Runner, TwoRunnersDoNotShareAStore) {
   }
   ::close(held);
   EXPECT_EQ(run_experiment(spec(R"(["fig7"])", R"(,"backend":"model")"), db(), {}).ok, 2u);
+  EXPECT_TRUE(std::filesystem::exists(db() + ".lock"))
+      << "removed, it would be made anew beside the one held";
 }
 
 TEST_F(Runner, AnUnknownWorkloadIsFoundBeforeAnythingRuns) {

@@ -75,6 +75,10 @@ inline TrialResult sample_result(const Model& model, const TrialSpec& spec, int 
     run.counters.sm_efficiency = 0.5;
     run.registers = 32 + i % 8;
     run.time_us = 2.5 + i % 7;
+    run.method = spec.sampled              ? Method::kSampled
+                 : spec.backend == "model" ? Method::kModelled
+                 : spec.backend == "cuda"  ? Method::kMeasured
+                                           : Method::kSimulated;
     result.run.kernels.push_back(run);
     result.run.total_us += run.time_us + 1;
   }

@@ -50,7 +50,26 @@ TEST(ExperimentSpec, WhatIsLeftOutHasDefaults) {
   EXPECT_EQ(spec.backend, "sim");
 }
 
+TEST(ExperimentSpec, HowKernelsAreRunIsSetForAllAndForAVariant) {
+  const ExperimentSpec spec = parse_experiment(
+      document(
+          R"("backend":"cuda","tf32":true,"repeats":50,"convolutions":"patches","variants":[{"planner":"xla"},
+                  {"name":"fast","planner":"xla","fast_math":true,"dependent_launch":true,"tf32":false}])"),
+      "e.json");
+  const TrialSpec plain = trial_of(spec, {0, 0, 0, 0}), fast = trial_of(spec, {0, 1, 0, 0});
+  EXPECT_TRUE(plain.tf32);
+  EXPECT_EQ(plain.repeats, 50);
+  EXPECT_EQ(plain.convolutions, "patches");
+  EXPECT_FALSE(plain.compile.fast_math || plain.compile.dependent_launch);
+  EXPECT_TRUE(fast.compile.fast_math && fast.compile.dependent_launch);
+  EXPECT_FALSE(fast.tf32);
+  EXPECT_EQ(fast.repeats, 50);
+}
+
 TEST(ExperimentSpec, EveryMistakeNamesFileAndPlace) {
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla","convolutions":"fft"}])")),
+              AllOf(HasSubstr("variants[0].convolutions"), HasSubstr("known: auto, cudnn, patches")));
+  EXPECT_THAT(refusal(document(R"("variants":[{"planner":"xla"}],"repeats":-1)")), HasSubstr("repeats"));
   EXPECT_THAT(refusal("{"), HasSubstr("e.json:1:"));
   EXPECT_THAT(refusal(R"({"schema":"stitchwork.plan/1"})"), HasSubstr("'stitchwork.plan/1'"));
   EXPECT_THAT(refusal(document(R"("variants":[])")), HasSubstr("e.json: variants: the list is empty"));

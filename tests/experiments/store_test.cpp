@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "experiments/metrics.h"
+#include "experiments/results.h"
 #include "experiments/schema.h"
 #include "experiments/sqlite.h"
 #include "tests/experiments/sample_trial.h"
@@ -140,11 +141,60 @@ TEST(Store, MigratesEveryEarlierVersionAndKeepsWhatItHolds) {
     TrialSpec sampled;
     sampled.sampled = true;
     store.record("adhoc", model, sampled, sample_result(model, sampled, 2));
-    EXPECT_EQ(count(store, "SELECT COUNT(*) FROM results WHERE metric = 'total_us' AND method = 'sampled'"),
+    EXPECT_EQ(count(store, "SELECT COUNT(*) FROM results WHERE metric = 'kernel_us' AND method = 'sampled'"),
               1);
     EXPECT_THROW(execute(store.handle(), "UPDATE sample SET method = 'guessed'"), Error)
         << "the CHECK stands";
   }
+}
+
+/// A store of version 3 as the program of then wrote it: a simulated run with a modelled library call.
+void make_version_3(const std::string& path) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  for (std::size_t i = 0; i < 3; ++i) execute(db, std::string(migrations()[i]));
+  execute(db, fmt::format("PRAGMA user_version = 3; PRAGMA application_id = {}", kStoreApplicationId));
+  execute(db, R"sql(
+    INSERT INTO environment(id,hash,gpu_name,cuda) VALUES(1,'h','T4 (simulated)','clang 14');
+    INSERT INTO experiment(id,name,spec_json,spec_hash,created_ns) VALUES(1,'old','{}','x',1);
+    INSERT INTO trial(id,experiment_id,workload,variant,params_json,seed,trial_key) VALUES
+      (1,1,'bert','xla','{"device":"t4","backend":"sim","cache":"cold","planner":"xla","options":{},"model_sha256":"m"}',7,'a'),
+      (2,1,'bert','xla','{"device":"t4","backend":"sim","cache":"cold","planner":"xla","options":{},"model_sha256":"m"}',7,'b');
+    INSERT INTO attempt(id,trial_id,environment_id,n,status,started_ns,ended_ns,heartbeat_ns)
+      VALUES(1,1,1,1,'ok',1,2,2), (2,2,1,1,'ok',3,4,4);
+    INSERT INTO metric_def(id,name,unit,direction,description) VALUES(1,'kernel_us','us',-1,''), (2,'library_us','us',-1,''),
+      (3,'overhead_us','us',-1,''), (4,'total_us','us',-1,''), (5,'inst_fp_32','instructions',-1,'');
+    INSERT INTO sample(attempt_id,metric_id,round,idx,value,method) VALUES(1,1,0,0,10,'simulated'), (1,2,0,0,5,'simulated'),
+      (1,3,0,0,1,'simulated'), (1,4,0,0,16,'simulated'), (2,1,0,0,20,'simulated'), (2,4,0,0,20,'simulated');
+    INSERT INTO kernel(id,attempt_id,ordinal,name,ops_json,schemes_json,grid_json,block_json,grid_barriers,time_us,time_method)
+      VALUES(1,1,0,'k0 a','["a"]','{"a":"local"}','[80,1,1]','[256,1,1]',0,10,'simulated');
+    INSERT INTO counter(kernel_id,metric_id,value,method,tool,tool_version) VALUES(1,5,100,'simulated','stitchwork','0.1');
+  )sql");
+  sqlite3_close(db);
+}
+
+TEST(Store, AStoreOfVersion3StaysReadableAndItsMethodsBecomeTrue) {
+  const std::string path = testing::test_folder() + "/old.db";
+  make_version_3(path);
+  const Store store = Store::open(path);
+  const ExperimentResults results = read_results(store, "old");
+  ASSERT_EQ(results.trials.size(), 2u) << "settings that were in the key alone still tell trials apart";
+  const TrialResults& trial = results.trials[0];
+  EXPECT_EQ(trial.find("kernel_us")->method, "simulated");
+  EXPECT_EQ(trial.find("library_us")->method, "modelled");
+  EXPECT_EQ(trial.find("overhead_us")->method, "modelled");
+  EXPECT_EQ(trial.find("total_us")->method, "simulated + modelled");
+  EXPECT_EQ(results.trials[1].find("total_us")->method, "simulated") << "it has no other part";
+  EXPECT_EQ(trial.median("total_us"), 16);
+  EXPECT_EQ(trial.median("inst_fp_32"), 100);
+  EXPECT_EQ(trial.setting("seed"), "7");
+  EXPECT_EQ(trial.setting("mode"), "exact");
+  EXPECT_EQ(trial.setting("results"), "") << "of a program that had none";
+  EXPECT_EQ(read_kernels(store, trial).at(0).ops.at(0).second, "local");
+  EXPECT_THAT(row_names(results.trials)[0], HasSubstr("trial a"));
+  for (const char* gone : {"artifact", "baseline", "v_summary"})
+    EXPECT_EQ(count(store, fmt::format("SELECT COUNT(*) FROM sqlite_schema WHERE name = '{}'", gone)), 0);
+  EXPECT_THROW(execute(store.handle(), "UPDATE attempt SET status = 'running'"), Error);
 }
 
 TEST(Store, ViewsWithPlainNamesShowWhatWasRecorded) {
@@ -193,9 +243,7 @@ TEST(Store, RecordsATrialWithItsKernelsAndCounters) {
       2'002'000);
   EXPECT_EQ(count(store, "SELECT COUNT(*) FROM counter"),
             3 * static_cast<std::int64_t>(sim::counter_list(sim::Counters{}).size()));
-  EXPECT_EQ(count(store,
-                  "SELECT median FROM v_summary JOIN metric_def ON metric_def.id = metric_id WHERE name = "
-                  "'memory_kernels' AND method = 'modelled'"),
+  EXPECT_EQ(count(store, "SELECT value FROM results WHERE metric = 'memory_kernels' AND method = 'modelled'"),
             3);
 }
 
@@ -227,18 +275,18 @@ TEST(Store, ResumeSkipsTrialsThatCameOutOkAndNoOthers) {
   const Model model = sample_model(4);
   TrialSpec spec;
   const std::string key = trial_key(model, spec);
-  EXPECT_NE(store.last_status("adhoc", "astitch", key), "ok");
+  EXPECT_NE(store.last_status("adhoc", key), "ok");
   TrialResult result = sample_result(model, spec, 1);
   result.check->ok = false;
   store.record("adhoc", model, spec, result);
-  EXPECT_NE(store.last_status("adhoc", "astitch", key), "ok");
+  EXPECT_NE(store.last_status("adhoc", key), "ok");
   result.check->ok = true;
   store.record("adhoc", model, spec, result);
-  EXPECT_EQ(store.last_status("adhoc", "astitch", key), "ok");
+  EXPECT_EQ(store.last_status("adhoc", key), "ok");
   EXPECT_EQ(count(store, "SELECT MAX(n) FROM attempt"), 2);
   EXPECT_EQ(count(store, "SELECT COUNT(*) FROM trial"), 1);
   spec.seed = 1;
-  EXPECT_EQ(store.last_status("adhoc", "astitch", trial_key(model, spec)), "");
+  EXPECT_EQ(store.last_status("adhoc", trial_key(model, spec)), "");
 }
 
 TEST(Store, TrialKeyDependsOnWhatDecidesTheResult) {
@@ -258,24 +306,23 @@ TEST(Store, TrialKeyDependsOnWhatDecidesTheResult) {
   EXPECT_EQ(trial_key(model, base), trial_key(model, alias));
 }
 
-TEST(Store, SummaryHasMedianAndQuartilesWithoutNaNs) {
+TEST(Store, ResultsHaveMedianAndQuartilesWithoutNaNs) {
   Store store = Store::open(testing::test_folder() + "/runs.db");
   const Model model = sample_model(4);
-  const std::int64_t attempt = store.record("adhoc", model, {}, sample_result(model, {}, 1));
-  const std::int64_t metric = metric_id(store.handle(), "kernel_us");
-  execute(store.handle(), "DELETE FROM sample");
-  const auto add = [&](int round, const char* value, bool nan) {
-    execute(store.handle(), fmt::format("INSERT INTO sample VALUES({},{},{},0,{},{},'measured')", attempt,
-                                        metric, round, value, nan ? 1 : 0));
+  TrialResult result = sample_result(model, {}, 1);
+  const auto add = [&](double error) {
+    result.check->max_rel_error = error;
+    store.record("adhoc", model, {}, result);
   };
-  int round = 0;
-  for (const char* value : {"50", "10", "30", "20", "40"}) add(round++, value, false);
-  add(round++, "NULL", true);
+  for (const double value : {50.0, 10.0, 30.0, 20.0, 40.0}) add(value);
+  add(NAN);
   const auto summary = [&] {
-    return text(store, "SELECT printf('%d %g %g %g %g %g', n, min, q25, median, q75, max) FROM v_summary");
+    return text(store,
+                "SELECT printf('%d %g %g %g %g %g', samples, min, q25, value, q75, max) FROM results WHERE "
+                "metric = 'check_max_rel_error'");
   };
   EXPECT_EQ(summary(), "5 10 20 30 40 50");
-  add(round++, "60", false);
+  add(60);
   EXPECT_EQ(summary(), "6 10 20 35 50 60");
   execute(store.handle(), "DELETE FROM sample WHERE value IS NULL OR value > 10");
   EXPECT_EQ(summary(), "1 10 10 10 10 10");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <QFileInfo>
+#include <set>
 
 #include "core/file.h"
 #include "experiments/report.h"
@@ -46,6 +47,32 @@ TEST_F(Experiments, TwoTrialsOfAStoreAreCompared) {
   }
   trials.view().selectAll();
   EXPECT_GT(window->experiments().comparison().model().rowCount(), 0);
+}
+
+TEST_F(Experiments, TrialsThatDifferInOneSettingHaveARowEach) {
+  std::vector<TrialSpec> specs(7);
+  specs[1].seed = 1;
+  specs[2].options.knobs["mapping"] = "paper";
+  specs[3].results = "0123456789ab";
+  specs[4].device = "t4";
+  specs[5].backend = "sim";
+  specs[6].limits["threads_per_block"] = 256;
+  {
+    Store store = Store::open(path("runs.db").toStdString());
+    const Model model = load_model("softmax_tiny");
+    for (TrialSpec& spec : specs) {
+      if (&spec != &specs[5]) spec.backend = "model";
+      store.record("adhoc", model, spec, run_trial(model, spec));
+    }
+  }
+  window->open(path("runs.db"));
+  settle();
+  const QAbstractItemModel& trials = window->experiments().trials().model();
+  ASSERT_EQ(trials.rowCount(), static_cast<int>(specs.size()));
+  std::set<QString> rows;
+  for (int row = 0; row < trials.rowCount(); ++row)
+    rows.insert(trials.index(row, 1).data().toString() + " " + trials.index(row, 2).data().toString());
+  EXPECT_EQ(rows.size(), specs.size()) << "each says what tells it from the others";
 }
 
 TEST_F(Experiments, FiguresOfTheModelAreDrawnAndWritten) {

@@ -124,6 +124,16 @@ TEST(CudaBackend, EverythingIsGivenBack) {
   EXPECT_EQ(gpu.calls["graph_destroy"], 1);
 }
 
+TEST(CudaBackend, TheGpusOwnNameUuidAndClocksAreAskedFor) {
+  testing::FakeGpu gpu{device("v100")};
+  const cuda::Gpu found = cuda::gpu(*testing::fake_driver(gpu), 0);
+  EXPECT_EQ(found.name, gpu.device.name);
+  EXPECT_EQ(found.uuid, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
+  EXPECT_EQ(found.clock_kilohertz, static_cast<int>(1e6 * gpu.device.clock_ghz));
+  EXPECT_EQ(found.memory_clock_kilohertz, 877'000);
+  EXPECT_EQ(found.driver_version, 13000);
+}
+
 TEST(CudaBackend, AnotherGpuThanThePlansIsRefused) {
   testing::FakeGpu gpu{device("h200")};
   EXPECT_THAT(

@@ -109,10 +109,16 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
   d.device_attribute = [](int* value, int which, cu::DeviceId) -> cu::Result {
     FAKE_CALL(device_attribute);
     const Device& device = fake_gpu()->device;
-    *value = which == cu::kComputeMajor          ? device.cc_major
-             : which == cu::kComputeMinor        ? device.cc_minor
-             : which == cu::kMultiprocessorCount ? device.sms
-                                                 : static_cast<int>(device.l2_bytes);
+    *value = which == cu::kComputeMajor           ? device.cc_major
+             : which == cu::kComputeMinor         ? device.cc_minor
+             : which == cu::kMultiprocessorCount  ? device.sms
+             : which == cu::kClockKilohertz       ? static_cast<int>(1e6 * device.clock_ghz)
+             : which == cu::kMemoryClockKilohertz ? 877'000
+                                                  : static_cast<int>(device.l2_bytes);
+    return cu::kSuccess;
+  };
+  d.device_uuid = [](unsigned char* uuid, cu::DeviceId) -> cu::Result {
+    for (unsigned char i = 0; i < 16; ++i) uuid[i] = i;
     return cu::kSuccess;
   };
   d.device_memory = [](std::size_t* bytes, cu::DeviceId) -> cu::Result {

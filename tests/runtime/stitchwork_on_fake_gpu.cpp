@@ -33,6 +33,7 @@ extern "C" {
 STITCHWORK_CUDA_DRIVER(EXPORT)
 EXPORT(launch_with, cuLaunchKernelEx, (const LaunchConfig*, Function, void**, void**))
 EXPORT(resident_clusters, cuOccupancyMaxActiveClusters, (int*, Function, const LaunchConfig*))
+EXPORT(device_uuid, cuDeviceGetUuid_v2, (unsigned char*, DeviceId))
 #undef EXPORT
 }
 }  // namespace stitchwork::cuda

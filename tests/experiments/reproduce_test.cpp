@@ -1,0 +1,129 @@
+// A paper's table beside ours: which trials it takes, and what it says of differences.
+#include "experiments/reproduce.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "experiments/sqlite.h"
+#include "tests/experiments/sample_trial.h"
+
+namespace stitchwork {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ReproducedValue value(const std::string& column, double paper, double ours) {
+  ReproducedValue v;
+  v.row = "BERT";
+  v.column = column;
+  v.paper = paper;
+  v.ours = ours;
+  v.method = "modelled";
+  return v;
+}
+
+TEST(Reproduce, ADifferenceIsExplainedByNumbersOrNotAtAll) {
+  ReproducedTable table;
+  table.values = {value("base", 100, 50),
+                  value("goes with it", 40, 22),
+                  value("does not", 40, 80),
+                  value("alone", 10, 20),
+                  value("near", 10, 11),
+                  value("share", 2.4, 1.2),
+                  value("with the paper's share", 0, 2.2)};
+  table.values[1].follows = table.values[2].follows = "base";
+  table.values[5].instead = "with the paper's share";
+  table.values[6].paper.reset();
+  explain(table);
+  EXPECT_EQ(table.values[0].why, "not explained");
+  EXPECT_EQ(table.values[1].why, "base is 0.5 of the paper's, too, which leaves a factor of 1.1");
+  EXPECT_EQ(table.values[2].why,
+            "not explained: base is 0.5 of the paper's, too, which leaves a factor of 4");
+  EXPECT_EQ(table.values[3].why, "not explained");
+  EXPECT_EQ(table.values[4].why, "");
+  EXPECT_EQ(table.values[5].why, "with the paper's share is 2.20, 0.917 of the paper's");
+  EXPECT_THAT(reasons(table)[0], HasSubstr("BERT base; BERT alone: not explained"));
+}
+
+TEST(Reproduce, AFittedNumberSaysSoInItsCell) {
+  ReproducedTable table;
+  table.values = {value("us", 2.5, 2.5), value("free", 2.5, 2.5)};
+  table.values[0].fitted = true;
+  EXPECT_EQ(lines(table)[0].back(), "modelled, fitted to the paper's");
+  EXPECT_EQ(lines(table)[1].back(), "modelled");
+  ReproduceOptions options;
+  options.run = false;
+  options.only = {"table6"};
+  options.db = testing::test_folder() + "/runs.db";
+  for (const ReproducedValue& v : reproduce("astitch", options).tables.at(0).values) EXPECT_TRUE(v.fitted);
+}
+
+/// A paper of one experiment, modelled.
+class Paper : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::test_folder();
+    std::filesystem::create_directories(folder_ + "/p");
+    write_file(folder_ + "/p/e.json",
+               R"({"schema":"stitchwork.experiment/1","name":"e","backend":"model","workloads":["fig7"],)"
+               R"("variants":[{"name":"A","planner":"astitch","set":{"mapping":"paper"}}]})");
+    write_file(
+        folder_ + "/p/paper.json",
+        R"({"schema":"stitchwork.paper/1","title":"t","device":"v100-sxm2",)"
+        R"("rows":[{"row":"f","workload":"fig7"}],"artifacts":[{"id":"a","place":"Table 1",)"
+        R"("title":"t","experiment":"e.json","columns":[{"column":"us","variant":"A","metric":"total_us"}]}]})");
+    ::setenv("STITCHWORK_EXPERIMENTS", folder_.c_str(), 1);
+    options_.db = folder_ + "/runs.db";
+  }
+  void TearDown() override { ::unsetenv("STITCHWORK_EXPERIMENTS"); }
+  double ours() const { return *reproduce("p", options_).tables.at(0).values.at(0).ours; }
+  std::string folder_;
+  ReproduceOptions options_;
+};
+
+TEST_F(Paper, TakesTheTrialsItAsksForAndNoOthers) {
+  const double us = ours();
+  {  // other settings under the names of the paper's trial, recorded later
+    Store store = Store::open(options_.db);
+    const Model model = load_model("fig7");
+    TrialSpec other;
+    other.variant = "A";
+    other.backend = "model";
+    for (const bool other_seed : {false, true}) {
+      other.seed = other_seed;
+      if (other_seed) other.options.knobs["mapping"] = "paper";
+      TrialResult result = run_trial(model, other);
+      result.run.total_us = 1e6;
+      store.record("e", model, other, result);
+    }
+  }
+  options_.run = false;
+  EXPECT_EQ(ours(), us);
+}
+
+TEST_F(Paper, NumbersAreOfOneVersionOfResultsAndItIsNamed) {
+  const double us = ours();
+  execute(
+      Store::open(options_.db).handle(),
+      "UPDATE trial SET params_json = json_set(params_json, '$.results', '0123456789ab'), trial_key = 'old'");
+  execute(
+      Store::open(options_.db).handle(),
+      "UPDATE sample SET value = 7 WHERE metric_id = (SELECT id FROM metric_def WHERE name = 'total_us')");
+  options_.run = false;
+  EXPECT_EQ(ours(), 7);
+  EXPECT_THAT(heading(reproduce("p", options_)), HasSubstr("Results of version 0123456789ab, not of this"));
+  options_.run = true;
+  EXPECT_EQ(ours(), us) << "made again; the median of both would be neither";
+  options_.run = false;
+  EXPECT_EQ(ours(), us);
+  EXPECT_THAT(heading(reproduce("p", options_)), Not(HasSubstr("Results of version")));
+}
+
+}  // namespace
+}  // namespace stitchwork
