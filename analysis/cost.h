@@ -32,7 +32,8 @@ struct PlanCost {
   int grid_barriers = 0;
 };
 
-/// Also of library calls (documented roofline), copies and memsets, with a launch gap between steps.
+/// Also of library calls (analysis/library_cost.h; a copy's time where they are no products), copies and
+/// memsets, with a launch gap between steps.
 PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan);
 
 /// Fills predicted_us of kernels, steps and plan; `found` is what the plan's kernels evaluate.

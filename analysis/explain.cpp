@@ -9,6 +9,7 @@
 #include "analysis/boundary.h"
 #include "analysis/control_flow.h"
 #include "analysis/facts.h"
+#include "analysis/library_cost.h"
 #include "analysis/remedy.h"
 #include "core/error.h"
 #include "core/suggest.h"
@@ -194,6 +195,8 @@ Explanation explain(const Graph& graph, const FusionPlan& plan, const std::strin
   if (result.placements.empty()) result.step = step_of(computation, plan, node);
   const PlanView view(graph, plan);
   const Device& target = device(plan.device);
+  if (const auto product = result.placements.empty() ? matrix_product(computation, node) : std::nullopt)
+    result.library_time = to_text(*product, library_time(target, *product));
   for (const Decision& decision : view.decisions())
     if (decision.subject == op || decision.object == op) result.decisions.push_back(decision);
   result.neighbours = Neighbours(view, plan, id).run();
@@ -206,6 +209,7 @@ Explanation explain(const Graph& graph, const FusionPlan& plan, const std::strin
 std::string to_text(const Explanation& explanation) {
   std::string text = fmt::format("{} = {} {}\n", explanation.op, explanation.shape, explanation.opcode);
   if (!explanation.step.empty()) text += explanation.step + "\n";
+  if (!explanation.library_time.empty()) text += explanation.library_time + "\n";
   if (explanation.placements.size() > 1)
     text += fmt::format("computed in {} kernels\n", explanation.placements.size());
   for (const OpPlacement& at : explanation.placements) {

@@ -41,6 +41,7 @@ struct Refusal {
 struct Explanation {
   std::string op, opcode, shape;
   std::string step;  ///< for ops outside kernels: "library call lib:dot.5", "parameter", "alias of ..."
+  std::string library_time;             ///< of a matrix product or convolution: modelled, with the arithmetic
   std::vector<OpPlacement> placements;  ///< several: the op is recomputed
   std::vector<Neighbour> neighbours;    ///< what it was nearly fused with, nearest first
   std::vector<Refusal> refusals;

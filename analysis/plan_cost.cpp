@@ -6,36 +6,11 @@
 #include "analysis/assemble.h"
 #include "analysis/control_flow.h"
 #include "analysis/cost.h"
+#include "analysis/library_cost.h"
 #include "core/parallel.h"
-#include "core/window.h"
 
 namespace stitchwork {
 namespace {
-
-double buffer_bytes(const Computation& computation, NodeId node) {
-  return static_cast<double>(computation.node(node).shape.byte_size());
-}
-
-/// Two floating-point operations for every product of a matrix product or convolution; other calls count
-/// only their bytes.
-double call_flops(const Computation& computation, const Node& node) {
-  const double outputs = static_cast<double>(node.shape.elements_count());
-  if (node.op == Op::kDot && node.attrs.dot) {
-    double contracted = 1;
-    const Shape& lhs = computation.node(node.operands[0]).shape;
-    for (std::int64_t d : node.attrs.dot->lhs_contracting)
-      contracted *= static_cast<double>(lhs.dims.at(static_cast<std::size_t>(d)));
-    return 2 * outputs * contracted;
-  }
-  if (node.op == Op::kConvolution) {
-    const ConvolutionDims dims = parse_dim_labels(other_attribute(node, "dim_labels"));
-    const Shape& kernel = computation.node(node.operands[1]).shape;
-    const double features =
-        static_cast<double>(kernel.dims.at(static_cast<std::size_t>(dims.kernel_output_feature)));
-    return 2 * outputs * static_cast<double>(kernel.elements_count()) / std::max(1.0, features);
-  }
-  return 0;
-}
 
 struct StepCost {
   double us = 0;
@@ -60,16 +35,17 @@ StepCost step_cost(const Graph& graph, const Device& device, const PlanStep& ste
   const Computation& computation = graph.entry_computation();
   if (step.kind == StepKind::kControl) return {};  // what it runs is added by add_control and plan_cost
   if (step.kind == StepKind::kKernel) return kernels.at(static_cast<std::size_t>(step.kernel));
-  double bytes = 0, flops = 0;
+  double bytes = 0, other_bytes = 0, product_us = 0;
   for (NodeId op : step.nodes) {
-    bytes += buffer_bytes(computation, op);
-    if (step.kind == StepKind::kMemset) continue;
-    for (NodeId input : library_inputs(computation, computation.node(op)))
-      bytes += buffer_bytes(computation, input);
-    flops += call_flops(computation, computation.node(op));
+    const Node& node = computation.node(op);
+    const double of_call = call_bytes(computation, node, step.kind != StepKind::kMemset);
+    bytes += of_call;
+    if (const auto product = matrix_product(computation, node))
+      product_us += library_time(device, *product).total_us - device.launch_us;
+    else
+      other_bytes += of_call;
   }
-  const double us =
-      step.kind == StepKind::kLibrary ? library_time_us(device, flops, bytes) : transfer_us(device, bytes);
+  const double us = transfer_us(device, other_bytes) + product_us;
   return {us, static_cast<std::int64_t>(bytes), 0, 0};
 }
 

@@ -55,6 +55,7 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
           {"opcode", e.opcode},
           {"shape", e.shape},
           {"step", e.step},
+          {"library_time", e.library_time},
           {"placements", placements},
           {"neighbours", neighbours},
           {"refusals", refusals},

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "occupancy_model/device_reader.h"
 #include "occupancy_model/embedded_devices.h"
 
 namespace stitchwork {
@@ -25,74 +26,31 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// Reads the keys of one file and knows which are left over.
-class DeviceReader {
- public:
-  DeviceReader(const json& document, const std::string& origin) : document_(document), origin_(origin) {}
-
-  [[noreturn]] void fail(std::string_view key, std::string_view what, std::string hint = {}) const {
-    throw Error(origin_, 0, 0, fmt::format("key \"{}\" {}", key, what), std::move(hint));
-  }
-
-  const json& at(std::string_view key) {
-    seen_.emplace_back(key);
-    const auto it = document_.find(key);
-    if (it == document_.end()) fail(key, "is missing", "docs/occupancy.md lists the keys");
-    return *it;
-  }
-
-  std::string text(std::string_view key) {
-    const json& value = at(key);
-    if (!value.is_string() || value.get_ref<const std::string&>().empty()) fail(key, "is not a text");
-    return value;
-  }
-
-  std::vector<std::string> texts(std::string_view key) {
-    const json& value = at(key);
-    if (!value.is_array() || !std::ranges::all_of(value, [](const json& v) { return v.is_string(); }))
-      fail(key, "is not a list of texts");
-    return value;
-  }
-
-  /// {"value": number, "source": where it comes from}
-  template <typename Number>
-  void number(std::string_view key, Number& result) {
-    const json& entry = at(key);
-    if (!entry.is_object() || !entry.contains("value") || !entry["value"].is_number())
-      fail(key, "has no \"value\"", R"(write {"value": 80, "source": "where it comes from"})");
-    if (!entry.contains("source") || !entry["source"].is_string() ||
-        entry["source"].get_ref<const std::string&>().empty())
-      fail(key, "has no \"source\"", "say where the value comes from");
-    if (std::is_integral_v<Number> && !entry["value"].is_number_integer()) fail(key, "is not an integer");
-    if (entry["value"].get<double>() < 0) fail(key, "is negative");
-    result = entry["value"].get<Number>();
-  }
-
-  template <class Number>
-  void optional_number(const char* key, Number& result) {
-    if (document_.contains(key)) number(key, result);
-  }
-
-  void refuse_unknown_keys() const {
-    for (const auto& [key, value] : document_.items())
-      if (std::ranges::find(seen_, key) == seen_.end())
-        fail(key, "is unknown", "docs/occupancy.md lists the keys");
-  }
-
- private:
-  const json& document_;
-  const std::string& origin_;
-  std::vector<std::string> seen_;
-};
+std::string file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(path, 0, 0, "cannot be opened", "give the path of a device file");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
 
 std::vector<Device> load_devices() {
   std::vector<Device> list;
-  const auto add = [&list](Device device) {
+  for (const DeviceText& text : device_texts()) {
+    Device device = parse_device(text.json, text.origin);
     std::erase_if(list, [&device](const Device& d) { return d.id == device.id; });
     list.push_back(std::move(device));
-  };
+  }
+  std::ranges::sort(list, {}, &Device::id);
+  return list;
+}
+
+}  // namespace
+
+std::vector<DeviceText> device_texts() {
+  std::vector<DeviceText> texts;
   for (const EmbeddedDevice& embedded : embedded_devices())
-    add(parse_device(embedded.json, std::string(embedded.file)));
+    texts.push_back({std::string(embedded.file), std::string(embedded.json)});
   if (const char* folder = std::getenv("STITCHWORK_DEVICES"); folder != nullptr && *folder != '\0') {
     std::error_code failure;
     std::vector<std::filesystem::path> paths;
@@ -102,23 +60,23 @@ std::vector<Device> load_devices() {
       throw Error(folder, 0, 0, "cannot list the folder of devices",
                   "STITCHWORK_DEVICES must name a folder of device files");
     std::ranges::sort(paths);
-    for (const auto& path : paths) add(read_device(path.string()));
+    for (const auto& path : paths) texts.push_back({path.string(), file_text(path.string())});
   }
-  std::ranges::sort(list, {}, &Device::id);
-  return list;
+  return texts;
 }
 
-}  // namespace
-
-Device parse_device(std::string_view text, const std::string& origin) {
-  json document;
+json parse_device_json(std::string_view text, const std::string& origin) {
   try {
-    document = json::parse(text);
+    return json::parse(text);
   } catch (const json::parse_error& error) {
     const auto end = std::min<std::size_t>(error.byte, text.size());
     const auto line = 1 + std::ranges::count(text.substr(0, end), '\n');
     throw Error(origin, static_cast<int>(line), 0, "not valid JSON", "check for a missing comma or quote");
   }
+}
+
+Device parse_device(std::string_view text, const std::string& origin) {
+  const json document = parse_device_json(text, origin);
   DeviceReader read(document, origin);
   if (!document.is_object() || read.text("schema") != kSchema)
     throw Error(origin, 0, 0, "not a device description",
@@ -161,6 +119,7 @@ Device parse_device(std::string_view text, const std::string& origin) {
   read.number("launch_gap_us", d.launch_gap_us);
   read.number("grid_barrier_us", d.grid_barrier_us);
   read.number("grid_barrier_us_per_block", d.grid_barrier_us_per_block);
+  if (read.contains("products")) read.at("products");  // library_units.cpp reads these
   read.refuse_unknown_keys();
   for (const auto& [key, value] : {std::pair{"sms", d.sms},
                                    {"max_warps_per_sm", d.max_warps_per_sm},
@@ -182,13 +141,7 @@ Device parse_device(std::string_view text, const std::string& origin) {
   return d;
 }
 
-Device read_device(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(path, 0, 0, "cannot be opened", "give the path of a device file");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parse_device(text.str(), path);
-}
+Device read_device(const std::string& path) { return parse_device(file_text(path), path); }
 
 const std::vector<Device>& devices() {
   static const std::vector<Device> list = load_devices();

@@ -38,7 +38,7 @@ struct Device {
   std::int64_t l2_bytes = 0;
   double dram_gb_s = 0;    ///< peak, decimal GB/s
   double l2_gb_s = 0;      ///< measured or scaled; see the device file
-  double fp32_tflops = 0;  ///< peak of the library matrix products (documented roofline)
+  double fp32_tflops = 0;  ///< peak of multiply-adds
   // Timing model constants (occupancy_model/timing.h), each with its origin in the device file.
   double dram_efficiency = 0.9;                    ///< eta
   double dram_latency_ns = 450;                    ///< loaded

@@ -228,10 +228,4 @@ KernelTime kernel_time(const Device& device, const KernelWork& work) {
   return kernel_time(device, launch);
 }
 
-double library_time_us(const Device& device, double flops, double bytes) {
-  const double compute_us = flops / (device.fp32_tflops * 1e6);
-  const double memory_us = bytes / (device.dram_efficiency * device.dram_gb_s) / kNanosecondsPerMicrosecond;
-  return std::max(compute_us, memory_us) + device.launch_us;
-}
-
 }  // namespace stitchwork

@@ -95,7 +95,4 @@ struct KernelTime {
 KernelTime kernel_time(const Device& device, const LaunchWork& work);
 KernelTime kernel_time(const Device& device, const KernelWork& work);
 
-/// Documented roofline of a library matrix product or convolution: max(flops/peak, bytes/BW) + T_null.
-double library_time_us(const Device& device, double flops, double bytes);
-
 }  // namespace stitchwork

@@ -98,6 +98,12 @@ TEST(Device, TheSchemaNamesTheKeysOfEveryFile) {
     }
     const std::set<std::string> of_clusters = {"gpcs", "max_cluster_blocks"};
     for (const std::string& key : of_clusters) EXPECT_EQ(keys.erase(key), d.cc_major >= 9 ? 1u : 0u) << d.id;
+    EXPECT_EQ(keys.erase("products"), 1u) << d.id;  // a file of a user's need not have it
+    const json& products = schema["properties"]["products"];
+    for (const auto& [key, value] : file["products"].items())
+      EXPECT_TRUE(products["properties"].contains(key)) << key;
+    for (const std::string key : products["required"])
+      EXPECT_TRUE(file["products"].contains(key)) << d.id << " " << key;
     EXPECT_EQ(keys, required) << d.id;
   }
 }

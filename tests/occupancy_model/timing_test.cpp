@@ -124,12 +124,6 @@ TEST(KernelTime, TheTailWaveCounts) {
   EXPECT_NEAR(with_blocks(160), 2 * with_blocks(80), 1e-6 * with_blocks(80));
 }
 
-TEST(LibraryTime, IsARoofline) {
-  const Device& d = device("v100");
-  EXPECT_NEAR(library_time_us(d, 15.7e12, 1), 1e6 + d.launch_us, 1);
-  EXPECT_NEAR(library_time_us(d, 1, d.dram_efficiency * d.dram_gb_s * 1e9), 1e6 + d.launch_us, 1);
-}
-
 struct Measured {
   std::string op, device;  ///< device id
   double rows = 0, cols = 0, us = 0;

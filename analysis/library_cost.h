@@ -1,0 +1,18 @@
+// Costs of library calls, from the plan alone (method "modelled").
+#pragma once
+
+#include <optional>
+
+#include "core/graph.h"
+#include "occupancy_model/library.h"
+
+namespace stitchwork {
+
+/// The product that a dot or convolution is; nothing for other ops. `bytes` are those of its buffers.
+/// A convolution counts every kernel position, padding and holes of dilations included.
+std::optional<MatrixProduct> matrix_product(const Computation& computation, const Node& node);
+
+/// Bytes of the buffers that a library call, copy or memset of `node` reads and writes; a memset only writes.
+double call_bytes(const Computation& computation, const Node& node, bool reads);
+
+}  // namespace stitchwork
