@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/float_semantics.h"
+#include "core/evaluator.h"
 #include "tests/codegen/harness.h"
 
 namespace stitchwork::testing {

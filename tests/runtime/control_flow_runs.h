@@ -16,8 +16,8 @@ struct ControlFlowRuns {
   std::int64_t init_reads = 0;
 
   /// What goes wrong in either backend, or "".
-  std::string problem(const Graph& graph, const std::vector<Literal>& inputs,
-                      const std::vector<Literal>& expected, const char* device_id, const char* planner) {
+  std::string problem(const Graph& graph, Judge& judge, const char* device_id, const char* planner) {
+    const std::vector<Literal>& inputs = judge.inputs();
     FakeGpu gpu{device(device_id)};
     CompileOptions compiling = compile_options();
     compiling.ptxas = false;
@@ -31,10 +31,10 @@ struct ControlFlowRuns {
       if (!simulated.findings.empty())
         return fmt::format("simulator: {} in {}: {}", name(simulated.findings[0].kind),
                            simulated.findings[0].kernel, simulated.findings[0].message);
-      if (std::string wrong = difference(simulated, expected); !wrong.empty()) return "simulator: " + wrong;
+      if (std::string wrong = judge.check(simulated.outputs).message; !wrong.empty()) return "simulator: " + wrong;
       cu::CudaBackend backend(fake_driver(gpu), gpu.device, {.repeats = 0}, {fake_blas, {}});
       const RunResult driven = run_on(backend, graph, gpu.device, executable, inputs);
-      if (std::string wrong = difference(driven, expected); !wrong.empty()) return "driver: " + wrong;
+      if (std::string wrong = judge.check(driven.outputs).message; !wrong.empty()) return "driver: " + wrong;
       return "";
     } catch (const std::exception& error) {
       return error.what();
@@ -44,12 +44,11 @@ struct ControlFlowRuns {
   /// Under every planner and for every device, which are named before what is wrong.
   std::vector<std::string> problems(const std::string& text, std::uint32_t seed) {
     const Graph graph = canonicalize(parse_hlo(text, "control.hlo"));
-    const std::vector<Literal> inputs = generate_inputs(graph, seed);
-    const std::vector<Literal> expected = evaluate(graph, inputs);
+    Judge judge(graph, generate_inputs(graph, seed));
     std::vector<std::string> found;
     for (const char* device_id : kControlFlowDevices)
       for (const char* planner : kControlFlowPlanners)
-        if (const std::string wrong = problem(graph, inputs, expected, device_id, planner); !wrong.empty())
+        if (const std::string wrong = problem(graph, judge, device_id, planner); !wrong.empty())
           found.push_back(fmt::format("{} for {}: {}", planner, device_id, wrong));
     return found;
   }
@@ -61,15 +60,6 @@ struct ControlFlowRuns {
     for (const ComputationRun& part : run.computations)
       for (const KernelRun& kernel : part.kernels) launches += kernel.launches;
     init_reads += static_cast<std::int64_t>(run.sanitized.init_accesses);
-  }
-
-  static std::string difference(const RunResult& run, const std::vector<Literal>& expected) {
-    if (run.outputs.size() != expected.size())
-      return fmt::format("{} outputs, {} are right", run.outputs.size(), expected.size());
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      if (const CheckResult check = check_output(run.outputs[i], expected[i]); !check.ok)
-        return fmt::format("output {}: {}", i, check.message);
-    return "";
   }
 };
 
