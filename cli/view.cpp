@@ -13,9 +13,10 @@ namespace {
 
 std::string render(const Model& model, const std::vector<FusionPlan>& plans) {
   auto* view = reinterpret_cast<RenderView*>(module_function(kViewModule, kRenderView, "graphs are drawn"));
-  std::string page, problem;
+  std::string page;
+  ModuleProblem problem;
   (*view)(model, plans, page, problem);
-  if (!problem.empty()) throw Error(problem, "install the Debian package fonts-dejavu-core");
+  if (!problem.message.empty()) throw Error(problem.message, problem.hint);
   return page;
 }
 

@@ -7,12 +7,13 @@
 
 #include "analysis/plan.h"
 #include "experiments/model.h"
+#include "figures/data/module.h"
 
 namespace stitchwork {
 
 /// Fills `page` with the plans of the model (gui/view/plans_page.h), or `problem` with why it cannot.
 using RenderView = void(const Model& model, const std::vector<FusionPlan>& plans, std::string& page,
-                        std::string& problem);
+                        ModuleProblem& problem);
 inline constexpr const char* kRenderView = "stitchwork_render_view";
 inline constexpr const char* kViewModule = "stitchwork_view.so";
 

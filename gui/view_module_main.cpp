@@ -2,13 +2,14 @@
 #include <QFont>
 #include <QGuiApplication>
 
+#include "core/error.h"
 #include "experiments/view_module.h"
 #include "figures/paint/render.h"
 #include "gui/view/plans_page.h"
 
 extern "C" __attribute__((visibility("default"))) void stitchwork_render_view(
     const stitchwork::Model& model, const std::vector<stitchwork::FusionPlan>& plans, std::string& page,
-    std::string& problem) {
+    stitchwork::ModuleProblem& problem) {
   using namespace stitchwork;
   try {
     start_painting();
@@ -18,7 +19,9 @@ extern "C" __attribute__((visibility("default"))) void stitchwork_render_view(
     for (const FusionPlan& plan : plans)
       pictures.push_back(gui::opening_picture(gui::take_plan(shared, plan, {})));
     page = gui::plans_page(pictures);
+  } catch (const Error& error) {
+    problem = {error.message(), error.hint()};
   } catch (const std::exception& error) {
-    problem = error.what();
+    problem = {error.what(), {}};
   }
 }

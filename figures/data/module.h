@@ -8,12 +8,17 @@
 
 namespace stitchwork {
 
-/// Fills `bytes`, or `problem` with why it cannot.
+/// Why a module cannot do what it was asked for, and what to do about it, if anything is known.
+struct ModuleProblem {
+  std::string message, hint;
+};
+
+/// Fills `bytes`, or `problem`.
 using RenderFigure = void(const Figure& figure, FigureFormat format, std::string& bytes,
-                          std::string& problem);
+                          ModuleProblem& problem);
 inline constexpr const char* kRenderFigure = "stitchwork_render_figure";
 /// Likewise a document, as PDF.
-using RenderDocument = void(const Document& document, std::string& bytes, std::string& problem);
+using RenderDocument = void(const Document& document, std::string& bytes, ModuleProblem& problem);
 inline constexpr const char* kRenderDocument = "stitchwork_render_document";
 
 }  // namespace stitchwork

@@ -25,9 +25,10 @@ template <typename Function, typename Call>
 std::string rendered(const char* name, Call call) {
   auto* const render =
       reinterpret_cast<Function*>(module_function(renderer_file(), name, "SVG, PDF and PNG are drawn"));
-  std::string bytes, problem;
+  std::string bytes;
+  ModuleProblem problem;
   call(*render, bytes, problem);
-  if (!problem.empty()) throw Error(problem, "install the Debian package fonts-dejavu-core");
+  if (!problem.message.empty()) throw Error(problem.message, problem.hint);
   return bytes;
 }
 
@@ -47,7 +48,7 @@ std::string why_not_rendered() {
 std::string render_figure(const Figure& figure, FigureFormat format) {
   check(figure);
   return rendered<RenderFigure>(kRenderFigure,
-                                [&](RenderFigure& render, std::string& bytes, std::string& problem) {
+                                [&](RenderFigure& render, std::string& bytes, ModuleProblem& problem) {
                                   render(figure, format, bytes, problem);
                                 });
 }
@@ -56,7 +57,7 @@ std::string render_document(const Document& document) {
   for (const DocumentBlock& block : document.blocks)
     if (block.kind == DocumentBlock::Kind::kFigure) check(block.figure);
   return rendered<RenderDocument>(kRenderDocument,
-                                  [&](RenderDocument& render, std::string& bytes, std::string& problem) {
+                                  [&](RenderDocument& render, std::string& bytes, ModuleProblem& problem) {
                                     render(document, bytes, problem);
                                   });
 }

@@ -1,22 +1,27 @@
 // The module that the command line loads.
+#include "core/error.h"
 #include "figures/data/module.h"
 #include "figures/paint/render.h"
 
 extern "C" __attribute__((visibility("default"))) void stitchwork_render_figure(
     const stitchwork::Figure& figure, stitchwork::FigureFormat format, std::string& bytes,
-    std::string& problem) {
+    stitchwork::ModuleProblem& problem) {
   try {
     bytes = stitchwork::render(figure, format);
+  } catch (const stitchwork::Error& error) {
+    problem = {error.message(), error.hint()};
   } catch (const std::exception& error) {
-    problem = error.what();
+    problem = {error.what(), {}};
   }
 }
 
 extern "C" __attribute__((visibility("default"))) void stitchwork_render_document(
-    const stitchwork::Document& document, std::string& bytes, std::string& problem) {
+    const stitchwork::Document& document, std::string& bytes, stitchwork::ModuleProblem& problem) {
   try {
     bytes = stitchwork::render(document);
+  } catch (const stitchwork::Error& error) {
+    problem = {error.message(), error.hint()};
   } catch (const std::exception& error) {
-    problem = error.what();
+    problem = {error.what(), {}};
   }
 }

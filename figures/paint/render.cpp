@@ -10,6 +10,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "core/error.h"
 #include "figures/paint/canvas.h"
 #include "figures/paint/paint.h"
 #include "figures/paint/pdf.h"
@@ -24,7 +25,8 @@ constexpr const char* kFontFolders[] = {"/usr/share/fonts/truetype/dejavu/", "/u
 void load_font(const QString& file) {
   for (const char* folder : kFontFolders)
     if (QFontDatabase::addApplicationFont(QString::fromLatin1(folder) + file) >= 0) return;
-  throw std::runtime_error("the font DejaVu Sans, in which figures are set, is not installed");
+  throw Error("the font DejaVu Sans, in which figures are set, is not installed",
+              "install the Debian package fonts-dejavu-core");
 }
 
 QString provenance(const Figure& figure) {

@@ -8,7 +8,7 @@
 namespace stitchwork {
 
 /// Starts Qt on its offscreen platform where the program has not started it, and loads the font. Throws
-/// std::runtime_error where there is none.
+/// Error where there is none.
 void start_painting();
 
 std::string render(const Figure& figure, FigureFormat format);

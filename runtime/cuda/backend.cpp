@@ -103,17 +103,12 @@ Convolutions parse_convolutions(const std::string& word) {
 }
 
 CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& device,
-                         const CudaOptions& options)
+                         const CudaOptions& options, CudaLibraries libraries)
     : driver_(std::move(driver)),
       device_(device),
       options_(options),
-      gpu_(cuda::gpu(*driver_, options.index)) {}
-
-CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& device,
-                         const CudaOptions& options, CudaLibraries libraries)
-    : CudaBackend(std::move(driver), device,
-                  options) {  // from here on the destructor gives back what there is
-  libraries_ = std::move(libraries);
+      gpu_(cuda::gpu(*driver_, options.index)),
+      libraries_(std::move(libraries)) {
   if (gpu_.cc_major != device.cc_major || gpu_.cc_minor != device.cc_minor || gpu_.sms != device.sms)
     throw Error(fmt::format("GPU {} is {} (sm_{}{}, {} SMs), the plan is for {} (sm_{}{}, {} SMs)",
                             options.index, gpu_.name, gpu_.cc_major, gpu_.cc_minor, gpu_.sms, device.id,
@@ -121,26 +116,19 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, const Device& dev
                 "name it with --device; `stitchwork devices` lists them");
   DeviceId id = 0;
   driver_->check(driver_->device_get(&id, options.index), "cuDeviceGet", gpu_.name);
-  driver_->check(driver_->context_retain(&context_, id), "cuDevicePrimaryCtxRetain", gpu_.name);
-  driver_->check(driver_->context_set(context_), "cuCtxSetCurrent", gpu_.name);
-  driver_->check(driver_->stream_create(&stream_, kNonBlockingStream), "cuStreamCreate", gpu_.name);
-  driver_->check(driver_->event_create(&begin_, 0), "cuEventCreate", gpu_.name);
-  driver_->check(driver_->event_create(&end_, 0), "cuEventCreate", gpu_.name);
+  Context context = nullptr;
+  driver_->check(driver_->context_retain(&context, id), "cuDevicePrimaryCtxRetain", gpu_.name);
+  context_ = OwnedContext(*driver_, id);
+  driver_->check(driver_->context_set(context), "cuCtxSetCurrent", gpu_.name);
+  Stream stream = nullptr;
+  driver_->check(driver_->stream_create(&stream, kNonBlockingStream), "cuStreamCreate", gpu_.name);
+  stream_ = OwnedStream(*driver_, stream);
+  for (OwnedEvent* made : {&begin_, &end_}) {
+    Event event = nullptr;
+    driver_->check(driver_->event_create(&event, 0), "cuEventCreate", gpu_.name);
+    *made = OwnedEvent(*driver_, event);
+  }
   if (libraries_.blas) blas_ = libraries_.blas();
-}
-
-CudaBackend::~CudaBackend() {  // what fails here has failed before, and was reported
-  dnn_plans_.clear();
-  dnn_.reset();
-  blas_.reset();
-  for (const auto& [source, loaded] : modules_) driver_->module_unload(loaded.module);
-  for (const Pointer address : allocations_) driver_->release(address);
-  if (begin_ != nullptr) driver_->event_destroy(begin_);
-  if (end_ != nullptr) driver_->event_destroy(end_);
-  if (stream_ != nullptr) driver_->stream_destroy(stream_);
-  DeviceId id = 0;
-  if (context_ != nullptr && driver_->device_get(&id, options_.index) == kSuccess)
-    driver_->context_release(id);
 }
 
 DeviceAddress CudaBackend::allocate(std::size_t bytes, const std::string& name, bool written_once) {
@@ -152,7 +140,7 @@ DeviceAddress CudaBackend::allocate(std::size_t bytes, const std::string& name, 
   for (const std::uint64_t size : {std::max(wanted, kChunkBytes), wanted}) {
     result = driver_->allocate(&chunk, size);
     if (result != kSuccess) continue;
-    allocations_.push_back(chunk);
+    allocations_.emplace_back(*driver_, chunk);
     pool.add(chunk, size);
     return *pool.take(bytes);
   }
@@ -200,32 +188,36 @@ void CudaBackend::copy(DeviceAddress to, DeviceAddress from, std::size_t bytes) 
   record(std::move(step));
 }
 
-const CudaBackend::Loaded& CudaBackend::load(const CompiledKernel& kernel) {
-  const auto known = modules_.find(kernel.source_sha256);
-  if (known != modules_.end()) return known->second;
-  Loaded loaded;
+OwnedModule CudaBackend::load_module(const CompiledKernel& kernel) {
+  Module module = nullptr;
   std::array<char, 4096> log{};
   std::array<int, 2> options{kErrorLog, kErrorLogBytes};
   std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size())};
   Result result = kInvalidImage;
   for (const std::string* image : {&kernel.cubin, &kernel.ptx}) {
     if (image->empty()) continue;
-    result = driver_->module_load(&loaded.module, image->c_str(), static_cast<unsigned>(options.size()),
+    result = driver_->module_load(&module, image->c_str(), static_cast<unsigned>(options.size()),
                                   options.data(), values.data());
     if (result != kInvalidImage && result != kNoBinaryForGpu) break;  // else the PTX may do
   }
-  if (result != kSuccess) {
-    const std::string said(log.data());
-    throw Error(fmt::format("cuModuleLoadDataEx failed: {}{}{}", driver_->text(result),
-                            said.empty() ? "" : ": ", said.substr(0, said.find('\n'))));
-  }
+  if (result == kSuccess) return {*driver_, module};
+  const std::string said(log.data());
+  throw Error(fmt::format("cuModuleLoadDataEx failed: {}{}{}", driver_->text(result),
+                          said.empty() ? "" : ": ", said.substr(0, said.find('\n'))));
+}
+
+const CudaBackend::Loaded& CudaBackend::load(const CompiledKernel& kernel) {
+  const auto known = modules_.find(kernel.source_sha256);
+  if (known != modules_.end()) return known->second;
+  Loaded loaded;
+  loaded.module = load_module(kernel);
   const auto attribute = [&](FunctionAttribute which) {
     int value = 0;
     driver_->check(driver_->function_attribute(&value, which, loaded.function), "cuFuncGetAttribute",
                    kernel.entry);
     return value;
   };
-  driver_->check(driver_->module_function(&loaded.function, loaded.module, kernel.entry.c_str()),
+  driver_->check(driver_->module_function(&loaded.function, loaded.module.get(), kernel.entry.c_str()),
                  "cuModuleGetFunction", kernel.entry);
   loaded.registers = attribute(kRegisters);
   const KernelLaunch& launch = kernel.launch;
@@ -237,7 +229,7 @@ const CudaBackend::Loaded& CudaBackend::load(const CompiledKernel& kernel) {
       driver_->resident_blocks(&loaded.resident_blocks, loaded.function, static_cast<int>(launch.block),
                                static_cast<std::size_t>(launch.shared_bytes)),
       "cuOccupancyMaxActiveBlocksPerMultiprocessor", kernel.entry);
-  return modules_.emplace(kernel.source_sha256, loaded).first->second;
+  return modules_.emplace(kernel.source_sha256, std::move(loaded)).first->second;
 }
 
 std::int64_t CudaBackend::resident_blocks(const CompiledKernel& kernel, const Loaded& loaded) const {
@@ -249,7 +241,7 @@ std::int64_t CudaBackend::resident_blocks(const CompiledKernel& kernel, const Lo
   attribute.id = kClusterDimension;
   attribute.extents[0] = static_cast<unsigned>(cluster);
   attribute.extents[1] = attribute.extents[2] = 1;
-  const LaunchConfig config = launch_config(kernel.launch, stream_, attribute);
+  const LaunchConfig config = launch_config(kernel.launch, stream_.get(), attribute);
   int clusters = 0;
   driver_->check(driver_->resident_clusters(&clusters, loaded.function, &config),
                  "cuOccupancyMaxActiveClusters", kernel.entry);
@@ -423,18 +415,19 @@ void CudaBackend::perform(const Step& step) {
   for (const Step& part : step.before) perform(part);
   switch (step.kind) {
     case Step::Kind::kClear:
-      driver_->check(driver_->fill(step.pointers[0], 0, step.bytes, stream_), "cuMemsetD8Async", step.what);
+      driver_->check(driver_->fill(step.pointers[0], 0, step.bytes, stream_.get()), "cuMemsetD8Async",
+                     step.what);
       return;
     case Step::Kind::kCopy:
-      driver_->check(driver_->copy(step.pointers[0], step.pointers[1], step.bytes, stream_),
+      driver_->check(driver_->copy(step.pointers[0], step.pointers[1], step.bytes, stream_.get()),
                      "cuMemcpyDtoDAsync", step.what);
       return;
     case Step::Kind::kProduct:
-      blas_->multiply(stream_, step.gemm, step.operands, step.result, step.pointers[0], step.pointers[1],
-                      step.pointers[2], options_.tf32, step.what);
+      blas_->multiply(stream_.get(), step.gemm, step.operands, step.result, step.pointers[0],
+                      step.pointers[1], step.pointers[2], options_.tf32, step.what);
       return;
     case Step::Kind::kConvolution:
-      dnn_->convolve(stream_, *step.dnn, step.pointers[0], step.pointers[1], step.pointers[2],
+      dnn_->convolve(stream_.get(), *step.dnn, step.pointers[0], step.pointers[1], step.pointers[2],
                      step.pointers[3], step.what);
       return;
     case Step::Kind::kLaunch:
@@ -447,30 +440,30 @@ void CudaBackend::perform(const Step& step) {
   const auto grid = static_cast<unsigned>(launch.grid), block = static_cast<unsigned>(launch.block),
              shared = static_cast<unsigned>(launch.shared_bytes);
   if (launch.grid_barriers > 0)
-    driver_->check(driver_->launch_cooperative(step.function, grid, 1, 1, block, 1, 1, shared, stream_,
+    driver_->check(driver_->launch_cooperative(step.function, grid, 1, 1, block, 1, 1, shared, stream_.get(),
                                                arguments.data()),
                    "cuLaunchCooperativeKernel", step.what);
   else if (step.kernel->dependent)
     launch_dependent(step, arguments);
   else
-    driver_->check(
-        driver_->launch(step.function, grid, 1, 1, block, 1, 1, shared, stream_, arguments.data(), nullptr),
-        "cuLaunchKernel", step.what);
+    driver_->check(driver_->launch(step.function, grid, 1, 1, block, 1, 1, shared, stream_.get(),
+                                   arguments.data(), nullptr),
+                   "cuLaunchKernel", step.what);
 }
 
 void CudaBackend::launch_dependent(const Step& step, std::vector<void*>& arguments) {
   LaunchAttribute attribute{};
   attribute.id = kProgrammaticStreamSerialization;
   attribute.value = 1;
-  const LaunchConfig config = launch_config(step.kernel->launch, stream_, attribute);
+  const LaunchConfig config = launch_config(step.kernel->launch, stream_.get(), attribute);
   driver_->check(driver_->launch_with(&config, step.function, arguments.data(), nullptr), "cuLaunchKernelEx",
                  step.what);
 }
 
 Timed CudaBackend::record(Step step) {
-  driver_->check(driver_->event_record(begin_, stream_), "cuEventRecord", step.what);
+  driver_->check(driver_->event_record(begin_.get(), stream_.get()), "cuEventRecord", step.what);
   perform(step);
-  driver_->check(driver_->event_record(end_, stream_), "cuEventRecord", step.what);
+  driver_->check(driver_->event_record(end_.get(), stream_.get()), "cuEventRecord", step.what);
   wait(step.what);
   const Timed timed{elapsed_us(), steps_.size(), {}};
   steps_.push_back(std::move(step));
@@ -479,12 +472,12 @@ Timed CudaBackend::record(Step step) {
 }
 
 void CudaBackend::wait(const std::string& what) {
-  driver_->check(driver_->stream_wait(stream_), "cuStreamSynchronize", what);
+  driver_->check(driver_->stream_wait(stream_.get()), "cuStreamSynchronize", what);
 }
 
 double CudaBackend::elapsed_us() const {
   float ms = 0;
-  driver_->check(driver_->event_elapsed(&ms, begin_, end_), "cuEventElapsedTime", "timing");
+  driver_->check(driver_->event_elapsed(&ms, begin_.get(), end_.get()), "cuEventElapsedTime", "timing");
   return 1e3 * static_cast<double>(ms);
 }
 
@@ -492,9 +485,9 @@ double CudaBackend::median_us(int times, const std::function<void()>& pass) {
   std::vector<double> us;
   for (int i = 0; i < times; ++i) {
     if (options_.cache == sim::CacheMode::kCold) flush_cache();
-    driver_->check(driver_->event_record(begin_, stream_), "cuEventRecord", "timing");
+    driver_->check(driver_->event_record(begin_.get(), stream_.get()), "cuEventRecord", "timing");
     pass();
-    driver_->check(driver_->event_record(end_, stream_), "cuEventRecord", "timing");
+    driver_->check(driver_->event_record(end_.get(), stream_.get()), "cuEventRecord", "timing");
     wait("timing");
     us.push_back(elapsed_us());
   }
@@ -503,11 +496,13 @@ double CudaBackend::median_us(int times, const std::function<void()>& pass) {
 
 void CudaBackend::flush_cache() {
   const auto bytes = static_cast<std::size_t>(2 * std::max(gpu_.l2_bytes, std::int64_t{1} << 20));
-  if (flushed_ == 0) {
-    driver_->check(driver_->allocate(&flushed_, bytes), "cuMemAlloc", "memory to overwrite the L2 cache");
-    allocations_.push_back(flushed_);
+  if (!flushed_) {
+    Pointer memory = 0;
+    driver_->check(driver_->allocate(&memory, bytes), "cuMemAlloc", "memory to overwrite the L2 cache");
+    flushed_ = OwnedMemory(*driver_, memory);
   }
-  driver_->check(driver_->fill(flushed_, 0, bytes, stream_), "cuMemsetD8Async", "overwriting the L2 cache");
+  driver_->check(driver_->fill(flushed_.get(), 0, bytes, stream_.get()), "cuMemsetD8Async",
+                 "overwriting the L2 cache");
 }
 
 double CudaBackend::repeated_us(const Step& step) {
@@ -523,28 +518,22 @@ double CudaBackend::repeated_us(const Step& step) {
 }
 
 std::optional<double> CudaBackend::graph_us(int times) {
-  Graph graph = nullptr;
-  GraphExec ready = nullptr;
-  if (driver_->capture_begin(stream_, kCaptureThreadLocal) != kSuccess) return std::nullopt;
-  bool captured = true;
+  Capture capture(*driver_, stream_.get());
+  if (!capture) return std::nullopt;
   try {
     for (const Step& step : steps_) perform(step);
   } catch (const Error&) {  // a call that cannot be captured
-    captured = false;
+    return std::nullopt;
   }
-  captured = driver_->capture_end(stream_, &graph) == kSuccess && captured;
-  if (captured && driver_->graph_instantiate(&ready, graph, 0) != kSuccess) captured = false;
-  std::optional<double> us;
-  if (captured) {
-    const auto pass = [&] {
-      driver_->check(driver_->graph_launch(ready, stream_), "cuGraphLaunch", "CUDA graph");
-    };
-    pass();
-    us = median_us(times, pass);
-    driver_->graph_exec_destroy(ready);
-  }
-  if (graph != nullptr) driver_->graph_destroy(graph);
-  return us;
+  const OwnedGraph graph = capture.end();
+  GraphExec made = nullptr;
+  if (!graph || driver_->graph_instantiate(&made, graph.get(), 0) != kSuccess) return std::nullopt;
+  const OwnedGraphExec ready(*driver_, made);
+  const auto pass = [&] {
+    driver_->check(driver_->graph_launch(ready.get(), stream_.get()), "cuGraphLaunch", "CUDA graph");
+  };
+  pass();
+  return median_us(times, pass);
 }
 
 void CudaBackend::settle(bool whole) {

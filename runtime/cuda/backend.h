@@ -10,6 +10,7 @@
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/dnn.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/handles.h"
 #include "runtime/cuda/pool.h"
 
 namespace stitchwork::cuda {
@@ -55,13 +56,13 @@ struct CudaLibraries {
 };
 
 /// Buffers come from one pool; library calls are products of matrices, which cuBLAS makes, and convolutions:
-/// cuDNN's, or cuBLAS's products over their patches.
+/// cuDNN's, or cuBLAS's products over their patches. It is used by the thread that made it, whose current
+/// context is the GPU's from then on.
 class CudaBackend final : public Backend {
  public:
   /// Throws Error where the GPU is not of the kind the plan was made for.
   CudaBackend(std::shared_ptr<const Driver> driver, const Device& device, const CudaOptions& options,
               CudaLibraries libraries);
-  ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
 
@@ -82,12 +83,10 @@ class CudaBackend final : public Backend {
   std::optional<Repeated> repeated() const override { return repeated_; }
 
  private:
-  CudaBackend(std::shared_ptr<const Driver> driver, const Device& device, const CudaOptions& options);
-
   /// A kernel as the driver has it.
   struct Loaded {
-    Module module = nullptr;
-    Function function = nullptr;
+    OwnedModule module;
+    Function function = nullptr;  ///< of the module
     int registers = 0, resident_blocks = 0;
   };
   /// What the device did, in order, to be done again.
@@ -106,6 +105,8 @@ class CudaBackend final : public Backend {
   };
 
   const Loaded& load(const CompiledKernel& kernel);
+  /// The kernel's machine code where it is of this GPU, else its PTX.
+  OwnedModule load_module(const CompiledKernel& kernel);
   /// Blocks that the GPU holds at once, in whole clusters.
   std::int64_t resident_blocks(const CompiledKernel& kernel, const Loaded& loaded) const;
   /// Whether cuBLAS is here and makes products of these element types.
@@ -142,9 +143,12 @@ class CudaBackend final : public Backend {
   const Device& device_;
   CudaOptions options_;
   Gpu gpu_;
-  Context context_ = nullptr;
-  Stream stream_ = nullptr;
-  Event begin_ = nullptr, end_ = nullptr;
+  // Each is given back before those above it.
+  OwnedContext context_;
+  OwnedStream stream_;
+  OwnedEvent begin_, end_;
+  std::vector<OwnedMemory> allocations_;
+  OwnedMemory flushed_;  ///< twice the L2 cache, once needed
   CudaLibraries libraries_;
   std::unique_ptr<Blas> blas_;
   std::unique_ptr<Dnn> dnn_;
@@ -152,8 +156,6 @@ class CudaBackend final : public Backend {
   std::vector<std::unique_ptr<DnnPlan>> dnn_plans_;  ///< steps point to them
   /// Two, so that no buffer of an earlier step shares bytes with what is written once.
   Pool pool_, sources_;
-  std::vector<Pointer> allocations_;
-  Pointer flushed_ = 0;                            ///< twice the L2 cache, once needed
   std::map<std::string, Loaded> modules_;          ///< by source
   std::map<std::string, CompiledKernel> gathers_;  ///< likewise; steps point to them
   std::vector<Step> steps_;

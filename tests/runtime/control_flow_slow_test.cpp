@@ -11,11 +11,14 @@ namespace {
 
 TEST(RandomControlFlow, NestsOfLoopsBranchesAndCallsComputeWhatTheGraphMeans) {
   SKIP_WITHOUT_COMPILER();
+  // Each planner's device changes from graph to graph: what is compiled takes most of the time.
+  constexpr bool kEveryDevice = false;
   testing::ControlFlowRuns runs;
   const testing::FuzzRange range = testing::fuzz_range(100, 300);
   for (std::uint32_t seed = range.first; seed < range.end; ++seed) {
     const std::string text = testing::random_control_flow(seed);
-    EXPECT_THAT(runs.problems(text, seed), ::testing::IsEmpty()) << "seed " << seed << "\n" << text;
+    EXPECT_THAT(runs.problems(text, seed, kEveryDevice), ::testing::IsEmpty()) << "seed " << seed << "\n"
+                                                                               << text;
   }
   std::cout << fmt::format("{} graphs, {} runs in the simulator, {} launches, {} reads for initialisation\n",
                            range.end - range.first, runs.runs, runs.launches, runs.init_reads);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/file.h"
+#include "runtime/simulator_backend.h"
 #include "tests/runtime/control_flow_runs.h"
 #include "tests/support/fuzz.h"
 
@@ -15,7 +16,7 @@ using ::testing::IsEmpty;
 
 std::vector<std::string> problems(const std::string& text) {
   testing::ControlFlowRuns runs;
-  return runs.problems(text, 0);
+  return runs.problems(text, 0, true);
 }
 
 constexpr const char* kPair =
@@ -96,9 +97,68 @@ TEST(ControlFlow, RandomNestsComputeWhatTheGraphMeans) {
   testing::ControlFlowRuns runs;
   for (std::uint32_t seed = 0; seed < 24; ++seed) {
     const std::string text = testing::random_control_flow(seed);
-    EXPECT_THAT(runs.problems(text, seed), IsEmpty()) << "seed " << seed << "\n" << text;
+    EXPECT_THAT(runs.problems(text, seed, false), IsEmpty()) << "seed " << seed << "\n" << text;
   }
   EXPECT_GT(runs.launches, runs.runs);
+}
+
+/// A module whose first kernel does only a part of its blocks.
+RunResult run_with_blocks_missing(const std::string& text, bool init) {
+  const Graph graph = testing::graph_of(text);
+  const Device& target = device("v100");
+  Executable executable =
+      compile(graph, target, make_plan(graph, target, "unfused"), testing::compile_options());
+  std::vector<CompiledKernel>& kernels =
+      executable.kernels.empty() ? executable.computations.at(0).kernels : executable.kernels;
+  kernels.at(0).launch.grid = 1;
+  RunOptions options;
+  options.sanitize.init = init;
+  return run_simulated(graph, target, executable, generate_inputs(graph, 0), options);
+}
+
+constexpr const char* kLarge =
+    "HloModule m\nENTRY main {\n  p = f32[1048576] parameter(0)\n  ROOT t = f32[1048576] tanh(p)\n}\n";
+
+TEST(HostReads, BytesThatNothingWroteAreAFindingWithTheInitSanitizer) {
+  SKIP_WITHOUT_COMPILER();
+  const RunResult checked = run_with_blocks_missing(kLarge, true);
+  ASSERT_EQ(checked.findings.size(), 1u);
+  EXPECT_EQ(checked.findings[0].kind, sim::FindingKind::kUninitialisedRead);
+  EXPECT_EQ(checked.findings[0].kernel, "the host");
+  EXPECT_THAT(checked.findings[0].message,
+              ::testing::MatchesRegex("reads 4194304 bytes of t, of which byte [0-9]+ was never written"));
+  EXPECT_THAT(checked.outputs, IsEmpty());
+  EXPECT_THAT(run_with_blocks_missing(kLarge, false).findings, IsEmpty());
+}
+
+/// Of a library call's operand, of a loop's state, of what a copy copies.
+TEST(HostReads, WhateverTheHostReadsForIsChecked) {
+  SKIP_WITHOUT_COMPILER();
+  const std::string head = "ENTRY main {\n  p = f32[1048576] parameter(0)\n  t = f32[1048576] tanh(p)\n";
+  for (const std::string& text :
+       {"HloModule m\nless {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+        "  ROOT l = pred[] compare(a, b), direction=LT\n}\n" +
+            head + "  ROOT s = f32[1048576] sort(t), dimensions={0}, to_apply=less\n}\n",
+        "HloModule m\nbody {\n  ROOT s = (f32[1048576]) parameter(0)\n}\n"
+        "cond {\n  s = (f32[1048576]) parameter(0)\n  ROOT l = pred[] constant(false)\n}\n" +
+            head +
+            "  u = (f32[1048576]) tuple(t)\n  w = (f32[1048576]) while(u), condition=cond, body=body\n"
+            "  ROOT r = f32[1048576] get-tuple-element(w), index=0\n}\n",
+        "HloModule m\n" + head + "  ROOT c = f32[1048576] copy(t)\n}\n"}) {
+    const RunResult run = run_with_blocks_missing(text, true);
+    ASSERT_EQ(run.findings.size(), 1u) << text;
+    EXPECT_THAT(run.findings[0].message, ::testing::HasSubstr("was never written")) << text;
+  }
+}
+
+TEST(HostReads, OfMemoryThatWasGivenBackAreRefused) {
+  SimulatorBackend backend(device("v100"), sim::CacheMode::kCold, {}, 1);
+  const DeviceAddress address = backend.allocate(16, "x", false);
+  std::vector<std::byte> bytes(16);
+  backend.read(address, bytes);
+  backend.release(address);
+  EXPECT_THAT(testing::refusal([&] { backend.read(address, bytes); }),
+              ::testing::HasSubstr("nothing is allocated there"));
 }
 
 /// For other programs' results: the texts as files of $STITCHWORK_WRITE_CONTROL_FLOW, seed_<n>.hlo.

@@ -1,16 +1,19 @@
-// A CUDA driver and cuBLAS without a GPU: kernels run in the PTX simulator, calls are recorded, and any of
-// them can be made to fail.
+// A CUDA driver and cuBLAS without a GPU: kernels run in the PTX simulator, calls are recorded, handles that
+// were not given back are counted, and any call can be made to fail.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/literal.h"
 #include "occupancy_model/occupancy.h"
 #include "runtime/cuda/backend.h"
 #include "simulator/simulator.h"
@@ -19,14 +22,21 @@ namespace stitchwork::testing {
 
 namespace cu = stitchwork::cuda;
 
+/// Results of cuda.h. A call that was asked to fail gives the last, CUDA_ERROR_UNKNOWN.
+inline constexpr cu::Result kIllegalAddress = 700, kLaunchTimeout = 702, kMisalignedAddress = 716,
+                            kLaunchFailed = 719, kCooperativeLaunchTooLarge = 720, kAskedFor = 999;
+
 struct FakeGpu {
   Device device;  ///< what the driver says it is
   std::size_t memory_bytes = std::size_t{1} << 30;
   std::map<std::string, int> fail_at;  ///< by member of Driver: the call (from 1) from which on it fails
-  cu::Result failure = 700;            ///< and its result
+  cu::Result failure = kAskedFor;      ///< and its result
 
-  std::map<std::string, int> calls;   ///< by member of Driver
-  std::vector<std::string> launched;  ///< "cooperative 147x1024", "dependent ..." or "plain ..."
+  std::map<std::string, int> calls;    ///< by member of Driver
+  std::map<std::string, int> live;     ///< handles not given back, by what they are: "module"; none are 0
+  std::vector<sim::Finding> findings;  ///< what the simulator found in kernels
+  cu::Result broken = cu::kSuccess;    ///< since then every call gives it, as a context with an error does
+  std::vector<std::string> launched;   ///< "cooperative 147x1024", "dependent ..." or "plain ..."
   std::size_t allocated = 0;
   double elapsed_us = 0;  ///< of the work between the two last events
 
@@ -49,15 +59,84 @@ inline FakeGpu*& fake_gpu() {
   return gpu;
 }
 
-/// Counts the call; whether it is to fail.
-inline bool fails(const char* member) {
+/// Counts the call; what it fails with, if it is to.
+inline cu::Result refused(const char* member) {
   FakeGpu& gpu = *fake_gpu();
   const int n = ++gpu.calls[member];
   const auto at = gpu.fail_at.find(member);
-  return at != gpu.fail_at.end() && n >= at->second;
+  return at != gpu.fail_at.end() && n >= at->second ? gpu.failure : gpu.broken;
 }
+inline bool fails(const char* member) { return refused(member) != cu::kSuccess; }
 #define FAKE_CALL(member) \
-  if (fails(#member)) return fake_gpu()->failure
+  if (const cu::Result refusal = refused(#member); refusal != cu::kSuccess) return refusal
+
+/// A handle is given out (1) or back (-1).
+inline void count_live(const std::string& kind, int change) {
+  FakeGpu& gpu = *fake_gpu();
+  if ((gpu.live[kind] += change) == 0) gpu.live.erase(kind);
+}
+/// Gives back a handle of `kind`, which never fails.
+inline cu::Result give_back(const char* member, const char* kind) {
+  ++fake_gpu()->calls[member];
+  count_live(kind, -1);
+  return cu::kSuccess;
+}
+
+/// What a launch that went wrong leaves the context with.
+inline cu::Result result_of(sim::FindingKind kind) {
+  switch (kind) {
+    case sim::FindingKind::kOutOfBounds:
+    case sim::FindingKind::kNullPointer:
+      return kIllegalAddress;
+    case sim::FindingKind::kMisaligned:
+      return kMisalignedAddress;
+    case sim::FindingKind::kGridDeadlock:
+    case sim::FindingKind::kLivelock:
+      return kLaunchTimeout;
+    default:
+      return kLaunchFailed;
+  }
+}
+
+inline const char* result_name(cu::Result result) {
+  switch (result) {
+    case cu::kOutOfMemory:
+      return "CUDA_ERROR_OUT_OF_MEMORY";
+    case kIllegalAddress:
+      return "CUDA_ERROR_ILLEGAL_ADDRESS";
+    case kLaunchTimeout:
+      return "CUDA_ERROR_LAUNCH_TIMEOUT";
+    case kMisalignedAddress:
+      return "CUDA_ERROR_MISALIGNED_ADDRESS";
+    case kLaunchFailed:
+      return "CUDA_ERROR_LAUNCH_FAILED";
+    case kCooperativeLaunchTooLarge:
+      return "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE";
+    default:
+      return "CUDA_ERROR_FAKE";
+  }
+}
+
+/// What the driver says that a thread takes: the PTX's estimate within __launch_bounds__.
+inline int registers_of(const FakeGpu::Kernel& kernel) {
+  const ptx::KernelInfo& info = *kernel.module.kernel(kernel.entry);
+  if (info.max_threads == 0) return info.estimated_registers;
+  const std::int64_t threads = std::int64_t{std::max(info.min_blocks_per_sm, 1)} * info.max_threads;
+  const std::int64_t bound = fake_gpu()->device.registers_per_sm / threads / 8 * 8;
+  return static_cast<int>(std::clamp<std::int64_t>(bound, 16, std::max(16, info.estimated_registers)));
+}
+/// Blocks that an SM holds, and that the GPU holds in whole clusters.
+inline int blocks_of_sm(const FakeGpu::Kernel& kernel, int threads, std::size_t shared) {
+  const std::int64_t bytes =
+      static_cast<std::int64_t>(shared) + kernel.module.kernel(kernel.entry)->static_shared_bytes;
+  return occupancy(fake_gpu()->device, threads, registers_of(kernel), bytes).blocks_per_sm;
+}
+inline std::int64_t blocks_held(const FakeGpu::Kernel& kernel, int threads, std::size_t shared) {
+  const Device& device = fake_gpu()->device;
+  const int an_sm = blocks_of_sm(kernel, threads, shared);
+  const auto cluster = static_cast<int>(kernel.module.kernel(kernel.entry)->cluster[0]);
+  return cluster > 1 ? clusters_per_wave(device, an_sm, cluster) * cluster : std::int64_t{an_sm} * device.sms;
+}
 
 /// Runs now, or is captured.
 inline void enqueue(std::function<void()> work) {
@@ -85,8 +164,12 @@ inline cu::Result fake_launch(cu::Function function, unsigned grid, unsigned blo
   }
   gpu.launched.push_back(fmt::format("{} {}x{}", how, grid, block));
   enqueue([&gpu, &kernel, launch] {
+    if (gpu.broken != cu::kSuccess) return;
     const sim::LaunchResult ran = sim::run(kernel.module, launch, gpu.memory, gpu.device, {});
     gpu.clock_us += ran.time_us;
+    if (ran.findings.empty()) return;
+    gpu.broken = result_of(ran.findings[0].kind);  // told at the next call, as a GPU's errors are
+    gpu.findings.insert(gpu.findings.end(), ran.findings.begin(), ran.findings.end());
   });
   return cu::kSuccess;
 }
@@ -97,12 +180,26 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
   auto driver = std::make_shared<cu::Driver>();
   cu::Driver& d = *driver;
   d.init = [](unsigned) -> cu::Result { return cu::kSuccess; };
-  d.driver_version = [](int* version) -> cu::Result { return *version = 13000, cu::kSuccess; };
-  d.error_name = [](cu::Result, const char** text) -> cu::Result { return *text = "CUDA_ERROR_FAKE", 0; };
-  d.error_text = [](cu::Result, const char** text) -> cu::Result { return *text = "as asked for", 0; };
-  d.device_count = [](int* count) -> cu::Result { return *count = 1, cu::kSuccess; };
-  d.device_get = [](cu::DeviceId* id, int index) -> cu::Result { return *id = index, cu::kSuccess; };
+  d.driver_version = [](int* version) -> cu::Result {
+    FAKE_CALL(driver_version);
+    return *version = 13000, cu::kSuccess;
+  };
+  d.error_name = [](cu::Result result, const char** text) -> cu::Result {
+    return *text = result_name(result), cu::kSuccess;
+  };
+  d.error_text = [](cu::Result result, const char** text) -> cu::Result {
+    return *text = result == kAskedFor ? "as asked for" : "found by the simulator", cu::kSuccess;
+  };
+  d.device_count = [](int* count) -> cu::Result {
+    FAKE_CALL(device_count);
+    return *count = 1, cu::kSuccess;
+  };
+  d.device_get = [](cu::DeviceId* id, int index) -> cu::Result {
+    FAKE_CALL(device_get);
+    return *id = index, cu::kSuccess;
+  };
   d.device_name = [](char* text, int size, cu::DeviceId) -> cu::Result {
+    FAKE_CALL(device_name);
     std::strncpy(text, fake_gpu()->device.name.c_str(), static_cast<std::size_t>(size) - 1);
     return cu::kSuccess;
   };
@@ -122,15 +219,20 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     return cu::kSuccess;
   };
   d.device_memory = [](std::size_t* bytes, cu::DeviceId) -> cu::Result {
+    FAKE_CALL(device_memory);
     return *bytes = fake_gpu()->memory_bytes, cu::kSuccess;
   };
   d.context_retain = [](cu::Context* context, cu::DeviceId) -> cu::Result {
     FAKE_CALL(context_retain);
     *context = reinterpret_cast<cu::Context>(fake_gpu());
+    count_live("context", 1);
     return cu::kSuccess;
   };
-  d.context_release = [](cu::DeviceId) -> cu::Result { return ++fake_gpu()->calls["context_release"], 0; };
-  d.context_set = [](cu::Context) -> cu::Result { return cu::kSuccess; };
+  d.context_release = [](cu::DeviceId) -> cu::Result { return give_back("context_release", "context"); };
+  d.context_set = [](cu::Context) -> cu::Result {
+    FAKE_CALL(context_set);
+    return cu::kSuccess;
+  };
   d.memory_info = [](std::size_t* left, std::size_t* all) -> cu::Result {
     *all = fake_gpu()->memory_bytes;
     *left = *all - fake_gpu()->allocated;
@@ -143,14 +245,14 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     g.allocated += bytes;
     *address = g.memory.allocate(bytes, "pool");
     g.buffers[*address] = bytes;
+    count_live("allocation", 1);
     return cu::kSuccess;
   };
   d.release = [](cu::Pointer address) -> cu::Result {
     FakeGpu& g = *fake_gpu();
-    ++g.calls["release"];
     g.allocated -= g.buffers.at(address);
     g.memory.release(address);
-    return cu::kSuccess;
+    return give_back("release", "allocation");
   };
   d.write = [](cu::Pointer to, const void* from, std::size_t bytes) -> cu::Result {
     FAKE_CALL(write);
@@ -177,9 +279,9 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     return cu::kSuccess;
   };
   d.module_load = [](cu::Module* module, const void* image, unsigned, int*, void** values) -> cu::Result {
-    if (fails("module_load")) {
+    if (const cu::Result refusal = refused("module_load"); refusal != cu::kSuccess) {
       std::strcpy(static_cast<char*>(values[0]), "ptxas fatal : as asked for\nmore");
-      return fake_gpu()->failure;
+      return refusal;
     }
     FakeGpu& g = *fake_gpu();
     if (std::string_view(static_cast<const char*>(image), 4) ==
@@ -191,23 +293,27 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     g.kernels.push_back(std::make_unique<FakeGpu::Kernel>(
         FakeGpu::Kernel{ptx::parse(static_cast<const char*>(image), "loaded.ptx"), ""}));
     *module = reinterpret_cast<cu::Module>(g.kernels.back().get());
+    count_live("module", 1);
     return cu::kSuccess;
   };
-  d.module_unload = [](cu::Module) -> cu::Result { return ++fake_gpu()->calls["module_unload"], 0; };
+  d.module_unload = [](cu::Module) -> cu::Result { return give_back("module_unload", "module"); };
   d.module_function = [](cu::Function* function, cu::Module module, const char* entry) -> cu::Result {
     FAKE_CALL(module_function);
     reinterpret_cast<FakeGpu::Kernel*>(module)->entry = entry;
     *function = reinterpret_cast<cu::Function>(module);
     return cu::kSuccess;
   };
-  d.function_attribute = [](int* value, int, cu::Function) -> cu::Result { return *value = 32, 0; };
+  d.function_attribute = [](int* value, int, cu::Function function) -> cu::Result {
+    FAKE_CALL(function_attribute);
+    return *value = registers_of(*reinterpret_cast<FakeGpu::Kernel*>(function)), cu::kSuccess;
+  };
   d.function_set = [](cu::Function, int, int) -> cu::Result {
     FAKE_CALL(function_set);
     return cu::kSuccess;
   };
-  d.resident_blocks = [](int* blocks, cu::Function, int threads, std::size_t) -> cu::Result {
+  d.resident_blocks = [](int* blocks, cu::Function function, int threads, std::size_t shared) -> cu::Result {
     FAKE_CALL(resident_blocks);
-    *blocks = fake_gpu()->device.max_threads_per_sm() / threads;
+    *blocks = blocks_of_sm(*reinterpret_cast<FakeGpu::Kernel*>(function), threads, shared);
     return cu::kSuccess;
   };
   d.launch = [](cu::Function f, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned,
@@ -218,6 +324,8 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
   d.launch_cooperative = [](cu::Function f, unsigned grid, unsigned, unsigned, unsigned block, unsigned,
                             unsigned, unsigned shared, cu::Stream, void** arguments) -> cu::Result {
     FAKE_CALL(launch_cooperative);
+    if (grid > blocks_held(*reinterpret_cast<FakeGpu::Kernel*>(f), static_cast<int>(block), shared))
+      return kCooperativeLaunchTooLarge;
     return fake_launch(f, grid, block, shared, arguments, "cooperative");
   };
   d.launch_with = [](const cu::LaunchConfig* config, cu::Function f, void** arguments, void**) -> cu::Result {
@@ -228,28 +336,31 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
       return 1;  // CUDA_ERROR_INVALID_VALUE
     return fake_launch(f, config->grid_x, config->block_x, config->shared_bytes, arguments, "dependent");
   };
-  d.resident_clusters = [](int* clusters, cu::Function, const cu::LaunchConfig* config) -> cu::Result {
+  d.resident_clusters = [](int* clusters, cu::Function function,
+                           const cu::LaunchConfig* config) -> cu::Result {
     FAKE_CALL(resident_clusters);
     if (config->attributes_count != 1 || config->attributes[0].id != cu::kClusterDimension) return 1;
-    const Device& device = fake_gpu()->device;
+    const int an_sm = blocks_of_sm(*reinterpret_cast<FakeGpu::Kernel*>(function),
+                                   static_cast<int>(config->block_x), config->shared_bytes);
     *clusters = static_cast<int>(
-        clusters_per_wave(device, device.max_threads_per_sm() / static_cast<int>(config->block_x),
-                          static_cast<int>(config->attributes[0].extents[0])));
+        clusters_per_wave(fake_gpu()->device, an_sm, static_cast<int>(config->attributes[0].extents[0])));
     return cu::kSuccess;
   };
   d.stream_create = [](cu::Stream* stream, unsigned) -> cu::Result {
     FAKE_CALL(stream_create);
     *stream = reinterpret_cast<cu::Stream>(fake_gpu());
+    count_live("stream", 1);
     return cu::kSuccess;
   };
   d.stream_wait = [](cu::Stream) -> cu::Result {
     FAKE_CALL(stream_wait);
     return cu::kSuccess;
   };
-  d.stream_destroy = [](cu::Stream) -> cu::Result { return ++fake_gpu()->calls["stream_destroy"], 0; };
+  d.stream_destroy = [](cu::Stream) -> cu::Result { return give_back("stream_destroy", "stream"); };
   d.event_create = [](cu::Event* event, unsigned) -> cu::Result {
     FAKE_CALL(event_create);
     *event = reinterpret_cast<cu::Event>(&fake_gpu()->event_us[fake_gpu()->events++ % 2]);
+    count_live("event", 1);
     return cu::kSuccess;
   };
   d.event_record = [](cu::Event event, cu::Stream) -> cu::Result {
@@ -262,7 +373,7 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     *ms = static_cast<float>(1e-3 * (*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(begin)));
     return cu::kSuccess;
   };
-  d.event_destroy = [](cu::Event) -> cu::Result { return ++fake_gpu()->calls["event_destroy"], 0; };
+  d.event_destroy = [](cu::Event) -> cu::Result { return give_back("event_destroy", "event"); };
   d.capture_begin = [](cu::Stream, int) -> cu::Result {
     FAKE_CALL(capture_begin);
     fake_gpu()->capturing = true;
@@ -273,12 +384,14 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     fake_gpu()->capturing = false;
     FAKE_CALL(capture_end);
     *graph = reinterpret_cast<cu::Graph>(fake_gpu());
+    count_live("graph", 1);
     return cu::kSuccess;
   };
   d.graph_instantiate = [](cu::GraphExec* ready, cu::Graph, unsigned long long) -> cu::Result {
     FAKE_CALL(graph_instantiate);
     fake_gpu()->graph = fake_gpu()->captured;
     *ready = reinterpret_cast<cu::GraphExec>(fake_gpu());
+    count_live("graph exec", 1);
     return cu::kSuccess;
   };
   d.graph_launch = [](cu::GraphExec, cu::Stream) -> cu::Result {
@@ -287,42 +400,81 @@ inline std::shared_ptr<const cu::Driver> fake_driver(FakeGpu& gpu) {
     return cu::kSuccess;
   };
   d.graph_exec_destroy = [](cu::GraphExec) -> cu::Result {
-    return ++fake_gpu()->calls["graph_exec_destroy"], 0;
+    return give_back("graph_exec_destroy", "graph exec");
   };
-  d.graph_destroy = [](cu::Graph) -> cu::Result { return ++fake_gpu()->calls["graph_destroy"], 0; };
+  d.graph_destroy = [](cu::Graph) -> cu::Result { return give_back("graph_destroy", "graph"); };
   return driver;
 }
 
-/// cublasGemmStridedBatchedEx of f32 and f64 as its documentation has it: columns first.
+/// A value in the GPU's memory of one of cuBLAS's and cuDNN's element types, as double.
+inline Literal scalar_of(DType dtype) {
+  Shape shape;
+  shape.dtype = dtype;
+  return Literal::zeros(shape);
+}
+inline double load_value(DType dtype, sim::DeviceAddress address) {
+  Literal value = scalar_of(dtype);
+  fake_gpu()->memory.read(address, value.bytes);
+  return value.get_double(0);
+}
+inline void store_value(DType dtype, sim::DeviceAddress address, double number) {
+  Literal value = scalar_of(dtype);
+  value.set_double(0, number);
+  fake_gpu()->memory.write(address, value.bytes);
+}
+
+/// Of cudaDataType_t.
+inline std::optional<DType> blas_type(int type) {
+  switch (type) {
+    case 0:
+      return DType::kF32;
+    case 1:
+      return DType::kF64;
+    case 2:
+      return DType::kF16;
+    case 14:
+      return DType::kBF16;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// cublasGemmStridedBatchedEx as its documentation has it: columns first; the operands of one type, the
+/// result of the same or, of f16 and bf16, of f32.
 inline std::unique_ptr<cu::Blas> fake_blas() {
   cu::BlasFunctions f;
-  f.create = [](void** handle) -> int { return *handle = fake_gpu(), fails("blas_create") ? 1 : 0; };
-  f.destroy = [](void*) -> int { return 0; };
-  f.set_stream = [](void*, cu::Stream) -> int { return 0; };
+  f.create = [](void** handle) -> int {
+    if (fails("blas_create")) return 1;
+    count_live("blas", 1);
+    return *handle = fake_gpu(), 0;
+  };
+  f.destroy = [](void*) -> int { return give_back("blas_destroy", "blas"); };
+  f.set_stream = [](void*, cu::Stream) -> int { return fails("blas_set_stream") ? 1 : 0; };
   f.status = [](int) -> const char* { return "CUBLAS_STATUS_FAKE"; };
   f.gemm = [](void*, int a_op, int b_op, int m, int n, int k, const void* alpha, const void* a, int a_type,
-              int a_ld, long long a_stride, const void* b, int, int b_ld, long long b_stride,
-              const void* beta, void* c, int, int c_ld, long long c_stride, int batch, int, int) -> int {
+              int a_ld, long long a_stride, const void* b, int b_type, int b_ld, long long b_stride,
+              const void* beta, void* c, int c_type, int c_ld, long long c_stride, int batch, int compute,
+              int) -> int {
     if (fails("gemm")) return 13;
-    const bool wide = a_type == 1;
+    const std::optional<DType> from = blas_type(a_type), to = blas_type(c_type);
+    const bool wide = from == DType::kF64;
+    const bool narrow = from == DType::kF16 || from == DType::kBF16;
+    if (!from || !to || b_type != a_type || (to != from && !(narrow && to == DType::kF32)) ||
+        (compute == 70) != wide)
+      return 15;  // CUBLAS_STATUS_NOT_SUPPORTED
     const auto factor = [&](const void* at) {
       return wide ? *static_cast<const double*>(at) : static_cast<double>(*static_cast<const float*>(at));
     };
     if (factor(alpha) != 1 || factor(beta) != 0) return 7;
     const bool a_fits = a_ld >= (a_op == 0 ? m : k), b_fits = b_ld >= (b_op == 0 ? k : n);
     if (!a_fits || !b_fits || c_ld < m) return 7;  // CUBLAS_STATUS_INVALID_VALUE
-    enqueue([=] {
-      sim::DeviceMemory& memory = fake_gpu()->memory;
+    enqueue([=, operands = *from, result = *to] {
+      const auto at = [](const void* base, DType dtype, long long index) {
+        return reinterpret_cast<sim::DeviceAddress>(base) +
+               static_cast<std::uint64_t>(index * static_cast<long long>(byte_size(dtype)));
+      };
       const auto load = [&](const void* base, long long index) {
-        const auto at =
-            reinterpret_cast<sim::DeviceAddress>(base) + static_cast<std::uint64_t>(index * (wide ? 8 : 4));
-        double d = 0;
-        float s = 0;
-        if (wide)
-          memory.read(at, std::as_writable_bytes(std::span(&d, 1)));
-        else
-          memory.read(at, std::as_writable_bytes(std::span(&s, 1)));
-        return wide ? d : static_cast<double>(s);
+        return load_value(operands, at(base, operands, index));
       };
       for (int p = 0; p < batch; ++p)
         for (int j = 0; j < n; ++j)
@@ -333,14 +485,7 @@ inline std::unique_ptr<cu::Blas> fake_blas() {
                                                        : l + static_cast<long long>(i) * a_ld)) *
                      load(b, p * b_stride + (b_op == 0 ? l + static_cast<long long>(j) * b_ld
                                                        : j + static_cast<long long>(l) * b_ld));
-            const auto at = reinterpret_cast<sim::DeviceAddress>(c) +
-                            static_cast<std::uint64_t>((p * c_stride + i + static_cast<long long>(j) * c_ld) *
-                                                       (wide ? 8 : 4));
-            const auto narrow = static_cast<float>(sum);
-            if (wide)
-              memory.write(at, std::as_bytes(std::span(&sum, 1)));
-            else
-              memory.write(at, std::as_bytes(std::span(&narrow, 1)));
+            store_value(result, at(c, result, p * c_stride + i + static_cast<long long>(j) * c_ld), sum);
           }
       fake_gpu()->clock_us += 5;
     });

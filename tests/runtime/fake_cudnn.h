@@ -142,15 +142,17 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
   };
   f.create = [](void** handle) -> int {
     FAKE_DNN_CALL(create);
+    count_live("dnn", 1);
     return *handle = fake_gpu(), 0;
   };
-  f.destroy = [](void*) -> int { return ++fake_gpu()->calls["dnn_destroy"], 0; };
+  f.destroy = [](void*) -> int { return give_back("dnn_destroy", "dnn"); };
   f.set_stream = [](void*, cu::Stream) -> int {
     FAKE_DNN_CALL(set_stream);
     return 0;
   };
   f.tensor_create = [](void** tensor) -> int {
     FAKE_DNN_CALL(tensor_create);
+    count_live("dnn tensor", 1);
     return *tensor = new FakeDnnTensor, 0;
   };
   f.tensor_set = [](void* tensor, int type, int rank, const int* dims, const int* strides) -> int {
@@ -160,11 +162,12 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
     return 0;
   };
   f.tensor_destroy = [](void* tensor) -> int {
-    ++fake_gpu()->calls["dnn_tensor_destroy"];
-    return delete static_cast<FakeDnnTensor*>(tensor), 0;
+    delete static_cast<FakeDnnTensor*>(tensor);
+    return give_back("dnn_tensor_destroy", "dnn tensor");
   };
   f.filter_create = [](void** filter) -> int {
     FAKE_DNN_CALL(filter_create);
+    count_live("dnn filter", 1);
     return *filter = new FakeDnnFilter, 0;
   };
   f.filter_set = [](void* filter, int type, int format, int rank, const int* dims) -> int {
@@ -173,11 +176,12 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
     return 0;
   };
   f.filter_destroy = [](void* filter) -> int {
-    ++fake_gpu()->calls["dnn_filter_destroy"];
-    return delete static_cast<FakeDnnFilter*>(filter), 0;
+    delete static_cast<FakeDnnFilter*>(filter);
+    return give_back("dnn_filter_destroy", "dnn filter");
   };
   f.convolution_create = [](void** convolution) -> int {
     FAKE_DNN_CALL(convolution_create);
+    count_live("dnn convolution", 1);
     return *convolution = new FakeDnnConvolution, 0;
   };
   f.convolution_set = [](void* convolution, int length, const int* pads, const int* strides,
@@ -199,8 +203,8 @@ inline std::unique_ptr<cu::Dnn> fake_dnn() {
     return static_cast<FakeDnnConvolution*>(convolution)->math = math, 0;
   };
   f.convolution_destroy = [](void* convolution) -> int {
-    ++fake_gpu()->calls["dnn_convolution_destroy"];
-    return delete static_cast<FakeDnnConvolution*>(convolution), 0;
+    delete static_cast<FakeDnnConvolution*>(convolution);
+    return give_back("dnn_convolution_destroy", "dnn convolution");
   };
   f.algorithms = [](void*, void* x, void* w, void* c, void* y, int room, int* count,
                     cu::DnnAlgorithm* found) -> int {
