@@ -15,7 +15,7 @@ from jax import lax
 KINDS = (("f32", (5,)), ("f32", ()), ("s32", ()), ("s32", (5,)), ("f32", (3, 4)), ("pred", ()))
 TYPES = {"f32": jnp.float32, "s32": jnp.int32, "pred": jnp.bool_}
 DEEPEST = 3
-LARGEST = 14  # constructs and operations in one function
+LARGEST = 16  # constructs and operations in one function
 
 
 def function(seed):
@@ -23,9 +23,8 @@ def function(seed):
     draw = random.Random(seed)
     kinds = [draw.choice(KINDS[:5]) for _ in range(draw.randint(1, 4))] + [("s32", ())]
     program, made = block(draw, kinds, 0, [LARGEST])
-    outputs = draw.sample(range(len(made)), draw.randint(1, min(4, len(made))))
-    if not any(index >= len(kinds) for index in outputs):
-        outputs.append(len(made) - 1)
+    new = range(len(kinds), len(made))
+    outputs = draw.sample(new, min(len(new), 6)) + [draw.randrange(len(made))]  # the last may be one of the others, or a parameter
 
     def fn(*values):
         everything = program(list(values))
@@ -37,13 +36,16 @@ def function(seed):
 # A block is (a function from the list of values at hand to a longer list, the kinds of all of these).
 def block(draw, kinds, depth, left):
     steps, kinds = [], list(kinds)
-    for _ in range(draw.randint(1, 4 if depth < 2 else 3)):
+    for _ in range(draw.randint(1, 3 if depth < 2 else 2)):
         left[0] -= 1
-        nested = depth < DEEPEST and left[0] > 0 and draw.random() < (0.75 if depth == 0 else 0.5)
-        make = draw.choice((fori, fori, while_, cond, cond, switch, scan, call)) if nested else draw.choice((operation,) * 4 + (constant,))
-        step, made = make(draw, kinds, depth, left)
-        steps.append(step)
-        kinds += made
+        nested = depth < DEEPEST and left[0] > 0 and draw.random() < 0.7
+        makers = [draw.choice((operation,) * 4 + (constant,))]
+        if nested:  # an operation before and behind: kernels that read what the construct takes, and what it gives
+            makers = [operation, draw.choice((fori, fori, while_, cond, cond, switch, scan, call)), operation]
+        for make in makers:
+            step, made = make(draw, kinds, depth, left)
+            steps.append(step)
+            kinds += made
 
     def run(values):
         for step in steps:
@@ -113,6 +115,11 @@ def body(draw, kinds, state, extra, depth, left):
     """A function of (the state's values, extra values, all outer values) to new values of the state; it may close over outer values."""
     outer = draw.sample(range(len(kinds)), min(len(kinds), draw.randint(0, 2)))
     inner = state + extra + [kinds[i] for i in outer]
+    if depth + 1 < DEEPEST and left[0] > 0 and draw.random() < 0.5:
+        # The body is one construct over all of the state: kernels read elements of the state that then go into it, and end there.
+        left[0] -= 1
+        step, _ = draw.choice((fori, while_, cond, cond, switch))(draw, inner, depth + 1, left, list(range(len(state + extra))))
+        return lambda values, extras, everything: step(list(values) + list(extras) + [everything[i] for i in outer])[: len(state)]
     program, made = block(draw, inner, depth + 1, left)
     chosen = returned(draw, made, state)
 
@@ -123,8 +130,8 @@ def body(draw, kinds, state, extra, depth, left):
     return run
 
 
-def fori(draw, kinds, depth, left):
-    chosen = state_of(draw, kinds)
+def fori(draw, kinds, depth, left, chosen=None):
+    chosen = chosen or state_of(draw, kinds)
     state = [kinds[i] for i in chosen]
     run = body(draw, kinds, state, [("s32", ())], depth, left)
     trips, integers = draw.choice((0, 1, 2, 3, 4)), [i for i, k in enumerate(kinds) if k == ("s32", ())]
@@ -137,9 +144,9 @@ def fori(draw, kinds, depth, left):
     return step, state
 
 
-def while_(draw, kinds, depth, left):
+def while_(draw, kinds, depth, left, chosen=None):
     """Runs at most a few times, and stops early where a value of the state says so."""
-    chosen = state_of(draw, kinds)
+    chosen = chosen or state_of(draw, kinds)
     state = [kinds[i] for i in chosen]
     run = body(draw, kinds, state, [("s32", ())], depth, left)
     most, watched, limit = draw.choice((1, 2, 3, 5)), draw.randrange(len(state)), draw.choice((-1, 0, 2, 9))
@@ -157,15 +164,15 @@ def while_(draw, kinds, depth, left):
     return step, state + [("s32", ())]
 
 
-def branches(draw, kinds, depth, left, count):
-    chosen = state_of(draw, kinds)
+def branches(draw, kinds, depth, left, count, chosen):
+    chosen = chosen or state_of(draw, kinds)
     state = [kinds[i] for i in chosen]
     return chosen, state, [body(draw, kinds, state, [], depth, left) for _ in range(count)]
 
 
-def cond(draw, kinds, depth, left):
-    chosen, state, (yes, no) = branches(draw, kinds, depth, left, 2)
-    index, limit = draw.randrange(len(kinds)), draw.choice((0, 1, -0.5))
+def cond(draw, kinds, depth, left, chosen=None):
+    chosen, state, (yes, no) = branches(draw, kinds, depth, left, 2, chosen)
+    index, limit = draw.choice((draw.randrange(len(kinds)), draw.choice(chosen))), draw.choice((0, 1, -0.5))
 
     def step(values):
         watch = values[index]
@@ -175,8 +182,8 @@ def cond(draw, kinds, depth, left):
     return step, state
 
 
-def switch(draw, kinds, depth, left):
-    chosen, state, bodies = branches(draw, kinds, depth, left, 3)
+def switch(draw, kinds, depth, left, chosen=None):
+    chosen, state, bodies = branches(draw, kinds, depth, left, 3, chosen)
     integers = [i for i, k in enumerate(kinds) if k == ("s32", ())]
     index = draw.choice(integers) if integers else None
 
@@ -187,9 +194,9 @@ def switch(draw, kinds, depth, left):
     return step, state
 
 
-def scan(draw, kinds, depth, left):
+def scan(draw, kinds, depth, left, chosen=None):
     """Over a ramp; the values that it stacks up are left as one sum."""
-    chosen = state_of(draw, kinds)
+    chosen = chosen or state_of(draw, kinds)
     state = [kinds[i] for i in chosen]
     run = body(draw, kinds, state, [("f32", ())], depth, left)
     steps, reverse = draw.choice((1, 2, 3)), draw.random() < 0.3
@@ -203,8 +210,8 @@ def scan(draw, kinds, depth, left):
     return step, state + [("f32", ())]
 
 
-def call(draw, kinds, depth, left):
-    chosen = state_of(draw, kinds)
+def call(draw, kinds, depth, left, chosen=None):
+    chosen = chosen or state_of(draw, kinds)
     state = [kinds[i] for i in chosen]
     run = body(draw, kinds, state, [], depth, left)
 
