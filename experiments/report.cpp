@@ -95,7 +95,8 @@ std::string section_html(const ReportSection& section, std::size_t index) {
   text += "<div class=\"charts\">\n";
   for (const ReportChart& wanted : report_charts()) text += chart(section, wanted);
   text += "</div>\n<h3>Kernels</h3>\n";
-  for (const ReportTrial& t : section.trials) text += kernel_details(t);
+  for (const ReportTrial& t : section.trials)
+    if (t.ok || !t.kernels.empty()) text += kernel_details(t);
   return text + "</section>\n";
 }
 

@@ -82,8 +82,9 @@ TEST_F(Report, EscapesEverythingThatComesFromOutside) {
   Model model = sample_model(4, "<script>\"&'.hlo");
   TrialSpec spec;
   TrialResult result = sample_result(model, spec, 1);
-  result.check = TrialCheck{.ok = false, .max_abs_error = 0, .max_rel_error = 0, .message = "<b>bad</b>"};
   result.executable.plan.kernels[0].name = "a<b";
+  store_.record("x & <y>", model, spec, result);
+  result.check = TrialCheck{.ok = false, .max_abs_error = 0, .max_rel_error = 0, .message = "<b>bad</b>"};
   store_.record("x & <y>", model, spec, result);
   const std::string page = report_html(store_);
   EXPECT_EQ(tag_error(page), "");

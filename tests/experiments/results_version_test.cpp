@@ -21,9 +21,10 @@ class ResultsVersion : public ::testing::Test {
     if (find_program("cmake").empty()) GTEST_SKIP() << "no cmake in PATH";
     tree_ = testing::test_folder();
     const fs::path source = STITCHWORK_SOURCE_DIR;
-    for (const char* folder : {"core", "occupancy_model", "analysis", "simulator", "codegen", "runtime",
-                               "gui", "experiments", "docs", "cli"})
+    for (const char* folder :
+         {"core", "occupancy_model", "analysis", "simulator", "codegen", "runtime", "experiments"})
       fs::copy(source / folder, tree_ / folder, fs::copy_options::recursive);
+    for (const char* folder : {"gui", "docs", "cli"}) fs::create_directory(tree_ / folder);
   }
 
   std::string version() const {
