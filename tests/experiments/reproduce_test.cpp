@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "experiments/sqlite.h"
+#include "experiments/store.h"
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
