@@ -84,7 +84,7 @@ TEST_F(Report, EscapesEverythingThatComesFromOutside) {
   TrialResult result = sample_result(model, spec, 1);
   result.executable.plan.kernels[0].name = "a<b";
   store_.record("x & <y>", model, spec, result);
-  result.check = TrialCheck{.ok = false, .max_abs_error = 0, .max_rel_error = 0, .message = "<b>bad</b>"};
+  result.check = CheckResult{.ok = false, .max_abs_error = 0, .max_rel_error = 0, .message = "<b>bad</b>"};
   store_.record("x & <y>", model, spec, result);
   const std::string page = report_html(store_);
   EXPECT_EQ(tag_error(page), "");
@@ -129,7 +129,7 @@ TEST_F(Report, ShowsTheLatestAttemptOfATrialAndTheReasonOfAFailure) {
   TrialResult result = sample_result(model, spec, 2);
   store_.record("demo", model, spec, result);
   result.check =
-      TrialCheck{.ok = false, .max_abs_error = 1, .max_rel_error = 1, .message = "output 0 differs"};
+      CheckResult{.ok = false, .max_abs_error = 1, .max_rel_error = 1, .message = "output 0 differs"};
   store_.record("demo", model, spec, result);
   const std::string page = report_html(store_);
   EXPECT_THAT(page,

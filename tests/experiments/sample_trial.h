@@ -82,7 +82,7 @@ inline TrialResult sample_result(const Model& model, const TrialSpec& spec, int 
     result.run.kernels.push_back(run);
     result.run.total_us += run.time_us + 1;
   }
-  result.check = TrialCheck{.ok = true, .max_abs_error = 1e-6, .max_rel_error = 2e-6, .message = ""};
+  result.check = CheckResult{.ok = true, .max_abs_error = 1e-6, .max_rel_error = 2e-6, .message = ""};
   result.plan_ms = 1.5;
   result.compile_ms = 250;
   result.run_ms = 40;

@@ -260,7 +260,7 @@ TEST(Store, AFailedCheckIsRecordedWithItsReason) {
   const TrialSpec spec;
   TrialResult result = sample_result(model, spec, 1);
   result.check =
-      TrialCheck{.ok = false, .max_abs_error = 1, .max_rel_error = NAN, .message = "output 0: [3] is nan"};
+      CheckResult{.ok = false, .max_abs_error = 1, .max_rel_error = NAN, .message = "output 0: [3] is nan"};
   store.record("adhoc", model, spec, result);
   EXPECT_EQ(text(store, "SELECT status || ': ' || reason FROM attempt"),
             "failed: check: output 0: [3] is nan");

@@ -35,7 +35,8 @@ constexpr std::size_t kSettings = 4;  ///< of each graph, and a mixed one
 
 /// What the plans of all graphs had: a test that never crosses a barrier says nothing of barriers.
 struct Coverage {
-  int runs = 0, kernels = 0, barriers = 0, splits = 0, vertical = 0, columns = 0, regional = 0, cancelled = 0;
+  int runs = 0, kernels = 0, barriers = 0, splits = 0, vertical = 0, columns = 0, regional = 0;
+  std::int64_t elements = 0, allowed = 0, nan = 0;  ///< of outputs
   std::size_t in_phase = 0, resident = 0, tiles = 0, one_pass = 0, clusters = 0;
   sim::SanitizerCounts sanitized;
   std::set<std::string> settings;
@@ -156,21 +157,23 @@ TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithout
                              << where.sms << " SMs; a part that fails:\n"
                              << shrunk(text, seed, where, setting);
     }
-    coverage_.cancelled += reference->cancelled();
+    coverage_.elements += reference->elements();
+    coverage_.allowed += reference->allowed();
+    coverage_.nan += reference->nan();
   }
   const Coverage& c = coverage_;
   std::cout << fmt::format(
       "{} graphs, {} runs, {} planner settings; {} kernels, {} with grid barriers; groups: {} split, {} of "
       "several "
       "tasks a block, {} by columns; {} regional values, {} global ones had in their phase, {} resident "
-      "ones; {} tiles; {} reductions gathered in another's pass; {} kernels in clusters; {} sums that "
-      "cancel; {} accesses checked "
+      "ones; {} tiles; {} reductions gathered in another's pass; {} kernels in clusters; of {} elements {} "
+      "needed the allowance of their rounding, {} were NaN; {} accesses checked "
       "for races, "
       "{} "
       "reads for initialisation\n",
       range.end - range.first, c.runs, c.settings.size(), c.kernels, c.barriers, c.splits, c.vertical,
-      c.columns, c.regional, c.in_phase, c.resident, c.tiles, c.one_pass, c.clusters, c.cancelled,
-      c.sanitized.race_accesses, c.sanitized.init_accesses);
+      c.columns, c.regional, c.in_phase, c.resident, c.tiles, c.one_pass, c.clusters, c.elements, c.allowed,
+      c.nan, c.sanitized.race_accesses, c.sanitized.init_accesses);
   EXPECT_GT(c.barriers, 0);
   EXPECT_GT(c.clusters, 0u);
   EXPECT_GT(c.splits, 0);
@@ -179,6 +182,8 @@ TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithout
   EXPECT_GT(c.regional, 0);
   EXPECT_GT(c.in_phase, 0);
   EXPECT_GT(c.tiles, 0);
+  EXPECT_LT(c.nan, c.elements / 20) << "NaN proves little";
+  EXPECT_LT(c.allowed, c.elements / 20);
   for (const PlannerSetting& setting : testing::planner_settings())
     EXPECT_TRUE(c.settings.contains(setting.text())) << setting.text() << " was never tried";
 }
