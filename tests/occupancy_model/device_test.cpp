@@ -102,8 +102,8 @@ TEST(Device, TheSchemaNamesTheKeysOfEveryFile) {
     const json& products = schema["properties"]["products"];
     for (const auto& [key, value] : file["products"].items())
       EXPECT_TRUE(products["properties"].contains(key)) << key;
-    for (const std::string key : products["required"])
-      EXPECT_TRUE(file["products"].contains(key)) << d.id << " " << key;
+    for (const json& key : products["required"])
+      EXPECT_TRUE(file["products"].contains(key.get<std::string>())) << d.id << " " << key;
     EXPECT_EQ(keys, required) << d.id;
   }
 }
