@@ -5,7 +5,8 @@
 // one windowed dimension, as long as the operand's and padded by one less on one side, without stride or
 // dilation, longer than the base. The dimension is split into blocks of 16, each has a cumulative window of
 // its own, and what the blocks before it come to (again a cumulative window, of their last elements) is
-// combined with it.
+// combined with it. Sums and products of 16-bit floats, which the tree would round at each level, stay as
+// they are.
 //
 // A window whose reducer is more than one operation is combined on whole slices, the lengths of which double.
 #include <fmt/ranges.h>
@@ -221,6 +222,9 @@ std::optional<NodeId> expand_reduce_window(Emitter& emit, const Graph& graph, co
   const bool odd = std::ranges::any_of(
       window, [](const WindowDim& d) { return d.reversed || d.pad_low < 0 || d.pad_high < 0; });
   if (!tree && (combine->op() || odd)) return std::nullopt;
+  // The tree's values are rounded at each level; a window by itself accumulates narrow types in f32.
+  const bool rounds = combine->op() == Op::kAdd || combine->op() == Op::kMultiply;
+  if (tree && rounds && is_floating(combine->type()) && byte_size(combine->type()) < 4) return std::nullopt;
   if (node.shape.elements_count() == 0 || from.elements_count() == 0) return std::nullopt;
   const NodeId values = emit.convert(operands[0], combine->type()),
                initial = emit.convert(operands[1], combine->type());

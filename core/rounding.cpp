@@ -14,25 +14,25 @@ namespace {
 
 using Values = std::span<const Literal* const>;
 
-/// A binary format: the largest relative error of rounding to nearest (unit roundoff), and half its smallest
-/// subnormal number, the largest absolute error of results below the normal range.
+/// A binary format: the largest relative error of rounding to nearest (unit roundoff), and its smallest
+/// number above zero.
 struct Format {
-  double unit = 0, tiny = 0;
+  double unit = 0, least = 0;
 
-  /// The distance to the next number of the format, in the normal range.
-  double ulp(double value) const { return std::ldexp(2 * unit, std::ilogb(value)); }
+  /// The distance from a number other than zero to the next.
+  double ulp(double value) const { return std::max(least, std::ldexp(2 * unit, std::ilogb(value))); }
 };
 
 Format format_of(DType type) {
   switch (type) {
     case DType::kF16:
-      return {0x1p-11, 0x1p-25};
+      return {0x1p-11, 0x1p-24};
     case DType::kBF16:
-      return {0x1p-8, 0x1p-134};
+      return {0x1p-8, 0x1p-133};
     case DType::kF32:
-      return {0x1p-24, 0x1p-150};
+      return {0x1p-24, 0x1p-149};
     default:
-      return {0x1p-53, 0};  // half of double's smallest is no double
+      return {0x1p-53, 0x1p-1074};
   }
 }
 
@@ -64,6 +64,7 @@ bool is_exact(Op op, double a, double b, double result) {
     case Op::kSqrt:
       return std::fma(result, result, -a) == 0;
     case Op::kConvert:
+    case Op::kReducePrecision:
       return a == result;
     default:
       return false;
@@ -179,7 +180,7 @@ void Rounding::perturb_elementwise(const Node& node, Values operands, Literal& r
   Format rounded = format;
   if (op == Op::kReducePrecision) {
     const auto bits = static_cast<int>(other_integer(node, "mantissa_bits", 52));
-    rounded = {std::max(format.unit, std::ldexp(1.0, -bits - 1)), 0};
+    rounded = {std::max(format.unit, std::ldexp(1.0, -bits - 1)), format.least};
   }
   const bool fast = arithmetic_.fast_math && result.shape.dtype != DType::kF64;
   with_storage(result.shape.dtype, [&](auto tag) {
@@ -199,7 +200,7 @@ void Rounding::perturb_elementwise(const Node& node, Values operands, Literal& r
         const double b = operands.size() > 1 ? value(*operands[1], one_b ? 0 : i) : 0;
         const bool approximate = fast && (op == Op::kDivide || op == Op::kSqrt);
         if (!approximate && is_exact(op, a, b, v)) continue;
-        double error = ulps * rounded.ulp(v) + rounded.tiny;
+        double error = ulps * rounded.ulp(v);
         if (fast) error += fast_math_error(op, a, b, v) + 0x1p-126;
         out[i] = S::narrow(static_cast<typename S::Value>(v + draw() * error));
       }
@@ -211,7 +212,7 @@ void Rounding::perturb_by_ulps(double ulps, Literal& result) {
   const Format format = format_of(result.shape.dtype);
   for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i)
     if (const double v = result.get_double(i); v != 0 && std::isfinite(v))
-      result.set_double(i, v + draw() * (ulps * format.ulp(v) + format.tiny));
+      result.set_double(i, v + draw() * ulps * format.ulp(v));
 }
 
 /// Any order of summation errs by at most a few units of the accumulator times the sum of the terms' sizes
@@ -239,8 +240,8 @@ void Rounding::perturb_sum(const Graph& graph, const Computation& computation, c
     if (!std::isfinite(v)) continue;
     const bool exact = integers && terms <= exact_below && terms * format.unit <= 1;
     if (exact || terms == 0) continue;
-    const double last = v == 0 ? 0 : format.ulp(v);
-    result.set_double(i, v + draw() * (unit * terms + last + format.tiny));
+    const double last = v == 0 ? format.least : format.ulp(v);
+    result.set_double(i, v + draw() * (unit * terms + last));
   }
 }
 

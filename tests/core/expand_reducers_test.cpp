@@ -161,8 +161,17 @@ INSTANTIATE_TEST_SUITE_P(Reducers, CumulativeWindow,
                          ::testing::Values(Scan{"add", "f32", "0"}, Scan{"add", "f32", "5"},
                                            Scan{"mul", "f32", "1"}, Scan{"max", "f32", "-inf"},
                                            Scan{"max", "f32", "0.25"}, Scan{"min", "s32", "2147483647"},
-                                           Scan{"bf16", "bf16", "0"}, Scan{"logaddexp", "f32", "-inf"},
-                                           Scan{"logaddexp", "f32", "0"}, Scan{"last", "f32", "0"}));
+                                           Scan{"logaddexp", "f32", "-inf"}, Scan{"logaddexp", "f32", "0"},
+                                           Scan{"last", "f32", "0"}));
+
+TEST(NarrowCumulativeWindow, AccumulatesWidelyInOneWindow) {
+  const Graph graph = module_of(
+      "x = bf16[300] parameter(0)  z = bf16[] constant(0)\n"
+      "ROOT r = bf16[300] reduce-window(x, z), window={size=300 pad=299_0}, to_apply=bf16");
+  const Graph changed = canonicalize(graph);
+  EXPECT_EQ(count(changed, Op::kReduceWindow), 1);
+  expect_same(graph, changed);
+}
 
 TEST(Collectives, OfOneDeviceGiveWhatTheyAreGiven) {
   const Graph graph = module_of(
