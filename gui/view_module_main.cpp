@@ -19,6 +19,8 @@ extern "C" __attribute__((visibility("default"))) void stitchwork_render_view(
     for (const FusionPlan& plan : plans)
       pictures.push_back(gui::opening_picture(gui::take_plan(shared, plan, {})));
     page = gui::plans_page(pictures);
+  } catch (const FontMissing& error) {
+    problem = {error.what(), error.kHint};
   } catch (const Error& error) {
     problem = {error.message(), error.hint()};
   } catch (const std::exception& error) {

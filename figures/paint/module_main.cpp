@@ -1,5 +1,4 @@
 // The module that the command line loads.
-#include "core/error.h"
 #include "figures/data/module.h"
 #include "figures/paint/render.h"
 
@@ -8,8 +7,8 @@ extern "C" __attribute__((visibility("default"))) void stitchwork_render_figure(
     stitchwork::ModuleProblem& problem) {
   try {
     bytes = stitchwork::render(figure, format);
-  } catch (const stitchwork::Error& error) {
-    problem = {error.message(), error.hint()};
+  } catch (const stitchwork::FontMissing& error) {
+    problem = {error.what(), error.kHint};
   } catch (const std::exception& error) {
     problem = {error.what(), {}};
   }
@@ -19,8 +18,8 @@ extern "C" __attribute__((visibility("default"))) void stitchwork_render_documen
     const stitchwork::Document& document, std::string& bytes, stitchwork::ModuleProblem& problem) {
   try {
     bytes = stitchwork::render(document);
-  } catch (const stitchwork::Error& error) {
-    problem = {error.message(), error.hint()};
+  } catch (const stitchwork::FontMissing& error) {
+    problem = {error.what(), error.kHint};
   } catch (const std::exception& error) {
     problem = {error.what(), {}};
   }

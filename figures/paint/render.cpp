@@ -10,7 +10,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "core/error.h"
 #include "figures/paint/canvas.h"
 #include "figures/paint/paint.h"
 #include "figures/paint/pdf.h"
@@ -25,8 +24,7 @@ constexpr const char* kFontFolders[] = {"/usr/share/fonts/truetype/dejavu/", "/u
 void load_font(const QString& file) {
   for (const char* folder : kFontFolders)
     if (QFontDatabase::addApplicationFont(QString::fromLatin1(folder) + file) >= 0) return;
-  throw Error("the font DejaVu Sans, in which figures are set, is not installed",
-              "install the Debian package fonts-dejavu-core");
+  throw FontMissing();
 }
 
 QString provenance(const Figure& figure) {

@@ -22,6 +22,12 @@ class FigureRender : public ::testing::Test {
 };
 using FigureRenderGolden = FigureRender;
 
+TEST(Renderer, CanBeLoadedWhereItWasBuilt) {
+  if (!std::filesystem::exists(STITCHWORK_BINARY_DIR "/cli/stitchwork_figures.so"))
+    GTEST_SKIP() << "built without Qt";
+  EXPECT_TRUE(can_render()) << why_not_rendered();
+}
+
 /// Width and height of a PNG, from its header.
 std::pair<int, int> png_size(const std::string& png) {
   const auto word = [&](std::size_t at) {

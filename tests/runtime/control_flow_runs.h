@@ -32,7 +32,8 @@ struct ControlFlowRuns {
       if (!simulated.findings.empty())
         return fmt::format("simulator: {} in {}: {}", name(simulated.findings[0].kind),
                            simulated.findings[0].kernel, simulated.findings[0].message);
-      if (std::string wrong = judge.check(simulated.outputs).message; !wrong.empty()) return "simulator: " + wrong;
+      if (std::string wrong = judge.check(simulated.outputs).message; !wrong.empty())
+        return "simulator: " + wrong;
       cu::CudaBackend backend(fake_driver(gpu), gpu.device, {.repeats = 0}, {fake_blas, {}});
       const RunResult driven = run_on(backend, graph, gpu.device, executable, inputs);
       if (std::string wrong = judge.check(driven.outputs).message; !wrong.empty()) return "driver: " + wrong;

@@ -98,7 +98,7 @@ TEST(LibrarySteps, WhatCannotBeComputedIsNamedWithItsLine) {
   };
   EXPECT_THAT(message("HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT c = f32[4] custom-call(x), "
                       "custom_call_target=\"f\"\n}\n"),
-              ::testing::ContainsRegex(":4: c \\(custom-call\\) cannot be executed; "));
+              ::testing::ContainsRegex(":4: c \\(custom-call of f\\) cannot be executed; "));
   EXPECT_THAT(
       message("HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  c = c64[4] convert(x)\n  ROOT r = "
               "f32[4] real(c)\n}\n"),
