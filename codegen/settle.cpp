@@ -85,9 +85,10 @@ struct Attempt {
   std::int64_t spilled = 0;  ///< bytes a thread, over all kernels
 };
 
-/// 90 % of kernels are estimated within this of their simulated time (docs/timing.md): plans nearer to each
-/// other than this are as good, and the one that spills less is taken.
-constexpr double kEstimateError = 0.12;
+/// Plans with few resident threads are estimated at up to 1.54 times their simulated time (layer norm of
+/// 2048x8192 on an H200, 128 blocks of 512 threads: 55.4 us for 35.9). Plans nearer to each other than this
+/// cannot be told apart, and the one that spills less is taken.
+constexpr double kEstimateError = 0.55;
 
 /// Of those that launch, if any: the one with the fewest spills of those that take hardly longer than the
 /// fastest.

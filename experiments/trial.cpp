@@ -158,7 +158,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
     };
   CompileOptions compiling_options = spec.compile;
   compiling_options.cubin = !simulated;
-  result.executable = compile_settled(model.graph, target, std::move(plan), replan, compiling_options);
+  result.executable = compile_settled(model.graph, target, plan, replan, compiling_options);
   result.compile_ms = compiling.ms();
   result.costs = costs_of(model.graph, target, result.executable.plan);
   report(0.2, "preparing inputs");

@@ -169,7 +169,7 @@ TEST(Settle, AFewSpilledBytesAreNotWorthAPlanThatTakesTwiceAsLong) {
     return low + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(high - low + 1));
   };
   const Settled known = settled("layer_norm", {4096, 8192, "f32"}, "v100");
-  EXPECT_LE(known.us, 1.12 * known.first_us) << known.text;
+  EXPECT_LE(known.us, 1.55 * known.first_us) << known.text;
   int spilling = 0;
   for (const char* on : {"v100", "a100", "h200"})
     for (int i = 0; i < 3; ++i) {
@@ -177,7 +177,7 @@ TEST(Settle, AFewSpilledBytesAreNotWorthAPlanThatTakesTwiceAsLong) {
       const WorkloadSize size{draw(512, 8192), 64 * draw(32, 192), i == 2 ? "bf16" : "f32"};
       const Settled result = settled(name, size, on);
       // The spilled bytes of these are a few percent of what the kernels move.
-      EXPECT_LE(result.us, 1.12 * result.first_us) << result.text;
+      EXPECT_LE(result.us, 1.55 * result.first_us) << result.text;
       spilling += result.spilled > 0 ? 1 : 0;
     }
   EXPECT_GE(spilling, 3) << "hardly any of these first plans spills";
