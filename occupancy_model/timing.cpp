@@ -51,10 +51,16 @@ template <class F>
 void for_fields(ThreadWork& a, const ThreadWork& b, F f) {
   f(a.warp_instructions, b.warp_instructions);
   f(a.fp32_warp_instructions, b.fp32_warp_instructions);
+  f(a.fp64_warp_instructions, b.fp64_warp_instructions);
+  f(a.half2_warp_instructions, b.half2_warp_instructions);
+  f(a.int32_warp_instructions, b.int32_warp_instructions);
   f(a.mufu_warp_instructions, b.mufu_warp_instructions);
+  for (std::size_t t = 0; t < kTensorTypes; ++t) f(a.tensor_multiply_adds[t], b.tensor_multiply_adds[t]);
   f(a.ldst_warp_instructions, b.ldst_warp_instructions);
+  f(a.l1_wavefronts, b.l1_wavefronts);
   f(a.shared_wavefronts, b.shared_wavefronts);
   f(a.l2_sectors, b.l2_sectors);
+  f(a.l2_atomic_sectors, b.l2_atomic_sectors);
   f(a.l1_hit_sectors, b.l1_hit_sectors);
   f(a.global_accesses, b.global_accesses);
   f(a.remote_accesses, b.remote_accesses);

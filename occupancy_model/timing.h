@@ -2,6 +2,8 @@
 // (method "modelled"), the simulator executed ones (method "simulated").
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -9,14 +11,24 @@
 
 namespace stitchwork {
 
+/// Element types of matrix instructions, as tensor cores have rates of them.
+enum class TensorType : std::uint8_t { kF16, kBf16, kTf32, kF64, kInt8 };
+inline constexpr std::size_t kTensorTypes = 5;
+
 /// What the threads of a kernel, an SM or a block do. Instructions and accesses count once a warp.
 struct ThreadWork {
   double warp_instructions = 0;
   double fp32_warp_instructions = 0;
+  double fp64_warp_instructions = 0;
+  double half2_warp_instructions = 0;  ///< arithmetic on two packed f16 or bf16, or on one
+  double int32_warp_instructions = 0;
   double mufu_warp_instructions = 0;
   double ldst_warp_instructions = 0;
-  double shared_wavefronts = 0;
-  double l2_sectors = 0;        ///< 32-byte, read + write
+  std::array<double, kTensorTypes> tensor_multiply_adds{};  ///< of matrix instructions, by TensorType
+  double l1_wavefronts = 0;      ///< 128 bytes that loads and stores of global and local memory move by L1
+  double shared_wavefronts = 0;  ///< clocks of shared memory: conflicts, vectors and atomics take several
+  double l2_sectors = 0;         ///< 32-byte, read + write
+  double l2_atomic_sectors = 0;  ///< of these, those that L2 updates
   double l1_hit_sectors = 0;    ///< 32-byte, read from L1 instead
   double global_accesses = 0;   ///< of ldst_warp_instructions, those a warp may have to wait for
   double remote_accesses = 0;   ///< the same to shared memory of other blocks of the cluster
@@ -41,6 +53,7 @@ struct Stretch {
   double waves = 1;   ///< one after another
   double blocks = 1;  ///< resident in each wave
   double dram_sectors = 0;
+  double same_address_atomics = 0;  ///< updates of the address of global memory that has most of them
   /// Sums over the waves: of all blocks, of the SM that does most, and of the blocks that follow each other
   /// in one place and take longest.
   ThreadWork all, busiest_sm, longest_block;
