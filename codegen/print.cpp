@@ -58,7 +58,7 @@ std::string KernelPrinter::print() {
     for (const TaskLoop& loop : kernel_.phases[p].loops) print_loop(loop);
   }
   out_.close();
-  return bodies_.take() + out_.take();
+  return parts_.text.take() + bodies_.take() + out_.take();
 }
 
 /// Before anything is read or written in global memory: an earlier kernel may still read what this one

@@ -158,7 +158,7 @@ void KernelPrinter::wait_for_bulk(const TaskLoop& loop) {
   for (const Step& step : loop.steps)
     if (has_rest(step))
       StepPrinter(graph_, kernel_, loop, step, rows_name(loop, step), places_, names_, canonical_, out_,
-                  shared_)
+                  parts_, shared_)
           .print_rest();
   out_.line("__syncthreads();");
   out_.close();

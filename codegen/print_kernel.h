@@ -92,6 +92,7 @@ class KernelPrinter {
   const char* index_;
   KernelTable table_;
   Writer out_, bodies_;
+  PartFunctions parts_;
   PlaceNames places_;
   std::size_t next_table_ = 0;            ///< the next of table_.loops
   const LoopTable* layout_ = nullptr;     ///< of the loop being printed, if it has entries

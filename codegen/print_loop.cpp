@@ -176,7 +176,8 @@ void KernelPrinter::print_step(const TaskLoop& loop, const Step& step, const Ste
   comment(step, before);
   before = &step;
   out_.block();
-  StepPrinter(graph_, kernel_, loop, step, rows_name(loop, step), places_, names_, canonical_, out_, shared_)
+  StepPrinter(graph_, kernel_, loop, step, rows_name(loop, step), places_, names_, canonical_, out_, parts_,
+              shared_)
       .print();
   out_.close();
 }

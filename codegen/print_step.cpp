@@ -12,7 +12,7 @@ namespace stitchwork {
 
 StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
                          std::string rows, const PlaceNames& places, const Namer& names, bool canonical,
-                         Writer& out, SharedState& shared)
+                         Writer& out, PartFunctions& parts, SharedState& shared)
     : computation_(graph.entry_computation()),
       kernel_(kernel),
       step_(step),
@@ -22,7 +22,7 @@ StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoo
       partial_(!(step.turned && step.mapping.cluster > 1) &&
                has_partial_task(loop, static_cast<std::size_t>(&step - loop.steps.data()))),
       places_(places),
-      values_(graph, kernel, step, places, names, canonical, out),
+      values_(graph, kernel, step, places, names, canonical, out, parts),
       out_(out),
       shared_(shared),
       index_(kernel.wide_indices ? "long long" : "int"),

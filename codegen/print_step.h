@@ -20,7 +20,7 @@ class StepPrinter {
   /// `rows`: what the domain's rows are called where they are known only when the kernel runs, else "".
   StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
               std::string rows, const PlaceNames& places, const Namer& names, bool canonical, Writer& out,
-              SharedState& shared);
+              PartFunctions& parts, SharedState& shared);
 
   void print();
   /// Of a step of bulk copies: behind their wait, the array's last elements where these fill no kBulkUnit

@@ -22,7 +22,8 @@ char operand_class(DType dtype, int bytes) {
 }  // namespace
 
 ValuePrinter::ValuePrinter(const Graph& graph, const Kernel& kernel, const Step& step,
-                           const PlaceNames& places, Namer names, bool canonical, Writer& out)
+                           const PlaceNames& places, Namer names, bool canonical, Writer& out,
+                           PartFunctions& parts)
     : computation_(graph.entry_computation()),
       graph_(graph),
       kernel_(kernel),
@@ -31,6 +32,7 @@ ValuePrinter::ValuePrinter(const Graph& graph, const Kernel& kernel, const Step&
       names_(std::move(names)),
       canonical_(canonical),
       out_(out),
+      parts_(parts),
       variables_(step.values.size()) {}
 
 IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
@@ -78,10 +80,15 @@ void ValuePrinter::print(int scope, int depth) {
   std::erase_if(clamped_, [&](const auto& entry) {
     return std::get<2>(entry.first) == scope && std::get<3>(entry.first) == depth;
   });
-  for (int v : step_.order) {
+  std::vector<int> values;
+  std::copy_if(step_.order.begin(), step_.order.end(), std::back_inserter(values), [&](int v) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
-    if (value.scope == scope && (scope >= 0 || value.depth == depth)) print_value(v);
-  }
+    return value.scope == scope && (scope >= 0 || value.depth == depth);
+  });
+  if (prints_in_parts(values))
+    print_in_parts(values);
+  else
+    for (const int v : values) print_value(v);
   scope_ = outer_scope;
   depth_ = outer_depth;
 }

@@ -21,10 +21,17 @@ struct PlaceNames {
   std::string mbarrier;                  ///< of the bulk copies that are being asked for
 };
 
+/// Functions that stand above a kernel: parts of its longest runs of values (print_parts.cpp).
+struct PartFunctions {
+  Writer text;
+  int count = 0;                           ///< of parts
+  std::map<std::string, std::string> ops;  ///< names of functions of one op, by their definition
+};
+
 class ValuePrinter {
  public:
   ValuePrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
-               Namer names, bool canonical, Writer& out);
+               Namer names, bool canonical, Writer& out, PartFunctions& parts);
 
   /// Statements of the values of `scope` (-1: outside inner reductions) with this depth (any inside one).
   void print(int scope, int depth);
@@ -57,6 +64,19 @@ class ValuePrinter {
   std::string kept_place(int kept) const;
   void print_fold(const Value& value, const std::string& variable);
   void print_inner_reduce(int v, const std::string& variable);
+  // ---- runs of values too long for one function (print_parts.cpp)
+
+  int instructions(int v) const;
+  bool prints_in_parts(const std::vector<int>& values) const;
+  void print_in_parts(const std::vector<int>& values);
+  /// Of the values of a part those that others or the step's roots read.
+  std::vector<int> read_outside(const std::vector<int>& part) const;
+  /// Prints the function and its call.
+  void call_part(const std::vector<int>& part);
+  /// The op's expression, or the call of its function where it has one.
+  std::string called_op(const Value& value);
+  std::string_view type_of(int v) const;
+
   std::string expression(int v);
   std::string apply_expression(const Value& value) const;
   std::string load_expression(int v);
@@ -74,6 +94,7 @@ class ValuePrinter {
   Namer names_;
   bool canonical_;
   Writer& out_;
+  PartFunctions& parts_;
   std::vector<std::string> variables_;
   std::map<int, std::string> ahead_;  ///< the vectors of values loaded ahead
   const char* ahead_at_ = "";         ///< "[u]" where there are several of each

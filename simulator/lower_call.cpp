@@ -8,11 +8,11 @@ namespace {
 bool names_param_space(const Opcode& op) {
   return op.has("param") || op.has("param::func") || op.has("param::entry");
 }
-bool mentions(const Operand& o, const std::string& name) {
-  if (o.name == name) return true;
-  for (const Operand& e : o.elements)
-    if (mentions(e, name)) return true;
-  return false;
+/// Calls `f` with every name that an operand holds.
+template <class F>
+void for_names(const Operand& o, const F& f) {
+  if (!o.name.empty()) f(o.name);
+  for (const Operand& e : o.elements) for_names(e, f);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void Lowering::find_call_parameters() {
         continue;
       }
       if (s.opcode == "call") continue;  // of a system function: whole scalars, by value
-      std::erase_if(call_parameters_, [&](const auto& p) { return mentions(o, p.first); });
+      for_names(o, [&](const std::string& name) { call_parameters_.erase(name); });
     }
   }
   for (auto& [name, parameter] : call_parameters_)
