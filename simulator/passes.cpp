@@ -93,51 +93,55 @@ void propagate_copies(IrFunction& f) {
 
 namespace {
 
-using Bits = std::vector<std::uint64_t>;
-
-struct Liveness {
-  std::vector<Bits> in, out;
-};
-
-Liveness liveness(const IrFunction& f) {
-  const std::size_t words = (f.values.size() + 63) / 64, n = f.blocks.size();
-  std::vector<Bits> use(n, Bits(words)), def(n, Bits(words));
-  for (std::size_t b = 0; b < n; ++b) {
-    for (const IrInst& i : f.blocks[b].insts) {
+/// Calls `live(v, b, at_end)` once for every value and block at whose beginning or end it is live: value by
+/// value, from the blocks that read it before they set it, backwards to those that set it. Nearly all values
+/// of a long kernel live in one block, so that this takes less than sets of all values would.
+template <class F>
+void for_live(const IrFunction& f, const F& live) {
+  const std::size_t values = f.values.size(), blocks = f.blocks.size();
+  std::vector<std::vector<int>> predecessors(blocks), readers(values), setters(values);
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const int b = static_cast<int>(block);
+    for (const int s : f.blocks[block].successors) predecessors[s].push_back(b);
+    const auto in_this = [b](const std::vector<int>& list) { return !list.empty() && list.back() == b; };
+    const auto reads = [&](std::uint32_t v) {
+      if (!in_this(setters[v]) && !in_this(readers[v])) readers[v].push_back(b);
+    };
+    for (const IrInst& i : f.blocks[block].insts) {
+      for (int k = 0; k < 6; ++k)
+        if ((i.uses >> k & 1) && f.values[i.o[k]].kind == Value::Kind::kRegister) reads(i.o[k]);
       for (int k = 0; k < 6; ++k) {
-        const std::uint32_t v = i.o[k];
-        if (!(i.uses >> k & 1) || f.values[v].kind != Value::Kind::kRegister) continue;
-        if (!(def[b][v / 64] >> (v % 64) & 1)) use[b][v / 64] |= std::uint64_t{1} << (v % 64);
-      }
-      for (int k = 0; k < 6; ++k) {
-        const std::uint32_t v = i.o[k];
         if (!(i.defs >> k & 1)) continue;
         // A guarded write keeps the old value in some lanes: not a full definition.
-        if (i.guarded && !(def[b][v / 64] >> (v % 64) & 1)) use[b][v / 64] |= std::uint64_t{1} << (v % 64);
-        def[b][v / 64] |= std::uint64_t{1} << (v % 64);
+        if (i.guarded) reads(i.o[k]);
+        if (!in_this(setters[i.o[k]])) setters[i.o[k]].push_back(b);
       }
     }
   }
-  Liveness l{use, std::vector<Bits>(n, Bits(words))};
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t b = n; b-- > 0;) {
-      for (int s : f.blocks[b].successors) {
-        for (std::size_t w = 0; w < words; ++w) l.out[b][w] |= l.in[s][w];
-      }
-      for (std::size_t w = 0; w < words; ++w) {
-        const std::uint64_t in = use[b][w] | (l.out[b][w] & ~def[b][w]);
-        changed |= in != l.in[b][w];
-        l.in[b][w] = in;
+  // By block, the last value found to be set in it, live at its beginning, and at its end.
+  std::vector<std::uint32_t> set(blocks, kNone), begins(blocks, kNone), ends(blocks, kNone);
+  for (std::uint32_t v = 0; v < values; ++v) {
+    for (const int b : setters[v]) set[b] = v;
+    for (const int b : readers[v]) begins[b] = v;
+    std::vector<int> open = readers[v];
+    while (!open.empty()) {
+      const int b = open.back();
+      open.pop_back();
+      live(v, b, false);
+      for (const int p : predecessors[b]) {
+        if (ends[p] == v) continue;
+        ends[p] = v;
+        live(v, p, true);
+        if (set[p] == v || begins[p] == v) continue;
+        begins[p] = v;
+        open.push_back(p);
       }
     }
   }
-  return l;
 }
 
-std::vector<bool> possibly_unset(const IrFunction& f, const Liveness& live) {
-  std::vector<bool> unset(f.values.size());
-  for (std::size_t v = 0; v < unset.size(); ++v) unset[v] = live.in[0][v / 64] >> (v % 64) & 1;
+/// `unset`: the values that are live where the kernel begins. Adds those that are computed from them.
+std::vector<bool> possibly_unset(const IrFunction& f, std::vector<bool> unset) {
   if (std::find(unset.begin(), unset.end(), true) == unset.end()) return unset;
   for (bool changed = true; changed;) {
     changed = false;
@@ -169,7 +173,6 @@ TrackedInst::Rule unset_rule(const IrInst& i) {
 
 SlotAssignment assign_slots(const IrFunction& f) {
   const std::size_t n = f.values.size();
-  const Liveness live = liveness(f);
   struct Interval {
     int begin = INT32_MAX, end = -1;
     void cover(int p) {
@@ -179,15 +182,11 @@ SlotAssignment assign_slots(const IrFunction& f) {
   };
   std::vector<Interval> interval(n);
   std::vector<bool> constant_used(n);
+  std::vector<int> begin_of;  // by block, its first position
   int position = 0;
-  for (std::size_t b = 0; b < f.blocks.size(); ++b) {
-    auto cover_all = [&](const Bits& bits, int p) {
-      for (std::size_t w = 0; w < bits.size(); ++w) {
-        for (std::uint64_t m = bits[w]; m != 0; m &= m - 1) interval[w * 64 + std::countr_zero(m)].cover(p);
-      }
-    };
-    cover_all(live.in[b], position);
-    for (const IrInst& i : f.blocks[b].insts) {
+  for (const IrBlock& b : f.blocks) {
+    begin_of.push_back(position);
+    for (const IrInst& i : b.insts) {
       position += 2;
       for (int k = 0; k < 6; ++k) {
         if (i.uses >> k & 1) {
@@ -200,12 +199,17 @@ SlotAssignment assign_slots(const IrFunction& f) {
       }
     }
     position += 2;
-    cover_all(live.out[b], position);
   }
+  begin_of.push_back(position);
+  std::vector<bool> live_at_start(n);
+  for_live(f, [&](std::uint32_t v, int b, bool at_end) {
+    interval[v].cover(at_end ? begin_of[b + 1] : begin_of[b]);
+    if (b == 0 && !at_end) live_at_start[v] = true;
+  });
 
   // Linear scan over the intervals, one pool a register class. 16-bit registers live in 32-bit slots.
   SlotAssignment result;
-  result.unset = possibly_unset(f, live);
+  result.unset = possibly_unset(f, std::move(live_at_start));
   result.offset.assign(n, kNone);
   std::vector<std::uint32_t> order;
   for (std::uint32_t v = 0; v < n; ++v) {
