@@ -26,11 +26,14 @@ void flatten(const ordered_json& json, const std::string& prefix, Settings& into
 /// What stores of version 3 and earlier kept in a trial's key alone.
 bool was_not_recorded(const std::string& setting) {
   constexpr std::array<std::string_view, 7> kNames = {
-      "compiler", "convolutions", "dependent_launch", "fast_math", "inputs", "repeats", "tf32"};
+      "compiler", "convolutions", "dependent_launch", "fast_math", "inputs_sha256", "repeats", "tf32"};
   return std::find(kNames.begin(), kNames.end(), setting) != kNames.end();
 }
 
-bool is_version(const std::string& setting) { return setting == "results" || setting == "model_sha256"; }
+/// What comes with the program and the workload, and is not asked for.
+bool is_version(const std::string& setting) {
+  return setting == "results" || setting == "model_sha256" || setting == "distributions_sha256";
+}
 
 }  // namespace
 

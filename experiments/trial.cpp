@@ -12,6 +12,7 @@
 #include "codegen/settle.h"
 #include "core/arithmetic.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/hlo_text.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
@@ -32,21 +33,41 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-Literal read_input(const std::string& folder, const Node& parameter) {
+std::string input_path(const std::string& folder, const Node& parameter) {
   namespace fs = std::filesystem;
   for (const std::string& stem : {parameter.name, std::to_string(parameter.attrs.parameter_number)}) {
     const fs::path path = fs::path(folder) / (stem + ".npy");
-    if (!fs::exists(path)) continue;
-    Literal literal = read_npy(path.string());
-    if (!literal.shape.compatible(parameter.shape))
-      throw Error(path.string(), 0, 0,
-                  fmt::format("is {}, parameter {} is {}", to_text(literal.shape), parameter.name,
-                              to_text(parameter.shape)));
-    return literal;
+    if (fs::exists(path)) return path.string();
   }
   throw Error(folder, 0, 0,
               fmt::format("no array for parameter {} ({})", parameter.name, to_text(parameter.shape)),
               fmt::format("save it as {}.npy or {}.npy", parameter.name, parameter.attrs.parameter_number));
+}
+
+Literal read_input(const std::string& folder, const Node& parameter) {
+  const std::string path = input_path(folder, parameter);
+  Literal literal = read_npy(path);
+  if (!literal.shape.compatible(parameter.shape))
+    throw Error(path, 0, 0,
+                fmt::format("is {}, parameter {} is {}", to_text(literal.shape), parameter.name,
+                            to_text(parameter.shape)));
+  return literal;
+}
+
+/// Of the arrays' files, wherever they lie.
+std::string sha256_of_inputs(const Graph& graph, const std::string& folder) {
+  const Computation& entry = graph.entry_computation();
+  std::string all;
+  for (const NodeId id : entry.parameters) all += sha256_hex(read_file(input_path(folder, entry.node(id))));
+  return sha256_hex(all);
+}
+
+std::string sha256_of(const InputOverrides& overrides) {
+  std::string all;
+  for (const auto& [parameter, d] : overrides)
+    all += fmt::format("{} {} {} {} {} {} {}\n", parameter, static_cast<int>(d.kind), d.mean, d.stddev, d.low,
+                       d.high, d.value);
+  return sha256_hex(all);
 }
 
 std::vector<KernelCost> costs_of(const Graph& graph, const Device& device, const FusionPlan& plan) {
@@ -292,7 +313,10 @@ ordered_json trial_params(const Model& model, const TrialSpec& spec) {
   params["compiler"] = spec.compile.compiler.empty() ? "auto" : spec.compile.compiler;
   params["fast_math"] = spec.compile.fast_math;
   params["dependent_launch"] = spec.compile.dependent_launch;
-  if (!spec.inputs_dir.empty()) params["inputs"] = spec.inputs_dir;
+  if (!spec.inputs_dir.empty())
+    params["inputs_sha256"] = sha256_of_inputs(model.graph, spec.inputs_dir);
+  else if (!model.inputs.empty())
+    params["distributions_sha256"] = sha256_of(model.inputs);
   if (spec.backend == "sim") params["mode"] = spec.sampled ? "sampled" : "exact";
   if (spec.backend == "cuda") {
     params["repeats"] = spec.repeats;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/npy.h"
 #include "experiments/comparison.h"
 #include "experiments/experiment_figure.h"
 #include "experiments/report.h"
@@ -213,6 +214,34 @@ TEST(IdentityOf, EverySettingThatChangesANumberIsInTheParameters) {
   for (const char* name :
        {"tf32", "repeats", "convolutions", "fast_math", "dependent_launch", "compiler", "seed"})
     EXPECT_TRUE(cuda.contains(name)) << name;
+}
+
+TEST(IdentityOf, ContentsOfInputsAreAndTheirFolderIsNot) {
+  const Model model = testing::sample_model(4);
+  const std::string folder = testing::test_folder();
+  const auto key_with = [&](const std::string& name, double value) {
+    TrialSpec spec;
+    spec.backend = "sim";
+    spec.inputs_dir = folder + "/" + name;
+    std::filesystem::create_directories(spec.inputs_dir);
+    const Computation& entry = model.graph.entry_computation();
+    for (const NodeId id : entry.parameters) {
+      Literal array = Literal::zeros(entry.node(id).shape);
+      array.set_double(0, value);
+      write_npy(fmt::format("{}/{}.npy", spec.inputs_dir, entry.node(id).attrs.parameter_number), array);
+    }
+    return trial_key(model, spec);
+  };
+  const std::string key = key_with("a", 1);
+  EXPECT_EQ(key_with("b", 1), key);
+  EXPECT_NE(key_with("a", 2), key);
+
+  Model drawn = model;
+  TrialSpec spec;
+  spec.backend = "sim";
+  const std::string before = trial_key(drawn, spec);
+  drawn.inputs["0"].mean = 3;
+  EXPECT_NE(trial_key(drawn, spec), before);
 }
 
 TEST(IdentityOf, AComparisonOfOtherSettingsSaysSo) {
