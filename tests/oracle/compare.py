@@ -29,15 +29,16 @@ def failed(row):
     return row.outcome in ("not judged", "false alarm", "refused", "differs")
 
 
+def everywhere(case, planners, devices, outcome, said):
+    return [Row(case.name, planner, device, outcome, said) for planner in planners for device in devices]
+
+
 def compare(case, binary, planners, devices, work, seed=0, sanitize=False, timeout=60):
     """The rows of a case. `work`: a folder for its text and arrays, kept where something fails."""
     folder = pathlib.Path(work) / case.name.replace("/", "_")
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "in").mkdir(parents=True)
     model = folder / "model.hlo"
-
-    def everywhere(outcome, said):
-        return [Row(case.name, planner, device, outcome, said) for planner in planners for device in devices]
 
     try:
         text = case.text()
@@ -48,9 +49,9 @@ def compare(case, binary, planners, devices, work, seed=0, sanitize=False, timeo
         for number, array in enumerate(reference.expected):
             program.save(folder / f"xla{number}.npy", array)
     except program.ProgramError as error:
-        return everywhere(*refusal(case, str(error)))
+        return everywhere(case, planners, devices, *refusal(case, str(error)))
     except Exception as error:  # whatever JAX and XLA raise about one case is that case's row
-        return everywhere("not judged", xla_cpu.first_line(error))
+        return everywhere(case, planners, devices, "not judged", xla_cpu.first_line(error))
 
     rows, judged = [], {}
     for planner in planners:

@@ -3,9 +3,11 @@
     python3 tests/oracle/oracle_test.py
 """
 
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import importlib.util
@@ -14,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 HAVE_JAX = importlib.util.find_spec("jax") is not None
+HAVE_PROGRAM = "STITCHWORK" in os.environ or any((ROOT / "build" / preset / "cli/stitchwork").exists() for preset in ("release", "dev"))
 
 if HAVE_JAX:
     import jax
@@ -163,6 +166,21 @@ class Script(unittest.TestCase):
     def test_a_name_that_matches_nothing_is_an_error_of_one_line(self):
         done = self.call("--functions", "no_such_function")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+
+    @unittest.skipUnless(HAVE_JAX and HAVE_PROGRAM, "jax or the program is not there")
+    def test_a_case_that_does_not_end_costs_no_other(self):
+        endless = """HloModule m
+condition { s = s32[] parameter(0)  z = s32[] constant(0)  ROOT c = pred[] compare(s, z), direction=GE }
+body { s = s32[] parameter(0)  o = s32[] constant(1)  ROOT x = s32[] xor(s, o) }
+ENTRY main { p = s32[] parameter(0)  a = s32[] abs(p)  ROOT w = s32[] while(a), condition=condition, body=body }
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "a.hlo").write_text(endless)
+            pathlib.Path(folder, "b.hlo").write_text("HloModule m\nENTRY main { p = f32[4] parameter(0)  ROOT n = f32[4] negate(p) }\n")
+            done = self.call("--hlo", folder, "--planners", "xla", "--device", "v100", "--timeout", "10", "--work", folder + "/work")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a: not judged [xla/v100]\n    XLA and the runs did not finish in 20 s", done.stdout)
+        self.assertIn("2 cases, 2 runs: 1 agrees, 1 not judged", done.stdout)
 
 
 if __name__ == "__main__":
