@@ -68,6 +68,7 @@ constexpr std::array kMetrics = std::to_array<Metric>({
     {"dram_write_transactions", "sectors", -1, "32-byte sectors written to DRAM (AStitch Table 5)"},
     {"shared_load_requests", "warp instructions", -1, "shared-memory loads, per warp"},
     {"shared_store_requests", "warp instructions", -1, "shared-memory stores, per warp"},
+    {"shared_wavefronts", "wavefronts", -1, "clocks in which shared memory serves accesses"},
     {"shared_bank_conflicts", "wavefronts", -1, "extra shared-memory wavefronts from bank conflicts"},
     {"block_barriers", "barriers", -1, "block barriers, once a block"},
     {"grid_barriers", "barriers", -1, "times the whole grid waited"},

@@ -34,6 +34,7 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.shared_loads += times * b.shared_loads;
   a.shared_stores += times * b.shared_stores;
   a.shared_conflicts += times * b.shared_conflicts;
+  a.shared_wavefronts += times * b.shared_wavefronts;
   a.atomics += times * b.atomics;
   a.accesses += times * b.accesses;
   a.block_barriers += times * b.block_barriers;
@@ -50,7 +51,6 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.bulk_bytes_in_flight += times * b.bulk_bytes_in_flight;
   a.bulk_trips += times * b.bulk_trips;
   a.async_copies += times * b.async_copies;
-  a.async_wavefronts += times * b.async_wavefronts;
 }
 
 Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(context) {
@@ -114,20 +114,19 @@ ThreadWork Block::take_work() {
   const double shared_accesses = d(hot_.shared_loads + hot_.shared_stores);
   // An asynchronous copy is of both memories.
   const double shared_alone = shared_accesses - d(hot_.async_copies);
-  const ThreadWork work{.warp_instructions = d(issue),
-                        .fp32_warp_instructions = d(fp32) + d(hot_.guarded_fp32) / kWarp,
-                        .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
-                        .ldst_warp_instructions = d(ldst),
-                        .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts) +
-                                             d(hot_.async_wavefronts) +
-                                             d(hot_.bulk_shared_loads + hot_.bulk_shared_stores),
-                        .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
-                        .l1_hit_sectors = d(hot_.l1_hit_sectors),
-                        .global_accesses = std::max(0.0, d(ldst) - shared_alone - d(hot_.remote_requests)),
-                        .remote_accesses = d(hot_.remote_requests),
-                        .remote_sectors = d(hot_.remote_sectors),
-                        .cluster_barriers = d(hot_.cluster_barriers),
-                        .bulk_round_trips = d(hot_.bulk_trips) / kBulkTripParts};
+  const ThreadWork work{
+      .warp_instructions = d(issue),
+      .fp32_warp_instructions = d(fp32) + d(hot_.guarded_fp32) / kWarp,
+      .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
+      .ldst_warp_instructions = d(ldst),
+      .shared_wavefronts = d(hot_.shared_wavefronts + hot_.bulk_shared_loads + hot_.bulk_shared_stores),
+      .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
+      .l1_hit_sectors = d(hot_.l1_hit_sectors),
+      .global_accesses = std::max(0.0, d(ldst) - shared_alone - d(hot_.remote_requests)),
+      .remote_accesses = d(hot_.remote_requests),
+      .remote_sectors = d(hot_.remote_sectors),
+      .cluster_barriers = d(hot_.cluster_barriers),
+      .bulk_round_trips = d(hot_.bulk_trips) / kBulkTripParts};
   add(worker_->hot, hot_);
   hot_ = {};
   return work;

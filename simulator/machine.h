@@ -80,6 +80,7 @@ struct alignas(128) HotCounters {
   std::uint64_t gld_bytes = 0, gst_bytes = 0;
   std::uint64_t l1_hit_sectors = 0;
   std::uint64_t shared_loads = 0, shared_stores = 0, shared_conflicts = 0;
+  std::uint64_t shared_wavefronts = 0;  ///< of loads, stores and atomics; those of bulk copies apart
   std::uint64_t atomics = 0, accesses = 0, block_barriers = 0;
   std::uint64_t guarded_fp32 = 0, guarded_mufu = 0;
   std::uint64_t cluster_barriers = 0, remote_requests = 0, remote_sectors = 0;
@@ -89,8 +90,6 @@ struct alignas(128) HotCounters {
   /// and round trips (in kBulkTripParts) that nothing else under way hides.
   std::uint64_t bulk_waits = 0, bulk_bytes_in_flight = 0, bulk_trips = 0;
   std::uint64_t async_copies = 0;  ///< warp-level; each is of shared_stores, too
-  std::uint64_t async_wavefronts =
-      0;  ///< in which they reach shared memory, 128 bytes each, beyond the first
 };
 
 struct BlockRun;
@@ -126,7 +125,8 @@ struct AccessMemo {
   std::uint32_t at[kGangWarps][2] = {};  ///< their first addresses
   std::uint32_t offset = 0;              ///< added to the register in these
   std::uint64_t low = 0, high = 0;       ///< all addresses lie in [low, high)
-  std::uint32_t conflicts = 0;           ///< of all warps
+  std::uint32_t wavefronts = 0;          ///< of all warps, and
+  std::uint32_t conflicts = 0;           ///< of these those that conflicts are
 };
 /// Inst::flags of an access to shared memory, or 0: it finds out what a memo keeps, or uses that.
 inline constexpr int kMemos = 4;

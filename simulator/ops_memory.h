@@ -137,11 +137,10 @@ SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A>
     return;
   }
   if (window == kSharedWindow) {
-    ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
-    const u32 conflicts = conflicts_of(a, mask, shape);
-    b.hot->shared_conflicts += conflicts;
+    const SharedCost cost = shared_cost(a, mask, shape);
+    count_shared(*b.hot, kStore, cost);
     if constexpr (sizeof(A) == 4) {
-      if (memo != nullptr) remember(*memo, w, mask, shape, conflicts);
+      if (memo != nullptr) remember(*memo, w, mask, shape, cost);
     }
   }
   move_lanes<kStore, kBytes, A>(s, i, w, mask, a, shape, window == kSharedWindow ? b.shared : b.params, base);
@@ -171,8 +170,8 @@ void access_generic(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, u64
   }
 }
 
-/// Remembers where a warp accesses shared memory; `conflicts`: of this warp.
-SW_INLINE void remember(AccessMemo& memo, int w, u32 mask, const Shape<u32>& shape, u32 conflicts) {
+/// Remembers where a warp accesses shared memory; `cost`: of this warp.
+SW_INLINE void remember(AccessMemo& memo, int w, u32 mask, const Shape<u32>& shape, SharedCost cost) {
   memo.known &= mask == ~0u && shape.even();
   if (!memo.known) return;
   for (int h = 0; h < 2; ++h) {
@@ -182,7 +181,8 @@ SW_INLINE void remember(AccessMemo& memo, int w, u32 mask, const Shape<u32>& sha
     memo.low = at < memo.low ? at : memo.low;
     memo.high = end > memo.high ? end : memo.high;
   }
-  memo.conflicts += conflicts;
+  memo.wavefronts += cost.wavefronts;
+  memo.conflicts += cost.conflicts;
 }
 
 /// An access whose warps are where those of another were, but for a constant. False where that does not lie
@@ -196,6 +196,7 @@ SW_INLINE bool follow(Strand& s, const Inst* i, const AccessMemo& memo) {
   const u32 warps = u32(s.last_warp - s.first_warp);
   b.hot->accesses += 32 * warps;
   (kStore ? b.hot->shared_stores : b.hot->shared_loads) += warps;
+  b.hot->shared_wavefronts += memo.wavefronts;
   b.hot->shared_conflicts += memo.conflicts;
   for (int w = s.first_warp; w < s.last_warp; ++w)
     for (int h = 0; h < 2; ++h)
@@ -219,7 +220,7 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
         known.known = !s.masked && same_size<kBytes>(i);
         known.offset = u32(i->imm);
         known.low = ~u64(0);
-        known.high = known.conflicts = 0;
+        known.high = known.wavefronts = known.conflicts = 0;
         memo = &known;
       } else if (known.known && same_size<kBytes>(i) && follow<kStore, kBytes>(s, i, known)) {
         return i + 1;
@@ -278,7 +279,7 @@ const Inst* atomic(Strand& s, const Inst* i) {
     lane_addresses(s, i, w, i->o[4], a);
     b.hot->atomics += __builtin_popcount(mask);
     b.hot->accesses += __builtin_popcount(mask);
-    u32 global = 0, cluster = 0;
+    u32 global = 0, cluster = 0, own = 0;
     for (u32 m = mask; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
       u64 address = a[l];
@@ -300,6 +301,7 @@ const Inst* atomic(Strand& s, const Inst* i) {
           raise_window(s, i, "shared", address, width, b.shared_bytes, true, w, l);
         }
         p = b.shared + address;
+        own |= 1u << l;
       } else {
         AddressCache& cache = b.caches[i->id];
         if (address < cache.lo || address + width > cache.hi) [[unlikely]] {
@@ -323,7 +325,8 @@ const Inst* atomic(Strand& s, const Inst* i) {
       log_lanes(b, Lanes<u64>(a), global, 0, false);
       log_lanes(b, Lanes<u64>(a), global, 1, false);
     }
-    if (cluster != 0) count_remote(b, cluster, a);
+    if (cluster != 0) own |= count_remote(b, cluster, a);
+    if (own != 0) b.hot->shared_wavefronts += atomic_wavefronts(a, own, width);
   }
   if (i->aux & kAcquire) empty_l1(b.l1);
   if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));

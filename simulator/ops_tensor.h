@@ -183,7 +183,6 @@ const Inst* matrix_access(Strand& s, const Inst* i) {
     want_whole_warp(s, i, w);
     alignas(64) u64 a[32];
     lane_addresses(s, i, w, i->o[4], a);
-    ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
     b.hot->accesses += 8 * i->count;
     for (int l = 0; l < 8 * i->count; ++l) {
       a[l] = (a[l] & ((u64(1) << kAllocationShift) - 1)) - b.shared_base;
@@ -192,8 +191,15 @@ const Inst* matrix_access(Strand& s, const Inst* i) {
       if (a[l] > b.shared_bytes || a[l] + 16 > b.shared_bytes) [[unlikely]]
         raise_window(s, i, "shared", a[l], 16, b.shared_bytes, kStore, w, l);
     }
-    b.hot->shared_conflicts +=
-        bank_conflicts(Lanes<u64>(a), i->count == 4 ? ~0u : (1u << 8 * i->count) - 1, 16);
+    // A matrix is eight rows of 16 bytes, whose lanes' addresses nobody else's registers hold: one group
+    // each.
+    SharedCost cost;
+    for (int m = 0; m < i->count; ++m) {
+      const u32 wavefronts = group_wavefronts(Lanes<u64>(a), 0xffu << 8 * m, 4);
+      cost.wavefronts += wavefronts;
+      cost.conflicts += wavefronts - 1;
+    }
+    count_shared(*b.hot, kStore, cost);
     for (int m = 0; m < i->count; ++m) {
       for (int l = 0; l < 32; ++l) {
         std::byte* r = s.regs + i->o[m] + (w * 32 + l) * 4;
@@ -362,7 +368,7 @@ const Inst* wmma_access(Strand& s, const Inst* i) {
     }
     b.hot->accesses += u64(elements);
     if (shared) {
-      ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
+      count_shared(*b.hot, kStore, {u32(elements * bytes + 127) / 128, 0});
       continue;
     }
     for (int k = 0; k < count; ++k) {

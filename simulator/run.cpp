@@ -139,6 +139,7 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   c.dram_write_transactions = r.l2.dram_writes;
   c.shared_load_requests = r.hot.shared_loads + r.hot.bulk_shared_loads;
   c.shared_store_requests = r.hot.shared_stores + r.hot.bulk_shared_stores;
+  c.shared_wavefronts = r.hot.shared_wavefronts + r.hot.bulk_shared_loads + r.hot.bulk_shared_stores;
   c.shared_bank_conflicts = r.hot.shared_conflicts;
   c.block_barriers = r.hot.block_barriers;
   c.grid_barriers = r.grid_barriers;
@@ -351,6 +352,7 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
           {"dram_write_transactions", d(c.dram_write_transactions)},
           {"shared_load_requests", d(c.shared_load_requests)},
           {"shared_store_requests", d(c.shared_store_requests)},
+          {"shared_wavefronts", d(c.shared_wavefronts)},
           {"shared_bank_conflicts", d(c.shared_bank_conflicts)},
           {"block_barriers", d(c.block_barriers)},
           {"grid_barriers", d(c.grid_barriers)},

@@ -180,7 +180,9 @@ struct Counters {
   std::uint64_t gld_bytes = 0, gst_bytes = 0;                ///< bytes the program asked for
   std::uint64_t l2_read_sectors = 0, l2_write_sectors = 0;
   std::uint64_t dram_read_transactions = 0, dram_write_transactions = 0;  ///< 32-byte sectors
-  std::uint64_t shared_load_requests = 0, shared_store_requests = 0, shared_bank_conflicts = 0;
+  std::uint64_t shared_load_requests = 0, shared_store_requests = 0;
+  std::uint64_t shared_wavefronts = 0;       ///< clocks of shared memory; atomics and bulk copies too
+  std::uint64_t shared_bank_conflicts = 0;   ///< of these, those that conflicts of loads and stores add
   std::uint64_t block_barriers = 0;          ///< bar.sync executed, counted once a block
   std::uint64_t grid_barriers = 0;           ///< times the whole grid waited on a spin barrier
   std::uint64_t cluster_barriers = 0;        ///< completed, counted once a block

@@ -34,6 +34,7 @@ constexpr std::array kMetrics = std::to_array<ProfiledMetric>({
     {"dram_write_transactions", "dram__bytes_write.sum", 1.0 / 32, false},
     {"shared_load_requests", "smsp__inst_executed_op_shared_ld.sum"},
     {"shared_store_requests", "smsp__inst_executed_op_shared_st.sum"},
+    {"shared_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
     {"shared_bank_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"},
     {"achieved_occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active", 0.01},
     {"sm_efficiency", "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 0.01},
