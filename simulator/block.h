@@ -33,6 +33,7 @@ struct LaunchContext {
   Dim3 cluster;  ///< 1, 1, 1: none
   bool explicit_cluster = false;
   std::int64_t l1_bytes = 0;  ///< a block's share (l1_cache.h)
+  std::uint64_t resident_blocks = 1;
   std::uint64_t max_warp_instructions = 0;
   const std::function<void(const Progress&)>* progress = nullptr;
   bool warm_l2 = false;  ///< what is in L2 is of earlier launches

@@ -235,7 +235,7 @@ SW_INLINE void count_shared(HotCounters& hot, bool is_store, SharedCost cost) {
 }
 
 /// Sectors of 32 global accesses, logged.
-SW_INLINE u32 log_access(BlockRun& b, Lanes<u64> a, const Shape<u64>& shape, u32 write, bool l1) {
+SW_INLINE Touched log_access(BlockRun& b, Lanes<u64> a, const Shape<u64>& shape, u32 write, bool l1) {
   if (!shape.even()) return log_lanes(b, a, ~0u, write, l1);
   if (shape.run()) return log_range(b, Sectors::of(shape.at[0], 32 * shape.width), write, l1);
   return log_ranges(b, Sectors::of(shape.at[0], shape.bytes(0)), Sectors::of(shape.at[1], shape.bytes(1)),

@@ -37,7 +37,7 @@ void move_checked(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a) {
 /// What the warps of one instruction did.
 struct Tally {
   u64 lanes = 0;  ///< active
-  u64 counted_lanes = 0, requests = 0, transactions = 0;
+  u64 counted_lanes = 0, requests = 0, transactions = 0, wavefronts = 0;
 };
 
 template <bool kStore, int kBytes>
@@ -62,7 +62,9 @@ SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, Lanes<u6
   if (i->aux & kUncounted) return;
   tally.counted_lanes += lanes;
   ++tally.requests;
-  tally.transactions += log_access(b, a, shape, kStore, !kStore && through_l1(b, i));
+  const Touched touched = log_access(b, a, shape, kStore, !kStore && through_l1(b, i));
+  tally.transactions += touched.sectors;
+  tally.wavefronts += l1_wavefronts(touched, lanes * u32(width));
 }
 
 /// Has the host fetch what the half warps of an instruction are about to touch, side by side. Addresses of
@@ -90,6 +92,7 @@ SW_INLINE void count_global(HotCounters& hot, const Inst* i, const Tally& tally)
   (kStore ? hot.gst_requests : hot.gld_requests) += tally.requests;
   (kStore ? hot.gst_transactions : hot.gld_transactions) += tally.transactions;
   (kStore ? hot.gst_bytes : hot.gld_bytes) += bytes;
+  hot.l1_wavefronts += tally.wavefronts;
 }
 
 /// The finding of the first lane whose access of a window is misaligned or outside.
@@ -134,6 +137,7 @@ SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A>
       const u64 thread = u64((s.gang * kGangWarps + w) * 32 + l);
       move_lane<kStore, kBytes>(s, i, w, l, b.local + thread * b.local_bytes + a[l]);
     }
+    log_local(b, u64(s.gang * kGangWarps + w), a, mask, u32(width), kStore);
     return;
   }
   if (window == kSharedWindow) {
@@ -249,7 +253,7 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
   }
   if constexpr (kSpace == Space::kGlobal || kSpace == Space::kGeneric) {
     count_global<kStore, kBytes>(*s.block->hot, i, tally);
-    if (i->aux & kAcquire) empty_l1(s.block->l1);
+    if (i->aux & kAcquire) empty_l1(*s.block);
   }
   if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
   return i + 1;
@@ -322,20 +326,23 @@ const Inst* atomic(Strand& s, const Inst* i) {
       if (i->o[0] != ~0u) __builtin_memcpy(s.regs + i->o[0] + e, &old, lane_bytes);
     }
     if (global != 0) {
-      log_lanes(b, Lanes<u64>(a), global, 0, false);
+      const Touched touched = log_lanes(b, Lanes<u64>(a), global, 0, false);
       log_lanes(b, Lanes<u64>(a), global, 1, false);
+      b.hot->atomic_sectors += touched.sectors;
+      b.hot->l1_wavefronts += l1_wavefronts(touched, u32(__builtin_popcount(global)) * width);
+      b.hot->atomic_results += i->o[0] != ~0u;
     }
     if (cluster != 0) own |= count_remote(b, cluster, a);
     if (own != 0) b.hot->shared_wavefronts += atomic_wavefronts(a, own, width);
   }
-  if (i->aux & kAcquire) empty_l1(b.l1);
+  if (i->aux & kAcquire) empty_l1(b);
   if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
   return i + 1;
 }
 
 /// fence, membar; flags 1: of the block only. Loads behind it look past what L1 holds.
 const Inst* fence(Strand& s, const Inst* i) {
-  if (i->flags != 1) empty_l1(s.block->l1);
+  if (i->flags != 1) empty_l1(*s.block);
   return i + 1;
 }
 
@@ -358,7 +365,7 @@ const Inst* is_space(Strand& s, const Inst* i) {
 }
 
 void add_memory_rows() {
-  const auto other = InstClass::kOther;
+  const auto other = Pipe::kOther;
 #define SW_ACCESS(NAME, SPACE)                                                            \
   add_row("@ld." NAME ".1", "", other, access<SPACE, false, 1>, access<SPACE, false, 1>); \
   add_row("@ld." NAME ".2", "", other, access<SPACE, false, 2>, access<SPACE, false, 2>); \

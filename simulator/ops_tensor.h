@@ -371,10 +371,15 @@ const Inst* wmma_access(Strand& s, const Inst* i) {
       count_shared(*b.hot, kStore, {u32(elements * bytes + 127) / 128, 0});
       continue;
     }
+    Touched touched{u32(count), 0};
     for (int k = 0; k < count; ++k) {
       const u64 line = sectors[k] >> 2;
+      bool known = false;
+      for (int j = k; j-- > 0 && !known;) known = sectors[j] >> 2 == line;
+      touched.lines += !known;
       log_line(b, line, u64(1) << (sectors[k] & 3), kStore, !kStore && through_l1(b, i));
     }
+    b.hot->l1_wavefronts += l1_wavefronts(touched, u32(elements * bytes));
     (kStore ? b.hot->gst_requests : b.hot->gld_requests) += 1;
     (kStore ? b.hot->gst_transactions : b.hot->gld_transactions) += u64(count);
     (kStore ? b.hot->gst_bytes : b.hot->gld_bytes) += u64(elements) * u64(bytes);
@@ -386,7 +391,7 @@ const Inst* wmma_access(Strand& s, const Inst* i) {
 const Inst* operands(Strand&, const Inst*) { __builtin_trap(); }
 
 void add_tensor_rows() {
-  const auto other = InstClass::kOther;
+  const auto other = Pipe::kOther;
   add_row("@mma", "", other, mma, mma);
   add_row("@operands", "", other, operands, operands);
   add_row("@wmma.mma", "", other, wmma_mma, wmma_mma);

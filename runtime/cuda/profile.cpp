@@ -26,6 +26,8 @@ constexpr std::array kMetrics = std::to_array<ProfiledMetric>({
     {"gld_transactions", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
     {"gst_transactions", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"},
     {"l1_hit_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"},
+    {"local_load_transactions", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"},
+    {"local_store_transactions", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"},
     {"l2_read_sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
     {"l2_write_sectors", "lts__t_sectors_srcunit_tex_op_write.sum"},
     {"dram_read_transactions", "dram__sectors_read.sum"},
