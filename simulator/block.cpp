@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "simulator/cluster.h"
 #include "simulator/l1_cache.h"
+#include "simulator/l2_replay.h"
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
@@ -164,6 +165,7 @@ void Block::attach(Worker& worker, std::vector<AccessLog>& access_logs) {
   caches = worker.caches.data();
   logs = access_logs.data();
   partitions = static_cast<std::uint32_t>(access_logs.size());
+  log_ends_.resize(partitions);
 }
 
 Strand& Block::add_strand(int gang, int first_warp, int last_warp) {
@@ -233,17 +235,26 @@ Block::Progress Block::step() {
         if (s.state == StrandState::kClusterBarrier && may_pass_cluster_barrier(s))
           s.state = StrandState::kRunnable;
     }
+    const bool several = strands.size() > 1;
+    if (several) {
+      for (auto& ends : log_ends_) ends.clear();
+      note_log_ends();
+    }
     // By index: splitting appends strands.
     for (std::size_t k = 0; k < strands.size(); ++k) {
       Strand& s = strands[k];
       if (s.state == StrandState::kRunnable) {
         const Inst* i = s.resume;
         while (i != nullptr) i = i->fn[s.masked](s, i);
+        if (several) note_log_ends();
         again |= s.state == StrandState::kRunnable;
       }
       done &= s.state == StrandState::kDone;
       waiting_only &= s.state == StrandState::kDone || s.state == StrandState::kBarrier;
     }
+    // Strands that ran one after another here run side by side.
+    if (several)
+      for (std::size_t p = 0; p < partitions; ++p) mix_parts(logs[p], log_ends_[p]);
     if (done) {
       check_bulk_copies_ended(*this);
       if (cluster != nullptr && checks != nullptr) checks->end_of_block();
@@ -275,6 +286,11 @@ void Block::run() {
     }
     if (idle == kIdleRounds) idle = 0;
   }
+}
+
+void Block::note_log_ends() {
+  for (std::size_t p = 0; p < partitions; ++p)
+    log_ends_[p].push_back(static_cast<std::size_t>(logs[p].end - logs[p].begin));
 }
 
 bool Block::split_all() {

@@ -115,9 +115,9 @@ TEST(LocalMemory, GoesToL2WhereL1IsOfNonCoherentLoads) {
 }
 
 TEST(LocalMemory, OfBlocksThatFollowEachOtherIsTheSame) {
-  // A wave is 20 x 8 blocks of 256 threads with 64 bytes each, 2.6 MB together; ten waves write no more
-  // lines, and what is overwritten in L2 need not go to DRAM.
-  const auto l2 = [](std::uint32_t grid) { return counted(fill_local(16), "p4", 256, grid).counters; };
+  // A wave is 20 x 8 blocks of 256 threads with 32 bytes each, 1.3 MB together, which fit P4's L2: what the
+  // next wave overwrites there need not go to DRAM.
+  const auto l2 = [](std::uint32_t grid) { return counted(fill_local(8), "p4", 256, grid).counters; };
   const Counters one = l2(20 * 8), ten = l2(10 * 20 * 8);
   EXPECT_EQ(ten.l2_write_sectors, 10 * one.l2_write_sectors);
   EXPECT_LT(ten.dram_write_transactions, 10 * one.dram_write_transactions);
