@@ -1,12 +1,14 @@
 #include "simulator/block.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
 #include "core/error.h"
 #include "simulator/cluster.h"
 #include "simulator/l1_cache.h"
+#include "simulator/l2_replay.h"
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
@@ -34,15 +36,23 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.shared_loads += times * b.shared_loads;
   a.shared_stores += times * b.shared_stores;
   a.shared_conflicts += times * b.shared_conflicts;
+  a.shared_wavefronts += times * b.shared_wavefronts;
+  a.l1_wavefronts += times * b.l1_wavefronts;
+  a.local_loads += times * b.local_loads;
+  a.local_stores += times * b.local_stores;
+  a.local_load_sectors += times * b.local_load_sectors;
+  a.local_store_sectors += times * b.local_store_sectors;
+  a.local_l2_sectors += times * b.local_l2_sectors;
   a.atomics += times * b.atomics;
+  a.atomic_sectors += times * b.atomic_sectors;
+  a.atomic_results += times * b.atomic_results;
   a.accesses += times * b.accesses;
   a.block_barriers += times * b.block_barriers;
-  a.guarded_fp32 += times * b.guarded_fp32;
-  a.guarded_mufu += times * b.guarded_mufu;
   a.cluster_barriers += times * b.cluster_barriers;
   a.remote_requests += times * b.remote_requests;
   a.remote_sectors += times * b.remote_sectors;
   a.bulk_copies += times * b.bulk_copies;
+  a.bulk_loads += times * b.bulk_loads;
   a.bulk_sectors += times * b.bulk_sectors;
   a.bulk_shared_loads += times * b.bulk_shared_loads;
   a.bulk_shared_stores += times * b.bulk_shared_stores;
@@ -50,7 +60,7 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.bulk_bytes_in_flight += times * b.bulk_bytes_in_flight;
   a.bulk_trips += times * b.bulk_trips;
   a.async_copies += times * b.async_copies;
-  a.async_wavefronts += times * b.async_wavefronts;
+  for (int p = 0; p < kPipes; ++p) a.guarded[p] += times * b.guarded[p];
 }
 
 Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(context) {
@@ -97,37 +107,46 @@ Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(contex
 Block::~Block() = default;
 
 ThreadWork Block::take_work() {
-  std::uint64_t issue = 0, fp32 = 0, special = 0, ldst = 0;
+  std::uint64_t issue = 0, ldst = 0;
+  std::array<std::uint64_t, kPipes> of_pipe{};
+  ThreadWork work;
   for (std::size_t b = 0; b < counts_.size(); ++b) {
     const std::uint64_t warps = counts_[b].warps;
     if (warps == 0 && counts_[b].waits == 0) continue;
     const ptx::BlockWeights& w = context_.program->weights[b];
     issue += warps * w.issue;
-    fp32 += warps * w.issue_fp32;
-    special += warps * w.issue_special;
     ldst += warps * w.ldst;
+    for (std::size_t p = 0; p < kPipes; ++p) of_pipe[p] += warps * w.issue_unguarded[p];
+    for (std::size_t t = 0; t < kTensorTypes; ++t)
+      work.tensor_multiply_adds[t] += static_cast<double>(warps * w.multiply_adds[t]);
     worker_->bb_counts[b].add(counts_[b]);
     counts_[b] = {};
   }
   constexpr double kWarp = 32;
   const auto d = [](std::uint64_t v) { return static_cast<double>(v); };
-  const double shared_accesses = d(hot_.shared_loads + hot_.shared_stores);
-  // An asynchronous copy is of both memories.
-  const double shared_alone = shared_accesses - d(hot_.async_copies);
-  const ThreadWork work{.warp_instructions = d(issue),
-                        .fp32_warp_instructions = d(fp32) + d(hot_.guarded_fp32) / kWarp,
-                        .mufu_warp_instructions = d(special) + d(hot_.guarded_mufu) / kWarp,
-                        .ldst_warp_instructions = d(ldst),
-                        .shared_wavefronts = shared_accesses + d(hot_.shared_conflicts) +
-                                             d(hot_.async_wavefronts) +
-                                             d(hot_.bulk_shared_loads + hot_.bulk_shared_stores),
-                        .l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions),
-                        .l1_hit_sectors = d(hot_.l1_hit_sectors),
-                        .global_accesses = std::max(0.0, d(ldst) - shared_alone - d(hot_.remote_requests)),
-                        .remote_accesses = d(hot_.remote_requests),
-                        .remote_sectors = d(hot_.remote_sectors),
-                        .cluster_barriers = d(hot_.cluster_barriers),
-                        .bulk_round_trips = d(hot_.bulk_trips) / kBulkTripParts};
+  const auto warps_on = [&](Pipe pipe) {
+    const auto p = static_cast<std::size_t>(pipe);
+    return d(of_pipe[p]) + d(hot_.guarded[p]) / kWarp;
+  };
+  work.warp_instructions = d(issue);
+  work.fp32_warp_instructions = warps_on(Pipe::kFp32);
+  work.fp64_warp_instructions = warps_on(Pipe::kFp64);
+  work.half2_warp_instructions = warps_on(Pipe::kHalf2);
+  work.int32_warp_instructions = warps_on(Pipe::kInt32);
+  work.mufu_warp_instructions = warps_on(Pipe::kMufu);
+  work.ldst_warp_instructions = d(ldst);
+  work.l1_wavefronts = d(hot_.l1_wavefronts);
+  work.shared_wavefronts = d(hot_.shared_wavefronts + hot_.bulk_shared_loads + hot_.bulk_shared_stores);
+  work.l2_atomic_sectors = d(hot_.atomic_sectors);
+  // An atomic reads its sectors and writes them.
+  work.l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions +
+                      hot_.local_l2_sectors + 2 * hot_.atomic_sectors);
+  work.l1_hit_sectors = d(hot_.l1_hit_sectors);
+  work.global_accesses = d(hot_.gld_requests - hot_.bulk_loads + hot_.atomic_results);
+  work.remote_accesses = d(hot_.remote_requests);
+  work.remote_sectors = d(hot_.remote_sectors);
+  work.cluster_barriers = d(hot_.cluster_barriers);
+  work.bulk_round_trips = d(hot_.bulk_trips) / kBulkTripParts;
   add(worker_->hot, hot_);
   hot_ = {};
   return work;
@@ -146,6 +165,7 @@ void Block::attach(Worker& worker, std::vector<AccessLog>& access_logs) {
   caches = worker.caches.data();
   logs = access_logs.data();
   partitions = static_cast<std::uint32_t>(access_logs.size());
+  log_ends_.resize(partitions);
 }
 
 Strand& Block::add_strand(int gang, int first_warp, int last_warp) {
@@ -162,6 +182,10 @@ Strand& Block::add_strand(int gang, int first_warp, int last_warp) {
 
 void Block::start(std::uint64_t position) {
   index = block_at(context_, position);
+  // Blocks that follow each other in one place have the same local memory, as on hardware.
+  const std::uint64_t lines_a_warp = (local_bytes + 3) / 4;
+  local_line = (kLocalWindow << kLineOfWindowShift) +
+               position % context_.resident_blocks * lines_a_warp * ((threads + 31) / 32);
   strands.clear();
   alive_threads = threads;
   waits.clear();
@@ -211,17 +235,26 @@ Block::Progress Block::step() {
         if (s.state == StrandState::kClusterBarrier && may_pass_cluster_barrier(s))
           s.state = StrandState::kRunnable;
     }
+    const bool several = strands.size() > 1;
+    if (several) {
+      for (auto& ends : log_ends_) ends.clear();
+      note_log_ends();
+    }
     // By index: splitting appends strands.
     for (std::size_t k = 0; k < strands.size(); ++k) {
       Strand& s = strands[k];
       if (s.state == StrandState::kRunnable) {
         const Inst* i = s.resume;
         while (i != nullptr) i = i->fn[s.masked](s, i);
+        if (several) note_log_ends();
         again |= s.state == StrandState::kRunnable;
       }
       done &= s.state == StrandState::kDone;
       waiting_only &= s.state == StrandState::kDone || s.state == StrandState::kBarrier;
     }
+    // Strands that ran one after another here run side by side.
+    if (several)
+      for (std::size_t p = 0; p < partitions; ++p) mix_parts(logs[p], log_ends_[p]);
     if (done) {
       check_bulk_copies_ended(*this);
       if (cluster != nullptr && checks != nullptr) checks->end_of_block();
@@ -253,6 +286,11 @@ void Block::run() {
     }
     if (idle == kIdleRounds) idle = 0;
   }
+}
+
+void Block::note_log_ends() {
+  for (std::size_t p = 0; p < partitions; ++p)
+    log_ends_[p].push_back(static_cast<std::size_t>(logs[p].end - logs[p].begin));
 }
 
 bool Block::split_all() {

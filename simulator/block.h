@@ -33,6 +33,7 @@ struct LaunchContext {
   Dim3 cluster;  ///< 1, 1, 1: none
   bool explicit_cluster = false;
   std::int64_t l1_bytes = 0;  ///< a block's share (l1_cache.h)
+  std::uint64_t resident_blocks = 1;
   std::uint64_t max_warp_instructions = 0;
   const std::function<void(const Progress&)>* progress = nullptr;
   bool warm_l2 = false;  ///< what is in L2 is of earlier launches
@@ -105,6 +106,7 @@ class Block : public BlockRun {
   void fill_block_slots();
   Strand& add_strand(int gang, int first_warp, int last_warp);
   bool release_barriers();
+  void note_log_ends();
 
   friend void split_strand(Strand& s, const Inst* i);
   friend bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, bool blocks);
@@ -117,6 +119,8 @@ class Block : public BlockRun {
   RegisterFile registers_;
   std::vector<std::byte> shared_storage_, local_storage_;
   std::vector<std::uint64_t> l1_lines_;
+  std::vector<std::vector<std::size_t>>
+      log_ends_;  ///< by partition: where each strand's part of this turn ends
   std::unique_ptr<StackEntry[]> stacks_;
   std::unique_ptr<BlockChecks> checks_;
   std::vector<AsyncCopies> async_;

@@ -94,12 +94,13 @@ const Inst* run_bulk_load(Strand& s, const Inst* i) {
         check_no_mbarrier(s, i, at, bytes, w, l);
         c.from = global_bytes(s, i, from, bytes, false, w, l);
         if (b.checks != nullptr) b.checks->bulk_load(s, i, w, l, *at.block->checks, from, at.offset, bytes);
-        const u64 sectors = log_range(b, Sectors::of(from, bytes), 0, false);
+        const u64 sectors = log_range(b, Sectors::of(from, bytes), 0, false).sectors;
         b.hot->gld_transactions += sectors;
         b.hot->bulk_sectors += sectors;
         b.hot->bulk_shared_stores += wavefronts(bytes);
       }
       ++b.hot->gld_requests;
+      ++b.hot->bulk_loads;
       b.hot->gld_bytes += bytes;
       at.block->bulk->loads.push_back(c);
       ++b.progress;
@@ -157,7 +158,7 @@ const Inst* run_bulk_store(Strand& s, const Inst* i) {
       b.bulk->committed.resize((b.threads + 31) / 32 * 32);
       c.group = b.bulk->committed[thread];
       if (b.checks != nullptr) c.time = b.checks->bulk_store(s, i, w, l, at.offset, to, bytes);
-      const u64 sectors = log_range(b, Sectors::of(to, bytes), 1, false);
+      const u64 sectors = log_range(b, Sectors::of(to, bytes), 1, false).sectors;
       b.hot->gst_transactions += sectors;
       b.hot->bulk_sectors += sectors;
       b.hot->bulk_shared_loads += wavefronts(bytes);

@@ -93,8 +93,7 @@ void access_cluster(Strand& s, const Inst* i, int w, u32 mask, const u64* addres
     }
   }
   if (const u32 own = count_remote(b, mask, addresses); own != 0) {
-    ++(is_store ? b.hot->shared_stores : b.hot->shared_loads);
-    b.hot->shared_conflicts += bank_conflicts(Lanes<u64>(addresses), own, bytes);
+    count_shared(*b.hot, is_store, shared_cost_of_lanes(Lanes<u64>(addresses), own, bytes));
   }
 }
 

@@ -1,4 +1,4 @@
-// Host threads of a launch, and the access logs that they write and replay.
+// Host threads of a launch.
 #pragma once
 
 #include <condition_variable>
@@ -7,31 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "simulator/l2_cache.h"
-#include "simulator/machine.h"
-
 namespace stitchwork::sim {
-
-/// Access logs of one unit of work, one a partition of the L2.
-struct Logs {
-  explicit Logs(std::size_t partitions) : logs(partitions) {}
-  ~Logs() {
-    for (AccessLog& l : logs) delete[] l.begin;
-  }
-  Logs(Logs&& o) noexcept : logs(std::move(o.logs)) { o.logs.clear(); }
-  Logs(const Logs&) = delete;
-  void replay(std::size_t partition, L2State& l2, L2Counters& counters) {
-    AccessLog& log = logs[partition];
-    l2.replay(log.begin, log.end, counters);
-    log.end = log.begin;
-  }
-  std::uint64_t entries() const {
-    std::uint64_t n = 0;
-    for (const AccessLog& l : logs) n += static_cast<std::uint64_t>(l.end - l.begin);
-    return n;
-  }
-  std::vector<AccessLog> logs;
-};
 
 /// Host threads that wait for work, this one among them: starting threads for each batch of blocks would cost
 /// more than small batches take. They wait asleep, as the machine may have other work. Jobs do not throw.

@@ -11,9 +11,6 @@
 
 namespace stitchwork::sim {
 
-/// What a row counts as (Counters).
-enum class InstClass : std::uint8_t { kOther, kFp32, kMufu };
-
 struct IsaRow {
   /// PTX spelling with alternatives in braces, "add{.u32,.s32}"; internal rows begin with '@'.
   const char* spelling;
@@ -21,7 +18,7 @@ struct IsaRow {
   /// f, e and x take floating-point immediates.
   const char* signature;
   Handler full, masked;
-  InstClass cls;
+  Pipe pipe;  ///< what it counts as (Counters), and what of an SM it keeps busy
 };
 
 /// The table for the widest vectors this processor has.

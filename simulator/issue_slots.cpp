@@ -9,7 +9,7 @@ namespace {
 // Counted in machine code: ptxas 13.0 at -O3 for sm_75 and sm_90, two and six independent instances of each
 // form a kernel, the difference over four (docs/simulator.md, "Issue slots"). Where a slow path is called for
 // rare operands, the path that does not call it. sm_75 and sm_90 differ by two slots at most; sm_75's are
-// here.
+// here. Those of fp64 are DADD, DMUL, DFMA and DSETP, the same for both.
 constexpr IssueRow kRows[] = {
     // Copies are renamed away, and so are conversions that only drop bits.
     {"cvt.{u32,s32}.{u32,s32,u64,s64}", {0}},
@@ -19,11 +19,11 @@ constexpr IssueRow kRows[] = {
     {"rcp.{rn,rz}{,.ftz}.f32", {11, 3, 1}},
     {"sqrt.rn{,.ftz}.f32", {11, 4, 1}},
     {"sqrt.rz{,.ftz}.f32", {15, 8, 1}},
-    {"div.rn.f64", {17, 3, 1}},
-    {"rcp.rn.f64", {12, 1, 1}},
-    {"sqrt.rn.f64", {19, 0, 1}},
-    {"rsqrt.approx.f64", {15, 0, 1}},
-    {"{max,min}.f64", {7, 1, 0}},
+    {"div.rn.f64", {17, 3, 1, 8}},
+    {"rcp.rn.f64", {12, 1, 1, 5}},
+    {"sqrt.rn.f64", {19, 0, 1, 8}},
+    {"rsqrt.approx.f64", {15, 0, 1, 5}},
+    {"{max,min}.f64", {7, 1, 0, 1}},
     // Approximations keep subnormals by scaling unless .ftz is given.
     {"{ex2,lg2,rsqrt,sqrt}.approx.f32", {4, 3, 1}},
     {"rcp.approx.f32", {7, 6, 1}},
@@ -73,7 +73,7 @@ constexpr IssueRow kRows[] = {
 
 std::span<const IssueRow> issue_rows() { return kRows; }
 
-IssueSlots issue_slots(std::string_view opcode, InstClass cls) {
+IssueSlots issue_slots(std::string_view opcode, Pipe pipe) {
   static const auto index = [] {
     std::unordered_map<std::string, IssueSlots> map;
     for (const IssueRow& row : kRows)
@@ -82,8 +82,14 @@ IssueSlots issue_slots(std::string_view opcode, InstClass cls) {
   }();
   // Moves and address conversions are renamed away, parameters are operands in constant memory.
   if (opcode.starts_with("mov.") || opcode.starts_with("cvta") || opcode.starts_with("ld.param")) return {0};
-  if (const auto it = index.find(std::string(opcode)); it != index.end()) return it->second;
-  return {1, cls == InstClass::kFp32, cls == InstClass::kMufu};
+  const auto it = index.find(std::string(opcode));
+  IssueSlots slots = it != index.end()
+                         ? it->second
+                         : IssueSlots{1, pipe == Pipe::kFp32, pipe == Pipe::kMufu, pipe == Pipe::kFp64};
+  const auto others = static_cast<std::uint16_t>(slots.all - slots.fp32 - slots.special - slots.fp64);
+  if (pipe == Pipe::kHalf2) slots.half2 = others;
+  if (pipe == Pipe::kInt32) slots.int32 = others;
+  return slots;
 }
 
 }  // namespace stitchwork::sim

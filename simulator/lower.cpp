@@ -377,6 +377,23 @@ Program Lowering::run() {
   return std::move(program_);
 }
 
+namespace {
+
+/// The pipe of an instruction's row; of comparisons that are built from several, that of their comparison.
+sim::Pipe pipe_of(const Opcode& op, const std::string& opcode) {
+  const bool compares = op.base == "setp" || op.base == "set";
+  int row = sim::find_row(opcode);
+  if (row < 0 && compares) {
+    const std::string type = op.last().ends_with("x2")
+                                 ? std::string(op.last().substr(0, op.last().size() - 2))
+                                 : std::string(op.last());
+    row = sim::find_row("setp.eq." + type);
+  }
+  return row >= 0 ? sim::isa_rows()[static_cast<std::size_t>(row)].pipe : sim::Pipe::kOther;
+}
+
+}  // namespace
+
 void Lowering::count_statement(int index) {
   const Statement& s = fn_.body[static_cast<std::size_t>(index)];
   BlockWeights& w = f_.blocks[static_cast<std::size_t>(block_)].weights;
@@ -390,18 +407,19 @@ void Lowering::count_statement(int index) {
   w.async_copies += async_copy;
   w.ldst += op.base == "ldmatrix" || op.base == "stmatrix" || async_copy ||
             s.opcode.starts_with("wmma.load") || s.opcode.starts_with("wmma.store");
-  const int row = sim::find_row(s.opcode);
-  const bool compares_fp32 = (op.base == "setp" || op.base == "set") && op.last() == "f32";
-  const sim::InstClass cls = row >= 0        ? sim::isa_rows()[static_cast<std::size_t>(row)].cls
-                             : compares_fp32 ? sim::InstClass::kFp32
-                                             : sim::InstClass::kOther;
-  const sim::IssueSlots slots = sim::issue_slots(s.opcode, cls);
+  const sim::Pipe pipe = pipe_of(op, s.opcode);
+  const sim::IssueSlots slots = sim::issue_slots(s.opcode, pipe);
   w.issue += slots.all;
   if (s.guard >= 0) return;  // a guarded instruction is counted for the lanes it runs for
-  w.fp32 += cls == sim::InstClass::kFp32;
-  w.mufu += cls == sim::InstClass::kMufu;
-  w.issue_fp32 += slots.fp32;
-  w.issue_special += slots.special;
+  ++w.unguarded[static_cast<std::size_t>(pipe)];
+  const auto add = [&](sim::Pipe of, std::uint16_t count) {
+    w.issue_unguarded[static_cast<std::size_t>(of)] += count;
+  };
+  add(sim::Pipe::kFp32, slots.fp32);
+  add(sim::Pipe::kMufu, slots.special);
+  add(sim::Pipe::kFp64, slots.fp64);
+  add(sim::Pipe::kHalf2, slots.half2);
+  add(sim::Pipe::kInt32, slots.int32);
 }
 
 void Lowering::lower_statement(int index) {
@@ -419,8 +437,7 @@ void Lowering::lower_statement(int index) {
     g.guarded = false;
     g.o[0] = static_cast<std::uint32_t>(s.guard);
     g.flags = s.guard_negated;
-    const int row = sim::find_row(s.opcode);
-    if (row >= 0) g.aux = static_cast<std::uint16_t>(sim::isa_rows()[static_cast<std::size_t>(row)].cls);
+    g.aux = static_cast<std::uint16_t>(pipe_of(op, s.opcode));
   }
   if (op.base == "mov")
     lower_move(op);

@@ -187,6 +187,9 @@ void Lowering::lower_mma(const Opcode& op) {
   }
   std::vector<std::uint32_t> all = order[0];
   for (int o = 1; o < 4; ++o) all.insert(all.end(), order[o].begin(), order[o].end());
+  f_.blocks[static_cast<std::size_t>(block_)]
+      .weights.multiply_adds[static_cast<std::size_t>(sim::tensor_type(shape))] +=
+      static_cast<std::uint32_t>(shape.m * shape.n * shape.k);
   emit_wide(wmma ? "@wmma.mma" : "@mma", all, order[0].size(), false).imm = shape.bits();
 }
 

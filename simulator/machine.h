@@ -28,6 +28,19 @@ inline constexpr std::uint64_t kParamWindow = 3;
 inline constexpr std::uint64_t kFirstAllocation = 16;
 /// Bits of a shared memory address from here on are the rank of its block in the cluster (cluster.h).
 inline constexpr int kClusterRankShift = 24;
+/// Bits of a line's number (address / 128) from here on name the window or allocation.
+inline constexpr int kLineOfWindowShift = kAllocationShift - 7;
+
+/// The unit of an SM that an instruction runs on.
+enum class Pipe : std::uint8_t {
+  kOther,  ///< none of these: control flow, memory, copies
+  kFp32,
+  kMufu,  ///< approximate special functions
+  kFp64,
+  kHalf2,  ///< arithmetic of two packed f16 or bf16, or of one
+  kInt32,
+};
+inline constexpr int kPipes = 6;
 
 struct Strand;
 struct Inst;
@@ -66,9 +79,12 @@ struct AccessLog {
   std::uint64_t* capacity = nullptr;
 };
 
-/// What L1 holds for one block (l1_cache.h): sets of kWays lines, line number << 4 | sectors, latest first.
+/// What L1 holds for one block (l1_cache.h): sets of kWays lines, latest first; line number << kLineShift |
+/// dirty sectors << kDirtyShift | sectors. Only local memory is dirty.
 struct L1Share {
   static constexpr std::uint32_t kWays = 4;
+  static constexpr int kDirtyShift = 4, kLineShift = 8;
+  static constexpr std::uint64_t kSectors = 15, kDirty = kSectors << kDirtyShift;
   std::uint64_t* lines = nullptr;
   std::uint32_t sets = 0;          ///< 0: no L1
   bool only_non_coherent = false;  ///< other loads go past it
@@ -80,17 +96,21 @@ struct alignas(128) HotCounters {
   std::uint64_t gld_bytes = 0, gst_bytes = 0;
   std::uint64_t l1_hit_sectors = 0;
   std::uint64_t shared_loads = 0, shared_stores = 0, shared_conflicts = 0;
+  std::uint64_t shared_wavefronts = 0;  ///< of loads, stores and atomics; those of bulk copies apart
+  std::uint64_t l1_wavefronts = 0;      ///< of loads, stores and atomics of global and local memory
+  std::uint64_t local_loads = 0, local_stores = 0, local_load_sectors = 0, local_store_sectors = 0;
+  std::uint64_t local_l2_sectors = 0;  ///< of local memory, between L1 and L2
   std::uint64_t atomics = 0, accesses = 0, block_barriers = 0;
-  std::uint64_t guarded_fp32 = 0, guarded_mufu = 0;
+  std::uint64_t atomic_sectors = 0;    ///< of global memory, distinct ones of each request
+  std::uint64_t atomic_results = 0;    ///< warp-level: atomics on global memory that give back what was there
+  std::uint64_t guarded[kPipes] = {};  ///< lanes of guarded instructions, by Pipe
   std::uint64_t cluster_barriers = 0, remote_requests = 0, remote_sectors = 0;
-  std::uint64_t bulk_copies = 0, bulk_sectors = 0;
+  std::uint64_t bulk_copies = 0, bulk_loads = 0, bulk_sectors = 0;
   std::uint64_t bulk_shared_loads = 0, bulk_shared_stores = 0;  ///< of 128 bytes each
   /// Phases of mbarriers that bulk loads completed, the bytes that were under way when each was waited for,
   /// and round trips (in kBulkTripParts) that nothing else under way hides.
   std::uint64_t bulk_waits = 0, bulk_bytes_in_flight = 0, bulk_trips = 0;
   std::uint64_t async_copies = 0;  ///< warp-level; each is of shared_stores, too
-  std::uint64_t async_wavefronts =
-      0;  ///< in which they reach shared memory, 128 bytes each, beyond the first
 };
 
 struct BlockRun;
@@ -126,7 +146,8 @@ struct AccessMemo {
   std::uint32_t at[kGangWarps][2] = {};  ///< their first addresses
   std::uint32_t offset = 0;              ///< added to the register in these
   std::uint64_t low = 0, high = 0;       ///< all addresses lie in [low, high)
-  std::uint32_t conflicts = 0;           ///< of all warps
+  std::uint32_t wavefronts = 0;          ///< of all warps, and
+  std::uint32_t conflicts = 0;           ///< of these those that conflicts are
 };
 /// Inst::flags of an access to shared memory, or 0: it finds out what a memo keeps, or uses that.
 inline constexpr int kMemos = 4;
@@ -179,6 +200,7 @@ struct BlockRun {
   std::uint64_t shared_bytes = 0;
   std::byte* local = nullptr;  ///< [thread][local_bytes]
   std::uint64_t local_bytes = 0;
+  std::uint64_t local_line = 0;  ///< where the block's local memory begins for the caches
   std::byte* params = nullptr;
   std::uint64_t param_bytes = 0;
   std::int64_t budget = 0;     ///< warp instructions left before a livelock is reported

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "occupancy_model/timing.h"
+
 namespace stitchwork::sim {
 
 enum class MatrixElement : std::uint8_t { kF16, kBF16, kTF32, kF32, kF64, kS8, kU8, kS32 };
@@ -38,6 +40,25 @@ struct MatrixShape {
             element(28),     element(32),          element(36),           (bits >> 40 & 1) != 0};
   }
 };
+
+/// What the tensor cores' rate of these is listed under (occupancy_model/timing.h): the type of A.
+constexpr TensorType tensor_type(const MatrixShape& shape) {
+  switch (shape.a) {
+    case MatrixElement::kBF16:
+      return TensorType::kBf16;
+    case MatrixElement::kTF32:
+    case MatrixElement::kF32:
+      return TensorType::kTf32;
+    case MatrixElement::kF64:
+      return TensorType::kF64;
+    case MatrixElement::kS8:
+    case MatrixElement::kU8:
+    case MatrixElement::kS32:
+      return TensorType::kInt8;
+    default:
+      return TensorType::kF16;
+  }
+}
 
 /// A matrix as wmma.load and wmma.store see it. Which lane holds which element is up to the implementation:
 /// here lane l holds `slots` elements from l * slots on, in the order of rows, starting over at the end.

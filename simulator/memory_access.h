@@ -9,32 +9,93 @@ namespace {
 
 // Inst of a memory access: o[0..count-1] data, o[4] address slot, imm offset, count elements, aux AccessBits,
 // flags log2 of the element bytes.
-/// Shared-memory wavefronts beyond the first: distinct words in the busiest bank, for each group of lanes
-/// that the hardware serves at once (32, 16 or 8 lanes by access width). A: u32 or u64.
+/// Clocks in which shared memory serves a warp's access, and those among them that bank conflicts add.
+struct SharedCost {
+  u32 wavefronts = 0, conflicts = 0;
+};
+
+/// SharedCost of one group of lanes: distinct words in the busiest bank.
 template <class A>
-u32 bank_conflicts(Lanes<A> a, u32 mask, u32 bytes) {
-  const int words = bytes < 4 ? 1 : int(bytes / 4), group = 32 / words;
-  u32 conflicts = 0;
+u32 group_wavefronts(Lanes<A> a, u32 mask, int words) {
+  u32 worst = 0;
   A seen[32][32];  // distinct words of each bank
-  for (int g = 0; g < 32; g += group) {
-    u32 worst = 1;
-    std::uint8_t count[32] = {};
-    for (u32 m = mask & (group == 32 ? ~0u : ((1u << group) - 1) << g); m != 0; m &= m - 1) {
-      const A first = a[__builtin_ctz(m)] >> 2;
+  std::uint8_t count[32] = {};
+  for (u32 m = mask; m != 0; m &= m - 1) {
+    const A first = a[__builtin_ctz(m)] >> 2;
+    for (int k = 0; k < words; ++k) {
+      const A word = first + A(k);
+      const u32 bank = word & 31;
+      u32 x = 0;
+      while (x < count[bank] && seen[bank][x] != word) ++x;
+      if (x < count[bank]) continue;
+      seen[bank][x] = word;
+      count[bank] = std::uint8_t(x + 1);
+      worst = x + 1 > worst ? x + 1 : worst;
+    }
+  }
+  return worst;
+}
+
+/// Lanes of each group that shared memory serves at once: 128 bytes are 32 lanes of 4 bytes, 16 of 8, 8
+/// of 16.
+constexpr int shared_group(int words) { return 32 / words; }
+SW_INLINE u32 lanes_of_group(int group, int begin) {
+  return group == 32 ? ~0u : ((1u << group) - 1) << begin;
+}
+
+/// True if no active lane has another address than the active lane whose number differs in `bit`.
+template <class A>
+bool same_in_pairs(Lanes<A> a, u32 mask, u32 bit) {
+  for (u32 m = mask; m != 0; m &= m - 1) {
+    const u32 l = u32(__builtin_ctz(m)), other = l ^ bit;
+    if ((mask >> other & 1) && a[int(l)] != a[int(other)]) return false;
+  }
+  return true;
+}
+
+/// Each group of lanes takes as many wavefronts as its busiest bank has distinct words. Two groups of a wide
+/// access go together where lanes 2n and 2n + 1, or lanes n and n + 2, read the same: their registers are
+/// packed (Nvidia's answer in forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228).
+template <class A>
+SharedCost shared_cost_of_lanes(Lanes<A> a, u32 mask, u32 bytes) {
+  const int words = bytes < 4 ? 1 : int(bytes / 4);
+  const auto add_groups = [&](int group) {
+    SharedCost cost;
+    for (int begin = 0; begin < 32; begin += group) {
+      const u32 lanes = mask & lanes_of_group(group, begin);
+      if (lanes == 0) continue;
+      const u32 wavefronts = group_wavefronts(a, lanes, words);
+      cost.wavefronts += wavefronts;
+      cost.conflicts += wavefronts - 1;
+    }
+    return cost;
+  };
+  const int group = shared_group(words);
+  SharedCost cost = add_groups(group);
+  if (words > 1 && (same_in_pairs(a, mask, 1) || same_in_pairs(a, mask, 2))) {
+    const u32 packed = add_groups(2 * group).wavefronts;
+    cost.wavefronts = packed < cost.wavefronts ? packed : cost.wavefronts;
+  }
+  return cost;
+}
+
+/// Wavefronts of atomics on shared memory: lanes of one bank follow each other, those of one address too.
+inline u32 atomic_wavefronts(const u64* addresses, u32 mask, u32 bytes) {
+  const int words = bytes < 4 ? 1 : int(bytes / 4), group = shared_group(words);
+  u32 wavefronts = 0;
+  for (int begin = 0; begin < 32; begin += group) {
+    std::uint8_t lanes[32] = {};
+    u32 worst = 0;
+    for (u32 m = mask & lanes_of_group(group, begin); m != 0; m &= m - 1) {
+      const u64 word = addresses[__builtin_ctz(m)] >> 2;
       for (int k = 0; k < words; ++k) {
-        const A word = first + A(k);
-        const u32 bank = word & 31;
-        u32 x = 0;
-        while (x < count[bank] && seen[bank][x] != word) ++x;
-        if (x < count[bank]) continue;
-        seen[bank][x] = word;
-        count[bank] = std::uint8_t(x + 1);
-        worst = x + 1 > worst ? x + 1 : worst;
+        const u32 here = ++lanes[(word + u64(k)) & 31];
+        worst = here > worst ? here : worst;
       }
     }
-    conflicts += worst - 1;
+    wavefronts += worst;
   }
-  return conflicts;
+  return wavefronts;
 }
 
 SW_INLINE void lane_addresses(const Strand& s, const Inst* i, int w, u32 slot, u64* a) {
@@ -152,21 +213,29 @@ SW_INLINE bool all_inside(Lanes<A> a, const Shape<A>& shape, A lo, A hi) {
   return !any((vec<i64, 8>)bad);
 }
 
-/// bank_conflicts of the active lanes, without looking at each where the shape tells.
+/// shared_cost_of_lanes, without looking at each where the shape tells. A run has all lanes active.
 template <class A>
-SW_INLINE u32 conflicts_of(Lanes<A> a, u32 mask, const Shape<A>& shape) {
-  if (shape.run() || shape.same()) return 0;
+SW_INLINE SharedCost shared_cost(Lanes<A> a, u32 mask, const Shape<A>& shape) {
+  if (shape.run()) return {shape.width < 4 ? 1 : u32(shape.width) / 4, 0};
+  if (shape.width <= 8 && shape.same()) return {1, 0};
   if (shape.width == 4 && shape.even() && shape.half[0] == shape.half[1]) {
     // Two runs of 16 words, or two words.
     const A x = shape.at[0] >> 2, y = shape.at[1] >> 2, distance = x < y ? y - x : x - y;
-    if (shape.half[0] == Half::kRun) return distance > 16 && distance % 32 != 16;
-    return distance % 32 == 0;
+    const u32 conflicts =
+        shape.half[0] == Half::kRun ? distance > 16 && distance % 32 != 16 : distance % 32 == 0;
+    return {1 + conflicts, conflicts};
   }
-  return bank_conflicts(a, mask, shape.width);
+  return shared_cost_of_lanes(a, mask, u32(shape.width));
+}
+
+SW_INLINE void count_shared(HotCounters& hot, bool is_store, SharedCost cost) {
+  ++(is_store ? hot.shared_stores : hot.shared_loads);
+  hot.shared_wavefronts += cost.wavefronts;
+  hot.shared_conflicts += cost.conflicts;
 }
 
 /// Sectors of 32 global accesses, logged.
-SW_INLINE u32 log_access(BlockRun& b, Lanes<u64> a, const Shape<u64>& shape, u32 write, bool l1) {
+SW_INLINE Touched log_access(BlockRun& b, Lanes<u64> a, const Shape<u64>& shape, u32 write, bool l1) {
   if (!shape.even()) return log_lanes(b, a, ~0u, write, l1);
   if (shape.run()) return log_range(b, Sectors::of(shape.at[0], 32 * shape.width), write, l1);
   return log_ranges(b, Sectors::of(shape.at[0], shape.bytes(0)), Sectors::of(shape.at[1], shape.bytes(1)),

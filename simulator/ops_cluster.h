@@ -88,7 +88,7 @@ const Inst* rank_of_address(Strand& s, const Inst* i) {
 
 /// atom and red of .shared::cluster memory are in ops_memory.h, with the others.
 void add_cluster_rows() {
-  const auto other = InstClass::kOther;
+  const auto other = Pipe::kOther;
   add_row("@ld.cluster.1", "", other, cluster_access<false, 1>, cluster_access<false, 1>);
   add_row("@ld.cluster.2", "", other, cluster_access<false, 2>, cluster_access<false, 2>);
   add_row("@ld.cluster.4", "", other, cluster_access<false, 4>, cluster_access<false, 4>);

@@ -8,18 +8,18 @@ namespace stitchwork::sim {
 namespace {
 
 void add_compare_rows() {
-#define SW_INT(CMP, EXPR)                                                           \
-  add_compare<u32>("setp." CMP ".u32", SW_F2(EXPR));                                \
-  add_compare<i32>("setp." CMP ".s32", SW_F2(EXPR));                                \
-  add_compare<u64>("setp." CMP ".u64", SW_F2(EXPR));                                \
-  add_compare<i64>("setp." CMP ".s64", SW_F2(EXPR));                                \
-  add_compare_cold<u32>("setp." CMP ".u16", SW_F2(EXPR), InstClass::kOther, "phh"); \
-  add_compare_cold<u32>(                                                            \
-      "setp." CMP ".s16", [](auto x, auto y) __attribute__((always_inline)) {       \
-        auto a = (vec<i32, 16>)x << 16, b = (vec<i32, 16>)y << 16;                  \
-        return EXPR;                                                                \
-      },                                                                            \
-      InstClass::kOther, "phh")
+#define SW_INT(CMP, EXPR)                                                      \
+  add_compare<u32>("setp." CMP ".u32", SW_F2(EXPR));                           \
+  add_compare<i32>("setp." CMP ".s32", SW_F2(EXPR));                           \
+  add_compare<u64>("setp." CMP ".u64", SW_F2(EXPR));                           \
+  add_compare<i64>("setp." CMP ".s64", SW_F2(EXPR));                           \
+  add_compare_cold<u32>("setp." CMP ".u16", SW_F2(EXPR), Pipe::kInt32, "phh"); \
+  add_compare_cold<u32>(                                                       \
+      "setp." CMP ".s16", [](auto x, auto y) __attribute__((always_inline)) {  \
+        auto a = (vec<i32, 16>)x << 16, b = (vec<i32, 16>)y << 16;             \
+        return EXPR;                                                           \
+      },                                                                       \
+      Pipe::kInt32, "phh")
   SW_INT("eq", a == b);
   SW_INT("ne", a != b);
   SW_INT("lt", a < b);
@@ -30,7 +30,7 @@ void add_compare_rows() {
 #define SW_UNSIGNED(CMP, EXPR)                       \
   add_compare<u32>("setp." CMP ".u32", SW_F2(EXPR)); \
   add_compare<u64>("setp." CMP ".u64", SW_F2(EXPR)); \
-  add_compare_cold<u32>("setp." CMP ".u16", SW_F2(EXPR), InstClass::kOther, "phh")
+  add_compare_cold<u32>("setp." CMP ".u16", SW_F2(EXPR), Pipe::kInt32, "phh")
   SW_UNSIGNED("lo", a < b);
   SW_UNSIGNED("ls", a <= b);
   SW_UNSIGNED("hi", a > b);
@@ -39,31 +39,31 @@ void add_compare_rows() {
 #define SW_BITS(CMP, EXPR)                           \
   add_compare<u32>("setp." CMP ".b32", SW_F2(EXPR)); \
   add_compare<u64>("setp." CMP ".b64", SW_F2(EXPR)); \
-  add_compare_cold<u32>("setp." CMP ".b16", SW_F2(EXPR), InstClass::kOther, "phh")
+  add_compare_cold<u32>("setp." CMP ".b16", SW_F2(EXPR), Pipe::kInt32, "phh")
   SW_BITS("eq", a == b);
   SW_BITS("ne", a != b);
 #undef SW_BITS
 #define SW_FLOAT(CMP, EXPR)                                                       \
-  add_compare<f32>("setp." CMP ".f32", SW_F2(EXPR), InstClass::kFp32);            \
+  add_compare<f32>("setp." CMP ".f32", SW_F2(EXPR), Pipe::kFp32);                 \
   add_compare_cold<f32>(                                                          \
       "setp." CMP ".ftz.f32", [](auto x, auto y) __attribute__((always_inline)) { \
         auto a = flush(x), b = flush(y);                                          \
         return EXPR;                                                              \
       },                                                                          \
-      InstClass::kFp32);                                                          \
+      Pipe::kFp32);                                                               \
   add_compare_cold<f64>("setp." CMP ".f64", SW_F2(EXPR));                         \
   add_compare_cold<u32>(                                                          \
       "setp." CMP ".f16", [](auto x, auto y) __attribute__((always_inline)) {     \
         auto a = half_to_float(x), b = half_to_float(y);                          \
         return EXPR;                                                              \
       },                                                                          \
-      InstClass::kOther, "pxx");                                                  \
+      Pipe::kHalf2, "pxx");                                                       \
   add_compare_cold<u32>(                                                          \
       "setp." CMP ".bf16", [](auto x, auto y) __attribute__((always_inline)) {    \
         auto a = bf16_to_float(x), b = bf16_to_float(y);                          \
         return EXPR;                                                              \
       },                                                                          \
-      InstClass::kOther, "pxx")
+      Pipe::kHalf2, "pxx")
   SW_FLOAT("eq", a == b);
   SW_FLOAT("ne", (a < b) | (a > b));
   SW_FLOAT("lt", a < b);

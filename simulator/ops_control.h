@@ -111,7 +111,7 @@ const Inst* exit_lanes(Strand& s, const Inst*) {
 
 /// @p before an instruction that is not a branch: narrows the mask for the instruction that follows it, which
 /// an unguard ends. o[0]: predicate, flags: negated, imm: instructions to skip where no lane is left; aux,
-/// o[1]: class of the guarded instruction for the counters.
+/// o[1]: Pipe of the guarded instruction.
 const Inst* guard(Strand& s, const Inst* i) {
   const u32 flip = i->flags ? ~0u : 0;
   u32 any = 0;
@@ -126,8 +126,7 @@ const Inst* guard(Strand& s, const Inst* i) {
   }
   const int warps = s.active_warps, threads = s.active_threads;
   count_active(s);
-  if (i->aux == u32(InstClass::kFp32)) s.block->hot->guarded_fp32 += s.active_threads;
-  if (i->aux == u32(InstClass::kMufu)) s.block->hot->guarded_mufu += s.active_threads;
+  s.block->hot->guarded[i->aux] += s.active_threads;
   s.active_warps = warps;
   s.active_threads = threads;
   return i + 1;
@@ -355,7 +354,7 @@ const Inst* read_clock(Strand& s, const Inst* i) {
 }
 
 void add_control_rows() {
-  const auto other = InstClass::kOther;
+  const auto other = Pipe::kOther;
   add_row("@enter", "", other, enter_block, enter_block);
   add_row("@bra", "", other, branch, branch);
   add_row("@bra_if", "", other, branch_if, branch_if);

@@ -66,7 +66,7 @@ void add_int_convert(const char* name, const char* signature) {
                     return LaneOf<D>(register_bits<D>(D(v)));
                   }
                 }(S(a))),
-      InstClass::kOther, signature);
+      Pipe::kInt32, signature);
 }
 template <bool kFtz>
 SW_INLINE f32 flush_number(f32 v) {
@@ -86,7 +86,7 @@ void add_float_to_int(const char* name, const char* signature) {
       name,
       SW_LANES1(LaneOf<D>,
                 LaneOf<D>(register_bits<D>(clamp_to<D>(round_integral<R>(flush_number<kFtz>(a)))))),
-      sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther, signature);
+      sizeof(F) == 4 ? Pipe::kFp32 : Pipe::kFp64, signature);
 }
 template <bool M, class F, class S, Round R>
 const Inst* run_int_to_float(Strand& s, const Inst* i) {
@@ -105,14 +105,14 @@ const Inst* run_int_to_float(Strand& s, const Inst* i) {
 }
 template <class F, class S, Round R>
 void add_int_to_float(const char* name, const char* signature) {
-  add_row(name, signature, sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther,
-          &run_int_to_float<true, F, S, R>, &run_int_to_float<true, F, S, R>);
+  add_row(name, signature, sizeof(F) == 4 ? Pipe::kFp32 : Pipe::kFp64, &run_int_to_float<true, F, S, R>,
+          &run_int_to_float<true, F, S, R>);
 }
 /// Under .sat an integer becomes 0 or 1, which no mode of rounding changes.
 template <class F, class S>
 void add_int_to_unit(const char* name, const char* signature) {
-  add_cold<F, LaneOf<S>>(name, SW_LANES1(F, F(S(a) > 0)),
-                         sizeof(F) == 4 ? InstClass::kFp32 : InstClass::kOther, signature);
+  add_cold<F, LaneOf<S>>(name, SW_LANES1(F, F(S(a) > 0)), sizeof(F) == 4 ? Pipe::kFp32 : Pipe::kFp64,
+                         signature);
 }
 
 /// f32 <- f64: the modifiers are f32's.
@@ -129,7 +129,7 @@ const Inst* run_narrow(Strand& s, const Inst* i) {
 }
 template <Round R, bool kFtz, bool kSat>
 void add_narrow(const char* name) {
-  add_row(name, "fe", InstClass::kOther, &run_narrow<false, R, kFtz, kSat>, &run_narrow<true, R, kFtz, kSat>);
+  add_row(name, "fe", Pipe::kFp64, &run_narrow<false, R, kFtz, kSat>, &run_narrow<true, R, kFtz, kSat>);
 }
 template <Round R>
 void add_narrows(const char* const (&names)[4]) {
@@ -179,7 +179,7 @@ void add_converts_from(const char* const (&names)[16]) {
 
 /// Conversions that address arithmetic and common kernels use, for each vector width.
 void add_convert_rows() {
-  constexpr auto fp32 = InstClass::kFp32;
+  constexpr auto fp32 = Pipe::kFp32;
   add<u32, u64>("cvt{.u32,.s32}{.u64,.s64}", SW_F1(__builtin_convertvector(a, vec<u32, 8>)));
   add<u64, u32>("cvt{.u64,.s64}.u32", SW_F1(__builtin_convertvector(a, vec<u64, 8>)));
   add<u64, u32>("cvt{.u64,.s64}.s32", SW_F1(__builtin_convertvector((vec<i32, 8>)a, vec<i64, 8>)));
@@ -188,10 +188,10 @@ void add_convert_rows() {
   add<f32, f32>("cvt.sat.f32.f32", SW_F1(saturate(a)), fp32);
   add<f32, f32>("cvt.f32.f32", SW_F1(a), fp32);
   add<f64, f32>("cvt.f64.f32", SW_F1(__builtin_convertvector(a, vec<f64, 8>)));
-  add<u32, f32>("cvt.rn.f16.f32", SW_F1(float_to_half(a)), InstClass::kOther, "xf");
-  add<u32, f32>("cvt.rn.bf16.f32", SW_F1(float_to_bf16(a)), InstClass::kOther, "xf");
-  add<u32, u32>("cvt.f32.f16", SW_F1((vec<u32, 16>)half_to_float(a)), InstClass::kOther, "fx");
-  add<u32, u32>("cvt.f32.bf16", SW_F1((vec<u32, 16>)bf16_to_float(a)), InstClass::kOther, "fx");
+  add<u32, f32>("cvt.rn.f16.f32", SW_F1(float_to_half(a)), Pipe::kOther, "xf");
+  add<u32, f32>("cvt.rn.bf16.f32", SW_F1(float_to_bf16(a)), Pipe::kOther, "xf");
+  add<u32, u32>("cvt.f32.f16", SW_F1((vec<u32, 16>)half_to_float(a)), Pipe::kOther, "fx");
+  add<u32, u32>("cvt.f32.bf16", SW_F1((vec<u32, 16>)bf16_to_float(a)), Pipe::kOther, "fx");
 }
 
 /// All others: compiled once, for any processor.
@@ -227,7 +227,7 @@ void add_rare_convert_rows() {
   SW_INT_TYPES(SW_FROM, 0)
 #undef SW_FROM
 
-  constexpr auto fp32 = InstClass::kFp32;
+  constexpr auto fp32 = Pipe::kFp32;
 #define SW_INTEGRAL(MODE, R)                                                                                 \
   add_cold<f32, f32>("cvt." MODE ".f32.f32", SW_LANES1(f32, round_integral<R>(a)), fp32);                    \
   add_cold<f32, f32>(                                                                                        \

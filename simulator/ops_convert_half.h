@@ -39,7 +39,7 @@ f64 e4m3_number(u32 bits) {
 f64 relu_number(f64 v) { return v != v ? v : v > 0 ? v : 0; }
 
 void add_convert_half_rows() {
-  const auto other = InstClass::kOther;
+  const auto other = Pipe::kOther, fp64 = Pipe::kFp64;
 #define SW_ROUNDINGS(X, ...)            \
   X("rn", Round::kNearest, __VA_ARGS__) \
   X("rz", Round::kZero, __VA_ARGS__)    \
@@ -65,10 +65,10 @@ void add_convert_half_rows() {
 #undef SW_INTEGER
 #undef SW_FROM_INT
 #define SW_FROM_FLOAT(R, ROUND, ...)                                                                      \
-  add_cold<u32, f64>("cvt." R ".f16.f64", SW_LANES1(u32, round_to_half(a, ROUND)), other, "xe");          \
+  add_cold<u32, f64>("cvt." R ".f16.f64", SW_LANES1(u32, round_to_half(a, ROUND)), fp64, "xe");           \
   add_cold<u32, f64>("cvt." R ".sat.f16.f64",                                                             \
-                     SW_LANES1(u32, round_to_half(saturate_number<true>(a), ROUND)), other, "xe");        \
-  add_cold<u32, f64>("cvt." R ".bf16.f64", SW_LANES1(u32, round_to_bf16(a, ROUND)), other, "xe");         \
+                     SW_LANES1(u32, round_to_half(saturate_number<true>(a), ROUND)), fp64, "xe");         \
+  add_cold<u32, f64>("cvt." R ".bf16.f64", SW_LANES1(u32, round_to_bf16(a, ROUND)), fp64, "xe");          \
   add_cold<u32, u32>("cvt." R ".f16.bf16", SW_LANES1(u32, round_to_half(bf16_number(a), ROUND)), other,   \
                      "xx");                                                                               \
   add_cold<u32, u32>("cvt." R ".sat.f16.bf16",                                                            \
@@ -115,10 +115,10 @@ void add_convert_half_rows() {
   add_cold<u32, u32>("cvt.ftz.sat.f32.bf16", SW_F1((vec<u32, 16>)saturate(flush(bf16_to_float(a)))), other,
                      "fx");
   add_cold<u32, u32>("cvt.f16.f16", SW_F1(float_to_half(half_to_float(a))), other, "xx");
-  add_cold<f64, u32>("cvt.sat.f64.f16", SW_LANES1(f64, saturate_number<true>(half_number(a))), other, "ex");
-  add_cold<f64, u32>("cvt.sat.f64.bf16", SW_LANES1(f64, saturate_number<true>(bf16_number(a))), other, "ex");
-  add_cold<f64, u32>("cvt.f64.f16", SW_LANES1(f64, half_number(a)), other, "ex");
-  add_cold<f64, u32>("cvt.f64.bf16", SW_LANES1(f64, bf16_number(a)), other, "ex");
+  add_cold<f64, u32>("cvt.sat.f64.f16", SW_LANES1(f64, saturate_number<true>(half_number(a))), fp64, "ex");
+  add_cold<f64, u32>("cvt.sat.f64.bf16", SW_LANES1(f64, saturate_number<true>(bf16_number(a))), fp64, "ex");
+  add_cold<f64, u32>("cvt.f64.f16", SW_LANES1(f64, half_number(a)), fp64, "ex");
+  add_cold<f64, u32>("cvt.f64.bf16", SW_LANES1(f64, bf16_number(a)), fp64, "ex");
   add_cold<u32, u32>("cvt.sat.f16.f16", SW_F1(float_to_half(saturate(half_to_float(a)))), other, "xx");
   // Two floats into a pair: the first operand is the upper half.
 #define SW_PAIR(TYPE, ROUNDED, ROUND)                                                                       \

@@ -125,12 +125,12 @@ const Inst* run_float(Strand& s, const Inst* i) {
 }
 
 template <class Op, class T, int kSources, Round R, bool kFtz = false, bool kSat = false>
-void add_float(const char* spelling, InstClass cls) {
+void add_float(const char* spelling, Pipe pipe) {
   static constexpr char f[] = {'f', 'f', kSources > 1 ? 'f' : char(0), kSources > 2 ? 'f' : char(0), 0};
   static constexpr char e[] = {'e', 'e', kSources > 1 ? 'e' : char(0), kSources > 2 ? 'e' : char(0), 0};
   // Directed rounding, flushing and fp64 are rare: one handler, always masked, keeps the code small.
   constexpr bool kMaskedOnly = R != Round::kNearest || kFtz || kSat || sizeof(T) == 8;
-  add_row(spelling, sizeof(T) == 4 ? f : e, cls, &run_float<kMaskedOnly, Op, T, kSources, R, kFtz, kSat>,
+  add_row(spelling, sizeof(T) == 4 ? f : e, pipe, &run_float<kMaskedOnly, Op, T, kSources, R, kFtz, kSat>,
           &run_float<true, Op, T, kSources, R, kFtz, kSat>);
 }
 
@@ -230,33 +230,33 @@ SW_INLINE V extremum(V a, V b) {
 
 template <class Op, int kSources>
 void add_fp32_family(const char* plain, const char* ftz, const char* sat, const char* ftz_sat) {
-  constexpr auto cls = InstClass::kFp32;
-  add_float<Op, f32, kSources, Round::kNearest>(plain, cls);
-  add_float<Op, f32, kSources, Round::kNearest, true>(ftz, cls);
-  add_float<Op, f32, kSources, Round::kNearest, false, true>(sat, cls);
-  add_float<Op, f32, kSources, Round::kNearest, true, true>(ftz_sat, cls);
+  constexpr auto pipe = Pipe::kFp32;
+  add_float<Op, f32, kSources, Round::kNearest>(plain, pipe);
+  add_float<Op, f32, kSources, Round::kNearest, true>(ftz, pipe);
+  add_float<Op, f32, kSources, Round::kNearest, false, true>(sat, pipe);
+  add_float<Op, f32, kSources, Round::kNearest, true, true>(ftz_sat, pipe);
 }
 template <class Op, int kSources>
 void add_fp32_directed(const char* rz, const char* rm, const char* rp, const char* rz_ftz, const char* rm_ftz,
                        const char* rp_ftz) {
-  constexpr auto cls = InstClass::kFp32;
-  add_float<Op, f32, kSources, Round::kZero>(rz, cls);
-  add_float<Op, f32, kSources, Round::kDown>(rm, cls);
-  add_float<Op, f32, kSources, Round::kUp>(rp, cls);
-  add_float<Op, f32, kSources, Round::kZero, true>(rz_ftz, cls);
-  add_float<Op, f32, kSources, Round::kDown, true>(rm_ftz, cls);
-  add_float<Op, f32, kSources, Round::kUp, true>(rp_ftz, cls);
+  constexpr auto pipe = Pipe::kFp32;
+  add_float<Op, f32, kSources, Round::kZero>(rz, pipe);
+  add_float<Op, f32, kSources, Round::kDown>(rm, pipe);
+  add_float<Op, f32, kSources, Round::kUp>(rp, pipe);
+  add_float<Op, f32, kSources, Round::kZero, true>(rz_ftz, pipe);
+  add_float<Op, f32, kSources, Round::kDown, true>(rm_ftz, pipe);
+  add_float<Op, f32, kSources, Round::kUp, true>(rp_ftz, pipe);
 }
 template <class Op, int kSources>
 void add_fp64_family(const char* rn, const char* rz, const char* rm, const char* rp) {
-  add_float<Op, f64, kSources, Round::kNearest>(rn, InstClass::kOther);
-  add_float<Op, f64, kSources, Round::kZero>(rz, InstClass::kOther);
-  add_float<Op, f64, kSources, Round::kDown>(rm, InstClass::kOther);
-  add_float<Op, f64, kSources, Round::kUp>(rp, InstClass::kOther);
+  add_float<Op, f64, kSources, Round::kNearest>(rn, Pipe::kFp64);
+  add_float<Op, f64, kSources, Round::kZero>(rz, Pipe::kFp64);
+  add_float<Op, f64, kSources, Round::kDown>(rm, Pipe::kFp64);
+  add_float<Op, f64, kSources, Round::kUp>(rp, Pipe::kFp64);
 }
 
 void add_float_rows() {
-  constexpr auto fp32 = InstClass::kFp32, mufu = InstClass::kMufu;
+  constexpr auto fp32 = Pipe::kFp32, mufu = Pipe::kMufu;
 #define SW_FP32(OP, NAME, N)                                                                   \
   add_fp32_family<OP, N>(NAME "{,.rn}.f32", NAME "{,.rn}.ftz.f32", NAME "{,.rn}.sat.f32",      \
                          NAME "{,.rn}.ftz.sat.f32");                                           \
@@ -304,11 +304,11 @@ void add_float_rows() {
   add_cold<f32, f32>("abs.ftz.f32", SW_F1(flush((vec<f32, 16>)((vec<u32, 16>)a & 0x7fffffffu))), fp32);
   add<u32, u32>("neg.f32", SW_F1(a ^ 0x80000000u), fp32, "ff");
   add_cold<f32, f32>("neg.ftz.f32", SW_F1(flush(-a)), fp32);
-  add_cold<u64, u64>("abs.f64", SW_F1(a & 0x7fffffffffffffffull), InstClass::kOther, "ee");
-  add_cold<u64, u64>("neg.f64", SW_F1(a ^ 0x8000000000000000ull), InstClass::kOther, "ee");
+  add_cold<u64, u64>("abs.f64", SW_F1(a & 0x7fffffffffffffffull), Pipe::kFp64, "ee");
+  add_cold<u64, u64>("neg.f64", SW_F1(a ^ 0x8000000000000000ull), Pipe::kFp64, "ee");
   add<u32, u32, u32>("copysign.f32", SW_F2((a & 0x80000000u) | (b & 0x7fffffffu)), fp32, "fff");
   add_cold<u64, u64, u64>("copysign.f64", SW_F2((a & 0x8000000000000000ull) | (b & 0x7fffffffffffffffull)),
-                          InstClass::kOther, "eee");
+                          Pipe::kInt32, "eee");
   add<f32, f32, f32>("max.f32", SW_F2((extremum<true, false>(a, b))), fp32);
   add<f32, f32, f32>("min.f32", SW_F2((extremum<false, false>(a, b))), fp32);
   add_cold<f32, f32, f32>("max.NaN.f32", SW_F2((extremum<true, true>(a, b))), fp32);

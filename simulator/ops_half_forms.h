@@ -29,29 +29,29 @@ SW_INLINE vec<f32, 16> xorsign_extremum(vec<f32, 16> a, vec<f32, 16> b) {
 #define SW_HALF1(NAME, T, ...)                                                                             \
   {                                                                                                        \
     auto f = [](auto a) __attribute__((always_inline)) { return __VA_ARGS__; };                            \
-    add_cold<u32, u32>(NAME "." T, f, InstClass::kOther, "xx");                                            \
+    add_cold<u32, u32>(NAME "." T, f, Pipe::kHalf2, "xx");                                                 \
     add_cold<u32, u32>(                                                                                    \
         NAME "." T "x2", [](auto a) __attribute__((always_inline)) { return pairwise(decltype(f){}, a); }, \
-        InstClass::kOther, "rr");                                                                          \
+        Pipe::kHalf2, "rr");                                                                               \
   }
 #define SW_HALF2(NAME, T, ...)                                                                       \
   {                                                                                                  \
     auto f = [](auto a, auto b) __attribute__((always_inline)) { return __VA_ARGS__; };              \
-    add_cold<u32, u32, u32>(NAME "." T, f, InstClass::kOther, "xxx");                                \
+    add_cold<u32, u32, u32>(NAME "." T, f, Pipe::kHalf2, "xxx");                                     \
     add_cold<u32, u32, u32>(                                                                         \
         NAME "." T "x2",                                                                             \
         [](auto a, auto b) __attribute__((always_inline)) { return pairwise(decltype(f){}, a, b); }, \
-        InstClass::kOther, "rrr");                                                                   \
+        Pipe::kHalf2, "rrr");                                                                        \
   }
 #define SW_HALF3(NAME, T, ...)                                                                  \
   {                                                                                             \
     auto f = [](auto a, auto b, auto c) __attribute__((always_inline)) { return __VA_ARGS__; }; \
-    add_cold<u32, u32, u32, u32>(NAME "." T, f, InstClass::kOther, "xxxx");                     \
+    add_cold<u32, u32, u32, u32>(NAME "." T, f, Pipe::kHalf2, "xxxx");                          \
     add_cold<u32, u32, u32, u32>(                                                               \
         NAME "." T "x2", [](auto a, auto b, auto c) __attribute__((always_inline)) {            \
           return pairwise(decltype(f){}, a, b, c);                                              \
         },                                                                                      \
-        InstClass::kOther, "rrrr");                                                             \
+        Pipe::kHalf2, "rrrr");                                                                  \
   }
 
 /// What both formats have. X: the format, T: its PTX name.

@@ -83,16 +83,16 @@ u32 dot4(u32 a, u32 b, u32 c) {
 
 void add_integer_rows() {
   // mov is a row only where copy propagation cannot remove it.
-  add<u32, u32>("mov{.b32,.u32,.s32,.f32}", SW_F1(a), InstClass::kOther, "rr");
-  add<u64, u64>("mov{.b64,.u64,.s64,.f64}", SW_F1(a), InstClass::kOther, "dd");
-  add_cold<u32, u32>("mov{.b16,.u16,.s16,.f16,.bf16}", SW_F1(a), InstClass::kOther, "hh");
+  add<u32, u32>("mov{.b32,.u32,.s32,.f32}", SW_F1(a), Pipe::kOther, "rr");
+  add<u64, u64>("mov{.b64,.u64,.s64,.f64}", SW_F1(a), Pipe::kOther, "dd");
+  add_cold<u32, u32>("mov{.b16,.u16,.s16,.f16,.bf16}", SW_F1(a), Pipe::kOther, "hh");
 
   add<u32, u32, u32>("add{.u32,.s32}", SW_F2(a + b));
   add<u64, u64, u64>("add{.u64,.s64}", SW_F2(a + b));
-  add_cold<u32, u32, u32>("add{.u16,.s16}", SW_F2((a + b) & 0xffff), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("add{.u16,.s16}", SW_F2((a + b) & 0xffff), Pipe::kInt32, "hhh");
   add<u32, u32, u32>("sub{.u32,.s32}", SW_F2(a - b));
   add<u64, u64, u64>("sub{.u64,.s64}", SW_F2(a - b));
-  add_cold<u32, u32, u32>("sub{.u16,.s16}", SW_F2((a - b) & 0xffff), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("sub{.u16,.s16}", SW_F2((a - b) & 0xffff), Pipe::kInt32, "hhh");
   add_cold<i32, i32, i32>("add.sat.s32", SW_LANES2(i32, [](i64 v) -> i32 {
                             return v > 2147483647 ? 2147483647 : v < -2147483648LL ? i32(0x80000000) : i32(v);
                           }(i64(a) + b)));
@@ -101,25 +101,25 @@ void add_integer_rows() {
                           }(i64(a) - b)));
   add<u32, u32, u32>("mul.lo{.u32,.s32}", SW_F2(a * b));
   add<u64, u64, u64>("mul.lo{.u64,.s64}", SW_F2(a * b));
-  add_cold<u32, u32, u32>("mul.lo{.u16,.s16}", SW_F2(a * b & 0xffff), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("mul.lo{.u16,.s16}", SW_F2(a * b & 0xffff), Pipe::kInt32, "hhh");
   add_cold<u32, u32, u32>("mul.hi.u32", SW_LANES2(u32, u32(u64(a) * b >> 32)));
   add_cold<i32, i32, i32>("mul.hi.s32", SW_LANES2(i32, i32(i64(a) * b >> 32)));
   add_cold<u64, u64, u64>("mul.hi.u64", SW_LANES2(u64, u64((unsigned __int128)(a)*b >> 64)));
   add_cold<i64, i64, i64>("mul.hi.s64", SW_LANES2(i64, i64((__int128)(a)*b >> 64)));
-  add_cold<u32, u32, u32>("mul.hi.u16", SW_F2(a * b >> 16), InstClass::kOther, "hhh");
-  add_cold<u32, u32, u32>("mul.hi.s16", SW_F2((u32)0 + (sext16(a) * sext16(b) >> 16 & 0xffff)),
-                          InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("mul.hi.u16", SW_F2(a * b >> 16), Pipe::kInt32, "hhh");
+  add_cold<u32, u32, u32>("mul.hi.s16", SW_F2((u32)0 + (sext16(a) * sext16(b) >> 16 & 0xffff)), Pipe::kInt32,
+                          "hhh");
   add<u64, u32, u32>("mul.wide.u32", SW_F2(__builtin_convertvector(a, vec<u64, 8>) *
                                            __builtin_convertvector(b, vec<u64, 8>)));
   add<i64, i32, i32>("mul.wide.s32", SW_F2(__builtin_convertvector(a, vec<i64, 8>) *
                                            __builtin_convertvector(b, vec<i64, 8>)));
-  add_cold<u32, u32, u32>("mul.wide.u16", SW_F2(a * b), InstClass::kOther, "rhh");
-  add_cold<u32, u32, u32>("mul.wide.s16", SW_F2(sext16(a) * sext16(b)), InstClass::kOther, "rhh");
+  add_cold<u32, u32, u32>("mul.wide.u16", SW_F2(a * b), Pipe::kInt32, "rhh");
+  add_cold<u32, u32, u32>("mul.wide.s16", SW_F2(sext16(a) * sext16(b)), Pipe::kInt32, "rhh");
   add_cold<u32, u32, u32>("mul24.lo.u32", SW_F2((a & 0xffffff) * (b & 0xffffff)));
   add_cold<i32, i32, i32>("mul24.lo.s32", SW_F2((a << 8 >> 8) * (b << 8 >> 8)));
   add<u32, u32, u32, u32>("mad.lo{.u32,.s32}", SW_F3(a * b + c));
   add<u64, u64, u64, u64>("mad.lo{.u64,.s64}", SW_F3(a * b + c));
-  add_cold<u32, u32, u32, u32>("mad.lo{.u16,.s16}", SW_F3((a * b + c) & 0xffff), InstClass::kOther, "hhhh");
+  add_cold<u32, u32, u32, u32>("mad.lo{.u16,.s16}", SW_F3((a * b + c) & 0xffff), Pipe::kInt32, "hhhh");
   add_cold<u32, u32, u32, u32>("mad.hi.u32", SW_LANES3(u32, u32(u64(a) * b >> 32) + c));
   add_cold<i32, i32, i32, i32>("mad.hi.s32", SW_LANES3(i32, i32(u32(i64(a) * b >> 32) + u32(c))));
   add_cold<u64, u64, u64, u64>("mad.hi.u64", SW_LANES3(u64, u64((unsigned __int128)(a)*b >> 64) + c));
@@ -130,8 +130,8 @@ void add_integer_rows() {
   add<i64, i32, i32, i64>(
       "mad.wide.s32",
       SW_F3(__builtin_convertvector(a, vec<i64, 8>) * __builtin_convertvector(b, vec<i64, 8>) + c));
-  add_cold<u32, u32, u32, u32>("mad.wide.u16", SW_F3(a * b + c), InstClass::kOther, "rhhr");
-  add_cold<u32, u32, u32, u32>("mad.wide.s16", SW_F3(sext16(a) * sext16(b) + c), InstClass::kOther, "rhhr");
+  add_cold<u32, u32, u32, u32>("mad.wide.u16", SW_F3(a * b + c), Pipe::kInt32, "rhhr");
+  add_cold<u32, u32, u32, u32>("mad.wide.s16", SW_F3(sext16(a) * sext16(b) + c), Pipe::kInt32, "rhhr");
   add_cold<u32, u32, u32, u32>("mad24.lo.u32", SW_F3((a & 0xffffff) * (b & 0xffffff) + c));
   add_cold<i32, i32, i32, i32>("mad24.lo.s32", SW_F3((a << 8 >> 8) * (b << 8 >> 8) + c));
 
@@ -140,50 +140,50 @@ void add_integer_rows() {
   add_cold<i32, i32, i32>("div.s32", SW_LANES2(i32, b == 0 ? -1 : b == -1 ? i32(0u - u32(a)) : a / b));
   add_cold<u64, u64, u64>("div.u64", SW_LANES2(u64, b ? a / b : ~u64(0)));
   add_cold<i64, i64, i64>("div.s64", SW_LANES2(i64, b == 0 ? -1 : b == -1 ? i64(u64(0) - u64(a)) : a / b));
-  add_cold<u32, u32, u32>("div.u16", SW_LANES2(u32, b ? a / b : 0xffffu), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("div.u16", SW_LANES2(u32, b ? a / b : 0xffffu), Pipe::kInt32, "hhh");
   add_cold<i32, i32, i32>(
       "div.s16", SW_LANES2(i32, std::int16_t(b) ? std::int16_t(a) / std::int16_t(b) & 0xffff : 0xffff),
-      InstClass::kOther, "hhh");
+      Pipe::kInt32, "hhh");
   add_cold<u32, u32, u32>("rem.u32", SW_LANES2(u32, b ? a % b : a));
   add_cold<i32, i32, i32>("rem.s32", SW_LANES2(i32, b == 0 ? a : b == -1 ? 0 : a % b));
   add_cold<u64, u64, u64>("rem.u64", SW_LANES2(u64, b ? a % b : a));
   add_cold<i64, i64, i64>("rem.s64", SW_LANES2(i64, b == 0 ? a : b == -1 ? i64(0) : a % b));
-  add_cold<u32, u32, u32>("rem.u16", SW_LANES2(u32, b ? a % b : a), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("rem.u16", SW_LANES2(u32, b ? a % b : a), Pipe::kInt32, "hhh");
   add_cold<i32, i32, i32>("rem.s16",
                           SW_LANES2(i32, (std::int16_t(b) ? std::int16_t(a) % std::int16_t(b) : a) & 0xffff),
-                          InstClass::kOther, "hhh");
+                          Pipe::kInt32, "hhh");
 
   add<u32, u32>("neg.s32", SW_F1(-a));
   add<u64, u64>("neg.s64", SW_F1(-a));
-  add_cold<u32, u32>("neg.s16", SW_F1(-a & 0xffff), InstClass::kOther, "hh");
+  add_cold<u32, u32>("neg.s16", SW_F1(-a & 0xffff), Pipe::kInt32, "hh");
   add<i32, i32>("abs.s32", SW_F1(a < 0 ? -a : a));
   add<i64, i64>("abs.s64", SW_F1(a < 0 ? -a : a));
-  add_cold<u32, u32>("abs.s16", SW_F1((sext16(a) > 0x7fffffff ? -a : a) & 0xffff), InstClass::kOther, "hh");
+  add_cold<u32, u32>("abs.s16", SW_F1((sext16(a) > 0x7fffffff ? -a : a) & 0xffff), Pipe::kInt32, "hh");
   add<u32, u32, u32>("min.u32", SW_F2(a < b ? a : b));
   add<i32, i32, i32>("min.s32", SW_F2(a < b ? a : b));
   add<u64, u64, u64>("min.u64", SW_F2(a < b ? a : b));
   add<i64, i64, i64>("min.s64", SW_F2(a < b ? a : b));
-  add_cold<u32, u32, u32>("min.u16", SW_F2(a < b ? a : b), InstClass::kOther, "hhh");
-  add_cold<i32, i32, i32>("min.s16", SW_F2(sext16(a) < sext16(b) ? a : b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("min.u16", SW_F2(a < b ? a : b), Pipe::kInt32, "hhh");
+  add_cold<i32, i32, i32>("min.s16", SW_F2(sext16(a) < sext16(b) ? a : b), Pipe::kInt32, "hhh");
   add<u32, u32, u32>("max.u32", SW_F2(a > b ? a : b));
   add<i32, i32, i32>("max.s32", SW_F2(a > b ? a : b));
   add<u64, u64, u64>("max.u64", SW_F2(a > b ? a : b));
   add<i64, i64, i64>("max.s64", SW_F2(a > b ? a : b));
-  add_cold<u32, u32, u32>("max.u16", SW_F2(a > b ? a : b), InstClass::kOther, "hhh");
-  add_cold<i32, i32, i32>("max.s16", SW_F2(sext16(a) > sext16(b) ? a : b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("max.u16", SW_F2(a > b ? a : b), Pipe::kInt32, "hhh");
+  add_cold<i32, i32, i32>("max.s16", SW_F2(sext16(a) > sext16(b) ? a : b), Pipe::kInt32, "hhh");
 
   add<u32, u32, u32>("and.b32", SW_F2(a & b));
   add<u64, u64, u64>("and.b64", SW_F2(a & b));
-  add_cold<u32, u32, u32>("and.b16", SW_F2(a & b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("and.b16", SW_F2(a & b), Pipe::kInt32, "hhh");
   add<u32, u32, u32>("or.b32", SW_F2(a | b));
   add<u64, u64, u64>("or.b64", SW_F2(a | b));
-  add_cold<u32, u32, u32>("or.b16", SW_F2(a | b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("or.b16", SW_F2(a | b), Pipe::kInt32, "hhh");
   add<u32, u32, u32>("xor.b32", SW_F2(a ^ b));
   add<u64, u64, u64>("xor.b64", SW_F2(a ^ b));
-  add_cold<u32, u32, u32>("xor.b16", SW_F2(a ^ b), InstClass::kOther, "hhh");
+  add_cold<u32, u32, u32>("xor.b16", SW_F2(a ^ b), Pipe::kInt32, "hhh");
   add<u32, u32>("not.b32", SW_F1(~a));
   add<u64, u64>("not.b64", SW_F1(~a));
-  add_cold<u32, u32>("not.b16", SW_F1(~a & 0xffff), InstClass::kOther, "hh");
+  add_cold<u32, u32>("not.b16", SW_F1(~a & 0xffff), Pipe::kInt32, "hh");
   add_cold<u32, u32>("cnot.b32", SW_LANES1(u32, a == 0));
   add_cold<u64, u64>("cnot.b64", SW_LANES1(u64, a == 0));
   add_cold<u32, u32, u32, u32, u32>(
@@ -203,8 +203,7 @@ void add_integer_rows() {
         auto n = __builtin_convertvector(b, vec<u64, 8>);
         return n > 63 ? a ^ a : a << (n & 63);
       });
-  add_cold<u32, u32, u32>("shl.b16", SW_F2(b > 15 ? a ^ a : a << (b & 15) & 0xffff), InstClass::kOther,
-                          "hhr");
+  add_cold<u32, u32, u32>("shl.b16", SW_F2(b > 15 ? a ^ a : a << (b & 15) & 0xffff), Pipe::kInt32, "hhr");
   add<u32, u32, u32>("shr{.u32,.b32}", SW_F2(b > 31 ? a ^ a : a >> (b & 31)));
   add<i32, i32, u32>("shr.s32", SW_F2(a >> (vec<i32, 16>)(b > 31 ? (b ^ b) + 31 : b)));
   add<u64, u64, u32>(
@@ -217,13 +216,13 @@ void add_integer_rows() {
         auto n = __builtin_convertvector(b, vec<u64, 8>);
         return a >> (vec<i64, 8>)(n > 63 ? (n ^ n) + 63 : n);
       });
-  add_cold<u32, u32, u32>("shr{.u16,.b16}", SW_F2(b > 15 ? a ^ a : a >> (b & 15)), InstClass::kOther, "hhr");
+  add_cold<u32, u32, u32>("shr{.u16,.b16}", SW_F2(b > 15 ? a ^ a : a >> (b & 15)), Pipe::kInt32, "hhr");
   add_cold<u32, u32, u32>(
       "shr.s16", [](auto a, auto b) __attribute__((always_inline)) {
         auto n = b > 15 ? (b ^ b) + 15 : b;
         return (vec<u32, 16>)((vec<i32, 16>)sext16(a) >> (vec<i32, 16>)n) & 0xffff;
       },
-      InstClass::kOther, "hhr");
+      Pipe::kInt32, "hhr");
   add_cold<u32, u32, u32, u32>("shf.l.wrap.b32", SW_LANES3(u32, funnel_left(a, b, c & 31)));
   add_cold<u32, u32, u32, u32>("shf.l.clamp.b32", SW_LANES3(u32, funnel_left(a, b, c > 32 ? 32 : c)));
   add_cold<u32, u32, u32, u32>("shf.r.wrap.b32", SW_LANES3(u32, funnel_right(a, b, c & 31)));
@@ -280,7 +279,7 @@ void add_integer_rows() {
   // Predicate logic and select.
 #define SW_PRED2(NAME, EXPR)                                                                                \
   add_row(                                                                                                  \
-      NAME, "ppp", InstClass::kOther,                                                                       \
+      NAME, "ppp", Pipe::kInt32,                                                                            \
       [](Strand& s, const Inst* i) { return map_pred<false, 2>(s, i, [](u32 a, u32 b) { return EXPR; }); }, \
       [](Strand& s, const Inst* i) { return map_pred<true, 2>(s, i, [](u32 a, u32 b) { return EXPR; }); })
   SW_PRED2("and.pred", a & b);
@@ -288,18 +287,18 @@ void add_integer_rows() {
   SW_PRED2("xor.pred", a ^ b);
 #undef SW_PRED2
   add_row(
-      "not.pred", "pp", InstClass::kOther,
+      "not.pred", "pp", Pipe::kInt32,
       [](Strand& s, const Inst* i) { return map_pred<false, 1>(s, i, [](u32 a, u32) { return ~a; }); },
       [](Strand& s, const Inst* i) { return map_pred<true, 1>(s, i, [](u32 a, u32) { return ~a; }); });
   add_row(
-      "mov.pred", "pp", InstClass::kOther,
+      "mov.pred", "pp", Pipe::kInt32,
       [](Strand& s, const Inst* i) { return map_pred<false, 1>(s, i, [](u32 a, u32) { return a; }); },
       [](Strand& s, const Inst* i) { return map_pred<true, 1>(s, i, [](u32 a, u32) { return a; }); });
-  add_row("selp{.b32,.u32,.s32}", "rrrp", InstClass::kOther, map_select<false, u32>, map_select<true, u32>);
-  add_row("selp.f32", "fffp", InstClass::kOther, map_select<false, u32>, map_select<true, u32>);
-  add_row("selp{.b16,.u16,.s16}", "hhhp", InstClass::kOther, map_select<false, u32>, map_select<true, u32>);
-  add_row("selp{.b64,.u64,.s64}", "dddp", InstClass::kOther, map_select<false, u64>, map_select<true, u64>);
-  add_row("selp.f64", "eeep", InstClass::kOther, map_select<false, u64>, map_select<true, u64>);
+  add_row("selp{.b32,.u32,.s32}", "rrrp", Pipe::kInt32, map_select<false, u32>, map_select<true, u32>);
+  add_row("selp.f32", "fffp", Pipe::kInt32, map_select<false, u32>, map_select<true, u32>);
+  add_row("selp{.b16,.u16,.s16}", "hhhp", Pipe::kInt32, map_select<false, u32>, map_select<true, u32>);
+  add_row("selp{.b64,.u64,.s64}", "dddp", Pipe::kInt32, map_select<false, u64>, map_select<true, u64>);
+  add_row("selp.f64", "eeep", Pipe::kInt32, map_select<false, u64>, map_select<true, u64>);
 }
 
 }  // namespace

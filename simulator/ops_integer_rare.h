@@ -108,7 +108,7 @@ SW_INLINE vec<u64, 8> as_pairs(vec<f32, 16> v) {
 }
 
 void add_rare_rows() {
-  const auto other = InstClass::kOther, fp32 = InstClass::kFp32;
+  const auto integer = Pipe::kInt32, fp32 = Pipe::kFp32;
 #define SW_DP2A(A, B, SA, SB)                                                                       \
   add_cold<u32, u32, u32, u32>("dp2a.lo." A "." B, SW_LANES3(u32, (dot2<SA, SB, false>(a, b, c)))); \
   add_cold<u32, u32, u32, u32>("dp2a.hi." A "." B, SW_LANES3(u32, (dot2<SA, SB, true>(a, b, c))))
@@ -135,16 +135,16 @@ void add_rare_rows() {
   SW_PRMT("ecr", 4);
   SW_PRMT("rc16", 5);
 #undef SW_PRMT
-  add_cold<u32, u32, u32, u32>("sad.u16", SW_F3((c + (a > b ? a - b : b - a)) & 0xffff), other, "hhhh");
+  add_cold<u32, u32, u32, u32>("sad.u16", SW_F3((c + (a > b ? a - b : b - a)) & 0xffff), integer, "hhhh");
   add_cold<i32, i32, i32, i32>(
       "sad.s16",
       SW_LANES3(i32, [](i32 x, i32 y, i32 z) { return (z + (x > y ? x - y : y - x)) & 0xffff; }(
                          std::int16_t(a), std::int16_t(b), c)),
-      other, "hhhh");
+      integer, "hhhh");
   add_cold<u64, u64, u64, u64>("sad.u64", SW_F3(c + (a > b ? a - b : b - a)));
   add_cold<i64, i64, i64, i64>("sad.s64",
                                SW_LANES3(i64, i64(u64(c) + (a > b ? u64(a) - u64(b) : u64(b) - u64(a)))));
-  add_cold<u32, u32>("cnot.b16", SW_LANES1(u32, a == 0), other, "hh");
+  add_cold<u32, u32>("cnot.b16", SW_LANES1(u32, a == 0), integer, "hh");
   add_cold<u32, u64>("bfind.shiftamt.u64", SW_LANES1(u32, a ? 63 - highest_bit<u64>(a) : ~0u));
   add_cold<u32, i64>("bfind.shiftamt.s64",
                      SW_LANES1(u32, highest_bit<i64>(a) == ~0u ? ~0u : 63 - highest_bit<i64>(a)));
@@ -205,13 +205,13 @@ void add_rare_rows() {
         auto m = x & 0x7fffffffu;                                             \
         return EXPR32;                                                        \
       },                                                                      \
-      InstClass::kOther, "pf");                                               \
+      Pipe::kInt32, "pf");                                                    \
   add_compare_cold<u64>(                                                      \
       "testp." NAME ".f64", [](auto x, auto) __attribute__((always_inline)) { \
         auto m = x & 0x7fffffffffffffffull;                                   \
         return EXPR64;                                                        \
       },                                                                      \
-      InstClass::kOther, "pe")
+      Pipe::kInt32, "pe")
   SW_TESTP("finite", m < 0x7f800000u, m < 0x7ff0000000000000ull);
   SW_TESTP("infinite", m == 0x7f800000u, m == 0x7ff0000000000000ull);
   SW_TESTP("number", m <= 0x7f800000u, m <= 0x7ff0000000000000ull);

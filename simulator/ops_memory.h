@@ -37,7 +37,7 @@ void move_checked(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a) {
 /// What the warps of one instruction did.
 struct Tally {
   u64 lanes = 0;  ///< active
-  u64 counted_lanes = 0, requests = 0, transactions = 0;
+  u64 counted_lanes = 0, requests = 0, transactions = 0, wavefronts = 0;
 };
 
 template <bool kStore, int kBytes>
@@ -62,7 +62,9 @@ SW_INLINE void access_global(Strand& s, const Inst* i, int w, u32 mask, Lanes<u6
   if (i->aux & kUncounted) return;
   tally.counted_lanes += lanes;
   ++tally.requests;
-  tally.transactions += log_access(b, a, shape, kStore, !kStore && through_l1(b, i));
+  const Touched touched = log_access(b, a, shape, kStore, !kStore && through_l1(b, i));
+  tally.transactions += touched.sectors;
+  tally.wavefronts += l1_wavefronts(touched, lanes * u32(width));
 }
 
 /// Has the host fetch what the half warps of an instruction are about to touch, side by side. Addresses of
@@ -90,6 +92,7 @@ SW_INLINE void count_global(HotCounters& hot, const Inst* i, const Tally& tally)
   (kStore ? hot.gst_requests : hot.gld_requests) += tally.requests;
   (kStore ? hot.gst_transactions : hot.gld_transactions) += tally.transactions;
   (kStore ? hot.gst_bytes : hot.gld_bytes) += bytes;
+  hot.l1_wavefronts += tally.wavefronts;
 }
 
 /// The finding of the first lane whose access of a window is misaligned or outside.
@@ -134,14 +137,14 @@ SW_INLINE void access_window(Strand& s, const Inst* i, int w, u32 mask, Lanes<A>
       const u64 thread = u64((s.gang * kGangWarps + w) * 32 + l);
       move_lane<kStore, kBytes>(s, i, w, l, b.local + thread * b.local_bytes + a[l]);
     }
+    log_local(b, u64(s.gang * kGangWarps + w), a, mask, u32(width), kStore);
     return;
   }
   if (window == kSharedWindow) {
-    ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
-    const u32 conflicts = conflicts_of(a, mask, shape);
-    b.hot->shared_conflicts += conflicts;
+    const SharedCost cost = shared_cost(a, mask, shape);
+    count_shared(*b.hot, kStore, cost);
     if constexpr (sizeof(A) == 4) {
-      if (memo != nullptr) remember(*memo, w, mask, shape, conflicts);
+      if (memo != nullptr) remember(*memo, w, mask, shape, cost);
     }
   }
   move_lanes<kStore, kBytes, A>(s, i, w, mask, a, shape, window == kSharedWindow ? b.shared : b.params, base);
@@ -171,8 +174,8 @@ void access_generic(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, u64
   }
 }
 
-/// Remembers where a warp accesses shared memory; `conflicts`: of this warp.
-SW_INLINE void remember(AccessMemo& memo, int w, u32 mask, const Shape<u32>& shape, u32 conflicts) {
+/// Remembers where a warp accesses shared memory; `cost`: of this warp.
+SW_INLINE void remember(AccessMemo& memo, int w, u32 mask, const Shape<u32>& shape, SharedCost cost) {
   memo.known &= mask == ~0u && shape.even();
   if (!memo.known) return;
   for (int h = 0; h < 2; ++h) {
@@ -182,7 +185,8 @@ SW_INLINE void remember(AccessMemo& memo, int w, u32 mask, const Shape<u32>& sha
     memo.low = at < memo.low ? at : memo.low;
     memo.high = end > memo.high ? end : memo.high;
   }
-  memo.conflicts += conflicts;
+  memo.wavefronts += cost.wavefronts;
+  memo.conflicts += cost.conflicts;
 }
 
 /// An access whose warps are where those of another were, but for a constant. False where that does not lie
@@ -196,6 +200,7 @@ SW_INLINE bool follow(Strand& s, const Inst* i, const AccessMemo& memo) {
   const u32 warps = u32(s.last_warp - s.first_warp);
   b.hot->accesses += 32 * warps;
   (kStore ? b.hot->shared_stores : b.hot->shared_loads) += warps;
+  b.hot->shared_wavefronts += memo.wavefronts;
   b.hot->shared_conflicts += memo.conflicts;
   for (int w = s.first_warp; w < s.last_warp; ++w)
     for (int h = 0; h < 2; ++h)
@@ -219,7 +224,7 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
         known.known = !s.masked && same_size<kBytes>(i);
         known.offset = u32(i->imm);
         known.low = ~u64(0);
-        known.high = known.conflicts = 0;
+        known.high = known.wavefronts = known.conflicts = 0;
         memo = &known;
       } else if (known.known && same_size<kBytes>(i) && follow<kStore, kBytes>(s, i, known)) {
         return i + 1;
@@ -248,7 +253,7 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
   }
   if constexpr (kSpace == Space::kGlobal || kSpace == Space::kGeneric) {
     count_global<kStore, kBytes>(*s.block->hot, i, tally);
-    if (i->aux & kAcquire) empty_l1(s.block->l1);
+    if (i->aux & kAcquire) empty_l1(*s.block);
   }
   if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
   return i + 1;
@@ -278,7 +283,7 @@ const Inst* atomic(Strand& s, const Inst* i) {
     lane_addresses(s, i, w, i->o[4], a);
     b.hot->atomics += __builtin_popcount(mask);
     b.hot->accesses += __builtin_popcount(mask);
-    u32 global = 0, cluster = 0;
+    u32 global = 0, cluster = 0, own = 0;
     for (u32 m = mask; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
       u64 address = a[l];
@@ -300,6 +305,7 @@ const Inst* atomic(Strand& s, const Inst* i) {
           raise_window(s, i, "shared", address, width, b.shared_bytes, true, w, l);
         }
         p = b.shared + address;
+        own |= 1u << l;
       } else {
         AddressCache& cache = b.caches[i->id];
         if (address < cache.lo || address + width > cache.hi) [[unlikely]] {
@@ -320,19 +326,23 @@ const Inst* atomic(Strand& s, const Inst* i) {
       if (i->o[0] != ~0u) __builtin_memcpy(s.regs + i->o[0] + e, &old, lane_bytes);
     }
     if (global != 0) {
-      log_lanes(b, Lanes<u64>(a), global, 0, false);
+      const Touched touched = log_lanes(b, Lanes<u64>(a), global, 0, false);
       log_lanes(b, Lanes<u64>(a), global, 1, false);
+      b.hot->atomic_sectors += touched.sectors;
+      b.hot->l1_wavefronts += l1_wavefronts(touched, u32(__builtin_popcount(global)) * width);
+      b.hot->atomic_results += i->o[0] != ~0u;
     }
-    if (cluster != 0) count_remote(b, cluster, a);
+    if (cluster != 0) own |= count_remote(b, cluster, a);
+    if (own != 0) b.hot->shared_wavefronts += atomic_wavefronts(a, own, width);
   }
-  if (i->aux & kAcquire) empty_l1(b.l1);
+  if (i->aux & kAcquire) empty_l1(b);
   if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
   return i + 1;
 }
 
 /// fence, membar; flags 1: of the block only. Loads behind it look past what L1 holds.
 const Inst* fence(Strand& s, const Inst* i) {
-  if (i->flags != 1) empty_l1(s.block->l1);
+  if (i->flags != 1) empty_l1(*s.block);
   return i + 1;
 }
 
@@ -355,7 +365,7 @@ const Inst* is_space(Strand& s, const Inst* i) {
 }
 
 void add_memory_rows() {
-  const auto other = InstClass::kOther;
+  const auto other = Pipe::kOther;
 #define SW_ACCESS(NAME, SPACE)                                                            \
   add_row("@ld." NAME ".1", "", other, access<SPACE, false, 1>, access<SPACE, false, 1>); \
   add_row("@ld." NAME ".2", "", other, access<SPACE, false, 2>, access<SPACE, false, 2>); \

@@ -11,9 +11,9 @@ constexpr int kMaxRows = 3000;
 IsaRow g_rows[kMaxRows];
 int g_row_count = 0;
 
-void add_row(const char* spelling, const char* signature, InstClass cls, Handler full, Handler masked) {
+void add_row(const char* spelling, const char* signature, Pipe pipe, Handler full, Handler masked) {
   if (g_row_count == kMaxRows) __builtin_trap();
-  g_rows[g_row_count++] = {spelling, signature, full, masked, cls};
+  g_rows[g_row_count++] = {spelling, signature, full, masked, pipe};
 }
 
 template <class T>
@@ -31,6 +31,12 @@ struct CompareSignature {
   static constexpr char text[] = {'p', letter<T>()..., 0};
 };
 
+/// Of a row whose lanes have these types, unless it says otherwise.
+template <class... T>
+constexpr Pipe pipe_of() {
+  return (__is_same(T, f64) || ...) ? Pipe::kFp64 : Pipe::kInt32;
+}
+
 template <bool M, class F, class D, class... S>
 const Inst* run_map(Strand& s, const Inst* i) {
   return map<M, D, S...>(s, i, F{});
@@ -42,26 +48,24 @@ const Inst* run_compare(Strand& s, const Inst* i) {
 
 /// A row whose destination lanes are D and sources S; `f` maps vectors of sources to a vector of D.
 template <class D, class... S, class F>
-void add(const char* spelling, F, InstClass cls = InstClass::kOther, const char* signature = nullptr) {
-  add_row(spelling, signature ? signature : Signature<D, S...>::text, cls, &run_map<false, F, D, S...>,
+void add(const char* spelling, F, Pipe pipe = pipe_of<D, S...>(), const char* signature = nullptr) {
+  add_row(spelling, signature ? signature : Signature<D, S...>::text, pipe, &run_map<false, F, D, S...>,
           &run_map<true, F, D, S...>);
 }
 /// As add, for rarer instructions: one handler, always masked, to keep the code small.
 template <class D, class... S, class F>
-void add_cold(const char* spelling, F, InstClass cls = InstClass::kOther, const char* signature = nullptr) {
-  add_row(spelling, signature ? signature : Signature<D, S...>::text, cls, &run_map<true, F, D, S...>,
+void add_cold(const char* spelling, F, Pipe pipe = pipe_of<D, S...>(), const char* signature = nullptr) {
+  add_row(spelling, signature ? signature : Signature<D, S...>::text, pipe, &run_map<true, F, D, S...>,
           &run_map<true, F, D, S...>);
 }
 template <class S, class F>
-void add_compare_cold(const char* spelling, F, InstClass cls = InstClass::kOther,
-                      const char* signature = nullptr) {
-  add_row(spelling, signature ? signature : CompareSignature<S, S>::text, cls, &run_compare<true, F, S>,
+void add_compare_cold(const char* spelling, F, Pipe pipe = pipe_of<S>(), const char* signature = nullptr) {
+  add_row(spelling, signature ? signature : CompareSignature<S, S>::text, pipe, &run_compare<true, F, S>,
           &run_compare<true, F, S>);
 }
 template <class S, class F>
-void add_compare(const char* spelling, F, InstClass cls = InstClass::kOther,
-                 const char* signature = nullptr) {
-  add_row(spelling, signature ? signature : CompareSignature<S, S>::text, cls, &run_compare<false, F, S>,
+void add_compare(const char* spelling, F, Pipe pipe = pipe_of<S>(), const char* signature = nullptr) {
+  add_row(spelling, signature ? signature : CompareSignature<S, S>::text, pipe, &run_compare<false, F, S>,
           &run_compare<true, F, S>);
 }
 

@@ -130,13 +130,13 @@ const Inst* async_copy(Strand& s, const Inst* i) {
       queue_async_copy(s, i, w, l, to[l], data, size);
     }
     b.hot->accesses += 2 * __builtin_popcount(mask);
-    ++b.hot->shared_stores;
     ++b.hot->async_copies;
-    b.hot->async_wavefronts += (u32(__builtin_popcount(mask)) * bytes - 1) / 128;
-    b.hot->shared_conflicts += bank_conflicts(Lanes<u64>(to), mask, bytes);
+    count_shared(*b.hot, true, shared_cost_of_lanes(Lanes<u64>(to), mask, bytes));
     if (reading != 0) {
       ++b.hot->gld_requests;
-      b.hot->gld_transactions += log_lanes(b, Lanes<u64>(from), reading, 0, through_l1(b, i));
+      const Touched touched = log_lanes(b, Lanes<u64>(from), reading, 0, through_l1(b, i));
+      b.hot->gld_transactions += touched.sectors;
+      b.hot->l1_wavefronts += l1_wavefronts(touched, u32(__builtin_popcount(reading)) * bytes);
     }
   }
   return i + 1;
@@ -176,7 +176,7 @@ const Inst* print(Strand& s, const Inst* i) {
 }
 
 void add_special_rows() {
-  const auto other = InstClass::kOther;
+  const auto other = Pipe::kOther;
 #define SW_CARRY(NAME, ...) add_row(NAME, "", other, carry<__VA_ARGS__>, carry<__VA_ARGS__>)
   SW_CARRY("@carry.add.32", CarryOp::kAdd, u32);
   SW_CARRY("@carry.add.64", CarryOp::kAdd, u64);

@@ -183,7 +183,6 @@ const Inst* matrix_access(Strand& s, const Inst* i) {
     want_whole_warp(s, i, w);
     alignas(64) u64 a[32];
     lane_addresses(s, i, w, i->o[4], a);
-    ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
     b.hot->accesses += 8 * i->count;
     for (int l = 0; l < 8 * i->count; ++l) {
       a[l] = (a[l] & ((u64(1) << kAllocationShift) - 1)) - b.shared_base;
@@ -192,8 +191,15 @@ const Inst* matrix_access(Strand& s, const Inst* i) {
       if (a[l] > b.shared_bytes || a[l] + 16 > b.shared_bytes) [[unlikely]]
         raise_window(s, i, "shared", a[l], 16, b.shared_bytes, kStore, w, l);
     }
-    b.hot->shared_conflicts +=
-        bank_conflicts(Lanes<u64>(a), i->count == 4 ? ~0u : (1u << 8 * i->count) - 1, 16);
+    // A matrix is eight rows of 16 bytes, whose lanes' addresses nobody else's registers hold: one group
+    // each.
+    SharedCost cost;
+    for (int m = 0; m < i->count; ++m) {
+      const u32 wavefronts = group_wavefronts(Lanes<u64>(a), 0xffu << 8 * m, 4);
+      cost.wavefronts += wavefronts;
+      cost.conflicts += wavefronts - 1;
+    }
+    count_shared(*b.hot, kStore, cost);
     for (int m = 0; m < i->count; ++m) {
       for (int l = 0; l < 32; ++l) {
         std::byte* r = s.regs + i->o[m] + (w * 32 + l) * 4;
@@ -362,13 +368,18 @@ const Inst* wmma_access(Strand& s, const Inst* i) {
     }
     b.hot->accesses += u64(elements);
     if (shared) {
-      ++(kStore ? b.hot->shared_stores : b.hot->shared_loads);
+      count_shared(*b.hot, kStore, {u32(elements * bytes + 127) / 128, 0});
       continue;
     }
+    Touched touched{u32(count), 0};
     for (int k = 0; k < count; ++k) {
       const u64 line = sectors[k] >> 2;
+      bool known = false;
+      for (int j = k; j-- > 0 && !known;) known = sectors[j] >> 2 == line;
+      touched.lines += !known;
       log_line(b, line, u64(1) << (sectors[k] & 3), kStore, !kStore && through_l1(b, i));
     }
+    b.hot->l1_wavefronts += l1_wavefronts(touched, u32(elements * bytes));
     (kStore ? b.hot->gst_requests : b.hot->gld_requests) += 1;
     (kStore ? b.hot->gst_transactions : b.hot->gld_transactions) += u64(count);
     (kStore ? b.hot->gst_bytes : b.hot->gld_bytes) += u64(elements) * u64(bytes);
@@ -380,7 +391,7 @@ const Inst* wmma_access(Strand& s, const Inst* i) {
 const Inst* operands(Strand&, const Inst*) { __builtin_trap(); }
 
 void add_tensor_rows() {
-  const auto other = InstClass::kOther;
+  const auto other = Pipe::kOther;
   add_row("@mma", "", other, mma, mma);
   add_row("@operands", "", other, operands, operands);
   add_row("@wmma.mma", "", other, wmma_mma, wmma_mma);

@@ -1,11 +1,13 @@
 // A kernel lowered for execution: decoded instructions over slots of a gang's register file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "occupancy_model/timing.h"
 #include "simulator/isa.h"
 #include "simulator/ptx_syntax.h"
 
@@ -71,11 +73,13 @@ struct SlotInit {
 
 /// Static weights of a basic block, of the original PTX: instructions removed by lowering still count.
 struct BlockWeights {
-  std::uint32_t instructions = 0, fp32 = 0, mufu = 0, ldst = 0;
-  std::uint32_t async_copies = 0;  ///< of ldst
-  std::uint32_t issue = 0, issue_fp32 = 0,
-                issue_special = 0;  ///< IssueSlots; parts of unguarded instructions
-  int loads_in_flight = 0;          ///< longest run of independent global loads
+  std::uint32_t instructions = 0, ldst = 0;
+  std::uint32_t async_copies = 0;                            ///< of ldst
+  std::array<std::uint32_t, sim::kPipes> unguarded{};        ///< instructions without a guard, by sim::Pipe
+  std::uint32_t issue = 0;                                   ///< IssueSlots::all
+  std::array<std::uint32_t, sim::kPipes> issue_unguarded{};  ///< parts of unguarded instructions
+  std::array<std::uint32_t, kTensorTypes> multiply_adds{};   ///< of matrix instructions, by TensorType
+  int loads_in_flight = 0;                                   ///< longest run of independent global loads
 };
 
 struct SourcePosition {

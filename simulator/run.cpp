@@ -1,5 +1,6 @@
 // One launch: checks it, finds its residency, schedules its blocks, adds up its counters.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <thread>
 
@@ -113,17 +114,24 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
 }
 
 void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResult& r) {
+  std::array<std::uint64_t, kPipes> of_pipe{};
   for (std::size_t b = 0; b < r.bb_counts.size(); ++b) {
     const ptx::BlockWeights& w = context.program->weights[b];
     c.inst_executed += r.bb_counts[b].warps * w.instructions;
     c.thread_inst_executed += r.bb_counts[b].threads * w.instructions;
     c.issue_slots += r.bb_counts[b].warps * w.issue;
-    c.inst_fp_32 += r.bb_counts[b].threads * w.fp32;
-    c.inst_mufu += r.bb_counts[b].threads * w.mufu;
     c.inst_ldst += r.bb_counts[b].warps * w.ldst;
+    for (std::size_t p = 0; p < kPipes; ++p) of_pipe[p] += r.bb_counts[b].threads * w.unguarded[p];
+    for (const std::uint32_t multiply_adds : w.multiply_adds)
+      c.tensor_multiply_adds += r.bb_counts[b].warps * multiply_adds;
   }
-  c.inst_fp_32 += r.hot.guarded_fp32;
-  c.inst_mufu += r.hot.guarded_mufu;
+  for (std::size_t p = 0; p < kPipes; ++p) of_pipe[p] += r.hot.guarded[p];
+  const auto on = [&](Pipe pipe) { return of_pipe[static_cast<std::size_t>(pipe)]; };
+  c.inst_fp_32 = on(Pipe::kFp32);
+  c.inst_mufu = on(Pipe::kMufu);
+  c.inst_fp_64 = on(Pipe::kFp64);
+  c.inst_fp_16 = on(Pipe::kHalf2);
+  c.inst_integer = on(Pipe::kInt32);
   c.gld_requests = r.hot.gld_requests;
   c.gst_requests = r.hot.gst_requests;
   c.gld_transactions = r.hot.gld_transactions;
@@ -133,12 +141,20 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   c.bulk_copies = r.hot.bulk_copies;
   c.bulk_sectors = r.hot.bulk_sectors;
   c.l1_hit_sectors = r.hot.l1_hit_sectors;
+  c.l1_wavefronts = r.hot.l1_wavefronts;
+  c.local_load_requests = r.hot.local_loads;
+  c.local_store_requests = r.hot.local_stores;
+  c.local_load_transactions = r.hot.local_load_sectors;
+  c.local_store_transactions = r.hot.local_store_sectors;
+  c.local_l2_sectors = r.hot.local_l2_sectors;
+  c.l2_atomic_sectors = r.hot.atomic_sectors;
   c.l2_read_sectors = r.l2.read_sectors;
   c.l2_write_sectors = r.l2.write_sectors;
   c.dram_read_transactions = r.l2.dram_reads;
   c.dram_write_transactions = r.l2.dram_writes;
   c.shared_load_requests = r.hot.shared_loads + r.hot.bulk_shared_loads;
   c.shared_store_requests = r.hot.shared_stores + r.hot.bulk_shared_stores;
+  c.shared_wavefronts = r.hot.shared_wavefronts + r.hot.bulk_shared_loads + r.hot.bulk_shared_stores;
   c.shared_bank_conflicts = r.hot.shared_conflicts;
   c.block_barriers = r.hot.block_barriers;
   c.grid_barriers = r.grid_barriers;
@@ -282,6 +298,7 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     residency.blocks = static_cast<std::uint64_t>(clusters * size);
   }
 
+  context.resident_blocks = residency.blocks;
   // Blocks that share an SM: as many as fit, fewer of a small grid.
   const auto sharing = static_cast<int>(
       std::min<std::uint64_t>(static_cast<std::uint64_t>(o.blocks_per_sm),
@@ -334,7 +351,11 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
           {"thread_inst_executed", d(c.thread_inst_executed)},
           {"issue_slots", d(c.issue_slots)},
           {"inst_fp_32", d(c.inst_fp_32)},
+          {"inst_fp_64", d(c.inst_fp_64)},
+          {"inst_fp_16", d(c.inst_fp_16)},
+          {"inst_integer", d(c.inst_integer)},
           {"inst_mufu", d(c.inst_mufu)},
+          {"tensor_multiply_adds", d(c.tensor_multiply_adds)},
           {"inst_ldst", d(c.inst_ldst)},
           {"gld_requests", d(c.gld_requests)},
           {"gst_requests", d(c.gst_requests)},
@@ -345,12 +366,21 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
           {"gld_efficiency", load_efficiency},
           {"gst_efficiency", store_efficiency},
           {"l1_hit_sectors", d(c.l1_hit_sectors)},
+          {"l1_wavefronts", d(c.l1_wavefronts)},
+          {"local_load_requests", d(c.local_load_requests)},
+          {"local_store_requests", d(c.local_store_requests)},
+          {"local_load_transactions", d(c.local_load_transactions)},
+          {"local_store_transactions", d(c.local_store_transactions)},
+          {"local_l2_sectors", d(c.local_l2_sectors)},
           {"l2_read_sectors", d(c.l2_read_sectors)},
           {"l2_write_sectors", d(c.l2_write_sectors)},
+          {"l2_atomic_sectors", d(c.l2_atomic_sectors)},
+          {"same_address_atomics", d(c.same_address_atomics)},
           {"dram_read_transactions", d(c.dram_read_transactions)},
           {"dram_write_transactions", d(c.dram_write_transactions)},
           {"shared_load_requests", d(c.shared_load_requests)},
           {"shared_store_requests", d(c.shared_store_requests)},
+          {"shared_wavefronts", d(c.shared_wavefronts)},
           {"shared_bank_conflicts", d(c.shared_bank_conflicts)},
           {"block_barriers", d(c.block_barriers)},
           {"grid_barriers", d(c.grid_barriers)},

@@ -1,6 +1,7 @@
 #include "simulator/scheduler.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <exception>
@@ -10,6 +11,7 @@
 #include "simulator/apart.h"
 #include "simulator/cluster.h"
 #include "simulator/crew.h"
+#include "simulator/l2_replay.h"
 
 namespace stitchwork::sim {
 
@@ -60,42 +62,42 @@ class Schedule {
 
   ScheduleResult serial() {
     workers_.emplace_back(context_);
-    l2_counters_.resize(1);
-    Logs logs(1);
+    units_.emplace_back();
     Cluster cluster(context_);
     for_waves([&](std::uint64_t begin, std::uint64_t end) {
       for (std::uint64_t b = begin; b < end; b += cluster_blocks_) {
-        cluster.attach(workers_[0], logs.logs);
+        cluster.attach(workers_[0], units_[0].logs);
         run_cluster(cluster, b, &work_[b - begin]);
-        logs.replay(0, l2_, l2_counters_[0]);
+        units_[0].end_piece();
+        if (units_[0].entries() > kMostEntries) replay(1);
       }
+      replay(1);
     });
     return finish();
   }
 
-  /// Batches of blocks run on all threads and log what they access; then the logs are replayed into the L2 in
-  /// block order, each thread taking sets of its own.
-  /// `contexts`: of each thread.
+  /// The blocks of a wave run on all threads and log what they access; then the logs are replayed into the L2
+  /// side by side, each thread taking sets of its own. `contexts`: of each thread.
   ScheduleResult parallel(const std::vector<const LaunchContext*>& contexts) {
     const int threads = result_.host_threads = static_cast<int>(contexts.size());
-    const std::size_t partitions = threads > 2 ? 4 : 2;
     const auto crew_size = static_cast<std::uint64_t>(threads);
     std::vector<std::unique_ptr<Cluster>> clusters;
     for (const LaunchContext* context : contexts) {
       workers_.emplace_back(*context);
       clusters.push_back(std::make_unique<Cluster>(*context));
     }
-    std::vector<Logs> units;
-    l2_counters_.resize(partitions);
-    std::uint64_t batch_blocks = whole_clusters(crew_size * kUnitsPerThread);
+    std::uint64_t entries_a_block = kMostEntries;
     Crew crew(threads);
     for_waves([&](std::uint64_t wave, std::uint64_t wave_end) {
+      std::uint64_t units = 0, entries = 0;  // of what is not replayed yet
       for (std::uint64_t begin = wave; begin < wave_end;) {
-        const std::uint64_t end = std::min(wave_end, begin + batch_blocks);
+        const std::uint64_t room = (kMostEntries - std::min(entries, kMostEntries)) / entries_a_block;
+        const std::uint64_t end =
+            std::min(wave_end, begin + whole_clusters(std::max(room, crew_size * kUnitsPerThread)));
         const std::uint64_t unit_blocks =
             whole_clusters(std::max<std::uint64_t>(1, (end - begin) / (crew_size * kUnitsPerThread)));
         const std::uint64_t unit_count = (end - begin + unit_blocks - 1) / unit_blocks;
-        while (units.size() < unit_count) units.emplace_back(partitions);
+        while (units_.size() < units + unit_count) units_.emplace_back();
         std::atomic<std::uint64_t> next_unit{0}, first_bad{~std::uint64_t{0}};
         std::vector<std::optional<FindingError>> errors(crew_size);
         std::vector<std::exception_ptr> failures(crew_size);
@@ -103,10 +105,14 @@ class Schedule {
           Cluster& cluster = *clusters[static_cast<std::size_t>(t)];
           try {
             for (std::uint64_t u = next_unit++; u < unit_count; u = next_unit++) {
-              cluster.attach(workers_[static_cast<std::size_t>(t)], units[u].logs);
+              Logs& logs = units_[units + u];
+              cluster.attach(workers_[static_cast<std::size_t>(t)], logs.logs);
               const std::uint64_t last = std::min(end, begin + (u + 1) * unit_blocks);
-              for (std::uint64_t b = begin + u * unit_blocks; b < last && b < first_bad; b += cluster_blocks_)
+              for (std::uint64_t b = begin + u * unit_blocks; b < last && b < first_bad;
+                   b += cluster_blocks_) {
                 run_cluster(cluster, b, &work_[b - wave], first_bad, errors[static_cast<std::size_t>(t)]);
+                logs.end_piece();
+              }
             }
           } catch (...) {  // of the sanitizers: more than they can tell apart
             failures[static_cast<std::size_t>(t)] = std::current_exception();
@@ -118,16 +124,15 @@ class Schedule {
         for (const auto& e : errors) {
           if (e && e->block_index == first_bad) throw *e;
         }
-        std::uint64_t entries = 0;
-        for (std::uint64_t u = 0; u < unit_count; ++u) entries += units[u].entries();
-        crew.run([&](int t) {
-          for (std::size_t p = static_cast<std::size_t>(t); p < partitions; p += crew_size)
-            for (std::uint64_t u = 0; u < unit_count; ++u) units[u].replay(p, l2_, l2_counters_[p]);
-        });
-        batch_blocks =
-            whole_clusters(std::max(crew_size * kUnitsPerThread,
-                                    kBatchEntries * (end - begin) / std::max<std::uint64_t>(entries, 1)));
+        std::uint64_t logged = 0;
+        for (std::uint64_t u = units; u < units + unit_count; ++u) logged += units_[u].entries();
+        entries_a_block = std::max<std::uint64_t>(1, logged / (end - begin));
+        units += unit_count;
+        entries += logged;
         begin = end;
+        if (begin < wave_end && entries < kMostEntries) continue;
+        replay(units, &crew, crew_size);
+        units = entries = 0;
       }
     });
     return finish();
@@ -136,8 +141,17 @@ class Schedule {
   /// Blocks that wait for each other: all resident ones take turns, each running until it waits.
   ScheduleResult interleaved() {
     Worker& worker = workers_.emplace_back(context_);
-    l2_counters_.resize(1);
-    Logs logs(1);
+    Logs logs;
+    std::vector<L2Counters*> counters;  // of the pieces of `logs`: those of their phases
+    const auto replay_round = [&] {
+      std::vector<LogPiece> pieces;
+      for (std::size_t p = 0; p < L2State::kPartitions && !counters.empty(); ++p) {
+        logs.add_pieces(p, counters, pieces);
+        replay_side_by_side(l2_, pieces);
+      }
+      logs.clear();
+      counters.clear();
+    };
     const std::uint64_t resident = std::min(grid_, residency_.blocks);
     std::vector<std::unique_ptr<Cluster>> clusters;
     std::vector<Block*> blocks;
@@ -169,7 +183,9 @@ class Schedule {
         block.attach(worker, logs.logs);
         const std::size_t waits = block.waits.size();
         const Block::Progress p = block.step();
-        logs.replay(0, l2_, phases.l2_after(waits));
+        logs.end_piece();
+        counters.push_back(&phases.l2_after(waits));
+        if (logs.entries() > kMostEntries) replay_round();
         progress += block.progress;
         if (p != Block::Progress::kFinished) continue;
         phases.add(position[r], block.waits, block.take_work());
@@ -183,6 +199,7 @@ class Schedule {
                          [](bool runs) { return runs; });
         if (next < grid_ && cluster_done) start_next(*clusters[r / cluster_blocks_], first);
       }
+      replay_round();
       const bool idle = finished == finished_before && progress == progress_before;
       progress_before = progress;
       idle_rounds = idle ? idle_rounds + 1 : 0;
@@ -210,9 +227,10 @@ class Schedule {
   static constexpr double kAlike = 0.01;
   /// Pieces of a batch that a thread takes one after another, so that all end at about the same time.
   static constexpr std::uint64_t kUnitsPerThread = 8;
-  /// Accesses logged before they are replayed: 512 KB, which leave room in the host's
-  /// caches for the memory of the blocks that run.
-  static constexpr std::uint64_t kBatchEntries = std::uint64_t{1} << 16;
+  /// Accesses logged before they are replayed: 128 MB, of a wave or of a round of blocks that wait for each
+  /// other. Of a wave with more, those blocks go side by side whose logs fit: what they touch is 2 GB or more
+  /// where accesses are coalesced, and no L2 holds a part of that which matters.
+  static constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 24;
   /// Rounds in which no block changed memory or passed a barrier before that counts as standing still.
   static constexpr int kIdleRounds = 64;
 
@@ -233,6 +251,22 @@ class Schedule {
     }
     blocks[first]->raise_waiting(FindingKind::kLivelock,
                                  "all running blocks poll memory that none of them will change");
+  }
+
+  /// Replays the first `units` of the logs, and empties them.
+  void replay(std::uint64_t units, Crew* crew = nullptr, std::size_t threads = 1) {
+    const auto job = [&](int t) {
+      std::vector<LogPiece> pieces;
+      for (auto p = static_cast<std::size_t>(t); p < L2State::kPartitions; p += threads) {
+        for (std::uint64_t u = 0; u < units; ++u) units_[u].add_pieces(p, l2_counters_[p], pieces);
+        replay_side_by_side(l2_, pieces);
+      }
+    };
+    if (crew != nullptr)
+      crew->run(job);
+    else
+      job(0);
+    for (std::uint64_t u = 0; u < units; ++u) units_[u].clear();
   }
 
   /// `blocks`, rounded up to whole clusters.
@@ -368,7 +402,9 @@ class Schedule {
   std::uint64_t instructions_ = 0;
   bool sampled_ = false;
   std::vector<Worker> workers_;
-  std::vector<L2Counters> l2_counters_;
+  std::vector<Logs> units_;
+  /// Of each partition; apart from each other, as threads write them.
+  std::array<L2Counters, L2State::kPartitions> l2_counters_;
   std::vector<ThreadWork> work_;  ///< of the blocks of a wave
   SmLoads loads_;
   L2Counters timed_;  ///< in closed stretches

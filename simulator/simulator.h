@@ -171,6 +171,8 @@ struct Counters {
   std::uint64_t thread_inst_executed = 0;
   std::uint64_t issue_slots = 0;  ///< machine instructions these are estimated to become, per warp
   std::uint64_t inst_fp_32 = 0;   ///< thread-level fp32 instructions
+  std::uint64_t inst_fp_64 = 0, inst_fp_16 = 0, inst_integer = 0;  ///< thread-level; packed halves count once
+  std::uint64_t tensor_multiply_adds = 0;                          ///< of matrix instructions
   std::uint64_t inst_mufu =
       0;  ///< thread-level approximate special functions (ex2, lg2, rcp, rsqrt, sin, cos, tanh)
   std::uint64_t inst_ldst = 0;                               ///< warp-level loads, stores, atomics
@@ -178,9 +180,17 @@ struct Counters {
   std::uint64_t gld_transactions = 0, gst_transactions = 0;  ///< 32-byte sectors asked of L1/L2
   std::uint64_t l1_hit_sectors = 0;                          ///< of loads: sectors that L1 held
   std::uint64_t gld_bytes = 0, gst_bytes = 0;                ///< bytes the program asked for
+  std::uint64_t l1_wavefronts = 0;  ///< 128 bytes that global and local accesses move by L1
+  std::uint64_t local_load_requests = 0, local_store_requests = 0;          ///< warp-level
+  std::uint64_t local_load_transactions = 0, local_store_transactions = 0;  ///< 32-byte sectors asked of L1
+  std::uint64_t local_l2_sectors = 0;  ///< of local memory, that L1 has no room for
   std::uint64_t l2_read_sectors = 0, l2_write_sectors = 0;
+  std::uint64_t l2_atomic_sectors = 0;     ///< of these, those that atomics update
+  std::uint64_t same_address_atomics = 0;  ///< updates of the word of global memory that has most
   std::uint64_t dram_read_transactions = 0, dram_write_transactions = 0;  ///< 32-byte sectors
-  std::uint64_t shared_load_requests = 0, shared_store_requests = 0, shared_bank_conflicts = 0;
+  std::uint64_t shared_load_requests = 0, shared_store_requests = 0;
+  std::uint64_t shared_wavefronts = 0;       ///< clocks of shared memory; atomics and bulk copies too
+  std::uint64_t shared_bank_conflicts = 0;   ///< of these, those that conflicts of loads and stores add
   std::uint64_t block_barriers = 0;          ///< bar.sync executed, counted once a block
   std::uint64_t grid_barriers = 0;           ///< times the whole grid waited on a spin barrier
   std::uint64_t cluster_barriers = 0;        ///< completed, counted once a block
@@ -209,7 +219,9 @@ struct SanitizerCounts {
 struct LaunchResult {
   Counters counters;
   SanitizerCounts sanitized;
-  std::vector<Finding> findings;       ///< empty: clean
+  std::vector<Finding> findings;  ///< empty: clean
+  /// What the kernel does or has that its time does not know of, a sentence each.
+  std::vector<std::string> not_modelled;
   Dim3 cluster;                        ///< it ran in: the launch's or the kernel's; 1, 1, 1: none
   std::string printed;                 ///< what the kernel printed, in order of blocks
   std::uint64_t blocks_simulated = 0;  ///< of the grid's; fewer in a sample

@@ -23,19 +23,42 @@ struct Pattern {
   u32 index[32] = {};  ///< first word of each lane, a multiple of `words`
 };
 
-u32 worst_bank(const Pattern& p) {
-  const u32 group = 32 / p.words;
-  u32 conflicts = 0;
+/// Of each group of lanes that accesses anything the distinct words of its busiest bank.
+std::vector<u32> words_in_busiest_bank(const Pattern& p, u32 group) {
+  std::vector<u32> busiest;
   for (u32 begin = 0; begin < 32; begin += group) {
     std::map<u32, std::set<u32>> banks;
     for (u32 l = begin; l < begin + group; ++l)
       if (p.mask >> l & 1)
         for (u32 k = 0; k < p.words; ++k) banks[(p.index[l] + k) % 32].insert(p.index[l] + k);
-    std::size_t worst = 1;
-    for (const auto& [bank, words] : banks) worst = std::max(worst, words.size());
-    conflicts += static_cast<u32>(worst - 1);
+    std::size_t most = 0;
+    for (const auto& [bank, words] : banks) most = std::max(most, words.size());
+    if (most > 0) busiest.push_back(static_cast<u32>(most));
   }
-  return conflicts;
+  return busiest;
+}
+
+u32 conflicts(const Pattern& p) {
+  u32 sum = 0;
+  for (const u32 words : words_in_busiest_bank(p, 32 / p.words)) sum += words - 1;
+  return sum;
+}
+
+u32 wavefronts(const Pattern& p) {
+  const auto sum = [&](u32 group) {
+    const std::vector<u32> all = words_in_busiest_bank(p, group);
+    return std::accumulate(all.begin(), all.end(), 0u);
+  };
+  // Twice as many lanes go together where all those that differ in one bit of their number read the same.
+  bool packed = false;
+  for (const u32 bit : {1u, 2u}) {
+    bool same = true;
+    for (u32 l = 0; l < 32; ++l)
+      same &= !(p.mask >> l & 1) || !(p.mask >> (l ^ bit) & 1) || p.index[l] == p.index[l ^ bit];
+    packed |= same;
+  }
+  const u32 group = 32 / p.words;
+  return p.words > 1 && packed ? std::min(sum(group), sum(2 * group)) : sum(group);
 }
 
 u32 sectors(const Pattern& p) {
@@ -69,6 +92,10 @@ std::vector<Pattern> patterns() {
       add(fmt::format("a word and a run {} above", apart), words,
           [&](u32 l) { return l < 16 ? 9 : 9 + apart + l % 16; });
       add(fmt::format("a run and a word {} above", apart), words, [&](u32 l) { return l < 16 ? l : apart; });
+    }
+    for (const u32 bit : {1u, 2u, 4u}) {
+      add(fmt::format("the same but for bit {}", bit), words, [&](u32 l) { return 3 + (l & ~bit); });
+      add(fmt::format("rows by bit {}", bit), words, [&](u32 l) { return (l & bit ? 0 : 1) + l / 8 * 40; });
     }
     add("backwards", words, [](u32 l) { return 100 - l; });
     add("swapped neighbours", words, [](u32 l) { return l ^ 1; });
@@ -150,7 +177,8 @@ TEST_P(AccessPatterns, CountsAndValuesAreThoseOfEachLaneOnItsOwn) {
         for (u32 k = 0; k < p.words; ++k) cells[p.index[l] + k] = ~((p.index[l] + k) * 2654435761u);
     ASSERT_EQ(download<u32>(memory, target, kCells), cells);
     if (space == "shared") {
-      ASSERT_EQ(r.counters.shared_bank_conflicts - other.shared_bank_conflicts, 2 * worst_bank(p));
+      ASSERT_EQ(r.counters.shared_bank_conflicts - other.shared_bank_conflicts, 2 * conflicts(p));
+      ASSERT_EQ(r.counters.shared_wavefronts - other.shared_wavefronts, 2 * wavefronts(p));
     } else {
       ASSERT_EQ(r.counters.gld_transactions - other.gld_transactions, sectors(p));
       ASSERT_EQ(r.counters.gst_transactions - other.gst_transactions, sectors(p));
@@ -231,9 +259,9 @@ setp.lt.u32 %p1, %r1, 40;
                               : r.findings[0].message + fmt::format(" {} {}", r.findings[0].thread.x,
                                                                     static_cast<int>(r.findings[0].kind));
     const Counters& c = r.counters;
-    summary += fmt::format(" {} {} {} {}; {} {};", c.shared_load_requests, c.shared_store_requests,
-                           c.shared_bank_conflicts, c.accesses_checked, r.sanitized.race_accesses,
-                           r.sanitized.init_accesses);
+    summary += fmt::format(" {} {} {} {} {}; {} {};", c.shared_load_requests, c.shared_store_requests,
+                           c.shared_wavefronts, c.shared_bank_conflicts, c.accesses_checked,
+                           r.sanitized.race_accesses, r.sanitized.init_accesses);
     for (const std::uint32_t v : download<std::uint32_t>(memory, out, 2048)) summary += fmt::format(" {}", v);
     return summary;
   };
