@@ -10,6 +10,8 @@ namespace stitchwork::costs {
 
 inline constexpr int kWarp = 32;
 inline constexpr int kSectorBytes = 32;
+/// Of 128 bytes, which L1 moves in one wavefront.
+inline constexpr double kSectorsPerWavefront = 4;
 
 /// Does lane 0..31 of a warp lie along the rows of the domain, or along its cols?
 int lane_dim(const ThreadMapping& mapping);

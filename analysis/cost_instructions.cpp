@@ -67,7 +67,7 @@ void KernelCounter::count_value(const Group& group, const Evaluation& e) {
     const Node& operand = computation_.node(node.operands[0]);
     const double reduced = static_cast<double>(operand.shape.elements_count()) /
                            static_cast<double>(std::max<std::int64_t>(1, node.shape.elements_count()));
-    now().fp32_warp_instructions += count * reduced / kWarp;
+    arithmetic(node.shape.dtype) += count * reduced / kWarp;
     count *= reduced;
     instructions = combining_instructions(node);
     if (is_across(group, e.op))
@@ -79,11 +79,18 @@ void KernelCounter::count_value(const Group& group, const Evaluation& e) {
   }
   // A warp executes it for whatever part of its lanes.
   const double warps = instructions > 0 ? std::max(1.0, warp_accesses(e.map, group.mapping)) : 0;
-  if (is_elementwise(node.op) && is_floating(node.shape.dtype)) {
-    now().fp32_warp_instructions += warps * (instructions > 1 ? kFp32Share * instructions : instructions);
-    if (row.cls == OpClass::kHeavyElementwise) now().mufu_warp_instructions += warps;
+  if (is_elementwise(node.op)) {
+    const bool heavy = row.cls == OpClass::kHeavyElementwise, floating = is_floating(node.shape.dtype);
+    arithmetic(node.shape.dtype) +=
+        warps * (floating && instructions > 1 ? kFp32Share * instructions : instructions);
+    if (heavy && floating) now().mufu_warp_instructions += warps;
   }
   now().warp_instructions += warps * instructions;
+}
+
+double& KernelCounter::arithmetic(DType dtype) {
+  if (dtype == DType::kF64) return now().fp64_warp_instructions;
+  return is_floating(dtype) ? now().fp32_warp_instructions : now().int32_warp_instructions;
 }
 
 double KernelCounter::instructions_of(const Node& node) const {
@@ -110,7 +117,7 @@ void KernelCounter::count_combining(const ThreadMapping& mapping, const Node& re
   const bool block = mapping.threads_per_row > kWarp || mapping.kind == MappingKind::kColumn;
   now().warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
   count_exchange(mapping, warps);
-  now().fp32_warp_instructions += warps * steps * (block ? 2 : 1);
+  arithmetic(reduce.shape.dtype) += warps * steps * (block ? 2 : 1);
   if (!block) return;
   now().ldst_warp_instructions += warps * kBlockReduceAccesses;
   now().shared_wavefronts += warps * kBlockReduceAccesses;
@@ -147,7 +154,9 @@ void KernelCounter::count_across(const ThreadMapping& mapping, const Node& reduc
   const double loads = static_cast<double>(task_takers(mapping) * mapping.cols) / kWarp;
   now().l2_sectors += sectors;
   count_accesses(loads);
-  now().fp32_warp_instructions += loads;
+  now().global_accesses += loads;
+  count_in_l1(loads, sectors);
+  arithmetic(reduce.shape.dtype) += loads;
   const ThreadMapping fold = fold_mapping(mapping, kernel_.launch.block);
   now().warp_instructions += static_cast<double>(fold.tasks) * warps * kBlockReduceInstructions;
   write(reduce.shape.byte_size());

@@ -63,6 +63,8 @@ class KernelCounter {
   void count_value(const Group& group, const Evaluation& e);
   /// For one element. Dividing by a constant power of two is multiplying.
   double instructions_of(const Node& node) const;
+  /// Instructions of the units that compute in this type; 16-bit floats are computed in f32.
+  double& arithmetic(DType dtype);
   /// Of accumulating one element.
   double combining_instructions(const Node& reduce) const;
   /// The threads of a row add up what each of them has.
@@ -94,6 +96,8 @@ class KernelCounter {
   /// Into the tile, `moved` elements at once (0: copied there, which takes no instruction more), and out of
   /// it: no two lanes share a bank.
   void count_through_tile(double accesses, int times, int moved, int vector, int bytes);
+  /// Loads and stores of global memory, by warps, and the sectors they touch.
+  void count_in_l1(double requests, double sectors);
   /// Stores or loads of kept elements in shared memory: a lane a bank.
   void count_kept(double accesses);
   /// Those that a compiler leaves together where none goes ahead: it puts a load before the instruction that

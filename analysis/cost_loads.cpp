@@ -124,6 +124,8 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   const bool in_bulk = copied > 0 && group.mapping.bulk;  // asked for by one thread
   if (!in_bulk) count_accesses(times * accesses / at_once, fixed ? kNoAddress : accesses_together(group));
   loads.accesses += times * accesses / at_once;
+  if (!in_bulk) now().global_accesses += times * accesses / at_once;
+  count_in_l1(times * accesses / at_once, times * touched_sectors);
   const double from_l2 = e.tile ? touched_sectors : beyond_l1(group, e, touched_sectors);
   now().l2_sectors += from_l2 + (rows_in_l1_ ? 0 : times - 1) * touched_sectors;
   now().l1_hit_sectors += touched_sectors - from_l2 + (rows_in_l1_ ? times - 1 : 0) * touched_sectors;
@@ -216,6 +218,8 @@ void KernelCounter::count_staged_cols(const Group& group, const Evaluation& e, d
   const double fills = times * std::ceil(elements / kWarp);
   now().l2_sectors += times * std::ceil(elements * byte_size(shape.dtype) / kSectorBytes);
   now().shared_wavefronts += accesses + fills;
+  now().global_accesses += fills;
+  count_in_l1(fills, 0);
   count_accesses(accesses + 2 * fills);
   touched_by(group, e) = static_cast<double>(shape.byte_size());
 }
@@ -245,6 +249,10 @@ void KernelCounter::count_kept(double accesses) {
 void KernelCounter::count_accesses(double accesses, double together) {
   now().ldst_warp_instructions += accesses;
   now().warp_instructions += accesses * (1 + kAddressInstructions / together);
+}
+
+void KernelCounter::count_in_l1(double requests, double sectors) {
+  now().l1_wavefronts += std::max(requests, sectors / kSectorsPerWavefront);
 }
 
 double KernelCounter::accesses_together(const Group& group) const {
@@ -279,7 +287,9 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
   const int bytes = byte_size(node.shape.dtype);
   const bool in_bulk = tile && stored_in_bulk(group.mapping, bytes);  // by one thread
   if (!in_bulk) count_accesses(accesses / at_once, accesses_together(group));
-  now().l2_sectors += accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile, at_once);
+  const double touched = accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile, at_once);
+  now().l2_sectors += touched;
+  if (!in_bulk) count_in_l1(accesses / at_once, touched);
   if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, group.mapping.vector, bytes);
   if (output) write(node.shape.byte_size());
 }

@@ -66,23 +66,11 @@ void KernelCounter::finish() {
 
 double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {
   ThreadWork w;
-  for (auto& [group, work] : phase.work) {
-    work.global_accesses =
-        std::max(0.0, work.ldst_warp_instructions - work.shared_wavefronts - work.remote_accesses);
-    w += work;
-  }
+  for (const auto& [group, work] : phase.work) w += work;
   const double dram_sectors = phase.dram_bytes / kSectorBytes;
   w.l2_sectors = std::max(w.l2_sectors, dram_sectors);
   work_.dram_sectors += dram_sectors;
-  work_.l2_sectors += w.l2_sectors;
-  work_.warp_instructions += w.warp_instructions;
-  work_.fp32_warp_instructions += w.fp32_warp_instructions;
-  work_.mufu_warp_instructions += w.mufu_warp_instructions;
-  work_.ldst_warp_instructions += w.ldst_warp_instructions;
-  work_.shared_wavefronts += w.shared_wavefronts;
-  work_.remote_accesses += w.remote_accesses;
-  work_.remote_sectors += w.remote_sectors;
-  work_.cluster_barriers += w.cluster_barriers / static_cast<double>(work_.grid_blocks);
+  static_cast<ThreadWork&>(work_) += w;
   if (work_.grid_blocks > static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm) {
     // What one wave leaves idle the next fills.
     for (const Stretch& s : stretches(device_, work_.grid_blocks, work_.blocks_per_sm, w, dram_sectors, 1))

@@ -215,17 +215,7 @@ KernelTime kernel_time(const Device& device, const KernelWork& work) {
                     .grid_blocks = work.grid_blocks,
                     .grid_barriers = work.grid_barriers,
                     .independent_loads = work.independent_loads};
-  const ThreadWork all{.warp_instructions = work.warp_instructions,
-                       .fp32_warp_instructions = work.fp32_warp_instructions,
-                       .mufu_warp_instructions = work.mufu_warp_instructions,
-                       .ldst_warp_instructions = work.ldst_warp_instructions,
-                       .shared_wavefronts = work.shared_wavefronts,
-                       .l2_sectors = work.l2_sectors,
-                       .global_accesses = std::max(
-                           0.0, work.ldst_warp_instructions - work.shared_wavefronts - work.remote_accesses),
-                       .remote_accesses = work.remote_accesses,
-                       .remote_sectors = work.remote_sectors,
-                       .cluster_barriers = work.cluster_barriers * static_cast<double>(work.grid_blocks)};
+  const ThreadWork& all = work;
   const double share = 1.0 / std::max(work.phases, 1);
   const std::vector<Stretch> phase = stretches(device, work.grid_blocks, work.blocks_per_sm, all * share,
                                                work.dram_sectors * share, work.busiest_sm);

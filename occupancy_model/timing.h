@@ -29,12 +29,12 @@ struct ThreadWork {
   double shared_wavefronts = 0;  ///< clocks of shared memory: conflicts, vectors and atomics take several
   double l2_sectors = 0;         ///< 32-byte, read + write
   double l2_atomic_sectors = 0;  ///< of these, those that L2 updates
-  double l1_hit_sectors = 0;    ///< 32-byte, read from L1 instead
-  double global_accesses = 0;   ///< of ldst_warp_instructions, those a warp may have to wait for
-  double remote_accesses = 0;   ///< the same to shared memory of other blocks of the cluster
-  double remote_sectors = 0;    ///< 32-byte, moved by these
-  double cluster_barriers = 0;  ///< once a block
-  double bulk_round_trips = 0;  ///< of bulk copies, that a block waits for one after another
+  double l1_hit_sectors = 0;     ///< 32-byte, read from L1 instead
+  double global_accesses = 0;    ///< of ldst_warp_instructions, those a warp may have to wait for
+  double remote_accesses = 0;    ///< the same to shared memory of other blocks of the cluster
+  double remote_sectors = 0;     ///< 32-byte, moved by these
+  double cluster_barriers = 0;   ///< once a block
+  double bulk_round_trips = 0;   ///< of bulk copies, that a block waits for one after another
 
   ThreadWork& operator+=(const ThreadWork& other);
   ThreadWork operator+(const ThreadWork& other) const { return ThreadWork(*this) += other; }
@@ -70,21 +70,12 @@ struct LaunchWork {
   std::vector<Stretch> stretches;  ///< one after another
 };
 
-/// What a kernel of blocks that are alike does, summed over the whole launch unless said otherwise.
-struct KernelWork {
+/// What the threads of a kernel of blocks that are alike do together, and how it is launched.
+struct KernelWork : ThreadWork {
   std::int64_t grid_blocks = 1;
   int threads_per_block = 1;
-  int blocks_per_sm = 1;    ///< residency (occupancy)
-  double dram_sectors = 0;  ///< 32-byte, read + write
-  double l2_sectors = 0;
-  double warp_instructions = 0;
-  double fp32_warp_instructions = 0;
-  double mufu_warp_instructions = 0;
-  double ldst_warp_instructions = 0;
-  double shared_wavefronts = 0;
-  double remote_accesses = 0;  ///< ThreadWork's
-  double remote_sectors = 0;
-  double cluster_barriers = 0;   ///< that each block waits at
+  int blocks_per_sm = 1;         ///< residency (occupancy)
+  double dram_sectors = 0;       ///< 32-byte, read + write
   double independent_loads = 1;  ///< LaunchWork::independent_loads
   double busiest_sm = 1;         ///< instructions of the busiest SM over those of the average one
   int grid_barriers = 0;

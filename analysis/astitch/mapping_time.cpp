@@ -200,6 +200,7 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
                      (turned.tile_bytes > 0 ? 1 : passes);
   work.warp_instructions = warps * instructions + idle * kIdleInstructions;
   work.ldst_warp_instructions = warps * static_cast<double>(vectors) * passes;
+  work.global_accesses = work.ldst_warp_instructions;
   work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
   work.independent_loads =
       vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / kLaneBytes;
@@ -209,6 +210,7 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   }
   if (mapping.staged) {
     work.ldst_warp_instructions = warps * elements / range.vector;
+    work.global_accesses = mapping.bulk ? 0 : work.ldst_warp_instructions;
     // Elements of each input are taken from its tile once, or by every pass, and the result is put there.
     // Of a vector; what an element wider than a bank takes is among its own.
     const double vector_wavefronts =
@@ -243,7 +245,8 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   work.remote_accesses = warps * std::max(1, of.reductions) * exchange.remote_accesses;
   work.remote_sectors = warps * std::max(1, of.reductions) * exchange.remote_sectors;
   work.ldst_warp_instructions += work.remote_accesses;
-  work.cluster_barriers = cluster_barriers(mapping, std::max(1, of.reductions));
+  work.cluster_barriers =
+      cluster_barriers(mapping, std::max(1, of.reductions)) * static_cast<double>(mapping.blocks);
   work.grid_barriers = mapping.split > 1 ? std::max(1, of.passes - 1) : 0;
   work.phases = work.grid_barriers + 1;
   return kernel_time(device, work).total_us;

@@ -280,12 +280,7 @@ class Remote {
     for (const NodeId id : shared_inputs(x, y)) saved += static_cast<double>(nodes_.bytes(id)) / kSectorBytes;
     const double least = std::max(u.dram_sectors, v.dram_sectors);
     work.dram_sectors = std::max(least, u.dram_sectors + v.dram_sectors - saved);
-    work.l2_sectors += v.l2_sectors;
-    work.warp_instructions += v.warp_instructions;
-    work.fp32_warp_instructions += v.fp32_warp_instructions;
-    work.mufu_warp_instructions += v.mufu_warp_instructions;
-    work.ldst_warp_instructions += v.ldst_warp_instructions;
-    work.shared_wavefronts += v.shared_wavefronts;
+    static_cast<ThreadWork&>(work) += v;
     work.independent_loads = std::max(u.independent_loads, v.independent_loads);
     work.phases = both.phases;
     work.grid_barriers = both.phases - 1;
