@@ -22,10 +22,9 @@ constexpr double kLaneBytes = 4;
 /// together; the others are at constant distances.
 constexpr double kAddressInstructions = 1;
 
-/// More requests of a thread are not counted: generated code often has them, but of what waits for memory
-/// despite them the model sees too little, and would take few threads with many loads for faster than they
-/// are.
-constexpr double kMaxLoadsInFlight = 8;
+/// More requests of a thread are not counted: so many of 4 bytes a lane are 32 registers of loads under way,
+/// beyond which compilers put loads back to where they are used.
+constexpr double kMaxLoadsInFlight = 32;
 
 /// What a thread loads for one element or row, in the order of the expressions.
 class Expressions {
