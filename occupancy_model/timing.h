@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "occupancy_model/device.h"
@@ -29,12 +30,12 @@ struct ThreadWork {
   double shared_wavefronts = 0;  ///< clocks of shared memory: conflicts, vectors and atomics take several
   double l2_sectors = 0;         ///< 32-byte, read + write
   double l2_atomic_sectors = 0;  ///< of these, those that L2 updates
-  double l1_hit_sectors = 0;    ///< 32-byte, read from L1 instead
-  double global_accesses = 0;   ///< of ldst_warp_instructions, those a warp may have to wait for
-  double remote_accesses = 0;   ///< the same to shared memory of other blocks of the cluster
-  double remote_sectors = 0;    ///< 32-byte, moved by these
-  double cluster_barriers = 0;  ///< once a block
-  double bulk_round_trips = 0;  ///< of bulk copies, that a block waits for one after another
+  double l1_hit_sectors = 0;     ///< 32-byte, read from L1 instead
+  double global_accesses = 0;    ///< of ldst_warp_instructions, those a warp may have to wait for
+  double remote_accesses = 0;    ///< the same to shared memory of other blocks of the cluster
+  double remote_sectors = 0;     ///< 32-byte, moved by these
+  double cluster_barriers = 0;   ///< once a block
+  double bulk_round_trips = 0;   ///< of bulk copies, that a block waits for one after another
 
   ThreadWork& operator+=(const ThreadWork& other);
   ThreadWork operator+(const ThreadWork& other) const { return ThreadWork(*this) += other; }
@@ -44,8 +45,15 @@ struct ThreadWork {
   ThreadWork& raise_to(const ThreadWork& other);
 };
 
-/// Clocks in which an SM with enough warps issues this.
-double issue_clocks(const Device& device, const ThreadWork& work);
+/// Clocks in which an SM with enough warps issues this, and the unit that takes them.
+struct IssueClocks {
+  double clocks = 0;
+  std::string_view pipe;  ///< "instructions", "fp32", "tensor cores", ...
+};
+IssueClocks busiest_pipe(const Device& device, const ThreadWork& work);
+inline double issue_clocks(const Device& device, const ThreadWork& work) {
+  return busiest_pipe(device, work).clocks;
+}
 
 /// Blocks that run together and wait for nothing else of the launch: all full waves, the tail behind them, or
 /// a phase between two grid barriers.
@@ -102,6 +110,7 @@ std::vector<Stretch> stretches(const Device& device, std::int64_t grid_blocks, i
 struct KernelTime {
   double total_us = 0;
   double launch_us = 0, dram_us = 0, l2_us = 0, issue_us = 0, latency_us = 0, tail_us = 0, barrier_us = 0;
+  std::string_view issue_pipe{};  ///< what limits issue_us: IssueClocks::pipe of the longest stretch
 };
 
 /// Time of one launch, launch overhead included, gap to the next kernel not included.
