@@ -75,7 +75,6 @@ constexpr std::array kMetrics = std::to_array<Metric>({
     {"l2_read_sectors", "sectors", -1, "32-byte sectors read from L2"},
     {"l2_write_sectors", "sectors", -1, "32-byte sectors written to L2"},
     {"l2_atomic_sectors", "sectors", -1, "32-byte sectors that atomics update in L2"},
-    {"same_address_atomics", "operations", -1, "atomic updates of the word of global memory that has most"},
     {"dram_read_transactions", "sectors", -1, "32-byte sectors read from DRAM (AStitch Table 5)"},
     {"dram_write_transactions", "sectors", -1, "32-byte sectors written to DRAM (AStitch Table 5)"},
     {"shared_load_requests", "warp instructions", -1, "shared-memory loads, per warp"},

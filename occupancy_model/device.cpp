@@ -34,6 +34,14 @@ std::string file_text(const std::string& path) {
   return text.str();
 }
 
+/// The newest table that is no newer; of devices older than all tables the oldest.
+const Architecture& architecture_of(int cc_major, int cc_minor) {
+  const Architecture* found = &architectures().front();
+  for (const Architecture& a : architectures())
+    if (std::pair(a.cc_major, a.cc_minor) <= std::pair(cc_major, cc_minor)) found = &a;
+  return *found;
+}
+
 std::vector<Device> load_devices() {
   std::vector<Device> list;
   for (const DeviceText& text : device_texts()) {
@@ -119,6 +127,7 @@ Device parse_device(std::string_view text, const std::string& origin) {
   read.number("launch_gap_us", d.launch_gap_us);
   read.number("grid_barrier_us", d.grid_barrier_us);
   read.number("grid_barrier_us_per_block", d.grid_barrier_us_per_block);
+  d.sm = architecture_of(d.cc_major, d.cc_minor);
   if (read.contains("products")) read.at("products");  // library_units.cpp reads these
   read.refuse_unknown_keys();
   for (const auto& [key, value] : {std::pair{"sms", d.sms},

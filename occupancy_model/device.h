@@ -12,6 +12,26 @@ namespace stitchwork {
 /// portable.
 inline constexpr int kPortableClusterBlocks = 8;
 
+/// What one SM of an architecture does a clock and how long its accesses take: a table each in
+/// occupancy_model/devices/architectures/, every value with its source. Lanes are results of threads a clock.
+struct Architecture {
+  std::string name;                   ///< "Volta"
+  int cc_major = 0, cc_minor = 0;     ///< the first compute capability that has it
+  double schedulers = 4;              ///< warp instructions an SM starts a clock
+  double dependent_issue_clocks = 4;  ///< from an instruction of arithmetic to one that needs its result
+  double fp64_lanes = 32;
+  double half2_lanes = 64;  ///< each of two packed f16; bf16 takes as long
+  double int32_lanes = 64;
+  double mufu_lanes = 16;  ///< special functions
+  double ldst_lanes = 32;  ///< threads of loads and stores to any space
+  double l1_bytes_per_clock = 128, shared_bytes_per_clock = 128;
+  double l2_bytes_per_clock = 64, dram_bytes_per_clock = 32;  ///< what one SM can take in
+  double l2_atomic_factor = 2;            ///< time of a sector that L2 updates over that of one it reads
+  double same_address_atomic_clocks = 1;  ///< between two updates of one address in L2
+  // Latencies of a load on an idle device.
+  double l1_latency_clocks = 33, l2_latency_clocks = 220, dram_latency_clocks = 470;
+};
+
 /// What the planner, the simulator and the timing model know of a GPU. Units are in the names.
 struct Device {
   std::string id;                    ///< "v100-sxm2"
@@ -35,13 +55,14 @@ struct Device {
   int max_registers_per_thread = 255;
   int sm_partitions = 4;  ///< register files of an SM; a warp's registers live in one
   int fp32_lanes_per_sm = 0;
+  Architecture sm;  ///< of the newest table that is no newer than the compute capability
   std::int64_t l2_bytes = 0;
   double dram_gb_s = 0;    ///< peak, decimal GB/s
   double l2_gb_s = 0;      ///< measured or scaled; see the device file
   double fp32_tflops = 0;  ///< peak of multiply-adds
   // Timing model constants (occupancy_model/timing.h), each with its origin in the device file.
   double dram_efficiency = 0.9;                    ///< eta
-  double dram_latency_ns = 450;                    ///< loaded
+  double dram_latency_ns = 450;                    ///< under load: bytes in flight over bandwidth
   std::int64_t max_inflight_bytes_per_sm = 32768;  ///< of loads
   double launch_us = 2.0;                          ///< T_null: an empty kernel
   double launch_gap_us = 1.0;                      ///< between dependent kernels
@@ -63,5 +84,11 @@ Device read_device(const std::string& path);
 
 /// The same from text; `origin` is the file name errors give.
 Device parse_device(std::string_view json, const std::string& origin);
+
+/// The tables of architectures compiled in, oldest first.
+const std::vector<Architecture>& architectures();
+
+/// One table from text; throws Error with file and key.
+Architecture parse_architecture(std::string_view json, const std::string& origin);
 
 }  // namespace stitchwork

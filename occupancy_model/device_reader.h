@@ -51,6 +51,12 @@ class DeviceReader {
     return value;
   }
 
+  int count(std::string_view key) {
+    const nlohmann::json& value = at(key);
+    if (!value.is_number_unsigned()) fail(key, "is no whole number");
+    return value;
+  }
+
   std::vector<std::string> texts(std::string_view key) {
     const nlohmann::json& value = at(key);
     if (!value.is_array() ||

@@ -11,5 +11,7 @@ struct EmbeddedDevice {
 };
 
 std::span<const EmbeddedDevice> embedded_devices();
+/// The tables of architectures.
+std::span<const EmbeddedDevice> embedded_architectures();
 
 }  // namespace stitchwork

@@ -5,29 +5,18 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "occupancy_model/library.h"
 
 namespace stitchwork {
 namespace {
 
 constexpr int kWarp = 32;
 constexpr double kSectorBytes = 32;
-/// Bytes a clock an SM can take in: 32 from DRAM's side (one sector), 64 from L2.
-constexpr double kDramBytesPerSmClock = 32, kL2BytesPerSmClock = 64;
 /// A warp's request for one 4-byte word a lane.
 constexpr double kRequestBytes = 128;
-/// Warps that hide the latency of arithmetic: 4 schedulers, 4 clocks from an instruction to its dependent
-/// one.
-constexpr double kWarpsToHideIssue = 16;
-/// Warp-instructions an SM starts a clock: 4 schedulers; special functions have 16 lanes.
-constexpr double kIssueWidth = 4, kMufuRate = 0.5;
-/// Limits that are near each other add up a little: the second counts this much.
+/// Limits that are near each other add up a little: the second counts this much (chosen, not fitted: kernels
+/// near two limits at once are few among those measured).
 constexpr double kOverlapLoss = 0.05;
-/// An L2 hit against a loaded DRAM access, about.
-constexpr double kL2LatencyShare = 0.5;
-/// An L1 hit against one: 28 clocks on V100 (Jia et al., Dissecting the NVIDIA Volta GPU Architecture via
-/// Microbenchmarking, 2018), some more on later devices.
-constexpr double kL1LatencyShare = 0.06;
-
 /// Clocks of an access to shared memory of another SM of the cluster, and those in which an SM moves one
 /// 32-byte sector of it: about 3.3 TB/s over all SMs of an H100 PCIe at 1.755 GHz (Luo et al., Benchmarking
 /// and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking, arXiv 2402.13499).
@@ -35,7 +24,10 @@ constexpr double kSmToSmClocks = 180, kClocksPerRemoteSector = 2;
 /// A cluster barrier is an arrival and its answer over that network; no measurement of one was found.
 constexpr double kClusterBarrierClocks = kSmToSmClocks;
 
-constexpr double kNanosecondsPerMicrosecond = 1e3;
+/// What one clock of L1 or shared memory moves in the counts.
+constexpr double kWavefrontBytes = 128;
+
+constexpr double kNanosecondsPerMicrosecond = 1e3, kGigaPerTera = 1e3;
 
 struct Parts {
   double dram_us = 0, l2_us = 0, issue_us = 0, latency_us = 0;
@@ -74,7 +66,7 @@ double dram_bandwidth(const Device& device, double active_sms, double warps, dou
   const double in_flight = active_sms * std::min(warps * independent_loads * kRequestBytes,
                                                  static_cast<double>(device.max_inflight_bytes_per_sm));
   const std::array limits{device.dram_efficiency * device.dram_gb_s,
-                          active_sms * kDramBytesPerSmClock * device.clock_ghz,
+                          active_sms * device.sm.dram_bytes_per_clock * device.clock_ghz,
                           in_flight / device.dram_latency_ns};  // Little's law
   // They take turns as sharply as a 4-norm says (std::pow is slow, and this is asked for millions of times).
   double sum = 0;
@@ -95,11 +87,16 @@ Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s)
   parts.dram_us = kSectorBytes * s.dram_sectors /
                   dram_bandwidth(device, sms, resident_warps, launch.independent_loads) /
                   kNanosecondsPerMicrosecond;
-  const double l2_gb_s = std::min(device.l2_gb_s, sms * kL2BytesPerSmClock * device.clock_ghz);
-  parts.l2_us = kSectorBytes * s.all.l2_sectors / l2_gb_s / kNanosecondsPerMicrosecond;
+  const double l2_gb_s = std::min(device.l2_gb_s, sms * device.sm.l2_bytes_per_clock * device.clock_ghz);
+  // An atomic's sectors are among the others, and keep L2 longer; those to one address follow each other.
+  const double sectors = s.all.l2_sectors + (device.sm.l2_atomic_factor - 1) * s.all.l2_atomic_sectors;
+  const double one_address_ns =
+      s.same_address_atomics * device.sm.same_address_atomic_clocks / device.clock_ghz;
+  parts.l2_us = std::max(kSectorBytes * sectors / l2_gb_s, one_address_ns) / kNanosecondsPerMicrosecond;
 
   // A block's warps alone issue one instruction in a few clocks each.
-  const double alone = std::max(1.0, kWarpsToHideIssue / warps_per_block);
+  const double warps_to_hide_issue = device.sm.schedulers * device.sm.dependent_issue_clocks;
+  const double alone = std::max(1.0, warps_to_hide_issue / warps_per_block);
   const double clocks =
       std::max(issue_clocks(device, s.busiest_sm), alone * issue_clocks(device, s.longest_block));
   parts.issue_us = clocks / device.clock_ghz / kNanosecondsPerMicrosecond;
@@ -111,16 +108,33 @@ Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s)
         s.waves, requests / std::max(1.0, launch.independent_loads) + s.longest_block.bulk_round_trips);
     const double from_dram = s.all.l2_sectors > 0 ? std::min(1.0, s.dram_sectors / s.all.l2_sectors) : 1.0;
     const double from_l1 = s.all.l1_hit_sectors / std::max(1.0, s.all.l1_hit_sectors + s.all.l2_sectors);
-    const double latency_ns =
-        device.dram_latency_ns *
-        (from_l1 * kL1LatencyShare + (1 - from_l1) * (from_dram + (1 - from_dram) * kL2LatencyShare));
-    parts.latency_us = round_trips * latency_ns / kNanosecondsPerMicrosecond;
+    const Architecture& sm = device.sm;
+    const double beyond_l1 = from_dram * sm.dram_latency_clocks + (1 - from_dram) * sm.l2_latency_clocks;
+    const double clocks_each = from_l1 * sm.l1_latency_clocks + (1 - from_l1) * beyond_l1;
+    parts.latency_us = round_trips * clocks_each / device.clock_ghz / kNanosecondsPerMicrosecond;
   }
   const double remote =
       s.longest_block.remote_accesses / warps_per_block / std::max(1.0, launch.independent_loads);
   const double sm_to_sm = remote * kSmToSmClocks + s.longest_block.cluster_barriers * kClusterBarrierClocks;
   parts.latency_us += sm_to_sm / device.clock_ghz / kNanosecondsPerMicrosecond;
   return parts;
+}
+
+/// Clocks of an SM's tensor cores, as the peaks of the device's products say; types that it has no tensor
+/// cores for run as fp32 multiply-adds.
+double tensor_clocks(const Device& device, const ThreadWork& work) {
+  if (std::ranges::all_of(work.tensor_multiply_adds, [](double n) { return n == 0; })) return 0;
+  const ProductUnits units = product_units(device);
+  const std::array<double, kTensorTypes> peaks{units.tensor_fp16_tflops, units.tensor_bf16_tflops,
+                                               units.tensor_tf32_tflops, units.tensor_fp64_tflops,
+                                               units.int8_tops};
+  double clocks = 0;
+  for (std::size_t t = 0; t < kTensorTypes; ++t) {
+    const double tflops = peaks[t] > 0 ? peaks[t] : device.fp32_tflops;
+    const double per_clock = tflops * kGigaPerTera / 2 / device.sms / device.clock_ghz;  // multiply-adds
+    clocks += work.tensor_multiply_adds[t] / per_clock;
+  }
+  return clocks;
 }
 
 /// The same work if it could be dealt evenly to all SMs, waves of it in part: what is more is the tail.
@@ -157,11 +171,21 @@ ThreadWork& ThreadWork::raise_to(const ThreadWork& other) {
   return *this;
 }
 
-double issue_clocks(const Device& device, const ThreadWork& work) {
-  return std::max({work.warp_instructions / kIssueWidth,
-                   work.fp32_warp_instructions * kWarp / device.fp32_lanes_per_sm,
-                   work.mufu_warp_instructions / kMufuRate, work.ldst_warp_instructions,
-                   work.shared_wavefronts, work.remote_sectors * kClocksPerRemoteSector});
+IssueClocks busiest_pipe(const Device& device, const ThreadWork& work) {
+  const Architecture& sm = device.sm;
+  const std::array pipes{
+      IssueClocks{work.warp_instructions / sm.schedulers, "instructions"},
+      IssueClocks{work.fp32_warp_instructions * kWarp / device.fp32_lanes_per_sm, "fp32"},
+      IssueClocks{work.fp64_warp_instructions * kWarp / sm.fp64_lanes, "fp64"},
+      IssueClocks{work.half2_warp_instructions * kWarp / sm.half2_lanes, "fp16x2"},
+      IssueClocks{work.int32_warp_instructions * kWarp / sm.int32_lanes, "int32"},
+      IssueClocks{work.mufu_warp_instructions * kWarp / sm.mufu_lanes, "special functions"},
+      IssueClocks{tensor_clocks(device, work), "tensor cores"},
+      IssueClocks{work.ldst_warp_instructions * kWarp / sm.ldst_lanes, "loads and stores"},
+      IssueClocks{work.l1_wavefronts * kWavefrontBytes / sm.l1_bytes_per_clock, "L1"},
+      IssueClocks{work.shared_wavefronts * kWavefrontBytes / sm.shared_bytes_per_clock, "shared memory"},
+      IssueClocks{work.remote_sectors * kClocksPerRemoteSector, "shared memory of the cluster"}};
+  return *std::ranges::max_element(pipes, {}, &IssueClocks::clocks);
 }
 
 std::vector<Stretch> stretches(const Device& device, std::int64_t grid_blocks, int blocks_per_sm,
@@ -194,12 +218,17 @@ KernelTime kernel_time(const Device& device, const LaunchWork& work) {
   time.total_us = time.launch_us + time.barrier_us;
   const double resident = static_cast<double>(device.sms) * work.blocks_per_sm;
   const bool several_waves = static_cast<double>(work.grid_blocks) > resident;
+  double longest_us = 0;
   for (const Stretch& s : work.stretches) {
     const double taken_us = parts_of(device, work, s).combined_us();
     const Parts even = parts_of(device, work, evenly(device, work, s, several_waves));
     time.dram_us += even.dram_us;
     time.l2_us += even.l2_us;
     time.issue_us += even.issue_us;
+    if (even.issue_us > longest_us) {
+      longest_us = even.issue_us;
+      time.issue_pipe = busiest_pipe(device, s.all).pipe;
+    }
     time.latency_us += even.latency_us;
     time.tail_us += std::max(0.0, taken_us - even.combined_us());
     time.total_us += taken_us;

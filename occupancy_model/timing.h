@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "occupancy_model/device.h"
@@ -44,8 +45,15 @@ struct ThreadWork {
   ThreadWork& raise_to(const ThreadWork& other);
 };
 
-/// Clocks in which an SM with enough warps issues this.
-double issue_clocks(const Device& device, const ThreadWork& work);
+/// Clocks in which an SM with enough warps issues this, and the unit that takes them.
+struct IssueClocks {
+  double clocks = 0;
+  std::string_view pipe;  ///< "instructions", "fp32", "tensor cores", ...
+};
+IssueClocks busiest_pipe(const Device& device, const ThreadWork& work);
+inline double issue_clocks(const Device& device, const ThreadWork& work) {
+  return busiest_pipe(device, work).clocks;
+}
 
 /// Blocks that run together and wait for nothing else of the launch: all full waves, the tail behind them, or
 /// a phase between two grid barriers.
@@ -93,6 +101,7 @@ std::vector<Stretch> stretches(const Device& device, std::int64_t grid_blocks, i
 struct KernelTime {
   double total_us = 0;
   double launch_us = 0, dram_us = 0, l2_us = 0, issue_us = 0, latency_us = 0, tail_us = 0, barrier_us = 0;
+  std::string_view issue_pipe{};  ///< what limits issue_us: IssueClocks::pipe of the longest stretch
 };
 
 /// Time of one launch, launch overhead included, gap to the next kernel not included.

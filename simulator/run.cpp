@@ -226,9 +226,9 @@ KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const 
 L2State& cold_l2(const Device& device) {
   thread_local std::int64_t bytes = 0;
   thread_local L2StatePtr l2;
-  if (!l2 || bytes != device.l2_bytes) {
+  if (!l2 || bytes != l2_distinct_bytes(device)) {
     l2 = make_l2_state(device);
-    bytes = device.l2_bytes;
+    bytes = l2_distinct_bytes(device);
   }
   l2->clear();
   return *l2;
@@ -375,7 +375,6 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
           {"l2_read_sectors", d(c.l2_read_sectors)},
           {"l2_write_sectors", d(c.l2_write_sectors)},
           {"l2_atomic_sectors", d(c.l2_atomic_sectors)},
-          {"same_address_atomics", d(c.same_address_atomics)},
           {"dram_read_transactions", d(c.dram_read_transactions)},
           {"dram_write_transactions", d(c.dram_write_transactions)},
           {"shared_load_requests", d(c.shared_load_requests)},

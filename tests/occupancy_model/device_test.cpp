@@ -160,5 +160,42 @@ TEST(Device, BadFilesAreRefusedWithTheKey) {
   EXPECT_THROW(read_device("/nonexistent/x.json"), Error);
 }
 
+TEST(Architectures, EveryDeviceHasTheTableOfItsComputeCapability) {
+  for (const Device& d : devices())
+    EXPECT_EQ(std::pair(d.sm.cc_major, d.sm.cc_minor), std::pair(d.cc_major, d.cc_minor)) << d.id;
+}
+
+TEST(Architectures, ADeviceBetweenTablesTakesTheOlderOne) {
+  std::ifstream file(STITCHWORK_SOURCE_DIR "/occupancy_model/devices/v100-sxm2.json");
+  nlohmann::json document = nlohmann::json::parse(file);
+  document["cc_minor"]["value"] = 2;
+  EXPECT_EQ(parse_device(document.dump(), "xavier.json").sm.name, "Volta");
+}
+
+TEST(Architectures, ATableNamesItsFaults) {
+  std::ifstream file(STITCHWORK_SOURCE_DIR "/occupancy_model/devices/architectures/cc70.json");
+  const nlohmann::json table = nlohmann::json::parse(file);
+  EXPECT_EQ(parse_architecture(table.dump(), "t.json").fp64_lanes, 32);
+  const auto error = [&](auto change) {
+    nlohmann::json changed = table;
+    change(changed);
+    try {
+      parse_architecture(changed.dump(), "t.json");
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(error([](nlohmann::json& j) { j.erase("mufu_lanes"); }).find("key \"mufu_lanes\" is missing"),
+            std::string::npos);
+  EXPECT_NE(error([](nlohmann::json& j) { j["mufu_lanes"]["value"] = 0; }).find("is zero"),
+            std::string::npos);
+  EXPECT_NE(error([](nlohmann::json& j) { j["mufu_lanes"].erase("source"); }).find("has no \"source\""),
+            std::string::npos);
+  EXPECT_NE(error([](nlohmann::json& j) { j["sfu_lanes"] = 1; }).find("is unknown"), std::string::npos);
+  EXPECT_NE(error([](nlohmann::json& j) { j["schema"] = "stitchwork.device/1"; }).find("not a table"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace stitchwork

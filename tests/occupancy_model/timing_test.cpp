@@ -1,15 +1,8 @@
 #include "occupancy_model/timing.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <fstream>
-#include <map>
-#include <sstream>
-
-#include "occupancy_model/occupancy.h"
 
 namespace stitchwork {
 namespace {
@@ -124,90 +117,92 @@ TEST(KernelTime, TheTailWaveCounts) {
   EXPECT_NEAR(with_blocks(160), 2 * with_blocks(80), 1e-6 * with_blocks(80));
 }
 
-struct Measured {
-  std::string op, device;  ///< device id
-  double rows = 0, cols = 0, us = 0;
-  std::int64_t grid = 0;
-  int threads = 0;
-};
-
-const char* const kTimings = STITCHWORK_SOURCE_DIR "/../shared/data/gpu-timings/timings.csv";
-
-std::vector<Measured> read_timings() {
-  const std::map<std::string, std::string> device_of{
-      {"Tesla V100-PCIE-32GB", "v100-pcie"}, {"NVIDIA A100-PCIE-40GB", "a100-pcie-40"}, {"Tesla T4", "t4"}};
-  std::ifstream file(kTimings);
-  std::vector<Measured> rows;
-  std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) {
-    std::istringstream fields(line);
-    std::vector<std::string> cells(11);
-    for (std::string& cell : cells) std::getline(fields, cell, ',');
-    rows.push_back({cells[0], device_of.at(cells[1]), std::stod(cells[2]), std::stod(cells[3]),
-                    std::stod(cells[10]) * 1e3, std::stoll(cells[4]),
-                    std::stoi(cells[7]) * std::stoi(cells[8])});
-  }
-  return rows;
+/// Clocks that an SM takes for 1,000 warp instructions of one kind, or for as much of something else.
+double clocks(const char* id, double ThreadWork::*field) {
+  ThreadWork work;
+  work.*field = 1000;
+  return issue_clocks(device(id), work);
 }
 
-/// A kernel that reads and writes `arrays` of the row's size, 16 bytes an access.
-double modelled_us(const Measured& row, int arrays) {
-  const Device& d = device(row.device);
-  const double elements = row.rows * row.cols;
-  const double warps = elements / 4 / 32;
+TEST(IssueClocks, EveryPipeHasItsRate) {
+  // 32 results an instruction over the lanes of the CUDA C++ Programming Guide's table.
+  EXPECT_DOUBLE_EQ(clocks("v100", &ThreadWork::warp_instructions), 250);
+  EXPECT_DOUBLE_EQ(clocks("v100", &ThreadWork::fp32_warp_instructions), 500);
+  EXPECT_DOUBLE_EQ(clocks("v100", &ThreadWork::fp64_warp_instructions), 1000);
+  EXPECT_DOUBLE_EQ(clocks("t4", &ThreadWork::fp64_warp_instructions), 16000);
+  EXPECT_DOUBLE_EQ(clocks("h100", &ThreadWork::fp64_warp_instructions), 500);
+  EXPECT_DOUBLE_EQ(clocks("v100", &ThreadWork::half2_warp_instructions), 500);
+  EXPECT_DOUBLE_EQ(clocks("p4", &ThreadWork::half2_warp_instructions), 32000);
+  EXPECT_DOUBLE_EQ(clocks("v100", &ThreadWork::int32_warp_instructions), 500);
+  EXPECT_DOUBLE_EQ(clocks("p4", &ThreadWork::int32_warp_instructions), 250);
+  EXPECT_DOUBLE_EQ(clocks("v100", &ThreadWork::mufu_warp_instructions), 2000);
+  EXPECT_DOUBLE_EQ(clocks("p4", &ThreadWork::mufu_warp_instructions), 1000);
+  EXPECT_DOUBLE_EQ(clocks("v100", &ThreadWork::ldst_warp_instructions), 1000);
+  EXPECT_DOUBLE_EQ(clocks("t4", &ThreadWork::ldst_warp_instructions), 2000);
+  EXPECT_DOUBLE_EQ(clocks("v100", &ThreadWork::l1_wavefronts), 1000);
+  EXPECT_DOUBLE_EQ(clocks("t4", &ThreadWork::l1_wavefronts), 2000);
+  EXPECT_DOUBLE_EQ(clocks("v100", &ThreadWork::shared_wavefronts), 1000);
+}
+
+TEST(IssueClocks, TensorCoresReachThePeaksOfProducts) {
+  const auto us = [](const char* id, TensorType type) {
+    ThreadWork work;
+    work.tensor_multiply_adds[static_cast<std::size_t>(type)] = 1e9;
+    return issue_clocks(device(id), work) / device(id).clock_ghz / 1e3;
+  };
+  // 1e9 multiply-adds on each of 80 SMs at 125 TFLOPS; 108 SMs at 312 and 156.
+  EXPECT_NEAR(us("v100", TensorType::kF16), 2e9 * 80 / 125e12 * 1e6, 1e-6);
+  EXPECT_NEAR(us("a100-sxm-80", TensorType::kBf16), 2e9 * 108 / 312e12 * 1e6, 1e-6);
+  EXPECT_NEAR(us("a100-sxm-80", TensorType::kTf32), 2e9 * 108 / 156e12 * 1e6, 1e-6);
+  // V100 has no tensor cores for bf16: fp32 multiply-adds.
+  EXPECT_NEAR(us("v100", TensorType::kBf16), 2e9 * 80 / 15.7e12 * 1e6, 1e-6);
+}
+
+TEST(KernelTime, NamesThePipeThatLimitsIssue) {
   KernelWork work;
-  work.grid_blocks = row.grid;
-  work.threads_per_block = row.threads;
-  work.blocks_per_sm = occupancy(d, row.threads, 32, 0).blocks_per_sm;
-  work.dram_sectors = work.l2_sectors = arrays * elements * 4 / 32;
-  work.ldst_warp_instructions = arrays * warps;
-  work.warp_instructions = 40 * warps;
-  work.independent_loads = 4.0 * std::min(arrays - 1, 2);
-  return total_us(d, work);
+  work.grid_blocks = 640;
+  work.threads_per_block = 256;
+  work.blocks_per_sm = 8;
+  work.warp_instructions = 1e8;
+  EXPECT_EQ(kernel_time(device("v100"), work).issue_pipe, "instructions");
+  work.mufu_warp_instructions = 5e7;
+  EXPECT_EQ(kernel_time(device("v100"), work).issue_pipe, "special functions");
+  work.fp32_warp_instructions = 5e8;
+  EXPECT_EQ(kernel_time(device("v100"), work).issue_pipe, "fp32");
 }
 
-using Errors = std::map<std::string, std::vector<double>>;
-
-void expect_small(Errors& errors, double median_bound, double p90_bound) {
-  for (auto& [what, list] : errors) {
-    std::sort(list.begin(), list.end());
-    const double median = list[list.size() / 2], p90 = list[list.size() * 9 / 10];
-    fmt::print("{}: {} kernels, relative error median {:.2f} %, 90 % below {:.2f} %, largest {:.1f} %\n",
-               what, list.size(), median * 100, p90 * 100, list.back() * 100);
-    EXPECT_LT(median, median_bound) << what;
-    EXPECT_LT(p90, p90_bound) << what;
-  }
+/// A launch of 640 blocks whose threads do `all` in one wave.
+LaunchWork one_wave(const Device& d, const ThreadWork& all, double same_address = 0) {
+  LaunchWork launch{.threads_per_block = 256, .blocks_per_sm = 8, .grid_blocks = 640};
+  launch.stretches = stretches(d, 640, 8, all, 0, 1);
+  launch.stretches[0].same_address_atomics = same_address;
+  return launch;
 }
 
-TEST(KernelTime, ElementwiseKernelsAreNearTheirMeasuredTimes) {
-  if (!std::ifstream(kTimings)) GTEST_SKIP() << "no measured kernel times at " << kTimings;
-  // Arrays read and written; powers are left out, whose instructions the sizes do not tell.
-  const std::map<std::string, int> arrays{{"add", 3},  {"mul", 3},  {"div", 3},  {"addu", 2}, {"mulu", 2},
-                                          {"divu", 2}, {"relu", 2}, {"gelu", 2}, {"tanh", 2}};
-  Errors errors;
-  for (const Measured& row : read_timings())
-    if (const auto it = arrays.find(row.op); it != arrays.end())
-      errors[row.device + " element-wise"].push_back(std::abs(modelled_us(row, it->second) / row.us - 1));
-  expect_small(errors, 0.03, 0.08);
+TEST(KernelTime, AtomicsContend) {
+  const Device& d = device("v100");
+  const ThreadWork plain{.l2_sectors = 1e7};
+  ThreadWork updates = plain;
+  updates.l2_atomic_sectors = 5e6;
+  const double plain_us = kernel_time(d, one_wave(d, plain)).l2_us;
+  EXPECT_NEAR(kernel_time(d, one_wave(d, updates)).l2_us, 1.5 * plain_us, 1e-6);
+  // A million updates of one address follow each other, a clock each.
+  EXPECT_NEAR(kernel_time(d, one_wave(d, updates, 1e6)).l2_us, 1e6 / d.clock_ghz / 1e3, 1e-6);
 }
 
-/// The efficiencies were fitted to element-wise kernels; these are judged, not fitted.
-TEST(KernelTime, RowKernelsThatOutgrowL2AreNearTheirMeasuredTimes) {
-  if (!std::ifstream(kTimings)) GTEST_SKIP() << "no measured kernel times at " << kTimings;
-  // Layer norm reads its rows twice (moments, result), softmax three times (maximum, sum, result).
-  const std::map<std::string, int> arrays{{"ln", 3}, {"softmax", 4}};
-  Errors errors;
-  for (const Measured& row : read_timings()) {
-    const auto it = arrays.find(row.op);
-    if (it == arrays.end()) continue;
-    const Device& d = device(row.device);
-    const double rows_resident =
-        std::min<double>(static_cast<double>(occupancy(d, row.threads, 32, 0).blocks_per_wave), row.rows);
-    if (rows_resident * row.cols * 4 < 1.5 * static_cast<double>(d.l2_bytes)) continue;
-    errors[row.device + " " + row.op].push_back(std::abs(modelled_us(row, it->second) / row.us - 1));
-  }
-  expect_small(errors, 0.06, 0.12);
+TEST(KernelTime, AChainOfLoadsTakesTheLatencyOfItsLevel) {
+  const Device& d = device("v100");
+  const auto us = [&](double dram, double l2, double l1) {
+    // 100 loads of each of 640 x 8 warps, one after another.
+    LaunchWork launch{.threads_per_block = 256, .blocks_per_sm = 8, .grid_blocks = 640};
+    launch.stretches = stretches(
+        d, 640, 8, {.l2_sectors = l2, .l1_hit_sectors = l1, .global_accesses = 100.0 * 640 * 8}, dram, 1);
+    return kernel_time(d, launch).latency_us;
+  };
+  const double us_a_clock = 1 / d.clock_ghz / 1e3;
+  EXPECT_NEAR(us(1000, 1000, 0), 100 * 375 * us_a_clock, 1e-6);
+  EXPECT_NEAR(us(0, 1000, 0), 100 * 193 * us_a_clock, 1e-6);
+  EXPECT_NEAR(us(0, 1, 1e9), 100 * 28 * us_a_clock, 1e-4);
 }
 
 }  // namespace

@@ -22,19 +22,20 @@ ret;)",
                               row_bytes, passes, behind));
 }
 
-LaunchResult run_rows(const std::string& text, int row_bytes, std::uint32_t blocks, Options options = {}) {
+LaunchResult run_rows(const std::string& text, int row_bytes, std::uint32_t blocks, Options options = {},
+                      const char* on = "v100") {
   const ptx::Module module = ptx::parse(text, "rows.ptx");
   DeviceMemory memory;
   Launch launch{.kernel = "k", .grid = {blocks, 1, 1}, .block = {1024, 1, 1}};
   const std::size_t bytes = std::size_t{blocks} * static_cast<std::size_t>(row_bytes);
   launch.arguments = {Argument::pointer(memory.adopt(std::vector<std::byte>(bytes), "in")),
                       Argument::pointer(memory.adopt(std::vector<std::byte>(1 << 16), "out"))};
-  const LaunchResult r = run(module, launch, memory, device("v100"), options);
+  const LaunchResult r = run(module, launch, memory, device(on), options);
   EXPECT_TRUE(r.findings.empty()) << r.findings[0].message;
   return r;
 }
-double times_read(int row_bytes, std::uint32_t blocks, Options options = {}) {
-  const LaunchResult r = run_rows(rows_read(row_bytes, 2), row_bytes, blocks, options);
+double times_read(int row_bytes, std::uint32_t blocks, Options options = {}, const char* on = "v100") {
+  const LaunchResult r = run_rows(rows_read(row_bytes, 2), row_bytes, blocks, options, on);
   return static_cast<double>(r.counters.dram_read_transactions) * 32 /
          (static_cast<double>(blocks) * row_bytes);
 }
@@ -47,6 +48,12 @@ TEST(L2Replay, RowsOfResidentBlocksThatDoNotFitTogetherAreReadAgain) {
   EXPECT_EQ(times_read(16 * kKib, 320), 1);
   // Of 40 blocks alone 64 KiB each fit.
   EXPECT_EQ(times_read(64 * kKib, 40), 1);
+}
+
+TEST(L2Replay, A100KeepsOneAndAHalfCopiesOfALine) {
+  // 216 resident rows of 176 KiB are 39 of 42 MB, of which 28 are distinct lines; of 100 KiB 22.
+  EXPECT_GT(times_read(176 * kKib, 216, {}, "a100-pcie-40"), 1.9);
+  EXPECT_LT(times_read(100 * kKib, 216, {}, "a100-pcie-40"), 1.1);
 }
 
 TEST(L2Replay, CountersAreTheSameWhateverTheHostThreads) {
