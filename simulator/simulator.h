@@ -185,8 +185,7 @@ struct Counters {
   std::uint64_t local_load_transactions = 0, local_store_transactions = 0;  ///< 32-byte sectors asked of L1
   std::uint64_t local_l2_sectors = 0;  ///< of local memory, that L1 has no room for
   std::uint64_t l2_read_sectors = 0, l2_write_sectors = 0;
-  std::uint64_t l2_atomic_sectors = 0;     ///< of these, those that atomics update
-  std::uint64_t same_address_atomics = 0;  ///< updates of the word of global memory that has most
+  std::uint64_t l2_atomic_sectors = 0;  ///< of these, those that atomics update
   std::uint64_t dram_read_transactions = 0, dram_write_transactions = 0;  ///< 32-byte sectors
   std::uint64_t shared_load_requests = 0, shared_store_requests = 0;
   std::uint64_t shared_wavefronts = 0;       ///< clocks of shared memory; atomics and bulk copies too
@@ -219,9 +218,7 @@ struct SanitizerCounts {
 struct LaunchResult {
   Counters counters;
   SanitizerCounts sanitized;
-  std::vector<Finding> findings;  ///< empty: clean
-  /// What the kernel does or has that its time does not know of, a sentence each.
-  std::vector<std::string> not_modelled;
+  std::vector<Finding> findings;       ///< empty: clean
   Dim3 cluster;                        ///< it ran in: the launch's or the kernel's; 1, 1, 1: none
   std::string printed;                 ///< what the kernel printed, in order of blocks
   std::uint64_t blocks_simulated = 0;  ///< of the grid's; fewer in a sample
