@@ -124,7 +124,8 @@ ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d4]; st.global.v4.u32 [%d5], {%r4, %r5,
     return timed(text, 1, 32).time;
   };
   EXPECT_EQ(limiter(chase("ld.global.cg.u64", 64)), "memory latency");
-  EXPECT_EQ(limiter(chase("ld.global.u64", 512)), "memory latency");
+  const KernelTime near = chase("ld.global.u64", 512);  // of one warp on one SM: the rest is uneven work
+  EXPECT_GT(near.latency_us, near.issue_us);
   EXPECT_GT(chase("ld.global.cg.u64", 512).latency_us, 6 * chase("ld.global.u64", 512).latency_us);
   std::string barriers;
   for (int k = 0; k < 40; ++k) barriers += grid_barrier(k, 320);

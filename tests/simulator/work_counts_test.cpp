@@ -52,7 +52,7 @@ TEST(RoundTrips, AreOfLoadsAndOfAtomicsWithAResult) {
     for (int k = 0; k < 256; ++k) body += access + "\n";
     return counted(body).time.latency_us;
   };
-  const double one = device("v100").dram_latency_ns / 1e3;
+  const double one = device("v100").sm.dram_latency_clocks / device("v100").clock_ghz / 1e3;
   EXPECT_LE(latency_us("st.global.u32 [%d4], %r1;"), one);
   EXPECT_LE(latency_us("red.global.add.u32 [%d4], %r9;"), one);
   EXPECT_GT(latency_us("atom.global.add.u32 %r4, [%d4], %r9;"), 100 * one);
