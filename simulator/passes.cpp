@@ -162,7 +162,8 @@ std::vector<bool> possibly_unset(const IrFunction& f, std::vector<bool> unset) {
 TrackedInst::Rule unset_rule(const IrInst& i) {
   using Rule = TrackedInst::Rule;
   const std::string_view name = sim::isa_rows()[i.row].spelling;
-  if (name.starts_with("@pack")) return Rule::kAny;
+  // NVRTC fills the bytes that dp2a does not read with registers that nothing sets.
+  if (name.starts_with("@pack") || name.starts_with("prmt")) return Rule::kAny;
   if (name == "@shuffle") return Rule::kExchange;
   if (!i.pure) return Rule::kUse;
   if (name.starts_with("selp")) return Rule::kChoice;

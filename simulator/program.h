@@ -93,7 +93,7 @@ struct TrackedInst {
   /// When what it defines counts as set.
   enum class Rule : std::uint8_t {
     kAll,       ///< all sources are
-    kAny,       ///< any is: halves of packed values are often left open
+    kAny,       ///< any is: halves and bytes of packed values are often left open
     kExchange,  ///< shuffles: any lane's is
     kChoice,    ///< selp: the predicate and the source it chooses are
     kAnd,       ///< and.pred, or.pred: all are, or one that decides alone

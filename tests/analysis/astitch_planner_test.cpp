@@ -9,7 +9,7 @@
 #include "analysis/verify.h"
 #include "core/error.h"
 #include "tests/support/astitch_passes.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/fuzz.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -30,14 +30,20 @@ FusionPlan plan_valid(const Graph& graph, std::map<std::string, std::string> kno
   return plan;
 }
 
+// Through make_plan, which checks what it made with verify: with the default mapping.
 TEST(AstitchPlanner, RandomGraphsPlanValidlyUnderEveryKnob) {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     const std::string text = stitchwork::testing::random_hlo(seed, {.ops = 10 + static_cast<int>(seed)});
     SCOPED_TRACE(text);
     const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
-    plan_valid(graph);
-    const std::string_view knob = planner("astitch").knobs[seed % planner("astitch").knobs.size()];
-    if (knob != "mapping") plan_valid(graph, {{std::string(knob), "off"}});
+    const Device& target = device(stitchwork::testing::kFuzzDevices[seed % 5]);
+    const auto& names = planner("astitch").knobs;
+    EXPECT_NO_THROW(make_plan(graph, target, "astitch"));
+    for (const Knob& knob : knobs())
+      for (const std::string_view value : knob.values)
+        if (knob.name == names[seed % names.size()] && value != knob.default_value)
+          EXPECT_NO_THROW(
+              make_plan(graph, target, "astitch", {.knobs = {{std::string(knob.name), std::string(value)}}}));
     if (::testing::Test::HasFailure()) break;
   }
 }
@@ -66,9 +72,9 @@ TEST(AstitchPlanner, EveryKnobGivesValidPlans) {
   for (const char* name : {"fig7", "softmax", "layer_norm", "bert_layer", "row_64x30000", "column_sum"}) {
     const Graph graph = dataset(name);
     for (const std::string_view knob : planner("astitch").knobs) {
-      if (knob == "mapping") continue;
       SCOPED_TRACE(fmt::format("{} {}=off", name, knob));
-      plan_valid(graph, {{std::string(knob), "off"}});
+      const std::string value = knob == "mapping" ? "paper" : "off";
+      EXPECT_NO_THROW(make_plan(graph, v100(), "astitch", {.knobs = {{std::string(knob), value}}}));
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include "core/hlo_text.h"
 #include "core/passes.h"
+#include "tests/support/forms.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/planner_settings.h"
 #include "tests/support/shrink_hlo.h"
@@ -12,6 +13,38 @@ namespace stitchwork {
 namespace {
 
 using testing::PlannerSetting;
+
+const testing::FormFloors kFloors = {
+    {"across", 80},
+    {"ahead", 3},
+    {"atomic", 90},
+    {"bulk", 35},
+    {"cluster", 9},
+    {"column", 800},
+    {"column split", 80},
+    {"cp_async", 15},
+    {"elementwise", 5000},
+    {"global", 700},
+    {"global, had in its phase", 220},
+    {"grid barriers", 700},
+    {"lanes", 1200},
+    {"one pass", 20},
+    {"partials", 120},
+    {"recomputed", 2500},
+    {"regional", 900},
+    {"resident in registers", 6},
+    {"row_pack", 2500},
+    {"row_serial", 200},
+    {"row_split", 140},
+    {"several outputs", 2000},
+    {"several rows", 1500},
+    {"several tasks", 300},
+    {"staged", 40},
+    {"tile", 35},
+    {"tiles", 60},
+    {"unrolled", 1000},
+    {"vectors", 3000},
+};
 
 /// What is wrong with the plan, or "": make_plan itself checks what it made with verify.
 std::string outcome(const std::string& text, const Device& device, const PlannerSetting& setting) {
@@ -23,13 +56,18 @@ std::string outcome(const std::string& text, const Device& device, const Planner
   }
 }
 
-int try_plans(const std::string& text, std::uint32_t seed, std::size_t settings, const Device& device) {
+/// Each plan of the seed's settings for a device of its own.
+int try_plans(const std::string& text, std::uint32_t seed, std::size_t settings, testing::FormCounts& forms) {
   const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
+  std::mt19937 random(seed);
   int plans = 0;
-  for (const PlannerSetting& setting : testing::settings_of(seed, settings)) {
+  std::vector<PlannerSetting> chosen = testing::settings_of(seed, settings);
+  if (seed % 2 != 0) chosen.push_back({"astitch", {}});  // whose estimates choose between the forms
+  for (const PlannerSetting& setting : chosen) {
+    const Device device = testing::planned_device(random);
     ++plans;
     try {
-      make_plan(graph, device, setting.planner, setting.options);
+      forms.add(device.id, make_plan(graph, device, setting.planner, setting.options));
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what() << "\nseed " << seed << ", " << setting.text() << " for " << device.id
                     << " with " << device.sms << " SMs; a part that fails:\n"
@@ -42,22 +80,23 @@ int try_plans(const std::string& text, std::uint32_t seed, std::size_t settings,
 }
 
 TEST(RandomPlansSlow, PlansOfThousandsOfGraphsByEveryPlannerAndKnobAreValid) {
-  const Device devices[] = {device("v100"), testing::few_sms("t4", 2)};
-  const testing::FuzzRange range = testing::fuzz_range(0, 3000);
+  const testing::FuzzRange range = testing::fuzz_range(0, 1200);
+  testing::FormCounts forms;
   int plans = 0;
-  for (std::uint32_t seed = range.first; seed < range.end; ++seed) {
-    const std::string text = testing::random_hlo(seed, testing::fuzz_options(seed));
-    plans += try_plans(text, seed, 6, devices[seed % 2]);
-  }
-  std::cout << range.end - range.first << " graphs, " << plans << " plans\n";
+  for (std::uint32_t seed = range.first; seed < range.end; ++seed)
+    plans += try_plans(testing::planned_hlo(seed), seed, 3, forms);
+  std::cout << range.end - range.first << " graphs, " << plans << " plans; kernels by form and device:\n"
+            << forms.text();
+  if (!range.chosen) testing::expect_floors(forms, kFloors);
 }
 
 TEST(RandomPlansSlow, PlansOfLargerGraphsAreValid) {
-  for (std::uint32_t seed = 1000; seed < 1300; ++seed) {
+  testing::FormCounts forms;
+  for (std::uint32_t seed = 1000; seed < 1060; ++seed) {
     testing::RandomGraphOptions options;
     options.ops = 20 + static_cast<int>(seed % 7) * 30;
     options.max_elements = seed % 3 == 0 ? 1 << 20 : 1 << 13;
-    try_plans(testing::random_hlo(seed, options), seed, 4, device(seed % 2 == 0 ? "v100" : "t4"));
+    try_plans(testing::random_hlo(seed, options), seed, 4, forms);
   }
 }
 

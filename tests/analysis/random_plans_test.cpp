@@ -3,7 +3,7 @@
 #include "analysis/planner.h"
 #include "core/hlo_text.h"
 #include "core/passes.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/fuzz.h"
 
 namespace stitchwork {
 namespace {
@@ -14,8 +14,9 @@ class RandomPlans : public ::testing::TestWithParam<std::uint32_t> {};
 TEST_P(RandomPlans, EveryPlannerMakesAValidPlan) {
   const std::string text = testing::random_hlo(GetParam());
   const Graph graph = canonicalize(parse_hlo(text, "random.hlo"));
+  const std::string_view id = testing::kFuzzDevices[GetParam() % std::size(testing::kFuzzDevices)];
   for (const Planner& row : planners_for(graph))
-    EXPECT_NO_THROW(make_plan(graph, device("v100"), row.name)) << row.name << " of\n" << text;
+    EXPECT_NO_THROW(make_plan(graph, device(id), row.name)) << row.name << " for " << id << " of\n" << text;
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, ::testing::Range<std::uint32_t>(0, 100));

@@ -19,6 +19,7 @@
 #include "core/sorted.h"
 #include "runtime/run.h"
 #include "tests/support/clustered.h"
+#include "tests/support/forms.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/planner_settings.h"
 #include "tests/support/shrink_hlo.h"
@@ -30,34 +31,32 @@ namespace {
 using testing::PlannerSetting;
 using testing::Reference;
 
-constexpr std::uint32_t kSeeds = 120;
-constexpr std::size_t kSettings = 4;  ///< of each graph, and a mixed one
+const testing::FormFloors kFloors = {
+    {"across", 4},         {"bulk", 6},     {"cluster", 6},  {"column split", 1},
+    {"cp_async", 2},       {"one pass", 2}, {"partials", 2}, {"row_serial", 6},
+    {"several tasks", 20}, {"staged", 5},   {"tiles", 3},
+};
+const testing::FormFloors kPlannedFloors = {
+    {"across", 4},         {"bulk", 5},          {"cluster", 1},
+    {"column", 20},        {"column split", 1},  {"cp_async", 1},
+    {"elementwise", 150},  {"global", 30},       {"global, had in its phase", 12},
+    {"grid barriers", 30}, {"lanes", 30},        {"one pass", 1},
+    {"partials", 1},       {"regional", 40},     {"row_pack", 100},
+    {"row_serial", 1},     {"several rows", 40}, {"several tasks", 12},
+    {"staged", 1},         {"tile", 1},          {"tiles", 3},
+    {"unrolled", 40},      {"vectors", 100},
+};
 
-/// What the plans of all graphs had: a test that never crosses a barrier says nothing of barriers.
+constexpr std::uint32_t kFirst = 300, kSeeds = 100;
+constexpr std::size_t kSettings = 2;  ///< of each graph, a mixed one, and over domains the default
+
+/// What all runs had: a test that never crosses a barrier says nothing of barriers.
 struct Coverage {
-  int runs = 0, kernels = 0, barriers = 0, splits = 0, vertical = 0, columns = 0, regional = 0;
+  int runs = 0;
+  testing::FormCounts forms, planned;               ///< of all kernels; of those run as they were planned
   std::int64_t elements = 0, allowed = 0, nan = 0;  ///< of outputs
-  std::size_t in_phase = 0, resident = 0, tiles = 0, one_pass = 0, clusters = 0;
   sim::SanitizerCounts sanitized;
   std::set<std::string> settings;
-
-  void add(const FusionPlan& plan) {
-    for (const KernelPlan& kernel : plan.kernels) {
-      ++kernels;
-      barriers += kernel.launch.grid_barriers > 0;
-      for (const Group& group : kernel.groups) {
-        splits += group.mapping.split > 1;
-        vertical += group.mapping.tasks_per_block > 1;
-        columns += group.mapping.kind == MappingKind::kColumn;
-      }
-      for (const auto& [op, scheme] : kernel.schemes) regional += scheme == Scheme::kRegional;
-      in_phase += kernel.in_phase.size();
-      resident += kernel.resident.size();
-      tiles += kernel.tiles.size();
-      clusters += kernel.launch.cluster > 1;
-      for (const Group& group : kernel.groups) one_pass += group.one_pass.size();
-    }
-  }
 };
 
 /// Rows of random graphs stay on chip: what can be gathered in one pass is, all the same.
@@ -90,6 +89,7 @@ class RandomGraphs : public ::testing::Test {
     if (!find_nvrtc() && !find_clang()) GTEST_SKIP() << "neither NVRTC nor clang is installed";
     compile_options_.cache_dir = kernels_.path().string();
     compile_options_.ptxas = false;
+    if (const char* compiler = std::getenv("STITCHWORK_FUZZ_COMPILER")) compile_options_.compiler = compiler;
     run_options_.sanitize = {.race = true, .init = true};
   }
 
@@ -98,12 +98,16 @@ class RandomGraphs : public ::testing::Test {
                       const PlannerSetting& setting, std::uint32_t seed) {
     try {
       FusionPlan plan = make_plan(graph, device, setting.planner, setting.options);
-      const auto one_pass = setting.options.knobs.find("one_pass");
-      if (one_pass == setting.options.knobs.end() || one_pass->second == "on") gather_all(graph, plan);
-      share_all(graph, device, seed, plan);
-      if (const std::vector<Verdict> problems = verify(graph, device, plan); !problems.empty())
-        return problems[0].why;
-      coverage_.add(plan);
+      if (seed % 2 == 0) {  // of small values at random; those over domains are run as they were planned
+        const auto one_pass = setting.options.knobs.find("one_pass");
+        if (one_pass == setting.options.knobs.end() || one_pass->second == "on") gather_all(graph, plan);
+        share_all(graph, device, seed, plan);
+        if (const std::vector<Verdict> problems = verify(graph, device, plan); !problems.empty())
+          return problems[0].why;
+      } else {
+        coverage_.planned.add(device.id, plan);
+      }
+      coverage_.forms.add(device.id, plan);
       const RunResult run = run_simulated(graph, device, compile(graph, device, plan, compile_options_),
                                           reference.inputs(), run_options_);
       ++coverage_.runs;
@@ -134,12 +138,9 @@ class RandomGraphs : public ::testing::Test {
 };
 
 TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithoutAFinding) {
-  Device hopper = testing::few_sms("h200", 16);
-  hopper.gpcs = 1;  // which holds any cluster
-  const Device devices[] = {device("v100"), testing::few_sms("t4", 2), hopper};
-  const testing::FuzzRange range = testing::fuzz_range(0, kSeeds);
+  const testing::FuzzRange range = testing::fuzz_range(kFirst, kSeeds);
   for (std::uint32_t seed = range.first; seed < range.end; ++seed) {
-    const std::string text = testing::random_hlo(seed, testing::fuzz_options(seed));
+    const std::string text = testing::executed_hlo(seed);
     std::optional<Graph> graph;
     std::optional<Reference> reference;
     ASSERT_NO_THROW({
@@ -149,8 +150,10 @@ TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithout
        << seed << "\n"
        << text;
     std::mt19937 random(seed);
-    for (const PlannerSetting& setting : testing::settings_of(seed, kSettings)) {
-      const Device& where = devices[random() % 3];
+    std::vector<PlannerSetting> settings = testing::settings_of(seed, kSettings);
+    if (seed % 2 != 0) settings.push_back({"astitch", {}});  // whose estimates choose between the forms
+    for (const PlannerSetting& setting : settings) {
+      const Device where = testing::some_share(random);
       const std::string problem = outcome(*graph, *reference, where, setting, seed);
       coverage_.settings.insert(setting.text());
       EXPECT_EQ(problem, "") << "seed " << seed << ", " << setting.text() << " for " << where.id << " with "
@@ -163,27 +166,18 @@ TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithout
   }
   const Coverage& c = coverage_;
   std::cout << fmt::format(
-      "{} graphs, {} runs, {} planner settings; {} kernels, {} with grid barriers; groups: {} split, {} of "
-      "several "
-      "tasks a block, {} by columns; {} regional values, {} global ones had in their phase, {} resident "
-      "ones; {} tiles; {} reductions gathered in another's pass; {} kernels in clusters; of {} elements {} "
-      "needed the allowance of their rounding, {} were NaN; {} accesses checked "
-      "for races, "
-      "{} "
-      "reads for initialisation\n",
-      range.end - range.first, c.runs, c.settings.size(), c.kernels, c.barriers, c.splits, c.vertical,
-      c.columns, c.regional, c.in_phase, c.resident, c.tiles, c.one_pass, c.clusters, c.elements, c.allowed,
-      c.nan, c.sanitized.race_accesses, c.sanitized.init_accesses);
-  EXPECT_GT(c.barriers, 0);
-  EXPECT_GT(c.clusters, 0u);
-  EXPECT_GT(c.splits, 0);
-  EXPECT_GT(c.vertical, 0);
-  EXPECT_GT(c.columns, 0);
-  EXPECT_GT(c.regional, 0);
-  EXPECT_GT(c.in_phase, 0);
-  EXPECT_GT(c.tiles, 0);
+      "{} graphs, {} runs, {} planner settings; of {} elements {} needed the allowance of their rounding, {} "
+      "were NaN; {} accesses checked for races, {} reads for initialisation\n",
+      range.end - range.first, c.runs, c.settings.size(), c.elements, c.allowed, c.nan,
+      c.sanitized.race_accesses, c.sanitized.init_accesses);
+  std::cout << "kernels by form and device:\n"
+            << c.forms.text() << "of these, as planned:\n"
+            << c.planned.text();
   EXPECT_LT(c.nan, c.elements / 20) << "NaN proves little";
   EXPECT_LT(c.allowed, c.elements / 20);
+  if (range.chosen) return;
+  testing::expect_floors(c.forms, kFloors);
+  testing::expect_floors(c.planned, kPlannedFloors);
   for (const PlannerSetting& setting : testing::planner_settings())
     EXPECT_TRUE(c.settings.contains(setting.text())) << setting.text() << " was never tried";
 }

@@ -463,6 +463,19 @@ ld.local.u32 %r3, [depot+4];)";
             "uninitialised-read: reads 4 bytes at local memory offset 4, of which byte 0 was never written");
   EXPECT_EQ(s.result.findings.at(0).thread.x, 40u);
 }
+TEST(Sanitizer, BytesThatNothingReadsMayBeLeftOpen) {
+  // As NVRTC 13 packs factors for dp2a.lo, which reads the lower two bytes of them.
+  const std::string packed = R"(
+mov.b32 %r3, 7;
+prmt.b32 %r4, %r3, %r1, 0x3340;
+prmt.b32 %r5, %r6, %r7, 0x3340;
+prmt.b32 %r8, HALVES, %r5, 0x5410;
+dp2a.lo.u32.u32 %r9, %r3, %r8, %r3;
+st.global.u32 [%d2], %r9;)";
+  EXPECT_EQ(sanitized(kInit, replaced(packed, "HALVES", "%r4"), 1, 1).text(), "");
+  EXPECT_EQ(sanitized(kInit, replaced(packed, "HALVES", "%r6"), 1, 1).text(),
+            "unset-register: uses %r9, which this thread never set or computed from what it never set");
+}
 TEST(Sanitizer, ARegisterNeverSetIsFound) {
   const Sanitized s = sanitized(kInit, "add.u32 %r4, %r3, 1;\nst.global.u32 [%d2], %r4;", 1, 1);
   EXPECT_EQ(s.text(),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/planner.h"
+#include "tests/support/fuzz.h"
 
 namespace stitchwork::testing {
 
@@ -22,19 +23,18 @@ struct PlannerSetting {
   }
 };
 
-/// Every planner that takes any graph as it is, and with each other value of each of its knobs.
+/// Every planner that takes any graph as it is, and with each value of each of its knobs that it has not by
+/// itself.
 inline std::vector<PlannerSetting> planner_settings() {
   std::vector<PlannerSetting> settings;
   for (const Planner& row : planners()) {
     if (row.takes != nullptr) continue;
     settings.push_back({std::string(row.name), {}});
-    for (std::string_view name : row.knobs)
+    for (const auto& [name, own] : resolve_knobs(row, {}))
       for (const Knob& knob : knobs())
         for (std::string_view value : knob.values)
-          if (knob.name == name && value != knob.default_value) {
-            settings.push_back(settings.back());
-            settings.back().options.knobs = {{std::string(name), std::string(value)}};
-          }
+          if (knob.name == name && value != own)
+            settings.push_back({std::string(row.name), {.knobs = {{name, std::string(value)}}}});
   }
   return settings;
 }
@@ -53,10 +53,11 @@ inline PlannerSetting mixed_setting(std::mt19937& random) {
   return setting;
 }
 
-/// What the graph of a seed is tried with: `count` settings in turn, so that every setting meets graphs of
-/// every kind, and a mixed one.
+/// What the graph of a seed is tried with: `count` settings in turn (STITCHWORK_FUZZ_SETTINGS: so many
+/// instead), so that every setting meets graphs of every kind, and a mixed one.
 inline std::vector<PlannerSetting> settings_of(std::uint32_t seed, std::size_t count) {
-  const std::vector<PlannerSetting> all = planner_settings();
+  static const std::vector<PlannerSetting> all = planner_settings();
+  count = fuzz_setting("STITCHWORK_FUZZ_SETTINGS", static_cast<std::uint32_t>(count));
   std::vector<PlannerSetting> chosen;
   for (std::size_t k = 0; k < std::min(count, all.size()); ++k)
     chosen.push_back(all[(seed * count + k) % all.size()]);

@@ -7,20 +7,25 @@
 // values that every correct execution gives bit for bit.
 #pragma once
 
-#include "tests/support/random_graph_shapes.h"
+#include "tests/support/random_graph_patterns.h"
 
 namespace stitchwork::testing {
 
 /// Deterministic in (seed, options) on one standard library; values stay finite for inputs of order 1.
-class RandomGraph : private RandomShapes {
+class RandomGraph : private RandomPatterns {
  public:
-  RandomGraph(std::uint32_t seed, RandomGraphOptions options) : RandomShapes(seed, options) {}
+  RandomGraph(std::uint32_t seed, RandomGraphOptions options) : RandomPatterns(seed, options) {}
 
   std::string text() {
     choose_weights();
-    for (int e = 0; e < 4; ++e) extents_.push_back(one_of(kExtents));
-    const std::size_t parameters = 2 + below(3);
-    for (std::size_t p = 0; p < parameters; ++p) parameter(below(4) ? "f32" : random_type(), random_dims());
+    if (options_.domain.empty()) {
+      for (int e = 0; e < 4; ++e) extents_.push_back(one_of(kExtents));
+      const std::size_t parameters = 2 + below(3);
+      for (std::size_t p = 0; p < parameters; ++p) parameter(below(4) ? "f32" : random_type(), random_dims());
+    } else {
+      extents_ = {1, 2};
+      domain_parameters();
+    }
     const int end = next_ + options_.ops;
     while (next_ < end) grow();
     return finish();
@@ -43,6 +48,7 @@ class RandomGraph : private RandomShapes {
   }
 
   void grow() {
+    if (!options_.domain.empty() && below(4) != 0) return pattern();
     const Value from = pick();
     switch (weights_[below(weights_.size())]) {
       case 0:

@@ -23,6 +23,9 @@ struct RandomGraphOptions {
   bool types = true;     ///< types other than f32 too
   bool gathers = true;   ///< gather, dynamic-slice, dynamic-update-slice
   bool stitched = true;  ///< reductions whose result is broadcast back and combined with what they read
+  /// Two dimensions and more: those of most values, and patterns of training steps over them
+  /// (random_graph_patterns.h). Empty: extents at random.
+  std::vector<std::int64_t> domain = {};
 };
 
 class RandomValues {
