@@ -45,8 +45,10 @@ inline std::uint64_t used(std::uint64_t order, std::uint64_t way) {
 }  // namespace
 
 inline L2State::Set& L2State::set_of(std::uint64_t line) const {
-  // A multiplicative hash spreads strided lines over the sets, as the address hash of real L2 slices does.
-  const std::uint64_t hash = (line / kPartitions) * 0x9E3779B97F4A7C15ull >> 32;
+  // A hash spreads strided lines over the sets, as the address hash of real L2 slices does. One product alone
+  // would leave lines of one stride that many blocks ask for together in few sets.
+  std::uint64_t hash = (line / kPartitions) * 0x9E3779B97F4A7C15ull;
+  hash = (hash ^ hash >> 29) * 0xBF58476D1CE4E5B9ull >> 32;  // as splitmix64 mixes (Steele et al., 2014)
   return sets_[(hash * groups_ >> 32) * kPartitions + line % kPartitions];
 }
 

@@ -111,7 +111,7 @@ ENTRY main {
       {"half sums", half_sums, "t4", 2, paper},
       {"largest", largest, "v100", 2, paper},
       {"loss", of("cross_entropy", 45, 150), "t4", 2, paper},
-      {"transposed", transposed, "v100", 2, tuned},
+      {"transposed", transposed, "v100", 2, paper},
       {"padded", padded, "v100", 2, paper},
   };
   return all;

@@ -15,6 +15,13 @@ FusionPlan planned(const Graph& graph) {
   return make_plan(graph, device("v100"), "astitch", testing::paper("astitch"));
 }
 
+/// `centred` is kept whether or not it is estimated to be worth it.
+FusionPlan keeping(const Graph& graph) {
+  PlanOptions options;
+  options.edits = {{.kind = EditKind::kScheme, .ops = {"centred"}, .to = "resident"}};
+  return make_plan(graph, device("v100"), "astitch", testing::paper("astitch", options));
+}
+
 /// The same plan, but nothing is kept.
 FusionPlan forgetful(FusionPlan plan) {
   KernelPlan& kernel = plan.kernels.at(0);
@@ -41,7 +48,7 @@ TEST(Residence, RegistersOfAnUnrolledTaskLoop) {
   SKIP_WITHOUT_COMPILER();
   // 163 rows and 700 columns: the last block has fewer tasks, the last threads fewer elements.
   const Graph graph = testing::graph_of(normalised(163, 700));
-  const FusionPlan plan = planned(graph);
+  const FusionPlan plan = keeping(graph);
   ASSERT_FALSE(plan.kernels.at(0).resident.at(0).shared);
   EXPECT_THAT(cuda(graph, plan), HasSubstr("#pragma unroll 2\n"));
   expect_read_once(graph, plan);
@@ -50,7 +57,7 @@ TEST(Residence, RegistersOfAnUnrolledTaskLoop) {
 TEST(Residence, SharedMemoryByTaskElementAndThread) {
   SKIP_WITHOUT_COMPILER();
   const Graph graph = testing::graph_of(normalised(1021, 901));
-  const FusionPlan plan = planned(graph);
+  const FusionPlan plan = keeping(graph);
   ASSERT_TRUE(plan.kernels.at(0).resident.at(0).shared);
   EXPECT_THAT(cuda(graph, plan), HasSubstr("+ thread]"));
   expect_read_once(graph, plan);
@@ -59,7 +66,7 @@ TEST(Residence, SharedMemoryByTaskElementAndThread) {
 TEST(Residence, SharedMemoryHoldsHalfPrecisionInTwoBytes) {
   SKIP_WITHOUT_COMPILER();
   const Graph graph = testing::graph_of(normalised(1021, 901, "bf16"));
-  const FusionPlan plan = planned(graph);
+  const FusionPlan plan = keeping(graph);
   ASSERT_TRUE(plan.kernels.at(0).resident.at(0).shared);
   EXPECT_EQ(plan.kernels.at(0).resident.at(0).bytes, 7 * 1024 * 2);
   expect_read_once(graph, plan);
