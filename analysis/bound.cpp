@@ -33,9 +33,13 @@ bool is_map(const Node& node) {
   }
 }
 
-/// By node: what it is to this bound. A map counts where a call or a result reads it, directly or under
-/// another name: some kernel writes it. A copy may be a step of its own.
-std::vector<Part> parts(const Computation& computation) {
+struct Parts {
+  std::vector<Part> of;       ///< by node: what it is to this bound
+  std::vector<bool> written;  ///< a call or a result reads it, directly or under another name
+};
+
+/// A map counts where it is written: some kernel does so. A copy may be a step of its own.
+Parts parts(const Computation& computation) {
   std::vector<Part> result(computation.nodes.size(), Part::kNone);
   std::vector<bool> written(computation.nodes.size(), false);
   written[static_cast<std::size_t>(computation.root)] = true;
@@ -51,7 +55,7 @@ std::vector<Part> parts(const Computation& computation) {
              (written[id] || !(is_map(*it) || is_immediate(computation, it->id))))
       result[id] = Part::kKernel;
   }
-  return result;
+  return {std::move(result), std::move(written)};
 }
 
 /// By kernel op, the ops of the longest chain that ends with it; 0 for others. `before` lists the neighbours
@@ -128,7 +132,7 @@ int bound_by_size(const std::vector<int>& lengths, const std::vector<int>& numbe
 
 KernelBound kernel_bound(const Graph& graph, int max_ops) {
   const Computation& computation = graph.entry_computation();
-  const std::vector<Part> part = parts(computation);
+  const auto [part, written] = parts(computation);
   const auto users = computation.users();
   std::vector<NodeId> order;
   for (const Node& node : computation.nodes) order.push_back(node.id);
@@ -145,6 +149,9 @@ KernelBound kernel_bound(const Graph& graph, int max_ops) {
   KernelBound bound;
   bound.ops = static_cast<int>(std::ranges::count(part, Part::kKernel));
   bound.stages = heads.empty() ? 0 : std::ranges::max(heads);
+  for (const Node& node : computation.nodes)
+    if (const auto id = static_cast<std::size_t>(node.id); part[id] == Part::kKernel && written[id])
+      bound.written_bytes += node.shape.byte_size();
   const std::vector<int> numbers = alike(computation, part);
   bound.kernels = std::max(bound_by_size(heads, numbers, max_ops), bound_by_size(tails, numbers, max_ops));
   return bound;

@@ -12,6 +12,7 @@
 // lower bound for every t, and likewise before the first of those that t - 1 others precede.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/graph.h"
@@ -22,6 +23,8 @@ struct KernelBound {
   int kernels = 0;  ///< the lower bound
   int stages = 0;   ///< the longest chain: what library calls force
   int ops = 0;      ///< that some kernel must compute
+  /// Of the values that kernels compute and library calls or the caller read: every plan writes them.
+  std::int64_t written_bytes = 0;
 };
 
 /// Of the entry computation of a canonical graph (core/passes.h canonicalize).

@@ -19,9 +19,6 @@ namespace stitchwork {
 namespace {
 namespace fs = std::filesystem;
 
-/// Ours may differ so much from the paper's before the report says why.
-constexpr double kFar = 0.25;
-
 fs::path folder() {
   const char* const given = std::getenv("STITCHWORK_EXPERIMENTS");
   return given != nullptr ? given : STITCHWORK_EXPERIMENTS_DIR;
@@ -176,15 +173,6 @@ class Reproducer {
   std::map<std::string, PaperExperiment> experiments_;  ///< by file
 };
 
-std::string number(const std::optional<double>& value, const std::string& unit) {
-  if (!value) return "-";
-  if (unit == "%") return fmt::format("{:.1f} %", *value);
-  if (unit == "x") return fmt::format("{:.2f}x", *value);
-  if (*value == std::floor(*value) && std::abs(*value) < 1e15)
-    return with_commas(static_cast<long long>(*value));
-  return fmt::format("{:.{}f}", *value, std::abs(*value) < 0.1 ? 4 : 2);
-}
-
 void require_paper(const std::string& paper) {
   const std::vector<std::string> known = papers();
   if (std::find(known.begin(), known.end(), paper) == known.end())
@@ -193,16 +181,6 @@ void require_paper(const std::string& paper) {
 }
 
 }  // namespace
-
-std::optional<double> ReproducedValue::ratio() const {
-  if (!paper || !ours || *paper == 0) return std::nullopt;
-  return *ours / *paper;
-}
-
-bool ReproducedValue::far() const {
-  const auto r = ratio();
-  return r && std::abs(*r - 1) > kFar;
-}
 
 std::vector<std::string> papers() {
   std::vector<std::string> found;
@@ -252,63 +230,6 @@ bool only_quick(const std::string& paper, const std::string& db) {
   return quick && !whole;
 }
 
-std::vector<std::vector<std::string>> lines(const ReproducedTable& table) {
-  std::vector<std::vector<std::string>> result;
-  for (const ReproducedValue& v : table.values) {
-    const auto ratio = v.ratio();
-    result.push_back({v.row, v.column, number(v.paper, v.unit), number(v.ours, v.unit),
-                      (ratio ? fmt::format("{:.2f}", *ratio) : std::string("-")) + (v.far() ? " *" : ""),
-                      v.fitted ? v.method + ", fitted to the paper's" : v.method});
-  }
-  return result;
-}
-
-void explain(ReproducedTable& table) {
-  const auto other = [&](const ReproducedValue& v, const std::string& column) -> const ReproducedValue* {
-    for (const ReproducedValue& one : table.values)
-      if (one.row == v.row && one.column == column) return &one;
-    return nullptr;
-  };
-  const auto near = [](double ratio) { return std::abs(ratio - 1) <= kFar; };
-  for (ReproducedValue& v : table.values) {
-    if (!v.far()) continue;
-    v.why = "not explained";
-    if (const ReproducedValue* base = other(v, v.follows);
-        base != nullptr && base->ratio().value_or(0) != 0) {
-      const double rest = *v.ratio() / *base->ratio();
-      v.why = fmt::format("{}{} is {:.3g} of the paper's, too, which leaves a factor of {:.3g}",
-                          near(rest) ? "" : "not explained: ", base->column, *base->ratio(), rest);
-    }
-    if (const ReproducedValue* under = other(v, v.instead); under != nullptr && under->ours) {
-      const double rest = *under->ours / *v.paper;
-      v.why =
-          fmt::format("{}{} is {}, {:.3g} of the paper's", near(rest) ? "" : "not explained: ", under->column,
-                      number(under->ours, under->unit), rest);
-    }
-  }
-}
-
-std::vector<std::string> reasons(const ReproducedTable& table) {
-  std::vector<std::pair<std::string, std::string>> by_reason;  // reason, the values it is of
-  for (const ReproducedValue& v : table.values) {
-    if (!v.far()) continue;
-    const std::string &why = v.why, what = v.row + " " + v.column;
-    const auto known = std::find_if(by_reason.begin(), by_reason.end(),
-                                    [&](const auto& entry) { return entry.first == why; });
-    if (known == by_reason.end())
-      by_reason.emplace_back(why, what);
-    else
-      known->second += "; " + what;
-  }
-  std::vector<std::string> result;
-  for (const auto& [why, what] : by_reason) result.push_back(fmt::format("{}: {}.", what, why));
-  return result;
-}
-
-std::vector<std::string> reproduction_heads() {
-  return {"row", "column", "paper", "ours", "ours / paper", "method of ours"};
-}
-
 std::string heading(const Reproduction& r) {
   std::string versions;
   for (const std::string& version : r.versions)
@@ -317,11 +238,12 @@ std::string heading(const Reproduction& r) {
           fmt::format("Results of {}, not of this program's version {}. ",
                       version.empty() ? "a program from before results had a version" : "version " + version,
                       results_version());
-  return fmt::format("{}{}\n{}{}{}", r.title, r.quick ? ", on tiny variants of its models" : "",
-                     fmt::format("Device: {}. ", r.device), versions,
-                     r.quick
-                         ? "The paper's figures are of whole models: with tiny ones only directions compare."
-                         : "* differs by more than a quarter: what explains it is below the table.");
+  return fmt::format(
+      "{}{}\n{}{}{}", r.title, r.quick ? ", on tiny variants of its models" : "",
+      fmt::format("Device: {}. ", r.device), versions,
+      r.quick ? "The paper's figures are of whole models: with tiny ones only directions compare."
+              : "* differs by more than a quarter (of what is saved: what is left): what explains it is "
+                "below the table.");
 }
 
 }  // namespace stitchwork

@@ -18,13 +18,17 @@ struct ReproducedValue {
   std::optional<double> paper;    ///< empty: the paper does not give it
   std::optional<double> ours;     ///< empty: a trial failed
   std::string method;             ///< how ours was obtained
+  bool saved = false;             ///< percent of another variant's number that are saved
   bool fitted = false;            ///< ours comes from constants that were fitted to the paper's
-  std::string follows;            ///< column of the row that this number goes with; "": none
-  std::string instead;  ///< column with ours as it would be under a condition of the paper's; "": none
-  std::string why;      ///< where ours is far from the paper's: what of that other numbers explain
-  std::string rerun;    ///< the command that makes ours again; "": the paper's whole experiment
+  std::string follows;            ///< column that this number goes with; "": none
+  std::string follows_row;        ///< of another row; "": of its own
+  std::string instead;    ///< column with ours as it would be under a condition of the paper's; "": none
+  std::string limit;      ///< column with the best that any plan of our graph can have; "": none
+  std::string needed_by;  ///< where ours is zero: which quantities of ours, all zero, alone need any
+  std::string why;        ///< where ours is far from the paper's: what of that other numbers explain
+  std::string rerun;      ///< the command that makes ours again; "": the paper's whole experiment
 
-  /// ours / paper; of percentages too.
+  /// ours / paper; of what is saved, what is left of ours / what is left of the paper's.
   std::optional<double> ratio() const;
   /// Whether ours differs from the paper's by more than a quarter.
   bool far() const;
@@ -72,8 +76,9 @@ bool only_quick(const std::string& paper, const std::string& db);
 std::vector<std::string> reproduction_heads();
 std::vector<std::vector<std::string>> lines(const ReproducedTable& table);
 /// Says of each value that is far from the paper's what of the difference the table's other numbers explain:
-/// the column that it follows, or the one that has it under the paper's condition. Where a quarter or more
-/// remains, or there is no such column, it is not explained, and that is what is said.
+/// the column that has it under the paper's condition, the one that it follows, the one with the best that
+/// any plan of our graph can have, or a factor that it has in common with all that follow it. Where a quarter
+/// or more remains, or there is no such column, it is not explained, and that is what is said.
 void explain(ReproducedTable& table);
 /// What `explain` found, the values with it: "MEM of CRNN; MEM of ASR: ...".
 std::vector<std::string> reasons(const ReproducedTable& table);

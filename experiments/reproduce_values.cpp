@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "analysis/cost_access.h"
+#include "core/arithmetic.h"
+#include "experiments/model.h"
 #include "occupancy_model/timing.h"
 
 namespace stitchwork {
@@ -46,8 +49,10 @@ class Lookup {
   Lookup(const ValueContext& context, std::string workload)
       : context_(context), workload_(std::move(workload)) {}
 
-  /// Sums "a+b".
-  std::optional<double> metric(const std::string& variant, const std::string& name) {
+  /// Sums "a+b"; "total_us" under the conditions of `under`.
+  std::optional<double> metric(const std::string& variant, const std::string& name,
+                               const std::optional<JsonCursor>& under = std::nullopt) {
+    if (under && name == "total_us") return total_under(variant, *under);
     if (const std::size_t plus = name.find('+'); plus != std::string::npos) {
       const auto a = metric(variant, name.substr(0, plus)), b = metric(variant, name.substr(plus + 1));
       return a && b ? std::optional(*a + *b) : std::nullopt;
@@ -66,24 +71,15 @@ class Lookup {
       return top_average(context_.experiment->kernels_of(*context_.store, workload_, variant),
                          counter->text(), methods_);
     const std::string name = c.at("metric").text();
-    const auto ours = metric(variant, name);
+    const auto under = c.find("under");
+    const auto ours = c.find("bound") ? bound(c.at("bound")) : metric(variant, name, under);
     if (!ours) return std::nullopt;
     if (const auto saved = c.find("saved_against")) {
-      const auto base = metric(saved->text(), name);
+      const auto base = metric(saved->text(), name, under);
       return base && *base > 0 ? std::optional(100 * (1 - *ours / *base)) : std::nullopt;
     }
-    if (const auto share = c.find("memory_share")) {
-      // Library calls as long as makes kernels so many per cent of the base's kernels and library calls.
-      const auto was = metric(c.at("speedup_over").text(), "kernel_us");
-      const auto gaps = metric(variant, "overhead_us"),
-                 gaps_were = metric(c.at("speedup_over").text(), "overhead_us");
-      const auto kernels = metric(variant, "kernel_us");
-      if (!was || !gaps || !gaps_were || !kernels || !(share->number() > 0)) return std::nullopt;
-      const double library = *was * (100 / share->number() - 1);
-      return (*was + library + *gaps_were) / (*kernels + library + *gaps);
-    }
     if (const auto over = c.find("speedup_over")) {
-      const auto base = metric(over->text(), name);
+      const auto base = metric(over->text(), name, under);
       return base && *ours > 0 ? std::optional(*base / *ours) : std::nullopt;
     }
     if (const auto relative = c.find("relative_to")) {
@@ -97,25 +93,72 @@ class Lookup {
     return *ours * (scale ? scale->number() : 1);
   }
 
+  /// Whether ours are all zero of the quantities that `needs` names by their metrics.
+  bool all_zero(const std::string& variant, const JsonCursor& needs, std::string& text) {
+    bool zero = true;
+    needs.each([&](const JsonCursor& one) {
+      const auto ours = metric(variant, one.text());
+      zero = zero && ours && *ours == 0;
+      text += fmt::format("{}{} is 0", text.empty() ? "" : " and ", one.text());
+    });
+    return zero;
+  }
+
   std::string methods() const { return made_of(methods_); }
 
  private:
+  /// The whole time if every call came `call_us` behind the one before it, and library calls took as long as
+  /// makes the kernels of variant `of` `memory_share` per cent of its kernels and library calls.
+  std::optional<double> total_under(const std::string& variant, const JsonCursor& under) {
+    under.only({"call_us", "memory_share", "of"});
+    const auto kernels = metric(variant, "kernel_us"), control = metric(variant, "control_us");
+    auto library = metric(variant, "library_us"), gaps = metric(variant, "overhead_us");
+    if (const auto share = under.find("memory_share")) {
+      const auto base = metric(under.at("of").text(), "kernel_us");
+      library =
+          base && share->number() > 0 ? std::optional(*base * (100 / share->number() - 1)) : std::nullopt;
+    }
+    if (const auto call = under.find("call_us")) {
+      const auto calls = metric(variant, "memory_kernels+library_calls+copies+memsets");
+      gaps = calls ? std::optional(*calls * call->number()) : std::nullopt;
+    }
+    if (!kernels || !control || !library || !gaps) return std::nullopt;
+    return *kernels + *library + *control + *gaps;
+  }
+
+  /// The least that any plan of the workload's graph has: "kernels", or "written_sectors".
+  std::optional<double> bound(const JsonCursor& what) {
+    if (what.text() != "kernels" && what.text() != "written_sectors")
+      what.fail("known bounds: kernels, written_sectors");
+    auto found = context_.experiment->bounds.find(workload_);
+    if (found == context_.experiment->bounds.end())
+      found = context_.experiment->bounds.emplace(workload_, kernel_bound(load_model(workload_).graph)).first;
+    methods_.insert("modelled");
+    return what.text() == "kernels"
+               ? found->second.kernels
+               : static_cast<double>(ceil_div(found->second.written_bytes, costs::kSectorBytes));
+  }
+
   const ValueContext& context_;
   std::string workload_;
   std::set<std::string> methods_;
 };
 
 ReproducedValue described(const JsonCursor& c, const std::string& row) {
-  c.only({"row", "column", "workload", "variant", "metric", "paper", "scale", "unit", "saved_against",
-          "speedup_over", "relative_to", "top_kernels", "average_of", "where", "blocks", "fitted", "follows",
-          "instead", "memory_share"});
+  c.only({"row",        "column",      "workload",      "variant",      "metric",      "paper",
+          "scale",      "unit",        "saved_against", "speedup_over", "relative_to", "top_kernels",
+          "average_of", "where",       "blocks",        "fitted",       "follows",     "instead",
+          "under",      "follows_row", "limit",         "bound",        "needs"});
   ReproducedValue v;
   v.row = row;
   v.column = c.at("column").text();
   if (const auto unit = c.find("unit")) v.unit = unit->text();
   if (const auto fitted = c.find("fitted")) v.fitted = fitted->boolean();
   if (const auto follows = c.find("follows")) v.follows = follows->text();
+  if (const auto of_row = c.find("follows_row")) v.follows_row = of_row->text();
   if (const auto instead = c.find("instead")) v.instead = instead->text();
+  if (const auto limit = c.find("limit")) v.limit = limit->text();
+  v.saved = c.find("saved_against").has_value();
   return v;
 }
 
@@ -196,6 +239,8 @@ ReproducedValue value_of(const JsonCursor& c, const std::string& row, const std:
   Lookup lookup(context, of);
   v.ours = lookup.number(c);
   v.method = lookup.methods();
+  if (std::string text; c.find("needs") && lookup.all_zero(c.at("variant").text(), c.at("needs"), text))
+    v.needed_by = text;
   v.rerun = rerun_command(context.experiment->spec, of, c.at("variant").text());
   return v;
 }
@@ -217,7 +262,7 @@ ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValu
   int n = 0;
   for (const ReproducedValue& other : before)
     if (other.column == column && other.ours && wanted(other.row))
-      sum += *other.ours, ++n, v.method = other.method;
+      sum += *other.ours, ++n, v.method = other.method, v.saved = other.saved;
   if (n > 0) v.ours = sum / n;
   return v;
 }

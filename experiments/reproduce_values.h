@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/bound.h"
 #include "analysis/json_cursor.h"
 #include "experiments/reproduce.h"
 #include "experiments/results.h"
@@ -18,6 +19,8 @@ struct PaperExperiment {
   ExperimentSpec spec;
   ExperimentResults results;
   std::map<std::pair<std::string, std::string>, std::vector<KernelResult>> kernels;  ///< by workload, variant
+
+  std::map<std::string, KernelBound> bounds;  ///< by workload
 
   std::string version;  ///< of the results (results_version); "": of a store from before they had one
 

@@ -52,6 +52,21 @@ TEST(KernelBound, CallsInARowOrAtAnEndForceNone) {
 
 // The first chain works before its calls and the second after them: one kernel may do both, if the second's
 // calls are made first. Stages counted from the start of the graph would say two.
+TEST(KernelBound, WhatCallsAndTheCallerReadIsWrittenOnce) {
+  // a feeds a call, s the caller under another name, b only s; the call's own result is not a kernel's.
+  EXPECT_EQ(bound_of(fmt::format(R"(
+    p = f32[4,4] parameter(0)
+    a = f32[4,4] exponential(p)
+    d = f32[4,4] dot(a, a), {}
+    b = f32[4,4] tanh(p)
+    s = f32[4,4] add(a, b)
+    r = f32[16] reshape(s)
+    ROOT t = (f32[4,4], f32[16]) tuple(d, r))",
+                                 kDot))
+                .written_bytes,
+            2 * 64);
+}
+
 TEST(KernelBound, WorkWithSlackMeetsThatOfOtherChains) {
   EXPECT_EQ(bound_of(fmt::format(R"(
     p = f32[4,4] parameter(0)

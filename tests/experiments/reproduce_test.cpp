@@ -1,14 +1,18 @@
 // A paper's table beside ours: which trials it takes, and what it says of differences.
 #include "experiments/reproduce.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
+#include "analysis/bound.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "experiments/model.h"
 #include "experiments/sqlite.h"
 #include "experiments/store.h"
 #include "tests/experiments/sample_trial.h"
@@ -42,7 +46,7 @@ TEST(Reproduce, ADifferenceIsExplainedByNumbersOrNotAtAll) {
   table.values[5].instead = "with the paper's share";
   table.values[6].paper.reset();
   explain(table);
-  EXPECT_EQ(table.values[0].why, "not explained");
+  EXPECT_EQ(table.values[0].why, "not explained");  // one that follows it does not differ alike
   EXPECT_EQ(table.values[1].why, "base is 0.5 of the paper's, too, which leaves a factor of 1.1");
   EXPECT_EQ(table.values[2].why,
             "not explained: base is 0.5 of the paper's, too, which leaves a factor of 4");
@@ -50,6 +54,68 @@ TEST(Reproduce, ADifferenceIsExplainedByNumbersOrNotAtAll) {
   EXPECT_EQ(table.values[4].why, "");
   EXPECT_EQ(table.values[5].why, "with the paper's share is 2.20, 0.917 of the paper's");
   EXPECT_THAT(reasons(table)[0], HasSubstr("BERT base; BERT alone: not explained"));
+}
+
+TEST(Reproduce, AFactorOfAllThatFollowIsTheRows) {
+  ReproducedTable table;
+  table.values = {value("base", 100, 50), value("one", 40, 22), value("slow", 30, 2),
+                  value("slow, their way", 0, 14)};
+  table.values[1].follows = table.values[2].follows = "base";
+  table.values[2].instead = "slow, their way";
+  table.values[3].paper.reset();
+  explain(table);
+  EXPECT_EQ(table.values[0].why,
+            "a factor of the whole row: one is 0.55 of the paper's, too, slow, their way is 0.467 of the "
+            "paper's, too");
+  EXPECT_EQ(table.values[2].why,
+            "slow, their way is 14, 0.467 of the paper's; base is 0.5 of the paper's, too, which leaves a "
+            "factor of 0.933");
+  table.values[1].ours = 40;
+  explain(table);
+  EXPECT_EQ(table.values[0].why, "not explained");
+}
+
+TEST(Reproduce, WhatNoPlanCanHaveIsNotMissing) {
+  const auto why = [](double ours, double least) {
+    ReproducedTable table;  // the paper's graph is as large as ours
+    table.values = {value("kernels", 100, ours), value("fewest", 0, least)};
+    table.values[0].limit = "fewest";
+    table.values[1].paper.reset();
+    explain(table);
+    return table.values[0].why;
+  };
+  EXPECT_EQ(why(200, 180), "fewest is 180 for our graph, and ours 1.11 of that");
+  EXPECT_EQ(why(200, 120), "not explained: fewest is 120 for our graph, and ours 1.67 of that");
+  EXPECT_EQ(why(200, 90), "not explained");  // the paper's number could be had
+  EXPECT_EQ(why(110, 105), "");
+}
+
+TEST(Reproduce, OfWhatIsSavedWhatIsLeftCompares) {
+  ReproducedValue v = value("saved", 1.5, 0.8);
+  v.saved = true;
+  EXPECT_NEAR(*v.ratio(), 99.2 / 98.5, 1e-12);
+  EXPECT_FALSE(v.far());
+  v.paper = 95, v.ours = 90;  // twice as much is left
+  EXPECT_NEAR(*v.ratio(), 2, 1e-12);
+  EXPECT_TRUE(v.far());
+  ReproducedTable table;
+  table.values = {v, value("saved, at most", 0, 91)};
+  table.values[0].limit = "saved, at most";
+  table.values[1].paper.reset();
+  explain(table);
+  EXPECT_EQ(table.values[0].why,
+            "saved, at most is 91 for our graph, and what ours leaves 1.11 of what that leaves");
+}
+
+TEST(Reproduce, NothingToCountIsSaidOnlyOfNothing) {
+  ReproducedTable table;
+  table.values = {value("copies", 10, 0)};
+  table.values[0].needed_by = "control_us is 0";
+  explain(table);
+  EXPECT_EQ(table.values[0].why, "ours is none: control_us is 0, which alone need any");
+  table.values[0].ours = 3;
+  explain(table);
+  EXPECT_EQ(table.values[0].why, "not explained");
 }
 
 TEST(Reproduce, AFittedNumberSaysSoInItsCell) {
@@ -87,6 +153,35 @@ class Paper : public ::testing::Test {
   std::string folder_;
   ReproduceOptions options_;
 };
+
+TEST_F(Paper, HasWholeTimesUnderAConditionAndTheLeastThatAnyPlanHas) {
+  std::string columns;
+  const auto column = [&](const std::string& name, const std::string& metric, const std::string& more) {
+    columns += fmt::format(R"({}{{"column":"{}","variant":"A","metric":"{}"{}}})", columns.empty() ? "" : ",",
+                           name, metric, more);
+  };
+  column("kernels", "kernel_us", "");
+  column("calls", "memory_kernels+library_calls+copies+memsets", "");
+  column("library", "library_us", "");
+  column("as called", "total_us", R"(,"under":{"call_us":10})");
+  column("half library", "total_us", R"(,"under":{"call_us":0,"memory_share":50,"of":"A"})");
+  column("fewest", "memory_kernels", R"(,"bound":"kernels")");
+  column("written", "dram_write_transactions", R"(,"bound":"written_sectors")");
+  write_file(folder_ + "/p/paper.json",
+             fmt::format(R"({{"schema":"stitchwork.paper/1","title":"t","device":"v100-sxm2","rows":)"
+                         R"([{{"row":"f","workload":"fig7"}}],"artifacts":[{{"id":"a","place":"Table 1",)"
+                         R"("title":"t","experiment":"e.json","columns":[{}]}}]}})",
+                         columns));
+  std::map<std::string, double> ours;
+  const Reproduction found = reproduce("p", options_);
+  for (const ReproducedValue& v : found.tables.at(0).values) ours[v.column] = *v.ours;
+  EXPECT_DOUBLE_EQ(ours["as called"], ours["kernels"] + ours["library"] + 10 * ours["calls"]);
+  EXPECT_DOUBLE_EQ(ours["half library"], 2 * ours["kernels"]);
+  EXPECT_EQ(ours["fewest"], kernel_bound(load_model("fig7").graph).kernels);
+  const Graph graph = load_model("fig7").graph;
+  EXPECT_EQ(ours["written"], std::ceil(static_cast<double>(kernel_bound(graph).written_bytes) / 32));
+  EXPECT_GT(ours["written"], 0);
+}
 
 TEST_F(Paper, TakesTheTrialsItAsksForAndNoOthers) {
   const double us = ours();
