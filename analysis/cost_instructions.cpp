@@ -16,7 +16,7 @@ namespace {
 /// A warp's thread indices and bounds, once a block; the guards of each group it runs, and the choice of each
 /// loop over tasks that it does not.
 constexpr double kBlockInstructions = 2.2, kGroupInstructions = 2.4;
-/// So many loops that are alike share one body (codegen/share_bodies.h), for which a warp takes its pointers
+/// So many loops that are alike share one body (analysis/schedule/share.h), for which a warp takes its pointers
 /// from a table.
 constexpr std::size_t kFewestShared = 4;
 constexpr double kTableInstructions = 30;

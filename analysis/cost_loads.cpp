@@ -14,7 +14,7 @@
 namespace stitchwork::costs {
 namespace {
 
-/// Vectors of a staged range that a thread has in flight (codegen/lower.cpp).
+/// Vectors of a staged range that a thread has in flight (analysis/schedule/tile_steps.cpp).
 constexpr double kRangeVectors = 4;
 /// Of a lane in a 128-byte request.
 constexpr double kLaneBytes = 4;

@@ -44,7 +44,7 @@ std::int64_t reduction_workspace_bytes(const Computation& computation, const Ker
 std::int64_t across_bytes(const ThreadMapping& mapping, DType dtype);
 
 /// 32-bit registers of a thread in which it accumulates the group's reductions across the rows, and the share
-/// of a thread's registers that they may take (as many again may hold elements, codegen/lower_keep.h).
+/// of a thread's registers that they may take (as many again may hold elements, analysis/schedule/keep.h).
 /// `bound` 0: none.
 std::int64_t accumulator_registers(const Computation& computation, const Group& group, int block);
 std::int64_t most_accumulator_registers(int bound);

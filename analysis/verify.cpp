@@ -33,6 +33,7 @@ void check_kernel(const Graph& graph, const Device& device, const KernelPlan& ke
     check(*known);
   else
     check(evaluations(computation, kernel));
+  if (report.problems.empty()) check_schedule(graph, kernel, report);
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ void check_tiles(const Computation& computation, const Device& device, const Ker
                  const KernelEvaluations& evaluated, Report& report);
 /// Reductions without a pass of their own: sums that can be gathered in an earlier one's.
 void check_one_pass(const Graph& graph, const KernelPlan& kernel, Report& report);
+/// The schedule that follows from the plan (analysis/schedule/check.h). For kernels with no other problem.
+void check_schedule(const Graph& graph, const KernelPlan& kernel, Report& report);
 /// Every op computed, every value materialised once and before it is read, no cycle.
 void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report);
 void check_order(const Graph& graph, const FusionPlan& plan, Report& report);

@@ -5,6 +5,7 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/schedule/steps.h"
 #include "analysis/verify_internal.h"
 #include "core/sorted.h"
 
@@ -112,60 +113,46 @@ class MemoryCheck {
 
   /// The steps of one task loop in which bytes of shared memory are needed.
   struct Need {
-    int level = 0, lane = 0;
-    std::size_t loop = 0;  ///< a group of the loop
+    int level = 0, lane = 0, loop = 0;
     int first = 0, last = 0;
     std::string steps;  ///< in words
   };
 
-  /// A task's steps, as generated code has them: an op that reads a value of shared memory comes a step, and
-  /// so a block barrier, after the op that makes it. Groups that do so run in one loop.
-  void shared_overlaps() {
-    std::map<NodeId, int> step;
-    std::map<NodeId, std::pair<int, NodeId>> last;  // step and name of a value's last reader
-    std::vector<std::size_t> loop(groups_.size());
-    for (std::size_t g = 0; g < loop.size(); ++g) loop[g] = g;
-    for (const NodeId op : materialised(kernel_)) {
-      const std::size_t g = owner_.at(op);
-      const std::vector<NodeId> reads = shared_reads(op);
-      for (const NodeId value : reads) {
-        step[op] = std::max(step[op], step[value] + 1);
-        const std::size_t from = loop[g], to = loop[owner_.at(value)];
-        std::replace(loop.begin(), loop.end(), from, to);
-      }
-      for (const NodeId value : reads) last[value] = std::max(last[value], std::pair(step[op], op));
+  Need need(const TaskSteps& steps, NodeId op, int last, std::string in_words) const {
+    const TaskSteps::Made& made = steps.at(op);
+    return {level(op), lane(op), steps.loop(made.group), made.step, last, std::move(in_words)};
+  }
+
+  std::vector<Need> needs_of(const TaskSteps& steps, const MemorySlot& slot) const {
+    if (slot.op != kNoNode) {
+      if (!owner_.contains(slot.op)) return {};
+      const TaskSteps::Made& made = steps.at(slot.op);
+      return {need(steps, slot.op, made.last,
+                   made.last_reader == kNoNode
+                       ? fmt::format("made in step {}, read by none", made.step)
+                       : fmt::format("made in step {}, read by {} in step {}", made.step,
+                                     op_name(made.last_reader), made.last))};
     }
-    const auto need = [&](NodeId op, int first, int end, std::string steps) {
-      return Need{level(op), lane(op), loop[owner_.at(op)], first, end, std::move(steps)};
-    };
-    const auto needs_of = [&](const MemorySlot& slot) -> std::vector<Need> {
-      if (slot.op != kNoNode) {
-        if (!owner_.contains(slot.op)) return {};
-        const int made = step[slot.op];
-        const auto read = last.find(slot.op);
-        if (read == last.end())
-          return {need(slot.op, made, made, fmt::format("made in step {}, read by none", made))};
-        return {need(slot.op, made, read->second.first,
-                     fmt::format("made in step {}, read by {} in step {}", made, op_name(read->second.second),
-                                 read->second.first))};
-      }
-      std::vector<Need> all;
-      for (const auto& [op, g] : owner_) {
-        const ThreadMapping& mapping = kernel_.groups[g].mapping;
-        // Accumulators across the rows use it behind the tasks, folds in a loop of their own.
-        if (!reduces_cols(computation_, op, kernel_.groups[g])) continue;
-        if (reduction_workspace_bytes(mapping, kernel_.launch.block, computation_.node(op).shape.dtype) == 0)
-          continue;
-        all.push_back(
-            need(op, step[op], step[op], fmt::format("{} reduces in step {}", op_name(op), step[op])));
-      }
-      return all;
-    };
+    std::vector<Need> all;
+    for (const auto& [op, g] : owner_) {
+      // Accumulators across the rows use it behind the tasks, folds in a loop of their own.
+      if (!reduces_cols(computation_, op, kernel_.groups[g])) continue;
+      const DType dtype = computation_.node(op).shape.dtype;
+      if (reduction_workspace_bytes(kernel_.groups[g].mapping, kernel_.launch.block, dtype) == 0) continue;
+      const int step = steps.at(op).step;
+      all.push_back(need(steps, op, step, fmt::format("{} reduces in step {}", op_name(op), step)));
+    }
+    return all;
+  }
+
+  void shared_overlaps() {
+    TaskSteps steps;
+    for (const auto& [op, g] : owner_) steps.add(op, static_cast<int>(g), reads_of(op));
     const std::vector<MemorySlot>& slots = kernel_.shared;
     for (std::size_t a = 0; a < slots.size(); ++a)
       for (std::size_t b = a + 1; b < slots.size(); ++b)
         if (!apart(slots[a], slots[b]))
-          shared_clash(slots[a], needs_of(slots[a]), slots[b], needs_of(slots[b]));
+          shared_clash(slots[a], needs_of(steps, slots[a]), slots[b], needs_of(steps, slots[b]));
   }
 
   /// What is needed in another phase, or by another loop or lane, is not in the block at the same time.
@@ -182,25 +169,16 @@ class MemoryCheck {
   }
 
   /// The values of shared memory that `root` reads, through what its group computes for it.
-  std::vector<NodeId> shared_reads(NodeId root) const {
-    std::vector<NodeId> found, seen, open{root};
-    while (!open.empty()) {
-      const NodeId op = open.back();
-      open.pop_back();
-      for (const NodeId operand : computation_.node(op).operands) {
-        if (!kernel_.schemes.contains(operand) || contains_sorted(seen, operand)) continue;
-        insert_sorted(seen, operand);
-        const bool in_place = scheme(operand) == Scheme::kLocal || scheme(operand) == Scheme::kRecomputed;
-        const bool stored = owner_.contains(operand) && !in_place;
-        if (stored && level(operand) != level(root)) continue;  // an earlier phase's
-        const Scheme had = scheme_in_phase(kernel_, operand);
-        if (had == Scheme::kRegional && owner_.contains(operand))
-          found.push_back(operand);
-        else if (had != Scheme::kGlobal)
-          open.push_back(operand);
-      }
-    }
-    return found;
+  std::set<NodeId> reads_of(NodeId root) const {
+    return shared_reads(computation_, computation_.node(root).operands, [&](NodeId op) {
+      if (!kernel_.schemes.contains(op)) return Had::kStored;
+      const bool in_place = scheme(op) == Scheme::kLocal || scheme(op) == Scheme::kRecomputed;
+      const bool stored = owner_.contains(op) && !in_place;
+      if (stored && level(op) != level(root)) return Had::kStored;  // an earlier phase's
+      const Scheme had = scheme_in_phase(kernel_, op);
+      if (had == Scheme::kRegional && owner_.contains(op)) return Had::kShared;
+      return had == Scheme::kGlobal ? Had::kStored : Had::kComputed;
+    });
   }
 
   const std::string& op_name(NodeId op) const { return computation_.node(op).name; }

@@ -40,10 +40,10 @@ std::string dump_dominants(const Planned& p) {
 
 std::string dump_plan(const Planned& p) { return to_text(p.model.graph, p.plan); }
 
-std::string dump_kernel(const Planned& p) {
+std::string dump_schedule(const Planned& p) {
   std::string text;
   for (const KernelPlan& kernel : p.plan.kernels)
-    text += to_text(p.model.graph, lower(p.model.graph, kernel)) + "\n";
+    text += to_text(p.model.graph, build_schedule(p.model.graph, kernel)) + "\n";
   return text;
 }
 
@@ -78,7 +78,8 @@ constexpr DumpKind kDumps[] = {
     {"graph", "the canonical graph, as HLO text", dump_graph},
     {"dominants", "dominant and sub-dominant ops and their thread mappings", dump_dominants},
     {"plan", "kernels, groups, schemes, launches", dump_plan},
-    {"kernel", "the phase / task / step form", dump_kernel},
+    {"schedule", "what each kernel does: phases, task loops, steps, values, where they lie", dump_schedule},
+    {"kernel", "the same, under its older name", dump_schedule},
     {"cuda", "the CUDA C++ of every kernel", dump_cuda},
     {"ptx", "the PTX of every kernel", dump_ptx},
     {"occupancy", "residency of every kernel on the device", dump_occupancy},

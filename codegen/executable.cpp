@@ -167,7 +167,7 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
   executable.architecture = compilation.architecture();
 
   const std::string_view conversions = tells_nans_apart(graph, DType::kF16) ? kKeepNan : "";
-  const auto text_of = [&](const Kernel& kernel, bool canonical) {
+  const auto text_of = [&](const Schedule& kernel, bool canonical) {
     return with_prelude(
         fmt::format("{}{}", conversions, to_cuda(graph, kernel, canonical, options.dependent_launch)),
         options);
@@ -177,7 +177,7 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
   std::map<std::string, std::size_t> known;  // layers of a model share their kernels
   for (const KernelPlan& kernel_plan : plan.kernels) {
     require_clusters(kernel_plan, compilation);
-    const Kernel kernel = lower(graph, kernel_plan);
+    const Schedule kernel = lower(graph, kernel_plan);
     CompiledKernel compiled;
     compiled.entry = "k";
     compiled.cuda = text_of(kernel, false);

@@ -3,22 +3,36 @@
 #include <algorithm>
 
 #include "codegen/table.h"
+#include "core/error.h"
 
 namespace stitchwork {
+namespace {
 
-bool keeps_over_tasks(const Kernel& kernel, const TaskLoop& loop) {
-  const auto over_tasks = [&](int kept) {
-    return kept >= 0 && kernel.kept[static_cast<std::size_t>(kept)].group >= 0;
+/// Throws Error naming the op where the planner may fuse what no kernel can compute.
+void require_generated(const Graph& graph, const Node& node) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(graph.source, node.line, 0,
+                fmt::format("{} ({}) cannot be executed: {}", node.name, def(node.op).name, why),
+                "it can be planned and explained; remove it or replace it to run the model");
   };
-  return std::any_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
-    return std::any_of(step.order.begin(), step.order.end(), [&](int v) {
-      const Value& value = step.values[static_cast<std::size_t>(v)];
-      return over_tasks(value.kept) || over_tasks(value.restored);
-    });
-  });
+  if (!is_executable(node.shape.dtype))
+    refuse(fmt::format("{} has no generated code", name(node.shape.dtype)));
+  for (NodeId operand : node.operands)
+    if (const Shape& shape = graph.entry_computation().node(operand).shape;
+        !shape.is_tuple && !is_executable(shape.dtype))
+      refuse(fmt::format("{} has no generated code", name(shape.dtype)));
+  if ((node.op == Op::kReduce || node.op == Op::kReduceWindow) && !simple_reducer(graph, applied(node)))
+    refuse(fmt::format("'{}' is not one commutative operation", graph.computation(applied(node)).name));
 }
 
-std::vector<KernelArgument> kernel_arguments(const Kernel& kernel) {
+}  // namespace
+
+Schedule lower(const Graph& graph, const KernelPlan& plan) {
+  for (NodeId op : plan.ops) require_generated(graph, graph.entry_computation().node(op));
+  return build_schedule(graph, plan);
+}
+
+std::vector<KernelArgument> kernel_arguments(const Schedule& kernel) {
   std::vector<KernelArgument> arguments;
   const KernelTable table = kernel_table(kernel);
   for (const MemorySpace space : {MemorySpace::kGlobalInput, MemorySpace::kGlobalOutput}) {

@@ -179,7 +179,7 @@ void KernelPrinter::take_pointers(const TaskLoop& loop) {
       out_.line(fmt::format("{0} const {1} = ({0})pointers[{2}];", pointer_type(buffer(b)), place(b), p));
 }
 
-std::string to_cuda(const Graph& graph, const Kernel& kernel, bool canonical, bool dependent) {
+std::string to_cuda(const Graph& graph, const Schedule& kernel, bool canonical, bool dependent) {
   return KernelPrinter(graph, kernel, canonical, dependent).print();
 }
 

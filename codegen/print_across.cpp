@@ -22,7 +22,7 @@ void declare_across(const TaskLoop& loop, PlaceNames& places, Namer& names, cons
   }
 }
 
-void flush_across(const Kernel& kernel, const TaskLoop& loop, const PlaceNames& places,
+void flush_across(const Schedule& kernel, const TaskLoop& loop, const PlaceNames& places,
                   const std::string& taker, const Computation& computation, Writer& out) {
   bool workspace_busy = false;
   for (const AcrossRows& across : loop.across) {

@@ -12,7 +12,7 @@ void declare_across(const TaskLoop& loop, PlaceNames& places, Namer& names, cons
 /// Behind the tasks: what the rows of a task have is combined column by column, in the order of the rows,
 /// through the workspace, which must not be in use; the partials of the loop's `taker` (its block's number,
 /// or that of its cluster, whose blocks have a part of the columns each) are written.
-void flush_across(const Kernel& kernel, const TaskLoop& loop, const PlaceNames& places,
+void flush_across(const Schedule& kernel, const TaskLoop& loop, const PlaceNames& places,
                   const std::string& taker, const Computation& computation, Writer& out);
 
 }  // namespace stitchwork

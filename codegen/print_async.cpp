@@ -1,8 +1,8 @@
 // Steps that ask for tiles by asynchronous copies, ahead of the task at hand.
 #include <fmt/format.h>
 
+#include "analysis/schedule/context.h"
 #include "analysis/vectors.h"
-#include "codegen/lower_context.h"
 #include "codegen/print_step.h"
 
 namespace stitchwork {

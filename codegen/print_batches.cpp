@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "analysis/schedule/context.h"
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
-#include "codegen/lower_context.h"
 #include "codegen/print_step.h"
 
 namespace stitchwork {

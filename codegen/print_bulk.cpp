@@ -1,8 +1,8 @@
 // Bulk copies between memory and tiles: one thread moves the whole range of a task.
 #include <fmt/format.h>
 
+#include "analysis/schedule/context.h"
 #include "analysis/tiles.h"
-#include "codegen/lower_context.h"
 #include "codegen/print_step.h"
 
 namespace stitchwork {

@@ -12,7 +12,7 @@ namespace stitchwork {
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Graph& graph, const Kernel& kernel, bool canonical, bool dependent)
+  KernelPrinter(const Graph& graph, const Schedule& kernel, bool canonical, bool dependent)
       : graph_(graph),
         computation_(graph.entry_computation()),
         kernel_(kernel),
@@ -86,7 +86,7 @@ class KernelPrinter {
 
   const Graph& graph_;
   const Computation& computation_;
-  const Kernel& kernel_;
+  const Schedule& kernel_;
   bool canonical_, dependent_;
   Namer names_;
   const char* index_;

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "analysis/launch.h"
-#include "codegen/lower_context.h"
+#include "analysis/schedule/context.h"
 #include "codegen/print_across.h"
 #include "codegen/print_kernel.h"
 #include "core/error.h"
@@ -16,13 +16,13 @@ namespace {
 
 constexpr int kWarp = 32;
 
-bool uses_workspace(const Kernel& kernel, const Step& step, const Root& root) {
+bool uses_workspace(const Schedule& kernel, const Step& step, const Root& root) {
   return root.store != StoreKind::kElement && root.store != StoreKind::kAcross &&
          root.store != StoreKind::kGather &&
          reduction_workspace_bytes(step.mapping, kernel.launch.block, DType::kF32) > 0;
 }
 
-bool uses_shared(const Kernel& kernel, const TaskLoop& loop) {
+bool uses_shared(const Schedule& kernel, const TaskLoop& loop) {
   for (const Step& step : loop.steps) {
     for (const Value& value : step.values)
       if (value.buffer >= 0 &&
@@ -41,7 +41,7 @@ bool uses_shared(const Kernel& kernel, const TaskLoop& loop) {
 /// Whether all that a loop's steps leave in shared memory is read by the warp that wrote it: rows of a warp
 /// or less, readers that work on the same rows (what is read once a task is read by all warps), and values
 /// that take over one another's bytes row for row.
-bool within_warps(const Kernel& kernel, const TaskLoop& loop) {
+bool within_warps(const Schedule& kernel, const TaskLoop& loop) {
   std::map<int, const ThreadMapping*> written;  // buffers of shared memory
   for (const Step& step : loop.steps)
     for (const Root& root : step.roots)

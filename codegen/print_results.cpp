@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "codegen/lower_context.h"
+#include "analysis/schedule/context.h"
 #include "codegen/print_step.h"
 #include "core/error.h"
 

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "analysis/schedule/context.h"
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
-#include "codegen/lower_context.h"
 #include "codegen/table.h"
 #include "core/error.h"
 
 namespace stitchwork {
 
-StepPrinter::StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
+StepPrinter::StepPrinter(const Graph& graph, const Schedule& kernel, const TaskLoop& loop, const Step& step,
                          std::string rows, const PlaceNames& places, const Namer& names, bool canonical,
                          Writer& out, PartFunctions& parts, SharedState& shared)
     : computation_(graph.entry_computation()),

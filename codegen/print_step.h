@@ -18,7 +18,7 @@ struct SharedState {
 class StepPrinter {
  public:
   /// `rows`: what the domain's rows are called where they are known only when the kernel runs, else "".
-  StepPrinter(const Graph& graph, const Kernel& kernel, const TaskLoop& loop, const Step& step,
+  StepPrinter(const Graph& graph, const Schedule& kernel, const TaskLoop& loop, const Step& step,
               std::string rows, const PlaceNames& places, const Namer& names, bool canonical, Writer& out,
               PartFunctions& parts, SharedState& shared);
 
@@ -131,7 +131,7 @@ class StepPrinter {
   std::string row_guard() const;
 
   const Computation& computation_;
-  const Kernel& kernel_;
+  const Schedule& kernel_;
   const Step& step_;
   const ThreadMapping& mapping_;
   std::string rows_;

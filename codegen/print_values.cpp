@@ -21,7 +21,7 @@ char operand_class(DType dtype, int bytes) {
 
 }  // namespace
 
-ValuePrinter::ValuePrinter(const Graph& graph, const Kernel& kernel, const Step& step,
+ValuePrinter::ValuePrinter(const Graph& graph, const Schedule& kernel, const Step& step,
                            const PlaceNames& places, Namer names, bool canonical, Writer& out,
                            PartFunctions& parts)
     : computation_(graph.entry_computation()),

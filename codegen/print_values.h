@@ -13,8 +13,8 @@ namespace stitchwork {
 
 /// What names a kernel's places have.
 struct PlaceNames {
-  std::vector<std::string> buffers;      ///< by Kernel::buffers
-  std::vector<std::string> kept;         ///< by Kernel::kept
+  std::vector<std::string> buffers;      ///< by Schedule::buffers
+  std::vector<std::string> kept;         ///< by Schedule::kept
   std::map<NodeId, std::string> across;  ///< accumulators of reductions across rows
   std::vector<std::string> row_results;  ///< by TaskLoop::row_results of the loop at hand
   std::vector<std::string> gathered;     ///< by TaskLoop::gathered of the loop at hand
@@ -30,7 +30,7 @@ struct PartFunctions {
 
 class ValuePrinter {
  public:
-  ValuePrinter(const Graph& graph, const Kernel& kernel, const Step& step, const PlaceNames& places,
+  ValuePrinter(const Graph& graph, const Schedule& kernel, const Step& step, const PlaceNames& places,
                Namer names, bool canonical, Writer& out, PartFunctions& parts);
 
   /// Statements of the values of `scope` (-1: outside inner reductions) with this depth (any inside one).
@@ -88,7 +88,7 @@ class ValuePrinter {
 
   const Computation& computation_;
   const Graph& graph_;
-  const Kernel& kernel_;
+  const Schedule& kernel_;
   const Step& step_;
   const PlaceNames& places_;
   Namer names_;

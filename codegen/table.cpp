@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "analysis/launch.h"
-#include "codegen/lower_context.h"
+#include "analysis/schedule/context.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -20,7 +20,7 @@ bool in_global_memory(const Buffer& buffer) {
 
 class TableBuilder {
  public:
-  explicit TableBuilder(const Kernel& kernel) : kernel_(kernel) {}
+  explicit TableBuilder(const Schedule& kernel) : kernel_(kernel) {}
 
   KernelTable run() {
     table_.holds.assign(kernel_.buffers.size(), false);
@@ -162,7 +162,7 @@ class TableBuilder {
     }
   }
 
-  const Kernel& kernel_;
+  const Schedule& kernel_;
   KernelTable table_;
 };
 
@@ -193,7 +193,7 @@ bool has_partial_task(const TaskLoop& loop, std::size_t step) {
                      [&](const LoopEntry& entry) { return entry.rows[step] % rows != 0; });
 }
 
-std::int64_t field_value(const Kernel& kernel, const LoopEntry& entry, const EntryField& field) {
+std::int64_t field_value(const Schedule& kernel, const LoopEntry& entry, const EntryField& field) {
   using Kind = EntryField::Kind;
   const auto index = static_cast<std::size_t>(field.index);
   switch (field.kind) {
@@ -213,6 +213,6 @@ std::int64_t field_value(const Kernel& kernel, const LoopEntry& entry, const Ent
   fail_check(__FILE__, __LINE__, "a field with a value", "");
 }
 
-KernelTable kernel_table(const Kernel& kernel) { return TableBuilder(kernel).run(); }
+KernelTable kernel_table(const Schedule& kernel) { return TableBuilder(kernel).run(); }
 
 }  // namespace stitchwork

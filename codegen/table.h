@@ -47,18 +47,18 @@ struct KernelTable {
   };
   std::vector<std::byte> bytes;  ///< zero where pointers go; empty: the kernel has no table
   std::vector<Pointer> pointers;
-  std::vector<bool> holds;       ///< by Kernel::buffers: no argument
+  std::vector<bool> holds;       ///< by Schedule::buffers: no argument
   std::vector<LoopTable> loops;  ///< of the loops with entries, in order
-  /// Where not only entries' buffers are held: the start of the pointers, and by Kernel::buffers which one of
-  /// them it is, -1: none.
+  /// Where not only entries' buffers are held: the start of the pointers, and by Schedule::buffers which one
+  /// of them it is, -1: none.
   std::int64_t first_pointer = -1;
   std::vector<int> pointer_of;
 };
 
-KernelTable kernel_table(const Kernel& kernel);
+KernelTable kernel_table(const Schedule& kernel);
 
 /// What an entry has in a field that is no pointer.
-std::int64_t field_value(const Kernel& kernel, const LoopEntry& entry, const EntryField& field);
+std::int64_t field_value(const Schedule& kernel, const LoopEntry& entry, const EntryField& field);
 
 /// Whether the last task of the loop, or of an entry of it, lacks rows of this step.
 bool has_partial_task(const TaskLoop& loop, std::size_t step);

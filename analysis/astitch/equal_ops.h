@@ -2,7 +2,7 @@
 //
 // A *piece* is what values inside the model's kernels connect, but for hubs: scalars that many ops read (a
 // learning rate) tie their readers to nothing. Pieces are equal if their ops are, up to sizes and to what
-// they read from outside: generated code has one body for all of them (codegen/share_bodies.h), so limits
+// they read from outside: generated code has one body for all of them (analysis/schedule/share.h), so limits
 // that bound the code of a kernel count them once.
 #pragma once
 

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <optional>
 
 #include "analysis/astitch/mapping_tuned.h"
 #include "analysis/astitch/sharing.h"
 #include "core/arithmetic.h"
+#include "core/disjoint_sets.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -69,20 +69,10 @@ class Lanes {
   }
 
   std::vector<Set> tied_sets() const {
-    std::vector<std::size_t> parent(groups_.size());
-    std::iota(parent.begin(), parent.end(), 0);
-    const auto find = [&](std::size_t g) {
-      while (parent[g] != g) g = parent[g];
-      return g;
-    };
-    const auto tie = [&](std::size_t a, std::size_t b) {
-      a = find(a);
-      b = find(b);
-      parent[std::max(a, b)] = std::min(a, b);
-    };
+    DisjointSets<std::size_t> tied;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       for (const NodeId value : finalization_.near[g])
-        tie(static_cast<std::size_t>(group_of(groups_, value)), g);
+        tied.join(static_cast<std::size_t>(group_of(groups_, value)), g);
     }
     // Groups of one mapping that may keep a value in registers from one to the other.
     std::map<NodeId, std::vector<std::size_t>> holders;
@@ -91,15 +81,15 @@ class Lanes {
     for (const auto& [value, by] : holders) {
       for (std::size_t a = 0; a < by.size(); ++a) {
         for (std::size_t b = a + 1; b < by.size(); ++b) {
-          if (find(by[a]) != find(by[b]) && groups_[by[a]].mapping == groups_[by[b]].mapping)
-            tie(by[a], by[b]);
+          if (tied.find(by[a]) != tied.find(by[b]) && groups_[by[a]].mapping == groups_[by[b]].mapping)
+            tied.join(by[a], by[b]);
         }
       }
     }
     std::map<std::size_t, Set> sets;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const OpGroup& group = groups_[g];
-      Set& set = sets[find(g)];
+      Set& set = sets[tied.find(g)];
       set.groups.push_back(g);
       set.tasks = group.mapping.tasks;
       set.tasks_per_block = group.mapping.tasks_per_block;

@@ -1,32 +1,21 @@
 #include "analysis/astitch/lifetimes.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "analysis/launch.h"
+#include "analysis/schedule/steps.h"
 
 namespace stitchwork::astitch {
 namespace {
 
 /// The values `reader` takes from shared memory in its phase, through what it inlines.
 std::set<NodeId> regional_reads(const Body& body, const Finalization& finalization, NodeId reader) {
-  std::set<NodeId> reads, seen;
-  std::vector<NodeId> stack{reader};
-  while (!stack.empty()) {
-    const NodeId op = stack.back();
-    stack.pop_back();
-    for (const NodeId operand : body.nodes->node(op).operands) {
-      const auto scheme = finalization.schemes.find(operand);
-      if (scheme == finalization.schemes.end() || !seen.insert(operand).second) continue;
-      const bool here = finalization.levels.at(operand) == finalization.levels.at(reader);
-      const Scheme had = here ? finalization.scheme_in_phase(operand) : scheme->second;
-      if (had == Scheme::kRegional)
-        reads.insert(operand);
-      else if (had != Scheme::kGlobal)
-        stack.push_back(operand);
-    }
-  }
-  return reads;
+  const int phase = finalization.levels.at(reader);
+  return shared_reads(*body.nodes->computation, body.nodes->node(reader).operands, [&](NodeId op) {
+    const auto scheme = finalization.schemes.find(op);
+    if (scheme == finalization.schemes.end()) return Had::kStored;
+    const bool here = finalization.levels.at(op) == phase;
+    const Scheme had = here ? finalization.scheme_in_phase(op) : scheme->second;
+    return had == Scheme::kRegional ? Had::kShared : had == Scheme::kGlobal ? Had::kStored : Had::kComputed;
+  });
 }
 
 }  // namespace
@@ -43,48 +32,32 @@ SharedLifetimes shared_lifetimes(const Body& body, const std::vector<OpGroup>& g
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (const NodeId id : groups[g].materialised) owner[id] = g;
 
-  std::vector<std::size_t> parent(groups.size());
-  std::iota(parent.begin(), parent.end(), 0);
-  const auto find = [&](std::size_t g) {
-    while (parent[g] != g) g = parent[g];
-    return g;
-  };
-  std::map<NodeId, int> steps;
-  SharedLifetimes result;
-  for (const auto& [id, group] : owner) {
-    int step = 0;
-    const std::set<NodeId> reads = regional_reads(body, finalization, id);
-    for (const NodeId value : reads) {
-      step = std::max(step, steps.at(value) + 1);
-      const std::size_t a = find(group), b = find(owner.at(value));
-      parent[std::max(a, b)] = std::min(a, b);
-    }
-    steps[id] = step;
-    for (const NodeId value : reads) {
-      Lifetime& life = result.values.at(value);
-      if (life.last_reader != kNoNode && life.last >= step) continue;
-      life.last = step;
-      life.last_reader = id;
-    }
-    if (!finalization.in_shared(id)) continue;
-    Lifetime& life = result.values[id];
-    life.first = life.last = step;
-  }
-  const auto place = [&](NodeId id, Lifetime& life) {
+  TaskSteps steps;
+  for (const auto& [id, group] : owner)
+    steps.add(id, static_cast<int>(group), regional_reads(body, finalization, id));
+  const auto lifetime = [&](NodeId id) {
+    const TaskSteps::Made& made = steps.at(id);
+    Lifetime life;
     life.level = finalization.levels.at(id);
     life.lane = groups[owner.at(id)].lane;
-    life.loop = find(owner.at(id));
+    life.loop = static_cast<std::size_t>(steps.loop(made.group));
+    life.first = life.last = made.step;
+    return life;
   };
-  for (auto& [id, life] : result.values) place(id, life);
+  SharedLifetimes result;
+  for (const auto& [id, made] : steps.ops()) {
+    if (!finalization.in_shared(id)) continue;
+    Lifetime life = lifetime(id);
+    life.last = made.last;
+    life.last_reader = made.last_reader;
+    result.values.emplace(id, life);
+  }
   for (const auto& [id, group] : owner) {
     const ThreadMapping& mapping = groups[group].mapping;
     // Accumulators across the rows use it behind the tasks.
     if (is_across(groups[group], id) || !reduces_domain(*nodes.computation, id, mapping)) continue;
     if (reduction_workspace_bytes(mapping, block, nodes.node(id).shape.dtype) == 0) continue;
-    Lifetime life;
-    place(id, life);
-    life.first = life.last = steps.at(id);
-    result.workspace.push_back(life);
+    result.workspace.push_back(lifetime(id));
   }
   return result;
 }

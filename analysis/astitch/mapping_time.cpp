@@ -14,7 +14,7 @@ namespace stitchwork::astitch {
 namespace {
 
 constexpr int kWarp = 32, kSectorBytes = 32;
-/// The share of a thread's registers in which elements of a row stay (codegen/lower_keep.h); of a longer row
+/// The share of a thread's registers in which elements of a row stay (analysis/schedule/keep.h); of a longer row
 /// the rest is read again.
 constexpr std::int64_t kResidentShare = 2;
 /// Registers of a thread beside the elements it holds: indices, pointers, the arithmetic of a vector.
@@ -30,7 +30,7 @@ constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInst
 constexpr double kRowOfBlockInstructions = 2;
 /// Of an element in a tile, at a place known but for the row's.
 constexpr double kTileInstructions = 2;
-/// Vectors of a range that a thread has in flight (codegen/lower.cpp).
+/// Vectors of a range that a thread has in flight (analysis/schedule/tile_steps.cpp).
 constexpr double kRangeVectors = 4;
 /// Of a lane in a 128-byte request.
 constexpr double kLaneBytes = 4;
@@ -48,7 +48,7 @@ double busy_warps(const Domain& domain, const ThreadMapping& mapping, int block)
   return static_cast<double>(ceil_div(std::clamp<std::int64_t>(threads, 1, block), kWarp));
 }
 
-/// Whether the elements that later steps and phases need again stay where they are (codegen/lower_keep.h,
+/// Whether the elements that later steps and phases need again stay where they are (analysis/schedule/keep.h,
 /// analysis/astitch/residence.h): in a share of a thread's registers; those of all tasks of a block, which
 /// split rows want, also in shared memory. Accumulators across the rows stand beside the inputs' elements,
 /// and the compiler keeps both, or spills.

@@ -59,7 +59,7 @@ TEST(Kernel, Fig7KeepsValuesWithTheThreadAcrossTheSecondBarrier) {
 
 TEST(Kernel, ArgumentsAreInputsOutputsScratchBarrier) {
   const Graph graph = dataset("fig7");
-  const Kernel kernel = lower(graph, make_plan(graph, device("v100"), "astitch").kernels.at(0));
+  const Schedule kernel = lower(graph, make_plan(graph, device("v100"), "astitch").kernels.at(0));
   std::string order;
   for (const KernelArgument& argument : kernel_arguments(kernel))
     order += "iosb"[static_cast<int>(argument.kind)];
@@ -78,7 +78,7 @@ ENTRY main {
 )");
   const FusionPlan plan = make_plan(graph, device("v100"), "unfused");
   ASSERT_EQ(plan.kernels.size(), 2u);
-  const Kernel a = lower(graph, plan.kernels[0]), b = lower(graph, plan.kernels[1]);
+  const Schedule a = lower(graph, plan.kernels[0]), b = lower(graph, plan.kernels[1]);
   EXPECT_EQ(to_cuda(graph, a, true), to_cuda(graph, b, true));
   EXPECT_NE(to_cuda(graph, a, false), to_cuda(graph, b, false));
 }

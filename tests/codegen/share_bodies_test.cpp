@@ -14,7 +14,7 @@ namespace {
 using testing::graph_of;
 
 /// Loops that share a body, of all phases: the number of entries of each.
-std::vector<std::size_t> shared_loops(const Kernel& kernel) {
+std::vector<std::size_t> shared_loops(const Schedule& kernel) {
   std::vector<std::size_t> entries;
   for (const Phase& phase : kernel.phases)
     for (const TaskLoop& loop : phase.loops)
@@ -22,7 +22,7 @@ std::vector<std::size_t> shared_loops(const Kernel& kernel) {
   return entries;
 }
 
-std::size_t loops(const Kernel& kernel) {
+std::size_t loops(const Schedule& kernel) {
   std::size_t count = 0;
   for (const Phase& phase : kernel.phases) count += phase.loops.size();
   return count;
@@ -63,7 +63,7 @@ TEST(ShareBodies, EqualLoopsAreOneHoweverTheirShapesAreWritten) {
   const Graph graph =
       graph_of(testing::optimiser_hlo({{9600}, {80, 120}, {40, 60, 4}, {120, 80}, {9600, 1}, {20, 480}}));
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
-  const Kernel kernel = lower(graph, plan.kernels.at(0));
+  const Schedule kernel = lower(graph, plan.kernels.at(0));
   // In both phases, the first of which has the scalar's loop besides.
   ASSERT_THAT(shared_loops(kernel), ::testing::ElementsAre(6u, 6u));
   EXPECT_EQ(loops(kernel), shared_loops(kernel).size() + 1);
@@ -113,7 +113,7 @@ TEST(ShareBodies, AConstantAnOperatorAndATypeMakeADifference) {
 
 TEST(ShareBodies, FewLoopsKeepTheirBodies) {
   const Graph graph = graph_of(testing::optimiser_hlo({{64}, {64}, {64}}));
-  const Kernel kernel = lower(graph, make_plan(graph, device("v100"), "astitch").kernels.at(0));
+  const Schedule kernel = lower(graph, make_plan(graph, device("v100"), "astitch").kernels.at(0));
   EXPECT_THAT(shared_loops(kernel), ::testing::IsEmpty());
   EXPECT_TRUE(kernel_table(kernel).bytes.empty());
 }
@@ -121,7 +121,7 @@ TEST(ShareBodies, FewLoopsKeepTheirBodies) {
 TEST(ShareBodies, EveryBlockStartsWithAnEntryOfItsOwn) {
   const Graph graph = graph_of(testing::optimiser_hlo({{9000}, {64}, {20000}, {64}, {128}, {4000}}));
   for (const FusionPlan& plan : plans(graph)) {
-    const Kernel kernel = lower(graph, plan.kernels.at(0));
+    const Schedule kernel = lower(graph, plan.kernels.at(0));
     const KernelTable table = kernel_table(kernel);
     std::size_t next = 0;
     for (const Phase& phase : kernel.phases)
@@ -158,7 +158,7 @@ TEST(ShareBodies, ABlockRunsAllItsEntries) {
         offset += (slot.bytes + 15) / 16 * 16;
       }
       kernel.launch.shared_bytes = offset;
-      const Kernel lowered = lower(graph, kernel);
+      const Schedule lowered = lower(graph, kernel);
       const KernelTable table = kernel_table(lowered);
       EXPECT_TRUE(std::any_of(table.loops.begin(), table.loops.end(),
                               [](const LoopTable& loop) { return !loop.one_a_block; }));
@@ -180,7 +180,7 @@ TEST(ShareBodies, ManyPointersStandInTheTable) {
   const Graph graph = graph_of(text + fmt::format("  ROOT r = f32[4] negate({})\n}}\n", last));
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
   ASSERT_EQ(plan.kernels.size(), 1u);
-  const Kernel kernel = lower(graph, plan.kernels[0]);
+  const Schedule kernel = lower(graph, plan.kernels[0]);
   const std::vector<KernelArgument> arguments = kernel_arguments(kernel);
   ASSERT_EQ(arguments.size(), 1u);
   EXPECT_EQ(arguments[0].kind, KernelArgument::Kind::kTable);

@@ -7,13 +7,13 @@
 #include <tuple>
 #include <vector>
 
-#include "codegen/lower_context.h"
+#include "analysis/schedule/context.h"
 
 namespace stitchwork {
 
 class ValueBuilder {
  public:
-  ValueBuilder(LowerContext& context, Step& step, int phase);
+  ValueBuilder(BuildContext& context, Step& step, int phase);
 
   /// The value of `op` at `map` (over the step's row and col), computed from its operands even where it has a
   /// place of its own: a root.
@@ -70,7 +70,7 @@ class ValueBuilder {
   /// Moves a map to the outermost scope that has all the dims it uses.
   void hoist(IndexMap& map, int& scope) const;
 
-  LowerContext& context_;
+  BuildContext& context_;
   Step& step_;
   int phase_;
   std::map<Key, int> known_;

@@ -1,7 +1,7 @@
 // Which values of rows need no shared memory.
 #pragma once
 
-#include "codegen/kernel.h"
+#include "analysis/schedule/schedule.h"
 
 namespace stitchwork {
 
@@ -10,6 +10,6 @@ namespace stitchwork {
 /// for itself: such values stay in registers (TaskLoop::row_results) and leave shared memory where nobody
 /// else reads them there, and stages that no shared memory ties any more become one. A softmax or layer norm
 /// of a warp a row has no block barrier then. Loops with entries stay as they are.
-void keep_row_results(const Computation& computation, Kernel& kernel);
+void keep_row_results(const Computation& computation, Schedule& kernel);
 
 }  // namespace stitchwork

@@ -5,15 +5,15 @@
 #include <set>
 #include <vector>
 
+#include "analysis/schedule/context.h"
 #include "analysis/tiles.h"
-#include "codegen/lower_context.h"
 
 namespace stitchwork {
 
 /// Those of the loops of one phase. `register_bound`: of the kernel's launch, 0 where it has none.
 class TileSteps {
  public:
-  TileSteps(LowerContext& context, int register_bound, int phase)
+  TileSteps(BuildContext& context, int register_bound, int phase)
       : context_(context), register_bound_(register_bound), phase_(phase) {}
 
   /// What fills the tiles that the loop's groups read, before its steps, and what empties those they store
@@ -30,7 +30,7 @@ class TileSteps {
   IndexMap in_a_range(NodeId op, const ThreadMapping& mapping) const;
   bool is_stored_through(const Tile& tile) const;
 
-  LowerContext& context_;
+  BuildContext& context_;
   int register_bound_, phase_;
 };
 

@@ -1,41 +1,24 @@
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <set>
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/schedule/context.h"
+#include "analysis/schedule/keep.h"
+#include "analysis/schedule/row_results.h"
+#include "analysis/schedule/schedule.h"
+#include "analysis/schedule/share.h"
+#include "analysis/schedule/steps.h"
+#include "analysis/schedule/tile_steps.h"
+#include "analysis/schedule/use_vectors.h"
+#include "analysis/schedule/values.h"
 #include "analysis/vectors.h"
-#include "codegen/kernel.h"
-#include "codegen/lower_context.h"
-#include "codegen/lower_keep.h"
-#include "codegen/lower_rows.h"
-#include "codegen/lower_tiles.h"
-#include "codegen/lower_values.h"
-#include "codegen/lower_vectors.h"
-#include "codegen/share_bodies.h"
 #include "core/error.h"
 #include "core/sorted.h"
 
 namespace stitchwork {
 namespace {
-
-/// Throws Error naming the op where the planner may fuse what no kernel can compute.
-void require_generated(const Graph& graph, const Node& node) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(graph.source, node.line, 0,
-                fmt::format("{} ({}) cannot be executed: {}", node.name, def(node.op).name, why),
-                "it can be planned and explained; remove it or replace it to run the model");
-  };
-  if (!is_executable(node.shape.dtype))
-    refuse(fmt::format("{} has no generated code", name(node.shape.dtype)));
-  for (NodeId operand : node.operands)
-    if (const Shape& shape = graph.entry_computation().node(operand).shape;
-        !shape.is_tuple && !is_executable(shape.dtype))
-      refuse(fmt::format("{} has no generated code", name(shape.dtype)));
-  if ((node.op == Op::kReduce || node.op == Op::kReduceWindow) && !simple_reducer(graph, applied(node)))
-    refuse(fmt::format("'{}' is not one commutative operation", graph.computation(applied(node)).name));
-}
 
 /// One op to store in one phase.
 struct Item {
@@ -45,19 +28,19 @@ struct Item {
   int stage = 0;
 };
 
-class Lowering {
+class Builder {
  public:
-  Lowering(const Graph& graph, const KernelPlan& plan) : context_(graph, plan) {}
+  Builder(const Graph& graph, const KernelPlan& plan) : context_(graph, plan) {}
 
-  Kernel run() {
-    Kernel kernel;
+  Schedule run() {
+    Schedule kernel;
     kernel.name = context_.plan.name;
     kernel.groups = context_.plan.groups;
     kernel.launch = context_.plan.launch;
     kernel.launch.block = static_cast<int>(ceil_div(kernel.launch.block, 32) * 32);
     launch_ = kernel.launch;
     collect_items();
-    for (int phase = 0; phase < phases_; ++phase) kernel.phases.push_back(lower_phase(phase));
+    for (int phase = 0; phase < phases_; ++phase) kernel.phases.push_back(phase_of(phase));
     kernel.launch.grid_barriers = phases_ - 1;
     SW_CHECK(kernel.launch.grid_barriers <= context_.plan.launch.grid_barriers,
              "kernel {} needs {} grid barriers, its plan has {}", kernel.name, kernel.launch.grid_barriers,
@@ -96,7 +79,7 @@ class Lowering {
   }
 
   /// The places of what the plan keeps across grid barriers.
-  void add_residents(Kernel& kernel) const {
+  void add_residents(Schedule& kernel) const {
     for (const Residence& r : context_.plan.resident) {
       const auto group = std::find_if(kernel.groups.begin(), kernel.groups.end(),
                                       [&](const Group& g) { return g.dominant == r.group; });
@@ -109,65 +92,53 @@ class Lowering {
     }
   }
 
-  /// Ops whose shared values the item reads: a walk over operands that stops where values are had otherwise.
-  std::set<NodeId> shared_reads(const Item& item) const {
-    std::set<NodeId> reads, seen;
-    std::vector<NodeId> open;
-    const auto expand = [&](NodeId op) {
-      for (NodeId operand : context_.node(op).operands) open.push_back(operand);
-    };
-    if (item.fold)
-      open.push_back(context_.node(item.op).operands[1]);
-    else
-      expand(item.op);
-    while (!open.empty()) {
-      const NodeId op = open.back();
-      open.pop_back();
-      if (is_immediate(context_.computation, op) || !seen.insert(op).second) continue;
-      const Reach reach = context_.reach(op, item.phase);
-      if (reach == Reach::kShared) reads.insert(op);
-      if (reach == Reach::kCompute) expand(op);
-      if (reach == Reach::kPartials) open.push_back(context_.node(op).operands[1]);
+  /// Ops whose shared values the item reads.
+  std::set<NodeId> reads_of(const Item& item) const {
+    std::vector<NodeId> first = context_.node(item.op).operands;
+    if (item.fold) first = {first[1]};
+    std::set<NodeId> reads;
+    while (!first.empty()) {
+      // What folds partials computes the reduction's initial value.
+      std::vector<NodeId> initial;
+      const auto had = [&](NodeId op) {
+        if (is_immediate(context_.computation, op)) return Had::kStored;
+        const Reach reach = context_.reach(op, item.phase);
+        if (reach == Reach::kPartials) initial.push_back(context_.node(op).operands[1]);
+        return reach == Reach::kShared    ? Had::kShared
+               : reach == Reach::kCompute ? Had::kComputed
+                                          : Had::kStored;
+      };
+      reads.merge(shared_reads(context_.computation, first, had));
+      first = std::move(initial);
     }
     return reads;
   }
 
-  Phase lower_phase(int phase) {
+  Phase phase_of(int phase) {
     std::vector<Item> items;
     for (const Item& item : items_)
       if (item.phase == phase) items.push_back(item);
 
-    // Groups tied by shared values run in one loop; a value read there is ready a stage later.
-    std::vector<int> root(context_.plan.groups.size());
-    std::iota(root.begin(), root.end(), 0);
-    const auto find = [&](int g) {
-      while (root[static_cast<std::size_t>(g)] != g) g = root[static_cast<std::size_t>(g)];
-      return g;
-    };
-    std::map<NodeId, int> stage;
+    TaskSteps steps;
     for (Item& item : items) {  // ascending by op: operands first
-      for (NodeId read : shared_reads(item)) {
-        item.stage = std::max(item.stage, stage[read] + 1);
-        const int a = find(material(item.op).group), b = find(material(read).group);
-        root[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
-      }
-      stage[item.op] = std::max(stage[item.op], item.stage);
+      steps.add(item.op, material(item.op).group, reads_of(item));
+      item.stage = steps.at(item.op).step;
     }
     std::map<int, std::vector<Item>> loops, folds;
     for (const Item& item : items) {
       if (item.fold && is_across(group_of(item.op), item.op))
         folds[material(item.op).group].push_back(item);
       else
-        loops[find(material(item.op).group)].push_back(item);
+        loops[steps.loop(material(item.op).group)].push_back(item);
     }
     Phase result;
-    for (auto& [first_group, members] : loops) result.loops.push_back(lower_loop(phase, members));
-    for (auto& [group, members] : folds) result.loops.push_back(lower_fold(phase, group, members));
+    for (auto& [first_group, members] : loops) result.loops.push_back(loop_of(phase, members));
+    for (auto& [group, members] : folds) result.loops.push_back(fold_of(phase, group, members));
     return result;
   }
 
   /// The partials of a group's reductions across its rows, column by column.
-  TaskLoop lower_fold(int phase, int group_index, const std::vector<Item>& items) {
+  TaskLoop fold_of(int phase, int group_index, const std::vector<Item>& items) {
     const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
     Step step;
     step.group = group_index;
@@ -201,7 +172,7 @@ class Lowering {
     return *found;
   }
 
-  TaskLoop lower_loop(int phase, const std::vector<Item>& items) {
+  TaskLoop loop_of(int phase, const std::vector<Item>& items) {
     TaskLoop loop;
     const ThreadMapping& mapping = group_of(items.front().op).mapping;
     loop.tasks = mapping.tasks;
@@ -231,10 +202,10 @@ class Lowering {
       step.mapping = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
       ValueBuilder builder(context_, step, phase);
       if (const auto found = gathers.find(key); found != gathers.end())
-        for (const NodeId op : found->second) step.roots.push_back(lower_gather(op, builder, loop));
+        for (const NodeId op : found->second) step.roots.push_back(gather_root(op, builder, loop));
       for (const Item& item : members) {
-        step.roots.push_back(is_one_pass(item.op) ? lower_gathered(item, loop, builder)
-                                                  : lower_root(item, step, builder));
+        step.roots.push_back(is_one_pass(item.op) ? gathered_root(item, loop, builder)
+                                                  : root_of(item, step, builder));
         if (step.roots.back().store == StoreKind::kAcross)
           loop.across.push_back({item.op, step.roots.back().reducer, step.mapping,
                                  elements_per_thread(step.mapping, launch_.block),
@@ -288,7 +259,7 @@ class Lowering {
     return result;
   }
 
-  Root lower_gather(NodeId op, ValueBuilder& builder, TaskLoop& loop) {
+  Root gather_root(NodeId op, ValueBuilder& builder, TaskLoop& loop) {
     const OnePassForm form = form_of(op);
     const IndexMap map =
         reduced_operand_map(context_.computation, context_.node(op), material(op).placement.map);
@@ -301,7 +272,7 @@ class Lowering {
     return root;
   }
 
-  Root lower_gathered(const Item& item, const TaskLoop& loop, ValueBuilder& builder) {
+  Root gathered_root(const Item& item, const TaskLoop& loop, ValueBuilder& builder) {
     const Node& node = context_.node(item.op);
     const Material& m = material(item.op);
     const auto gathered = std::find_if(loop.gathered.begin(), loop.gathered.end(),
@@ -332,7 +303,7 @@ class Lowering {
     return m.placement.coverage == Coverage::kRows && (item.fold || !reduces(item.op));
   }
 
-  Root lower_root(const Item& item, Step& step, ValueBuilder& builder) {
+  Root root_of(const Item& item, Step& step, ValueBuilder& builder) {
     const Material& m = material(item.op);
     const Node& node = context_.node(item.op);
     Root result;
@@ -384,7 +355,7 @@ class Lowering {
   }
 
   /// A plan may leave the reduction workspace to us: it then lies behind the values.
-  void place_workspace(Kernel& kernel) const {
+  void place_workspace(Schedule& kernel) const {
     const std::int64_t needed = reduction_workspace_bytes(context_.computation, context_.plan);
     if (needed == 0) return;
     kernel.workspace_bytes = needed;
@@ -397,7 +368,7 @@ class Lowering {
     kernel.launch.shared_bytes = kernel.workspace_offset + needed;
   }
 
-  static bool needs_wide(const Kernel& kernel) {
+  static bool needs_wide(const Schedule& kernel) {
     constexpr std::int64_t kLimit = std::int64_t{1} << 30;  // room for the products of index expressions
     const auto big = [](std::int64_t n) { return n >= kLimit; };
     for (const Buffer& buffer : kernel.buffers)
@@ -408,7 +379,7 @@ class Lowering {
     return false;
   }
 
-  LowerContext context_;
+  BuildContext context_;
   KernelLaunch launch_;
   std::vector<Item> items_;  ///< ascending by op
   int phases_ = 1;
@@ -416,9 +387,18 @@ class Lowering {
 
 }  // namespace
 
-Kernel lower(const Graph& graph, const KernelPlan& plan) {
-  for (NodeId op : plan.ops) require_generated(graph, graph.entry_computation().node(op));
-  return Lowering(graph, plan).run();
+Schedule build_schedule(const Graph& graph, const KernelPlan& plan) { return Builder(graph, plan).run(); }
+
+bool keeps_over_tasks(const Schedule& kernel, const TaskLoop& loop) {
+  const auto over_tasks = [&](int kept) {
+    return kept >= 0 && kernel.kept[static_cast<std::size_t>(kept)].group >= 0;
+  };
+  return std::any_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
+    return std::any_of(step.order.begin(), step.order.end(), [&](int v) {
+      const Value& value = step.values[static_cast<std::size_t>(v)];
+      return over_tasks(value.kept) || over_tasks(value.restored);
+    });
+  });
 }
 
 }  // namespace stitchwork

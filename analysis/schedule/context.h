@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analysis/propagation.h"
-#include "codegen/kernel.h"
+#include "analysis/schedule/schedule.h"
 #include "core/arithmetic.h"
 
 namespace stitchwork {
@@ -33,9 +33,9 @@ enum class Reach : std::uint8_t {
   kShared,    ///< written by the same task in an earlier stage
 };
 
-class LowerContext {
+class BuildContext {
  public:
-  LowerContext(const Graph& graph, const KernelPlan& plan);
+  BuildContext(const Graph& graph, const KernelPlan& plan);
 
   const Graph& graph;
   const Computation& computation;

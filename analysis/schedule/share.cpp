@@ -1,15 +1,16 @@
-#include "codegen/share_bodies.h"
+#include "analysis/schedule/share.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
+#include "analysis/schedule/context.h"
 #include "analysis/vectors.h"
-#include "codegen/lower_context.h"
-#include "codegen/print_text.h"
-#include "codegen/print_values.h"
+#include "core/float_semantics.h"
 
 namespace stitchwork {
 namespace {
@@ -39,7 +40,7 @@ class BufferPairs {
 /// depends on them is which rows of the last task exist.
 class LoopComparison {
  public:
-  LoopComparison(const Graph& graph, const Kernel& kernel)
+  LoopComparison(const Graph& graph, const Schedule& kernel)
       : computation_(graph.entry_computation()), graph_(graph), kernel_(kernel) {}
 
   /// The buffers in correspondence, or nothing where the body of `a` does not serve `b`.
@@ -119,18 +120,48 @@ class LoopComparison {
     if (a.buffer >= 0 && !same_buffer(a.buffer, b.buffer, buffers)) return false;
     switch (a.kind) {
       case ValueKind::kConstant:
-        return literal_text(*x.attrs.literal) == literal_text(*y.attrs.literal);
-      case ValueKind::kApply: {
-        std::vector<std::string> arguments;
-        for (std::size_t i = 0; i < a.arguments.size(); ++i) arguments.push_back(fmt::format("a{}", i));
-        return apply_text(computation_, x, arguments) == apply_text(computation_, y, arguments);
-      }
+        return std::ranges::equal(first_element(x), first_element(y));
+      case ValueKind::kApply:
+        return same_expression(x, y);
       case ValueKind::kFold:
         return partials_a_row(a) == partials_a_row(b) && same_reducer(x, y);
       case ValueKind::kInnerReduce:
         return same_reducer(x, y);
       case ValueKind::kIndex:
         return a.at.map.results == b.at.map.results;
+      default:
+        return true;
+    }
+  }
+
+  static std::span<const std::byte> first_element(const Node& constant) {
+    return std::span(constant.attrs.literal->bytes)
+        .first(static_cast<std::size_t>(byte_size(constant.shape.dtype)));
+  }
+
+  /// Whether the ops are one expression of their operands' elements; their results have one type.
+  bool same_expression(const Node& a, const Node& b) const {
+    if (a.op != b.op || a.operands.size() != b.operands.size()) return false;
+    for (std::size_t i = 0; i < a.operands.size(); ++i)
+      if (computation_.node(a.operands[i]).shape.dtype != computation_.node(b.operands[i]).shape.dtype)
+        return false;
+    switch (a.op) {
+      case Op::kCompare:
+        return a.attrs.comparison == b.attrs.comparison && is_total_order(a) == is_total_order(b);
+      case Op::kReducePrecision: {
+        const FloatFormat x = reduced_precision(a), y = reduced_precision(b);
+        return x.exponent_bits == y.exponent_bits && x.mantissa_bits == y.mantissa_bits;
+      }
+      case Op::kPower:  // a small integer exponent is part of the expression
+        return one_integer(source_of(computation_, a.operands[1])) ==
+               one_integer(source_of(computation_, b.operands[1]));
+      case Op::kGetDimensionSize: {
+        const auto size = [&](const Node& node) {
+          return computation_.node(node.operands[0])
+              .shape.dims.at(static_cast<std::size_t>(node.attrs.dimensions.at(0)));
+        };
+        return size(a) == size(b);
+      }
       default:
         return true;
     }
@@ -193,7 +224,7 @@ class LoopComparison {
 
   const Computation& computation_;
   const Graph& graph_;
-  const Kernel& kernel_;
+  const Schedule& kernel_;
 };
 
 bool has_work(const TaskLoop& loop) {
@@ -290,7 +321,7 @@ void share(const LoopComparison& compare, Phase& phase) {
 
 }  // namespace
 
-void share_bodies(const Graph& graph, Kernel& kernel) {
+void share_bodies(const Graph& graph, Schedule& kernel) {
   const LoopComparison compare(graph, kernel);
   for (Phase& phase : kernel.phases)
     if (phase.loops.size() >= kFewestEntries) share(compare, phase);

@@ -1,7 +1,7 @@
 // Which values stay in registers from step to step of a task.
 #pragma once
 
-#include "codegen/kernel.h"
+#include "analysis/schedule/schedule.h"
 
 namespace stitchwork {
 
@@ -12,6 +12,6 @@ namespace stitchwork {
 /// block has a single task, values stay across grid barriers too (AStitch section 4.4 calls such values
 /// resident). What is left of the registers lets the first step of a task load elements that only later ones
 /// read.
-void keep_values(const Graph& graph, Kernel& kernel);
+void keep_values(const Graph& graph, Schedule& kernel);
 
 }  // namespace stitchwork

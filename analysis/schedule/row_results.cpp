@@ -1,4 +1,4 @@
-#include "codegen/lower_rows.h"
+#include "analysis/schedule/row_results.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 namespace stitchwork {
 namespace {
 
-bool in_shared(const Kernel& kernel, int buffer) {
+bool in_shared(const Schedule& kernel, int buffer) {
   return buffer >= 0 && kernel.buffers[static_cast<std::size_t>(buffer)].space == MemorySpace::kShared;
 }
 
@@ -20,7 +20,7 @@ bool is_row(const IndexExpr& offset, const ThreadMapping& mapping) {
 
 class RowKeeper {
  public:
-  RowKeeper(const Computation& computation, Kernel& kernel, TaskLoop& loop)
+  RowKeeper(const Computation& computation, Schedule& kernel, TaskLoop& loop)
       : computation_(computation), kernel_(kernel), loop_(loop) {}
 
   void run() {
@@ -209,14 +209,14 @@ class RowKeeper {
   }
 
   const Computation& computation_;
-  Kernel& kernel_;
+  Schedule& kernel_;
   TaskLoop& loop_;
   std::map<int, Made> results_;  ///< by buffer of shared memory
 };
 
 }  // namespace
 
-void keep_row_results(const Computation& computation, Kernel& kernel) {
+void keep_row_results(const Computation& computation, Schedule& kernel) {
   for (Phase& phase : kernel.phases)
     for (TaskLoop& loop : phase.loops)
       if (loop.entries.empty()) RowKeeper(computation, kernel, loop).run();

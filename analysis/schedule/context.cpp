@@ -1,4 +1,4 @@
-#include "codegen/lower_context.h"
+#include "analysis/schedule/context.h"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ std::int64_t rows_per_task(const ThreadMapping& mapping) {
   return mapping.kind == MappingKind::kRowSplit ? 1 : mapping.rows_per_block;
 }
 
-LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
+BuildContext::BuildContext(const Graph& g, const KernelPlan& p)
     : graph(g), computation(g.entry_computation()), plan(p), inside_(p.ops.begin(), p.ops.end()) {
   for (std::size_t i = 0; i < plan.groups.size(); ++i) {
     const Group& group = plan.groups[i];
@@ -39,12 +39,12 @@ LowerContext::LowerContext(const Graph& g, const KernelPlan& p)
   }
 }
 
-int LowerContext::tile(NodeId op, int group, int phase) const {
+int BuildContext::tile(NodeId op, int group, int phase) const {
   const auto found = tiles_.find({op, group, phase});
   return found == tiles_.end() ? -1 : found->second;
 }
 
-IndexExpr LowerContext::tile_offset(NodeId op, int group, bool moves) const {
+IndexExpr BuildContext::tile_offset(NodeId op, int group, bool moves) const {
   const ThreadMapping& mapping = plan.groups[static_cast<std::size_t>(group)].mapping;
   if (mapping.staged) {
     const StagedPart part = staged_part(node(op).shape, mapping);
@@ -55,14 +55,14 @@ IndexExpr LowerContext::tile_offset(NodeId op, int group, bool moves) const {
   return IndexExpr::dim(0) * tile_stride(mapping, byte_size(node(op).shape.dtype)) + IndexExpr::dim(1);
 }
 
-bool LowerContext::is_reduction(NodeId op) const { return def(node(op).op).cls == OpClass::kReduce; }
+bool BuildContext::is_reduction(NodeId op) const { return def(node(op).op).cls == OpClass::kReduce; }
 
-int LowerContext::add_buffer(Buffer buffer) {
+int BuildContext::add_buffer(Buffer buffer) {
   buffers.push_back(std::move(buffer));
   return static_cast<int>(buffers.size()) - 1;
 }
 
-void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeId, Placement>& places) {
+void BuildContext::add_material(NodeId op, int group_index, const std::map<NodeId, Placement>& places) {
   const Group& group = plan.groups[static_cast<std::size_t>(group_index)];
   const Node& n = node(op);
   const auto placed = places.find(op);
@@ -115,7 +115,7 @@ void LowerContext::add_material(NodeId op, int group_index, const std::map<NodeI
   materials.emplace(op, std::move(material));
 }
 
-Reach LowerContext::reach(NodeId op, int phase) const {
+Reach BuildContext::reach(NodeId op, int phase) const {
   if (!inside(op)) {
     // Another name of a value made here is made here too.
     const NodeId owner = buffer_of(computation, op);
@@ -131,7 +131,7 @@ Reach LowerContext::reach(NodeId op, int phase) const {
   return Reach::kCompute;
 }
 
-int LowerContext::input_buffer(NodeId op) {
+int BuildContext::input_buffer(NodeId op) {
   const NodeId owner = buffer_of(computation, op);
   const auto [it, inserted] = inputs_.try_emplace(owner, -1);
   if (inserted) {

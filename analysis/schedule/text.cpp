@@ -1,6 +1,6 @@
 #include <fmt/ranges.h>
 
-#include "codegen/kernel.h"
+#include "analysis/schedule/schedule.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -64,7 +64,7 @@ std::string buffer_text(const Computation& computation, const Buffer& buffer) {
   return text;
 }
 
-std::string value_text(const Computation& computation, const Kernel& kernel, const Value& value, int id) {
+std::string value_text(const Computation& computation, const Schedule& kernel, const Value& value, int id) {
   const Node& node = computation.node(value.op);
   std::string text = fmt::format("%{} = {} {}", id, name(value.kind), node.name);
   if (value.buffer >= 0)
@@ -84,7 +84,7 @@ std::string value_text(const Computation& computation, const Kernel& kernel, con
 
 }  // namespace
 
-std::string to_text(const Graph& graph, const Kernel& kernel) {
+std::string to_text(const Graph& graph, const Schedule& kernel) {
   const Computation& computation = graph.entry_computation();
   std::string text = fmt::format("kernel {} grid {} block {} shared {} scratch {} barriers {}\n", kernel.name,
                                  kernel.launch.grid, kernel.launch.block, kernel.launch.shared_bytes,

@@ -1,11 +1,11 @@
-#include "codegen/lower_keep.h"
+#include "analysis/schedule/keep.h"
 
 #include <algorithm>
 #include <map>
 
 #include "analysis/launch.h"
+#include "analysis/schedule/context.h"
 #include "analysis/vectors.h"
-#include "codegen/lower_context.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -13,7 +13,7 @@ namespace {
 
 class Keeper {
  public:
-  Keeper(const Graph& graph, Kernel& kernel)
+  Keeper(const Graph& graph, Schedule& kernel)
       : computation_(graph.entry_computation()), kernel_(kernel), block_(kernel.launch.block) {
     budget_ = registers_to_keep_in(kernel.launch);
     planned_ = kernel.kept.size();
@@ -223,7 +223,7 @@ class Keeper {
     if (front == loop.steps.end()) return;
     const std::size_t from = first + static_cast<std::size_t>(front - loop.steps.begin());
     const std::size_t end = number_;
-    std::map<Key, int> ahead;  // places in Kernel::kept
+    std::map<Key, int> ahead;  // places in Schedule::kept
     for (number_ = from + 1; number_ < end; ++number_) {
       Step& step = loop.steps[number_ - first];
       if (!(step.mapping == front->mapping)) continue;
@@ -268,10 +268,10 @@ class Keeper {
   }
 
   const Computation& computation_;
-  Kernel& kernel_;
+  Schedule& kernel_;
   int block_;
   std::int64_t budget_ = 0;
-  std::size_t planned_ = 0;                 ///< so many first places of Kernel::kept are the plan's
+  std::size_t planned_ = 0;                 ///< so many first places of Schedule::kept are the plan's
   std::int64_t always_ = 0;                 ///< registers that the plan's take
   std::vector<std::int64_t> taken_;         ///< others, between each step and the next
   std::map<int, std::size_t> last_reader_;  ///< by kept place, so far: the number of the step
@@ -284,6 +284,6 @@ class Keeper {
 
 }  // namespace
 
-void keep_values(const Graph& graph, Kernel& kernel) { Keeper(graph, kernel).run(); }
+void keep_values(const Graph& graph, Schedule& kernel) { Keeper(graph, kernel).run(); }
 
 }  // namespace stitchwork

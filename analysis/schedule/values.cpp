@@ -1,4 +1,4 @@
-#include "codegen/lower_values.h"
+#include "analysis/schedule/values.h"
 
 #include <algorithm>
 
@@ -95,7 +95,7 @@ IndexMap reduced_operand_map(const Computation& computation, const Node& reduce,
   return replace_symbols(map, delinearize(IndexExpr::dim(1), map.symbols));
 }
 
-ValueBuilder::ValueBuilder(LowerContext& context, Step& step, int phase)
+ValueBuilder::ValueBuilder(BuildContext& context, Step& step, int phase)
     : context_(context), step_(step), phase_(phase) {}
 
 int ValueBuilder::root_value(NodeId op, const IndexMap& map) {

@@ -1,10 +1,10 @@
-#include "codegen/lower_tiles.h"
+#include "analysis/schedule/tile_steps.h"
 
 #include <algorithm>
 
 #include "analysis/launch.h"
+#include "analysis/schedule/values.h"
 #include "analysis/vectors.h"
-#include "codegen/lower_values.h"
 
 namespace stitchwork {
 

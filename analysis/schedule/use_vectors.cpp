@@ -1,4 +1,4 @@
-#include "codegen/lower_vectors.h"
+#include "analysis/schedule/use_vectors.h"
 
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
@@ -6,13 +6,13 @@
 namespace stitchwork {
 namespace {
 
-bool is_partials(const Kernel& kernel, int buffer) {
+bool is_partials(const Schedule& kernel, int buffer) {
   return kernel.buffers.at(static_cast<std::size_t>(buffer)).partials;
 }
 
 /// Global memory, and the tiles of staged tasks where these move or are of one row: a vector there is one in
 /// its tile. So is one of rows beside a tile.
-bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
+bool has_vectors(const Schedule& kernel, const Step& step, int buffer) {
   const Buffer& b = kernel.buffers.at(static_cast<std::size_t>(buffer));
   if (b.space == MemorySpace::kShared)
     return b.tile &&
@@ -24,7 +24,7 @@ bool has_vectors(const Kernel& kernel, const Step& step, int buffer) {
 
 /// A peeled row's vectors reach into its neighbours, as those of shifted columns do, which nobody may be
 /// writing. A tile has room for them.
-bool may_reach(const Kernel& kernel, const Step& step, int buffer) {
+bool may_reach(const Schedule& kernel, const Step& step, int buffer) {
   return kernel.buffers.at(static_cast<std::size_t>(buffer)).tile ||
          (!is_peeled(step.mapping) && column_vectors(step.mapping) != ColumnVectors::kShifted) ||
          kernel.buffers.at(static_cast<std::size_t>(buffer)).space == MemorySpace::kGlobalInput;
@@ -37,7 +37,7 @@ bool stores_vectors(const ThreadMapping& mapping) {
 
 /// A load that every element makes, or all of a vector or none, at an index known without other loads: in
 /// vectors, or one for all of a vector's elements.
-bool may_go_ahead(const Kernel& kernel, const Step& step, const Value& value) {
+bool may_go_ahead(const Schedule& kernel, const Step& step, const Value& value) {
   // One place in memory that all elements under a condition read is near, and would take a register each.
   if (!value.at.map.constraints.empty() && !value.offset.uses_dim(vector_dim(step.mapping))) return false;
   return value.kind == ValueKind::kLoad && value.scope < 0 && value.restored < 0 &&
@@ -51,7 +51,7 @@ bool may_go_ahead(const Kernel& kernel, const Step& step, const Value& value) {
 
 }  // namespace
 
-void use_vectors(Kernel& kernel) {
+void use_vectors(Schedule& kernel) {
   for (Phase& phase : kernel.phases)
     for (TaskLoop& loop : phase.loops)
       for (Step& step : loop.steps) {
