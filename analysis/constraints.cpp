@@ -67,7 +67,7 @@ int find_threads(const Edit& edit, const Device& device) {
 int find_split(const Computation& computation, const Edit& edit, NodeId op) {
   if (def(computation.node(op).op).cls != OpClass::kReduce)
     refuse(edit, fmt::format("{} is no reduction", edit.ops[0]), "only rows of reductions can be split");
-  const std::int64_t cols = reduction_shape(computation, op).cols;
+  const std::int64_t cols = reduction_size(computation, op).cols;
   if (edit.n < 1) refuse(edit, "a row takes at least one block", "ask for 1 to keep rows whole");
   if (edit.n > cols)
     refuse(edit, fmt::format("its rows have {} elements", cols), fmt::format("ask for at most {}", cols));

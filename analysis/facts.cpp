@@ -33,20 +33,39 @@ bool is_immediate(const Computation& computation, NodeId node) {
   }
 }
 
-ReductionShape reduction_shape(const Computation& computation, NodeId reduce) {
+namespace {
+
+/// By dimension of the operand.
+std::vector<bool> reduced_dimensions(const Computation& computation, NodeId reduce) {
   const Node& node = computation.node(reduce);
   SW_CHECK(def(node.op).cls == OpClass::kReduce && !node.operands.empty(), "{} is no reduction", node.name);
-  const std::vector<std::int64_t>& extents = computation.node(node.operands[0]).shape.dims;
-  std::vector<bool> reduced(extents.size(), false);
+  std::vector<bool> reduced(computation.node(node.operands[0]).shape.dims.size(), false);
   for (std::int64_t d : node.attrs.dimensions) reduced.at(static_cast<std::size_t>(d)) = true;
+  return reduced;
+}
 
-  ReductionShape result;
-  std::vector<std::int64_t> kept_extents, reduced_extents;
+}  // namespace
+
+ReductionSize reduction_size(const Computation& computation, NodeId reduce) {
+  const std::vector<bool> reduced = reduced_dimensions(computation, reduce);
+  const std::vector<std::int64_t>& extents =
+      computation.node(computation.node(reduce).operands[0]).shape.dims;
+  ReductionSize result;
   for (std::size_t d = 0; d < extents.size(); ++d) {
-    (reduced[d] ? reduced_extents : kept_extents).push_back(extents[d]);
     (reduced[d] ? result.cols : result.rows) *= extents[d];
     if (extents[d] > 1) result.row_reduce = reduced[d];
   }
+  return result;
+}
+
+ReductionShape reduction_shape(const Computation& computation, NodeId reduce) {
+  const std::vector<bool> reduced = reduced_dimensions(computation, reduce);
+  const std::vector<std::int64_t>& extents =
+      computation.node(computation.node(reduce).operands[0]).shape.dims;
+  ReductionShape result{reduction_size(computation, reduce), {}, {}};
+  std::vector<std::int64_t> kept_extents, reduced_extents;
+  for (std::size_t d = 0; d < extents.size(); ++d)
+    (reduced[d] ? reduced_extents : kept_extents).push_back(extents[d]);
   const std::vector<IndexExpr> kept_index = delinearize(IndexExpr::dim(0), kept_extents);
   const std::vector<IndexExpr> reduced_index = delinearize(IndexExpr::dim(1), reduced_extents);
 

@@ -26,11 +26,16 @@ PlanRole plan_role(const Node& node);
 /// that reads them, also where some kernel materialises them for a library call or a graph result.
 bool is_immediate(const Computation& computation, NodeId node);
 
-/// A reduction's domain: [rows, cols] as ThreadMapping has it.
-struct ReductionShape {
+/// The size of a reduction's domain: [rows, cols] as ThreadMapping has it.
+struct ReductionSize {
   std::int64_t rows = 1, cols = 1;
   bool row_reduce =
       true;  ///< the minor-most dimension of extent > 1 is reduced: adjacent threads read adjacent cols
+};
+ReductionSize reduction_size(const Computation& computation, NodeId reduce);
+
+/// A reduction's domain, with its maps.
+struct ReductionShape : ReductionSize {
   /// Maps (row, col) to the index of the reduced operand.
   IndexMap input_map;
   /// Maps (row, col) to the index of the reduce's result (uses only d0).

@@ -111,7 +111,7 @@ std::int64_t partials_bytes(const ThreadMapping& mapping, DType dtype) {
 bool reduces_domain(const Computation& computation, NodeId reduce, const ThreadMapping& mapping) {
   if (def(computation.node(reduce).op).cls != OpClass::kReduce) return false;
   if (mapping.kind == MappingKind::kElementwise || mapping.kind == MappingKind::kTile) return false;
-  const ReductionShape shape = reduction_shape(computation, reduce);
+  const ReductionSize shape = reduction_size(computation, reduce);
   return shape.rows == mapping.rows && shape.cols == mapping.cols;
 }
 

@@ -71,7 +71,7 @@ ThreadMapping thread_a_row_mapping(std::int64_t rows, std::int64_t cols, int thr
 ThreadMapping natural_mapping(const Computation& computation, const Node& node) {
   if (def(node.op).cls != OpClass::kReduce)
     return element_mapping(node.shape.elements_count(), kElementBlock);
-  const ReductionShape shape = reduction_shape(computation, node.id);
+  const ReductionSize shape = reduction_size(computation, node.id);
   if (shape.cols < kSerialColumns) return thread_a_row_mapping(shape.rows, shape.cols, kElementBlock);
   if (shape.row_reduce) return block_a_row_mapping(shape.rows, shape.cols, shape.cols);
   return column_tile_mapping(shape.rows, shape.cols, 1);

@@ -64,7 +64,7 @@ void add_irregular(const Computation& computation, const Device& device,
                    std::vector<IrregularReduction>& found) {
   for (const Node& node : computation.nodes) {
     if (plan_role(node) != PlanRole::kMemory || def(node.op).cls != OpClass::kReduce) continue;
-    const ReductionShape shape = reduction_shape(computation, node.id);
+    const ReductionSize shape = reduction_size(computation, node.id);
     if (!shape.row_reduce || shape.rows == 0 || shape.cols < 2) continue;
     const int block = block_threads(block_a_row_mapping(shape.rows, shape.cols, shape.cols));
     IrregularReduction reduction{node.name, shape.rows, shape.cols, block, "", ""};

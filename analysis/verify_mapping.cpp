@@ -25,7 +25,7 @@ void check_domain(const Computation& computation, const std::string& where, cons
   const Node& dominant = computation.node(group.dominant);
   if (def(dominant.op).cls == OpClass::kReduce && m.kind != MappingKind::kElementwise &&
       m.kind != MappingKind::kTile) {
-    const ReductionShape shape = reduction_shape(computation, group.dominant);
+    const ReductionSize shape = reduction_size(computation, group.dominant);
     if (shape.rows != m.rows || shape.cols != m.cols)
       report.add("mapping.domain", "{}: {} reduces {} rows of {}, the mapping has {} of {}", where,
                  dominant.name, shape.rows, shape.cols, m.rows, m.cols);

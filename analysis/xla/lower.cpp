@@ -18,7 +18,7 @@ constexpr std::int64_t kColumnTileHeight = 128;
 ThreadMapping tiled_mapping(const Graph& graph, NodeId dominant, const std::vector<NodeId>& roots) {
   const Computation& computation = graph.entry_computation();
   const TiledReduction tile = *tiled_reduction(computation, computation.node(dominant));
-  const ReductionShape shape = reduction_shape(computation, dominant);
+  const ReductionSize shape = reduction_size(computation, dominant);
   if (tile.row) return block_a_row_mapping(shape.rows, shape.cols, tile.width);
   const bool atomic = std::all_of(roots.begin(), roots.end(), [&](NodeId root) {
     const Node& node = computation.node(root);
@@ -68,7 +68,7 @@ KernelPlan lower_instruction(const Graph& graph, const Instruction& instruction)
   if (tiled_reduction(computation, node)) {
     mapping = tiled_mapping(graph, leader, instruction.roots);
   } else if (def(node.op).cls == OpClass::kReduce) {
-    const ReductionShape shape = reduction_shape(computation, leader);
+    const ReductionSize shape = reduction_size(computation, leader);
     mapping = thread_a_row_mapping(shape.rows, shape.cols, kLoopBlock);
   } else {
     mapping = element_mapping(node.shape.elements_count(), kLoopBlock);

@@ -165,7 +165,7 @@ class MultiOutputFusion {
     ThreadMapping domain;
     domain.rows = leader.shape.elements_count();
     if (def(leader.op).cls == OpClass::kReduce) {
-      const ReductionShape shape = reduction_shape(computation_, leader.id);
+      const ReductionSize shape = reduction_size(computation_, leader.id);
       domain.kind = MappingKind::kRowPack;
       domain.rows = shape.rows;
       domain.cols = shape.cols;
