@@ -23,16 +23,32 @@ Interval hull(const IndexMap& map, const std::vector<std::int64_t>& extents) {
   return range_of(linearize(map.results, extents), map);
 }
 
-/// Tasks whose intervals are compared: all of a small grid, else both ends and the middle (maps are piecewise
-/// affine in the task).
-std::vector<std::int64_t> sample_tasks(std::int64_t tasks) {
-  std::vector<std::int64_t> sample;
-  constexpr std::int64_t kAll = 16;
-  for (std::int64_t t = 0; t < std::min(tasks, kAll); ++t) sample.push_back(t);
-  for (std::int64_t t = std::max(kAll, tasks - kAll); t < tasks; ++t) sample.push_back(t);
-  if (tasks > 4 * kAll)
-    for (std::int64_t t = -kAll / 2; t < kAll / 2; ++t) sample.push_back(tasks / 2 + t);
-  return sample;
+/// Tasks that are looked at one by one, where locality does not follow from the maps: verify's time, no
+/// truth.
+constexpr std::int64_t kMostTasks = 65536;
+
+/// Whether task t of `makes` makes the elements [t * a, (t + 1) * a) for some a, by the placement's map
+/// alone.
+std::optional<std::int64_t> elements_a_task(const Placement& placed, const ThreadMapping& makes,
+                                            const std::vector<std::int64_t>& extents) {
+  const bool full = placed.coverage == Coverage::kFull;
+  const IndexExpr element = simplify(linearize(placed.map.results, extents), placed.map);
+  const IndexExpr row_major = full ? IndexExpr::dim(0) * makes.cols + IndexExpr::dim(1) : IndexExpr::dim(0);
+  if (element != simplify(row_major, placed.map)) return std::nullopt;
+  return makes.rows_per_block * (full ? makes.cols : 1);
+}
+
+/// Whether, for every row and col of the reader's domain, the element it needs is one of its own task's:
+/// element - task * elements lies in [0, elements).
+bool follows_from_maps(const IndexMap& need, const ThreadMapping& needs, std::int64_t elements,
+                       const std::vector<std::int64_t>& extents) {
+  IndexMap of_task;  // (task, row in it, col) -> (row, col)
+  of_task.dims = {needs.tasks, needs.rows_per_block, std::max<std::int64_t>(1, needs.cols)};
+  of_task.results = {IndexExpr::dim(0) * needs.rows_per_block + IndexExpr::dim(1), IndexExpr::dim(2)};
+  const IndexMap element = compose(of_task, need);
+  const IndexExpr place = linearize(element.results, extents) - IndexExpr::dim(0) * elements;
+  const Interval range = range_of(simplify(place, element), element);
+  return range.lo >= 0 && range.hi < elements;
 }
 
 struct ValueCheck {
@@ -189,7 +205,17 @@ struct ValueCheck {
     }
     if (makes == needs && placed->second.map == e.map) return;
     const std::vector<std::int64_t>& extents = computation.node(e.op).shape.dims;
-    for (std::int64_t task : sample_tasks(makes.tasks)) {
+    if (const auto elements = elements_a_task(placed->second, makes, extents);
+        elements && follows_from_maps(e.map, needs, *elements, extents))
+      return;
+    if (makes.tasks > kMostTasks) {
+      report.add("locality",
+                 "kernel {}: {} is Regional, and it is not known whether each of {} tasks of {} needs only "
+                 "what it makes",
+                 kernel.id, op_name(e.op), makes.tasks, op_name(e.root));
+      return;
+    }
+    for (std::int64_t task = 0; task < makes.tasks; ++task) {
       const IndexMap made_map = of_task(placed->second.map, makes, task);
       const IndexMap need_map = of_task(e.map, needs, task);
       if (need_map.is_empty()) continue;  // its guard never holds in this task

@@ -1,5 +1,6 @@
 #include "analysis/verify.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,8 @@ using ::testing::HasSubstr;
 class Edited {
  public:
   explicit Edited(const std::string& planner = "astitch", const std::string& model = "fig7")
-      : graph_(dataset(model)) {
+      : Edited(dataset(model), planner) {}
+  Edited(Graph graph, const std::string& planner) : graph_(std::move(graph)) {
     json = plan_to_json(graph_, make_plan(graph_, device("v100"), planner, testing::paper(planner)));
   }
 
@@ -188,6 +190,35 @@ TEST(Verify, RefusesAGlobalValueReadInItsOwnPhase) {
   for (auto& [op, level] : plan.kernel()["levels"].items()) level = 0;
   plan.kernel()["grid_barriers"] = 0;
   EXPECT_THAT(plan.why("verify.level"), HasSubstr("at least 1"));
+}
+
+/// Of 200 tasks two read each other's row: wherever they are, both are found.
+TEST(Verify, RefusesTwoTasksThatReadEachOthersRows) {
+  for (const int row : {0, 40, 133, 198}) {
+    Edited plan(testing::graph_of(fmt::format(R"(
+      p = f32[200,4096] parameter(0)
+      z = f32[] constant(0)
+      s = f32[200] reduce(p, z), dimensions={{1}}, to_apply=sum
+      a = f32[{0}] slice(s), slice={{[0:{0}]}}
+      b = f32[1] slice(s), slice={{[{0}:{1}]}}
+      c = f32[1] slice(s), slice={{[{1}:{2}]}}
+      d = f32[{3}] slice(s), slice={{[{2}:200]}}
+      e = f32[200] concatenate(a, c, b, d), dimensions={{0}}
+      g = f32[200,4096] broadcast(e), dimensions={{0}}
+      ROOT r = f32[200,4096] subtract(p, g))",
+                                              row, row + 1, row + 2, 198 - row)),
+                "astitch");
+    Json& kernel = plan.kernel();
+    ASSERT_EQ(kernel["schemes"]["s"], "global");  // else as if every task read its own row
+    kernel["schemes"]["s"] = "regional";
+    for (auto& [op, level] : kernel["levels"].items()) level = 0;
+    kernel["grid_barriers"] = 0;
+    kernel["scratch"] = kernel["resident"] = Json::array();
+    kernel["shared"].push_back({{"op", "s"}, {"offset", 256}, {"bytes", 4}});
+    kernel["shared_bytes"] = 260;
+    EXPECT_THAT(plan.why("verify.locality"),
+                HasSubstr(fmt::format("task {} makes elements {}..{}", row, row, row)));
+  }
 }
 
 TEST(Verify, RefusesARegionalValueReadByAnotherBlock) {
