@@ -1,0 +1,36 @@
+// What is recorded of a plan is one story: no decision stands beside its opposite.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "analysis/planner.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork {
+namespace {
+
+TEST(Decisions, NoneStandsBesideItsOpposite) {
+  for (const char* model : {"fig7", "softmax_block", "layer_norm_grad", "mlp_training", "adam_tiny",
+                            "attention", "bert_tiny", "crnn_tiny", "moe_layer", "unet_block"})
+    for (const char* planner : {"xla", "tvm", "astitch", "auto"})
+      for (const char* target : {"v100", "h200"}) {
+        PlanOptions options;
+        options.record_decisions = true;
+        const FusionPlan plan = make_plan(testing::dataset(model), device(target), planner, options);
+        std::map<std::tuple<std::string, std::string, std::string, std::string>, const Decision*> seen;
+        for (const Decision& d : plan.decisions) {
+          // The forms of a kernel are tried by name: "stitched, blocks of 512: ...".
+          const std::string form = d.step == "auto" ? d.verdict.why.substr(0, d.verdict.why.find(':')) : "";
+          const auto [other, added] =
+              seen.try_emplace({d.step, d.subject, d.object, d.verdict.rule + form}, &d);
+          EXPECT_EQ(other->second->verdict.ok, d.verdict.ok)
+              << model << " " << planner << " " << target << ": " << d.step << " " << d.subject << " "
+              << d.object << ": " << other->second->verdict.why << " [" << other->second->verdict.rule
+              << "], " << d.verdict.why << " [" << d.verdict.rule << "]";
+        }
+      }
+}
+
+}  // namespace
+}  // namespace stitchwork
