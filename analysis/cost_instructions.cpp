@@ -16,8 +16,8 @@ namespace {
 /// A warp's thread indices and bounds, once a block; the guards of each group it runs, and the choice of each
 /// loop over tasks that it does not.
 constexpr double kBlockInstructions = 2.2, kGroupInstructions = 2.4;
-/// So many loops that are alike share one body (analysis/schedule/share.h), for which a warp takes its pointers
-/// from a table.
+/// So many loops that are alike share one body (analysis/schedule/share.h), for which a warp takes its
+/// pointers from a table.
 constexpr std::size_t kFewestShared = 4;
 constexpr double kTableInstructions = 30;
 /// A warp's loops and index arithmetic: in a task of elements, in a task of rows, and in each further pass

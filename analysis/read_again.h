@@ -9,8 +9,8 @@
 namespace stitchwork {
 
 /// Of each value of the group: in how many steps of its phase behind the first it is loaded again, from
-/// memory (analysis/schedule/keep.h keeps what fits) or its tile. Only elements of row_pack groups are; what is
-/// kept across grid barriers is not, and what is gathered in an earlier pass asks for none.
+/// memory (analysis/schedule/keep.h keeps what fits) or its tile. Only elements of row_pack groups are; what
+/// is kept across grid barriers is not, and what is gathered in an earlier pass asks for none.
 std::vector<int> loads_again(const Computation& computation, const KernelPlan& kernel, const Group& group,
                              const GroupEvaluations& found);
 

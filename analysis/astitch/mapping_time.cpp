@@ -14,8 +14,8 @@ namespace stitchwork::astitch {
 namespace {
 
 constexpr int kWarp = 32, kSectorBytes = 32;
-/// The share of a thread's registers in which elements of a row stay (analysis/schedule/keep.h); of a longer row
-/// the rest is read again.
+/// The share of a thread's registers in which elements of a row stay (analysis/schedule/keep.h); of a longer
+/// row the rest is read again.
 constexpr std::int64_t kResidentShare = 2;
 /// Registers of a thread beside the elements it holds: indices, pointers, the arithmetic of a vector.
 constexpr std::int64_t kArithmeticRegisters = 32;

@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include "analysis/launch.h"
 #include "analysis/schedule/schedule.h"
 #include "core/error.h"
 
@@ -64,6 +65,12 @@ std::string buffer_text(const Computation& computation, const Buffer& buffer) {
   return text;
 }
 
+/// Partials are accumulators, of float where the op is a 16-bit one.
+std::int64_t scratch_bytes(const Buffer& buffer) {
+  return buffer.elements *
+         (buffer.partials ? accumulator_bytes(buffer.shape.dtype) : byte_size(buffer.shape.dtype));
+}
+
 std::string value_text(const Computation& computation, const Schedule& kernel, const Value& value, int id) {
   const Node& node = computation.node(value.op);
   std::string text = fmt::format("%{} = {} {}", id, name(value.kind), node.name);
@@ -92,7 +99,16 @@ std::string to_text(const Graph& graph, const Schedule& kernel) {
   for (const Kept& kept : kernel.kept)
     text += fmt::format("kept {}: {} elements a thread in {} tasks, {}\n", computation.node(kept.op).name,
                         kept.elements, kept.tasks, kept.shared_offset < 0 ? "registers" : "shared memory");
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.space == MemorySpace::kGlobalInput || buffer.space == MemorySpace::kGlobalOutput) continue;
+    const std::int64_t bytes = buffer.space == MemorySpace::kShared ? buffer.bytes() : scratch_bytes(buffer);
+    if (bytes > 0)
+      text += fmt::format("place {}{} at {}, {} bytes{}\n", buffer_text(computation, buffer),
+                          buffer.tile ? " (tile)" : "", buffer.offset, bytes,
+                          buffer.stages > 1 ? fmt::format(" for each of {} tasks", buffer.stages) : "");
+  }
   for (std::size_t p = 0; p < kernel.phases.size(); ++p) {
+    if (p > 0) text += "grid barrier\n";
     text += fmt::format("phase {}\n", p);
     for (const TaskLoop& loop : kernel.phases[p].loops) {
       text += fmt::format(
@@ -108,8 +124,11 @@ std::string to_text(const Graph& graph, const Schedule& kernel) {
           text += fmt::format(", {}", buffer_text(computation, kernel.buffers[static_cast<std::size_t>(b)]));
         text += "\n";
       }
+      int stage = loop.steps.empty() ? 0 : loop.steps.front().stage;
       for (const Step& step : loop.steps) {
-        text += fmt::format("    step stage {} over {} of {}{}\n", step.stage,
+        if (step.stage != stage) text += "    barrier\n";
+        stage = step.stage;
+        text += fmt::format("    step over {} of {}{}\n",
                             step.by_all ? "rows by all their threads"
                             : step.rows ? "rows"
                                         : "elements",
