@@ -2,6 +2,7 @@
 // whole vectors of outputs, one reduced element after the other.
 #include <algorithm>
 
+#include "core/accumulator.h"
 #include "core/dtype_dispatch.h"
 #include "core/error.h"
 #include "core/evaluator_ops.h"
@@ -26,22 +27,20 @@ StridedBox<2> reduction_box(const Node& node, const Dims& input, const Dims& out
   return box;
 }
 
-template <typename Accumulator, typename S>
-void accumulate(Op op, const StridedBox<2>& box, std::vector<Accumulator>& totals,
+template <typename S>
+void accumulate(Op op, const StridedBox<2>& box, std::vector<Accumulator<typename S::Value>>& totals,
                 const typename S::Stored* input) {
-  const auto widen = [](typename S::Stored stored) { return static_cast<Accumulator>(S::widen(stored)); };
+  using Total = Accumulator<typename S::Value>;
   for_each_row(box, [&](const std::array<std::int64_t, 2>& offset, std::int64_t count,
                         const std::array<std::int64_t, 2>& stride) {
     const auto* from = input + offset[1];
     if (stride[0] == 0) {
-      Accumulator total = totals[static_cast<std::size_t>(offset[0])];
-      for (std::int64_t i = 0; i < count; ++i)
-        total = combine<Accumulator>(op, total, widen(from[i * stride[1]]));
+      Total total = totals[static_cast<std::size_t>(offset[0])];
+      for (std::int64_t i = 0; i < count; ++i) total.fold(op, S::widen(from[i * stride[1]]));
       totals[static_cast<std::size_t>(offset[0])] = total;
     } else {
-      Accumulator* to = totals.data() + offset[0];
-      for (std::int64_t i = 0; i < count; ++i)
-        to[i * stride[0]] = combine<Accumulator>(op, to[i * stride[0]], widen(from[i * stride[1]]));
+      Total* to = totals.data() + offset[0];
+      for (std::int64_t i = 0; i < count; ++i) to[i * stride[0]].fold(op, S::widen(from[i * stride[1]]));
     }
   });
 }
@@ -52,20 +51,17 @@ Literal reduce_simply(Op op, const Node& node, const Literal& input, const Liter
   with_storage(input.shape.dtype, [&](auto tag) {
     using S = decltype(tag);
     using T = typename S::Value;
-    using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double, T>;
-    // vector<bool> has no elements to point to.
-    using Cell = std::conditional_t<std::is_same_v<Accumulator, bool>, std::uint8_t, Accumulator>;
     const auto* data = input.data<typename S::Stored>();
-    const auto start = static_cast<Cell>(S::widen(init.data<typename S::Stored>()[0]));
-    std::vector<Cell> totals(static_cast<std::size_t>(result.shape.elements_count()), start);
+    const Accumulator<T> start(S::widen(init.data<typename S::Stored>()[0]));
+    std::vector<Accumulator<T>> totals(static_cast<std::size_t>(result.shape.elements_count()), start);
     // 0 and 1 are closed under or and and, which add and multiply mean for pred.
     const Op cell_op = !std::is_same_v<T, bool> ? op
                        : op == Op::kAdd         ? Op::kOr
                        : op == Op::kMultiply    ? Op::kAnd
                                                 : op;
-    accumulate<Cell, S>(cell_op, box, totals, data);
+    accumulate<S>(cell_op, box, totals, data);
     auto* out = result.data<typename S::Stored>();
-    for (std::size_t i = 0; i < totals.size(); ++i) out[i] = S::narrow(static_cast<T>(totals[i]));
+    for (std::size_t i = 0; i < totals.size(); ++i) out[i] = S::narrow(totals[i].value());
   });
   return result;
 }

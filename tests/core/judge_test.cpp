@@ -128,6 +128,56 @@ TEST(Judge, ZeroButForRoundingIsRightWithinItsNoiseOnly) {
   EXPECT_FALSE(judge.check({{of(DType::kF32, fault)}}).ok);
 }
 
+/// The variance of rows, summed pairwise as implementations do.
+double pairwise(const std::vector<double>& values, std::size_t first, std::size_t n, bool f32) {
+  if (n == 1) return values[first];
+  const double sum = pairwise(values, first, n / 2, f32) + pairwise(values, first + n / 2, n - n / 2, f32);
+  return f32 ? static_cast<double>(static_cast<float>(sum)) : sum;
+}
+
+TEST(Judge, RowsOfEqualElementsHaveAVarianceThatIsZeroButForRounding) {
+  constexpr std::size_t kCols = 5000;
+  for (const bool f32 : {true, false}) {
+    const auto rounded = [&](double v) { return f32 ? static_cast<double>(static_cast<float>(v)) : v; };
+    const std::string type = f32 ? "f32" : "f64";
+    const Graph graph = parse_hlo(
+        fmt::format(
+            "HloModule m\nsum {{ a = {0}[] parameter(0)  b = {0}[] parameter(1)  ROOT s = {0}[] add(a, b) }}"
+            R"(
+ENTRY e {{
+  x = {0}[4] parameter(0)
+  rows = {0}[4,5000] broadcast(x), dimensions={{0}}
+  z = {0}[] constant(0)
+  s = {0}[4] reduce(rows, z), dimensions={{1}}, to_apply=sum
+  part = {0}[] constant(0.0002)
+  parts = {0}[4] broadcast(part), dimensions={{}}
+  mean = {0}[4] multiply(s, parts)
+  means = {0}[4,5000] broadcast(mean), dimensions={{0}}
+  d = {0}[4,5000] subtract(rows, means)
+  q = {0}[4,5000] multiply(d, d)
+  ROOT v = {0}[4] reduce(q, z), dimensions={{1}}, to_apply=sum
+}})",
+            type),
+        "rows.hlo");
+    const DType dtype = f32 ? DType::kF32 : DType::kF64;
+    const std::vector<double> x = {rounded(1.0 / 3), rounded(0.7), rounded(-1e3 / 7), rounded(123.4)};
+    Judge judge(graph, {of(dtype, x)});
+    std::vector<double> variances, dropped;
+    for (const double v : x) {
+      const double sum = pairwise(std::vector<double>(kCols, v), 0, kCols, f32);
+      const auto variance = [&](double of_sum) {
+        const double off = rounded(v - rounded(of_sum * rounded(0.0002)));
+        return pairwise(std::vector<double>(kCols, rounded(off * off)), 0, kCols, f32);
+      };
+      variances.push_back(variance(sum));
+      dropped.push_back(variance(rounded(sum - v)));  // a mean that misses an element
+    }
+    const CheckResult result = judge.check({{of(dtype, variances)}});
+    EXPECT_TRUE(result.ok) << type << ": " << result.message;
+    EXPECT_FALSE(judge.check({{of(dtype, dropped)}}).ok) << type;
+  }
+}
+
 TEST(Judge, AWiderOutputIsAsExactAsWhatItIsMadeOf) {
   const Graph graph =
       graph_of("x = f32[64] parameter(0)\n e = f32[64] exponential(x)\n ROOT r = f64[64] convert(e)");
