@@ -3,6 +3,7 @@
 #include "analysis/clusters.h"
 #include "analysis/tiles.h"
 #include "analysis/verify_internal.h"
+#include "occupancy_model/occupancy.h"
 
 namespace stitchwork::verification {
 namespace {
@@ -50,6 +51,13 @@ void check_clusters(const Computation& computation, const Device& device, const 
   if (launch.cluster > largest_cluster(device))
     report.add("cluster", "kernel {}: {} (sm_{}{}) has no thread block clusters of {} blocks", kernel.id,
                device.id, device.cc_major, device.cc_minor, launch.cluster);
+  else if (const int blocks = occupancy(device, launch.block, std::max(1, launch.register_bound),
+                                        std::max<std::int64_t>(0, launch.shared_bytes))
+                                  .blocks_per_sm;
+           clusters_per_wave(device, blocks, launch.cluster) == 0)
+    report.add("cluster",
+               "kernel {}: no GPC of {} holds a cluster of {} blocks ({} SMs in {} GPCs, {} blocks an SM)",
+               kernel.id, device.id, launch.cluster, device.sms, device.gpcs, blocks);
   if (launch.grid % launch.cluster != 0)
     report.add("cluster", "kernel {}: a grid of {} blocks is no whole clusters of {}", kernel.id, launch.grid,
                launch.cluster);

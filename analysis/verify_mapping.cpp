@@ -271,7 +271,12 @@ void check_residency(const Device& device, const KernelPlan& kernel, Report& rep
                kernel.id);
     return;
   }
-  const Occupancy fits = occupancy(device, launch.block, launch.register_bound, launch.shared_bytes);
+  // The compiler is told the blocks an SM, not the registers: of more blocks it knows nothing.
+  Occupancy fits = occupancy(device, launch.block, launch.register_bound, launch.shared_bytes);
+  if (launch.blocks_per_sm < fits.blocks_per_sm) {
+    fits.blocks_per_sm = launch.blocks_per_sm;
+    fits.limiter = "the plan's blocks an SM";
+  }
   if (launch.cluster < 1 || (launch.cluster > 1 && device.gpcs == 0)) return;  // see check_clusters
   const std::int64_t resident = resident_blocks(device, fits.blocks_per_sm, launch.cluster);
   if (launch.grid > resident)

@@ -33,6 +33,11 @@ Literal evaluate_scatter(const Graph& graph, const Node& node, Values operands);
 
 /// evaluator_reduce.cpp, evaluator_window.cpp
 Literal evaluate_reduce(const Graph& graph, const Node& node, Values operands);
+/// Of each element of a reduction that adds floats: how far a sum is from the exact one that is accumulated
+/// in chains of up to 4096 terms in f32 (f64 for f64), as threads do. Errors of like terms add up: equal ones
+/// lose a quarter of a unit each, in the worst case, where different ones lose a unit times the root of their
+/// number.
+std::vector<double> chained_sum_errors(const Graph& graph, const Node& node, Values operands);
 /// Inputs and initial values in the types that the reducer takes; what differs is put into `converted`.
 std::vector<const Literal*> reducer_operands(const Graph& graph, const Node& node, Values operands,
                                              std::vector<Literal>& converted);

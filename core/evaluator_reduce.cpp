@@ -2,6 +2,7 @@
 // whole vectors of outputs, one reduced element after the other.
 #include <algorithm>
 
+#include "core/accumulator.h"
 #include "core/dtype_dispatch.h"
 #include "core/error.h"
 #include "core/evaluator_ops.h"
@@ -26,22 +27,20 @@ StridedBox<2> reduction_box(const Node& node, const Dims& input, const Dims& out
   return box;
 }
 
-template <typename Accumulator, typename S>
-void accumulate(Op op, const StridedBox<2>& box, std::vector<Accumulator>& totals,
+/// Folds the input's elements into the totals of their outputs, in row-major order.
+template <typename S, typename Total>
+void accumulate(Op op, const StridedBox<2>& box, std::vector<Total>& totals,
                 const typename S::Stored* input) {
-  const auto widen = [](typename S::Stored stored) { return static_cast<Accumulator>(S::widen(stored)); };
   for_each_row(box, [&](const std::array<std::int64_t, 2>& offset, std::int64_t count,
                         const std::array<std::int64_t, 2>& stride) {
     const auto* from = input + offset[1];
     if (stride[0] == 0) {
-      Accumulator total = totals[static_cast<std::size_t>(offset[0])];
-      for (std::int64_t i = 0; i < count; ++i)
-        total = combine<Accumulator>(op, total, widen(from[i * stride[1]]));
+      Total total = totals[static_cast<std::size_t>(offset[0])];
+      for (std::int64_t i = 0; i < count; ++i) total.fold(op, S::widen(from[i * stride[1]]));
       totals[static_cast<std::size_t>(offset[0])] = total;
     } else {
-      Accumulator* to = totals.data() + offset[0];
-      for (std::int64_t i = 0; i < count; ++i)
-        to[i * stride[0]] = combine<Accumulator>(op, to[i * stride[0]], widen(from[i * stride[1]]));
+      Total* to = totals.data() + offset[0];
+      for (std::int64_t i = 0; i < count; ++i) to[i * stride[0]].fold(op, S::widen(from[i * stride[1]]));
     }
   });
 }
@@ -52,23 +51,59 @@ Literal reduce_simply(Op op, const Node& node, const Literal& input, const Liter
   with_storage(input.shape.dtype, [&](auto tag) {
     using S = decltype(tag);
     using T = typename S::Value;
-    using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double, T>;
-    // vector<bool> has no elements to point to.
-    using Cell = std::conditional_t<std::is_same_v<Accumulator, bool>, std::uint8_t, Accumulator>;
     const auto* data = input.data<typename S::Stored>();
-    const auto start = static_cast<Cell>(S::widen(init.data<typename S::Stored>()[0]));
-    std::vector<Cell> totals(static_cast<std::size_t>(result.shape.elements_count()), start);
+    const Accumulator<T> start(S::widen(init.data<typename S::Stored>()[0]));
+    std::vector<Accumulator<T>> totals(static_cast<std::size_t>(result.shape.elements_count()), start);
     // 0 and 1 are closed under or and and, which add and multiply mean for pred.
     const Op cell_op = !std::is_same_v<T, bool> ? op
                        : op == Op::kAdd         ? Op::kOr
                        : op == Op::kMultiply    ? Op::kAnd
                                                 : op;
-    accumulate<Cell, S>(cell_op, box, totals, data);
+    accumulate<S>(cell_op, box, totals, data);
     auto* out = result.data<typename S::Stored>();
-    for (std::size_t i = 0; i < totals.size(); ++i) out[i] = S::narrow(static_cast<T>(totals[i]));
+    for (std::size_t i = 0; i < totals.size(); ++i) out[i] = S::narrow(totals[i].value());
   });
   return result;
 }
+
+/// A sum accumulated as a thread would: in chains of kChain terms, in f32, or f64 for f64; the chains are
+/// added exactly.
+template <typename T>
+class ChainedSum {
+ public:
+  static constexpr int kChain = 4096;
+  explicit ChainedSum(T start) : total_(static_cast<double>(start)) {}
+  void fold(Op op, T x) {
+    chain_ = chain_ + static_cast<Chain>(x);
+    if (++terms_ < kChain) return;
+    total_.fold(op, static_cast<double>(chain_));
+    chain_ = 0;
+    terms_ = 0;
+  }
+  double value() const {
+    Accumulator<double> total = total_;
+    total.fold(Op::kAdd, static_cast<double>(chain_));
+    return total.value();
+  }
+
+ private:
+  using Chain = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  Accumulator<double> total_;
+  Chain chain_ = 0;
+  int terms_ = 0;
+};
+
+/// The same without rounding, or nearly.
+template <typename T>
+class ExactSum {
+ public:
+  explicit ExactSum(T start) : total_(static_cast<double>(start)) {}
+  void fold(Op op, T x) { total_.fold(op, static_cast<double>(x)); }
+  double value() const { return total_.value(); }
+
+ private:
+  Accumulator<double> total_;
+};
 
 /// The input with its reduced dims first: then step k of the reduction is a contiguous vector of outputs.
 Literal reduced_dims_first(const Node& node, const Literal& input) {
@@ -141,6 +176,28 @@ std::vector<const Literal*> reducer_operands(const Graph& graph, const Node& nod
     result[i] = &converted.back();
   }
   return result;
+}
+
+std::vector<double> chained_sum_errors(const Graph& graph, const Node& node, Values given) {
+  std::vector<Literal> converted;
+  const std::vector<const Literal*> operands = reducer_operands(graph, node, given, converted);
+  std::vector<double> errors(static_cast<std::size_t>(node.shape.elements_count()));
+  const StridedBox<2> box = reduction_box(node, operands[0]->shape.dims, node.shape.dims);
+  with_storage(operands[0]->shape.dtype, [&](auto tag) {
+    using S = decltype(tag);
+    using T = typename S::Value;
+    if constexpr (std::is_floating_point_v<T>) {
+      const auto* data = operands[0]->data<typename S::Stored>();
+      const T start = S::widen(operands[1]->data<typename S::Stored>()[0]);
+      std::vector<ChainedSum<T>> chained(errors.size(), ChainedSum<T>(start));
+      std::vector<ExactSum<T>> exact(errors.size(), ExactSum<T>(start));
+      accumulate<S>(Op::kAdd, box, chained, data);
+      accumulate<S>(Op::kAdd, box, exact, data);
+      for (std::size_t i = 0; i < errors.size(); ++i)
+        errors[i] = std::abs(chained[i].value() - exact[i].value());
+    }
+  });
+  return errors;
 }
 
 Literal evaluate_reduce(const Graph& graph, const Node& node, Values given) {

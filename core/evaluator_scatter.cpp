@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/accumulator.h"
 #include "core/dtype_dispatch.h"
 #include "core/error.h"
 #include "core/evaluator_ops.h"
@@ -81,14 +82,12 @@ Literal scatter_simply(Op op, const Literal& operand, const Literal& update,
     auto* out = result.data<typename S::Stored>();
     const auto* in = update.data<typename S::Stored>();
     if constexpr (std::is_floating_point_v<T>) {
-      std::vector<double> totals(static_cast<std::size_t>(operand.shape.elements_count()));
-      for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = static_cast<double>(S::widen(out[i]));
+      std::vector<Accumulator<T>> totals;
+      for (std::int64_t i = 0, n = operand.shape.elements_count(); i < n; ++i)
+        totals.emplace_back(S::widen(out[i]));
       for (std::size_t i = 0; i < target.size(); ++i)
-        if (target[i] >= 0) {
-          double& total = totals[static_cast<std::size_t>(target[i])];
-          total = combine<double>(op, total, static_cast<double>(S::widen(in[i])));
-        }
-      for (std::size_t i = 0; i < totals.size(); ++i) out[i] = S::narrow(static_cast<T>(totals[i]));
+        if (target[i] >= 0) totals[static_cast<std::size_t>(target[i])].fold(op, S::widen(in[i]));
+      for (std::size_t i = 0; i < totals.size(); ++i) out[i] = S::narrow(totals[i].value());
     } else {
       for (std::size_t i = 0; i < target.size(); ++i)
         if (target[i] >= 0)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/accumulator.h"
 #include "core/dtype_dispatch.h"
 #include "core/evaluator_ops.h"
 #include "core/scalar_ops.h"
@@ -69,21 +70,16 @@ Literal reduce_simply(Op op, const Node& node, const Literal& input, const Liter
   with_storage(input.shape.dtype, [&](auto tag) {
     using S = decltype(tag);
     using T = typename S::Value;
-    using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double, T>;
     const auto* data = input.data<typename S::Stored>();
-    struct Cell {
-      Accumulator total;
-    };
-    std::vector<Cell> cells(static_cast<std::size_t>(result.shape.elements_count()),
-                            Cell{static_cast<Accumulator>(S::widen(init.data<typename S::Stored>()[0]))});
+    const Accumulator<T> start(S::widen(init.data<typename S::Stored>()[0]));
+    std::vector<Accumulator<T>> totals(static_cast<std::size_t>(result.shape.elements_count()), start);
     for_each_tap(window, [&](const Dims& at) {
       for (const Pair& pair : pairs_under(at, window, input.shape.dims, result.shape.dims)) {
-        Accumulator& total = cells[static_cast<std::size_t>(pair.output)].total;
-        total = combine<Accumulator>(op, total, static_cast<Accumulator>(S::widen(data[pair.input])));
+        totals[static_cast<std::size_t>(pair.output)].fold(op, S::widen(data[pair.input]));
       }
     });
     auto* out = result.data<typename S::Stored>();
-    for (std::size_t i = 0; i < cells.size(); ++i) out[i] = S::narrow(static_cast<T>(cells[i].total));
+    for (std::size_t i = 0; i < totals.size(); ++i) out[i] = S::narrow(totals[i].value());
   });
   return result;
 }

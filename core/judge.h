@@ -30,8 +30,9 @@ struct CheckResult {
 ///
 /// or, element by element, within what rounding can do to it: |a - r| <= rtol * |r| + 4 * n, where n is how
 /// far that element moved, at most, over up to 16 evaluations of the graph in which every op errs at random
-/// (core/rounding.h); where a is an integer, NaN or infinity, one of them gave the same. Evaluations are made
-/// only while an element needs them. No element's size excuses another.
+/// (core/rounding.h), and up to 64 where it has not moved at all; where a is an integer, NaN or infinity, one
+/// of them gave the same. Evaluations are made only while an element needs them. No element's size excuses
+/// another.
 class Judge {
  public:
   /// The graph must outlive the judge. The reference is evaluated here.

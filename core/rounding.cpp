@@ -6,13 +6,12 @@
 
 #include "core/dtype_dispatch.h"
 #include "core/evaluator.h"
+#include "core/evaluator_ops.h"
 #include "core/op.h"
 #include "core/window.h"
 
 namespace stitchwork {
 namespace {
-
-using Values = std::span<const Literal* const>;
 
 /// A binary format: the largest relative error of rounding to nearest (unit roundoff), and its smallest
 /// number above zero.
@@ -217,7 +216,8 @@ void Rounding::perturb_by_ulps(double ulps, Literal& result) {
 
 /// Any order of summation errs by at most a few units of the accumulator times the sum of the terms' sizes
 /// where partial sums are paired or blocked (N. J. Higham, "Accuracy and Stability of Numerical Algorithms",
-/// section 4.2); that sum is what the same op gives for absolute values.
+/// section 4.2); that sum is what the same op gives for absolute values. A thread adds its share of a
+/// reduction one by one: how much that loses is measured (chained_sum_errors).
 void Rounding::perturb_sum(const Graph& graph, const Computation& computation, const Node& node,
                            Values operands, Literal& result) {
   std::vector<Literal> sizes;
@@ -235,13 +235,18 @@ void Rounding::perturb_sum(const Graph& graph, const Computation& computation, c
   if (product && arithmetic_.tf32 && operands[0]->shape.dtype == DType::kF32) unit += 0x1p-10;
   const double exact_below = product && arithmetic_.tf32 ? 0 : 1 / accumulator_unit(result.shape.dtype);
   const bool integers = are_integers(operands);
+  std::vector<double> chained;
+  if (node.op == Op::kReduce) chained = chained_sum_errors(graph, node, operands);
   for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i) {
     const double v = result.get_double(i), terms = size.get_double(i);
     if (!std::isfinite(v)) continue;
     const bool exact = integers && terms <= exact_below && terms * format.unit <= 1;
     if (exact || terms == 0) continue;
     const double last = v == 0 ? format.least : format.ulp(v);
-    result.set_double(i, v + draw() * (unit * terms + last));
+    double error = unit * terms + last;
+    if (const auto at = static_cast<std::size_t>(i); at < chained.size() && std::isfinite(chained[at]))
+      error += chained[at];
+    result.set_double(i, v + draw() * error);
   }
 }
 

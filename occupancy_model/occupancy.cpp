@@ -104,26 +104,30 @@ std::int64_t clusters_held_anyway(const Device& device, int blocks_per_sm, int c
   return std::max<std::int64_t>(0, places - unused) / cluster_blocks;
 }
 
+int launch_bound_registers(const Device& device, int threads_per_block, int blocks_per_sm) {
+  SW_CHECK(threads_per_block > 0 && blocks_per_sm > 0, "{} blocks of {} threads", blocks_per_sm,
+           threads_per_block);
+  constexpr std::int64_t kStep = 8;  // a warp's 256 registers: the granularity a thread sees
+  const std::int64_t threads = round_up(threads_per_block, kWarp);
+  std::int64_t bound = device.registers_per_sm / (blocks_per_sm * threads) / kStep * kStep;
+  const auto most = [&] {
+    return static_cast<int>(std::min<std::int64_t>(bound, device.max_registers_per_thread));
+  };
+  const auto held = [&] { return occupancy_limits(device, threads_per_block, most(), 0)[1].blocks; };
+  while (bound > kStep && held() < blocks_per_sm) bound -= kStep;
+  return most();
+}
+
 LaunchBound assume_relax_apply(const Device& device, int threads_per_block,
                                std::int64_t shared_bytes_per_block, int max_blocks) {
-  constexpr std::int64_t kStep = 8;  // a warp's 256 registers: the granularity a thread sees
   Occupancy assumed = occupancy(device, threads_per_block, kAssumedRegisters, shared_bytes_per_block);
   if (assumed.blocks_per_sm == 0) return {};
   if (max_blocks > 0 && assumed.blocks_per_sm > max_blocks) {
     assumed.blocks_per_sm = max_blocks;
     assumed.blocks_per_wave = std::int64_t{max_blocks} * device.sms;
   }
-  const std::int64_t threads = round_up(threads_per_block, kWarp);
-  std::int64_t bound = device.registers_per_sm / (assumed.blocks_per_sm * threads) / kStep * kStep;
-  // A block's warps may not divide evenly over the SM's register files; the blocks counted above must stay.
-  while (bound > kAssumedRegisters &&
-         occupancy(device, threads_per_block,
-                   static_cast<int>(std::min<std::int64_t>(bound, device.max_registers_per_thread)),
-                   shared_bytes_per_block)
-                 .blocks_per_sm < assumed.blocks_per_sm)
-    bound -= kStep;
-  bound = std::min<std::int64_t>(bound, device.max_registers_per_thread);
-  return {assumed.blocks_per_sm, assumed.blocks_per_wave, static_cast<int>(bound)};
+  return {assumed.blocks_per_sm, assumed.blocks_per_wave,
+          launch_bound_registers(device, threads_per_block, assumed.blocks_per_sm)};
 }
 
 }  // namespace stitchwork

@@ -39,8 +39,14 @@ struct LaunchBound {
   int register_bound = 0;  ///< what __launch_bounds__(T, blocks_per_sm) admits
 };
 
+/// The most registers a thread may have, of multiples of 8 and up to what it can address, with which an SM
+/// holds `blocks_per_sm` blocks of so many threads, as far as registers go: what __launch_bounds__ asks the
+/// compiler for. A block's warps need not divide evenly over the register files of an SM's partitions: two
+/// blocks of 25 warps have 32 registers a thread, where 65536 / (2 * 800) is 40.
+int launch_bound_registers(const Device& device, int threads_per_block, int blocks_per_sm);
+
 /// Assume kAssumedRegisters, count the blocks an SM holds, then relax the bound to all the registers those
-/// blocks leave: min(255, floor(regs_SM / (blocks * T)) rounded down to 8), whatever limits the blocks. Paper
+/// blocks leave (launch_bound_registers), whatever limits the blocks. Paper
 /// section 4.5 and docs/planners/astitch.md: V100 at T=1024 holds 2 blocks at 32 registers; above 48 KiB of
 /// shared memory 1 block at 64; V100 at T=768 gets 40.
 /// `max_blocks`, if any: an SM is to hold no more.

@@ -386,18 +386,70 @@ const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address) {
   return nullptr;
 }
 
+namespace {
+
+/// Where lanes go on that the guard of instruction `i` holds back.
+const Inst* behind_guard(const Inst* i) {
+  static const Handler unguard = isa_rows()[static_cast<std::size_t>(find_row("@unguard"))].full;
+  while (i->fn[0] != unguard) ++i;
+  return i;
+}
+
+/// The basic block of an instruction.
+std::int32_t basic_block(const Inst* i) {
+  static const Handler enter = isa_rows()[static_cast<std::size_t>(find_row("@enter"))].full;
+  while (i->fn[0] != enter) --i;
+  return static_cast<std::int32_t>(i->imm);
+}
+
+/// Takes up what is on top of the strand's stack.
+const Inst* from_stack(const ptx::Program& program) {
+  return &program.code[static_cast<std::size_t>(program.resume_inst)];
+}
+
+}  // namespace
+
+const Inst* gather_warp(Strand& s, const Inst* i, const char* what) {
+  if (s.last_warp - s.first_warp > 1) {  // warps of the gang have parted: run them one by one from here
+    split_strand(s, i);
+    return nullptr;
+  }
+  Block& b = static_cast<Block&>(*s.block);
+  const int w = s.first_warp;
+  const std::uint32_t here = s.mask[w];
+  if (s.gathered_at == nullptr) {
+    s.gathering = s.alive[w];
+    s.gathered_at = i;
+    s.gathered_for = what;
+  } else if (s.gathered_at != i) {
+    raise_divergence(s, "is at another barrier");
+  }
+  s.gathered |= here;
+  if (b.context_.device->cc_major < 7) raise_divergence(s, "is elsewhere");
+  const std::int32_t block = basic_block(i);
+  if (s.gathered == s.alive[w]) {  // no lane is elsewhere: nothing is left to meet
+    s.depth = 1;
+    s.stack[0] = {.pc = block, .rpc = -1, .mask = {}};
+    s.stack[0].mask[w] = s.mask[w] = s.saved[w] = s.alive[w];
+    s.active_warps = 1;
+    s.active_threads = std::popcount(s.alive[w]);
+    s.masked = s.alive[w] != ~0u;
+    s.gathered_at = nullptr;
+    s.gathered = 0;
+    return i;
+  }
+  --b.bb_counts[block].warps;  // from here on they run with those that come later, who count
+  const std::uint32_t held_back = s.stack[s.depth - 1].mask[w] & ~here;
+  for (int d = 0; d < s.depth; ++d) s.stack[d].mask[w] &= ~here;
+  s.saved[w] &= ~here;
+  s.mask[w] = 0;
+  return held_back != 0 ? behind_guard(i) : from_stack(*b.context_.program);
+}
+
 void split_strand(Strand& s, const Inst* i) {
   Block& b = static_cast<Block&>(*s.block);
-  const Inst* from_stack =
-      &b.context_.program->code[static_cast<std::size_t>(b.context_.program->resume_inst)];
+  const Inst* from_stack = sim::from_stack(*b.context_.program);
   const bool running = i != from_stack;
-  // Warps that the instruction's guard holds back go on behind it.
-  static const Handler unguard = isa_rows()[static_cast<std::size_t>(find_row("@unguard"))].full;
-  const auto behind_guard = [&] {
-    const Inst* behind = i;
-    while (behind->fn[0] != unguard) ++behind;
-    return behind;
-  };
   const int first = s.first_warp, last = s.last_warp;
   auto narrow = [&](Strand& t, int w) {
     t.first_warp = w;
@@ -406,7 +458,8 @@ void split_strand(Strand& s, const Inst* i) {
     t.active_threads = std::popcount(t.mask[w]);
     t.masked = t.mask[w] != ~0u;
     const bool held_back = running && t.mask[w] == 0 && t.depth > 0 && t.stack[t.depth - 1].mask[w] != 0;
-    t.resume = held_back ? behind_guard() : running && t.mask[w] != 0 ? i : from_stack;
+    // Warps that the instruction's guard holds back go on behind it.
+    t.resume = held_back ? behind_guard(i) : running && t.mask[w] != 0 ? i : from_stack;
     if (t.state != StrandState::kBarrier) t.state = StrandState::kRunnable;
     if (t.alive[w] == 0) t.state = StrandState::kDone;
     if (t.mask[w] == 0) t.awaited = 0;

@@ -109,6 +109,7 @@ class Block : public BlockRun {
   void note_log_ends();
 
   friend void split_strand(Strand& s, const Inst* i);
+  friend const Inst* gather_warp(Strand& s, const Inst* i, const char* what);
   friend bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, bool blocks);
 
   const LaunchContext& context_;

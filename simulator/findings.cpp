@@ -162,6 +162,15 @@ void raise_finding(Strand& s, const Inst* i, FindingKind kind, const char* what,
   raise(s, i, kind, std::move(message), warp, lane);
 }
 
+void raise_divergence(Strand& s, const char* where) {
+  const int w = s.first_warp;
+  raise(s, s.gathered_at, FindingKind::kDivergentBarrier,
+        fmt::format("{} reached by {} of the {} running threads of warp {}; this thread {}", s.gathered_for,
+                    __builtin_popcount(s.gathered), __builtin_popcount(s.gathering), s.gang * kGangWarps + w,
+                    where),
+        w, __builtin_ctz(s.gathering & ~s.gathered));
+}
+
 void Block::report_mbarrier_wait() {
   // Whoever polls memory may be what the others wait for.
   for (const Strand& s : strands)

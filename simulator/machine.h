@@ -170,6 +170,11 @@ struct Strand {
   std::uint32_t barrier_threads = 0;
   std::uint32_t barrier_line_id = 0;
   const Inst* resume = nullptr;
+  const Inst* gathered_at =
+      nullptr;  ///< where lanes of the strand's only warp wait for the others (gather_warp)
+  const char* gathered_for = nullptr;  ///< the name of what they wait at
+  std::uint32_t gathered = 0;          ///< these lanes; they are in no entry of the stack
+  std::uint32_t gathering = 0;         ///< the lanes that ran when the first of them came
   std::uint32_t alive[kGangWarps] = {};
   std::uint32_t saved[kGangWarps] = {};  ///< mask set aside by a guard
   StackEntry* stack = nullptr;           ///< kMaxDepth entries
@@ -307,6 +312,12 @@ void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_
 void grow_log(AccessLog& log);
 /// Makes one strand per warp of `s`'s gang; `s` itself keeps its first warp.
 void split_strand(Strand& s, const Inst* i);
+/// Not all running lanes of a warp of the strand are at instruction `i`, which they execute together
+/// (`what`: "block barrier"). From sm_70 on lanes run independently: those that are here wait for the others,
+/// whichever way these come. Returns `i` once all are here, as one; else where the strand goes on.
+const Inst* gather_warp(Strand& s, const Inst* i, const char* what);
+/// Gathered lanes wait for others, which have ended, or are at another such instruction.
+[[noreturn]] void raise_divergence(Strand& s, const char* where);
 /// True if the barrier completed with this arrival and the strand may go on at once.
 bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, bool blocks);
 

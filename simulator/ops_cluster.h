@@ -23,22 +23,16 @@ const Inst* cluster_access(Strand& s, const Inst* i) {
 const Inst* cluster_arrive(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp && (i->flags & kClusterAligned); ++w)
     if (s.mask[w] != 0 && s.mask[w] != s.alive[w])
-      raise_finding(s, i, FindingKind::kDivergentBarrier, "cluster barrier", w,
-                    __builtin_ctz(s.alive[w] & ~s.mask[w]));
+      if (const Inst* next = gather_warp(s, i, "cluster barrier"); next != i) return next;
   arrive_at_cluster_barrier(s, i);
   return i + 1;
 }
 
-/// barrier.cluster.wait. The sides of a branch run one after the other: a warp waits as a whole.
+/// barrier.cluster.wait. A warp waits as a whole.
 const Inst* cluster_wait(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == s.alive[w]) continue;
-    if (s.mask[w] == 0) {
-      split_strand(s, i);
-      return nullptr;
-    }
-    raise_finding(s, i, FindingKind::kDivergentBarrier, "cluster barrier", w,
-                  __builtin_ctz(s.alive[w] & ~s.mask[w]));
+    if (const Inst* next = gather_warp(s, i, "cluster barrier"); next != i) return next;
   }
   s.poll = nullptr;
   return wait_at_cluster_barrier(s, i) ? i + 1 : nullptr;

@@ -32,6 +32,8 @@ const Inst* resume_top(Strand& s) {
     }
     --s.depth;
   }
+  if (s.gathered_at != nullptr) [[unlikely]]
+    raise_divergence(s, "ended elsewhere");
   s.state = StrandState::kDone;
   return nullptr;
 }
@@ -153,12 +155,7 @@ const Inst* nothing(Strand&, const Inst* i) { return i + 1; }
 const Inst* block_barrier(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == s.alive[w]) continue;
-    if (s.mask[w] == 0) {  // warps of the gang have parted: run them one by one from here
-      split_strand(s, i);
-      return nullptr;
-    }
-    raise_finding(s, i, FindingKind::kDivergentBarrier, "block barrier", w,
-                  __builtin_ctz(s.alive[w] & ~s.mask[w]));
+    if (const Inst* next = gather_warp(s, i, "block barrier"); next != i) return next;
   }
   u32 id = 0, threads = 0;
   bool first = true;

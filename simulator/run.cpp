@@ -273,9 +273,8 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
   if (c.registers_estimated && context.program->info.max_threads > 0) {
     // What the compiler was told to keep: __launch_bounds__ bounds the registers of the blocks it names.
     const int blocks = std::max(context.program->info.min_blocks_per_sm, 1);
-    const auto bound =
-        device.registers_per_sm / (std::int64_t{blocks} * context.program->info.max_threads) / 8 * 8;
-    registers = static_cast<int>(std::clamp<std::int64_t>(bound, 16, registers));
+    const int bound = launch_bound_registers(device, context.program->info.max_threads, blocks);
+    registers = std::clamp(bound, 16, registers);
   }
   const Occupancy o = occupancy(device, threads, registers, static_cast<std::int64_t>(context.shared_bytes));
   if (o.blocks_per_sm == 0) {

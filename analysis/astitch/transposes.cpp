@@ -121,7 +121,7 @@ class TileSearch {
     mark_tiles(computation_, trial, trial.groups[group_], evaluated);
     std::int64_t grid = 1;
     for (const Group& g : trial.groups) grid = std::max(grid, g.first_block + g.mapping.blocks);
-    trial.launch.grid = grid;
+    trial.launch.grid = round_up(grid, std::int64_t{trial.launch.cluster});
     if (mapping.kind == MappingKind::kRowPack) leave_room(trial.launch);
     if (!fits(trial.launch)) return;
     if (!us_) best_us_ = us_.emplace(kernel_cost(graph_, device_, kernel_, found_).predicted_us);

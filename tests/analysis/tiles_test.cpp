@@ -100,6 +100,24 @@ TEST(Tiles, TransposesTakeThemByTheEstimate) {
   }
 }
 
+TEST(Tiles, BesideClustersTheGridStaysOfWholeClusters) {
+  const Graph graph = canonicalize(parse_hlo(R"(HloModule m
+minimum { a = bf16[] parameter(0)  b = bf16[] parameter(1)  ROOT r = bf16[] minimum(a, b) }
+ENTRY main {
+  x = bf16[270,135] parameter(0)
+  y = f32[270,135] parameter(1)
+  one = bf16[] constant(1)
+  least = bf16[] reduce(x, one), dimensions={0,1}, to_apply=minimum
+  turned = f32[135,270] transpose(y), dimensions={1,0}
+  ROOT result = (bf16[], f32[135,270]) tuple(least, turned)
+})",
+                                             "test.hlo"));
+  const FusionPlan plan = make_plan(graph, device("b200"), "astitch", {});  // checks what it made
+  EXPECT_TRUE(std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const KernelPlan& kernel) {
+    return kernel.launch.cluster > 1 && !kernel.tiles.empty();
+  })) << to_text(graph, plan);
+}
+
 std::string first_rule(const Graph& graph, const FusionPlan& plan) {
   const std::vector<Verdict> problems = verify(graph, device("v100"), plan);
   return problems.empty() ? "" : problems[0].rule;

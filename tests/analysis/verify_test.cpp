@@ -173,6 +173,17 @@ TEST(Verify, RefusesAGridThatCannotBeResident) {
   EXPECT_THAT(plan.why("verify.residency"), HasSubstr("4000 blocks"));
 }
 
+TEST(Verify, CountsOnNoMoreBlocksAnSmThanTheCompilerIsToldOf) {
+  // Registers would let more be resident, but nothing keeps the compiler to them.
+  Edited plan;
+  const auto grid = plan.kernel()["grid"].get<std::int64_t>();
+  ASSERT_GT(plan.kernel()["grid_barriers"].get<int>(), 0);
+  plan.kernel()["register_bound"] = 16;
+  EXPECT_TRUE(plan.rules().empty());
+  plan.kernel()["blocks_per_sm"] = (grid - 1) / 80;
+  EXPECT_THAT(plan.why("verify.residency"), HasSubstr("limited by the plan's blocks an SM"));
+}
+
 TEST(Verify, RefusesAGridTooSmallForAGroup) {
   Edited plan;
   plan.kernel()["grid"] = 10;

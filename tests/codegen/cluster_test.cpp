@@ -280,6 +280,10 @@ TEST(ClusterRows, VerifyRefusesWhatCannotBeLaunched) {
   EXPECT_EQ(refused([](KernelPlan& k) { k.groups[0].mapping.threads_per_row /= 2; }), "verify.cluster");
   EXPECT_EQ(refused([](KernelPlan& k) { k.groups[0].mapping.blocks -= 1; }), "verify.mapping.blocks");
   EXPECT_EQ(refused([](KernelPlan&) {}, device("a100-sxm-80")), "verify.cluster");
+  Device small = hopper();  // a block fills its one SM
+  small.sms = small.gpcs = 1;
+  EXPECT_EQ(refused([](KernelPlan& k) { k.launch.register_bound = 65536 / k.launch.block / 8 * 8; }, small),
+            "verify.cluster");
   EXPECT_EQ(refused([](KernelPlan& k) {
               for (MemorySlot& slot : k.shared)
                 if (slot.op == kNoNode) slot.bytes /= 2;
@@ -294,6 +298,7 @@ TEST(ClusterRows, VerifyRefusesMoreThanAreSurelyResidentAtAGridBarrier) {
   FusionPlan plan = across_rows(graph);
   plan.kernels.at(0).launch.block = 512;
   plan.kernels[0].launch.register_bound = 64;
+  plan.kernels[0].launch.blocks_per_sm = 2;
   ASSERT_TRUE(share_rows(graph, hopper(), plan, 0, 8, 29)) << to_text(graph, plan);
   plan.kernels[0].launch.grid += 8;
   const std::vector<Verdict> problems = verify(graph, hopper(), plan);

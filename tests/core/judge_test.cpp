@@ -128,6 +128,104 @@ TEST(Judge, ZeroButForRoundingIsRightWithinItsNoiseOnly) {
   EXPECT_FALSE(judge.check({{of(DType::kF32, fault)}}).ok);
 }
 
+/// The variance of rows, summed pairwise as implementations do.
+double pairwise(const std::vector<double>& values, std::size_t first, std::size_t n, bool f32) {
+  if (n == 1) return values[first];
+  const double sum = pairwise(values, first, n / 2, f32) + pairwise(values, first + n / 2, n - n / 2, f32);
+  return f32 ? static_cast<double>(static_cast<float>(sum)) : sum;
+}
+
+TEST(Judge, RowsOfEqualElementsHaveAVarianceThatIsZeroButForRounding) {
+  constexpr std::size_t kCols = 5000;
+  for (const bool f32 : {true, false}) {
+    const auto rounded = [&](double v) { return f32 ? static_cast<double>(static_cast<float>(v)) : v; };
+    const std::string type = f32 ? "f32" : "f64";
+    const Graph graph = parse_hlo(
+        fmt::format(
+            "HloModule m\nsum {{ a = {0}[] parameter(0)  b = {0}[] parameter(1)  ROOT s = {0}[] add(a, b) }}"
+            R"(
+ENTRY e {{
+  x = {0}[4] parameter(0)
+  rows = {0}[4,5000] broadcast(x), dimensions={{0}}
+  z = {0}[] constant(0)
+  s = {0}[4] reduce(rows, z), dimensions={{1}}, to_apply=sum
+  part = {0}[] constant(0.0002)
+  parts = {0}[4] broadcast(part), dimensions={{}}
+  mean = {0}[4] multiply(s, parts)
+  means = {0}[4,5000] broadcast(mean), dimensions={{0}}
+  d = {0}[4,5000] subtract(rows, means)
+  q = {0}[4,5000] multiply(d, d)
+  ROOT v = {0}[4] reduce(q, z), dimensions={{1}}, to_apply=sum
+}})",
+            type),
+        "rows.hlo");
+    const DType dtype = f32 ? DType::kF32 : DType::kF64;
+    const std::vector<double> x = {rounded(1.0 / 3), rounded(0.7), rounded(-1e3 / 7), rounded(123.4)};
+    Judge judge(graph, {of(dtype, x)});
+    std::vector<double> variances, dropped;
+    for (const double v : x) {
+      const double sum = pairwise(std::vector<double>(kCols, v), 0, kCols, f32);
+      const auto variance = [&](double of_sum) {
+        const double off = rounded(v - rounded(of_sum * rounded(0.0002)));
+        return pairwise(std::vector<double>(kCols, rounded(off * off)), 0, kCols, f32);
+      };
+      variances.push_back(variance(sum));
+      dropped.push_back(variance(rounded(sum - v)));  // a mean that misses an element
+    }
+    const CheckResult result = judge.check({{of(dtype, variances)}});
+    EXPECT_TRUE(result.ok) << type << ": " << result.message;
+    EXPECT_FALSE(judge.check({{of(dtype, dropped)}}).ok) << type;
+  }
+}
+
+TEST(Judge, AZeroThatDrawsLeaveOftenIsRightWithinAFusedMultiplyAdd) {
+  // d = x + 15 - fl(31 (x + 15) / 31) moves in steps of 2 * 10^-6; fused, 31 (x + 15) / 31 is not rounded,
+  // and d is the error of the constant alone.
+  const Graph graph = graph_of(R"(
+    x = f32[20000] parameter(0)
+    c = f32[] constant(0.032258064)
+    cs = f32[20000] broadcast(c), dimensions={}
+    n = f32[] constant(31)
+    ns = f32[20000] broadcast(n), dimensions={}
+    s = f32[20000] multiply(x, ns)
+    m = f32[20000] multiply(s, cs)
+    d = f32[20000] subtract(x, m)
+    ROOT q = f32[20000] multiply(d, d))");
+  std::vector<double> x(20000);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(16 + static_cast<double>(i % 4000) / 4000);
+  Judge judge(graph, {of(DType::kF32, x)});
+  std::vector<double> fused(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto v = static_cast<float>(x[i]);
+    const float d = std::fma(-(v * 31.0F), 0.032258064F, v);
+    fused[i] = d * d;
+  }
+  const CheckResult result = judge.check({{of(DType::kF32, fused)}});
+  EXPECT_TRUE(result.ok) << result.message;
+  fused[7] = 1e-6;
+  EXPECT_FALSE(judge.check({{of(DType::kF32, fused)}}).ok);
+}
+
+TEST(Judge, EqualTermsMayBeAddedOneByOne) {
+  const Graph graph = graph_of(R"(
+    x = f32[1] parameter(0)
+    rows = f32[1,2703] broadcast(x), dimensions={0}
+    z = f32[] constant(0)
+    s = f32[1] reduce(rows, z), dimensions={1}, to_apply=sum
+    n = f32[1] constant({2703})
+    m = f32[1] divide(s, n)
+    ROOT d = f32[1] subtract(m, x))");
+  float sum = 0;
+  const float x = 0.7F;
+  for (int i = 0; i < 2703; ++i) sum += x;
+  Judge judge(graph, {of(DType::kF32, {x})});
+  const double off = sum / 2703.0F - x;
+  EXPECT_GT(std::abs(off), 1e-6);
+  EXPECT_TRUE(judge.check({{of(DType::kF32, {off})}}).ok) << judge.check({{of(DType::kF32, {off})}}).message;
+  EXPECT_FALSE(judge.check({{of(DType::kF32, {-x / 2703.0})}}).ok) << "a term left out";
+}
+
 TEST(Judge, AWiderOutputIsAsExactAsWhatItIsMadeOf) {
   const Graph graph =
       graph_of("x = f32[64] parameter(0)\n e = f32[64] exponential(x)\n ROOT r = f64[64] convert(e)");

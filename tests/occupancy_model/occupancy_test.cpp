@@ -134,6 +134,18 @@ TEST(AssumeRelaxApply, RelaxingNeverCostsABlock) {
       }
 }
 
+TEST(LaunchBounds, LeaveTheRegistersWithWhichTheBlocksAreHeld) {
+  EXPECT_EQ(launch_bound_registers(device("a100"), 1024, 2), 32);
+  EXPECT_EQ(launch_bound_registers(device("a100"), 800, 2), 32) << "25 warps on four register files";
+  EXPECT_EQ(launch_bound_registers(device("a100"), 128, 1), 255);
+  for (const Device& d : devices())
+    for (int threads = 32; threads <= 1024; threads += 32)
+      for (int blocks = 1; blocks * threads <= d.max_warps_per_sm * 32 && blocks <= d.max_blocks_per_sm;
+           ++blocks)
+        ASSERT_GE(occupancy(d, threads, launch_bound_registers(d, threads, blocks), 0).blocks_per_sm, blocks)
+            << d.id << " " << threads;
+}
+
 TEST(Clusters, AreHeldHoweverTpcsAreSpreadOverGpcs) {
   std::mt19937 random(1);
   for (const Device& d : devices()) {

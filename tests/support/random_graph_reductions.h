@@ -105,7 +105,7 @@ class RandomReductions : public RandomElementwise {
   void normalise(const Value& from) {
     if (from.dims.empty() || (from.type != "f32" && from.type != "f64")) return;
     constexpr double kLargest = 16;  // of an exponential's rounding errors
-    Value x = tamed(from);
+    const Value x = tamed(from);
     const std::vector<std::size_t> reduced =
         below(2) ? std::vector{x.dims.size() - 1} : some_dimensions(x.dims.size());
     if (reduced.empty() || x.magnitude > kLargest) return;
@@ -138,11 +138,6 @@ class RandomReductions : public RandomElementwise {
     const auto binary = [&](const char* op, const Value& a, const Value& b, double magnitude) {
       return line(a.dims, magnitude, {a, b}, fmt::format("{}({}, {})", op, a.name, b.name));
     };
-    if (!exponentials) {  // rows of one value have a variance that is rounding errors alone
-      const auto extent = static_cast<double>(x.dims[reduced.back()]);
-      const Value steps = line(x.dims, extent, {}, fmt::format("iota(), iota_dimension={}", reduced.back()));
-      x = binary("add", x, steps, x.magnitude + extent);
-    }
     const std::string zero = constant(x.type, "0");
     Value about = exponentials ? reduction(x, constant(x.type, "-inf"), "maximum", x.magnitude)
                                : reduction(x, zero, "add", x.magnitude * n);

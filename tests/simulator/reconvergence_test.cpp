@@ -1,0 +1,126 @@
+// Threads of a warp that come to a barrier of their block by different paths: from sm_70 on each thread
+// arrives for itself (CUDA C++ Programming Guide, "Independent Thread Scheduling").
+#include "tests/simulator/sim_support.h"
+
+namespace stitchwork::sim {
+namespace {
+
+/// Two blocks of two warps, with the sanitizers that look at barriers.
+Outcome run_body(const std::string& body, const std::string& device_id = "v100") {
+  const std::string start =
+      ".shared .align 4 .b8 tile[256];\n"
+      "ld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\n"
+      "mov.u32 %r3, tile;\nshl.b32 %r4, %r1, 2;\nadd.u32 %r5, %r3, %r4;\n"
+      "mad.lo.u32 %r6, %r2, 64, %r1;\nmul.wide.u32 %d3, %r6, 4;\nadd.u64 %d1, %d1, %d3;\nadd.u64 %d2, %d2, "
+      "%d3;\nld.global.u32 %r7, [%d1];\nmov.u32 %r8, 0;\n";
+  const ptx::Module module = ptx::parse(
+      ".version 7.8\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .pred %p<16>;\n.reg .b32 %r<32>;\n.reg .b64 %d<8>;\n" +
+          start + body + "\n}\n",
+      "paths.ptx");
+  Options options;
+  options.sanitize = {.race = true, .init = true};
+  return run_on_numbers(module, {.kernel = "k", .grid = {2, 1, 1}, .block = {64, 1, 1}}, options, device_id,
+                        128, 128);
+}
+
+/// out[t] = tile[63 - t] behind the barrier, where what was written before is x + 1.
+const std::string kReadBack =
+    "sub.u32 %r9, 252, %r4;\nadd.u32 %r9, %r9, %r3;\nld.shared.u32 %r10, [%r9];\n"
+    "add.u32 %r10, %r10, %r8;\nst.global.u32 [%d2], %r10;\n";
+
+std::vector<std::uint32_t> mirrored(std::uint32_t added) {
+  std::vector<std::uint32_t> expected(128);
+  for (std::uint32_t t = 0; t < 128; ++t) expected[t] = t / 64 * 64 + (63 - t % 64) + 1 + added;
+  return expected;
+}
+
+/// Lanes below 16 jump past a branch that no thread takes: the paths meet for sure only at the end.
+const std::string kPastABranch =
+    "st.shared.u32 [%r5], %r7;\nsetp.lt.u32 %p1, %r1, 16;\nsetp.gt.u32 %p2, %r7, 100000;\n"
+    "@%p1 bra join;\nadd.u32 %r8, %r8, 0;\n@%p2 bra end;\njoin:\nbar.sync 0;\n" +
+    kReadBack + "end:\nret;";
+
+TEST(Reconvergence, PathsThatMeetAtABarrierArriveTogether) {
+  const Outcome outcome = run_body(kPastABranch);
+  EXPECT_EQ(outcome.text(), "");
+  EXPECT_EQ(outcome.out, mirrored(0));
+  EXPECT_EQ(outcome.result.counters.block_barriers, 2u);
+}
+
+TEST(Reconvergence, WhatFollowsTheBarrierRunsForTheWholeWarp) {
+  // Behind the barrier a warp runs each instruction once, as it does where paths meet before it.
+  const std::string before = "st.shared.u32 [%r5], %r7;\nsetp.lt.u32 %p1, %r1, 16;\n";
+  const std::string together = before + "@%p1 bra join;\nadd.u32 %r8, %r8, 0;\njoin:\nbar.sync 0;\n";
+  const std::string apart =
+      before +
+      "setp.gt.u32 %p2, %r7, 100000;\n@%p1 bra join;\nadd.u32 %r8, %r8, 0;\n@%p2 bra end;\njoin:\nbar.sync "
+      "0;\n";
+  const Outcome a = run_body(together + kReadBack + "ret;"), b = run_body(apart + kReadBack + "end:\nret;");
+  EXPECT_EQ(b.out, a.out);
+  // setp once a warp; the branch once for each warp that runs the other side.
+  EXPECT_EQ(b.result.counters.inst_executed, a.result.counters.inst_executed + 4 + 4);
+}
+
+TEST(Reconvergence, BarriersInALoopWhoseTurnsComeByDifferentPaths) {
+  // In turn k the lanes below 8 * k jump past the branch; each turn rewrites the tile between two barriers.
+  const Outcome outcome = run_body(
+      "mov.u32 %r11, 0;\nsetp.gt.u32 %p2, %r7, 100000;\nadd.u32 %r14, %r7, 0;\nturn:\n"
+      "shl.b32 %r12, %r11, 3;\nsetp.lt.u32 %p1, %r1, %r12;\n@%p1 bra write;\n@%p2 bra end;\nwrite:\n"
+      "bar.sync 0;\nst.shared.u32 [%r5], %r14;\n@%p1 bra read;\n@%p2 bra end;\nread:\nbar.sync 0;\n"
+      "sub.u32 %r9, 252, %r4;\nadd.u32 %r9, %r9, %r3;\nld.shared.u32 %r14, [%r9];\n"
+      "add.u32 %r11, %r11, 1;\nsetp.lt.u32 %p3, %r11, 5;\n@%p3 bra turn;\n"
+      "st.global.u32 [%d2], %r14;\nend:\nret;");
+  EXPECT_EQ(outcome.text(), "");
+  EXPECT_EQ(outcome.out, mirrored(0)) << "an odd number of turns";
+  EXPECT_EQ(outcome.result.counters.block_barriers, 2u * 10);
+}
+
+TEST(Reconvergence, LanesThatAGuardHoldsBackMayComeLater) {
+  // The last 16 threads come to the guarded barrier in their second turn.
+  const Outcome outcome = run_body(
+      "st.shared.u32 [%r5], %r7;\nsetp.lt.u32 %p1, %r1, 48;\nturn:\n@%p1 bar.sync 0;\n@%p1 bra done;\n"
+      "setp.ge.u32 %p1, %r1, 48;\nbra turn;\ndone:\n" +
+      kReadBack + "ret;");
+  EXPECT_EQ(outcome.text(), "");
+  EXPECT_EQ(outcome.out, mirrored(0));
+}
+
+TEST(Reconvergence, ReductionsAtABarrierCountEachThreadOnce) {
+  const Outcome outcome = run_body(
+      "setp.lt.u32 %p1, %r1, 16;\nsetp.gt.u32 %p2, %r7, 100000;\nand.b32 %r11, %r1, 1;\n"
+      "setp.eq.u32 %p3, %r11, 1;\n@%p1 bra join;\n@%p2 bra end;\njoin:\n"
+      "bar.red.popc.u32 %r12, 0, %p3;\nst.global.u32 [%d2], %r12;\nend:\nret;");
+  EXPECT_EQ(outcome.text(), "");
+  EXPECT_EQ(outcome.out, std::vector<std::uint32_t>(128, 32));
+}
+
+TEST(Reconvergence, ThreadsThatEndInsteadOfArrivingAreFound) {
+  // Threads 20 to 31 leave by the branch between.
+  std::string body = kPastABranch;
+  body.replace(body.find("setp.gt.u32 %p2, %r7, 100000"), 28, "setp.gt.u32 %p2, %r1, 19");
+  const Outcome outcome = run_body(body);
+  ASSERT_EQ(outcome.result.findings.size(), 1u);
+  EXPECT_EQ(outcome.text(),
+            "divergent-barrier: block barrier reached by 20 of the 32 running threads of warp 0; this thread "
+            "ended elsewhere");
+  EXPECT_EQ(outcome.result.findings[0].thread.x, 20u);
+}
+
+TEST(Reconvergence, ThreadsThatArriveAtAnotherBarrierAreFound) {
+  const Outcome outcome =
+      run_body("setp.lt.u32 %p1, %r1, 16;\n@%p1 bra other;\nbar.sync 0;\nret;\nother:\nbar.sync 0;\nret;");
+  EXPECT_EQ(outcome.text(),
+            "divergent-barrier: block barrier reached by 16 of the 32 running threads of warp 0; this thread "
+            "is at another barrier");
+  EXPECT_EQ(outcome.result.findings[0].thread.x, 16u);
+}
+
+TEST(Reconvergence, BeforeSm70AWarpArrivesAsAWhole) {
+  EXPECT_EQ(run_body(kPastABranch, "p100").text(),
+            "divergent-barrier: block barrier reached by 16 of the 32 running threads of warp 0; this thread "
+            "is elsewhere");
+}
+
+}  // namespace
+}  // namespace stitchwork::sim
