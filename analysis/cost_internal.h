@@ -33,6 +33,8 @@ class KernelCounter {
     /// Of `accesses` those that are asynchronous copies; requests of a warp for all these, of all tasks that
     /// it has asked for.
     double copies = 0, copied = 0;
+    /// Of `accesses` those of partials that are folded; requests of a warp for these, over all accesses.
+    double folds = 0, folded = 0;
   };
 
   /// What is done between two grid barriers.
@@ -88,6 +90,8 @@ class KernelCounter {
   double copied_in_flight(const Group& group, const Shape& shape, bool through_tile) const;
   /// Accumulators that each element of a value read from partials is folded from.
   std::int64_t partials_of(NodeId op) const;
+  /// An output left in partials is folded in the phase behind the one that leaves them.
+  void count_fold(const Node& reduce, std::int64_t partials);
   /// `again`: in so many steps more.
   void count_load(const Group& group, const Evaluation& e, int again, ThreadLoads& loads);
   /// A value a col, which a block has in a tile: filled in every task, or before the first.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "analysis/assemble.h"
 #include "analysis/clusters.h"
@@ -10,6 +11,7 @@
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
+#include "core/sorted.h"
 
 namespace stitchwork::costs {
 namespace {
@@ -22,9 +24,12 @@ constexpr double kLaneBytes = 4;
 /// together; the others are at constant distances.
 constexpr double kAddressInstructions = 1;
 
-/// More requests of a thread are not counted, though generated code often has them. Counted up to 32 (median
-/// size of the error against the simulator 1.5 -> 1.3 %) planners take fewer threads with many loads:
-/// gradients of layer norms of 4096x50257 bf16 then read 2.5 times what they must on an H200.
+/// More requests of a thread are not counted, though generated code often has them: what few threads with
+/// many registers take is overestimated (layer norm's gradient of 4096x768 in blocks of 256 threads on an
+/// H200: 24.9 us, 15.5 if up to 32 are counted, simulated 15.9). Counted up to 32, planners take rows in
+/// registers for rows in tiles, which across the rows only those that are copied may replace: gradients of
+/// layer norms of 4096x50257 bf16 then read 2.7 times what they must on an H200 (simulated 836 us instead of
+/// 390).
 constexpr double kMaxLoadsInFlight = 8;
 
 /// What a thread loads for one element or row, in the order of the expressions.
@@ -94,8 +99,14 @@ double KernelCounter::copied_in_flight(const Group& group, const Shape& shape, b
 }
 
 std::int64_t KernelCounter::partials_of(NodeId op) const {
-  for (const Group& group : kernel_.groups)
+  for (const Group& group : kernel_.groups) {
     if (is_across(group, op)) return task_takers(group.mapping);
+    const ThreadMapping& m = group.mapping;
+    if (m.combine != Combine::kPartials || m.split == 1) continue;
+    if ((op == group.dominant || contains_sorted(group.sub_dominants, op)) &&
+        reduces_domain(computation_, op, m))
+      return m.split;
+  }
   return 1;
 }
 
@@ -124,6 +135,10 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   const bool in_bulk = copied > 0 && group.mapping.bulk;  // asked for by one thread
   if (!in_bulk) count_accesses(times * accesses / at_once, fixed ? kNoAddress : accesses_together(group));
   loads.accesses += times * accesses / at_once;
+  if (partials > 1) {  // a loop over them is unrolled
+    loads.folds += accesses;
+    loads.folded += accesses * std::min(static_cast<double>(partials), kMaxLoadsInFlight);
+  }
   if (!in_bulk) now().global_accesses += times * accesses / at_once;
   count_in_l1(times * accesses / at_once, times * touched_sectors);
   const double from_l2 = e.tile ? touched_sectors : beyond_l1(group, e, touched_sectors);
@@ -188,8 +203,9 @@ void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads
     in_flight =
         std::max(in_flight, loads.staged + loads.vector * vectors_loaded_together(m, kernel_.launch.block));
   loads_made_ += loads.accesses;
-  loads_in_flight_ += (loads.accesses - loads.copies) * std::clamp(in_flight, 1.0, kMaxLoadsInFlight) +
-                      loads.copies * std::max(1.0, loads.copied);
+  loads_in_flight_ +=
+      (loads.accesses - loads.copies - loads.folds) * std::clamp(in_flight, 1.0, kMaxLoadsInFlight) +
+      loads.copies * std::max(1.0, loads.copied) + loads.folded;
 }
 
 double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double touched) const {
@@ -292,6 +308,25 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
   if (!in_bulk) count_in_l1(accesses / at_once, touched);
   if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, group.mapping.vector, bytes);
   if (output) write(node.shape.byte_size());
+  if (const std::int64_t partials = partials_of(op); output && partials > 1) count_fold(node, partials);
+}
+
+void KernelCounter::count_fold(const Node& reduce, std::int64_t partials) {
+  const int before = std::exchange(level_, level_ + 1);
+  const double loads = std::max(1.0, static_cast<double>(reduce.shape.elements_count()) / kWarp) *
+                       static_cast<double>(partials);
+  const double sectors =
+      static_cast<double>(reduce.shape.elements_count() * partials * accumulator_bytes(reduce.shape.dtype)) /
+      kSectorBytes;
+  now().l2_sectors += sectors;
+  now().global_accesses += loads;
+  count_in_l1(loads, sectors);
+  count_accesses(loads, static_cast<double>(partials));
+  arithmetic(reduce.shape.dtype) += loads;
+  now().warp_instructions += loads * combining_instructions(reduce);
+  loads_made_ += loads;
+  loads_in_flight_ += loads * std::min(static_cast<double>(partials), kMaxLoadsInFlight);
+  level_ = before;
 }
 
 }  // namespace stitchwork::costs

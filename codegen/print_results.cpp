@@ -126,7 +126,8 @@ void StepPrinter::store_only(const Root& root, const std::string& value) {
         out_.line(fmt::format("SwAtomic<{}>::into(&{}[{}], ({}){});", reducer, place, offset,
                               storage_type(dtype), value));
     } else if (buffer.partials) {
-      out_.line(fmt::format("{}[{} + segment] = {};", place, offset, value));
+      // A segment's rows side by side, so that warps store and fold them in whole sectors.
+      out_.line(fmt::format("{}[segment * {} + {}] = {};", place, mapping_.rows, offset, value));
     } else {
       out_.line(fmt::format("{}{} = {};", by_one_block(root, buffer), values_.place(target.buffer, offset),
                             stored()));

@@ -274,8 +274,7 @@ void ValuePrinter::print_fold(const Value& value, const std::string& variable) {
   constexpr std::int64_t kUnrolledPartials = 16;
   out_.line(split > kUnrolledPartials && buffer.across ? fmt::format("#pragma unroll {}", kUnrolledPartials)
                                                        : std::string("#pragma unroll"));
-  const std::string place =
-      buffer.across ? fmt::format("s * {} + ({})", elements, row) : fmt::format("({}) * {} + s", row, split);
+  const std::string place = fmt::format("s * {} + ({})", elements, row);
   out_.line(fmt::format(
       "for (int s = 0; {}s < {}; ++s) {};", condition.empty() ? "" : condition + " && ", split,
       accumulate_text(

@@ -343,7 +343,7 @@ class Builder {
       SW_CHECK(step.mapping.combine != Combine::kNone, "{} is split and not combined", node.name);
       const bool atomic = step.mapping.combine == Combine::kAtomic;
       result.store = atomic ? StoreKind::kAtomic : StoreKind::kPartial;
-      if (!atomic) result.targets = {{m.partials, IndexExpr::dim(0) * step.mapping.split}};
+      if (!atomic) result.targets = {{m.partials, IndexExpr::dim(0)}};
       SW_CHECK(
           !atomic || result.reducer == Op::kAdd || result.reducer == Op::kOr || result.reducer == Op::kXor,
           "{} by atomics would start from zero, which is not neutral", node.name);

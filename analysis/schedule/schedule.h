@@ -36,8 +36,8 @@ struct Buffer {
       0;  ///< shared: elements of one task, 0 if nothing is put there after all; partials: rows * split
   std::int64_t offset = 0;  ///< bytes, in shared memory or scratch
   bool partials = false;    ///< accumulators of a split reduction: 16-bit floats are stored as float
-  /// Partials of a reduction across the rows of its group: [blocks or clusters, elements], not [elements,
-  /// split].
+  /// Partials of a reduction across the rows of its group: [blocks or clusters, elements], instead of [split,
+  /// elements].
   bool across = false;
   bool tile = false;  ///< shared: rows of a task, padded or staged (analysis/tiles.h)
   int stages = 1;     ///< of a tile: those of so many tasks in turn, `stage_elements` apart
