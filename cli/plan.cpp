@@ -50,7 +50,7 @@ std::string dump_schedule(const Planned& p) {
 std::string dump_cuda(const Planned& p) {
   std::string text;
   for (const KernelPlan& kernel : p.plan.kernels)
-    text += to_cuda(p.model.graph, lower(p.model.graph, kernel), false) + "\n";
+    text += to_cuda(p.model.graph, build_schedule(p.model.graph, kernel), false) + "\n";
   return text;
 }
 

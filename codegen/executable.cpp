@@ -149,7 +149,7 @@ std::string compile_with_lines(const Graph& graph, const Device& device, const K
   CompileOptions only_ptx = options;
   only_ptx.ptxas = only_ptx.cubin = false;
   std::vector<Job> jobs{{kernel.id + " " + kernel.name,
-                         with_lines(to_cuda(graph, lower(graph, kernel), false), options.fast_math),
+                         with_lines(to_cuda(graph, build_schedule(graph, kernel), false), options.fast_math),
                          {},
                          false,
                          0}};
@@ -177,7 +177,7 @@ Executable compile(const Graph& graph, const Device& device, const FusionPlan& p
   std::map<std::string, std::size_t> known;  // layers of a model share their kernels
   for (const KernelPlan& kernel_plan : plan.kernels) {
     require_clusters(kernel_plan, compilation);
-    const Schedule kernel = lower(graph, kernel_plan);
+    const Schedule kernel = build_schedule(graph, kernel_plan);
     CompiledKernel compiled;
     compiled.entry = "k";
     compiled.cuda = text_of(kernel, false);

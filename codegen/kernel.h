@@ -10,9 +10,6 @@
 
 namespace stitchwork {
 
-/// The schedule of a kernel that is to be run. Throws Error naming the op that no kernel can compute.
-Schedule lower(const Graph& graph, const KernelPlan& plan);
-
 /// CUDA C++ of one kernel, readable (`canonical` false: names from the graph, a comment a group) or canonical
 /// (buffers and values renumbered, no comments; the text whose hash keys the kernel cache). Needs the prelude
 /// in front. `dependent`: the kernel itself waits for those before it, so that its blocks may be started

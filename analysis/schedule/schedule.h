@@ -223,7 +223,8 @@ struct Schedule {
   bool wide_indices = false;  ///< 64-bit index arithmetic
 };
 
-/// The schedule of one kernel of a plan. SW_CHECKs what verify guarantees.
+/// The schedule of one kernel of a plan. Throws Error naming the op that can be planned but that no kernel
+/// computes; SW_CHECKs what verify guarantees.
 Schedule build_schedule(const Graph& graph, const KernelPlan& plan);
 
 /// Whether some step of the loop keeps or takes up a value that stays for all of a block's tasks.

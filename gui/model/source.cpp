@@ -86,7 +86,7 @@ KernelSource kernel_source(const PlannedModel& planned, int step) {
   const KernelPlan* kernel = planned.kernel(step);
   if (kernel == nullptr) return source;
   const Graph& graph = planned.part(step).graph();
-  source.cuda = QString::fromStdString(to_cuda(graph, lower(graph, *kernel), false));
+  source.cuda = QString::fromStdString(to_cuda(graph, build_schedule(graph, *kernel), false));
   std::vector<NodeId> ops = kernel->ops;
   const std::vector<NodeId> inputs = kernel_inputs(graph, *kernel);
   ops.insert(ops.end(), inputs.begin(), inputs.end());

@@ -56,6 +56,7 @@ FusionPlan hand_made(const Graph& graph, const Case& c, ThreadMapping mapping, b
   kernel.launch.shared_bytes = mapping.rows_per_block * byte_size(dtype);
   kernel.launch.grid_barriers = 1;
   kernel.launch.register_bound = 64;
+  kernel.launch.blocks_per_sm = 1;
   if (read_inside) {
     Group reader;
     reader.dominant = id("n");

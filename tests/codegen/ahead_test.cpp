@@ -22,7 +22,7 @@ Loads loads_of(const char* workload, std::int64_t rows, std::int64_t cols, int d
   PlanOptions options;
   if (in_registers) options.knobs = {{"tiles", "off"}, {"clusters", "off"}};
   const FusionPlan plan = make_plan(graph, device("h200"), "astitch", options);
-  const Schedule kernel = lower(graph, plan.kernels.at(0));
+  const Schedule kernel = build_schedule(graph, plan.kernels.at(0));
   Loads result;
   const TaskLoop& loop = kernel.phases.at(0).loops.at(0);
   for (const Step& step : loop.steps)
@@ -65,7 +65,7 @@ TEST(LoadsAhead, AreLeftWhereRegistersDoNotHoldThem) {
 TEST(LoadsAhead, AVectorsElementsShareTheScaleOfTheirChannel) {
   const Graph graph = testing::graph_of(testing::workload("group_norm").hlo({4096, 1024, "bf16"}));
   const FusionPlan plan = make_plan(graph, device("h200"), "astitch");
-  const Schedule kernel = lower(graph, plan.kernels.at(0));
+  const Schedule kernel = build_schedule(graph, plan.kernels.at(0));
   int same = 0;
   for (const Step& step : kernel.phases.at(0).loops.at(0).steps)
     for (const Value& value : step.values) same += value.ahead && value.same;
@@ -78,7 +78,7 @@ TEST(LoadsAhead, WhatStepsTakeFromRegistersWasPutThere) {
     const Graph graph = testing::dataset(name);
     for (const char* target : {"v100", "h200"})
       for (const KernelPlan& plan : make_plan(graph, device(target), "astitch").kernels) {
-        const Schedule kernel = lower(graph, plan);
+        const Schedule kernel = build_schedule(graph, plan);
         std::set<int> put, taken;
         for (const Phase& phase : kernel.phases)
           for (const TaskLoop& loop : phase.loops)

@@ -344,7 +344,7 @@ TEST(ClusterRows, PrintedForReadingAndForEveryCompiler) {
   const Graph graph = workload("softmax", 64, 30000);
   const FusionPlan plan = planned(graph);
   const int cluster = plan.kernels[0].launch.cluster;
-  const Schedule kernel = lower(graph, plan.kernels[0]);
+  const Schedule kernel = build_schedule(graph, plan.kernels[0]);
   const std::string readable = to_cuda(graph, kernel, false), canonical = to_cuda(graph, kernel, true);
   EXPECT_THAT(readable, ::testing::HasSubstr(fmt::format(", clusters of {} blocks", cluster)));
   for (const std::string& text : {readable, canonical}) {

@@ -132,7 +132,7 @@ TEST(Compile, MachineCodeForEveryArchitectureFromTuringToBlackwell) {
   const Graph graph = testing::graph_of(kModule);
   const Device& gpu = device("v100");
   const FusionPlan plan = make_plan(graph, gpu, "astitch");
-  std::string source = to_cuda(graph, lower(graph, plan.kernels.at(0)), true);
+  std::string source = to_cuda(graph, build_schedule(graph, plan.kernels.at(0)), true);
   source.insert(0, cuda_prelude(source));
   for (const int architecture : {75, 80, 86, 89, 90, 100, 120}) {
     if (nvrtc_architecture(*nvrtc, architecture) != architecture) continue;  // an older NVRTC

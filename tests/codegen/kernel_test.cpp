@@ -17,7 +17,8 @@ Graph dataset(const std::string& name) {
 
 std::string cuda(const Graph& graph, const FusionPlan& plan, bool canonical = false) {
   std::string text;
-  for (const KernelPlan& kernel : plan.kernels) text += to_cuda(graph, lower(graph, kernel), canonical);
+  for (const KernelPlan& kernel : plan.kernels)
+    text += to_cuda(graph, build_schedule(graph, kernel), canonical);
   return text;
 }
 
@@ -59,7 +60,7 @@ TEST(Kernel, Fig7KeepsValuesWithTheThreadAcrossTheSecondBarrier) {
 
 TEST(Kernel, ArgumentsAreInputsOutputsScratchBarrier) {
   const Graph graph = dataset("fig7");
-  const Schedule kernel = lower(graph, make_plan(graph, device("v100"), "astitch").kernels.at(0));
+  const Schedule kernel = build_schedule(graph, make_plan(graph, device("v100"), "astitch").kernels.at(0));
   std::string order;
   for (const KernelArgument& argument : kernel_arguments(kernel))
     order += "iosb"[static_cast<int>(argument.kind)];
@@ -78,7 +79,7 @@ ENTRY main {
 )");
   const FusionPlan plan = make_plan(graph, device("v100"), "unfused");
   ASSERT_EQ(plan.kernels.size(), 2u);
-  const Schedule a = lower(graph, plan.kernels[0]), b = lower(graph, plan.kernels[1]);
+  const Schedule a = build_schedule(graph, plan.kernels[0]), b = build_schedule(graph, plan.kernels[1]);
   EXPECT_EQ(to_cuda(graph, a, true), to_cuda(graph, b, true));
   EXPECT_NE(to_cuda(graph, a, false), to_cuda(graph, b, false));
 }
@@ -134,7 +135,7 @@ ENTRY main {
 }
 )");
   const FusionPlan plan = make_plan(graph, device("v100"), "unfused");
-  EXPECT_TRUE(lower(graph, plan.kernels.at(0)).wide_indices);
+  EXPECT_TRUE(build_schedule(graph, plan.kernels.at(0)).wide_indices);
   EXPECT_NE(cuda(graph, plan).find("const long long row"), std::string::npos);
 }
 

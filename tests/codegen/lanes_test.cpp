@@ -75,7 +75,7 @@ TEST(Lanes, GroupsInTurnOnTheSameBlocksAreRight) {
 TEST(Lanes, LoopsAreGuardedByTheirBlocksAndBarriersAreNot) {
   const Graph graph = testing::graph_of(independent());
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
-  const std::string source = to_cuda(graph, lower(graph, plan.kernels.at(0)), false);
+  const std::string source = to_cuda(graph, build_schedule(graph, plan.kernels.at(0)), false);
   EXPECT_NE(source.find("if (((int)blockIdx.x - "), std::string::npos) << source;
   EXPECT_NE(source.find("\n  sw_grid_barrier(barrier);"), std::string::npos) << source;
 }

@@ -57,7 +57,7 @@ ENTRY main {
 }
 )");
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
-  const std::string cuda = to_cuda(graph, lower(graph, plan.kernels.at(0)), false);
+  const std::string cuda = to_cuda(graph, build_schedule(graph, plan.kernels.at(0)), false);
   std::vector<std::string> text(1);
   for (std::istringstream in(cuda); std::getline(in, text.emplace_back());) {
   }

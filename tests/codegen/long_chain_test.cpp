@@ -27,7 +27,7 @@ TEST_P(LongChain, IsPrinted) {
   const FusionPlan plan = make_plan(graph, device("v100"), GetParam());
   std::size_t additions = 0;
   for (const KernelPlan& kernel : plan.kernels) {
-    const std::string text = to_cuda(graph, lower(graph, kernel), true);
+    const std::string text = to_cuda(graph, build_schedule(graph, kernel), true);
     for (std::size_t at = 0; (at = text.find(" + ", at)) != std::string::npos; ++at) ++additions;
   }
   EXPECT_GE(additions, 10000u);
@@ -113,7 +113,7 @@ TEST_P(LongRun, IsCompiledInPartsAndRight) {
   std::size_t most_ops = 0, longest = 0;
   for (const KernelPlan& kernel : plan.kernels) {
     most_ops = std::max(most_ops, kernel.ops.size());
-    longest = std::max(longest, longest_function(to_cuda(graph, lower(graph, kernel), true)));
+    longest = std::max(longest, longest_function(to_cuda(graph, build_schedule(graph, kernel), true)));
   }
   EXPECT_GE(most_ops, 1400u) << "one kernel has most of those that results need";
   EXPECT_LE(longest, 600u);

@@ -53,7 +53,7 @@ ENTRY main {
 }
 )");
   const std::string text =
-      to_cuda(graph, lower(graph, make_plan(graph, device("v100"), "xla").kernels.at(0)), false);
+      to_cuda(graph, build_schedule(graph, make_plan(graph, device("v100"), "xla").kernels.at(0)), false);
   EXPECT_LT(lines(cuda_prelude(text)), 40);
 }
 

@@ -61,7 +61,7 @@ TEST(WarpRows, WhatAllWarpsReadOnceATaskWaitsForTheBlock) {
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch-no-dominant-merging", options);
   ASSERT_EQ(plan.kernels.size(), 1u);
   ASSERT_EQ(plan.kernels[0].groups.size(), 2u);
-  const std::string cuda = to_cuda(graph, lower(graph, plan.kernels[0]), true);
+  const std::string cuda = to_cuda(graph, build_schedule(graph, plan.kernels[0]), true);
   EXPECT_NE(cuda.find("__syncthreads();"), std::string::npos);
   EXPECT_EQ(cuda.find("sw_warp_barrier();"), std::string::npos);
 }

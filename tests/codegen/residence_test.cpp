@@ -31,7 +31,7 @@ FusionPlan forgetful(FusionPlan plan) {
 }
 
 std::string cuda(const Graph& graph, const FusionPlan& plan) {
-  return to_cuda(graph, lower(graph, plan.kernels.at(0)), false);
+  return to_cuda(graph, build_schedule(graph, plan.kernels.at(0)), false);
 }
 
 /// Right in every place, and read once.

@@ -43,7 +43,7 @@ TEST(ShareBodies, UpdatesOfTensorsOfAllSizesAreRight) {
       {{1}, {3}, {31}, {33}, {1024}, {4097}, {2, 3, 5}, {64, 64}, {100, 100}, {7}, {1, 1}, {2048}}));
   for (const FusionPlan& plan : plans(graph)) {
     ASSERT_EQ(plan.kernels.size(), 1u);
-    EXPECT_FALSE(shared_loops(lower(graph, plan.kernels[0])).empty());
+    EXPECT_FALSE(shared_loops(build_schedule(graph, plan.kernels[0])).empty());
     testing::expect_correct(graph, plan);
   }
 }
@@ -63,7 +63,7 @@ TEST(ShareBodies, EqualLoopsAreOneHoweverTheirShapesAreWritten) {
   const Graph graph =
       graph_of(testing::optimiser_hlo({{9600}, {80, 120}, {40, 60, 4}, {120, 80}, {9600, 1}, {20, 480}}));
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
-  const Schedule kernel = lower(graph, plan.kernels.at(0));
+  const Schedule kernel = build_schedule(graph, plan.kernels.at(0));
   // In both phases, the first of which has the scalar's loop besides.
   ASSERT_THAT(shared_loops(kernel), ::testing::ElementsAre(6u, 6u));
   EXPECT_EQ(loops(kernel), shared_loops(kernel).size() + 1);
@@ -81,7 +81,7 @@ TEST(ShareBodies, ABodyIsPrintedOnceForAnyNumberOfGroups) {
     const Graph graph = small_tensors(tensors);
     const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
     EXPECT_EQ(plan.kernels.size(), 1u);
-    return to_cuda(graph, lower(graph, plan.kernels.at(0)), true);
+    return to_cuda(graph, build_schedule(graph, plan.kernels.at(0)), true);
   };
   EXPECT_NEAR(static_cast<double>(source(6).size()), static_cast<double>(source(24).size()), 64);
 }
@@ -108,12 +108,12 @@ TEST(ShareBodies, AConstantAnOperatorAndATypeMakeADifference) {
   const Graph graph = graph_of(text + ")\n}\n");
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
   ASSERT_EQ(plan.kernels.size(), 1u);
-  EXPECT_THAT(shared_loops(lower(graph, plan.kernels[0])), ::testing::ElementsAre(4u, 4u, 4u, 4u));
+  EXPECT_THAT(shared_loops(build_schedule(graph, plan.kernels[0])), ::testing::ElementsAre(4u, 4u, 4u, 4u));
 }
 
 TEST(ShareBodies, FewLoopsKeepTheirBodies) {
   const Graph graph = graph_of(testing::optimiser_hlo({{64}, {64}, {64}}));
-  const Schedule kernel = lower(graph, make_plan(graph, device("v100"), "astitch").kernels.at(0));
+  const Schedule kernel = build_schedule(graph, make_plan(graph, device("v100"), "astitch").kernels.at(0));
   EXPECT_THAT(shared_loops(kernel), ::testing::IsEmpty());
   EXPECT_TRUE(kernel_table(kernel).bytes.empty());
 }
@@ -121,7 +121,7 @@ TEST(ShareBodies, FewLoopsKeepTheirBodies) {
 TEST(ShareBodies, EveryBlockStartsWithAnEntryOfItsOwn) {
   const Graph graph = graph_of(testing::optimiser_hlo({{9000}, {64}, {20000}, {64}, {128}, {4000}}));
   for (const FusionPlan& plan : plans(graph)) {
-    const Schedule kernel = lower(graph, plan.kernels.at(0));
+    const Schedule kernel = build_schedule(graph, plan.kernels.at(0));
     const KernelTable table = kernel_table(kernel);
     std::size_t next = 0;
     for (const Phase& phase : kernel.phases)
@@ -158,7 +158,7 @@ TEST(ShareBodies, ABlockRunsAllItsEntries) {
         offset += (slot.bytes + 15) / 16 * 16;
       }
       kernel.launch.shared_bytes = offset;
-      const Schedule lowered = lower(graph, kernel);
+      const Schedule lowered = build_schedule(graph, kernel);
       const KernelTable table = kernel_table(lowered);
       EXPECT_TRUE(std::any_of(table.loops.begin(), table.loops.end(),
                               [](const LoopTable& loop) { return !loop.one_a_block; }));
@@ -180,7 +180,7 @@ TEST(ShareBodies, ManyPointersStandInTheTable) {
   const Graph graph = graph_of(text + fmt::format("  ROOT r = f32[4] negate({})\n}}\n", last));
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
   ASSERT_EQ(plan.kernels.size(), 1u);
-  const Schedule kernel = lower(graph, plan.kernels[0]);
+  const Schedule kernel = build_schedule(graph, plan.kernels[0]);
   const std::vector<KernelArgument> arguments = kernel_arguments(kernel);
   ASSERT_EQ(arguments.size(), 1u);
   EXPECT_EQ(arguments[0].kind, KernelArgument::Kind::kTable);
@@ -191,7 +191,7 @@ TEST(ShareBodies, ManyPointersStandInTheTable) {
 TEST(ShareBodies, PointersFromTheTablePromiseNothingOfAliases) {
   const Graph graph = small_tensors(8);
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
-  const std::string source = to_cuda(graph, lower(graph, plan.kernels.at(0)), false);
+  const std::string source = to_cuda(graph, build_schedule(graph, plan.kernels.at(0)), false);
   EXPECT_THAT(source, ::testing::ContainsRegex("const float\\* const (g[0-9]+) = entry\\.g[0-9]+;"));
   EXPECT_THAT(source, ::testing::HasSubstr("const unsigned char* __restrict__ table"));
 }

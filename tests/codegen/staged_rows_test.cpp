@@ -73,7 +73,7 @@ TEST(StagedSingleRows, AreCopiedAheadWhereBlocksHaveManyAndNothingComesBesideThe
   EXPECT_GE(mapping_of(copied).stages, 2);
   EXPECT_EQ(mapping_of(other).stages, 0);
   EXPECT_TRUE(verify(softmax, target, copied).empty());
-  const std::string cuda = to_cuda(softmax, lower(softmax, copied.kernels.at(0)), false);
+  const std::string cuda = to_cuda(softmax, build_schedule(softmax, copied.kernels.at(0)), false);
   EXPECT_NE(cuda.find("sw_copy_bulk("), std::string::npos) << cuda;
 }
 

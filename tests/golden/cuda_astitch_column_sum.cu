@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
       }
       reduce_7_acc = sw_column_reduce<SwAdd, 32, 32>(reduce_7_acc, (float*)(shared + 0));
       if (lane == 0) {
-        reduce_7_partials[row * 5 + segment] = reduce_7_acc;
+        reduce_7_partials[segment * 1024 + row] = reduce_7_acc;
       }
     }
   }
@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
           const int row = task / 5 * 32 + local_row;
           float reduce_7_2 = 0.0f;
 #pragma unroll
-          for (int s = 0; s < 5; ++s) reduce_7_2 += reduce_7_partials[(row) * 5 + s];
+          for (int s = 0; s < 5; ++s) reduce_7_2 += reduce_7_partials[s * 1024 + (row)];
           reduce_7[row] = reduce_7_2;
         }
       }

@@ -71,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(
       }
       reduce_2_acc = sw_row_reduce<SwAdd, 1024, 1024>(reduce_2_acc, 0.0f, (float*)(shared + 16));
       if (lane == 0) {
-        reduce_2_partials[row * 2 + segment] = reduce_2_acc;
+        reduce_2_partials[segment * 64 + row] = reduce_2_acc;
       }
     }
   }
@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) multiply_1(
       const int row = tile;
       float reduce_2 = 0.0f;
 #pragma unroll
-      for (int s = 0; s < 2; ++s) reduce_2 += reduce_2_partials[(row) * 2 + s];
+      for (int s = 0; s < 2; ++s) reduce_2 += reduce_2_partials[s * 64 + (row)];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int col = first_col + lane + i * 1024;

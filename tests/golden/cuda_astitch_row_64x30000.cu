@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
       }
       reduce_7_acc = sw_row_reduce<SwAdd, 1024, 1024>(reduce_7_acc, 0.0f, (float*)(shared + 0));
       if (lane == 0) {
-        reduce_7_partials[row * 2 + segment] = reduce_7_acc;
+        reduce_7_partials[segment * 64 + row] = reduce_7_acc;
       }
     }
   }
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) reduce_7(
           const int row = task / 2;
           float reduce_7_2 = 0.0f;
 #pragma unroll
-          for (int s = 0; s < 2; ++s) reduce_7_2 += reduce_7_partials[(row) * 2 + s];
+          for (int s = 0; s < 2; ++s) reduce_7_2 += reduce_7_partials[s * 64 + (row)];
           reduce_7[row] = reduce_7_2;
         }
       }
