@@ -446,6 +446,18 @@ const Inst* gather_warp(Strand& s, const Inst* i, const char* what) {
   return held_back != 0 ? behind_guard(i) : from_stack(*b.context_.program);
 }
 
+const Inst* await_members(Strand& s, const Inst* i, std::uint32_t members, const char* what) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    const std::uint32_t here = s.mask[w], alive = s.alive[w];
+    if (here == 0 || here == alive) continue;
+    std::uint32_t named = 0;
+    std::memcpy(&named, s.regs + members + (w * 32 + std::countr_zero(here)) * 4, sizeof named);
+    if ((named & alive) != alive) continue;
+    if (const Inst* next = gather_warp(s, i, what); next != i) return next;
+  }
+  return i;
+}
+
 void split_strand(Strand& s, const Inst* i) {
   Block& b = static_cast<Block&>(*s.block);
   const Inst* from_stack = sim::from_stack(*b.context_.program);

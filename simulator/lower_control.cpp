@@ -249,13 +249,15 @@ bool Lowering::lower_control(const Opcode& op) {
     emit("@activemask", 1).o[0] = destination(s.operands.at(0), 'r');
   } else if (base == "redux" && op.has("sync") && s.operands.size() == 3) {
     static constexpr std::string_view kOps[] = {"add", "min", "max", "and", "or", "xor"};
-    const std::uint32_t a = source(s.operands[1], 'r'), d = destination(s.operands[0], 'r');
+    const std::uint32_t a = source(s.operands[1], 'r'), members = source(s.operands[2], 'r');
+    const std::uint32_t d = destination(s.operands[0], 'r');
     int k = 0;
     while (k < 6 && !op.has(kOps[k])) ++k;
     if (k == 6) unknown();
-    IrInst& i = emit("@redux", 1, 2);
+    IrInst& i = emit("@redux", 1, 0b110);
     i.o[0] = d;
     i.o[1] = a;
+    i.o[2] = members;
     i.flags = static_cast<std::uint8_t>(k);
     i.aux = op.has("s32");
   } else if (base == "isspacep" && s.operands.size() == 2) {
@@ -277,8 +279,10 @@ bool Lowering::lower_control(const Opcode& op) {
 
 void Lowering::lower_barrier(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
-  if (op.has("warp")) {  // the lanes of a warp move together
-    emit("@warp_barrier");
+  if (op.has("warp")) {
+    if (s.operands.size() != 1) fail(fmt::format("{}: operands missing", s.opcode));
+    const std::uint32_t members = source(s.operands[0], 'r');
+    emit("@warp_barrier", 0, 1).o[0] = members;
     return;
   }
   const bool red = op.has("red"), arrive = op.has("arrive");
@@ -316,15 +320,16 @@ void Lowering::lower_shuffle(const Opcode& op) {
   const bool pair = s.operands[0].kind == Operand::Kind::kPair;
   const Operand& to = pair ? s.operands[0].elements[0] : s.operands[0];
   const std::uint32_t a = source(s.operands[1], 'r'), b = source(s.operands[2], 'r');
-  const std::uint32_t c = source(s.operands[3], 'r');
+  const std::uint32_t c = source(s.operands[3], 'r'), members = source(s.operands[4], 'r');
   const std::uint32_t d = destination(to, 'r');
   const std::uint32_t p = pair ? destination(s.operands[0].elements[1], 'p') : kNone;
-  IrInst& i = emit("@shuffle", static_cast<std::uint8_t>(pair ? 3 : 1), 0b11100);
+  IrInst& i = emit("@shuffle", static_cast<std::uint8_t>(pair ? 3 : 1), 0b111100);
   i.o[0] = d;
   i.o[1] = p;
   i.o[2] = a;
   i.o[3] = b;
   i.o[4] = c;
+  i.o[5] = members;
   i.flags = static_cast<std::uint8_t>(mode);
 }
 
@@ -332,11 +337,12 @@ void Lowering::lower_vote(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   const int mode = op.has("all") ? 0 : op.has("any") ? 1 : op.has("uni") ? 2 : op.has("ballot") ? 3 : -1;
   if (mode < 0 || s.operands.size() != 3) unknown();
-  const std::uint32_t p = source(s.operands[1], 'p');
+  const std::uint32_t p = source(s.operands[1], 'p'), members = source(s.operands[2], 'r');
   const std::uint32_t d = destination(s.operands[0], mode == 3 ? 'r' : 'p');
-  IrInst& i = emit("@vote", 1, 2);
+  IrInst& i = emit("@vote", 1, 0b110);
   i.o[0] = d;
   i.o[1] = p;
+  i.o[2] = members;
   i.flags = static_cast<std::uint8_t>(mode);
 }
 

@@ -316,6 +316,10 @@ void split_strand(Strand& s, const Inst* i);
 /// (`what`: "block barrier"). From sm_70 on lanes run independently: those that are here wait for the others,
 /// whichever way these come. Returns `i` once all are here, as one; else where the strand goes on.
 const Inst* gather_warp(Strand& s, const Inst* i, const char* what);
+/// Instructions that name the lanes they are for by a mask (`members`: operand offset of a register) wait for
+/// them: where the mask names all running lanes of a warp of which some are elsewhere. Of fewer lanes the
+/// instruction is executed by those that are here. Returns `i` where the strand goes on with it.
+const Inst* await_members(Strand& s, const Inst* i, std::uint32_t members, const char* what);
 /// Gathered lanes wait for others, which have ended, or are at another such instruction.
 [[noreturn]] void raise_divergence(Strand& s, const char* where);
 /// True if the barrier completed with this arrival and the strand may go on at once.

@@ -147,8 +147,11 @@ const Inst* trap(Strand& s, const Inst* i) {
 }
 const Inst* resume(Strand& s, const Inst*) { return resume_top(s); }
 
-/// bar.warp.sync: nothing to do here, but sanitizers look.
-const Inst* nothing(Strand&, const Inst* i) { return i + 1; }
+/// bar.warp.sync; o: members.
+const Inst* warp_barrier(Strand& s, const Inst* i) {
+  const Inst* next = await_members(s, i, i->o[0], "warp barrier");
+  return next == i ? i + 1 : next;
+}
 
 /// bar.sync / barrier.sync and the arriving half of bar.red. o[0]: barrier id slot, o[1]: thread count slot
 /// or ~0, o[2]: predicate slot of bar.red or ~0; flags 1: bar.arrive, 2: negated predicate.
@@ -238,9 +241,11 @@ SW_INLINE i32 shuffle_source(u32 mode, u32 l, u32 n, u32 c, bool* ok) {
   return *ok ? i32(j & 31) : i32(l);
 }
 
-/// shfl.sync: flags 0 idx, 1 up, 2 down, 3 bfly; o: d, p (~0: none), a, b, c.
+/// shfl.sync: flags 0 idx, 1 up, 2 down, 3 bfly; o: d, p (~0: none), a, b, c, members.
 template <bool M>
 const Inst* shuffle(Strand& s, const Inst* i) {
+  if (M)
+    if (const Inst* next = await_members(s, i, i->o[5], "shuffle"); next != i) return next;
   ShufflePattern pattern;
   u32 known_b = 0, known_c = 0;
   bool known = false;
@@ -282,8 +287,9 @@ const Inst* shuffle(Strand& s, const Inst* i) {
   return i + 1;
 }
 
-/// vote.sync: flags 0 all, 1 any, 2 uni, 3 ballot; o: d, p; aux 1: negated predicate.
+/// vote.sync: flags 0 all, 1 any, 2 uni, 3 ballot; o: d, p, members; aux 1: negated predicate.
 const Inst* vote(Strand& s, const Inst* i) {
+  if (const Inst* next = await_members(s, i, i->o[2], "vote"); next != i) return next;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const u32 mask = s.mask[w];
     if (mask == 0) continue;
@@ -308,8 +314,9 @@ const Inst* active_mask(Strand& s, const Inst* i) {
   }
   return i + 1;
 }
-/// redux.sync: flags 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; aux 1: signed.
+/// redux.sync: flags 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; o: d, a, members; aux 1: signed.
 const Inst* redux(Strand& s, const Inst* i) {
+  if (const Inst* next = await_members(s, i, i->o[2], "redux"); next != i) return next;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     u32 r = 0;
     bool first = true;
@@ -360,7 +367,7 @@ void add_control_rows() {
   add_row("@unguard", "", other, unguard, unguard);
   add_row("@trap", "", other, trap, trap);
   add_row("@resume", "", other, resume, resume);
-  add_row("@warp_barrier", "", other, nothing, nothing);
+  add_row("@warp_barrier", "", other, warp_barrier, warp_barrier);
   add_row("@barrier", "", other, block_barrier, block_barrier);
   add_row("@barrier_result", "", other, barrier_result<false>, barrier_result<true>);
   add_row("@shuffle", "", other, shuffle<false>, shuffle<true>);

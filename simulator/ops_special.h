@@ -51,6 +51,7 @@ const Inst* carry(Strand& s, const Inst* i) {
 
 /// match.sync. o: d, p (~0: none), a, members; flags 1: all, 2: 64-bit values.
 const Inst* match(Strand& s, const Inst* i) {
+  if (const Inst* next = await_members(s, i, i->o[3], "match"); next != i) return next;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const u32 mask = s.mask[w];
     u64 a[32];
@@ -78,6 +79,7 @@ const Inst* match(Strand& s, const Inst* i) {
 
 /// elect.sync: the lowest of the members. o: d, p, members.
 const Inst* elect(Strand& s, const Inst* i) {
+  if (const Inst* next = await_members(s, i, i->o[2], "elect"); next != i) return next;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const u32 mask = s.mask[w];
     if (mask == 0) continue;

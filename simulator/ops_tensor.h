@@ -151,17 +151,24 @@ void mma_tile(Strand& s, const Inst* i, int w, const MatrixShape& shape) {
   }
 }
 
-SW_INLINE void want_whole_warp(Strand& s, const Inst* i, int w) {
-  if (s.mask[w] != ~0u) [[unlikely]]
-    raise_finding(s, i, FindingKind::kDivergentBarrier, "a whole-warp instruction is", w,
-                  __builtin_ctz(~s.mask[w]));
+/// Lanes that run are waited for; none may have ended. Returns `i` where the strand goes on with it.
+SW_INLINE const Inst* want_whole_warps(Strand& s, const Inst* i) {
+  for (int w = s.first_warp; w < s.last_warp; ++w) {
+    if (s.mask[w] == 0 || s.mask[w] == ~0u) [[likely]]
+      continue;
+    if (s.alive[w] != ~0u)
+      raise_finding(s, i, FindingKind::kDivergentBarrier, "a whole-warp instruction is", w,
+                    __builtin_ctz(~s.mask[w]));
+    if (const Inst* next = gather_warp(s, i, "whole-warp instruction"); next != i) return next;
+  }
+  return i;
 }
 
 const Inst* mma(Strand& s, const Inst* i) {
+  if (const Inst* next = want_whole_warps(s, i); next != i) return next;
   const MatrixShape shape = MatrixShape::of(i->imm);
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == 0) continue;
-    want_whole_warp(s, i, w);
     if (shape.d == MatrixElement::kS32)
       mma_tile<i64>(s, i, w, shape);
     else
@@ -177,10 +184,10 @@ const Inst* mma(Strand& s, const Inst* i) {
 /// lane l holds elements 2(l%4) and the next of row l/4, or under trans of that column. flags 1: trans.
 template <bool kStore>
 const Inst* matrix_access(Strand& s, const Inst* i) {
+  if (const Inst* next = want_whole_warps(s, i); next != i) return next;
   BlockRun& b = *s.block;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == 0) continue;
-    want_whole_warp(s, i, w);
     alignas(64) u64 a[32];
     lane_addresses(s, i, w, i->o[4], a);
     b.hot->accesses += 8 * i->count;
@@ -219,9 +226,9 @@ const Inst* matrix_access(Strand& s, const Inst* i) {
 
 /// movmatrix.trans: o[0] = the transpose of the 8x8 matrix o[1].
 const Inst* move_matrix(Strand& s, const Inst* i) {
+  if (const Inst* next = want_whole_warps(s, i); next != i) return next;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == 0) continue;
-    want_whole_warp(s, i, w);
     std::uint16_t in[8][8], out[32][2];
     for (int l = 0; l < 32; ++l)
       __builtin_memcpy(&in[l / 4][l % 4 * 2], s.regs + i->o[1] + (w * 32 + l) * 4, 4);
@@ -279,6 +286,7 @@ void gather_fragment(const Strand& s, const Inst* i, int w, int first, int regis
 
 /// o: D, A, B, C. Integer sums are exact in double too: at most 16 products of 16 bits and a 32-bit number.
 const Inst* wmma_mma(Strand& s, const Inst* i) {
+  if (const Inst* next = want_whole_warps(s, i); next != i) return next;
   using E = MatrixElement;
   const MatrixShape shape = MatrixShape::of(i->imm);
   const int m = shape.m, n = shape.n, k = shape.k;
@@ -287,7 +295,6 @@ const Inst* wmma_mma(Strand& s, const Inst* i) {
   f64 a[512], b[512], c[256];
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == 0) continue;
-    want_whole_warp(s, i, w);
     gather_fragment(s, i, w, d_regs, a_regs, shape.a, m * k, a);
     gather_fragment(s, i, w, d_regs + a_regs, b_regs, shape.b, n * k, b);
     gather_fragment(s, i, w, d_regs + a_regs + b_regs, c_regs, shape.c, m * n, c);
@@ -322,13 +329,13 @@ const Inst* wmma_mma(Strand& s, const Inst* i) {
 /// wmma.load, wmma.store. o: address, stride, data; imm WmmaMatrix, count registers, flags 1: shared memory.
 template <bool kStore>
 const Inst* wmma_access(Strand& s, const Inst* i) {
+  if (const Inst* next = want_whole_warps(s, i); next != i) return next;
   BlockRun& b = *s.block;
   const WmmaMatrix matrix = WmmaMatrix::of(i->imm);
   const int bytes = matrix.element_bytes(), elements = matrix.rows * matrix.columns;
   const int word_bytes = bytes == 8 ? 8 : 4, per = word_bytes / bytes, slots = i->count * per;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == 0) continue;
-    want_whole_warp(s, i, w);
     u64 base =
         i->aux & kAddress32 ? load<u32>(s.regs + i->o[0] + w * 128) : load<u64>(s.regs + i->o[0] + w * 256);
     const u64 stride = load<u32>(s.regs + i->o[1] + w * 128);

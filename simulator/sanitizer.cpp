@@ -76,8 +76,10 @@ const Inst* looked_at_proxy_fence(Strand& s, const Inst* i) {
   return i + 1;
 }
 const Inst* looked_at_warp_barrier(Strand& s, const Inst* i) {
-  s.block->checks->warp_barrier(s);
-  return i + 1;
+  BlockChecks& checks = *s.block->checks;
+  const Inst* next = checks.original(i).fn[s.masked](s, i);
+  if (next == i + 1) checks.warp_barrier(s);
+  return next;
 }
 
 }  // namespace

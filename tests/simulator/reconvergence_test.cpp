@@ -122,5 +122,57 @@ TEST(Reconvergence, BeforeSm70AWarpArrivesAsAWhole) {
             "is elsewhere");
 }
 
+/// As kPastABranch, with an exchange within the warp where the paths meet: `instruction` makes %r10.
+std::string exchange(const std::string& instruction) {
+  return "setp.lt.u32 %p1, %r1, 16;\nsetp.gt.u32 %p2, %r7, 100000;\nadd.u32 %r11, %r7, 0;\n"
+         "@%p1 bra join;\nadd.u32 %r11, %r11, 1000;\n@%p2 bra end;\njoin:\n" +
+         instruction + "\nst.global.u32 [%d2], %r10;\nend:\nret;";
+}
+
+TEST(Reconvergence, ExchangesWithinAWarpWaitForTheLanesTheyName) {
+  const auto of = [](std::uint32_t t) { return t + 1 + (t % 64 < 16 ? 0 : 1000); };
+  const Outcome shuffled = run_body(exchange("shfl.sync.bfly.b32 %r10, %r11, 16, 31, 0xffffffff;"));
+  EXPECT_EQ(shuffled.text(), "");
+  for (std::uint32_t t = 0; t < 128; ++t) EXPECT_EQ(shuffled.out[t], of(t ^ 16)) << t;
+
+  const Outcome votes = run_body(exchange("vote.sync.ballot.b32 %r10, %p1, 0xffffffff;"));
+  EXPECT_EQ(votes.text(), "");
+  for (std::uint32_t t = 0; t < 128; ++t) EXPECT_EQ(votes.out[t], t % 64 < 32 ? 0xffffu : 0u) << t;
+
+  const Outcome sums = run_body(exchange("redux.sync.add.u32 %r10, %r11, 0xffffffff;"), "a100");
+  EXPECT_EQ(sums.text(), "");
+  for (std::uint32_t t = 0; t < 128; ++t) {
+    std::uint32_t sum = 0;
+    for (std::uint32_t l = t / 32 * 32; l < t / 32 * 32 + 32; ++l) sum += of(l);
+    EXPECT_EQ(sums.out[t], sum) << t;
+  }
+}
+
+TEST(Reconvergence, WhatLanesLeaveForEachOtherIsThereBehindABarrierOfTheirWarp) {
+  const Outcome outcome = run_body(
+      "setp.lt.u32 %p1, %r1, 16;\nsetp.gt.u32 %p2, %r7, 100000;\nst.shared.u32 [%r5], %r7;\n"
+      "@%p1 bra join;\n@%p2 bra end;\njoin:\nbar.warp.sync 0xffffffff;\nxor.b32 %r9, %r4, 64;\n"
+      "add.u32 %r9, %r9, %r3;\nld.shared.u32 %r10, [%r9];\nst.global.u32 [%d2], %r10;\nend:\nret;");
+  EXPECT_EQ(outcome.text(), "");
+  for (std::uint32_t t = 0; t < 128; ++t) EXPECT_EQ(outcome.out[t], (t ^ 16) + 1) << t;
+}
+
+TEST(Reconvergence, LanesThatAnExchangeDoesNotNameAreNotWaitedFor) {
+  const Outcome outcome = run_body(
+      "setp.lt.u32 %p1, %r1, 48;\nand.b32 %r12, %r1, 31;\nsetp.lt.u32 %p2, %r12, 16;\nmov.u32 %r10, 0;\n"
+      "@!%p2 bra done;\nshfl.sync.bfly.b32 %r10, %r7, 1, 31, 0xffff;\ndone:\nst.global.u32 [%d2], "
+      "%r10;\nret;");
+  EXPECT_EQ(outcome.text(), "");
+  for (std::uint32_t t = 0; t < 128; ++t) EXPECT_EQ(outcome.out[t], t % 32 < 16 ? (t ^ 1) + 1 : 0) << t;
+}
+
+TEST(Reconvergence, LanesThatEndInsteadOfExchangingAreFound) {
+  std::string body = exchange("shfl.sync.bfly.b32 %r10, %r11, 16, 31, 0xffffffff;");
+  body.replace(body.find("setp.gt.u32 %p2, %r7, 100000"), 28, "setp.gt.u32 %p2, %r1, 19");
+  EXPECT_EQ(run_body(body).text(),
+            "divergent-barrier: shuffle reached by 20 of the 32 running threads of warp 0; this thread ended "
+            "elsewhere");
+}
+
 }  // namespace
 }  // namespace stitchwork::sim
