@@ -7,6 +7,7 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/stages.h"
 #include "core/sorted.h"
 
 namespace stitchwork {
@@ -74,28 +75,6 @@ std::optional<OnePassForm> one_pass_form(const Graph& graph, NodeId reduce) {
   return squares ? form(1, 0) : std::nullopt;
 }
 
-std::vector<NodeId> regional_reads(const Computation& computation, const KernelPlan& kernel, NodeId op,
-                                   int level) {
-  const std::vector<NodeId> made = materialised(kernel);
-  std::vector<NodeId> found, seen, open{op};
-  while (!open.empty()) {
-    const NodeId at = open.back();
-    open.pop_back();
-    if (!contains_sorted(kernel.ops, at) || contains_sorted(seen, at)) continue;
-    insert_sorted(seen, at);
-    if (std::binary_search(made.begin(), made.end(), at)) {
-      if (kernel.levels.at(at) != level) continue;
-      if (scheme_in_phase(kernel, at) == Scheme::kRegional) {
-        insert_sorted(found, at);
-        continue;
-      }
-    }
-    const std::vector<NodeId>& operands = computation.node(at).operands;
-    open.insert(open.end(), operands.begin(), operands.end());
-  }
-  return found;
-}
-
 Verdict can_gather(const Graph& graph, const KernelPlan& kernel, const Group& group, NodeId reduce) {
   const Computation& computation = graph.entry_computation();
   const auto no = [&](std::string_view why) {
@@ -108,10 +87,9 @@ Verdict can_gather(const Graph& graph, const KernelPlan& kernel, const Group& gr
     return no("is no reduction of the group's rows");
   const auto form = one_pass_form(graph, reduce);
   if (!form) return no("is no sum of exp(x - c) or (x - c)^2");
-  const int level = kernel.levels.at(reduce);
-  if (!regional_reads(computation, kernel, form->x, level).empty())
-    return no("sums what is known only behind another reduction");
-  std::vector<NodeId> open = regional_reads(computation, kernel, form->c, level);
+  const Stages stages(computation, kernel, kernel.levels.at(reduce));
+  if (!stages.shared_reads(form->x).empty()) return no("sums what is known only behind another reduction");
+  std::vector<NodeId> open = stages.shared_reads(form->c);
   while (!open.empty()) {
     const NodeId value = open.back();
     open.pop_back();
@@ -121,7 +99,7 @@ Verdict can_gather(const Graph& graph, const KernelPlan& kernel, const Group& gr
       continue;
     }
     for (const NodeId operand : computation.node(value).operands)
-      for (const NodeId read : regional_reads(computation, kernel, operand, level)) open.push_back(read);
+      for (const NodeId read : stages.shared_reads(operand)) open.push_back(read);
   }
   return no("waits for no reduction of the group's rows");
 }

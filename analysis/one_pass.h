@@ -26,11 +26,6 @@ struct OnePassForm {
 /// the same x times or over constants: about its mean nothing is lost.
 std::optional<OnePassForm> one_pass_form(const Graph& graph, NodeId reduce);
 
-/// Values in shared memory of its own phase that `op`, computed in phase `level`, reads or is computed from
-/// without passing through others of that kind; `op` itself if it is one. Ascending.
-std::vector<NodeId> regional_reads(const Computation& computation, const KernelPlan& kernel, NodeId op,
-                                   int level);
-
 /// Whether `reduce`, which the group materialises, can be gathered in the pass of an earlier reduction of the
 /// group: its x is known then, and its c comes from that reduction.
 Verdict can_gather(const Graph& graph, const KernelPlan& kernel, const Group& group, NodeId reduce);

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <set>
-#include <vector>
 
+#include "analysis/assemble.h"
 #include "core/sorted.h"
 
 namespace stitchwork {
+
+Stages::Stages(const Computation& computation, const KernelPlan& kernel, int level)
+    : computation_(computation), kernel_(kernel), level_(level), made_(materialised(kernel)) {}
 
 int Stages::of(NodeId op) {
   std::vector<NodeId> open{op};  // chains are as long as the kernel
@@ -45,14 +48,33 @@ bool Stages::reads(NodeId op, NodeId on) const {
   return false;
 }
 
+std::vector<NodeId> Stages::shared_reads(NodeId op) const {
+  std::vector<NodeId> found, open{op};
+  std::set<NodeId> seen;
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    if (!is_here(id) || !seen.insert(id).second) continue;
+    if (is_shared(id)) {
+      insert_sorted(found, id);
+      continue;
+    }
+    const std::vector<NodeId>& operands = computation_.node(id).operands;
+    open.insert(open.end(), operands.begin(), operands.end());
+  }
+  return found;
+}
+
 bool Stages::is_here(NodeId op) const {
   const auto level = kernel_.levels.find(op);
-  return contains_sorted(kernel_.ops, op) && level != kernel_.levels.end() && level->second == level_ &&
-         kernel_.schemes.contains(op);
+  if (!contains_sorted(kernel_.ops, op) || level == kernel_.levels.end()) return false;
+  return level->second >= level_ || !contains_sorted(made_, op);
 }
 
 bool Stages::is_shared(NodeId op) const {
-  return is_here(op) && scheme_in_phase(kernel_, op) == Scheme::kRegional;
+  const auto level = kernel_.levels.find(op);
+  return level != kernel_.levels.end() && level->second == level_ && contains_sorted(made_, op) &&
+         kernel_.schemes.contains(op) && scheme_in_phase(kernel_, op) == Scheme::kRegional;
 }
 
 }  // namespace stitchwork

@@ -9,6 +9,7 @@
 #include "analysis/evaluations.h"
 #include "analysis/launch.h"
 #include "analysis/one_pass.h"
+#include "analysis/stages.h"
 #include "analysis/vectors.h"
 #include "core/sorted.h"
 #include "occupancy_model/occupancy.h"
@@ -80,7 +81,8 @@ class Gathering {
   /// What takes up the elements behind the same reduction, and not behind `op`: the pass is made for it.
   NodeId passes_anyway(NodeId op, const OnePassForm& form) const {
     const int level = kernel_.levels.at(op);
-    const std::vector<NodeId> waits = regional_reads(computation_, kernel_, form.c, level);
+    const Stages stages(computation_, kernel_, level);
+    const std::vector<NodeId> waits = stages.shared_reads(form.c);
     const GroupEvaluations found = evaluations(computation_, kernel_, group_);
     for (const NodeId other : materialised(group_)) {
       if (other == op || kernel_.levels.at(other) != level || contains_sorted(group_.one_pass, other))
@@ -89,7 +91,7 @@ class Gathering {
       const bool elements = reduces_cols(computation_, other, group_) || is_across(group_, other) ||
                             (placed != found.placements.end() && placed->second.coverage == Coverage::kFull);
       if (!elements) continue;
-      const std::vector<NodeId> behind = ancestors(other, level);
+      const std::vector<NodeId> behind = ancestors(other, stages);
       const bool waits_too =
           std::any_of(waits.begin(), waits.end(), [&](NodeId w) { return contains_sorted(behind, w); });
       if (waits_too && !contains_sorted(behind, op)) return other;
@@ -98,13 +100,13 @@ class Gathering {
   }
 
   /// The values of shared memory that an op of the phase is computed from, whatever lies between.
-  std::vector<NodeId> ancestors(NodeId op, int level) const {
+  std::vector<NodeId> ancestors(NodeId op, const Stages& stages) const {
     std::vector<NodeId> found, open{op};
     while (!open.empty()) {
       const NodeId at = open.back();
       open.pop_back();
       for (const NodeId operand : computation_.node(at).operands)
-        for (const NodeId read : regional_reads(computation_, kernel_, operand, level))
+        for (const NodeId read : stages.shared_reads(operand))
           if (!contains_sorted(found, read)) {
             insert_sorted(found, read);
             open.push_back(read);
@@ -116,6 +118,7 @@ class Gathering {
   /// Of the arrays of elements that x is computed from.
   double row_bytes(NodeId op, const OnePassForm& form) const {
     const std::int64_t elements = group_.mapping.rows * group_.mapping.cols;
+    const Stages stages(computation_, kernel_, kernel_.levels.at(op));
     std::vector<NodeId> seen, open{form.x};
     double bytes = 0;
     while (!open.empty()) {
@@ -124,8 +127,7 @@ class Gathering {
       if (contains_sorted(seen, at)) continue;
       insert_sorted(seen, at);
       const Node& node = computation_.node(at);
-      const bool inside = contains_sorted(kernel_.ops, at) && kernel_.levels.at(at) == kernel_.levels.at(op);
-      if (inside)
+      if (stages.is_here(at))
         open.insert(open.end(), node.operands.begin(), node.operands.end());
       else if (!node.shape.is_tuple && node.shape.elements_count() == elements)
         bytes += static_cast<double>(byte_size(node.shape.dtype));

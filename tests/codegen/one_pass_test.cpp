@@ -226,5 +226,35 @@ TEST(OnePass, VerifyRefusesWhatHasNoEarlierPass) {
   EXPECT_EQ(problems[0].rule, "verify.one-pass");
 }
 
+// An output that a later phase stores is computed again by those who read it before: what it waits for they
+// do.
+TEST(OnePass, ElementsBehindAReductionAreNotGatheredThoughALaterPhaseStoresThem) {
+  SKIP_WITHOUT_COMPILER();
+  const Graph graph = graph_of(R"(x = f32[4,6000] parameter(0)
+    low = f32[] constant(-inf)
+    zero = f32[] constant(0)
+    w = f32[4,6000] parameter(1)
+    m = f32[4] reduce(x, low), dimensions={1}, to_apply=max
+    mb = f32[4,6000] broadcast(m), dimensions={0}
+    d = f32[4,6000] subtract(x, mb)
+    t = f32[4,6000] multiply(d, w)
+    n = f32[4] reduce(t, low), dimensions={1}, to_apply=max
+    nb = f32[4,6000] broadcast(n), dimensions={0}
+    u = f32[4,6000] subtract(t, nb)
+    e = f32[4,6000] exponential(u)
+    s = f32[4] reduce(e, zero), dimensions={1}, to_apply=sum
+    sb = f32[4,6000] broadcast(s), dimensions={0}
+    y = f32[4,6000] divide(e, sb)
+    c = f32[6000] reduce(y, zero), dimensions={0}, to_apply=sum
+    ROOT r = (f32[4,6000], f32[4,6000], f32[6000]) tuple(d, y, c))");
+  const FusionPlan plan = gathered(graph, planned(graph, "tuned", "off"));
+  const Computation& computation = graph.entry_computation();
+  const NodeId d = computation.find("d"), s = computation.find("s");
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  ASSERT_GT(plan.kernels[0].levels.at(d), plan.kernels[0].levels.at(s));
+  EXPECT_EQ(count(plan), 0u);
+  EXPECT_TRUE(verify(graph, target(), plan).empty());
+}
+
 }  // namespace
 }  // namespace stitchwork
