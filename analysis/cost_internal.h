@@ -88,8 +88,6 @@ class KernelCounter {
   /// Requests of a warp for a value whose tiles are filled by asynchronous copies, mapping.stages tasks at a
   /// time; 0 where it moves otherwise.
   double copied_in_flight(const Group& group, const Shape& shape, bool through_tile) const;
-  /// Accumulators that each element of a value read from partials is folded from.
-  std::int64_t partials_of(NodeId op) const;
   /// An output left in partials is folded in the phase behind the one that leaves them.
   void count_fold(const Node& reduce, std::int64_t partials);
   /// `again`: in so many steps more.

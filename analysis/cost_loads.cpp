@@ -11,7 +11,6 @@
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
-#include "core/sorted.h"
 
 namespace stitchwork::costs {
 namespace {
@@ -98,20 +97,8 @@ double KernelCounter::copied_in_flight(const Group& group, const Shape& shape, b
          (kernel_.launch.block * kLaneBytes);
 }
 
-std::int64_t KernelCounter::partials_of(NodeId op) const {
-  for (const Group& group : kernel_.groups) {
-    if (is_across(group, op)) return task_takers(group.mapping);
-    const ThreadMapping& m = group.mapping;
-    if (m.combine != Combine::kPartials || m.split == 1) continue;
-    if ((op == group.dominant || contains_sorted(group.sub_dominants, op)) &&
-        reduces_domain(computation_, op, m))
-      return m.split;
-  }
-  return 1;
-}
-
 void KernelCounter::count_load(const Group& group, const Evaluation& e, int again, ThreadLoads& loads) {
-  const std::int64_t partials = partials_of(e.op);
+  const std::int64_t partials = std::max<std::int64_t>(1, partials_of(computation_, kernel_, e.op));
   const double accesses = std::max(1.0, warp_accesses(e.map, group.mapping)) * static_cast<double>(partials);
   const bool internal = inside_.contains(e.op);
   if (e.resident) {
@@ -308,7 +295,8 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
   if (!in_bulk) count_in_l1(accesses / at_once, touched);
   if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, group.mapping.vector, bytes);
   if (output) write(node.shape.byte_size());
-  if (const std::int64_t partials = partials_of(op); output && partials > 1) count_fold(node, partials);
+  if (const std::int64_t partials = partials_of(computation_, kernel_, op); output && partials > 1)
+    count_fold(node, partials);
 }
 
 void KernelCounter::count_fold(const Node& reduce, std::int64_t partials) {

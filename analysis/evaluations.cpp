@@ -129,7 +129,7 @@ void mark_tiles(const Computation& computation, const KernelPlan& kernel, const 
   if (kernel.tiles.empty()) return;
   for (Evaluation& e : found.values) {
     const auto level = kernel.levels.find(e.root);
-    if (!e.load || e.resident ||
+    if (!e.load || e.resident || partials_of(computation, kernel, e.op) > 0 ||
         find_tile(kernel, e.op, group.dominant, level == kernel.levels.end() ? 0 : level->second) == nullptr)
       continue;
     if (group.mapping.staged) {

@@ -117,6 +117,22 @@ bool reduces_domain(const Computation& computation, NodeId reduce, const ThreadM
 
 bool is_across(const Group& group, NodeId op) { return contains_sorted(group.across, op); }
 
+bool leaves_partials(const Computation& computation, const Group& group, NodeId op) {
+  const ThreadMapping& m = group.mapping;
+  return is_across(group, op) ||
+         (m.combine == Combine::kPartials && m.split > 1 && reduces_domain(computation, op, m));
+}
+
+std::int64_t partials_of(const Computation& computation, const KernelPlan& kernel, NodeId op) {
+  for (const Group& group : kernel.groups) {
+    const bool made =
+        is_across(group, op) || op == group.dominant || contains_sorted(group.sub_dominants, op);
+    if (made && leaves_partials(computation, group, op))
+      return is_across(group, op) ? task_takers(group.mapping) : group.mapping.split;
+  }
+  return 0;
+}
+
 bool reduces_cols(const Computation& computation, NodeId reduce, const Group& group) {
   return !is_across(group, reduce) && reduces_domain(computation, reduce, group.mapping);
 }

@@ -64,4 +64,10 @@ bool reduces_domain(const Computation& computation, NodeId reduce, const ThreadM
 bool reduces_cols(const Computation& computation, NodeId reduce, const Group& group);
 bool is_across(const Group& group, NodeId op);
 
+/// Whether `op`, which the group materialises, is left in partials that its readers fold: a split reduction
+/// that does not combine atomically, or one across the rows.
+bool leaves_partials(const Computation& computation, const Group& group, NodeId op);
+/// Accumulators that each element of `op` is folded from, where the kernel leaves it in partials; else 0.
+std::int64_t partials_of(const Computation& computation, const KernelPlan& kernel, NodeId op);
+
 }  // namespace stitchwork

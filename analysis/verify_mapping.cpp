@@ -216,11 +216,6 @@ void check_slots(const KernelPlan& kernel, std::string_view what, const std::vec
                  kernel.id, what, slot.bytes, slot.offset, bytes);
 }
 
-bool leaves_partials(const Computation& computation, const Group& group, NodeId op) {
-  return is_across(group, op) ||
-         (group.mapping.combine == Combine::kPartials && reduces_domain(computation, op, group.mapping));
-}
-
 /// Phases in which a group stores something.
 std::set<int> phases(const Computation& computation, const KernelPlan& kernel, const Group& group) {
   std::set<int> result;

@@ -7,6 +7,7 @@
 
 #include "analysis/assemble.h"
 #include "analysis/evaluations.h"
+#include "analysis/launch.h"
 #include "analysis/tiles.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
@@ -39,6 +40,7 @@ class Staged {
     for (const Evaluation& e : found.values) {
       const bool inside = contains_sorted(kernel_.ops, e.op);
       if (!e.load || (inside && reads_shared(kernel_, e.op, e.root))) continue;
+      if (partials_of(computation_, kernel_, e.op) > 0) continue;  // readers fold them
       const auto part = staged_part(computation_.node(e.op).shape, e.map, group_.mapping);
       if (depends_on(e.map, 0) && depends_on(e.map, 1) && part != StagedPart::kElements) return refuse(e.op);
       const bool beside = part == StagedPart::kCols   ? stages_cols(group_.mapping)

@@ -92,9 +92,8 @@ void BuildContext::add_material(NodeId op, int group_index, const std::map<NodeI
   } else {
     SW_CHECK(!in_shared, "{} is regional and has no shared memory", n.name);
   }
-  const bool split = mapping.combine == Combine::kPartials && mapping.split > 1 && is_reduction(op) &&
-                     reduces_domain(computation, op, mapping);
   const bool across = is_across(group, op);
+  const bool split = !across && is_reduction(op) && leaves_partials(computation, group, op);
   SW_CHECK(across == (material.placement.coverage == Coverage::kCols),
            "{} lies in the domain of {} otherwise than its group says", n.name, node(group.dominant).name);
   material.output = std::find(plan.outputs.begin(), plan.outputs.end(), op) != plan.outputs.end();

@@ -234,7 +234,6 @@ class RandomPatterns : public RandomShapes {
     }
     if (x.dims == options_.domain && is_float(x.type)) narrow(x);
   }
-
 };
 
 }  // namespace stitchwork::testing
