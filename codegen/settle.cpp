@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork {
@@ -14,7 +15,6 @@ namespace {
 
 /// Rounds of planning again: an SM holds few blocks of a kernel that spills, and splits are rare.
 constexpr int kMaxRounds = 8;
-constexpr int kWarp = 32;
 /// A thread cannot address more. Half the threads of an SM's one block have twice the registers, up to these.
 constexpr int kMostRegisters = 255;
 

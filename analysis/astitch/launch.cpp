@@ -14,6 +14,7 @@
 #include "analysis/launch.h"
 #include "analysis/tiles.h"
 #include "core/arithmetic.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
@@ -328,7 +329,8 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
       widest = std::max(widest, shape.row_reduce ? shape.cols : kLargestBlock);
     }
     if (widest == 0) widest = kElementwiseBlock;
-    limits.block = static_cast<int>(std::min<std::int64_t>(limits.block, (widest + 31) / 32 * 32));
+    limits.block =
+        static_cast<int>(std::min<std::int64_t>(limits.block, round_up(widest, std::int64_t{kWarp})));
   }
   set_block(limits, device, wanted_block != nullptr ? wanted_block->second : limits.block);
   return limits;

@@ -14,12 +14,12 @@
 #include "analysis/tiles.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
 namespace {
 
-constexpr std::int64_t kSharedAlignment = 16, kWarp = 32, kSectorBytes = 32;
 /// Lines of a tile: a warp reads or writes 128 bytes of 4-byte elements.
 constexpr std::int64_t kTileLine = 32;
 /// Elements of a tile a thread takes, all of them in flight.
