@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "occupancy_model/errors.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
@@ -85,11 +86,7 @@ struct Attempt {
   std::int64_t spilled = 0;  ///< bytes a thread, over all kernels
 };
 
-/// Nine of ten estimates are within 8 % of the simulated time (scripts/bench/estimates). Plans nearer to each
-/// other than two such errors cannot be told apart, and the one that spills less is taken.
-constexpr double kEstimateError = 0.16;
-
-/// Of those that launch, if any: the one with the fewest spills of those that take hardly longer than the
+/// Of those that launch, if any: the one with the fewest spills of those that estimates may not tell from the
 /// fastest.
 const Attempt& chosen(const std::vector<Attempt>& attempts) {
   const bool launches = std::ranges::any_of(attempts, &Attempt::launches);
@@ -99,7 +96,7 @@ const Attempt& chosen(const std::vector<Attempt>& attempts) {
     if (counts(attempt)) least = std::min(least, attempt.us);
   const Attempt* best = nullptr;
   for (const Attempt& attempt : attempts) {
-    if (!counts(attempt) || attempt.us > (1 + kEstimateError) * least) continue;
+    if (!counts(attempt) || attempt.us > (1 + kChoiceError) * least) continue;
     if (best == nullptr || std::pair(attempt.spilled, attempt.us) < std::pair(best->spilled, best->us))
       best = &attempt;
   }
@@ -128,7 +125,7 @@ std::vector<Edit> worthwhile(const Graph& graph, const Device& device, const Att
     const std::set<NodeId> ops(kernel.ops.begin(), kernel.ops.end());
     std::set<NodeId> covered, ignored;
     const double after_us = price_us(device, after, ops, covered);
-    if (after_us <= (1 + kEstimateError) * price_us(device, before, covered, ignored)) continue;
+    if (after_us <= (1 + kChoiceError) * price_us(device, before, covered, ignored)) continue;
     std::erase_if(edits, [&](const Edit& edit) {
       return ops.contains(graph.entry_computation().find(edit.ops.at(0)));
     });

@@ -16,15 +16,12 @@
 #include "analysis/cost.h"
 #include "core/interrupt.h"
 #include "core/parallel.h"
+#include "occupancy_model/errors.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
 namespace {
 
-/// Of kernels that the model does not tell from apart fewer are taken: its times of plans are within 2 % of
-/// simulated ones in the median (docs/timing.md), those of lanes put side by side without a plan are rougher,
-/// and the plan is judged again.
-constexpr double kAlike = 0.02, kRoughly = 0.06;
 /// Readers of an input that are tried with each of them, next ones by level; and kernels left open, latest
 /// first, that each stitch op is tried with. Both bound the pairs by a multiple of the edges.
 constexpr std::size_t kSharingNeighbours = 4, kOpenKernels = 8;
@@ -206,7 +203,7 @@ class Remote {
     }
     together = estimate(x, y);
     const double apart = x.us + y.us + device_.launch_gap_us;
-    if (together.us >= apart * (1 + kRoughly)) {
+    if (together.us >= apart * (1 + kFewerKernelsUnplanned)) {
       return Verdict::no("astitch.remote-time",
                          fmt::format("predicted {:.2f} us together, {:.2f} us apart", together.us, apart));
     }
@@ -309,7 +306,7 @@ class Remote {
     std::vector<KernelPlan>& together = best.kernels;
     if (together.size() == 1) {
       const double us = kernel_cost(*nodes_.graph, device_, together.front()).predicted_us;
-      if (us < apart * (1 + kAlike)) {
+      if (us < apart * (1 + kFewerKernels)) {
         emitted.kernels.push_back(std::move(together.front()));
         emitted.recorder.append(std::move(best.decisions));
         return;

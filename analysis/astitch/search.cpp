@@ -9,13 +9,11 @@
 #include "analysis/astitch/across.h"
 #include "analysis/astitch/mapping_tuned.h"
 #include "analysis/tiles.h"
+#include "occupancy_model/errors.h"
 
 namespace stitchwork::astitch {
 namespace {
 
-/// What partials across rows have to gain: estimates of forms so different are not closer (docs/timing.md),
-/// and the other form needs no partials.
-constexpr double kSurelyFaster = 0.05;
 /// Of two forms that the model hardly tells apart the one with so many sectors of requests less is taken.
 constexpr double kFewerSectors = 0.02;
 /// Rows of a cluster that sums across them want at least. With three to seven of 30,000 columns, partials are
@@ -83,7 +81,7 @@ class Search {
     if (crossing >= 0) {
       const double with = worth_of(crossing).us, without = worth_of(alone).us;
       const std::string why = across_numbers(nodes_, kernels(crossing)[0], with, without);
-      verdict = with < without * (1 - kSurelyFaster) ? Verdict::yes("astitch.across-rows", why)
+      verdict = with < without * (1 - kPartialsGain) ? Verdict::yes("astitch.across-rows", why)
                                                      : Verdict::no("astitch.across-rows", why);
     }
     Recorder& taken = verdict ? together : apart;

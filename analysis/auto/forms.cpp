@@ -9,12 +9,10 @@
 #include "analysis/assemble.h"
 #include "analysis/cost.h"
 #include "core/hlo_text.h"
+#include "occupancy_model/errors.h"
 
 namespace stitchwork::automatic {
 namespace {
-
-/// A form must be predicted this much faster than the stitched kernel: what the estimate may be wrong by.
-constexpr double kMargin = 0.03;
 
 bool contains(const std::vector<NodeId>& ascending, NodeId id) {
   return std::binary_search(ascending.begin(), ascending.end(), id);
@@ -205,7 +203,7 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
   }
 
   auto chosen = best();
-  if (chosen->second.us > (1 - kMargin) * tried.front().second.us) chosen = tried.begin();
+  if (chosen->second.us > (1 - kOtherForm) * tried.front().second.us) chosen = tried.begin();
   const std::string& subject = s.nodes->name(s.op.members.back());
   for (auto& [recipe, form] : tried) {
     recorder.add("auto", subject, "", [&] {
