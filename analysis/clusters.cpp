@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork {
@@ -23,8 +24,8 @@ std::int64_t block_tasks(const ThreadMapping& mapping) { return mapping.tasks * 
 
 ClusterExchange cluster_exchange(const ThreadMapping& mapping, int block) {
   if (mapping.cluster == 1) return {};
-  constexpr double kPlaceInstructions = 6, kFoldInstructions = 3, kWarp = 32;
-  const double accumulators = mapping.cluster * std::ceil(block / kWarp);
+  constexpr double kPlaceInstructions = 6, kFoldInstructions = 3;
+  const double accumulators = mapping.cluster * std::ceil(block / static_cast<double>(kWarp));
   return {kPlaceInstructions + kFoldInstructions * std::ceil(accumulators / kWarp), 1,
           static_cast<double>(mapping.cluster)};
 }

@@ -10,6 +10,7 @@
 #include "analysis/facts.h"
 #include "core/error.h"
 #include "core/suggest.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 namespace {
@@ -55,7 +56,6 @@ void set_once(std::map<NodeId, Value>& values, NodeId op, Value value, const Edi
 }
 
 int find_threads(const Edit& edit, const Device& device) {
-  constexpr int kWarp = 32;
   if (edit.n > device.max_threads_per_block)
     refuse(edit, fmt::format("{} blocks have at most {} threads", device.id, device.max_threads_per_block),
            "ask for fewer");

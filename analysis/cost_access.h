@@ -5,11 +5,10 @@
 
 #include "analysis/plan.h"
 #include "core/index_map.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::costs {
 
-inline constexpr int kWarp = 32;
-inline constexpr int kSectorBytes = 32;
 /// Of 128 bytes, which L1 moves in one wavefront.
 inline constexpr double kSectorsPerWavefront = 4;
 

@@ -6,17 +6,16 @@
 #include "analysis/clusters.h"
 #include "analysis/facts.h"
 #include "analysis/vectors.h"
+#include "core/arithmetic.h"
 #include "core/sorted.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 
 namespace {
 
-/// Without a bound a thread is taken to have this many registers: full occupancy of 1,024 threads an SM.
-constexpr int kUnboundRegisters = 64;
-
 /// Kernels are launched with whole warps.
-int whole_warps(int block) { return (block + 31) / 32 * 32; }
+int whole_warps(int block) { return static_cast<int>(round_up(block, kWarp)); }
 
 }  // namespace
 
@@ -40,8 +39,8 @@ std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, 
   switch (mapping.kind) {
     case MappingKind::kRowPack:
     case MappingKind::kRowSplit:
-      return mapping.threads_per_row > 32
-                 ? 2 * std::int64_t{(block + 31) / 32} * mapping.cluster * accumulator_bytes(dtype)
+      return mapping.threads_per_row > kWarp
+                 ? 2 * ceil_div(block, kWarp) * mapping.cluster * accumulator_bytes(dtype)
                  : 0;
     case MappingKind::kColumn:
       if (mapping.vector > 1)
@@ -81,9 +80,8 @@ std::int64_t accumulator_registers(const Computation& computation, const Group& 
 }
 
 std::int64_t most_accumulator_registers(int bound) {
-  constexpr int kUnbound = 64;  // full occupancy of 1,024 threads an SM
   constexpr int kShare = 2;
-  return (bound > 0 ? bound : kUnbound) / kShare;
+  return (bound > 0 ? bound : kUnboundRegisters) / kShare;
 }
 
 ThreadMapping fold_mapping(const ThreadMapping& mapping, int block) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "analysis/plan.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 
@@ -29,7 +30,6 @@ std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, 
 /// the arithmetic.
 std::int64_t registers_to_keep_in(const KernelLaunch& launch);
 
-constexpr int kRegisterBytes = 4;
 /// What it takes to keep a thread's elements of a value for all the tasks of a block: registers a thread, or
 /// bytes of shared memory a block of `block` threads.
 std::int64_t resident_registers(const ThreadMapping& mapping, int block, DType dtype);

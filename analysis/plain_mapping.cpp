@@ -7,11 +7,11 @@
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "core/error.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kMaxBlock = 1024;
 /// XLA's column reduction: 32 x 32 threads (docs/planners/xla.md).
 constexpr int kColumnTile = 32;

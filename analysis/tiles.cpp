@@ -9,11 +9,11 @@
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 namespace {
 
-constexpr int kWarp = 32, kBanks = 32, kBankBytes = 4, kSectorBytes = 32;
 /// Whole sectors of elements of any size, and whole vectors.
 constexpr int kRowAlignment = 32;
 

@@ -3,11 +3,9 @@
 
 #include "analysis/plan.h"
 #include "core/index_map.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
-
-/// The widest load or store of a thread.
-constexpr int kVectorBytes = 16;
 
 /// The dimension of the domain (0: row, 1: col) whose neighbours a vector gathers.
 int vector_dim(const ThreadMapping& mapping);

@@ -10,6 +10,7 @@
 #include "core/format.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/streams.h"
 #include "occupancy_model/timing_text.h"
 #include "simulator/ptx_run.h"
@@ -124,7 +125,6 @@ std::function<void(const sim::Progress&)> progress_of(Cli& cli) {
     const auto now = Clock::now();
     if (now - last < kBetween) return;
     last = now;
-    constexpr double kWarp = 32;
     const double seconds = std::chrono::duration<double>(now - begin).count();
     cli.progress(fmt::format("{} of {} blocks, {:.2f} G thread-instructions/s",
                              with_commas(static_cast<long long>(p.blocks_done)),

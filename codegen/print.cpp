@@ -180,7 +180,10 @@ void KernelPrinter::take_pointers(const TaskLoop& loop) {
 }
 
 std::string to_cuda(const Graph& graph, const Schedule& kernel, bool canonical, bool dependent) {
-  return KernelPrinter(graph, kernel, canonical, dependent).print();
+  std::string text = KernelPrinter(graph, kernel, true, dependent).print();
+  if (canonical) return text;
+  const Identifiers printed = identifiers(text);
+  return KernelPrinter(graph, kernel, false, dependent, &printed).print();
 }
 
 }  // namespace stitchwork

@@ -12,13 +12,15 @@ namespace stitchwork {
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Graph& graph, const Schedule& kernel, bool canonical, bool dependent)
+  /// `printed`: the identifiers of the canonical text, which the readable one uses for the same.
+  KernelPrinter(const Graph& graph, const Schedule& kernel, bool canonical, bool dependent,
+                const Identifiers* printed = nullptr)
       : graph_(graph),
         computation_(graph.entry_computation()),
         kernel_(kernel),
         canonical_(canonical),
         dependent_(dependent),
-        names_(canonical),
+        names_(canonical, printed),
         index_(kernel.wide_indices ? "long long" : "int"),
         table_(kernel_table(kernel)) {}
 

@@ -10,11 +10,10 @@
 #include "codegen/print_across.h"
 #include "codegen/print_kernel.h"
 #include "core/error.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 namespace {
-
-constexpr int kWarp = 32;
 
 bool uses_workspace(const Schedule& kernel, const Step& step, const Root& root) {
   return root.store != StoreKind::kElement && root.store != StoreKind::kAcross &&

@@ -284,31 +284,71 @@ std::string condition_text(const IndexMap& map, const IndexNames& names) {
 
 namespace {
 
-/// C++ keywords an op may be called, and names the printed code uses itself.
-bool is_reserved(const std::string& name) {
+/// C++ keywords an op may be called, and functions that CUDA declares.
+bool is_known(const std::string& name) {
   static const std::unordered_set<std::string> names = {
-      "auto",      "bool",        "break",    "case",     "char",    "class",   "const",     "continue",
-      "default",   "delete",      "do",       "double",   "else",    "enum",    "extern",    "float",
-      "for",       "goto",        "if",       "inline",   "int",     "long",    "new",       "not",
-      "and",       "or",          "xor",      "operator", "private", "public",  "register",  "return",
-      "short",     "signed",      "sizeof",   "static",   "struct",  "switch",  "template",  "this",
-      "throw",     "true",        "false",    "try",      "typedef", "union",   "unsigned",  "using",
-      "virtual",   "void",        "volatile", "while",    "asm",     "compl",   "row",       "col",
-      "lane",      "lead",        "rank",     "thread",   "task",    "tile",    "segment",   "local_row",
-      "active",    "i",           "s",        "shared",   "scratch", "barrier", "first_col", "end_col",
-      "threadIdx", "blockIdx",    "gridDim",  "exp",      "expf",    "log",     "logf",      "tanh",
-      "tanhf",     "pow",         "powf",     "sqrt",     "sqrtf",   "rsqrt",   "rsqrtf",    "erf",
-      "erff",      "sin",         "sinf",     "cos",      "cosf",    "tan",     "tanf",      "cbrt",
-      "cbrtf",     "floor",       "floorf",   "ceil",     "ceilf",   "fabs",    "fabsf",     "rint",
-      "rintf",     "round",       "roundf",   "fmod",     "fmodf",   "atan2",   "atan2f",    "expm1",
-      "expm1f",    "log1p",       "log1pf",   "abs",      "min",     "max",     "slice",     "block",
-      "n",         "u",           "j",        "at",       "rows",    "tasks",   "blocks",    "entry",
-      "entries",   "first_block", "e",        "table",    "pointers"};
-  if (names.contains(name) || name.starts_with("sw_") || name.starts_with("Sw")) return true;
-  return name.size() >= 2 && name[0] == 's' && std::isdigit(static_cast<unsigned char>(name[1]));
+      "auto",          "bool",         "break",        "case",
+      "char",          "class",        "const",        "continue",
+      "default",       "delete",       "do",           "double",
+      "else",          "enum",         "extern",       "float",
+      "for",           "goto",         "if",           "inline",
+      "int",           "long",         "new",          "not",
+      "and",           "or",           "xor",          "operator",
+      "private",       "public",       "return",       "short",
+      "signed",        "sizeof",       "static",       "struct",
+      "switch",        "this",         "throw",        "true",
+      "false",         "try",          "typedef",      "union",
+      "unsigned",      "using",        "virtual",      "void",
+      "while",         "asm",          "compl",        "volatile",
+      "register",      "template",     "typename",     "catch",
+      "friend",        "export",       "namespace",    "noexcept",
+      "nullptr",       "mutable",      "explicit",     "alignas",
+      "alignof",       "typeid",       "bitand",       "bitor",
+      "not_eq",        "and_eq",       "or_eq",        "xor_eq",
+      "decltype",      "wchar_t",      "constexpr",    "protected",
+      "const_cast",    "static_cast",  "dynamic_cast", "reinterpret_cast",
+      "static_assert", "thread_local", "char16_t",     "char32_t",
+      "char8_t",       "concept",      "requires",     "co_await",
+      "co_return",     "co_yield",     "consteval",    "constinit",
+      "exp",           "expf",         "log",          "logf",
+      "tanh",          "tanhf",        "pow",          "powf",
+      "sqrt",          "sqrtf",        "rsqrt",        "rsqrtf",
+      "erf",           "erff",         "sin",          "sinf",
+      "cos",           "cosf",         "tan",          "tanf",
+      "cbrt",          "cbrtf",        "floor",        "floorf",
+      "ceil",          "ceilf",        "fabs",         "fabsf",
+      "rint",          "rintf",        "round",        "roundf",
+      "fmod",          "fmodf",        "atan2",        "atan2f",
+      "expm1",         "expm1f",       "log1p",        "log1pf",
+      "abs",           "min",          "max"};
+  return names.contains(name);
 }
 
 }  // namespace
+
+Identifiers identifiers(std::string_view text) {
+  const auto goes_on = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  Identifiers result;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() && goes_on(text[end])) ++end;
+    if (end == at) {
+      ++at;
+      continue;
+    }
+    const bool member = at > 0 && text[at - 1] == '.';
+    if (!member && std::isdigit(static_cast<unsigned char>(text[at])) == 0)
+      result.emplace(text.substr(at, end - at));
+    at = end;
+  }
+  return result;
+}
+
+bool Namer::is_reserved(const std::string& name) const {
+  if (is_known(name) || name.starts_with("sw_") || name.starts_with("Sw") || name.starts_with("SW_"))
+    return true;
+  return printed_ != nullptr && printed_->contains(name);
+}
 
 std::string Namer::make(std::string_view op_name, std::string_view prefix, std::string_view suffix) {
   if (canonical_) return fmt::format("{}{}", prefix, next_++);

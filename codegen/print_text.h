@@ -48,17 +48,26 @@ std::string index_text(const IndexExpr& expr, const IndexMap& context, const Ind
 /// The conjunction of the map's constraints, "" if it has none.
 std::string condition_text(const IndexMap& map, const IndexNames& names);
 
+using Identifiers = std::set<std::string, std::less<>>;
+/// The identifiers of a C++ text but for members behind a point; comments and literals are not left out.
+Identifiers identifiers(std::string_view text);
+
 /// Unique C identifiers made from op names; in canonical form numbers.
 class Namer {
  public:
-  explicit Namer(bool canonical) : canonical_(canonical) {}
+  /// `printed`: what the text around the names uses itself; none of them may be a name.
+  explicit Namer(bool canonical, const Identifiers* printed = nullptr)
+      : canonical_(canonical), printed_(printed) {}
   /// `prefix` stands alone in canonical form: "v12".
   std::string make(std::string_view op_name, std::string_view prefix, std::string_view suffix = "");
 
  private:
+  bool is_reserved(const std::string& name) const;
+
   bool canonical_;
+  const Identifiers* printed_;
   int next_ = 0;
-  std::set<std::string, std::less<>> taken_;
+  Identifiers taken_;
 };
 
 /// Lines with indentation.

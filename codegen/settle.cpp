@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "occupancy_model/errors.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork {
@@ -14,7 +16,6 @@ namespace {
 
 /// Rounds of planning again: an SM holds few blocks of a kernel that spills, and splits are rare.
 constexpr int kMaxRounds = 8;
-constexpr int kWarp = 32;
 /// A thread cannot address more. Half the threads of an SM's one block have twice the registers, up to these.
 constexpr int kMostRegisters = 255;
 
@@ -85,11 +86,7 @@ struct Attempt {
   std::int64_t spilled = 0;  ///< bytes a thread, over all kernels
 };
 
-/// Nine of ten estimates are within 8 % of the simulated time (scripts/bench/estimates). Plans nearer to each
-/// other than two such errors cannot be told apart, and the one that spills less is taken.
-constexpr double kEstimateError = 0.16;
-
-/// Of those that launch, if any: the one with the fewest spills of those that take hardly longer than the
+/// Of those that launch, if any: the one with the fewest spills of those that estimates may not tell from the
 /// fastest.
 const Attempt& chosen(const std::vector<Attempt>& attempts) {
   const bool launches = std::ranges::any_of(attempts, &Attempt::launches);
@@ -99,7 +96,7 @@ const Attempt& chosen(const std::vector<Attempt>& attempts) {
     if (counts(attempt)) least = std::min(least, attempt.us);
   const Attempt* best = nullptr;
   for (const Attempt& attempt : attempts) {
-    if (!counts(attempt) || attempt.us > (1 + kEstimateError) * least) continue;
+    if (!counts(attempt) || attempt.us > (1 + kChoiceError) * least) continue;
     if (best == nullptr || std::pair(attempt.spilled, attempt.us) < std::pair(best->spilled, best->us))
       best = &attempt;
   }
@@ -128,7 +125,7 @@ std::vector<Edit> worthwhile(const Graph& graph, const Device& device, const Att
     const std::set<NodeId> ops(kernel.ops.begin(), kernel.ops.end());
     std::set<NodeId> covered, ignored;
     const double after_us = price_us(device, after, ops, covered);
-    if (after_us <= (1 + kEstimateError) * price_us(device, before, covered, ignored)) continue;
+    if (after_us <= (1 + kChoiceError) * price_us(device, before, covered, ignored)) continue;
     std::erase_if(edits, [&](const Edit& edit) {
       return ops.contains(graph.entry_computation().find(edit.ops.at(0)));
     });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 namespace {
@@ -21,7 +22,7 @@ void lower(T& value, std::int64_t limit) {
   value = static_cast<T>(std::min<std::int64_t>(static_cast<std::int64_t>(value), limit));
 }
 
-constexpr std::int64_t kWarp = 32, kFewestRegisters = 16;
+constexpr std::int64_t kFewestRegisters = 16;
 
 constexpr Axis kAxes[] = {
     {"threads_per_block", kWarp, [](Device& d, std::int64_t n) { lower(d.max_threads_per_block, n); }},

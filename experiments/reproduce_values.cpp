@@ -5,6 +5,7 @@
 #include "analysis/cost_access.h"
 #include "core/arithmetic.h"
 #include "experiments/model.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/timing.h"
 
 namespace stitchwork {
@@ -136,7 +137,7 @@ class Lookup {
     methods_.insert("modelled");
     return what.text() == "kernels"
                ? found->second.kernels
-               : static_cast<double>(ceil_div(found->second.written_bytes, costs::kSectorBytes));
+               : static_cast<double>(ceil_div(found->second.written_bytes, kSectorBytes));
   }
 
   const ValueContext& context_;

@@ -16,6 +16,7 @@
 #include "core/hlo_text.h"
 #include "core/npy.h"
 #include "experiments/launch_json.h"
+#include "occupancy_model/hardware.h"
 #include "runtime/cuda/profile.h"
 
 namespace stitchwork {
@@ -102,7 +103,6 @@ RunResult estimated(const Device& device, const FusionPlan& plan, const std::vec
     const KernelCost& cost = costs[i];
     KernelRun& one = run.kernels.emplace_back();
     fill_waves(device, cost.work, one.counters);
-    constexpr std::int64_t kSectorBytes = 32;
     one.counters.dram_read_transactions = static_cast<std::uint64_t>(cost.dram_read_bytes / kSectorBytes);
     one.counters.dram_write_transactions = static_cast<std::uint64_t>(cost.dram_write_bytes / kSectorBytes);
     constexpr double kLanes = 32;

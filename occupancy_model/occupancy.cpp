@@ -4,12 +4,12 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy_limits.h"
 
 namespace stitchwork {
 namespace {
 
-constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kUnlimited = OccupancyLimit::kUnlimited;
 constexpr std::int64_t kSmsPerTpc = 2;
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "occupancy_model/device.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 
@@ -19,9 +20,6 @@ struct Occupancy {
 /// blocks_per_sm is 0 where one block does not fit.
 Occupancy occupancy(const Device& device, int threads_per_block, int registers_per_thread,
                     std::int64_t shared_bytes_per_block);
-
-/// AStitch section 4.5: "a very small value", what most memory-intensive kernels need.
-inline constexpr int kAssumedRegisters = 32;
 
 /// Clusters of `cluster_blocks` blocks that the device holds at once, each within one GPC: as many as the
 /// places for blocks of its SMs hold. SMs come in pairs (TPCs), which are spread over the GPCs as evenly as

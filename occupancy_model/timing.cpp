@@ -5,13 +5,12 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/library.h"
 
 namespace stitchwork {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr double kSectorBytes = 32;
 /// A warp's request for one 4-byte word a lane.
 constexpr double kRequestBytes = 128;
 /// Limits that are near each other add up a little: the second counts this much (chosen, not fitted: kernels

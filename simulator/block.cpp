@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "occupancy_model/hardware.h"
 #include "simulator/cluster.h"
 #include "simulator/l1_cache.h"
 #include "simulator/l2_replay.h"
@@ -122,7 +123,6 @@ ThreadWork Block::take_work() {
     worker_->bb_counts[b].add(counts_[b]);
     counts_[b] = {};
   }
-  constexpr double kWarp = 32;
   const auto d = [](std::uint64_t v) { return static_cast<double>(v); };
   const auto warps_on = [&](Pipe pipe) {
     const auto p = static_cast<std::size_t>(pipe);

@@ -1,6 +1,7 @@
 #include "analysis/astitch/form.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -13,9 +14,9 @@
 #include "analysis/astitch/mapping_tuned.h"
 #include "analysis/astitch/one_pass.h"
 #include "analysis/astitch/residence.h"
+#include "analysis/astitch/search.h"
 #include "analysis/astitch/sharing.h"
 #include "analysis/astitch/staging.h"
-#include "analysis/astitch/stitch.h"
 #include "analysis/astitch/transposes.h"
 #include "analysis/astitch/vectors.h"
 #include "analysis/astitch/wanted.h"
@@ -35,13 +36,22 @@ struct Stitched {
   Body body;
   Candidates candidates;
   std::vector<OpGroup> groups;
+  std::set<NodeId> global;  ///< values kept from the readers of their own block: by override, or they crowd
   Finalization finalization;
+  std::vector<Decision> decisions, locality;  ///< of all passes but the last, and of that: finalize
 };
 
+/// The last pass, again with more values that are to be Global.
+void finalize(Stitched& stitched, const std::vector<OpGroup>& groups, bool recording) {
+  Recorder recorder(recording);
+  stitched.finalization = finalize(stitched.body, stitched.candidates, groups, stitched.global, recorder);
+  stitched.locality = recorder.take();
+}
+
 Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options, const MappingLimits& limits,
-                  const Amendments& amendments, const std::set<NodeId>& global,
-                  const std::set<NodeId>& across, Recorder& recorder) {
+                  const Amendments& amendments, std::set<NodeId> global, const std::set<NodeId>& across) {
   Stitched result;
+  Recorder recorder(options.record_decisions);
   result.body = make_body(nodes, op);
   result.candidates = find_candidates(result.body, amendments, recorder);
   result.candidates.across = across;
@@ -50,7 +60,9 @@ Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options
     result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
                                  options.dominant_merging, recorder);
   }
-  result.finalization = finalize(result.body, result.candidates, result.groups, global, recorder);
+  result.decisions = recorder.take();
+  result.global = std::move(global);
+  finalize(result, result.groups, options.record_decisions);
   return result;
 }
 
@@ -62,38 +74,48 @@ bool far_beyond_limits(const Nodes& nodes, const Stitched& stitched, const Optio
          stitched.finalization.grid_barriers + 1 > kFar * options.max_phases;
 }
 
-/// The passes, again with what each round has learned; scalars that crowd their readers become wanted Global.
-/// Decisions are those of the rounds taken.
+/// Of several decisions about the same in one step the last: rounds weigh an op again with other numbers.
+void keep_last(std::vector<Decision>& decisions) {
+  const auto same = [](const Decision& a, const Decision& b) {
+    return a.step == b.step && a.subject == b.subject && a.object == b.object;
+  };
+  std::vector<Decision> kept;
+  for (auto d = decisions.begin(); d != decisions.end(); ++d)
+    if (std::none_of(d + 1, decisions.end(), [&](const Decision& later) { return same(*d, later); }))
+      kept.push_back(std::move(*d));
+  decisions = std::move(kept);
+}
+
+/// The passes, again with what each round has learned; scalars that crowd their readers become Global.
+/// Decisions are those of the round taken, and of the amendments before it.
 Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-                    const MappingLimits& limits, WantedSchemes& wanted, const std::set<NodeId>& across,
-                    Recorder& recorder) {
+                    const MappingLimits& limits, const WantedSchemes& wanted,
+                    const std::set<NodeId>& across) {
   Amendments amendments = wanted.amendments;
-  std::vector<Decision> decisions;
+  std::set<NodeId> global = wanted.global;
+  Recorder recorder(options.record_decisions);  // of amendments
   const auto run = [&] {
     interruption_point();
-    Recorder round(recorder.enabled());
-    Stitched result = run_once(nodes, op, options, limits, amendments, wanted.global, across, round);
-    decisions = round.take();
-    return result;
+    return run_once(nodes, op, options, limits, amendments, global, across);
   };
   Stitched result = run();
-  if (options.constraints.together.empty() && far_beyond_limits(nodes, result, options)) {
-    recorder.append(std::move(decisions));
-    return result;
-  }
-  for (int round = 1; round < kMaxRounds; ++round) {
-    if (!amend(result.body, result.candidates, result.groups, result.finalization, device, amendments,
-               recorder)) {
-      break;
-    }
+  if (options.constraints.together.empty() && far_beyond_limits(nodes, result, options)) return result;
+  const auto amended = [&] {
+    return amend(result.body, result.candidates, result.groups, result.finalization, device, amendments,
+                 recorder);
+  };
+  const auto crowded = [&] {
+    const std::size_t before = global.size();
+    for (const NodeId id : crowding_scalars(result.body, result.groups, result.finalization, device))
+      if (!wanted.regional.contains(id)) global.insert(id);
+    return global.size() > before;
+  };
+  // Scalars that have become Global may be better not stored at all, so rounds go on after them.
+  for (int round = 1; round < kMaxRounds && amended(); ++round) result = run();
+  if (crowded()) {
     result = run();
+    for (int round = 1; round < kMaxRounds && (amended() || crowded()); ++round) result = run();
   }
-  bool crowded = false;
-  for (const NodeId id : crowding_scalars(result.body, result.groups, result.finalization, device)) {
-    if (wanted.regional.contains(id)) continue;
-    crowded = wanted.global.insert(id).second || crowded;
-  }
-  if (crowded) result = run();
   if (result.finalization.grid_barriers > 0) {
     std::set<NodeId> promotions =
         promotions_to_try(result.body, result.candidates, result.groups, result.finalization);
@@ -101,7 +123,6 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
     if (!promotions.empty()) {
       const double before = scheme_cost_us(result.body, result.groups, result.finalization, device);
       amendments.promoted.insert(promotions.begin(), promotions.end());
-      std::vector<Decision> kept = std::exchange(decisions, {});
       Stitched trial = run();
       const double after = scheme_cost_us(trial.body, trial.groups, trial.finalization, device);
       for (const NodeId id : promotions) {
@@ -112,14 +133,13 @@ Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device
                                 : Verdict::no("astitch.store-shared", why);
         });
       }
-      if (after < before) {
-        result = std::move(trial);
-      } else {
-        decisions = std::move(kept);
-      }
+      if (after < before) result = std::move(trial);
     }
   }
-  recorder.append(std::move(decisions));
+  std::vector<Decision> decisions = recorder.take();
+  keep_last(decisions);
+  std::move(result.decisions.begin(), result.decisions.end(), std::back_inserter(decisions));
+  result.decisions = std::move(decisions);
   return result;
 }
 
@@ -196,33 +216,108 @@ bool separates(const Constraints& constraints, const StitchOp& op, const std::ve
   });
 }
 
+/// The stitch op in two kernels or more, each the best of its part.
+void cut(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
+         const std::vector<NodeId>& part, Attempt& attempt) {
+  std::vector<NodeId> rest;
+  std::set_difference(op.members.begin(), op.members.end(), part.begin(), part.end(),
+                      std::back_inserter(rest));
+  for (const auto& members : {part, rest})
+    for (const StitchOp& smaller : connected_parts(nodes, members)) {
+      Searched& searched = attempt.parts.emplace_back(search(nodes, smaller, device, options));
+      const std::vector<KernelPlan>& kernels = searched.best().kernels;
+      attempt.kernels.insert(attempt.kernels.end(), kernels.begin(), kernels.end());
+      std::move(searched.decisions.begin(), searched.decisions.end(), std::back_inserter(attempt.decisions));
+    }
+}
+
+bool sums_in_vectors(const Group& group) {
+  return group.mapping.kind == MappingKind::kColumn && group.mapping.vector > 1;
+}
+
+/// Which choice to take back where a kernel does not fit the device, if one of them asked for the room.
+Misfit misfit_of(const KernelPlan& kernel) {
+  if (kernel.launch.cluster > 1) return Misfit::kClusterRoom;
+  return std::any_of(kernel.groups.begin(), kernel.groups.end(), sums_in_vectors) ? Misfit::kColumnVectors
+                                                                                  : Misfit::kNone;
+}
+
+/// Where mapping=tuned has its last word, and values that stay with their threads over a barrier.
+void refine(const Nodes& nodes, const Device& device, const Options& options, const MappingLimits& limits,
+            const WantedSchemes& wanted, KernelPlan& kernel, Recorder& recorder) {
+  if (limits.tuned_for != nullptr) {
+    settle_registers(device, options, kernel.launch);
+    settle_vectors(*nodes.computation, device, kernel);
+    turn_through_tiles(*nodes.graph, device, options, kernel, recorder);
+    gather_in_one_pass(*nodes.graph, device, options, kernel, recorder);
+  }
+  const auto residents = keep_residents(*nodes.graph, device, options, wanted.schemes, kernel, recorder);
+  drop_unread_tiles(*nodes.computation, kernel);
+  require_residents(nodes, kernel, wanted.schemes, residents);
+}
+
 }  // namespace
 
-std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const Device& device,
-                                  const Options& options, const std::set<NodeId>& across, Recorder& recorder,
-                                  WideForms forms) {
-  const int accumulators = accumulators_of(nodes, across);
-  Recorder attempt(recorder.enabled());
+std::string to_text(const Nodes& nodes, const Form& form) {
+  const WideForms& of = form.mappings;
+  std::vector<std::string> parts;
+  if (of.launch) {
+    parts.push_back(fmt::format("{} threads", of.launch->block));
+    if (of.launch->share > 1) parts.push_back(fmt::format("1/{} of an SM's blocks", of.launch->share));
+    if (of.launch->cluster > 1) parts.push_back(fmt::format("clusters of {}", of.launch->cluster));
+  }
+  if (form.max_blocks_per_sm > 0) parts.push_back(fmt::format("{} blocks an SM", form.max_blocks_per_sm));
+  if (of.waits) parts.emplace_back("waits");
+  for (const NodeId id : form.across) parts.push_back("across " + nodes.name(id));
+  if (!of.staging) parts.emplace_back("no tiles");
+  if (!of.single_rows) parts.emplace_back("no single rows");
+  if (!of.clusters) parts.emplace_back("no clusters");
+  if (!of.column_vectors) parts.emplace_back("no column vectors");
+  return parts.empty() ? "by the rules" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Worth worth(const Nodes& nodes, const Device& device, const std::vector<KernelPlan>& kernels) {
+  Worth sum;
+  for (const KernelPlan& kernel : kernels) {
+    const KernelCost of = kernel_cost(*nodes.graph, device, kernel);
+    sum.us += of.predicted_us;
+    sum.l2_sectors += of.work.l2_sectors;
+  }
+  return sum;
+}
+
+Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& given,
+                 const Form& form) {
+  Options options = given;
+  if (form.max_blocks_per_sm > 0) options.constraints.residency[op.members.front()] = form.max_blocks_per_sm;
+  Attempt attempt;
+  attempt.form = form;
+  const auto refuse = [&](Misfit misfit, Verdict why, const KernelPlan* kernel = nullptr) {
+    attempt.misfit = misfit;
+    attempt.fits = std::move(why);
+    if (kernel != nullptr && options.record_decisions)
+      attempt.decisions = {{"mapping", nodes.name(kernel->groups.back().dominant), "", attempt.fits}};
+    return std::move(attempt);
+  };
+
   WantedSchemes wanted = wanted_schemes(op, options.constraints);
   if (!options.data_reuse) {
     std::set_difference(op.members.begin(), op.members.end(), wanted.regional.begin(), wanted.regional.end(),
                         std::inserter(wanted.global, wanted.global.end()));
   }
-  MappingLimits limits = mapping_limits(nodes, op, device, options, forms.waits, accumulators, forms);
-  Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
-  if (!limits.one_wave && limits.cluster > 1 && stitched.finalization.grid_barriers > 0) {
-    // Something of the row would have to go from block to block after all.
-    attempt.take();
-    forms.clusters = false;
-    limits = mapping_limits(nodes, op, device, options, false, accumulators, forms);
-    stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
-  }
-  if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
-    attempt.take();
-    limits = mapping_limits(nodes, op, device, options, true, accumulators, forms);
-    stitched = run_passes(nodes, op, device, options, limits, wanted, across, attempt);
-  }
+  const MappingLimits limits = mapping_limits(nodes, op, device, options, form.mappings.waits,
+                                              accumulators_of(nodes, form.across), form.mappings);
+  Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, form.across);
+  const auto must_wait = [&] { return !limits.one_wave && stitched.finalization.grid_barriers > 0; };
+  const auto needs_wave = [&] {
+    return Verdict::no("form.needs-wave", fmt::format("it has {} grid barriers, and not one wave of blocks",
+                                                      stitched.finalization.grid_barriers));
+  };
+  if (must_wait())
+    return refuse(limits.cluster > 1 && form.mappings.clusters ? Misfit::kClusterBarrier : Misfit::kBarrier,
+                  needs_wave());
 
+  Recorder recorder(options.record_decisions);
   const int phases = stitched.finalization.grid_barriers + 1;
   const int groups = bodies(nodes, stitched.groups);
   if (phases > options.max_phases || groups > options.max_groups) {
@@ -233,84 +328,48 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
                            fmt::format("{} groups in {} phases, {} in {} allowed: the kernel is cut here",
                                        groups, phases, options.max_groups, options.max_phases));
       });
-      std::vector<NodeId> rest;
-      std::set_difference(op.members.begin(), op.members.end(), part.begin(), part.end(),
-                          std::back_inserter(rest));
-      std::vector<KernelPlan> kernels;
-      for (const auto& members : {part, rest}) {
-        for (const StitchOp& smaller : connected_parts(nodes, members)) {
-          for (KernelPlan& kernel : plan_stitch_op(nodes, smaller, device, options, recorder)) {
-            kernels.push_back(std::move(kernel));
-          }
-        }
-      }
-      return kernels;
+      attempt.decisions = recorder.take();
+      cut(nodes, op, device, options, part, attempt);
+      return attempt;
     }
   }
-  recorder.append(attempt.take());
-  KernelPlan kernel;
-  std::vector<OpGroup> unplaced = stitched.groups;
 
   // Shared memory: demote until it fits; every demotion may move ops to later phases.
-  std::set<NodeId> global = wanted.global;
-  Recorder memory_decisions(false);  // of the last round
+  KernelPlan kernel;
+  const std::vector<OpGroup> unplaced = stitched.groups;
+  Recorder demotions(options.record_decisions), layout(options.record_decisions);
   for (;;) {
-    stitched.groups = assign_lanes(stitched.body, unplaced, stitched.finalization, device, limits, recorder);
+    layout = Recorder(options.record_decisions);  // of the last round
+    stitched.groups = assign_lanes(stitched.body, unplaced, stitched.finalization, device, limits, layout);
     kernel = to_kernel(stitched);
-    memory_decisions = Recorder(recorder.enabled());
     plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel,
-                memory_decisions);
+                layout);
     const bool staged = std::any_of(kernel.groups.begin(), kernel.groups.end(),
                                     [](const Group& group) { return group.mapping.staged; });
     Verdict stages = staged ? stage_rows(*nodes.computation, kernel) : Verdict::yes();
     if (staged && stages) bound_launch(device, options, limits, kernel.launch);
     const Verdict fits = fits_device(kernel, device, limits);
     if (staged && stages && !fits) stages = fits;
-    if (!stages) {
-      recorder.add("mapping", nodes.name(kernel.groups.back().dominant), "", [&] { return stages; });
-      (stages_single_rows(kernel) ? forms.single_rows : forms.staging) = false;
-      return plan_form(nodes, op, device, options, across, recorder, forms);
-    }
+    if (!stages)
+      return refuse(stages_single_rows(kernel) ? Misfit::kSingleRows : Misfit::kStaging, stages, &kernel);
     if (fits) break;
-    if (kernel.launch.cluster > 1) {
-      recorder.add("mapping", nodes.name(kernel.groups.back().dominant), "", [&] { return fits; });
-      forms.clusters = forms.waits = false;
-      forms.launch.reset();
-      return plan_form(nodes, op, device, options, across, recorder, forms);
-    }
-    if (std::any_of(kernel.groups.begin(), kernel.groups.end(), [](const Group& group) {
-          return group.mapping.kind == MappingKind::kColumn && group.mapping.vector > 1;
-        })) {
-      recorder.add("mapping", nodes.name(kernel.groups.back().dominant), "", [&] { return fits; });
-      forms.column_vectors = false;
-      return plan_form(nodes, op, device, options, across, recorder, forms);
-    }
+    if (const Misfit misfit = misfit_of(kernel); misfit != Misfit::kNone)
+      return refuse(misfit, fits, &kernel);
     const auto demoted =
         cheapest_demotion(stitched.body, stitched.groups, stitched.finalization, wanted.regional);
     if (!demoted && !wanted.regional.empty()) refuse_regional(nodes, wanted.regional, fits);
     if (!demoted) break;
-    recorder.add("memory", nodes.name(*demoted), "", [&] { return fits; });
-    global.insert(*demoted);
-    Recorder silent(false);
-    stitched.finalization = finalize(stitched.body, stitched.candidates, unplaced, global, silent);
-    if (!limits.one_wave && stitched.finalization.grid_barriers > 0) {
-      // Its barriers ask for mappings that keep to one wave.
-      global = wanted.global;
-      limits = mapping_limits(nodes, op, device, options, true, accumulators, forms);
-      stitched = run_passes(nodes, op, device, options, limits, wanted, across, silent);
-      unplaced = stitched.groups;
-    }
+    demotions.add("memory", nodes.name(*demoted), "", [&] { return fits; });
+    stitched.global.insert(*demoted);
+    finalize(stitched, unplaced, options.record_decisions);
+    // Its barriers ask for mappings that keep to one wave.
+    if (must_wait()) return refuse(Misfit::kBarrier, needs_wave());
   }
-  recorder.append(memory_decisions.take());
-  if (limits.tuned_for != nullptr) {
-    settle_registers(device, options, kernel.launch);
-    settle_vectors(*nodes.computation, device, kernel);
-    turn_through_tiles(*nodes.graph, device, options, kernel, recorder);
-    gather_in_one_pass(*nodes.graph, device, options, kernel, recorder);
-  }
-  const auto residents = keep_residents(*nodes.graph, device, options, wanted.schemes, kernel, recorder);
-  drop_unread_tiles(*nodes.computation, kernel);
-  require_residents(nodes, kernel, wanted.schemes, residents);
+  recorder.append(std::move(stitched.decisions));
+  recorder.append(std::move(stitched.locality));
+  recorder.append(demotions.take());
+  recorder.append(layout.take());
+  refine(nodes, device, options, limits, wanted, kernel, recorder);
   require_schemes(stitched.body, stitched.candidates, stitched.groups, stitched.finalization, wanted.schemes);
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {
     return Verdict::yes(
@@ -319,9 +378,9 @@ std::vector<KernelPlan> plan_form(const Nodes& nodes, const StitchOp& op, const 
                     kernel.launch.grid, kernel.launch.block, kernel.launch.register_bound,
                     kernel.launch.shared_bytes, kernel.launch.grid_barriers));
   });
-  std::vector<KernelPlan> kernels;
-  kernels.push_back(std::move(kernel));
-  return kernels;
+  attempt.decisions = recorder.take();
+  attempt.kernels.push_back(std::move(kernel));
+  return attempt;
 }
 
 }  // namespace stitchwork::astitch

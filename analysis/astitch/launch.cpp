@@ -14,6 +14,7 @@
 #include "analysis/launch.h"
 #include "analysis/tiles.h"
 #include "core/arithmetic.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
@@ -77,16 +78,34 @@ std::set<NodeId> tied_to(const Nodes& nodes, const StitchOp& op, NodeId first) {
   return found;
 }
 
+/// Whether an operand of `id`, which has the domain's size and order, is of a value a row. Sizes say so, but
+/// where the domain has as many rows as cols: there the map does.
+bool is_of_rows(const Nodes& nodes, NodeId id, std::size_t operand, const Domain& domain) {
+  const NodeId value = nodes.node(id).operands[operand];
+  if (nodes[value].elements != domain.rows) return false;
+  if (domain.rows != domain.cols) return true;
+  const std::optional<IndexMap>& edge = nodes[id].edges[operand].map;
+  if (!edge || !edge->constraints.empty() || !edge->runtime.empty()) return false;
+  IndexMap place;  // (row, col) -> index of id
+  place.dims = {domain.rows, domain.cols};
+  place.results = delinearize(IndexExpr::dim(0) * domain.cols + IndexExpr::dim(1), nodes.node(id).shape.dims);
+  const IndexMap read = compose(place, *edge);
+  return !simplify(linearize(read.results, nodes.node(value).shape.dims), read).uses_dim(1);
+}
+
 /// Whether a map (broadcast, reshape, slice, ...) to the domain's size leaves its operand's elements in the
 /// domain's order, or is of a value a row.
 bool keeps_order(const Nodes& nodes, NodeId id, const Domain& domain) {
   const Op op = nodes.node(id).op;
+  if (op == Op::kIota) return true;
   const std::vector<NodeId>& operands = nodes.node(id).operands;
-  return op == Op::kIota || std::all_of(operands.begin(), operands.end(), [&](NodeId operand) {
-           const std::int64_t elements = nodes[operand].elements;
-           if (elements == nodes[id].elements) return op == Op::kReshape || op == Op::kBitcast;
-           return elements <= 1 || (elements == domain.rows && domain.rows != domain.cols);
-         });
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const std::int64_t elements = nodes[operands[i]].elements;
+    if (elements == nodes[id].elements ? op != Op::kReshape && op != Op::kBitcast
+                                       : elements > 1 && !is_of_rows(nodes, id, i, domain))
+      return false;
+  }
+  return true;
 }
 
 /// The same, but for what is smaller: whether the elements of an array of the domain's size stay in order.
@@ -119,11 +138,14 @@ class ArrayBytes {
       : nodes_(nodes), op_(op), domain_(domain), work_(work) {}
 
   void visit(NodeId id) {
-    for (const NodeId operand : nodes_.node(id).operands) {
+    const std::vector<NodeId>& operands = nodes_.node(id).operands;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const NodeId operand = operands[i];
       const std::int64_t elements = nodes_[operand].elements;
-      const bool moved = elements == work_.elements || (elements > 1 && elements == domain_.cols);
-      if (moved && in_memory(operand)) add(operand);
-      if (elements > 1 && elements == domain_.cols && elements != work_.elements) visit_cols(operand);
+      const bool of_cols = elements > 1 && elements == domain_.cols && elements != work_.elements &&
+                           !(domain_.rows == domain_.cols && is_of_rows(nodes_, id, i, domain_));
+      if ((elements == work_.elements || of_cols) && in_memory(operand)) add(operand);
+      if (of_cols) visit_cols(operand);
     }
     if (!in_op(id) || nodes_[id].elements != work_.elements || !is_read_outside(id)) return;
     written_.push_back(byte_size(nodes_.node(id).shape.dtype));
@@ -328,7 +350,8 @@ MappingLimits mapping_limits(const Nodes& nodes, const StitchOp& op, const Devic
       widest = std::max(widest, shape.row_reduce ? shape.cols : kLargestBlock);
     }
     if (widest == 0) widest = kElementwiseBlock;
-    limits.block = static_cast<int>(std::min<std::int64_t>(limits.block, (widest + 31) / 32 * 32));
+    limits.block =
+        static_cast<int>(std::min<std::int64_t>(limits.block, round_up(widest, std::int64_t{kWarp})));
   }
   set_block(limits, device, wanted_block != nullptr ? wanted_block->second : limits.block);
   return limits;

@@ -14,6 +14,8 @@ namespace stitchwork::astitch {
 /// cluster.
 struct TunedLaunch {
   int block = 0, share = 1, cluster = 1;
+
+  bool operator==(const TunedLaunch&) const = default;
 };
 
 /// What mappings may use, where no knob forbids it, until a kernel that does turns out not to fit.
@@ -24,6 +26,8 @@ struct WideForms {
   bool column_vectors = true;         ///< MappingLimits::column_vectors
   std::optional<TunedLaunch> launch;  ///< in place of the fastest domain's
   bool waits = false;                 ///< the launch is that of a kernel with grid barriers
+
+  bool operator==(const WideForms&) const = default;
 };
 
 /// Launches of blocks, and clusters, that wait for each other: 512 or 1,024 threads an SM in blocks of 256 or

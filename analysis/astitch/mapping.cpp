@@ -5,6 +5,7 @@
 #include "analysis/astitch/mapping_tuned.h"
 #include "core/arithmetic.h"
 #include "core/error.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -47,7 +48,8 @@ ThreadMapping map_row_reduction(std::int64_t rows, std::int64_t cols, const Mapp
     mapping.rows_per_block = limits.block;
     return pack(mapping, limits);
   }
-  const std::int64_t row_threads = std::clamp<std::int64_t>(ceil_div(cols, 32) * 32, 32, limits.block);
+  const std::int64_t row_threads =
+      std::clamp<std::int64_t>(round_up(cols, std::int64_t{kWarp}), kWarp, limits.block);
   mapping.threads_per_row = static_cast<int>(row_threads);
   if (split > 0) {
     mapping.split = split;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "analysis/astitch/mapping_tuned.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
 
-constexpr int kWarp = 32, kSectorBytes = 32;
 /// Rows up to this long take a warp or less: shuffles end their reductions, no block barrier.
 constexpr std::int64_t kShortRowBytes = 1024;
 

@@ -7,13 +7,13 @@
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 #include "occupancy_model/timing.h"
 
 namespace stitchwork::astitch {
 namespace {
 
-constexpr int kWarp = 32, kSectorBytes = 32;
 /// The share of a thread's registers in which elements of a row stay (analysis/schedule/keep.h); of a longer
 /// row the rest is read again.
 constexpr std::int64_t kResidentShare = 2;

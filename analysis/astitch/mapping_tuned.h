@@ -2,11 +2,9 @@
 #pragma once
 
 #include "analysis/astitch/mapping.h"
+#include "occupancy_model/errors.h"
 
 namespace stitchwork::astitch {
-
-/// The model tells times apart no finer than this: of near-equals the candidate named first is taken.
-constexpr double kIndifference = 0.01;
 
 /// A domain to map: what a dominant op makes of [rows, cols] elements.
 struct Domain {

@@ -9,12 +9,10 @@
 #include "analysis/astitch/lifetimes.h"
 #include "analysis/launch.h"
 #include "core/arithmetic.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
 namespace {
-
-/// Slots start on these boundaries: the widest vector access in shared memory, a DRAM burst in scratch.
-constexpr std::int64_t kSharedAlignment = 16, kScratchAlignment = 256;
 
 std::int64_t shared_bytes_of(const Body& body, const std::vector<OpGroup>& groups, NodeId id) {
   const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
@@ -134,7 +132,7 @@ void reuse_scratch(const Body& body, const Finalization& finalization, MemoryPla
     request.lives = {life};
   }
   const std::int64_t without = plan.scratch_bytes;
-  plan.scratch_bytes = place_best(requests, kScratchAlignment);
+  plan.scratch_bytes = place_best(requests, kDeviceAlignment);
   for (std::size_t i = 0; i < requests.size(); ++i) plan.scratch[i] = requests[i].slot;
   if (plan.scratch_bytes >= without) return;
   recorder.add("memory", body.nodes->name(plan.scratch.front().op), "", [&] {
@@ -162,11 +160,11 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
     const DType dtype = body.nodes->node(id).shape.dtype;
     if (is_across(group, id)) {
-      append(plan.scratch, plan.scratch_bytes, id, across_bytes(group.mapping, dtype), kScratchAlignment);
+      append(plan.scratch, plan.scratch_bytes, id, across_bytes(group.mapping, dtype), kDeviceAlignment);
     } else if (group.mapping.split > 1 && (*body.nodes)[id].reduction.has_value()) {
-      append(plan.scratch, plan.scratch_bytes, id, partials_bytes(group.mapping, dtype), kScratchAlignment);
+      append(plan.scratch, plan.scratch_bytes, id, partials_bytes(group.mapping, dtype), kDeviceAlignment);
     } else if (!body.outputs.contains(id)) {
-      append(plan.scratch, plan.scratch_bytes, id, body.nodes->bytes(id), kScratchAlignment);
+      append(plan.scratch, plan.scratch_bytes, id, body.nodes->bytes(id), kDeviceAlignment);
     }
   }
   if (workspace.bytes > 0) append(plan.shared, plan.shared_bytes, kNoNode, workspace.bytes, kSharedAlignment);

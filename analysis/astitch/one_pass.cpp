@@ -12,6 +12,7 @@
 #include "analysis/stages.h"
 #include "analysis/vectors.h"
 #include "core/sorted.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
@@ -67,7 +68,7 @@ class Gathering {
     const bool from_l2 = resident <= static_cast<double>(device_.l2_bytes);
     const double dram_us = all / (device_.dram_efficiency * device_.dram_gb_s * 1e3);
     const double again_us = from_l2 ? all / (device_.l2_gb_s * 1e3) : dram_us;
-    const double an_instruction = static_cast<double>(m.rows * m.cols) / 32 / device_.sm_partitions /
+    const double an_instruction = static_cast<double>(m.rows * m.cols) / kWarp / device_.sm_partitions /
                                   (device_.sms * device_.clock_ghz * 1e3);
     const double apart = std::max(dram_us, kPassInstructions * an_instruction) +
                          std::max(again_us, kPassInstructions * an_instruction);

@@ -10,7 +10,7 @@ namespace stitchwork::astitch {
 namespace {
 
 /// Visits of one group, and of each of its ops on average, beyond which it is known that something must be
-/// stored; the walk stops there.
+/// stored; the walk no longer tells apart under which maps values are read.
 constexpr std::size_t kMostVisits = 4000, kMostVisitsAnOp = 8;
 
 /// Equal expressions have equal hashes.
@@ -65,13 +65,22 @@ class Walk {
       stack_.pop_back();
       operands(op, map);
     }
-    stack_.clear();
+    give_up();
   }
 
  private:
   static IndexMap scalar(IndexMap map) {
     map.results.clear();
     return map;
+  }
+
+  /// What the open ops read, they may read anywhere.
+  void give_up() {
+    while (!stack_.empty()) {
+      const NodeId op = stack_.back().first;
+      stack_.pop_back();
+      for (const NodeId operand : nodes_.node(op).operands) visit(operand, std::nullopt);
+    }
   }
 
   void operands(NodeId op, const std::optional<IndexMap>& map) {
@@ -175,7 +184,7 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
     return Verdict::yes("astitch.block-locality",
                         fmt::format("a task reads the {} elements it produces", produced));
   }
-  if (!read.map) return refuse("which elements are read is not known before the run");
+  if (!read.map) return refuse("which elements are read is not known");
   const Shape& shape = nodes.node(read.value).shape;
   if (!consecutive(nodes, producer, read.value)) {
     return refuse("a task does not produce consecutive elements");

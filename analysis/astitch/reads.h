@@ -13,7 +13,8 @@ namespace stitchwork::astitch {
 /// A stored value of the stitch op, read under one map; `reader` is the first materialised op that needs it.
 struct Read {
   NodeId value = kNoNode, reader = kNoNode;
-  std::optional<IndexMap> map;  ///< (row, col) of the reader's group -> index of value; nullopt: anywhere
+  /// (row, col) of the reader's group -> index of value; nullopt: anywhere, or there are too many maps.
+  std::optional<IndexMap> map;
 };
 
 struct GroupReads {

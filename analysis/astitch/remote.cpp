@@ -12,18 +12,16 @@
 #include "analysis/assemble.h"
 #include "analysis/astitch/equal_ops.h"
 #include "analysis/astitch/step_graph.h"
-#include "analysis/astitch/stitch.h"
+#include "analysis/best_kernel.h"
 #include "analysis/cost.h"
 #include "core/interrupt.h"
 #include "core/parallel.h"
+#include "occupancy_model/errors.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
 namespace {
 
-/// Of kernels that the model does not tell from apart fewer are taken: its times of plans are within 2 % of
-/// simulated ones in the median (docs/timing.md), those of lanes put side by side without a plan are rougher,
-/// and the plan is judged again.
-constexpr double kAlike = 0.02, kRoughly = 0.06;
 /// Readers of an input that are tried with each of them, next ones by level; and kernels left open, latest
 /// first, that each stitch op is tried with. Both bound the pairs by a multiple of the edges.
 constexpr std::size_t kSharingNeighbours = 4, kOpenKernels = 8;
@@ -205,7 +203,7 @@ class Remote {
     }
     together = estimate(x, y);
     const double apart = x.us + y.us + device_.launch_gap_us;
-    if (together.us >= apart * (1 + kRoughly)) {
+    if (together.us >= apart * (1 + kFewerKernelsUnplanned)) {
       return Verdict::no("astitch.remote-time",
                          fmt::format("predicted {:.2f} us together, {:.2f} us apart", together.us, apart));
     }
@@ -304,14 +302,13 @@ class Remote {
       apart += parts_[index(s)].us + device_.launch_gap_us;
     }
     std::sort(members.begin(), members.end());
-    Recorder recorder(recorder_.enabled());
-    std::vector<KernelPlan> together =
-        plan_stitch_op(nodes_, stitch_op(nodes_, std::move(members)), device_, options_, recorder);
+    BestKernel best = best_kernel(nodes_, stitch_op(nodes_, std::move(members)), device_, options_);
+    std::vector<KernelPlan>& together = best.kernels;
     if (together.size() == 1) {
       const double us = kernel_cost(*nodes_.graph, device_, together.front()).predicted_us;
-      if (us < apart * (1 + kAlike)) {
+      if (us < apart * (1 + kFewerKernels)) {
         emitted.kernels.push_back(std::move(together.front()));
-        emitted.recorder.append(recorder.take());
+        emitted.recorder.append(std::move(best.decisions));
         return;
       }
       emitted.recorder.add("scope", name(parts.front()), name(parts.back()), [&] {
@@ -332,8 +329,6 @@ class Remote {
     emit({middle, parts.end()}, emitted);
   }
 
-  static constexpr double kSectorBytes = 32;
-
   const Nodes& nodes_;
   const Device& device_;
   const Options& options_;
@@ -353,15 +348,15 @@ struct Parts {
   std::vector<Decision> decisions;
 };
 void plan_parts(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-                Recorder own, Parts& result) {
-  std::vector<KernelPlan> kernels = plan_stitch_op(nodes, op, device, options, own);
+                Parts& result) {
+  BestKernel best = best_kernel(nodes, op, device, options);
   std::vector<Part>& parts = result.parts;
-  if (kernels.size() == 1) {
-    parts.push_back({op, std::move(kernels.front()), own.take(), 0});
+  if (best.kernels.size() == 1) {
+    parts.push_back({op, std::move(best.kernels.front()), std::move(best.decisions), 0});
     return;
   }
-  result.decisions = own.take();
-  for (KernelPlan& kernel : kernels) {
+  result.decisions = std::move(best.decisions);
+  for (KernelPlan& kernel : best.kernels) {
     StitchOp part = stitch_op(nodes, members_of(nodes, kernel));
     parts.push_back({std::move(part), std::move(kernel), {}, 0});
   }
@@ -372,9 +367,8 @@ void plan_parts(const Nodes& nodes, const StitchOp& op, const Device& device, co
 std::vector<KernelPlan> plan_scope(const Nodes& nodes, const Scope& scope, const Device& device,
                                    const Options& options, Recorder& recorder) {
   std::vector<Parts> of_op(scope.stitch_ops.size());
-  parallel_for(of_op.size(), [&](std::size_t i) {
-    plan_parts(nodes, scope.stitch_ops[i], device, options, Recorder(recorder.enabled()), of_op[i]);
-  });
+  parallel_for(of_op.size(),
+               [&](std::size_t i) { plan_parts(nodes, scope.stitch_ops[i], device, options, of_op[i]); });
   std::vector<Part> parts;
   for (Parts& own : of_op) {
     std::move(own.parts.begin(), own.parts.end(), std::back_inserter(parts));

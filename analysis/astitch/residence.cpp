@@ -15,6 +15,7 @@
 #include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "core/format.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
@@ -22,7 +23,6 @@ namespace {
 
 /// A loop over more tasks is not unrolled: its code grows with each.
 constexpr std::int64_t kMostUnrolledTasks = 4;
-constexpr std::int64_t kSharedAlignment = 16;
 
 /// A value that a group's threads could keep.
 struct Candidate {

@@ -11,11 +11,10 @@
 #include "analysis/tiles.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
 namespace {
-
-constexpr std::int64_t kSharedAlignment = 16;
 
 /// What the group moves to and from global memory, an element of the domain each, and the values a row and a
 /// col it reads from outside: reads first.

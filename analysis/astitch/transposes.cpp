@@ -14,12 +14,13 @@
 #include "analysis/tiles.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
+#include "occupancy_model/errors.h"
+#include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::astitch {
 namespace {
 
-constexpr std::int64_t kSharedAlignment = 16, kWarp = 32, kSectorBytes = 32;
 /// Lines of a tile: a warp reads or writes 128 bytes of 4-byte elements.
 constexpr std::int64_t kTileLine = 32;
 /// Elements of a tile a thread takes, all of them in flight.
@@ -27,8 +28,6 @@ constexpr int kElementsAThread = 4;
 /// An access is against the order in memory if it touches so many times the sectors it would along the other
 /// dimension of the tile: lines of odd lengths begin anywhere, and take a sector more in either order.
 constexpr double kAgainst = 1.3;
-/// What whole sectors may cost by an estimate that does not know what they save: a time hardly told apart.
-constexpr double kWholeSectors = 0.03;
 
 /// Tile mappings of an element-wise group: cut where neighbours along the rows are neighbours in the memory
 /// of some value.

@@ -12,6 +12,7 @@
 #include "analysis/stages.h"
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -22,7 +23,6 @@ constexpr double kMostUnrolled = 4;  ///< twice as many of less than a word
 constexpr double kWordBytes = 4;
 /// The share of a thread's registers that loads in flight may take.
 constexpr int kRegisterShare = 4;
-constexpr int kUnboundRegisters = 32;
 
 /// What the elements of a group move, in bytes an element.
 struct Moved {

@@ -9,14 +9,10 @@
 #include "analysis/assemble.h"
 #include "analysis/cost.h"
 #include "core/hlo_text.h"
+#include "occupancy_model/errors.h"
 
 namespace stitchwork::automatic {
 namespace {
-
-using astitch::StitchOp;
-
-/// A form must be predicted this much faster than the stitched kernel: what the estimate may be wrong by.
-constexpr double kMargin = 0.03;
 
 bool contains(const std::vector<NodeId>& ascending, NodeId id) {
   return std::binary_search(ascending.begin(), ascending.end(), id);
@@ -36,15 +32,15 @@ double launch_us(const Stitched& s, const KernelPlan& kernel) {
 }
 
 void add_kernels(const Stitched& s, const std::vector<NodeId>& members, const Recipe& recipe, Form& form) {
-  astitch::Recorder silent(false);
-  for (const StitchOp& part : astitch::connected_parts(*s.nodes, members)) {
+  for (const Candidate& part : astitch::connected_parts(*s.nodes, members)) {
     astitch::Options options = *s.options;
+    options.record_decisions = false;
     if (recipe.block > 0) options.constraints.block.emplace(part.members.front(), recipe.block);
     if (recipe.whole_rows) {
       for (const NodeId id : part.members)
         if ((*s.nodes)[id].reduction) options.constraints.split_factor.emplace(id, 1);
     }
-    for (KernelPlan& kernel : astitch::plan_stitch_op(*s.nodes, part, *s.device, options, silent))
+    for (KernelPlan& kernel : best_kernel(*s.nodes, part, *s.device, options).kernels)
       form.kernels.push_back(std::move(kernel));
   }
 }
@@ -207,7 +203,7 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
   }
 
   auto chosen = best();
-  if (chosen->second.us > (1 - kMargin) * tried.front().second.us) chosen = tried.begin();
+  if (chosen->second.us > (1 - kOtherForm) * tried.front().second.us) chosen = tried.begin();
   const std::string& subject = s.nodes->name(s.op.members.back());
   for (auto& [recipe, form] : tried) {
     recorder.add("auto", subject, "", [&] {
@@ -223,6 +219,34 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
   return chosen->first;
 }
 
+namespace {
+
+/// What an op does beyond its name and dimensions, as far as planning asks.
+std::string attributes_text(const Graph& graph, const Node& node) {
+  const Attributes& attrs = node.attrs;
+  std::string text = fmt::format("{}", fmt::join(attrs.dimensions, ","));
+  for (const SliceSpec& slice : attrs.slice)
+    text += fmt::format(";{}:{}:{}", slice.start, slice.limit, slice.stride);
+  for (const PadSpec& pad : attrs.padding) text += fmt::format(";{}_{}_{}", pad.low, pad.high, pad.interior);
+  text += fmt::format(";{}", fmt::join(attrs.slice_sizes, ","));
+  if (attrs.gather)
+    text += fmt::format(";{}|{}|{}|{}|{}", fmt::join(attrs.gather->offset_dims, ","),
+                        fmt::join(attrs.gather->collapsed_slice_dims, ","),
+                        fmt::join(attrs.gather->start_index_map, ","),
+                        fmt::join(attrs.gather->slice_sizes, ","), attrs.gather->index_vector_dim);
+  if (def(node.op).cls != OpClass::kReduce || attrs.computations.empty()) return text;
+  // Only sums from zero can be added up by atomics.
+  const auto reducer = simple_reducer(graph, applied(node));
+  text += fmt::format(";{}", reducer ? def(*reducer).name : "several operations");
+  for (const NodeId operand : node.operands)
+    if (const auto& literal = graph.entry_computation().node(operand).attrs.literal;
+        literal && literal->shape.elements_count() == 1)
+      text += literal->get_double(0) == 0 ? " from 0" : " from another value";
+  return text;
+}
+
+}  // namespace
+
 std::string signature(const Stitched& s) {
   const Computation& computation = *s.nodes->computation;
   std::map<NodeId, std::size_t> numbers;
@@ -231,11 +255,7 @@ std::string signature(const Stitched& s) {
   for (const NodeId id : s.kernel->ops) {
     const Node& node = computation.node(id);
     text += fmt::format("{}={}{}{}({}", number(id), def(node.op).name, to_text(node.shape),
-                        contains(s.op.outputs, id) ? "!" : "", fmt::join(node.attrs.dimensions, ","));
-    for (const SliceSpec& slice : node.attrs.slice)
-      text += fmt::format(";{}:{}:{}", slice.start, slice.limit, slice.stride);
-    for (const PadSpec& pad : node.attrs.padding)
-      text += fmt::format(";{}_{}_{}", pad.low, pad.high, pad.interior);
+                        contains(s.op.outputs, id) ? "!" : "", attributes_text(*s.nodes->graph, node));
     for (const NodeId operand : node.operands)
       text += fmt::format(" {}{}", number(operand), to_text(computation.node(operand).shape));
     text += ")";

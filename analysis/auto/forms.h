@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "analysis/astitch/options.h"
-#include "analysis/astitch/stitch.h"
+#include "analysis/best_kernel.h"
 
 namespace stitchwork::automatic {
 
@@ -37,7 +37,7 @@ struct Stitched {
   const astitch::Options* options = nullptr;
   const KernelPlan* kernel = nullptr;
   const std::vector<KernelPlan>* xla = nullptr;  ///< XLA's fusions of the same ops
-  astitch::StitchOp op;
+  Candidate op;
 };
 
 /// The form a recipe gives; no kernels where it gives none (no such phase, XLA's fusions lack a value).
@@ -48,8 +48,8 @@ Form make_form(const Stitched& stitched, const Recipe& recipe);
 /// stays where no other is clearly faster. All forms tried are recorded.
 Recipe choose_recipe(const Stitched& stitched, astitch::Recorder& recorder);
 
-/// Kernels of equal signature have the same forms: ops, shapes, how they read each other and what is read
-/// outside. Names and constants do not count.
+/// Kernels of equal signature have the same forms: ops, what they reduce by, shapes, how they read each other
+/// and what is read outside. Names and constants do not count, but for whether sums begin at zero.
 std::string signature(const Stitched& stitched);
 
 }  // namespace stitchwork::automatic

@@ -5,6 +5,7 @@
 #include "analysis/launch.h"
 #include "analysis/schedule/values.h"
 #include "analysis/vectors.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 
@@ -120,7 +121,7 @@ Step TileSteps::moving(int group_index, bool stores, const ThreadMapping& mappin
 /// How a staged task moves: all of the group's tiles together, as many vectors of each in flight as a share
 /// of the registers holds.
 ThreadMapping TileSteps::range_mapping(const Group& group, bool stores) const {
-  constexpr int kMostUnrolled = 4, kShare = 2, kUnboundRegisters = 32;
+  constexpr int kMostUnrolled = 4, kShare = 2;
   int widest = 1, bytes = 0;
   for (const Tile* tile : tiles_of(group, stores, StagedPart::kElements)) {
     const int size = byte_size(context_.node(tile->op).shape.dtype);

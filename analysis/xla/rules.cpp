@@ -4,11 +4,10 @@
 #include <unordered_set>
 
 #include "analysis/facts.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::xla {
 namespace {
-
-constexpr std::int64_t kWarp = 32;
 
 bool is_real_single_or_half(DType type) { return type == DType::kF16 || type == DType::kF32; }
 

@@ -54,7 +54,6 @@ TEST(TunedMapping, TasksAreDealtToEverySlotOfAWave) {
 /// Judged by the estimate of the whole kernel, which knows the barrier and the fold of partials; the
 /// mapping's own is what chose. Shapes are drawn (tests/support/held_out.h).
 TEST(TunedMapping, ARowIsSplitOnlyWhereThatSavesMoreThanTheBarrierTakes) {
-  constexpr double kEstimatesAlike = 0.05;
   int split = 0, whole = 0;
   for (const char* id : {"v100", "h200"})
     for (std::uint32_t seed = stitchwork::testing::kFirstTestSeed;
@@ -78,7 +77,7 @@ TEST(TunedMapping, ARowIsSplitOnlyWhereThatSavesMoreThanTheBarrierTakes) {
         EXPECT_LT(chosen.predicted_us, us(1));
       } else if (m.kind == MappingKind::kRowPack && m.cluster == 1) {
         ++whole;
-        EXPECT_LE(chosen.predicted_us, (1 + kEstimatesAlike) * us(2));
+        EXPECT_LE(chosen.predicted_us, (1 + kDomainError) * us(2));
       }
     }
   EXPECT_GE(split, 10);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "analysis/tiles.h"
+#include "occupancy_model/errors.h"
 #include "tests/codegen/judged.h"
 #include "tests/support/clustered.h"
 #include "tests/support/fuzz.h"
@@ -17,9 +18,6 @@
 namespace stitchwork::testing {
 namespace {
 
-/// Estimates are within 8 % of simulated times for nine kernels of ten (docs/timing.md): a choice between two
-/// may be wrong by both errors.
-constexpr double kChoiceError = 0.16;
 /// Over several shapes a rule has to be no loss.
 constexpr double kMeanError = 0.03;
 

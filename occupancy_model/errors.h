@@ -1,0 +1,33 @@
+// How far estimated times are off, and by how much two of them have to differ before one is taken for the
+// faster: all margins of times in one place.
+#pragma once
+
+namespace stitchwork {
+
+/// Nine of ten predicted ratios of two forms of one kernel are this near to the simulated ratio
+/// (docs/timing.md, "Forms of one kernel"; `scripts/bench/forms` prints it).
+inline constexpr double kPairError = 0.31;
+/// In nine kernels of ten that have several forms, the one taken is at most so much slower than the best by
+/// simulated time (the same table): more is a fault of a rule.
+inline constexpr double kChoiceError = 0.16;
+/// Mappings are chosen by an estimate of their domain alone; by that of the whole kernel the one chosen is no
+/// slower than another by more than this (tests/analysis/astitch_tuned_test.cpp).
+inline constexpr double kDomainError = 0.05;
+
+// What follows was chosen for each comparison and is below kPairError: of two forms that the model does not
+// tell apart either may be taken, and these say which.
+
+/// Mappings of one domain, launches, lanes: of those nearer than this the one named first is taken.
+inline constexpr double kIndifference = 0.01;
+/// Kernels apart, and one kernel of all their ops: fewer kernels are taken up to here.
+inline constexpr double kFewerKernels = 0.02;
+/// The same of kernels that are to run side by side, before there is a plan of them: that is judged again.
+inline constexpr double kFewerKernelsUnplanned = 0.06;
+/// A form that auto takes in place of the stitched kernel has to be so much faster.
+inline constexpr double kOtherForm = 0.03;
+/// What whole sectors may cost by an estimate that does not know what they save.
+inline constexpr double kWholeSectors = 0.03;
+/// What partials across rows have to gain over the form that needs none.
+inline constexpr double kPartialsGain = 0.05;
+
+}  // namespace stitchwork

@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/assemble.h"
+#include "analysis/astitch/search.h"
+#include "analysis/auto/forms.h"
+#include "analysis/best_kernel.h"
+#include "analysis/plan_json.h"
+#include "tests/support/astitch_passes.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+std::string text(const std::vector<Decision>& decisions) {
+  std::string result;
+  for (const Decision& d : decisions)
+    result += fmt::format("{} {} {} {} {} {}\n", d.step, d.subject, d.object, d.verdict.ok, d.verdict.rule,
+                          d.verdict.why);
+  return result;
+}
+
+std::string text(const std::vector<KernelPlan>& kernels) {
+  std::string result;
+  for (const KernelPlan& kernel : kernels) {
+    for (const Group& group : kernel.groups)
+      result += fmt::format("{} lane {} first {} of {}\n", to_text(group.mapping), group.lane,
+                            group.first_block, group.dominant);
+    for (const auto& [id, scheme] : kernel.schemes)
+      result += fmt::format("{} {} {}\n", id, name(scheme), kernel.levels.at(id));
+    const KernelLaunch& l = kernel.launch;
+    result += fmt::format("{} {} {} {} {} {}\n", l.grid, l.block, l.shared_bytes, l.scratch_bytes,
+                          l.register_bound, l.grid_barriers);
+  }
+  return result;
+}
+
+Options recorded(bool tuned) {
+  Options options;
+  options.tuned = tuned;
+  options.record_decisions = true;
+  return options;
+}
+
+Scope scope_of(const Nodes& nodes, const Options& options) {
+  Recorder silent(false);
+  return find_scope(nodes, options.max_ops, silent);
+}
+
+void expect_alone_as_searched(const Nodes& nodes, const Device& target, const Options& options,
+                              const Searched& searched) {
+  EXPECT_EQ(searched.best().misfit, Misfit::kNone);
+  for (const Attempt& attempt : searched.attempts) {
+    SCOPED_TRACE(to_text(nodes, attempt.form));
+    const Attempt alone = complete(nodes, searched.candidate, target, options, attempt.form);
+    EXPECT_EQ(alone.misfit, attempt.misfit);
+    EXPECT_EQ(text(alone.decisions), text(attempt.decisions));
+    EXPECT_EQ(text(alone.kernels), text(attempt.kernels));
+    for (const Searched& part : attempt.parts) expect_alone_as_searched(nodes, target, options, part);
+  }
+}
+
+TEST(AStitchSearch, AnAttemptIsWhatItsFormGivesAlone) {
+  for (const char* model :
+       {"adam_step_tiny", "layer_norm_grad_tiny", "attention_tiny", "mlp_training_tiny"}) {
+    const Graph graph = dataset(model);
+    const Nodes nodes = node_facts(graph);
+    for (const char* id : {"v100", "h200"})
+      for (const bool tuned : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", model, id, tuned));
+        const Options options = recorded(tuned);
+        for (const StitchOp& op : scope_of(nodes, options).stitch_ops)
+          expect_alone_as_searched(nodes, device(id), options, search(nodes, op, device(id), options));
+      }
+  }
+}
+
+/// Scalars that crowd the groups of a form whose blocks need not wait went on being Global where they must.
+TEST(AStitchSearch, WhatWasTriedBeforeLeavesNoTrace) {
+  for (const char* model : {"adam_step_tiny", "bert_train_tiny"}) {
+    const Graph graph = dataset(model);
+    const Nodes nodes = node_facts(graph);
+    const Options options = recorded(true);
+    bool waits = false;
+    for (const StitchOp& op : scope_of(nodes, options).stitch_ops) {
+      const BestKernel best = best_kernel(nodes, op, device("v100"), options);
+      if (best.kernels.size() != 1 || best.kernels[0].launch.grid_barriers == 0) continue;
+      Form form;
+      form.mappings.waits = true;
+      const Attempt alone = complete(nodes, op, device("v100"), options, form);
+      if (alone.misfit != Misfit::kNone || alone.kernels.size() != 1) continue;
+      waits = true;
+      EXPECT_EQ(text(best.kernels), text(alone.kernels)) << model << " " << nodes.name(op.members.back());
+    }
+    EXPECT_TRUE(waits) << model;
+  }
+}
+
+TEST(AStitchSearch, EachFormIsCompletedOnce) {
+  const Graph graph = dataset("layer_norm_grad");
+  const Nodes nodes = node_facts(graph);
+  const Options options = recorded(true);
+  const Scope scope = scope_of(nodes, options);
+  const Searched searched = search(nodes, scope.stitch_ops.at(0), device("h200"), options);
+  EXPECT_GT(searched.attempts.size(), 4u);
+  for (std::size_t a = 0; a < searched.attempts.size(); ++a)
+    for (std::size_t b = a + 1; b < searched.attempts.size(); ++b)
+      EXPECT_NE(searched.attempts[a].form, searched.attempts[b].form)
+          << to_text(nodes, searched.attempts[a].form);
+}
+
+/// The decisions shown name the launch that the plan has, once a kernel, and are no abandoned form's.
+TEST(AStitchSearch, DecisionsAreOfTheFormTaken) {
+  for (const char* model : {"softmax", "layer_norm_grad", "layer_norm", "attention_tiny", "bert_tiny"})
+    for (const char* id : {"v100", "a100-sxm-80", "h200"}) {
+      SCOPED_TRACE(fmt::format("{} {}", model, id));
+      const Graph graph = dataset(model);
+      const Nodes nodes = node_facts(graph);
+      const Options options = recorded(true);
+      for (const StitchOp& op : scope_of(nodes, options).stitch_ops) {
+        const Searched searched = search(nodes, op, device(id), options);
+        if (searched.best().kernels.size() != 1) continue;
+        const std::string all = text(searched.decisions);
+        EXPECT_TRUE(all.starts_with(text(searched.best().decisions)));
+        std::map<std::string, int> dominants, lanes, memory;
+        for (const Decision& d : searched.decisions) {
+          if (d.step == "dominants") ++dominants[d.subject + d.verdict.rule];
+          if (d.step == "lanes") ++lanes[d.subject + d.object + d.verdict.rule];
+          if (d.step == "launch") ++memory[d.subject];
+        }
+        EXPECT_EQ(memory.size(), 1u);
+        for (const auto& counts : {dominants, lanes, memory})
+          for (const auto& [what, count] : counts) EXPECT_EQ(count, 1) << what;
+      }
+    }
+}
+
+TEST(AStitchSearch, PlansDoNotDependOnWhoListens) {
+  for (const char* model : {"layer_norm_grad_tiny", "softmax", "attention_tiny", "mlp_training_tiny"})
+    for (const char* planner : {"astitch", "auto"})
+      for (const char* id : {"v100", "h200"}) {
+        const Graph graph = dataset(model);
+        const FusionPlan silent = make_plan(graph, device(id), planner);
+        FusionPlan heard = make_plan(graph, device(id), planner, {.record_decisions = true});
+        EXPECT_FALSE(heard.decisions.empty());
+        heard.decisions.clear();
+        EXPECT_EQ(plan_to_json(graph, heard), plan_to_json(graph, silent)) << model << planner << id;
+      }
+}
+
+/// One kernel that reduces rows, by `reducer` from `first`.
+std::string signature_of(const std::string& reducer, const std::string& first) {
+  const Graph graph = stitchwork::testing::graph_of(fmt::format(
+      "p = f32[64,512] parameter(0)\n first = f32[] constant({})\n ROOT r = f32[64] reduce(p, first), "
+      "dimensions={{1}}, to_apply={}",
+      first, reducer));
+  const Nodes nodes = node_facts(graph);
+  const Options options;
+  const Candidate candidate = scope_of(nodes, options).stitch_ops.at(0);
+  const BestKernel best = best_kernel(nodes, candidate, device("v100"), options);
+  const std::vector<KernelPlan> none;
+  return automatic::signature({&nodes, &device("v100"), &options, &best.kernels.at(0), &none, candidate});
+}
+
+TEST(AutoSignature, TellsReducersApart) {
+  EXPECT_NE(signature_of("sum", "0"), signature_of("max", "0"));
+  EXPECT_NE(signature_of("sum", "0"), signature_of("sum", "1"));  // only sums from zero become atomics
+  EXPECT_EQ(signature_of("sum", "1"), signature_of("sum", "2"));
+}
+
+}  // namespace
+}  // namespace stitchwork::astitch
