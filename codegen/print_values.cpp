@@ -33,7 +33,12 @@ ValuePrinter::ValuePrinter(const Graph& graph, const Schedule& kernel, const Ste
       canonical_(canonical),
       out_(out),
       parts_(parts),
-      variables_(step.values.size()) {}
+      variables_(step.values.size()),
+      branches_(find_branches(computation_, step)),
+      values_in_(branches_.all.size() + 1) {
+  for (const int v : step_.order)
+    values_in_[static_cast<std::size_t>(branches_.of[static_cast<std::size_t>(v)] + 1)].push_back(v);
+}
 
 IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   IndexNames names;
@@ -81,16 +86,20 @@ void ValuePrinter::print(int scope, int depth) {
     return std::get<2>(entry.first) == scope && std::get<3>(entry.first) == depth;
   });
   std::vector<int> values;
-  std::copy_if(step_.order.begin(), step_.order.end(), std::back_inserter(values), [&](int v) {
+  std::copy_if(values_in_[0].begin(), values_in_[0].end(), std::back_inserter(values), [&](int v) {
     const Value& value = step_.values[static_cast<std::size_t>(v)];
     return value.scope == scope && (scope >= 0 || value.depth == depth);
   });
+  print_values(values);
+  scope_ = outer_scope;
+  depth_ = outer_depth;
+}
+
+void ValuePrinter::print_values(const std::vector<int>& values) {
   if (prints_in_parts(values))
     print_in_parts(values);
   else
     for (const int v : values) print_value(v);
-  scope_ = outer_scope;
-  depth_ = outer_depth;
 }
 
 void ValuePrinter::print_value(int v) {
@@ -106,6 +115,10 @@ void ValuePrinter::print_value(int v) {
     return;
   }
   const bool load = value.kind == ValueKind::kLoad;
+  if (branches_.of[static_cast<std::size_t>(v)] >= 0 && ahead_.contains(v)) {
+    variables_[static_cast<std::size_t>(v)] = load_expression(v);
+    return;
+  }
   const std::string variable = names_.make(node.name, "v", load ? "_v" : "");
   variables_[static_cast<std::size_t>(v)] = variable;
   if (value.restored >= 0) {
@@ -119,6 +132,8 @@ void ValuePrinter::print_value(int v) {
     print_fold(value, variable);
   else if (value.kind == ValueKind::kInnerReduce)
     print_inner_reduce(v, variable);
+  else if (branches_.has(v))
+    print_choice(v, variable);
   else {
     const std::string text = expression(v);
     out_.line(fmt::format("const {} {} = {};", value_type(dtype), variable, text));
@@ -177,46 +192,30 @@ std::string ValuePrinter::apply_expression(const Value& value) const {
 
 void ValuePrinter::declare_ahead(int unroll) {
   ahead_.clear();
+  vectors_.clear();
   ahead_at_ = unroll > 1 ? "[u]" : "";
-  for (int v : step_.order) {
-    const Value& value = step_.values[static_cast<std::size_t>(v)];
-    if (!value.ahead) continue;
-    const Node& node = computation_.node(value.op);
-    const std::string name = names_.make(node.name, "v", "_vector");
-    // What its condition keeps from being loaded is zero.
-    out_.line(fmt::format("SwVector<{}, {}> {}{}{};", storage_type(node.shape.dtype), ahead_width(value),
-                          name, unroll > 1 ? fmt::format("[{}]", unroll) : "",
-                          value.at.map.constraints.empty() ? "" : " = {}"));
-    ahead_[v] = name;
-  }
+  share_ahead();
+  for (const AheadVector& vector : vectors_)
+    out_.line(fmt::format("SwVector<{}, {}> {}{}{};", storage_type(vector.dtype), vector.width, vector.name,
+                          unroll > 1 ? fmt::format("[{}]", unroll) : "", vector.conditional ? " = {}" : ""));
 }
 
-void ValuePrinter::load_ahead(const std::string& left) {
-  for (const auto& [v, name] : ahead_) {
-    const Value& value = step_.values[static_cast<std::size_t>(v)];
-    const IndexNames names = index_names(value.at.map.dims.size());
-    const std::string condition = condition_text(value.at.map, names);
-    out_.line(fmt::format("{}{}({}{}, &{}{});", condition.empty() ? "" : fmt::format("if ({}) ", condition),
-                          left.empty() ? "sw_load" : "sw_load_part", name, ahead_at_,
-                          loaded_place(value, names), left.empty() ? "" : ", " + left));
-  }
-}
+void ValuePrinter::load_ahead(const std::string& left) { load_branch_ahead(-1, left); }
 
 std::string ValuePrinter::vector(int value) const {
   const auto found = ahead_.find(value);
-  return found == ahead_.end() ? "" : found->second + ahead_at_;
+  return found == ahead_.end() ? "" : vectors_[found->second].name + ahead_at_;
 }
 
 void ValuePrinter::hold_ahead(int unroll) {
   // An empty assembler statement that all of them go through; it takes at most 30 operands.
   constexpr std::size_t kMostOperands = 30;
   std::vector<std::string> words;
-  for (const auto& [v, name] : ahead_) {
-    const DType dtype = computation_.node(step_.values[static_cast<std::size_t>(v)].op).shape.dtype;
-    const int bytes = ahead_width(step_.values[static_cast<std::size_t>(v)]) * byte_size(dtype);
+  for (const AheadVector& vector : vectors_) {
+    const int bytes = vector.width * byte_size(vector.dtype);
     if (bytes < 2) continue;  // no operand is so narrow
     for (int u = 0; u < unroll; ++u)
-      words.push_back(fmt::format("\"+{}\"({}{}.all{})", operand_class(dtype, bytes), name,
+      words.push_back(fmt::format("\"+{}\"({}{}.all{})", operand_class(vector.dtype, bytes), vector.name,
                                   unroll > 1 ? fmt::format("[{}]", u) : "", bytes > 2 ? ".word[0]" : ""));
   }
   if (words.size() > kMostOperands) words.resize(kMostOperands);
@@ -227,9 +226,8 @@ void ValuePrinter::hold_ahead(int unroll) {
 std::string ValuePrinter::load_expression(int v) {
   const Value& value = step_.values[static_cast<std::size_t>(v)];
   const DType dtype = computation_.node(value.op).shape.dtype;
-  if (const auto ahead = ahead_.find(v); ahead != ahead_.end()) {
-    const std::string element =
-        fmt::format("sw_get({}{}, {})", ahead->second, ahead_at_, value.same ? "0" : "j");
+  if (ahead_.contains(v)) {
+    const std::string element = fmt::format("sw_get({}, {})", vector(v), value.same ? "0" : "j");
     return ahead_width(value) > 1 ? load_text(dtype, element) : load_alone_text(dtype, element);
   }
   const IndexNames names = access_names(value.at, false);
@@ -237,7 +235,7 @@ std::string ValuePrinter::load_expression(int v) {
   const bool accumulator =
       kernel_.buffers[static_cast<std::size_t>(value.buffer)].partials && is_floating(dtype);
   const std::string read = accumulator ? text : load_alone_text(dtype, text);
-  const std::string condition = condition_text(value.at.map, names);
+  const std::string condition = open_condition(value.at.map, names);
   if (condition.empty()) return read;
   return fmt::format("{} ? {} : ({})0", condition, read, value_type(dtype));
 }
@@ -252,7 +250,7 @@ std::string ValuePrinter::choose_expression(const Value& value) {
     if (step_.mapping.vector > 1 && value.scope < 0 && value.depth > static_cast<int>(lane) &&
         holds_for_vectors(value.guards[i].map, step_.mapping))
       names.dims[lane] = fmt::format("({} - j)", names.dims[lane]);
-    const std::string condition = condition_text(value.guards[i].map, names);
+    const std::string condition = open_condition(value.guards[i].map, names);
     if (condition.empty() || i + 1 == value.arguments.size()) return text + argument;
     text += fmt::format("{} ? {} : ", condition, argument);
   }
@@ -267,7 +265,7 @@ void ValuePrinter::print_fold(const Value& value, const std::string& variable) {
   const std::int64_t elements = node.shape.elements_count();
   const std::int64_t split = buffer.elements / std::max<std::int64_t>(1, elements);
   const IndexNames names = access_names(value.at);
-  const std::string condition = condition_text(value.at.map, names);
+  const std::string condition = open_condition(value.at.map, names);
   const std::string row = index_text(value.offset, value.at.map, names);
   out_.line(fmt::format("{} {} = {};", value_type(dtype), variable, name(value.arguments[0])));
   // Loads in flight; all of them where they are few.
@@ -313,7 +311,7 @@ void ValuePrinter::print_inner_reduce(int v, const std::string& variable) {
   print(v, 0);
   const int outer = scope_;
   scope_ = v;
-  const std::string condition = condition_text(value.guards[0].map, access_names(value.guards[0]));
+  const std::string condition = open_condition(value.guards[0].map, access_names(value.guards[0]));
   scope_ = outer;
   out_.line(fmt::format("{}{};", condition.empty() ? "" : fmt::format("if ({}) ", condition),
                         accumulate_text(*reducer, variable, name(value.arguments[0]))));

@@ -1,11 +1,14 @@
 // Statements that compute the values of one step.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "analysis/schedule/branches.h"
 #include "codegen/kernel.h"
 #include "codegen/print_text.h"
 
@@ -57,7 +60,17 @@ class ValuePrinter {
   std::string loaded_place(const Value& value, const IndexNames& names) const;
 
  private:
+  /// A vector that loads go to ahead, `width` elements each; loads in branches of which a thread takes one
+  /// share it.
+  struct AheadVector {
+    std::string name;
+    DType dtype = DType::kF32;
+    int width = 1;
+    bool conditional = false;  ///< what its conditions keep from being loaded is zero
+  };
+
   void print_value(int v);
+  void print_values(const std::vector<int>& values);
   /// Elements of a value's load ahead.
   int ahead_width(const Value& value) const { return value.same ? 1 : step_.mapping.vector; }
   /// The place of the element at hand in registers or shared memory.
@@ -81,6 +94,23 @@ class ValuePrinter {
   std::string apply_expression(const Value& value) const;
   std::string load_expression(int v);
   std::string choose_expression(const Value& value);
+  // ---- choices whose arguments are computed in branches (print_branches.cpp)
+
+  /// Of the conditions that hold where the text stands, those of `map` are left out.
+  std::string open_condition(const IndexMap& map, const IndexNames& names) const;
+  bool is_known(const Constraint& constraint) const;
+  bool holds_here(const IndexMap& map) const;
+  void print_choice(int v, const std::string& variable);
+  /// What all arguments of the choice are, where none needs a statement: elements of one vector.
+  std::optional<std::string> one_expression(int v);
+  /// Statements that find the branch, and in it what `print_branch` prints, where `has` has the branch.
+  /// `first_lane`: from an element's index to that of its vector's first.
+  void print_branches(int v, const std::string& first_lane, const std::function<bool(int)>& has,
+                      const std::function<void(int)>& print_branch);
+  /// Gives every load ahead its vector.
+  void share_ahead();
+  bool loads_ahead_in(int branch) const;
+  void load_branch_ahead(int branch, const std::string& left);
   /// Declares clamped runtime indices where not yet declared in this block; dims and their names.
   IndexNames access_names(const Access& access, bool local = false);
   /// Dims of the place that a value is loaded from.
@@ -96,7 +126,11 @@ class ValuePrinter {
   Writer& out_;
   PartFunctions& parts_;
   std::vector<std::string> variables_;
-  std::map<int, std::string> ahead_;  ///< the vectors of values loaded ahead
+  Branches branches_;
+  std::vector<std::vector<int>> values_in_;  ///< by branch, from -1 (none) on: in the step's order
+  std::vector<Constraint> known_;            ///< they hold where the text stands
+  std::vector<AheadVector> vectors_;
+  std::map<int, std::size_t> ahead_;  ///< the vectors of values loaded ahead
   const char* ahead_at_ = "";         ///< "[u]" where there are several of each
   std::map<std::tuple<int, Interval, int, int>, std::string> clamped_;
   int scope_ = -1, depth_ = 0;

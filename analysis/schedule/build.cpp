@@ -50,7 +50,7 @@ class Builder {
     share_bodies(context_.graph, kernel);
     add_residents(kernel);
     keep_values(context_.graph, kernel);
-    use_vectors(kernel);
+    use_vectors(context_.computation, kernel);
     place_workspace(kernel);
     keep_row_results(context_.computation, kernel);
     kernel.wide_indices = needs_wide(kernel);

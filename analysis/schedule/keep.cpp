@@ -4,6 +4,7 @@
 #include <map>
 
 #include "analysis/launch.h"
+#include "analysis/schedule/branches.h"
 #include "analysis/schedule/context.h"
 #include "analysis/vectors.h"
 #include "core/error.h"
@@ -81,9 +82,12 @@ class Keeper {
       if (root.value >= 0) visit(root.value);
       if (root.initial >= 0) visit(root.initial);
     }
+    const Branches branches = find_branches(computation_, step);
     for (int v : step.order) {
       const Value& value = at(v);
-      if (keepable(value) && value.restored < 0) producers_[key(value)].push_back({loop_, step_, v, number_});
+      const bool always = branches.of[static_cast<std::size_t>(v)] < 0;
+      if (always && keepable(value) && value.restored < 0)
+        producers_[key(value)].push_back({loop_, step_, v, number_});
     }
   }
 

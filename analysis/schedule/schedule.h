@@ -78,7 +78,7 @@ struct Value {
                        ///< tile d1 likewise the col
   std::int64_t task_offset = 0;       ///< shared loads that are not local: subtract task * task_offset
   int scope = -1;                     ///< the kInnerReduce value whose body it belongs to, or -1
-  std::vector<std::int64_t> extents;  ///< kInnerReduce: of its indices, dims from at.map.dims.size() on
+  std::vector<std::int64_t> extents;  ///< kInnerReduce: of its last dims; concatenate: `offset` of each piece
   int depth = 0;        ///< 0: once a task, 1: once a row, 2: once an element (it depends on col)
   int kept = -1;        ///< index into Schedule::kept: stored there by this step
   int restored = -1;    ///< index into Schedule::kept: read from there instead of being computed

@@ -1,5 +1,6 @@
 #include "analysis/schedule/use_vectors.h"
 
+#include "analysis/schedule/branches.h"
 #include "analysis/tiles.h"
 #include "analysis/vectors.h"
 
@@ -49,20 +50,31 @@ bool may_go_ahead(const Schedule& kernel, const Step& step, const Value& value) 
                            moves_in_vectors(value.offset, value.at.map, step.mapping));
 }
 
+/// Whether a whole vector takes the branches that value `v` is in.
+bool in_branch_of_vectors(const Step& step, const Branches& branches, int v) {
+  for (int b = branches.of[static_cast<std::size_t>(v)]; b >= 0;) {
+    const Branch& branch = branches.all[static_cast<std::size_t>(b)];
+    if (!is_one_for_vectors(step.values[static_cast<std::size_t>(branch.choice)], step.mapping)) return false;
+    b = branch.parent;
+  }
+  return true;
+}
+
 }  // namespace
 
-void use_vectors(Schedule& kernel) {
+void use_vectors(const Computation& computation, Schedule& kernel) {
   for (Phase& phase : kernel.phases)
     for (TaskLoop& loop : phase.loops)
       for (Step& step : loop.steps) {
         if (step.filling == Filling::kAhead) continue;  // its copies are no values
         if (step.rows || (step.mapping.vector == 1 && step.mapping.unroll == 1)) continue;
         if (step.mapping.rows * step.mapping.cols == 0) continue;
+        const Branches branches = find_branches(computation, step);
         for (const int v : step.order) {
           Value& value = step.values[static_cast<std::size_t>(v)];
           value.same =
               value.kind == ValueKind::kLoad && is_same_in_vectors(value.offset, value.at.map, step.mapping);
-          value.ahead = may_go_ahead(kernel, step, value);
+          value.ahead = may_go_ahead(kernel, step, value) && in_branch_of_vectors(step, branches, v);
         }
         if (step.mapping.vector == 1) continue;
         IndexMap domain;

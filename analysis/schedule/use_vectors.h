@@ -10,6 +10,6 @@ namespace stitchwork {
 /// are adjacent and aligned along the lanes wherever a thread works. Buffers are aligned to 256 bytes,
 /// scratch likewise. What is not marked moves element by element; which thread computes what is the
 /// mapping's, the same for all.
-void use_vectors(Schedule& kernel);
+void use_vectors(const Computation& computation, Schedule& kernel);
 
 }  // namespace stitchwork

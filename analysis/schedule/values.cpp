@@ -349,15 +349,27 @@ ValueBuilder::Pending ValueBuilder::choose(const Node& node, const IndexMap& map
     pieces = {1, 0};
   else
     for (int i = 0; i < static_cast<int>(node.operands.size()); ++i) pieces.push_back(i);
+  const bool ranges = node.op == Op::kConcatenate;
+  const auto dimension = ranges ? static_cast<std::size_t>(node.attrs.dimensions.at(0)) : 0;
+  if (ranges) v.offset = map.results.at(dimension);
   std::vector<Wanted> needs;  // of each piece the value, then what guards it
+  std::int64_t next = 0;
   for (int piece : pieces) {
+    const std::int64_t first = next;
+    if (ranges)
+      next += context_.node(node.operands[static_cast<std::size_t>(piece)]).shape.dims.at(dimension);
     const IndexMap read = read_map(context_.computation, node, piece, map);
     if (read.is_empty() && piece != pieces.back()) continue;
+    if (ranges) v.extents.push_back(first);
     needs.push_back({node.operands[static_cast<std::size_t>(piece)], read, scope});
     std::vector<Wanted> guard = runtime_values(read, scope);
     std::move(guard.begin(), guard.end(), std::back_inserter(needs));
     v.guards.push_back({read, {}});
     if (read.constraints.empty()) break;  // it always holds
+  }
+  if (ranges) {
+    std::vector<Wanted> index = runtime_values(map, scope);
+    std::move(index.begin(), index.end(), std::back_inserter(needs));
   }
   return {{}, std::move(needs), {}, [this, v = std::move(v), scope](Pending& p) mutable {
             auto had = p.had.begin();
@@ -368,8 +380,28 @@ ValueBuilder::Pending ValueBuilder::choose(const Node& node, const IndexMap& map
               had = end;
             }
             if (v.arguments.size() == 1) return v.arguments[0];
-            return add(std::move(v), scope);
+            v.at.runtime.assign(had, p.had.end());
+            const int made = add(std::move(v), scope);
+            set_depth_of_choice(made);
+            return made;
           }};
+}
+
+/// Of a row are also choices of its values by the row alone, whatever element they are for.
+void ValueBuilder::set_depth_of_choice(int choice) {
+  Value& value = step_.values[static_cast<std::size_t>(choice)];
+  value.depth = 0;
+  for (const Access& guard : value.guards) {
+    IndexMap condition = guard.map;
+    condition.results.clear();
+    value.depth = std::max(value.depth, depth_of(condition));
+  }
+  for (const int argument : value.arguments)
+    value.depth = std::max(value.depth, step_.values[static_cast<std::size_t>(argument)].depth);
+  for (const int index : value.at.runtime)
+    value.depth = std::max(value.depth, step_.values[static_cast<std::size_t>(index)].depth);
+  if (value.offset.uses_dim(0)) value.depth = std::max(value.depth, 1);
+  if (value.offset.uses_dim(1)) value.depth = 2;
 }
 
 ValueBuilder::Pending ValueBuilder::inner_reduce(const Node& node, const IndexMap& map, int scope) {

@@ -58,6 +58,7 @@ class ValueBuilder {
   Pending tile_load(NodeId op, const IndexMap& map);
   Pending fold(NodeId op, const IndexMap& map, int scope);
   Pending choose(const Node& node, const IndexMap& map, int scope);
+  void set_depth_of_choice(int choice);
   Pending inner_reduce(const Node& node, const IndexMap& map, int scope);
   Pending apply(const Node& node, const IndexMap& map, int scope);
   /// A value that is there.

@@ -1,0 +1,34 @@
+// Which values a thread computes only where a choice takes them.
+#pragma once
+
+#include <vector>
+
+#include "analysis/schedule/schedule.h"
+
+namespace stitchwork {
+
+/// One argument of a choice whose arguments are computed in branches.
+struct Branch {
+  int choice = -1;    ///< the kChoose value
+  int argument = -1;  ///< index into its arguments
+  int parent = -1;    ///< the branch that the choice itself is in, -1: in none
+};
+
+/// The branches of a step. Values that a single argument of a choice needs, and nothing else, are computed in
+/// that argument's branch: of a concatenation's operands a thread computes the one it is in. A choice between
+/// few and cheap arguments computes all of them and selects, which no thread waits for.
+struct Branches {
+  std::vector<Branch> all;    ///< those of a choice follow each other, by argument
+  std::vector<int> first_of;  ///< by value: of a choice with branches the first of them, else -1
+  std::vector<int> of;        ///< by value: the innermost branch it is in, -1: none
+
+  bool has(int choice) const { return first_of[static_cast<std::size_t>(choice)] >= 0; }
+};
+
+/// The branches of a step, for whose values `order` is there. Values that other steps read are in none.
+Branches find_branches(const Computation& computation, const Step& step);
+
+/// Whether the branch that a vector of elements takes is that of its first one, known before any value is.
+bool is_one_for_vectors(const Value& choice, const ThreadMapping& mapping);
+
+}  // namespace stitchwork
