@@ -38,7 +38,7 @@ std::vector<CompareRow> compare(const Graph& graph, const Device& device,
   std::vector<CompareRow> rows;
   for (const std::string& name : planners) {
     const Planner& row = planner(name);
-    PlanOptions own;
+    PlanOptions own{.tf32 = options.tf32};
     for (const auto& [knob, value] : options.knobs)
       if (std::find(row.knobs.begin(), row.knobs.end(), knob) != row.knobs.end()) own.knobs[knob] = value;
     if (honours(row, options.edits)) own.edits = options.edits;

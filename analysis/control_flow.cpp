@@ -44,22 +44,37 @@ const FusionPlan& part_of(const std::vector<ComputationPlan>& computations, Comp
   return found->plan;
 }
 
-}  // namespace
-
-void add_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations) {
+/// Calls add(step, sum) of every control step: sum(what) is that of all it runs, `what` being of one plan.
+template <typename Add>
+void for_each_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations,
+                      Add add) {
   const Computation& computation = graph.entry_computation();
   for (PlanStep& step : plan.steps) {
     if (step.kind != StepKind::kControl) continue;
     const Node& node = computation.node(step.nodes.at(0));
-    const std::int64_t trips = step.trips.value_or(1);
-    const auto part = [&](std::size_t i) -> const FusionPlan& {
-      return part_of(computations, node.attrs.computations[i]);
-    };
-    step.predicted_us = control_cost(node, trips, [&](std::size_t i) { return part(i).predicted_us; });
-    plan.predicted_us += step.predicted_us;
-    plan.counts.dynamic_memory_kernels +=
-        control_cost(node, trips, [&](std::size_t i) { return part(i).counts.dynamic_memory_kernels; });
+    add(step, [&](auto what) {
+      return control_cost(node, step.trips.value_or(1), [&](std::size_t i) {
+        return what(part_of(computations, node.attrs.computations[i]));
+      });
+    });
   }
+}
+
+}  // namespace
+
+void add_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations) {
+  for_each_control(graph, plan, computations, [&](PlanStep& step, auto sum) {
+    step.predicted_us = sum([](const FusionPlan& part) { return part.predicted_us; });
+    plan.predicted_us += step.predicted_us;
+  });
+}
+
+void add_control_counts(const Graph& graph, FusionPlan& plan,
+                        const std::vector<ComputationPlan>& computations) {
+  for_each_control(graph, plan, computations, [&](const PlanStep&, auto sum) {
+    plan.counts.dynamic_memory_kernels +=
+        sum([](const FusionPlan& part) { return part.counts.dynamic_memory_kernels; });
+  });
 }
 
 }  // namespace stitchwork

@@ -32,8 +32,10 @@ auto control_cost(const Node& node, std::int64_t trips, Cost&& cost) {
   return most;
 }
 
-/// Adds what its control steps run to a plan: their times, and dynamic_memory_kernels as often as they run (a
-/// loop whose trips are unknown: once). `computations` has complete plans of what they run.
+/// Adds the times of what its control steps run to a plan. `computations` has complete plans of it.
 void add_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations);
+/// The same of dynamic_memory_kernels, as often as they run (a loop whose trips are unknown: once).
+void add_control_counts(const Graph& graph, FusionPlan& plan,
+                        const std::vector<ComputationPlan>& computations);
 
 }  // namespace stitchwork

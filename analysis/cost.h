@@ -39,4 +39,8 @@ PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& p
 /// Fills predicted_us of kernels, steps and plan; `found` is what the plan's kernels evaluate.
 void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found);
 
+/// Sets tf32 of a complete plan that was made without it, and its predicted times again. Throws Error where
+/// the device has no such units.
+void allow_tf32(const Graph& graph, const Device& device, FusionPlan& plan);
+
 }  // namespace stitchwork

@@ -195,7 +195,8 @@ Explanation explain(const Graph& graph, const FusionPlan& plan, const std::strin
   if (result.placements.empty()) result.step = step_of(computation, plan, node);
   const PlanView view(graph, plan);
   const Device& target = device(plan.device);
-  if (const auto product = result.placements.empty() ? matrix_product(computation, node) : std::nullopt)
+  if (const auto product =
+          result.placements.empty() ? matrix_product(computation, node, plan.tf32) : std::nullopt)
     result.library_time = to_text(*product, library_time(target, *product));
   for (const Decision& decision : view.decisions())
     if (decision.subject == op || decision.object == op) result.decisions.push_back(decision);

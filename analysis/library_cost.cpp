@@ -44,7 +44,7 @@ std::optional<DType> narrow_type(const Computation& computation, NodeId id) {
 
 }  // namespace
 
-std::optional<MatrixProduct> matrix_product(const Computation& computation, const Node& node) {
+std::optional<MatrixProduct> matrix_product(const Computation& computation, const Node& node, bool tf32) {
   if (node.op != Op::kDot && node.op != Op::kConvolution) return std::nullopt;
   const auto lhs = narrow_type(computation, node.operands[0]);
   const auto rhs = narrow_type(computation, node.operands[1]);
@@ -55,6 +55,7 @@ std::optional<MatrixProduct> matrix_product(const Computation& computation, cons
                          .k = k,
                          .operands = computation.node(node.operands[0]).shape.dtype,
                          .values = lhs == rhs ? lhs : std::nullopt,
+                         .allow_tf32 = tf32,
                          .bytes = call_bytes(computation, node, true)};
   };
   if (node.op == Op::kDot && node.attrs.dot) {

@@ -216,8 +216,10 @@ struct FusionPlan {
   std::string device;   ///< id
   std::string planner;  ///< row of the planner table
   std::map<std::string, std::string>
-      options;                  ///< knobs that differ from the planner's defaults, and "mapping"
-  std::vector<Edit> edits;      ///< overrides it was made with
+      options;              ///< knobs that differ from the planner's defaults, and "mapping"
+  std::vector<Edit> edits;  ///< overrides it was made with
+  /// Library products may round f32 operands to TF32 (10 bits of mantissa), and are timed so.
+  bool tf32 = false;
   std::vector<PlanStep> steps;  ///< a valid order
   std::vector<KernelPlan> kernels;
   /// What loops and branches run, each once, callees first; also what those run. Their plans have none of

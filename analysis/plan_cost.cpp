@@ -30,7 +30,7 @@ std::vector<StepCost> kernel_costs(const Graph& graph, const Device& device, con
   return costs;
 }
 
-StepCost step_cost(const Graph& graph, const Device& device, const PlanStep& step,
+StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& plan, const PlanStep& step,
                    const std::vector<StepCost>& kernels) {
   const Computation& computation = graph.entry_computation();
   if (step.kind == StepKind::kControl) return {};  // what it runs is added by add_control and plan_cost
@@ -40,7 +40,7 @@ StepCost step_cost(const Graph& graph, const Device& device, const PlanStep& ste
     const Node& node = computation.node(op);
     const double of_call = call_bytes(computation, node, step.kind != StepKind::kMemset);
     bytes += of_call;
-    if (const auto product = matrix_product(computation, node))
+    if (const auto product = matrix_product(computation, node, plan.tf32))
       product_us += library_time(device, *product).total_us - device.launch_us;
     else
       other_bytes += of_call;
@@ -55,7 +55,7 @@ PlanCost for_each_step(const Graph& graph, const Device& device, const FusionPla
   const std::vector<StepCost> kernels = kernel_costs(graph, device, plan, found);
   PlanCost total;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const StepCost cost = step_cost(graph, device, plan.steps[s], kernels);
+    const StepCost cost = step_cost(graph, device, plan, plan.steps[s], kernels);
     visit(s, cost.us);
     total.predicted_us += cost.us + (s > 0 ? device.launch_gap_us : 0);
     total.dram_bytes += cost.dram_bytes;
@@ -141,6 +141,17 @@ void predict(const Graph& graph, const Device& device, FusionPlan& plan, const P
     if (step.kind == StepKind::kKernel)
       plan.kernels[static_cast<std::size_t>(step.kernel)].predicted_us = us[s];
   }
+}
+
+void allow_tf32(const Graph& graph, const Device& device, FusionPlan& plan) {
+  require_tf32(device);
+  const auto again = [&](const Graph& entry, FusionPlan& of) {
+    of.tf32 = true;
+    predict(entry, device, of, evaluations(entry.entry_computation(), of));
+    add_control(entry, of, plan.computations);
+  };
+  for (ComputationPlan& part : plan.computations) again(entered(graph, part.computation), part.plan);
+  again(graph, plan);
 }
 
 }  // namespace stitchwork

@@ -27,6 +27,7 @@ class Reader {
     plan.planner = c.at("planner").text();
     c.at("options").each_member(
         [&](const std::string& knob, const JsonCursor& v) { plan.options[knob] = v.text(); });
+    if (const auto tf32 = c.find("tf32")) plan.tf32 = tf32->boolean();
     if (const auto overrides = c.find("overrides")) plan.edits = read_edits(*overrides);
     body(c, plan);
     if (const auto computations = c.find("computations"))
@@ -65,6 +66,7 @@ class Reader {
     part.plan.device = of.device;
     part.plan.planner = of.planner;
     part.plan.options = of.options;
+    part.plan.tf32 = of.tf32;
     const Graph inner = entered(graph_, part.computation);
     Reader(inner).body(c, part.plan);
     return part;

@@ -16,6 +16,7 @@ struct PlanOptions {
   std::map<std::string, std::string> knobs;
   std::vector<Edit> edits;  ///< overrides; one that cannot be honoured is refused with an Error
   bool record_decisions = false;
+  bool tf32 = false;  ///< FusionPlan::tf32; make_plan throws Error where the device has no such units
 };
 
 /// One knob of a planner.

@@ -9,6 +9,7 @@
 #include "analysis/planner.h"
 #include "analysis/verify.h"
 #include "core/error.h"
+#include "occupancy_model/library.h"
 
 namespace stitchwork {
 namespace {
@@ -205,6 +206,7 @@ FusionPlan plan_computation(const Planner& row, const Graph& graph, const Device
   FusionPlan plan = row.plan(graph, device, resolved);
   plan.planner = row.name;
   plan.edits = resolved.edits;
+  plan.tf32 = resolved.tf32;
   require_honoured(graph, plan, resolved.edits);
   plan.options.clear();
   for (const auto& [name, value] : resolved.knobs)
@@ -212,6 +214,7 @@ FusionPlan plan_computation(const Planner& row, const Graph& graph, const Device
   const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
   predict(graph, device, plan, found);
   add_control(graph, plan, parts);
+  add_control_counts(graph, plan, parts);
   const std::vector<Verdict> problems = verify(graph, device, plan, &found);
   SW_CHECK(problems.empty(), "planner {} made an invalid plan of {}: {} [{}]{}", row.name, graph.name,
            problems[0].why, problems[0].rule,
@@ -234,6 +237,7 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
   PlanOptions resolved = options;
   resolved.knobs = resolve_knobs(row, options);
   require_edits(row, options.edits);
+  if (options.tf32) require_tf32(device);
   if (const Verdict verdict = takes(row, graph); !verdict)
     throw Error(graph.source, 0, 0,
                 fmt::format("planner {} cannot plan this model: {}", row.name, verdict.why),

@@ -14,7 +14,7 @@ namespace {
 
 WhatIf try_one(const Graph& graph, const FusionPlan& plan, Edit edit) {
   WhatIf trial{std::move(edit), false, 0, {}};
-  PlanOptions options{plan.options, plan.edits, false};
+  PlanOptions options{plan.options, plan.edits, false, plan.tf32};
   options.edits.push_back(trial.edit);
   try {
     trial.predicted_us = make_plan(graph, device(plan.device), plan.planner, options).predicted_us;

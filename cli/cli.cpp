@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "analysis/cost.h"
 #include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 #include "analysis/verify.h"
@@ -79,6 +80,10 @@ void PlanArguments::add_options(CLI::App& command) {
       ->delimiter(',');
   command.add_option("--override", override_file,
                      "JSON of what to plan otherwise (docs/planners/overrides.md)");
+  command.add_flag(
+      "--tf32", tf32,
+      "library products of f32 matrices, and convolutions, may round operands to TF32 (sm_80 and "
+      "later): they are timed, on a GPU run, so");
 }
 
 void PlanArguments::add_planner(CLI::App& command) {
@@ -94,6 +99,7 @@ void PlanArguments::add_planning(CLI::App& command) {
 PlanOptions PlanArguments::options(bool record_decisions) const {
   PlanOptions result;
   result.record_decisions = record_decisions;
+  result.tf32 = tf32;
   for (const std::string& knob : set) {
     const std::size_t equals = knob.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -130,6 +136,7 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
   planned.plan = plan_from_json(planned.model.graph, text, file);
   planned.device = &device(planned.plan.device);
   require_valid(planned.model.graph, *planned.device, planned.plan, file);
+  if (arguments.tf32 && !planned.plan.tf32) allow_tf32(planned.model.graph, *planned.device, planned.plan);
   return planned;
 }
 

@@ -64,10 +64,11 @@ struct PlanArguments {
   std::string device = "v100-sxm2";
   std::vector<std::string> set;
   std::string override_file;
+  bool tf32 = false;
 
   void add_model(CLI::App& command);
   const CLI::Option* add_device(CLI::App& command);
-  void add_options(CLI::App& command);   ///< --set, --override
+  void add_options(CLI::App& command);   ///< --set, --override, --tf32
   void add_planner(CLI::App& command);   ///< --planner, and those
   void add_planning(CLI::App& command);  ///< --plan, and those
   PlanOptions options(bool record_decisions = false) const;

@@ -41,7 +41,7 @@ struct RunArguments {
               db, sanitize;
   std::uint64_t seed = 0;
   int repeats = 20;
-  bool check = false, tf32 = false, counters = false, dependent_launch = false, fast_math = false;
+  bool check = false, counters = false, dependent_launch = false, fast_math = false;
   const CLI::Option* device = nullptr;  ///< whether it was given
 };
 
@@ -144,7 +144,6 @@ void run(Cli& cli, const RunArguments& a) {
   spec.device = a.plan.device;
   spec.backend = a.backend;
   spec.repeats = a.repeats;
-  spec.tf32 = a.tf32;
   spec.convolutions = a.convolutions;
   spec.compile.dependent_launch = a.dependent_launch;
   spec.compile.fast_math = a.fast_math;
@@ -168,6 +167,7 @@ void run(Cli& cli, const RunArguments& a) {
     model = std::move(planned.model);
     spec.planner = planned.plan.planner;
     spec.device = planned.plan.device;
+    spec.options.tf32 = planned.plan.tf32;
     spec.plan = std::move(planned.plan);
   }
   if (!model.left_out.empty())
@@ -252,8 +252,6 @@ void add_run(CLI::App& app, Cli& cli) {
       ->check(CLI::Range(0, 100000));
   command->add_flag("--counters", a->counters,
                     "cuda: read the GPU's counters by Nsight Compute, in a second run");
-  command->add_flag("--tf32", a->tf32,
-                    "cuda: products of f32 matrices, and convolutions, may round operands to TF32");
   command
       ->add_option("--convolutions", a->convolutions,
                    "cuda: cudnn, patches (gathered for cuBLAS), or auto: cuDNN where it is and can")

@@ -208,7 +208,7 @@ TrialSpec trial_of(const ExperimentSpec& spec, const Cell& cell) {
   trial.check = spec.check;
   trial.sampled = spec.sampled;
   trial.repeats = variant.execution.repeats;
-  trial.tf32 = variant.execution.tf32;
+  trial.options.tf32 = variant.execution.tf32;
   trial.convolutions = variant.execution.convolutions;
   trial.compile.compiler = variant.execution.compiler;
   trial.compile.fast_math = variant.execution.fast_math;

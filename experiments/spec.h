@@ -12,7 +12,7 @@ namespace stitchwork {
 /// How kernels are compiled and run, as `stitchwork run` has it: for a whole experiment, or for a variant.
 struct TrialExecution {
   int repeats = 20;                   ///< cuda
-  bool tf32 = false;                  ///< cuda
+  bool tf32 = false;                  ///< PlanOptions::tf32
   std::string convolutions = "auto";  ///< cuda
   bool fast_math = false, dependent_launch = false;
   std::string compiler;  ///< "", "nvrtc" or "clang" (CompileOptions)

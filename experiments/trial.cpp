@@ -125,7 +125,7 @@ std::string variant_of(const TrialSpec& spec) { return spec.variant.empty() ? sp
 Device target_of(const TrialSpec& spec) { return limited(device(spec.device), spec.limits); }
 
 Arithmetic arithmetic_of(const TrialSpec& spec) {
-  return {.fast_math = spec.compile.fast_math, .tf32 = spec.backend == "cuda" && spec.tf32};
+  return {.fast_math = spec.compile.fast_math, .tf32 = spec.backend == "cuda" && spec.options.tf32};
 }
 
 std::vector<Literal> trial_inputs(const Model& model, const TrialSpec& spec) {
@@ -198,7 +198,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
     cuda::CudaBackend backend(driver, target,
                               {.repeats = spec.repeats,
                                .cache = spec.cache,
-                               .tf32 = spec.tf32,
+                               .tf32 = spec.options.tf32,
                                .convolutions = cuda::parse_convolutions(spec.convolutions),
                                .compile = compiling_options},
                               {cuda::Blas::load, cuda::Dnn::load});
@@ -308,6 +308,7 @@ ordered_json trial_params(const Model& model, const TrialSpec& spec) {
   if (!spec.limits.empty()) params["limits"] = spec.limits;
   if (!spec.options.edits.empty()) params["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) params["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
+  if (spec.options.tf32) params["tf32"] = true;
   if (spec.backend == "model") return params;
   params["cache"] = spec.cache == sim::CacheMode::kCold ? "cold" : "warm";
   params["compiler"] = spec.compile.compiler.empty() ? "auto" : spec.compile.compiler;
@@ -320,7 +321,7 @@ ordered_json trial_params(const Model& model, const TrialSpec& spec) {
   if (spec.backend == "sim") params["mode"] = spec.sampled ? "sampled" : "exact";
   if (spec.backend == "cuda") {
     params["repeats"] = spec.repeats;
-    params["tf32"] = spec.tf32;
+    params["tf32"] = spec.options.tf32;
     params["convolutions"] = spec.convolutions;
   }
   return params;

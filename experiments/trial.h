@@ -37,7 +37,6 @@ struct TrialSpec {
   sim::Sanitizers sanitize;  ///< no part of the key: they change no number
   CompileOptions compile;
   int repeats = 20;                         ///< cuda: of every kernel and of the whole
-  bool tf32 = false;                        ///< cuda: f32 products and convolutions may round their operands
   std::string convolutions = "auto";        ///< cuda: or "cudnn", "patches" (cuda::parse_convolutions)
   std::string results = results_version();  ///< of the program that carries it out
 };

@@ -24,6 +24,9 @@ struct ProductUnits {
 /// Of a device's file; of one whose file has no "products" those of fp32 alone.
 ProductUnits product_units(const Device& device);
 
+/// Throws Error if the device has no tensor cores for TF32.
+void require_tf32(const Device& device);
+
 /// The "products" of one description, if it has them; throws Error with file and key.
 std::optional<ProductUnits> parse_product_units(std::string_view json, const std::string& origin);
 

@@ -43,4 +43,12 @@ ProductUnits product_units(const Device& device) {
   return {.fp64_tflops = device.fp32_tflops};
 }
 
+void require_tf32(const Device& device) {
+  if (product_units(device).tensor_tf32_tflops > 0) return;
+  throw Error(
+      fmt::format("{} has no tensor cores for TF32: its products of f32 matrices are computed in fp32",
+                  device.name),
+      "leave out --tf32 (\"tf32\" of an experiment), or name a device of compute capability 8.0 or later");
+}
+
 }  // namespace stitchwork

@@ -166,6 +166,33 @@ TEST_F(JsonDocuments, RunWithAndWithoutTheCheck) {
   EXPECT_TRUE(unchecked["check"].is_null());
 }
 
+TEST_F(JsonDocuments, ProductsThatMayRoundAreTimedSo) {
+  write_file(path("dot.hlo"),
+             "HloModule m\nENTRY main {\n  a = f32[512,512] parameter(0)\n  b = f32[512,512] parameter(1)\n"
+             "  ROOT d = f32[512,512] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n");
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"run", path("dot.hlo"), "--check", "--db", path("runs.db")};
+    words.insert(words.end(), more.begin(), more.end());
+    return expect_document(words, "run");
+  };
+  const auto exact = run({"--device", "a100"}), rounded = run({"--device", "a100", "--tf32"});
+  EXPECT_FALSE(exact.contains("tf32"));
+  EXPECT_EQ(rounded["tf32"], true);
+  EXPECT_LT(rounded["steps"][0]["time_us"], exact["steps"][0]["time_us"]);
+  EXPECT_EQ(rounded["steps"][0]["method"], "modelled");
+  EXPECT_EQ(rounded["check"]["max_abs_error"], exact["check"]["max_abs_error"]) << "computed exactly";
+  ASSERT_EQ(run_command({"plan", path("dot.hlo"), "--device", "a100", "-o", path("exact.json")}).exit_code,
+            0);
+  const auto saved =
+      expect_document({"run", "--plan", path("exact.json"), "--tf32", "--db", path("runs.db")}, "run");
+  EXPECT_EQ(saved["steps"][0]["time_us"], rounded["steps"][0]["time_us"]);
+  const auto refused = expect_document(
+      {"run", path("dot.hlo"), "--device", "v100", "--tf32", "--db", path("runs.db")}, "error", 1);
+  EXPECT_EQ(
+      refused["error"]["message"],
+      "Tesla V100-SXM2-16GB has no tensor cores for TF32: its products of f32 matrices are computed in fp32");
+}
+
 TEST_F(JsonDocuments, Report) {
   run_command({"run", "fig5", "--db", path("runs.db")});
   expect_document({"report", path("runs.db"), "-o", path("report.html")}, "report");

@@ -29,7 +29,7 @@ std::vector<TrialSpec> one_setting_each() {
   std::vector<TrialSpec> specs(16);
   specs[1].backend = "cuda";
   specs[2].backend = "cuda";
-  specs[2].tf32 = true;
+  specs[2].options.tf32 = true;
   specs[3].device = "t4";
   specs[4].seed = 1;
   specs[5].options.knobs["mapping"] = "paper";

@@ -57,12 +57,12 @@ TEST(ExperimentSpec, HowKernelsAreRunIsSetForAllAndForAVariant) {
                   {"name":"fast","planner":"xla","fast_math":true,"dependent_launch":true,"tf32":false}])"),
       "e.json");
   const TrialSpec plain = trial_of(spec, {0, 0, 0, 0}), fast = trial_of(spec, {0, 1, 0, 0});
-  EXPECT_TRUE(plain.tf32);
+  EXPECT_TRUE(plain.options.tf32);
   EXPECT_EQ(plain.repeats, 50);
   EXPECT_EQ(plain.convolutions, "patches");
   EXPECT_FALSE(plain.compile.fast_math || plain.compile.dependent_launch);
   EXPECT_TRUE(fast.compile.fast_math && fast.compile.dependent_launch);
-  EXPECT_FALSE(fast.tf32);
+  EXPECT_FALSE(fast.options.tf32);
   EXPECT_EQ(fast.repeats, 50);
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 #include <vector>
 
@@ -38,6 +39,34 @@ TEST(LibraryTime, HalfPrecisionRunsOnTensorCoresWhereThereAreSome) {
   EXPECT_EQ(library_time(device("v100"), product(DType::kBF16, 1, 25600, 3072, 768)).unit, "fp32");
   EXPECT_EQ(library_time(device("a100"), product(DType::kBF16, 1, 25600, 3072, 768)).unit,
             "bf16 tensor cores");
+}
+
+/// The device's table says how much faster its units are; rounds, memory and launch only take from that.
+/// Where they are no faster (RTX 4090: both peaks are 82.6 T/s) the library stays in fp32.
+TEST(LibraryTime, RoundedProductsGainNoMoreThanTheirUnits) {
+  std::mt19937 random(29);
+  const auto extent = [&] { return std::floor(std::exp2(std::uniform_real_distribution<>(0, 13)(random))); };
+  for (const Device& device : devices()) {
+    const ProductUnits units = product_units(device);
+    if (units.tensor_tf32_tflops == 0) continue;
+    const double faster =
+        units.tensor_tf32_tflops * units.tensor_efficiency / (device.fp32_tflops * units.fma_efficiency);
+    const double gain = std::max(1.0, faster);
+    for (int i = 0; i < 200; ++i) {
+      MatrixProduct p = product(DType::kF32, i % 3 == 0 ? 8 : 1, extent(), extent(), extent());
+      const double exact_us = library_time(device, p).total_us;
+      p.allow_tf32 = true;
+      const double rounded_us = library_time(device, p).total_us;
+      EXPECT_LE(rounded_us, exact_us) << to_text(p, library_time(device, p));
+      EXPECT_LE(exact_us, 1.0001 * gain * rounded_us) << to_text(p, library_time(device, p));
+    }
+    MatrixProduct large = product(DType::kF32, 1, 128.0 * 8 * device.sms, 4096, 16384);
+    const LibraryTime exact = library_time(device, large);
+    large.allow_tf32 = true;
+    const LibraryTime rounded = library_time(device, large);
+    EXPECT_EQ(rounded.unit, faster > 1 ? "tf32 tensor cores" : "fp32") << device.id;
+    EXPECT_NEAR(exact.total_us / rounded.total_us, gain, 0.1 * gain) << to_text(large, rounded);
+  }
 }
 
 TEST(LibraryTime, SinglePrecisionIsRoundedOnlyWhereThatIsAllowed) {
