@@ -42,6 +42,7 @@ class KernelCounter {
     /// Of each group in turn, by the blocks it runs on; of nullptr what all blocks do alike.
     std::vector<std::pair<const Group*, ThreadWork>> work;
     double dram_bytes = 0;
+    double same_address_atomics = 0;  ///< Stretch's
     /// Of rows that registers do not hold: what is loaded of them behind the first step, and what of them the
     /// blocks that are resident at a time go through.
     double bytes_again = 0, resident_bytes = 0;

@@ -294,6 +294,11 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
   now().l2_sectors += touched;
   if (!in_bulk) count_in_l1(accesses / at_once, touched);
   if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, group.mapping.vector, bytes);
+  if (group.mapping.combine == Combine::kAtomic && reduces_cols(computation_, op, group)) {
+    // Every segment of a row updates the row's result.
+    double& updates = phases_[level_].same_address_atomics;
+    updates = std::max(updates, static_cast<double>(group.mapping.split));
+  }
   if (output) write(node.shape.byte_size());
   if (const std::int64_t partials = partials_of(computation_, kernel_, op); output && partials > 1)
     count_fold(node, partials);

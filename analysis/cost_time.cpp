@@ -73,12 +73,16 @@ double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {
   static_cast<ThreadWork&>(work_) += w;
   if (work_.grid_blocks > static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm) {
     // What one wave leaves idle the next fills.
-    for (const Stretch& s : stretches(device_, work_.grid_blocks, work_.blocks_per_sm, w, dram_sectors, 1))
+    for (const Stretch& s : stretches(device_, work_.grid_blocks, work_.blocks_per_sm, w, dram_sectors, 1)) {
       timed.stretches.push_back(s);
+      timed.stretches.back().same_address_atomics =
+          phase.same_address_atomics * s.waves * s.blocks / static_cast<double>(work_.grid_blocks);
+    }
     return w.warp_instructions;
   }
   Stretch& s = timed.stretches.emplace_back(at_once(phase, w));
   s.dram_sectors = dram_sectors;
+  s.same_address_atomics = phase.same_address_atomics;
   // An SM has as many blocks as any, or one less.
   return s.busiest_sm.warp_instructions * s.blocks / std::ceil(s.blocks / device_.sms);
 }

@@ -52,6 +52,7 @@ void for_fields(ThreadWork& a, const ThreadWork& b, F f) {
   f(a.shared_wavefronts, b.shared_wavefronts);
   f(a.l2_sectors, b.l2_sectors);
   f(a.l2_atomic_sectors, b.l2_atomic_sectors);
+  f(a.l2_atomic_conflicts, b.l2_atomic_conflicts);
   f(a.l1_hit_sectors, b.l1_hit_sectors);
   f(a.global_accesses, b.global_accesses);
   f(a.remote_accesses, b.remote_accesses);
@@ -87,8 +88,10 @@ Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s)
                   dram_bandwidth(device, sms, resident_warps, launch.independent_loads) /
                   kNanosecondsPerMicrosecond;
   const double l2_gb_s = std::min(device.l2_gb_s, sms * device.sm.l2_bytes_per_clock * device.clock_ghz);
-  // An atomic's sectors are among the others, and keep L2 longer; those to one address follow each other.
-  const double sectors = s.all.l2_sectors + (device.sm.l2_atomic_factor - 1) * s.all.l2_atomic_sectors;
+  // An atomic's sectors are among the others, and keep L2 longer; those to one address follow each other, and
+  // each lane of a request that has another's word takes the sector again.
+  const double sectors = s.all.l2_sectors + (device.sm.l2_atomic_factor - 1) * s.all.l2_atomic_sectors +
+                         device.sm.l2_atomic_factor * s.all.l2_atomic_conflicts;
   const double one_address_ns =
       s.same_address_atomics * device.sm.same_address_atomic_clocks / device.clock_ghz;
   parts.l2_us = std::max(kSectorBytes * sectors / l2_gb_s, one_address_ns) / kNanosecondsPerMicrosecond;

@@ -26,16 +26,17 @@ struct ThreadWork {
   double mufu_warp_instructions = 0;
   double ldst_warp_instructions = 0;
   std::array<double, kTensorTypes> tensor_multiply_adds{};  ///< of matrix instructions, by TensorType
-  double l1_wavefronts = 0;      ///< 128 bytes that loads and stores of global and local memory move by L1
-  double shared_wavefronts = 0;  ///< clocks of shared memory: conflicts, vectors and atomics take several
-  double l2_sectors = 0;         ///< 32-byte, read + write
-  double l2_atomic_sectors = 0;  ///< of these, those that L2 updates
-  double l1_hit_sectors = 0;     ///< 32-byte, read from L1 instead
-  double global_accesses = 0;    ///< of ldst_warp_instructions, those a warp may have to wait for
-  double remote_accesses = 0;    ///< the same to shared memory of other blocks of the cluster
-  double remote_sectors = 0;     ///< 32-byte, moved by these
-  double cluster_barriers = 0;   ///< once a block
-  double bulk_round_trips = 0;   ///< of bulk copies, that a block waits for one after another
+  double l1_wavefronts = 0;        ///< 128 bytes that loads and stores of global and local memory move by L1
+  double shared_wavefronts = 0;    ///< clocks of shared memory: conflicts, vectors and atomics take several
+  double l2_sectors = 0;           ///< 32-byte, read + write
+  double l2_atomic_sectors = 0;    ///< of these, those that L2 updates
+  double l2_atomic_conflicts = 0;  ///< further updates of these sectors, as lanes of a request have one word
+  double l1_hit_sectors = 0;       ///< 32-byte, read from L1 instead
+  double global_accesses = 0;      ///< of ldst_warp_instructions, those a warp may have to wait for
+  double remote_accesses = 0;      ///< the same to shared memory of other blocks of the cluster
+  double remote_sectors = 0;       ///< 32-byte, moved by these
+  double cluster_barriers = 0;     ///< once a block
+  double bulk_round_trips = 0;     ///< of bulk copies, that a block waits for one after another
 
   ThreadWork& operator+=(const ThreadWork& other);
   ThreadWork operator+(const ThreadWork& other) const { return ThreadWork(*this) += other; }

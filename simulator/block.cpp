@@ -46,6 +46,7 @@ void add(HotCounters& a, const HotCounters& b, std::uint64_t times) {
   a.local_l2_sectors += times * b.local_l2_sectors;
   a.atomics += times * b.atomics;
   a.atomic_sectors += times * b.atomic_sectors;
+  a.atomic_conflicts += times * b.atomic_conflicts;
   a.atomic_results += times * b.atomic_results;
   a.accesses += times * b.accesses;
   a.block_barriers += times * b.block_barriers;
@@ -138,6 +139,7 @@ ThreadWork Block::take_work() {
   work.l1_wavefronts = d(hot_.l1_wavefronts);
   work.shared_wavefronts = d(hot_.shared_wavefronts + hot_.bulk_shared_loads + hot_.bulk_shared_stores);
   work.l2_atomic_sectors = d(hot_.atomic_sectors);
+  work.l2_atomic_conflicts = d(hot_.atomic_conflicts);
   // An atomic reads its sectors and writes them.
   work.l2_sectors = d(hot_.gld_transactions - hot_.l1_hit_sectors + hot_.gst_transactions +
                       hot_.local_l2_sectors + 2 * hot_.atomic_sectors);
@@ -163,6 +165,7 @@ void Block::begin_waiting() { waits.push_back(take_work()); }
 void Block::attach(Worker& worker, std::vector<AccessLog>& access_logs) {
   worker_ = &worker;
   caches = worker.caches.data();
+  updates = &worker.updates;
   logs = access_logs.data();
   partitions = static_cast<std::uint32_t>(access_logs.size());
   log_ends_.resize(partitions);

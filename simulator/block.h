@@ -11,6 +11,7 @@
 #include "simulator/mbarrier.h"
 #include "simulator/program.h"
 #include "simulator/register_pool.h"
+#include "simulator/update_tally.h"
 
 namespace stitchwork::sim {
 
@@ -54,6 +55,7 @@ struct Worker {
   std::vector<BasicBlockCount> bb_counts;
   std::vector<AddressCache> caches;
   HotCounters hot;
+  UpdateTally updates;
 };
 /// a += times * b; times may be negative: all wraps.
 void add(HotCounters& a, const HotCounters& b, std::uint64_t times = 1);

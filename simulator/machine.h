@@ -102,6 +102,7 @@ struct alignas(128) HotCounters {
   std::uint64_t local_l2_sectors = 0;  ///< of local memory, between L1 and L2
   std::uint64_t atomics = 0, accesses = 0, block_barriers = 0;
   std::uint64_t atomic_sectors = 0;    ///< of global memory, distinct ones of each request
+  std::uint64_t atomic_conflicts = 0;  ///< of these, further updates as lanes have one word
   std::uint64_t atomic_results = 0;    ///< warp-level: atomics on global memory that give back what was there
   std::uint64_t guarded[kPipes] = {};  ///< lanes of guarded instructions, by Pipe
   std::uint64_t cluster_barriers = 0, remote_requests = 0, remote_sectors = 0;
@@ -120,6 +121,7 @@ struct Mbarriers;
 class BlockChecks;
 struct LaunchContext;
 struct ClusterRun;
+class UpdateTally;
 
 struct BasicBlockCount {
   std::uint64_t warps = 0, threads = 0;
@@ -197,6 +199,7 @@ struct BlockRun {
   HotCounters* hot = nullptr;
   AddressCache* caches = nullptr;  ///< by Inst::id
   AccessLog* logs = nullptr;       ///< by L2 partition
+  UpdateTally* updates = nullptr;  ///< of atomics on global memory
   std::uint32_t partitions = 1;
   L1Share l1;
   const LaunchContext* launch = nullptr;

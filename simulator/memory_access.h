@@ -3,6 +3,7 @@
 
 #include "simulator/access_log.h"
 #include "simulator/ops_registry.h"
+#include "simulator/update_tally.h"
 
 namespace stitchwork::sim {
 namespace {
@@ -96,6 +97,40 @@ inline u32 atomic_wavefronts(const u64* addresses, u32 mask, u32 bytes) {
     wavefronts += worst;
   }
   return wavefronts;
+}
+
+/// Counts what a request of atomics on global memory updates, by words. Lanes of one word follow each other:
+/// the result is how often more the sectors are updated than once each.
+inline u32 count_updates(UpdateTally& updates, const u64* addresses, u32 mask) {
+  u64 words[32];
+  std::uint8_t lanes[32];
+  int n = 0;
+  bool several = false;
+  for (u32 m = mask; m != 0;) {
+    const u64 word = addresses[__builtin_ctz(m)] >> 2;
+    u32 same = 0;
+    for (int l = 0; l < 32; ++l) same |= u32(addresses[l] >> 2 == word) << l;
+    same &= m;
+    words[n] = word;
+    lanes[n] = std::uint8_t(__builtin_popcount(same));
+    several |= lanes[n] > 1;
+    updates.add(word, lanes[n++]);
+    m &= ~same;
+  }
+  if (!several) return 0;
+  u32 further = 0;
+  for (int k = 0; k < n; ++k) {
+    // Of each sector the first word counts: the most lanes of one of its words, less one.
+    const auto same_sector = [&](int other) { return words[other] >> 3 == words[k] >> 3; };
+    bool counted = false;
+    for (int e = 0; e < k; ++e) counted |= same_sector(e);
+    if (counted) continue;
+    int most = 0;
+    for (int e = k; e < n; ++e)
+      if (same_sector(e) && lanes[e] > most) most = lanes[e];
+    further += u32(most - 1);
+  }
+  return further;
 }
 
 SW_INLINE void lane_addresses(const Strand& s, const Inst* i, int w, u32 slot, u64* a) {

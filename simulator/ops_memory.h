@@ -255,7 +255,12 @@ SW_INLINE const Inst* access_warps(Strand& s, const Inst* i) {
     count_global<kStore, kBytes>(*s.block->hot, i, tally);
     if (i->aux & kAcquire) empty_l1(*s.block);
   }
-  if (i->aux & kPolls) return yield_after_poll(s, i, first_address(s, i));
+  if (i->aux & kPolls) {
+    const u64 awaited = first_address(s, i);
+    if constexpr (kSpace == Space::kGlobal || kSpace == Space::kGeneric)
+      s.block->updates->add_awaited(awaited >> 2);
+    return yield_after_poll(s, i, awaited);
+  }
   return i + 1;
 }
 
@@ -329,6 +334,7 @@ const Inst* atomic(Strand& s, const Inst* i) {
       const Touched touched = log_lanes(b, Lanes<u64>(a), global, 0, false);
       log_lanes(b, Lanes<u64>(a), global, 1, false);
       b.hot->atomic_sectors += touched.sectors;
+      b.hot->atomic_conflicts += count_updates(*b.updates, a, global);
       b.hot->l1_wavefronts += l1_wavefronts(touched, u32(__builtin_popcount(global)) * width);
       b.hot->atomic_results += i->o[0] != ~0u;
     }

@@ -13,8 +13,10 @@ constexpr std::size_t kMostPhases = 1024;
 Phases::Phases(const Device& device, std::uint64_t grid, std::uint64_t resident)
     : device_(device), grid_(grid), resident_(std::min(grid, resident)), whole_(device, resident_) {}
 
+std::size_t Phases::phase_after(std::size_t waits) { return std::min(waits, kMostPhases - 1); }
+
 Phases::Phase& Phases::phase(std::size_t number) {
-  number = std::min(number, kMostPhases - 1);
+  number = phase_after(number);
   while (phases_.size() <= number) phases_.push_back({SmLoads(device_, resident_), {}});
   return phases_[number];
 }
@@ -42,12 +44,19 @@ L2Counters Phases::l2() const {
   return sum;
 }
 
-std::vector<TimedStretch> Phases::stretches() {
+std::vector<TimedStretch> Phases::stretches(const UpdateTally& updates) {
   const auto blocks = static_cast<double>(resident_);
   const double waves = static_cast<double>(grid_) / blocks;
-  if (most_waits_ != least_waits_ || grid_ > resident_) return {{whole_.close(waves, blocks), l2()}};
   std::vector<TimedStretch> result;
-  for (Phase& p : phases_) result.push_back({p.loads.close(1, blocks), p.l2});
+  if (most_waits_ != least_waits_ || grid_ > resident_) {
+    result.push_back({whole_.close(waves, blocks), l2()});
+    result[0].work.same_address_atomics = static_cast<double>(updates.most());
+    return result;
+  }
+  for (std::size_t p = 0; p < phases_.size(); ++p) {
+    result.push_back({phases_[p].loads.close(1, blocks), phases_[p].l2});
+    result[p].work.same_address_atomics = static_cast<double>(updates.most(p));
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include "simulator/l2_cache.h"
 #include "simulator/sm_loads.h"
+#include "simulator/update_tally.h"
 
 namespace stitchwork::sim {
 
@@ -27,8 +28,12 @@ class Phases {
   /// Waits of the whole grid: every block makes them, but perhaps the last to arrive.
   std::uint64_t grid_barriers() const;
   L2Counters l2() const;
-  /// The phases; one stretch where blocks wait differently often, or not all are resident.
-  std::vector<TimedStretch> stretches();
+  /// The phases; one stretch where blocks wait differently often, or not all are resident. `updates`: by
+  /// phase_after().
+  std::vector<TimedStretch> stretches(const UpdateTally& updates);
+
+  /// The phase that a block is in after it waited `waits` times.
+  static std::size_t phase_after(std::size_t waits);
 
  private:
   struct Phase {

@@ -159,6 +159,8 @@ void fill_counters(Counters& c, const LaunchContext& context, const ScheduleResu
   c.block_barriers = r.hot.block_barriers;
   c.grid_barriers = r.grid_barriers;
   c.atomics = r.hot.atomics;
+  c.same_address_atomics = r.same_address_atomics;
+  c.atomic_conflicts = r.hot.atomic_conflicts;
   c.cluster_barriers = r.hot.cluster_barriers;
   c.remote_shared_requests = r.hot.remote_requests;
   c.remote_shared_sectors = r.hot.remote_sectors;
@@ -388,6 +390,8 @@ std::vector<std::pair<std::string_view, double>> counter_list(const Counters& c)
           {"bulk_copies", d(c.bulk_copies)},
           {"bulk_sectors", d(c.bulk_sectors)},
           {"atomics", d(c.atomics)},
+          {"same_address_atomics", d(c.same_address_atomics)},
+          {"atomic_conflicts", d(c.atomic_conflicts)},
           {"achieved_occupancy", c.achieved_occupancy},
           {"sm_efficiency", c.sm_efficiency},
           {"static_shared_bytes", d(c.static_shared_bytes)},

@@ -182,6 +182,7 @@ class Schedule {
         Block& block = *blocks[r];
         block.attach(worker, logs.logs);
         const std::size_t waits = block.waits.size();
+        worker.updates.begin(Phases::phase_after(waits));
         const Block::Progress p = block.step();
         logs.end_piece();
         counters.push_back(&phases.l2_after(waits));
@@ -213,7 +214,7 @@ class Schedule {
     }
     account_wave(resident, warp_instructions(*context_.program, worker.bb_counts), 1);
     result_.grid_barriers = phases.grid_barriers();
-    result_.stretches = phases.stretches();
+    result_.stretches = phases.stretches(worker.updates);
     l2_counters_[0] = phases.l2();
     result_.blocks_simulated = grid_;
     return finish();
@@ -345,6 +346,7 @@ class Schedule {
       for (const Worker& w : workers_) instructions += warp_instructions(*context_.program, w.bb_counts);
       const std::uint64_t of_wave = instructions - instructions_;
       if (sampled_ && wave < full) {
+        if (wave == 0) first_updates_ = workers_[0].updates.most(0);
         if (wave == kRepresentative) usual = of_wave;
         if (wave > kRepresentative) check_alike(usual, of_wave);
       }
@@ -373,7 +375,19 @@ class Schedule {
     TimedStretch s{loads_.close(waves, blocks), l2};
     s.l2.add(timed_, -1);
     timed_ = l2;
+    UpdateTally& updates = workers_[0].updates;  // only one thread runs blocks with atomics
+    const std::size_t stretch = result_.stretches.size();
+    s.work.same_address_atomics = updates_of(static_cast<double>(updates.most(stretch)), waves);
+    updates.begin(stretch + 1);
     result_.stretches.push_back(s);
+  }
+
+  /// Updates of one word in so many full waves, or in the tail, if `found` are those of the blocks that ran:
+  /// of a sample as many more as each wave behind the first one had.
+  double updates_of(double found, double waves) const {
+    if (!sampled_ || waves <= static_cast<double>(kSampledWaves)) return found;
+    const auto first = static_cast<double>(first_updates_);
+    return first + (found - first) * (waves - 1) / static_cast<double>(kSampledWaves - 1);
   }
 
   void check_alike(std::uint64_t usual, std::uint64_t last) const {
@@ -391,6 +405,13 @@ class Schedule {
     add(result_.bb_counts, t.bb_counts);
     add(result_.hot, t.hot);
     result_.l2 += t.l2;
+    // Of a sample the full waves say how many more there are than were run.
+    double sampled = 0;
+    if (sampled_)
+      for (const TimedStretch& s : result_.stretches)
+        sampled = std::max(sampled, s.work.same_address_atomics);
+    result_.same_address_atomics =
+        std::max(workers_[0].updates.most(), static_cast<std::uint64_t>(std::llround(sampled)));
     return std::move(result_);
   }
 
@@ -401,6 +422,7 @@ class Schedule {
   std::uint64_t cluster_blocks_;  ///< of which residency and grid are multiples
   std::uint64_t instructions_ = 0;
   bool sampled_ = false;
+  std::uint64_t first_updates_ = 0;  ///< sampled: of the word that has most, in the first wave
   std::vector<Worker> workers_;
   std::vector<Logs> units_;
   /// Of each partition; apart from each other, as threads write them.

@@ -13,7 +13,8 @@ struct ScheduleResult {
   HotCounters hot;
   L2Counters l2;
   std::uint64_t grid_barriers = 0;
-  std::uint64_t blocks_simulated = 0;  ///< fewer than the grid has in a sample
+  std::uint64_t same_address_atomics = 0;  ///< Counters::same_address_atomics
+  std::uint64_t blocks_simulated = 0;      ///< fewer than the grid has in a sample
   int host_threads = 1;
   std::vector<TimedStretch> stretches;
   /// Sums over waves of (warp instructions, times occupancy, times busy SMs).

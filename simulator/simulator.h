@@ -198,8 +198,11 @@ struct Counters {
   std::uint64_t bulk_copies = 0;             ///< cp.async.bulk, each of them a request
   std::uint64_t bulk_sectors = 0;  ///< of gld_transactions and gst_transactions, those of bulk copies
   std::uint64_t atomics = 0;       ///< thread-level
-  double achieved_occupancy = 0;   ///< resident warps / maximum, averaged over waves by instructions issued
-  double sm_efficiency = 0;        ///< SMs with a block / SMs, averaged likewise
+  /// Of these, on the word of global memory that has most of them; words that blocks await left out.
+  std::uint64_t same_address_atomics = 0;
+  std::uint64_t atomic_conflicts = 0;  ///< further updates of l2_atomic_sectors, as lanes have one word
+  double achieved_occupancy = 0;  ///< resident warps / maximum, averaged over waves by instructions issued
+  double sm_efficiency = 0;       ///< SMs with a block / SMs, averaged likewise
   std::int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
   int registers = 0;
   bool registers_estimated = true;

@@ -186,6 +186,9 @@ TEST(KernelTime, AtomicsContend) {
   updates.l2_atomic_sectors = 5e6;
   const double plain_us = kernel_time(d, one_wave(d, plain)).l2_us;
   EXPECT_NEAR(kernel_time(d, one_wave(d, updates)).l2_us, 1.5 * plain_us, 1e-6);
+  // Lanes of a request on one word update its sector again, by the same factor.
+  updates.l2_atomic_conflicts = 2.5e6;
+  EXPECT_NEAR(kernel_time(d, one_wave(d, updates)).l2_us, 2 * plain_us, 1e-6);
   // A million updates of one address follow each other, a clock each.
   EXPECT_NEAR(kernel_time(d, one_wave(d, updates, 1e6)).l2_us, 1e6 / d.clock_ghz / 1e3, 1e-6);
 }
