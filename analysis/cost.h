@@ -5,7 +5,7 @@
 
 #include "analysis/evaluations.h"
 #include "analysis/plan.h"
-#include "occupancy_model/timing.h"
+#include "occupancy_model/not_modelled.h"
 
 namespace stitchwork {
 
@@ -15,6 +15,7 @@ struct KernelCost {
   std::int64_t recomputed_elements =
       0;  ///< evaluations beyond the first of each element; index maps are free
   double predicted_us = 0;
+  TimedKernel timed;  ///< what predicted_us is made of, and what it leaves out
 };
 
 KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel);

@@ -146,6 +146,8 @@ class KernelCounter {
   /// SMs in turn.
   Stretch at_once(const Phase& phase, const ThreadWork& all) const;
   void finish();
+  /// What the time is made of and what tells what it leaves out.
+  void describe(const KernelTime& time);
   /// Adds a phase to the kernel's totals and to what is timed; returns its instructions, were all SMs as busy
   /// as the busiest.
   double add_phase(Phase& phase, LaunchWork& timed);

@@ -61,7 +61,25 @@ void KernelCounter::finish() {
       timed.stretches.push_back(s);
   }
   cost_.work = work_;
-  cost_.predicted_us = kernel_time(device_, timed).total_us;
+  describe(kernel_time(device_, timed));
+  cost_.predicted_us = cost_.timed.time.total_us;
+}
+
+void KernelCounter::describe(const KernelTime& time) {
+  TimedKernel& k = cost_.timed;
+  k.time = time;
+  k.blocks_per_sm = work_.blocks_per_sm;
+  k.has_block_barriers = !kernel_.shared.empty();
+  k.moves_indices = std::ranges::any_of(kernel_.ops, [&](NodeId id) {
+    const Op op = computation_.node(id).op;
+    return op == Op::kGather || op == Op::kReshape || op == Op::kTranspose;
+  });
+  k.grid_barriers = work_.grid_barriers;
+  k.l2_hit_sectors = std::max(0.0, work_.l2_sectors - work_.dram_sectors);
+  for (const auto& [level, phase] : phases_)
+    k.same_address_atomics = std::max(k.same_address_atomics, phase.same_address_atomics);
+  k.cluster_requests = work_.remote_accesses + work_.cluster_barriers;
+  k.bulk_copies = work_.bulk_round_trips;
 }
 
 double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {

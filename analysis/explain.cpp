@@ -8,6 +8,7 @@
 #include "analysis/assemble.h"
 #include "analysis/boundary.h"
 #include "analysis/control_flow.h"
+#include "analysis/cost.h"
 #include "analysis/facts.h"
 #include "analysis/library_cost.h"
 #include "analysis/remedy.h"
@@ -189,12 +190,14 @@ Explanation explain(const Graph& graph, const FusionPlan& plan, const std::strin
   result.opcode = def(node.op).name;
   result.shape = to_text(node.shape);
   const auto users = computation.users();
-  for (const KernelPlan& kernel : plan.kernels)
-    if (std::binary_search(kernel.ops.begin(), kernel.ops.end(), id))
-      result.placements.push_back(placement(computation, users, kernel, id));
+  const Device& target = device(plan.device);
+  for (const KernelPlan& kernel : plan.kernels) {
+    if (!std::binary_search(kernel.ops.begin(), kernel.ops.end(), id)) continue;
+    result.placements.push_back(placement(computation, users, kernel, id));
+    result.placements.back().not_modelled = not_modelled(target, kernel_cost(graph, target, kernel).timed);
+  }
   if (result.placements.empty()) result.step = step_of(computation, plan, node);
   const PlanView view(graph, plan);
-  const Device& target = device(plan.device);
   if (const auto product =
           result.placements.empty() ? matrix_product(computation, node, plan.tf32) : std::nullopt)
     result.library_time = to_text(*product, library_time(target, *product));
@@ -222,6 +225,8 @@ std::string to_text(const Explanation& explanation) {
     if (!at.mapping.empty()) text += fmt::format("  {}\n", at.mapping);
     if (!at.producers.empty()) text += fmt::format("  reads {}\n", fmt::join(at.producers, ", "));
     if (!at.consumers.empty()) text += fmt::format("  read by {}\n", fmt::join(at.consumers, ", "));
+    for (const NotModelled& effect : at.not_modelled)
+      text += fmt::format("  not modelled: {}: {}\n", effect.id, effect.why);
   }
   if (!explanation.neighbours.empty()) text += "neighbours\n";
   for (const Neighbour& n : explanation.neighbours) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/plan.h"
+#include "occupancy_model/not_modelled.h"
 
 namespace stitchwork {
 
@@ -20,6 +21,7 @@ struct OpPlacement {
   std::string mapping;                            ///< the group's thread mapping, as text
   bool output = false;                            ///< stored to device memory for others
   std::vector<std::string> producers, consumers;  ///< of the op, within this kernel
+  std::vector<NotModelled> not_modelled;          ///< of what the kernel's modelled time leaves out
 };
 
 /// A kernel (or call) on the other side of one of its kernels' boundaries.

@@ -1,5 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include "analysis/control_flow.h"
+#include "analysis/cost.h"
 #include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 
@@ -186,6 +188,26 @@ nlohmann::ordered_json decisions_to_json(const std::vector<Decision>& decisions)
 
 nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan) {
   return Writer(graph).plan(plan);
+}
+
+Json not_modelled_json(const std::vector<NotModelled>& left_out) {
+  Json list = Json::array();
+  for (const NotModelled& effect : left_out) list.push_back({{"id", effect.id}, {"why", effect.why}});
+  return list;
+}
+
+void add_not_modelled(const Graph& graph, const FusionPlan& plan, Json& document) {
+  const Device& target = device(plan.device);
+  const auto add = [&](const Graph& of, const FusionPlan& part, Json& kernels) {
+    for (std::size_t k = 0; k < part.kernels.size(); ++k)
+      kernels[k]["not_modelled"] =
+          not_modelled_json(not_modelled(target, kernel_cost(of, target, part.kernels[k]).timed));
+  };
+  add(graph, plan, document["kernels"]);
+  for (std::size_t c = 0; c < plan.computations.size(); ++c) {
+    const ComputationPlan& part = plan.computations[c];
+    add(entered(graph, part.computation), part.plan, document["computations"][c]["kernels"]);
+  }
 }
 
 }  // namespace stitchwork

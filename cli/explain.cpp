@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/overrides_json.h"
+#include "analysis/plan_json.h"
 #include "analysis/what_if.h"
 #include "cli/cli.h"
 #include "core/error.h"
@@ -31,7 +32,8 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
                           {"mapping", p.mapping},
                           {"output", p.output},
                           {"producers", p.producers},
-                          {"consumers", p.consumers}});
+                          {"consumers", p.consumers},
+                          {"not_modelled", not_modelled_json(p.not_modelled)}});
   ordered_json decisions = ordered_json::array();
   for (const Decision& d : e.decisions) decisions.push_back(to_json(d));
   ordered_json neighbours = ordered_json::array(), refusals = ordered_json::array(),

@@ -100,14 +100,19 @@ void plan(Cli& cli, const PlanArguments& arguments, const std::vector<std::strin
     wanted.push_back(found);
   }
   const Planned planned = load_planned(arguments);
-  if (!output.empty()) write_file(output, plan_to_json(planned.model.graph, planned.plan).dump(2) + "\n");
+  const auto document = [&] {
+    ordered_json json = plan_to_json(planned.model.graph, planned.plan);
+    add_not_modelled(planned.model.graph, planned.plan, json);
+    return json;
+  };
+  if (!output.empty()) write_file(output, document().dump(2) + "\n");
   if (!wanted.empty()) {
     for (const DumpKind* dump : wanted) {
       if (wanted.size() > 1) cli.print(fmt::format("--- {}", dump->name));
       cli.print(dump->print(planned));
     }
   } else if (cli.json) {
-    cli.print(plan_to_json(planned.model.graph, planned.plan));
+    cli.print(document());
   } else if (output.empty()) {
     cli.print(dump_plan(planned));
   } else {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "analysis/plan_json.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "core/error.h"
@@ -181,6 +182,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                           {"counters", counters_json(run.result.counters)},
                           {"time_us", run.result.time_us},
                           {"time_parts", parts_json(run.result.time)},
+                          {"not_modelled", not_modelled_json(not_modelled(target, run.result.timed))},
                           {"resident_share", run.result.resident_share},
                           {"method", run.result.sampled ? "sampled" : "simulated"},
                           {"blocks_simulated", run.result.blocks_simulated},
@@ -204,7 +206,8 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                           with_commas(static_cast<long long>(run.result.blocks_simulated)),
                                           with_commas(static_cast<long long>(launch.grid.count())))
                             : "simulated"));
-  if (a.explain && run.result.findings.empty()) cli.print(to_text(run.result.time));
+  if (a.explain && run.result.findings.empty())
+    cli.print(to_text(run.result.time) + to_text(not_modelled(target, run.result.timed)));
   if (!streams.empty()) {
     Table together({"stream", "kernel", ">alone us", ">ends us"});
     for (std::size_t s = 0; s < streams.size(); ++s)

@@ -111,6 +111,7 @@ RunResult estimated(const Device& device, const FusionPlan& plan, const std::vec
     one.registers = kernel.launch.register_bound;
     one.time_us = kernel.predicted_us;
     one.parts = kernel_time(device, cost.work);
+    one.not_modelled = not_modelled(device, cost.timed);
     one.method = Method::kModelled;
   }
   for (const PlanStep& step : plan.steps) run.steps.push_back({step.predicted_us, Method::kModelled});
@@ -230,6 +231,7 @@ void add_run(ordered_json& kernel, const KernelRun& run, const CompiledKernel& c
   kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);
   kernel["time_us"] = run.time_us;
   kernel["method"] = name(run.method);
+  if (run.method != Method::kMeasured) kernel["not_modelled"] = not_modelled_json(run.not_modelled);
   kernel["source_sha256"] = compiled.source_sha256;
 }
 

@@ -40,9 +40,10 @@ struct Launched {
   int registers = 0;
   std::optional<std::int64_t> spill_bytes;
   Timed time;
-  KernelTime parts;            ///< what the time is made of; all zero where the method is not simulated
-  bool sampled = false;        ///< a few waves of blocks stand for all
-  double bytes_in_flight = 0;  ///< an SM; 0 where the method is not simulated
+  KernelTime parts;  ///< what the time is made of; all zero where the method is not simulated
+  std::vector<NotModelled> not_modelled;  ///< what that leaves out; empty likewise
+  bool sampled = false;                   ///< a few waves of blocks stand for all
+  double bytes_in_flight = 0;             ///< an SM; 0 where the method is not simulated
   sim::SanitizerCounts sanitized;
   std::vector<sim::Finding> findings;
 };

@@ -466,6 +466,7 @@ class Runner {
     run.spill_bytes = launched.spill_bytes;
     run.time_us = launched.time.us;
     run.parts = launched.parts;
+    run.not_modelled = std::move(launched.not_modelled);
     run.bytes_in_flight = launched.bytes_in_flight;
     run.method = launched.sampled ? Method::kSampled : backend_.method();
     result.sanitized += launched.sanitized;

@@ -18,9 +18,10 @@ struct KernelRun {
   std::int64_t launches = 0;
   int registers = 0;
   std::optional<std::int64_t> spill_bytes;
-  double time_us = 0;          ///< of all launches
-  KernelTime parts;            ///< of the first launch's time: simulated, or of the model
-  double bytes_in_flight = 0;  ///< an SM, of its first launch (simulator/simulator.h)
+  double time_us = 0;                     ///< of all launches
+  KernelTime parts;                       ///< of the first launch's time: simulated, or of the model
+  std::vector<NotModelled> not_modelled;  ///< what they leave out; empty of measured times
+  double bytes_in_flight = 0;             ///< an SM, of its first launch (simulator/simulator.h)
   Method method = Method::kSimulated;
   std::vector<std::pair<std::string, double>> profiled;  ///< measured counters of its first launch
 };

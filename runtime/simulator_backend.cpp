@@ -77,6 +77,8 @@ Launched SimulatorBackend::launch(const CompiledKernel& kernel, std::span<const 
   result.spill_bytes = kernel.spill_bytes;
   result.time.us = ran.time_us;
   result.parts = ran.time;
+  ran.timed.spill_bytes = static_cast<double>(kernel.spill_bytes.value_or(0));
+  result.not_modelled = not_modelled(device_, ran.timed);
   result.sampled = ran.sampled;
   result.bytes_in_flight = ran.bytes_in_flight;
   result.sanitized = ran.sanitized;

@@ -224,6 +224,23 @@ KernelTime time_of(const LaunchContext& context, const ScheduleResult& r, const 
   return kernel_time(*context.device, w);
 }
 
+/// What tells what a launch's time leaves out. Of a warm L2 nobody knows who asked for a sector before.
+TimedKernel describe(const KernelTime& time, const Counters& c, int blocks_per_sm) {
+  const std::uint64_t atomics = std::min(c.l2_atomic_sectors, c.l2_read_sectors);
+  const std::uint64_t loaded = c.l2_read_sectors - atomics;
+  return {.time = time,
+          .blocks_per_sm = blocks_per_sm,
+          .counted = true,
+          .has_block_barriers = c.block_barriers > 0,
+          .grid_barriers = static_cast<double>(c.grid_barriers),
+          .l2_hit_sectors = static_cast<double>(loaded - std::min(loaded, c.dram_read_transactions)),
+          .same_address_atomics = static_cast<double>(c.same_address_atomics),
+          .atomic_conflicts = static_cast<double>(c.atomic_conflicts),
+          .local_requests = static_cast<double>(c.local_load_requests + c.local_store_requests),
+          .cluster_requests = static_cast<double>(c.remote_shared_requests + c.cluster_barriers),
+          .bulk_copies = static_cast<double>(c.bulk_copies)};
+}
+
 /// An empty L2 for cold launches, kept by each thread: emptying one is cheap, making one is not.
 L2State& cold_l2(const Device& device) {
   thread_local std::int64_t bytes = 0;
@@ -329,11 +346,12 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     result.time = time_of(context, r, c, o.blocks_per_sm);
     result.time_us = result.time.total_us;
     const std::uint64_t grid = launch.grid.count(), sms = static_cast<std::uint64_t>(device.sms);
-    const auto blocks = static_cast<double>(
-        std::min<std::uint64_t>(static_cast<std::uint64_t>(o.blocks_per_sm), (grid + sms - 1) / sms));
+    const std::uint64_t blocks =
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(o.blocks_per_sm), (grid + sms - 1) / sms);
     result.resident_share = std::min(1.0, static_cast<double>(grid) / static_cast<double>(residency.blocks));
-    result.bytes_in_flight =
-        blocks * std::ceil(threads / kWarpLanes) * independent_loads(context, r) * kRequestBytes;
+    result.bytes_in_flight = static_cast<double>(blocks) * std::ceil(threads / kWarpLanes) *
+                             independent_loads(context, r) * kRequestBytes;
+    result.timed = describe(result.time, c, static_cast<int>(blocks));
   } catch (const FindingError& e) {
     result.findings.push_back(e.finding);
   }

@@ -23,7 +23,7 @@
 
 #include "core/error.h"
 #include "occupancy_model/device.h"
-#include "occupancy_model/timing.h"
+#include "occupancy_model/not_modelled.h"
 #include "simulator/ptx.h"
 
 namespace stitchwork::sim {
@@ -229,6 +229,7 @@ struct LaunchResult {
   int host_threads = 1;                ///< that ran the blocks; nothing else depends on it
   double time_us = 0;                  ///< by the timing model from these counters; method "simulated"
   KernelTime time;                     ///< what time_us is made of
+  TimedKernel timed;                   ///< the same, and what tells what it leaves out (not_modelled)
   /// An SM's warps have so many bytes of loads under way before they wait for the first: resident warps x
   /// loads before their first use x 128 bytes, of asynchronous copies (cp.async) what a warp has asked for
   /// when it waits for them (docs/simulator.md, "Loads in flight").

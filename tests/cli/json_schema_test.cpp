@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -164,6 +165,53 @@ TEST_F(JsonDocuments, RunWithAndWithoutTheCheck) {
   EXPECT_EQ(checked["check"]["ok"], true);
   const auto unchecked = expect_document({"run", "fig5", "--planner", "xla", "--db", path("runs.db")}, "run");
   EXPECT_TRUE(unchecked["check"].is_null());
+}
+
+/// A column sum that XLA splits over blocks, which add up by atomics, and one that nothing splits.
+constexpr char kSplitSum[] = R"(HloModule m
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+ENTRY main {
+  p = f32[65536,64] parameter(0)
+  zero = f32[] constant(0)
+  ROOT r = f32[64] reduce(p, zero), dimensions={0}, to_apply=add
+})";
+constexpr char kRowSum[] = R"(HloModule m
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+ENTRY main {
+  p = f32[4096,64] parameter(0)
+  zero = f32[] constant(0)
+  ROOT r = f32[4096] reduce(p, zero), dimensions={1}, to_apply=add
+})";
+
+TEST_F(JsonDocuments, KernelsSayWhatTheirTimesLeaveOut) {
+  write_file(path("split.hlo"), kSplitSum);
+  write_file(path("rows.hlo"), kRowSum);
+  const auto ids = [](const nlohmann::json& left_out) {
+    std::vector<std::string> found;
+    for (const auto& effect : left_out) found.push_back(effect["id"]);
+    return found;
+  };
+  const auto contends = [&](const nlohmann::json& left_out) {
+    const auto found = ids(left_out);
+    return std::ranges::count(found, "contended-atomics") == 1;
+  };
+  const auto of_plan = [&](const char* file) {
+    return expect_document({"plan", path(file), "--planner", "xla"}, "plan")["kernels"][0]["not_modelled"];
+  };
+  const auto of_run = [&](const char* file) {
+    return expect_document({"run", path(file), "--planner", "xla", "--db", path("runs.db")},
+                           "run")["kernels"][0]["not_modelled"];
+  };
+  const auto of_op = [&](const char* file) {
+    return expect_document({"explain", path(file), "r", "--planner", "xla"},
+                           "explain")["placements"][0]["not_modelled"];
+  };
+  for (const auto& contended : {of_plan("split.hlo"), of_run("split.hlo"), of_op("split.hlo")})
+    EXPECT_TRUE(contends(contended)) << contended;
+  for (const auto& apart : {of_plan("rows.hlo"), of_run("rows.hlo"), of_op("rows.hlo")})
+    EXPECT_FALSE(contends(apart)) << apart;
+  EXPECT_THAT(run_command({"explain", path("split.hlo"), "r", "--planner", "xla"}).out,
+              ::testing::HasSubstr("not modelled: contended-atomics: "));
 }
 
 TEST_F(JsonDocuments, ProductsThatMayRoundAreTimedSo) {

@@ -162,5 +162,18 @@ TEST(ContendedAtomics, OfABarrierAreItsOwnTime) {
   EXPECT_EQ(o.result.counters.same_address_atomics, 40u * 32) << "of the counter behind the barrier";
 }
 
+TEST(ContendedAtomics, SayThatTheirRateIsNotConfirmed) {
+  const auto says = [](const std::vector<std::uint32_t>& to) {
+    const LaunchResult r = scattered(scatter_add(), to, kThreads);
+    const auto found = not_modelled(device("v100"), r.timed);
+    return std::ranges::any_of(found, [](const NotModelled& n) { return n.id == "contended-atomics"; });
+  };
+  std::vector<std::uint32_t> apart(kThreads);
+  for (std::uint32_t t = 0; t < kThreads; ++t) apart[t] = kThreads - 1 - t;
+  EXPECT_FALSE(says(apart));
+  apart[17] = apart[90];
+  EXPECT_TRUE(says(apart));
+}
+
 }  // namespace
 }  // namespace stitchwork::sim
