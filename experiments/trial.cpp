@@ -110,7 +110,7 @@ RunResult estimated(const Device& device, const FusionPlan& plan, const std::vec
     one.launches = 1;
     one.registers = kernel.launch.register_bound;
     one.time_us = kernel.predicted_us;
-    one.parts = kernel_time(device, cost.work);
+    one.parts = cost.timed.time;
     one.not_modelled = not_modelled(device, cost.timed);
     one.method = Method::kModelled;
   }
@@ -206,7 +206,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
     result.gpu = backend.gpu();
     result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress);
     for (std::size_t i = 0; i < result.run.kernels.size(); ++i)  // a GPU tells no parts: the model's
-      result.run.kernels[i].parts = kernel_time(target, result.costs[i].work);
+      result.run.kernels[i].parts = result.costs[i].timed.time;
   }
   result.run_ms = running.ms();
   if (spec.check && result.run.findings.empty()) {

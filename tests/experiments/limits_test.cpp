@@ -74,8 +74,7 @@ TEST(Limits, ASimulatedKernelsPartsAreTheSimulators) {
   ASSERT_EQ(kernels.size(), result.run.kernels.size());
   double limited_us = 0;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const KernelTime &parts = result.run.kernels[i].parts,
-                     modelled = kernel_time(target_of(spec), result.costs[i].work);
+    const KernelTime &parts = result.run.kernels[i].parts, &modelled = result.costs[i].timed.time;
     EXPECT_EQ(parts.total_us, result.run.kernels[i].time_us);
     EXPECT_NE(parts.issue_us, modelled.issue_us) << "counted, not estimated";
     const ResultValue& issue = kernels[i].counters.at("time_issue_us");
