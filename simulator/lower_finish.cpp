@@ -47,6 +47,16 @@ void Lowering::finish(Program& p) {
     tracked[v] = static_cast<int>(p.tracked_names.size());
     p.tracked_names.push_back(v < fn_.registers.size() ? fn_.registers[v].name : "a predicate");
   }
+  std::vector<bool> read(f_.values.size());
+  for (const IrBlock& block : f_.blocks)
+    for (const IrInst& i : block.insts)
+      for (int k = 0; k < 6; ++k)
+        if (i.uses >> k & 1) read[i.o[k]] = true;
+  const auto read_elements = [&](const IrInst& i) {
+    int last = i.count;
+    while (last > 1 && (i.defs >> (last - 1) & 1) && !read[i.o[last - 1]]) --last;
+    return static_cast<std::uint8_t>(last);
+  };
   auto track = [&](const IrInst& i) {
     TrackedInst t;
     t.inst = static_cast<std::uint32_t>(p.positions.size());
@@ -77,6 +87,8 @@ void Lowering::finish(Program& p) {
     const Statement& s = fn_.body[std::min<std::size_t>(i.statement, fn_.body.size() - 1)];
     p.positions.push_back({s.line, s.location});
     p.rows.push_back(i.row);
+    p.read_elements.push_back(std::string_view(rows[i.row].spelling).starts_with("@ld.") ? read_elements(i)
+                                                                                         : i.count);
     p.code.push_back(d);
   };
   const int branch_if = sim::find_row("@bra_if"), async_wait = sim::find_row("@async.wait");

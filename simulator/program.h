@@ -114,6 +114,9 @@ struct Program {
   std::vector<BlockWeights> weights;
   std::vector<SourcePosition> positions;  ///< by Inst::id
   std::vector<std::uint16_t> rows;        ///< of the instruction table, by Inst::id
+  /// By Inst::id, of loads: elements of the vector up to the last that some instruction reads. Compilers
+  /// widen loads to whole aligned vectors.
+  std::vector<std::uint8_t> read_elements;
   std::vector<TrackedInst> tracked;
   std::vector<std::string> tracked_names;
   std::vector<SlotInit> inits;

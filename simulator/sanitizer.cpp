@@ -9,7 +9,8 @@
 namespace stitchwork::sim {
 namespace {
 
-MemoryForm form_of(std::string_view row, const Inst& inst) {
+/// `elements`: of a vector, as many as are looked at.
+MemoryForm form_of(std::string_view row, const Inst& inst, std::uint8_t elements) {
   MemoryForm form;
   using Space = MemoryForm::Space;
   if (row == "@async.copy") {  // its writes are looked at when they are waited for
@@ -47,10 +48,10 @@ MemoryForm form_of(std::string_view row, const Inst& inst) {
                : rest.starts_with("cluster") ? Space::kCluster
                : rest.starts_with("local")   ? Space::kLocal
                                              : Space::kNone;  // parameters are always set and never written
-  form.keeps_memos = form.space == Space::kShared && !atom;
+  form.keeps_memos = form.space == Space::kShared && !atom && elements == inst.count;
   form.reads = load || atom;
   form.writes = store || atom;
-  form.bytes = atom ? inst.flags : static_cast<std::uint32_t>(row.back() - '0') * inst.count;
+  form.bytes = atom ? inst.flags : static_cast<std::uint32_t>(row.back() - '0') * elements;
   return form;
 }
 
@@ -129,7 +130,7 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
   for (Inst& i : program_.code) {
     const std::string_view row = rows[program_.rows[i.id]].spelling;
     MemoryForm& form = forms_[i.id];
-    form = form_of(row, i);
+    form = form_of(row, i, program_.read_elements[i.id]);
     Handler handler = nullptr;
     if (form.space != MemoryForm::Space::kNone) form.index = memory_instructions_++;
     if (form.space != MemoryForm::Space::kNone || tracked_[i.id] >= 0) handler = looked_at;

@@ -54,6 +54,8 @@ class Builder {
     place_workspace(kernel);
     keep_row_results(context_.computation, kernel);
     kernel.wide_indices = needs_wide(kernel);
+    // Compilers may widen loads to whole vectors of 16 bytes, up to which shared memory is aligned.
+    kernel.launch.shared_bytes = ceil_div(kernel.launch.shared_bytes, 16) * 16;
     return kernel;
   }
 

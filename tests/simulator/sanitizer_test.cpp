@@ -544,5 +544,31 @@ TEST(Sanitizer, NamesAreParsedAndUnknownOnesRefused) {
     EXPECT_THROW(parse_sanitizers(bad), Error) << bad;
 }
 
+// NVRTC loads three floats as a vector of four where their place is aligned so.
+TEST(Sanitizer, AnElementOfAVectorThatNobodyReadsMayBeUnset) {
+  const std::string body = R"(
+.shared .align 16 .b8 s[16];
+mov.u32 %r4, s;
+setp.lt.u32 %p1, %r1, 3;
+shl.b32 %r3, %r1, 2;
+add.u32 %r5, %r4, %r3;
+@%p1 st.shared.u32 [%r5], %r1;
+bar.sync 0;
+ld.shared.v4.u32 {%r6, %r7, %r8, %r9}, [%r4];
+add.u32 %r6, %r6, %r7;
+add.u32 %r6, %r6, %r8;
+add.u64 %d4, %d2, %d3;
+st.global.u32 [%d4], %r6;)";
+  const Sanitized clean = sanitized(kInit, body, 1, 32);
+  EXPECT_EQ(clean.text(), "");
+  EXPECT_EQ(clean.out[31], 3u);
+  EXPECT_EQ(
+      sanitized(kInit, replaced(body, "add.u32 %r6, %r6, %r8", "add.u32 %r6, %r6, %r9"), 1, 32).text(),
+      "uninitialised-read: reads 16 bytes at shared memory offset 0, of which byte 12 was never written");
+  EXPECT_EQ(
+      sanitized(kInit, replaced(body, "%r1, 3;", "%r1, 2;"), 1, 32).text(),
+      "uninitialised-read: reads 12 bytes at shared memory offset 0, of which byte 8 was never written");
+}
+
 }  // namespace
 }  // namespace stitchwork::sim
