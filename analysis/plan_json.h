@@ -15,8 +15,9 @@ nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan);
 
 /// [{"id", "why"}].
 nlohmann::ordered_json not_modelled_json(const std::vector<NotModelled>& left_out);
-/// Adds to each kernel of plan_to_json's document "not_modelled": what its predicted time leaves out.
-void add_not_modelled(const Graph& graph, const FusionPlan& plan, nlohmann::ordered_json& document);
+/// The document that is printed and saved: plan_to_json's, and in each kernel "not_modelled": what its
+/// predicted time leaves out.
+nlohmann::ordered_json plan_document(const Graph& graph, const FusionPlan& plan);
 
 /// Throws Error with the file, the JSON path and what is expected (unknown op names, missing fields, wrong
 /// types). Does not verify; call require_valid.

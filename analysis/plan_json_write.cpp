@@ -196,7 +196,8 @@ Json not_modelled_json(const std::vector<NotModelled>& left_out) {
   return list;
 }
 
-void add_not_modelled(const Graph& graph, const FusionPlan& plan, Json& document) {
+Json plan_document(const Graph& graph, const FusionPlan& plan) {
+  Json document = plan_to_json(graph, plan);
   const Device& target = device(plan.device);
   const auto add = [&](const Graph& of, const FusionPlan& part, Json& kernels) {
     for (std::size_t k = 0; k < part.kernels.size(); ++k)
@@ -208,6 +209,7 @@ void add_not_modelled(const Graph& graph, const FusionPlan& plan, Json& document
     const ComputationPlan& part = plan.computations[c];
     add(entered(graph, part.computation), part.plan, document["computations"][c]["kernels"]);
   }
+  return document;
 }
 
 }  // namespace stitchwork

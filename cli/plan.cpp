@@ -100,11 +100,7 @@ void plan(Cli& cli, const PlanArguments& arguments, const std::vector<std::strin
     wanted.push_back(found);
   }
   const Planned planned = load_planned(arguments);
-  const auto document = [&] {
-    ordered_json json = plan_to_json(planned.model.graph, planned.plan);
-    add_not_modelled(planned.model.graph, planned.plan, json);
-    return json;
-  };
+  const auto document = [&] { return plan_document(planned.model.graph, planned.plan); };
   if (!output.empty()) write_file(output, document().dump(2) + "\n");
   if (!wanted.empty()) {
     for (const DumpKind* dump : wanted) {

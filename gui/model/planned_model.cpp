@@ -73,7 +73,7 @@ PlannedPtr load_plan(const QString& name, const OnnxOptions& options) {
 std::string plan_json(const PlannedModel& planned) {
   FusionPlan plan = *planned.plan;
   plan.decisions.clear();  // the command line records none
-  return plan_to_json(planned.graph(), plan).dump(2) + "\n";
+  return plan_document(planned.graph(), plan).dump(2) + "\n";
 }
 
 }  // namespace stitchwork::gui
