@@ -6,16 +6,12 @@
 #include <vector>
 
 #include "analysis/stages.h"
-#include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork {
 namespace {
-
-/// Whole sectors of elements of any size, and whole vectors.
-constexpr int kRowAlignment = 32;
 
 /// The warp's lanes, from element `first` of the tile on: (row, col) each.
 using Lanes = std::array<std::pair<std::int64_t, std::int64_t>, kWarp>;
@@ -46,17 +42,6 @@ int wavefronts(const Lanes& lanes, std::int64_t stride, int bytes) {
 }
 
 }  // namespace
-
-std::int64_t tile_lines_at_once(const ThreadMapping& mapping, int block, TileOrder order) {
-  const std::int64_t line = order == TileOrder::kAlongCols ? mapping.threads_per_row : mapping.rows_per_block;
-  return std::max<std::int64_t>(1, block / line);
-}
-
-std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, TileOrder order) {
-  const std::int64_t lines =
-      order == TileOrder::kAlongCols ? mapping.rows_per_block : std::int64_t{mapping.threads_per_row};
-  return ceil_div(lines, tile_lines_at_once(mapping, block, order));
-}
 
 std::int64_t tile_stride(const ThreadMapping& group, int bytes) {
   constexpr int kWarpsTried = 3;  // lines may end within a warp
@@ -135,8 +120,7 @@ int staged_alignment(const ThreadMapping& mapping) {
 }
 
 std::int64_t staged_cols(const ThreadMapping& mapping) {
-  if (mapping.cluster == 1) return mapping.cols;
-  return round_up(ceil_div(mapping.cols, std::int64_t{mapping.cluster}), std::int64_t{kRowAlignment});
+  return mapping.cluster == 1 ? mapping.cols : part_cols(mapping.cols, mapping.cluster);
 }
 
 ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes) {

@@ -5,21 +5,10 @@
 #include <optional>
 
 #include "analysis/plan.h"
+#include "analysis/schedule/layout.h"
 #include "core/index_map.h"
 
 namespace stitchwork {
-
-/// The order in which consecutive threads take the elements of a tile.
-enum class TileOrder : std::uint8_t {
-  kAlongCols,  ///< as the group computes them
-  kAlongRows,  ///< as they lie in memory
-};
-
-/// Rows (cols) that the threads of a block take at a time, each its own place along the other dimension;
-/// threads beyond a whole number of rows (cols) are idle.
-std::int64_t tile_lines_at_once(const ThreadMapping& mapping, int block, TileOrder order);
-/// Elements a thread takes, at most.
-std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, TileOrder order);
 
 /// Elements of `bytes` each from one row of a tile of the mapping's tasks to the next in shared memory: at
 /// least its cols, and so many more that the lanes of a warp fall into different banks in either order, as

@@ -7,8 +7,7 @@
 #include "analysis/clusters.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/schedule/mapping.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/verify_internal.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
@@ -44,8 +43,9 @@ void check_threads(const std::string& where, const ThreadMapping& m, int block, 
                    m.rows_per_block, block);
       return;
     case MappingKind::kColumn:
-      if (column_slices(m, block) * column_places(m) > std::int64_t{block} * m.vector ||
-          column_places(m) % (column_vectors(m) == ColumnVectors::kFlat ? 1 : m.vector) != 0)
+      if (const Layout layout(m, block);
+          layout.slices * layout.places > std::int64_t{block} * m.vector ||
+          layout.places % (layout.columns == ColumnVectors::kFlat ? 1 : m.vector) != 0)
         report.add("mapping.vector", "{}: vectors of {} do not lie in tiles of {} columns in a block of {}",
                    where, m.vector, m.rows_per_block, block);
       [[fallthrough]];
@@ -91,7 +91,7 @@ int narrowest_bytes(const Computation& computation, const Group& group) {
 }
 
 /// Vectors of the narrowest array move by one instruction each; accumulators across the rows want whole ones.
-void check_vectors(const Computation& computation, const std::string& where, const Group& group,
+void check_vectors(const Computation& computation, const std::string& where, const Group& group, int block,
                    Report& report) {
   const ThreadMapping& m = group.mapping;
   if (m.vector == 1) return;
@@ -99,7 +99,7 @@ void check_vectors(const Computation& computation, const std::string& where, con
   if (m.vector * bytes > kVectorBytes)
     report.add("mapping.vector", "{}: vectors of {} elements of {} bytes; up to {} bytes move at a time",
                where, m.vector, bytes, kVectorBytes);
-  if (is_peeled(m) && !group.across.empty())
+  if (Layout(m, block).peeled && !group.across.empty())
     report.add("mapping.vector", "{}: rows of {} in vectors of {}, and accumulators that want whole vectors",
                where, m.cols, m.vector);
 }
@@ -118,7 +118,7 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
     check_domain(computation, where, group, report);
     check_threads(where, m, kernel.launch.block, report);
     check_across(where, group, report);
-    check_vectors(computation, where, group, report);
+    check_vectors(computation, where, group, kernel.launch.block, report);
   }
 }
 

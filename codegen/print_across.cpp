@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "analysis/launch.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/tiles.h"
-#include "analysis/vectors.h"
 
 namespace stitchwork {
 
@@ -31,13 +31,14 @@ void flush_across(const Schedule& kernel, const TaskLoop& loop, const PlaceNames
     const std::string& name = places.across.at(across.op);
     // Of a staged row each block of a cluster has one part, else a vector in as many as the cluster has.
     const bool part = mapping.staged && mapping.cluster > 1;
-    const std::int64_t threads = part ? kernel.launch.block : mapping.threads_per_row;
+    const Layout layout(mapping, kernel.launch.block);
+    const std::int64_t threads = layout.stride / mapping.vector;
     const std::int64_t rows = mapping.rows_per_block;
     if (rows > 1 && workspace_busy) out.line("__syncthreads();");
     workspace_busy = rows > 1;
     // The thread's elements of a row: vectors of a row's threads lie side by side, and of accumulators, which
     // are wider, take several accesses. What several rows of a task have is combined one by one.
-    const std::int64_t vector = mapping.vector, stride = threads * vector;
+    const std::int64_t vector = mapping.vector, stride = layout.stride;
     const std::int64_t together =
         rows > 1 ? 1 : std::min<std::int64_t>(vector, kVectorBytes / accumulator_bytes(dtype));
     out.line("#pragma unroll");
@@ -54,10 +55,9 @@ void flush_across(const Schedule& kernel, const TaskLoop& loop, const PlaceNames
       out.line("#pragma unroll");
       out.line(fmt::format("for (int j = 0; j < {}; ++j) sw_set(sums, j, {}[i + j]);", together, name));
     }
-    const std::int64_t cols = staged_cols(mapping);
     if (part)
-      out.line(fmt::format("const int first_col = rank * {0}, end_col = sw_min(first_col + {0}, {1});", cols,
-                           mapping.cols));
+      out.line(fmt::format("const int first_col = rank * {0}, end_col = sw_min(first_col + {0}, {1});",
+                           layout.length, mapping.cols));
     const std::string lane =
         mapping.cluster > 1 && !part ? fmt::format("(rank * {} + thread)", kernel.launch.block) : "thread";
     const std::string first = part ? "first_col + " : "";

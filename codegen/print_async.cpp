@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "analysis/schedule/context.h"
-#include "analysis/vectors.h"
 #include "codegen/print_step.h"
 
 namespace stitchwork {
@@ -11,11 +10,9 @@ namespace stitchwork {
 /// array, and of the array there may be a part of a vector at the end.
 void StepPrinter::print_copies() {
   constexpr std::int64_t kMostUnrolled = 16;
-  const std::int64_t elements = rows_per_task(mapping_), stride = std::int64_t{block_} * mapping_.vector;
+  const std::int64_t stride = layout_.stride;
   // Of a cluster's blocks the last may have a shorter part.
-  const std::int64_t whole = has_part_of_row() ? unguarded_vectors(mapping_, block_) : elements / stride;
-  // Vectors begin where the tile does, a lead before a single row.
-  const std::int64_t reach = elements + alignment_ - 1;
+  const std::int64_t whole = has_part_of_row() ? layout_.unguarded : layout_.length / stride;
   for (const Root& root : step_.roots) {
     copied_to_.push_back(values_.names().make(computation_.node(root.op).name, "p", "_place"));
     out_.line(fmt::format("const unsigned {} = sw_shared_place({});", copied_to_.back(),
@@ -27,7 +24,8 @@ void StepPrinter::print_copies() {
     print_copies_at(fmt::format(" + n * {}", stride), "");
     out_.close();
   }
-  for (std::int64_t first = whole * stride; first < reach; first += stride) {
+  // Vectors begin where the tile does, a lead before a single row.
+  for (std::int64_t first = whole * stride; first < layout_.vectors * stride; first += stride) {
     out_.block();
     print_copies_at(first > 0 ? fmt::format(" + {}", first) : "",
                     fmt::format("local_row < {}", elements_of_task()));
@@ -40,7 +38,7 @@ void StepPrinter::print_copies_at(const std::string& further, const std::string&
   const std::string first =
       (vector == 1 ? "thread" : fmt::format("thread * {}", vector)) + (alignment_ > 1 ? " - lead" : "");
   out_.line(fmt::format("const int local_row = {}{};", first, further));
-  declare_row(tile_, rows_per_task(mapping_));
+  declare_row(tile_, mapping_.rows_per_block);
   const std::string exists = row_guard();
   const std::string guard = inside + (inside.empty() || exists.empty() ? "" : " && ") + exists;
   const bool in_part = mapping_.rows % vector != 0;

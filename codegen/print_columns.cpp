@@ -1,4 +1,4 @@
-// Reductions over columns whose results, neighbours in memory, move in vectors (analysis/vectors.h,
+// Reductions over columns whose results, neighbours in memory, move in vectors (analysis/schedule/layout.h,
 // ColumnVectors): a thread has an accumulator for each result of its vector.
 #include <fmt/ranges.h>
 
@@ -12,8 +12,8 @@ namespace stitchwork {
 
 /// The thread's slice of the cols and its first result in the task.
 void StepPrinter::declare_column_lanes(const std::string& first) {
-  const std::int64_t vector = mapping_.vector, across = column_places(mapping_) / vector;
-  switch (column_vectors(mapping_)) {
+  const std::int64_t vector = mapping_.vector, across = layout_.places / vector;
+  switch (layout_.columns) {
     case ColumnVectors::kFlat:  // by element
       return;
     case ColumnVectors::kShifted:
@@ -21,7 +21,7 @@ void StepPrinter::declare_column_lanes(const std::string& first) {
       // Results from the sector that the task's begin in, in the thread's cols, to these.
       out_.line(fmt::format("const int shift = (int)((({0})({1} + lane) * {2} + tile * {3}) % {4});",
                             kernel_.wide_indices ? "long long" : "int", first, number(mapping_.rows),
-                            number(mapping_.rows_per_block), peeled_alignment(mapping_)));
+                            number(mapping_.rows_per_block), layout_.alignment));
       out_.line(fmt::format("const int first_row = thread % {} * {} - shift;", across, vector));
       return;
     case ColumnVectors::kNone:
@@ -33,8 +33,8 @@ void StepPrinter::declare_column_lanes(const std::string& first) {
 }
 
 void StepPrinter::place_in_columns(const std::string& at) {
-  const std::int64_t rows = rows_per_task(mapping_), slices = column_slices(mapping_, block_);
-  if (column_vectors(mapping_) == ColumnVectors::kFlat) {
+  const std::int64_t rows = mapping_.rows_per_block, slices = layout_.slices;
+  if (layout_.columns == ColumnVectors::kFlat) {
     out_.line(fmt::format("const int place = thread * {} + {};", mapping_.vector, at));
     out_.line(fmt::format("const int local_row = place % {0}, lane = place / {0};", rows));
   } else {
@@ -45,9 +45,9 @@ void StepPrinter::place_in_columns(const std::string& at) {
 }
 
 void StepPrinter::print_column_vectors() {
-  const std::int64_t rows = rows_per_task(mapping_), slices = column_slices(mapping_, block_);
-  const std::int64_t busy = slices * column_places(mapping_) / mapping_.vector;
-  const ColumnVectors vectors = column_vectors(mapping_);
+  const std::int64_t rows = mapping_.rows_per_block, slices = layout_.slices;
+  const std::int64_t busy = slices * layout_.places / mapping_.vector;
+  const ColumnVectors vectors = layout_.columns;
   SW_CHECK(busy <= block_, "{} slices of {} columns in a block of {}", slices, rows, block_);
   const Segment segment = declare_segment();
   if (segment.tile == "task") out_.line(fmt::format("const {} tile = task;", index_));
@@ -65,9 +65,7 @@ void StepPrinter::print_column_vectors() {
   Batches batches;
   batches.index = "col";
   batches.guard = fmt::format("col < {}", segment.end);
-  batches.vectors = vectors_a_thread(mapping_, block_);
-  batches.unguarded = unguarded_vectors(mapping_, block_);
-  if (batches.vectors > 0) print_batches(batches);
+  print_batches(batches, layout_);
   out_.close();
   for (std::size_t i = 0; i < step_.roots.size(); ++i)
     if (reduces(step_.roots[i])) finish_columns(step_.roots[i], i);
@@ -75,17 +73,17 @@ void StepPrinter::print_column_vectors() {
 
 /// Through the workspace, [slices, rows]; then a thread a result.
 void StepPrinter::finish_columns(const Root& root, std::size_t index) {
-  const std::int64_t rows = rows_per_task(mapping_), slices = column_slices(mapping_, block_);
-  const std::int64_t busy = slices * column_places(mapping_) / mapping_.vector;
+  const std::int64_t rows = mapping_.rows_per_block, slices = layout_.slices;
+  const std::int64_t busy = slices * layout_.places / mapping_.vector;
   const DType dtype = computation_.node(root.op).shape.dtype;
   const std::string& accumulator = accumulators_[index];
   if (shared_.workspace != SharedState::kFree) out_.line("__syncthreads();");
   shared_.workspace = SharedState::kAllBusy;
-  const bool flat = column_vectors(mapping_) == ColumnVectors::kFlat;
+  const bool flat = layout_.columns == ColumnVectors::kFlat;
   std::string first =
       flat ? fmt::format("thread * {}", mapping_.vector) : fmt::format("lane * {} + first_row", rows);
   std::string from = "0", to = number(mapping_.vector);
-  if (column_vectors(mapping_) == ColumnVectors::kShifted) {
+  if (layout_.columns == ColumnVectors::kShifted) {
     from = "-first_row";
     to = fmt::format("{} - first_row", rows);
   }

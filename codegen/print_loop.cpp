@@ -67,7 +67,7 @@ bool within_warps(const Schedule& kernel, const TaskLoop& loop) {
 
 bool overlap(const TaskLoop& a, const TaskLoop& b) {
   if (!a.entries.empty() || !b.entries.empty()) return true;
-  return a.first_block < b.first_block + b.blocks && b.first_block < a.first_block + a.blocks;
+  return a.deal.first_block < b.deal.end_block() && b.deal.first_block < a.deal.end_block();
 }
 
 /// Rows without elements still reduce to their initial value.
@@ -81,7 +81,7 @@ void KernelPrinter::barrier(bool of_warp) {
 }
 
 void KernelPrinter::print_loop(const TaskLoop& loop) {
-  if (loop.tasks <= 0) return;
+  if (loop.deal.tasks == 0) return;
   const bool across = !loop.across.empty();  // its partials go through the workspace
   const bool shared = uses_shared(kernel_, loop) || across;
   // What an earlier loop of this phase on the same blocks still reads must not be overwritten.
@@ -93,7 +93,7 @@ void KernelPrinter::print_loop(const TaskLoop& loop) {
     touched_.clear();
   }
   if (shared) shared_ = {};
-  const bool several = loop.tasks_per_block > 1;
+  const bool several = loop.most_tasks() > 1;
   if (loop.entries.empty()) {
     open_range(loop);
     if (across && !canonical_) out_.line("// What the thread's columns come to, over all its rows.");
@@ -108,7 +108,7 @@ void KernelPrinter::print_loop(const TaskLoop& loop) {
     if (ends_copies) end_copies(loop, several && shared);
     if (across) {
       barrier();
-      flush_across(kernel_, loop, places_, loop.cluster > 1 ? "cluster" : block_text(loop), computation_,
+      flush_across(kernel_, loop, places_, loop.deal.cluster > 1 ? "cluster" : block_text(loop), computation_,
                    out_);
     }
     out_.close();
@@ -141,8 +141,8 @@ void KernelPrinter::print_steps(const TaskLoop& loop, bool ends_apart) {
   arrive_in_cluster(loop);
   const PlaceNames outside = places_;
   ask_in_task(loop);
-  bool waits = loop.stages > 0;                                // for this task's copies
-  bool filled = loop.stages > 0 && loop.tasks_per_block == 1;  // what others have done behind no barrier yet
+  bool waits = loop.stages > 0;                             // for this task's copies
+  bool filled = loop.stages > 0 && loop.most_tasks() == 1;  // what others have done behind no barrier yet
   const auto wait = [&] {
     if (waits && !loop.bulk) out_.line(fmt::format("sw_wait_for_copies<{}>();", loop.stages - 1));
     if (!waits || !loop.bulk || filled) barrier(of_warp);
@@ -201,7 +201,7 @@ void KernelPrinter::arrive_in_cluster(const TaskLoop& loop) {
     return std::any_of(step.roots.begin(), step.roots.end(),
                        [](const Root& root) { return root.store == StoreKind::kReduce; });
   });
-  shared_.cluster_arrived = loop.cluster > 1 && reduces;
+  shared_.cluster_arrived = loop.deal.cluster > 1 && reduces;
   if (shared_.cluster_arrived)
     out_.line(fmt::format("sw_cluster_arrive();{}",
                           remark("the other blocks of the cluster may write to this one's workspace")));
@@ -209,16 +209,16 @@ void KernelPrinter::arrive_in_cluster(const TaskLoop& loop) {
 
 /// The block's place in the loop's range.
 std::string KernelPrinter::block_text(const TaskLoop& loop) {
-  return loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
-                              : std::string("(int)blockIdx.x");
+  return loop.deal.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.deal.first_block)
+                                   : std::string("(int)blockIdx.x");
 }
 
 void KernelPrinter::open_range(const TaskLoop& loop) {
   const std::string block = block_text(loop);
   std::string inside;
-  if (loop.first_block > 0) inside = fmt::format("{} >= 0", block);
-  if (loop.first_block + loop.blocks < kernel_.launch.grid)
-    inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", block, loop.blocks);
+  if (loop.deal.first_block > 0) inside = fmt::format("{} >= 0", block);
+  if (loop.deal.end_block() < kernel_.launch.grid)
+    inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", block, loop.deal.blocks());
   if (inside.empty())
     out_.block();
   else
@@ -227,10 +227,10 @@ void KernelPrinter::open_range(const TaskLoop& loop) {
 }
 
 void KernelPrinter::open_tasks(const TaskLoop& loop) {
-  const std::int64_t v = loop.tasks_per_block, takers = loop.blocks / loop.cluster;
+  const std::int64_t v = loop.most_tasks(), takers = loop.deal.takers;
   std::string block = block_text(loop);
-  if (loop.cluster > 1) {
-    out_.line(fmt::format("const int cluster = {0} / {1}, rank = {0} % {1};{2}", block, loop.cluster,
+  if (loop.deal.cluster > 1) {
+    out_.line(fmt::format("const int cluster = {0} / {1}, rank = {0} % {1};{2}", block, loop.deal.cluster,
                           remark("its blocks share each row")));
     block = "cluster";
   }
@@ -238,14 +238,14 @@ void KernelPrinter::open_tasks(const TaskLoop& loop) {
     out_.line(fmt::format("const {} task = {};", index_, block));
     return;
   }
-  if (loop.tasks % takers == 0) {
+  if (loop.deal.tasks % takers == 0) {
     out_.line(fmt::format("const {} first_task = {}{} * {}, end_task = first_task + {};", index_,
                           kernel_.wide_indices ? "(long long)" : "", block, v, v));
   } else {
     // Block numbers times tasks may exceed 32 bits where neither does.
-    const bool wide = loop.tasks * takers > std::numeric_limits<std::int32_t>::max();
+    const bool wide = loop.deal.tasks * takers > std::numeric_limits<std::int32_t>::max();
     const auto share = [&](const std::string& b) {
-      const std::string product = fmt::format("{}{} * {}", wide ? "(long long)" : "", b, loop.tasks);
+      const std::string product = fmt::format("{}{} * {}", wide ? "(long long)" : "", b, loop.deal.tasks);
       return fmt::format("{}({} / {})", wide && !kernel_.wide_indices ? "(int)" : "", product, takers);
     };
     out_.line(fmt::format("const {} first_task = {};", index_, share(block)));
@@ -273,7 +273,7 @@ void KernelPrinter::open_tasks(const TaskLoop& loop) {
   out_.line(fmt::format("const {} task = first_task + turn;", index_));
   if (loop.stages > 1) out_.line(fmt::format("const int stage = turn % {};", loop.stages));
   if (loop.bulk) out_.line(fmt::format("const int parity = turn / {} % 2;", loop.stages));
-  out_.open(loop.tasks % takers == 0 ? "" : "if (task < end_task)");
+  out_.open(loop.deal.tasks % takers == 0 ? "" : "if (task < end_task)");
 }
 
 bool KernelPrinter::in_registers(const TaskLoop& loop) const {

@@ -51,7 +51,7 @@ void StepPrinter::finish_reduction(const Root& root, std::size_t index, const st
   const std::string& accumulator = accumulators_[index];
   const std::string_view reducer = reducer_name(root.reducer), type = value_type(dtype);
   if (mapping_.kind == MappingKind::kColumn) {
-    const std::int64_t rows = rows_per_task(mapping_), slices = std::max<std::int64_t>(1, block_ / rows);
+    const std::int64_t rows = mapping_.rows_per_block, slices = layout_.slices;
     if (slices > 1) {
       if (shared_.workspace != SharedState::kFree) out_.line("__syncthreads();");
       shared_.workspace = SharedState::kAllBusy;
@@ -61,7 +61,7 @@ void StepPrinter::finish_reduction(const Root& root, std::size_t index, const st
   } else if (mapping_.cluster > 1) {
     reduce_in_cluster(root, accumulator);
   } else {
-    const std::int64_t threads = mapping_.kind == MappingKind::kRowSplit ? block_ : mapping_.threads_per_row;
+    const std::int64_t threads = layout_.threads_a_row;
     if (threads > 32) {
       if (shared_.workspace == SharedState::kAllBusy) out_.line("__syncthreads();");
       // All have read one half once all have come to the barrier of a reduction in the other.

@@ -4,7 +4,6 @@
 
 #include "analysis/schedule/context.h"
 #include "analysis/tiles.h"
-#include "analysis/vectors.h"
 #include "codegen/table.h"
 #include "core/error.h"
 
@@ -22,11 +21,12 @@ StepPrinter::StepPrinter(const Graph& graph, const Schedule& kernel, const TaskL
       partial_(!(step.turned && step.mapping.cluster > 1) &&
                has_partial_task(loop, static_cast<std::size_t>(&step - loop.steps.data()))),
       places_(places),
-      values_(graph, kernel, step, places, names, canonical, out, parts),
+      block_(kernel.launch.block),
+      layout_(step.mapping, block_, step.turned ? TileOrder::kAlongRows : TileOrder::kAlongCols),
+      values_(graph, kernel, step, layout_, places, names, canonical, out, parts),
       out_(out),
       shared_(shared),
       index_(kernel.wide_indices ? "long long" : "int"),
-      block_(kernel.launch.block),
       accumulators_(step.roots.size()) {
   const auto touches = [&](int buffer) {
     if (buffer >= 0)
@@ -35,6 +35,9 @@ StepPrinter::StepPrinter(const Graph& graph, const Schedule& kernel, const TaskL
   for (const int v : step.order) touches(step.values[static_cast<std::size_t>(v)].buffer);
   for (const Root& root : step.roots)
     for (const Target& target : root.targets) touches(target.buffer);
+  // What lies before a task is loaded like its elements, and not stored.
+  if (step.turned && alignment_ > 1) layout_ = layout_.behind(alignment_, empties_tiles());
+  layout_.together |= step.turned;
 }
 
 std::string StepPrinter::number(std::int64_t n) const {
@@ -73,9 +76,8 @@ void StepPrinter::print() {
   if (alignment_ > 1)
     out_.line(fmt::format("const int lead = (int)(task * {} % {});", number(length), alignment_));
   if (has_part_of_row()) {
-    const std::int64_t part = flat ? mapping_.rows_per_block : staged_cols(mapping_);
-    out_.line(fmt::format("const int first_col = rank * {0}, end_col = sw_min(first_col + {0}, {1});", part,
-                          length));
+    out_.line(fmt::format("const int first_col = rank * {0}, end_col = sw_min(first_col + {0}, {1});",
+                          layout_.length, length));
   }
   values_.print(-1, 0);
   if (step_.filling == Filling::kAhead) return in_bulk_ ? print_bulk_copies() : print_copies();
@@ -108,7 +110,7 @@ void StepPrinter::open_thread_rows(std::int64_t rows) {
 }
 
 void StepPrinter::print_rows() {
-  const std::int64_t rows = rows_per_task(mapping_);
+  const std::int64_t rows = mapping_.rows_per_block;
   const bool split = mapping_.split > 1;
   const std::string tile = split ? fmt::format("task / {}", mapping_.split) : "task";
   if (split) out_.open(fmt::format("if (task % {} == 0)", mapping_.split));
@@ -126,7 +128,7 @@ void StepPrinter::print_rows() {
 void StepPrinter::print_rows_by_all() {
   const std::int64_t threads = mapping_.threads_per_row;
   declare_shared_row();
-  declare_row("task", rows_per_task(mapping_));
+  declare_row("task", mapping_.rows_per_block);
   const std::string active = active_rows();
   out_.open(active.empty() ? "" : fmt::format("if ({})", active));
   values_.print(-1, 1);
@@ -155,7 +157,7 @@ void StepPrinter::declare_shared_row() {
 }
 
 std::string StepPrinter::active_rows() const {
-  const std::int64_t rows = rows_per_task(mapping_);
+  const std::int64_t rows = mapping_.rows_per_block;
   std::string active;
   if (rows * mapping_.threads_per_row < block_) active = fmt::format("local_row < {}", rows);
   if (partial_) active += (active.empty() ? "" : " && ") + row_guard();
@@ -174,10 +176,10 @@ void StepPrinter::declare_row(const std::string& tile, std::int64_t rows) {
 }
 
 void StepPrinter::print_thread_rows() {
-  const std::int64_t rows = rows_per_task(mapping_);
+  const std::int64_t rows = mapping_.rows_per_block;
   const bool serial = mapping_.kind == MappingKind::kRowSerial;
   SW_CHECK(serial || mapping_.cols == 1, "element-wise domains have one col");
-  if (!serial && in_batches()) return print_row_batches(rows);
+  if (!serial && in_batches()) return print_row_batches();
   if (needs_index()) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int i = 0; i < {}; ++i)", ceil_div(rows, block_)));
@@ -207,7 +209,7 @@ void StepPrinter::print_thread_rows() {
 }
 
 StepPrinter::Segment StepPrinter::declare_segment() {
-  const std::int64_t length = segment_length(mapping_);
+  const std::int64_t length = layout_.length;
   Segment segment;
   segment.end = number(mapping_.cols);
   if (has_part_of_row()) {
@@ -231,12 +233,10 @@ StepPrinter::Segment StepPrinter::declare_segment() {
 
 void StepPrinter::print_shared_rows() {
   if (in_column_vectors()) return print_column_vectors();
-  const std::int64_t rows = rows_per_task(mapping_);
-  const std::int64_t length = has_part_of_row() ? staged_cols(mapping_) : segment_length(mapping_);
+  const std::int64_t rows = mapping_.rows_per_block;
+  const std::int64_t length = layout_.length;
   const bool column = mapping_.kind == MappingKind::kColumn;
-  std::int64_t threads = mapping_.threads_per_row;  // that share a row
-  if (mapping_.kind == MappingKind::kRowSplit) threads = block_;
-  if (column) threads = std::max<std::int64_t>(1, block_ / rows);
+  std::int64_t threads = layout_.threads_a_row;
   SW_CHECK(rows * threads <= std::int64_t{block_} * mapping_.cluster,
            "{} rows of {} threads in a block of {}", rows, threads, block_);
   SW_CHECK(column || threads % 32 == 0 || (threads < 32 && (threads & (threads - 1)) == 0),
@@ -282,27 +282,26 @@ void StepPrinter::print_shared_rows() {
 void StepPrinter::print_col_loop(const std::string& first, const std::string& end, std::int64_t length,
                                  std::int64_t threads, const std::string& lane, bool exact) {
   if (in_batches()) {
-    const std::int64_t vector = mapping_.vector, stride = threads * vector;
+    const std::int64_t vector = mapping_.vector;
     std::string at = vector == 1 ? lane : fmt::format("{} * {}", lane, vector);
-    if (is_peeled(mapping_)) {
+    if (layout_.peeled) {
       // Elements from the sector that the row begins in to the row.
-      out_.line(fmt::format("const {} shift = row * {} % {};", index_, number(mapping_.cols),
-                            peeled_alignment(mapping_)));
+      out_.line(
+          fmt::format("const {} shift = row * {} % {};", index_, number(mapping_.cols), layout_.alignment));
       const bool whole = first == "0";
       return print_batches({"col", (whole ? at : first + " + " + at) + " - shift",
-                            fmt::format("col > {}-{} && col < {}", whole ? "" : first + " ", vector, end),
-                            stride, vectors_a_thread(mapping_, block_), unguarded_vectors(mapping_, block_),
-                            true});
+                            fmt::format("col > {}-{} && col < {}", whole ? "" : first + " ", vector, end)},
+                           layout_);
     }
-    return print_batches({"col", first == "0" ? at : first + " + " + at, fmt::format("col < {}", end), stride,
-                          ceil_div(length, stride), unguarded_vectors(mapping_, block_), false});
+    return print_batches({"col", first == "0" ? at : first + " + " + at, fmt::format("col < {}", end)},
+                         layout_);
   }
   const std::int64_t iterations = ceil_div(length, threads);
   const std::string start = first == "0" ? lane : first + " + " + lane;
   const std::string further = threads == 1 ? "" : fmt::format(" * {}", threads);
   if (stages_a_row(mapping_) && !exact) {
     // Long rows: what every thread has needs no guard.
-    const std::int64_t whole = std::min(unguarded_vectors(mapping_, block_), iterations);
+    const std::int64_t whole = std::min(layout_.unguarded, iterations);
     constexpr std::int64_t kUnrolledOfTile = 32;  // their places are those of the first and constants
     const bool unrolled = needs_constant_index() || iterations <= kUnrolledOfTile;
     for (const auto& [from, to] : {std::pair{std::int64_t{0}, whole}, std::pair{whole, iterations}}) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "analysis/vectors.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -21,13 +20,14 @@ char operand_class(DType dtype, int bytes) {
 
 }  // namespace
 
-ValuePrinter::ValuePrinter(const Graph& graph, const Schedule& kernel, const Step& step,
+ValuePrinter::ValuePrinter(const Graph& graph, const Schedule& kernel, const Step& step, const Layout& layout,
                            const PlaceNames& places, Namer names, bool canonical, Writer& out,
                            PartFunctions& parts)
     : computation_(graph.entry_computation()),
       graph_(graph),
       kernel_(kernel),
       step_(step),
+      layout_(layout),
       places_(places),
       names_(std::move(names)),
       canonical_(canonical),
@@ -246,9 +246,9 @@ std::string ValuePrinter::choose_expression(const Value& value) {
     const std::string& argument = name(value.arguments[i]);
     IndexNames names = access_names(value.guards[i]);
     // What holds for all of a vector's elements or none is asked of its first: compilers then ask once.
-    const auto lane = static_cast<std::size_t>(vector_dim(step_.mapping));
+    const auto lane = static_cast<std::size_t>(layout_.lane_dim);
     if (step_.mapping.vector > 1 && value.scope < 0 && value.depth > static_cast<int>(lane) &&
-        holds_for_vectors(value.guards[i].map, step_.mapping))
+        layout_.holds(value.guards[i].map))
       names.dims[lane] = fmt::format("({} - j)", names.dims[lane]);
     const std::string condition = open_condition(value.guards[i].map, names);
     if (condition.empty() || i + 1 == value.arguments.size()) return text + argument;

@@ -6,6 +6,7 @@
 #include "analysis/launch.h"
 #include "analysis/schedule/context.h"
 #include "analysis/schedule/keep.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/schedule/row_results.h"
 #include "analysis/schedule/schedule.h"
 #include "analysis/schedule/share.h"
@@ -13,7 +14,6 @@
 #include "analysis/schedule/tile_steps.h"
 #include "analysis/schedule/use_vectors.h"
 #include "analysis/schedule/values.h"
-#include "analysis/vectors.h"
 #include "core/error.h"
 #include "core/sorted.h"
 
@@ -88,7 +88,7 @@ class Builder {
       SW_CHECK(group != kernel.groups.end(), "{} is kept by no group", context_.node(r.op).name);
       const auto index = static_cast<std::size_t>(group - kernel.groups.begin());
       kernel.kept.push_back({r.op, context_.node(r.op).shape.dtype,
-                             elements_per_thread(group->mapping, kernel.launch.block),
+                             Layout(group->mapping, kernel.launch.block).elements(),
                              group->mapping.tasks_per_block, r.shared ? r.offset : -1,
                              static_cast<int>(index), context_.placements[index].at(r.op).map});
     }
@@ -160,10 +160,7 @@ class Builder {
       step.roots.push_back(std::move(root));
     }
     TaskLoop loop;
-    loop.tasks = step.mapping.tasks;
-    loop.tasks_per_block = step.mapping.tasks_per_block;
-    loop.first_block = group.first_block;
-    loop.blocks = step.mapping.blocks;
+    loop.deal = to_deal(step.mapping, group.first_block);
     loop.steps.push_back(std::move(step));
     return loop;
   }
@@ -176,25 +173,12 @@ class Builder {
 
   TaskLoop loop_of(int phase, const std::vector<Item>& items) {
     TaskLoop loop;
-    const ThreadMapping& mapping = group_of(items.front().op).mapping;
-    loop.tasks = mapping.tasks;
-    loop.tasks_per_block = mapping.tasks_per_block;
-    loop.first_block = group_of(items.front().op).first_block;
-    loop.blocks = mapping.blocks;
-    loop.cluster = mapping.cluster;
-    SW_CHECK(loop.first_block + loop.blocks <= launch_.grid, "a loop on blocks {}..{} of {}",
-             loop.first_block, loop.first_block + loop.blocks - 1, launch_.grid);
+    loop.deal = to_deal(group_of(items.front().op));
 
     // Steps by (stage, group, elements before rows).
     std::map<StepKey, std::vector<Item>> steps;
-    for (const Item& item : items) {
-      const ThreadMapping& own = group_of(item.op).mapping;
-      SW_CHECK(own.tasks == loop.tasks && own.blocks == loop.blocks && own.cluster == loop.cluster &&
-                   group_of(item.op).first_block == loop.first_block,
-               "{} and {} share memory in a block and are dealt to blocks differently",
-               context_.node(item.op).name, context_.node(items.front().op).name);
+    for (const Item& item : items)
       steps[{item.stage, material(item.op).group, over_rows(item)}].push_back(item);
-    }
     const std::map<StepKey, std::vector<NodeId>> gathers = one_pass_gathers(steps);
     for (const auto& [key, members] : steps) {
       Step step;
@@ -210,8 +194,7 @@ class Builder {
                                                   : root_of(item, step, builder));
         if (step.roots.back().store == StoreKind::kAcross)
           loop.across.push_back({item.op, step.roots.back().reducer, step.mapping,
-                                 elements_per_thread(step.mapping, launch_.block),
-                                 material(item.op).partials});
+                                 Layout(step.mapping, launch_.block).elements(), material(item.op).partials});
       }
       loop.steps.push_back(std::move(step));
     }
@@ -409,6 +392,12 @@ void require_generated(const Graph& graph, const Node& node) {
 Schedule build_schedule(const Graph& graph, const KernelPlan& plan) {
   for (const NodeId op : plan.ops) require_generated(graph, graph.entry_computation().node(op));
   return Builder(graph, plan).run();
+}
+
+std::int64_t TaskLoop::most_tasks() const {
+  std::int64_t most = deal.most_tasks();
+  for (const LoopEntry& entry : entries) most = std::max(most, entry.deal.most_tasks());
+  return most;
 }
 
 bool keeps_over_tasks(const Schedule& kernel, const TaskLoop& loop) {

@@ -65,7 +65,4 @@ class BuildContext {
   std::map<std::tuple<NodeId, int, int>, int> tiles_;  ///< by op, group, phase
 };
 
-/// Rows a task covers (1 for row_split, whatever rows_per_block says).
-std::int64_t rows_per_task(const ThreadMapping& mapping);
-
 }  // namespace stitchwork

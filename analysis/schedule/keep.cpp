@@ -6,7 +6,7 @@
 #include "analysis/launch.h"
 #include "analysis/schedule/branches.h"
 #include "analysis/schedule/context.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -140,7 +140,7 @@ class Keeper {
     for (const Producer& producer : found->second) {
       const bool same_loop = producer.loop == loop_;
       const bool resident =
-          producer.loop->tasks_per_block == 1 && loop_->tasks_per_block == 1 && same_blocks(producer, v);
+          producer.loop->most_tasks() == 1 && loop_->most_tasks() == 1 && same_blocks(producer, v);
       const bool over_tasks = producer.step->group == step_->group && planned(*loop_, *step_, at(v)) >= 0 &&
                               producer.loop->entries.empty();
       if (!(same_loop || resident || over_tasks) || !(producer.step->mapping == step_->mapping)) continue;
@@ -155,15 +155,16 @@ class Keeper {
   bool same_blocks(const Producer& producer, int v) const {
     const TaskLoop &earlier = *producer.loop, &later = *loop_;
     if (earlier.entries.empty() || later.entries.empty())
-      return earlier.entries.empty() && later.entries.empty() && earlier.first_block == later.first_block;
+      return earlier.entries.empty() && later.entries.empty() &&
+             earlier.deal.first_block == later.deal.first_block;
     const std::size_t made = place(earlier, *producer.step, producer.value), read = place(later, *step_, v);
     std::int64_t end = 0;
     return std::equal(earlier.entries.begin(), earlier.entries.end(), later.entries.begin(),
                       later.entries.end(), [&](const LoopEntry& a, const LoopEntry& b) {
-                        const bool alone = a.first_block >= end;  // the only entry of its blocks
-                        end = a.first_block + a.blocks;
-                        return alone && a.first_block == b.first_block && a.blocks == b.blocks &&
-                               a.ops[made] == b.ops[read];
+                        const bool alone = a.deal.first_block >= end;  // the only entry of its blocks
+                        end = a.deal.end_block();
+                        return alone && a.deal.first_block == b.deal.first_block &&
+                               end == b.deal.end_block() && a.ops[made] == b.ops[read];
                       });
   }
 
@@ -184,7 +185,7 @@ class Keeper {
     }
     if (made.kept >= 0 && static_cast<std::size_t>(made.kept) < planned_) return true;
     const DType dtype = computation_.node(made.op).shape.dtype;
-    const std::int64_t elements = elements_per_thread(step_->mapping, block_);
+    const std::int64_t elements = Layout(step_->mapping, block_).elements();
     const std::size_t from = made.kept >= 0 ? last_reader_.at(made.kept) : producer.number;
     if (!take(from, elements * registers_of(dtype))) return false;
     if (made.kept < 0) {
@@ -243,7 +244,7 @@ class Keeper {
         if (value.kept >= 0 && (place != ahead.end() || static_cast<std::size_t>(value.kept) < planned_))
           continue;
         const DType dtype = computation_.node(value.op).shape.dtype;
-        const std::int64_t elements = elements_per_thread(step.mapping, block_);
+        const std::int64_t elements = Layout(step.mapping, block_).elements();
         const std::size_t since = place == ahead.end() ? from : last_reader_.at(place->second);
         if (!take(since, elements * registers_of(dtype))) continue;
         int kept = place == ahead.end() ? value.kept : place->second;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/tiles.h"
 #include "core/arithmetic.h"
 #include "core/error.h"
 
@@ -189,12 +188,22 @@ Verdict legal_sharing(const ThreadMapping& m) {
     return no("staged", "several staged rows move element by element, not in vectors of {}", m.vector);
   if (m.stages > std::max<std::int64_t>(1, m.tasks_per_block))
     return no("staged", "copies for {} tasks at a time, of {} a block", m.stages, m.tasks_per_block);
-  if (m.staged && m.cluster > 1 && (m.cluster - 1) * staged_cols(m) >= m.cols)
+  if (m.staged && m.cluster > 1 && (m.cluster - 1) * part_cols(m.cols, m.cluster) >= m.cols)
     return no("staged", "rows of {} columns leave some of {} blocks no part", m.cols, m.cluster);
   return Verdict::yes();
 }
 
 }  // namespace
+
+std::string to_text(const Deal& deal) {
+  return fmt::format("{} tasks, {} a block, blocks {}..{}{}", deal.tasks, deal.most_tasks(), deal.first_block,
+                     deal.end_block() - 1,
+                     deal.cluster > 1 ? fmt::format(" in clusters of {}", deal.cluster) : "");
+}
+
+std::int64_t part_cols(std::int64_t cols, int blocks) {
+  return round_up(ceil_div(cols, std::int64_t{blocks}), std::int64_t{kRowAlignment});
+}
 
 std::int64_t task_count(const Mapping& mapping) {
   const auto parts = [](std::int64_t of, std::int64_t size) {

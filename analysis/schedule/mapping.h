@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "analysis/plan.h"
@@ -32,6 +33,8 @@ struct Deal {
 
   bool operator==(const Deal&) const = default;
 };
+/// "7 tasks, 2 a block, blocks 0..3", "..., blocks 0..7 in clusters of 2"
+std::string to_text(const Deal& deal);
 
 namespace mapping {
 
@@ -138,6 +141,11 @@ struct Patch {
 }  // namespace mapping
 
 using Mapping = std::variant<mapping::Elements, mapping::Rows, mapping::Columns, mapping::Patch>;
+
+/// Elements that begin whole sectors and whole vectors, whatever their size.
+constexpr int kRowAlignment = 32;
+/// Cols of a row that each block of a cluster has in its tile; the last one's may be fewer.
+std::int64_t part_cols(std::int64_t cols, int blocks);
 
 /// Tasks of the whole domain, segments included.
 std::int64_t task_count(const Mapping& mapping);

@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "analysis/schedule/context.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "core/float_semantics.h"
 
 namespace stitchwork {
@@ -100,7 +100,7 @@ class LoopComparison {
       b.rows_per_block = a.rows_per_block;
     // What goes unguarded in vectors or unrolled needs whole tasks.
     if (a.kind == MappingKind::kElementwise && (a.vector > 1 || a.unroll > 1) &&
-        unguarded_vectors(a, kernel_.launch.block) > 0 && b.rows % a.rows_per_block != 0)
+        Layout(a, kernel_.launch.block).unguarded > 0 && b.rows % a.rows_per_block != 0)
       return false;
     b.rows = a.rows;
     b.tasks = a.tasks;
@@ -228,9 +228,9 @@ class LoopComparison {
 };
 
 bool has_work(const TaskLoop& loop) {
-  return loop.tasks > 0 && loop.cluster == 1 &&
-         std::all_of(loop.steps.begin(), loop.steps.end(),
-                     [](const Step& step) { return step.mapping.rows * step.mapping.cols > 0; });
+  return loop.deal.cluster == 1 && std::all_of(loop.steps.begin(), loop.steps.end(), [](const Step& step) {
+           return step.mapping.rows * step.mapping.cols > 0;
+         });
 }
 
 bool more_rows(const TaskLoop& a, const TaskLoop& b) {
@@ -240,9 +240,7 @@ bool more_rows(const TaskLoop& a, const TaskLoop& b) {
 
 LoopEntry entry_of(const TaskLoop& loop, const std::vector<int>& buffers) {
   LoopEntry entry;
-  entry.tasks = loop.tasks;
-  entry.first_block = loop.first_block;
-  entry.blocks = loop.blocks;
+  entry.deal = loop.deal;
   entry.buffers = buffers;
   for (const Step& step : loop.steps) {
     entry.rows.push_back(step.mapping.rows);
@@ -264,10 +262,9 @@ TaskLoop shared(const LoopComparison& compare, const std::vector<const TaskLoop*
     std::vector<int> buffers;
     for (const int buffer : result.own_buffers) buffers.push_back(pairs[l].partner(buffer));
     result.entries.push_back(entry_of(*loops[l], buffers));
-    result.tasks_per_block = std::max(result.tasks_per_block, loops[l]->tasks_per_block);
   }
   std::stable_sort(result.entries.begin(), result.entries.end(), [](const LoopEntry& a, const LoopEntry& b) {
-    return std::pair(a.first_block, -a.blocks) < std::pair(b.first_block, -b.blocks);
+    return std::pair(a.deal.first_block, -a.deal.blocks()) < std::pair(b.deal.first_block, -b.deal.blocks());
   });
   return result;
 }
@@ -276,9 +273,9 @@ TaskLoop shared(const LoopComparison& compare, const std::vector<const TaskLoop*
 bool lanes_apart(const TaskLoop& loop) {
   std::int64_t first = 0, end = 0;
   for (const LoopEntry& entry : loop.entries) {
-    if (entry.first_block != first && entry.first_block < end) return false;
-    first = entry.first_block;
-    end = std::max(end, entry.first_block + entry.blocks);
+    if (entry.deal.first_block != first && entry.deal.first_block < end) return false;
+    first = entry.deal.first_block;
+    end = std::max(end, entry.deal.end_block());
   }
   return true;
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "analysis/launch.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/schedule/values.h"
-#include "analysis/vectors.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork {
@@ -63,7 +63,7 @@ Step TileSteps::filling(int group_index, const Tile& tile) const {
     constexpr std::int64_t kMostUnrolled = 8;  // a round trip to memory takes as long as much of a task
     ThreadMapping mapping = staging_cols(group.mapping);
     mapping.unroll = static_cast<int>(
-        std::clamp<std::int64_t>(vectors_a_thread(mapping, context_.plan.launch.block), 1, kMostUnrolled));
+        std::clamp<std::int64_t>(Layout(mapping, context_.plan.launch.block).vectors, 1, kMostUnrolled));
     Step step = moving(group_index, false, mapping, part, {&tile});
     step.filling = Filling::kOnce;
     return step;
@@ -75,10 +75,13 @@ Step TileSteps::filling(int group_index, const Tile& tile) const {
   if (copied > 0) mapping.vector = copied / byte_size(shape.dtype);
   Step step = moving(group_index, false, mapping, part, {&tile});
   const Value& value = step.values[static_cast<std::size_t>(step.roots.front().value)];
-  const bool as_in_memory = value.kind == ValueKind::kLoad && value.at.runtime.empty() &&
-                            value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
-                            (group.mapping.bulk ? value.offset == IndexExpr::dim(0)
-                                                : moves_in_vectors(value.offset, value.at.map, mapping));
+  const bool as_in_memory =
+      value.kind == ValueKind::kLoad && value.at.runtime.empty() && value.at.map.constraints.empty() &&
+      value.at.map.symbols.empty() &&
+      (group.mapping.bulk
+           ? value.offset == IndexExpr::dim(0)
+           : Layout(mapping, context_.plan.launch.block).movement(value.offset, value.at.map) ==
+                 Movement::kVector);
   if (copied > 0 && as_in_memory) step.filling = Filling::kAhead;
   return step;
 }

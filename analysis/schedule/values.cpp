@@ -243,7 +243,7 @@ ValueBuilder::Pending ValueBuilder::load_shared(NodeId op, const IndexMap& map, 
     v.offset = simplify(place, map);
     return read_at(std::move(v), map, scope);
   }
-  v.task_offset = rows_per_task(producer) * stride;
+  v.task_offset = producer.rows_per_block * stride;
   const IndexMap& placement = m.placement.map;
   if (simplify(linearize(placement.results, extents), placement) == simplify(place, placement)) {
     v.offset = simplify(linearize(map.results, extents), map);

@@ -68,7 +68,8 @@ TEST(Tiles, EveryElementHasAThread) {
       for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows}) {
         const std::int64_t lines =
             order == TileOrder::kAlongCols ? m.rows_per_block : std::int64_t{m.threads_per_row};
-        EXPECT_GE(tile_elements_a_thread(m, block, order) * tile_lines_at_once(m, block, order), lines);
+        const Layout layout(m, block, order);
+        EXPECT_GE(layout.vectors * layout.stride, lines);
       }
     }
 }
