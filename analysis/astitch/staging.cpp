@@ -71,9 +71,24 @@ class Staged {
   const Group& group_;
 };
 
+/// Tiles of a kernel are filled in one way: the same instructions wait for the copies of all of them.
+Verdict same_copies(const Computation& computation, const KernelPlan& kernel) {
+  const Group* first = nullptr;
+  for (const Group& group : kernel.groups) {
+    if (!group.mapping.staged) continue;
+    if (first == nullptr) first = &group;
+    if (group.mapping.stages != first->mapping.stages || group.mapping.bulk != first->mapping.bulk)
+      return Verdict::no("astitch.staged", fmt::format("the rows of {} are copied otherwise than those of {}",
+                                                       computation.node(group.dominant).name,
+                                                       computation.node(first->dominant).name));
+  }
+  return Verdict::yes();
+}
+
 }  // namespace
 
 Verdict stage_rows(const Computation& computation, KernelPlan& kernel) {
+  if (Verdict same = same_copies(computation, kernel); !same) return same;
   std::vector<Tile> tiles;
   for (const Group& group : kernel.groups)
     if (group.mapping.staged)

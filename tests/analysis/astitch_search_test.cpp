@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "analysis/assemble.h"
 #include "analysis/astitch/search.h"
@@ -9,6 +10,7 @@
 #include "analysis/best_kernel.h"
 #include "analysis/plan_json.h"
 #include "tests/support/astitch_passes.h"
+#include "tests/support/fuzz.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -147,6 +149,26 @@ TEST(AStitchSearch, PlansDoNotDependOnWhoListens) {
         heard.decisions.clear();
         EXPECT_EQ(plan_to_json(graph, heard), plan_to_json(graph, silent)) << model << planner << id;
       }
+}
+
+/// Rows of one lane fit a cluster, those of another a block, and only the latter are copied in bulk: the
+/// tiles of a kernel are filled in one way. Shapes are drawn; make_plan throws where its plan is invalid.
+TEST(AStitchSearch, TilesOfAKernelAreFilledInOneWay) {
+  std::mt19937 random(1);
+  const Device b200 = stitchwork::testing::share_of("b200", 16);
+  for (int draw = 0; draw < 60; ++draw) {
+    const unsigned rows = 300 + random() % 300, cols = 200 + random() % 100;
+    const Graph graph = stitchwork::testing::graph_of(fmt::format(
+        "a = f32[{0},{1}] parameter(0)\n zero = f32[] constant(0)\n"
+        "loss = f32[] reduce(a, zero), dimensions={{0,1}}, to_apply=sum\n"
+        "b = f32[{0},{1}] parameter(1)\n r = f32[{0}] reduce(b, zero), dimensions={{1}}, to_apply=sum\n"
+        "s = f32[{0}] rsqrt(r)\n t = f32[{0},{1}] broadcast(s), dimensions={{0}}\n"
+        "c = f32[{0},{1}] parameter(2)\n m = f32[{0},{1}] multiply(c, t)\n"
+        "d = f32[{0},{1}] parameter(3)\n y = f32[{0},{1}] multiply(m, d)\n"
+        "ROOT result = (f32[], f32[{0},{1}]) tuple(loss, y)",
+        rows, cols));
+    EXPECT_NO_THROW(make_plan(graph, b200, "astitch")) << rows << "x" << cols;
+  }
 }
 
 /// One kernel that reduces rows, by `reducer` from `first`.
