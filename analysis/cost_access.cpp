@@ -87,7 +87,7 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping, const La
 
 int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, const Layout& layout,
                   bool through_tile) {
-  if (mapping.staged && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vector;
+  if (mapping.staged && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vectors.width;
   if (layout.width == 1 || !uses(map, layout.lane_dim) || !layout.holds(map)) return 1;
   const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
   return layout.movement(offset, map) == Movement::kVector ? layout.width : 1;

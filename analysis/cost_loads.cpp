@@ -145,7 +145,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
     loads.copies += accesses / at_once;
     loads.copied += copied;
   } else if (e.tile && group.mapping.staged) {
-    const ThreadMapping range = staging_mapping(group.mapping, bytes);
+    const mapping::Elements range = staging_mapping(group.mapping, bytes);
     const double vectors =
         std::min(kRangeVectors, static_cast<double>(Layout(range, kernel_.launch.block).vectors));
     loads.staged += vectors * at_once * bytes / kLaneBytes;

@@ -35,23 +35,15 @@ std::int64_t resident_shared_bytes(const ThreadMapping& mapping, int block, DTyp
 
 int accumulator_bytes(DType dtype) { return std::max(4, byte_size(dtype)); }
 
-std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, DType dtype) {
-  switch (mapping.kind) {
-    case MappingKind::kRowPack:
-    case MappingKind::kRowSplit:
-      return mapping.threads_per_row > kWarp
-                 ? 2 * ceil_div(block, kWarp) * mapping.cluster * accumulator_bytes(dtype)
-                 : 0;
-    case MappingKind::kColumn:
-      if (mapping.vector > 1)
-        return Layout(mapping, whole_warps(block)).slices * mapping.rows_per_block * accumulator_bytes(dtype);
-      return block > mapping.rows_per_block ? std::int64_t{block} * accumulator_bytes(dtype) : 0;
-    case MappingKind::kElementwise:
-    case MappingKind::kRowSerial:
-    case MappingKind::kTile:
-      return 0;
-  }
-  return 0;
+std::int64_t reduction_workspace_bytes(const Mapping& mapping, int block, DType dtype) {
+  const Layout layout(mapping, whole_warps(block));
+  if (std::holds_alternative<mapping::Rows>(mapping))
+    return layout.threads_a_row > kWarp
+               ? 2 * ceil_div(block, kWarp) * layout.blocks * accumulator_bytes(dtype)
+               : 0;
+  if (!std::holds_alternative<mapping::Columns>(mapping)) return 0;
+  if (layout.width > 1) return layout.slices * layout.task_rows * accumulator_bytes(dtype);
+  return block > layout.task_rows ? std::int64_t{block} * accumulator_bytes(dtype) : 0;
 }
 
 std::int64_t reduction_workspace_bytes(const Computation& computation, const KernelPlan& kernel) {
@@ -60,7 +52,8 @@ std::int64_t reduction_workspace_bytes(const Computation& computation, const Ker
     for (NodeId op : materialised(group)) {
       const DType dtype = computation.node(op).shape.dtype;
       if (reduces_cols(computation, op, group))
-        bytes = std::max(bytes, reduction_workspace_bytes(group.mapping, kernel.launch.block, dtype));
+        bytes =
+            std::max(bytes, reduction_workspace_bytes(to_mapping(group.mapping), kernel.launch.block, dtype));
       if (is_across(group, op))
         bytes = std::max(bytes, std::int64_t{kernel.launch.block} * accumulator_bytes(dtype));
     }

@@ -150,7 +150,7 @@ void KernelPrinter::wait_for_bulk(const TaskLoop& loop) {
   out_.line(fmt::format("sw_wait_for_bulk({}, {});", mbarrier(loop, "stage"),
                         loop.most_tasks() > 1 ? "parity" : "0"));
   const auto has_rest = [](const Step& step) {
-    return is_copied(step) && step.mapping.rows % step.mapping.vector != 0;
+    return is_copied(step) && step.layout.rows % step.layout.width != 0;
   };
   if (std::none_of(loop.steps.begin(), loop.steps.end(), has_rest)) return;
   if (!canonical_) out_.line("// What fills no unit of a copy at the ends of arrays.");

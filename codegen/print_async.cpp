@@ -34,21 +34,21 @@ void StepPrinter::print_copies() {
 }
 
 void StepPrinter::print_copies_at(const std::string& further, const std::string& inside) {
-  const int vector = mapping_.vector;
+  const int vector = layout_.width;
   const std::string first =
       (vector == 1 ? "thread" : fmt::format("thread * {}", vector)) + (alignment_ > 1 ? " - lead" : "");
   out_.line(fmt::format("const int local_row = {}{};", first, further));
-  declare_row(tile_, mapping_.rows_per_block);
+  declare_row(tile_, layout_.task_rows);
   const std::string exists = row_guard();
   const std::string guard = inside + (inside.empty() || exists.empty() ? "" : " && ") + exists;
-  const bool in_part = mapping_.rows % vector != 0;
+  const bool in_part = layout_.rows % vector != 0;
   out_.open(guard.empty() ? "" : fmt::format("if ({})", guard));
   for (std::size_t r = 0; r < step_.roots.size(); ++r) {
     const Root& root = step_.roots[r];
     const Value& value = step_.values[static_cast<std::size_t>(root.value)];
     const int size = byte_size(computation_.node(root.op).shape.dtype);
     const std::string left =
-        in_part ? fmt::format(", (int)sw_min({}, {} - row) * {}", number(vector), number(mapping_.rows), size)
+        in_part ? fmt::format(", (int)sw_min({}, {} - row) * {}", number(vector), number(layout_.rows), size)
                 : "";
     const std::string from = index_text(value.offset, value.at.map, values_.index_names(2));
     const std::string to = alignment_ > 1 ? fmt::format("(lead + {})", offset_text(root.targets[0]))

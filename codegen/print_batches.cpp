@@ -10,16 +10,16 @@ namespace stitchwork {
 
 /// Element-wise tasks: neighbouring threads on neighbouring vectors.
 void StepPrinter::print_row_batches() {
-  const std::string first = mapping_.vector == 1 ? "thread" : fmt::format("thread * {}", mapping_.vector);
+  const std::string first = layout_.width == 1 ? "thread" : fmt::format("thread * {}", layout_.width);
   Batches batches{"local_row", alignment_ > 1 ? first + " - lead" : first, ""};
-  if (alignment_ > 1 || mapping_.rows_per_block % layout_.stride != 0 || has_part_of_row())
+  if (alignment_ > 1 || layout_.task_rows % layout_.stride != 0 || has_part_of_row())
     batches.guard = fmt::format("local_row < {}", elements_of_task());
   if (partial_) batches.guard += (batches.guard.empty() ? "" : " && ") + row_guard();
   print_batches(batches, layout_);
 }
 
 std::string StepPrinter::elements_of_task() const {
-  return has_part_of_row() ? "(end_col - first_col)" : fmt::format("{}", mapping_.rows_per_block);
+  return has_part_of_row() ? "(end_col - first_col)" : fmt::format("{}", layout_.task_rows);
 }
 
 std::string StepPrinter::elements_inside() const {
@@ -35,16 +35,16 @@ bool StepPrinter::empties_tiles() const {
 }
 
 void StepPrinter::print_tile() {
-  const std::int64_t rows = mapping_.rows_per_block, cols = mapping_.threads_per_row;
+  const std::int64_t rows = layout_.task_rows, cols = layout_.threads_a_row;
   const std::int64_t at_once = layout_.stride;
   const std::int64_t line = step_.turned ? rows : cols, lines = step_.turned ? cols : rows;
-  const bool row_part = partial_, col_part = mapping_.cols % cols != 0;
+  const bool row_part = partial_, col_part = layout_.cols % cols != 0;
   tile_ = "tile";
   std::string tile_col;  // "first_col + ", where there are several tiles side by side
-  if (mapping_.split == 1) {
+  if (layout_.segments == 1) {
     out_.line(fmt::format("const {} tile = task;", index_));
   } else {
-    out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
+    out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, layout_.segments));
     out_.line(fmt::format("const {} first_col = segment * {};", index_, number(cols)));
     tile_col = "first_col + ";
   }
@@ -58,12 +58,12 @@ void StepPrinter::print_tile() {
     if (row_part) active.push_back(row_guard());
     batches.index = "col";
     batches.start = fmt::format("{}thread / {}", tile_col, rows);
-    batches.guard = col_part ? fmt::format("col < {}", number(mapping_.cols)) : "";
+    batches.guard = col_part ? fmt::format("col < {}", number(layout_.cols)) : "";
     if (last_part)
       batches.guard += (col_part ? " && " : "") + fmt::format("col < {}{}", tile_col, number(cols));
   } else {
     out_.line(fmt::format("const {} col = {}thread % {};", index_, tile_col, cols));
-    if (col_part) active.push_back(fmt::format("col < {}", number(mapping_.cols)));
+    if (col_part) active.push_back(fmt::format("col < {}", number(layout_.cols)));
     batches.index = "local_row";
     batches.start = fmt::format("thread / {}", cols);
     batches.guard = last_part ? fmt::format("local_row < {}", rows) : "";
@@ -114,7 +114,7 @@ void StepPrinter::place(const Batches& batches, const Layout& layout, const std:
   const bool rows = batches.index == "local_row";
   out_.line(fmt::format("const {} {} = {}{}{};", rows ? "int" : index_, batches.index, batches.start,
                         to_vector(layout.stride), at));
-  if (rows) declare_row(tile_, mapping_.rows_per_block);
+  if (rows) declare_row(tile_, layout_.task_rows);
 }
 
 /// The same of an element that exists, the nearest where the thread's does not: its load needs no guard, and
@@ -122,30 +122,29 @@ void StepPrinter::place(const Batches& batches, const Layout& layout, const std:
 void StepPrinter::place_inside(const Batches& batches, const Layout& layout) {
   const std::string at = batches.start + to_vector(layout.stride);
   if (batches.index == "col") {
-    out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(mapping_.cols - 1)));
+    out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(layout_.cols - 1)));
     return;
   }
-  const std::string first =
-      has_part_of_row() ? fmt::format("{} * {} + first_col", tile_, number(mapping_.rows / mapping_.tasks))
-                        : fmt::format("{} * {}", tile_, number(mapping_.rows_per_block));
-  if (mapping_.kind == MappingKind::kElementwise) {
+  const std::string first = has_part_of_row()
+                                ? fmt::format("{} * {} + first_col", tile_, number(layout_.apart))
+                                : fmt::format("{} * {}", tile_, number(layout_.task_rows));
+  if (std::holds_alternative<mapping::Elements>(step_.mapping)) {
     // Of a range: what is read may be its tile, which has nothing behind the task's last vector.
-    const std::string elements =
-        partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(mapping_.rows_per_block),
-                               number(mapping_.rows), first)
-                 : elements_of_task();
+    const std::string elements = partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(layout_.task_rows),
+                                                        number(layout_.rows), first)
+                                          : elements_of_task();
     const std::string last =
         alignment_ > 1
-            ? fmt::format("({} - 1 + lead) / {} * {} - lead", elements, mapping_.vector, mapping_.vector)
-        : layout.in_part ? fmt::format("({} - 1) / {} * {}", elements, mapping_.vector, mapping_.vector)
-                         : fmt::format("{} - {}", elements, mapping_.vector);
+            ? fmt::format("({} - 1 + lead) / {} * {} - lead", elements, layout_.width, layout_.width)
+        : layout.in_part ? fmt::format("({} - 1) / {} * {}", elements, layout_.width, layout_.width)
+                         : fmt::format("{} - {}", elements, layout_.width);
     out_.line(fmt::format("const int local_row = sw_min({}, {});", at, last));
     out_.line(fmt::format("const {} row = {} + local_row;", index_, first));
     return;
   }
   out_.line(fmt::format("const int local_row = {};", at));
   out_.line(
-      fmt::format("const {} row = sw_min({} + local_row, {});", index_, first, number(mapping_.rows - 1)));
+      fmt::format("const {} row = sw_min({} + local_row, {});", index_, first, number(layout_.rows - 1)));
 }
 
 void StepPrinter::print_batch(const Batches& batches, const Layout& layout, const Run& run) {
@@ -203,17 +202,17 @@ void StepPrinter::print_batch(const Batches& batches, const Layout& layout, cons
       if (!target.vector) continue;
       const Node& node = computation_.node(root.op);
       vectors_[&target] = values_.names().make(node.name, "w", "_vector");
-      out_.line(fmt::format("SwVector<{}, {}> {};", storage_type(node.shape.dtype), mapping_.vector,
+      out_.line(fmt::format("SwVector<{}, {}> {};", storage_type(node.shape.dtype), layout_.width,
                             vectors_[&target]));
       if (in_part) out_.line(fmt::format("sw_clear({});", vectors_[&target]));
     }
   out_.line("#pragma unroll");
-  out_.open(fmt::format("for (int j = 0; j < {}; ++j)", mapping_.vector));
+  out_.open(fmt::format("for (int j = 0; j < {}; ++j)", layout_.width));
   place(batches, layout, " + j");
   const std::string exists = element_guard(batches, guarded);
   out_.open(exists.empty() ? "" : fmt::format("if ({})", exists));
   if (needs_index()) {
-    const std::string before = to_vector(mapping_.vector);
+    const std::string before = to_vector(layout_.width);
     out_.line(before.empty() ? "const int i = j;" : fmt::format("const int i = {} + j;", before.substr(3)));
   }
   if (batches.index == "local_row" || in_column_vectors()) values_.print(-1, 1);
@@ -244,10 +243,10 @@ void StepPrinter::store_vectors(bool in_part) {
       std::string bounds;
       if (part && alignment_ > 1)
         bounds = ", " + elements_inside();
-      else if (part && mapping_.kind == MappingKind::kElementwise)
+      else if (part && std::holds_alternative<mapping::Elements>(step_.mapping))
         bounds = fmt::format(", ({})0, {}", index_, elements_left());
       else if (part)
-        bounds = fmt::format(", -col, {} - col", number(mapping_.cols));
+        bounds = fmt::format(", -col, {} - col", number(layout_.cols));
       out_.line(fmt::format("{}(&{}, {}{});", part ? "sw_store_part" : "sw_store",
                             values_.place(target.buffer, offset_text(target)), vectors_.at(&target), bounds));
     }
@@ -256,13 +255,13 @@ void StepPrinter::store_vectors(bool in_part) {
 std::string StepPrinter::element_guard(const Batches& batches, bool guarded) const {
   if (layout_.peeled && guarded)
     return has_part_of_row() ? "col >= first_col && col < end_col"
-                             : fmt::format("col >= 0 && col < {}", number(mapping_.cols));
+                             : fmt::format("col >= 0 && col < {}", number(layout_.cols));
   switch (layout_.columns) {
     case ColumnVectors::kFlat:
       return guarded ? batches.guard : "";  // it may begin in one col and end in the next
     case ColumnVectors::kShifted:
-      return fmt::format("local_row >= 0 && local_row < {0} && row < {1}", mapping_.rows_per_block,
-                         number(mapping_.rows));
+      return fmt::format("local_row >= 0 && local_row < {0} && row < {1}", layout_.task_rows,
+                         number(layout_.rows));
     case ColumnVectors::kNone:
     case ColumnVectors::kWhole:
       return "";
@@ -271,14 +270,15 @@ std::string StepPrinter::element_guard(const Batches& batches, bool guarded) con
 }
 
 std::string StepPrinter::elements_left() const {
-  if (rows_.empty() && mapping_.rows * mapping_.cols % mapping_.vector == 0) return "";
-  if (mapping_.kind == MappingKind::kElementwise) return fmt::format("{} - row", number(mapping_.rows));
+  if (rows_.empty() && layout_.rows * layout_.cols % layout_.width == 0) return "";
+  if (std::holds_alternative<mapping::Elements>(step_.mapping))
+    return fmt::format("{} - row", number(layout_.rows));
   if (in_column_vectors())
     return layout_.columns == ColumnVectors::kWhole
                ? ""
-               : fmt::format("({} - col) * {} - row", number(mapping_.cols), number(mapping_.rows));
-  return fmt::format("({} - row) * {} - col", rows_.empty() ? number(mapping_.rows) : rows_,
-                     number(mapping_.cols));
+               : fmt::format("({} - col) * {} - row", number(layout_.cols), number(layout_.rows));
+  return fmt::format("({} - row) * {} - col", rows_.empty() ? number(layout_.rows) : rows_,
+                     number(layout_.cols));
 }
 
 }  // namespace stitchwork

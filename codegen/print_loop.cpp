@@ -41,7 +41,7 @@ bool uses_shared(const Schedule& kernel, const TaskLoop& loop) {
 /// or less, readers that work on the same rows (what is read once a task is read by all warps), and values
 /// that take over one another's bytes row for row.
 bool within_warps(const Schedule& kernel, const TaskLoop& loop) {
-  std::map<int, const ThreadMapping*> written;  // buffers of shared memory
+  std::map<int, const Mapping*> written;  // buffers of shared memory
   for (const Step& step : loop.steps)
     for (const Root& root : step.roots)
       for (const Target& target : root.targets)
@@ -55,8 +55,7 @@ bool within_warps(const Schedule& kernel, const TaskLoop& loop) {
       if (x.offset != y.offset || x.bytes() != y.bytes() || !(*a_mapping == *b_mapping)) return false;
     }
   return std::all_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
-    if ((step.rows && !step.by_all) || step.mapping.kind != MappingKind::kRowPack ||
-        step.mapping.threads_per_row > kWarp)
+    if ((step.rows && !step.by_all) || !packs_rows(step.mapping) || step.layout.threads_a_row > kWarp)
       return false;
     return std::all_of(step.values.begin(), step.values.end(), [&](const Value& value) {
       return value.buffer < 0 || (value.local && value.depth > 0) ||
@@ -71,7 +70,7 @@ bool overlap(const TaskLoop& a, const TaskLoop& b) {
 }
 
 /// Rows without elements still reduce to their initial value.
-bool has_empty_reduction(const Step& step) { return step.mapping.rows > 0 && step.mapping.cols == 0; }
+bool has_empty_reduction(const Step& step) { return step.layout.rows > 0 && step.layout.cols == 0; }
 
 }  // namespace
 
@@ -171,7 +170,7 @@ void KernelPrinter::print_steps(const TaskLoop& loop, bool ends_apart) {
 }
 
 void KernelPrinter::print_step(const TaskLoop& loop, const Step& step, const Step*& before) {
-  if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) return;
+  if (step.layout.rows * step.layout.cols == 0 && !has_empty_reduction(step)) return;
   comment(step, before);
   before = &step;
   out_.block();

@@ -57,7 +57,7 @@ class StepPrinter {
     std::string start;  ///< the thread's first element
     std::string guard;  ///< that element `index` exists
   };
-  bool in_batches() const { return mapping_.vector > 1 || mapping_.unroll > 1; }
+  bool in_batches() const { return layout_.width > 1 || layout_.unroll > 1; }
   void print_batches(const Batches& batches, const Layout& layout);
   void print_batch(const Batches& batches, const Layout& layout, const Run& run);
   void open_batch_loop(std::int64_t vectors);
@@ -77,9 +77,7 @@ class StepPrinter {
   std::string copied_elements(int size) const;
   void print_rest(const Root& root, int to, int from, bool stores);
   /// Staged, and of a cluster: the block's cols are [first_col, end_col).
-  bool has_part_of_row() const {
-    return mapping_.cluster > 1 && (mapping_.staged || (step_.turned && mapping_.rows > 0)) && !step_.rows;
-  }
+  bool has_part_of_row() const { return layout_.in_parts && !step_.rows; }
   std::string elements_of_task() const;  ///< of a range, of this block
   std::string elements_inside() const;   ///< "first, end" of a vector's elements that are the task's
   bool empties_tiles() const;            ///< from tiles to memory
@@ -126,7 +124,7 @@ class StepPrinter {
   const Computation& computation_;
   const Schedule& kernel_;
   const Step& step_;
-  const ThreadMapping& mapping_;
+  std::int64_t tasks_;  ///< of the loop
   std::string rows_;
   std::string tile_ = "task";  ///< what rows_per_task rows each are counted in
   bool in_bulk_;               ///< asynchronous copies are bulk copies

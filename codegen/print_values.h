@@ -72,7 +72,7 @@ class ValuePrinter {
   void print_value(int v);
   void print_values(const std::vector<int>& values);
   /// Elements of a value's load ahead.
-  int ahead_width(const Value& value) const { return value.same ? 1 : step_.mapping.vector; }
+  int ahead_width(const Value& value) const { return value.same ? 1 : layout_.width; }
   /// The place of the element at hand in registers or shared memory.
   std::string kept_place(int kept) const;
   void print_fold(const Value& value, const std::string& variable);

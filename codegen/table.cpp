@@ -186,9 +186,9 @@ std::vector<int> buffers_named(const TaskLoop& loop) {
 }
 
 bool has_partial_task(const TaskLoop& loop, std::size_t step) {
-  const ThreadMapping& mapping = loop.steps[step].mapping;
-  const std::int64_t rows = mapping.rows_per_block;
-  if (loop.entries.empty()) return mapping.rows % rows != 0;
+  const Layout& layout = loop.steps[step].layout;
+  const std::int64_t rows = layout.task_rows;
+  if (loop.entries.empty()) return layout.rows % rows != 0;
   return std::any_of(loop.entries.begin(), loop.entries.end(),
                      [&](const LoopEntry& entry) { return entry.rows[step] % rows != 0; });
 }

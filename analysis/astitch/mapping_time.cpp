@@ -162,7 +162,8 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   double instructions = static_cast<double>(vectors) * passes *
                         ((mapping.staged ? kTileInstructions : kAccessInstructions) +
                          std::max(kElementInstructions, of.instructions) * mapping.vector);
-  const ThreadMapping range = mapping.staged ? staging_mapping(mapping, of.widest_bytes) : mapping;
+  const mapping::Elements range =
+      mapping.staged ? staging_mapping(mapping, of.widest_bytes) : mapping::Elements{};
   // A range is loaded and put into its tile, or copied there; taken from there and stored. In bulk a thread
   // does both for all, but a single row in its tile takes as many more than one in registers (softmax of
   // 8,192 columns bf16 on H200, simulated: 24.5 and 22.4 instructions an element).
@@ -172,7 +173,7 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
         (mapping.stages == 0 ? 4
          : mapping.bulk      ? (stored_in_bulk(mapping, of.widest_bytes) && !stages_a_row(mapping) ? 0 : 2)
                              : 3) *
-        kAccessInstructions * elements / range.vector;
+        kAccessInstructions * elements / range.vectors.width;
   // Put into their tile and taken from there.
   if (turned.tile_bytes > 0) instructions += 2 * kAccessInstructions * elements;
   const ClusterExchange exchange = cluster_exchange(mapping, limits.block);
@@ -209,7 +210,7 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
     work.independent_loads = together * of.turned_bytes / kLaneBytes;
   }
   if (mapping.staged) {
-    work.ldst_warp_instructions = warps * elements / range.vector;
+    work.ldst_warp_instructions = warps * elements / range.vectors.width;
     work.global_accesses = mapping.bulk ? 0 : work.ldst_warp_instructions;
     // Elements of each input are taken from its tile once, or by every pass, and the result is put there.
     // Of a vector; what an element wider than a bank takes is among its own.
@@ -223,10 +224,11 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
                                   of.staged_input_bytes) /
                   (limits.block * kLaneBytes)
             : std::min(kRangeVectors, static_cast<double>(Layout(range, limits.block).vectors)) *
-                  range.vector * domain.element_bytes / kLaneBytes;
+                  range.vectors.width * domain.element_bytes / kLaneBytes;
     // Beside a row's vectors the loads of values a column, one by one.
     if (!stages_cols(mapping) && !of.in_order) {
-      const double of_rows = static_cast<double>(of.inputs) / range.vector, of_columns = 1.0 / mapping.vector;
+      const double of_rows = static_cast<double>(of.inputs) / range.vectors.width,
+                   of_columns = 1.0 / mapping.vector;
       const double columns =
           std::max(1.0, layout.in_flight() * mapping.vector * domain.element_bytes / kLaneBytes);
       work.independent_loads =

@@ -14,6 +14,7 @@ BuildContext::BuildContext(const Graph& g, const KernelPlan& p)
     : graph(g), computation(g.entry_computation()), plan(p), inside_(p.ops.begin(), p.ops.end()) {
   for (std::size_t i = 0; i < plan.groups.size(); ++i) {
     const Group& group = plan.groups[i];
+    mappings.push_back(to_mapping(group.mapping));
     placements.push_back(propagate(computation, group.dominant, group.mapping, group.ops));
     add_material(group.dominant, static_cast<int>(i), placements[i]);
     for (NodeId op : group.sub_dominants) add_material(op, static_cast<int>(i), placements[i]);

@@ -33,7 +33,7 @@ class Keeper {
         for (const AcrossRows& across : loop.across)
           for (std::size_t s = 0; s < loop.steps.size(); ++s)
             taken_[number_ + s] +=
-                across.elements * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
+                across.layout.elements() * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
         for (Step& step : loop.steps) {
           visit(step);
           ++number_;
@@ -94,10 +94,10 @@ class Keeper {
   Value& at(int v) { return step_->values[static_cast<std::size_t>(v)]; }
 
   bool keepable(const Value& value) const {
-    const bool elementwise = step_->mapping.kind == MappingKind::kElementwise;
+    const bool elementwise = std::holds_alternative<mapping::Elements>(step_->mapping);
     if (step_->rows || step_->turned || value.scope >= 0 || value.depth < (elementwise ? 1 : 2)) return false;
     // The elements of a serial row are not unrolled.
-    if (step_->mapping.kind == MappingKind::kRowSerial) return false;
+    if (sharing<mapping::OneThread>(step_->mapping) != nullptr) return false;
     return value.kind != ValueKind::kConstant && value.kind != ValueKind::kIndex;
   }
 
@@ -185,7 +185,7 @@ class Keeper {
     }
     if (made.kept >= 0 && static_cast<std::size_t>(made.kept) < planned_) return true;
     const DType dtype = computation_.node(made.op).shape.dtype;
-    const std::int64_t elements = Layout(step_->mapping, block_).elements();
+    const std::int64_t elements = step_->layout.elements();
     const std::size_t from = made.kept >= 0 ? last_reader_.at(made.kept) : producer.number;
     if (!take(from, elements * registers_of(dtype))) return false;
     if (made.kept < 0) {
@@ -209,9 +209,8 @@ class Keeper {
 
   /// Of the domain's own elements (`of_rows`) or the same in all rows, from what the kernel does not write.
   bool waits_for_nothing(const Step& step, const Value& value, bool of_rows) const {
-    const bool row_pack = step.mapping.kind == MappingKind::kRowPack;
-    return row_pack && !step.rows && !step.turned && value.kind == ValueKind::kLoad && value.scope < 0 &&
-           value.restored < 0 && value.depth == 2 && value.at.runtime.empty() &&
+    return packs_rows(step.mapping) && !step.rows && !step.turned && value.kind == ValueKind::kLoad &&
+           value.scope < 0 && value.restored < 0 && value.depth == 2 && value.at.runtime.empty() &&
            value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
            value.offset.uses_dim(0) == of_rows &&
            kernel_.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kGlobalInput;
@@ -244,7 +243,7 @@ class Keeper {
         if (value.kept >= 0 && (place != ahead.end() || static_cast<std::size_t>(value.kept) < planned_))
           continue;
         const DType dtype = computation_.node(value.op).shape.dtype;
-        const std::int64_t elements = Layout(step.mapping, block_).elements();
+        const std::int64_t elements = step.layout.elements();
         const std::size_t since = place == ahead.end() ? from : last_reader_.at(place->second);
         if (!take(since, elements * registers_of(dtype))) continue;
         int kept = place == ahead.end() ? value.kept : place->second;

@@ -27,6 +27,10 @@ void Layout::set(const Elements& elements, int block) {
   stride = std::int64_t{block} * width;
   vectors = ceil_div(length, stride);
   in_part = rows % width != 0;
+  task_rows = length;
+  apart = elements.per_task;
+  in_parts = elements.parts.has_value();
+  if (in_parts) blocks = elements.parts->blocks;
   if (elements.parts)  // the last block of a cluster may have a shorter part
     unguarded = std::max<std::int64_t>(0, elements.per_task - (elements.parts->blocks - 1) * length) / stride;
   else
@@ -48,21 +52,27 @@ void Layout::set_row(std::int64_t threads, const Vectors& of, std::int64_t short
 
 void Layout::set(const Rows& of, int block) {
   rows = of.rows;
-  cols = length = of.cols;
-  if (std::holds_alternative<OneThread>(of.sharing)) {
+  cols = length = apart = of.cols;
+  if (const auto* one = std::get_if<OneThread>(&of.sharing)) {
+    task_rows = one->rows;
     vectors = unguarded = cols;
   } else if (const auto* lanes = std::get_if<Lanes>(&of.sharing)) {
     threads_a_row = lanes->threads;
+    task_rows = lanes->rows;
+    in_tile = lanes->tile.has_value();
     set_row(lanes->threads, lanes->vectors, cols, true);
-  } else if (const auto* segments = std::get_if<Segments>(&of.sharing)) {
+  } else if (const auto* split = std::get_if<Segments>(&of.sharing)) {
     threads_a_row = block;
-    length = ceil_div(cols, std::int64_t{segments->count});
-    set_row(block, segments->vectors, cols - (segments->count - 1) * length, false);
+    segments = split->count;
+    length = ceil_div(cols, segments);
+    set_row(block, split->vectors, cols - (segments - 1) * length, false);
   } else if (const auto* cluster = std::get_if<Cluster>(&of.sharing)) {
     threads_a_row = cluster->threads;
-    if (cluster->tile) length = part_cols(cols, cluster->blocks);
-    set_row(cluster->tile ? block : cluster->threads, cluster->vectors,
-            cluster->tile ? cols - (cluster->blocks - 1) * length : cols, true);
+    blocks = cluster->blocks;
+    in_parts = in_tile = cluster->tile.has_value();
+    if (in_parts) length = part_cols(cols, blocks);
+    set_row(in_parts ? block : cluster->threads, cluster->vectors,
+            in_parts ? cols - (blocks - 1) * length : cols, true);
   }
 }
 
@@ -71,7 +81,8 @@ void Layout::set(const Columns& of, int block) {
   cols = of.length;
   width = of.vectors.width;
   unroll = of.vectors.unroll;
-  places = of.tile;
+  places = task_rows = of.tile;
+  segments = of.segments;
   std::int64_t together_slices = 1;  // slices go by so many
   if (width > 1 && rows % width == 0 && of.tile % width == 0) {
     columns = ColumnVectors::kWhole;
@@ -86,16 +97,18 @@ void Layout::set(const Columns& of, int block) {
   }
   slices = std::max<std::int64_t>(1, block * width / (places * together_slices)) * together_slices;
   threads_a_row = stride = slices;
-  length = ceil_div(cols, std::int64_t{of.segments});
+  length = ceil_div(cols, segments);
   if (columns == ColumnVectors::kFlat) length = round_up(length, width);  // a segment begins with a vector
   vectors = ceil_div(length, slices);
-  unguarded = std::max<std::int64_t>(0, cols - (of.segments - 1) * length) / slices;
+  unguarded = std::max<std::int64_t>(0, cols - (segments - 1) * length) / slices;
 }
 
 void Layout::set(const Patch& patch, int block, TileOrder order) {
   const bool along_cols = order == TileOrder::kAlongCols;
   rows = patch.rows;
   cols = patch.cols;
+  task_rows = patch.height;
+  segments = ceil_div(cols, std::int64_t{patch.width});
   unroll = patch.unroll;
   lane_dim = 1;
   threads_a_row = patch.width;

@@ -45,11 +45,17 @@ struct Run {
 };
 
 struct Layout {
+  Layout() = default;
   Layout(const Mapping& mapping, int block, TileOrder order = TileOrder::kAlongCols);
   Layout(const ThreadMapping& fields, int block, TileOrder order = TileOrder::kAlongCols)
       : Layout(to_mapping(fields), block, order) {}
 
   std::int64_t rows = 1, cols = 1;  ///< of the domain
+  std::int64_t task_rows = 1;       ///< of a task, of those of a block's part
+  std::int64_t segments = 1;        ///< tasks that the cols are cut into
+  int blocks = 1;                   ///< of a cluster, that share a task
+  bool in_parts = false;            ///< each of them has neighbours of its own, `length` of them
+  bool in_tile = false;             ///< a task's rows are in a tile of shared memory
   int width = 1, unroll = 1;
   int lane_dim = 0;                ///< 0: row, 1: col: along which vectors and consecutive threads lie
   std::int64_t threads_a_row = 1;  ///< that share a row of a task
@@ -64,6 +70,9 @@ struct Layout {
   bool head = false;      ///< the first vector is guarded, too
   bool in_part = false;   ///< a guarded vector may be there in part
   bool together = false;  ///< guarded ones are in flight together: who has no element loads another's
+  /// Of memory, from a task's first element to the next one's; of one of several rows, from a row to the
+  /// next.
+  std::int64_t apart = 1;
   /// Elements at whose multiples in memory the first vector lies. Of a row that is peeled, or of columns that
   /// are shifted, two vectors of 16 bytes: those of a warp then are whole sectors.
   int alignment = 1;

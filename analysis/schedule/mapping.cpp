@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/arithmetic.h"
@@ -14,11 +15,6 @@ namespace stitchwork {
 namespace {
 
 using namespace mapping;
-
-template <typename... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
 
 /// More vectors in flight would not fit a thread's registers.
 constexpr int kMostUnrolled = 16;
@@ -35,89 +31,80 @@ std::optional<PartCopy> part_copy_of(const ThreadMapping& m) {
 }
 
 template <typename Copies>
-void set_copy(const std::optional<Copies>& copy, ThreadMapping& m) {
-  if (!copy) return;
-  m.staged = true;
-  std::visit(Overloaded{[](const ByLoads&) {}, [&](const Async& async) { m.stages = async.depth; },
-                        [&](const Bulk& bulk) {
-                          m.stages = bulk.depth;
-                          m.bulk = true;
-                        }},
-             Copy(std::visit([](const auto& c) { return Copy(c); }, *copy)));
+void set_copy(const std::optional<Copies>& copies, ThreadMapping& m) {
+  m.staged = copies.has_value();
+  if (!copies) return;
+  const auto set = [&m]<typename Copy>(const Copy& copy) {
+    if constexpr (requires { copy.depth; }) m.stages = copy.depth;
+    m.bulk = std::is_same_v<Copy, Bulk>;
+  };
+  std::visit(set, *copies);
 }
 
-void set_vectors(const Vectors& vectors, ThreadMapping& m) {
-  m.vector = vectors.width;
-  m.unroll = vectors.unroll;
+Combine combine(int segments, bool atomic) {
+  if (segments == 1) return Combine::kNone;
+  return atomic ? Combine::kAtomic : Combine::kPartials;
 }
 
-void set_segments(int segments, bool atomic, ThreadMapping& m) {
-  m.split = segments;
-  if (segments > 1) m.combine = atomic ? Combine::kAtomic : Combine::kPartials;
+ThreadMapping fields_of(const Elements& e) {
+  return {.rows = e.count,
+          .vector = e.vectors.width,
+          .unroll = e.vectors.unroll,
+          .rows_per_block = e.parts ? e.parts->part : e.per_task,
+          .cluster = e.parts ? e.parts->blocks : 1};
 }
 
-void set_sharing(const OneThread& one, ThreadMapping& m) {
-  m.kind = MappingKind::kRowSerial;
-  m.rows_per_block = one.rows;
-}
-void set_sharing(const Lanes& lanes, ThreadMapping& m) {
-  m.kind = MappingKind::kRowPack;
-  m.threads_per_row = lanes.threads;
-  m.rows_per_block = lanes.rows;
-  set_vectors(lanes.vectors, m);
-  set_copy(lanes.tile, m);
-}
-void set_sharing(const Segments& segments, ThreadMapping& m) {
-  m.kind = MappingKind::kRowSplit;
-  m.threads_per_row = segments.threads;
-  set_vectors(segments.vectors, m);
-  set_segments(segments.count, segments.atomic, m);
-}
-void set_sharing(const Cluster& cluster, ThreadMapping& m) {
-  m.kind = MappingKind::kRowPack;
-  m.cluster = cluster.blocks;
-  m.threads_per_row = cluster.threads;
-  set_vectors(cluster.vectors, m);
-  set_copy(cluster.tile, m);
+ThreadMapping fields_of(const Rows& of) {
+  ThreadMapping m{.kind = MappingKind::kRowPack, .rows = of.rows, .cols = of.cols};
+  const auto share = [&m](int threads, const Vectors& vectors) {
+    m.threads_per_row = threads;
+    m.vector = vectors.width;
+    m.unroll = vectors.unroll;
+  };
+  if (const auto* one = std::get_if<OneThread>(&of.sharing)) {
+    m.kind = MappingKind::kRowSerial;
+    m.rows_per_block = one->rows;
+  } else if (const auto* lanes = std::get_if<Lanes>(&of.sharing)) {
+    share(lanes->threads, lanes->vectors);
+    m.rows_per_block = lanes->rows;
+    set_copy(lanes->tile, m);
+  } else if (const auto* segments = std::get_if<Segments>(&of.sharing)) {
+    share(segments->threads, segments->vectors);
+    m.kind = MappingKind::kRowSplit;
+    m.split = segments->count;
+    m.combine = combine(segments->count, segments->atomic);
+  } else if (const auto* cluster = std::get_if<Cluster>(&of.sharing)) {
+    share(cluster->threads, cluster->vectors);
+    m.cluster = cluster->blocks;
+    set_copy(cluster->tile, m);
+  }
+  return m;
 }
 
-ThreadMapping fields_of(const Elements& elements) {
-  ThreadMapping m;
-  m.kind = MappingKind::kElementwise;
-  m.rows = elements.count;
-  m.rows_per_block = elements.parts ? elements.parts->part : elements.per_task;
-  m.cluster = elements.parts ? elements.parts->blocks : 1;
-  set_vectors(elements.vectors, m);
-  return m;
+ThreadMapping fields_of(const Columns& c) {
+  return {.kind = MappingKind::kColumn,
+          .rows = c.results,
+          .cols = c.length,
+          .vector = c.vectors.width,
+          .unroll = c.vectors.unroll,
+          .threads_per_row = c.threads,
+          .rows_per_block = c.tile,
+          .split = c.segments,
+          .combine = combine(c.segments, c.atomic)};
 }
-ThreadMapping fields_of(const Rows& rows) {
-  ThreadMapping m;
-  m.rows = rows.rows;
-  m.cols = rows.cols;
-  std::visit([&](const auto& sharing) { set_sharing(sharing, m); }, rows.sharing);
-  return m;
+
+ThreadMapping fields_of(const Patch& p) {
+  return {.kind = MappingKind::kTile,
+          .rows = p.rows,
+          .cols = p.cols,
+          .unroll = p.unroll,
+          .threads_per_row = p.width,
+          .rows_per_block = p.height,
+          .split = static_cast<int>(ceil_div(p.cols, std::int64_t{p.width}))};
 }
-ThreadMapping fields_of(const Columns& columns) {
-  ThreadMapping m;
-  m.kind = MappingKind::kColumn;
-  m.rows = columns.results;
-  m.cols = columns.length;
-  m.rows_per_block = columns.tile;
-  m.threads_per_row = columns.threads;
-  set_vectors(columns.vectors, m);
-  set_segments(columns.segments, columns.atomic, m);
-  return m;
-}
-ThreadMapping fields_of(const Patch& patch) {
-  ThreadMapping m;
-  m.kind = MappingKind::kTile;
-  m.rows = patch.rows;
-  m.cols = patch.cols;
-  m.rows_per_block = patch.height;
-  m.threads_per_row = patch.width;
-  m.unroll = patch.unroll;
-  m.split = static_cast<int>(ceil_div(patch.cols, std::int64_t{patch.width}));
-  return m;
+
+ThreadMapping fields_of(const Mapping& mapping) {
+  return std::visit([](const auto& of) { return fields_of(of); }, mapping);
 }
 
 /// The plan's names for the fields of `a` that are not as in `b`.
@@ -206,33 +193,18 @@ std::int64_t part_cols(std::int64_t cols, int blocks) {
 }
 
 std::int64_t task_count(const Mapping& mapping) {
-  const auto parts = [](std::int64_t of, std::int64_t size) {
-    return std::max<std::int64_t>(1, ceil_div(of, size));
-  };
-  return std::visit(
-      Overloaded{
-          [&](const Elements& e) { return parts(e.count, e.per_task); },
-          [&](const Rows& rows) {
-            return std::visit(Overloaded{[&](const OneThread& one) { return parts(rows.rows, one.rows); },
-                                         [&](const Lanes& lanes) { return parts(rows.rows, lanes.rows); },
-                                         [&](const Segments& s) { return parts(rows.rows, 1) * s.count; },
-                                         [&](const Cluster&) { return parts(rows.rows, 1); }},
-                              rows.sharing);
-          },
-          [&](const Columns& c) { return parts(c.results, c.tile) * c.segments; },
-          [&](const Patch& p) { return parts(p.rows, p.height) * ceil_div(p.cols, std::int64_t{p.width}); }},
-      mapping);
+  const ThreadMapping m = fields_of(mapping);
+  const auto* elements = std::get_if<Elements>(&mapping);  // of which blocks may have parts
+  const std::int64_t tasks = ceil_div(m.rows, elements != nullptr ? elements->per_task : m.rows_per_block);
+  return std::max<std::int64_t>(1, tasks) * m.split;
 }
 
 Mapping to_mapping(const ThreadMapping& m) {
   const Vectors vectors{m.vector, m.unroll};
   const bool atomic = m.combine == Combine::kAtomic;
   switch (m.kind) {
-    case MappingKind::kElementwise: {
-      Elements elements{m.rows, m.rows_per_block, vectors, std::nullopt};
-      if (m.cluster > 1) elements = {m.rows, m.rows / m.tasks, vectors, {{m.cluster, m.rows_per_block}}};
-      return elements;
-    }
+    case MappingKind::kElementwise:
+      return Elements{m.rows, m.rows_per_block, vectors, std::nullopt};
     case MappingKind::kRowSerial:
       return Rows{m.rows, m.cols, OneThread{m.rows_per_block}};
     case MappingKind::kRowPack:
@@ -256,12 +228,14 @@ Deal to_deal(const ThreadMapping& m, std::int64_t first_block) {
 Deal to_deal(const Group& group) { return to_deal(group.mapping, group.first_block); }
 
 ThreadMapping to_fields(const Mapping& mapping, const Deal& deal) {
-  ThreadMapping m = std::visit([](const auto& of) { return fields_of(of); }, mapping);
+  ThreadMapping m = fields_of(mapping);
   m.tasks = deal.tasks;
   m.tasks_per_block = deal.most_tasks();
   m.blocks = deal.blocks();
   return m;
 }
+
+std::string to_text(const Mapping& mapping, const Deal& deal) { return to_text(to_fields(mapping, deal)); }
 
 Verdict legal(const ThreadMapping& m) {
   if (m.rows < 0 || m.cols < 0 || m.rows_per_block < 1 || m.tasks < 1 || m.tasks_per_block < 1 ||
@@ -270,9 +244,8 @@ Verdict legal(const ThreadMapping& m) {
     return no("range", "a number of the mapping is out of range ({})", to_text(m));
   // Copies of a loop's tiles for no task at a time, a split that nothing combines: what no Mapping says.
   const std::vector<std::string> lost = differences(m, to_fields(to_mapping(m), to_deal(m)));
-  if (!lost.empty() || (m.kind == MappingKind::kElementwise && m.cluster > 1))
-    return no("form", "no {} mapping has such {} ({})", name(m.kind),
-              lost.empty() ? "cluster" : fmt::format("{}", fmt::join(lost, ", ")), to_text(m));
+  if (!lost.empty())
+    return no("form", "no {} mapping has such {} ({})", name(m.kind), fmt::join(lost, ", "), to_text(m));
   for (const auto check : {legal_sharing, legal_deal, legal_vectors})
     if (Verdict verdict = check(m); !verdict) return verdict;
   return Verdict::yes();

@@ -142,6 +142,24 @@ struct Patch {
 
 using Mapping = std::variant<mapping::Elements, mapping::Rows, mapping::Columns, mapping::Patch>;
 
+/// How rows are shared, if it is that way.
+template <typename Sharing>
+const Sharing* sharing(const Mapping& mapping) {
+  const auto* rows = std::get_if<mapping::Rows>(&mapping);
+  return rows == nullptr ? nullptr : std::get_if<Sharing>(&rows->sharing);
+}
+/// Threads beside each other share whole rows.
+inline bool packs_rows(const Mapping& mapping) {
+  return sharing<mapping::Lanes>(mapping) != nullptr || sharing<mapping::Cluster>(mapping) != nullptr;
+}
+
+/// Of several segments: by atomics, not in partials.
+inline bool combines_atomically(const Mapping& mapping) {
+  const auto* segments = sharing<mapping::Segments>(mapping);
+  const auto* columns = std::get_if<mapping::Columns>(&mapping);
+  return segments != nullptr ? segments->atomic : columns != nullptr && columns->atomic;
+}
+
 /// Elements that begin whole sectors and whole vectors, whatever their size.
 constexpr int kRowAlignment = 32;
 /// Cols of a row that each block of a cluster has in its tile; the last one's may be fewer.
@@ -156,6 +174,8 @@ Deal to_deal(const ThreadMapping& fields, std::int64_t first_block = 0);
 Deal to_deal(const Group& group);
 /// The fields that say it.
 ThreadMapping to_fields(const Mapping& mapping, const Deal& deal);
+/// "row_pack 64x256: 16 tasks of 4 rows, 2 a block, 8 blocks, 32 threads a row, vectors of 4"
+std::string to_text(const Mapping& mapping, const Deal& deal);
 
 /// Whether the fields are a mapping, and the tasks those of its domain, dealt to blocks; else one of the
 /// rules of docs/planners/verify.md, "mapping.tasks", and one line with the numbers. What a block, a device

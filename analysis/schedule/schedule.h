@@ -22,7 +22,7 @@
 
 #include "analysis/one_pass.h"
 #include "analysis/plan.h"
-#include "analysis/schedule/mapping.h"
+#include "analysis/schedule/layout.h"
 #include "core/index_map.h"
 
 namespace stitchwork {
@@ -135,11 +135,19 @@ struct Step {
   Filling filling = Filling::kInTask;
   bool in_bulk = false;  ///< from tiles to memory, by bulk copies (of a loop that has such)
   bool by_all = false;   ///< rows: by all threads that share the row, of which the first stores
-  ThreadMapping mapping;
+  Mapping mapping;
+  Layout layout;  ///< of the mapping, in the launch's blocks
   std::vector<Value> values;
   std::vector<Root> roots;
   /// Values needed for the roots, by index, arguments first; the others were replaced by kept ones.
   std::vector<int> order;
+
+  /// Of blocks of so many threads.
+  void set(const Mapping& of, int block) {
+    mapping = of;
+    layout = Layout(of, block, turned ? TileOrder::kAlongRows : TileOrder::kAlongCols);
+    layout.together |= turned;
+  }
 };
 
 /// Where an element's value stays from one step to later ones of the same task (also across a grid barrier,
@@ -168,9 +176,8 @@ struct LoopEntry {
 struct AcrossRows {
   NodeId op = kNoNode;
   Op reducer = Op::kAdd;
-  ThreadMapping mapping;
-  std::int64_t elements = 1;  ///< of a row that a thread handles, at most
-  int partials = -1;          ///< buffer
+  Layout layout;      ///< of the group
+  int partials = -1;  ///< buffer
 };
 
 /// A value of a row that every thread of the row has in a register from the step that makes it to the end of

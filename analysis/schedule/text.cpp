@@ -129,7 +129,7 @@ std::string to_text(const Graph& graph, const Schedule& kernel) {
                             step.by_all ? "rows by all their threads"
                             : step.rows ? "rows"
                                         : "elements",
-                            to_text(step.mapping),
+                            to_text(step.mapping, loop.deal),
                             step.filling == Filling::kAhead  ? ", copied ahead"
                             : step.filling == Filling::kOnce ? ", once a block"
                                                              : "");

@@ -17,8 +17,8 @@ bool has_vectors(const Schedule& kernel, const Step& step, int buffer) {
   const Buffer& b = kernel.buffers.at(static_cast<std::size_t>(buffer));
   if (b.space == MemorySpace::kShared)
     return b.tile &&
-           (stages_a_row(step.mapping) || (step.turned && step.mapping.kind == MappingKind::kElementwise) ||
-            (!step.turned && step.mapping.kind == MappingKind::kRowPack && !step.mapping.staged));
+           (step.turned ? std::holds_alternative<mapping::Elements>(step.mapping)
+                        : packs_rows(step.mapping) && (!step.layout.in_tile || step.layout.task_rows == 1));
   // Those across the rows lie side by side, of 16-bit floats as floats.
   return !is_partials(kernel, buffer) || (b.across && byte_size(b.shape.dtype) >= 4);
 }
@@ -66,9 +66,9 @@ void use_vectors(const Computation& computation, Schedule& kernel) {
     for (TaskLoop& loop : phase.loops)
       for (Step& step : loop.steps) {
         if (step.filling == Filling::kAhead) continue;  // its copies are no values
-        if (step.rows || (step.mapping.vector == 1 && step.mapping.unroll == 1)) continue;
-        if (step.mapping.rows * step.mapping.cols == 0) continue;
-        const Layout layout(step.mapping, kernel.launch.block);
+        if (step.rows || (step.layout.width == 1 && step.layout.unroll == 1)) continue;
+        if (step.layout.rows * step.layout.cols == 0) continue;
+        const Layout& layout = step.layout;
         const Branches branches = find_branches(computation, step);
         for (const int v : step.order) {
           Value& value = step.values[static_cast<std::size_t>(v)];
@@ -78,9 +78,9 @@ void use_vectors(const Computation& computation, Schedule& kernel) {
           value.ahead = may_go_ahead(kernel, step, layout, value, movement) &&
                         in_branch_of_vectors(step, layout, branches, v);
         }
-        if (step.mapping.vector == 1) continue;
+        if (step.layout.width == 1) continue;
         IndexMap domain;
-        domain.dims = {step.mapping.rows, step.mapping.cols};
+        domain.dims = {step.layout.rows, step.layout.cols};
         for (Root& root : step.roots) {
           if (root.store != StoreKind::kElement) continue;
           for (Target& target : root.targets)
