@@ -31,36 +31,14 @@ void check_domain(const Computation& computation, const std::string& where, cons
   }
 }
 
-/// A task's threads are those of a block.
+/// A task's threads, or those of a line of its tile, are those of a block or of a cluster's.
 void check_threads(const std::string& where, const ThreadMapping& m, int block, Report& report) {
-  const std::int64_t threads = m.threads_per_row * m.rows_per_block;
-  switch (m.kind) {
-    case MappingKind::kElementwise:
-      return;
-    case MappingKind::kRowSerial:
-      if (m.rows_per_block > block)
-        report.add("mapping.threads", "{}: {} rows a task, a thread each, in a block of {}", where,
-                   m.rows_per_block, block);
-      return;
-    case MappingKind::kColumn:
-      if (const Layout layout(m, block);
-          layout.slices * layout.places > std::int64_t{block} * m.vector ||
-          layout.places % (layout.columns == ColumnVectors::kFlat ? 1 : m.vector) != 0)
-        report.add("mapping.vector", "{}: vectors of {} do not lie in tiles of {} columns in a block of {}",
-                   where, m.vector, m.rows_per_block, block);
-      [[fallthrough]];
-    case MappingKind::kRowPack:
-    case MappingKind::kRowSplit:
-      if (threads > std::int64_t{block} * m.cluster)
-        report.add("mapping.threads", "{}: {} rows a task of {} threads each do not fit a block of {}", where,
-                   m.rows_per_block, m.threads_per_row, block);
-      return;
-    case MappingKind::kTile:
-      if (m.threads_per_row > block || m.rows_per_block > block)
-        report.add("mapping.threads", "{}: a block of {} threads takes no line of a tile of {} rows, {} cols",
-                   where, block, m.rows_per_block, m.threads_per_row);
-      return;
-  }
+  std::int64_t threads = m.threads_per_row * m.rows_per_block;
+  if (m.kind == MappingKind::kElementwise) threads = 1;
+  if (m.kind == MappingKind::kTile) threads = std::max<std::int64_t>(m.threads_per_row, m.rows_per_block);
+  if (threads > std::int64_t{block} * m.cluster)
+    report.add("mapping.threads", "{}: {} threads a task in blocks of {} ({})", where, threads, block,
+               to_text(m));
 }
 
 /// Reductions across the rows: a thread has the same cols in every task.
@@ -90,16 +68,22 @@ int narrowest_bytes(const Computation& computation, const Group& group) {
   return bytes;
 }
 
-/// Vectors of the narrowest array move by one instruction each; accumulators across the rows want whole ones.
+/// Vectors of the narrowest array move by one instruction each, and those of columns lie in a block's
+/// threads; accumulators across the rows want whole ones.
 void check_vectors(const Computation& computation, const std::string& where, const Group& group, int block,
                    Report& report) {
   const ThreadMapping& m = group.mapping;
   if (m.vector == 1) return;
-  const int bytes = narrowest_bytes(computation, group);
-  if (m.vector * bytes > kVectorBytes)
+  const Layout layout(m, block);
+  if (const int bytes = narrowest_bytes(computation, group); m.vector * bytes > kVectorBytes)
     report.add("mapping.vector", "{}: vectors of {} elements of {} bytes; up to {} bytes move at a time",
                where, m.vector, bytes, kVectorBytes);
-  if (Layout(m, block).peeled && !group.across.empty())
+  const bool whole = layout.columns == ColumnVectors::kFlat || layout.places % m.vector == 0;
+  if (layout.columns != ColumnVectors::kNone &&
+      (layout.slices * layout.places > std::int64_t{block} * m.vector || !whole))
+    report.add("mapping.vector", "{}: vectors of {} do not lie in tiles of {} columns in a block of {}",
+               where, m.vector, m.rows_per_block, block);
+  if (layout.peeled && !group.across.empty())
     report.add("mapping.vector", "{}: rows of {} in vectors of {}, and accumulators that want whole vectors",
                where, m.cols, m.vector);
 }

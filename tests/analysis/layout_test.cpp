@@ -189,5 +189,39 @@ TEST(Layouts, GiveEveryElementToOneThreadOnce) {
   }
 }
 
+/// Rows that move between memory and tiles in which they begin as many elements behind a multiple of `kLead`
+/// as in memory, whole or by parts of a cluster's blocks.
+TEST(Layouts, GiveRowsBehindALeadToOneThreadOnce) {
+  constexpr int kLead = 32, kRows = 5;
+  for (const std::int64_t cols : {97, 1000, 2081, 4097})
+    for (const int width : {1, 2, 4, 8})
+      for (const int blocks : {1, 2, 4})
+        for (const bool stores : {false, true}) {
+          if (blocks > 1 && (blocks - 1) * part_cols(cols, blocks) >= cols) continue;
+          constexpr int kBlock = 64;
+          mapping::Elements elements{kRows * cols, cols, {width, 2}, std::nullopt};
+          if (blocks > 1) elements.parts = {blocks, part_cols(cols, blocks)};
+          const Layout layout = Layout(elements, kBlock).behind(kLead, stores);
+          SCOPED_TRACE(
+              fmt::format("{} cols, vectors of {}, {} blocks, stores {}", cols, width, blocks, stores));
+          for (std::int64_t row = 0; row < kRows; ++row) {
+            std::map<std::int64_t, int> found;
+            for (int rank = 0; rank < blocks; ++rank) {
+              const std::int64_t first = rank * layout.length, end = std::min(cols, first + layout.length);
+              for (const stitchwork::Run& run : layout.runs())
+                for (std::int64_t n = run.first; n < run.end; ++n)
+                  for (int i = 0; i < kBlock * width; ++i) {
+                    const std::int64_t col = first + i + n * layout.stride - row * cols % kLead;
+                    if (col >= first && col < end) ++found[col];
+                    // What is loaded from before a part is a neighbour's; nothing else goes unguarded.
+                    if (!run.guarded && (col >= end || (stores && col < first))) ADD_FAILURE() << col;
+                  }
+            }
+            EXPECT_EQ(static_cast<std::int64_t>(found.size()), cols);
+            for (const auto& [col, times] : found) EXPECT_EQ(times, 1) << col;
+          }
+        }
+}
+
 }  // namespace
 }  // namespace stitchwork
