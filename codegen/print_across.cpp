@@ -30,7 +30,7 @@ void flush_across(const Schedule& kernel, const TaskLoop& loop, const PlaceNames
     const DType dtype = computation.node(across.op).shape.dtype;
     const std::string& name = places.across.at(across.op);
     // Of a staged row each block of a cluster has one part, else a vector in as many as the cluster has.
-    const bool part = layout.in_parts;
+    const bool part = layout.by_parts;
     const std::int64_t threads = layout.stride / layout.width;
     const std::int64_t rows = layout.task_rows;
     if (rows > 1 && workspace_busy) out.line("__syncthreads();");

@@ -41,7 +41,7 @@ void StepPrinter::print_copies_at(const std::string& further, const std::string&
   declare_row(tile_, layout_.task_rows);
   const std::string exists = row_guard();
   const std::string guard = inside + (inside.empty() || exists.empty() ? "" : " && ") + exists;
-  const bool in_part = layout_.rows % vector != 0;
+  const bool in_part = layout_.partial_vectors;
   out_.open(guard.empty() ? "" : fmt::format("if ({})", guard));
   for (std::size_t r = 0; r < step_.roots.size(); ++r) {
     const Root& root = step_.roots[r];

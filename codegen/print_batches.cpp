@@ -136,8 +136,8 @@ void StepPrinter::place_inside(const Batches& batches, const Layout& layout) {
     const std::string last =
         alignment_ > 1
             ? fmt::format("({} - 1 + lead) / {} * {} - lead", elements, layout_.width, layout_.width)
-        : layout.in_part ? fmt::format("({} - 1) / {} * {}", elements, layout_.width, layout_.width)
-                         : fmt::format("{} - {}", elements, layout_.width);
+        : layout.partial_vectors ? fmt::format("({} - 1) / {} * {}", elements, layout_.width, layout_.width)
+                                 : fmt::format("{} - {}", elements, layout_.width);
     out_.line(fmt::format("const int local_row = sw_min({}, {});", at, last));
     out_.line(fmt::format("const {} row = {} + local_row;", index_, first));
     return;
@@ -153,7 +153,7 @@ void StepPrinter::print_batch(const Batches& batches, const Layout& layout, cons
   const auto open_guard = [&] {
     out_.open(guarded && !batches.guard.empty() ? fmt::format("if ({})", batches.guard) : "");
   };
-  const bool in_part = layout.in_part && guarded;
+  const bool in_part = layout.partial_vectors && guarded;
   std::string left = in_part || in_column_vectors() ? elements_left() : "";
   // A tile has nothing around what was put there element by element.
   if (layout.head && !layout.peeled && in_part) left = elements_inside();

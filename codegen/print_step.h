@@ -77,7 +77,7 @@ class StepPrinter {
   std::string copied_elements(int size) const;
   void print_rest(const Root& root, int to, int from, bool stores);
   /// Staged, and of a cluster: the block's cols are [first_col, end_col).
-  bool has_part_of_row() const { return layout_.in_parts && !step_.rows; }
+  bool has_part_of_row() const { return layout_.by_parts && !step_.rows; }
   std::string elements_of_task() const;  ///< of a range, of this block
   std::string elements_inside() const;   ///< "first, end" of a vector's elements that are the task's
   bool empties_tiles() const;            ///< from tiles to memory

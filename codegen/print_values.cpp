@@ -46,7 +46,7 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   names.dims = {local ? "local_row" : "row", "col"};
   const bool part_of_cols = std::holds_alternative<mapping::Patch>(step_.mapping)
                                 ? layout_.segments > 1
-                                : layout_.in_tile && layout_.in_parts;
+                                : layout_.in_tile && layout_.by_parts;
   if (local && part_of_cols) names.dims[1] = "(col - first_col)";
   for (std::size_t d = 2; d < dims; ++d) names.dims.push_back(fmt::format("s{}", d - 2));
   return names;
@@ -55,7 +55,7 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
 IndexNames ValuePrinter::place_names(const Value& value) const {
   IndexNames names = index_names(value.at.map.dims.size(), value.local);
   // The block's part of a value a col, which all tasks have.
-  const bool part = step_.turned && layout_.in_parts;
+  const bool part = step_.turned && layout_.by_parts;
   if (value.local && part &&
       kernel_.buffers[static_cast<std::size_t>(value.buffer)].space != MemorySpace::kShared)
     names.dims[0] = "(first_col + local_row)";

@@ -26,11 +26,11 @@ void Layout::set(const Elements& elements, int block) {
   length = elements.parts ? elements.parts->part : elements.per_task;
   stride = std::int64_t{block} * width;
   vectors = ceil_div(length, stride);
-  in_part = rows % width != 0;
+  partial_vectors = rows % width != 0;
   task_rows = length;
   apart = elements.per_task;
-  in_parts = elements.parts.has_value();
-  if (in_parts) blocks = elements.parts->blocks;
+  by_parts = elements.parts.has_value();
+  if (by_parts) blocks = elements.parts->blocks;
   if (elements.parts)  // the last block of a cluster may have a shorter part
     unguarded = std::max<std::int64_t>(0, elements.per_task - (elements.parts->blocks - 1) * length) / stride;
   else
@@ -43,7 +43,7 @@ void Layout::set_row(std::int64_t threads, const Vectors& of, std::int64_t short
   width = of.width;
   unroll = of.unroll;
   stride = threads * width;
-  peeled = head = in_part = may_peel && width > 1 && cols % width != 0;
+  peeled = head = partial_vectors = may_peel && width > 1 && cols % width != 0;
   // A thread alone has only its first vector before the row.
   if (peeled) alignment = threads_a_row == 1 ? width : 2 * width;
   vectors = ceil_div(length + alignment - 1, stride);
@@ -69,10 +69,10 @@ void Layout::set(const Rows& of, int block) {
   } else if (const auto* cluster = std::get_if<Cluster>(&of.sharing)) {
     threads_a_row = cluster->threads;
     blocks = cluster->blocks;
-    in_parts = in_tile = cluster->tile.has_value();
-    if (in_parts) length = part_cols(cols, blocks);
-    set_row(in_parts ? block : cluster->threads, cluster->vectors,
-            in_parts ? cols - (blocks - 1) * length : cols, true);
+    by_parts = in_tile = cluster->tile.has_value();
+    if (by_parts) length = part_cols(cols, blocks);
+    set_row(by_parts ? block : cluster->threads, cluster->vectors,
+            by_parts ? cols - (blocks - 1) * length : cols, true);
   }
 }
 
@@ -125,7 +125,7 @@ Layout Layout::behind(int lead, bool stores) const {
   result.alignment = lead;
   result.vectors = ceil_div(length + lead - 1, stride);
   result.head = stores;
-  result.in_part |= stores;
+  result.partial_vectors |= stores;
   if (stores) result.unguarded = std::max<std::int64_t>(0, unguarded - 1);
   return result;
 }

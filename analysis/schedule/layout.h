@@ -51,10 +51,10 @@ struct Layout {
       : Layout(to_mapping(fields), block, order) {}
 
   std::int64_t rows = 1, cols = 1;  ///< of the domain
-  std::int64_t task_rows = 1;       ///< of a task, of those of a block's part
+  std::int64_t task_rows = 1;       ///< rows of a task; by parts a block's
   std::int64_t segments = 1;        ///< tasks that the cols are cut into
   int blocks = 1;                   ///< of a cluster, that share a task
-  bool in_parts = false;            ///< each of them has neighbours of its own, `length` of them
+  bool by_parts = false;            ///< each of them has neighbours of its own, `length` of them
   bool in_tile = false;             ///< a task's rows are in a tile of shared memory
   int width = 1, unroll = 1;
   int lane_dim = 0;                ///< 0: row, 1: col: along which vectors and consecutive threads lie
@@ -67,11 +67,10 @@ struct Layout {
   /// Rows that no vector divides begin anywhere: a thread's vectors then lie at multiples of width in memory,
   /// not in the row, and a row's first and last ones reach beyond it.
   bool peeled = false;
-  bool head = false;      ///< the first vector is guarded, too
-  bool in_part = false;   ///< a guarded vector may be there in part
-  bool together = false;  ///< guarded ones are in flight together: who has no element loads another's
-  /// Of memory, from a task's first element to the next one's; of one of several rows, from a row to the
-  /// next.
+  bool head = false;             ///< the first vector is guarded, too
+  bool partial_vectors = false;  ///< a guarded vector may be there in part
+  bool together = false;         ///< guarded ones are in flight together: who has no element loads another's
+  /// Elements of memory from the first of a task to that of the next one, if it is a range or a row.
   std::int64_t apart = 1;
   /// Elements at whose multiples in memory the first vector lies. Of a row that is peeled, or of columns that
   /// are shifted, two vectors of 16 bytes: those of a warp then are whole sectors.

@@ -53,7 +53,7 @@ class Enumeration {
           }
         if (!run.guarded && there < layout_.width) ++beyond_;
         // A guarded vector is there or is not, unless the layout says that it may be in part.
-        if (run.guarded && there > 0 && there < layout_.width && !layout_.in_part &&
+        if (run.guarded && there > 0 && there < layout_.width && !layout_.partial_vectors &&
             layout_.columns != ColumnVectors::kFlat)
           ++beyond_;
       }
