@@ -6,7 +6,6 @@
 
 #include "analysis/launch.h"
 #include "analysis/schedule/layout.h"
-#include "analysis/tiles.h"
 
 namespace stitchwork {
 

@@ -1,7 +1,6 @@
 // Steps that ask for tiles by asynchronous copies, ahead of the task at hand.
 #include <fmt/format.h>
 
-#include "analysis/schedule/context.h"
 #include "codegen/print_step.h"
 
 namespace stitchwork {

@@ -1,7 +1,6 @@
 // Bulk copies between memory and tiles: one thread moves the whole range of a task.
 #include <fmt/format.h>
 
-#include "analysis/schedule/context.h"
 #include "analysis/tiles.h"
 #include "codegen/print_step.h"
 

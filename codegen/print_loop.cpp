@@ -6,7 +6,6 @@
 #include <map>
 
 #include "analysis/launch.h"
-#include "analysis/schedule/context.h"
 #include "codegen/print_across.h"
 #include "codegen/print_kernel.h"
 #include "core/error.h"

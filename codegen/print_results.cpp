@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "analysis/schedule/context.h"
 #include "codegen/print_step.h"
 #include "core/error.h"
 

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "analysis/schedule/context.h"
-#include "analysis/tiles.h"
 #include "codegen/table.h"
+#include "core/arithmetic.h"
 #include "core/error.h"
 
 namespace stitchwork {

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "analysis/launch.h"
-#include "analysis/schedule/context.h"
 #include "core/error.h"
 
 namespace stitchwork {

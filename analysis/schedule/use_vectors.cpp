@@ -2,7 +2,6 @@
 
 #include "analysis/schedule/branches.h"
 #include "analysis/schedule/layout.h"
-#include "analysis/tiles.h"
 
 namespace stitchwork {
 namespace {
