@@ -12,15 +12,9 @@ int largest_cluster(const Device& device) {
   return std::clamp(device.max_cluster_blocks, 1, kPortableClusterBlocks);
 }
 
-std::int64_t task_takers(const ThreadMapping& mapping) {
-  return std::max<std::int64_t>(1, mapping.blocks / mapping.cluster);
-}
-
 std::int64_t resident_blocks(const Device& device, int blocks_per_sm, int cluster) {
   return cluster * clusters_held_anyway(device, blocks_per_sm, cluster);
 }
-
-std::int64_t block_tasks(const ThreadMapping& mapping) { return mapping.tasks * mapping.cluster; }
 
 ClusterExchange cluster_exchange(const ThreadMapping& mapping, int block) {
   if (mapping.cluster == 1) return {};

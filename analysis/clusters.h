@@ -14,15 +14,9 @@ constexpr int kClusterArchitecture = 90;
 /// Blocks of the largest cluster that is launched without being asked for; 1: the device has none.
 int largest_cluster(const Device& device);
 
-/// Those that the mapping's tasks are dealt to: its blocks, or their clusters.
-std::int64_t task_takers(const ThreadMapping& mapping);
-
 /// Blocks that may wait for each other at a grid barrier: those resident at once, in whole clusters, wherever
 /// the device's SMs are. 0: not one cluster is surely held.
 std::int64_t resident_blocks(const Device& device, int blocks_per_sm, int cluster);
-
-/// Blocks that run a task, summed over the tasks.
-std::int64_t block_tasks(const ThreadMapping& mapping);
 
 /// What a reduction over a cluster of blocks of `block` threads costs beyond one over a block. Every warp
 /// sends its accumulator to every block of the cluster, waits, and folds those of all warps.

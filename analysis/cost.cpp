@@ -89,7 +89,8 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
   for (const Residence& r : kernel_.resident) {
     if (!r.shared || r.group != group.dominant) continue;
     const auto placed = found.placements.find(r.op);
-    if (placed != found.placements.end()) count_kept(warp_accesses(placed->second.map, group.mapping));
+    if (placed != found.placements.end())
+      count_kept(warp_accesses(placed->second.map, group.mapping, layout_of(group)));
   }
   now().cluster_barriers +=
       cluster_barriers(group.mapping, reductions) * static_cast<double>(group.mapping.blocks);

@@ -6,18 +6,18 @@
 #include "analysis/assemble.h"
 #include "analysis/evaluations.h"
 #include "analysis/facts.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/tiles.h"
-#include "analysis/vectors.h"
 
 namespace stitchwork::costs {
 namespace {
 
 /// Sectors one warp's access under `map` touches, counted on a sample of 32 lanes in the middle of the
 /// domain, so many rows behind its middle.
-double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents,
-                      const ThreadMapping& mapping, int element_bytes, std::int64_t row) {
+double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
+                      int element_bytes, std::int64_t row) {
   const IndexExpr linear = linearize(map.results, extents);
-  const int lane = lane_dim(mapping);
+  const int lane = layout.lane_dim;
   std::vector<std::int64_t> point(map.dims.size());
   for (std::size_t d = 0; d < point.size(); ++d) point[d] = map.dims[d] / 2 / kWarp * kWarp;
   if (row > 0) point[0] += row;
@@ -41,25 +41,18 @@ double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& exte
 }
 
 /// Of long rows that begin within sectors the mean of as many as begin differently.
-double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents,
-                      const ThreadMapping& mapping, int element_bytes) {
+double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
+                      int element_bytes) {
   constexpr std::int64_t kRows = 8;
-  const bool apart = lane_dim(mapping) == 1 && map.dims.size() == 2 && map.dims[1] > kWarp &&
-                     map.dims[0] >= kRows * kWarp && mapping.cols * element_bytes % kSectorBytes != 0;
+  const bool apart = layout.lane_dim == 1 && map.dims.size() == 2 && map.dims[1] > kWarp &&
+                     map.dims[0] >= kRows * kWarp && layout.cols * element_bytes % kSectorBytes != 0;
   double sectors = 0;
   for (std::int64_t row = 0; row < (apart ? kRows : 1); ++row)
-    sectors += sectors_a_warp(map, extents, mapping, element_bytes, row);
+    sectors += sectors_a_warp(map, extents, layout, element_bytes, row);
   return sectors / static_cast<double>(apart ? kRows : 1);
 }
 
 }  // namespace
-
-int lane_dim(const ThreadMapping& mapping) {
-  return mapping.kind == MappingKind::kRowPack || mapping.kind == MappingKind::kRowSplit ||
-                 mapping.kind == MappingKind::kTile
-             ? 1
-             : 0;
-}
 
 bool uses(const IndexMap& map, int dim) {
   return std::any_of(map.results.begin(), map.results.end(),
@@ -67,20 +60,20 @@ bool uses(const IndexMap& map, int dim) {
 }
 
 double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const ThreadMapping& mapping,
-               int bytes, bool through_tile, int at_once) {
+               const Layout& layout, int bytes, bool through_tile, int at_once) {
   // A range in order, or a peeled row's vectors, which begin with sectors.
-  if ((mapping.staged && through_tile) || (is_peeled(mapping) && at_once > 1))
+  if ((mapping.staged && through_tile) || (layout.peeled && at_once > 1))
     return static_cast<double>(kWarp * bytes) / kSectorBytes;
   const bool tiles = (mapping.kind == MappingKind::kTile || through_tile) && map.dims.size() == 2 &&
                      map.symbols.empty() && map.runtime.empty();
-  if (!tiles) return sectors_a_warp(map, extents, mapping, bytes);
+  if (!tiles) return sectors_a_warp(map, extents, layout, bytes);
   return tile_sectors(map, extents, tile_mapping(mapping), bytes,
                       through_tile ? TileOrder::kAlongRows : TileOrder::kAlongCols);
 }
 
-double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
+double warp_accesses(const IndexMap& map, const ThreadMapping& mapping, const Layout& layout) {
   double count = evaluation_count(map);
-  const int lane = lane_dim(mapping);
+  const int lane = layout.lane_dim;
   // A value of the col alone is loaded again for every row.
   if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !depends_on(map, 0))
     count *= static_cast<double>(map.dims[0]);
@@ -92,13 +85,12 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping) {
   return count * std::max(1.0, static_cast<double>(mapping.rows) / kWarp);
 }
 
-int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, bool through_tile) {
-  if (mapping.staged && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vector;
-  if (mapping.vector == 1 || !uses(map, lane_dim(mapping)) || !holds_for_vectors(map, mapping) ||
-      !map.runtime.empty() || !map.symbols.empty())
-    return 1;
+int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, const Layout& layout,
+                  bool through_tile) {
+  if (mapping.staged && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vectors.width;
+  if (layout.width == 1 || !uses(map, layout.lane_dim) || !layout.holds(map)) return 1;
   const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
-  return moves_in_vectors(offset, map, mapping) ? mapping.vector : 1;
+  return layout.movement(offset, map) == Movement::kVector ? layout.width : 1;
 }
 
 }  // namespace stitchwork::costs

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "analysis/plan.h"
+#include "analysis/schedule/layout.h"
 #include "core/index_map.h"
 #include "occupancy_model/hardware.h"
 
@@ -12,21 +13,19 @@ namespace stitchwork::costs {
 /// Of 128 bytes, which L1 moves in one wavefront.
 inline constexpr double kSectorsPerWavefront = 4;
 
-/// Does lane 0..31 of a warp lie along the rows of the domain, or along its cols?
-int lane_dim(const ThreadMapping& mapping);
-
 /// Does an access under `map` vary with that dimension?
 bool uses(const IndexMap& map, int dim);
 
 /// Sectors one warp's access of global memory touches.
 double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const ThreadMapping& mapping,
-               int bytes, bool through_tile, int at_once);
+               const Layout& layout, int bytes, bool through_tile, int at_once);
 
 /// Warps that issue one access each for a value under `map`. A value that does not vary along the lanes is
 /// still loaded by every warp that works on it.
-double warp_accesses(const IndexMap& map, const ThreadMapping& mapping);
+double warp_accesses(const IndexMap& map, const ThreadMapping& mapping, const Layout& layout);
 
 /// Elements that one access of a thread moves.
-int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, bool through_tile);
+int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, const Layout& layout,
+                  bool through_tile);
 
 }  // namespace stitchwork::costs

@@ -6,7 +6,8 @@
 #include "analysis/cost_internal.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
+#include "analysis/schedule/mapping.h"
 
 namespace stitchwork::costs {
 namespace {
@@ -39,7 +40,7 @@ constexpr double kGatherInstructions = 9;
 }  // namespace
 
 double KernelCounter::warp_tasks(const ThreadMapping& mapping) const {
-  return static_cast<double>(block_tasks(mapping)) *
+  return static_cast<double>(to_deal(mapping).block_tasks()) *
          std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
 }
 
@@ -78,7 +79,8 @@ void KernelCounter::count_value(const Group& group, const Evaluation& e) {
     return;
   }
   // A warp executes it for whatever part of its lanes.
-  const double warps = instructions > 0 ? std::max(1.0, warp_accesses(e.map, group.mapping)) : 0;
+  const double warps =
+      instructions > 0 ? std::max(1.0, warp_accesses(e.map, group.mapping, layout_of(group))) : 0;
   if (is_elementwise(node.op)) {
     const bool heavy = row.cls == OpClass::kHeavyElementwise, floating = is_floating(node.shape.dtype);
     arithmetic(node.shape.dtype) +=
@@ -134,8 +136,7 @@ void KernelCounter::count_exchange(const ThreadMapping& mapping, double warps) {
 void KernelCounter::count_across(const ThreadMapping& mapping, const Node& reduce) {
   const double blocks = static_cast<double>(mapping.blocks);
   const double warps = warps_per_block();
-  const double accumulators =
-      static_cast<double>(vectors_a_thread(mapping, kernel_.launch.block) * mapping.vector);
+  const double accumulators = static_cast<double>(Layout(mapping, kernel_.launch.block).elements());
   const double rows = static_cast<double>(mapping.rows_per_block);
   const double writers = std::ceil(std::min<double>(mapping.threads_per_row, kernel_.launch.block) / kWarp);
   if (rows > 1) {
@@ -151,7 +152,7 @@ void KernelCounter::count_across(const ThreadMapping& mapping, const Node& reduc
   const double sectors = static_cast<double>(across_bytes(mapping, reduce.shape.dtype)) / kSectorBytes;
   now().l2_sectors += sectors;
   if (!outputs_.contains(reduce.id)) return;
-  const double loads = static_cast<double>(task_takers(mapping) * mapping.cols) / kWarp;
+  const double loads = static_cast<double>(to_deal(mapping).takers * mapping.cols) / kWarp;
   now().l2_sectors += sectors;
   count_accesses(loads);
   now().global_accesses += loads;

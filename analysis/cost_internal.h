@@ -55,6 +55,7 @@ class KernelCounter {
   ThreadWork& now();
   int level_of(NodeId op) const;
   int blocks_per_sm() const;
+  Layout layout_of(const Group& group) const { return Layout(group.mapping, kernel_.launch.block); }
   void count_group(const Group& group, const GroupEvaluations& found);
 
   // analysis/cost_instructions.cpp

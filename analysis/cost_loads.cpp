@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "analysis/assemble.h"
-#include "analysis/clusters.h"
 #include "analysis/cost_internal.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
 #include "analysis/read_again.h"
+#include "analysis/schedule/layout.h"
+#include "analysis/schedule/mapping.h"
 #include "analysis/tiles.h"
-#include "analysis/vectors.h"
 #include "core/arithmetic.h"
 
 namespace stitchwork::costs {
@@ -99,7 +99,9 @@ double KernelCounter::copied_in_flight(const Group& group, const Shape& shape, b
 
 void KernelCounter::count_load(const Group& group, const Evaluation& e, int again, ThreadLoads& loads) {
   const std::int64_t partials = std::max<std::int64_t>(1, partials_of(computation_, kernel_, e.op));
-  const double accesses = std::max(1.0, warp_accesses(e.map, group.mapping)) * static_cast<double>(partials);
+  const Layout layout = layout_of(group);
+  const double accesses =
+      std::max(1.0, warp_accesses(e.map, group.mapping, layout)) * static_cast<double>(partials);
   const bool internal = inside_.contains(e.op);
   if (e.resident) {
     if (kept_in_shared(group, e.op)) count_kept(accesses);
@@ -114,10 +116,11 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   const int bytes = byte_size(shape.dtype);
   if (e.tile && group.mapping.staged && staged_part(shape, group.mapping) == StagedPart::kCols)
     return count_staged_cols(group, e, accesses);
-  const int at_once = moved_at_once(e.map, shape, group.mapping, e.tile);
+  const int at_once = moved_at_once(e.map, shape, group.mapping, layout, e.tile);
   const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
   const double times = e.tile ? 1 : 1.0 + again;  // from memory
-  const double touched_sectors = accesses * sectors(e.map, shape.dims, group.mapping, bytes, e.tile, at_once);
+  const double touched_sectors =
+      accesses * sectors(e.map, shape.dims, group.mapping, layout, bytes, e.tile, at_once);
   const double copied = copied_in_flight(group, shape, e.tile);
   const bool in_bulk = copied > 0 && group.mapping.bulk;  // asked for by one thread
   if (!in_bulk) count_accesses(times * accesses / at_once, fixed ? kNoAddress : accesses_together(group));
@@ -142,18 +145,18 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
     loads.copies += accesses / at_once;
     loads.copied += copied;
   } else if (e.tile && group.mapping.staged) {
-    const ThreadMapping range = staging_mapping(group.mapping, bytes);
+    const mapping::Elements range = staging_mapping(group.mapping, bytes);
     const double vectors =
-        std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, kernel_.launch.block)));
+        std::min(kRangeVectors, static_cast<double>(Layout(range, kernel_.launch.block).vectors));
     loads.staged += vectors * at_once * bytes / kLaneBytes;
   } else if (e.tile && group.mapping.kind == MappingKind::kRowPack) {
     const double together = tile_mapping(group.mapping).unroll;
     loads.staged += together;
-  } else if (uses(e.map, lane_dim(group.mapping))) {
+  } else if (uses(e.map, layout.lane_dim)) {
     // What does not move in vectors is as many loads, one after the other without waiting.
     const int moves = group.mapping.vector / at_once;
     const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
-    const bool guarded = !holds_for_vectors(e.map, group.mapping) || !e.map.runtime.empty();
+    const bool guarded = !layout.holds(e.map) || !e.map.runtime.empty();
     if (!guarded) loads.vector += requests;
   }
   double& touched = touched_by(group, e);
@@ -174,7 +177,7 @@ double KernelCounter::loads_of_expressions(const Group& group, const GroupEvalua
   }
   // Element-wise tasks without a guard begin with what the first instruction uses and stands before it.
   const ThreadMapping& m = group.mapping;
-  if (m.kind != MappingKind::kElementwise || unguarded_vectors(m, kernel_.launch.block) == 0) return most;
+  if (m.kind != MappingKind::kElementwise || layout_of(group).unguarded == 0) return most;
   int first = 0;
   for (std::size_t v = 0; v < found.values.size() && first == 0; ++v)
     if (found.values[v].by < 0 && level_of(found.values[v].root) == level)
@@ -187,8 +190,7 @@ void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads
   double in_flight = loads.together;
   // Where vectors or unrolling ask for it, loads go ahead of the arithmetic: those of all arrays together.
   if (m.vector > 1 || m.unroll > 1 || m.staged || loads.staged > 0)
-    in_flight =
-        std::max(in_flight, loads.staged + loads.vector * vectors_loaded_together(m, kernel_.launch.block));
+    in_flight = std::max(in_flight, loads.staged + loads.vector * layout_of(group).loaded_together());
   loads_made_ += loads.accesses;
   loads_in_flight_ +=
       (loads.accesses - loads.copies - loads.folds) * std::clamp(in_flight, 1.0, kMaxLoadsInFlight) +
@@ -204,11 +206,12 @@ double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double 
   if (shape.byte_size() * blocks <= l1_room(device_, kernel_, blocks))
     first = static_cast<double>(m.blocks) * sectors_of(static_cast<double>(shape.byte_size()));
   // All warps of a row load what the row has one of.
-  const bool of_rows = lane_dim(m) == 1 && e.map.dims.size() == 2 && e.map.symbols.empty() &&
+  const bool of_rows = layout_of(group).lane_dim == 1 && e.map.dims.size() == 2 && e.map.symbols.empty() &&
                        e.map.runtime.empty() && depends_on(e.map, 0) && !depends_on(e.map, 1);
   if (of_rows) {
     const double rows = static_cast<double>(std::min(m.rows_per_block, m.rows));
-    first = std::min(first, static_cast<double>(block_tasks(m)) * sectors_of(rows * byte_size(shape.dtype)));
+    first = std::min(
+        first, static_cast<double>(to_deal(m).block_tasks()) * sectors_of(rows * byte_size(shape.dtype)));
   }
   return std::min(first, touched);
 }
@@ -259,12 +262,12 @@ void KernelCounter::count_in_l1(double requests, double sectors) {
 }
 
 double KernelCounter::accesses_together(const Group& group) const {
-  return std::max(1.0, vectors_in_flight(group.mapping, kernel_.launch.block));
+  return std::max(1.0, layout_of(group).in_flight());
 }
 
 double KernelCounter::store_accesses(const Group& group, NodeId op, const Placement& placed) const {
   const ThreadMapping& mapping = group.mapping;
-  if (lane_dim(mapping) == 1 && placed.coverage == Coverage::kRows) {
+  if (layout_of(group).lane_dim == 1 && placed.coverage == Coverage::kRows) {
     const double tasks = static_cast<double>(mapping.tasks);
     const double rows = static_cast<double>(std::min(mapping.rows_per_block, mapping.rows));
     if (!reduces_cols(computation_, op, group)) return tasks * std::ceil(rows / kWarp);
@@ -285,12 +288,14 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
   const bool global = output || scheme == Scheme::kGlobal;
   if (shared) count_accesses(accesses);
   if (!global) return;
+  const Layout layout = layout_of(group);
   const bool tile = find_tile(kernel_, op, group.dominant, level_of(op)) != nullptr;
-  const int at_once = moved_at_once(placed.map, node.shape, group.mapping, tile);
+  const int at_once = moved_at_once(placed.map, node.shape, group.mapping, layout, tile);
   const int bytes = byte_size(node.shape.dtype);
   const bool in_bulk = tile && stored_in_bulk(group.mapping, bytes);  // by one thread
   if (!in_bulk) count_accesses(accesses / at_once, accesses_together(group));
-  const double touched = accesses * sectors(placed.map, node.shape.dims, group.mapping, bytes, tile, at_once);
+  const double touched =
+      accesses * sectors(placed.map, node.shape.dims, group.mapping, layout, bytes, tile, at_once);
   now().l2_sectors += touched;
   if (!in_bulk) count_in_l1(accesses / at_once, touched);
   if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, group.mapping.vector, bytes);

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "analysis/assemble.h"
-#include "analysis/clusters.h"
 #include "analysis/facts.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
+#include "analysis/schedule/mapping.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
 #include "occupancy_model/hardware.h"
@@ -24,34 +24,26 @@ std::int64_t registers_to_keep_in(const KernelLaunch& launch) {
 }
 
 std::int64_t resident_registers(const ThreadMapping& mapping, int block, DType dtype) {
-  return mapping.tasks_per_block * elements_per_thread(mapping, whole_warps(block)) *
+  return mapping.tasks_per_block * Layout(mapping, whole_warps(block)).elements() *
          ((byte_size(dtype) + kRegisterBytes - 1) / kRegisterBytes);
 }
 
 std::int64_t resident_shared_bytes(const ThreadMapping& mapping, int block, DType dtype) {
-  return mapping.tasks_per_block * elements_per_thread(mapping, whole_warps(block)) * whole_warps(block) *
+  return mapping.tasks_per_block * Layout(mapping, whole_warps(block)).elements() * whole_warps(block) *
          byte_size(dtype);
 }
 
 int accumulator_bytes(DType dtype) { return std::max(4, byte_size(dtype)); }
 
-std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, DType dtype) {
-  switch (mapping.kind) {
-    case MappingKind::kRowPack:
-    case MappingKind::kRowSplit:
-      return mapping.threads_per_row > kWarp
-                 ? 2 * ceil_div(block, kWarp) * mapping.cluster * accumulator_bytes(dtype)
-                 : 0;
-    case MappingKind::kColumn:
-      if (mapping.vector > 1)
-        return column_slices(mapping, whole_warps(block)) * mapping.rows_per_block * accumulator_bytes(dtype);
-      return block > mapping.rows_per_block ? std::int64_t{block} * accumulator_bytes(dtype) : 0;
-    case MappingKind::kElementwise:
-    case MappingKind::kRowSerial:
-    case MappingKind::kTile:
-      return 0;
-  }
-  return 0;
+std::int64_t reduction_workspace_bytes(const Mapping& mapping, int block, DType dtype) {
+  const Layout layout(mapping, whole_warps(block));
+  if (std::holds_alternative<mapping::Rows>(mapping))
+    return layout.threads_a_row > kWarp
+               ? 2 * ceil_div(block, kWarp) * layout.blocks * accumulator_bytes(dtype)
+               : 0;
+  if (!std::holds_alternative<mapping::Columns>(mapping)) return 0;
+  if (layout.width > 1) return layout.slices * layout.task_rows * accumulator_bytes(dtype);
+  return block > layout.task_rows ? std::int64_t{block} * accumulator_bytes(dtype) : 0;
 }
 
 std::int64_t reduction_workspace_bytes(const Computation& computation, const KernelPlan& kernel) {
@@ -60,7 +52,8 @@ std::int64_t reduction_workspace_bytes(const Computation& computation, const Ker
     for (NodeId op : materialised(group)) {
       const DType dtype = computation.node(op).shape.dtype;
       if (reduces_cols(computation, op, group))
-        bytes = std::max(bytes, reduction_workspace_bytes(group.mapping, kernel.launch.block, dtype));
+        bytes =
+            std::max(bytes, reduction_workspace_bytes(to_mapping(group.mapping), kernel.launch.block, dtype));
       if (is_across(group, op))
         bytes = std::max(bytes, std::int64_t{kernel.launch.block} * accumulator_bytes(dtype));
     }
@@ -68,14 +61,14 @@ std::int64_t reduction_workspace_bytes(const Computation& computation, const Ker
 }
 
 std::int64_t across_bytes(const ThreadMapping& mapping, DType dtype) {
-  return task_takers(mapping) * mapping.cols * accumulator_bytes(dtype);
+  return to_deal(mapping).takers * mapping.cols * accumulator_bytes(dtype);
 }
 
 std::int64_t accumulator_registers(const Computation& computation, const Group& group, int block) {
   std::int64_t registers = 0;
   for (NodeId op : group.across)
-    registers += vectors_a_thread(group.mapping, block) * group.mapping.vector *
-                 (accumulator_bytes(computation.node(op).shape.dtype) / 4);
+    registers +=
+        Layout(group.mapping, block).elements() * (accumulator_bytes(computation.node(op).shape.dtype) / 4);
   return registers;
 }
 
@@ -90,7 +83,7 @@ ThreadMapping fold_mapping(const ThreadMapping& mapping, int block) {
   ThreadMapping fold;
   fold.kind = MappingKind::kColumn;
   fold.rows = mapping.cols;
-  fold.cols = task_takers(mapping);
+  fold.cols = to_deal(mapping).takers;
   fold.rows_per_block = std::clamp<std::int64_t>(mapping.cols, 1, std::min<std::int64_t>(kTileCols, block));
   fold.threads_per_row = static_cast<int>(block / fold.rows_per_block);
   // Partials come from the L2: several are in flight.
@@ -126,7 +119,7 @@ std::int64_t partials_of(const Computation& computation, const KernelPlan& kerne
     const bool made =
         is_across(group, op) || op == group.dominant || contains_sorted(group.sub_dominants, op);
     if (made && leaves_partials(computation, group, op))
-      return is_across(group, op) ? task_takers(group.mapping) : group.mapping.split;
+      return is_across(group, op) ? to_deal(group.mapping).takers : group.mapping.split;
   }
   return 0;
 }

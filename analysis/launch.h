@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "analysis/plan.h"
+#include "analysis/schedule/mapping.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork {
@@ -24,7 +25,7 @@ int accumulator_bytes(DType dtype);
 /// warp (one reduction after another without a barrier between them); column: one accumulator a thread, where
 /// a row has more than one; else none. A kernel has one workspace, as large as
 /// its largest reduction needs; reductions use it one after the other.
-std::int64_t reduction_workspace_bytes(const ThreadMapping& mapping, int block, DType dtype);
+std::int64_t reduction_workspace_bytes(const Mapping& mapping, int block, DType dtype);
 
 /// Registers of a thread in which values may stay from step to step: half of its bound; the other half is for
 /// the arithmetic.

@@ -4,7 +4,7 @@
 
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "core/arithmetic.h"
 #include "core/error.h"
 #include "occupancy_model/hardware.h"
@@ -90,8 +90,8 @@ int block_threads(const ThreadMapping& mapping) {
       return static_cast<int>(mapping.threads_per_row * mapping.rows_per_block);
     case MappingKind::kColumn: {
       const int threads = static_cast<int>(mapping.threads_per_row * mapping.rows_per_block);
-      const std::int64_t places = column_slices(mapping, threads) * column_places(mapping);
-      return std::max(threads, static_cast<int>(ceil_div(places, mapping.vector)));
+      const Layout layout(mapping, threads);
+      return std::max(threads, static_cast<int>(ceil_div(layout.slices * layout.places, mapping.vector)));
     }
   }
   SW_CHECK(false, "mapping kind {}", static_cast<int>(mapping.kind));

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/clusters.h"
+#include "analysis/schedule/mapping.h"
 #include "core/error.h"
 #include "core/format.h"
 
@@ -129,7 +129,7 @@ std::string group_text(const Computation& computation, const KernelPlan& kernel,
   text += fmt::format("\n    {}\n", to_text(group.mapping));
   for (NodeId op : group.across)
     text += fmt::format("    {} across the rows, {} partials\n", computation.node(op).name,
-                        task_takers(group.mapping));
+                        to_deal(group.mapping).takers);
   for (NodeId op : group.one_pass)
     text += fmt::format("    {} in the pass of an earlier reduction\n", computation.node(op).name);
   for (NodeId op : group.ops)

@@ -97,8 +97,8 @@ struct Group {
   std::vector<NodeId> sub_dominants;  ///< topological order
   /// Sub-dominant reductions of a row_pack group over the domain's *rows*, their results one a col. Every
   /// block (or cluster) accumulates them over its tasks in registers and leaves one partial a col,
-  /// [task_takers, cols], in scratch; readers fold these in fixed order behind a grid barrier. Topological
-  /// order.
+  /// [blocks or clusters, cols], in scratch; readers fold these in fixed order behind a grid barrier.
+  /// Topological order.
   std::vector<NodeId> across;
   /// Sub-dominant reductions of a row_pack group that take no pass over the row of their own: the sum of
   /// exp(x - c) or (x - c)^2 with c from a reduction of the same rows (analysis/one_pass.h). Threads

@@ -7,8 +7,8 @@
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/stages.h"
-#include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
 
@@ -25,7 +25,7 @@ constexpr std::int64_t kL1BesideShared = 28 * 1024;
 /// Registers of a thread for its elements of a value.
 std::int64_t registers(const Computation& computation, const KernelPlan& kernel, const Group& group,
                        NodeId op) {
-  return elements_per_thread(group.mapping, kernel.launch.block) *
+  return Layout(group.mapping, kernel.launch.block).elements() *
          ceil_div(byte_size(computation.node(op).shape.dtype), kRegisterBytes);
 }
 
@@ -46,7 +46,7 @@ std::vector<int> loads_again(const Computation& computation, const KernelPlan& k
   }
   std::int64_t room = registers_to_keep_in(kernel.launch);
   for (const NodeId op : group.across)
-    room -= elements_per_thread(group.mapping, kernel.launch.block) *
+    room -= Layout(group.mapping, kernel.launch.block).elements() *
             (accumulator_bytes(computation.node(op).shape.dtype) / kRegisterBytes);
   // One value made of all that is loaded may be what later steps read.
   if (widest <= room) std::erase_if(loads, [&](std::size_t v) { return !found.values[v].tile; });

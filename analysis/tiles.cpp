@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "analysis/stages.h"
-#include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
 #include "occupancy_model/hardware.h"
@@ -14,13 +13,10 @@
 namespace stitchwork {
 namespace {
 
-/// Whole sectors of elements of any size, and whole vectors.
-constexpr int kRowAlignment = 32;
-
 /// The warp's lanes, from element `first` of the tile on: (row, col) each.
 using Lanes = std::array<std::pair<std::int64_t, std::int64_t>, kWarp>;
-Lanes lanes_of(const ThreadMapping& mapping, TileOrder order, std::int64_t first) {
-  const std::int64_t rows = mapping.rows_per_block, cols = mapping.threads_per_row;
+Lanes lanes_of(const mapping::Patch& tile, TileOrder order, std::int64_t first) {
+  const std::int64_t rows = tile.height, cols = tile.width;
   Lanes lanes;
   for (int i = 0; i < kWarp; ++i) {
     const std::int64_t at = first + i;
@@ -47,27 +43,16 @@ int wavefronts(const Lanes& lanes, std::int64_t stride, int bytes) {
 
 }  // namespace
 
-std::int64_t tile_lines_at_once(const ThreadMapping& mapping, int block, TileOrder order) {
-  const std::int64_t line = order == TileOrder::kAlongCols ? mapping.threads_per_row : mapping.rows_per_block;
-  return std::max<std::int64_t>(1, block / line);
-}
-
-std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, TileOrder order) {
-  const std::int64_t lines =
-      order == TileOrder::kAlongCols ? mapping.rows_per_block : std::int64_t{mapping.threads_per_row};
-  return ceil_div(lines, tile_lines_at_once(mapping, block, order));
-}
-
 std::int64_t tile_stride(const ThreadMapping& group, int bytes) {
   constexpr int kWarpsTried = 3;  // lines may end within a warp
-  const ThreadMapping mapping = tile_mapping(group);
+  const mapping::Patch tile = tile_mapping(group);
   const std::int64_t vector = group.kind == MappingKind::kRowPack ? group.vector : 1;
   std::vector<Lanes> warps;
   for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows})
     for (int warp = 0; warp < kWarpsTried; ++warp)
-      warps.push_back(lanes_of(mapping, order, std::int64_t{warp} * kWarp));
+      warps.push_back(lanes_of(tile, order, std::int64_t{warp} * kWarp));
   const int no_conflicts = static_cast<int>(warps.size()) * std::max(1, bytes / kBankBytes);
-  const std::int64_t cols = round_up(std::int64_t{mapping.threads_per_row}, vector);
+  const std::int64_t cols = round_up(std::int64_t{tile.width}, vector);
   std::int64_t best = cols;
   int least = std::numeric_limits<int>::max();
   for (std::int64_t stride = cols; stride < cols + kBanks && least > no_conflicts; stride += vector) {
@@ -89,30 +74,26 @@ bool has_tiles(const ThreadMapping& mapping) {
                                                 mapping.cluster == 1 && mapping.split == 1);
 }
 
-ThreadMapping tile_mapping(const ThreadMapping& mapping) {
+mapping::Patch tile_mapping(const ThreadMapping& m) {
   constexpr int kElementsInFlight = 8;
-  if (mapping.kind != MappingKind::kRowPack) return mapping;
-  ThreadMapping tile = mapping;
-  tile.kind = MappingKind::kTile;
-  tile.threads_per_row = static_cast<int>(mapping.cols);
-  tile.vector = 1;
-  tile.unroll = kElementsInFlight;
-  return tile;
+  const bool rows = m.kind == MappingKind::kRowPack;
+  return {m.rows, m.cols, m.rows_per_block, rows ? static_cast<int>(m.cols) : m.threads_per_row,
+          rows ? kElementsInFlight : m.unroll};
 }
 
-double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
-                    const ThreadMapping& mapping, int bytes, TileOrder order) {
+double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const mapping::Patch& tile,
+                    int bytes, TileOrder order) {
   constexpr int kWarpsTried = 4;
   const IndexExpr linear = linearize(map.results, extents);
   const std::int64_t rows = map.dims.at(0), cols = map.dims.at(1);
-  const std::int64_t first_row = rows / 2 / mapping.rows_per_block * mapping.rows_per_block;
-  const std::int64_t first_col = cols / 2 / mapping.threads_per_row * mapping.threads_per_row;
-  const std::int64_t tile = mapping.rows_per_block * mapping.threads_per_row;
+  const std::int64_t first_row = rows / 2 / tile.height * tile.height;
+  const std::int64_t first_col = cols / 2 / tile.width * tile.width;
+  const std::int64_t elements = tile.height * tile.width;
   double total = 0;
   int warps = 0;
-  for (; warps < kWarpsTried && (warps == 0 || (warps + 1) * kWarp <= tile); ++warps) {
+  for (; warps < kWarpsTried && (warps == 0 || (warps + 1) * kWarp <= elements); ++warps) {
     std::vector<std::int64_t> sectors;
-    for (const auto& [row, col] : lanes_of(mapping, order, std::int64_t{warps} * kWarp)) {
+    for (const auto& [row, col] : lanes_of(tile, order, std::int64_t{warps} * kWarp)) {
       const std::int64_t at[] = {first_row + row, first_col + col};
       if (at[0] >= rows || at[1] >= cols) continue;
       sectors.push_back(evaluate(linear, std::vector<std::int64_t>(at, at + 2), {}, {}) * bytes /
@@ -135,24 +116,28 @@ int staged_alignment(const ThreadMapping& mapping) {
 }
 
 std::int64_t staged_cols(const ThreadMapping& mapping) {
-  if (mapping.cluster == 1) return mapping.cols;
-  return round_up(ceil_div(mapping.cols, std::int64_t{mapping.cluster}), std::int64_t{kRowAlignment});
+  return mapping.cluster == 1 ? mapping.cols : part_cols(mapping.cols, mapping.cluster);
 }
 
-ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes) {
-  ThreadMapping flat = mapping;
-  flat.kind = MappingKind::kElementwise;
-  flat.rows = mapping.rows * mapping.cols;
-  flat.cols = 1;
-  flat.rows_per_block = mapping.rows_per_block * staged_cols(mapping);
-  flat.threads_per_row = 1;
-  flat.unroll = 1;
-  flat.staged = false;
-  flat.stages = 0;
-  flat.bulk = false;
-  flat.vector = std::max(1, kVectorBytes / widest_bytes);
-  while (staged_alignment(mapping) == 1 && flat.rows_per_block % flat.vector != 0) flat.vector /= 2;
-  return flat;
+namespace {
+
+/// Of a task each block of a cluster moves what it has of its row.
+std::optional<mapping::Elements::Parts> parts_of(const ThreadMapping& m) {
+  if (m.cluster == 1) return std::nullopt;
+  return mapping::Elements::Parts{m.cluster, staged_cols(m)};
+}
+
+}  // namespace
+
+mapping::Elements staging_mapping(const ThreadMapping& m, int widest_bytes) {
+  const std::int64_t moved = m.rows_per_block * staged_cols(m);
+  int width = std::max(1, kVectorBytes / widest_bytes);
+  while (staged_alignment(m) == 1 && moved % width != 0) width /= 2;
+  return {m.rows * m.cols, m.rows_per_block * m.cols, {width, 1}, parts_of(m)};
+}
+
+mapping::Elements staging_cols(const ThreadMapping& m) {
+  return {m.tasks * m.cols, m.cols, {m.cols % m.vector == 0 ? m.vector : 1, m.unroll}, parts_of(m)};
 }
 
 std::optional<StagedPart> staged_part(const Shape& shape, const IndexMap& map, const ThreadMapping& mapping) {
@@ -215,20 +200,6 @@ std::int64_t staged_bytes(StagedPart part, const ThreadMapping& mapping, int byt
   const std::int64_t one = staged_elements(part, mapping) * bytes;
   if (mapping.bulk && copied_bytes(part, mapping, bytes) > 0) return (one + kBulkUnit) * tasks;
   return tasks > 1 ? round_up(one, std::int64_t{kVectorBytes}) * tasks : one;
-}
-
-ThreadMapping staging_cols(const ThreadMapping& mapping) {
-  ThreadMapping each = mapping;
-  each.kind = MappingKind::kElementwise;
-  each.rows = mapping.tasks * mapping.cols;
-  each.cols = 1;
-  each.rows_per_block = staged_cols(mapping);
-  if (mapping.cols % mapping.vector != 0) each.vector = 1;
-  each.threads_per_row = 1;
-  each.staged = false;
-  each.stages = 0;
-  each.bulk = false;
-  return each;
 }
 
 int staged_wavefronts(const ThreadMapping& mapping, int bytes) {

@@ -5,21 +5,10 @@
 #include <optional>
 
 #include "analysis/plan.h"
+#include "analysis/schedule/layout.h"
 #include "core/index_map.h"
 
 namespace stitchwork {
-
-/// The order in which consecutive threads take the elements of a tile.
-enum class TileOrder : std::uint8_t {
-  kAlongCols,  ///< as the group computes them
-  kAlongRows,  ///< as they lie in memory
-};
-
-/// Rows (cols) that the threads of a block take at a time, each its own place along the other dimension;
-/// threads beyond a whole number of rows (cols) are idle.
-std::int64_t tile_lines_at_once(const ThreadMapping& mapping, int block, TileOrder order);
-/// Elements a thread takes, at most.
-std::int64_t tile_elements_a_thread(const ThreadMapping& mapping, int block, TileOrder order);
 
 /// Elements of `bytes` each from one row of a tile of the mapping's tasks to the next in shared memory: at
 /// least its cols, and so many more that the lanes of a warp fall into different banks in either order, as
@@ -29,14 +18,14 @@ std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes);
 
 /// The tile through which tasks of such a mapping take up what lies against their order, and put it: of
 /// row_pack a task's whole rows, with their padding.
-ThreadMapping tile_mapping(const ThreadMapping& mapping);
+mapping::Patch tile_mapping(const ThreadMapping& mapping);
 /// Whether it can have one: its tasks are whole rows of one block, or tiles.
 bool has_tiles(const ThreadMapping& mapping);
 
 /// 32-byte sectors that a warp's access of an array of `extents` under `map`, (row, col) -> index, touches:
 /// the mean of a few warps of the tile in the middle of the domain.
-double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents,
-                    const ThreadMapping& mapping, int bytes, TileOrder order);
+double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const mapping::Patch& tile,
+                    int bytes, TileOrder order);
 
 /// Whether a staged task is one row, too long for others beside it: values a row are read where they lie.
 bool stages_a_row(const ThreadMapping& mapping);
@@ -53,7 +42,7 @@ std::int64_t staged_cols(const ThreadMapping& mapping);
 /// How the threads of a block move the tasks of a staged mapping between memory and tiles: neighbouring
 /// threads on neighbouring vectors, of 16 bytes of an element of `widest_bytes` where they divide a task or
 /// it has a lead. Of the whole there may be a part of a vector at the end. The unroll is 1.
-ThreadMapping staging_mapping(const ThreadMapping& mapping, int widest_bytes);
+mapping::Elements staging_mapping(const ThreadMapping& mapping, int widest_bytes);
 
 /// What of a staged domain a value in memory has: an element each, one value a row or one a col, in that
 /// order; nothing where it lies otherwise (or where rows and cols are as many).
@@ -64,7 +53,7 @@ StagedPart staged_part(const Shape& shape, const ThreadMapping& mapping);
 /// Elements of its tile, the most of a lead and whole vectors included.
 std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping);
 /// How the threads of a block take up the cols, a value each, in every task.
-ThreadMapping staging_cols(const ThreadMapping& mapping);
+mapping::Elements staging_cols(const ThreadMapping& mapping);
 
 /// Devices from here on have asynchronous copies: of a thread (cp.async), in bulk (cp.async.bulk).
 constexpr int kCopiesArchitecture = 80, kBulkArchitecture = 90;

@@ -19,6 +19,7 @@ void check_kernel(const Graph& graph, const Device& device, const KernelPlan& ke
   interruption_point();
   const Computation& computation = graph.entry_computation();
   check_mappings(computation, kernel, report);
+  if (!report.problems.empty()) return;  // what follows counts by them
   check_launch(computation, device, kernel, report);
   check_clusters(computation, device, kernel, report);
   if (!report.problems.empty()) return;

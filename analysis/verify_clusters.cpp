@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "analysis/clusters.h"
-#include "analysis/tiles.h"
 #include "analysis/verify_internal.h"
 #include "occupancy_model/occupancy.h"
 
@@ -16,17 +15,12 @@ void check_group(const Computation& computation, const KernelPlan& kernel, const
   if (m.cluster != kernel.launch.cluster)
     report.add("cluster", "{}: clusters of {} blocks in a launch of clusters of {}", where, m.cluster,
                kernel.launch.cluster);
-  if (m.kind != MappingKind::kRowPack || m.split != 1 || m.rows_per_block != 1)
-    report.add("cluster", "{}: clusters take one row of row_pack at a time, whole, not {}", where,
-               to_text(m));
   if (m.threads_per_row != m.cluster * kernel.launch.block || kernel.launch.block % 32 != 0)
     report.add("cluster", "{}: {} threads a row are not all of {} blocks of {}", where, m.threads_per_row,
                m.cluster, kernel.launch.block);
-  if (m.blocks % m.cluster != 0 || group.first_block % m.cluster != 0)
-    report.add("cluster", "{}: {} blocks from {} on are no whole clusters of {}", where, m.blocks,
-               group.first_block, m.cluster);
-  if (m.staged && m.cluster > 1 && (m.cluster - 1) * staged_cols(m) >= m.cols)
-    report.add("cluster", "{}: rows of {} columns leave some of {} blocks no part", where, m.cols, m.cluster);
+  if (group.first_block % m.cluster != 0)
+    report.add("cluster", "{}: blocks from {} on are no whole clusters of {}", where, group.first_block,
+               m.cluster);
 }
 
 }  // namespace

@@ -7,17 +7,13 @@
 #include "analysis/clusters.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/tiles.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/verify_internal.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork::verification {
 namespace {
-
-/// More in flight would not fit a thread's registers.
-constexpr int kMostUnrolled = 16;
 
 void check_domain(const Computation& computation, const std::string& where, const Group& group,
                   Report& report) {
@@ -33,95 +29,16 @@ void check_domain(const Computation& computation, const std::string& where, cons
     report.add("mapping.domain", "{}: {} has {} elements, the mapping {} x {} = {}", where, dominant.name,
                dominant.shape.elements_count(), m.rows, m.cols, m.rows * m.cols);
   }
-  if (m.kind == MappingKind::kElementwise && m.cols != 1)
-    report.add("mapping.domain", "{}: an elementwise mapping has cols 1, not {}", where, m.cols);
 }
 
-void check_tasks(const std::string& where, const ThreadMapping& m, Report& report) {
-  const std::int64_t tasks = std::max<std::int64_t>(1, ceil_div(m.rows, m.rows_per_block)) * m.split;
-  if (m.tasks != tasks)
-    report.add("mapping.tasks", "{}: {} rows, {} a task, split {} make {} tasks, not {}", where, m.rows,
-               m.rows_per_block, m.split, tasks, m.tasks);
-  const std::int64_t takers = task_takers(m);
-  if (takers > m.tasks)
-    report.add("mapping.blocks", "{}: {} tasks do not keep {} blocks busy", where, m.tasks, m.blocks);
-  if (m.tasks_per_block != ceil_div(m.tasks, takers))
-    report.add("mapping.blocks", "{}: {} tasks on {} blocks are up to {} a block, not {}", where, m.tasks,
-               m.blocks, ceil_div(m.tasks, takers), m.tasks_per_block);
-}
-
+/// A task's threads, or those of a line of its tile, are those of a block or of a cluster's.
 void check_threads(const std::string& where, const ThreadMapping& m, int block, Report& report) {
-  const std::int64_t threads = m.threads_per_row * m.rows_per_block;
-  switch (m.kind) {
-    case MappingKind::kElementwise:
-      return;
-    case MappingKind::kRowSerial:
-      if (m.threads_per_row != 1)
-        report.add("mapping.threads", "{}: row_serial has one thread a row, not {}", where,
-                   m.threads_per_row);
-      if (m.rows_per_block > block)
-        report.add("mapping.threads", "{}: {} rows a task, a thread each, in a block of {}", where,
-                   m.rows_per_block, block);
-      return;
-    case MappingKind::kRowPack:
-      if (m.threads_per_row % 32 != 0 && (m.threads_per_row & (m.threads_per_row - 1)) != 0)
-        report.add("mapping.threads", "{}: {} threads a row are neither a power of two nor a multiple of 32",
-                   where, m.threads_per_row);
-      [[fallthrough]];
-    case MappingKind::kColumn:
-      if (m.kind == MappingKind::kColumn &&
-          (column_slices(m, block) * column_places(m) > std::int64_t{block} * m.vector ||
-           column_places(m) % (column_vectors(m) == ColumnVectors::kFlat ? 1 : m.vector) != 0))
-        report.add("mapping.vector", "{}: vectors of {} do not lie in tiles of {} columns in a block of {}",
-                   where, m.vector, m.rows_per_block, block);
-      if (threads > std::int64_t{block} * m.cluster)
-        report.add("mapping.threads", "{}: {} rows a task of {} threads each do not fit a block of {}", where,
-                   m.rows_per_block, m.threads_per_row, block);
-      return;
-    case MappingKind::kTile:
-      if (m.threads_per_row > block || m.rows_per_block > block)
-        report.add("mapping.threads", "{}: a block of {} threads takes no line of a tile of {} rows, {} cols",
-                   where, block, m.rows_per_block, m.threads_per_row);
-      return;
-    case MappingKind::kRowSplit:
-      if (m.threads_per_row > block)
-        report.add("mapping.threads", "{}: {} threads a row in a block of {}", where, m.threads_per_row,
-                   block);
-      if (m.rows_per_block != 1)
-        report.add("mapping.threads", "{}: row_split tasks are segments of one row, not of {}", where,
-                   m.rows_per_block);
-      return;
-  }
-}
-
-void check_split(const std::string& where, const ThreadMapping& m, Report& report) {
-  if (m.kind == MappingKind::kTile) {
-    if (m.combine != Combine::kNone || m.split != ceil_div(m.cols, m.threads_per_row))
-      report.add("mapping.split", "{}: {} columns in tiles of {} are {} a row, not {} with combine {}", where,
-                 m.cols, m.threads_per_row, ceil_div(m.cols, m.threads_per_row), m.split, name(m.combine));
-    return;
-  }
-  if ((m.split > 1) != (m.combine != Combine::kNone))
-    report.add("mapping.split", "{}: split {} with combine {}", where, m.split, name(m.combine));
-  const bool may_split = m.kind == MappingKind::kRowSplit || m.kind == MappingKind::kColumn;
-  if (m.split > 1 && !may_split) report.add("mapping.split", "{}: {} cannot be split", where, name(m.kind));
-  if (m.split > std::max<std::int64_t>(1, m.cols))
-    report.add("mapping.split", "{}: {} columns cut into {} segments", where, m.cols, m.split);
-}
-
-/// What moves as a range is rows, whole. Of several a task threads take their elements one by one; of a
-/// single one also by vectors.
-void check_staged(const std::string& where, const ThreadMapping& m, Report& report) {
-  if (m.bulk && (m.stages == 0 || m.cluster > 1))
-    report.add("mapping.staged", "{}: bulk copies {}", where,
-               m.stages == 0 ? "for no task at a time" : "of a cluster's parts of rows");
-  if (m.stages < 0 || m.stages > std::max<std::int64_t>(1, m.tasks_per_block) || (m.stages > 0 && !m.staged))
-    report.add("mapping.staged", "{}: copies for {} tasks at a time, of {} a block{}", where, m.stages,
-               m.tasks_per_block, m.staged ? "" : " that are not staged");
-  const bool whole = m.kind == MappingKind::kRowPack && m.split == 1;
-  if (!m.staged || (whole && (m.vector == 1 || stages_a_row(m)))) return;
-  report.add("mapping.staged", "{}: only whole rows of row_pack, element by element, are staged, not {}",
-             where, to_text(m));
+  std::int64_t threads = m.threads_per_row * m.rows_per_block;
+  if (m.kind == MappingKind::kElementwise) threads = 1;
+  if (m.kind == MappingKind::kTile) threads = std::max<std::int64_t>(m.threads_per_row, m.rows_per_block);
+  if (threads > std::int64_t{block} * m.cluster)
+    report.add("mapping.threads", "{}: {} threads a task in blocks of {} ({})", where, threads, block,
+               to_text(m));
 }
 
 /// Reductions across the rows: a thread has the same cols in every task.
@@ -151,36 +68,24 @@ int narrowest_bytes(const Computation& computation, const Group& group) {
   return bytes;
 }
 
-/// Vectors lie whole within a row, a segment and a task, or rows are peeled; those of the narrowest array
-/// move by one instruction each.
-void check_vectors(const Computation& computation, const std::string& where, const Group& group,
+/// Vectors of the narrowest array move by one instruction each, and those of columns lie in a block's
+/// threads; accumulators across the rows want whole ones.
+void check_vectors(const Computation& computation, const std::string& where, const Group& group, int block,
                    Report& report) {
   const ThreadMapping& m = group.mapping;
-  if (m.unroll > kMostUnrolled)
-    report.add("mapping.vector", "{}: {} vectors in flight, at most {}", where, m.unroll, kMostUnrolled);
   if (m.vector == 1) return;
-  const int bytes = narrowest_bytes(computation, group);
-  if ((m.vector & (m.vector - 1)) != 0 || m.vector * bytes > kVectorBytes)
-    report.add("mapping.vector",
-               "{}: vectors of {} elements of {} bytes; a power of two up to {} bytes moves at a time", where,
-               m.vector, bytes, kVectorBytes);
-  const bool elements = m.kind == MappingKind::kElementwise;
-  if (m.kind == MappingKind::kColumn) return;  // neighbours down the rows; see check_threads
-  if (!elements && m.kind != MappingKind::kRowPack && m.kind != MappingKind::kRowSplit)
-    report.add("mapping.vector", "{}: the lanes of {} do not follow what vectors gather", where,
-               name(m.kind));
-  if (is_peeled(m)) {
-    if (!group.across.empty())
-      report.add("mapping.vector",
-                 "{}: rows of {} in vectors of {}, and accumulators that want whole vectors", where, m.cols,
-                 m.vector);
-    return;
-  }
-  const std::int64_t length = elements ? m.rows : m.cols;
-  const std::int64_t part = elements ? m.rows_per_block : ceil_div(m.cols, m.split);
-  if (length % m.vector != 0 || part % m.vector != 0)
-    report.add("mapping.vector", "{}: {} elements in parts of {} are no whole vectors of {}", where, length,
-               part, m.vector);
+  const Layout layout(m, block);
+  if (const int bytes = narrowest_bytes(computation, group); m.vector * bytes > kVectorBytes)
+    report.add("mapping.vector", "{}: vectors of {} elements of {} bytes; up to {} bytes move at a time",
+               where, m.vector, bytes, kVectorBytes);
+  const bool whole = layout.columns == ColumnVectors::kFlat || layout.places % m.vector == 0;
+  if (layout.columns != ColumnVectors::kNone &&
+      (layout.slices * layout.places > std::int64_t{block} * m.vector || !whole))
+    report.add("mapping.vector", "{}: vectors of {} do not lie in tiles of {} columns in a block of {}",
+               where, m.vector, m.rows_per_block, block);
+  if (layout.peeled && !group.across.empty())
+    report.add("mapping.vector", "{}: rows of {} in vectors of {}, and accumulators that want whole vectors",
+               where, m.cols, m.vector);
 }
 
 }  // namespace
@@ -190,19 +95,14 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
     const ThreadMapping& m = group.mapping;
     const std::string where =
         fmt::format("kernel {}, group {}", kernel.id, computation.node(group.dominant).name);
-    if (m.rows < 0 || m.cols < 0 || m.rows_per_block < 1 || m.tasks < 1 || m.tasks_per_block < 1 ||
-        m.split < 1 || m.blocks < 1 || m.cluster < 1 || m.threads_per_row < 1 || m.vector < 1 ||
-        m.unroll < 1) {
-      report.add("mapping.range", "{}: a number of the mapping is out of range ({})", where, to_text(m));
+    if (const Verdict verdict = legal(m); !verdict) {
+      report.add(verdict.rule, "{}: {}", where, verdict.why);
       continue;
     }
     check_domain(computation, where, group, report);
-    check_tasks(where, m, report);
     check_threads(where, m, kernel.launch.block, report);
-    check_split(where, m, report);
-    check_staged(where, m, report);
     check_across(where, group, report);
-    check_vectors(computation, where, group, report);
+    check_vectors(computation, where, group, kernel.launch.block, report);
   }
 }
 

@@ -138,7 +138,8 @@ class MemoryCheck {
       // Accumulators across the rows use it behind the tasks, folds in a loop of their own.
       if (!reduces_cols(computation_, op, kernel_.groups[g])) continue;
       const DType dtype = computation_.node(op).shape.dtype;
-      if (reduction_workspace_bytes(kernel_.groups[g].mapping, kernel_.launch.block, dtype) == 0) continue;
+      if (reduction_workspace_bytes(to_mapping(kernel_.groups[g].mapping), kernel_.launch.block, dtype) == 0)
+        continue;
       const int step = steps.at(op).step;
       all.push_back(need(steps, op, step, fmt::format("{} reduces in step {}", op_name(op), step)));
     }

@@ -1,10 +1,11 @@
 #include <algorithm>
 
 #include "analysis/assemble.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/tiles.h"
-#include "analysis/vectors.h"
 #include "analysis/verify_internal.h"
 #include "core/sorted.h"
+#include "occupancy_model/hardware.h"
 
 namespace stitchwork::verification {
 namespace {

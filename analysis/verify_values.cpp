@@ -5,6 +5,7 @@
 #include "analysis/evaluations.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/schedule/mapping.h"
 #include "analysis/verify_internal.h"
 
 namespace stitchwork::verification {
@@ -178,27 +179,15 @@ struct ValueCheck {
                  op_name(e.op));
       return;
     }
-    if (makes.cluster != needs.cluster) {
-      report.add("locality",
-                 "kernel {}: {} is Regional, made by clusters of {} blocks, read by clusters of {}",
-                 kernel.id, op_name(e.op), makes.cluster, needs.cluster);
-      return;
-    }
-    if (makes.tasks != needs.tasks || makes.blocks != needs.blocks) {
-      report.add("locality",
-                 "kernel {}: {} is Regional, made in {} tasks of {} blocks but read in {} of {} blocks",
-                 kernel.id, op_name(e.op), makes.tasks, makes.blocks, needs.tasks, needs.blocks);
-      return;
-    }
-    if (kernel.groups[producer].first_block != kernel.groups[reader].first_block) {
-      report.add("locality", "kernel {}: {} is Regional, made from block {} on but read from block {} on",
-                 kernel.id, op_name(e.op), kernel.groups[producer].first_block,
-                 kernel.groups[reader].first_block);
+    const Deal made = to_deal(kernel.groups[producer]), read = to_deal(kernel.groups[reader]);
+    if (made != read) {
+      report.add("locality", "kernel {}: {} is Regional, made in {}, but read in {}", kernel.id,
+                 op_name(e.op), to_text(made), to_text(read));
       return;
     }
     const auto placed = groups[producer].placements.find(e.op);
     if (placed == groups[producer].placements.end()) return;  // already reported
-    if (makes.cluster > 1 && placed->second.coverage != Coverage::kRows) {
+    if (made.cluster > 1 && placed->second.coverage != Coverage::kRows) {
       report.add("locality", "kernel {}: {} is Regional, but each block of a cluster has a part of the row",
                  kernel.id, op_name(e.op));
       return;

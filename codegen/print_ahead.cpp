@@ -101,12 +101,12 @@ void KernelPrinter::ask_in_task(const TaskLoop& loop) {
   } else {
     if (loop.bulk) places_.mbarrier = mbarrier(loop, "");
     out_.open(loop.bulk ? "if (thread == 0)" : "");
-    if (stores_in_bulk(loop) && loop.tasks_per_block > 1) out_.line("sw_wait_for_stores_read();");
+    if (stores_in_bulk(loop) && loop.most_tasks() > 1) out_.line("sw_wait_for_stores_read();");
     print_steps_of(loop, Filling::kAhead);
     out_.close();
     if (!loop.bulk) out_.line("sw_commit_copies();");
   }
-  if (loop.tasks_per_block == 1) print_steps_of(loop, Filling::kOnce);
+  if (loop.most_tasks() == 1) print_steps_of(loop, Filling::kOnce);
 }
 
 // ---- in bulk: one thread asks, all wait at the mbarrier of the task's stage
@@ -148,13 +148,13 @@ void KernelPrinter::end_copies(const TaskLoop& loop, bool behind_barrier) {
 /// For this task's copies, and for what is no vector at the ends of arrays.
 void KernelPrinter::wait_for_bulk(const TaskLoop& loop) {
   out_.line(fmt::format("sw_wait_for_bulk({}, {});", mbarrier(loop, "stage"),
-                        loop.tasks_per_block > 1 ? "parity" : "0"));
+                        loop.most_tasks() > 1 ? "parity" : "0"));
   const auto has_rest = [](const Step& step) {
-    return is_copied(step) && step.mapping.rows % step.mapping.vector != 0;
+    return is_copied(step) && step.layout.rows % step.layout.width != 0;
   };
   if (std::none_of(loop.steps.begin(), loop.steps.end(), has_rest)) return;
   if (!canonical_) out_.line("// What fills no unit of a copy at the ends of arrays.");
-  out_.open(fmt::format("if (task == {})", loop.tasks - 1));
+  out_.open(fmt::format("if (task == {})", loop.deal.tasks - 1));
   for (const Step& step : loop.steps)
     if (has_rest(step))
       StepPrinter(graph_, kernel_, loop, step, rows_name(loop, step), places_, names_, canonical_, out_,

@@ -1,8 +1,6 @@
 // Steps that ask for tiles by asynchronous copies, ahead of the task at hand.
 #include <fmt/format.h>
 
-#include "analysis/schedule/context.h"
-#include "analysis/vectors.h"
 #include "codegen/print_step.h"
 
 namespace stitchwork {
@@ -11,11 +9,9 @@ namespace stitchwork {
 /// array, and of the array there may be a part of a vector at the end.
 void StepPrinter::print_copies() {
   constexpr std::int64_t kMostUnrolled = 16;
-  const std::int64_t elements = rows_per_task(mapping_), stride = std::int64_t{block_} * mapping_.vector;
+  const std::int64_t stride = layout_.stride;
   // Of a cluster's blocks the last may have a shorter part.
-  const std::int64_t whole = has_part_of_row() ? unguarded_vectors(mapping_, block_) : elements / stride;
-  // Vectors begin where the tile does, a lead before a single row.
-  const std::int64_t reach = elements + alignment_ - 1;
+  const std::int64_t whole = has_part_of_row() ? layout_.unguarded : layout_.length / stride;
   for (const Root& root : step_.roots) {
     copied_to_.push_back(values_.names().make(computation_.node(root.op).name, "p", "_place"));
     out_.line(fmt::format("const unsigned {} = sw_shared_place({});", copied_to_.back(),
@@ -27,7 +23,8 @@ void StepPrinter::print_copies() {
     print_copies_at(fmt::format(" + n * {}", stride), "");
     out_.close();
   }
-  for (std::int64_t first = whole * stride; first < reach; first += stride) {
+  // Vectors begin where the tile does, a lead before a single row.
+  for (std::int64_t first = whole * stride; first < layout_.vectors * stride; first += stride) {
     out_.block();
     print_copies_at(first > 0 ? fmt::format(" + {}", first) : "",
                     fmt::format("local_row < {}", elements_of_task()));
@@ -36,21 +33,21 @@ void StepPrinter::print_copies() {
 }
 
 void StepPrinter::print_copies_at(const std::string& further, const std::string& inside) {
-  const int vector = mapping_.vector;
+  const int vector = layout_.width;
   const std::string first =
       (vector == 1 ? "thread" : fmt::format("thread * {}", vector)) + (alignment_ > 1 ? " - lead" : "");
   out_.line(fmt::format("const int local_row = {}{};", first, further));
-  declare_row(tile_, rows_per_task(mapping_));
+  declare_row(tile_, layout_.task_rows);
   const std::string exists = row_guard();
   const std::string guard = inside + (inside.empty() || exists.empty() ? "" : " && ") + exists;
-  const bool in_part = mapping_.rows % vector != 0;
+  const bool in_part = layout_.partial_vectors;
   out_.open(guard.empty() ? "" : fmt::format("if ({})", guard));
   for (std::size_t r = 0; r < step_.roots.size(); ++r) {
     const Root& root = step_.roots[r];
     const Value& value = step_.values[static_cast<std::size_t>(root.value)];
     const int size = byte_size(computation_.node(root.op).shape.dtype);
     const std::string left =
-        in_part ? fmt::format(", (int)sw_min({}, {} - row) * {}", number(vector), number(mapping_.rows), size)
+        in_part ? fmt::format(", (int)sw_min({}, {} - row) * {}", number(vector), number(layout_.rows), size)
                 : "";
     const std::string from = index_text(value.offset, value.at.map, values_.index_names(2));
     const std::string to = alignment_ > 1 ? fmt::format("(lead + {})", offset_text(root.targets[0]))

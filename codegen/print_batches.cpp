@@ -3,37 +3,22 @@
 
 #include <algorithm>
 
-#include "analysis/schedule/context.h"
-#include "analysis/tiles.h"
-#include "analysis/vectors.h"
 #include "codegen/print_step.h"
 
 namespace stitchwork {
 
 /// Element-wise tasks: neighbouring threads on neighbouring vectors.
-void StepPrinter::print_row_batches(std::int64_t rows) {
-  const std::int64_t vector = mapping_.vector, stride = block_ * vector, reach = rows + alignment_ - 1;
-  const std::string first = vector == 1 ? "thread" : fmt::format("thread * {}", vector);
-  Batches batches{"local_row",
-                  alignment_ > 1 ? first + " - lead" : first,
-                  "",
-                  stride,
-                  ceil_div(reach, stride),
-                  unguarded_vectors(mapping_, block_),
-                  false};
-  if (alignment_ > 1 || rows % stride != 0 || has_part_of_row())
+void StepPrinter::print_row_batches() {
+  const std::string first = layout_.width == 1 ? "thread" : fmt::format("thread * {}", layout_.width);
+  Batches batches{"local_row", alignment_ > 1 ? first + " - lead" : first, ""};
+  if (alignment_ > 1 || layout_.task_rows % layout_.stride != 0 || has_part_of_row())
     batches.guard = fmt::format("local_row < {}", elements_of_task());
   if (partial_) batches.guard += (batches.guard.empty() ? "" : " && ") + row_guard();
-  batches.tiled = step_.turned;
-  // What lies before a task is loaded like its elements, and not stored.
-  batches.first_in_part = alignment_ > 1 && empties_tiles();
-  if (batches.first_in_part) batches.unguarded = std::max<std::int64_t>(0, batches.unguarded - 1);
-  batches.in_part = mapping_.rows % vector != 0 || batches.first_in_part;
-  print_batches(batches);
+  print_batches(batches, layout_);
 }
 
 std::string StepPrinter::elements_of_task() const {
-  return has_part_of_row() ? "(end_col - first_col)" : fmt::format("{}", rows_per_task(mapping_));
+  return has_part_of_row() ? "(end_col - first_col)" : fmt::format("{}", layout_.task_rows);
 }
 
 std::string StepPrinter::elements_inside() const {
@@ -49,26 +34,22 @@ bool StepPrinter::empties_tiles() const {
 }
 
 void StepPrinter::print_tile() {
-  const TileOrder order = step_.turned ? TileOrder::kAlongRows : TileOrder::kAlongCols;
-  const std::int64_t rows = mapping_.rows_per_block, cols = mapping_.threads_per_row;
-  const std::int64_t at_once = tile_lines_at_once(mapping_, block_, order);
+  const std::int64_t rows = layout_.task_rows, cols = layout_.threads_a_row;
+  const std::int64_t at_once = layout_.stride;
   const std::int64_t line = step_.turned ? rows : cols, lines = step_.turned ? cols : rows;
-  const bool row_part = partial_, col_part = mapping_.cols % cols != 0;
+  const bool row_part = partial_, col_part = layout_.cols % cols != 0;
   tile_ = "tile";
   std::string tile_col;  // "first_col + ", where there are several tiles side by side
-  if (mapping_.split == 1) {
+  if (layout_.segments == 1) {
     out_.line(fmt::format("const {} tile = task;", index_));
   } else {
-    out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
+    out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, layout_.segments));
     out_.line(fmt::format("const {} first_col = segment * {};", index_, number(cols)));
     tile_col = "first_col + ";
   }
   std::vector<std::string> active;
   if (at_once * line < block_) active.push_back(fmt::format("thread < {}", at_once * line));
   Batches batches;
-  batches.stride = at_once;
-  batches.vectors = tile_elements_a_thread(mapping_, block_, order);
-  batches.tiled = true;
   const bool last_part = lines % at_once != 0;  // the last lines taken at once are not all there
   if (step_.turned) {
     out_.line(fmt::format("const int local_row = thread % {};", rows));
@@ -76,53 +57,43 @@ void StepPrinter::print_tile() {
     if (row_part) active.push_back(row_guard());
     batches.index = "col";
     batches.start = fmt::format("{}thread / {}", tile_col, rows);
-    batches.guard = col_part ? fmt::format("col < {}", number(mapping_.cols)) : "";
+    batches.guard = col_part ? fmt::format("col < {}", number(layout_.cols)) : "";
     if (last_part)
       batches.guard += (col_part ? " && " : "") + fmt::format("col < {}{}", tile_col, number(cols));
   } else {
     out_.line(fmt::format("const {} col = {}thread % {};", index_, tile_col, cols));
-    if (col_part) active.push_back(fmt::format("col < {}", number(mapping_.cols)));
+    if (col_part) active.push_back(fmt::format("col < {}", number(layout_.cols)));
     batches.index = "local_row";
     batches.start = fmt::format("thread / {}", cols);
     batches.guard = last_part ? fmt::format("local_row < {}", rows) : "";
     if (row_part) batches.guard += (last_part ? " && " : "") + row_guard();
   }
-  batches.unguarded = batches.guard.empty() ? batches.vectors : 0;
+  Layout layout = layout_;
+  if (!batches.guard.empty()) layout.unguarded = 0;
   out_.open(active.empty() ? "" : fmt::format("if ({})", fmt::join(active, " && ")));
   if (step_.turned) values_.print(-1, 1);
-  print_batches(batches);
+  print_batches(batches, layout);
   out_.close();
 }
 
-/// First the vectors that exist for every thread, mapping.unroll of them at a time, then the others: one by
-/// one, or of a tile likewise.
-void StepPrinter::print_batches(const Batches& batches) {
-  const std::int64_t unroll = std::min<std::int64_t>(mapping_.unroll, batches.vectors);
-  const std::int64_t first = batches.peeled || batches.first_in_part ? 1 : 0;
-  const std::int64_t main = first + std::min(batches.unguarded, batches.vectors - first) / unroll * unroll;
-  const bool short_loop = needs_constant_index() || batches.vectors * mapping_.vector <= kUnrolledElements;
-  const auto loop = [&](std::int64_t from, std::int64_t to, std::int64_t step, bool guarded) {
-    if (from >= to) return;
-    if (to - from > step) {
+void StepPrinter::print_batches(const Batches& batches, const Layout& layout) {
+  const bool short_loop = needs_constant_index() || layout.elements() <= kUnrolledElements;
+  for (const Run& run : layout.runs()) {
+    const bool alone = run.at_once == 1;
+    if (run.end - run.first > run.at_once) {
       if (short_loop) out_.line("#pragma unroll");
-      out_.open(fmt::format("for (int n = {}; n < {}; {})", from, to,
-                            step == 1 ? "++n" : fmt::format("n += {}", step)));
-      vector_number_ = step == 1 ? "n" : "(n + u)";
+      out_.open(fmt::format("for (int n = {}; n < {}; {})", run.first, run.end,
+                            alone ? "++n" : fmt::format("n += {}", run.at_once)));
+      vector_number_ = alone ? "n" : "(n + u)";
     } else {
       out_.block();
-      vector_number_ = step == 1 ? fmt::format("{}", from) : from == 0 ? "u" : fmt::format("({} + u)", from);
+      vector_number_ = alone            ? fmt::format("{}", run.first)
+                       : run.first == 0 ? "u"
+                                        : fmt::format("({} + u)", run.first);
     }
-    print_batch(batches, step, guarded);
+    print_batch(batches, layout, run);
     out_.close();
-  };
-  loop(0, first, 1, true);
-  loop(first, main, unroll, false);
-  if (!batches.tiled) return loop(main, batches.vectors, 1, true);
-  const std::int64_t whole = first + std::min(batches.unguarded, batches.vectors - first);
-  loop(main, whole, whole - main, false);
-  const std::int64_t together = (batches.vectors - whole) / unroll * unroll;
-  loop(whole, whole + together, unroll, true);
-  loop(whole + together, batches.vectors, batches.vectors - whole - together, true);
+  }
 }
 
 void StepPrinter::open_batch_loop(std::int64_t vectors) {
@@ -137,55 +108,56 @@ std::string StepPrinter::to_vector(std::int64_t stride) const {
 }
 
 /// Declares the dimensions' indices of the element `at` of the vector at hand.
-void StepPrinter::place(const Batches& batches, const std::string& at) {
+void StepPrinter::place(const Batches& batches, const Layout& layout, const std::string& at) {
   if (in_column_vectors()) return place_in_columns(at.empty() ? "0" : "j");
   const bool rows = batches.index == "local_row";
   out_.line(fmt::format("const {} {} = {}{}{};", rows ? "int" : index_, batches.index, batches.start,
-                        to_vector(batches.stride), at));
-  if (rows) declare_row(tile_, rows_per_task(mapping_));
+                        to_vector(layout.stride), at));
+  if (rows) declare_row(tile_, layout_.task_rows);
 }
 
 /// The same of an element that exists, the nearest where the thread's does not: its load needs no guard, and
 /// waits for no other.
-void StepPrinter::place_inside(const Batches& batches) {
-  const std::string at = batches.start + to_vector(batches.stride);
+void StepPrinter::place_inside(const Batches& batches, const Layout& layout) {
+  const std::string at = batches.start + to_vector(layout.stride);
   if (batches.index == "col") {
-    out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(mapping_.cols - 1)));
+    out_.line(fmt::format("const {} col = sw_min({}, {});", index_, at, number(layout_.cols - 1)));
     return;
   }
-  const std::string first =
-      has_part_of_row() ? fmt::format("{} * {} + first_col", tile_, number(mapping_.rows / mapping_.tasks))
-                        : fmt::format("{} * {}", tile_, number(rows_per_task(mapping_)));
-  if (mapping_.kind == MappingKind::kElementwise) {
+  const std::string first = has_part_of_row()
+                                ? fmt::format("{} * {} + first_col", tile_, number(layout_.apart))
+                                : fmt::format("{} * {}", tile_, number(layout_.task_rows));
+  if (std::holds_alternative<mapping::Elements>(step_.mapping)) {
     // Of a range: what is read may be its tile, which has nothing behind the task's last vector.
-    const std::string elements =
-        partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(rows_per_task(mapping_)),
-                               number(mapping_.rows), first)
-                 : elements_of_task();
+    const std::string elements = partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(layout_.task_rows),
+                                                        number(layout_.rows), first)
+                                          : elements_of_task();
     const std::string last =
         alignment_ > 1
-            ? fmt::format("({} - 1 + lead) / {} * {} - lead", elements, mapping_.vector, mapping_.vector)
-        : batches.in_part ? fmt::format("({} - 1) / {} * {}", elements, mapping_.vector, mapping_.vector)
-                          : fmt::format("{} - {}", elements, mapping_.vector);
+            ? fmt::format("({} - 1 + lead) / {} * {} - lead", elements, layout_.width, layout_.width)
+        : layout.partial_vectors ? fmt::format("({} - 1) / {} * {}", elements, layout_.width, layout_.width)
+                                 : fmt::format("{} - {}", elements, layout_.width);
     out_.line(fmt::format("const int local_row = sw_min({}, {});", at, last));
     out_.line(fmt::format("const {} row = {} + local_row;", index_, first));
     return;
   }
   out_.line(fmt::format("const int local_row = {};", at));
   out_.line(
-      fmt::format("const {} row = sw_min({} + local_row, {});", index_, first, number(mapping_.rows - 1)));
+      fmt::format("const {} row = sw_min({} + local_row, {});", index_, first, number(layout_.rows - 1)));
 }
 
-void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool guarded) {
+void StepPrinter::print_batch(const Batches& batches, const Layout& layout, const Run& run) {
+  const std::int64_t vectors = run.at_once;
+  const bool guarded = run.guarded;
   const auto open_guard = [&] {
     out_.open(guarded && !batches.guard.empty() ? fmt::format("if ({})", batches.guard) : "");
   };
-  const bool in_part = (batches.peeled || batches.in_part) && guarded;
+  const bool in_part = layout.partial_vectors && guarded;
   std::string left = in_part || in_column_vectors() ? elements_left() : "";
   // A tile has nothing around what was put there element by element.
-  if (batches.first_in_part && in_part) left = elements_inside();
+  if (layout.head && !layout.peeled && in_part) left = elements_inside();
   values_.declare_ahead(static_cast<int>(vectors));
-  const bool inside = batches.tiled && guarded;  // where a thread has no element it loads another's
+  const bool inside = layout.together && guarded;  // where a thread has no element it loads another's
   // Loads and what is made of them share a scope, but not a condition: of loads alone compilers make
   // predicated ones, in flight with those of the next vector.
   const bool once = vectors == 1 && !guarded;
@@ -195,10 +167,10 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
     else
       out_.block();
     if (inside) {
-      place_inside(batches);
+      place_inside(batches, layout);
       out_.open("");
     } else {
-      place(batches, "");
+      place(batches, layout, "");
       open_guard();
     }
     values_.load_ahead(left);
@@ -210,7 +182,7 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
     open_batch_loop(vectors);
   else
     out_.open("");
-  place(batches, "");
+  place(batches, layout, "");
   open_guard();
   if (values_.goes_ahead() && once) {
     values_.load_ahead(left);
@@ -229,17 +201,17 @@ void StepPrinter::print_batch(const Batches& batches, std::int64_t vectors, bool
       if (!target.vector) continue;
       const Node& node = computation_.node(root.op);
       vectors_[&target] = values_.names().make(node.name, "w", "_vector");
-      out_.line(fmt::format("SwVector<{}, {}> {};", storage_type(node.shape.dtype), mapping_.vector,
+      out_.line(fmt::format("SwVector<{}, {}> {};", storage_type(node.shape.dtype), layout_.width,
                             vectors_[&target]));
       if (in_part) out_.line(fmt::format("sw_clear({});", vectors_[&target]));
     }
   out_.line("#pragma unroll");
-  out_.open(fmt::format("for (int j = 0; j < {}; ++j)", mapping_.vector));
-  place(batches, " + j");
+  out_.open(fmt::format("for (int j = 0; j < {}; ++j)", layout_.width));
+  place(batches, layout, " + j");
   const std::string exists = element_guard(batches, guarded);
   out_.open(exists.empty() ? "" : fmt::format("if ({})", exists));
   if (needs_index()) {
-    const std::string before = to_vector(mapping_.vector);
+    const std::string before = to_vector(layout_.width);
     out_.line(before.empty() ? "const int i = j;" : fmt::format("const int i = {} + j;", before.substr(3)));
   }
   if (batches.index == "local_row" || in_column_vectors()) values_.print(-1, 1);
@@ -270,25 +242,25 @@ void StepPrinter::store_vectors(bool in_part) {
       std::string bounds;
       if (part && alignment_ > 1)
         bounds = ", " + elements_inside();
-      else if (part && mapping_.kind == MappingKind::kElementwise)
+      else if (part && std::holds_alternative<mapping::Elements>(step_.mapping))
         bounds = fmt::format(", ({})0, {}", index_, elements_left());
       else if (part)
-        bounds = fmt::format(", -col, {} - col", number(mapping_.cols));
+        bounds = fmt::format(", -col, {} - col", number(layout_.cols));
       out_.line(fmt::format("{}(&{}, {}{});", part ? "sw_store_part" : "sw_store",
                             values_.place(target.buffer, offset_text(target)), vectors_.at(&target), bounds));
     }
 }
 
 std::string StepPrinter::element_guard(const Batches& batches, bool guarded) const {
-  if (batches.peeled && guarded)
+  if (layout_.peeled && guarded)
     return has_part_of_row() ? "col >= first_col && col < end_col"
-                             : fmt::format("col >= 0 && col < {}", number(mapping_.cols));
-  switch (column_vectors(mapping_)) {
+                             : fmt::format("col >= 0 && col < {}", number(layout_.cols));
+  switch (layout_.columns) {
     case ColumnVectors::kFlat:
       return guarded ? batches.guard : "";  // it may begin in one col and end in the next
     case ColumnVectors::kShifted:
-      return fmt::format("local_row >= 0 && local_row < {0} && row < {1}", rows_per_task(mapping_),
-                         number(mapping_.rows));
+      return fmt::format("local_row >= 0 && local_row < {0} && row < {1}", layout_.task_rows,
+                         number(layout_.rows));
     case ColumnVectors::kNone:
     case ColumnVectors::kWhole:
       return "";
@@ -297,14 +269,15 @@ std::string StepPrinter::element_guard(const Batches& batches, bool guarded) con
 }
 
 std::string StepPrinter::elements_left() const {
-  if (rows_.empty() && mapping_.rows * mapping_.cols % mapping_.vector == 0) return "";
-  if (mapping_.kind == MappingKind::kElementwise) return fmt::format("{} - row", number(mapping_.rows));
+  if (rows_.empty() && layout_.rows * layout_.cols % layout_.width == 0) return "";
+  if (std::holds_alternative<mapping::Elements>(step_.mapping))
+    return fmt::format("{} - row", number(layout_.rows));
   if (in_column_vectors())
-    return column_vectors(mapping_) == ColumnVectors::kWhole
+    return layout_.columns == ColumnVectors::kWhole
                ? ""
-               : fmt::format("({} - col) * {} - row", number(mapping_.cols), number(mapping_.rows));
-  return fmt::format("({} - row) * {} - col", rows_.empty() ? number(mapping_.rows) : rows_,
-                     number(mapping_.cols));
+               : fmt::format("({} - col) * {} - row", number(layout_.cols), number(layout_.rows));
+  return fmt::format("({} - row) * {} - col", rows_.empty() ? number(layout_.rows) : rows_,
+                     number(layout_.cols));
 }
 
 }  // namespace stitchwork

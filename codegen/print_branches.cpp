@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "analysis/vectors.h"
 #include "codegen/print_values.h"
 
 namespace stitchwork {
@@ -33,7 +32,7 @@ void ValuePrinter::print_choice(int v, const std::string& variable) {
   }
   out_.line(fmt::format("{} {};", type, variable));
   // What is the same for all of a vector's elements is asked of its first: compilers then ask once.
-  const bool once = step_.mapping.vector > 1 && is_one_for_vectors(choice, step_.mapping);
+  const bool once = layout_.width > 1 && is_one_for_vectors(choice, layout_);
   print_branches(
       v, once ? " - j" : "", [](int) { return true; },
       [&](int branch) {
@@ -74,7 +73,7 @@ void ValuePrinter::print_branches(int v, const std::string& first_lane, const st
   const Value& choice = step_.values[static_cast<std::size_t>(v)];
   const int first = branches_.first_of[static_cast<std::size_t>(v)];
   const auto arguments = static_cast<int>(choice.arguments.size());
-  const auto lane = static_cast<std::size_t>(vector_dim(step_.mapping));
+  const auto lane = static_cast<std::size_t>(layout_.lane_dim);
   const bool holds = holds_here(choice.at.map);
   const auto named = [&](const Access& access) {
     IndexNames names = access_names(access);

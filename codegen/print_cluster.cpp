@@ -7,9 +7,8 @@
 namespace stitchwork {
 
 void StepPrinter::declare_cluster_lane() {
-  SW_CHECK(mapping_.threads_per_row == mapping_.cluster * block_ && mapping_.rows_per_block == 1,
-           "{} threads a row in clusters of {} blocks of {}", mapping_.threads_per_row, mapping_.cluster,
-           block_);
+  SW_CHECK(layout_.threads_a_row == std::int64_t{layout_.blocks} * block_ && layout_.task_rows == 1,
+           "{} threads a row in clusters of {} blocks of {}", layout_.threads_a_row, layout_.blocks, block_);
   out_.line(fmt::format("const int local_row = 0, lane = rank * {} + thread;", block_));
 }
 
@@ -23,7 +22,7 @@ void StepPrinter::reduce_in_cluster(const Root& root, const std::string& accumul
   shared_.cluster_arrived = false;
   out_.line(
       fmt::format("{0} = sw_cluster_reduce<{1}, {2}, {3}>({0}, {4}, ({5}*)(shared + {6}), rank);",
-                  accumulator, reducer_name(root.reducer), mapping_.cluster, block_,
+                  accumulator, reducer_name(root.reducer), layout_.blocks, block_,
                   neutral_text(root.reducer, dtype), value_type(dtype),
                   kernel_.workspace_offset + (shared_.cluster_second ? kernel_.workspace_bytes / 2 : 0)));
   shared_.cluster_second = !shared_.cluster_second;
@@ -31,7 +30,7 @@ void StepPrinter::reduce_in_cluster(const Root& root, const std::string& accumul
 
 std::string StepPrinter::by_one_block(const Root& root, const Buffer& buffer) const {
   const bool of_row = step_.rows || reduces(root);
-  return mapping_.cluster > 1 && of_row && buffer.space != MemorySpace::kShared ? "if (rank == 0) " : "";
+  return layout_.blocks > 1 && of_row && buffer.space != MemorySpace::kShared ? "if (rank == 0) " : "";
 }
 
 }  // namespace stitchwork

@@ -1,10 +1,9 @@
-// Reductions over columns whose results, neighbours in memory, move in vectors (analysis/vectors.h,
+// Reductions over columns whose results, neighbours in memory, move in vectors (analysis/schedule/layout.h,
 // ColumnVectors): a thread has an accumulator for each result of its vector.
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "analysis/schedule/context.h"
 #include "codegen/print_step.h"
 #include "core/error.h"
 
@@ -12,16 +11,16 @@ namespace stitchwork {
 
 /// The thread's slice of the cols and its first result in the task.
 void StepPrinter::declare_column_lanes(const std::string& first) {
-  const std::int64_t vector = mapping_.vector, across = column_places(mapping_) / vector;
-  switch (column_vectors(mapping_)) {
+  const std::int64_t vector = layout_.width, across = layout_.places / vector;
+  switch (layout_.columns) {
     case ColumnVectors::kFlat:  // by element
       return;
     case ColumnVectors::kShifted:
       out_.line(fmt::format("const int lane = thread / {};", across));
       // Results from the sector that the task's begin in, in the thread's cols, to these.
       out_.line(fmt::format("const int shift = (int)((({0})({1} + lane) * {2} + tile * {3}) % {4});",
-                            kernel_.wide_indices ? "long long" : "int", first, number(mapping_.rows),
-                            number(mapping_.rows_per_block), peeled_alignment(mapping_)));
+                            kernel_.wide_indices ? "long long" : "int", first, number(layout_.rows),
+                            number(layout_.task_rows), layout_.alignment));
       out_.line(fmt::format("const int first_row = thread % {} * {} - shift;", across, vector));
       return;
     case ColumnVectors::kNone:
@@ -33,9 +32,9 @@ void StepPrinter::declare_column_lanes(const std::string& first) {
 }
 
 void StepPrinter::place_in_columns(const std::string& at) {
-  const std::int64_t rows = rows_per_task(mapping_), slices = column_slices(mapping_, block_);
-  if (column_vectors(mapping_) == ColumnVectors::kFlat) {
-    out_.line(fmt::format("const int place = thread * {} + {};", mapping_.vector, at));
+  const std::int64_t rows = layout_.task_rows, slices = layout_.slices;
+  if (layout_.columns == ColumnVectors::kFlat) {
+    out_.line(fmt::format("const int place = thread * {} + {};", layout_.width, at));
     out_.line(fmt::format("const int local_row = place % {0}, lane = place / {0};", rows));
   } else {
     out_.line(fmt::format("const int local_row = first_row + {};", at));
@@ -45,9 +44,9 @@ void StepPrinter::place_in_columns(const std::string& at) {
 }
 
 void StepPrinter::print_column_vectors() {
-  const std::int64_t rows = rows_per_task(mapping_), slices = column_slices(mapping_, block_);
-  const std::int64_t busy = slices * column_places(mapping_) / mapping_.vector;
-  const ColumnVectors vectors = column_vectors(mapping_);
+  const std::int64_t rows = layout_.task_rows, slices = layout_.slices;
+  const std::int64_t busy = slices * layout_.places / layout_.width;
+  const ColumnVectors vectors = layout_.columns;
   SW_CHECK(busy <= block_, "{} slices of {} columns in a block of {}", slices, rows, block_);
   const Segment segment = declare_segment();
   if (segment.tile == "task") out_.line(fmt::format("const {} tile = task;", index_));
@@ -58,16 +57,14 @@ void StepPrinter::print_column_vectors() {
   std::vector<std::string> active;
   if (busy < block_) active.push_back(fmt::format("thread < {}", busy));
   if (vectors == ColumnVectors::kShifted)
-    active.push_back(fmt::format("first_row > -{} && first_row < {}", mapping_.vector, rows));
-  if (vectors != ColumnVectors::kFlat && mapping_.rows % rows != 0)
-    active.push_back(fmt::format("tile * {} + first_row < {}", number(rows), number(mapping_.rows)));
+    active.push_back(fmt::format("first_row > -{} && first_row < {}", layout_.width, rows));
+  if (vectors != ColumnVectors::kFlat && layout_.rows % rows != 0)
+    active.push_back(fmt::format("tile * {} + first_row < {}", number(rows), number(layout_.rows)));
   out_.open(active.empty() ? "" : fmt::format("if ({})", fmt::join(active, " && ")));
   Batches batches;
   batches.index = "col";
   batches.guard = fmt::format("col < {}", segment.end);
-  batches.vectors = vectors_a_thread(mapping_, block_);
-  batches.unguarded = unguarded_vectors(mapping_, block_);
-  if (batches.vectors > 0) print_batches(batches);
+  print_batches(batches, layout_);
   out_.close();
   for (std::size_t i = 0; i < step_.roots.size(); ++i)
     if (reduces(step_.roots[i])) finish_columns(step_.roots[i], i);
@@ -75,17 +72,17 @@ void StepPrinter::print_column_vectors() {
 
 /// Through the workspace, [slices, rows]; then a thread a result.
 void StepPrinter::finish_columns(const Root& root, std::size_t index) {
-  const std::int64_t rows = rows_per_task(mapping_), slices = column_slices(mapping_, block_);
-  const std::int64_t busy = slices * column_places(mapping_) / mapping_.vector;
+  const std::int64_t rows = layout_.task_rows, slices = layout_.slices;
+  const std::int64_t busy = slices * layout_.places / layout_.width;
   const DType dtype = computation_.node(root.op).shape.dtype;
   const std::string& accumulator = accumulators_[index];
   if (shared_.workspace != SharedState::kFree) out_.line("__syncthreads();");
   shared_.workspace = SharedState::kAllBusy;
-  const bool flat = column_vectors(mapping_) == ColumnVectors::kFlat;
+  const bool flat = layout_.columns == ColumnVectors::kFlat;
   std::string first =
-      flat ? fmt::format("thread * {}", mapping_.vector) : fmt::format("lane * {} + first_row", rows);
-  std::string from = "0", to = number(mapping_.vector);
-  if (column_vectors(mapping_) == ColumnVectors::kShifted) {
+      flat ? fmt::format("thread * {}", layout_.width) : fmt::format("lane * {} + first_row", rows);
+  std::string from = "0", to = number(layout_.width);
+  if (layout_.columns == ColumnVectors::kShifted) {
     from = "-first_row";
     to = fmt::format("{} - first_row", rows);
   }
@@ -98,8 +95,8 @@ void StepPrinter::finish_columns(const Root& root, std::size_t index) {
   out_.line("const int local_row = thread;");
   declare_row(tile_, rows);
   std::string writer = rows < block_ ? fmt::format("thread < {}", rows) : "";
-  if (mapping_.rows % rows != 0)
-    writer += fmt::format("{}row < {}", writer.empty() ? "" : " && ", number(mapping_.rows));
+  if (layout_.rows % rows != 0)
+    writer += fmt::format("{}row < {}", writer.empty() ? "" : " && ", number(layout_.rows));
   out_.open(writer.empty() ? "" : fmt::format("if ({})", writer));
   fold_initial(root, total);
   store_only(root, total);

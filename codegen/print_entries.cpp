@@ -135,12 +135,12 @@ void KernelPrinter::open_body(const TaskLoop& loop, const std::string& type, con
 
 /// As open_tasks: balanced shares of an entry's tasks.
 void KernelPrinter::open_entry_tasks(const TaskLoop& loop) {
-  if (loop.tasks_per_block == 1) {
+  if (loop.most_tasks() == 1) {
     out_.line(fmt::format("const {} task = block;", index_));
     return;
   }
   const bool wide = std::any_of(loop.entries.begin(), loop.entries.end(), [](const LoopEntry& entry) {
-    return entry.tasks * entry.blocks > std::numeric_limits<std::int32_t>::max();
+    return entry.deal.tasks * entry.deal.takers > std::numeric_limits<std::int32_t>::max();
   });
   const auto share = [&](const char* block) {
     return fmt::format("({})({}{} * entry.tasks / entry.blocks)", index_, wide ? "(long long)" : "", block);

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "analysis/launch.h"
-#include "analysis/schedule/context.h"
 #include "codegen/print_across.h"
 #include "codegen/print_kernel.h"
 #include "core/error.h"
@@ -41,7 +40,7 @@ bool uses_shared(const Schedule& kernel, const TaskLoop& loop) {
 /// or less, readers that work on the same rows (what is read once a task is read by all warps), and values
 /// that take over one another's bytes row for row.
 bool within_warps(const Schedule& kernel, const TaskLoop& loop) {
-  std::map<int, const ThreadMapping*> written;  // buffers of shared memory
+  std::map<int, const Mapping*> written;  // buffers of shared memory
   for (const Step& step : loop.steps)
     for (const Root& root : step.roots)
       for (const Target& target : root.targets)
@@ -55,8 +54,7 @@ bool within_warps(const Schedule& kernel, const TaskLoop& loop) {
       if (x.offset != y.offset || x.bytes() != y.bytes() || !(*a_mapping == *b_mapping)) return false;
     }
   return std::all_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
-    if ((step.rows && !step.by_all) || step.mapping.kind != MappingKind::kRowPack ||
-        step.mapping.threads_per_row > kWarp)
+    if ((step.rows && !step.by_all) || !packs_rows(step.mapping) || step.layout.threads_a_row > kWarp)
       return false;
     return std::all_of(step.values.begin(), step.values.end(), [&](const Value& value) {
       return value.buffer < 0 || (value.local && value.depth > 0) ||
@@ -67,11 +65,11 @@ bool within_warps(const Schedule& kernel, const TaskLoop& loop) {
 
 bool overlap(const TaskLoop& a, const TaskLoop& b) {
   if (!a.entries.empty() || !b.entries.empty()) return true;
-  return a.first_block < b.first_block + b.blocks && b.first_block < a.first_block + a.blocks;
+  return a.deal.first_block < b.deal.end_block() && b.deal.first_block < a.deal.end_block();
 }
 
 /// Rows without elements still reduce to their initial value.
-bool has_empty_reduction(const Step& step) { return step.mapping.rows > 0 && step.mapping.cols == 0; }
+bool has_empty_reduction(const Step& step) { return step.layout.rows > 0 && step.layout.cols == 0; }
 
 }  // namespace
 
@@ -81,7 +79,7 @@ void KernelPrinter::barrier(bool of_warp) {
 }
 
 void KernelPrinter::print_loop(const TaskLoop& loop) {
-  if (loop.tasks <= 0) return;
+  if (loop.deal.tasks == 0) return;
   const bool across = !loop.across.empty();  // its partials go through the workspace
   const bool shared = uses_shared(kernel_, loop) || across;
   // What an earlier loop of this phase on the same blocks still reads must not be overwritten.
@@ -93,7 +91,7 @@ void KernelPrinter::print_loop(const TaskLoop& loop) {
     touched_.clear();
   }
   if (shared) shared_ = {};
-  const bool several = loop.tasks_per_block > 1;
+  const bool several = loop.most_tasks() > 1;
   if (loop.entries.empty()) {
     open_range(loop);
     if (across && !canonical_) out_.line("// What the thread's columns come to, over all its rows.");
@@ -108,7 +106,7 @@ void KernelPrinter::print_loop(const TaskLoop& loop) {
     if (ends_copies) end_copies(loop, several && shared);
     if (across) {
       barrier();
-      flush_across(kernel_, loop, places_, loop.cluster > 1 ? "cluster" : block_text(loop), computation_,
+      flush_across(kernel_, loop, places_, loop.deal.cluster > 1 ? "cluster" : block_text(loop), computation_,
                    out_);
     }
     out_.close();
@@ -141,8 +139,8 @@ void KernelPrinter::print_steps(const TaskLoop& loop, bool ends_apart) {
   arrive_in_cluster(loop);
   const PlaceNames outside = places_;
   ask_in_task(loop);
-  bool waits = loop.stages > 0;                                // for this task's copies
-  bool filled = loop.stages > 0 && loop.tasks_per_block == 1;  // what others have done behind no barrier yet
+  bool waits = loop.stages > 0;                             // for this task's copies
+  bool filled = loop.stages > 0 && loop.most_tasks() == 1;  // what others have done behind no barrier yet
   const auto wait = [&] {
     if (waits && !loop.bulk) out_.line(fmt::format("sw_wait_for_copies<{}>();", loop.stages - 1));
     if (!waits || !loop.bulk || filled) barrier(of_warp);
@@ -171,7 +169,7 @@ void KernelPrinter::print_steps(const TaskLoop& loop, bool ends_apart) {
 }
 
 void KernelPrinter::print_step(const TaskLoop& loop, const Step& step, const Step*& before) {
-  if (step.mapping.rows * step.mapping.cols == 0 && !has_empty_reduction(step)) return;
+  if (step.layout.rows * step.layout.cols == 0 && !has_empty_reduction(step)) return;
   comment(step, before);
   before = &step;
   out_.block();
@@ -201,7 +199,7 @@ void KernelPrinter::arrive_in_cluster(const TaskLoop& loop) {
     return std::any_of(step.roots.begin(), step.roots.end(),
                        [](const Root& root) { return root.store == StoreKind::kReduce; });
   });
-  shared_.cluster_arrived = loop.cluster > 1 && reduces;
+  shared_.cluster_arrived = loop.deal.cluster > 1 && reduces;
   if (shared_.cluster_arrived)
     out_.line(fmt::format("sw_cluster_arrive();{}",
                           remark("the other blocks of the cluster may write to this one's workspace")));
@@ -209,16 +207,16 @@ void KernelPrinter::arrive_in_cluster(const TaskLoop& loop) {
 
 /// The block's place in the loop's range.
 std::string KernelPrinter::block_text(const TaskLoop& loop) {
-  return loop.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.first_block)
-                              : std::string("(int)blockIdx.x");
+  return loop.deal.first_block > 0 ? fmt::format("((int)blockIdx.x - {})", loop.deal.first_block)
+                                   : std::string("(int)blockIdx.x");
 }
 
 void KernelPrinter::open_range(const TaskLoop& loop) {
   const std::string block = block_text(loop);
   std::string inside;
-  if (loop.first_block > 0) inside = fmt::format("{} >= 0", block);
-  if (loop.first_block + loop.blocks < kernel_.launch.grid)
-    inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", block, loop.blocks);
+  if (loop.deal.first_block > 0) inside = fmt::format("{} >= 0", block);
+  if (loop.deal.end_block() < kernel_.launch.grid)
+    inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", block, loop.deal.blocks());
   if (inside.empty())
     out_.block();
   else
@@ -227,10 +225,10 @@ void KernelPrinter::open_range(const TaskLoop& loop) {
 }
 
 void KernelPrinter::open_tasks(const TaskLoop& loop) {
-  const std::int64_t v = loop.tasks_per_block, takers = loop.blocks / loop.cluster;
+  const std::int64_t v = loop.most_tasks(), takers = loop.deal.takers;
   std::string block = block_text(loop);
-  if (loop.cluster > 1) {
-    out_.line(fmt::format("const int cluster = {0} / {1}, rank = {0} % {1};{2}", block, loop.cluster,
+  if (loop.deal.cluster > 1) {
+    out_.line(fmt::format("const int cluster = {0} / {1}, rank = {0} % {1};{2}", block, loop.deal.cluster,
                           remark("its blocks share each row")));
     block = "cluster";
   }
@@ -238,14 +236,14 @@ void KernelPrinter::open_tasks(const TaskLoop& loop) {
     out_.line(fmt::format("const {} task = {};", index_, block));
     return;
   }
-  if (loop.tasks % takers == 0) {
+  if (loop.deal.tasks % takers == 0) {
     out_.line(fmt::format("const {} first_task = {}{} * {}, end_task = first_task + {};", index_,
                           kernel_.wide_indices ? "(long long)" : "", block, v, v));
   } else {
     // Block numbers times tasks may exceed 32 bits where neither does.
-    const bool wide = loop.tasks * takers > std::numeric_limits<std::int32_t>::max();
+    const bool wide = loop.deal.tasks * takers > std::numeric_limits<std::int32_t>::max();
     const auto share = [&](const std::string& b) {
-      const std::string product = fmt::format("{}{} * {}", wide ? "(long long)" : "", b, loop.tasks);
+      const std::string product = fmt::format("{}{} * {}", wide ? "(long long)" : "", b, loop.deal.tasks);
       return fmt::format("{}({} / {})", wide && !kernel_.wide_indices ? "(int)" : "", product, takers);
     };
     out_.line(fmt::format("const {} first_task = {};", index_, share(block)));
@@ -273,7 +271,7 @@ void KernelPrinter::open_tasks(const TaskLoop& loop) {
   out_.line(fmt::format("const {} task = first_task + turn;", index_));
   if (loop.stages > 1) out_.line(fmt::format("const int stage = turn % {};", loop.stages));
   if (loop.bulk) out_.line(fmt::format("const int parity = turn / {} % 2;", loop.stages));
-  out_.open(loop.tasks % takers == 0 ? "" : "if (task < end_task)");
+  out_.open(loop.deal.tasks % takers == 0 ? "" : "if (task < end_task)");
 }
 
 bool KernelPrinter::in_registers(const TaskLoop& loop) const {

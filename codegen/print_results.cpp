@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "analysis/schedule/context.h"
 #include "codegen/print_step.h"
 #include "core/error.h"
 
@@ -39,8 +38,8 @@ void StepPrinter::declare_accumulators() {
     const std::string neutral = neutral_text(root.reducer, node.shape.dtype);
     if (in_column_vectors())
       out_.line(fmt::format(
-          "{} {}[{}] = {{{}}};", value_type(node.shape.dtype), accumulators_[i], mapping_.vector,
-          fmt::join(std::vector<std::string>(static_cast<std::size_t>(mapping_.vector), neutral), ", ")));
+          "{} {}[{}] = {{{}}};", value_type(node.shape.dtype), accumulators_[i], layout_.width,
+          fmt::join(std::vector<std::string>(static_cast<std::size_t>(layout_.width), neutral), ", ")));
     else
       out_.line(fmt::format("{} {} = {};", value_type(node.shape.dtype), accumulators_[i], neutral));
   }
@@ -50,18 +49,18 @@ void StepPrinter::finish_reduction(const Root& root, std::size_t index, const st
   const DType dtype = computation_.node(root.op).shape.dtype;
   const std::string& accumulator = accumulators_[index];
   const std::string_view reducer = reducer_name(root.reducer), type = value_type(dtype);
-  if (mapping_.kind == MappingKind::kColumn) {
-    const std::int64_t rows = rows_per_task(mapping_), slices = std::max<std::int64_t>(1, block_ / rows);
+  if (std::holds_alternative<mapping::Columns>(step_.mapping)) {
+    const std::int64_t rows = layout_.task_rows, slices = layout_.slices;
     if (slices > 1) {
       if (shared_.workspace != SharedState::kFree) out_.line("__syncthreads();");
       shared_.workspace = SharedState::kAllBusy;
       out_.line(fmt::format("{0} = sw_column_reduce<{1}, {2}, {3}>({0}, ({4}*)(shared + {5}));", accumulator,
                             reducer, rows, slices, type, kernel_.workspace_offset));
     }
-  } else if (mapping_.cluster > 1) {
+  } else if (layout_.blocks > 1) {
     reduce_in_cluster(root, accumulator);
   } else {
-    const std::int64_t threads = mapping_.kind == MappingKind::kRowSplit ? block_ : mapping_.threads_per_row;
+    const std::int64_t threads = layout_.threads_a_row;
     if (threads > 32) {
       if (shared_.workspace == SharedState::kAllBusy) out_.line("__syncthreads();");
       // All have read one half once all have come to the barrier of a reduction in the other.
@@ -127,7 +126,7 @@ void StepPrinter::store_only(const Root& root, const std::string& value) {
                               storage_type(dtype), value));
     } else if (buffer.partials) {
       // A segment's rows side by side, so that warps store and fold them in whole sectors.
-      out_.line(fmt::format("{}[segment * {} + {}] = {};", place, mapping_.rows, offset, value));
+      out_.line(fmt::format("{}[segment * {} + {}] = {};", place, layout_.rows, offset, value));
     } else {
       out_.line(fmt::format("{}{} = {};", by_one_block(root, buffer), values_.place(target.buffer, offset),
                             stored()));
@@ -138,7 +137,7 @@ void StepPrinter::store_only(const Root& root, const std::string& value) {
 std::string StepPrinter::offset_text(const Target& target) const {
   const bool shared = kernel_.buffers[static_cast<std::size_t>(target.buffer)].space == MemorySpace::kShared;
   IndexMap context;
-  context.dims = {mapping_.rows, mapping_.cols};
+  context.dims = {layout_.rows, layout_.cols};
   return index_text(target.offset, context, values_.index_names(2, shared));
 }
 

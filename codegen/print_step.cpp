@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "analysis/schedule/context.h"
-#include "analysis/tiles.h"
-#include "analysis/vectors.h"
 #include "codegen/table.h"
+#include "core/arithmetic.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -16,17 +14,18 @@ StepPrinter::StepPrinter(const Graph& graph, const Schedule& kernel, const TaskL
     : computation_(graph.entry_computation()),
       kernel_(kernel),
       step_(step),
-      mapping_(step.mapping),
+      tasks_(loop.deal.tasks),
       rows_(std::move(rows)),
       in_bulk_(loop.bulk),
-      partial_(!(step.turned && step.mapping.cluster > 1) &&
+      partial_(!(step.turned && step.layout.blocks > 1) &&
                has_partial_task(loop, static_cast<std::size_t>(&step - loop.steps.data()))),
       places_(places),
-      values_(graph, kernel, step, places, names, canonical, out, parts),
+      block_(kernel.launch.block),
+      layout_(step.layout),
+      values_(graph, kernel, step, layout_, places, names, canonical, out, parts),
       out_(out),
       shared_(shared),
       index_(kernel.wide_indices ? "long long" : "int"),
-      block_(kernel.launch.block),
       accumulators_(step.roots.size()) {
   const auto touches = [&](int buffer) {
     if (buffer >= 0)
@@ -35,6 +34,8 @@ StepPrinter::StepPrinter(const Graph& graph, const Schedule& kernel, const TaskL
   for (const int v : step.order) touches(step.values[static_cast<std::size_t>(v)].buffer);
   for (const Root& root : step.roots)
     for (const Target& target : root.targets) touches(target.buffer);
+  // What lies before a task is loaded like its elements, and not stored.
+  if (step.turned && alignment_ > 1) layout_ = layout_.behind(alignment_, empties_tiles());
 }
 
 std::string StepPrinter::number(std::int64_t n) const {
@@ -42,7 +43,7 @@ std::string StepPrinter::number(std::int64_t n) const {
 }
 
 std::string StepPrinter::row_guard() const {
-  return partial_ ? fmt::format("row < {}", rows_.empty() ? number(mapping_.rows) : rows_) : "";
+  return partial_ ? fmt::format("row < {}", rows_.empty() ? number(layout_.rows) : rows_) : "";
 }
 
 bool StepPrinter::needs_index() const {
@@ -68,31 +69,21 @@ bool StepPrinter::needs_constant_index() const {
 }
 
 void StepPrinter::print() {
-  const bool flat = mapping_.kind == MappingKind::kElementwise;
-  const std::int64_t length = flat ? mapping_.rows / mapping_.tasks : mapping_.cols;  // of a single row
   if (alignment_ > 1)
-    out_.line(fmt::format("const int lead = (int)(task * {} % {});", number(length), alignment_));
+    out_.line(fmt::format("const int lead = (int)(task * {} % {});", number(layout_.apart), alignment_));
   if (has_part_of_row()) {
-    const std::int64_t part = flat ? mapping_.rows_per_block : staged_cols(mapping_);
-    out_.line(fmt::format("const int first_col = rank * {0}, end_col = sw_min(first_col + {0}, {1});", part,
-                          length));
+    out_.line(fmt::format("const int first_col = rank * {0}, end_col = sw_min(first_col + {0}, {1});",
+                          layout_.length, layout_.apart));
   }
   values_.print(-1, 0);
   if (step_.filling == Filling::kAhead) return in_bulk_ ? print_bulk_copies() : print_copies();
   if (step_.in_bulk) return print_bulk_stores();
   if (step_.by_all) return print_rows_by_all();
   if (step_.rows) return print_rows();
-  switch (mapping_.kind) {
-    case MappingKind::kElementwise:
-    case MappingKind::kRowSerial:
-      return print_thread_rows();
-    case MappingKind::kRowPack:
-    case MappingKind::kRowSplit:
-    case MappingKind::kColumn:
-      return print_shared_rows();
-    case MappingKind::kTile:
-      return print_tile();
-  }
+  if (std::holds_alternative<mapping::Patch>(step_.mapping)) return print_tile();
+  const bool alone = std::holds_alternative<mapping::Elements>(step_.mapping) ||
+                     sharing<mapping::OneThread>(step_.mapping) != nullptr;
+  return alone ? print_thread_rows() : print_shared_rows();
 }
 
 /// One thread a row of the task.
@@ -108,10 +99,10 @@ void StepPrinter::open_thread_rows(std::int64_t rows) {
 }
 
 void StepPrinter::print_rows() {
-  const std::int64_t rows = rows_per_task(mapping_);
-  const bool split = mapping_.split > 1;
-  const std::string tile = split ? fmt::format("task / {}", mapping_.split) : "task";
-  if (split) out_.open(fmt::format("if (task % {} == 0)", mapping_.split));
+  const std::int64_t rows = layout_.task_rows;
+  const bool split = layout_.segments > 1;
+  const std::string tile = split ? fmt::format("task / {}", layout_.segments) : "task";
+  if (split) out_.open(fmt::format("if (task % {} == 0)", layout_.segments));
   open_thread_rows(rows);
   declare_row(tile, rows);
   out_.open(partial_ ? fmt::format("if ({})", row_guard()) : "");
@@ -124,9 +115,9 @@ void StepPrinter::print_rows() {
 }
 
 void StepPrinter::print_rows_by_all() {
-  const std::int64_t threads = mapping_.threads_per_row;
+  const std::int64_t threads = layout_.threads_a_row;
   declare_shared_row();
-  declare_row("task", rows_per_task(mapping_));
+  declare_row("task", layout_.task_rows);
   const std::string active = active_rows();
   out_.open(active.empty() ? "" : fmt::format("if ({})", active));
   values_.print(-1, 1);
@@ -136,7 +127,7 @@ void StepPrinter::print_rows_by_all() {
       out_.line(fmt::format("{} = {};", places_.row_results[static_cast<std::size_t>(root.row_result)],
                             values_.name(root.value)));
     if (root.targets.empty()) continue;
-    out_.open(mapping_.cluster > 1 ? "if (thread == 0)" : threads > 1 ? "if (lane == 0)" : "");
+    out_.open(layout_.blocks > 1 ? "if (thread == 0)" : threads > 1 ? "if (lane == 0)" : "");
     store(root, values_.name(root.value));
     out_.close();
   }
@@ -144,8 +135,8 @@ void StepPrinter::print_rows_by_all() {
 }
 
 void StepPrinter::declare_shared_row() {
-  const std::int64_t threads = mapping_.threads_per_row;
-  if (mapping_.cluster > 1) return declare_cluster_lane();
+  const std::int64_t threads = layout_.threads_a_row;
+  if (layout_.blocks > 1) return declare_cluster_lane();
   if (threads >= block_)
     out_.line("const int local_row = 0, lane = thread;");
   else if (threads == 1)
@@ -155,9 +146,9 @@ void StepPrinter::declare_shared_row() {
 }
 
 std::string StepPrinter::active_rows() const {
-  const std::int64_t rows = rows_per_task(mapping_);
+  const std::int64_t rows = layout_.task_rows;
   std::string active;
-  if (rows * mapping_.threads_per_row < block_) active = fmt::format("local_row < {}", rows);
+  if (rows * layout_.threads_a_row < block_) active = fmt::format("local_row < {}", rows);
   if (partial_) active += (active.empty() ? "" : " && ") + row_guard();
   return active;
 }
@@ -165,8 +156,8 @@ std::string StepPrinter::active_rows() const {
 /// A row's place in the domain from its place in the task.
 void StepPrinter::declare_row(const std::string& tile, std::int64_t rows) {
   if (has_part_of_row() && step_.turned) {
-    out_.line(fmt::format("const {} row = {} * {} + first_col + local_row;", index_, tile,
-                          number(mapping_.rows / mapping_.tasks)));
+    out_.line(
+        fmt::format("const {} row = {} * {} + first_col + local_row;", index_, tile, number(layout_.apart)));
     return;
   }
   out_.line(rows == 1 ? fmt::format("const {} row = {};", index_, tile)
@@ -174,10 +165,10 @@ void StepPrinter::declare_row(const std::string& tile, std::int64_t rows) {
 }
 
 void StepPrinter::print_thread_rows() {
-  const std::int64_t rows = rows_per_task(mapping_);
-  const bool serial = mapping_.kind == MappingKind::kRowSerial;
-  SW_CHECK(serial || mapping_.cols == 1, "element-wise domains have one col");
-  if (!serial && in_batches()) return print_row_batches(rows);
+  const std::int64_t rows = layout_.task_rows;
+  const bool serial = sharing<mapping::OneThread>(step_.mapping) != nullptr;
+  SW_CHECK(serial || layout_.cols == 1, "element-wise domains have one col");
+  if (!serial && in_batches()) return print_row_batches();
   if (needs_index()) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int i = 0; i < {}; ++i)", ceil_div(rows, block_)));
@@ -192,7 +183,7 @@ void StepPrinter::print_thread_rows() {
   values_.print(-1, 1);
   if (serial) {
     declare_accumulators();
-    out_.open(fmt::format("for (int col = 0; col < {}; ++col)", mapping_.cols));
+    out_.open(fmt::format("for (int col = 0; col < {}; ++col)", layout_.cols));
     element_body();
     out_.close();
     for (std::size_t i = 0; i < step_.roots.size(); ++i)
@@ -207,21 +198,21 @@ void StepPrinter::print_thread_rows() {
 }
 
 StepPrinter::Segment StepPrinter::declare_segment() {
-  const std::int64_t length = segment_length(mapping_);
+  const std::int64_t length = layout_.length;
   Segment segment;
-  segment.end = number(mapping_.cols);
+  segment.end = number(layout_.cols);
   if (has_part_of_row()) {
     segment.first = "first_col";
     segment.end = "end_col";
   }
-  if (mapping_.split == 1) return segment;
-  out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, mapping_.split));
+  if (layout_.segments == 1) return segment;
+  out_.line(fmt::format("const {0} tile = task / {1}, segment = task % {1};", index_, layout_.segments));
   segment.tile = "tile";
   out_.line(fmt::format("const {} first_col = segment * {};", index_, number(length)));
   segment.first = "first_col";
-  if (mapping_.split * length != mapping_.cols) {
+  if (layout_.segments * length != layout_.cols) {
     out_.line(fmt::format("const {0} end_col = first_col + {1} < {2} ? first_col + {1} : {2};", index_,
-                          number(length), number(mapping_.cols)));
+                          number(length), number(layout_.cols)));
     segment.end = "end_col";
   } else {
     segment.end = fmt::format("first_col + {}", number(length));
@@ -231,20 +222,18 @@ StepPrinter::Segment StepPrinter::declare_segment() {
 
 void StepPrinter::print_shared_rows() {
   if (in_column_vectors()) return print_column_vectors();
-  const std::int64_t rows = rows_per_task(mapping_);
-  const std::int64_t length = has_part_of_row() ? staged_cols(mapping_) : segment_length(mapping_);
-  const bool column = mapping_.kind == MappingKind::kColumn;
-  std::int64_t threads = mapping_.threads_per_row;  // that share a row
-  if (mapping_.kind == MappingKind::kRowSplit) threads = block_;
-  if (column) threads = std::max<std::int64_t>(1, block_ / rows);
-  SW_CHECK(rows * threads <= std::int64_t{block_} * mapping_.cluster,
-           "{} rows of {} threads in a block of {}", rows, threads, block_);
+  const std::int64_t rows = layout_.task_rows;
+  const std::int64_t length = layout_.length;
+  const bool column = std::holds_alternative<mapping::Columns>(step_.mapping);
+  std::int64_t threads = layout_.threads_a_row;
+  SW_CHECK(rows * threads <= std::int64_t{block_} * layout_.blocks, "{} rows of {} threads in a block of {}",
+           rows, threads, block_);
   SW_CHECK(column || threads % 32 == 0 || (threads < 32 && (threads & (threads - 1)) == 0),
            "{} threads a row", threads);
 
   const std::string lane = has_part_of_row() ? "thread" : "lane";
   const Segment segment = declare_segment();
-  if (mapping_.kind == MappingKind::kRowSplit) {
+  if (sharing<mapping::Segments>(step_.mapping) != nullptr) {
     out_.line("const int local_row = 0, lane = thread;");
   } else if (column) {
     out_.line(fmt::format("const int local_row = thread % {0}, lane = thread / {0};", rows));
@@ -261,7 +250,7 @@ void StepPrinter::print_shared_rows() {
   out_.open(active.empty() ? "" : fmt::format("if ({})", active));
   values_.print(-1, 1);
   if (has_part_of_row()) threads = block_;
-  const bool exact = length % threads == 0 && mapping_.cols % mapping_.split == 0 && !has_part_of_row();
+  const bool exact = length % threads == 0 && layout_.cols % layout_.segments == 0 && !has_part_of_row();
   const bool pass =
       std::any_of(step_.roots.begin(), step_.roots.end(), [&](const Root& root) { return passes(root); });
   if (length > 0 && pass) print_col_loop(segment.first, segment.end, length, threads, lane, exact);
@@ -273,8 +262,8 @@ void StepPrinter::print_shared_rows() {
   out_.close();
 
   // Each block of a cluster has the result for itself.
-  const std::string writer = (active.empty() ? "" : active + " && ") +
-                             std::string(mapping_.cluster > 1 ? "thread == 0" : "lane == 0");
+  const std::string writer =
+      (active.empty() ? "" : active + " && ") + std::string(layout_.blocks > 1 ? "thread == 0" : "lane == 0");
   for (std::size_t i = 0; i < step_.roots.size(); ++i)
     if (reduces(step_.roots[i])) finish_reduction(step_.roots[i], i, writer);
 }
@@ -282,27 +271,26 @@ void StepPrinter::print_shared_rows() {
 void StepPrinter::print_col_loop(const std::string& first, const std::string& end, std::int64_t length,
                                  std::int64_t threads, const std::string& lane, bool exact) {
   if (in_batches()) {
-    const std::int64_t vector = mapping_.vector, stride = threads * vector;
+    const std::int64_t vector = layout_.width;
     std::string at = vector == 1 ? lane : fmt::format("{} * {}", lane, vector);
-    if (is_peeled(mapping_)) {
+    if (layout_.peeled) {
       // Elements from the sector that the row begins in to the row.
-      out_.line(fmt::format("const {} shift = row * {} % {};", index_, number(mapping_.cols),
-                            peeled_alignment(mapping_)));
+      out_.line(
+          fmt::format("const {} shift = row * {} % {};", index_, number(layout_.cols), layout_.alignment));
       const bool whole = first == "0";
       return print_batches({"col", (whole ? at : first + " + " + at) + " - shift",
-                            fmt::format("col > {}-{} && col < {}", whole ? "" : first + " ", vector, end),
-                            stride, vectors_a_thread(mapping_, block_), unguarded_vectors(mapping_, block_),
-                            true});
+                            fmt::format("col > {}-{} && col < {}", whole ? "" : first + " ", vector, end)},
+                           layout_);
     }
-    return print_batches({"col", first == "0" ? at : first + " + " + at, fmt::format("col < {}", end), stride,
-                          ceil_div(length, stride), unguarded_vectors(mapping_, block_), false});
+    return print_batches({"col", first == "0" ? at : first + " + " + at, fmt::format("col < {}", end)},
+                         layout_);
   }
   const std::int64_t iterations = ceil_div(length, threads);
   const std::string start = first == "0" ? lane : first + " + " + lane;
   const std::string further = threads == 1 ? "" : fmt::format(" * {}", threads);
-  if (stages_a_row(mapping_) && !exact) {
+  if (layout_.in_tile && layout_.task_rows == 1 && !exact) {
     // Long rows: what every thread has needs no guard.
-    const std::int64_t whole = std::min(unguarded_vectors(mapping_, block_), iterations);
+    const std::int64_t whole = std::min(layout_.unguarded, iterations);
     constexpr std::int64_t kUnrolledOfTile = 32;  // their places are those of the first and constants
     const bool unrolled = needs_constant_index() || iterations <= kUnrolledOfTile;
     for (const auto& [from, to] : {std::pair{std::int64_t{0}, whole}, std::pair{whole, iterations}}) {

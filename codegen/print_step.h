@@ -1,7 +1,7 @@
 // One step of a kernel: its loops over rows and elements, its reductions and stores.
 #pragma once
 
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "codegen/print_values.h"
 
 namespace stitchwork {
@@ -51,30 +51,23 @@ class StepPrinter {
   void print_col_loop(const std::string& first, const std::string& end, std::int64_t length,
                       std::int64_t threads, const std::string& lane, bool exact);
 
-  /// The elements a thread handles, where several move at a time (mapping.vector, mapping.unroll).
+  /// Where the elements of a thread lie that move several at a time (Layout::runs).
   struct Batches {
-    std::string index;           ///< the dimension along which they lie: "col" or "local_row"
-    std::string start;           ///< the thread's first element
-    std::string guard;           ///< that element `index` exists
-    std::int64_t stride = 1;     ///< from one vector of the thread to its next
-    std::int64_t vectors = 0;    ///< of a thread
-    std::int64_t unguarded = 0;  ///< so many first ones exist for every thread, behind the first where peeled
-    bool peeled = false;         ///< the guarded ones may lie in the row in part
-    bool tiled = false;          ///< the guarded ones are in flight together, too
-    bool in_part = false;        ///< the last of all may lie behind the end in part
-    bool first_in_part = false;  ///< the first may lie before the task, and each behind its end
+    std::string index;  ///< the dimension along which they lie: "col" or "local_row"
+    std::string start;  ///< the thread's first element
+    std::string guard;  ///< that element `index` exists
   };
-  bool in_batches() const { return mapping_.vector > 1 || mapping_.unroll > 1; }
-  void print_batches(const Batches& batches);
-  void print_batch(const Batches& batches, std::int64_t vectors, bool guarded);
+  bool in_batches() const { return layout_.width > 1 || layout_.unroll > 1; }
+  void print_batches(const Batches& batches, const Layout& layout);
+  void print_batch(const Batches& batches, const Layout& layout, const Run& run);
   void open_batch_loop(std::int64_t vectors);
   /// " + (n + u) * 128": from the thread's first vector to the one at hand, `stride` apart; "" at the first.
   std::string to_vector(std::int64_t stride) const;
-  void place(const Batches& batches, const std::string& at);
-  void place_inside(const Batches& batches);
+  void place(const Batches& batches, const Layout& layout, const std::string& at);
+  void place_inside(const Batches& batches, const Layout& layout);
   /// A tile's elements, its cols or, where the step is turned, its rows by consecutive threads.
   void print_tile();
-  void print_row_batches(std::int64_t rows);
+  void print_row_batches();
   /// Asynchronous copies from memory to a tile (print_async.cpp).
   void print_copies();
   void print_copies_at(const std::string& further, const std::string& inside);
@@ -84,14 +77,12 @@ class StepPrinter {
   std::string copied_elements(int size) const;
   void print_rest(const Root& root, int to, int from, bool stores);
   /// Staged, and of a cluster: the block's cols are [first_col, end_col).
-  bool has_part_of_row() const {
-    return mapping_.cluster > 1 && (mapping_.staged || (step_.turned && mapping_.rows > 0)) && !step_.rows;
-  }
+  bool has_part_of_row() const { return layout_.by_parts && !step_.rows; }
   std::string elements_of_task() const;  ///< of a range, of this block
   std::string elements_inside() const;   ///< "first, end" of a vector's elements that are the task's
   bool empties_tiles() const;            ///< from tiles to memory
 
-  bool in_column_vectors() const { return column_vectors(mapping_) != ColumnVectors::kNone; }
+  bool in_column_vectors() const { return layout_.columns != ColumnVectors::kNone; }
   /// That the element at hand of the vector is the row's, or the task's; "" if all are.
   std::string element_guard(const Batches& batches, bool guarded) const;
   void element_body();
@@ -133,17 +124,18 @@ class StepPrinter {
   const Computation& computation_;
   const Schedule& kernel_;
   const Step& step_;
-  const ThreadMapping& mapping_;
+  std::int64_t tasks_;  ///< of the loop
   std::string rows_;
   std::string tile_ = "task";  ///< what rows_per_task rows each are counted in
   bool in_bulk_;               ///< asynchronous copies are bulk copies
   bool partial_;               ///< a task may lack rows
   const PlaceNames& places_;
+  int block_;
+  Layout layout_;
   ValuePrinter values_;
   Writer& out_;
   SharedState& shared_;
   const char* index_;
-  int block_;
   std::string vector_number_;  ///< of the thread's vectors the one at hand: "n", "(n + u)"
   int alignment_ = 1;  ///< of the tiles (Buffer): beyond 1 their elements lie `lead` behind their beginning
   std::vector<std::string> accumulators_;         ///< by root

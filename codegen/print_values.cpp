@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "analysis/vectors.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -21,13 +20,14 @@ char operand_class(DType dtype, int bytes) {
 
 }  // namespace
 
-ValuePrinter::ValuePrinter(const Graph& graph, const Schedule& kernel, const Step& step,
+ValuePrinter::ValuePrinter(const Graph& graph, const Schedule& kernel, const Step& step, const Layout& layout,
                            const PlaceNames& places, Namer names, bool canonical, Writer& out,
                            PartFunctions& parts)
     : computation_(graph.entry_computation()),
       graph_(graph),
       kernel_(kernel),
       step_(step),
+      layout_(layout),
       places_(places),
       names_(std::move(names)),
       canonical_(canonical),
@@ -44,8 +44,9 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   IndexNames names;
   names.wide = kernel_.wide_indices;
   names.dims = {local ? "local_row" : "row", "col"};
-  const ThreadMapping& m = step_.mapping;
-  const bool part_of_cols = m.kind == MappingKind::kTile ? m.split > 1 : m.staged && m.cluster > 1;
+  const bool part_of_cols = std::holds_alternative<mapping::Patch>(step_.mapping)
+                                ? layout_.segments > 1
+                                : layout_.in_tile && layout_.by_parts;
   if (local && part_of_cols) names.dims[1] = "(col - first_col)";
   for (std::size_t d = 2; d < dims; ++d) names.dims.push_back(fmt::format("s{}", d - 2));
   return names;
@@ -54,7 +55,7 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
 IndexNames ValuePrinter::place_names(const Value& value) const {
   IndexNames names = index_names(value.at.map.dims.size(), value.local);
   // The block's part of a value a col, which all tasks have.
-  const bool part = step_.turned && step_.mapping.cluster > 1;
+  const bool part = step_.turned && layout_.by_parts;
   if (value.local && part &&
       kernel_.buffers[static_cast<std::size_t>(value.buffer)].space != MemorySpace::kShared)
     names.dims[0] = "(first_col + local_row)";
@@ -246,9 +247,9 @@ std::string ValuePrinter::choose_expression(const Value& value) {
     const std::string& argument = name(value.arguments[i]);
     IndexNames names = access_names(value.guards[i]);
     // What holds for all of a vector's elements or none is asked of its first: compilers then ask once.
-    const auto lane = static_cast<std::size_t>(vector_dim(step_.mapping));
-    if (step_.mapping.vector > 1 && value.scope < 0 && value.depth > static_cast<int>(lane) &&
-        holds_for_vectors(value.guards[i].map, step_.mapping))
+    const auto lane = static_cast<std::size_t>(layout_.lane_dim);
+    if (layout_.width > 1 && value.scope < 0 && value.depth > static_cast<int>(lane) &&
+        layout_.holds(value.guards[i].map))
       names.dims[lane] = fmt::format("({} - j)", names.dims[lane]);
     const std::string condition = open_condition(value.guards[i].map, names);
     if (condition.empty() || i + 1 == value.arguments.size()) return text + argument;

@@ -33,8 +33,8 @@ struct PartFunctions {
 
 class ValuePrinter {
  public:
-  ValuePrinter(const Graph& graph, const Schedule& kernel, const Step& step, const PlaceNames& places,
-               Namer names, bool canonical, Writer& out, PartFunctions& parts);
+  ValuePrinter(const Graph& graph, const Schedule& kernel, const Step& step, const Layout& layout,
+               const PlaceNames& places, Namer names, bool canonical, Writer& out, PartFunctions& parts);
 
   /// Statements of the values of `scope` (-1: outside inner reductions) with this depth (any inside one).
   void print(int scope, int depth);
@@ -72,7 +72,7 @@ class ValuePrinter {
   void print_value(int v);
   void print_values(const std::vector<int>& values);
   /// Elements of a value's load ahead.
-  int ahead_width(const Value& value) const { return value.same ? 1 : step_.mapping.vector; }
+  int ahead_width(const Value& value) const { return value.same ? 1 : layout_.width; }
   /// The place of the element at hand in registers or shared memory.
   std::string kept_place(int kept) const;
   void print_fold(const Value& value, const std::string& variable);
@@ -120,6 +120,7 @@ class ValuePrinter {
   const Graph& graph_;
   const Schedule& kernel_;
   const Step& step_;
+  const Layout& layout_;
   const PlaceNames& places_;
   Namer names_;
   bool canonical_;

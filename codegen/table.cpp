@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "analysis/launch.h"
-#include "analysis/schedule/context.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -45,8 +44,8 @@ class TableBuilder {
     // Of one first block the widest comes first: it stands for all of them.
     for (std::int32_t e = entries - 1; e >= 0; --e) {
       const LoopEntry& entry = loop.entries[static_cast<std::size_t>(e)];
-      for (std::int64_t block = 0; block < entry.blocks; ++block)
-        write(layout.first_entries + (entry.first_block + block) * 4, e);
+      for (std::int64_t block = 0; block < entry.deal.blocks(); ++block)
+        write(layout.first_entries + (entry.deal.first_block + block) * 4, e);
     }
     layout.entries = append(layout.entry_bytes * entries);
     std::int64_t at = layout.entries, end = 0;
@@ -54,8 +53,8 @@ class TableBuilder {
     for (const LoopEntry& entry : loop.entries) {
       for (const EntryField& field : layout.fields) write(at + field.offset, entry, field);
       at += layout.entry_bytes;
-      layout.one_a_block = layout.one_a_block && entry.first_block >= end;
-      end = std::max(end, entry.first_block + entry.blocks);
+      layout.one_a_block = layout.one_a_block && entry.deal.first_block >= end;
+      end = std::max(end, entry.deal.end_block());
     }
     table_.loops.push_back(std::move(layout));
   }
@@ -83,7 +82,7 @@ class TableBuilder {
       fields.push_back({Kind::kRows, static_cast<int>(s), kernel_.wide_indices});
     }
     if (std::any_of(loop.entries.begin(), loop.entries.end(),
-                    [](const LoopEntry& entry) { return entry.tasks != entry.blocks; }))
+                    [](const LoopEntry& entry) { return entry.deal.most_tasks() > 1; }))
       fields.push_back({Kind::kTasks, 0, kernel_.wide_indices});
     fields.push_back({Kind::kBlocks, 0, false});
     fields.push_back({Kind::kFirstBlock, 0, false});
@@ -186,9 +185,9 @@ std::vector<int> buffers_named(const TaskLoop& loop) {
 }
 
 bool has_partial_task(const TaskLoop& loop, std::size_t step) {
-  const ThreadMapping& mapping = loop.steps[step].mapping;
-  const std::int64_t rows = rows_per_task(mapping);
-  if (loop.entries.empty()) return mapping.rows % rows != 0;
+  const Layout& layout = loop.steps[step].layout;
+  const std::int64_t rows = layout.task_rows;
+  if (loop.entries.empty()) return layout.rows % rows != 0;
   return std::any_of(loop.entries.begin(), loop.entries.end(),
                      [&](const LoopEntry& entry) { return entry.rows[step] % rows != 0; });
 }
@@ -202,11 +201,11 @@ std::int64_t field_value(const Schedule& kernel, const LoopEntry& entry, const E
     case Kind::kRows:
       return entry.rows[index];
     case Kind::kTasks:
-      return entry.tasks;
+      return entry.deal.tasks;
     case Kind::kBlocks:
-      return entry.blocks;
+      return entry.deal.blocks();
     case Kind::kFirstBlock:
-      return entry.first_block;
+      return entry.deal.first_block;
     case Kind::kPointer:
       break;
   }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analysis/clusters.h"
 #include "analysis/launch.h"
+#include "analysis/schedule/mapping.h"
 
 namespace stitchwork::astitch {
 
@@ -56,7 +56,7 @@ std::string across_numbers(const Nodes& nodes, const KernelPlan& kernel, double 
   for (const Group& group : kernel.groups)
     for (const NodeId id : group.across) {
       ++reductions;
-      takers = task_takers(group.mapping);
+      takers = to_deal(group.mapping).takers;
       bytes += across_bytes(group.mapping, nodes.node(id).shape.dtype);
     }
   return fmt::format(

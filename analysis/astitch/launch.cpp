@@ -12,6 +12,7 @@
 #include "analysis/astitch/sharing.h"
 #include "analysis/clusters.h"
 #include "analysis/launch.h"
+#include "analysis/schedule/mapping.h"
 #include "analysis/tiles.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/hardware.h"
@@ -289,7 +290,7 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, in
     const ThreadMapping mapping = map_tuned(domain, limits);
     double us = domain_us(domain, mapping, limits);
     // Partials are written and read once more.
-    us += 2.0 * 4 * static_cast<double>(task_takers(mapping) * mapping.cols * limits.accumulators) /
+    us += 2.0 * 4 * static_cast<double>(to_deal(mapping).takers * mapping.cols * limits.accumulators) /
           bytes_per_us(device);
     if (limits.one_wave) us += device.grid_barrier_us_per_block * static_cast<double>(mapping.blocks);
     if (best > 0 && us >= best_us * (1 - kIndifference)) continue;

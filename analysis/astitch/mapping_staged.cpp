@@ -5,8 +5,8 @@
 #include "analysis/astitch/mapping_offers.h"
 #include "analysis/clusters.h"
 #include "analysis/launch.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/tiles.h"
-#include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
 
@@ -120,7 +120,7 @@ void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cl
   const bool whole = domain.cols % widest == 0;
   const bool peels = work.in_order && limits.accumulators == 0;
   mapping.vector = whole || peels ? widest : 1;
-  const std::int64_t elements = vectors_a_thread(mapping, limits.block) * mapping.vector;
+  const std::int64_t elements = Layout(mapping, limits.block).elements();
   if ((cluster - 1) * staged_cols(mapping) >= domain.cols ||
       elements * limits.accumulators > kStagedAccumulators * static_cast<double>(accumulator_room(limits)))
     return;

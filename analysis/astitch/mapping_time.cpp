@@ -4,8 +4,9 @@
 
 #include "analysis/astitch/mapping_tuned.h"
 #include "analysis/clusters.h"
+#include "analysis/schedule/layout.h"
+#include "analysis/schedule/mapping.h"
 #include "analysis/tiles.h"
-#include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
@@ -52,10 +53,10 @@ double busy_warps(const Domain& domain, const ThreadMapping& mapping, int block)
 /// analysis/astitch/residence.h): in a share of a thread's registers; those of all tasks of a block, which
 /// split rows want, also in shared memory. Accumulators across the rows stand beside the inputs' elements,
 /// and the compiler keeps both, or spills.
-bool holds_rows(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits,
-                const LaunchBound& bound) {
+bool holds_rows(const Domain& domain, const ThreadMapping& mapping, const Layout& layout,
+                const MappingLimits& limits, const LaunchBound& bound) {
   if (mapping.kind != MappingKind::kRowPack && mapping.kind != MappingKind::kRowSplit) return true;
-  const std::int64_t elements = vectors_a_thread(mapping, limits.block) * mapping.vector;
+  const std::int64_t elements = layout.elements();
   // A staged row is in its tile.
   const std::int64_t held = elements * (limits.accumulators + (mapping.staged ? 0 : limits.row_work.inputs));
   if (limits.accumulators > 0 && held + kArithmeticRegisters > bound.register_bound) return false;
@@ -78,10 +79,10 @@ double bytes_touched(const Domain& domain, const ThreadMapping& mapping) {
 
 /// Sectors of the requests for the domain's rows, over those of its bytes: a row that begins within a sector
 /// shares its ends with its neighbours, in every request for a part of it.
-double request_spread(const Domain& domain, const ThreadMapping& mapping) {
+double request_spread(const Domain& domain, const ThreadMapping& mapping, const Layout& layout) {
   const std::int64_t row = domain.cols * domain.element_bytes;
   if (domain.kind != Domain::Kind::kRows || mapping.kind != MappingKind::kRowPack || mapping.staged ||
-      is_peeled(mapping) || row == 0 || row % kSectorBytes == 0)
+      layout.peeled || row == 0 || row % kSectorBytes == 0)
     return 1;
   const std::int64_t lanes = std::min<std::int64_t>(mapping.threads_per_row, kWarp);
   const std::int64_t request = lanes * mapping.vector * domain.element_bytes;
@@ -142,8 +143,8 @@ int blocks_an_sm(const Device& device, std::int64_t grid) {
 
 double domain_us(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits) {
   const Device& device = *limits.tuned_for;
-  const std::int64_t vectors = vectors_a_thread(mapping, limits.block);
-  const std::int64_t threads = threads_sharing_a_row(mapping, limits.block);
+  const Layout layout(mapping, limits.block);
+  const std::int64_t vectors = layout.vectors, threads = layout.threads_a_row;
   int blocks = blocks_an_sm(device, mapping.blocks);
   if (limits.max_blocks_per_sm > 0) blocks = std::min(blocks, limits.max_blocks_per_sm);
   const RowWork& of = limits.row_work;
@@ -156,12 +157,13 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
                                 : 0)
                      : turned.tile_bytes;
   const LaunchBound bound = assume_relax_apply(device, limits.block, tiles, blocks);
-  const bool again = of.passes > 1 && !holds_rows(domain, mapping, limits, bound);
+  const bool again = of.passes > 1 && !holds_rows(domain, mapping, layout, limits, bound);
   const double passes = again ? of.passes : 1;
   double instructions = static_cast<double>(vectors) * passes *
                         ((mapping.staged ? kTileInstructions : kAccessInstructions) +
                          std::max(kElementInstructions, of.instructions) * mapping.vector);
-  const ThreadMapping range = mapping.staged ? staging_mapping(mapping, of.widest_bytes) : mapping;
+  const mapping::Elements range =
+      mapping.staged ? staging_mapping(mapping, of.widest_bytes) : mapping::Elements{};
   // A range is loaded and put into its tile, or copied there; taken from there and stored. In bulk a thread
   // does both for all, but a single row in its tile takes as many more than one in registers (softmax of
   // 8,192 columns bf16 on H200, simulated: 24.5 and 22.4 instructions an element).
@@ -171,7 +173,7 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
         (mapping.stages == 0 ? 4
          : mapping.bulk      ? (stored_in_bulk(mapping, of.widest_bytes) && !stages_a_row(mapping) ? 0 : 2)
                              : 3) *
-        kAccessInstructions * elements / range.vector;
+        kAccessInstructions * elements / range.vectors.width;
   // Put into their tile and taken from there.
   if (turned.tile_bytes > 0) instructions += 2 * kAccessInstructions * elements;
   const ClusterExchange exchange = cluster_exchange(mapping, limits.block);
@@ -183,7 +185,7 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
       instructions += reductions * kBlockReduceInstructions;
     instructions += reductions * exchange.warp_instructions;
   }
-  const auto tasks = static_cast<double>(block_tasks(mapping));
+  const auto tasks = static_cast<double>(to_deal(mapping).block_tasks());
   const double warps = tasks * busy_warps(domain, mapping, limits.block);
   const double idle = tasks * limits.block / kWarp - warps;
   KernelWork work;
@@ -191,7 +193,7 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   work.threads_per_block = limits.block;
   work.blocks_per_sm = std::max(1, bound.blocks_per_sm);
   const double bytes = bytes_touched(domain, mapping);
-  const double sectors = bytes / kSectorBytes, requested = sectors * request_spread(domain, mapping);
+  const double sectors = bytes / kSectorBytes, requested = sectors * request_spread(domain, mapping, layout);
   work.l2_sectors = mapping.staged ? sectors : requested * passes;
   work.dram_sectors = again && !mapping.staged && !stays_in_l2(domain, mapping, limits, work.blocks_per_sm)
                           ? sectors * passes
@@ -202,14 +204,13 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
   work.ldst_warp_instructions = warps * static_cast<double>(vectors) * passes;
   work.global_accesses = work.ldst_warp_instructions;
   work.fp32_warp_instructions = warps * static_cast<double>(vectors) * mapping.vector;
-  work.independent_loads =
-      vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / kLaneBytes;
+  work.independent_loads = layout.in_flight() * mapping.vector * domain.element_bytes / kLaneBytes;
   if (turned.tile_bytes > 0) {
     const double together = std::min<double>(tile_mapping(mapping).unroll, elements);
     work.independent_loads = together * of.turned_bytes / kLaneBytes;
   }
   if (mapping.staged) {
-    work.ldst_warp_instructions = warps * elements / range.vector;
+    work.ldst_warp_instructions = warps * elements / range.vectors.width;
     work.global_accesses = mapping.bulk ? 0 : work.ldst_warp_instructions;
     // Elements of each input are taken from its tile once, or by every pass, and the result is put there.
     // Of a vector; what an element wider than a bank takes is among its own.
@@ -222,13 +223,14 @@ double domain_us(const Domain& domain, const ThreadMapping& mapping, const Mappi
             ? static_cast<double>(mapping.stages * mapping.rows_per_block * staged_cols(mapping) *
                                   of.staged_input_bytes) /
                   (limits.block * kLaneBytes)
-            : std::min(kRangeVectors, static_cast<double>(vectors_a_thread(range, limits.block))) *
-                  range.vector * domain.element_bytes / kLaneBytes;
+            : std::min(kRangeVectors, static_cast<double>(Layout(range, limits.block).vectors)) *
+                  range.vectors.width * domain.element_bytes / kLaneBytes;
     // Beside a row's vectors the loads of values a column, one by one.
     if (!stages_cols(mapping) && !of.in_order) {
-      const double of_rows = static_cast<double>(of.inputs) / range.vector, of_columns = 1.0 / mapping.vector;
-      const double columns = std::max(
-          1.0, vectors_in_flight(mapping, limits.block) * mapping.vector * domain.element_bytes / kLaneBytes);
+      const double of_rows = static_cast<double>(of.inputs) / range.vectors.width,
+                   of_columns = 1.0 / mapping.vector;
+      const double columns =
+          std::max(1.0, layout.in_flight() * mapping.vector * domain.element_bytes / kLaneBytes);
       work.independent_loads =
           (of_rows * work.independent_loads + of_columns * columns) / (of_rows + of_columns);
     }

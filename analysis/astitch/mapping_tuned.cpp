@@ -6,10 +6,10 @@
 
 #include "analysis/astitch/mapping_offers.h"
 #include "analysis/astitch/memory_order.h"
-#include "analysis/clusters.h"
 #include "analysis/launch.h"
+#include "analysis/schedule/layout.h"
+#include "analysis/schedule/mapping.h"
 #include "analysis/tiles.h"
-#include "analysis/vectors.h"
 #include "core/arithmetic.h"
 #include "occupancy_model/occupancy.h"
 
@@ -24,7 +24,7 @@ ThreadMapping deal(ThreadMapping mapping, const MappingLimits& limits) {
   mapping.blocks = mapping.tasks * mapping.cluster;
   if (limits.one_wave)
     mapping.blocks = std::min(mapping.blocks, limits.blocks_per_wave / mapping.cluster * mapping.cluster);
-  mapping.tasks_per_block = ceil_div(mapping.tasks, task_takers(mapping));
+  mapping.tasks_per_block = ceil_div(mapping.tasks, to_deal(mapping).takers);
   return mapping;
 }
 
@@ -61,9 +61,9 @@ int widest_vector(std::int64_t length, const Domain& domain, const MappingLimits
   return vector;
 }
 
-/// Elements of a vector for rows that none divides (analysis/vectors.h, is_peeled), or 0: short rows would be
-/// all ends, accumulators across the rows want the same columns in each, and what is not laid out like the
-/// domain would be read element by element, neighbouring lanes apart.
+/// Elements of a vector for rows that none divides (analysis/schedule/layout.h, peeled), or 0: short rows
+/// would be all ends, accumulators across the rows want the same columns in each, and what is not laid out
+/// like the domain would be read element by element, neighbouring lanes apart.
 int peeled_vector(const Domain& domain, const MappingLimits& limits) {
   const int vector = kVectorBytes / vector_bytes(domain, limits);
   const bool long_rows = domain.cols * domain.element_bytes > kShortRowBytes;
@@ -229,18 +229,18 @@ void offer_columns(const Domain& domain, const MappingLimits& limits, std::int64
   mapping.threads_per_row = static_cast<int>(limits.block / mapping.rows_per_block);
   mapping.vector = vector;
   mapping.unroll = vector > 1 ? kColumnUnroll / 2 : kColumnUnroll;
-  const std::int64_t slices = column_slices(mapping, limits.block);
-  if (slices * column_places(mapping) > std::int64_t{limits.block} * vector) return;
+  const Layout layout(mapping, limits.block);
+  if (layout.slices * layout.places > std::int64_t{limits.block} * vector) return;
   const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block));
   const std::int64_t most =
       tiles < limits.blocks_per_wave
-          ? std::min(limits.blocks_per_wave / tiles, ceil_div(domain.cols, slices * mapping.unroll))
+          ? std::min(limits.blocks_per_wave / tiles, ceil_div(domain.cols, layout.slices * mapping.unroll))
           : 1;
   offer_splits(mapping, most, wanted, domain, limits, fastest);
 }
 
-/// Offers columns that move in vectors (analysis/vectors.h, ColumnVectors): of all results at once where none
-/// divides them and a block has room, else of tiles as wide as a thread's shift allows.
+/// Offers columns that move in vectors (analysis/schedule/layout.h, ColumnVectors): of all results at once
+/// where none divides them and a block has room, else of tiles as wide as a thread's shift allows.
 void offer_column_vectors(const Domain& domain, const MappingLimits& limits, std::int64_t tile, int wanted,
                           Fastest& fastest) {
   const int widest = std::max(1, kVectorBytes / vector_bytes(domain, limits));

@@ -9,8 +9,8 @@
 #include "analysis/evaluations.h"
 #include "analysis/launch.h"
 #include "analysis/one_pass.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/stages.h"
-#include "analysis/vectors.h"
 #include "core/sorted.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"
@@ -47,7 +47,7 @@ class Gathering {
     const OnePassForm form = *one_pass_form(graph_, op);
     const ThreadMapping& m = group_.mapping;
     const DType dtype = computation_.node(form.x).shape.dtype;
-    const std::int64_t elements = elements_per_thread(m, kernel_.launch.block);
+    const std::int64_t elements = Layout(m, kernel_.launch.block).elements();
     const std::int64_t registers = elements * ((byte_size(dtype) + kRegisterBytes - 1) / kRegisterBytes);
     const std::int64_t kept = registers_to_keep_in(kernel_.launch);
     if (registers <= kept)

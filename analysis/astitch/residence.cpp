@@ -12,7 +12,7 @@
 #include "analysis/evaluations.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "core/arithmetic.h"
 #include "core/format.h"
 #include "occupancy_model/hardware.h"
@@ -123,7 +123,7 @@ class Residents {
     const std::int64_t registers = resident_registers(mapping, block, dtype);
     const std::int64_t free = registers_to_keep_in(kernel_.launch) - registers_;
     const std::string elements = fmt::format("{} of {} a thread", counted(mapping.tasks_per_block, "task"),
-                                             counted(elements_per_thread(mapping, block), "element"));
+                                             counted(Layout(mapping, block).elements(), "element"));
     if (mapping.tasks_per_block == 1) {
       // Nothing to plan: the block's only task keeps its values as long as registers last.
       return Verdict{registers <= free, "astitch.resident",

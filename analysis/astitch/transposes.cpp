@@ -107,8 +107,8 @@ class TileSearch {
     const bool alone = kernel_.groups.size() == 1 && kernel_.launch.grid_barriers == 0;
     m.blocks = alone ? m.tasks : std::min(m.tasks, group().mapping.blocks);
     m.tasks_per_block = ceil_div(m.tasks, m.blocks);
-    m.unroll = static_cast<int>(std::clamp<std::int64_t>(
-        tile_elements_a_thread(m, block, TileOrder::kAlongRows), 1, kElementsAThread));
+    m.unroll = static_cast<int>(
+        std::clamp<std::int64_t>(Layout(m, block, TileOrder::kAlongRows).vectors, 1, kElementsAThread));
     return m;
   }
 

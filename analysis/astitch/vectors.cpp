@@ -9,9 +9,9 @@
 
 #include "analysis/assemble.h"
 #include "analysis/evaluations.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/stages.h"
 #include "analysis/tiles.h"
-#include "analysis/vectors.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
@@ -39,10 +39,9 @@ struct Moved {
   int widest = 1;  ///< of what could move in vectors, in bytes
 };
 
-bool follows_lanes(const IndexMap& map, const ThreadMapping& mapping) {
-  const int lane = vector_dim(mapping);
+bool follows_lanes(const IndexMap& map, const Layout& layout) {
   return std::any_of(map.results.begin(), map.results.end(),
-                     [lane](const IndexExpr& e) { return e.uses_dim(lane); });
+                     [&](const IndexExpr& e) { return e.uses_dim(layout.lane_dim); });
 }
 
 /// Another element in each row of a row_pack or row_split domain of several.
@@ -82,6 +81,7 @@ class FirstReaders {
 Moved moved(const Computation& computation, const KernelPlan& kernel, const Group& group,
             const ThreadMapping& mapping) {
   Moved result;
+  const Layout layout(mapping, kernel.launch.block);
   const GroupEvaluations found = evaluations(computation, kernel, group);
   FirstReaders readers(computation, kernel, group);
   std::map<FirstReaders::Step, Moved::Together> steps;
@@ -91,27 +91,27 @@ Moved moved(const Computation& computation, const KernelPlan& kernel, const Grou
     const auto scheme = kernel.schemes.find(op);
     const bool only_shared = scheme != kernel.schemes.end() && scheme->second == Scheme::kRegional;
     if (load ? reads_shared(kernel, op, root) : only_shared) return;
-    if (!follows_lanes(map, mapping)) return;
+    if (!follows_lanes(map, layout)) return;
     const Shape& shape = computation.node(op).shape;
     const int bytes = byte_size(shape.dtype);
     const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
-    if (load && is_same_in_vectors(offset, map, mapping)) {  // loaded once for a vector
+    const Movement movement = layout.movement(offset, map);
+    if (load && movement == Movement::kOneForAll) {  // loaded once for a vector
       Moved::Together& step = steps[readers.of(op, kernel.levels.at(root))];
       step.vectors += kWordBytes;
       ++step.loads;
       return;
     }
-    const bool whole = holds_for_vectors(map, mapping) && map.runtime.empty();
-    if (load && whole && follows_rows(map, mapping) && loaded.insert(op).second) {
+    if (load && map.runtime.empty() && layout.holds(map) && follows_rows(map, mapping) &&
+        loaded.insert(op).second) {
       result.loads += bytes;
       Moved::Together& step = steps[readers.of(op, kernel.levels.at(root))];
       step.elements += bytes;
       ++step.loads;
     }
-    const bool plain = whole && map.symbols.empty();
     // A peeled row's last vector reaches into the next row, which the kernel may be writing.
-    const bool reaches = is_peeled(mapping) && load && kernel.schemes.contains(op);
-    const bool vector = plain && !reaches && moves_in_vectors(offset, map, mapping);
+    const bool reaches = layout.peeled && load && kernel.schemes.contains(op);
+    const bool vector = movement == Movement::kVector && !reaches;
     (vector ? result.vectors : result.scalars) += bytes;
     if (vector) result.widest = std::max(result.widest, bytes);
   };
@@ -154,7 +154,7 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     ThreadMapping& m = group.mapping;
     if (stages_a_row(m)) {
       m.unroll = static_cast<int>(
-          std::clamp<std::int64_t>(unguarded_vectors(m, launch.block), 1, std::max(1, m.unroll)));
+          std::clamp<std::int64_t>(Layout(m, launch.block).unguarded, 1, std::max(1, m.unroll)));
       continue;
     }
     if (m.rows * m.cols == 0 || m.kind == MappingKind::kRowSerial || m.staged) {
@@ -164,21 +164,22 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
     if (m.kind == MappingKind::kElementwise && m.vector == 1) m.vector = whole_vectors(computation, group);
     Moved bytes = moved(computation, kernel, group, m);
     // Element by element, the lanes of peeled rows and of columns would read what vectors leave apart.
-    const bool apart = (is_peeled(m) || m.kind == MappingKind::kColumn) && bytes.scalars > 0;
+    const bool apart =
+        (Layout(m, launch.block).peeled || m.kind == MappingKind::kColumn) && bytes.scalars > 0;
     if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) m.vector = 1;
     // What takes two instructions a vector takes every other 16 bytes by each.
     m.vector = std::min(m.vector, std::max(1, kVectorBytes / bytes.widest));
     const double in_flight = std::max(1.0, in_flight_together(bytes, m.vector));
     const double most = std::min({registers * 4.0 / kRegisterShare / in_flight,
                                   in_flight < kWordBytes ? 2 * kMostUnrolled : kMostUnrolled,
-                                  static_cast<double>(unguarded_vectors(m, launch.block))});
+                                  static_cast<double>(Layout(m, launch.block).unguarded)});
     // Vectors at the ends come one by one: what counts is the average of all batches.
     ThreadMapping best = m;
     best.unroll = m.unroll = 1;
     // Sums of columns end in one of partials, of single elements.
     const double wanted = m.kind == MappingKind::kColumn ? 2 * kBytesInFlight : kBytesInFlight;
     const auto flight = [&](const ThreadMapping& of) {
-      return resident * in_flight * vectors_in_flight(of, launch.block);
+      return resident * in_flight * Layout(of, launch.block).in_flight();
     };
     while (bytes.loads > 0 && m.unroll + 1 <= most && flight(best) < wanted) {
       ++m.unroll;

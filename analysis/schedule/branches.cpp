@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 
 namespace stitchwork {
 namespace {
@@ -147,11 +147,10 @@ Branches find_branches(const Computation& computation, const Step& step) {
   return Finder(computation, step).run();
 }
 
-bool is_one_for_vectors(const Value& choice, const ThreadMapping& mapping) {
-  return choice.scope < 0 && choice.depth > vector_dim(mapping) && choice.at.runtime.empty() &&
-         std::all_of(choice.guards.begin(), choice.guards.end(), [&](const Access& guard) {
-           return guard.runtime.empty() && holds_for_vectors(guard.map, mapping);
-         });
+bool is_one_for_vectors(const Value& choice, const Layout& layout) {
+  return choice.scope < 0 && choice.depth > layout.lane_dim && choice.at.runtime.empty() &&
+         std::all_of(choice.guards.begin(), choice.guards.end(),
+                     [&](const Access& guard) { return guard.runtime.empty() && layout.holds(guard.map); });
 }
 
 }  // namespace stitchwork

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "analysis/schedule/layout.h"
 #include "analysis/schedule/schedule.h"
 
 namespace stitchwork {
@@ -29,6 +30,6 @@ struct Branches {
 Branches find_branches(const Computation& computation, const Step& step);
 
 /// Whether the branch that a vector of elements takes is that of its first one, known before any value is.
-bool is_one_for_vectors(const Value& choice, const ThreadMapping& mapping);
+bool is_one_for_vectors(const Value& choice, const Layout& layout);
 
 }  // namespace stitchwork

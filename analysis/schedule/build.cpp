@@ -6,6 +6,7 @@
 #include "analysis/launch.h"
 #include "analysis/schedule/context.h"
 #include "analysis/schedule/keep.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/schedule/row_results.h"
 #include "analysis/schedule/schedule.h"
 #include "analysis/schedule/share.h"
@@ -13,7 +14,6 @@
 #include "analysis/schedule/tile_steps.h"
 #include "analysis/schedule/use_vectors.h"
 #include "analysis/schedule/values.h"
-#include "analysis/vectors.h"
 #include "core/error.h"
 #include "core/sorted.h"
 
@@ -88,7 +88,7 @@ class Builder {
       SW_CHECK(group != kernel.groups.end(), "{} is kept by no group", context_.node(r.op).name);
       const auto index = static_cast<std::size_t>(group - kernel.groups.begin());
       kernel.kept.push_back({r.op, context_.node(r.op).shape.dtype,
-                             elements_per_thread(group->mapping, kernel.launch.block),
+                             Layout(group->mapping, kernel.launch.block).elements(),
                              group->mapping.tasks_per_block, r.shared ? r.offset : -1,
                              static_cast<int>(index), context_.placements[index].at(r.op).map});
     }
@@ -144,7 +144,8 @@ class Builder {
     const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
     Step step;
     step.group = group_index;
-    step.mapping = fold_mapping(group.mapping, launch_.block);
+    const ThreadMapping fold = fold_mapping(group.mapping, launch_.block);
+    step.set(to_mapping(fold), launch_.block);
     ValueBuilder builder(context_, step, phase);
     for (const Item& item : items) {
       const Material& m = material(item.op);
@@ -154,16 +155,13 @@ class Builder {
       root.op = item.op;
       root.store = StoreKind::kReduce;
       root.reducer = reducer(node);
-      if (step.mapping.cols > 0) root.value = builder.partial(item.op);
+      if (step.layout.cols > 0) root.value = builder.partial(item.op);
       root.initial = builder.value(node.operands[1], read_map(context_.computation, node, 1, map));
       root.targets = {{m.global, simplify(linearize(map.results, node.shape.dims), map)}};
       step.roots.push_back(std::move(root));
     }
     TaskLoop loop;
-    loop.tasks = step.mapping.tasks;
-    loop.tasks_per_block = step.mapping.tasks_per_block;
-    loop.first_block = group.first_block;
-    loop.blocks = step.mapping.blocks;
+    loop.deal = to_deal(fold, group.first_block);
     loop.steps.push_back(std::move(step));
     return loop;
   }
@@ -176,32 +174,19 @@ class Builder {
 
   TaskLoop loop_of(int phase, const std::vector<Item>& items) {
     TaskLoop loop;
-    const ThreadMapping& mapping = group_of(items.front().op).mapping;
-    loop.tasks = mapping.tasks;
-    loop.tasks_per_block = mapping.tasks_per_block;
-    loop.first_block = group_of(items.front().op).first_block;
-    loop.blocks = mapping.blocks;
-    loop.cluster = mapping.cluster;
-    SW_CHECK(loop.first_block + loop.blocks <= launch_.grid, "a loop on blocks {}..{} of {}",
-             loop.first_block, loop.first_block + loop.blocks - 1, launch_.grid);
+    loop.deal = to_deal(group_of(items.front().op));
 
     // Steps by (stage, group, elements before rows).
     std::map<StepKey, std::vector<Item>> steps;
-    for (const Item& item : items) {
-      const ThreadMapping& own = group_of(item.op).mapping;
-      SW_CHECK(own.tasks == loop.tasks && own.blocks == loop.blocks && own.cluster == loop.cluster &&
-                   group_of(item.op).first_block == loop.first_block,
-               "{} and {} share memory in a block and are dealt to blocks differently",
-               context_.node(item.op).name, context_.node(items.front().op).name);
+    for (const Item& item : items)
       steps[{item.stage, material(item.op).group, over_rows(item)}].push_back(item);
-    }
     const std::map<StepKey, std::vector<NodeId>> gathers = one_pass_gathers(steps);
     for (const auto& [key, members] : steps) {
       Step step;
       step.stage = std::get<0>(key);
       step.group = std::get<1>(key);
       step.rows = std::get<2>(key);
-      step.mapping = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
+      step.set(context_.mappings[static_cast<std::size_t>(step.group)], launch_.block);
       ValueBuilder builder(context_, step, phase);
       if (const auto found = gathers.find(key); found != gathers.end())
         for (const NodeId op : found->second) step.roots.push_back(gather_root(op, builder, loop));
@@ -209,15 +194,14 @@ class Builder {
         step.roots.push_back(is_one_pass(item.op) ? gathered_root(item, loop, builder)
                                                   : root_of(item, step, builder));
         if (step.roots.back().store == StoreKind::kAcross)
-          loop.across.push_back({item.op, step.roots.back().reducer, step.mapping,
-                                 elements_per_thread(step.mapping, launch_.block),
-                                 material(item.op).partials});
+          loop.across.push_back(
+              {item.op, step.roots.back().reducer, step.layout, material(item.op).partials});
       }
       loop.steps.push_back(std::move(step));
     }
     std::set<int> groups;
     for (const Item& item : items) groups.insert(material(item.op).group);
-    TileSteps(context_, launch_.register_bound, phase).add(groups, loop);
+    TileSteps(context_, launch_, phase).add(groups, loop);
     for (const Step& step : loop.steps)
       if (step.filling == Filling::kAhead) {
         const ThreadMapping& of_group = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
@@ -325,12 +309,12 @@ class Builder {
       return result;
     }
     const IndexExpr place =
-        rows ? IndexExpr::dim(0) : IndexExpr::dim(0) * step.mapping.cols + IndexExpr::dim(1);
-    const bool one_a_row = rows || step.mapping.cols == 1;
+        rows ? IndexExpr::dim(0) : IndexExpr::dim(0) * step.layout.cols + IndexExpr::dim(1);
+    const bool one_a_row = rows || step.layout.cols == 1;
     if (m.shared >= 0)
       result.targets.push_back({m.shared, one_a_row
                                               ? IndexExpr::dim(0)
-                                              : IndexExpr::dim(0) * step.mapping.cols + IndexExpr::dim(1)});
+                                              : IndexExpr::dim(0) * step.layout.cols + IndexExpr::dim(1)});
     if (const int tile = context_.tile(item.op, step.group, item.phase); tile >= 0)
       result.targets.push_back({tile, context_.tile_offset(item.op, step.group, false)});
     else if (m.partials < 0 && m.global >= 0)
@@ -341,16 +325,15 @@ class Builder {
     }
     result.reducer = reducer(node);
     result.store = StoreKind::kReduce;
-    if (step.mapping.split > 1) {
-      SW_CHECK(step.mapping.combine != Combine::kNone, "{} is split and not combined", node.name);
-      const bool atomic = step.mapping.combine == Combine::kAtomic;
+    if (step.layout.segments > 1) {
+      const bool atomic = combines_atomically(step.mapping);
       result.store = atomic ? StoreKind::kAtomic : StoreKind::kPartial;
       if (!atomic) result.targets = {{m.partials, IndexExpr::dim(0)}};
       SW_CHECK(
           !atomic || result.reducer == Op::kAdd || result.reducer == Op::kOr || result.reducer == Op::kXor,
           "{} by atomics would start from zero, which is not neutral", node.name);
     }
-    if (step.mapping.cols > 0)
+    if (step.layout.cols > 0)
       result.value = builder.value(node.operands[0], reduced_operand_map(context_.computation, node, map));
     result.initial = builder.value(node.operands[1], read_map(context_.computation, node, 1, map));
     return result;
@@ -409,6 +392,12 @@ void require_generated(const Graph& graph, const Node& node) {
 Schedule build_schedule(const Graph& graph, const KernelPlan& plan) {
   for (const NodeId op : plan.ops) require_generated(graph, graph.entry_computation().node(op));
   return Builder(graph, plan).run();
+}
+
+std::int64_t TaskLoop::most_tasks() const {
+  std::int64_t most = deal.most_tasks();
+  for (const LoopEntry& entry : entries) most = std::max(most, entry.deal.most_tasks());
+  return most;
 }
 
 bool keeps_over_tasks(const Schedule& kernel, const TaskLoop& loop) {

@@ -76,7 +76,7 @@ class Check {
     const auto touch = [&](int b, bool writes) {
       if (!is_shared(b)) return;
       const Buffer& at = buffer(b);
-      const int own = at.tile && step.mapping.staged ? step.group : -1;
+      const int own = at.tile && step.layout.in_tile ? step.group : -1;
       result.push_back({at.offset, at.offset + at.bytes(), writes, false, own, name(at.op)});
     };
     for (const int v : step.order) touch(step.values[static_cast<std::size_t>(v)].buffer, false);

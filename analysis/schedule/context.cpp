@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "analysis/assemble.h"
-#include "analysis/clusters.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
 #include "analysis/tiles.h"
@@ -11,14 +10,11 @@
 
 namespace stitchwork {
 
-std::int64_t rows_per_task(const ThreadMapping& mapping) {
-  return mapping.kind == MappingKind::kRowSplit ? 1 : mapping.rows_per_block;
-}
-
 BuildContext::BuildContext(const Graph& g, const KernelPlan& p)
     : graph(g), computation(g.entry_computation()), plan(p), inside_(p.ops.begin(), p.ops.end()) {
   for (std::size_t i = 0; i < plan.groups.size(); ++i) {
     const Group& group = plan.groups[i];
+    mappings.push_back(to_mapping(group.mapping));
     placements.push_back(propagate(computation, group.dominant, group.mapping, group.ops));
     add_material(group.dominant, static_cast<int>(i), placements[i]);
     for (NodeId op : group.sub_dominants) add_material(op, static_cast<int>(i), placements[i]);
@@ -84,7 +80,7 @@ void BuildContext::add_material(NodeId op, int group_index, const std::map<NodeI
   const bool in_shared = plan.schemes.contains(op) && scheme_in_phase(plan, op) == Scheme::kRegional;
   if (const auto slot = slot_of(plan.shared); in_shared && slot != plan.shared.end()) {
     const bool rows = material.placement.coverage == Coverage::kRows;
-    const std::int64_t elements = rows_per_task(mapping) * (rows ? 1 : mapping.cols);
+    const std::int64_t elements = mapping.rows_per_block * (rows ? 1 : mapping.cols);
     SW_CHECK(slot->bytes >= elements * byte_size(n.shape.dtype),
              "the shared slot of {} has {} bytes, {} needed", n.name, slot->bytes,
              elements * byte_size(n.shape.dtype));
@@ -100,7 +96,8 @@ void BuildContext::add_material(NodeId op, int group_index, const std::map<NodeI
   const auto scratch = slot_of(plan.scratch);
   if (split || across) {
     SW_CHECK(scratch != plan.scratch.end(), "the partials of {} have no scratch", n.name);
-    const std::int64_t partials = across ? task_takers(mapping) * mapping.cols : mapping.rows * mapping.split;
+    const std::int64_t partials =
+        across ? to_deal(mapping).takers * mapping.cols : mapping.rows * mapping.split;
     material.partials =
         add_buffer({MemorySpace::kScratch, op, n.shape, partials, scratch->offset, true, across});
   }

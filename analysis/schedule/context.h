@@ -43,6 +43,7 @@ class BuildContext {
   std::vector<Buffer> buffers;
   std::map<NodeId, Material> materials;
   std::vector<std::map<NodeId, Placement>> placements;  ///< by group of the plan
+  std::vector<Mapping> mappings;                        ///< likewise
 
   /// The tile through which a group of the plan reads or stores `op` in a phase: its buffer, or -1.
   int tile(NodeId op, int group, int phase) const;
@@ -64,8 +65,5 @@ class BuildContext {
   std::unordered_map<NodeId, int> inputs_;
   std::map<std::tuple<NodeId, int, int>, int> tiles_;  ///< by op, group, phase
 };
-
-/// Rows a task covers (1 for row_split, whatever rows_per_block says).
-std::int64_t rows_per_task(const ThreadMapping& mapping);
 
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 #include "analysis/launch.h"
 #include "analysis/schedule/branches.h"
 #include "analysis/schedule/context.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "core/error.h"
 
 namespace stitchwork {
@@ -33,7 +33,7 @@ class Keeper {
         for (const AcrossRows& across : loop.across)
           for (std::size_t s = 0; s < loop.steps.size(); ++s)
             taken_[number_ + s] +=
-                across.elements * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
+                across.layout.elements() * (accumulator_bytes(computation_.node(across.op).shape.dtype) / 4);
         for (Step& step : loop.steps) {
           visit(step);
           ++number_;
@@ -94,10 +94,10 @@ class Keeper {
   Value& at(int v) { return step_->values[static_cast<std::size_t>(v)]; }
 
   bool keepable(const Value& value) const {
-    const bool elementwise = step_->mapping.kind == MappingKind::kElementwise;
+    const bool elementwise = std::holds_alternative<mapping::Elements>(step_->mapping);
     if (step_->rows || step_->turned || value.scope >= 0 || value.depth < (elementwise ? 1 : 2)) return false;
     // The elements of a serial row are not unrolled.
-    if (step_->mapping.kind == MappingKind::kRowSerial) return false;
+    if (sharing<mapping::OneThread>(step_->mapping) != nullptr) return false;
     return value.kind != ValueKind::kConstant && value.kind != ValueKind::kIndex;
   }
 
@@ -140,7 +140,7 @@ class Keeper {
     for (const Producer& producer : found->second) {
       const bool same_loop = producer.loop == loop_;
       const bool resident =
-          producer.loop->tasks_per_block == 1 && loop_->tasks_per_block == 1 && same_blocks(producer, v);
+          producer.loop->most_tasks() == 1 && loop_->most_tasks() == 1 && same_blocks(producer, v);
       const bool over_tasks = producer.step->group == step_->group && planned(*loop_, *step_, at(v)) >= 0 &&
                               producer.loop->entries.empty();
       if (!(same_loop || resident || over_tasks) || !(producer.step->mapping == step_->mapping)) continue;
@@ -155,15 +155,16 @@ class Keeper {
   bool same_blocks(const Producer& producer, int v) const {
     const TaskLoop &earlier = *producer.loop, &later = *loop_;
     if (earlier.entries.empty() || later.entries.empty())
-      return earlier.entries.empty() && later.entries.empty() && earlier.first_block == later.first_block;
+      return earlier.entries.empty() && later.entries.empty() &&
+             earlier.deal.first_block == later.deal.first_block;
     const std::size_t made = place(earlier, *producer.step, producer.value), read = place(later, *step_, v);
     std::int64_t end = 0;
     return std::equal(earlier.entries.begin(), earlier.entries.end(), later.entries.begin(),
                       later.entries.end(), [&](const LoopEntry& a, const LoopEntry& b) {
-                        const bool alone = a.first_block >= end;  // the only entry of its blocks
-                        end = a.first_block + a.blocks;
-                        return alone && a.first_block == b.first_block && a.blocks == b.blocks &&
-                               a.ops[made] == b.ops[read];
+                        const bool alone = a.deal.first_block >= end;  // the only entry of its blocks
+                        end = a.deal.end_block();
+                        return alone && a.deal.first_block == b.deal.first_block &&
+                               end == b.deal.end_block() && a.ops[made] == b.ops[read];
                       });
   }
 
@@ -184,7 +185,7 @@ class Keeper {
     }
     if (made.kept >= 0 && static_cast<std::size_t>(made.kept) < planned_) return true;
     const DType dtype = computation_.node(made.op).shape.dtype;
-    const std::int64_t elements = elements_per_thread(step_->mapping, block_);
+    const std::int64_t elements = step_->layout.elements();
     const std::size_t from = made.kept >= 0 ? last_reader_.at(made.kept) : producer.number;
     if (!take(from, elements * registers_of(dtype))) return false;
     if (made.kept < 0) {
@@ -208,9 +209,8 @@ class Keeper {
 
   /// Of the domain's own elements (`of_rows`) or the same in all rows, from what the kernel does not write.
   bool waits_for_nothing(const Step& step, const Value& value, bool of_rows) const {
-    const bool row_pack = step.mapping.kind == MappingKind::kRowPack;
-    return row_pack && !step.rows && !step.turned && value.kind == ValueKind::kLoad && value.scope < 0 &&
-           value.restored < 0 && value.depth == 2 && value.at.runtime.empty() &&
+    return packs_rows(step.mapping) && !step.rows && !step.turned && value.kind == ValueKind::kLoad &&
+           value.scope < 0 && value.restored < 0 && value.depth == 2 && value.at.runtime.empty() &&
            value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
            value.offset.uses_dim(0) == of_rows &&
            kernel_.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kGlobalInput;
@@ -243,7 +243,7 @@ class Keeper {
         if (value.kept >= 0 && (place != ahead.end() || static_cast<std::size_t>(value.kept) < planned_))
           continue;
         const DType dtype = computation_.node(value.op).shape.dtype;
-        const std::int64_t elements = elements_per_thread(step.mapping, block_);
+        const std::int64_t elements = step.layout.elements();
         const std::size_t since = place == ahead.end() ? from : last_reader_.at(place->second);
         if (!take(since, elements * registers_of(dtype))) continue;
         int kept = place == ahead.end() ? value.kept : place->second;

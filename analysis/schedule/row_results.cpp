@@ -14,8 +14,8 @@ bool in_shared(const Schedule& kernel, int buffer) {
 }
 
 /// The row of the task: where one value a row lies.
-bool is_row(const IndexExpr& offset, const ThreadMapping& mapping) {
-  return offset == IndexExpr::dim(0) || (mapping.rows == 1 && offset == IndexExpr::value(0));
+bool is_row(const IndexExpr& offset, const Layout& layout) {
+  return offset == IndexExpr::dim(0) || (layout.rows == 1 && offset == IndexExpr::value(0));
 }
 
 class RowKeeper {
@@ -26,7 +26,7 @@ class RowKeeper {
   void run() {
     for (std::size_t s = 0; s < loop_.steps.size(); ++s) {
       Step& step = loop_.steps[s];
-      if (step.mapping.kind != MappingKind::kRowPack || step.mapping.split > 1) continue;
+      if (!packs_rows(step.mapping)) continue;
       take_up(step);
       for (Root& root : step.roots) keep(s, root);
     }
@@ -37,7 +37,7 @@ class RowKeeper {
  private:
   struct Made {
     int result = -1;  ///< index into TaskLoop::row_results
-    ThreadMapping mapping;
+    Mapping mapping;
   };
 
   /// What the step reads from registers; one over rows is then run by all threads of each.
@@ -60,9 +60,9 @@ class RowKeeper {
     });
   }
 
-  static bool reads_row(const Step& step, const Value& value, const ThreadMapping& writer) {
+  static bool reads_row(const Step& step, const Value& value, const Mapping& writer) {
     return writer == step.mapping && (!step.rows || may_run_by_all(step)) && value.kind == ValueKind::kLoad &&
-           value.local && value.scope < 0 && value.depth <= 1 && is_row(value.offset, step.mapping) &&
+           value.local && value.scope < 0 && value.depth <= 1 && is_row(value.offset, step.layout) &&
            value.at.map.constraints.empty();
   }
 
@@ -72,7 +72,7 @@ class RowKeeper {
     for (const Step& step : loop_.steps)
       for (const Root& root : step.roots)
         for (const Target& target : root.targets)
-          if (target.buffer == buffer) writers += is_row(target.offset, step.mapping) ? 1 : 2;
+          if (target.buffer == buffer) writers += is_row(target.offset, step.layout) ? 1 : 2;
     return writers == 1;
   }
 
@@ -120,7 +120,7 @@ class RowKeeper {
   /// elements: no round trip to memory behind the row's reductions.
   void load_ahead() {
     const auto front = std::find_if(loop_.steps.begin(), loop_.steps.end(), [](const Step& step) {
-      return !step.turned && step.mapping.kind == MappingKind::kRowPack && step.mapping.split == 1;
+      return !step.turned && packs_rows(step.mapping);
     });
     if (front == loop_.steps.end() || (front->rows && !front->by_all)) return;
     std::map<std::pair<NodeId, IndexMap>, int> ahead;
@@ -165,7 +165,7 @@ class RowKeeper {
     const auto range = [&](int b) {
       const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(b)];
       return Range{buffer.offset, buffer.offset + buffer.bytes(), false,
-                   buffer.tile && step.mapping.staged ? step.group : -1};
+                   buffer.tile && step.layout.in_tile ? step.group : -1};
     };
     Touched result;
     for (const int v : step.order)

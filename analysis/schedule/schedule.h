@@ -22,6 +22,7 @@
 
 #include "analysis/one_pass.h"
 #include "analysis/plan.h"
+#include "analysis/schedule/layout.h"
 #include "core/index_map.h"
 
 namespace stitchwork {
@@ -134,11 +135,19 @@ struct Step {
   Filling filling = Filling::kInTask;
   bool in_bulk = false;  ///< from tiles to memory, by bulk copies (of a loop that has such)
   bool by_all = false;   ///< rows: by all threads that share the row, of which the first stores
-  ThreadMapping mapping;
+  Mapping mapping;
+  Layout layout;  ///< of the mapping, in the launch's blocks
   std::vector<Value> values;
   std::vector<Root> roots;
   /// Values needed for the roots, by index, arguments first; the others were replaced by kept ones.
   std::vector<int> order;
+
+  /// Of blocks of so many threads.
+  void set(const Mapping& of, int block) {
+    mapping = of;
+    layout = Layout(of, block, turned ? TileOrder::kAlongRows : TileOrder::kAlongCols);
+    layout.together |= turned;
+  }
 };
 
 /// Where an element's value stays from one step to later ones of the same task (also across a grid barrier,
@@ -156,11 +165,10 @@ struct Kept {
 
 /// One of the loops that share the steps of a TaskLoop: its size, its blocks, its buffers.
 struct LoopEntry {
-  std::int64_t tasks = 1;
-  std::int64_t first_block = 0, blocks = 1;  ///< the block range that runs it
-  std::vector<std::int64_t> rows;            ///< of the mapping, by step
-  std::vector<int> buffers;                  ///< in place of TaskLoop::own_buffers
-  std::vector<NodeId> ops;                   ///< of the values of its steps, one step after the other
+  Deal deal;
+  std::vector<std::int64_t> rows;  ///< of the mapping, by step
+  std::vector<int> buffers;        ///< in place of TaskLoop::own_buffers
+  std::vector<NodeId> ops;         ///< of the values of its steps, one step after the other
 };
 
 /// Accumulators of a reduction across the rows of a row_pack group, one a thread and element of a row: set
@@ -168,9 +176,8 @@ struct LoopEntry {
 struct AcrossRows {
   NodeId op = kNoNode;
   Op reducer = Op::kAdd;
-  ThreadMapping mapping;
-  std::int64_t elements = 1;  ///< of a row that a thread handles, at most
-  int partials = -1;          ///< buffer
+  Layout layout;      ///< of the group
+  int partials = -1;  ///< buffer
 };
 
 /// A value of a row that every thread of the row has in a register from the step that makes it to the end of
@@ -189,22 +196,23 @@ struct Gathered {
 };
 
 struct TaskLoop {
-  std::int64_t tasks = 1, tasks_per_block = 1;  ///< dealt to the blocks as plan.h's ThreadMapping says
-  std::int64_t first_block = 0, blocks = 1;     ///< the block range that runs it
-  int cluster = 1;                              ///< of its mappings: blocks that run a task together
-  std::vector<Step> steps;                      ///< by stage
+  Deal deal;                ///< of all its groups
+  std::vector<Step> steps;  ///< by stage
   int stages =
       0;  ///< tasks for which tiles are asked for at a time, that at hand included; 0: none are ahead
   /// They are bulk copies, one a step and task. Those of a task are waited for at one mbarrier, behind the
   /// elements of the first such step's tile.
   bool bulk = false;
   /// Loops that share these steps, by first block, of one first block the widest first; empty: no others do.
-  /// The steps, tasks and blocks above are then those of the entry with most rows.
+  /// The steps and the deal above are then those of the entry with most rows.
   std::vector<LoopEntry> entries;
   std::vector<int> own_buffers;  ///< buffers of the steps in whose place each entry has its own
   std::vector<AcrossRows> across;
   std::vector<RowResult> row_results;
   std::vector<Gathered> gathered;
+
+  /// Of a block, its most in any of the entries.
+  std::int64_t most_tasks() const;
 };
 
 struct Phase {

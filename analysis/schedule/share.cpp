@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "analysis/schedule/context.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "core/float_semantics.h"
 
 namespace stitchwork {
@@ -50,10 +50,10 @@ class LoopComparison {
     if (!a.gathered.empty() || !b.gathered.empty()) return std::nullopt;
     // Tiles have places of their own, and lines that the rows cut off.
     for (const Step& step : a.steps)
-      if (step.mapping.kind == MappingKind::kTile || step.turned) return std::nullopt;
+      if (std::holds_alternative<mapping::Patch>(step.mapping) || step.turned) return std::nullopt;
     BufferPairs buffers;
     for (std::size_t s = 0; s < a.steps.size(); ++s)
-      if (!same(a.steps[s], b.steps[s], buffers)) return std::nullopt;
+      if (!same(a.steps[s], b.steps[s], b.deal.tasks == 1, buffers)) return std::nullopt;
     if (!same_overlaps(buffers)) return std::nullopt;
     return buffers;
   }
@@ -63,9 +63,9 @@ class LoopComparison {
     std::size_t result = loop.steps.size();
     const auto mix = [&](std::size_t n) { result = (result ^ n) * 0x9E3779B97F4A7C15ull; };
     for (const Step& step : loop.steps) {
-      mix(static_cast<std::size_t>(step.mapping.kind));
-      mix(static_cast<std::size_t>(step.mapping.cols));
-      mix(static_cast<std::size_t>(step.mapping.vector));
+      mix(step.mapping.index());
+      mix(static_cast<std::size_t>(step.layout.cols));
+      mix(static_cast<std::size_t>(step.layout.width));
       for (const Value& value : step.values) {
         mix(static_cast<std::size_t>(value.kind));
         if (value.kind == ValueKind::kApply) mix(static_cast<std::size_t>(computation_.node(value.op).op));
@@ -76,13 +76,12 @@ class LoopComparison {
   }
 
  private:
-  bool same(const Step& a, const Step& b, BufferPairs& buffers) const {
+  /// The place of a single task is its own, whatever a task's length.
+  bool same(const Step& a, const Step& b, bool one_task, BufferPairs& buffers) const {
     const auto every = [&](const auto& x, const auto& y, const auto& equal) {
       return std::equal(x.begin(), x.end(), y.begin(), y.end(), equal);
     };
-    // The place of a single task is its own, whatever a task's length.
-    const bool one_task = b.mapping.tasks == 1;
-    return a.stage == b.stage && a.rows == b.rows && serves(a.mapping, b.mapping) &&
+    return a.stage == b.stage && a.rows == b.rows && serves(a, b, one_task) &&
            every(a.values, b.values,
                  [&](const Value& x, const Value& y) {
                    return (x.task_offset == y.task_offset || one_task) && same(x, y, buffers);
@@ -90,23 +89,21 @@ class LoopComparison {
            every(a.roots, b.roots, [&](const Root& x, const Root& y) { return same(x, y, buffers); });
   }
 
-  /// `a`, which has at least as many rows, would do for `b` too.
-  bool serves(const ThreadMapping& a, ThreadMapping b) const {
-    if (b.rows > a.rows) return false;
-    if (a.kind == MappingKind::kColumn && a.vector > 1 && b.rows != a.rows) return false;
-    // A single task may be one of the longer ones; but a task's rows decide how a column's threads lie.
-    const bool lengthens = a.kind != MappingKind::kColumn && a.kind != MappingKind::kRowSplit;
-    if (lengthens && b.tasks == 1 && b.rows_per_block <= a.rows_per_block)
-      b.rows_per_block = a.rows_per_block;
+  /// The mapping of `a`, which has at least as many rows, would do for `b` too.
+  static bool serves(const Step& a, const Step& b, bool one_task) {
+    const Layout &x = a.layout, &y = b.layout;
+    const bool columns = std::holds_alternative<mapping::Columns>(a.mapping);
+    if (y.rows > x.rows || (columns && x.width > 1 && y.rows != x.rows)) return false;
     // What goes unguarded in vectors or unrolled needs whole tasks.
-    if (a.kind == MappingKind::kElementwise && (a.vector > 1 || a.unroll > 1) &&
-        unguarded_vectors(a, kernel_.launch.block) > 0 && b.rows % a.rows_per_block != 0)
+    if (std::holds_alternative<mapping::Elements>(a.mapping) && (x.width > 1 || x.unroll > 1) &&
+        x.unguarded > 0 && y.rows % x.task_rows != 0)
       return false;
-    b.rows = a.rows;
-    b.tasks = a.tasks;
-    b.tasks_per_block = a.tasks_per_block;
-    b.blocks = a.blocks;
-    return a == b;
+    ThreadMapping of_a = to_fields(a.mapping, {}), of_b = to_fields(b.mapping, {});
+    // A single task may be one of the longer ones; but a task's rows decide how a column's threads lie.
+    if (!columns && one_task && of_b.rows_per_block <= of_a.rows_per_block)
+      of_b.rows_per_block = of_a.rows_per_block;
+    of_b.rows = of_a.rows;
+    return of_a == of_b;
   }
 
   bool same(const Value& a, const Value& b, BufferPairs& buffers) const {
@@ -228,24 +225,22 @@ class LoopComparison {
 };
 
 bool has_work(const TaskLoop& loop) {
-  return loop.tasks > 0 && loop.cluster == 1 &&
-         std::all_of(loop.steps.begin(), loop.steps.end(),
-                     [](const Step& step) { return step.mapping.rows * step.mapping.cols > 0; });
+  return loop.deal.cluster == 1 && std::all_of(loop.steps.begin(), loop.steps.end(), [](const Step& step) {
+           return step.layout.rows * step.layout.cols > 0;
+         });
 }
 
 bool more_rows(const TaskLoop& a, const TaskLoop& b) {
-  const ThreadMapping &x = a.steps.front().mapping, &y = b.steps.front().mapping;
-  return std::pair(x.rows_per_block, x.rows) > std::pair(y.rows_per_block, y.rows);
+  const Layout &x = a.steps.front().layout, &y = b.steps.front().layout;
+  return std::pair(x.task_rows, x.rows) > std::pair(y.task_rows, y.rows);
 }
 
 LoopEntry entry_of(const TaskLoop& loop, const std::vector<int>& buffers) {
   LoopEntry entry;
-  entry.tasks = loop.tasks;
-  entry.first_block = loop.first_block;
-  entry.blocks = loop.blocks;
+  entry.deal = loop.deal;
   entry.buffers = buffers;
   for (const Step& step : loop.steps) {
-    entry.rows.push_back(step.mapping.rows);
+    entry.rows.push_back(step.layout.rows);
     for (const Value& value : step.values) entry.ops.push_back(value.op);
   }
   return entry;
@@ -264,10 +259,9 @@ TaskLoop shared(const LoopComparison& compare, const std::vector<const TaskLoop*
     std::vector<int> buffers;
     for (const int buffer : result.own_buffers) buffers.push_back(pairs[l].partner(buffer));
     result.entries.push_back(entry_of(*loops[l], buffers));
-    result.tasks_per_block = std::max(result.tasks_per_block, loops[l]->tasks_per_block);
   }
   std::stable_sort(result.entries.begin(), result.entries.end(), [](const LoopEntry& a, const LoopEntry& b) {
-    return std::pair(a.first_block, -a.blocks) < std::pair(b.first_block, -b.blocks);
+    return std::pair(a.deal.first_block, -a.deal.blocks()) < std::pair(b.deal.first_block, -b.deal.blocks());
   });
   return result;
 }
@@ -276,9 +270,9 @@ TaskLoop shared(const LoopComparison& compare, const std::vector<const TaskLoop*
 bool lanes_apart(const TaskLoop& loop) {
   std::int64_t first = 0, end = 0;
   for (const LoopEntry& entry : loop.entries) {
-    if (entry.first_block != first && entry.first_block < end) return false;
-    first = entry.first_block;
-    end = std::max(end, entry.first_block + entry.blocks);
+    if (entry.deal.first_block != first && entry.deal.first_block < end) return false;
+    first = entry.deal.first_block;
+    end = std::max(end, entry.deal.end_block());
   }
   return true;
 }

@@ -112,14 +112,11 @@ std::string to_text(const Graph& graph, const Schedule& kernel) {
     text += fmt::format("phase {}\n", p);
     for (const TaskLoop& loop : kernel.phases[p].loops) {
       text += fmt::format(
-          "  loop of {} tasks, {} a block, blocks {}..{}{}{}\n", loop.tasks, loop.tasks_per_block,
-          loop.first_block, loop.first_block + loop.blocks - 1,
-          loop.cluster > 1 ? fmt::format(" in clusters of {}", loop.cluster) : "",
+          "  loop of {}{}\n", to_text(loop.deal),
           loop.stages > 0 ? fmt::format(", tiles of {} asked for{}", loop.stages, loop.bulk ? " in bulk" : "")
                           : "");
       for (const LoopEntry& entry : loop.entries) {
-        text += fmt::format("    entry of {} tasks, blocks {}..{}, {} rows", entry.tasks, entry.first_block,
-                            entry.first_block + entry.blocks - 1, fmt::join(entry.rows, ", "));
+        text += fmt::format("    entry of {}, {} rows", to_text(entry.deal), fmt::join(entry.rows, ", "));
         for (const int b : entry.buffers)
           text += fmt::format(", {}", buffer_text(computation, kernel.buffers[static_cast<std::size_t>(b)]));
         text += "\n";
@@ -132,7 +129,7 @@ std::string to_text(const Graph& graph, const Schedule& kernel) {
                             step.by_all ? "rows by all their threads"
                             : step.rows ? "rows"
                                         : "elements",
-                            to_text(step.mapping),
+                            to_text(step.mapping, loop.deal),
                             step.filling == Filling::kAhead  ? ", copied ahead"
                             : step.filling == Filling::kOnce ? ", once a block"
                                                              : "");

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "analysis/launch.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/schedule/values.h"
-#include "analysis/vectors.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork {
@@ -24,7 +24,7 @@ void TileSteps::add(const std::set<int>& groups, TaskLoop& loop) const {
 std::vector<Step> TileSteps::of_group(int group_index, bool stores) const {
   std::vector<Step> steps;
   const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
-  const auto add = [&](const ThreadMapping& mapping, std::optional<StagedPart> part) {
+  const auto add = [&](const Mapping& mapping, std::optional<StagedPart> part) {
     const std::vector<const Tile*> tiles = tiles_of(group, stores, part);
     if (!tiles.empty()) steps.push_back(moving(group_index, stores, mapping, part, tiles));
   };
@@ -61,24 +61,25 @@ Step TileSteps::filling(int group_index, const Tile& tile) const {
   const StagedPart part = staged_part(shape, group.mapping);
   if (part == StagedPart::kCols) {
     constexpr std::int64_t kMostUnrolled = 8;  // a round trip to memory takes as long as much of a task
-    ThreadMapping mapping = staging_cols(group.mapping);
-    mapping.unroll = static_cast<int>(
-        std::clamp<std::int64_t>(vectors_a_thread(mapping, context_.plan.launch.block), 1, kMostUnrolled));
+    mapping::Elements mapping = staging_cols(group.mapping);
+    mapping.vectors.unroll =
+        static_cast<int>(std::clamp<std::int64_t>(Layout(mapping, launch_.block).vectors, 1, kMostUnrolled));
     Step step = moving(group_index, false, mapping, part, {&tile});
     step.filling = Filling::kOnce;
     return step;
   }
   ThreadMapping domain = group.mapping;
   if (part == StagedPart::kRows) domain.cols = 1;
-  ThreadMapping mapping = staging_mapping(domain, byte_size(shape.dtype));
+  mapping::Elements mapping = staging_mapping(domain, byte_size(shape.dtype));
   const int copied = copied_bytes(part, group.mapping, byte_size(shape.dtype));
-  if (copied > 0) mapping.vector = copied / byte_size(shape.dtype);
+  if (copied > 0) mapping.vectors.width = copied / byte_size(shape.dtype);
   Step step = moving(group_index, false, mapping, part, {&tile});
   const Value& value = step.values[static_cast<std::size_t>(step.roots.front().value)];
-  const bool as_in_memory = value.kind == ValueKind::kLoad && value.at.runtime.empty() &&
-                            value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
-                            (group.mapping.bulk ? value.offset == IndexExpr::dim(0)
-                                                : moves_in_vectors(value.offset, value.at.map, mapping));
+  const bool as_in_memory =
+      value.kind == ValueKind::kLoad && value.at.runtime.empty() && value.at.map.constraints.empty() &&
+      value.at.map.symbols.empty() &&
+      (group.mapping.bulk ? value.offset == IndexExpr::dim(0)
+                          : step.layout.movement(value.offset, value.at.map) == Movement::kVector);
   if (copied > 0 && as_in_memory) step.filling = Filling::kAhead;
   return step;
 }
@@ -93,16 +94,16 @@ std::vector<const Tile*> TileSteps::tiles_of(const Group& group, bool stores,
   return tiles;
 }
 
-Step TileSteps::moving(int group_index, bool stores, const ThreadMapping& mapping,
-                       std::optional<StagedPart> part, const std::vector<const Tile*>& tiles) const {
+Step TileSteps::moving(int group_index, bool stores, const Mapping& mapping, std::optional<StagedPart> part,
+                       const std::vector<const Tile*>& tiles) const {
   Step step;
   step.group = group_index;
-  step.mapping = mapping;
   step.turned = true;
+  step.set(mapping, launch_.block);
   ValueBuilder builder(context_, step, phase_);
   for (const Tile* tile : tiles) {
     const NodeId op = tile->op;
-    const IndexMap map = part ? in_a_range(op, step.mapping)
+    const IndexMap map = part ? in_a_range(op, step.layout.rows)
                               : context_.placements[static_cast<std::size_t>(group_index)].at(op).map;
     Root root;
     root.op = op;
@@ -120,7 +121,7 @@ Step TileSteps::moving(int group_index, bool stores, const ThreadMapping& mappin
 
 /// How a staged task moves: all of the group's tiles together, as many vectors of each in flight as a share
 /// of the registers holds.
-ThreadMapping TileSteps::range_mapping(const Group& group, bool stores) const {
+mapping::Elements TileSteps::range_mapping(const Group& group, bool stores) const {
   constexpr int kMostUnrolled = 4, kShare = 2;
   int widest = 1, bytes = 0;
   for (const Tile* tile : tiles_of(group, stores, StagedPart::kElements)) {
@@ -128,18 +129,18 @@ ThreadMapping TileSteps::range_mapping(const Group& group, bool stores) const {
     widest = std::max(widest, size);
     bytes += size;
   }
-  ThreadMapping mapping = staging_mapping(group.mapping, widest);
-  const int registers = register_bound_ > 0 ? register_bound_ : kUnboundRegisters;
+  mapping::Elements mapping = staging_mapping(group.mapping, widest);
+  const int registers = launch_.register_bound > 0 ? launch_.register_bound : kUnboundRegisters;
   if (bytes > 0)
-    mapping.unroll =
-        std::clamp(registers * kRegisterBytes / kShare / (bytes * mapping.vector), 1, kMostUnrolled);
+    mapping.vectors.unroll =
+        std::clamp(registers * kRegisterBytes / kShare / (bytes * mapping.vectors.width), 1, kMostUnrolled);
   return mapping;
 }
 
 /// (element of the range) -> index.
-IndexMap TileSteps::in_a_range(NodeId op, const ThreadMapping& mapping) const {
+IndexMap TileSteps::in_a_range(NodeId op, std::int64_t elements) const {
   IndexMap map;
-  map.dims = {std::min(mapping.rows, context_.node(op).shape.elements_count()), mapping.cols};
+  map.dims = {std::min(elements, context_.node(op).shape.elements_count()), 1};
   map.results = delinearize(IndexExpr::dim(0), context_.node(op).shape.dims);
   return simplify(std::move(map));
 }

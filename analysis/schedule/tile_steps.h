@@ -10,11 +10,11 @@
 
 namespace stitchwork {
 
-/// Those of the loops of one phase. `register_bound`: of the kernel's launch, 0 where it has none.
+/// Those of the loops of one phase.
 class TileSteps {
  public:
-  TileSteps(BuildContext& context, int register_bound, int phase)
-      : context_(context), register_bound_(register_bound), phase_(phase) {}
+  TileSteps(BuildContext& context, const KernelLaunch& launch, int phase)
+      : context_(context), launch_(launch), phase_(phase) {}
 
   /// What fills the tiles that the loop's groups read, before its steps, and what empties those they store
   /// to, behind them.
@@ -23,15 +23,16 @@ class TileSteps {
  private:
   std::vector<Step> of_group(int group_index, bool stores) const;
   Step filling(int group_index, const Tile& tile) const;
-  Step moving(int group_index, bool stores, const ThreadMapping& mapping, std::optional<StagedPart> part,
+  Step moving(int group_index, bool stores, const Mapping& mapping, std::optional<StagedPart> part,
               const std::vector<const Tile*>& tiles) const;
   std::vector<const Tile*> tiles_of(const Group& group, bool stores, std::optional<StagedPart> part) const;
-  ThreadMapping range_mapping(const Group& group, bool stores) const;
-  IndexMap in_a_range(NodeId op, const ThreadMapping& mapping) const;
+  mapping::Elements range_mapping(const Group& group, bool stores) const;
+  IndexMap in_a_range(NodeId op, std::int64_t elements) const;
   bool is_stored_through(const Tile& tile) const;
 
   BuildContext& context_;
-  int register_bound_, phase_;
+  const KernelLaunch& launch_;
+  int phase_;
 };
 
 }  // namespace stitchwork

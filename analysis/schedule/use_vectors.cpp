@@ -1,8 +1,7 @@
 #include "analysis/schedule/use_vectors.h"
 
 #include "analysis/schedule/branches.h"
-#include "analysis/tiles.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 
 namespace stitchwork {
 namespace {
@@ -17,44 +16,43 @@ bool has_vectors(const Schedule& kernel, const Step& step, int buffer) {
   const Buffer& b = kernel.buffers.at(static_cast<std::size_t>(buffer));
   if (b.space == MemorySpace::kShared)
     return b.tile &&
-           (stages_a_row(step.mapping) || (step.turned && step.mapping.kind == MappingKind::kElementwise) ||
-            (!step.turned && step.mapping.kind == MappingKind::kRowPack && !step.mapping.staged));
+           (step.turned ? std::holds_alternative<mapping::Elements>(step.mapping)
+                        : packs_rows(step.mapping) && (!step.layout.in_tile || step.layout.task_rows == 1));
   // Those across the rows lie side by side, of 16-bit floats as floats.
   return !is_partials(kernel, buffer) || (b.across && byte_size(b.shape.dtype) >= 4);
 }
 
 /// A peeled row's vectors reach into its neighbours, as those of shifted columns do, which nobody may be
 /// writing. A tile has room for them.
-bool may_reach(const Schedule& kernel, const Step& step, int buffer) {
+bool may_reach(const Schedule& kernel, const Layout& layout, int buffer) {
   return kernel.buffers.at(static_cast<std::size_t>(buffer)).tile ||
-         (!is_peeled(step.mapping) && column_vectors(step.mapping) != ColumnVectors::kShifted) ||
+         (!layout.peeled && layout.columns != ColumnVectors::kShifted) ||
          kernel.buffers.at(static_cast<std::size_t>(buffer)).space == MemorySpace::kGlobalInput;
 }
 
 /// Vectors of columns that none divides may lie in two cols.
-bool stores_vectors(const ThreadMapping& mapping) {
-  return mapping.kind != MappingKind::kColumn || column_vectors(mapping) == ColumnVectors::kWhole;
+bool stores_vectors(const Layout& layout) {
+  return layout.columns != ColumnVectors::kFlat && layout.columns != ColumnVectors::kShifted;
 }
 
 /// A load that every element makes, or all of a vector or none, at an index known without other loads: in
 /// vectors, or one for all of a vector's elements.
-bool may_go_ahead(const Schedule& kernel, const Step& step, const Value& value) {
+bool may_go_ahead(const Schedule& kernel, const Step& step, const Layout& layout, const Value& value,
+                  Movement movement) {
   // One place in memory that all elements under a condition read is near, and would take a register each.
-  if (!value.at.map.constraints.empty() && !value.offset.uses_dim(vector_dim(step.mapping))) return false;
-  return value.kind == ValueKind::kLoad && value.scope < 0 && value.restored < 0 &&
-         value.depth > vector_dim(step.mapping) && value.at.runtime.empty() &&
-         holds_for_vectors(value.at.map, step.mapping) && value.at.map.symbols.empty() &&
-         may_reach(kernel, step, value.buffer) &&
-         (value.same ? !is_partials(kernel, value.buffer)
-                     : has_vectors(kernel, step, value.buffer) &&
-                           moves_in_vectors(value.offset, value.at.map, step.mapping));
+  if (!value.at.map.constraints.empty() && !value.offset.uses_dim(layout.lane_dim)) return false;
+  return value.scope < 0 && value.restored < 0 && value.depth > layout.lane_dim &&
+         may_reach(kernel, layout, value.buffer) &&
+         (movement == Movement::kOneForAll
+              ? !is_partials(kernel, value.buffer)
+              : movement == Movement::kVector && has_vectors(kernel, step, value.buffer));
 }
 
 /// Whether a whole vector takes the branches that value `v` is in.
-bool in_branch_of_vectors(const Step& step, const Branches& branches, int v) {
+bool in_branch_of_vectors(const Step& step, const Layout& layout, const Branches& branches, int v) {
   for (int b = branches.of[static_cast<std::size_t>(v)]; b >= 0;) {
     const Branch& branch = branches.all[static_cast<std::size_t>(b)];
-    if (!is_one_for_vectors(step.values[static_cast<std::size_t>(branch.choice)], step.mapping)) return false;
+    if (!is_one_for_vectors(step.values[static_cast<std::size_t>(branch.choice)], layout)) return false;
     b = branch.parent;
   }
   return true;
@@ -67,23 +65,26 @@ void use_vectors(const Computation& computation, Schedule& kernel) {
     for (TaskLoop& loop : phase.loops)
       for (Step& step : loop.steps) {
         if (step.filling == Filling::kAhead) continue;  // its copies are no values
-        if (step.rows || (step.mapping.vector == 1 && step.mapping.unroll == 1)) continue;
-        if (step.mapping.rows * step.mapping.cols == 0) continue;
+        if (step.rows || (step.layout.width == 1 && step.layout.unroll == 1)) continue;
+        if (step.layout.rows * step.layout.cols == 0) continue;
+        const Layout& layout = step.layout;
         const Branches branches = find_branches(computation, step);
         for (const int v : step.order) {
           Value& value = step.values[static_cast<std::size_t>(v)];
-          value.same =
-              value.kind == ValueKind::kLoad && is_same_in_vectors(value.offset, value.at.map, step.mapping);
-          value.ahead = may_go_ahead(kernel, step, value) && in_branch_of_vectors(step, branches, v);
+          if (value.kind != ValueKind::kLoad) continue;
+          const Movement movement = layout.movement(value.offset, value.at.map);
+          value.same = movement == Movement::kOneForAll;
+          value.ahead = may_go_ahead(kernel, step, layout, value, movement) &&
+                        in_branch_of_vectors(step, layout, branches, v);
         }
-        if (step.mapping.vector == 1) continue;
+        if (step.layout.width == 1) continue;
         IndexMap domain;
-        domain.dims = {step.mapping.rows, step.mapping.cols};
+        domain.dims = {step.layout.rows, step.layout.cols};
         for (Root& root : step.roots) {
           if (root.store != StoreKind::kElement) continue;
           for (Target& target : root.targets)
-            target.vector = has_vectors(kernel, step, target.buffer) && stores_vectors(step.mapping) &&
-                            moves_in_vectors(target.offset, domain, step.mapping);
+            target.vector = has_vectors(kernel, step, target.buffer) && stores_vectors(layout) &&
+                            layout.movement(target.offset, domain) == Movement::kVector;
         }
       }
 }

@@ -238,12 +238,12 @@ ValueBuilder::Pending ValueBuilder::load_shared(NodeId op, const IndexMap& map, 
   IndexMap here = m.placement.map;
   here.dims = map.dims;
   const IndexExpr place = rows ? IndexExpr::dim(0) : IndexExpr::dim(0) * producer.cols + IndexExpr::dim(1);
-  if (here == map && step_.mapping == producer) {
+  if (here == map && step_.mapping == context_.mappings[static_cast<std::size_t>(m.group)]) {
     v.local = true;
     v.offset = simplify(place, map);
     return read_at(std::move(v), map, scope);
   }
-  v.task_offset = rows_per_task(producer) * stride;
+  v.task_offset = producer.rows_per_block * stride;
   const IndexMap& placement = m.placement.map;
   if (simplify(linearize(placement.results, extents), placement) == simplify(place, placement)) {
     v.offset = simplify(linearize(map.results, extents), map);
@@ -285,7 +285,7 @@ ValueBuilder::Pending ValueBuilder::tile_load(NodeId op, const IndexMap& map) {
 IndexMap ValueBuilder::fold_map(NodeId op) const {
   const Material& m = context_.materials.at(op);
   IndexMap column;  // (element, partial) -> (row, col) of the group
-  column.dims = {step_.mapping.rows, step_.mapping.cols};
+  column.dims = {step_.layout.rows, step_.layout.cols};
   column.results = {IndexExpr::value(0), IndexExpr::dim(0)};
   return compose(column, m.placement.map);
 }
@@ -295,9 +295,9 @@ int ValueBuilder::partial(NodeId op) {
   v.kind = ValueKind::kLoad;
   v.op = op;
   v.buffer = context_.materials.at(op).partials;
-  v.at.map.dims = {step_.mapping.rows, step_.mapping.cols};
+  v.at.map.dims = {step_.layout.rows, step_.layout.cols};
   v.at.map.results = {IndexExpr::dim(1), IndexExpr::dim(0)};
-  v.offset = IndexExpr::dim(1) * step_.mapping.rows + IndexExpr::dim(0);
+  v.offset = IndexExpr::dim(1) * step_.layout.rows + IndexExpr::dim(0);
   return add(std::move(v), -1);
 }
 

@@ -8,6 +8,7 @@
 #include "analysis/cost.h"
 #include "analysis/launch.h"
 #include "analysis/planner.h"
+#include "analysis/schedule/mapping.h"
 #include "core/hlo_text.h"
 #include "core/passes.h"
 #include "tests/support/graphs.h"
@@ -110,7 +111,7 @@ TEST(AstitchAcross, OddShapesAreSummedAcrossWhereThatIsEstimatedToBeFaster) {
           if (is_across(group, db)) {
             const auto partials = std::ranges::find(kernel.scratch, db, &MemorySlot::op);
             ASSERT_NE(partials, kernel.scratch.end());
-            EXPECT_EQ(partials->bytes, task_takers(group.mapping) * cols * 4)
+            EXPECT_EQ(partials->bytes, to_deal(group.mapping).takers * cols * 4)
                 << "a partial a block and column";
           }
       }

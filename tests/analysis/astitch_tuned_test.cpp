@@ -4,7 +4,7 @@
 #include "analysis/astitch/mapping_tuned.h"
 #include "analysis/cost.h"
 #include "analysis/planner.h"
-#include "analysis/vectors.h"
+#include "analysis/schedule/layout.h"
 #include "occupancy_model/occupancy.h"
 #include "tests/support/golden.h"
 #include "tests/support/graphs.h"
@@ -37,7 +37,7 @@ TEST(TunedMapping, ShortRowsTakePartOfAWarpAndLoadVectors) {
 TEST(TunedMapping, RowsThatNoVectorDividesWasteFewLanes) {
   const ThreadMapping m = map_tuned({100000, 33, 4, Kind::kRows}, limits_of("h200", 256, false));
   EXPECT_EQ(m.vector, 1);
-  const std::int64_t lanes = vectors_a_thread(m, 256) * m.threads_per_row;
+  const std::int64_t lanes = Layout(m, 256).vectors * m.threads_per_row;
   EXPECT_LT(lanes, 64);  // what a warp a row has
 }
 
@@ -197,7 +197,7 @@ TEST(TunedMapping, EveryShapeIsCovered) {
               EXPECT_LE(m.split, std::max<std::int64_t>(1, cols));
               EXPECT_LE(m.vector * bytes, kVectorBytes);
               if (m.kind == MappingKind::kColumn) {
-                EXPECT_LE(column_slices(m, block) * column_places(m), std::int64_t{block} * m.vector);
+                EXPECT_LE(Layout(m, block).slices * Layout(m, block).places, std::int64_t{block} * m.vector);
                 continue;
               }
               const bool elements = m.kind == MappingKind::kElementwise;

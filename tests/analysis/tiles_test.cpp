@@ -68,7 +68,8 @@ TEST(Tiles, EveryElementHasAThread) {
       for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows}) {
         const std::int64_t lines =
             order == TileOrder::kAlongCols ? m.rows_per_block : std::int64_t{m.threads_per_row};
-        EXPECT_GE(tile_elements_a_thread(m, block, order) * tile_lines_at_once(m, block, order), lines);
+        const Layout layout(m, block, order);
+        EXPECT_GE(layout.vectors * layout.stride, lines);
       }
     }
 }
@@ -163,13 +164,13 @@ TEST(StagedRows, BeginAsManyBanksApartAsTheyAreLong) {
 }
 
 TEST(StagedRows, MoveByVectorsThatDivideATask) {
-  EXPECT_EQ(staging_mapping(staged(33, 1), 4).vector, 4);
-  EXPECT_EQ(staging_mapping(staged(33, 1), 2).vector, 8);
-  EXPECT_EQ(staging_mapping(staged(33, 64), 4).vector, 2);  // tasks of 66 elements
-  const ThreadMapping range = staging_mapping(staged(33, 1), 4);
-  EXPECT_EQ(range.rows, 4096 * 33);
-  EXPECT_EQ(range.rows_per_block, 128 * 33);
-  EXPECT_EQ(range.tasks, staged(33, 1).tasks);
+  EXPECT_EQ(staging_mapping(staged(33, 1), 4).vectors.width, 4);
+  EXPECT_EQ(staging_mapping(staged(33, 1), 2).vectors.width, 8);
+  EXPECT_EQ(staging_mapping(staged(33, 64), 4).vectors.width, 2);  // tasks of 66 elements
+  const mapping::Elements range = staging_mapping(staged(33, 1), 4);
+  EXPECT_EQ(range.count, 4096 * 33);
+  EXPECT_EQ(range.per_task, 128 * 33);
+  EXPECT_EQ(task_count(range), staged(33, 1).tasks);
 }
 
 TEST(StagedRows, AreCopiedByWhatATaskBeginsWith) {
@@ -205,8 +206,8 @@ TEST(StagedSingleRows, LieInTheirTilesAsInMemory) {
     const ThreadMapping m = staged(cols, 256, 256);
     EXPECT_TRUE(stages_a_row(m));
     EXPECT_EQ(staged_alignment(m), alignment);
-    EXPECT_EQ(staging_mapping(m, 4).vector, 4);
-    EXPECT_EQ(staging_mapping(m, 1).vector, 16);
+    EXPECT_EQ(staging_mapping(m, 4).vectors.width, 4);
+    EXPECT_EQ(staging_mapping(m, 1).vectors.width, 16);
     EXPECT_EQ(staged_elements(StagedPart::kElements, m) % 16, 0);
     EXPECT_GE(staged_elements(StagedPart::kElements, m), cols + alignment - 1);
     EXPECT_LT(staged_elements(StagedPart::kElements, m), cols + 2 * alignment);
@@ -223,7 +224,7 @@ TEST(StagedSingleRows, ArePartedAmongABlocksClusterAtSectors) {
       m.threads_per_row = 256 * cluster;
       EXPECT_EQ(staged_cols(m) % 32, 0);
       EXPECT_GE(staged_cols(m) * cluster, cols);
-      EXPECT_EQ(staging_mapping(m, 4).rows_per_block, staged_cols(m));
+      EXPECT_EQ(staging_mapping(m, 4).parts->part, staged_cols(m));
     }
 }
 

@@ -269,7 +269,7 @@ TEST(BulkCopies, ThatCannotBeAreFound) {
   EXPECT_THAT(rules(wrong), Contains("verify.mapping.staged"));
   wrong = plan;
   wrong.kernels[0].groups[0].mapping.stages = 0;
-  EXPECT_THAT(rules(wrong), Contains("verify.mapping.staged"));
+  EXPECT_THAT(rules(wrong), Contains("verify.mapping.form"));
   // A tile without room for its mbarriers.
   wrong = plan;
   for (Tile& tile : wrong.kernels[0].tiles) tile.bytes -= 2 * kBulkUnit;

@@ -44,7 +44,7 @@ KernelPlan stitched(const Graph& graph, const Case& c) {
   KernelPlan kernel = testing::one_group(graph, {"r", "y"}, c.mapping, c.block);
   const NodeId r = computation.find("r"), y = computation.find("y");
   const DType dtype = computation.node(r).shape.dtype;
-  const std::int64_t workspace = reduction_workspace_bytes(c.mapping, c.block, dtype);
+  const std::int64_t workspace = reduction_workspace_bytes(to_mapping(c.mapping), c.block, dtype);
   if (c.mapping.split > 1) {
     kernel.schemes[r] = Scheme::kGlobal;
     kernel.levels[y] = 1;

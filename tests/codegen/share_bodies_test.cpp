@@ -132,7 +132,7 @@ TEST(ShareBodies, EveryBlockStartsWithAnEntryOfItsOwn) {
           std::int32_t first = 0;
           std::memcpy(&first, table.bytes.data() + layout.first_entries + block * 4, sizeof first);
           const auto runs = [&](const LoopEntry& entry) {
-            return entry.first_block <= block && block < entry.first_block + entry.blocks;
+            return entry.deal.first_block <= block && block < entry.deal.end_block();
           };
           const auto found = std::find_if(loop.entries.begin(), loop.entries.end(), runs);
           EXPECT_EQ(first, found - loop.entries.begin()) << "block " << block;

@@ -173,7 +173,7 @@ TEST(StagedCopies, ThatCannotBeAreFound) {
   EXPECT_THAT(rules(wrong), ::testing::Contains("verify.mapping.staged"));
   wrong = plan;
   wrong.kernels[0].groups[0].mapping.staged = false;
-  EXPECT_THAT(rules(wrong), ::testing::Contains("verify.mapping.staged"));
+  EXPECT_THAT(rules(wrong), ::testing::Contains("verify.mapping.form"));
   wrong = plan;
   for (Tile& tile : wrong.kernels[0].tiles) tile.stages = 1;  // copied over what is computed from
   EXPECT_THAT(rules(wrong), ::testing::Contains("verify.tile"));

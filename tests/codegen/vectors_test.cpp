@@ -1,8 +1,7 @@
 // Vectors and unrolling: fewer instructions move the same sectors, results stay.
-#include "analysis/vectors.h"
-
 #include <fmt/format.h>
 
+#include "analysis/schedule/layout.h"
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {
@@ -124,7 +123,8 @@ TEST(Vectors, RowsThatNoVectorDividesArePeeledAndAskForWholeSectors) {
     const Device& target = device("h200");
     const FusionPlan plan = make_plan(graph, target, "astitch");
     ASSERT_EQ(plan.kernels.size(), 1u);
-    ASSERT_TRUE(is_peeled(plan.kernels[0].groups[0].mapping)) << to_text(plan.kernels[0].groups[0].mapping);
+    ASSERT_TRUE(Layout(plan.kernels[0].groups[0].mapping, plan.kernels[0].launch.block).peeled)
+        << to_text(plan.kernels[0].groups[0].mapping);
     EXPECT_EQ(plan.kernels[0].groups[0].mapping.vector, vector);
     testing::expect_correct(graph, plan);
     CompileOptions options;
@@ -152,7 +152,7 @@ TEST(Vectors, RowsWhoseColumnsHaveValuesOfTheirOwnAreNotPeeled) {
   p = f32[67,5003] multiply(x, scales)
   ROOT r = f32[67] reduce(p, zero), dimensions={1}, to_apply=sum)");
   for (const KernelPlan& kernel : make_plan(graph, device("h200"), "astitch").kernels)
-    for (const Group& group : kernel.groups) EXPECT_FALSE(is_peeled(group.mapping));
+    for (const Group& group : kernel.groups) EXPECT_FALSE(Layout(group.mapping, kernel.launch.block).peeled);
 }
 
 TEST(Vectors, HalvesMoveEightAtATime) {

@@ -8,6 +8,7 @@
 #include "analysis/assemble.h"
 #include "analysis/clusters.h"
 #include "analysis/launch.h"
+#include "analysis/schedule/mapping.h"
 #include "analysis/verify.h"
 #include "core/arithmetic.h"
 
@@ -63,7 +64,7 @@ inline bool share_rows(const Graph& graph, const Device& target, FusionPlan& pla
     m.rows_per_block = 1;
     m.tasks = std::max<std::int64_t>(1, m.rows);
     m.blocks = std::min(m.tasks, clusters) * cluster;
-    m.tasks_per_block = ceil_div(m.tasks, task_takers(m));
+    m.tasks_per_block = ceil_div(m.tasks, to_deal(m).takers);
   }
   if (!some) return false;
   kernel.launch.cluster = cluster;

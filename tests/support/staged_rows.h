@@ -6,6 +6,7 @@
 
 #include "analysis/astitch/staging.h"
 #include "analysis/clusters.h"
+#include "analysis/schedule/mapping.h"
 #include "analysis/verify.h"
 #include "core/arithmetic.h"
 #include "tests/support/clustered.h"
@@ -37,7 +38,7 @@ inline bool stage_single_rows(const Graph& graph, const Device& target, FusionPl
     m.rows_per_block = 1;
     m.tasks = std::max<std::int64_t>(1, m.rows);
     m.blocks = std::min(m.tasks, takers) * cluster;
-    m.tasks_per_block = ceil_div(m.tasks, task_takers(m));
+    m.tasks_per_block = ceil_div(m.tasks, to_deal(m).takers);
     m.stages = static_cast<int>(std::min<std::int64_t>(stages, m.tasks_per_block));
     m.bulk = bulk && m.stages > 0;
     group.one_pass.clear();
