@@ -50,15 +50,18 @@ void check_across(const std::string& where, const Group& group, Report& report) 
              name(m.kind), m.split);
 }
 
-/// Of an element of the narrowest array of the domain's size that the group's ops read or make: that of its
-/// dominant where it has none.
-int narrowest_bytes(const Computation& computation, const Group& group) {
+/// Of an element of the narrowest array that the group's ops read or make in vectors, of the domain's size or
+/// that of the dimension along which vectors lie: that of its dominant where it has none.
+int narrowest_bytes(const Computation& computation, const Group& group, int lane_dim) {
+  const std::int64_t along = lane_dim == 0 ? group.mapping.rows : group.mapping.cols;
   const Node& dominant = computation.node(group.dominant);
   const bool reduces = def(dominant.op).cls == OpClass::kReduce;
   int bytes = byte_size(computation.node(reduces ? dominant.operands[0] : group.dominant).shape.dtype);
   const auto visit = [&](NodeId id) {
     const Shape& shape = computation.node(id).shape;
-    if (!shape.is_tuple && shape.elements_count() == group.mapping.rows * group.mapping.cols)
+    if (shape.is_tuple) return;
+    const std::int64_t count = shape.elements_count();
+    if (count == group.mapping.rows * group.mapping.cols || count == along)
       bytes = std::min(bytes, byte_size(shape.dtype));
   };
   for (const NodeId op : group.ops) {
@@ -75,7 +78,7 @@ void check_vectors(const Computation& computation, const std::string& where, con
   const ThreadMapping& m = group.mapping;
   if (m.vector == 1) return;
   const Layout layout(m, block);
-  if (const int bytes = narrowest_bytes(computation, group); m.vector * bytes > kVectorBytes)
+  if (const int bytes = narrowest_bytes(computation, group, layout.lane_dim); m.vector * bytes > kVectorBytes)
     report.add("mapping.vector", "{}: vectors of {} elements of {} bytes; up to {} bytes move at a time",
                where, m.vector, bytes, kVectorBytes);
   const bool whole = layout.columns == ColumnVectors::kFlat || layout.places % m.vector == 0;

@@ -171,6 +171,19 @@ TEST(AStitchSearch, TilesOfAKernelAreFilledInOneWay) {
   }
 }
 
+/// Of what a group loads only a value a column moves in vectors: as many of its elements as move at a time.
+TEST(AStitchSearch, VectorsAreThoseOfWhatMovesInThem) {
+  const Graph graph = stitchwork::testing::graph_of(
+      "w = bf16[512] parameter(0)\n c = f32[512] convert(w)\n"
+      "b = f32[56,512] broadcast(c), dimensions={1}\n e = f32[56,512] exponential-minus-one(b)\n"
+      "zero = f32[] constant(0)\n r = f32[56] reduce(e, zero), dimensions={1}, to_apply=max\n"
+      "s = f32[56,512] broadcast(r), dimensions={0}\n d = f32[56,512] subtract(e, s)\n"
+      "x = f32[56,512] exponential(d)\n ROOT y = bf16[56,512] convert(x)");
+  const PlanOptions apart{.knobs = {{"dominant_merging", "off"}}};
+  for (const char* planner : {"astitch", "auto"})
+    for (const char* id : {"v100", "h200"}) EXPECT_NO_THROW(make_plan(graph, device(id), planner, apart));
+}
+
 /// One kernel that reduces rows, by `reducer` from `first`.
 std::string signature_of(const std::string& reducer, const std::string& first) {
   const Graph graph = stitchwork::testing::graph_of(fmt::format(
