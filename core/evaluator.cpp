@@ -1,6 +1,7 @@
 #include "core/evaluator.h"
 
 #include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/evaluator_ops.h"
@@ -18,7 +19,8 @@ class Evaluation {
  public:
   using Observer = std::function<void(const Node&, const Literal&)>;
 
-  /// `rounding`, if given, moves the value of every node.
+  /// `rounding`, if given, moves the value of every node; where it says so, values that kernels compute again
+  /// are computed twice, and each use takes one of the two.
   Evaluation(const Graph& graph, const Computation& computation, Values arguments, const Observer* observe,
              Rounding* rounding)
       : graph_(graph),
@@ -28,10 +30,12 @@ class Evaluation {
         rounding_(rounding) {
     uses_.resize(computation.nodes.size());
     owned_.resize(computation.nodes.size());
+    again_.resize(computation.nodes.size());
     borrowed_.resize(computation.nodes.size());
     for (const Node& node : computation.nodes)
       for (NodeId operand : node.operands) ++uses_[index(operand)];
     ++uses_[index(computation.root)];
+    for (const int uses : uses_) shared_.push_back(uses > 1);
   }
 
   Literal run() {
@@ -41,8 +45,8 @@ class Evaluation {
       evaluate(node);
       if (observe_ != nullptr) (*observe_)(node, value(node.id));
       for (NodeId operand : node.operands)
-        if (--uses_[index(operand)] == 0) owned_[index(operand)].reset();
-      if (uses_[index(node.id)] == 0) owned_[index(node.id)].reset();
+        if (--uses_[index(operand)] == 0) release(operand);
+      if (uses_[index(node.id)] == 0) release(node.id);
     }
     std::optional<Literal>& root = owned_[index(computation_.root)];
     if (root) return std::move(*root);
@@ -58,6 +62,29 @@ class Evaluation {
     return owned ? *owned : *borrowed_[index(id)];
   }
 
+  void release(NodeId id) {
+    owned_[index(id)].reset();
+    again_[index(id)].reset();
+  }
+
+  /// Which of an operand's two values each use of it takes.
+  std::vector<bool> choose(const Node& node) {
+    std::vector<bool> second;
+    for (NodeId operand : node.operands)
+      second.push_back(again_[index(operand)] && shared_[index(operand)] && rounding_->either());
+    return second;
+  }
+
+  /// `other`: from the values of its operands that `second` leaves.
+  Literal evaluated(const Node& node, const std::vector<bool>& second, bool other, Rounding* rounding) {
+    std::vector<const Literal*> operands;
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      const auto& again = again_[index(node.operands[i])];
+      operands.push_back(again && second[i] != other ? &*again : &value(node.operands[i]));
+    }
+    return evaluate_node(graph_, computation_, node, operands, rounding);
+  }
+
   void evaluate(const Node& node) {
     if (node.op == Op::kParameter) {
       const auto number = static_cast<std::size_t>(node.attrs.parameter_number);
@@ -66,13 +93,31 @@ class Evaluation {
     } else if (node.op == Op::kConstant && node.attrs.literal != nullptr) {
       borrowed_[index(node.id)] = node.attrs.literal.get();
     } else if (only_renames(node) && uses_[index(node.operands[0])] == 1 && owned_[index(node.operands[0])]) {
-      Literal moved = std::move(*owned_[index(node.operands[0])]);
-      moved.shape.dims = node.shape.dims;
-      owned_[index(node.id)] = std::move(moved);
+      for (auto* values : {&owned_, &again_}) {
+        std::optional<Literal> moved = std::exchange((*values)[index(node.operands[0])], std::nullopt);
+        if (moved) moved->shape.dims = node.shape.dims;
+        (*values)[index(node.id)] = std::move(moved);
+      }
     } else {
-      std::vector<const Literal*> operands;
-      for (NodeId operand : node.operands) operands.push_back(&value(operand));
-      owned_[index(node.id)] = evaluate_node(graph_, computation_, node, operands, rounding_);
+      const std::vector<bool> second = choose(node);
+      std::optional<Rounding> opposite;
+      if (rounding_ != nullptr && rounding_->computes_again() && may_be_computed_again(node))
+        opposite = rounding_->opposite();
+      owned_[index(node.id)] = evaluated(node, second, false, rounding_);
+      if (opposite) again_[index(node.id)] = evaluated(node, second, true, &*opposite);
+    }
+  }
+
+  /// In every kernel and thread that needs it.
+  static bool may_be_computed_again(const Node& node) {
+    switch (def(node.op).cls) {
+      case OpClass::kLightElementwise:
+      case OpClass::kHeavyElementwise:
+      case OpClass::kBroadcast:
+      case OpClass::kLayout:
+        return true;
+      default:
+        return false;
     }
   }
 
@@ -83,8 +128,9 @@ class Evaluation {
   Values arguments_;
   const Observer* observe_;
   Rounding* rounding_;
-  std::vector<int> uses_;
-  std::vector<std::optional<Literal>> owned_;
+  std::vector<int> uses_;     ///< still to come
+  std::vector<bool> shared_;  ///< used more than once
+  std::vector<std::optional<Literal>> owned_, again_;
   std::vector<const Literal*> borrowed_;
 };
 

@@ -11,6 +11,9 @@ namespace stitchwork {
 namespace {
 
 constexpr int kSamples = 16;
+/// Further evaluations, in which ops err by kMargin units: what is not linear in its errors moves by more
+/// than kMargin times as much (the variance of equal elements is the square of one), and is allowed that.
+constexpr int kLargeSamples = 16;
 /// Of an element that none of these moved: its value moves in steps of an operand's last place, and draws may
 /// cancel (x - mean of equal elements is zero in half of them), where an implementation errs by less than a
 /// step (fused multiply-add). Draws that cancel in 3 of 4 samples do in 64 of them for one of 10^8 elements.
@@ -22,7 +25,7 @@ constexpr double kMargin = 4;
 /// Samples are kept for the next outputs of the same graph up to this size.
 constexpr std::size_t kKeptBytes = std::size_t{256} << 20;
 /// No further sample is drawn for an element that moved and is this many times beyond its allowance after
-/// half of them.
+/// kSamples.
 constexpr double kHopeless = 64;
 
 double relative_tolerance(DType type) {
@@ -61,9 +64,10 @@ double rms_of(const Literal& literal) {
 /// An element that is not right by its type's tolerance.
 struct Doubt {
   std::int64_t element = 0;
-  double moved = 0;        ///< the largest distance of a sample from `centre`
-  double centre = 0;       ///< the reference, or the first finite sample where that is not finite
-  bool has_centre = true;  ///< false until there is a finite one
+  double moved = 0;           ///< the largest distance of a sample from `centre`
+  double moved_by_large = 0;  ///< likewise, of errors of kMargin units
+  double centre = 0;          ///< the reference, or the first finite sample where that is not finite
+  bool has_centre = true;     ///< false until there is a finite one
   bool settled = false;
 };
 
@@ -132,8 +136,18 @@ void compare_floats(Part& part, CheckResult& result) {
   }
 }
 
-void settle(const Part& part, const Literal& sample, Doubt& doubt) {
+double allowance(const Part& part, const Doubt& doubt) {
+  return tolerance(part, doubt.centre) + std::max(kMargin * doubt.moved, doubt.moved_by_large);
+}
+
+/// Whether sample `number` is one of errors of kMargin units.
+bool is_large(int number) { return number >= kSamples && number < kSamples + kLargeSamples; }
+
+void settle(const Part& part, const Literal& sample, bool large, Doubt& doubt) {
   const std::int64_t i = doubt.element;
+  if (large && (!is_floating(part.reference->shape.dtype) || !doubt.has_centre ||
+                !std::isfinite(part.actual->get_double(i))))
+    return;
   if (!is_floating(part.reference->shape.dtype)) {
     doubt.settled = sample.get_int(i) == part.actual->get_int(i);
     return;
@@ -148,15 +162,16 @@ void settle(const Part& part, const Literal& sample, Doubt& doubt) {
     doubt.centre = s;
     doubt.has_centre = true;
   }
-  doubt.moved = std::max(doubt.moved, std::abs(s - doubt.centre));
-  doubt.settled = std::abs(a - doubt.centre) <= tolerance(part, doubt.centre) + kMargin * doubt.moved;
+  double& moved = large ? doubt.moved_by_large : doubt.moved;
+  moved = std::max(moved, std::abs(s - doubt.centre));
+  doubt.settled = std::abs(a - doubt.centre) <= allowance(part, doubt);
 }
 
 bool hopeless(const Part& part, const Doubt& doubt) {
   if (!is_floating(part.reference->shape.dtype)) return false;
   const double a = part.actual->get_double(doubt.element);
   return std::isfinite(a) && doubt.has_centre && doubt.moved > 0 &&
-         std::abs(a - doubt.centre) > kHopeless * (tolerance(part, doubt.centre) + kMargin * doubt.moved);
+         std::abs(a - doubt.centre) > kHopeless * allowance(part, doubt);
 }
 
 std::string wrong(const Part& part, const Doubt& doubt, std::size_t outputs) {
@@ -169,7 +184,7 @@ std::string wrong(const Part& part, const Doubt& doubt, std::size_t outputs) {
   const double a = part.actual->get_double(doubt.element), r = part.reference->get_double(doubt.element);
   if (!std::isfinite(a) || !std::isfinite(r)) return fmt::format("{} is {}, {} is right", where, a, r);
   return fmt::format("{} is {}, {} is right: off by {:.3g}, {:.3g} allowed", where, a, r, std::abs(a - r),
-                     tolerance(part, r) + kMargin * doubt.moved);
+                     allowance(part, doubt));
 }
 
 std::size_t bytes_of(const Literal& literal) {
@@ -188,12 +203,12 @@ Judge::Judge(const Graph& graph, std::vector<Literal> inputs, Arithmetic arithme
 
 const std::vector<Literal>& Judge::sample(int number) {
   const auto evaluated = [&](int n) {
-    Rounding rounding(arithmetic_, static_cast<std::uint64_t>(n));
+    Rounding rounding(arithmetic_, static_cast<std::uint64_t>(n), is_large(n) ? kMargin : 1);
     return evaluate_rounded(graph_, inputs_, rounding);
   };
   std::size_t bytes = 0;
   for (const Literal& literal : reference_) bytes += bytes_of(literal);
-  if (bytes * kSamples > kKeptBytes) {
+  if (bytes * (kSamples + kLargeSamples) > kKeptBytes) {
     samples_.assign(1, evaluated(number));
     return samples_.back();
   }
@@ -229,16 +244,17 @@ CheckResult Judge::check(std::span<const Literal> outputs) {
     bool open = false, given_up = false;
     for (const Part& part : parts)
       for (const Doubt& doubt : part.doubts) {
-        const bool still = is_floating(part.reference->shape.dtype) && doubt.moved == 0;
-        given_up = given_up || (!doubt.settled && k >= kSamples && !still);
+        const bool floats = is_floating(part.reference->shape.dtype);
+        const int most = !floats ? kSamples : doubt.moved == 0 ? kStillSamples : kSamples + kLargeSamples;
+        given_up = given_up || (!doubt.settled && k >= most);
         open = open || !doubt.settled;
-        given_up = given_up || (!doubt.settled && k >= kSamples / 2 && hopeless(part, doubt));
+        given_up = given_up || (!doubt.settled && k >= kSamples && hopeless(part, doubt));
       }
     if (!open || given_up) break;
     const std::vector<Literal>& moved = sample(k);
     for (Part& part : parts)
       for (Doubt& doubt : part.doubts)
-        if (!doubt.settled) settle(part, at_path(moved[part.output], part.path), doubt);
+        if (!doubt.settled) settle(part, at_path(moved[part.output], part.path), is_large(k), doubt);
   }
   for (const Part& part : parts)
     for (const Doubt& doubt : part.doubts) {

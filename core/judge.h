@@ -28,10 +28,11 @@ struct CheckResult {
 ///     |a - r| <= rtol * |r|            rtol: 1e-10 f64, 1e-4 f32, 1e-2 f16, 3e-2 bf16; integers, pred: a ==
 ///     r
 ///
-/// or, element by element, within what rounding can do to it: |a - r| <= rtol * |r| + 4 * n, where n is how
-/// far that element moved, at most, over up to 16 evaluations of the graph in which every op errs at random
-/// (core/rounding.h), and up to 64 where it has not moved at all; where a is an integer, NaN or infinity, one
-/// of them gave the same. Evaluations are made only while an element needs them. No element's size excuses
+/// or, element by element, within what rounding can do to it: |a - r| <= rtol * |r| + max(4 * n, m), where n
+/// is how far that element moved, at most, over up to 16 evaluations of the graph in which every op errs at
+/// random (core/rounding.h), and up to 64 where it has not moved at all, and m the same over 16 in which ops
+/// err four times as much; where a is an integer, NaN or infinity, one of those of the ops' own errors gave
+/// the same. Evaluations are made only while an element needs them. No element's size excuses
 /// another.
 class Judge {
  public:

@@ -207,6 +207,68 @@ TEST(Judge, AZeroThatDrawsLeaveOftenIsRightWithinAFusedMultiplyAdd) {
   EXPECT_FALSE(judge.check({{of(DType::kF32, fused)}}).ok);
 }
 
+TEST(Judge, AValueComputedAgainMayBeContractedOtherwise) {
+  // d is computed for the mean of its products and again where that is taken away, once fused with what
+  // makes it and once not: their difference is no rounding of a product of d.
+  const Graph graph = graph_of(R"(
+    x = f32[64] parameter(0)
+    w = f32[64] parameter(1)
+    c = f32[] constant(0.032258064)
+    cs = f32[64] broadcast(c), dimensions={}
+    n = f32[] constant(31)
+    ns = f32[64] broadcast(n), dimensions={}
+    s = f32[64] multiply(x, ns)
+    m = f32[64] multiply(s, cs)
+    d = f32[64] subtract(x, m)
+    p = f32[64] multiply(d, w)
+    rows = f32[64,16] broadcast(p), dimensions={0}
+    z = f32[] constant(0)
+    t = f32[64] reduce(rows, z), dimensions={1}, to_apply=sum
+    f = f32[] constant(0.0625)
+    fs = f32[64] broadcast(f), dimensions={}
+    mean = f32[64] multiply(t, fs)
+    e = f32[64] subtract(p, mean)
+    ROOT q = f32[64] multiply(e, e))");
+  std::vector<double> x(64), w(64, 4), given(64);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(16 + static_cast<double>(i) / 64);
+    const auto v = static_cast<float>(x[i]);
+    const float s = v * 31.0F, fused = std::fma(-s, 0.032258064F, v);
+    const volatile float rounded = s * 0.032258064F;
+    const float e = (v - rounded) * 4.0F - fused * 4.0F;
+    given[i] = e * e;
+  }
+  Judge judge(graph, {of(DType::kF32, x), of(DType::kF32, w)});
+  const CheckResult result = judge.check({{of(DType::kF32, given)}});
+  EXPECT_TRUE(result.ok) << result.message;
+  given[7] = 1e-6;
+  EXPECT_FALSE(judge.check({{of(DType::kF32, given)}}).ok);
+}
+
+TEST(Judge, SquaresOfErrorsMayBeSixteenTimesAsLarge) {
+  // The square of the error of a product moves by the square of what the product does.
+  const Graph graph = graph_of(R"(
+    x = f32[500] parameter(0)
+    c = f32[] constant(0.032258064)
+    cs = f32[500] broadcast(c), dimensions={}
+    n = f32[] constant(31)
+    ns = f32[500] broadcast(n), dimensions={}
+    s = f32[500] multiply(x, ns)
+    m = f32[500] multiply(s, cs)
+    d = f32[500] subtract(x, m)
+    ROOT q = f32[500] multiply(d, d))");
+  std::vector<double> x(500);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 16 + static_cast<double>(i) / 64;
+  const double ulp = 0x1p-19;  // of numbers from 16 to 32
+  Judge judge(graph, {of(DType::kF32, x)});
+  Literal actual = judge.reference()[0];
+  actual.set_double(7, 9 * ulp * ulp);
+  const CheckResult result = judge.check({{actual}});
+  EXPECT_TRUE(result.ok) << result.message;
+  actual.set_double(7, 25 * ulp * ulp);
+  EXPECT_FALSE(judge.check({{actual}}).ok);
+}
+
 TEST(Judge, EqualTermsMayBeAddedOneByOne) {
   const Graph graph = graph_of(R"(
     x = f32[1] parameter(0)
