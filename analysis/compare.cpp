@@ -17,13 +17,14 @@ bool honours(const Planner& row, const std::vector<Edit>& edits) {
 
 /// A knob that none of the planners honours is a mistake; one that some do is left out for the others.
 void require_honoured(const std::vector<std::string>& names, const PlanOptions& options) {
-  for (const auto& [knob, value] : options.knobs) {
+  for (const auto& knob : options.knobs) {
     const bool honoured = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       const auto& row = planner(name).knobs;
-      return std::find(row.begin(), row.end(), knob) != row.end();
+      return std::find(row.begin(), row.end(), knob.first) != row.end();
     });
     if (!honoured)
-      throw Error(fmt::format("none of these planners has a knob '{}'", knob), "see `stitchwork planners`");
+      throw Error(fmt::format("none of these planners has a knob '{}'", knob.first),
+                  "see `stitchwork planners`");
   }
   if (std::none_of(names.begin(), names.end(),
                    [&](const std::string& name) { return honours(planner(name), options.edits); }))
