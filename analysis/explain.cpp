@@ -14,6 +14,7 @@
 #include "analysis/remedy.h"
 #include "core/error.h"
 #include "core/suggest.h"
+#include "occupancy_model/timing_text.h"
 
 namespace stitchwork {
 namespace {
@@ -193,8 +194,10 @@ Explanation explain(const Graph& graph, const FusionPlan& plan, const std::strin
   const Device& target = device(plan.device);
   for (const KernelPlan& kernel : plan.kernels) {
     if (!std::binary_search(kernel.ops.begin(), kernel.ops.end(), id)) continue;
-    result.placements.push_back(placement(computation, users, kernel, id));
-    result.placements.back().not_modelled = not_modelled(target, kernel_cost(graph, target, kernel).timed);
+    OpPlacement& at = result.placements.emplace_back(placement(computation, users, kernel, id));
+    const TimedKernel timed = kernel_cost(graph, target, kernel).timed;
+    at.time = timed.time;
+    at.not_modelled = not_modelled(target, timed);
   }
   if (result.placements.empty()) result.step = step_of(computation, plan, node);
   const PlanView view(graph, plan);
@@ -225,6 +228,7 @@ std::string to_text(const Explanation& explanation) {
     if (!at.mapping.empty()) text += fmt::format("  {}\n", at.mapping);
     if (!at.producers.empty()) text += fmt::format("  reads {}\n", fmt::join(at.producers, ", "));
     if (!at.consumers.empty()) text += fmt::format("  read by {}\n", fmt::join(at.consumers, ", "));
+    text += fmt::format("  {:.2f} us (modelled), limited by {}\n", at.time.total_us, limited_by(at.time));
     for (const NotModelled& effect : at.not_modelled)
       text += fmt::format("  not modelled: {}: {}\n", effect.id, effect.why);
   }

@@ -21,7 +21,8 @@ struct OpPlacement {
   std::string mapping;                            ///< the group's thread mapping, as text
   bool output = false;                            ///< stored to device memory for others
   std::vector<std::string> producers, consumers;  ///< of the op, within this kernel
-  std::vector<NotModelled> not_modelled;          ///< of what the kernel's modelled time leaves out
+  KernelTime time;                                ///< the kernel's, modelled
+  std::vector<NotModelled> not_modelled;          ///< of what that leaves out
 };
 
 /// A kernel (or call) on the other side of one of its kernels' boundaries.

@@ -4,9 +4,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "analysis/plan.h"
 #include "occupancy_model/not_modelled.h"
+#include "occupancy_model/timing.h"
 
 namespace stitchwork {
 
@@ -15,8 +17,11 @@ nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan);
 
 /// [{"id", "why"}].
 nlohmann::ordered_json not_modelled_json(const std::vector<NotModelled>& left_out);
-/// The document that is printed and saved: plan_to_json's, and in each kernel "not_modelled": what its
-/// predicted time leaves out.
+/// What a time by the timing model is made of, in us, and the part that limits it (timing_text.h);
+/// `method`: how the counts that it follows from were obtained, "modelled" or "simulated".
+nlohmann::ordered_json time_parts_json(const KernelTime& time, std::string_view method);
+/// The document that is printed and saved: plan_to_json's, and in each kernel "time_parts" and
+/// "not_modelled": what its predicted time is made of, and what it leaves out.
 nlohmann::ordered_json plan_document(const Graph& graph, const FusionPlan& plan);
 
 /// Throws Error with the file, the JSON path and what is expected (unknown op names, missing fields, wrong

@@ -4,6 +4,7 @@
 #include "analysis/cost.h"
 #include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
+#include "occupancy_model/timing_text.h"
 
 namespace stitchwork {
 namespace {
@@ -196,13 +197,23 @@ Json not_modelled_json(const std::vector<NotModelled>& left_out) {
   return list;
 }
 
+Json time_parts_json(const KernelTime& t, std::string_view method) {
+  return {{"method", method},           {"limited_by", limited_by(t)},
+          {"launch_us", t.launch_us},   {"dram_us", t.dram_us},
+          {"l2_us", t.l2_us},           {"issue_us", t.issue_us},
+          {"latency_us", t.latency_us}, {"tail_us", t.tail_us},
+          {"barrier_us", t.barrier_us}};
+}
+
 Json plan_document(const Graph& graph, const FusionPlan& plan) {
   Json document = plan_to_json(graph, plan);
   const Device& target = device(plan.device);
   const auto add = [&](const Graph& of, const FusionPlan& part, Json& kernels) {
-    for (std::size_t k = 0; k < part.kernels.size(); ++k)
-      kernels[k]["not_modelled"] =
-          not_modelled_json(not_modelled(target, kernel_cost(of, target, part.kernels[k]).timed));
+    for (std::size_t k = 0; k < part.kernels.size(); ++k) {
+      const TimedKernel timed = kernel_cost(of, target, part.kernels[k]).timed;
+      kernels[k]["time_parts"] = time_parts_json(timed.time, "modelled");
+      kernels[k]["not_modelled"] = not_modelled_json(not_modelled(target, timed));
+    }
   };
   add(graph, plan, document["kernels"]);
   for (std::size_t c = 0; c < plan.computations.size(); ++c) {

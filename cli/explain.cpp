@@ -33,6 +33,8 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
                           {"output", p.output},
                           {"producers", p.producers},
                           {"consumers", p.consumers},
+                          {"predicted_us", p.time.total_us},
+                          {"time_parts", time_parts_json(p.time, "modelled")},
                           {"not_modelled", not_modelled_json(p.not_modelled)}});
   ordered_json decisions = ordered_json::array();
   for (const Decision& d : e.decisions) decisions.push_back(to_json(d));

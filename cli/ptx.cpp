@@ -63,12 +63,6 @@ struct StreamLaunch {
   double end_us = 0;  ///< from when all begin
 };
 
-ordered_json parts_json(const KernelTime& t) {
-  return {{"launch_us", t.launch_us},  {"dram_us", t.dram_us},       {"l2_us", t.l2_us},
-          {"issue_us", t.issue_us},    {"latency_us", t.latency_us}, {"tail_us", t.tail_us},
-          {"barrier_us", t.barrier_us}};
-}
-
 /// The launch that a document of ptx run --json describes.
 StreamLaunch read_launch(const std::string& file, const Device& target) {
   const std::string hint = "--beside takes what `stitchwork ptx run ... --json` printed";
@@ -172,6 +166,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
   if (cli.json) {
     ordered_json findings = ordered_json::array();
     for (const sim::Finding& f : run.result.findings) findings.push_back(finding_json(f));
+    const std::string_view method = run.result.sampled ? "sampled" : "simulated";
     ordered_json document{{"schema", "stitchwork.ptx-run/1"},
                           {"file", a.file},
                           {"kernel", launch.kernel},
@@ -181,10 +176,10 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                           {"cluster", {run.result.cluster.x, run.result.cluster.y, run.result.cluster.z}},
                           {"counters", counters_json(run.result.counters)},
                           {"time_us", run.result.time_us},
-                          {"time_parts", parts_json(run.result.time)},
+                          {"time_parts", time_parts_json(run.result.time, method)},
                           {"not_modelled", not_modelled_json(not_modelled(target, run.result.timed))},
                           {"resident_share", run.result.resident_share},
-                          {"method", run.result.sampled ? "sampled" : "simulated"},
+                          {"method", method},
                           {"blocks_simulated", run.result.blocks_simulated},
                           {"findings", findings},
                           {"sanitizers", sanitizers_json(options.sanitize, run.result.sanitized)}};

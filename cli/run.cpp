@@ -19,6 +19,7 @@
 #include "experiments/store.h"
 #include "experiments/trace.h"
 #include "experiments/trial.h"
+#include "occupancy_model/timing_text.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/cuda/profile.h"
 
@@ -194,6 +195,7 @@ void run(Cli& cli, const RunArguments& a) {
     for (const char* counter : {">inst_executed", ">DRAM read", ">DRAM write", ">occupancy", ">SM eff."})
       heads.emplace_back(counter);
   heads.push_back(fmt::format(">us ({})", name(simulated ? Method::kSimulated : Method::kMeasured)));
+  if (simulated) heads.emplace_back("limited by");
   Table table(heads);
   const auto add = [&](const KernelPlan& k, const KernelRun& r, const std::string& name) {
     std::vector<std::string> row{name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
@@ -203,6 +205,7 @@ void run(Cli& cli, const RunArguments& a) {
     if (a.counters)
       for (std::string& counter : counter_columns(r.profiled)) row.push_back(std::move(counter));
     row.push_back(fmt::format("{:.2f}", r.time_us));
+    if (simulated) row.push_back(limited_by(r.parts));
     table.add(row);
   };
   for (std::size_t i = 0; i < plan.kernels.size(); ++i)

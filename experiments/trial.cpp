@@ -231,6 +231,9 @@ void add_run(ordered_json& kernel, const KernelRun& run, const CompiledKernel& c
   kernel["spill_bytes"] = run.spill_bytes ? ordered_json(*run.spill_bytes) : ordered_json(nullptr);
   kernel["time_us"] = run.time_us;
   kernel["method"] = name(run.method);
+  if (run.parts.total_us > 0)
+    kernel["time_parts"] =
+        time_parts_json(run.parts, name(run.method == Method::kMeasured ? Method::kModelled : run.method));
   if (run.method != Method::kMeasured) kernel["not_modelled"] = not_modelled_json(run.not_modelled);
   kernel["source_sha256"] = compiled.source_sha256;
 }

@@ -30,6 +30,12 @@ std::string_view limiter(const KernelTime& time) {
       ->first;
 }
 
+std::string limited_by(const KernelTime& time) {
+  const std::string_view largest = limiter(time);
+  return largest == kIssue && !time.issue_pipe.empty() ? fmt::format("{} ({})", kIssue, time.issue_pipe)
+                                                       : std::string(largest);
+}
+
 std::string to_text(const KernelTime& time) {
   const std::string_view largest = limiter(time);
   std::string text;

@@ -12,6 +12,9 @@ namespace stitchwork {
 /// "uneven work, tail", "grid barriers" or "launch".
 std::string_view limiter(const KernelTime& time);
 
+/// The limiter, and of instruction issue the pipe: "instruction issue (fp32)".
+std::string limited_by(const KernelTime& time);
+
 /// One line a part in microseconds, the limiter marked.
 std::string to_text(const KernelTime& time);
 

@@ -183,6 +183,39 @@ ENTRY main {
   ROOT r = f32[4096] reduce(p, zero), dimensions={1}, to_apply=add
 })";
 
+TEST_F(JsonDocuments, KernelsSayWhatLimitsThem) {
+  const std::string file = path("exp.hlo");
+  const auto exponential = [&](int n) {
+    write_file(file, fmt::format("HloModule m\nENTRY main {{\n  p = f32[{0}] parameter(0)\n"
+                                 "  ROOT r = f32[{0}] exponential(p)\n}}\n",
+                                 n));
+  };
+  const auto of_plan = [&] {
+    return expect_document({"plan", file, "--planner", "xla"}, "plan")["kernels"][0]["time_parts"];
+  };
+  exponential(64);
+  EXPECT_EQ(of_plan()["limited_by"], "launch");
+  exponential(1 << 24);
+  EXPECT_EQ(of_plan()["limited_by"], "DRAM bandwidth");
+  exponential(1 << 16);
+  const std::vector<std::pair<std::string, nlohmann::json>> told{
+      {"modelled", of_plan()},
+      {"modelled",
+       expect_document({"explain", file, "r", "--planner", "xla"}, "explain")["placements"][0]["time_parts"]},
+      {"simulated", expect_document({"run", file, "--planner", "xla", "--db", path("runs.db")},
+                                    "run")["kernels"][0]["time_parts"]}};
+  for (const auto& [method, parts] : told) {
+    EXPECT_EQ(parts["method"], method);
+    double launch = parts["launch_us"], largest = 0;
+    for (const auto& [part, us] : parts.items())
+      if (us.is_number()) largest = std::max(largest, us.get<double>());
+    EXPECT_EQ(parts["limited_by"] == "launch", launch == largest) << parts;
+    EXPECT_GT(largest, 0);
+  }
+  EXPECT_THAT(run_command({"explain", file, "r", "--planner", "xla"}).out,
+              ::testing::HasSubstr(" us (modelled), limited by "));
+}
+
 TEST_F(JsonDocuments, KernelsSayWhatTheirTimesLeaveOut) {
   write_file(path("split.hlo"), kSplitSum);
   write_file(path("rows.hlo"), kRowSum);

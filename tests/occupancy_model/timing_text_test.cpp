@@ -16,6 +16,8 @@ TEST(TimingText, TheLimiterIsTheLongestPart) {
   compute.fp32_warp_instructions = compute.warp_instructions = 1 << 26;
   EXPECT_EQ(limiter(kernel_time(d, compute)), "instruction issue");
   EXPECT_NE(to_text(kernel_time(d, compute)).find("(fp32)"), std::string::npos);
+  EXPECT_EQ(limited_by(kernel_time(d, compute)), "instruction issue (fp32)");
+  EXPECT_EQ(limited_by(kernel_time(d, copy)), "DRAM bandwidth");
   KernelWork waiting{.grid_blocks = 160, .threads_per_block = 256, .blocks_per_sm = 2, .grid_barriers = 50};
   EXPECT_EQ(limiter(kernel_time(d, waiting)), "grid barriers");
   const std::string text = to_text(kernel_time(d, copy));
