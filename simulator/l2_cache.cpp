@@ -1,8 +1,10 @@
 #include "simulator/l2_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 namespace stitchwork::sim {
@@ -44,6 +46,26 @@ inline std::uint64_t used(std::uint64_t order, std::uint64_t way) {
 
 }  // namespace
 
+__attribute__((always_inline)) inline std::uint64_t L2State::Set::way_of(std::uint64_t tag) const {
+  using Words = std::uint32_t __attribute__((vector_size(4 * kWays)));
+  using Bytes = std::int8_t __attribute__((vector_size(kWays)));
+  Words low;
+  std::memcpy(&low, line_low, sizeof low);
+  const Bytes equal = __builtin_convertvector(low == static_cast<std::uint32_t>(tag), Bytes);
+  std::uint64_t half[2];
+  std::memcpy(half, &equal, sizeof half);
+  // Four bits a way: of byte b the low ones are way b's, the high ones way b + 8's.
+  constexpr std::uint64_t kLow = 0x0f0f0f0f0f0f0f0full;
+  for (std::uint64_t ways = (half[0] & kLow) | (half[1] & ~kLow); ways != 0;) {
+    const auto bit = static_cast<std::uint64_t>(std::countr_zero(ways));
+    const std::uint64_t way = bit / 8 + 2 * (bit & 4);
+    if (line_high[way] == static_cast<std::uint16_t>(tag >> 32)) [[likely]]
+      return way;
+    ways &= ~(std::uint64_t{15} << bit);
+  }
+  return kWays;
+}
+
 inline L2State::Set& L2State::set_of(std::uint64_t line) const {
   // A hash spreads strided lines over the sets, as the address hash of real L2 slices does. One product alone
   // would leave lines of one stride that many blocks ask for together in few sets.
@@ -52,24 +74,29 @@ inline L2State::Set& L2State::set_of(std::uint64_t line) const {
   return sets_[(hash * groups_ >> 32) * kPartitions + line % kPartitions];
 }
 
-__attribute__((always_inline)) inline void L2State::access(std::uint64_t entry, L2Counters& counters) {
-  const std::uint64_t line = entry >> 5, sectors = entry >> 1 & 0xf;
-  Set& set = set_of(line);
+__attribute__((always_inline)) inline void L2State::access(Set& set, std::uint64_t entry,
+                                                           L2Counters& counters) {
+  const std::uint64_t tag = (entry >> 5) / kPartitions, sectors = entry >> 1 & 0xf;
   if (set.epoch != epoch_) [[unlikely]] {
-    set = {.epoch = epoch_, .recent = 0, .order = 0xfedcba9876543210ull, .valid = 0, .dirty = 0, .line = {}};
-    std::fill(std::begin(set.line), std::end(set.line), ~std::uint64_t{0});
+    // A way without sectors may hold any line: it behaves as one that is not there.
+    set = {.epoch = epoch_,
+           .recent = 0,
+           .order = 0xfedcba9876543210ull,
+           .valid = 0,
+           .dirty = 0,
+           .line_high = {},
+           .line_low = {}};
   }
   std::uint64_t way = set.recent;
-  if (set.line[way] != line) {
-    std::uint64_t found = kWays;
-    for (std::uint64_t w = 0; w < kWays; ++w) found = set.line[w] == line ? w : found;
-    way = found;
+  if (!set.holds(way, tag)) {
+    way = set.way_of(tag);
     if (way == kWays) {
       way = set.order >> 60;
       const int evicted = kBits[set.dirty >> 4 * way & 15];
       counters.dram_writes += static_cast<std::uint64_t>(evicted);
       counters.dirty_sectors -= evicted;
-      set.line[way] = line;
+      set.line_low[way] = static_cast<std::uint32_t>(tag);
+      set.line_high[way] = static_cast<std::uint16_t>(tag >> 32);
       set.valid &= ~(std::uint64_t{15} << 4 * way);
       set.dirty &= ~(std::uint64_t{15} << 4 * way);
     }
@@ -92,16 +119,21 @@ __attribute__((always_inline)) inline void L2State::access(std::uint64_t entry, 
 __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 #endif
 void L2State::replay(const std::uint64_t* begin, const std::uint64_t* end, L2Counters& counters) {
-  constexpr std::ptrdiff_t kAhead = 12;  // entries whose sets are being fetched meanwhile
+  constexpr std::ptrdiff_t kAhead = 16;  // entries whose sets are being fetched meanwhile
+  std::array<Set*, kAhead> sets;
+  const auto fetch = [&](std::ptrdiff_t e) {
+    Set* const set = &set_of(begin[e] >> 5);
+    __builtin_prefetch(set);
+    __builtin_prefetch(&set->line_low[kWays - 1]);
+    sets[static_cast<std::size_t>(e % kAhead)] = set;
+  };
+  const std::ptrdiff_t entries = end - begin;
+  for (std::ptrdiff_t e = 0; e < std::min(kAhead, entries); ++e) fetch(e);
   L2Counters sum;
-  for (const std::uint64_t* e = begin; e != end; ++e) {
-    if (end - e > kAhead) {
-      const Set& next = set_of(e[kAhead] >> 5);
-      __builtin_prefetch(&next);
-      __builtin_prefetch(&next.line[6]);
-      __builtin_prefetch(&next.line[kWays - 1]);
-    }
-    access(*e, sum);
+  for (std::ptrdiff_t e = 0; e < entries; ++e) {
+    Set& set = *sets[static_cast<std::size_t>(e % kAhead)];
+    if (e + kAhead < entries) fetch(e + kAhead);
+    access(set, begin[e], sum);
   }
   counters += sum;
 }

@@ -39,14 +39,22 @@ class L2State {
 
  private:
   static constexpr int kWays = 16;
-  struct Set {
+  /// Two cache lines of the host. The line of a way is told by 48 bits of it, which are all that addresses of
+  /// fewer than 2^17 allocations have (machine.h, kAllocationShift): 32 that are compared at once, 16 beside.
+  struct alignas(64) Set {
     std::uint32_t epoch, recent;
     std::uint64_t order;  ///< ways from the most to the least recently used, four bits each, lowest first
     std::uint64_t valid, dirty;  ///< sectors of each way, four bits each
-    std::uint64_t line[kWays];
+    std::uint16_t line_high[kWays];
+    std::uint32_t line_low[kWays];
+    bool holds(std::uint64_t way, std::uint64_t tag) const {
+      return line_low[way] == static_cast<std::uint32_t>(tag) &&
+             line_high[way] == static_cast<std::uint16_t>(tag >> 32);
+    }
+    std::uint64_t way_of(std::uint64_t tag) const;  ///< kWays where no way holds it
   };
   Set& set_of(std::uint64_t line) const;
-  void access(std::uint64_t entry, L2Counters& counters);
+  void access(Set& set, std::uint64_t entry, L2Counters& counters);
 
   struct Free {
     void operator()(Set* p) const;
