@@ -16,14 +16,15 @@ struct Use {
   bool writes = false;
   /// The reduction workspace: reductions part among themselves there.
   bool workspace = false;
-  /// The group whose threads take each its own elements of a staged tile, or -1.
+  /// The group whose threads take each its own elements of a staged tile, or -1: of tiles in the same bytes
+  /// a thread has the same ones.
   int own = -1;
   std::string what;
 
   bool clashes(const Use& other) const {
     if (!writes && !other.writes) return false;
     if (workspace && other.workspace) return false;
-    if (own >= 0 && own == other.own) return false;
+    if (own >= 0 && own == other.own && from == other.from && to == other.to) return false;
     return from < other.to && other.from < to;
   }
 };
@@ -35,7 +36,7 @@ class Check {
 
   std::vector<std::string> run() {
     for (const Phase& phase : schedule_.phases) {
-      std::set<int> written;  // scratch, in this phase: behind the next grid barrier
+      std::set<int> written;  // in this phase: to be read behind the next grid barrier
       for (const TaskLoop& loop : phase.loops) {
         hazards(loop);
         flow(loop);
@@ -46,7 +47,7 @@ class Check {
           written.insert(entry.buffers.begin(), entry.buffers.end());
       }
       for (const int b : written)
-        if (b >= 0 && buffer(b).space == MemorySpace::kScratch) scratch_.insert(b);
+        if (is_written(b)) global_.insert(b);
     }
     return std::move(problems_);
   }
@@ -54,6 +55,11 @@ class Check {
  private:
   const Buffer& buffer(int b) const { return schedule_.buffers[static_cast<std::size_t>(b)]; }
   const std::string& name(NodeId op) const { return computation_.node(op).name; }
+  /// Of device memory, by this kernel.
+  bool is_written(int b) const {
+    return b >= 0 &&
+           (buffer(b).space == MemorySpace::kScratch || buffer(b).space == MemorySpace::kGlobalOutput);
+  }
   bool is_shared(int b) const { return b >= 0 && buffer(b).space == MemorySpace::kShared; }
 
   template <typename... Args>
@@ -65,6 +71,14 @@ class Check {
     std::set<int> result;
     for (const Target& target : root.targets) result.insert(target.buffer);
     return result;
+  }
+
+  static bool is_filled_once(const TaskLoop& loop, int b) {
+    return std::any_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
+      return step.filling == Filling::kOnce &&
+             std::any_of(step.roots.begin(), step.roots.end(),
+                         [&](const Root& root) { return buffers_of(root).contains(b); });
+    });
   }
 
   static std::string text(const std::vector<Step>& steps, std::size_t s) {
@@ -98,6 +112,11 @@ class Check {
     std::vector<std::vector<Use>> all;
     for (const Step& step : loop.steps) all.push_back(uses(step));
     for (std::size_t later = 0; later < all.size(); ++later) {
+      for (std::size_t u = 0; u < all[later].size(); ++u)
+        for (std::size_t w = 0; w < u; ++w)
+          if (all[later][w].clashes(all[later][u]))
+            add("{} has {} and {} in the same bytes of shared memory", text(loop.steps, later),
+                all[later][w].what, all[later][u].what);
       if (later > 0 && loop.steps[later].stage < loop.steps[later - 1].stage)
         add("{} comes behind {}", text(loop.steps, later), text(loop.steps, later - 1));
       for (std::size_t earlier = 0; earlier < later; ++earlier) {
@@ -112,11 +131,21 @@ class Check {
     }
   }
 
-  /// What a step takes up was left there by an earlier one.
+  /// What a step takes up was left there by an earlier one, and nothing else since: in a block's first task,
+  /// and in those behind it, which find what was put into tiles once.
   void flow(const TaskLoop& loop) {
-    std::set<int> shared, rows, gathered;
+    std::set<int> shared;
+    flow(loop, shared, false);
+    if (loop.most_tasks() > 1) flow(loop, shared, true);
+  }
+
+  void flow(const TaskLoop& loop, std::set<int>& shared, bool again) {
+    std::set<int> rows, gathered;
+    if (again)  // what a task leaves is not the next one's
+      std::erase_if(shared, [&](int b) { return !is_filled_once(loop, b); });
     for (std::size_t s = 0; s < loop.steps.size(); ++s) {
       const Step& step = loop.steps[s];
+      if (again && step.filling == Filling::kOnce) continue;
       std::set<int> kept;
       for (const int v : step.order) {
         const Value& value = step.values[static_cast<std::size_t>(v)];
@@ -125,18 +154,28 @@ class Check {
               where);
         };
         if (is_shared(value.buffer) && !shared.contains(value.buffer)) missing("shared memory");
-        if (value.buffer >= 0 && buffer(value.buffer).space == MemorySpace::kScratch &&
-            !scratch_.contains(value.buffer))
-          missing("scratch");
+        if (is_written(value.buffer) && value.restored < 0 && value.row_result < 0 &&
+            !global_.contains(value.buffer))
+          missing(buffer(value.buffer).space == MemorySpace::kScratch ? "scratch" : "an output");
         if (value.row_result >= 0 && !rows.contains(value.row_result)) missing("a register of the row");
         if (value.restored >= 0 && !kept_.contains(value.restored)) missing("registers");
         if (value.kept >= 0) kept.insert(value.kept);
         if (value.row_place >= 0) rows.insert(value.row_place);
       }
       kept_.merge(kept);
+      const auto overwrite = [&](std::int64_t from, std::int64_t to) {
+        std::erase_if(shared, [&](int b) {
+          return buffer(b).offset < to && from < buffer(b).offset + buffer(b).bytes();
+        });
+      };
+      for (const Use& use : uses(step))
+        if (use.workspace) overwrite(use.from, use.to);
       for (const Root& root : step.roots) {
-        for (const int b : buffers_of(root))
-          if (is_shared(b)) shared.insert(b);
+        for (const int b : buffers_of(root)) {
+          if (!is_shared(b)) continue;
+          overwrite(buffer(b).offset, buffer(b).offset + buffer(b).bytes());
+          shared.insert(b);
+        }
         if (root.row_result >= 0) rows.insert(root.row_result);
         if (root.store == StoreKind::kGather) gathered.insert(root.gathered);
         if (root.store == StoreKind::kReduce && root.gathered >= 0 && !gathered.contains(root.gathered))
@@ -148,15 +187,17 @@ class Check {
 
   const Computation& computation_;
   const Schedule& schedule_;
-  std::set<int> kept_;     ///< indices into Schedule::kept
-  std::set<int> scratch_;  ///< buffers written by earlier phases
+  std::set<int> kept_;    ///< indices into Schedule::kept
+  std::set<int> global_;  ///< buffers of scratch and results, written by earlier phases
   std::vector<std::string> problems_;
 };
 
 }  // namespace
 
 std::vector<std::string> schedule_problems(const Graph& graph, const Schedule& schedule) {
-  return Check(graph, schedule).run();
+  std::vector<std::string> problems = Check(graph, schedule).run();
+  for (std::string& problem : place_problems(graph, schedule)) problems.push_back(std::move(problem));
+  return problems;
 }
 
 }  // namespace stitchwork

@@ -5,8 +5,7 @@
 #include <regex>
 
 #include "codegen/compiler.h"
-#include "tests/codegen/harness.h"
-#include "tests/codegen/mutation_subjects.h"
+#include "tests/codegen/mutated.h"
 
 namespace stitchwork {
 namespace {
@@ -129,14 +128,6 @@ const Fault kFaults[] = {
     {"a result is stored for the first task alone", "loss", "v10\\[row \\*", "if (task == 0) v10[row *"},
 };
 
-/// A subject, compiled as it is.
-struct Made {
-  Graph graph;
-  Device target;
-  Executable executable;
-  std::vector<Literal> inputs;
-};
-
 /// The place of the kernel's own code behind the prelude.
 std::size_t kernel_begins(const std::string& cuda) {
   const std::size_t at = cuda.find("extern \"C\" __global__");
@@ -155,50 +146,28 @@ std::string changed(const std::string& cuda, const Fault& fault) {
   return std::regex_replace(before, pattern, fault.replacement, flags) + kernel;
 }
 
-/// What the checks say of a run, "" if nothing.
-std::string verdict(const Made& made, const Executable& executable, Judge& judge) {
-  RunOptions options;
-  options.sanitize = {.race = true, .init = true};
-  try {
-    const RunResult run = run_simulated(made.graph, made.target, executable, made.inputs, options);
-    if (!run.findings.empty())
-      return fmt::format("{}: {}", name(run.findings[0].kind), run.findings[0].message);
-    const CheckResult check = judge.check(run.outputs);
-    return check.ok ? "" : "wrong: " + check.message;
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
-
 class MutationSlow : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(MutationSlow, FaultsInGeneratedCodeAreCaught) {
   SKIP_WITHOUT_COMPILER();
   const testing::Subject& subject = testing::mutation_subjects()[GetParam()];
-  const Device target = testing::share_of(subject.device, subject.sms);
-  Made made{canonicalize(parse_hlo(subject.hlo, subject.name)), target, {}, {}};
-  CompileOptions options;
-  options.ptxas = false;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
-  made.executable = compile(made.graph, target, testing::plan_of(subject, made.graph, target), options);
-  made.inputs = generate_inputs(made.graph, 0);
-  ASSERT_EQ(made.executable.kernels.size(), 1u);
+  const testing::Made made = testing::made(subject);
   Judge judge(made.graph, made.inputs);
-  ASSERT_EQ(verdict(made, made.executable, judge), "") << "without a fault";
+  ASSERT_EQ(testing::verdict(made, made.executable, judge), "") << "without a fault";
 
   const PtxCompiler compiler = find_compiler("");
   const auto with_source = [&](const std::string& cuda) {
     Executable executable = made.executable;
     CompiledKernel& kernel = executable.kernels[0];
     kernel.cuda = cuda;
-    kernel.ptx = compile_ptx(compiler, cuda, compile_architecture(compiler, target));
+    kernel.ptx = compile_ptx(compiler, cuda, compile_architecture(compiler, made.target));
     std::smatch entry;
     SW_CHECK(std::regex_search(kernel.ptx, entry, std::regex("\\.entry (\\w+)")), "no entry");
     kernel.entry = entry[1];
     return executable;
   };
   const std::string cuda = made.executable.kernels[0].cuda;
-  ASSERT_EQ(verdict(made, with_source(cuda), judge), "") << "as printed to be read";
+  ASSERT_EQ(testing::verdict(made, with_source(cuda), judge), "") << "as printed to be read";
   for (const Fault& fault : kFaults) {
     if (fault.subject != subject.name) continue;
     const std::string faulty = changed(cuda, fault);
@@ -208,7 +177,7 @@ TEST_P(MutationSlow, FaultsInGeneratedCodeAreCaught) {
     }
     const Executable executable = with_source(faulty);
     EXPECT_NE(executable.kernels[0].ptx, made.executable.kernels[0].ptx) << fault.name;
-    const std::string caught = verdict(made, executable, judge);
+    const std::string caught = testing::verdict(made, executable, judge);
     EXPECT_NE(caught, "") << "'" << fault.name << "' in " << subject.name << " is not caught";
     std::cout << fmt::format("{}, {}: {}\n", subject.name, fault.name, caught.substr(0, 150));
   }
@@ -236,17 +205,11 @@ TEST(Mutation, AccumulatorsThatNothingSetsToZeroAreCaught) {
   const auto& subjects = testing::mutation_subjects();
   const testing::Subject& subject = *std::find_if(
       subjects.begin(), subjects.end(), [](const testing::Subject& s) { return s.name == "atomic columns"; });
-  const Device target = testing::share_of(subject.device, subject.sms);
-  Made made{canonicalize(parse_hlo(subject.hlo, subject.name)), target, {}, {}};
-  CompileOptions options;
-  options.ptxas = false;
-  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
-  made.executable = compile(made.graph, target, testing::plan_of(subject, made.graph, target), options);
-  made.inputs = generate_inputs(made.graph, 0);
+  testing::Made made = testing::made(subject);
   Judge judge(made.graph, made.inputs);
   const auto is_memset = [](const PlanStep& step) { return step.kind == StepKind::kMemset; };
   ASSERT_EQ(std::erase_if(made.executable.plan.steps, is_memset), 1u);
-  EXPECT_NE(verdict(made, made.executable, judge), "");
+  EXPECT_NE(testing::verdict(made, made.executable, judge), "");
 }
 
 }  // namespace
