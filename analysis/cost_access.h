@@ -28,4 +28,10 @@ double warp_accesses(const IndexMap& map, const ThreadMapping& mapping, const La
 int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, const Layout& layout,
                   bool through_tile);
 
+/// Of a value that only some lanes of a warp compute (a piece of a concatenation, the inside of a pad): how
+/// many warps execute it, in those that its elements would fill. A run of R neighbours that begins anywhere
+/// is met by 1 + (R - 1) / W of the ranges of W elements that a warp's lanes have vectors of, on the average;
+/// 1 where all of a warp's lanes compute it or none does.
+double divergence(const IndexMap& map, const Layout& layout);
+
 }  // namespace stitchwork::costs

@@ -79,8 +79,11 @@ void KernelCounter::count_value(const Group& group, const Evaluation& e) {
     return;
   }
   // A warp executes it for whatever part of its lanes.
+  const Layout layout = layout_of(group);
   const double warps =
-      instructions > 0 ? std::max(1.0, warp_accesses(e.map, group.mapping, layout_of(group))) : 0;
+      instructions > 0
+          ? std::max(1.0, warp_accesses(e.map, group.mapping, layout) * divergence(e.map, layout))
+          : 0;
   if (is_elementwise(node.op)) {
     const bool heavy = row.cls == OpClass::kHeavyElementwise, floating = is_floating(node.shape.dtype);
     arithmetic(node.shape.dtype) +=

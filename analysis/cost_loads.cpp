@@ -123,7 +123,9 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
       accesses * sectors(e.map, shape.dims, group.mapping, layout, bytes, e.tile, at_once);
   const double copied = copied_in_flight(group, shape, e.tile);
   const bool in_bulk = copied > 0 && group.mapping.bulk;  // asked for by one thread
-  if (!in_bulk) count_accesses(times * accesses / at_once, fixed ? kNoAddress : accesses_together(group));
+  if (!in_bulk)
+    count_accesses(times * accesses * divergence(e.map, layout) / at_once,
+                   fixed ? kNoAddress : accesses_together(group));
   loads.accesses += times * accesses / at_once;
   if (partials > 1) {  // a loop over them is unrolled
     loads.folds += accesses;

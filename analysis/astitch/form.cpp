@@ -248,6 +248,7 @@ void refine(const Nodes& nodes, const Device& device, const Options& options, co
   if (limits.tuned_for != nullptr) {
     settle_registers(device, options, kernel.launch);
     settle_vectors(*nodes.computation, device, kernel);
+    part_diverging_vectors(*nodes.graph, device, kernel);
     turn_through_tiles(*nodes.graph, device, options, kernel, recorder);
     gather_in_one_pass(*nodes.graph, device, options, kernel, recorder);
   }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "analysis/assemble.h"
+#include "analysis/cost.h"
+#include "analysis/cost_access.h"
 #include "analysis/evaluations.h"
 #include "analysis/schedule/layout.h"
 #include "analysis/stages.h"
@@ -186,6 +188,24 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
       if (flight(m) > flight(best)) best = m;
     }
     m.unroll = best.unroll;
+  }
+}
+
+void part_diverging_vectors(const Graph& graph, const Device& device, KernelPlan& kernel) {
+  const Computation& computation = graph.entry_computation();
+  for (Group& group : kernel.groups) {
+    ThreadMapping single = group.mapping;
+    single.vector = single.unroll = 1;
+    if (group.mapping.vector == 1 || stages_a_row(single) || single.staged) continue;
+    const Layout with(group.mapping, kernel.launch.block), without(single, kernel.launch.block);
+    const GroupEvaluations found = evaluations(computation, kernel, group);
+    const bool diverges = std::any_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
+      return !e.load && costs::divergence(e.map, with) > costs::divergence(e.map, without);
+    });
+    if (!diverges) continue;
+    const double in_vectors = kernel_cost(graph, device, kernel).predicted_us;
+    std::swap(group.mapping, single);
+    if (kernel_cost(graph, device, kernel).predicted_us >= in_vectors) std::swap(group.mapping, single);
   }
 }
 

@@ -52,7 +52,10 @@ std::vector<KernelPlan> map_xla_kernels(const Nodes& nodes, const Device& device
     const NodeId leader = xla::leading_root(computation, fused.roots);
     kernels.push_back(inlined_kernel(computation, fused.ops, fused.roots, leader,
                                      mapping_of(nodes, fused.roots, leader, limits, recorder)));
-    if (limits.tuned_for != nullptr) settle_vectors(computation, device, kernels.back());
+    if (limits.tuned_for != nullptr) {
+      settle_vectors(computation, device, kernels.back());
+      part_diverging_vectors(*nodes.graph, device, kernels.back());
+    }
   }
   mark_recomputed(kernels);
   recorder.append(fusions.take());

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "analysis/compare.h"
+#include "analysis/cost_access.h"
 #include "analysis/planner.h"
 #include "core/error.h"
 #include "tests/support/graphs.h"
@@ -158,6 +161,37 @@ TEST(Compare, KnobsGoToThePlannersThatHaveThem) {
       compare(graph, device("v100"), {"xla", "astitch"}, {.knobs = {{"dominant_merging", "off"}}}));
   EXPECT_THROW(compare(graph, device("v100"), {"xla", "unfused"}, {.knobs = {{"dominant_merging", "off"}}}),
                Error);
+}
+
+/// Counted: of ranges of so many neighbours, those that some element of the map is in, by the elements.
+TEST(Cost, DivergenceIsThatOfTheWarpsThatComputeAPiece) {
+  std::mt19937 random(5);
+  const auto below = [&](int n) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(n)); };
+  for (int drawn = 0; drawn < 400; ++drawn) {
+    const int width = 1 << below(3);
+    const std::int64_t period = below(2) == 0 ? 32 * (1 + below(20)) : 2 + below(500);
+    const std::int64_t rows = width * 32 * period;  // the periods have begun at every place of a range
+    const std::int64_t from = below(3) == 0 ? period / 4 / 8 * 8 : below(static_cast<int>(period));
+    const std::int64_t to = from + below(static_cast<int>(period - from));
+    IndexMap map;
+    map.dims = {rows, 1};
+    map.results = {mod(IndexExpr::dim(0), period)};
+    map.constraints = {{mod(IndexExpr::dim(0), period), {from, to}}};
+    const Layout layout(mapping::Elements{.count = rows, .per_task = 256 * width, .vectors = {width, 1}},
+                        256);
+    ASSERT_EQ(layout.width, width);
+    const std::int64_t together = 32 * width;
+    double ranges = 0, elements = 0;
+    for (std::int64_t begin = 0; begin < rows; begin += together) {
+      std::int64_t in = 0;
+      for (std::int64_t e = begin; e < begin + together; ++e) in += from <= e % period && e % period <= to;
+      ranges += in > 0;
+      elements += static_cast<double>(in);
+    }
+    const double counted = ranges * static_cast<double>(together) / elements;
+    EXPECT_NEAR(costs::divergence(map, layout) / counted, 1, 0.02)
+        << to_text(map) << " in vectors of " << width << ": " << counted;
+  }
 }
 
 }  // namespace
