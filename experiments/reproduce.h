@@ -22,11 +22,12 @@ struct ReproducedValue {
   bool fitted = false;            ///< ours comes from constants that were fitted to the paper's
   std::string follows;            ///< column that this number goes with; "": none
   std::string follows_row;        ///< of another row; "": of its own
-  std::string instead;    ///< column with ours as it would be under a condition of the paper's; "": none
-  std::string limit;      ///< column with the best that any plan of our graph can have; "": none
-  std::string needed_by;  ///< where ours is zero: which quantities of ours, all zero, alone need any
-  std::string why;        ///< where ours is far from the paper's: what of that other numbers explain
-  std::string rerun;      ///< the command that makes ours again; "": the paper's whole experiment
+  std::string instead;     ///< column with ours as it would be under a condition of the paper's; "": none
+  std::string limit;       ///< column with the best that any plan of our graph can have; "": none
+  std::string mixed_with;  ///< column with ours of work alone that the paper's larger sizes have more of
+  std::string needed_by;   ///< where ours is zero: which quantities of ours, all zero, alone need any
+  std::string why;         ///< where ours is far from the paper's: what of that other numbers explain
+  std::string rerun;       ///< the command that makes ours again; "": the paper's whole experiment
 
   /// ours / paper; of what is saved, what is left of ours / what is left of the paper's.
   std::optional<double> ratio() const;

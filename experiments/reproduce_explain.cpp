@@ -39,6 +39,7 @@ class Explanation {
     condition();
     base();
     limit();
+    mixture();
     if (parts_.empty()) common();
     if (parts_.empty()) return "not explained";
     return fmt::format("{}{}", is_near(rest_) ? "" : "not explained: ", fmt::join(parts_, "; "));
@@ -82,7 +83,31 @@ class Explanation {
                                  rest_, value_.saved ? "what that leaves" : "that"));
   }
 
-  /// All numbers that go with this one differ as much: what they are of does, as a larger model.
+  /// The paper's number lies between ours and that of work that grows with sizes: its kernels are larger.
+  void mixture() {
+    const ReproducedValue* other_end = other(value_.mixed_with);
+    if (is_near(rest_) || other_end == nullptr || !other_end->ours) return;
+    const double ours = cost(value_, *value_.ours), end = cost(value_, *other_end->ours);
+    const double share = (cost(value_, *value_.paper) - end) / (ours - end);
+    if (!(share >= 0 && share <= 1)) return;
+    rest_ = 1;
+    parts_.push_back(fmt::format(
+        "{} is {}: the paper's lies between, {:.0f} % from that and {:.0f} % from ours", other_end->column,
+        number(other_end->ours, other_end->unit), 100 * share, 100 * (1 - share)));
+  }
+
+  /// Whether `one` is at the best that any plan of our graph can have, which is beyond the paper's number for
+  /// a graph of ours' size.
+  bool at_limit(const ReproducedValue& one) const {
+    const ReproducedValue* best = other(one.limit);
+    if (best == nullptr || !best->ours) return false;
+    const double least = cost(one, *best->ours);
+    return least > 0 && cost(one, *one.paper) * *value_.ratio() < least &&
+           is_near(cost(one, *one.ours) / least);
+  }
+
+  /// All numbers that go with this one differ as much: what they are of does, as a larger model. One may be
+  /// at its limit instead.
   void common() {
     std::vector<std::string> with;
     for (const ReproducedValue& one : table_.values) {
@@ -91,7 +116,13 @@ class Explanation {
       const ReproducedValue* under = other(one.instead);
       const ReproducedValue& as = under != nullptr && under->ours ? *under : one;
       const double ratio = cost(one, *as.ours) / cost(one, *one.paper);
-      if (*value_.ratio() == 0 || !is_near(ratio / *value_.ratio())) return;
+      if (*value_.ratio() == 0) return;
+      if (!is_near(ratio / *value_.ratio())) {
+        if (!at_limit(one)) return;
+        with.push_back(
+            fmt::format("{} is {:.3g} of the paper's, and no plan of our graph has less", as.column, ratio));
+        continue;
+      }
       with.push_back(fmt::format("{} is {:.3g} of the paper's, too", as.column, ratio));
     }
     if (with.empty()) return;

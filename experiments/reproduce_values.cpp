@@ -149,7 +149,7 @@ ReproducedValue described(const JsonCursor& c, const std::string& row) {
   c.only({"row",        "column",      "workload",      "variant",      "metric",      "paper",
           "scale",      "unit",        "saved_against", "speedup_over", "relative_to", "top_kernels",
           "average_of", "where",       "blocks",        "fitted",       "follows",     "instead",
-          "under",      "follows_row", "limit",         "bound",        "needs"});
+          "under",      "follows_row", "limit",         "bound",        "needs",       "mixed_with"});
   ReproducedValue v;
   v.row = row;
   v.column = c.at("column").text();
@@ -159,6 +159,7 @@ ReproducedValue described(const JsonCursor& c, const std::string& row) {
   if (const auto of_row = c.find("follows_row")) v.follows_row = of_row->text();
   if (const auto instead = c.find("instead")) v.instead = instead->text();
   if (const auto limit = c.find("limit")) v.limit = limit->text();
+  if (const auto mixed = c.find("mixed_with")) v.mixed_with = mixed->text();
   v.saved = c.find("saved_against").has_value();
   return v;
 }

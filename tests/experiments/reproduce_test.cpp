@@ -90,6 +90,38 @@ TEST(Reproduce, WhatNoPlanCanHaveIsNotMissing) {
   EXPECT_EQ(why(110, 105), "");
 }
 
+TEST(Reproduce, ANumberThatFollowsMayBeAtItsLimit) {
+  const auto why = [](double ours, double least) {
+    ReproducedTable table;  // a third of the paper's size
+    table.values = {value("base", 900, 300), value("goes with it", 300, ours), value("fewest", 0, least)};
+    table.values[1].follows = "base";
+    table.values[1].limit = "fewest";
+    table.values[2].paper.reset();
+    explain(table);
+    return table.values[0].why;
+  };
+  EXPECT_EQ(why(160, 155),
+            "a factor of the whole row: goes with it is 0.533 of the paper's, and no plan of our graph has "
+            "less");
+  EXPECT_EQ(why(160, 90), "not explained");   // as few as the paper's could be had
+  EXPECT_EQ(why(240, 155), "not explained");  // and fewer than ours
+}
+
+TEST(Reproduce, APapersNumberMayLieBetweenOursAndThatOfLargerSizes) {
+  const auto why = [](double ours, double of_bytes) {
+    ReproducedTable table;
+    table.values = {value("time", 100, ours), value("bytes", 0, of_bytes)};
+    table.values[0].mixed_with = "bytes";
+    table.values[1].paper.reset();
+    explain(table);
+    return table.values[0].why;
+  };
+  EXPECT_EQ(why(40, 120), "bytes is 120: the paper's lies between, 25 % from that and 75 % from ours");
+  EXPECT_EQ(why(40, 90), "not explained");
+  EXPECT_EQ(why(200, 120), "not explained");
+  EXPECT_EQ(why(90, 120), "");
+}
+
 TEST(Reproduce, OfWhatIsSavedWhatIsLeftCompares) {
   ReproducedValue v = value("saved", 1.5, 0.8);
   v.saved = true;
