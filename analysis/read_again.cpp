@@ -12,6 +12,7 @@
 #include "analysis/stages.h"
 #include "core/arithmetic.h"
 #include "core/sorted.h"
+#include "occupancy_model/l2.h"
 
 namespace stitchwork {
 namespace {
@@ -165,7 +166,8 @@ std::int64_t l1_room(const Device& device, const KernelPlan& kernel, int blocks)
 }
 
 double share_beyond_l2(const Device& device, double resident_bytes) {
-  const double of_l2 = resident_bytes / static_cast<double>(std::max<std::int64_t>(1, device.l2_bytes));
+  const double of_l2 =
+      resident_bytes / static_cast<double>(std::max<std::int64_t>(1, l2_distinct_bytes(device)));
   return std::clamp((of_l2 - kRowsOfL2) / (kRowsBeyondL2 - kRowsOfL2), 0.0, 1.0);
 }
 

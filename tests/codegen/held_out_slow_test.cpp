@@ -223,7 +223,8 @@ constexpr std::int64_t kMillion = 1 << 20;
 
 std::vector<Rule> rules() {
   const Extents any{64, 1 << 18, 16, 1 << 14, 4 * kMillion}, narrow{8192, 1 << 18, 17, 120, 4 * kMillion},
-      long_rows{32, 1024, 4096, 60000, 4 * kMillion}, few{8, 64, 8192, 40000, kMillion};
+      long_rows{32, 1024, 4096, 60000, 4 * kMillion}, longer_rows{108, 1024, 30000, 200000, 16 * kMillion},
+      few{8, 64, 8192, 40000, kMillion};
   const std::vector<const char*> norms = {"softmax", "masked_softmax", "layer_norm"};
   return {
       {"tuned",
@@ -244,6 +245,7 @@ std::vector<Rule> rules() {
       {"copies_a100", "a100-sxm-80", norms, narrow, without("async_copies")},
       {"clusters", "h200", norms, long_rows, without("clusters"), 3},
       {"one_pass", "v100", norms, long_rows, gathered_otherwise, 8},
+      {"one_pass_a100", "a100-sxm-80", norms, longer_rows, gathered_otherwise, 5},
       {"across",
        "a100-sxm-80",
        {"layer_norm_grad"},
