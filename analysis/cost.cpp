@@ -59,16 +59,16 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
   std::map<int, double> passes{{first_level, 1}};  // over a task; a value in shared memory ends one
   std::int64_t reductions = 0;
   std::map<int, ThreadLoads> loads;  // by phase
-  const std::vector<int> again = loads_again(computation_, kernel_, group, found);
-  rows_in_l1_ = l1_holds(computation_, device_, kernel_, group, found, again, blocks_per_sm());
+  const std::vector<int> steps = steps_of_values(graph_, kernel_, group, found);
+  rows_in_l1_ = l1_holds(computation_, device_, kernel_, group, found, steps, blocks_per_sm());
   for (std::size_t v = 0; v < found.values.size(); ++v) {
     const Evaluation& e = found.values[v];
     level_ = level_of(e.root);
     passes.try_emplace(level_, 1);
     if (e.load)
-      count_load(group, e, again[v], loads[level_]);
+      count_load(group, e, steps[v] - 1, loads[level_]);
     else
-      count_value(group, e);
+      count_value(group, e, steps[v]);
   }
   for (NodeId op : materialised(group)) {
     const auto placed = found.placements.find(op);
@@ -76,7 +76,6 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
     level_ = level_of(op);
     count_store(group, op, placed->second);
     reductions += reduces_cols(computation_, op, group);
-    if (contains_sorted(group.one_pass, op)) count_gathering(group.mapping);
     if (scheme_in_phase(kernel_, op) != Scheme::kRegional) continue;
     if (placed->second.coverage == Coverage::kFull || reduces_cols(computation_, op, group))
       passes[level_] += 1;  // that of a value of the row is a single warp's

@@ -6,8 +6,10 @@
 #include "analysis/cost_internal.h"
 #include "analysis/facts.h"
 #include "analysis/launch.h"
+#include "analysis/one_pass.h"
 #include "analysis/schedule/layout.h"
 #include "analysis/schedule/mapping.h"
+#include "core/sorted.h"
 
 namespace stitchwork::costs {
 namespace {
@@ -33,9 +35,20 @@ constexpr double kBlockReduceInstructions = 12.8, kBlockReduceAccesses = 2;
 /// Of the instructions of an op that takes several, those of the fp32 units; the others compare, select,
 /// convert and take apart. 0.50 (erf, maximum) to 0.80 (exponential) of issue slots, power 0.72, divide 0.55.
 constexpr double kFp32Share = 0.66;
-/// Of an element that is taken into a later reduction in the pass of an earlier one: compared or averaged,
-/// and added (analysis/astitch/one_pass.cpp).
-constexpr double kGatherInstructions = 9;
+/// Of an element that a thread takes into a later reduction (codegen/prelude_common.cpp, sw_gather): issue
+/// slots, and those of them of the units that compute in its type. Measured in the simulator, a kernel that
+/// gathers less one that does not (docs/timing.md, "Gathered elements").
+struct Gather {
+  double instructions, arithmetic, mufu;
+};
+constexpr Gather kExponentialsF32{17.1, 13, 1}, kExponentialsF64{27.3, 20, 0}, kSquaresF32{6.2, 5, 1},
+    kSquaresF64{17.5, 6, 0};
+
+const Gather& gather_of(OnePassKind kind, DType dtype) {
+  const bool wide = dtype == DType::kF64;
+  if (kind == OnePassKind::kExponentials) return wide ? kExponentialsF64 : kExponentialsF32;
+  return wide ? kSquaresF64 : kSquaresF32;
+}
 
 }  // namespace
 
@@ -58,31 +71,35 @@ double KernelCounter::task_instructions(const ThreadMapping& mapping, double pas
   return kElementTaskInstructions * passes * std::min(1.0, busy / warp_tasks(mapping));
 }
 
-void KernelCounter::count_value(const Group& group, const Evaluation& e) {
+void KernelCounter::count_value(const Group& group, const Evaluation& e, int steps) {
   const Node& node = computation_.node(e.op);
   const OpDef& row = def(node.op);
-  double count = evaluation_count(e.map), instructions = instructions_of(node);
+  double count = steps * evaluation_count(e.map), instructions = instructions_of(node);
   if (row.instructions > 0) evaluated_[e.op] += count;  // maps cost nothing again
   if (row.cls == OpClass::kReduce) {
     // Accumulating is once an element of the operand.
     const Node& operand = computation_.node(node.operands[0]);
     const double reduced = static_cast<double>(operand.shape.elements_count()) /
                            static_cast<double>(std::max<std::int64_t>(1, node.shape.elements_count()));
-    arithmetic(node.shape.dtype) += count * reduced / kWarp;
+    const bool gathered = contains_sorted(group.one_pass, e.op);
     count *= reduced;
-    instructions = combining_instructions(node);
+    if (gathered) {
+      count_gathering(e.op, count);
+    } else {
+      arithmetic(node.shape.dtype) += count / kWarp;
+      now().warp_instructions += count * combining_instructions(node) / kWarp;
+    }
     if (is_across(group, e.op))
       count_across(group.mapping, node);
     else if (reduces_domain(computation_, e.op, group.mapping) && group.mapping.threads_per_row > 1)
       count_combining(group.mapping, node);
-    now().warp_instructions += count * instructions / kWarp;
     return;
   }
   // A warp executes it for whatever part of its lanes.
   const Layout layout = layout_of(group);
   const double warps =
       instructions > 0
-          ? std::max(1.0, warp_accesses(e.map, group.mapping, layout) * divergence(e.map, layout))
+          ? steps * std::max(1.0, warp_accesses(e.map, group.mapping, layout) * divergence(e.map, layout))
           : 0;
   if (is_elementwise(node.op)) {
     const bool heavy = row.cls == OpClass::kHeavyElementwise, floating = is_floating(node.shape.dtype);
@@ -166,9 +183,15 @@ void KernelCounter::count_across(const ThreadMapping& mapping, const Node& reduc
   write(reduce.shape.byte_size());
 }
 
-void KernelCounter::count_gathering(const ThreadMapping& mapping) {
-  now().warp_instructions +=
-      kGatherInstructions * static_cast<double>(mapping.rows) * static_cast<double>(mapping.cols) / kWarp;
+void KernelCounter::count_gathering(NodeId reduce, double elements) {
+  const auto form = one_pass_form(graph_, reduce);
+  if (!form) return;  // verify refuses it
+  const DType dtype = computation_.node(reduce).shape.dtype;
+  const Gather& each = gather_of(form->kind, dtype);
+  const double warps = elements / kWarp;
+  now().warp_instructions += warps * each.instructions;
+  now().mufu_warp_instructions += warps * each.mufu;
+  arithmetic(dtype) += warps * each.arithmetic;
 }
 
 double KernelCounter::warps_per_block() const {

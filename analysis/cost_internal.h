@@ -64,7 +64,8 @@ class KernelCounter {
   /// Of a warp in a task that goes over its elements so many times, averaged over those that have nothing to
   /// do and come to the guards alone.
   double task_instructions(const ThreadMapping& mapping, double passes) const;
-  void count_value(const Group& group, const Evaluation& e);
+  /// `steps`: so many compute it.
+  void count_value(const Group& group, const Evaluation& e, int steps);
   /// For one element. Dividing by a constant power of two is multiplying.
   double instructions_of(const Node& node) const;
   /// Instructions of the units that compute in this type; 16-bit floats are computed in f32.
@@ -78,8 +79,9 @@ class KernelCounter {
   /// Behind its tasks every block adds up, an accumulator a thread at a time, what the rows of its last task
   /// have, and writes the partials; where the result is an output, tiles of columns fold them.
   void count_across(const ThreadMapping& mapping, const Node& reduce);
-  /// Elements gathered for a later reduction in the pass of an earlier one.
-  void count_gathering(const ThreadMapping& mapping);
+  /// Elements gathered for a later reduction in the pass of an earlier one, in place of what it is made of
+  /// and of adding that up.
+  void count_gathering(NodeId reduce, double elements);
   double warps_per_block() const;
   /// The group's steps in a loop over tasks of the phase.
   void count_step(const Group& group);

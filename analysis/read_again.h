@@ -8,16 +8,17 @@
 
 namespace stitchwork {
 
-/// Of each value of the group: in how many steps of its phase behind the first it is loaded again, from
-/// memory (analysis/schedule/keep.h keeps what fits) or its tile. Only elements of row_pack groups are; what
-/// is kept across grid barriers is not, and what is gathered in an earlier pass asks for none.
-std::vector<int> loads_again(const Computation& computation, const KernelPlan& kernel, const Group& group,
-                             const GroupEvaluations& found);
+/// Of each value of the group: in how many steps of its phase it is loaded, from memory
+/// (analysis/schedule/keep.h keeps what fits) or its tile, or computed. In one, but for elements of row_pack
+/// groups; what is kept across grid barriers does not count again. A reduction gathered in an earlier pass
+/// asks for its x there and for nothing else, so what it alone is made of counts in none.
+std::vector<int> steps_of_values(const Graph& graph, const KernelPlan& kernel, const Group& group,
+                                 const GroupEvaluations& found);
 
 /// Whether the L1 has the rows that the `blocks` of an SM are at, as far as they are loaded again: what their
 /// shared memory leaves of it.
 bool l1_holds(const Computation& computation, const Device& device, const KernelPlan& kernel,
-              const Group& group, const GroupEvaluations& found, const std::vector<int>& again, int blocks);
+              const Group& group, const GroupEvaluations& found, const std::vector<int>& steps, int blocks);
 
 /// Bytes of the L1 that the shared memory of the `blocks` of an SM leaves, at least.
 std::int64_t l1_room(const Device& device, const KernelPlan& kernel, int blocks);

@@ -94,8 +94,9 @@ constexpr Remedy kRemedies[] = {
      "rows of "
      "a task fit the shared memory that its blocks leave, and take less time so"},
     {"astitch.one-pass",
-     "the row would have to exceed half of its threads' registers, and nothing else pass over it behind the "
-     "same reduction"},
+     "the row would have to exceed half of its threads' registers, and reading and computing it again to "
+     "cost "
+     "more than gathering it"},
     {"astitch.small-value", "{subject} would have to have more than 1,024 elements, or save a grid barrier"},
     {"astitch.demoted", "the block would have to need less shared memory"},
     {"astitch.propagation", "{subject} would have to have the elements of that mapping, each read once"},

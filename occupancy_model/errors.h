@@ -14,6 +14,12 @@ inline constexpr double kChoiceError = 0.16;
 /// slower than another by more than this (tests/analysis/astitch_tuned_test.cpp).
 inline constexpr double kDomainError = 0.05;
 
+/// Forms of one kernel whose times differ by less are told apart by sectors and simplicity
+/// (analysis/judge/order.h). Far below kPairError: wherever estimates differ, the lower one is right more
+/// often than sectors are. By simulated time the form taken is 2.0 % behind the best on average with
+/// this, 2.7 % with kPairError (docs/timing.md, "Forms of one kernel").
+inline constexpr double kResolution = 0.02;
+
 // What follows was chosen for each comparison and is below kPairError: of two forms that the model does not
 // tell apart either may be taken, and these say which.
 

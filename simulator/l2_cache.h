@@ -21,9 +21,6 @@ struct L2Counters {
   }
 };
 
-/// Bytes of distinct lines that the device's L2 holds.
-std::int64_t l2_distinct_bytes(const Device& device);
-
 class L2State {
  public:
   explicit L2State(std::int64_t bytes);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "occupancy_model/l2.h"
 #include "occupancy_model/occupancy.h"
 #include "occupancy_model/timing.h"
 #include "simulator/cluster.h"

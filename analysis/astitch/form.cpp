@@ -277,16 +277,6 @@ std::string to_text(const Nodes& nodes, const Form& form) {
   return parts.empty() ? "by the rules" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
-Worth worth(const Nodes& nodes, const Device& device, const std::vector<KernelPlan>& kernels) {
-  Worth sum;
-  for (const KernelPlan& kernel : kernels) {
-    const KernelCost of = kernel_cost(*nodes.graph, device, kernel);
-    sum.us += of.predicted_us;
-    sum.l2_sectors += of.work.l2_sectors;
-  }
-  return sum;
-}
-
 Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& given,
                  const Form& form) {
   Options options = given;

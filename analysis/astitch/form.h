@@ -35,12 +35,6 @@ enum class Misfit : std::uint8_t {
   kColumnVectors,   ///< accumulators of sums of columns that move in vectors
 };
 
-/// What estimates say of an attempt's kernels (analysis/cost.h), summed.
-struct Worth {
-  double us = 0, l2_sectors = 0;  ///< predicted time; sectors of all requests of global memory
-};
-Worth worth(const Nodes& nodes, const Device& device, const std::vector<KernelPlan>& kernels);
-
 struct Searched;
 
 /// A form that was completed, or refused: then nothing but the first four is filled in.

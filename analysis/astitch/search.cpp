@@ -8,26 +8,19 @@
 
 #include "analysis/astitch/across.h"
 #include "analysis/astitch/mapping_tuned.h"
+#include "analysis/judge/order.h"
 #include "analysis/tiles.h"
 #include "occupancy_model/errors.h"
 
 namespace stitchwork::astitch {
 namespace {
 
-/// Of two forms that the model hardly tells apart the one with so many sectors of requests less is taken.
-constexpr double kFewerSectors = 0.02;
+constexpr Order kOrder{kResolution};
+
 /// Rows of a cluster that sums across them want at least. With three to seven of 30,000 columns, partials are
 /// a good part of the rows' bytes, and nothing hides a row's latencies (64x30000 on H200: 15 us simulated for
 /// 9.7).
 constexpr std::int64_t kRowsAPartial = 8;
-
-/// Whether kernels worth `a` are taken before those worth `b`; `alike`: by how much they have to be faster
-/// where they ask for about as many sectors.
-bool beats(const Worth& a, const Worth& b, double alike) {
-  if (a.l2_sectors < b.l2_sectors * (1 - kFewerSectors)) return a.us < b.us * (1 + kIndifference);
-  if (b.l2_sectors < a.l2_sectors * (1 - kFewerSectors)) return a.us < b.us * (1 - kIndifference);
-  return a.us < b.us * (1 - alike);
-}
 
 /// The form to try where `refused` is: without the choice it does not fit. `waits`: as was wanted at first;
 /// one that a barrier asked for may need none without that choice.
@@ -96,7 +89,7 @@ class Search {
   const Worth& worth_of(int at) {
     worths_.resize(searched_.attempts.size());
     std::optional<Worth>& known = worths_[static_cast<std::size_t>(at)];
-    if (!known) known = worth(nodes_, device_, kernels(at));
+    if (!known) known = worth(*nodes_.graph, device_, kernels(at));
     return *known;
   }
 
@@ -135,7 +128,7 @@ class Search {
     const int larger = settle(form, own);
     const auto& made = kernels(larger);
     if (made.size() != 1 || !stages_single_rows(made[0]) || made[0].launch.grid_barriers > 0 ||
-        worth_of(larger).us >= worth_of(best).us * (1 - kIndifference))
+        !kOrder.before(worth_of(larger), worth_of(best)))
       return best;
     record = std::move(own);
     return larger;
@@ -156,7 +149,7 @@ class Search {
     form.mappings.single_rows = false;
     const int without = settle(form, apart);
     const Worth staged_worth = worth_of(with), other = worth_of(without);
-    const bool faster = beats(staged_worth, other, kIndifference);
+    const bool faster = kOrder.before(staged_worth, other);
     record.append(faster ? staged.take() : apart.take());
     record.add("mapping", nodes_.name(kernels(with)[0].groups.back().dominant), "", [&] {
       const std::string why =
@@ -220,7 +213,7 @@ class Search {
       // The estimate knows what is in flight of copies better than of loads through registers.
       const bool copied = std::any_of(kernel.groups.begin(), kernel.groups.end(),
                                       [](const Group& group) { return group.mapping.stages > 0; });
-      if (best >= 0 && (!copied || !beats(worth_of(at), worth_of(best), 0))) continue;
+      if (best >= 0 && (!copied || !kOrder.before(worth_of(at), worth_of(best)))) continue;
       best = at;
       std::swap(record, own);
     }

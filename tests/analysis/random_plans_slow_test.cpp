@@ -28,7 +28,7 @@ const testing::FormFloors kFloors = {
     {"global, had in its phase", 220},
     {"grid barriers", 700},
     {"lanes", 1200},
-    {"one pass", 20},
+    {"one pass", 15},
     {"partials", 120},
     {"recomputed", 2500},
     {"regional", 900},

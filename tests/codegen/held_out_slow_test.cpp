@@ -7,8 +7,15 @@
 #include <functional>
 #include <optional>
 
+#include "analysis/assemble.h"
+#include "analysis/launch.h"
+#include "analysis/one_pass.h"
+#include "analysis/schedule/layout.h"
 #include "analysis/tiles.h"
+#include "core/arithmetic.h"
+#include "core/sorted.h"
 #include "occupancy_model/errors.h"
+#include "occupancy_model/hardware.h"
 #include "tests/codegen/judged.h"
 #include "tests/support/clustered.h"
 #include "tests/support/fuzz.h"
@@ -186,11 +193,38 @@ std::optional<FusionPlan> few_rows_a_partial(const Graph& graph, const Device& t
   return std::nullopt;
 }
 
+/// Reductions that could be gathered in an earlier pass: where some are, none; where none is though its rows
+/// do not stay on chip, all.
+std::optional<FusionPlan> gathered_otherwise(const Graph& graph, const Device& target, const HeldOut& drawn,
+                                             const FusionPlan& chosen) {
+  if (auto apart = without("one_pass")(graph, target, drawn, chosen)) return apart;
+  FusionPlan plan = chosen;
+  bool some = false;
+  for (KernelPlan& kernel : plan.kernels)
+    for (Group& group : kernel.groups) {
+      if (group.mapping.staged) continue;
+      for (const NodeId op : materialised(group)) {
+        const auto form = one_pass_form(graph, op);
+        if (!form || !can_gather(graph, kernel, group, op)) continue;
+        const int registers =
+            ceil_div(byte_size(graph.entry_computation().node(form->x).shape.dtype), kRegisterBytes);
+        if (Layout(group.mapping, kernel.launch.block).elements() * registers <=
+            registers_to_keep_in(kernel.launch))
+          continue;
+        insert_sorted(group.one_pass, op);
+        some = true;
+      }
+    }
+  if (!some) return std::nullopt;
+  return plan;
+}
+
 constexpr std::int64_t kMillion = 1 << 20;
 
 std::vector<Rule> rules() {
   const Extents any{64, 1 << 18, 16, 1 << 14, 4 * kMillion}, narrow{8192, 1 << 18, 17, 120, 4 * kMillion},
-      long_rows{32, 1024, 4096, 60000, 4 * kMillion}, few{8, 64, 8192, 40000, kMillion};
+      long_rows{32, 1024, 4096, 60000, 4 * kMillion}, longer_rows{108, 1024, 30000, 200000, 16 * kMillion},
+      few{8, 64, 8192, 40000, kMillion};
   const std::vector<const char*> norms = {"softmax", "masked_softmax", "layer_norm"};
   return {
       {"tuned",
@@ -210,7 +244,8 @@ std::vector<Rule> rules() {
       {"copies", "h200", norms, narrow, without("async_copies"), 3},
       {"copies_a100", "a100-sxm-80", norms, narrow, without("async_copies")},
       {"clusters", "h200", norms, long_rows, without("clusters"), 3},
-      {"one_pass", "v100", norms, long_rows, without("one_pass"), 8},
+      {"one_pass", "v100", norms, long_rows, gathered_otherwise, 8},
+      {"one_pass_a100", "a100-sxm-80", norms, longer_rows, gathered_otherwise, 5},
       {"across",
        "a100-sxm-80",
        {"layer_norm_grad"},

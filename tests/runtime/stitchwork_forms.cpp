@@ -19,6 +19,7 @@
 #include "analysis/astitch/search.h"
 #include "analysis/clusters.h"
 #include "analysis/cost.h"
+#include "analysis/judge/order.h"
 #include "analysis/tiles.h"
 #include "analysis/verify.h"
 #include "core/error.h"
@@ -104,9 +105,13 @@ void list(const std::string& what, const Graph& graph, const Device& target, con
     const std::string key = choices(kernel) + mappings(kernel);
     if (!seen.insert(key).second) return;
     const Simulated simulated = simulate(graph, target, kernel);
-    fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{:.6g}\t{:.6g}\t{}\n", what, target.id, status, choices(kernel),
-               astitch::to_text(nodes, attempt.form), mappings(kernel),
-               kernel_cost(graph, target, kernel).predicted_us, simulated.us, simulated.problem);
+    const Worth of = worth(graph, target, attempt.kernels);
+    const Simplicity& simple = of.simple;
+    fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{:.6g}\t{:.6g}\t{:.6g}\t{:.6g}\t{}\t{}\n", what, target.id, status,
+               choices(kernel), astitch::to_text(nodes, attempt.form), mappings(kernel),
+               kernel_cost(graph, target, kernel).predicted_us, simulated.us, of.dram_sectors, of.l2_sectors,
+               fmt::join({simple.grid_barriers, simple.kinds_of_sync, simple.steps, simple.choices}, " "),
+               simulated.problem);
     std::fflush(stdout);
   };
   line(searched.best(), "taken");
@@ -155,7 +160,7 @@ int main(int argc, char** argv) {
     fmt::print(
         "seed\tfamily\trows\tcols\tdtype\tdevice\tstatus\tlaunch\ttransport\tbarriers\tcluster\tacross\tform"
         "\t"
-        "mappings\tpredicted_us\tsimulated_us\tproblem\n");
+        "mappings\tpredicted_us\tsimulated_us\tdram_sectors\tl2_sectors\tsimplicity\tproblem\n");
     for (unsigned long seed = std::stoul(argv[1]); seed <= std::stoul(argv[2]); ++seed)
       stitchwork::testing::list_all(static_cast<std::uint32_t>(seed), std::stoll(argv[3]), devices, launches);
   } catch (const std::exception& error) {
