@@ -2,24 +2,37 @@
 #include <cmath>
 
 #include "analysis/cost_internal.h"
+#include "analysis/schedule/mapping.h"
 
 namespace stitchwork::costs {
 
 Stretch KernelCounter::at_once(const Phase& phase, const ThreadWork& all) const {
   const std::int64_t grid = kernel_.launch.grid;
   const double every = 1.0 / static_cast<double>(grid);
-  // What all blocks do, and what some of them do beside.
+  // What all blocks do, what some of them do beside, and what those with a task more than others do then.
+  struct Uneven {
+    Deal deal;
+    ThreadWork fewer, more;  ///< less and more than a block's share
+  };
   ThreadWork alike = all * every;
   std::map<std::int64_t, ThreadWork> begins, ends;  // of ranges of blocks
+  std::vector<Uneven> uneven;
   for (const auto& [group, work] : phase.work) {
-    if (group == nullptr || group->mapping.blocks == grid) continue;
-    const ThreadWork each = work * (1.0 / static_cast<double>(group->mapping.blocks));
-    begins[group->first_block] += each;
-    ends[group->first_block + group->mapping.blocks] += each;
+    if (group == nullptr) continue;
+    const Deal deal = to_deal(*group);
+    const ThreadWork each = work * (1.0 / static_cast<double>(deal.blocks()));
+    if (deal.tasks % deal.takers != 0) {
+      const double share = static_cast<double>(deal.tasks) / static_cast<double>(deal.takers);
+      const double least = std::floor(share);
+      uneven.push_back({deal, each * (least / share - 1), each * ((least + 1) / share - 1)});
+    }
+    if (deal.blocks() == grid) continue;
+    begins[deal.first_block] += each;
+    ends[deal.end_block()] += each;
     alike += work * -every;
   }
   Stretch s{.waves = 1, .blocks = static_cast<double>(grid), .all = all};
-  if (begins.empty()) {
+  if (begins.empty() && uneven.empty()) {
     s.longest_block = alike;
     s.busiest_sm = alike * std::ceil(s.blocks / device_.sms);
     return s;
@@ -30,8 +43,16 @@ Stretch KernelCounter::at_once(const Phase& phase, const ThreadWork& all) const 
   for (std::int64_t b = 0; b < grid; ++b) {
     if (const auto ending = ends.find(b); ending != ends.end()) block += ending->second * -1;
     if (const auto beginning = begins.find(b); beginning != begins.end()) block += beginning->second;
-    of_sm[static_cast<std::size_t>(b) % sms] += block;
-    s.longest_block.raise_to(block);
+    ThreadWork of_block = block;
+    for (const Uneven& group : uneven) {
+      const Deal& deal = group.deal;
+      if (b < deal.first_block || b >= deal.end_block()) continue;
+      const std::int64_t taker = (b - deal.first_block) / deal.cluster;
+      const std::int64_t tasks = (taker + 1) * deal.tasks / deal.takers - taker * deal.tasks / deal.takers;
+      of_block += tasks == deal.tasks / deal.takers ? group.fewer : group.more;
+    }
+    of_sm[static_cast<std::size_t>(b) % sms] += of_block;
+    s.longest_block.raise_to(of_block);
   }
   for (const ThreadWork& sm : of_sm) s.busiest_sm.raise_to(sm);
   return s;

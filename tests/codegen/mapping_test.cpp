@@ -2,7 +2,11 @@
 // stitched into one kernel by hand.
 #include <fmt/format.h>
 
+#include <random>
+
+#include "analysis/cost.h"
 #include "tests/codegen/harness.h"
+#include "tests/support/fuzz.h"
 
 namespace stitchwork {
 namespace {
@@ -196,6 +200,44 @@ ENTRY main {{
                                                       dtype));
     const ThreadMapping mapping = mapping_of(K::kColumn, 40, 100, 32, 2, 1, 3, Combine::kAtomic);
     testing::expect_correct(graph, testing::plan_of(graph, testing::one_group(graph, {"r"}, mapping, 64)));
+  }
+}
+
+/// Blocks with a task more than others are what the kernel waits for, in its estimate as in the simulator.
+TEST(Mapping, UnevenTasksTakeAsLongAsTheMost) {
+  SKIP_WITHOUT_COMPILER();
+  const Device target = testing::share_of("v100", 8);
+  CompileOptions options;
+  options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
+  std::mt19937 random(3);
+  for (int drawn = 0; drawn < 4; ++drawn) {
+    const std::int64_t blocks = 8, cols = 2000 + static_cast<std::int64_t>(random() % 3000);
+    const auto estimated = [&](std::int64_t rows) {
+      const Graph graph = testing::graph_of(fmt::format(R"(HloModule m
+sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+ENTRY main {{
+  x = f32[{0},{1}] parameter(0)
+  e = f32[{0},{1}] tanh(x)
+  zero = f32[] constant(0)
+  ROOT r = f32[{0}] reduce(e, zero), dimensions={{1}}, to_apply=sum
+}}
+)",
+                                                        rows, cols));
+      ThreadMapping mapping = mapping_of(K::kRowPack, rows, cols, 1, 256);
+      mapping.blocks = blocks;
+      mapping.tasks_per_block = (rows + blocks - 1) / blocks;
+      const FusionPlan plan = testing::plan_of(graph, testing::one_group(graph, {"r"}, mapping, 256));
+      const double us = kernel_cost(graph, target, plan.kernels.at(0)).predicted_us;
+      const RunResult run =
+          run_simulated(graph, target, compile(graph, target, plan, options), generate_inputs(graph, 0));
+      EXPECT_NEAR(us / run.kernels.at(0).time_us, 1, 0.12) << rows << "x" << cols;
+      return us;
+    };
+    const std::int64_t whole = 1 + static_cast<std::int64_t>(random() % 3);  // tasks of every block
+    const double even = estimated(blocks * whole), most = estimated(blocks * (whole + 1)),
+                 uneven = estimated(blocks * whole + 1 + static_cast<std::int64_t>(random() % 6));
+    EXPECT_GT(uneven, even + 0.7 * (most - even));
+    EXPECT_LE(uneven, 1.01 * most);
   }
 }
 
