@@ -26,7 +26,7 @@ inline constexpr double kResolution = 0.02;
 /// Mappings of one domain, launches, lanes: of those nearer than this the one named first is taken.
 inline constexpr double kIndifference = 0.01;
 /// Kernels apart, and one kernel of all their ops: fewer kernels are taken up to here.
-inline constexpr double kFewerKernels = 0.02;
+inline constexpr double kFewerKernels = 0.03;
 /// The same of kernels that are to run side by side, before there is a plan of them: that is judged again.
 inline constexpr double kFewerKernelsUnplanned = 0.06;
 /// A form that auto takes in place of the stitched kernel has to be so much faster.
