@@ -137,6 +137,13 @@ double in_flight_together(const Moved& moved, int vector) {
   return loads > 0 ? bytes / loads : 0;
 }
 
+/// Of an element that the group computes from its operands: of a reduction's operand.
+int computed_bytes(const Computation& computation, const Group& group) {
+  const Node& dominant = computation.node(group.dominant);
+  const bool reduces = def(dominant.op).cls == OpClass::kReduce;
+  return byte_size(computation.node(reduces ? dominant.operands[0] : group.dominant).shape.dtype);
+}
+
 /// The vector an element-wise task of another group's share can have.
 int whole_vectors(const Computation& computation, const Group& group) {
   const ThreadMapping& m = group.mapping;
@@ -155,6 +162,9 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
   for (Group& group : kernel.groups) {
     ThreadMapping& m = group.mapping;
     if (stages_a_row(m)) {
+      // The mapping is that of the kernel's largest reduction; of rows made of constants nothing moves.
+      if (const Moved bytes = moved(computation, kernel, group, m); bytes.vectors + bytes.scalars == 0)
+        m.vector = std::min(m.vector, kVectorBytes / computed_bytes(computation, group));
       m.unroll = static_cast<int>(
           std::clamp<std::int64_t>(Layout(m, launch.block).unguarded, 1, std::max(1, m.unroll)));
       continue;

@@ -184,6 +184,22 @@ TEST(AStitchSearch, VectorsAreThoseOfWhatMovesInThem) {
     for (const char* id : {"v100", "h200"}) EXPECT_NO_THROW(make_plan(graph, device(id), planner, apart));
 }
 
+/// Rows made of constants lie beside staged ones of 16-bit floats, by the same mapping.
+TEST(AStitchSearch, RowsOfConstantsHaveNoWiderVectorsThanTheirElements) {
+  const Graph graph = stitchwork::testing::graph_of(
+      "x = bf16[4,6656] parameter(0)\n w = f32[4,6656] convert(x)\n zero = f32[] constant(0)\n"
+      "m = f32[4] reduce(w, zero), dimensions={1}, to_apply=max\n one = f32[] constant(1)\n"
+      "c = f32[4,6656] broadcast(one), dimensions={}\n"
+      "n = f32[4] reduce(c, zero), dimensions={1}, to_apply=max\n"
+      "b = f32[4,6656] broadcast(n), dimensions={0}\n d = f32[4,6656] subtract(c, b)\n"
+      "e = f32[4,6656] exponential(d)\n p = f32[4] parameter(1)\n"
+      "q = f32[4,6656] broadcast(p), dimensions={0}\n f = f32[4,6656] divide(e, q)\n"
+      "g = f32[4,6656] multiply(e, f)\n s = f32[6656] reduce(g, zero), dimensions={0}, to_apply=sum\n"
+      "ROOT r = (f32[4], f32[6656]) tuple(m, s)");
+  for (const char* planner : {"astitch", "astitch-no-dominant-merging", "auto"})
+    for (const char* id : {"v100", "a100", "h200"}) EXPECT_NO_THROW(make_plan(graph, device(id), planner));
+}
+
 /// One kernel that reduces rows, by `reducer` from `first`.
 std::string signature_of(const std::string& reducer, const std::string& first) {
   const Graph graph = stitchwork::testing::graph_of(fmt::format(

@@ -47,7 +47,7 @@ const testing::FormFloors kPlannedFloors = {
     {"unrolled", 40},      {"vectors", 100},
 };
 
-constexpr std::uint32_t kFirst = 300, kSeeds = 110;
+constexpr std::uint32_t kFirst = 1930, kSeeds = 140;
 constexpr std::size_t kSettings = 2;  ///< of each graph, a mixed one, and over domains the default
 
 /// What all runs had: a test that never crosses a barrier says nothing of barriers.
