@@ -22,11 +22,14 @@ void L2Counters::add(const L2Counters& other, std::int64_t times) {
 
 L2State::L2State(std::int64_t bytes)
     : groups_(static_cast<std::uint32_t>(std::max<std::int64_t>(bytes / (128 * kWays * kPartitions), 1))) {
-  sets_.reset(static_cast<Set*>(std::calloc(std::size_t{groups_} * kPartitions, sizeof(Set))));
-  if (!sets_) throw std::bad_alloc();
+  std::size_t room = (std::size_t{groups_} * kPartitions + 1) * sizeof(Set);
+  void* begin = std::calloc(room, 1);
+  memory_.reset(begin);
+  if (begin == nullptr) throw std::bad_alloc();
+  sets_ = static_cast<Set*>(std::align(alignof(Set), room - sizeof(Set), begin, room));
 }
 
-void L2State::Free::operator()(Set* p) const { std::free(p); }
+void L2State::Free::operator()(void* p) const { std::free(p); }
 
 void L2State::clear() {
   ++epoch_;

@@ -54,10 +54,11 @@ class L2State {
   void access(Set& set, std::uint64_t entry, L2Counters& counters);
 
   struct Free {
-    void operator()(Set* p) const;
+    void operator()(void* p) const;
   };
   /// Zero pages until touched: a large cache costs a small kernel nothing. Epoch 0 marks a set never used.
-  std::unique_ptr<Set[], Free> sets_;
+  std::unique_ptr<void, Free> memory_;
+  Set* sets_;             ///< in the memory, from its first multiple of a set's alignment on
   std::uint32_t groups_;  ///< sets a partition
   std::uint32_t epoch_ = 1;
 };
