@@ -37,13 +37,6 @@ FusionPlan planned(const Graph& graph, const Device& target, Knobs knobs = {}) {
   return make_plan(graph, target, "astitch", {.knobs = std::move(knobs)});
 }
 
-bool some_mapping(const FusionPlan& plan, const std::function<bool(const ThreadMapping&)>& is) {
-  for (const KernelPlan& kernel : plan.kernels)
-    for (const Group& group : kernel.groups)
-      if (is(group.mapping)) return true;
-  return false;
-}
-
 double simulated_us(const Graph& graph, const Device& target, const FusionPlan& plan) {
   CompileOptions options;
   options.ptxas = false;
