@@ -81,7 +81,11 @@ void StepPrinter::print_batches(const Batches& batches, const Layout& layout) {
   for (const Run& run : layout.runs()) {
     const bool alone = run.at_once == 1;
     if (run.end - run.first > run.at_once) {
-      if (short_loop) out_.line("#pragma unroll");
+      // NVRTC 13.0 unrolls guarded vectors taken one by one into loads from a register that it sets later.
+      if (short_loop)
+        out_.line("#pragma unroll");
+      else if (alone && run.guarded)
+        out_.line("#pragma unroll 1");
       out_.open(fmt::format("for (int n = {}; n < {}; {})", run.first, run.end,
                             alone ? "++n" : fmt::format("n += {}", run.at_once)));
       vector_number_ = alone ? "n" : "(n + u)";

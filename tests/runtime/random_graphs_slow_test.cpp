@@ -182,5 +182,51 @@ TEST_F(RandomGraphs, KernelsOfEveryPlannerAndKnobComputeWhatTheGraphMeansWithout
     EXPECT_TRUE(c.settings.contains(setting.text())) << setting.text() << " was never tried";
 }
 
+/// What NVRTC 13.0 unrolled into loads from a register that it sets later: a sum of columns whose last
+/// vectors are guarded and taken one by one (seed 66189).
+TEST_F(RandomGraphs, GuardedVectorsOfASumOfColumnsAreLoadedFromWhereTheyLie) {
+  const Graph graph = canonicalize(parse_hlo(R"(HloModule columns
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+ENTRY main {
+  v1 = f32[185] parameter(0)
+  zero = f32[] constant(0)
+  five_fourths = f32[] constant(1.25)
+  v28 = f32[370,185] broadcast(five_fourths), dimensions={}
+  v30 = f32[370] parameter(1)
+  v31 = f32[370,185] broadcast(v30), dimensions={0}
+  v32 = f32[370,185] subtract(v28, v31)
+  v33 = f32[370,185] exponential(v32)
+  v34 = f32[370] parameter(2)
+  v35 = f32[370,185] broadcast(v34), dimensions={0}
+  v36 = f32[370,185] divide(v33, v35)
+  v44 = f32[370,185] parameter(3)
+  v45 = f32[370,185] multiply(v36, v44)
+  v46 = f32[370,185] broadcast(v1), dimensions={1}
+  v47 = f32[370,185] multiply(v45, v46)
+  v51 = f32[370] parameter(4)
+  v52 = f32[370,185] broadcast(v51), dimensions={0}
+  v53 = f32[370,185] multiply(v45, v52)
+  v54 = f32[370,185] subtract(v47, v53)
+  small = f32[] constant(0.0078125)
+  v55 = f32[370,185] broadcast(small), dimensions={}
+  v56 = f32[370,185] multiply(v54, v55)
+  v57 = f32[370,185] multiply(v45, v45)
+  v58 = f32[185] reduce(v57, zero), dimensions={0}, to_apply=add
+  v59 = f32[185] parameter(5)
+  v60 = f32[185] multiply(v58, v59)
+  ROOT result = (f32[370], f32[370,185], f32[185]) tuple(v51, v56, v60)
+}
+)",
+                                             "columns.hlo"));
+  Reference reference(graph, testing::fuzz_inputs(graph, 1));
+  PlannerSetting setting{"xla+atm", {}};
+  for (const char* knob : {"across_rows", "clusters", "one_pass", "register_relaxation", "remote_stitching",
+                           "residence", "shared_reuse", "tiles"})
+    setting.options.knobs[knob] = "off";
+  setting.options.knobs["mapping"] = "tuned";
+  setting.options.knobs["exhaustive_stitching"] = "on";
+  EXPECT_EQ(outcome(graph, reference, testing::share_of("b200", 8), setting, 1), "");
+}
+
 }  // namespace
 }  // namespace stitchwork
