@@ -1,12 +1,14 @@
 #include "analysis/boundary.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 
 #include "analysis/assemble.h"
 #include "analysis/facts.h"
 #include "analysis/planner.h"
+#include "analysis/recorder.h"
 
 namespace stitchwork {
 namespace {
@@ -47,6 +49,10 @@ PlanView::PlanView(const Graph& graph, const FusionPlan& plan)
     const auto found = ids.find(op);
     return found == ids.end() ? kNoNode : found->second;
   };
+  const auto forms = std::stable_partition(decisions_.begin(), decisions_.end(),
+                                           [](const Decision& d) { return d.step != kFormStep; });
+  forms_.assign(std::move_iterator(forms), std::move_iterator(decisions_.end()));
+  decisions_.erase(forms, decisions_.end());
   for (const Decision& d : decisions_) about_.emplace_back(id_of(d.subject), id_of(d.object));
 }
 
@@ -54,6 +60,14 @@ const std::vector<std::size_t>& PlanView::kernels_of(NodeId op) const {
   static const std::vector<std::size_t> none;
   const auto found = homes_.find(op);
   return found == homes_.end() ? none : found->second;
+}
+
+std::vector<Decision> PlanView::forms(std::size_t k) const {
+  std::vector<Decision> result;
+  for (const Decision& d : forms_)
+    if (const NodeId subject = computation_.find(d.subject); subject != kNoNode && ops_[k].contains(subject))
+      result.push_back(d);
+  return result;
 }
 
 bool PlanView::shares_kernel(NodeId producer, NodeId consumer) const {

@@ -21,7 +21,10 @@ class PlanView {
 
   const Computation& computation() const { return computation_; }
   const std::string& name(NodeId op) const { return computation_.node(op).name; }
+  /// But those about forms.
   const std::vector<Decision>& decisions() const { return decisions_; }
+  /// Of kernel `k`, in the order in which they were tried.
+  std::vector<Decision> forms(std::size_t k) const;
 
   std::size_t kernels() const { return ops_.size(); }
   const KernelPlan& kernel(std::size_t k) const { return plan_.kernels[k]; }
@@ -43,7 +46,7 @@ class PlanView {
 
   const Computation& computation_;
   const FusionPlan& plan_;
-  std::vector<Decision> decisions_;
+  std::vector<Decision> decisions_, forms_;
   std::vector<std::pair<NodeId, NodeId>> about_;  ///< subject and object of each decision
   std::vector<std::set<NodeId>> ops_;
   std::map<NodeId, std::vector<std::size_t>> homes_;

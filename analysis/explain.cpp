@@ -192,15 +192,17 @@ Explanation explain(const Graph& graph, const FusionPlan& plan, const std::strin
   result.shape = to_text(node.shape);
   const auto users = computation.users();
   const Device& target = device(plan.device);
-  for (const KernelPlan& kernel : plan.kernels) {
+  const PlanView view(graph, plan);
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+    const KernelPlan& kernel = plan.kernels[k];
     if (!std::binary_search(kernel.ops.begin(), kernel.ops.end(), id)) continue;
     OpPlacement& at = result.placements.emplace_back(placement(computation, users, kernel, id));
     const TimedKernel timed = kernel_cost(graph, target, kernel).timed;
     at.time = timed.time;
     at.not_modelled = not_modelled(target, timed);
+    at.forms = view.forms(k);
   }
   if (result.placements.empty()) result.step = step_of(computation, plan, node);
-  const PlanView view(graph, plan);
   if (const auto product =
           result.placements.empty() ? matrix_product(computation, node, plan.tf32) : std::nullopt)
     result.library_time = to_text(*product, library_time(target, *product));
@@ -231,6 +233,10 @@ std::string to_text(const Explanation& explanation) {
     text += fmt::format("  {:.2f} us (modelled), limited by {}\n", at.time.total_us, limited_by(at.time));
     for (const NotModelled& effect : at.not_modelled)
       text += fmt::format("  not modelled: {}: {}\n", effect.id, effect.why);
+    if (!at.forms.empty()) text += "  forms tried (modelled)\n";
+    for (const Decision& form : at.forms)
+      text += fmt::format("    {}: {} [{}] {}\n", form.object, form.verdict.ok ? "yes" : "no",
+                          form.verdict.rule, form.verdict.why);
   }
   if (!explanation.neighbours.empty()) text += "neighbours\n";
   for (const Neighbour& n : explanation.neighbours) {

@@ -23,6 +23,7 @@ struct OpPlacement {
   std::vector<std::string> producers, consumers;  ///< of the op, within this kernel
   KernelTime time;                                ///< the kernel's, modelled
   std::vector<NotModelled> not_modelled;          ///< of what that leaves out
+  std::vector<Decision> forms;  ///< of the kernel, tried by the planner's search: one is taken
 };
 
 /// A kernel (or call) on the other side of one of its kernels' boundaries.

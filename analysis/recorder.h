@@ -10,6 +10,10 @@
 
 namespace stitchwork {
 
+/// The step of decisions about the forms of a kernel that were tried: `subject` is an op of the kernel,
+/// `object` what the form does not leave to the rules ("512 threads, no tiles"), the reason what it is worth.
+inline constexpr std::string_view kFormStep = "form";
+
 class Recorder {
  public:
   explicit Recorder(bool enabled) : enabled_(enabled) {}

@@ -20,6 +20,11 @@ ordered_json to_json(const Decision& d) {
 }
 
 ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::vector<WhatIf>& trials) {
+  const auto forms = [](const OpPlacement& p) {
+    ordered_json tried = ordered_json::array();
+    for (const Decision& form : p.forms) tried.push_back(to_json(form));
+    return tried;
+  };
   ordered_json placements = ordered_json::array();
   for (const OpPlacement& p : e.placements)
     placements.push_back({{"kernel", p.kernel_id},
@@ -35,7 +40,8 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
                           {"consumers", p.consumers},
                           {"predicted_us", p.time.total_us},
                           {"time_parts", time_parts_json(p.time, "modelled")},
-                          {"not_modelled", not_modelled_json(p.not_modelled)}});
+                          {"not_modelled", not_modelled_json(p.not_modelled)},
+                          {"forms", forms(p)}});
   ordered_json decisions = ordered_json::array();
   for (const Decision& d : e.decisions) decisions.push_back(to_json(d));
   ordered_json neighbours = ordered_json::array(), refusals = ordered_json::array(),

@@ -301,8 +301,9 @@ Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, c
   Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, form.across);
   const auto must_wait = [&] { return !limits.one_wave && stitched.finalization.grid_barriers > 0; };
   const auto needs_wave = [&] {
-    return Verdict::no("form.needs-wave", fmt::format("it has {} grid barriers, and not one wave of blocks",
-                                                      stitched.finalization.grid_barriers));
+    return Verdict::no("form.needs-wave", fmt::format("it has {} grid barrier{}, and not one wave of blocks",
+                                                      stitched.finalization.grid_barriers,
+                                                      stitched.finalization.grid_barriers == 1 ? "" : "s"));
   };
   if (must_wait())
     return refuse(limits.cluster > 1 && form.mappings.clusters ? Misfit::kClusterBarrier : Misfit::kBarrier,

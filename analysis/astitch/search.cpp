@@ -54,6 +54,17 @@ Form in_place_of(const Attempt& refused, bool& waits) {
   return form;
 }
 
+/// "256 blocks of 256 threads, 1 grid barrier: row_pack 512x512: ..."; the mapping of its largest group.
+std::string launch_text(const KernelPlan& kernel) {
+  const auto elements = [](const Group& group) { return group.mapping.rows * group.mapping.cols; };
+  const auto largest =
+      std::max_element(kernel.groups.begin(), kernel.groups.end(),
+                       [&](const Group& a, const Group& b) { return elements(a) < elements(b); });
+  const int barriers = kernel.launch.grid_barriers;
+  return fmt::format("{} blocks of {} threads, {} grid barrier{}: {}", kernel.launch.grid,
+                     kernel.launch.block, barriers, barriers == 1 ? "" : "s", to_text(largest->mapping));
+}
+
 class Search {
  public:
   Search(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options)
@@ -220,7 +231,38 @@ class Search {
     return best;
   }
 
+  /// What is worth recording of an attempt beside the one that is taken.
+  Verdict verdict_of(int at, int chosen) {
+    if (attempt(at).misfit != Misfit::kNone) return attempt(at).fits;
+    if (kernels(at).size() != 1)
+      return Verdict::no("form.cut", fmt::format("cut into {} kernels", kernels(at).size()));
+    const Worth taken = worth_of(chosen), worth = worth_of(at);
+    std::string why = fmt::format("{:.2f} us, {:.0f} DRAM sectors, {:.0f} L2 sectors, {}", worth.us,
+                                  worth.dram_sectors, worth.l2_sectors, launch_text(kernels(at)[0]));
+    if (at == chosen) return Verdict::yes("form.taken", std::move(why));
+    const std::int64_t bucket = kOrder.bucket(worth.us), least = kOrder.bucket(taken.us);
+    return Verdict::no(bucket > least   ? "form.slower"
+                       : bucket < least ? "form.no-sure-gain"
+                                        : "form.as-fast",
+                       std::move(why));
+  }
+
+  /// Every form once, that gives a kernel of its own. Of a stitch op that was cut its parts have theirs.
+  void record_forms(int chosen, Recorder& record) {
+    if (!record.enabled() || kernels(chosen).size() != 1) return;
+    const std::string& subject = nodes_.name(kernels(chosen)[0].groups.back().dominant);
+    const std::string taken = verdict_of(chosen, chosen).why;
+    std::set<std::string> told;
+    for (int at = 0; at < static_cast<int>(searched_.attempts.size()); ++at) {
+      Verdict verdict = verdict_of(at, chosen);
+      const bool completed = attempt(at).misfit == Misfit::kNone;
+      if (completed && at != chosen && (verdict.why == taken || !told.insert(verdict.why).second)) continue;
+      record.add(kFormStep, subject, to_text(nodes_, attempt(at).form), [&] { return verdict; });
+    }
+  }
+
   Searched take(int chosen, Recorder& record) {
+    record_forms(chosen, record);
     searched_.chosen = chosen;
     searched_.decisions = attempt(chosen).decisions;
     std::vector<Decision> own = record.take();

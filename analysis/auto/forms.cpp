@@ -206,13 +206,13 @@ Recipe choose_recipe(const Stitched& s, astitch::Recorder& recorder) {
   if (chosen->second.us > (1 - kOtherForm) * tried.front().second.us) chosen = tried.begin();
   const std::string& subject = s.nodes->name(s.op.members.back());
   for (auto& [recipe, form] : tried) {
-    recorder.add("auto", subject, "", [&] {
-      const std::string why = fmt::format("{}: {:.2f} us in {} launches, {} as stitched: {:.2f} us",
-                                          form.name, form.us, form.kernels.size(),
-                                          form.us < tried.front().second.us ? "less than"
-                                          : recipe == Recipe{}              ? "the same"
-                                                                            : "no less than",
-                                          tried.front().second.us);
+    recorder.add(kFormStep, subject, form.name, [&] {
+      const std::string why =
+          fmt::format("{:.2f} us in {} launches, {} as stitched: {:.2f} us", form.us, form.kernels.size(),
+                      form.us < tried.front().second.us ? "less than"
+                      : recipe == Recipe{}              ? "the same"
+                                                        : "no less than",
+                      tried.front().second.us);
       return recipe == chosen->first ? Verdict::yes(form.rule, why) : Verdict::no(form.rule, why);
     });
   }

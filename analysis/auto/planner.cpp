@@ -35,6 +35,14 @@ std::vector<int> find_regions(const astitch::Nodes& nodes, const std::vector<Sti
   return regions;
 }
 
+/// Of a stitched kernel that is not in the plan what was recorded of its forms.
+void forget_forms(const astitch::Nodes& nodes, const KernelPlan& kernel, std::vector<Decision>& decisions) {
+  std::erase_if(decisions, [&](const Decision& d) {
+    return d.step == kFormStep && std::any_of(kernel.ops.begin(), kernel.ops.end(),
+                                              [&](NodeId id) { return nodes.name(id) == d.subject; });
+  });
+}
+
 /// Adds the kernels of `loose` whose values something reads and nothing else makes.
 void add_missing(const Graph& graph, std::vector<KernelPlan> loose, std::vector<KernelPlan>& kernels) {
   std::set<NodeId> made;
@@ -94,6 +102,7 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
         options.edits.empty() ? automatic::signature(stitched[k]) : nodes.name(stitched[k].op.members.back());
     auto at = known.find(key);
     if (at == known.end()) at = known.emplace(key, automatic::choose_recipe(stitched[k], recorder)).first;
+    if (at->second != Recipe{}) forget_forms(nodes, base.kernels[k], base.decisions);
     automatic::Form form = automatic::make_form(stitched[k], at->second);
     auto& into = at->second.cut == Recipe::Cut::kXla ? from_xla : kernels;
     for (KernelPlan& kernel : form.kernels) into.push_back(std::move(kernel));

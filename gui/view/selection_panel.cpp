@@ -348,6 +348,11 @@ QString SelectionPanel::why_html() const {
     if (!r.needs.empty()) html += "<br><i>" + tr("To change it: %1").arg(q(r.needs)) + "</i>";
     html += "</p>";
   }
+  for (const OpPlacement& at : e.placements) {
+    if (at.forms.empty()) continue;
+    html += "<h4>" + tr("Forms of %1 that were tried (modelled)").arg(q(at.kernel_id)) + "</h4>";
+    for (const Decision& form : at.forms) html += "<p>" + q(form.object) + "<br>" + decision(form) + "</p>";
+  }
   if (!e.decisions.empty()) html += "<h4>" + tr("Why: decisions that name it") + "</h4>";
   int listed = 0;
   for (const Decision& d : e.decisions) {

@@ -6,6 +6,7 @@
 
 #include "analysis/cost.h"
 #include "analysis/planner.h"
+#include "analysis/recorder.h"
 #include "analysis/verify.h"
 #include "core/hlo_text.h"
 #include "tests/support/graphs.h"
@@ -79,9 +80,9 @@ TEST(Auto, DecisionsGiveTheTimeOfEveryForm) {
   int chosen = 0;
   std::string forms;
   for (const Decision& decision : plan.decisions) {
-    if (decision.step != "auto") continue;
+    if (decision.step != kFormStep || !decision.verdict.rule.starts_with("auto.")) continue;
     chosen += decision.verdict.ok;
-    forms += decision.verdict.rule + ": " + decision.verdict.why + "\n";
+    forms += decision.object + ": " + decision.verdict.rule + ": " + decision.verdict.why + "\n";
   }
   EXPECT_EQ(chosen, 1) << forms;
   for (const char* form : {"stitched: ", "cut behind phase 0: ", "whole rows", "blocks of 256", "auto.xla"})

@@ -20,10 +20,7 @@ TEST(Decisions, NoneStandsBesideItsOpposite) {
         const FusionPlan plan = make_plan(testing::dataset(model), device(target), planner, options);
         std::map<std::tuple<std::string, std::string, std::string, std::string>, const Decision*> seen;
         for (const Decision& d : plan.decisions) {
-          // The forms of a kernel are tried by name: "stitched, blocks of 512: ...".
-          const std::string form = d.step == "auto" ? d.verdict.why.substr(0, d.verdict.why.find(':')) : "";
-          const auto [other, added] =
-              seen.try_emplace({d.step, d.subject, d.object, d.verdict.rule + form}, &d);
+          const auto [other, added] = seen.try_emplace({d.step, d.subject, d.object, d.verdict.rule}, &d);
           EXPECT_EQ(other->second->verdict.ok, d.verdict.ok)
               << model << " " << planner << " " << target << ": " << d.step << " " << d.subject << " "
               << d.object << ": " << other->second->verdict.why << " [" << other->second->verdict.rule

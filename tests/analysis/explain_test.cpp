@@ -1,9 +1,13 @@
 #include "analysis/explain.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "analysis/planner.h"
+#include "analysis/recorder.h"
 #include "analysis/what_if.h"
 #include "core/error.h"
 #include "tests/support/graphs.h"
@@ -80,6 +84,44 @@ TEST(Explain, ADecisionThatIsNotRecordedIsFoundByPlanningAgain) {
   const Graph graph = dataset("fig7");
   const Explanation e = explain(graph, make_plan(graph, device("v100"), "xla"), "power.1");
   EXPECT_FALSE(e.decisions.empty());
+}
+
+/// Of the kernel that makes the op.
+OpPlacement placed(const char* model, const char* planner, const char* on, const char* op) {
+  const Graph graph = testing::dataset(model);
+  return explain(graph, make_plan(graph, device(on), planner), op).placements.at(0);
+}
+
+TEST(Explain, ListsTheFormsOfAKernelAndTheOneThatIsTaken) {
+  const OpPlacement at = placed("layer_norm_grad", "astitch", "h200", "reduce.112");
+  std::set<std::string> names;
+  int taken = 0, refused = 0;
+  for (const Decision& form : at.forms) {
+    EXPECT_TRUE(names.insert(form.object).second) << form.object << " twice";
+    taken += form.verdict.ok;
+    refused += form.verdict.rule == "form.needs-wave";
+    if (!form.verdict.ok) continue;
+    // With the gap before it.
+    const double us = at.time.total_us + device("h200").launch_gap_us;
+    EXPECT_THAT(form.verdict.why, ::testing::StartsWith(fmt::format("{:.2f} us, ", us)));
+  }
+  EXPECT_EQ(taken, 1);
+  EXPECT_GE(refused, 1);
+  EXPECT_GE(at.forms.size(), 3u);
+}
+
+TEST(Explain, AnotherCoverOfAKernelLeavesNoFormsOfTheOneItReplaces) {
+  const Graph graph = testing::dataset("fig7");
+  Device slow = device("v100");
+  slow.grid_barrier_us = 1000;
+  PlanOptions options;
+  options.record_decisions = true;
+  const FusionPlan plan = make_plan(graph, slow, "auto", options);
+  ASSERT_GT(plan.kernels.size(), 1u);
+  for (const Decision& d : plan.decisions)
+    if (d.step == kFormStep && d.verdict.ok) {
+      EXPECT_THAT(d.verdict.rule, ::testing::StartsWith("auto."));
+    }
 }
 
 TEST(Explain, CallsAreNeighboursToo) {
