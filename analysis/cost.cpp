@@ -46,12 +46,12 @@ int KernelCounter::blocks_per_sm() const {
 
 ThreadWork& KernelCounter::now() {
   auto& work = phases_[level_].work;
-  if (work.empty() || work.back().first != group_) work.push_back({group_, {}});
+  if (work.empty() || work.back().first != deal_) work.push_back({deal_, {}});
   return work.back().second;
 }
 
 void KernelCounter::count_group(const Group& group, const GroupEvaluations& found) {
-  group_ = &group;
+  deal_ = to_deal(group);
   // A value is made in the phase of what asks for it.
   const int first_level = level_of(
       group.sub_dominants.empty() ? group.dominant : std::min(group.dominant, group.sub_dominants[0]));
@@ -102,7 +102,7 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
     of_phase.together = loads_of_expressions(group, found, level);
     count_in_flight(group, of_phase);
   }
-  group_ = nullptr;
+  deal_.reset();
 }
 
 }  // namespace costs

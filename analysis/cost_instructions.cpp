@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "analysis/assemble.h"
 #include "analysis/clusters.h"
@@ -90,7 +92,7 @@ void KernelCounter::count_value(const Group& group, const Evaluation& e, int ste
       now().warp_instructions += count * combining_instructions(node) / kWarp;
     }
     if (is_across(group, e.op))
-      count_across(group.mapping, node);
+      count_across(group, node);
     else if (reduces_domain(computation_, e.op, group.mapping) && group.mapping.threads_per_row > 1)
       count_combining(group.mapping, node);
     return;
@@ -153,7 +155,8 @@ void KernelCounter::count_exchange(const ThreadMapping& mapping, double warps) {
   now().remote_sectors += warps * exchange.remote_sectors;
 }
 
-void KernelCounter::count_across(const ThreadMapping& mapping, const Node& reduce) {
+void KernelCounter::count_across(const Group& group, const Node& reduce) {
+  const ThreadMapping& mapping = group.mapping;
   const double blocks = static_cast<double>(mapping.blocks);
   const double warps = warps_per_block();
   const double accumulators = static_cast<double>(Layout(mapping, kernel_.launch.block).elements());
@@ -171,16 +174,28 @@ void KernelCounter::count_across(const ThreadMapping& mapping, const Node& reduc
   count_accesses(blocks * accumulators * writers / together);
   const double sectors = static_cast<double>(across_bytes(mapping, reduce.shape.dtype)) / kSectorBytes;
   now().l2_sectors += sectors;
-  if (!outputs_.contains(reduce.id)) return;
-  const double loads = static_cast<double>(to_deal(mapping).takers * mapping.cols) / kWarp;
+  if (outputs_.contains(reduce.id)) count_fold_across(group, reduce);
+}
+
+void KernelCounter::count_fold_across(const Group& group, const Node& reduce) {
+  const ThreadMapping fold = fold_mapping(group.mapping, kernel_.launch.block);
+  const int level = std::exchange(level_, level_ + 1);
+  const std::optional<Deal> deal = std::exchange(deal_, to_deal(fold, group.first_block));
+  const double loads = static_cast<double>(fold.rows * fold.cols) / kWarp;
+  const double sectors = static_cast<double>(across_bytes(group.mapping, reduce.shape.dtype)) / kSectorBytes;
   now().l2_sectors += sectors;
   count_accesses(loads);
   now().global_accesses += loads;
   count_in_l1(loads, sectors);
+  loads_made_ += loads;
+  // Those of all sums that the loop folds go together.
+  const auto folded = std::ranges::count_if(group.across, [&](NodeId op) { return outputs_.contains(op); });
+  loads_in_flight_ += loads * static_cast<double>(fold.unroll * folded);
   arithmetic(reduce.shape.dtype) += loads;
-  const ThreadMapping fold = fold_mapping(mapping, kernel_.launch.block);
-  now().warp_instructions += static_cast<double>(fold.tasks) * warps * kBlockReduceInstructions;
+  now().warp_instructions += static_cast<double>(fold.tasks) * warps_per_block() * kBlockReduceInstructions;
   write(reduce.shape.byte_size());
+  level_ = level;
+  deal_ = deal;
 }
 
 void KernelCounter::count_gathering(NodeId reduce, double elements) {

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_set>
@@ -39,8 +40,8 @@ class KernelCounter {
 
   /// What is done between two grid barriers.
   struct Phase {
-    /// Of each group in turn, by the blocks it runs on; of nullptr what all blocks do alike.
-    std::vector<std::pair<const Group*, ThreadWork>> work;
+    /// Of each loop in turn, by the blocks it runs on; without a deal what all blocks do alike.
+    std::vector<std::pair<std::optional<Deal>, ThreadWork>> work;
     double dram_bytes = 0;
     double same_address_atomics = 0;  ///< Stretch's
     /// Of rows that registers do not hold: what is loaded of them behind the first step, and what of them the
@@ -51,7 +52,7 @@ class KernelCounter {
              std::set<std::pair<std::int64_t, std::int64_t>>>
         loops;
   };
-  /// What the group being counted does in the phase that is.
+  /// What the loop being counted does in the phase that is.
   ThreadWork& now();
   int level_of(NodeId op) const;
   int blocks_per_sm() const;
@@ -77,8 +78,10 @@ class KernelCounter {
   /// And, in a cluster, the blocks.
   void count_exchange(const ThreadMapping& mapping, double warps);
   /// Behind its tasks every block adds up, an accumulator a thread at a time, what the rows of its last task
-  /// have, and writes the partials; where the result is an output, tiles of columns fold them.
-  void count_across(const ThreadMapping& mapping, const Node& reduce);
+  /// have, and writes the partials; where the result is an output, they are folded in the next phase.
+  void count_across(const Group& group, const Node& reduce);
+  /// By tiles of columns, on as many blocks.
+  void count_fold_across(const Group& group, const Node& reduce);
   /// Elements gathered for a later reduction in the pass of an earlier one, in place of what it is made of
   /// and of adding that up.
   void count_gathering(NodeId reduce, double elements);
@@ -167,7 +170,7 @@ class KernelCounter {
       touched_;  ///< buffer -> level, pass -> bytes
   std::map<int, Phase> phases_;
   int level_ = 0;                                ///< being counted
-  const Group* group_ = nullptr;                 ///< likewise
+  std::optional<Deal> deal_;                     ///< of what is being counted
   bool rows_in_l1_ = false;                      ///< of the group being counted: what is loaded again
   double loads_made_ = 0, loads_in_flight_ = 0;  ///< accesses, and times those in flight at once
   KernelWork work_;

@@ -17,9 +17,9 @@ Stretch KernelCounter::at_once(const Phase& phase, const ThreadWork& all) const 
   ThreadWork alike = all * every;
   std::map<std::int64_t, ThreadWork> begins, ends;  // of ranges of blocks
   std::vector<Uneven> uneven;
-  for (const auto& [group, work] : phase.work) {
-    if (group == nullptr) continue;
-    const Deal deal = to_deal(*group);
+  for (const auto& [of, work] : phase.work) {
+    if (!of) continue;
+    const Deal& deal = *of;
     const ThreadWork each = work * (1.0 / static_cast<double>(deal.blocks()));
     if (deal.tasks % deal.takers != 0) {
       const double share = static_cast<double>(deal.tasks) / static_cast<double>(deal.takers);
@@ -105,7 +105,7 @@ void KernelCounter::describe(const KernelTime& time) {
 
 double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {
   ThreadWork w;
-  for (const auto& [group, work] : phase.work) w += work;
+  for (const auto& [deal, work] : phase.work) w += work;
   const double dram_sectors = phase.dram_bytes / kSectorBytes;
   w.l2_sectors = std::max(w.l2_sectors, dram_sectors);
   work_.dram_sectors += dram_sectors;

@@ -78,13 +78,18 @@ std::int64_t most_accumulator_registers(int bound) {
 }
 
 ThreadMapping fold_mapping(const ThreadMapping& mapping, int block) {
-  constexpr std::int64_t kTileCols = 32;  // a warp reads a 128-byte line of 4-byte partials
+  // A warp reads a 128-byte line of 4-byte partials; where there are blocks for more tiles whole sectors of
+  // several rows, so that more threads of more blocks share a column and each has fewer of its partials.
+  constexpr std::int64_t kTileCols = 32, kFewestCols = 8;
   constexpr std::int64_t kMostUnrolled = 4;
   ThreadMapping fold;
   fold.kind = MappingKind::kColumn;
   fold.rows = mapping.cols;
   fold.cols = to_deal(mapping).takers;
   fold.rows_per_block = std::clamp<std::int64_t>(mapping.cols, 1, std::min<std::int64_t>(kTileCols, block));
+  while (fold.rows_per_block / 2 >= kFewestCols && block / fold.rows_per_block < fold.cols &&
+         ceil_div(mapping.cols, fold.rows_per_block / 2) <= mapping.blocks)
+    fold.rows_per_block /= 2;
   fold.threads_per_row = static_cast<int>(block / fold.rows_per_block);
   // Partials come from the L2: several are in flight.
   fold.unroll = static_cast<int>(

@@ -33,7 +33,5 @@ inline constexpr double kFewerKernelsUnplanned = 0.06;
 inline constexpr double kOtherForm = 0.03;
 /// What whole sectors may cost by an estimate that does not know what they save.
 inline constexpr double kWholeSectors = 0.03;
-/// What partials across rows have to gain over the form that needs none.
-inline constexpr double kPartialsGain = 0.05;
 
 }  // namespace stitchwork

@@ -133,14 +133,18 @@ class Lanes {
     const OpGroup& group = groups_[g];
     double work = 0, bytes = 0;
     std::set<NodeId> read;
+    // What is looked up or sliced is not read whole: at most an element for each of the domain.
+    const auto domain = static_cast<double>(group.mapping.rows * group.mapping.cols);
     for (const NodeId op : group.ops) {
-      double elements = static_cast<double>(nodes_[op].elements);
+      double elements = std::min(domain, static_cast<double>(nodes_[op].elements));
       for (const NodeId operand : nodes_.node(op).operands) {
         if (nodes_[op].reduction)
           elements = std::max(elements, static_cast<double>(nodes_[operand].elements));
         if (nodes_[operand].immediate || std::binary_search(group.ops.begin(), group.ops.end(), operand))
           continue;
-        if (read.insert(operand).second) bytes += static_cast<double>(nodes_.bytes(operand));
+        const Shape& shape = nodes_.node(operand).shape;
+        if (read.insert(operand).second && !shape.is_tuple)
+          bytes += std::min(domain * byte_size(shape.dtype), static_cast<double>(nodes_.bytes(operand)));
       }
       work += elements * static_cast<double>(instructions(nodes_, op));
     }

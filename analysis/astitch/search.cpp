@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "analysis/astitch/across.h"
@@ -16,11 +19,6 @@ namespace stitchwork::astitch {
 namespace {
 
 constexpr Order kOrder{kResolution};
-
-/// Rows of a cluster that sums across them want at least. With three to seven of 30,000 columns, partials are
-/// a good part of the rows' bytes, and nothing hides a row's latencies (64x30000 on H200: 15 us simulated for
-/// 9.7).
-constexpr std::int64_t kRowsAPartial = 8;
 
 /// The form to try where `refused` is: without the choice it does not fit. `waits`: as was wanted at first;
 /// one that a barrier asked for may need none without that choice.
@@ -65,6 +63,11 @@ std::string launch_text(const KernelPlan& kernel) {
                      kernel.launch.block, barriers, barriers == 1 ? "" : "s", to_text(largest->mapping));
 }
 
+bool sums_across(const KernelPlan& kernel) {
+  return std::any_of(kernel.groups.begin(), kernel.groups.end(),
+                     [](const Group& group) { return !group.across.empty(); });
+}
+
 class Search {
  public:
   Search(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options)
@@ -73,24 +76,17 @@ class Search {
   }
 
   Searched run() {
-    Recorder apart = recorder();
-    const int alone = rows({}, apart);
+    offer_rows({});
+    const int alone = found_.front();
     const std::set<NodeId> across = reductions_across(nodes_, op_, options_);
-    if (across.empty() || kernels(alone).size() != 1)  // a kernel that was cut has planned its parts
-      return take(alone, apart);
-    Recorder together = recorder();
-    Verdict verdict = Verdict::no("astitch.across-rows", "no group's rows hold what it reduces");
-    int crossing = across_rows({.across = across}, together, verdict);
-    crossing = launch_across(across, crossing, together);
-    if (crossing >= 0) {
-      const double with = worth_of(crossing).us, without = worth_of(alone).us;
-      const std::string why = across_numbers(nodes_, kernels(crossing)[0], with, without);
-      verdict = with < without * (1 - kPartialsGain) ? Verdict::yes("astitch.across-rows", why)
-                                                     : Verdict::no("astitch.across-rows", why);
+    if (!across.empty() && kernels(alone).size() == 1) {  // a kernel that was cut has planned its parts
+      offer_across({.across = across});
+      offer_launches(across);
     }
-    Recorder& taken = verdict ? together : apart;
-    for (const NodeId id : across) taken.add("merging", nodes_.name(id), "", [&] { return verdict; });
-    return take(verdict ? crossing : alone, taken);
+    const int chosen = best([](int) { return true; });
+    Recorder record = recorder();
+    record_across(across, chosen, record);
+    return take(chosen, record);
   }
 
  private:
@@ -113,122 +109,114 @@ class Search {
     return static_cast<int>(attempts.size()) - 1;
   }
 
-  /// The form, or where that is refused the first after it that is not. Refusals are recorded.
-  int settle(const Form& form, Recorder& refusals) {
+  /// The form, or where that is refused the first after it that is not.
+  int settle(const Form& form) {
     bool waits = form.mappings.waits;
     int at = tried(form);
+    std::vector<Decision> refusals;
     while (attempt(at).misfit != Misfit::kNone) {
-      refusals.append(attempt(at).decisions);
+      refusals.insert(refusals.end(), attempt(at).decisions.begin(), attempt(at).decisions.end());
       at = tried(in_place_of(attempt(at), waits));
     }
+    refusals_.emplace(at, std::move(refusals));
     return at;
+  }
+
+  /// What it settles to is one of those that may be taken, if it does what its form is for.
+  int offer(const Form& form) {
+    const int at = settle(form);
+    const bool one = kernels(at).size() == 1;
+    const bool fits = form.across.empty() ||
+                      (one && sums_across(kernels(at)[0]) && accumulators_fit(nodes_, kernels(at)[0]));
+    if (fits && std::find(found_.begin(), found_.end(), at) == found_.end()) found_.push_back(at);
+    return at;
+  }
+
+  /// Where long rows stay in shared memory one by one, the stitch op without that too: other groups have
+  /// fewer blocks then, and what the mapping of the largest reduction does not see, reductions in one pass
+  /// and what stays in registers, decides.
+  void offer_rows(Form form) {
+    const int at = offer(form);
+    if (kernels(at).size() != 1 || !stages_single_rows(kernels(at)[0])) return;
+    offer_larger_blocks(form, kernels(at)[0].launch);
+    form.mappings.single_rows = false;
+    offer(form);
   }
 
   /// Rows that stay in shared memory one by one leave an SM a block or two. Where these have few threads, one
   /// of twice as many is tried: what the largest reduction takes alone tells neither from the other, the
   /// estimate of the whole kernel does.
-  int larger_blocks(Form form, int best, Recorder& record) {
+  void offer_larger_blocks(Form form, const KernelLaunch& launch) {
     constexpr int kShare = 2;  // of the threads that an SM holds
-    const KernelLaunch& launch = kernels(best)[0].launch;
     if (launch.grid_barriers > 0 || form.mappings.launch ||
         2 * launch.block > device_.max_threads_per_block ||
         launch.block * launch.blocks_per_sm * kShare >= device_.max_threads_per_sm())
-      return best;
+      return;
     form.mappings.launch = TunedLaunch{2 * launch.block, 1, launch.cluster};
-    Recorder own = recorder();
-    const int larger = settle(form, own);
-    const auto& made = kernels(larger);
-    if (made.size() != 1 || !stages_single_rows(made[0]) || made[0].launch.grid_barriers > 0 ||
-        !kOrder.before(worth_of(larger), worth_of(best)))
-      return best;
-    record = std::move(own);
-    return larger;
-  }
-
-  /// Where its long rows stay in shared memory one by one, the stitch op is planned without that too: other
-  /// groups have fewer blocks then, and what the mapping of the largest reduction does not see, reductions in
-  /// one pass and what stays in registers, decides.
-  int rows(Form form, Recorder& record) {
-    Recorder staged = recorder();
-    int with = settle(form, staged);
-    if (kernels(with).size() != 1 || !stages_single_rows(kernels(with)[0])) {
-      record.append(staged.take());
-      return with;
-    }
-    with = larger_blocks(form, with, staged);
-    Recorder apart = recorder();
-    form.mappings.single_rows = false;
-    const int without = settle(form, apart);
-    const Worth staged_worth = worth_of(with), other = worth_of(without);
-    const bool faster = kOrder.before(staged_worth, other);
-    record.append(faster ? staged.take() : apart.take());
-    record.add("mapping", nodes_.name(kernels(with)[0].groups.back().dominant), "", [&] {
-      const std::string why =
-          fmt::format("rows that stay in shared memory one by one {:.2f} us, others {:.2f} us",
-                      staged_worth.us, other.us);
-      return faster ? Verdict::yes("astitch.staged", why) : Verdict::no("astitch.staged", why);
-    });
-    return faster ? with : without;
+    offer(form);
   }
 
   /// The form with partials across rows whose accumulators fit a thread's registers, in as many blocks an SM
-  /// as then remain; -1 where no group takes such a reduction.
-  int across_rows(Form form, Recorder& record, Verdict& refused) {
+  /// as then remain.
+  void offer_across(Form form) {
     const bool wanted = Constraints::find(options_.constraints.residency, op_.members) != nullptr;
     for (;;) {
-      Recorder own = recorder();
-      const int at = rows(form, own);
-      if (kernels(at).size() != 1) return -1;
-      const auto& groups = kernels(at)[0].groups;
-      if (std::all_of(groups.begin(), groups.end(), [](const Group& group) { return group.across.empty(); }))
-        return -1;
-      refused = accumulators_fit(nodes_, kernels(at)[0]);
-      if (refused) {
-        record.append(own.take());
-        return at;
-      }
+      const int at = settle(form);
+      if (kernels(at).size() != 1 || !sums_across(kernels(at)[0])) return;
+      const Verdict fits = accumulators_fit(nodes_, kernels(at)[0]);
+      if (fits) return offer_rows(form);
+      without_across_ = fits;
       const int fewer = kernels(at)[0].launch.blocks_per_sm / 2;
-      if (wanted || form.mappings.launch || fewer < 1) return -1;
+      if (wanted || form.mappings.launch || fewer < 1) return;
       form.max_blocks_per_sm = fewer;
     }
   }
 
   /// The same by every launch that devices with asynchronous copies or clusters may have, in place of the one
   /// that the largest reduction alone asks for: rows copied ahead want few blocks an SM, and where a cluster
-  /// shares them its blocks' threads have so many fewer accumulators. `best` is what they are compared with;
-  /// returns what is best. Of clusters with too few rows none is.
-  int launch_across(const std::set<NodeId>& across, int best, Recorder& record) {
+  /// shares them its blocks' threads have so many fewer accumulators.
+  void offer_launches(const std::set<NodeId>& across) {
     const Constraints& wanted = options_.constraints;
     const bool copies = options_.async_copies && options_.tiles && has_async_copies(device_);
     if (!options_.tuned || !options_.adaptive_mapping ||
         Constraints::find(wanted.block, op_.members) != nullptr)
-      return best;
+      return;
     const auto* residency = Constraints::find(wanted.residency, op_.members);
-    const auto has_few_rows = [](const Group& group) {
-      return !group.across.empty() && group.mapping.tasks_per_block < kRowsAPartial;
-    };
     for (const TunedLaunch& launch :
          waiting_launches(device_, residency == nullptr ? 0 : residency->second)) {
       if (launch.cluster > 1 ? !options_.clusters : !copies) continue;
-      Recorder own = recorder();
-      Verdict fits = Verdict::yes();
       Form form{.across = across};
       form.mappings.launch = launch;
       form.mappings.waits = true;
-      const int at = across_rows(form, own, fits);
-      if (at < 0) continue;
-      const KernelPlan& kernel = kernels(at)[0];
-      if (kernel.launch.cluster != launch.cluster ||
-          (launch.cluster > 1 && std::any_of(kernel.groups.begin(), kernel.groups.end(), has_few_rows)))
-        continue;
-      // The estimate knows what is in flight of copies better than of loads through registers.
-      const bool copied = std::any_of(kernel.groups.begin(), kernel.groups.end(),
-                                      [](const Group& group) { return group.mapping.stages > 0; });
-      if (best >= 0 && (!copied || !kOrder.before(worth_of(at), worth_of(best)))) continue;
-      best = at;
-      std::swap(record, own);
+      offer_across(form);
     }
-    return best;
+  }
+
+  /// The first of the one order among those that may be taken and `is`; -1: there is none.
+  int best(const std::function<bool(int)>& is) {
+    std::vector<int> forms;
+    std::vector<Worth> worths;
+    for (const int at : found_)
+      if (is(at)) {
+        forms.push_back(at);
+        worths.push_back(worth_of(at));
+      }
+    return forms.empty() ? -1 : forms[kOrder.best(worths)];
+  }
+
+  /// Whether sums across the rows go with them, and the times that say so.
+  void record_across(const std::set<NodeId>& across, int chosen, Recorder& record) {
+    if (!record.enabled() || across.empty() || kernels(chosen).size() != 1) return;
+    const auto with = [this](int at) { return kernels(at).size() == 1 && sums_across(kernels(at)[0]); };
+    const int crossing = best(with), apart = best([&](int at) { return !with(at); });
+    Verdict verdict = without_across_;
+    if (crossing >= 0) {
+      const std::string why =
+          across_numbers(nodes_, kernels(crossing)[0], worth_of(crossing).us, worth_of(apart).us);
+      verdict =
+          with(chosen) ? Verdict::yes("astitch.across-rows", why) : Verdict::no("astitch.across-rows", why);
+    }
+    for (const NodeId id : across) record.add("merging", nodes_.name(id), "", [&] { return verdict; });
   }
 
   /// What is worth recording of an attempt beside the one that is taken.
@@ -261,11 +249,15 @@ class Search {
     }
   }
 
+  /// `record`: of the search.
   Searched take(int chosen, Recorder& record) {
     record_forms(chosen, record);
     searched_.chosen = chosen;
     searched_.decisions = attempt(chosen).decisions;
-    std::vector<Decision> own = record.take();
+    Recorder refused = recorder();
+    refused.append(refusals_.at(chosen));
+    refused.append(record.take());
+    std::vector<Decision> own = refused.take();
     std::move(own.begin(), own.end(), std::back_inserter(searched_.decisions));
     return std::move(searched_);
   }
@@ -275,7 +267,10 @@ class Search {
   const Device& device_;
   const Options& options_;
   Searched searched_;
-  std::vector<std::optional<Worth>> worths_;  ///< by attempt
+  std::vector<std::optional<Worth>> worths_;       ///< by attempt
+  std::vector<int> found_;                         ///< attempts that may be taken, each once
+  std::map<int, std::vector<Decision>> refusals_;  ///< on the way to an attempt
+  Verdict without_across_ = Verdict::no("astitch.across-rows", "no group's rows hold what it reduces");
 };
 
 }  // namespace

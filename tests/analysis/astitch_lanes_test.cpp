@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "analysis/astitch/lanes.h"
 #include "analysis/cost.h"
@@ -59,6 +60,40 @@ TEST(AstitchLanes, AWaveTooSmallForAllIsSharedByWhatTheTasksCost) {
   EXPECT_THAT(ranges(made.kernels[0]),
               ElementsAre(ElementsAre(0, 100, 6), ElementsAre(100, 50, 6), ElementsAre(150, 1, 5)));
   EXPECT_LE(made.kernels[0].launch.grid, 160);
+}
+
+/// The loss of a classifier, an element looked up of each row, beside rows that everything reads.
+TEST(AstitchLanes, WhatIsLookedUpIsNotReadWhole) {
+  std::mt19937 random(11);
+  for (int drawn = 0; drawn < 12; ++drawn) {
+    const std::int64_t rows = 200 + random() % 3000, cols = 8000 + random() % 40000;
+    SCOPED_TRACE(fmt::format("{}x{}", rows, cols));
+    const Graph graph = parse(fmt::format(R"(ENTRY e {{
+  x = f32[{0},{1}] parameter(0)
+  at = s32[{0},2] parameter(1)
+  zero = f32[] constant(0)
+  e = f32[{0},{1}] exponential(x)
+  s = f32[{0}] reduce(e, zero), dimensions={{1}}, to_apply=sum
+  sb = f32[{0},{1}] broadcast(s), dimensions={{0}}
+  y = f32[{0},{1}] divide(e, sb)
+  g = f32[{0}] gather(x, at), offset_dims={{}}, collapsed_slice_dims={{0,1}}, start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}
+  n = f32[{0}] log(g)
+  loss = f32[] reduce(n, zero), dimensions={{0}}, to_apply=sum
+  lb = f32[{0},{1}] broadcast(loss), dimensions={{}}
+  z = f32[{0},{1}] multiply(y, lb)
+  ROOT t = (f32[{0},{1}], f32[]) tuple(z, loss)
+}})",
+                                          rows, cols));
+    for (const char* mapping : {"paper", "tuned"}) {
+      const FusionPlan made = make_plan(graph, device("v100"), "astitch", {.knobs = {{"mapping", mapping}}});
+      for (const KernelPlan& kernel : made.kernels)
+        for (const Group& group : kernel.groups)
+          if (group.mapping.rows * group.mapping.cols == rows * cols) {
+            EXPECT_GE(2 * group.mapping.blocks, std::min(group.mapping.tasks, kernel.launch.blocks_per_wave))
+                << mapping << ": " << to_text(group.mapping);
+          }
+    }
+  }
 }
 
 TEST(AstitchLanes, GroupsOfOtherPhasesShareBlocks) {

@@ -174,7 +174,7 @@ std::optional<FusionPlan> halves_in_clusters(const Graph& graph, const Device& t
   return shared_rows(graph, target, {{"tiles", "off"}, {"clusters", "off"}}, 4, 0);
 }
 
-/// kRowsAPartial: clusters with fewer than eight rows do not sum across them.
+/// Clusters with four rows each that sum across them.
 std::optional<FusionPlan> few_rows_a_partial(const Graph& graph, const Device& target, const HeldOut&,
                                              const FusionPlan&) {
   for (const int sms : {1, 2, 4}) {
