@@ -32,13 +32,19 @@ double seconds_since(Clock::time_point begin) {
 
 /// One runner a store: two would run the same trials. Freed by the system however the process ends. The file
 /// stays: where it were removed, one that waits for it and one that makes it anew would both hold "the" lock.
+/// A trial holds it with its runner, and outlives a runner that is killed by a moment: that moment is waited
+/// for.
 class Lock {
  public:
   explicit Lock(const std::string& db) {
     const std::string path = db + ".lock";
     file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file_ < 0) throw Error(path, 0, 0, fmt::format("cannot be made: {}", std::strerror(errno)));
-    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+    constexpr auto kMoment = std::chrono::seconds(1);
+    const Clock::time_point until = Clock::now() + kMoment;
+    bool held = false;
+    while (!(held = ::flock(file_, LOCK_EX | LOCK_NB) == 0) && Clock::now() < until) ::poll(nullptr, 0, 10);
+    if (!held) {
       ::close(file_);
       throw Error(db, 0, 0, "another experiment is recording into this store",
                   "wait for it, or give another file with --db and merge them");
