@@ -19,7 +19,7 @@ Stretch KernelCounter::at_once(const Phase& phase, const ThreadWork& all) const 
   std::vector<Uneven> uneven;
   for (const auto& [group, work] : phase.work) {
     if (group == nullptr) continue;
-    const Deal deal = to_deal(*group);
+    const Deal deal = group->deal;
     const ThreadWork each = work * (1.0 / static_cast<double>(deal.blocks()));
     if (deal.tasks % deal.takers != 0) {
       const double share = static_cast<double>(deal.tasks) / static_cast<double>(deal.takers);

@@ -194,7 +194,7 @@ class Search {
       return best;
     const auto* residency = Constraints::find(wanted.residency, op_.members);
     const auto has_few_rows = [](const Group& group) {
-      return !group.across.empty() && group.mapping.tasks_per_block < kRowsAPartial;
+      return !group.across.empty() && group.deal.most_tasks() < kRowsAPartial;
     };
     for (const TunedLaunch& launch :
          waiting_launches(device_, residency == nullptr ? 0 : residency->second)) {
@@ -212,7 +212,7 @@ class Search {
         continue;
       // The estimate knows what is in flight of copies better than of loads through registers.
       const bool copied = std::any_of(kernel.groups.begin(), kernel.groups.end(),
-                                      [](const Group& group) { return group.mapping.stages > 0; });
+                                      [](const Group& group) { return copy_depth(group.mapping) > 0; });
       if (best >= 0 && (!copied || !kOrder.before(worth_of(at), worth_of(best)))) continue;
       best = at;
       std::swap(record, own);

@@ -39,7 +39,7 @@ FusionPlan plan(const Graph& graph) {
 std::vector<std::vector<std::int64_t>> ranges(const KernelPlan& kernel) {
   std::vector<std::vector<std::int64_t>> result;
   for (const Group& g : kernel.groups)
-    result.push_back({g.first_block, g.mapping.blocks, g.mapping.tasks_per_block});
+    result.push_back({g.deal.first_block, g.deal.blocks(), g.deal.most_tasks()});
   return result;
 }
 
@@ -65,7 +65,7 @@ TEST(AstitchLanes, GroupsOfOtherPhasesShareBlocks) {
   const FusionPlan made = plan(dataset("fig7"));
   for (const Group& group : made.kernels.at(0).groups) {
     EXPECT_EQ(group.lane, 0);
-    EXPECT_EQ(group.first_block, 0);
+    EXPECT_EQ(group.deal.first_block, 0);
   }
 }
 
@@ -137,10 +137,7 @@ TEST(AstitchLanes, TheBusiestBlockIsCharged) {
   const FusionPlan made = plan(graph);
   KernelPlan kernel = made.kernels.at(0);
   const double side_by_side = kernel_cost(graph, device("v100"), kernel).work.busiest_sm;
-  for (Group& group : kernel.groups) {
-    group.mapping.tasks_per_block = group.mapping.tasks;
-    group.mapping.blocks = 1;
-  }
+  for (Group& group : kernel.groups) group.deal.takers = 1;
   EXPECT_LT(side_by_side, 2);
   // 100 of 104 tasks, of 104 blocks that stand two on an SM: 50, were there nothing that every block does
   // before its tasks.
