@@ -224,7 +224,7 @@ class Assembler {
     }
     KernelPlan kernel = std::move(kernels_[static_cast<std::size_t>(unit.kernel)]);
     for (const Group& group : kernel.groups) {
-      if (group.mapping.combine != Combine::kAtomic) continue;
+      if (!combines_atomically(group.mapping)) continue;
       for (NodeId op : accumulators(group))
         plan.steps.push_back(
             {StepKind::kMemset, "memset:" + computation_.node(op).name, -1, {op}, 0, {}, 0, std::nullopt});

@@ -16,16 +16,16 @@ std::int64_t resident_blocks(const Device& device, int blocks_per_sm, int cluste
   return cluster * clusters_held_anyway(device, blocks_per_sm, cluster);
 }
 
-ClusterExchange cluster_exchange(const ThreadMapping& mapping, int block) {
-  if (mapping.cluster == 1) return {};
+ClusterExchange cluster_exchange(const Deal& deal, int block) {
+  if (deal.cluster == 1) return {};
   constexpr double kPlaceInstructions = 6, kFoldInstructions = 3;
-  const double accumulators = mapping.cluster * std::ceil(block / static_cast<double>(kWarp));
+  const double accumulators = deal.cluster * std::ceil(block / static_cast<double>(kWarp));
   return {kPlaceInstructions + kFoldInstructions * std::ceil(accumulators / kWarp), 1,
-          static_cast<double>(mapping.cluster)};
+          static_cast<double>(deal.cluster)};
 }
 
-double cluster_barriers(const ThreadMapping& mapping, std::int64_t reductions) {
-  return mapping.cluster == 1 ? 0 : static_cast<double>(mapping.tasks_per_block * (reductions + 1));
+double cluster_barriers(const Deal& deal, std::int64_t reductions) {
+  return deal.cluster == 1 ? 0 : static_cast<double>(deal.most_tasks() * (reductions + 1));
 }
 
 }  // namespace stitchwork

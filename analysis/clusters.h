@@ -1,4 +1,4 @@
-// Rows shared by the blocks of a thread block cluster (ThreadMapping::cluster): each block keeps its part of
+// Rows shared by the blocks of a thread block cluster (mapping::Cluster): each block keeps its part of
 // the row in registers, and all of them have the row's reductions, without a grid barrier between. A kernel
 // without other grid barriers has any number of waves of them.
 #pragma once
@@ -25,11 +25,11 @@ struct ClusterExchange {
   double remote_accesses = 0;    ///< of each warp, to the shared memory of other blocks
   double remote_sectors = 0;     ///< likewise, moved by these
 };
-ClusterExchange cluster_exchange(const ThreadMapping& mapping, int block);
+ClusterExchange cluster_exchange(const Deal& deal, int block);
 
 /// Barriers of the cluster that a block comes to in all its tasks: one in each reduction, and one a task
 /// before the first, so that no block writes to one that has not begun or still reads what the task before
 /// left.
-double cluster_barriers(const ThreadMapping& mapping, std::int64_t reductions);
+double cluster_barriers(const Deal& deal, std::int64_t reductions);
 
 }  // namespace stitchwork

@@ -127,9 +127,9 @@ std::string unfulfilled(const Computation& computation, const FusionPlan& plan, 
     if (edit.kind == EditKind::kResidency && kernel.launch.blocks_per_sm > edit.n)
       return fmt::format("{} has {} blocks an SM", kernel.name, kernel.launch.blocks_per_sm);
     if (edit.kind == EditKind::kSplitFactor)
-      if (const Group* group = group_of(kernel, a); group && group->mapping.split != edit.n)
+      if (const Group* group = group_of(kernel, a); group && segments(group->mapping) != edit.n)
         return fmt::format("{} splits its rows over {} blocks, as {} leads its group", kernel.name,
-                           group->mapping.split, computation.node(group->dominant).name);
+                           segments(group->mapping), computation.node(group->dominant).name);
   }
   if (edit.kind == EditKind::kMerge && !together) return "no kernel computes both";
   if (edit.kind == EditKind::kForbidMerge && together) return "a kernel computes both";

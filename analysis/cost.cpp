@@ -51,11 +51,11 @@ ThreadWork& KernelCounter::now() {
 }
 
 void KernelCounter::count_group(const Group& group, const GroupEvaluations& found) {
-  deal_ = to_deal(group);
+  deal_ = group.deal;
   // A value is made in the phase of what asks for it.
   const int first_level = level_of(
       group.sub_dominants.empty() ? group.dominant : std::min(group.dominant, group.sub_dominants[0]));
-  const double all_tasks = warp_tasks(group.mapping);
+  const double all_tasks = warp_tasks(group.deal);
   std::map<int, double> passes{{first_level, 1}};  // over a task; a value in shared memory ends one
   std::int64_t reductions = 0;
   std::map<int, ThreadLoads> loads;  // by phase
@@ -92,10 +92,10 @@ void KernelCounter::count_group(const Group& group, const GroupEvaluations& foun
       count_kept(warp_accesses(placed->second.map, group.mapping, layout_of(group)));
   }
   now().cluster_barriers +=
-      cluster_barriers(group.mapping, reductions) * static_cast<double>(group.mapping.blocks);
+      cluster_barriers(group.deal, reductions) * static_cast<double>(group.deal.blocks());
   for (const auto& [level, times] : passes) {
     level_ = level;
-    now().warp_instructions += task_instructions(group.mapping, times) * all_tasks;
+    now().warp_instructions += task_instructions(group, times) * all_tasks;
     count_step(group);
   }
   for (auto& [level, of_phase] : loads) {

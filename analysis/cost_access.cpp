@@ -59,35 +59,35 @@ bool uses(const IndexMap& map, int dim) {
                      [dim](const IndexExpr& e) { return e.uses_dim(dim); });
 }
 
-double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const ThreadMapping& mapping,
+double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const Mapping& mapping,
                const Layout& layout, int bytes, bool through_tile, int at_once) {
   // A range in order, or a peeled row's vectors, which begin with sectors.
-  if ((mapping.staged && through_tile) || (layout.peeled && at_once > 1))
+  if ((layout.in_tile && through_tile) || (layout.peeled && at_once > 1))
     return static_cast<double>(kWarp * bytes) / kSectorBytes;
-  const bool tiles = (mapping.kind == MappingKind::kTile || through_tile) && map.dims.size() == 2 &&
+  const bool tiles = (is<mapping::Patch>(mapping) || through_tile) && map.dims.size() == 2 &&
                      map.symbols.empty() && map.runtime.empty();
   if (!tiles) return sectors_a_warp(map, extents, layout, bytes);
   return tile_sectors(map, extents, tile_mapping(mapping), bytes,
                       through_tile ? TileOrder::kAlongRows : TileOrder::kAlongCols);
 }
 
-double warp_accesses(const IndexMap& map, const ThreadMapping& mapping, const Layout& layout) {
+double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& layout) {
   double count = evaluation_count(map);
   const int lane = layout.lane_dim;
   // A value of the col alone is loaded again for every row.
   if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !depends_on(map, 0))
     count *= static_cast<double>(map.dims[0]);
   if (depends_on(map, lane) || map.dims.size() < 2) return count / kWarp;
-  if (mapping.kind == MappingKind::kTile)
-    return count * static_cast<double>(mapping.split) *
-           std::max(1.0, mapping.threads_per_row / double{kWarp});
-  if (lane == 1) return count * mapping.threads_per_row / kWarp;
-  return count * std::max(1.0, static_cast<double>(mapping.rows) / kWarp);
+  if (is<mapping::Patch>(mapping))
+    return count * static_cast<double>(layout.segments) *
+           std::max(1.0, static_cast<double>(layout.threads_a_row) / kWarp);
+  if (lane == 1) return count * threads_a_row(mapping) / kWarp;
+  return count * std::max(1.0, static_cast<double>(layout.rows) / kWarp);
 }
 
-int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, const Layout& layout,
+int moved_at_once(const IndexMap& map, const Shape& shape, const Mapping& mapping, const Layout& layout,
                   bool through_tile) {
-  if (mapping.staged && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vectors.width;
+  if (layout.in_tile && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vectors.width;
   if (layout.width == 1 || !uses(map, layout.lane_dim) || !layout.holds(map)) return 1;
   const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
   return layout.movement(offset, map) == Movement::kVector ? layout.width : 1;

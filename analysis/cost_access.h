@@ -17,15 +17,15 @@ inline constexpr double kSectorsPerWavefront = 4;
 bool uses(const IndexMap& map, int dim);
 
 /// Sectors one warp's access of global memory touches.
-double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const ThreadMapping& mapping,
+double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const Mapping& mapping,
                const Layout& layout, int bytes, bool through_tile, int at_once);
 
 /// Warps that issue one access each for a value under `map`. A value that does not vary along the lanes is
 /// still loaded by every warp that works on it.
-double warp_accesses(const IndexMap& map, const ThreadMapping& mapping, const Layout& layout);
+double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& layout);
 
 /// Elements that one access of a thread moves.
-int moved_at_once(const IndexMap& map, const Shape& shape, const ThreadMapping& mapping, const Layout& layout,
+int moved_at_once(const IndexMap& map, const Shape& shape, const Mapping& mapping, const Layout& layout,
                   bool through_tile);
 
 /// Of a value that only some lanes of a warp compute (a piece of a concatenation, the inside of a pad): how

@@ -10,8 +10,8 @@
 namespace stitchwork::costs {
 
 std::size_t KernelCounter::pass_of(const Group& group) {
-  const ThreadMapping& m = group.mapping;
-  const Pass pass{group.lane, m.tasks, m.blocks, m.rows_per_block * m.cols};
+  const Pass pass{group.lane, group.deal.tasks, group.deal.blocks(),
+                  task_rows(group.mapping) * extents(group.mapping).cols};
   const auto known = std::find(passes_.begin(), passes_.end(), pass);
   if (known == passes_.end()) passes_.push_back(pass);
   return static_cast<std::size_t>(std::find(passes_.begin(), passes_.end(), pass) - passes_.begin());
@@ -27,11 +27,12 @@ void KernelCounter::write(std::int64_t bytes) {
   phases_[level_].dram_bytes += static_cast<double>(bytes);
 }
 
-double KernelCounter::resident_share(const ThreadMapping& mapping) const {
+double KernelCounter::resident_share(const Group& group) const {
   const std::int64_t places = std::int64_t{device_.sms} * std::max(1, blocks_per_sm());
-  const std::int64_t takers = ceil_div(std::min(mapping.blocks, places), std::int64_t{mapping.cluster});
-  return std::min(1.0, static_cast<double>(takers * mapping.rows_per_block) /
-                           static_cast<double>(std::max<std::int64_t>(1, mapping.rows)));
+  const std::int64_t takers =
+      ceil_div(std::min(group.deal.blocks(), places), std::int64_t{group.deal.cluster});
+  return std::min(1.0, static_cast<double>(takers * task_rows(group.mapping)) /
+                           static_cast<double>(std::max<std::int64_t>(1, extents(group.mapping).rows)));
 }
 
 void KernelCounter::count_dram() {

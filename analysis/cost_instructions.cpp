@@ -54,23 +54,24 @@ const Gather& gather_of(OnePassKind kind, DType dtype) {
 
 }  // namespace
 
-double KernelCounter::warp_tasks(const ThreadMapping& mapping) const {
-  return static_cast<double>(to_deal(mapping).block_tasks()) *
+double KernelCounter::warp_tasks(const Deal& deal) const {
+  return static_cast<double>(deal.block_tasks()) *
          std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
 }
 
-double KernelCounter::task_instructions(const ThreadMapping& mapping, double passes) const {
-  if (mapping.threads_per_row > 1 || mapping.kind == MappingKind::kColumn ||
-      mapping.kind == MappingKind::kTile) {
+double KernelCounter::task_instructions(const Group& group, double passes) const {
+  const Mapping& mapping = group.mapping;
+  const auto rows = static_cast<double>(extents(mapping).rows);
+  const int threads = threads_a_row(mapping);
+  if (threads > 1 || is<mapping::Columns>(mapping) || is<mapping::Patch>(mapping)) {
     double busy = 1;
-    if (mapping.kind == MappingKind::kRowPack && mapping.threads_per_row < kernel_.launch.block)
-      busy = std::min(1.0, std::ceil(static_cast<double>(mapping.rows) * mapping.threads_per_row / kWarp) /
-                               warp_tasks(mapping));
+    if (packs_rows(mapping) && threads < kernel_.launch.block)
+      busy = std::min(1.0, std::ceil(rows * threads / kWarp) / warp_tasks(group.deal));
     return busy * (kRowTaskInstructions + kPassInstructions * (passes - 1)) +
            (1 - busy) * kIdleTaskInstructions;
   }
-  const double busy = std::ceil(static_cast<double>(mapping.rows) / (kWarp * mapping.vector));
-  return kElementTaskInstructions * passes * std::min(1.0, busy / warp_tasks(mapping));
+  const double busy = std::ceil(rows / (kWarp * vectors(mapping).width));
+  return kElementTaskInstructions * passes * std::min(1.0, busy / warp_tasks(group.deal));
 }
 
 void KernelCounter::count_value(const Group& group, const Evaluation& e, int steps) {
@@ -93,8 +94,8 @@ void KernelCounter::count_value(const Group& group, const Evaluation& e, int ste
     }
     if (is_across(group, e.op))
       count_across(group, node);
-    else if (reduces_domain(computation_, e.op, group.mapping) && group.mapping.threads_per_row > 1)
-      count_combining(group.mapping, node);
+    else if (reduces_domain(computation_, e.op, group.mapping) && threads_a_row(group.mapping) > 1)
+      count_combining(group, node);
     return;
   }
   // A warp executes it for whatever part of its lanes.
@@ -134,21 +135,22 @@ double KernelCounter::combining_instructions(const Node& reduce) const {
   return op ? def(*op).instructions : def(reduce.op).instructions;
 }
 
-void KernelCounter::count_combining(const ThreadMapping& mapping, const Node& reduce) {
-  const double steps = std::min(kWarpSteps, std::ceil(std::log2(mapping.threads_per_row)));
+void KernelCounter::count_combining(const Group& group, const Node& reduce) {
+  const int threads = threads_a_row(group.mapping);
+  const double steps = std::min(kWarpSteps, std::ceil(std::log2(threads)));
   const double stage = steps * (kShuffleInstructions + combining_instructions(reduce));
-  const double warps = warp_tasks(mapping);
-  const bool block = mapping.threads_per_row > kWarp || mapping.kind == MappingKind::kColumn;
+  const double warps = warp_tasks(group.deal);
+  const bool block = threads > kWarp || is<mapping::Columns>(group.mapping);
   now().warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
-  count_exchange(mapping, warps);
+  count_exchange(group.deal, warps);
   arithmetic(reduce.shape.dtype) += warps * steps * (block ? 2 : 1);
   if (!block) return;
   now().ldst_warp_instructions += warps * kBlockReduceAccesses;
   now().shared_wavefronts += warps * kBlockReduceAccesses;
 }
 
-void KernelCounter::count_exchange(const ThreadMapping& mapping, double warps) {
-  const ClusterExchange exchange = cluster_exchange(mapping, kernel_.launch.block);
+void KernelCounter::count_exchange(const Deal& deal, double warps) {
+  const ClusterExchange exchange = cluster_exchange(deal, kernel_.launch.block);
   now().warp_instructions += warps * exchange.warp_instructions;
   now().ldst_warp_instructions += warps * exchange.remote_accesses;
   now().remote_accesses += warps * exchange.remote_accesses;
@@ -156,12 +158,12 @@ void KernelCounter::count_exchange(const ThreadMapping& mapping, double warps) {
 }
 
 void KernelCounter::count_across(const Group& group, const Node& reduce) {
-  const ThreadMapping& mapping = group.mapping;
-  const double blocks = static_cast<double>(mapping.blocks);
+  const Mapping& mapping = group.mapping;
+  const double blocks = static_cast<double>(group.deal.blocks());
   const double warps = warps_per_block();
   const double accumulators = static_cast<double>(Layout(mapping, kernel_.launch.block).elements());
-  const double rows = static_cast<double>(mapping.rows_per_block);
-  const double writers = std::ceil(std::min<double>(mapping.threads_per_row, kernel_.launch.block) / kWarp);
+  const double rows = static_cast<double>(task_rows(mapping));
+  const double writers = std::ceil(std::min<double>(threads_a_row(mapping), kernel_.launch.block) / kWarp);
   if (rows > 1) {
     now().warp_instructions +=
         blocks * accumulators * (warps * kBlockReduceInstructions + writers * rows * 2);
@@ -169,20 +171,22 @@ void KernelCounter::count_across(const Group& group, const Node& reduce) {
     now().ldst_warp_instructions += blocks * accumulators * (warps + writers * rows);
   }
   // codegen/print_across.cpp
-  const int at_once = std::min(mapping.vector, kVectorBytes / accumulator_bytes(reduce.shape.dtype));
+  const int at_once = std::min(vectors(mapping).width, kVectorBytes / accumulator_bytes(reduce.shape.dtype));
   const int together = rows > 1 ? 1 : at_once;
   count_accesses(blocks * accumulators * writers / together);
-  const double sectors = static_cast<double>(across_bytes(mapping, reduce.shape.dtype)) / kSectorBytes;
+  const double sectors =
+      static_cast<double>(across_bytes(mapping, group.deal, reduce.shape.dtype)) / kSectorBytes;
   now().l2_sectors += sectors;
   if (outputs_.contains(reduce.id)) count_fold_across(group, reduce);
 }
 
 void KernelCounter::count_fold_across(const Group& group, const Node& reduce) {
-  const ThreadMapping fold = fold_mapping(group.mapping, kernel_.launch.block);
+  const Dealt fold = fold_mapping(group.mapping, group.deal, kernel_.launch.block);
   const int level = std::exchange(level_, level_ + 1);
-  const std::optional<Deal> deal = std::exchange(deal_, to_deal(fold, group.first_block));
-  const double loads = static_cast<double>(fold.rows * fold.cols) / kWarp;
-  const double sectors = static_cast<double>(across_bytes(group.mapping, reduce.shape.dtype)) / kSectorBytes;
+  const std::optional<Deal> deal = std::exchange(deal_, fold.deal);
+  const double loads = static_cast<double>(extents(fold.mapping).elements()) / kWarp;
+  const double sectors =
+      static_cast<double>(across_bytes(group.mapping, group.deal, reduce.shape.dtype)) / kSectorBytes;
   now().l2_sectors += sectors;
   count_accesses(loads);
   now().global_accesses += loads;
@@ -190,9 +194,10 @@ void KernelCounter::count_fold_across(const Group& group, const Node& reduce) {
   loads_made_ += loads;
   // Those of all sums that the loop folds go together.
   const auto folded = std::ranges::count_if(group.across, [&](NodeId op) { return outputs_.contains(op); });
-  loads_in_flight_ += loads * static_cast<double>(fold.unroll * folded);
+  loads_in_flight_ += loads * static_cast<double>(vectors(fold.mapping).unroll * folded);
   arithmetic(reduce.shape.dtype) += loads;
-  now().warp_instructions += static_cast<double>(fold.tasks) * warps_per_block() * kBlockReduceInstructions;
+  now().warp_instructions +=
+      static_cast<double>(fold.deal.tasks) * warps_per_block() * kBlockReduceInstructions;
   write(reduce.shape.byte_size());
   level_ = level;
   deal_ = deal;
@@ -214,9 +219,11 @@ double KernelCounter::warps_per_block() const {
 }
 
 void KernelCounter::count_step(const Group& group) {
-  const ThreadMapping& m = group.mapping;
-  now().warp_instructions += kGroupInstructions * static_cast<double>(m.blocks) * warps_per_block();
-  phases_[level_].loops[{m.kind, m.cols, m.vector, group.ops.size()}].insert({group.first_block, m.blocks});
+  const Mapping& m = group.mapping;
+  const std::int64_t blocks = group.deal.blocks();
+  now().warp_instructions += kGroupInstructions * static_cast<double>(blocks) * warps_per_block();
+  phases_[level_].loops[{form_number(m), extents(m).cols, vectors(m).width, group.ops.size()}].insert(
+      {group.deal.first_block, blocks});
 }
 
 void KernelCounter::count_blocks() {

@@ -48,8 +48,7 @@ class KernelCounter {
     /// blocks that are resident at a time go through.
     double bytes_again = 0, resident_bytes = 0;
     /// Loops over tasks of blocks [first, first + number), alike ones under one key.
-    std::map<std::tuple<MappingKind, std::int64_t, int, std::size_t>,
-             std::set<std::pair<std::int64_t, std::int64_t>>>
+    std::map<std::tuple<int, std::int64_t, int, std::size_t>, std::set<std::pair<std::int64_t, std::int64_t>>>
         loops;
   };
   /// What the loop being counted does in the phase that is.
@@ -61,10 +60,10 @@ class KernelCounter {
 
   // analysis/cost_instructions.cpp
   /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
-  double warp_tasks(const ThreadMapping& mapping) const;
+  double warp_tasks(const Deal& deal) const;
   /// Of a warp in a task that goes over its elements so many times, averaged over those that have nothing to
   /// do and come to the guards alone.
-  double task_instructions(const ThreadMapping& mapping, double passes) const;
+  double task_instructions(const Group& group, double passes) const;
   /// `steps`: so many compute it.
   void count_value(const Group& group, const Evaluation& e, int steps);
   /// For one element. Dividing by a constant power of two is multiplying.
@@ -74,9 +73,9 @@ class KernelCounter {
   /// Of accumulating one element.
   double combining_instructions(const Node& reduce) const;
   /// The threads of a row add up what each of them has.
-  void count_combining(const ThreadMapping& mapping, const Node& reduce);
+  void count_combining(const Group& group, const Node& reduce);
   /// And, in a cluster, the blocks.
-  void count_exchange(const ThreadMapping& mapping, double warps);
+  void count_exchange(const Deal& deal, double warps);
   /// Behind its tasks every block adds up, an accumulator a thread at a time, what the rows of its last task
   /// have, and writes the partials; where the result is an output, they are folded in the next phase.
   void count_across(const Group& group, const Node& reduce);
@@ -92,8 +91,8 @@ class KernelCounter {
   void count_blocks();
 
   // analysis/cost_loads.cpp
-  /// Requests of a warp for a value whose tiles are filled by asynchronous copies, mapping.stages tasks at a
-  /// time; 0 where it moves otherwise.
+  /// Requests of a warp for a value whose tiles are filled by asynchronous copies, those of so many tasks at
+  /// a time; 0 where it moves otherwise.
   double copied_in_flight(const Group& group, const Shape& shape, bool through_tile) const;
   /// An output left in partials is folded in the phase behind the one that leaves them.
   void count_fold(const Node& reduce, std::int64_t partials);
@@ -135,7 +134,7 @@ class KernelCounter {
   double& touched_by(const Group& group, const Evaluation& e);
   void write(std::int64_t bytes);
   /// Of the rows those that resident blocks have at a time.
-  double resident_share(const ThreadMapping& mapping) const;
+  double resident_share(const Group& group) const;
   /// Every input byte comes from DRAM once; again in a later phase, and for groups that read it at another
   /// time, if what the kernel touches exceeds the L2.
   /// Scratch is written to DRAM in the end; it is read from the L2 unless it, with the inputs, does not fit.

@@ -88,12 +88,12 @@ class Expressions {
 }  // namespace
 
 double KernelCounter::copied_in_flight(const Group& group, const Shape& shape, bool through_tile) const {
-  const ThreadMapping& m = group.mapping;
-  if (!through_tile || !m.staged) return 0;
+  const Mapping& m = group.mapping;
+  if (!through_tile || !is_staged(m)) return 0;
   const StagedPart part = staged_part(shape, m);
   const int bytes = byte_size(shape.dtype);
   if (copied_bytes(part, m, bytes) == 0) return 0;
-  return static_cast<double>(m.stages * staged_elements(part, m) * bytes) /
+  return static_cast<double>(copy_depth(m) * staged_elements(part, m) * bytes) /
          (kernel_.launch.block * kLaneBytes);
 }
 
@@ -114,7 +114,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   }
   const Shape& shape = computation_.node(e.op).shape;
   const int bytes = byte_size(shape.dtype);
-  if (e.tile && group.mapping.staged && staged_part(shape, group.mapping) == StagedPart::kCols)
+  if (e.tile && layout.in_tile && staged_part(shape, group.mapping) == StagedPart::kCols)
     return count_staged_cols(group, e, accesses);
   const int at_once = moved_at_once(e.map, shape, group.mapping, layout, e.tile);
   const bool fixed = !uses(e.map, 0) && !uses(e.map, 1) && e.map.symbols.empty() && e.map.runtime.empty();
@@ -122,7 +122,7 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   const double touched_sectors =
       accesses * sectors(e.map, shape.dims, group.mapping, layout, bytes, e.tile, at_once);
   const double copied = copied_in_flight(group, shape, e.tile);
-  const bool in_bulk = copied > 0 && group.mapping.bulk;  // asked for by one thread
+  const bool in_bulk = copied > 0 && copies_in_bulk(group.mapping);  // asked for by one thread
   if (!in_bulk)
     count_accesses(times * accesses * divergence(e.map, layout) / at_once,
                    fixed ? kNoAddress : accesses_together(group));
@@ -137,26 +137,26 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   now().l2_sectors += from_l2 + (rows_in_l1_ ? 0 : times - 1) * touched_sectors;
   now().l1_hit_sectors += touched_sectors - from_l2 + (rows_in_l1_ ? times - 1 : 0) * touched_sectors;
   if (times > 1 && !rows_in_l1_) {
-    const double all = static_cast<double>(group.mapping.rows * group.mapping.cols * bytes);
+    const double all = static_cast<double>(extents(group.mapping).elements() * bytes);
     phases_[level_].bytes_again += again * all;
-    phases_[level_].resident_bytes += all * resident_share(group.mapping);
+    phases_[level_].resident_bytes += all * resident_share(group);
   }
-  if (e.tile) count_through_tile(accesses, 1 + again, copied > 0 ? 0 : at_once, group.mapping.vector, bytes);
+  if (e.tile) count_through_tile(accesses, 1 + again, copied > 0 ? 0 : at_once, layout.width, bytes);
   if (copied > 0) {
     // By instructions that wait for nothing and stay in flight until the task's turn.
     loads.copies += accesses / at_once;
     loads.copied += copied;
-  } else if (e.tile && group.mapping.staged) {
+  } else if (e.tile && layout.in_tile) {
     const mapping::Elements range = staging_mapping(group.mapping, bytes);
     const double vectors =
         std::min(kRangeVectors, static_cast<double>(Layout(range, kernel_.launch.block).vectors));
     loads.staged += vectors * at_once * bytes / kLaneBytes;
-  } else if (e.tile && group.mapping.kind == MappingKind::kRowPack) {
+  } else if (e.tile && packs_rows(group.mapping)) {
     const double together = tile_mapping(group.mapping).unroll;
     loads.staged += together;
   } else if (uses(e.map, layout.lane_dim)) {
     // What does not move in vectors is as many loads, one after the other without waiting.
-    const int moves = group.mapping.vector / at_once;
+    const int moves = layout.width / at_once;
     const double requests = moves * std::max(1.0, at_once * bytes / kLaneBytes);
     const bool guarded = !layout.holds(e.map) || !e.map.runtime.empty();
     if (!guarded) loads.vector += requests;
@@ -178,8 +178,7 @@ double KernelCounter::loads_of_expressions(const Group& group, const GroupEvalua
     most = std::max(most, ++operands[{user, user < 0 ? load.root : kNoNode}]);
   }
   // Element-wise tasks without a guard begin with what the first instruction uses and stands before it.
-  const ThreadMapping& m = group.mapping;
-  if (m.kind != MappingKind::kElementwise || layout_of(group).unguarded == 0) return most;
+  if (!is<mapping::Elements>(group.mapping) || layout_of(group).unguarded == 0) return most;
   int first = 0;
   for (std::size_t v = 0; v < found.values.size() && first == 0; ++v)
     if (found.values[v].by < 0 && level_of(found.values[v].root) == level)
@@ -188,11 +187,11 @@ double KernelCounter::loads_of_expressions(const Group& group, const GroupEvalua
 }
 
 void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads) {
-  const ThreadMapping& m = group.mapping;
+  const Layout layout = layout_of(group);
   double in_flight = loads.together;
   // Where vectors or unrolling ask for it, loads go ahead of the arithmetic: those of all arrays together.
-  if (m.vector > 1 || m.unroll > 1 || m.staged || loads.staged > 0)
-    in_flight = std::max(in_flight, loads.staged + loads.vector * layout_of(group).loaded_together());
+  if (layout.width > 1 || layout.unroll > 1 || layout.in_tile || loads.staged > 0)
+    in_flight = std::max(in_flight, loads.staged + loads.vector * layout.loaded_together());
   loads_made_ += loads.accesses;
   loads_in_flight_ +=
       (loads.accesses - loads.copies - loads.folds) * std::clamp(in_flight, 1.0, kMaxLoadsInFlight) +
@@ -200,28 +199,28 @@ void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads
 }
 
 double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double touched) const {
-  const ThreadMapping& m = group.mapping;
   const Shape& shape = computation_.node(e.op).shape;
+  const Layout layout = layout_of(group);
   const auto sectors_of = [](double bytes) { return std::ceil(bytes / kSectorBytes); };
   double first = touched;
   const int blocks = std::max(1, blocks_per_sm());
   if (shape.byte_size() * blocks <= l1_room(device_, kernel_, blocks))
-    first = static_cast<double>(m.blocks) * sectors_of(static_cast<double>(shape.byte_size()));
+    first = static_cast<double>(group.deal.blocks()) * sectors_of(static_cast<double>(shape.byte_size()));
   // All warps of a row load what the row has one of.
-  const bool of_rows = layout_of(group).lane_dim == 1 && e.map.dims.size() == 2 && e.map.symbols.empty() &&
+  const bool of_rows = layout.lane_dim == 1 && e.map.dims.size() == 2 && e.map.symbols.empty() &&
                        e.map.runtime.empty() && depends_on(e.map, 0) && !depends_on(e.map, 1);
   if (of_rows) {
-    const double rows = static_cast<double>(std::min(m.rows_per_block, m.rows));
+    const double rows = static_cast<double>(std::min(layout.task_rows, layout.rows));
     first = std::min(
-        first, static_cast<double>(to_deal(m).block_tasks()) * sectors_of(rows * byte_size(shape.dtype)));
+        first, static_cast<double>(group.deal.block_tasks()) * sectors_of(rows * byte_size(shape.dtype)));
   }
   return std::min(first, touched);
 }
 
 void KernelCounter::count_staged_cols(const Group& group, const Evaluation& e, double accesses) {
   const Shape& shape = computation_.node(e.op).shape;
-  const ThreadMapping& m = group.mapping;
-  const double times = static_cast<double>(m.stages > 0 ? m.blocks : m.tasks);
+  const double times =
+      static_cast<double>(copy_depth(group.mapping) > 0 ? group.deal.blocks() : group.deal.tasks);
   const double elements = static_cast<double>(shape.elements_count());
   const double fills = times * std::ceil(elements / kWarp);
   now().l2_sectors += times * std::ceil(elements * byte_size(shape.dtype) / kSectorBytes);
@@ -268,15 +267,16 @@ double KernelCounter::accesses_together(const Group& group) const {
 }
 
 double KernelCounter::store_accesses(const Group& group, NodeId op, const Placement& placed) const {
-  const ThreadMapping& mapping = group.mapping;
-  if (layout_of(group).lane_dim == 1 && placed.coverage == Coverage::kRows) {
-    const double tasks = static_cast<double>(mapping.tasks);
-    const double rows = static_cast<double>(std::min(mapping.rows_per_block, mapping.rows));
+  const Mapping& mapping = group.mapping;
+  const Layout layout = layout_of(group);
+  if (layout.lane_dim == 1 && placed.coverage == Coverage::kRows) {
+    const double tasks = static_cast<double>(group.deal.tasks);
+    const double rows = static_cast<double>(std::min(layout.task_rows, layout.rows));
     if (!reduces_cols(computation_, op, group)) return tasks * std::ceil(rows / kWarp);
-    return tasks * std::ceil(rows * std::min(1.0, static_cast<double>(mapping.threads_per_row) / kWarp));
+    return tasks * std::ceil(rows * std::min(1.0, static_cast<double>(threads_a_row(mapping)) / kWarp));
   }
-  const bool split = mapping.combine != Combine::kNone && reduces_domain(computation_, op, mapping);
-  return std::max(1.0, evaluation_count(placed.map) / kWarp) * (split ? mapping.split : 1);
+  const bool split = reduces_domain(computation_, op, mapping);
+  return std::max(1.0, evaluation_count(placed.map) / kWarp) * (split ? segments(mapping) : 1);
 }
 
 void KernelCounter::count_store(const Group& group, NodeId op, const Placement& placed) {
@@ -300,11 +300,11 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
       accesses * sectors(placed.map, node.shape.dims, group.mapping, layout, bytes, tile, at_once);
   now().l2_sectors += touched;
   if (!in_bulk) count_in_l1(accesses / at_once, touched);
-  if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, group.mapping.vector, bytes);
-  if (group.mapping.combine == Combine::kAtomic && reduces_cols(computation_, op, group)) {
+  if (tile) count_through_tile(accesses, 1, in_bulk ? 0 : at_once, layout.width, bytes);
+  if (combines_atomically(group.mapping) && reduces_cols(computation_, op, group)) {
     // Every segment of a row updates the row's result.
     double& updates = phases_[level_].same_address_atomics;
-    updates = std::max(updates, static_cast<double>(group.mapping.split));
+    updates = std::max(updates, static_cast<double>(segments(group.mapping)));
   }
   if (output) write(node.shape.byte_size());
   if (const std::int64_t partials = partials_of(computation_, kernel_, op); output && partials > 1)

@@ -35,7 +35,7 @@ std::string launch_text(const KernelLaunch& launch) {
 
 std::string launch_and_mappings(const KernelPlan& kernel) {
   std::string text = launch_text(kernel.launch);
-  for (const Group& group : kernel.groups) text += "; " + to_text(group.mapping);
+  for (const Group& group : kernel.groups) text += "; " + to_text(group.mapping, group.deal);
   return text;
 }
 

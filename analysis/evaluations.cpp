@@ -132,7 +132,7 @@ void mark_tiles(const Computation& computation, const KernelPlan& kernel, const 
     if (!e.load || e.resident || partials_of(computation, kernel, e.op) > 0 ||
         find_tile(kernel, e.op, group.dominant, level == kernel.levels.end() ? 0 : level->second) == nullptr)
       continue;
-    if (group.mapping.staged) {
+    if (is_staged(group.mapping)) {
       e.tile = staged_part(computation.node(e.op).shape, e.map, group.mapping).has_value();
       continue;
     }

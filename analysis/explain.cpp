@@ -78,7 +78,7 @@ OpPlacement placement(const Computation& computation, const std::vector<std::vec
   }
   if (groups == 1) {
     at.dominant = computation.node(own->dominant).name;
-    at.mapping = to_text(own->mapping);
+    at.mapping = to_text(own->mapping, own->deal);
   }
   const auto in_kernel = [&](NodeId id) { return kernel.schemes.contains(id); };
   for (NodeId operand : computation.node(op).operands)

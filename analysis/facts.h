@@ -26,7 +26,7 @@ PlanRole plan_role(const Node& node);
 /// that reads them, also where some kernel materialises them for a library call or a graph result.
 bool is_immediate(const Computation& computation, NodeId node);
 
-/// The size of a reduction's domain: [rows, cols] as ThreadMapping has it.
+/// The size of a reduction's domain: [rows, cols] as Mapping has it.
 struct ReductionSize {
   std::int64_t rows = 1, cols = 1;
   bool row_reduce =

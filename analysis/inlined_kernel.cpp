@@ -35,11 +35,12 @@ std::vector<NodeId> with_aliases(const Computation& computation, std::vector<Nod
 }  // namespace
 
 KernelPlan inlined_kernel(const Computation& computation, std::vector<NodeId> ops,
-                          const std::vector<NodeId>& roots, NodeId dominant, const ThreadMapping& mapping) {
+                          const std::vector<NodeId>& roots, NodeId dominant, const Dealt& dealt) {
   Group group;
   group.ops = with_aliases(computation, std::move(ops));
   group.dominant = dominant;
-  group.mapping = mapping;
+  group.mapping = dealt.mapping;
+  group.deal = dealt.deal;
   for (NodeId root : roots)
     if (root != dominant) group.sub_dominants.push_back(root);
 

@@ -74,6 +74,7 @@ class JsonCursor {
     return static_cast<int>(value);
   }
   bool is_null() const { return json_->is_null(); }
+  bool is(const nlohmann::json& value) const { return *json_ == value; }
 
   template <typename Visit>
   void each(Visit visit) const {

@@ -33,8 +33,8 @@ std::int64_t registers_to_keep_in(const KernelLaunch& launch);
 
 /// What it takes to keep a thread's elements of a value for all the tasks of a block: registers a thread, or
 /// bytes of shared memory a block of `block` threads.
-std::int64_t resident_registers(const ThreadMapping& mapping, int block, DType dtype);
-std::int64_t resident_shared_bytes(const ThreadMapping& mapping, int block, DType dtype);
+std::int64_t resident_registers(const Group& group, int block, DType dtype);
+std::int64_t resident_shared_bytes(const Group& group, int block, DType dtype);
 
 /// The largest `reduction_workspace_bytes` of the kernel's materialised reductions; where a block has several
 /// rows of accumulators across them, or folds, an accumulator a thread.
@@ -42,7 +42,7 @@ std::int64_t reduction_workspace_bytes(const Computation& computation, const Ker
 
 /// Bytes of scratch that the partials of a reduction across the rows of `mapping` (Group::across) take: an
 /// accumulator a col of each block, or of each cluster, whose blocks have a part of the cols each.
-std::int64_t across_bytes(const ThreadMapping& mapping, DType dtype);
+std::int64_t across_bytes(const Mapping& mapping, const Deal& deal, DType dtype);
 
 /// 32-bit registers of a thread in which it accumulates the group's reductions across the rows, and the share
 /// of a thread's registers that they may take (as many again may hold elements, analysis/schedule/keep.h).
@@ -52,14 +52,14 @@ std::int64_t most_accumulator_registers(int bound);
 
 /// How the partials of a reduction across the rows of `mapping` are folded into an output: a column reduction
 /// of [cols, blocks or clusters], on as many of the group's blocks as it has tiles.
-ThreadMapping fold_mapping(const ThreadMapping& mapping, int block);
+Dealt fold_mapping(const Mapping& mapping, const Deal& deal, int block);
 
 /// Bytes of scratch that the partials of a split reduction of `dtype` take: rows * split accumulators.
-std::int64_t partials_bytes(const ThreadMapping& mapping, DType dtype);
+std::int64_t partials_bytes(const Mapping& mapping, DType dtype);
 
 /// Whether a reduce with this mapping is computed by the group's threads together over the domain's cols (and
 /// not by one thread alone inside an element-wise domain).
-bool reduces_domain(const Computation& computation, NodeId reduce, const ThreadMapping& mapping);
+bool reduces_domain(const Computation& computation, NodeId reduce, const Mapping& mapping);
 
 /// The same of an op that the group materialises: not of those across its rows.
 bool reduces_cols(const Computation& computation, NodeId reduce, const Group& group);

@@ -80,8 +80,7 @@ Verdict can_gather(const Graph& graph, const KernelPlan& kernel, const Group& gr
   const auto no = [&](std::string_view why) {
     return Verdict::no("one-pass", fmt::format("{} {}", computation.node(reduce).name, why));
   };
-  if (group.mapping.kind != MappingKind::kRowPack || group.mapping.split > 1)
-    return no("is not reduced by rows of a block each");
+  if (!packs_rows(group.mapping)) return no("is not reduced by rows of a block each");
   const std::vector<NodeId> made = materialised(group);
   if (!std::binary_search(made.begin(), made.end(), reduce) || !reduces_cols(computation, reduce, group))
     return no("is no reduction of the group's rows");

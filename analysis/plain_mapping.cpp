@@ -20,55 +20,34 @@ constexpr int kElementBlock = 256;
 /// Rows too short to share a warp: a thread each.
 constexpr std::int64_t kSerialColumns = 32;
 
-ThreadMapping one_task_a_block(ThreadMapping mapping) {
-  mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
-  mapping.tasks_per_block = 1;
-  mapping.blocks = mapping.tasks;
-  return mapping;
-}
+Dealt one_task_a_block(const Mapping& mapping) { return {mapping, deal_to(mapping, task_count(mapping))}; }
 
 }  // namespace
 
-ThreadMapping element_mapping(std::int64_t elements, int threads) {
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kElementwise;
-  mapping.rows = elements;
-  mapping.rows_per_block = threads;
-  return one_task_a_block(mapping);
+Dealt element_mapping(std::int64_t elements, int threads) {
+  return one_task_a_block(mapping::Elements{.count = elements, .per_task = threads});
 }
 
-ThreadMapping block_a_row_mapping(std::int64_t rows, std::int64_t cols, std::int64_t width) {
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kRowPack;
-  mapping.rows = rows;
-  mapping.cols = cols;
-  mapping.threads_per_row =
+Dealt block_a_row_mapping(std::int64_t rows, std::int64_t cols, std::int64_t width) {
+  const int threads =
       static_cast<int>(std::clamp<std::int64_t>(ceil_div(width, kWarp) * kWarp, kWarp, kMaxBlock));
-  return one_task_a_block(mapping);
+  return one_task_a_block(mapping::Rows{rows, cols, mapping::Lanes{.threads = threads}});
 }
 
-ThreadMapping column_tile_mapping(std::int64_t rows, std::int64_t cols, int split) {
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kColumn;
-  mapping.rows = rows;
-  mapping.cols = cols;
-  mapping.threads_per_row = kColumnTile;
-  mapping.rows_per_block = kColumnTile;
-  mapping.split = split;
-  if (split > 1) mapping.combine = Combine::kAtomic;
-  return one_task_a_block(mapping);
+Dealt column_tile_mapping(std::int64_t rows, std::int64_t cols, int split) {
+  return one_task_a_block(mapping::Columns{.results = rows,
+                                           .length = cols,
+                                           .tile = kColumnTile,
+                                           .threads = kColumnTile,
+                                           .segments = split,
+                                           .atomic = split > 1});
 }
 
-ThreadMapping thread_a_row_mapping(std::int64_t rows, std::int64_t cols, int threads) {
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kRowSerial;
-  mapping.rows = rows;
-  mapping.cols = cols;
-  mapping.rows_per_block = threads;
-  return one_task_a_block(mapping);
+Dealt thread_a_row_mapping(std::int64_t rows, std::int64_t cols, int threads) {
+  return one_task_a_block(mapping::Rows{rows, cols, mapping::OneThread{threads}});
 }
 
-ThreadMapping natural_mapping(const Computation& computation, const Node& node) {
+Dealt natural_mapping(const Computation& computation, const Node& node) {
   if (def(node.op).cls != OpClass::kReduce)
     return element_mapping(node.shape.elements_count(), kElementBlock);
   const ReductionSize shape = reduction_size(computation, node.id);
@@ -77,24 +56,14 @@ ThreadMapping natural_mapping(const Computation& computation, const Node& node) 
   return column_tile_mapping(shape.rows, shape.cols, 1);
 }
 
-int block_threads(const ThreadMapping& mapping) {
-  switch (mapping.kind) {
-    case MappingKind::kElementwise:
-      return static_cast<int>(
-          ceil_div(mapping.rows_per_block, std::int64_t{mapping.vector} * mapping.unroll));
-    case MappingKind::kRowSerial:
-      return static_cast<int>(mapping.rows_per_block);
-    case MappingKind::kTile:
-    case MappingKind::kRowPack:
-    case MappingKind::kRowSplit:
-      return static_cast<int>(mapping.threads_per_row * mapping.rows_per_block);
-    case MappingKind::kColumn: {
-      const int threads = static_cast<int>(mapping.threads_per_row * mapping.rows_per_block);
-      const Layout layout(mapping, threads);
-      return std::max(threads, static_cast<int>(ceil_div(layout.slices * layout.places, mapping.vector)));
-    }
-  }
-  SW_CHECK(false, "mapping kind {}", static_cast<int>(mapping.kind));
+int block_threads(const Mapping& mapping) {
+  const std::int64_t rows = task_rows(mapping);
+  const auto [width, unroll] = vectors(mapping);
+  if (is<mapping::Elements>(mapping)) return static_cast<int>(ceil_div(rows, std::int64_t{width} * unroll));
+  const int threads = static_cast<int>(threads_a_row(mapping) * rows);
+  if (!is<mapping::Columns>(mapping)) return threads;
+  const Layout layout(mapping, threads);
+  return std::max(threads, static_cast<int>(ceil_div(layout.slices * layout.places, width)));
 }
 
 void finish_plain_launch(const Computation& computation, KernelPlan& kernel) {
@@ -103,7 +72,7 @@ void finish_plain_launch(const Computation& computation, KernelPlan& kernel) {
   launch.block = 1;
   launch.grid = 1;
   for (const Group& group : kernel.groups) {
-    launch.grid = std::max(launch.grid, group.mapping.blocks);
+    launch.grid = std::max(launch.grid, group.deal.blocks());
     launch.block = std::max(launch.block, block_threads(group.mapping));
   }
   launch.shared_bytes = reduction_workspace_bytes(computation, kernel);

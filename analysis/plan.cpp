@@ -26,36 +26,6 @@ std::string_view name(Scheme scheme) {
   SW_CHECK(false, "scheme number {}", static_cast<int>(scheme));
 }
 
-std::string_view name(MappingKind kind) {
-  switch (kind) {
-    case MappingKind::kElementwise:
-      return "elementwise";
-    case MappingKind::kRowPack:
-      return "row_pack";
-    case MappingKind::kRowSplit:
-      return "row_split";
-    case MappingKind::kColumn:
-      return "column";
-    case MappingKind::kRowSerial:
-      return "row_serial";
-    case MappingKind::kTile:
-      return "tile";
-  }
-  SW_CHECK(false, "mapping kind number {}", static_cast<int>(kind));
-}
-
-std::string_view name(Combine combine) {
-  switch (combine) {
-    case Combine::kNone:
-      return "none";
-    case Combine::kPartials:
-      return "partials";
-    case Combine::kAtomic:
-      return "atomic";
-  }
-  SW_CHECK(false, "combine number {}", static_cast<int>(combine));
-}
-
 std::string_view name(StepKind kind) {
   switch (kind) {
     case StepKind::kKernel:
@@ -70,22 +40,6 @@ std::string_view name(StepKind kind) {
       return "control";
   }
   SW_CHECK(false, "step kind number {}", static_cast<int>(kind));
-}
-
-std::string to_text(const ThreadMapping& mapping) {
-  std::string text =
-      fmt::format("{} {}x{}: {} of {}, {} a block, {}", name(mapping.kind), mapping.rows, mapping.cols,
-                  counted(mapping.tasks, "task"), counted(mapping.rows_per_block, "row"),
-                  mapping.tasks_per_block, counted(mapping.blocks, "block"));
-  if (mapping.threads_per_row > 1) text += fmt::format(", {} threads a row", mapping.threads_per_row);
-  if (mapping.vector > 1) text += fmt::format(", vectors of {}", mapping.vector);
-  if (mapping.unroll > 1) text += fmt::format(", unrolled {}", mapping.unroll);
-  if (mapping.staged) text += ", staged";
-  if (mapping.stages > 0) text += mapping.bulk ? " by bulk copies" : " by copies";
-  if (mapping.stages > 1) text += fmt::format(" for {} tasks", mapping.stages);
-  if (mapping.cluster > 1) text += fmt::format(", clusters of {} blocks", mapping.cluster);
-  if (mapping.split > 1) text += fmt::format(", split {} ({})", mapping.split, name(mapping.combine));
-  return text;
 }
 
 Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op) {
@@ -125,11 +79,11 @@ std::string slots_text(const Computation& computation, const std::vector<MemoryS
 std::string group_text(const Computation& computation, const KernelPlan& kernel, const Group& group) {
   std::string text = fmt::format("  group {}", computation.node(group.dominant).name);
   for (NodeId sub : group.sub_dominants) text += " + " + computation.node(sub).name;
-  if (group.lane != 0) text += fmt::format(" (lane {} from block {})", group.lane, group.first_block);
-  text += fmt::format("\n    {}\n", to_text(group.mapping));
+  if (group.lane != 0) text += fmt::format(" (lane {} from block {})", group.lane, group.deal.first_block);
+  text += fmt::format("\n    {}\n", to_text(group.mapping, group.deal));
   for (NodeId op : group.across)
-    text += fmt::format("    {} across the rows, {} partials\n", computation.node(op).name,
-                        to_deal(group.mapping).takers);
+    text +=
+        fmt::format("    {} across the rows, {} partials\n", computation.node(op).name, group.deal.takers);
   for (NodeId op : group.one_pass)
     text += fmt::format("    {} in the pass of an earlier reduction\n", computation.node(op).name);
   for (NodeId op : group.ops)

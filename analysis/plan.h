@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "analysis/overrides.h"
+#include "analysis/schedule/mapping.h"
 #include "core/graph.h"
 #include "core/verdict.h"
 #include "occupancy_model/device.h"
@@ -27,67 +28,6 @@ namespace stitchwork {
 enum class Scheme : std::uint8_t { kIndependent, kLocal, kRegional, kResident, kGlobal, kRecomputed };
 /// "independent", "local", "regional", "resident", "global", "recomputed"
 std::string_view name(Scheme scheme);
-
-/// How a group's domain is dealt to blocks and threads. The domain is always two-dimensional, [rows, cols]:
-///   a reduction:      rows = kept elements (flat, row-major), cols = reduced elements (flat);
-///   element-wise:     rows * cols = elements of the dominant, flat index row * cols + col.
-enum class MappingKind : std::uint8_t {
-  kElementwise,  ///< consecutive threads on consecutive elements; cols = 1; rows_per_block elements a task
-  kRowPack,  ///< threads_per_row threads a row, rows_per_block rows a task (AStitch Figure 8-a); no reduction
-             ///< needed
-  kRowSplit,  ///< `split` blocks a row (Figure 8-b); a task is one segment of one row, task = row * split +
-              ///< segment
-  kColumn,  ///< consecutive threads on consecutive *rows* (coalesced for column reductions): a task is a tile
-            ///< of rows_per_block rows; block/rows_per_block threads share a row's cols, combined in shared
-            ///< memory; `split` > 1 cuts cols into segments, task = tile * split + segment
-  kRowSerial,  ///< one thread a row, a serial loop over cols (short reductions)
-  kTile,  ///< a task is a tile of rows_per_block rows and threads_per_row cols, task = tile of rows * split +
-          ///< segment; consecutive threads on consecutive cols, or, to and from the group's Tiles, rows; no
-          ///< reduction
-};
-std::string_view name(MappingKind kind);
-
-/// How the segments of a split reduction combine.
-enum class Combine : std::uint8_t {
-  kNone,      ///< split == 1
-  kPartials,  ///< `split` partials a row in scratch; every consumer folds them in fixed order after a grid
-              ///< barrier
-  kAtomic,    ///< atomics on the accumulator, initialised by a memset step (XLA) or an earlier phase
-};
-std::string_view name(Combine combine);  ///< "none", "partials", "atomic"
-
-struct ThreadMapping {
-  MappingKind kind = MappingKind::kElementwise;
-  std::int64_t rows = 1, cols = 1;
-  int vector = 1;  ///< elements a load
-  int unroll = 1;
-  int threads_per_row = 1;           ///< row_pack: power of two or multiple of 32; others: see kind
-  std::int64_t rows_per_block = 1;   ///< rows (elements) a task covers (horizontal packing)
-  std::int64_t tasks = 1;            ///< over the whole domain, segments included
-  std::int64_t tasks_per_block = 1;  ///< the most any block takes (vertical packing): ceil(tasks / blocks)
-  int split = 1;
-  Combine combine = Combine::kNone;
-  /// At most `tasks`. Block b takes tasks [b * tasks / blocks, (b + 1) * tasks / blocks), rounded down:
-  /// shares that differ by one task at most.
-  std::int64_t blocks = 1;
-  /// row_pack: the rows of a task, which lie one behind the other in memory, move between memory and tiles
-  /// (Tile) as one range, whoever computes them.
-  bool staged = false;
-  /// staged: 0: what moves to tiles goes through registers. Else it is copied asynchronously (sm_80 and
-  /// later), and of each range there are tiles for so many tasks of the block: the next ones are under way
-  /// while one is computed.
-  int stages = 0;
-  /// stages > 0: a range is one bulk copy that one thread asks for and all wait for at an mbarrier (sm_90 and
-  /// later); else every thread copies vectors of it (cp.async).
-  bool bulk = false;
-  /// row_pack: a task is one row, of so many blocks that form a thread block cluster (sm_90 and later) and
-  /// reduce it through one another's shared memory. threads_per_row are those of all of them, the block of
-  /// rank r has the r-th part; blocks are a multiple, and clusters take the place of blocks in dealing tasks.
-  int cluster = 1;
-
-  bool operator==(const ThreadMapping&) const = default;
-};
-std::string to_text(const ThreadMapping& mapping);
 
 /// A dominant op, the sub-dominants that follow its thread mapping, and the Local ops between them
 /// (section 4.3). Every materialised op of a kernel is dominant or sub-dominant of exactly one group; an
@@ -106,11 +46,13 @@ struct Group {
   /// Topological order.
   std::vector<NodeId> one_pass;
   std::vector<NodeId> ops;  ///< topological order, dominant and sub-dominants included
-  ThreadMapping mapping;
+  /// Of the domain [rows, cols]: a reduction's kept elements and those it reduces; else the dominant's own,
+  /// element row * cols + col.
+  Mapping mapping;
+  Deal deal;
   /// Groups of one phase in different lanes run on disjoint block ranges; those of one lane start at the same
   /// block and run one after the other.
   int lane = 0;
-  std::int64_t first_block = 0;  ///< of the lane: blocks [first_block, first_block + mapping.blocks)
 };
 
 /// A piece of shared memory or scratch. Slots of different lifetimes may overlap.
@@ -134,13 +76,13 @@ struct Residence {
 
 /// Shared memory through which a group's elements of a value change their order, once a task. If the group
 /// materialises the value it is computed along the cols and stored as it lies in memory; else it is read as
-/// it lies in memory and taken up along the cols, at its placement in the group. Of a kTile or
-/// row_pack group the elements lie along the rows; those of a staged task are one range.
+/// it lies in memory and taken up along the cols, at its placement in the group. Of a patch
+/// or row_pack group the elements lie along the rows; those of a staged task are one range.
 struct Tile {
   NodeId op = kNoNode;
   NodeId group = kNoNode;              ///< the group's dominant
   int level = 0;                       ///< the phase that reads or stores it so
-  std::int64_t offset = 0, bytes = 0;  ///< rows_per_block rows, padded unless staged (analysis/tiles.h)
+  std::int64_t offset = 0, bytes = 0;  ///< a task's rows, padded unless staged (analysis/tiles.h)
   int stages = 1;  ///< of `bytes`, so many parts: those of so many tasks, one after the other in turn
 };
 

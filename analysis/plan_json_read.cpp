@@ -3,6 +3,7 @@
 
 #include "analysis/control_flow.h"
 #include "analysis/json_cursor.h"
+#include "analysis/mapping_json.h"
 #include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 #include "core/error.h"
@@ -106,29 +107,6 @@ class Reader {
     return step;
   }
 
-  static ThreadMapping mapping(const JsonCursor& c) {
-    ThreadMapping m;
-    m.kind = c.at("kind").one_of(std::array{MappingKind::kElementwise, MappingKind::kRowPack,
-                                            MappingKind::kRowSplit, MappingKind::kColumn,
-                                            MappingKind::kRowSerial, MappingKind::kTile});
-    m.rows = c.at("rows").integer();
-    m.cols = c.at("cols").integer();
-    m.vector = c.at("vector").small();
-    m.unroll = c.at("unroll").small();
-    m.threads_per_row = c.at("threads_per_row").small();
-    m.rows_per_block = c.at("rows_per_block").integer();
-    m.tasks = c.at("tasks").integer();
-    m.tasks_per_block = c.at("tasks_per_block").integer();
-    m.split = c.at("split").small();
-    m.combine = c.at("combine").one_of(std::array{Combine::kNone, Combine::kPartials, Combine::kAtomic});
-    m.blocks = c.at("blocks").integer();
-    if (const auto staged = c.find("staged")) m.staged = staged->boolean();
-    if (const auto stages = c.find("stages")) m.stages = stages->small();
-    if (const auto bulk = c.find("bulk")) m.bulk = bulk->boolean();
-    if (const auto cluster = c.find("cluster")) m.cluster = cluster->small();
-    return m;
-  }
-
   Group group(const JsonCursor& c) const {
     Group group;
     group.dominant = op(c.at("dominant"));
@@ -136,9 +114,11 @@ class Reader {
     if (const auto across = c.find("across")) group.across = ops(*across);
     if (const auto one_pass = c.find("one_pass")) group.one_pass = ops(*one_pass);
     group.ops = ops(c.at("ops"));
-    group.mapping = mapping(c.at("mapping"));
+    const Dealt dealt = mapping_from_json(c.at("mapping"));
+    group.mapping = dealt.mapping;
+    group.deal = dealt.deal;
     group.lane = c.at("lane").small();
-    group.first_block = c.at("first_block").integer();
+    group.deal.first_block = c.at("first_block").integer();
     return group;
   }
 

@@ -2,6 +2,7 @@
 
 #include "analysis/control_flow.h"
 #include "analysis/cost.h"
+#include "analysis/mapping_json.h"
 #include "analysis/overrides_json.h"
 #include "analysis/plan_json.h"
 #include "occupancy_model/timing_text.h"
@@ -74,26 +75,6 @@ class Writer {
     return json;
   }
 
-  static Json mapping(const ThreadMapping& m) {
-    Json json = {{"kind", name(m.kind)},
-                 {"rows", m.rows},
-                 {"cols", m.cols},
-                 {"vector", m.vector},
-                 {"unroll", m.unroll},
-                 {"threads_per_row", m.threads_per_row},
-                 {"rows_per_block", m.rows_per_block},
-                 {"tasks", m.tasks},
-                 {"tasks_per_block", m.tasks_per_block},
-                 {"split", m.split},
-                 {"combine", name(m.combine)},
-                 {"blocks", m.blocks}};
-    if (m.staged) json["staged"] = true;
-    if (m.stages > 0) json["stages"] = m.stages;
-    if (m.bulk) json["bulk"] = true;
-    if (m.cluster > 1) json["cluster"] = m.cluster;
-    return json;
-  }
-
   Json group(const Group& group) const {
     Json json;
     json["dominant"] = op(group.dominant);
@@ -101,9 +82,9 @@ class Writer {
     if (!group.across.empty()) json["across"] = ops(group.across);
     if (!group.one_pass.empty()) json["one_pass"] = ops(group.one_pass);
     json["ops"] = ops(group.ops);
-    json["mapping"] = mapping(group.mapping);
+    json["mapping"] = mapping_to_json(group.mapping, group.deal);
     json["lane"] = group.lane;
-    json["first_block"] = group.first_block;
+    json["first_block"] = group.deal.first_block;
     return json;
   }
 

@@ -30,10 +30,11 @@ IndexMap row_only(const IndexMap& map) {
 
 }  // namespace
 
-IndexMap domain_map(const Computation& computation, NodeId dominant, const ThreadMapping& mapping) {
+IndexMap domain_map(const Computation& computation, NodeId dominant, const Mapping& mapping) {
   const Node& node = computation.node(dominant);
   if (reduces_domain(computation, dominant, mapping)) return reduction_shape(computation, dominant).input_map;
-  return flat_map(node.shape.dims, mapping.rows, mapping.cols);
+  const auto [rows, cols] = extents(mapping);
+  return flat_map(node.shape.dims, rows, cols);
 }
 
 Coverage coverage(const IndexMap& map, const std::vector<std::int64_t>& extents) {
@@ -68,8 +69,8 @@ namespace {
 /// placed by the edge that reads it whole. Nodes are known by their place among the ops and what they read.
 class Propagation {
  public:
-  Propagation(const Computation& computation, const ThreadMapping& mapping, const std::vector<NodeId>& ops)
-      : computation_(computation), mapping_(mapping) {
+  Propagation(const Computation& computation, const Mapping& mapping, const std::vector<NodeId>& ops)
+      : computation_(computation), mapping_(mapping), domain_(extents(mapping)) {
     for (NodeId op : ops) {
       nodes_.push_back(op);
       const std::vector<NodeId>& operands = computation.node(op).operands;
@@ -209,7 +210,7 @@ class Propagation {
   /// A reduction placed by its result's rows takes its operand along if it reduces exactly the domain's cols.
   void reduce_operand(std::size_t n) {
     const Placement& here = *placed_[n];
-    if (here.coverage != Coverage::kRows && !(here.coverage == Coverage::kFull && mapping_.cols == 1)) return;
+    if (here.coverage != Coverage::kRows && !(here.coverage == Coverage::kFull && domain_.cols == 1)) return;
     if (!open(operands_[n][0]) || !reduces_domain(computation_, nodes_[n], mapping_)) return;
     offer(operands_[n][0], reduced_operand_map(computation_, nodes_[n], here.map));
   }
@@ -265,8 +266,8 @@ class Propagation {
       uses_col = uses_col || here.map.results[d].uses_dim(1);
       result.map.results.push_back(here.map.results[d]);
     }
-    const bool across = mapping_.kind == MappingKind::kRowPack && mapping_.split == 1 && mapping_.rows > 1 &&
-                        uses_col && !uses_row && reader.shape.elements_count() == mapping_.cols;
+    const bool across = packs_rows(mapping_) && domain_.rows > 1 && uses_col && !uses_row &&
+                        reader.shape.elements_count() == domain_.cols;
     if (!across && (uses_col || !reduces_domain(computation_, reader.id, mapping_))) return;
     result.coverage = across ? Coverage::kCols : Coverage::kRows;
     offer(static_cast<std::size_t>(Coverage::kRows), Offer{to, {}, std::move(result)});
@@ -275,7 +276,7 @@ class Propagation {
   /// A row value spread over exactly the domain's cols: its new dimensions are the col.
   void broadcast_consumer(const Placement& here, std::size_t to) {
     const Node& reader = node(to);
-    if (reader.shape.elements_count() != mapping_.rows * mapping_.cols) return;
+    if (reader.shape.elements_count() != domain_.elements()) return;
     std::vector<bool> kept(reader.shape.dims.size(), false);
     std::vector<std::int64_t> spread;
     for (std::int64_t d : reader.attrs.dimensions) kept.at(static_cast<std::size_t>(d)) = true;
@@ -285,7 +286,7 @@ class Propagation {
         spread.push_back(reader.shape.dims[d]);
         spread_elements *= reader.shape.dims[d];
       }
-    if (spread_elements != mapping_.cols) return;
+    if (spread_elements != domain_.cols) return;
     const std::vector<IndexExpr> spread_index = delinearize(IndexExpr::dim(1), spread);
     IndexMap map;
     map.dims = here.map.dims;
@@ -306,18 +307,19 @@ class Propagation {
       const std::optional<Placement>& operand = placed_[operands_[n][0]];
       if (operand && operand->map != domain_map(computation_, op.id, mapping_)) return;
       place(n, {reduction_shape(computation_, op.id).output_map, Coverage::kRows});
-    } else if (op.shape.elements_count() == mapping_.rows * mapping_.cols) {
-      place(n, {flat_map(op.shape.dims, mapping_.rows, mapping_.cols), Coverage::kFull});
-    } else if (op.shape.elements_count() == mapping_.rows) {
+    } else if (op.shape.elements_count() == domain_.elements()) {
+      place(n, {flat_map(op.shape.dims, domain_.rows, domain_.cols), Coverage::kFull});
+    } else if (op.shape.elements_count() == domain_.rows) {
       IndexMap rows;
-      rows.dims = {mapping_.rows, mapping_.cols};
+      rows.dims = {domain_.rows, domain_.cols};
       rows.results = delinearize(IndexExpr::dim(0), op.shape.dims);
       place(n, {simplify(std::move(rows)), Coverage::kRows});
     }
   }
 
   const Computation& computation_;
-  const ThreadMapping& mapping_;
+  const Mapping& mapping_;
+  Extents domain_;
   std::vector<NodeId> nodes_;                               ///< the ops and what they read, ascending
   std::vector<bool> inside_;                                ///< one of the ops
   std::vector<std::vector<std::size_t>> operands_, users_;  ///< of and among the ops
@@ -330,8 +332,8 @@ class Propagation {
 
 }  // namespace
 
-std::map<NodeId, Placement> propagate(const Computation& computation, NodeId dominant,
-                                      const ThreadMapping& mapping, const std::vector<NodeId>& ops) {
+std::map<NodeId, Placement> propagate(const Computation& computation, NodeId dominant, const Mapping& mapping,
+                                      const std::vector<NodeId>& ops) {
   return Propagation(computation, mapping, ops).run(dominant);
 }
 

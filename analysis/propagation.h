@@ -32,11 +32,11 @@ Coverage coverage(const IndexMap& map, const std::vector<std::int64_t>& extents)
 /// placement (kRows); the operand a reduce reads is placed kFull if the reduce fits the domain. Ops that
 /// cannot be placed are absent. The best placement wins over an earlier worse one (full, rows, partial). Ops
 /// without data flow to or from the dominant take the flat domain where they have its elements.
-std::map<NodeId, Placement> propagate(const Computation& computation, NodeId dominant,
-                                      const ThreadMapping& mapping, const std::vector<NodeId>& ops);
+std::map<NodeId, Placement> propagate(const Computation& computation, NodeId dominant, const Mapping& mapping,
+                                      const std::vector<NodeId>& ops);
 
 /// The dominant's own domain map: (row, col) -> index of the dominant (of its reduced operand for a reduce).
-IndexMap domain_map(const Computation& computation, NodeId dominant, const ThreadMapping& mapping);
+IndexMap domain_map(const Computation& computation, NodeId dominant, const Mapping& mapping);
 
 /// What a reduction over the domain's cols reads, given where its result lies (`result`, a function of the
 /// row): the elements of that result, the col-th in row-major order.

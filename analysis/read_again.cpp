@@ -52,7 +52,7 @@ class StepsOfValues {
 
   std::vector<int> count() {
     std::vector<int> steps(found_.values.size(), 1);
-    if (group_.mapping.kind != MappingKind::kRowPack || group_.mapping.cols < 2) return steps;
+    if (!packs_rows(group_.mapping) || extents(group_.mapping).cols < 2) return steps;
     const std::vector<std::size_t> again = not_kept();
     if (again.empty() && group_.one_pass.empty()) return steps;
     find_passing();
@@ -90,7 +90,7 @@ class StepsOfValues {
     if (widest <= room) std::erase_if(loads, [&](std::size_t v) { return !found_.values[v].tile; });
     // What is computed of rows in tiles is counted once: of layer norm's gradient of 4096x50257 bf16 on H200
     // that is 7 % above the simulator's issue slots, counting it in every step 28 %.
-    if (loads.empty() || group_.mapping.staged) return loads;
+    if (loads.empty() || is_staged(group_.mapping)) return loads;
     std::erase_if(computed, [&](std::size_t v) {
       return registers(computation_, kernel_, group_, found_.values[v].op) <= room;
     });
@@ -158,9 +158,9 @@ bool l1_holds(const Computation& computation, const Device& device, const Kernel
   for (std::size_t v = 0; v < steps.size(); ++v)
     if (found.values[v].load && steps[v] > 1 && !found.values[v].tile)
       bytes += byte_size(computation.node(found.values[v].op).shape.dtype);
-  const ThreadMapping& m = group.mapping;
   const std::int64_t at_once = std::max(1, blocks);
-  return at_once * m.rows_per_block * m.cols / m.cluster * bytes <= l1_room(device, kernel, blocks);
+  return at_once * task_rows(group.mapping) * extents(group.mapping).cols / group.deal.cluster * bytes <=
+         l1_room(device, kernel, blocks);
 }
 
 std::int64_t l1_room(const Device& device, const KernelPlan& kernel, int blocks) {

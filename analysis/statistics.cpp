@@ -66,7 +66,7 @@ void add_irregular(const Computation& computation, const Device& device,
     if (plan_role(node) != PlanRole::kMemory || def(node.op).cls != OpClass::kReduce) continue;
     const ReductionSize shape = reduction_size(computation, node.id);
     if (!shape.row_reduce || shape.rows == 0 || shape.cols < 2) continue;
-    const int block = block_threads(block_a_row_mapping(shape.rows, shape.cols, shape.cols));
+    const int block = block_threads(block_a_row_mapping(shape.rows, shape.cols, shape.cols).mapping);
     IrregularReduction reduction{node.name, shape.rows, shape.cols, block, "", ""};
     const int resident = std::min(device.max_blocks_per_sm, device.max_threads_per_sm() / block);
     const std::int64_t at_once = std::int64_t{resident} * device.sms;

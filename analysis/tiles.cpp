@@ -43,10 +43,10 @@ int wavefronts(const Lanes& lanes, std::int64_t stride, int bytes) {
 
 }  // namespace
 
-std::int64_t tile_stride(const ThreadMapping& group, int bytes) {
+std::int64_t tile_stride(const Mapping& mapping, int bytes) {
   constexpr int kWarpsTried = 3;  // lines may end within a warp
-  const mapping::Patch tile = tile_mapping(group);
-  const std::int64_t vector = group.kind == MappingKind::kRowPack ? group.vector : 1;
+  const mapping::Patch tile = tile_mapping(mapping);
+  const std::int64_t vector = vectors(mapping).width;
   std::vector<Lanes> warps;
   for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows})
     for (int warp = 0; warp < kWarpsTried; ++warp)
@@ -65,20 +65,20 @@ std::int64_t tile_stride(const ThreadMapping& group, int bytes) {
   return best;
 }
 
-std::int64_t tile_bytes(const ThreadMapping& mapping, int bytes) {
-  return mapping.rows_per_block * tile_stride(mapping, bytes) * bytes;
+std::int64_t tile_bytes(const Mapping& mapping, int bytes) {
+  return task_rows(mapping) * tile_stride(mapping, bytes) * bytes;
 }
 
-bool has_tiles(const ThreadMapping& mapping) {
-  return mapping.kind == MappingKind::kTile || (mapping.kind == MappingKind::kRowPack && !mapping.staged &&
-                                                mapping.cluster == 1 && mapping.split == 1);
+bool has_tiles(const Mapping& mapping) {
+  const auto* lanes = as<mapping::Lanes>(mapping);
+  return is<mapping::Patch>(mapping) || (lanes != nullptr && !lanes->tile);
 }
 
-mapping::Patch tile_mapping(const ThreadMapping& m) {
+mapping::Patch tile_mapping(const Mapping& mapping) {
   constexpr int kElementsInFlight = 8;
-  const bool rows = m.kind == MappingKind::kRowPack;
-  return {m.rows, m.cols, m.rows_per_block, rows ? static_cast<int>(m.cols) : m.threads_per_row,
-          rows ? kElementsInFlight : m.unroll};
+  if (const auto* patch = as<mapping::Patch>(mapping)) return *patch;
+  const auto [rows, cols] = extents(mapping);
+  return {rows, cols, task_rows(mapping), static_cast<int>(cols), kElementsInFlight};
 }
 
 double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const mapping::Patch& tile,
@@ -105,68 +105,77 @@ double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extent
   return total / warps;
 }
 
-bool stages_a_row(const ThreadMapping& mapping) { return mapping.staged && mapping.rows_per_block == 1; }
+bool stages_a_row(const Mapping& mapping) { return is_staged(mapping) && task_rows(mapping) == 1; }
 
-bool stages_cols(const ThreadMapping& mapping) {
-  return mapping.staged && (!stages_a_row(mapping) || (mapping.stages > 0 && mapping.tasks_per_block > 1));
+bool stages_cols(const Mapping& mapping, const Deal& deal) {
+  return is_staged(mapping) && (!stages_a_row(mapping) || (copy_depth(mapping) > 0 && deal.most_tasks() > 1));
 }
 
-int staged_alignment(const ThreadMapping& mapping) {
-  return stages_a_row(mapping) && mapping.cols % kRowAlignment != 0 ? kRowAlignment : 1;
+int staged_alignment(const Mapping& mapping) {
+  return stages_a_row(mapping) && extents(mapping).cols % kRowAlignment != 0 ? kRowAlignment : 1;
 }
 
-std::int64_t staged_cols(const ThreadMapping& mapping) {
-  return mapping.cluster == 1 ? mapping.cols : part_cols(mapping.cols, mapping.cluster);
+std::int64_t staged_cols(const Mapping& mapping) {
+  const int blocks = cluster_blocks(mapping);
+  const std::int64_t cols = extents(mapping).cols;
+  return blocks == 1 ? cols : part_cols(cols, blocks);
 }
 
 namespace {
 
 /// Of a task each block of a cluster moves what it has of its row.
-std::optional<mapping::Elements::Parts> parts_of(const ThreadMapping& m) {
-  if (m.cluster == 1) return std::nullopt;
-  return mapping::Elements::Parts{m.cluster, staged_cols(m)};
+std::optional<mapping::Elements::Parts> parts_of(const Mapping& mapping) {
+  const int blocks = cluster_blocks(mapping);
+  if (blocks == 1) return std::nullopt;
+  return mapping::Elements::Parts{blocks, staged_cols(mapping)};
 }
 
 }  // namespace
 
-mapping::Elements staging_mapping(const ThreadMapping& m, int widest_bytes) {
-  const std::int64_t moved = m.rows_per_block * staged_cols(m);
+mapping::Elements staging_mapping(const Mapping& mapping, int widest_bytes, StagedPart part) {
+  const bool rows = part == StagedPart::kRows;
+  const std::int64_t cols = rows ? 1 : extents(mapping).cols;
+  const std::int64_t moved = task_rows(mapping) * (rows ? 1 : staged_cols(mapping));
   int width = std::max(1, kVectorBytes / widest_bytes);
-  while (staged_alignment(m) == 1 && moved % width != 0) width /= 2;
-  return {m.rows * m.cols, m.rows_per_block * m.cols, {width, 1}, parts_of(m)};
+  while (staged_alignment(mapping) == 1 && moved % width != 0) width /= 2;
+  return {extents(mapping).rows * cols, task_rows(mapping) * cols, {width, 1}, parts_of(mapping)};
 }
 
-mapping::Elements staging_cols(const ThreadMapping& m) {
-  return {m.tasks * m.cols, m.cols, {m.cols % m.vector == 0 ? m.vector : 1, m.unroll}, parts_of(m)};
+mapping::Elements staging_cols(const Mapping& mapping) {
+  mapping::Vectors moved = vectors(mapping);
+  const std::int64_t cols = extents(mapping).cols;
+  if (cols % moved.width != 0) moved.width = 1;
+  return {task_count(mapping) * cols, cols, moved, parts_of(mapping)};
 }
 
-std::optional<StagedPart> staged_part(const Shape& shape, const IndexMap& map, const ThreadMapping& mapping) {
+std::optional<StagedPart> staged_part(const Shape& shape, const IndexMap& map, const Mapping& mapping) {
   if (!map.constraints.empty() || !map.runtime.empty() || !map.symbols.empty() || map.dims.size() != 2)
     return std::nullopt;
   const std::int64_t elements = shape.elements_count();
-  if (elements != mapping.rows * mapping.cols && mapping.rows == mapping.cols) return std::nullopt;
-  IndexExpr place = IndexExpr::dim(0) * mapping.cols + IndexExpr::dim(1);
+  const Extents domain = extents(mapping);
+  if (elements != domain.elements() && domain.rows == domain.cols) return std::nullopt;
+  IndexExpr place = IndexExpr::dim(0) * domain.cols + IndexExpr::dim(1);
   const StagedPart part = staged_part(shape, mapping);
   if (part != StagedPart::kElements) place = IndexExpr::dim(part == StagedPart::kRows ? 0 : 1);
-  if (elements != std::array{mapping.rows * mapping.cols, mapping.rows,
-                             mapping.cols}[static_cast<std::size_t>(part)] ||
+  if (elements != std::array{domain.elements(), domain.rows, domain.cols}[static_cast<std::size_t>(part)] ||
       simplify(linearize(map.results, shape.dims), map) != simplify(place, map))
     return std::nullopt;
   return part;
 }
 
-StagedPart staged_part(const Shape& shape, const ThreadMapping& mapping) {
+StagedPart staged_part(const Shape& shape, const Mapping& mapping) {
   const std::int64_t elements = shape.elements_count();
-  if (elements == mapping.rows * mapping.cols) return StagedPart::kElements;
-  return elements == mapping.rows ? StagedPart::kRows : StagedPart::kCols;
+  const Extents domain = extents(mapping);
+  if (elements == domain.elements()) return StagedPart::kElements;
+  return elements == domain.rows ? StagedPart::kRows : StagedPart::kCols;
 }
 
-std::int64_t staged_elements(StagedPart part, const ThreadMapping& mapping) {
+std::int64_t staged_elements(StagedPart part, const Mapping& mapping) {
   if (part == StagedPart::kElements) {
     const std::int64_t alignment = staged_alignment(mapping);
-    return round_up(mapping.rows_per_block * staged_cols(mapping) + alignment - 1, alignment);
+    return round_up(task_rows(mapping) * staged_cols(mapping) + alignment - 1, alignment);
   }
-  return part == StagedPart::kRows ? mapping.rows_per_block : staged_cols(mapping);
+  return part == StagedPart::kRows ? task_rows(mapping) : staged_cols(mapping);
 }
 
 bool has_async_copies(const Device& device) {
@@ -177,36 +186,36 @@ bool has_bulk_copies(const Device& device) {
   return 10 * device.cc_major + device.cc_minor >= kBulkArchitecture;
 }
 
-int copied_bytes(StagedPart part, const ThreadMapping& mapping, int bytes) {
+int copied_bytes(StagedPart part, const Mapping& mapping, int bytes) {
   constexpr int kLeast = 4;
   // What is the same in all tasks is there before the first.
-  if (mapping.stages == 0 || part == StagedPart::kCols) return 0;
+  if (copy_depth(mapping) == 0 || part == StagedPart::kCols) return 0;
   int copied = kVectorBytes;
-  if (mapping.bulk) return staged_elements(part, mapping) * bytes % kBulkUnit == 0 ? kBulkUnit : 0;
+  if (copies_in_bulk(mapping)) return staged_elements(part, mapping) * bytes % kBulkUnit == 0 ? kBulkUnit : 0;
   while (copied >= kLeast && staged_elements(part, mapping) * bytes % copied != 0) copied /= 2;
   return copied >= std::max(kLeast, bytes) ? copied : 0;
 }
 
-bool stored_in_bulk(const ThreadMapping& mapping, int bytes) {
-  return mapping.bulk && staged_alignment(mapping) == 1 &&
+bool stored_in_bulk(const Mapping& mapping, int bytes) {
+  return copies_in_bulk(mapping) && staged_alignment(mapping) == 1 &&
          copied_bytes(StagedPart::kElements, mapping, bytes) > 0;
 }
 
-int staged_tasks(StagedPart part, const ThreadMapping& mapping, int bytes) {
-  return copied_bytes(part, mapping, bytes) > 0 ? mapping.stages : 1;
+int staged_tasks(StagedPart part, const Mapping& mapping, int bytes) {
+  return copied_bytes(part, mapping, bytes) > 0 ? copy_depth(mapping) : 1;
 }
 
-std::int64_t staged_bytes(StagedPart part, const ThreadMapping& mapping, int bytes, int tasks) {
+std::int64_t staged_bytes(StagedPart part, const Mapping& mapping, int bytes, int tasks) {
   const std::int64_t one = staged_elements(part, mapping) * bytes;
-  if (mapping.bulk && copied_bytes(part, mapping, bytes) > 0) return (one + kBulkUnit) * tasks;
+  if (copies_in_bulk(mapping) && copied_bytes(part, mapping, bytes) > 0) return (one + kBulkUnit) * tasks;
   return tasks > 1 ? round_up(one, std::int64_t{kVectorBytes}) * tasks : one;
 }
 
-int staged_wavefronts(const ThreadMapping& mapping, int bytes) {
+int staged_wavefronts(const Mapping& mapping, int bytes) {
   Lanes lanes;
-  for (int i = 0; i < kWarp; ++i)
-    lanes[static_cast<std::size_t>(i)] = {i / mapping.threads_per_row, i % mapping.threads_per_row};
-  return wavefronts(lanes, mapping.cols, bytes);
+  const int threads = threads_a_row(mapping);
+  for (int i = 0; i < kWarp; ++i) lanes[static_cast<std::size_t>(i)] = {i / threads, i % threads};
+  return wavefronts(lanes, extents(mapping).cols, bytes);
 }
 
 bool takes_over(const Computation& computation, const KernelPlan& kernel, const Tile& stored,
@@ -214,7 +223,7 @@ bool takes_over(const Computation& computation, const KernelPlan& kernel, const 
   if (stored.group != read.group || stored.level != read.level) return false;
   const auto group = std::find_if(kernel.groups.begin(), kernel.groups.end(),
                                   [&](const Group& g) { return g.dominant == read.group; });
-  if (group == kernel.groups.end() || !group->mapping.staged) return false;
+  if (group == kernel.groups.end() || !is_staged(group->mapping)) return false;
   const auto same_size = [&](const Shape& a, const Shape& b) {
     return byte_size(a.dtype) == byte_size(b.dtype) &&
            staged_part(a, group->mapping) == StagedPart::kElements &&

@@ -18,7 +18,9 @@ KernelPlan kernel_of(const Computation& computation, const Node& node) {
   Group group;
   group.dominant = node.id;
   group.ops = {node.id};
-  group.mapping = natural_mapping(computation, node);
+  const Dealt natural = natural_mapping(computation, node);
+  group.mapping = natural.mapping;
+  group.deal = natural.deal;
   kernel.groups.push_back(std::move(group));
   finish_plain_launch(computation, kernel);
   return kernel;

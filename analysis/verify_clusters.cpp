@@ -9,18 +9,18 @@ namespace {
 
 void check_group(const Computation& computation, const KernelPlan& kernel, const Group& group,
                  Report& report) {
-  const ThreadMapping& m = group.mapping;
+  const int cluster = group.deal.cluster, threads = threads_a_row(group.mapping);
   const std::string where =
       fmt::format("kernel {}, group {}", kernel.id, computation.node(group.dominant).name);
-  if (m.cluster != kernel.launch.cluster)
-    report.add("cluster", "{}: clusters of {} blocks in a launch of clusters of {}", where, m.cluster,
+  if (cluster != kernel.launch.cluster)
+    report.add("cluster", "{}: clusters of {} blocks in a launch of clusters of {}", where, cluster,
                kernel.launch.cluster);
-  if (m.threads_per_row != m.cluster * kernel.launch.block || kernel.launch.block % 32 != 0)
-    report.add("cluster", "{}: {} threads a row are not all of {} blocks of {}", where, m.threads_per_row,
-               m.cluster, kernel.launch.block);
-  if (group.first_block % m.cluster != 0)
-    report.add("cluster", "{}: blocks from {} on are no whole clusters of {}", where, group.first_block,
-               m.cluster);
+  if (threads != cluster * kernel.launch.block || kernel.launch.block % 32 != 0)
+    report.add("cluster", "{}: {} threads a row are not all of {} blocks of {}", where, threads, cluster,
+               kernel.launch.block);
+  if (group.deal.first_block % cluster != 0)
+    report.add("cluster", "{}: blocks from {} on are no whole clusters of {}", where, group.deal.first_block,
+               cluster);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ void check_clusters(const Computation& computation, const Device& device, const 
   }
   bool used = false;
   for (const Group& group : kernel.groups) {
-    if (group.mapping.cluster == 1) continue;
+    if (group.deal.cluster == 1) continue;
     used = true;
     check_group(computation, kernel, group, report);
   }

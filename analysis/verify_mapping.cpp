@@ -17,43 +17,44 @@ namespace {
 
 void check_domain(const Computation& computation, const std::string& where, const Group& group,
                   Report& report) {
-  const ThreadMapping& m = group.mapping;
+  const auto [rows, cols] = extents(group.mapping);
   const Node& dominant = computation.node(group.dominant);
-  if (def(dominant.op).cls == OpClass::kReduce && m.kind != MappingKind::kElementwise &&
-      m.kind != MappingKind::kTile) {
+  if (def(dominant.op).cls == OpClass::kReduce && !is<mapping::Elements>(group.mapping) &&
+      !is<mapping::Patch>(group.mapping)) {
     const ReductionSize shape = reduction_size(computation, group.dominant);
-    if (shape.rows != m.rows || shape.cols != m.cols)
+    if (shape.rows != rows || shape.cols != cols)
       report.add("mapping.domain", "{}: {} reduces {} rows of {}, the mapping has {} of {}", where,
-                 dominant.name, shape.rows, shape.cols, m.rows, m.cols);
-  } else if (m.rows * m.cols != dominant.shape.elements_count()) {
+                 dominant.name, shape.rows, shape.cols, rows, cols);
+  } else if (rows * cols != dominant.shape.elements_count()) {
     report.add("mapping.domain", "{}: {} has {} elements, the mapping {} x {} = {}", where, dominant.name,
-               dominant.shape.elements_count(), m.rows, m.cols, m.rows * m.cols);
+               dominant.shape.elements_count(), rows, cols, rows * cols);
   }
 }
 
 /// A task's threads, or those of a line of its tile, are those of a block or of a cluster's.
-void check_threads(const std::string& where, const ThreadMapping& m, int block, Report& report) {
-  std::int64_t threads = m.threads_per_row * m.rows_per_block;
-  if (m.kind == MappingKind::kElementwise) threads = 1;
-  if (m.kind == MappingKind::kTile) threads = std::max<std::int64_t>(m.threads_per_row, m.rows_per_block);
-  if (threads > std::int64_t{block} * m.cluster)
+void check_threads(const std::string& where, const Group& group, int block, Report& report) {
+  const std::int64_t rows = task_rows(group.mapping), a_row = threads_a_row(group.mapping);
+  std::int64_t threads = a_row * rows;
+  if (is<mapping::Elements>(group.mapping)) threads = 1;
+  if (is<mapping::Patch>(group.mapping)) threads = std::max(a_row, rows);
+  if (threads > std::int64_t{block} * group.deal.cluster)
     report.add("mapping.threads", "{}: {} threads a task in blocks of {} ({})", where, threads, block,
-               to_text(m));
+               to_text(group.mapping, group.deal));
 }
 
 /// Reductions across the rows: a thread has the same cols in every task.
 void check_across(const std::string& where, const Group& group, Report& report) {
-  const ThreadMapping& m = group.mapping;
-  if (group.across.empty() || (m.kind == MappingKind::kRowPack && m.split == 1)) return;
+  if (group.across.empty() || packs_rows(group.mapping)) return;
   report.add("mapping.across",
              "{}: only whole rows of row_pack leave partials of their columns, not {}, split {}", where,
-             name(m.kind), m.split);
+             name(group.mapping), segments(group.mapping));
 }
 
 /// Of an element of the narrowest array that the group's ops read or make in vectors, of the domain's size or
 /// that of the dimension along which vectors lie: that of its dominant where it has none.
 int narrowest_bytes(const Computation& computation, const Group& group, int lane_dim) {
-  const std::int64_t along = lane_dim == 0 ? group.mapping.rows : group.mapping.cols;
+  const Extents domain = extents(group.mapping);
+  const std::int64_t along = lane_dim == 0 ? domain.rows : domain.cols;
   const Node& dominant = computation.node(group.dominant);
   const bool reduces = def(dominant.op).cls == OpClass::kReduce;
   int bytes = byte_size(computation.node(reduces ? dominant.operands[0] : group.dominant).shape.dtype);
@@ -61,8 +62,7 @@ int narrowest_bytes(const Computation& computation, const Group& group, int lane
     const Shape& shape = computation.node(id).shape;
     if (shape.is_tuple) return;
     const std::int64_t count = shape.elements_count();
-    if (count == group.mapping.rows * group.mapping.cols || count == along)
-      bytes = std::min(bytes, byte_size(shape.dtype));
+    if (count == domain.elements() || count == along) bytes = std::min(bytes, byte_size(shape.dtype));
   };
   for (const NodeId op : group.ops) {
     visit(op);
@@ -75,35 +75,34 @@ int narrowest_bytes(const Computation& computation, const Group& group, int lane
 /// threads; accumulators across the rows want whole ones.
 void check_vectors(const Computation& computation, const std::string& where, const Group& group, int block,
                    Report& report) {
-  const ThreadMapping& m = group.mapping;
-  if (m.vector == 1) return;
-  const Layout layout(m, block);
-  if (const int bytes = narrowest_bytes(computation, group, layout.lane_dim); m.vector * bytes > kVectorBytes)
+  const Layout layout(group.mapping, block);
+  if (layout.width == 1) return;
+  if (const int bytes = narrowest_bytes(computation, group, layout.lane_dim);
+      layout.width * bytes > kVectorBytes)
     report.add("mapping.vector", "{}: vectors of {} elements of {} bytes; up to {} bytes move at a time",
-               where, m.vector, bytes, kVectorBytes);
-  const bool whole = layout.columns == ColumnVectors::kFlat || layout.places % m.vector == 0;
+               where, layout.width, bytes, kVectorBytes);
+  const bool whole = layout.columns == ColumnVectors::kFlat || layout.places % layout.width == 0;
   if (layout.columns != ColumnVectors::kNone &&
-      (layout.slices * layout.places > std::int64_t{block} * m.vector || !whole))
+      (layout.slices * layout.places > std::int64_t{block} * layout.width || !whole))
     report.add("mapping.vector", "{}: vectors of {} do not lie in tiles of {} columns in a block of {}",
-               where, m.vector, m.rows_per_block, block);
+               where, layout.width, layout.task_rows, block);
   if (layout.peeled && !group.across.empty())
     report.add("mapping.vector", "{}: rows of {} in vectors of {}, and accumulators that want whole vectors",
-               where, m.cols, m.vector);
+               where, layout.cols, layout.width);
 }
 
 }  // namespace
 
 void check_mappings(const Computation& computation, const KernelPlan& kernel, Report& report) {
   for (const Group& group : kernel.groups) {
-    const ThreadMapping& m = group.mapping;
     const std::string where =
         fmt::format("kernel {}, group {}", kernel.id, computation.node(group.dominant).name);
-    if (const Verdict verdict = legal(m); !verdict) {
+    if (const Verdict verdict = legal(group.mapping, group.deal); !verdict) {
       report.add(verdict.rule, "{}: {}", where, verdict.why);
       continue;
     }
     check_domain(computation, where, group, report);
-    check_threads(where, m, kernel.launch.block, report);
+    check_threads(where, group, kernel.launch.block, report);
     check_across(where, group, report);
     check_vectors(computation, where, group, kernel.launch.block, report);
   }
@@ -139,24 +138,25 @@ void check_lanes(const Computation& computation, const KernelPlan& kernel, Repor
   for (const Group& group : kernel.groups) {
     for (int phase : phases(computation, kernel, group)) by_phase[phase].push_back(&group);
     const Group& first = *lanes.emplace(group.lane, &group).first->second;
-    if (first.first_block != group.first_block)
+    if (first.deal.first_block != group.deal.first_block)
       report.add("lane", "kernel {}: groups {} and {} of lane {} start at blocks {} and {}", kernel.id,
-                 name(first), name(group), group.lane, first.first_block, group.first_block);
+                 name(first), name(group), group.lane, first.deal.first_block, group.deal.first_block);
   }
   for (auto& [phase, groups] : by_phase) {
-    std::stable_sort(groups.begin(), groups.end(),
-                     [](const Group* a, const Group* b) { return a->first_block < b->first_block; });
+    std::stable_sort(groups.begin(), groups.end(), [](const Group* a, const Group* b) {
+      return a->deal.first_block < b->deal.first_block;
+    });
     const Group* widest = nullptr;  // of the lanes before
     for (std::size_t g = 1; g < groups.size(); ++g) {
       const Group &before = *groups[g - 1], &group = *groups[g];
-      const auto end = [](const Group& of) { return of.first_block + of.mapping.blocks; };
+      const auto end = [](const Group& of) { return of.deal.end_block(); };
       if (widest == nullptr || end(before) > end(*widest)) widest = &before;
-      if (group.lane != widest->lane && end(*widest) > group.first_block)
+      if (group.lane != widest->lane && end(*widest) > group.deal.first_block)
         report.add("lane",
                    "kernel {}: group {} (lane {}) ends at block {}, group {} (lane {}) starts at {} in "
                    "the same phase",
                    kernel.id, name(*widest), widest->lane, end(*widest) - 1, name(group), group.lane,
-                   group.first_block);
+                   group.deal.first_block);
     }
   }
 }
@@ -197,9 +197,10 @@ void check_launch(const Computation& computation, const Device& device, const Ke
   if (launch.grid < 1 || launch.grid > std::numeric_limits<std::int32_t>::max())
     report.add("grid", "kernel {}: a grid of {} blocks", kernel.id, launch.grid);
   for (const Group& group : kernel.groups)
-    if (group.first_block + group.mapping.blocks > launch.grid)
+    if (group.deal.end_block() > launch.grid)
       report.add("grid", "kernel {}: group {} needs {} blocks from block {}, the grid has {}", kernel.id,
-                 computation.node(group.dominant).name, group.mapping.blocks, group.first_block, launch.grid);
+                 computation.node(group.dominant).name, group.deal.blocks(), group.deal.first_block,
+                 launch.grid);
   check_lanes(computation, kernel, report);
   if (launch.shared_bytes < 0 || launch.shared_bytes > device.shared_bytes_per_block_optin)
     report.add("shared-memory", "kernel {}: needs {} bytes of shared memory, {} allows {} a block", kernel.id,

@@ -29,17 +29,18 @@ class MemoryCheck {
  private:
   void slots() {
     for (const auto& [op, g] : owner_) {
-      const ThreadMapping& m = kernel_.groups[g].mapping;
-      const int element = byte_size(computation_.node(op).shape.dtype);
+      const Group& group = kernel_.groups[g];
+      const Extents domain = extents(group.mapping);
+      const DType dtype = computation_.node(op).shape.dtype;
       const auto placed = groups_[g].placements.find(op);
       if (scheme_in_phase(kernel_, op) == Scheme::kRegional && placed != groups_[g].placements.end()) {
-        const std::int64_t wide = placed->second.coverage == Coverage::kFull ? m.cols : 1;
-        require(op, kernel_.shared, "shared memory", m.rows_per_block * wide * element);
+        const std::int64_t wide = placed->second.coverage == Coverage::kFull ? domain.cols : 1;
+        require(op, kernel_.shared, "shared memory", task_rows(group.mapping) * wide * byte_size(dtype));
       }
-      if (is_across(kernel_.groups[g], op)) {
-        require(op, kernel_.scratch, "scratch", across_bytes(m, computation_.node(op).shape.dtype));
-      } else if (m.combine == Combine::kPartials && reduces_domain(computation_, op, m)) {
-        require(op, kernel_.scratch, "scratch", partials_bytes(m, computation_.node(op).shape.dtype));
+      if (is_across(group, op)) {
+        require(op, kernel_.scratch, "scratch", across_bytes(group.mapping, group.deal, dtype));
+      } else if (leaves_partials(computation_, group, op)) {
+        require(op, kernel_.scratch, "scratch", partials_bytes(group.mapping, dtype));
       } else if (scheme(op) == Scheme::kGlobal &&
                  !std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), op)) {
         require(op, kernel_.scratch, "scratch", computation_.node(op).shape.byte_size());
@@ -94,7 +95,7 @@ class MemoryCheck {
       const auto& [op, g] = *it;
       const Group& group = kernel_.groups[g];
       const bool reduced = def(computation_.node(op).op).cls == OpClass::kReduce;
-      if (!reduced || (!is_across(group, op) && group.mapping.combine != Combine::kPartials)) continue;
+      if (!reduced || (!is_across(group, op) && !combines_partials(group.mapping))) continue;
       if (std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), op)) until(op, level(op) + 1);
       std::vector<NodeId> open{computation_.node(op).operands.at(1)};
       while (!open.empty()) {
@@ -138,8 +139,7 @@ class MemoryCheck {
       // Accumulators across the rows use it behind the tasks, folds in a loop of their own.
       if (!reduces_cols(computation_, op, kernel_.groups[g])) continue;
       const DType dtype = computation_.node(op).shape.dtype;
-      if (reduction_workspace_bytes(to_mapping(kernel_.groups[g].mapping), kernel_.launch.block, dtype) == 0)
-        continue;
+      if (reduction_workspace_bytes(kernel_.groups[g].mapping, kernel_.launch.block, dtype) == 0) continue;
       const int step = steps.at(op).step;
       all.push_back(need(steps, op, step, fmt::format("{} reduces in step {}", op_name(op), step)));
     }

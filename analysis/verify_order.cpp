@@ -65,7 +65,7 @@ void check_memsets(const Computation& computation, const FusionPlan& plan, Repor
     if (!valid_kernel(plan, step)) continue;
     const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
     for (const Group& group : kernel.groups) {
-      if (group.mapping.combine != Combine::kAtomic) continue;
+      if (!combines_atomically(group.mapping)) continue;
       for (NodeId op : materialised(group))
         if (def(computation.node(op).op).cls == OpClass::kReduce && kernel.levels.at(op) == 0 &&
             !cleared.contains(op))

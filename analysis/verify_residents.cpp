@@ -42,9 +42,9 @@ class ResidentCheck {
       return;
     }
     const DType dtype = computation_.node(r.op).shape.dtype;
-    const std::int64_t registers = resident_registers(group->mapping, kernel_.launch.block, dtype);
-    const std::int64_t needed = r.shared ? resident_shared_bytes(group->mapping, kernel_.launch.block, dtype)
-                                         : kRegisterBytes * registers;
+    const std::int64_t registers = resident_registers(*group, kernel_.launch.block, dtype);
+    const std::int64_t needed =
+        r.shared ? resident_shared_bytes(*group, kernel_.launch.block, dtype) : kRegisterBytes * registers;
     if (!r.shared) registers_ += registers;
     const bool outside = r.shared && (r.offset < 0 || r.offset + r.bytes > kernel_.launch.shared_bytes);
     if (r.bytes < needed || outside)
@@ -55,7 +55,7 @@ class ResidentCheck {
 
   /// Whether the group's threads have the value in that level, one element of the domain each.
   bool has_it(const Group& group, const Residence& r) const {
-    if (group.mapping.kind == MappingKind::kRowSerial) return false;
+    if (is<mapping::OneThread>(group.mapping)) return false;
     const auto index = static_cast<std::size_t>(&group - kernel_.groups.data());
     const auto placed = groups_[index].placements.find(r.op);
     if (placed == groups_[index].placements.end() || placed->second.coverage != Coverage::kFull) return false;

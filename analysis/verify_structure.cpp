@@ -87,9 +87,9 @@ void check_groups(const Computation& computation, const KernelPlan& kernel, Repo
         report.add("alias", "kernel {}: {} only renames {}; materialise that", kernel.id,
                    op_name(computation, op), op_name(computation, buffer_of(computation, op)));
     }
-    if (group.lane < 0 || group.first_block < 0)
+    if (group.lane < 0 || group.deal.first_block < 0)
       report.add("group", "kernel {}: group {} has lane {} from block {}", kernel.id, dominant, group.lane,
-                 group.first_block);
+                 group.deal.first_block);
   }
   for (NodeId op : kernel.ops)
     if (!grouped.contains(op))

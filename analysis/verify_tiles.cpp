@@ -25,7 +25,7 @@ class TileCheck {
   void check(const Tile& tile) {
     const auto group = std::find_if(kernel_.groups.begin(), kernel_.groups.end(),
                                     [&](const Group& g) { return g.dominant == tile.group; });
-    if (group == kernel_.groups.end() || (!has_tiles(group->mapping) && !group->mapping.staged)) {
+    if (group == kernel_.groups.end() || (!has_tiles(group->mapping) && !is_staged(group->mapping))) {
       report_.add("tile", "kernel {}: {} goes through a tile of the group of {}, whose tasks are none",
                   kernel_.id, name_of(tile.op), name_of(tile.group));
       return;
@@ -36,9 +36,9 @@ class TileCheck {
                   kernel_.id, name_of(tile.group), name_of(tile.op), tile.level);
     const Shape& shape = computation_.node(tile.op).shape;
     const int bytes = byte_size(shape.dtype);
-    const std::int64_t needed = group->mapping.staged ? staged_bytes(staged_part(shape, group->mapping),
-                                                                     group->mapping, bytes, tile.stages)
-                                                      : tile_bytes(group->mapping, bytes);
+    const std::int64_t needed = is_staged(group->mapping) ? staged_bytes(staged_part(shape, group->mapping),
+                                                                         group->mapping, bytes, tile.stages)
+                                                          : tile_bytes(group->mapping, bytes);
     check_stages(*group, tile, bytes);
     if (tile.offset < 0 || tile.bytes < needed || tile.offset + tile.bytes > kernel_.launch.shared_bytes)
       report_.add("slot",
@@ -51,9 +51,9 @@ class TileCheck {
   /// whose part they lie where they take over its bytes.
   void check_stages(const Group& group, const Tile& tile, int bytes) {
     const StagedPart part = staged_part(computation_.node(tile.op).shape, group.mapping);
-    const int wanted = group.mapping.staged ? staged_tasks(part, group.mapping, bytes) : 1;
+    const int wanted = is_staged(group.mapping) ? staged_tasks(part, group.mapping, bytes) : 1;
     const bool result = !reads(group, tile);
-    const bool replaces = result && group.mapping.staged && tile.stages == group.mapping.stages;
+    const bool replaces = result && is_staged(group.mapping) && tile.stages == copy_depth(group.mapping);
     if (tile.stages != (result ? 1 : wanted) && !replaces)
       report_.add("tile", "kernel {}: the tile of {} is of {} tasks, its group's of {}", kernel_.id,
                   name_of(tile.op), tile.stages, wanted);
@@ -61,12 +61,12 @@ class TileCheck {
       report_.add("slot", "kernel {}: {} bytes of the tile of {} in {} parts are no whole vectors",
                   kernel_.id, tile.bytes, name_of(tile.op), tile.stages);
     for (const Group& other : kernel_.groups) {
-      if (!other.mapping.staged || !group.mapping.staged) continue;
-      if (other.mapping.stages != group.mapping.stages)
+      if (!is_staged(other.mapping) || !is_staged(group.mapping)) continue;
+      if (copy_depth(other.mapping) != copy_depth(group.mapping))
         report_.add("mapping.staged", "kernel {}: the groups of {} and {} are staged for {} and {} tasks",
-                    kernel_.id, name_of(group.dominant), name_of(other.dominant), group.mapping.stages,
-                    other.mapping.stages);
-      if (other.mapping.bulk != group.mapping.bulk)
+                    kernel_.id, name_of(group.dominant), name_of(other.dominant), copy_depth(group.mapping),
+                    copy_depth(other.mapping));
+      if (copies_in_bulk(other.mapping) != copies_in_bulk(group.mapping))
         report_.add("mapping.staged", "kernel {}: of the groups of {} and {} one is copied in bulk",
                     kernel_.id, name_of(group.dominant), name_of(other.dominant));
     }
@@ -134,8 +134,8 @@ class TileCheck {
 void check_tiles(const Computation& computation, const Device& device, const KernelPlan& kernel,
                  const KernelEvaluations& evaluated, Report& report) {
   for (const Group& group : kernel.groups) {
-    const bool bulk = group.mapping.bulk;
-    if (group.mapping.stages > 0 && !(bulk ? has_bulk_copies(device) : has_async_copies(device)))
+    const bool bulk = copies_in_bulk(group.mapping);
+    if (copy_depth(group.mapping) > 0 && !(bulk ? has_bulk_copies(device) : has_async_copies(device)))
       report.add("mapping.staged", "kernel {}, group {}: {} (sm_{}{}) has no {} copies", kernel.id,
                  computation.node(group.dominant).name, device.id, device.cc_major, device.cc_minor,
                  bulk ? "bulk" : "asynchronous");

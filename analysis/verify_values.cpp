@@ -11,11 +11,12 @@
 namespace stitchwork::verification {
 namespace {
 
-/// `map` restricted to one task of `mapping`: rows [task * rows_per_block, ...), every col.
-IndexMap of_task(const IndexMap& map, const ThreadMapping& mapping, std::int64_t task) {
-  const std::int64_t first = task * mapping.rows_per_block;
+/// `map` restricted to one task of `mapping`: rows [task * task_rows, ...), every col.
+IndexMap of_task(const IndexMap& map, const Mapping& mapping, std::int64_t task) {
+  const std::int64_t first = task * task_rows(mapping);
+  const Extents domain = extents(mapping);
   IndexMap box;
-  box.dims = {std::min(mapping.rows_per_block, mapping.rows - first), mapping.cols};
+  box.dims = {std::min(task_rows(mapping), domain.rows - first), domain.cols};
   box.results = {IndexExpr::dim(0) + IndexExpr::value(first), IndexExpr::dim(1)};
   return compose(box, map);
 }
@@ -30,22 +31,24 @@ constexpr std::int64_t kMostTasks = 65536;
 
 /// Whether task t of `makes` makes the elements [t * a, (t + 1) * a) for some a, by the placement's map
 /// alone.
-std::optional<std::int64_t> elements_a_task(const Placement& placed, const ThreadMapping& makes,
+std::optional<std::int64_t> elements_a_task(const Placement& placed, const Mapping& makes,
                                             const std::vector<std::int64_t>& extents) {
   const bool full = placed.coverage == Coverage::kFull;
+  const std::int64_t cols = stitchwork::extents(makes).cols;
   const IndexExpr element = simplify(linearize(placed.map.results, extents), placed.map);
-  const IndexExpr row_major = full ? IndexExpr::dim(0) * makes.cols + IndexExpr::dim(1) : IndexExpr::dim(0);
+  const IndexExpr row_major = full ? IndexExpr::dim(0) * cols + IndexExpr::dim(1) : IndexExpr::dim(0);
   if (element != simplify(row_major, placed.map)) return std::nullopt;
-  return makes.rows_per_block * (full ? makes.cols : 1);
+  return task_rows(makes) * (full ? cols : 1);
 }
 
 /// Whether, for every row and col of the reader's domain, the element it needs is one of its own task's:
 /// element - task * elements lies in [0, elements).
-bool follows_from_maps(const IndexMap& need, const ThreadMapping& needs, std::int64_t elements,
+bool follows_from_maps(const IndexMap& need, const Mapping& needs, std::int64_t elements,
                        const std::vector<std::int64_t>& extents) {
   IndexMap of_task;  // (task, row in it, col) -> (row, col)
-  of_task.dims = {needs.tasks, needs.rows_per_block, std::max<std::int64_t>(1, needs.cols)};
-  of_task.results = {IndexExpr::dim(0) * needs.rows_per_block + IndexExpr::dim(1), IndexExpr::dim(2)};
+  of_task.dims = {task_count(needs), task_rows(needs),
+                  std::max<std::int64_t>(1, stitchwork::extents(needs).cols)};
+  of_task.results = {IndexExpr::dim(0) * task_rows(needs) + IndexExpr::dim(1), IndexExpr::dim(2)};
   const IndexMap element = compose(of_task, need);
   const IndexExpr place = linearize(element.results, extents) - IndexExpr::dim(0) * elements;
   const Interval range = range_of(simplify(place, element), element);
@@ -71,7 +74,7 @@ struct ValueCheck {
       for (NodeId op : group.sub_dominants) owner[op] = g;
       for (NodeId op : groups[g].unplaced)
         report.add("placement", "kernel {}: {} does not lie one to one in the domain of group {} ({})",
-                   kernel.id, op_name(op), op_name(group.dominant), to_text(group.mapping));
+                   kernel.id, op_name(op), op_name(group.dominant), to_text(group.mapping, group.deal));
       for (const Evaluation& e : groups[g].values)
         if (!e.load && !std::binary_search(group.ops.begin(), group.ops.end(), e.op))
           report.add("group", "kernel {}: group {} evaluates {} for {} but does not list it", kernel.id,
@@ -172,14 +175,14 @@ struct ValueCheck {
 
   /// Regional: the need of every task lies inside what the same task of the producer makes.
   void block_local(std::size_t reader, std::size_t producer, const Evaluation& e) {
-    const ThreadMapping& makes = kernel.groups[producer].mapping;
-    const ThreadMapping& needs = kernel.groups[reader].mapping;
-    if (makes.split > 1 || needs.split > 1) {
+    const Mapping& makes = kernel.groups[producer].mapping;
+    const Mapping& needs = kernel.groups[reader].mapping;
+    if (segments(makes) > 1 || segments(needs) > 1) {
       report.add("locality", "kernel {}: {} is Regional, but its rows are split over blocks", kernel.id,
                  op_name(e.op));
       return;
     }
-    const Deal made = to_deal(kernel.groups[producer]), read = to_deal(kernel.groups[reader]);
+    const Deal &made = kernel.groups[producer].deal, &read = kernel.groups[reader].deal;
     if (made != read) {
       report.add("locality", "kernel {}: {} is Regional, made in {}, but read in {}", kernel.id,
                  op_name(e.op), to_text(made), to_text(read));
@@ -197,14 +200,14 @@ struct ValueCheck {
     if (const auto elements = elements_a_task(placed->second, makes, extents);
         elements && follows_from_maps(e.map, needs, *elements, extents))
       return;
-    if (makes.tasks > kMostTasks) {
+    if (made.tasks > kMostTasks) {
       report.add("locality",
                  "kernel {}: {} is Regional, and it is not known whether each of {} tasks of {} needs only "
                  "what it makes",
-                 kernel.id, op_name(e.op), makes.tasks, op_name(e.root));
+                 kernel.id, op_name(e.op), made.tasks, op_name(e.root));
       return;
     }
-    for (std::int64_t task = 0; task < makes.tasks; ++task) {
+    for (std::int64_t task = 0; task < made.tasks; ++task) {
       const IndexMap made_map = of_task(placed->second.map, makes, task);
       const IndexMap need_map = of_task(e.map, needs, task);
       if (need_map.is_empty()) continue;  // its guard never holds in this task

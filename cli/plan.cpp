@@ -33,7 +33,7 @@ std::string dump_dominants(const Planned& p) {
     for (const Group& group : kernel.groups) {
       text += fmt::format("{} {}: dominant {}", kernel.id, kernel.name, entry.node(group.dominant).name);
       for (NodeId id : group.sub_dominants) text += fmt::format(", sub-dominant {}", entry.node(id).name);
-      text += fmt::format("; {}\n", to_text(group.mapping));
+      text += fmt::format("; {}\n", to_text(group.mapping, group.deal));
     }
   return text;
 }

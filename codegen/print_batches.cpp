@@ -131,7 +131,7 @@ void StepPrinter::place_inside(const Batches& batches, const Layout& layout) {
   const std::string first = has_part_of_row()
                                 ? fmt::format("{} * {} + first_col", tile_, number(layout_.apart))
                                 : fmt::format("{} * {}", tile_, number(layout_.task_rows));
-  if (std::holds_alternative<mapping::Elements>(step_.mapping)) {
+  if (is<mapping::Elements>(step_.mapping)) {
     // Of a range: what is read may be its tile, which has nothing behind the task's last vector.
     const std::string elements = partial_ ? fmt::format("(int)sw_min({}, {} - {})", number(layout_.task_rows),
                                                         number(layout_.rows), first)
@@ -246,7 +246,7 @@ void StepPrinter::store_vectors(bool in_part) {
       std::string bounds;
       if (part && alignment_ > 1)
         bounds = ", " + elements_inside();
-      else if (part && std::holds_alternative<mapping::Elements>(step_.mapping))
+      else if (part && is<mapping::Elements>(step_.mapping))
         bounds = fmt::format(", ({})0, {}", index_, elements_left());
       else if (part)
         bounds = fmt::format(", -col, {} - col", number(layout_.cols));
@@ -274,8 +274,7 @@ std::string StepPrinter::element_guard(const Batches& batches, bool guarded) con
 
 std::string StepPrinter::elements_left() const {
   if (rows_.empty() && layout_.rows * layout_.cols % layout_.width == 0) return "";
-  if (std::holds_alternative<mapping::Elements>(step_.mapping))
-    return fmt::format("{} - row", number(layout_.rows));
+  if (is<mapping::Elements>(step_.mapping)) return fmt::format("{} - row", number(layout_.rows));
   if (in_column_vectors())
     return layout_.columns == ColumnVectors::kWhole
                ? ""

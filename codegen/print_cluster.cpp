@@ -1,4 +1,4 @@
-// Rows that the blocks of a thread block cluster share (ThreadMapping::cluster).
+// Rows that the blocks of a thread block cluster share (mapping::Cluster).
 #include <fmt/format.h>
 
 #include "codegen/print_step.h"

@@ -187,7 +187,8 @@ void KernelPrinter::comment(const Step& step, const Step* before) {
   for (const Root& root : step.roots) text += (text.empty() ? "" : ", ") + computation_.node(root.op).name;
   if (step.rows) text += step.by_all ? ", of each row by all its threads" : ", of each row by a thread";
   if (before == nullptr || before->group != step.group)
-    text += fmt::format(" (group of {}; {})", computation_.node(group.dominant).name, to_text(group.mapping));
+    text += fmt::format(" (group of {}; {})", computation_.node(group.dominant).name,
+                        to_text(group.mapping, group.deal));
   out_.line("// " + text);
 }
 

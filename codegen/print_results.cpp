@@ -49,7 +49,7 @@ void StepPrinter::finish_reduction(const Root& root, std::size_t index, const st
   const DType dtype = computation_.node(root.op).shape.dtype;
   const std::string& accumulator = accumulators_[index];
   const std::string_view reducer = reducer_name(root.reducer), type = value_type(dtype);
-  if (std::holds_alternative<mapping::Columns>(step_.mapping)) {
+  if (is<mapping::Columns>(step_.mapping)) {
     const std::int64_t rows = layout_.task_rows, slices = layout_.slices;
     if (slices > 1) {
       if (shared_.workspace != SharedState::kFree) out_.line("__syncthreads();");

@@ -80,9 +80,8 @@ void StepPrinter::print() {
   if (step_.in_bulk) return print_bulk_stores();
   if (step_.by_all) return print_rows_by_all();
   if (step_.rows) return print_rows();
-  if (std::holds_alternative<mapping::Patch>(step_.mapping)) return print_tile();
-  const bool alone = std::holds_alternative<mapping::Elements>(step_.mapping) ||
-                     sharing<mapping::OneThread>(step_.mapping) != nullptr;
+  if (is<mapping::Patch>(step_.mapping)) return print_tile();
+  const bool alone = is<mapping::Elements>(step_.mapping) || as<mapping::OneThread>(step_.mapping) != nullptr;
   return alone ? print_thread_rows() : print_shared_rows();
 }
 
@@ -166,7 +165,7 @@ void StepPrinter::declare_row(const std::string& tile, std::int64_t rows) {
 
 void StepPrinter::print_thread_rows() {
   const std::int64_t rows = layout_.task_rows;
-  const bool serial = sharing<mapping::OneThread>(step_.mapping) != nullptr;
+  const bool serial = as<mapping::OneThread>(step_.mapping) != nullptr;
   SW_CHECK(serial || layout_.cols == 1, "element-wise domains have one col");
   if (!serial && in_batches()) return print_row_batches();
   if (needs_index()) {
@@ -224,7 +223,7 @@ void StepPrinter::print_shared_rows() {
   if (in_column_vectors()) return print_column_vectors();
   const std::int64_t rows = layout_.task_rows;
   const std::int64_t length = layout_.length;
-  const bool column = std::holds_alternative<mapping::Columns>(step_.mapping);
+  const bool column = is<mapping::Columns>(step_.mapping);
   std::int64_t threads = layout_.threads_a_row;
   SW_CHECK(rows * threads <= std::int64_t{block_} * layout_.blocks, "{} rows of {} threads in a block of {}",
            rows, threads, block_);
@@ -233,7 +232,7 @@ void StepPrinter::print_shared_rows() {
 
   const std::string lane = has_part_of_row() ? "thread" : "lane";
   const Segment segment = declare_segment();
-  if (sharing<mapping::Segments>(step_.mapping) != nullptr) {
+  if (as<mapping::Segments>(step_.mapping) != nullptr) {
     out_.line("const int local_row = 0, lane = thread;");
   } else if (column) {
     out_.line(fmt::format("const int local_row = thread % {0}, lane = thread / {0};", rows));

@@ -44,9 +44,8 @@ IndexNames ValuePrinter::index_names(std::size_t dims, bool local) const {
   IndexNames names;
   names.wide = kernel_.wide_indices;
   names.dims = {local ? "local_row" : "row", "col"};
-  const bool part_of_cols = std::holds_alternative<mapping::Patch>(step_.mapping)
-                                ? layout_.segments > 1
-                                : layout_.in_tile && layout_.by_parts;
+  const bool part_of_cols =
+      is<mapping::Patch>(step_.mapping) ? layout_.segments > 1 : layout_.in_tile && layout_.by_parts;
   if (local && part_of_cols) names.dims[1] = "(col - first_col)";
   for (std::size_t d = 2; d < dims; ++d) names.dims.push_back(fmt::format("s{}", d - 2));
   return names;

@@ -71,7 +71,7 @@ std::optional<Edit> remedy(const Graph& graph, const KernelPlan& kernel) {
 /// spills in every task.
 double price_us(const Device& device, const KernelPlan& plan, const CompiledKernel& compiled) {
   std::int64_t tasks = 1;
-  for (const Group& group : plan.groups) tasks = std::max(tasks, group.mapping.tasks_per_block);
+  for (const Group& group : plan.groups) tasks = std::max(tasks, group.deal.most_tasks());
   const double bytes = static_cast<double>(compiled.spill_bytes.value_or(0)) *
                        static_cast<double>(plan.launch.grid * plan.launch.block * tasks);
   return plan.predicted_us + bytes / (device.l2_gb_s * 1e3);

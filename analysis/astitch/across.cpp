@@ -56,8 +56,8 @@ std::string across_numbers(const Nodes& nodes, const KernelPlan& kernel, double 
   for (const Group& group : kernel.groups)
     for (const NodeId id : group.across) {
       ++reductions;
-      takers = to_deal(group.mapping).takers;
-      bytes += across_bytes(group.mapping, nodes.node(id).shape.dtype);
+      takers = group.deal.takers;
+      bytes += across_bytes(group.mapping, group.deal, nodes.node(id).shape.dtype);
     }
   return fmt::format(
       "{} reductions across the rows in {} partials each, {} bytes: {:.2f} us; in groups of their own {:.2f} "

@@ -45,8 +45,8 @@ struct Option {
   std::int64_t bytes = 0;  ///< stay in the block
   std::size_t with = 0;
   bool found = false, dissolve = false;
-  Slot slot;              ///< dissolve: the other group with this one in it
-  ThreadMapping mapping;  ///< else: this group's from now on
+  Slot slot;    ///< dissolve: the other group with this one in it
+  Dealt dealt;  ///< else: this group's from now on
 };
 
 class Adaptation {
@@ -83,7 +83,8 @@ class Adaptation {
           slots_[best.with] = std::move(best.slot);
           enlist(best.with);
         } else {
-          slots_[g].group.mapping = best.mapping;
+          slots_[g].group.mapping = best.dealt.mapping;
+          slots_[g].group.deal = best.dealt.deal;
           slots_[g].version = ++versions_;
         }
       }
@@ -173,24 +174,24 @@ class Adaptation {
     std::vector<NodeId> values;
     for (const std::size_t with : neighbours(g)) {
       const OpGroup& other = slots_[with].group;
-      if (other.mapping.split > 1 || other.mapping.rows <= 0) continue;
-      if (other.mapping.blocks * kFewerBlocks < slot.group.mapping.blocks) continue;
+      if (segments(other.mapping) > 1 || extents(other.mapping).rows <= 0) continue;
+      if (other.deal.blocks() * kFewerBlocks < slot.group.deal.blocks()) continue;
       if (!tried_.insert({slot.version, slots_[with].version}).second) continue;
       if (values.empty()) {
         values = exchanged(slot);
         best.bytes = local_bytes(slot, {g}, values);
       }
       try_dissolving(g, with, values, best);
-      if (other.mapping.cluster == 1) try_alongside(g, with, values, best);
+      if (other.deal.cluster == 1) try_alongside(g, with, values, best);
     }
     return best;
   }
 
   /// Whether each of the group's values may lie in the other's domain one to one, or one a row, by its size.
-  bool may_lie_in(const OpGroup& group, const ThreadMapping& domain) const {
+  bool may_lie_in(const OpGroup& group, const Extents& domain) const {
     return std::all_of(group.materialised.begin(), group.materialised.end(), [&](NodeId id) {
       const std::int64_t elements = nodes_[id].elements;
-      return elements == domain.rows * domain.cols || elements == domain.rows;
+      return elements == domain.elements() || elements == domain.rows;
     });
   }
 
@@ -198,12 +199,14 @@ class Adaptation {
   /// one mapping stay in registers; so it wins at equal bytes.
   void try_dissolving(std::size_t g, std::size_t with, const std::vector<NodeId>& values, Option& best) {
     const OpGroup& other = slots_[with].group;
-    if (!merge_ || !may_lie_in(slots_[g].group, other.mapping)) return;
+    if (!merge_ || !may_lie_in(slots_[g].group, extents(other.mapping))) return;
     std::vector<NodeId> together;
     std::merge(slots_[g].group.materialised.begin(), slots_[g].group.materialised.end(),
                other.materialised.begin(), other.materialised.end(), std::back_inserter(together));
     OpGroup changed;
-    if (!make_group(body_, candidates_, other.dominant, std::move(together), other.mapping, changed)) return;
+    if (!make_group(body_, candidates_, other.dominant, std::move(together), {other.mapping, other.deal},
+                    changed))
+      return;
     Slot slot = grown(slots_[with], std::move(changed), slots_[g].group);
     const std::int64_t bytes =
         local_bytes(slot, {g, with}, values) - local_bytes(slots_[with], {with}, values);
@@ -213,17 +216,20 @@ class Adaptation {
 
   void try_alongside(std::size_t g, std::size_t with, const std::vector<NodeId>& values, Option& best) {
     OpGroup& group = slots_[g].group;
-    const ThreadMapping& other = slots_[with].group.mapping;
+    const OpGroup& other = slots_[with].group;
     const std::int64_t elements = nodes_[group.dominant].elements;
-    if (elements % other.rows != 0) return;
-    ThreadMapping mapping = map_alongside(elements, other);
+    if (elements % extents(other.mapping).rows != 0) return;
+    Dealt dealt = map_alongside(elements, other.mapping, other.deal);
     // The same domain, only dealt out otherwise: its ops lie in it, and read, as before.
-    SW_CHECK(mapping.kind == group.mapping.kind && mapping.rows == group.mapping.rows &&
-             mapping.cols == group.mapping.cols);
-    std::swap(group.mapping, mapping);
+    SW_CHECK(is<mapping::Elements>(group.mapping) && extents(group.mapping).rows == elements);
+    const auto swap = [&] {
+      std::swap(group.mapping, dealt.mapping);
+      std::swap(group.deal, dealt.deal);
+    };
+    swap();
     const std::int64_t bytes = local_bytes(slots_[g], {g}, values);
-    std::swap(group.mapping, mapping);
-    if (bytes > best.bytes) best = {bytes, with, true, false, {}, mapping};
+    swap();
+    if (bytes > best.bytes) best = {bytes, with, true, false, {}, dealt};
   }
 
   /// Bytes of those `values` that `slot` makes or reads and that no reader needs from another block, if it

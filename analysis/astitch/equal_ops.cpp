@@ -173,7 +173,7 @@ int CodeSize::with(const CodeSize& other) const {
   return size() + other.size() - common;
 }
 
-GroupCode group_code(const Nodes& nodes, const std::vector<NodeId>& ops, const ThreadMapping& mapping) {
+GroupCode group_code(const Nodes& nodes, const std::vector<NodeId>& ops, const Mapping& mapping) {
   GroupCode code;
   for (const NodeId op : ops) {
     if (nodes[op].transparent && !nodes[op].member) continue;
@@ -181,8 +181,9 @@ GroupCode group_code(const Nodes& nodes, const std::vector<NodeId>& ops, const T
     code.push_back(nodes[op].code >= 0 ? nodes[op].code : -1 - std::int64_t{op});
   }
   std::sort(code.begin(), code.end());
-  code.insert(code.end(), {static_cast<std::int64_t>(mapping.kind), mapping.cols, mapping.vector,
-                           mapping.unroll, mapping.threads_per_row, mapping.split, mapping.cluster});
+  const auto [width, unroll] = vectors(mapping);
+  code.insert(code.end(), {form_number(mapping), extents(mapping).cols, width, unroll, threads_a_row(mapping),
+                           segments(mapping), cluster_blocks(mapping)});
   return code;
 }
 

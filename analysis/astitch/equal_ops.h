@@ -36,7 +36,7 @@ class CodeSize {
 /// What tells bodies of groups apart: their ops and the parts of their mapping that all that share a body
 /// have in common.
 using GroupCode = std::vector<std::int64_t>;
-GroupCode group_code(const Nodes& nodes, const std::vector<NodeId>& ops, const ThreadMapping& mapping);
+GroupCode group_code(const Nodes& nodes, const std::vector<NodeId>& ops, const Mapping& mapping);
 
 /// Bodies that `groups` (OpGroup or Group) need between them.
 template <typename Groups>

@@ -230,7 +230,7 @@ Finalization finalize(const Body& body, const Candidates& candidates, const std:
   // Partials always cross a barrier, also when only the result is wanted.
   const auto leaves_partials = [&](const OpGroup& group, NodeId id) {
     return is_across(group, id) ||
-           (group.mapping.split > 1 && candidates.kinds.at(id) == CandidateKind::kReduce);
+           (segments(group.mapping) > 1 && candidates.kinds.at(id) == CandidateKind::kReduce);
   };
   for (const OpGroup& group : groups) {
     for (const NodeId id : group.materialised) {

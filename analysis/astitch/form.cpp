@@ -156,8 +156,8 @@ KernelPlan to_kernel(const Stitched& stitched) {
     }
     result.ops = group.ops;
     result.mapping = group.mapping;
+    result.deal = group.deal;
     result.lane = group.lane;
-    result.first_block = group.first_block;
     ops.insert(group.ops.begin(), group.ops.end());
     kernel.groups.push_back(std::move(result));
   }
@@ -232,7 +232,7 @@ void cut(const Nodes& nodes, const StitchOp& op, const Device& device, const Opt
 }
 
 bool sums_in_vectors(const Group& group) {
-  return group.mapping.kind == MappingKind::kColumn && group.mapping.vector > 1;
+  return is<mapping::Columns>(group.mapping) && vectors(group.mapping).width > 1;
 }
 
 /// Which choice to take back where a kernel does not fit the device, if one of them asked for the room.
@@ -337,7 +337,7 @@ Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, c
     plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel,
                 layout);
     const bool staged = std::any_of(kernel.groups.begin(), kernel.groups.end(),
-                                    [](const Group& group) { return group.mapping.staged; });
+                                    [](const Group& group) { return is_staged(group.mapping); });
     Verdict stages = staged ? stage_rows(*nodes.computation, kernel) : Verdict::yes();
     if (staged && stages) bound_launch(device, options, limits, kernel.launch);
     const Verdict fits = fits_device(kernel, device, limits);

@@ -81,7 +81,8 @@ class Lanes {
     for (const auto& [value, by] : holders) {
       for (std::size_t a = 0; a < by.size(); ++a) {
         for (std::size_t b = a + 1; b < by.size(); ++b) {
-          if (tied.find(by[a]) != tied.find(by[b]) && groups_[by[a]].mapping == groups_[by[b]].mapping)
+          if (tied.find(by[a]) != tied.find(by[b]) && groups_[by[a]].mapping == groups_[by[b]].mapping &&
+              groups_[by[a]].deal == groups_[by[b]].deal)
             tied.join(by[a], by[b]);
         }
       }
@@ -91,16 +92,16 @@ class Lanes {
       const OpGroup& group = groups_[g];
       Set& set = sets[tied.find(g)];
       set.groups.push_back(g);
-      set.tasks = group.mapping.tasks;
-      set.tasks_per_block = group.mapping.tasks_per_block;
-      set.blocks = group.mapping.blocks;
-      set.cluster = group.mapping.cluster;
+      set.tasks = group.deal.tasks;
+      set.tasks_per_block = group.deal.most_tasks();
+      set.blocks = group.deal.blocks();
+      set.cluster = group.deal.cluster;
       set.task_us += task_us(g);
       for (const NodeId id : group.materialised) {
         const int level = finalization_.levels.at(id);
         set.phases.insert(level);
         // The fold of partials whose result is an output.
-        const bool partials = is_across(group, id) || (group.mapping.split > 1 && nodes_[id].reduction);
+        const bool partials = is_across(group, id) || (segments(group.mapping) > 1 && nodes_[id].reduction);
         if (partials && body_.outputs.contains(id)) {
           set.phases.insert(level + 1);
         }
@@ -116,7 +117,7 @@ class Lanes {
 
   /// What may stay in registers from one group to another of the same mapping: a block has one task.
   std::vector<NodeId> resident_values(const OpGroup& group) const {
-    if (group.mapping.tasks_per_block > 1) return {};
+    if (group.deal.most_tasks() > 1) return {};
     std::set<NodeId> values;
     for (const NodeId op : group.ops) {
       if (nodes_[op].elements > kTyingElements && !nodes_[op].transparent) values.insert(op);
@@ -134,7 +135,7 @@ class Lanes {
     double work = 0, bytes = 0;
     std::set<NodeId> read;
     // What is looked up or sliced is not read whole: at most an element for each of the domain.
-    const auto domain = static_cast<double>(group.mapping.rows * group.mapping.cols);
+    const auto domain = static_cast<double>(extents(group.mapping).elements());
     for (const NodeId op : group.ops) {
       double elements = std::min(domain, static_cast<double>(nodes_[op].elements));
       for (const NodeId operand : nodes_.node(op).operands) {
@@ -152,7 +153,7 @@ class Lanes {
     const double us = std::max(work / instructions_per_us(device_), bytes / bytes_per_us(device_));
     const double latency_us = device_.dram_latency_ns / 1e3;
     return std::max(latency_us, us * static_cast<double>(limits_.blocks_per_wave) /
-                                    static_cast<double>(std::max<std::int64_t>(1, group.mapping.tasks)));
+                                    static_cast<double>(std::max<std::int64_t>(1, group.deal.tasks)));
   }
 
   /// Tasks a block so that every phase fits; false if one after the other is no slower.
@@ -327,9 +328,8 @@ std::vector<OpGroup> assign_lanes(const Body& body, std::vector<OpGroup> groups,
     for (const std::size_t g : set.groups) {
       OpGroup& group = groups[g];
       group.lane = static_cast<int>(std::distance(starts.begin(), starts.find(set.first_block)));
-      group.first_block = set.first_block;
-      group.mapping.tasks_per_block = set.tasks_per_block;
-      group.mapping.blocks = set.blocks;
+      group.deal.first_block = set.first_block;
+      group.deal.takers = set.blocks / set.cluster;
     }
   }
   return groups;

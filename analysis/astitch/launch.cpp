@@ -273,7 +273,7 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, in
   }
   const int wanted_blocks = limits.max_blocks_per_sm;
   set_block(limits, device, std::min(kTunedBlocks.front(), device.max_threads_per_block));
-  const bool alone = map_tuned(domain, limits).blocks <= device.sms;
+  const bool alone = map_tuned(domain, limits).deal.blocks() <= device.sms;
   int best = 0, best_blocks = 0, best_cluster = 1;
   double best_us = 0;
   for (const auto& [block, share, cluster] :
@@ -287,16 +287,17 @@ void tune_block(const Nodes& nodes, const StitchOp& op, const Device& device, in
       limits.max_blocks_per_sm = full / share;
     }
     set_block(limits, device, block);
-    const ThreadMapping mapping = map_tuned(domain, limits);
-    double us = domain_us(domain, mapping, limits);
+    const auto dealt = map_tuned(domain, limits);
+    const Deal& deal = dealt.deal;
+    double us = domain_us(domain, dealt, limits);
     // Partials are written and read once more.
-    us += 2.0 * 4 * static_cast<double>(to_deal(mapping).takers * mapping.cols * limits.accumulators) /
+    us += 2.0 * 4 * static_cast<double>(deal.takers * extents(dealt.mapping).cols * limits.accumulators) /
           bytes_per_us(device);
-    if (limits.one_wave) us += device.grid_barrier_us_per_block * static_cast<double>(mapping.blocks);
+    if (limits.one_wave) us += device.grid_barrier_us_per_block * static_cast<double>(deal.blocks());
     if (best > 0 && us >= best_us * (1 - kIndifference)) continue;
     best = block;
     best_blocks = limits.max_blocks_per_sm;
-    best_cluster = mapping.cluster;
+    best_cluster = deal.cluster;
     best_us = us;
   }
   limits.max_blocks_per_sm = best_blocks;
@@ -365,8 +366,8 @@ void plan_launch(const Body& body, const std::vector<OpGroup>& groups, const Fin
   launch.block = limits.block;
   launch.grid = launch.cluster = 1;
   for (const OpGroup& group : groups) {
-    launch.grid = std::max(launch.grid, group.first_block + group.mapping.blocks);
-    launch.cluster = std::max(launch.cluster, group.mapping.cluster);
+    launch.grid = std::max(launch.grid, group.deal.end_block());
+    launch.cluster = std::max(launch.cluster, group.deal.cluster);
   }
   launch.grid = round_up(launch.grid, launch.cluster);
   launch.grid_barriers = finalization.grid_barriers;
@@ -431,7 +432,7 @@ Verdict fits_device(const KernelPlan& kernel, const Device& device, const Mappin
   }
   // Staged rows are dealt to the blocks that their tiles leave room for.
   const bool staged = std::any_of(kernel.groups.begin(), kernel.groups.end(),
-                                  [](const Group& group) { return group.mapping.staged; });
+                                  [](const Group& group) { return is_staged(group.mapping); });
   const std::int64_t assumed = staged ? launch.grid : limits.blocks_per_wave;
   if (limits.one_wave && launch.blocks_per_wave < assumed) {
     return Verdict::no("astitch.wave",

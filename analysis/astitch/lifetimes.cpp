@@ -53,10 +53,10 @@ SharedLifetimes shared_lifetimes(const Body& body, const std::vector<OpGroup>& g
     result.values.emplace(id, life);
   }
   for (const auto& [id, group] : owner) {
-    const ThreadMapping& mapping = groups[group].mapping;
+    const Mapping& mapping = groups[group].mapping;
     // Accumulators across the rows use it behind the tasks.
     if (is_across(groups[group], id) || !reduces_domain(*nodes.computation, id, mapping)) continue;
-    if (reduction_workspace_bytes(to_mapping(mapping), block, nodes.node(id).shape.dtype) == 0) continue;
+    if (reduction_workspace_bytes(mapping, block, nodes.node(id).shape.dtype) == 0) continue;
     result.workspace.push_back(lifetime(id));
   }
   return result;

@@ -54,18 +54,16 @@ struct MappingLimits {
 int wanted_split(const MappingLimits& limits, NodeId reduction);
 
 /// Mapping of a group dominated by `dominant`: its reduction's if it is one, else element-wise.
-ThreadMapping map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits);
+Dealt map_dominant(const Nodes& nodes, NodeId dominant, const MappingLimits& limits);
 
 /// `split`: blocks a row by override; 0 leaves it to the rules.
-ThreadMapping map_row_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits,
-                                int split = 0);
-ThreadMapping map_column_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits,
-                                   int split = 0);
-ThreadMapping map_elementwise(std::int64_t elements, const MappingLimits& limits);
+Dealt map_row_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits, int split = 0);
+Dealt map_column_reduction(std::int64_t rows, std::int64_t cols, const MappingLimits& limits, int split = 0);
+Dealt map_elementwise(std::int64_t elements, const MappingLimits& limits);
 
 /// An element-wise mapping of `elements` elements that gives each task exactly the share of `elements` which
-/// corresponds to the rows a task of `other` covers; elements must be a multiple of other.rows and other must
-/// not be split.
-ThreadMapping map_alongside(std::int64_t elements, const ThreadMapping& other);
+/// corresponds to the rows a task of `other` covers, to the same blocks; elements must be a multiple of the
+/// other's rows, which must not be split.
+Dealt map_alongside(std::int64_t elements, const Mapping& other, const Deal& deal);
 
 }  // namespace stitchwork::astitch

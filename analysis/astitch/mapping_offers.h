@@ -12,8 +12,8 @@ constexpr std::int64_t kShortRowBytes = 1024;
 /// Whether what the domain's rows take is known of all of it.
 bool is_measured(const Domain& domain, const RowWork& work);
 
-/// Fills tasks, blocks and tasks_per_block: as many blocks as there are slots or tasks.
-ThreadMapping deal(ThreadMapping mapping, const MappingLimits& limits);
+/// To as many blocks as there are slots or tasks.
+Dealt deal(const Mapping& mapping, const MappingLimits& limits);
 
 /// Registers of a thread for accumulators of sums across the rows.
 std::int64_t accumulator_room(const MappingLimits& limits);
@@ -23,22 +23,22 @@ class Fastest {
  public:
   Fastest(const Domain& domain, const MappingLimits& limits) : domain_(domain), limits_(limits) {}
 
-  void offer(const ThreadMapping& mapping) {
-    const double us = domain_us(domain_, mapping, limits_);
+  void offer(const Dealt& dealt) {
+    const double us = domain_us(domain_, dealt, limits_);
     if (found_ && us >= us_ * (1 - kIndifference)) return;
     found_ = true;
     us_ = us;
-    best_ = mapping;
+    best_ = dealt;
   }
   bool found() const { return found_; }
-  const ThreadMapping& best() const { return best_; }
+  const Dealt& best() const { return best_; }
 
  private:
   const Domain& domain_;
   const MappingLimits& limits_;
   bool found_ = false;
   double us_ = 0;
-  ThreadMapping best_;
+  Dealt best_;
 };
 
 /// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks

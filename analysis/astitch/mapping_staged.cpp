@@ -42,15 +42,14 @@ const std::vector<int>& stages_to_offer(bool copied) {
 
 /// Offers a staged mapping with tiles for so many tasks of a block (0: its rows go through registers), if
 /// they fit; returns whether it did. Blocks that ask for tasks ahead share out the tasks of a wave.
-bool offer_stages(ThreadMapping mapping, int stages, const Domain& domain, const MappingLimits& limits,
+bool offer_stages(mapping::Lanes lanes, int stages, const Domain& domain, const MappingLimits& limits,
                   Fastest& fastest) {
   const RowWork& work = limits.row_work;
   const Device& device = *limits.tuned_for;
-  mapping.stages = stages;
-  mapping.bulk = stages > 0 && limits.bulk_copies;
-  const std::int64_t tiles = mapping.rows_per_block * domain.cols *
-                                 (work.staged_bytes + std::max(0, stages - 1) * work.staged_input_bytes) +
-                             kSharedSpare;
+  lanes.tile = copy_of(stages, limits.bulk_copies);
+  const std::int64_t tiles =
+      lanes.rows * domain.cols * (work.staged_bytes + std::max(0, stages - 1) * work.staged_input_bytes) +
+      kSharedSpare;
   if (tiles > device.shared_bytes_per_block_default) return false;
   MappingLimits beside = limits;
   beside.blocks_per_wave =
@@ -58,20 +57,31 @@ bool offer_stages(ThreadMapping mapping, int stages, const Domain& domain, const
                assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_wave);
   beside.one_wave = limits.one_wave || stages > 1;
   if (beside.blocks_per_wave == 0) return false;
-  const ThreadMapping dealt = deal(mapping, beside);
+  const Dealt dealt = deal(mapping::Rows{domain.rows, domain.cols, lanes}, beside);
   // Of fewer tasks than SMs each takes what its latencies are, and staging has more of them.
-  if (dealt.tasks < device.sms * (stages > 0 ? kLeastTasksAnSm : 1)) return false;
-  if (stages > 1 && dealt.tasks_per_block < kLeastTasksAhead) return false;
+  if (dealt.deal.tasks < device.sms * (stages > 0 ? kLeastTasksAnSm : 1)) return false;
+  if (stages > 1 && dealt.deal.most_tasks() < kLeastTasksAhead) return false;
   fastest.offer(dealt);
   return true;
 }
 
 /// Of the tiles of a row, for those of all tasks asked for ahead.
-std::int64_t single_row_bytes(const ThreadMapping& mapping, const RowWork& work) {
-  const std::int64_t rows = work.staged_bytes + std::max(0, mapping.stages - 1) * work.staged_input_bytes;
-  const std::int64_t cols = stages_cols(mapping) ? work.staged_col_bytes : 0;
+std::int64_t single_row_bytes(const Mapping& mapping, const Deal& deal, const RowWork& work) {
+  const std::int64_t rows =
+      work.staged_bytes + std::max(0, copy_depth(mapping) - 1) * work.staged_input_bytes;
+  const std::int64_t cols = stages_cols(mapping, deal) ? work.staged_col_bytes : 0;
   return staged_elements(StagedPart::kElements, mapping) * rows +
          staged_elements(StagedPart::kCols, mapping) * cols;
+}
+
+/// A row a task, of all threads of a block or of a cluster's.
+Mapping single_row(const Domain& domain, int block, int cluster, const mapping::Vectors& vectors,
+                   const mapping::Copy& copy) {
+  using namespace mapping;
+  if (cluster == 1) return Rows{domain.rows, domain.cols, Lanes{block, 1, vectors, copy}};
+  const auto* ahead = std::get_if<Async>(&copy);
+  const PartCopy part = ahead == nullptr ? PartCopy(ByLoads{}) : PartCopy(*ahead);
+  return Rows{domain.rows, domain.cols, mapping::Cluster{cluster, cluster * block, vectors, part}};
 }
 
 }  // namespace
@@ -81,23 +91,18 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
   if (!limits.staging || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
       domain.cols * work.narrowest_bytes % kSectorBytes == 0)
     return;
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kRowPack;
-  mapping.rows = domain.rows;
-  mapping.cols = domain.cols;
-  mapping.staged = true;
   int least_conflicts = std::numeric_limits<int>::max();
   for (std::int64_t threads = 1; threads <= std::min<std::int64_t>(limits.block, domain.cols); threads *= 2) {
-    mapping.threads_per_row = static_cast<int>(threads);
-    mapping.rows_per_block = limits.block / threads;
+    const mapping::Lanes lanes{static_cast<int>(threads), limits.block / threads, {}, mapping::ByLoads{}};
     const std::int64_t elements = ceil_div(domain.cols, threads);
-    if (mapping.rows_per_block * domain.cols * work.narrowest_bytes % kSectorBytes != 0) continue;
+    if (lanes.rows * domain.cols * work.narrowest_bytes % kSectorBytes != 0) continue;
     if (elements * limits.accumulators > accumulator_room(limits)) continue;
     // More threads a row hold longer rows, but not at the price of bank conflicts that fewer do not have.
-    const int conflicts = staged_wavefronts(mapping, domain.element_bytes);
+    const int conflicts =
+        staged_wavefronts(mapping::Rows{domain.rows, domain.cols, lanes}, domain.element_bytes);
     if (conflicts > least_conflicts) continue;
     for (const int stages : stages_to_offer(limits.async_copies))
-      if (offer_stages(mapping, stages, domain, limits, fastest)) least_conflicts = conflicts;
+      if (offer_stages(lanes, stages, domain, limits, fastest)) least_conflicts = conflicts;
   }
 }
 
@@ -107,35 +112,29 @@ void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cl
       domain.cols * domain.element_bytes <= (limits.accumulators > 0 ? kShortSummedRowBytes : kShortRowBytes))
     return;
   const Device& device = *limits.tuned_for;
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kRowPack;
-  mapping.rows = domain.rows;
-  mapping.cols = domain.cols;
-  mapping.staged = true;
-  mapping.cluster = cluster;
-  mapping.threads_per_row = cluster * limits.block;
   // By vectors where all that has a place in the row is in its tile, or begins with vectors too. Else values
   // a column come one by one, as many in flight as would be with vectors.
   const int widest = std::max(1, kVectorBytes / work.widest_bytes);
   const bool whole = domain.cols % widest == 0;
   const bool peels = work.in_order && limits.accumulators == 0;
-  mapping.vector = whole || peels ? widest : 1;
-  const std::int64_t elements = Layout(mapping, limits.block).elements();
-  if ((cluster - 1) * staged_cols(mapping) >= domain.cols ||
+  const int width = whole || peels ? widest : 1;
+  const Mapping by_loads = single_row(domain, limits.block, cluster, {width, 1}, mapping::ByLoads{});
+  const std::int64_t elements = Layout(by_loads, limits.block).elements();
+  if ((cluster - 1) * staged_cols(by_loads) >= domain.cols ||
       elements * limits.accumulators > kStagedAccumulators * static_cast<double>(accumulator_room(limits)))
     return;
   // Beside values a column that come through registers in every task, copies of the rows alone are no
   // faster (norms of 8,192 and 50,257 columns on H200 and A100, simulated), and less is in flight.
   const bool copied = limits.async_copies && (work.in_order || limits.accumulators > 0);
   for (const int stages : stages_to_offer(copied)) {
-    mapping.stages = stages;
-    mapping.bulk = stages > 0 && cluster == 1 && limits.bulk_copies;
+    Mapping mapping = single_row(domain, limits.block, cluster, {width, 1},
+                                 copy_of(stages, cluster == 1 && limits.bulk_copies));
     const std::int64_t tasks_a_block =
         limits.one_wave ? ceil_div(domain.rows, limits.blocks_per_wave / cluster) : 1;
-    mapping.tasks_per_block = stages > 1 ? std::max(kLeastTasksAhead, tasks_a_block) : tasks_a_block;
-    const bool cols_in_tiles = work.in_order || stages_cols(mapping);
-    mapping.unroll = cols_in_tiles ? 1 : std::max(1, kSingleRowUnroll / mapping.vector);
-    const std::int64_t tiles = single_row_bytes(mapping, work) + kSharedSpare;
+    const Deal assumed{.tasks = stages > 1 ? std::max(kLeastTasksAhead, tasks_a_block) : tasks_a_block};
+    const bool cols_in_tiles = work.in_order || stages_cols(mapping, assumed);
+    set_vectors(mapping, {width, cols_in_tiles ? 1 : std::max(1, kSingleRowUnroll / width)});
+    const std::int64_t tiles = single_row_bytes(mapping, assumed, work) + kSharedSpare;
     if (tiles > device.shared_bytes_per_block_optin) continue;
     const int blocks =
         assume_relax_apply(device, limits.block, tiles, limits.max_blocks_per_sm).blocks_per_sm;
@@ -152,8 +151,8 @@ void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cl
       beside.blocks_per_wave = std::min(limits.blocks_per_wave, wave);
       beside.one_wave = true;
     }
-    const ThreadMapping dealt = deal(mapping, beside);
-    if (stages <= 1 || dealt.tasks_per_block >= kLeastTasksAhead) fastest.offer(dealt);
+    const Dealt dealt = deal(mapping, beside);
+    if (stages <= 1 || dealt.deal.most_tasks() >= kLeastTasksAhead) fastest.offer(dealt);
   }
 }
 

@@ -19,13 +19,9 @@ bool is_measured(const Domain& domain, const RowWork& work) {
   return work.widest_bytes > 0 && work.elements == domain.rows * domain.cols;
 }
 
-ThreadMapping deal(ThreadMapping mapping, const MappingLimits& limits) {
-  mapping.tasks = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block)) * mapping.split;
-  mapping.blocks = mapping.tasks * mapping.cluster;
-  if (limits.one_wave)
-    mapping.blocks = std::min(mapping.blocks, limits.blocks_per_wave / mapping.cluster * mapping.cluster);
-  mapping.tasks_per_block = ceil_div(mapping.tasks, to_deal(mapping).takers);
-  return mapping;
+Dealt deal(const Mapping& mapping, const MappingLimits& limits) {
+  const std::int64_t slots = limits.blocks_per_wave / cluster_blocks(mapping);
+  return {mapping, deal_to(mapping, limits.one_wave ? slots : task_count(mapping))};
 }
 
 std::int64_t accumulator_room(const MappingLimits& limits) {
@@ -71,40 +67,40 @@ int peeled_vector(const Domain& domain, const MappingLimits& limits) {
   return peels && vector > 1 && domain.cols % vector != 0 ? vector : 0;
 }
 
-ThreadMapping elements(const Domain& domain, const MappingLimits& limits) {
+Dealt elements(const Domain& domain, const MappingLimits& limits) {
   Fastest fastest(domain, limits);
   const int widest = domain.guarded ? 1 : widest_vector(domain.rows, domain, limits);
   for (int vector = widest; vector >= 1; vector /= 2) {
     for (int unroll = 1; unroll <= (domain.guarded ? 1 : kMostUnrolled); unroll *= 2) {
-      ThreadMapping mapping;
-      mapping.kind = MappingKind::kElementwise;
-      mapping.rows = domain.rows;
-      mapping.vector = vector;
-      mapping.unroll = unroll;
       const std::int64_t whole = std::int64_t{limits.block} * vector * unroll;
-      mapping.rows_per_block = std::clamp<std::int64_t>(domain.rows, 1, whole);
-      fastest.offer(deal(mapping, limits));
+      const std::int64_t per_task = std::clamp<std::int64_t>(domain.rows, 1, whole);
+      fastest.offer(deal(mapping::Elements{domain.rows, per_task, {vector, unroll}, std::nullopt}, limits));
     }
   }
   return fastest.best();
 }
 
+/// The rows of a block in so many segments each.
+Mapping split_rows(const mapping::Rows& whole, std::int64_t n, const Domain& domain,
+                   const MappingLimits& limits) {
+  mapping::Segments segments{limits.block, vectors(whole), static_cast<int>(n), false};
+  const std::int64_t length = ceil_div(whole.cols, n);
+  if (whole.cols % n != 0)
+    segments.vectors.width = 1;
+  else if (length % segments.vectors.width != 0)
+    segments.vectors.width = widest_vector(length, domain, limits);
+  return mapping::Rows{whole.rows, whole.cols, segments};
+}
+
 /// Offers the mapping whole, and split over 2, 3, 4, 6, 8, 12, ... blocks of the wave: what lies between
 /// differs little, and powers of two leave segments of whole vectors.
-void offer_splits(const ThreadMapping& whole, std::int64_t most, int wanted, const Domain& domain,
+void offer_splits(const Mapping& whole, std::int64_t most, int wanted, const Domain& domain,
                   const MappingLimits& limits, Fastest& fastest) {
+  const auto* rows = as<mapping::Rows>(whole);
+  const std::int64_t cols = extents(whole).cols;
   const auto split = [&](std::int64_t n) {
-    ThreadMapping mapping = whole;
-    mapping.split = static_cast<int>(n);
-    mapping.combine = n > 1 ? Combine::kPartials : Combine::kNone;
-    if (mapping.kind == MappingKind::kRowPack && n > 1) {
-      mapping.kind = MappingKind::kRowSplit;
-      mapping.rows_per_block = 1;
-      mapping.threads_per_row = limits.block;
-    }
-    const std::int64_t length = ceil_div(mapping.cols, n);
-    if (mapping.kind == MappingKind::kRowSplit && (mapping.cols % n != 0 || length % mapping.vector != 0))
-      mapping.vector = mapping.cols % n == 0 ? widest_vector(length, domain, limits) : 1;
+    Mapping mapping = rows != nullptr && n > 1 ? split_rows(*rows, n, domain, limits) : whole;
+    if (auto* columns = as<mapping::Columns>(mapping)) columns->segments = static_cast<int>(n);
     fastest.offer(deal(mapping, limits));
   };
   if (wanted > 0) return split(wanted);
@@ -112,7 +108,7 @@ void offer_splits(const ThreadMapping& whole, std::int64_t most, int wanted, con
   std::int64_t even = 1;  // the most that divide the columns
   const auto offer = [&](std::int64_t n) {
     split(n);
-    if (whole.cols % n == 0) even = n;
+    if (cols % n == 0) even = n;
   };
   for (std::int64_t n = 2; n < most; n *= 2) {
     offer(n);
@@ -120,13 +116,13 @@ void offer_splits(const ThreadMapping& whole, std::int64_t most, int wanted, con
   }
   // Segments that do not divide them end in masked steps. 16384x768 summed in 11 segments instead of 8 takes
   // a quarter more instructions for 4 % of simulated time (H200), or 3 % more time (A100).
-  const bool masked = whole.kind == MappingKind::kColumn && whole.cols % std::max<std::int64_t>(most, 1) != 0;
+  const bool masked = rows == nullptr && cols % std::max<std::int64_t>(most, 1) != 0;
   if (most > 1 && (!masked || 2 * even <= most)) split(most);
 }
 
 /// Candidates, the natural one first: for short rows as many threads as read the row at once, then fewer,
 /// then more up to a warp; for longer ones more and more warps, from `least` threads on.
-std::vector<std::int64_t> threads_a_row(const Domain& domain, int vector, int block, std::int64_t least) {
+std::vector<std::int64_t> threads_to_offer(const Domain& domain, int vector, int block, std::int64_t least) {
   std::vector<std::int64_t> result;
   if (domain.cols * domain.element_bytes > kShortRowBytes) {
     for (std::int64_t threads = least; threads <= block; threads *= 2) result.push_back(threads);
@@ -142,38 +138,33 @@ std::vector<std::int64_t> threads_a_row(const Domain& domain, int vector, int bl
 
 /// Offers rows whose threads load `vector` elements at a time.
 void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, int wanted, Fastest& fastest) {
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kRowPack;
-  mapping.rows = domain.rows;
-  mapping.cols = domain.cols;
-  mapping.vector = vector;
   // Where rows lie side by side in memory, those of a task are whole sectors there, if their tile leaves room
   // for other blocks.
   const auto side_by_side = static_cast<std::int64_t>(std::bit_floor(
       static_cast<std::uint64_t>(std::max(1, limits.block * domain.element_bytes / kSectorBytes))));
-  ThreadMapping turned = mapping;
-  turned.rows_per_block = kSectorBytes / domain.element_bytes;
+  const auto mapping_of = [&](std::int64_t threads, std::int64_t rows, int unroll) {
+    const mapping::Lanes lanes{static_cast<int>(threads), rows, {vector, unroll}, std::nullopt};
+    return mapping::Rows{domain.rows, domain.cols, lanes};
+  };
+  const mapping::Rows turned = mapping_of(1, kSectorBytes / domain.element_bytes, 1);
   const std::int64_t tile = limits.accumulators == 0 ? turned_tile_bytes(domain, turned, limits) : 0;
   const bool tiled = tile > 0 && tile <= limits.tuned_for->shared_bytes_per_block_default;
   const std::int64_t least = tiled ? std::min<std::int64_t>(kWarp, side_by_side) : kWarp;
-  for (const std::int64_t threads : threads_a_row(domain, mapping.vector, limits.block, least)) {
+  for (const std::int64_t threads : threads_to_offer(domain, vector, limits.block, least)) {
     if (tiled && threads > side_by_side) continue;
     // Lanes of a row read whole sectors, or all of it at once.
-    const std::int64_t at_once = threads * mapping.vector;
+    const std::int64_t at_once = threads * vector;
     if (at_once < domain.cols && at_once * sector_bytes(domain, limits) < kSectorBytes) continue;
     // Accumulators across the rows stay in registers, or the row gets more threads.
-    const std::int64_t elements = ceil_div(domain.cols, at_once) * mapping.vector;
+    const std::int64_t elements = ceil_div(domain.cols, at_once) * vector;
     if (threads < limits.block && elements * limits.accumulators > accumulator_room(limits)) continue;
-    mapping.threads_per_row = static_cast<int>(threads);
-    mapping.rows_per_block = limits.block / threads;
-    const std::int64_t most =
-        domain.rows < limits.blocks_per_wave && threads == limits.block
-            ? std::min(limits.blocks_per_wave / std::max<std::int64_t>(1, domain.rows),
-                       ceil_div(domain.cols, std::int64_t{limits.block} * mapping.vector))
-            : 1;
-    mapping.unroll = static_cast<int>(std::clamp<std::int64_t>(
-        ceil_div(domain.cols, at_once), 1, mapping.vector > 1 ? kMostUnrolled / 2 : kMostUnrolled));
-    offer_splits(mapping, most, wanted, domain, limits, fastest);
+    const std::int64_t most = domain.rows < limits.blocks_per_wave && threads == limits.block
+                                  ? std::min(limits.blocks_per_wave / std::max<std::int64_t>(1, domain.rows),
+                                             ceil_div(domain.cols, std::int64_t{limits.block} * vector))
+                                  : 1;
+    const auto unroll = static_cast<int>(std::clamp<std::int64_t>(
+        ceil_div(domain.cols, at_once), 1, vector > 1 ? kMostUnrolled / 2 : kMostUnrolled));
+    offer_splits(mapping_of(threads, limits.block / threads, unroll), most, wanted, domain, limits, fastest);
   }
 }
 
@@ -181,21 +172,15 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
 void offer_clusters(const Domain& domain, const MappingLimits& limits, int vector, Fastest& fastest) {
   const std::int64_t threads = std::int64_t{limits.block} * limits.cluster;
   if (limits.cluster == 1 || domain.cols < threads * vector) return;
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kRowPack;
-  mapping.rows = domain.rows;
-  mapping.cols = domain.cols;
-  mapping.vector = vector;
-  mapping.cluster = limits.cluster;
-  mapping.threads_per_row = static_cast<int>(threads);
   const std::int64_t vectors = ceil_div(domain.cols, threads * vector);
   if (vectors * vector * limits.accumulators > accumulator_room(limits)) return;
-  mapping.unroll =
+  const auto unroll =
       static_cast<int>(std::clamp<std::int64_t>(vectors, 1, vector > 1 ? kMostUnrolled / 2 : kMostUnrolled));
-  fastest.offer(deal(mapping, limits));
+  const mapping::Cluster cluster{limits.cluster, static_cast<int>(threads), {vector, unroll}, std::nullopt};
+  fastest.offer(deal(mapping::Rows{domain.rows, domain.cols, cluster}, limits));
 }
 
-ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted) {
+Dealt rows(const Domain& domain, const MappingLimits& limits, int wanted) {
   Fastest fastest(domain, limits);
   if (wanted == 0) offer_staged(domain, limits, fastest);
   const auto offer_rows_alone = [&] {
@@ -204,7 +189,8 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
   };
   // What is summed across is planned without them too, and its cost knows what rows ask for beside theirs.
   if (wanted == 0 && limits.accumulators > 0) offer_rows_alone();
-  if (limits.accumulators > 0 && fastest.found() && stages_a_row(fastest.best())) return fastest.best();
+  if (limits.accumulators > 0 && fastest.found() && stages_a_row(fastest.best().mapping))
+    return fastest.best();
   const int peeled = peeled_vector(domain, limits), widest = widest_vector(domain.cols, domain, limits);
   if (peeled > 0) offer_rows(domain, limits, peeled, wanted, fastest);
   offer_rows(domain, limits, widest, wanted, fastest);
@@ -221,20 +207,18 @@ ThreadMapping rows(const Domain& domain, const MappingLimits& limits, int wanted
 /// Offers tiles of `tile` results side by side, `vector` of them a thread.
 void offer_columns(const Domain& domain, const MappingLimits& limits, std::int64_t tile, int vector,
                    int wanted, Fastest& fastest) {
-  ThreadMapping mapping;
-  mapping.kind = MappingKind::kColumn;
-  mapping.rows = domain.rows;
-  mapping.cols = domain.cols;
-  mapping.rows_per_block = tile;
-  mapping.threads_per_row = static_cast<int>(limits.block / mapping.rows_per_block);
-  mapping.vector = vector;
-  mapping.unroll = vector > 1 ? kColumnUnroll / 2 : kColumnUnroll;
+  const int unroll = vector > 1 ? kColumnUnroll / 2 : kColumnUnroll;
+  const mapping::Columns mapping{.results = domain.rows,
+                                 .length = domain.cols,
+                                 .tile = tile,
+                                 .threads = static_cast<int>(limits.block / tile),
+                                 .vectors = {vector, unroll}};
   const Layout layout(mapping, limits.block);
   if (layout.slices * layout.places > std::int64_t{limits.block} * vector) return;
-  const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(mapping.rows, mapping.rows_per_block));
+  const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(domain.rows, tile));
   const std::int64_t most =
       tiles < limits.blocks_per_wave
-          ? std::min(limits.blocks_per_wave / tiles, ceil_div(domain.cols, layout.slices * mapping.unroll))
+          ? std::min(limits.blocks_per_wave / tiles, ceil_div(domain.cols, layout.slices * unroll))
           : 1;
   offer_splits(mapping, most, wanted, domain, limits, fastest);
 }
@@ -259,7 +243,7 @@ void offer_column_vectors(const Domain& domain, const MappingLimits& limits, std
   if (2 * even > most) offer_columns(domain, limits, even, widest, wanted, fastest);
 }
 
-ThreadMapping columns(const Domain& domain, const MappingLimits& limits, int wanted) {
+Dealt columns(const Domain& domain, const MappingLimits& limits, int wanted) {
   Fastest fastest(domain, limits);
   const bool serial = wanted == 0 && domain.cols <= kSerialColumns &&
                       domain.rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
@@ -321,7 +305,7 @@ Domain domain_of(const Nodes& nodes, NodeId dominant) {
   return domain;
 }
 
-ThreadMapping map_tuned(const Domain& domain, const MappingLimits& limits, int split) {
+Dealt map_tuned(const Domain& domain, const MappingLimits& limits, int split) {
   switch (domain.kind) {
     case Domain::Kind::kElements:
       return elements(domain, limits);

@@ -20,18 +20,17 @@ Domain domain_of(const Nodes& nodes, NodeId dominant);
 
 /// The fastest mapping of a domain within the limits; `split`: blocks a row by override, 0 leaves it to the
 /// model.
-ThreadMapping map_tuned(const Domain& domain, const MappingLimits& limits, int split = 0);
+Dealt map_tuned(const Domain& domain, const MappingLimits& limits, int split = 0);
 
 /// Bytes of a block's tile for those arrays of RowWork in whose memory the domain's rows lie side by side; 0:
 /// there are none, or it does not fit.
-std::int64_t turned_tile_bytes(const Domain& domain, const ThreadMapping& mapping,
-                               const MappingLimits& limits);
+std::int64_t turned_tile_bytes(const Domain& domain, const Mapping& mapping, const MappingLimits& limits);
 
 /// Blocks the busiest SM gets of a grid, at most what it can hold.
 int blocks_an_sm(const Device& device, std::int64_t grid);
 
 /// Modelled time of a kernel that does nothing but read the domain once and reduce it, the grid barrier
 /// behind a split reduction included.
-double domain_us(const Domain& domain, const ThreadMapping& mapping, const MappingLimits& limits);
+double domain_us(const Domain& domain, const Dealt& dealt, const MappingLimits& limits);
 
 }  // namespace stitchwork::astitch

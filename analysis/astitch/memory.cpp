@@ -22,8 +22,8 @@ std::int64_t shared_bytes_of(const Body& body, const std::vector<OpGroup>& group
 /// A piece of shared memory to place, and when it is needed.
 struct Request {
   MemorySlot slot;
-  std::vector<Lifetime> lives;             ///< of the workspace: one a reduction
-  const ThreadMapping* mapping = nullptr;  ///< of the value's group
+  std::vector<Lifetime> lives;     ///< of the workspace: one a reduction
+  const OpGroup* group = nullptr;  ///< the value's
 };
 
 bool meet(const Request& a, const Request& b) {
@@ -33,8 +33,8 @@ bool meet(const Request& a, const Request& b) {
 }
 
 bool rows_within_warps(const Request& request) {
-  return request.mapping != nullptr && request.mapping->kind == MappingKind::kRowPack &&
-         request.mapping->threads_per_row <= 32;
+  return request.group != nullptr && packs_rows(request.group->mapping) &&
+         threads_a_row(request.group->mapping) <= kWarp;
 }
 
 /// Where rows take a warp or less, only the warp's threads wait for each other between steps: one value may
@@ -47,7 +47,7 @@ bool may_overlap(const Request& placed, const Request& wanted, std::int64_t offs
   if (!rows_within_warps(placed) || !rows_within_warps(wanted)) return true;
   if (!same_loop(placed.lives.front(), wanted.lives.front())) return true;
   return placed.slot.offset == offset && placed.slot.bytes == wanted.slot.bytes &&
-         *placed.mapping == *wanted.mapping;
+         placed.group->mapping == wanted.group->mapping && placed.group->deal == wanted.group->deal;
 }
 
 bool apart(const MemorySlot& a, const MemorySlot& b) {
@@ -160,8 +160,9 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
     const OpGroup& group = groups[static_cast<std::size_t>(group_of(groups, id))];
     const DType dtype = body.nodes->node(id).shape.dtype;
     if (is_across(group, id)) {
-      append(plan.scratch, plan.scratch_bytes, id, across_bytes(group.mapping, dtype), kDeviceAlignment);
-    } else if (group.mapping.split > 1 && (*body.nodes)[id].reduction.has_value()) {
+      append(plan.scratch, plan.scratch_bytes, id, across_bytes(group.mapping, group.deal, dtype),
+             kDeviceAlignment);
+    } else if (segments(group.mapping) > 1 && (*body.nodes)[id].reduction.has_value()) {
       append(plan.scratch, plan.scratch_bytes, id, partials_bytes(group.mapping, dtype), kDeviceAlignment);
     } else if (!body.outputs.contains(id)) {
       append(plan.scratch, plan.scratch_bytes, id, body.nodes->bytes(id), kDeviceAlignment);
@@ -174,7 +175,7 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
   const SharedLifetimes lifetimes = shared_lifetimes(body, groups, finalization, workspace.block);
   // Other blocks of a cluster write to the workspace at any time: it shares bytes with no value.
   std::optional<MemorySlot> apart;
-  if (std::any_of(groups.begin(), groups.end(), [](const OpGroup& g) { return g.mapping.cluster > 1; }) &&
+  if (std::any_of(groups.begin(), groups.end(), [](const OpGroup& g) { return g.deal.cluster > 1; }) &&
       plan.shared.back().op == kNoNode) {
     apart = plan.shared.back();
     plan.shared.pop_back();
@@ -188,7 +189,7 @@ MemoryPlan plan_memory(const Body& body, const std::vector<OpGroup>& groups, con
       continue;
     }
     request.lives = {lifetimes.values.at(slot.op)};
-    request.mapping = &groups[static_cast<std::size_t>(group_of(groups, slot.op))].mapping;
+    request.group = &groups[static_cast<std::size_t>(group_of(groups, slot.op))];
   }
   const std::int64_t without = plan.shared_bytes;
   plan.shared_bytes = place_best(requests, kSharedAlignment);

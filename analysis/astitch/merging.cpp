@@ -73,13 +73,13 @@ Verdict covered(const Nodes& nodes, const Candidates& candidates, NodeId id, con
                        fmt::format("the mapping of {} does not propagate to it", nodes.name(group.dominant)));
   }
   if (it->second.coverage == Coverage::kCols && candidates.across.contains(id)) return Verdict::yes();
+  const auto [rows, cols] = extents(group.mapping);
   if (nodes[id].reduction) {
     const ReductionShape& shape = *nodes[id].reduction;
-    if (it->second.coverage != Coverage::kRows || shape.rows != group.mapping.rows ||
-        shape.cols != group.mapping.cols) {
+    if (it->second.coverage != Coverage::kRows || shape.rows != rows || shape.cols != cols) {
       return Verdict::no("astitch.reduction-domain",
                          fmt::format("it reduces [{}, {}], {} [{}, {}]", shape.rows, shape.cols,
-                                     nodes.name(group.dominant), group.mapping.rows, group.mapping.cols));
+                                     nodes.name(group.dominant), rows, cols));
     }
     if (!reduces_along_rows(nodes, id, group)) {
       return Verdict::no("astitch.reduction-domain",
@@ -87,21 +87,23 @@ Verdict covered(const Nodes& nodes, const Candidates& candidates, NodeId id, con
     }
     return Verdict::yes();
   }
-  if (it->second.coverage == Coverage::kRows && group.mapping.split > 1) {
-    return Verdict::no("astitch.split-rows", fmt::format("the rows of {} are split over {} blocks",
-                                                         nodes.name(group.dominant), group.mapping.split));
+  if (it->second.coverage == Coverage::kRows && segments(group.mapping) > 1) {
+    return Verdict::no("astitch.split-rows",
+                       fmt::format("the rows of {} are split over {} blocks", nodes.name(group.dominant),
+                                   segments(group.mapping)));
   }
   return Verdict::yes();
 }
 
 OpGroup propagated(const Body& body, const Candidates& candidates, NodeId dominant,
-                   std::vector<NodeId> materialised, const ThreadMapping& mapping) {
+                   std::vector<NodeId> materialised, const Dealt& dealt) {
   OpGroup group;
   group.dominant = dominant;
   group.materialised = std::move(materialised);
-  group.mapping = mapping;
+  group.mapping = dealt.mapping;
+  group.deal = dealt.deal;
   group.ops = evaluated_ops(body, candidates, group.materialised);
-  group.placements = propagate(*body.nodes->computation, dominant, mapping, group.ops);
+  group.placements = propagate(*body.nodes->computation, dominant, group.mapping, group.ops);
   group.elementwise = std::none_of(group.materialised.begin(), group.materialised.end(),
                                    [&](NodeId id) { return (*body.nodes)[id].reduction.has_value(); });
   return group;
@@ -131,8 +133,8 @@ bool is_across(const OpGroup& group, NodeId id) {
 }
 
 Verdict make_group(const Body& body, const Candidates& candidates, NodeId dominant,
-                   std::vector<NodeId> materialised, const ThreadMapping& mapping, OpGroup& group) {
-  group = propagated(body, candidates, dominant, std::move(materialised), mapping);
+                   std::vector<NodeId> materialised, const Dealt& dealt, OpGroup& group) {
+  group = propagated(body, candidates, dominant, std::move(materialised), dealt);
   for (const NodeId id : group.materialised) {
     if (id == dominant) continue;
     if (Verdict verdict = covered(*body.nodes, candidates, id, group); !verdict) return verdict;
@@ -171,12 +173,12 @@ std::vector<OpGroup> form_groups(const Body& body, const Candidates& candidates,
       const NodeId dominant = *std::max_element(left.begin(), left.end(), [&](NodeId a, NodeId b) {
         return rank(nodes, candidates, limits, a) < rank(nodes, candidates, limits, b);
       });
-      const ThreadMapping mapping = map_dominant(nodes, dominant, limits);
+      const Dealt dealt = map_dominant(nodes, dominant, limits);
       std::vector<NodeId> members = merge ? left : std::vector<NodeId>{dominant};
       // Leaving a member out also leaves out what only it evaluates, and so may cut others off: repeat.
       OpGroup group;
       for (bool stable = false; !stable;) {
-        group = propagated(body, candidates, dominant, members, mapping);
+        group = propagated(body, candidates, dominant, members, dealt);
         stable = true;
         for (const NodeId id : group.materialised) {
           if (id == dominant) continue;
@@ -188,8 +190,9 @@ std::vector<OpGroup> form_groups(const Body& body, const Candidates& candidates,
         }
       }
       recorder.add("merging", nodes.name(dominant), "", [&] {
-        return Verdict::yes("astitch.dominant", fmt::format("{} of {} connected candidates in its group; {}",
-                                                            members.size(), left.size(), to_text(mapping)));
+        return Verdict::yes("astitch.dominant",
+                            fmt::format("{} of {} connected candidates in its group; {}", members.size(),
+                                        left.size(), to_text(dealt.mapping, dealt.deal)));
       });
       for (const NodeId id : members) {
         std::erase(left, id);
@@ -216,7 +219,7 @@ std::string to_text(const Nodes& nodes, const std::vector<OpGroup>& groups) {
   std::string text;
   for (const OpGroup& group : groups) {
     text += fmt::format("group {}: materialised {}; ops {}; {}\n", nodes.name(group.dominant),
-                        names(group.materialised), names(group.ops), to_text(group.mapping));
+                        names(group.materialised), names(group.ops), to_text(group.mapping, group.deal));
   }
   return text;
 }

@@ -16,19 +16,19 @@ struct OpGroup {
   NodeId dominant = kNoNode;
   std::vector<NodeId> materialised;  ///< dominant and sub-dominants, ascending
   std::vector<NodeId> ops;           ///< ascending; what the materialised ops inline, and themselves
-  ThreadMapping mapping;
+  Mapping mapping;
+  Deal deal;
   std::map<NodeId, Placement> placements;
   bool elementwise = true;  ///< no reduction in it
   int lane = 0;             ///< as plan.h has it
-  std::int64_t first_block = 0;
 };
 
 /// Whether the group reduces `id` across its rows, into a partial a block and column.
 bool is_across(const OpGroup& group, NodeId id);
 
-/// A group of the given materialised ops under the given mapping, if the mapping propagates to all of them.
+/// A group of the given materialised ops under the given mapping, if it propagates to all of them.
 Verdict make_group(const Body& body, const Candidates& candidates, NodeId dominant,
-                   std::vector<NodeId> materialised, const ThreadMapping& mapping, OpGroup& group);
+                   std::vector<NodeId> materialised, const Dealt& dealt, OpGroup& group);
 
 /// Candidates connected through Local ops only, ascending by first candidate.
 std::vector<std::vector<NodeId>> connected_candidates(const Body& body, const Candidates& candidates);

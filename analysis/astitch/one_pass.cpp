@@ -26,7 +26,7 @@ class Gathering {
         group_(group) {}
 
   void run(Recorder& recorder) {
-    if (group_.mapping.staged) return;  // its rows stay on chip
+    if (is_staged(group_.mapping)) return;  // its rows stay on chip
     for (const NodeId op : materialised(group_)) {
       if (!can_gather(graph_, kernel_, group_, op)) continue;
       const Verdict verdict = judge(op);

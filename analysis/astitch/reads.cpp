@@ -144,8 +144,8 @@ GroupReads group_reads(const Body& body, const Candidates& candidates, const OpG
 }
 
 std::int64_t elements_per_task(const OpGroup& group, NodeId value) {
-  const std::int64_t rows = group.mapping.rows_per_block;
-  return group.placements.at(value).coverage == Coverage::kRows ? rows : rows * group.mapping.cols;
+  const std::int64_t rows = task_rows(group.mapping);
+  return group.placements.at(value).coverage == Coverage::kRows ? rows : rows * extents(group.mapping).cols;
 }
 
 namespace {
@@ -155,7 +155,7 @@ bool consecutive(const Nodes& nodes, const OpGroup& producer, NodeId value) {
   const Placement& placement = producer.placements.at(value);
   const IndexExpr flat = placement.coverage == Coverage::kRows
                              ? IndexExpr::dim(0)
-                             : IndexExpr::dim(0) * producer.mapping.cols + IndexExpr::dim(1);
+                             : IndexExpr::dim(0) * extents(producer.mapping).cols + IndexExpr::dim(1);
   return simplify(linearize(placement.map.results, nodes.node(value).shape.dims), placement.map) ==
          simplify(flat, placement.map);
 }
@@ -164,18 +164,18 @@ bool consecutive(const Nodes& nodes, const OpGroup& producer, NodeId value) {
 
 Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& reader, const Read& read) {
   const auto refuse = [](std::string why) { return Verdict::no("astitch.block-locality", std::move(why)); };
-  const ThreadMapping& from = producer.mapping;
-  const ThreadMapping& to = reader.mapping;
-  if (from.split > 1 || to.split > 1) return refuse("rows are split over blocks");
+  const Deal &from = producer.deal, &to = reader.deal;
+  if (segments(producer.mapping) > 1 || segments(reader.mapping) > 1)
+    return refuse("rows are split over blocks");
   if (is_across(producer, read.value)) return refuse("every block leaves a partial of it");
   if (from.cluster != to.cluster)
     return refuse(
         fmt::format("produced by clusters of {} blocks, read by clusters of {}", from.cluster, to.cluster));
   if (from.cluster > 1 && producer.placements.at(read.value).coverage != Coverage::kRows)
     return refuse("each block of a cluster has a part of the row");
-  if (from.tasks != to.tasks || from.blocks != to.blocks) {
+  if (from.tasks != to.tasks || from.takers != to.takers) {
     return refuse(fmt::format("produced in {} tasks of {} blocks, read in {} tasks of {} blocks", from.tasks,
-                              from.blocks, to.tasks, to.blocks));
+                              from.blocks(), to.tasks, to.blocks()));
   }
   if (&producer == &reader && read.map && *read.map == producer.placements.at(read.value).map &&
       producer.placements.at(read.value).coverage != Coverage::kPartial &&
@@ -198,8 +198,10 @@ Verdict block_local(const Nodes& nodes, const OpGroup& producer, const OpGroup& 
   // (task, row within the task, col) -> the element read, relative to the first one the task produces.
   const std::int64_t produced = elements_per_task(producer, read.value);
   IndexMap task;
-  task.dims = {to.tasks, std::min(to.rows_per_block, to.rows), to.cols};  // one task may have room to spare
-  task.results = {IndexExpr::dim(0) * to.rows_per_block + IndexExpr::dim(1), IndexExpr::dim(2)};
+  const auto [rows, cols] = extents(reader.mapping);
+  const std::int64_t of_task = task_rows(reader.mapping);
+  task.dims = {to.tasks, std::min(of_task, rows), cols};  // one task may have room to spare
+  task.results = {IndexExpr::dim(0) * of_task + IndexExpr::dim(1), IndexExpr::dim(2)};
   const IndexMap needed = compose(task, *read.map);
   const IndexExpr relative =
       simplify(linearize(needed.results, shape.dims) - IndexExpr::dim(0) * produced, needed);

@@ -49,7 +49,7 @@ class Residents {
     std::sort(all.begin(), all.end(),
               [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
     const bool several_tasks = std::any_of(all.begin(), all.end(), [&](const Candidate& c) {
-      return kernel_.groups[c.group].mapping.tasks_per_block > 1;
+      return kernel_.groups[c.group].deal.most_tasks() > 1;
     });
     double us = several_tasks ? kernel_cost(graph_, device_, kernel_, found).predicted_us : 0;
     for (const Candidate& candidate : all) {
@@ -89,7 +89,7 @@ class Residents {
 
   void collect(std::size_t g, const GroupEvaluations& found, std::vector<Candidate>& all) const {
     const Group& group = kernel_.groups[g];
-    if (group.mapping.kind == MappingKind::kRowSerial) return;
+    if (is<mapping::OneThread>(group.mapping)) return;
     std::map<NodeId, int> first;  // the phase that has each own element first
     for (const Evaluation& e : found.values) {
       if (!is_own_element(found, e) || !computes(e)) continue;
@@ -117,22 +117,22 @@ class Residents {
 
   Verdict keep(const Candidate& candidate, double& us) {
     const Group& group = kernel_.groups[candidate.group];
-    const ThreadMapping& mapping = group.mapping;
+    const std::int64_t tasks = group.deal.most_tasks();
     const DType dtype = computation_.node(candidate.op).shape.dtype;
     const int block = kernel_.launch.block;
-    const std::int64_t registers = resident_registers(mapping, block, dtype);
+    const std::int64_t registers = resident_registers(group, block, dtype);
     const std::int64_t free = registers_to_keep_in(kernel_.launch) - registers_;
-    const std::string elements = fmt::format("{} of {} a thread", counted(mapping.tasks_per_block, "task"),
-                                             counted(Layout(mapping, block).elements(), "element"));
-    if (mapping.tasks_per_block == 1) {
+    const std::string elements = fmt::format("{} of {} a thread", counted(tasks, "task"),
+                                             counted(Layout(group.mapping, block).elements(), "element"));
+    if (tasks == 1) {
       // Nothing to plan: the block's only task keeps its values as long as registers last.
       return Verdict{registers <= free, "astitch.resident",
                      fmt::format("{}: {} registers of {}", elements, registers, free)};
     }
-    const std::int64_t bytes = resident_shared_bytes(mapping, block, dtype);
+    const std::int64_t bytes = resident_shared_bytes(group, block, dtype);
     Residence residence{candidate.op, group.dominant, candidate.level, false, 0, kRegisterBytes * registers};
     KernelPlan trial = kernel_;
-    if (mapping.tasks_per_block > kMostUnrolledTasks || registers > free) {
+    if (tasks > kMostUnrolledTasks || registers > free) {
       residence.shared = true;
       residence.offset = round_up(kernel_.launch.shared_bytes, kSharedAlignment);
       residence.bytes = bytes;

@@ -54,13 +54,14 @@ Form in_place_of(const Attempt& refused, bool& waits) {
 
 /// "256 blocks of 256 threads, 1 grid barrier: row_pack 512x512: ..."; the mapping of its largest group.
 std::string launch_text(const KernelPlan& kernel) {
-  const auto elements = [](const Group& group) { return group.mapping.rows * group.mapping.cols; };
+  const auto elements = [](const Group& group) { return extents(group.mapping).elements(); };
   const auto largest =
       std::max_element(kernel.groups.begin(), kernel.groups.end(),
                        [&](const Group& a, const Group& b) { return elements(a) < elements(b); });
   const int barriers = kernel.launch.grid_barriers;
   return fmt::format("{} blocks of {} threads, {} grid barrier{}: {}", kernel.launch.grid,
-                     kernel.launch.block, barriers, barriers == 1 ? "" : "s", to_text(largest->mapping));
+                     kernel.launch.block, barriers, barriers == 1 ? "" : "s",
+                     to_text(largest->mapping, largest->deal));
 }
 
 bool sums_across(const KernelPlan& kernel) {

@@ -42,7 +42,7 @@ ConeCost cone_cost(const Body& body, const Candidates& candidates, NodeId root) 
 
 double barrier_us(const Device& device, const std::vector<OpGroup>& groups) {
   std::int64_t blocks = 1;
-  for (const OpGroup& group : groups) blocks = std::max(blocks, group.mapping.blocks);
+  for (const OpGroup& group : groups) blocks = std::max(blocks, group.deal.blocks());
   return device.grid_barrier_us + device.grid_barrier_us_per_block * static_cast<double>(blocks);
 }
 
@@ -132,7 +132,7 @@ bool amend(const Body& body, const Candidates& candidates, const std::vector<OpG
     std::int64_t evaluated = 0;  // elements, if every reader computed it for itself
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (const Read& read : finalization.reads[g].reads) {
-        if (read.value == id) evaluated += groups[g].mapping.rows * groups[g].mapping.cols;
+        if (read.value == id) evaluated += extents(groups[g].mapping).elements();
       }
     }
     const ConeCost cost = cone_cost(body, candidates, id);

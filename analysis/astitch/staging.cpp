@@ -42,7 +42,7 @@ class Staged {
       if (partials_of(computation_, kernel_, e.op) > 0) continue;  // readers fold them
       const auto part = staged_part(computation_.node(e.op).shape, e.map, group_.mapping);
       if (depends_on(e.map, 0) && depends_on(e.map, 1) && part != StagedPart::kElements) return refuse(e.op);
-      const bool beside = part == StagedPart::kCols   ? stages_cols(group_.mapping)
+      const bool beside = part == StagedPart::kCols   ? stages_cols(group_.mapping, group_.deal)
                           : part == StagedPart::kRows ? !stages_a_row(group_.mapping)
                                                       : false;
       if (part == StagedPart::kElements || (beside && !inside)) add(e.op, kernel_.levels.at(e.root), true);
@@ -75,9 +75,10 @@ class Staged {
 Verdict same_copies(const Computation& computation, const KernelPlan& kernel) {
   const Group* first = nullptr;
   for (const Group& group : kernel.groups) {
-    if (!group.mapping.staged) continue;
+    if (!is_staged(group.mapping)) continue;
     if (first == nullptr) first = &group;
-    if (group.mapping.stages != first->mapping.stages || group.mapping.bulk != first->mapping.bulk)
+    if (copy_depth(group.mapping) != copy_depth(first->mapping) ||
+        copies_in_bulk(group.mapping) != copies_in_bulk(first->mapping))
       return Verdict::no("astitch.staged", fmt::format("the rows of {} are copied otherwise than those of {}",
                                                        computation.node(group.dominant).name,
                                                        computation.node(first->dominant).name));
@@ -91,7 +92,7 @@ Verdict stage_rows(const Computation& computation, KernelPlan& kernel) {
   if (Verdict same = same_copies(computation, kernel); !same) return same;
   std::vector<Tile> tiles;
   for (const Group& group : kernel.groups)
-    if (group.mapping.staged)
+    if (is_staged(group.mapping))
       if (Verdict found = Staged(computation, kernel, group).find(tiles); !found) return found;
   if (tiles.empty()) return Verdict::yes();
   // Those of a phase beside each other, but for results that take the place of what they are made from.

@@ -46,11 +46,12 @@ class TileSearch {
 
   /// The fastest kernel, or none.
   std::optional<KernelPlan> run() {
-    if (group().mapping.kind == MappingKind::kRowPack) {
-      attempt(group().mapping);
+    if (packs_rows(group().mapping)) {
+      attempt({group().mapping, group().deal});
       return std::move(best_);
     }
-    for (const auto& [rows, period] : cuts()) attempt(mapping(rows, group().mapping.rows / rows, period));
+    for (const auto& [rows, period] : cuts())
+      attempt(cut_at(rows, extents(group().mapping).rows / rows, period));
     return std::move(best_);
   }
   bool tried() const { return us_.has_value(); }
@@ -64,6 +65,7 @@ class TileSearch {
   /// have in the dominant's order.
   std::set<std::pair<std::int64_t, std::int64_t>> cuts() const {
     std::set<std::pair<std::int64_t, std::int64_t>> found;
+    const std::int64_t elements = extents(group().mapping).rows;
     for (const auto& [op, placed] : found_[group_].placements) {
       const std::vector<std::int64_t>& extents = computation_.node(op).shape.dims;
       if (placed.coverage != Coverage::kFull ||
@@ -72,20 +74,16 @@ class TileSearch {
       std::int64_t rows = 1;
       for (const std::int64_t extent : extents) {
         rows *= extent;
-        if (extent > 1 && rows < group().mapping.rows) found.emplace(rows, extent);
+        if (extent > 1 && rows < elements) found.emplace(rows, extent);
       }
     }
     return found;
   }
 
   /// Tiles of rows of which `period` at a time are neighbours in memory.
-  ThreadMapping mapping(std::int64_t rows, std::int64_t cols, std::int64_t period) const {
+  Dealt cut_at(std::int64_t rows, std::int64_t cols, std::int64_t period) const {
     const int block = kernel_.launch.block;
     const std::int64_t area = std::int64_t{block} * kElementsAThread;
-    ThreadMapping m;
-    m.kind = MappingKind::kTile;
-    m.rows = rows;
-    m.cols = cols;
     // Short lines whole, and as many of them as fill the tile; long ones by whole lines of memory.
     std::int64_t height = period;
     if (period > kTileLine) {
@@ -100,28 +98,26 @@ class TileSearch {
     else if (period > kTileLine)
       height = std::max(height, area / width / kTileLine * kTileLine);
     height = std::min<std::int64_t>({height, rows, std::int64_t{block}});
-    m.rows_per_block = height;
-    m.threads_per_row = static_cast<int>(width);
-    m.split = static_cast<int>(ceil_div(cols, width));
-    m.tasks = ceil_div(rows, height) * m.split;
+    mapping::Patch patch{rows, cols, height, static_cast<int>(width), 1};
+    patch.unroll = static_cast<int>(
+        std::clamp<std::int64_t>(Layout(patch, block, TileOrder::kAlongRows).vectors, 1, kElementsAThread));
     const bool alone = kernel_.groups.size() == 1 && kernel_.launch.grid_barriers == 0;
-    m.blocks = alone ? m.tasks : std::min(m.tasks, group().mapping.blocks);
-    m.tasks_per_block = ceil_div(m.tasks, m.blocks);
-    m.unroll = static_cast<int>(
-        std::clamp<std::int64_t>(Layout(m, block, TileOrder::kAlongRows).vectors, 1, kElementsAThread));
-    return m;
+    Deal deal = deal_to(patch, alone ? task_count(patch) : group().deal.blocks());
+    deal.first_block = group().deal.first_block;
+    return {patch, deal};
   }
 
-  void attempt(const ThreadMapping& mapping) {
+  void attempt(const Dealt& dealt) {
     KernelPlan trial = kernel_;
-    trial.groups[group_].mapping = mapping;
+    trial.groups[group_].mapping = dealt.mapping;
+    trial.groups[group_].deal = dealt.deal;
     GroupEvaluations evaluated = evaluations(computation_, trial, trial.groups[group_]);
     if (!add_tiles(trial, evaluated)) return;
     mark_tiles(computation_, trial, trial.groups[group_], evaluated);
     std::int64_t grid = 1;
-    for (const Group& g : trial.groups) grid = std::max(grid, g.first_block + g.mapping.blocks);
+    for (const Group& g : trial.groups) grid = std::max(grid, g.deal.end_block());
     trial.launch.grid = round_up(grid, std::int64_t{trial.launch.cluster});
-    if (mapping.kind == MappingKind::kRowPack) leave_room(trial.launch);
+    if (packs_rows(dealt.mapping)) leave_room(trial.launch);
     if (!fits(trial.launch)) return;
     if (!us_) best_us_ = us_.emplace(kernel_cost(graph_, device_, kernel_, found_).predicted_us);
     std::swap(found_[group_], evaluated);
@@ -145,7 +141,7 @@ class TileSearch {
 
   /// Within what a block may have, and with grid barriers as many blocks an SM as the grid counts on.
   bool fits(const KernelLaunch& launch) const {
-    const bool rows = group().mapping.kind == MappingKind::kRowPack;
+    const bool rows = packs_rows(group().mapping);
     if (launch.shared_bytes >
         (rows ? device_.shared_bytes_per_block_optin : device_.shared_bytes_per_block_default))
       return false;
@@ -162,7 +158,7 @@ class TileSearch {
     for (const NodeId op : materialised(g)) {
       const Placement& placed = found.placements.at(op);
       if (placed.coverage != Coverage::kFull) {
-        if (g.mapping.kind == MappingKind::kTile) return false;
+        if (is<mapping::Patch>(g.mapping)) return false;
         continue;
       }
       if (scheme_in_phase(trial, op) == Scheme::kRegional) continue;
@@ -227,9 +223,9 @@ bool has_transpose(const Computation& computation, const KernelPlan& kernel) {
 /// Whether elements are all that the group deals in, and no other group reads what its tasks make, or its
 /// tasks are whole rows, which stay as they are.
 bool may_have_tiles(const KernelPlan& kernel, const Group& group) {
-  const bool rows = group.mapping.kind == MappingKind::kRowPack && has_tiles(group.mapping);
-  if (rows) return group.mapping.rows > 1 && group.mapping.cols > 1;
-  if (group.mapping.kind != MappingKind::kElementwise || group.mapping.rows == 0) return false;
+  const auto [rows, cols] = extents(group.mapping);
+  if (packs_rows(group.mapping) && has_tiles(group.mapping)) return rows > 1 && cols > 1;
+  if (!is<mapping::Elements>(group.mapping) || rows == 0) return false;
   const std::vector<NodeId> made = materialised(group);
   return std::none_of(made.begin(), made.end(),
                       [&](NodeId op) { return scheme_in_phase(kernel, op) == Scheme::kRegional; });
@@ -243,7 +239,7 @@ bool may_turn(const Computation& computation, const KernelPlan& kernel, const Gr
     const IndexExpr offset = simplify(linearize(map.results, computation.node(op).shape.dims), map);
     return offset.terms.size() > 1 || (offset.terms.size() == 1 && offset.terms[0].kind != AtomKind::kDim);
   };
-  const bool rows = group.mapping.kind == MappingKind::kRowPack;
+  const bool rows = packs_rows(group.mapping);
   return (rows || std::none_of(found.values.begin(), found.values.end(),
                                [&](const Evaluation& e) {
                                  return e.load && contains_sorted(kernel.ops, e.op) &&
@@ -273,12 +269,12 @@ void turn_through_tiles(const Graph& graph, const Device& device, const Options&
       if (!turned)
         return Verdict::no("astitch.tiles",
                            fmt::format("{:.2f} us, no less through tiles of shared memory", search.us()));
-      const ThreadMapping& m = turned->groups[g].mapping;
+      const Mapping& m = turned->groups[g].mapping;
       return Verdict::yes("astitch.tiles",
                           fmt::format("{} values through tiles of {} x {} elements: {:.2f} us, {:.2f} us "
                                       "against their order in memory",
-                                      turned->tiles.size() - kernel.tiles.size(), m.rows_per_block,
-                                      m.threads_per_row, search.best_us(), search.us()));
+                                      turned->tiles.size() - kernel.tiles.size(), task_rows(m),
+                                      threads_a_row(m), search.best_us(), search.us()));
     });
     if (!turned) continue;
     kernel = std::move(*turned);

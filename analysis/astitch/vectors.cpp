@@ -47,9 +47,9 @@ bool follows_lanes(const IndexMap& map, const Layout& layout) {
 }
 
 /// Another element in each row of a row_pack or row_split domain of several.
-bool follows_rows(const IndexMap& map, const ThreadMapping& mapping) {
-  if ((mapping.kind != MappingKind::kRowPack && mapping.kind != MappingKind::kRowSplit) || mapping.rows == 1)
-    return true;
+bool follows_rows(const IndexMap& map, const Mapping& mapping) {
+  const bool shared = packs_rows(mapping) || is<mapping::Segments>(mapping);
+  if (!shared || extents(mapping).rows == 1) return true;
   return std::any_of(map.results.begin(), map.results.end(),
                      [](const IndexExpr& e) { return e.uses_dim(0); });
 }
@@ -81,7 +81,7 @@ class FirstReaders {
 };
 
 Moved moved(const Computation& computation, const KernelPlan& kernel, const Group& group,
-            const ThreadMapping& mapping) {
+            const Mapping& mapping) {
   Moved result;
   const Layout layout(mapping, kernel.launch.block);
   const GroupEvaluations found = evaluations(computation, kernel, group);
@@ -146,9 +146,9 @@ int computed_bytes(const Computation& computation, const Group& group) {
 
 /// The vector an element-wise task of another group's share can have.
 int whole_vectors(const Computation& computation, const Group& group) {
-  const ThreadMapping& m = group.mapping;
+  const std::int64_t rows = extents(group.mapping).rows, of_task = task_rows(group.mapping);
   int vector = kVectorBytes / byte_size(computation.node(group.dominant).shape.dtype);
-  while (vector > 1 && (m.rows % vector != 0 || m.rows_per_block % vector != 0)) vector /= 2;
+  while (vector > 1 && (rows % vector != 0 || of_task % vector != 0)) vector /= 2;
   return std::max(1, vector);
 }
 
@@ -160,53 +160,56 @@ void settle_vectors(const Computation& computation, const Device& device, Kernel
       device.max_threads_per_sm(), static_cast<double>(launch.block) * std::max(1, launch.blocks_per_sm));
   const int registers = launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters;
   for (Group& group : kernel.groups) {
-    ThreadMapping& m = group.mapping;
+    Mapping& m = group.mapping;
+    mapping::Vectors of = vectors(m);
     if (stages_a_row(m)) {
       // The mapping is that of the kernel's largest reduction; of rows made of constants nothing moves.
       if (const Moved bytes = moved(computation, kernel, group, m); bytes.vectors + bytes.scalars == 0)
-        m.vector = std::min(m.vector, kVectorBytes / computed_bytes(computation, group));
-      m.unroll = static_cast<int>(
-          std::clamp<std::int64_t>(Layout(m, launch.block).unguarded, 1, std::max(1, m.unroll)));
+        of.width = std::min(of.width, kVectorBytes / computed_bytes(computation, group));
+      set_vectors(m, of);
+      of.unroll = static_cast<int>(
+          std::clamp<std::int64_t>(Layout(m, launch.block).unguarded, 1, std::max(1, of.unroll)));
+      set_vectors(m, of);
       continue;
     }
-    if (m.rows * m.cols == 0 || m.kind == MappingKind::kRowSerial || m.staged) {
-      m.vector = m.unroll = 1;
+    if (extents(m).elements() == 0 || is<mapping::OneThread>(m) || is_staged(m)) {
+      set_vectors(m, {});
       continue;
     }
-    if (m.kind == MappingKind::kElementwise && m.vector == 1) m.vector = whole_vectors(computation, group);
+    const bool columns = is<mapping::Columns>(m);
+    if (is<mapping::Elements>(m) && of.width == 1) of.width = whole_vectors(computation, group);
+    set_vectors(m, of);
     Moved bytes = moved(computation, kernel, group, m);
     // Element by element, the lanes of peeled rows and of columns would read what vectors leave apart.
-    const bool apart =
-        (Layout(m, launch.block).peeled || m.kind == MappingKind::kColumn) && bytes.scalars > 0;
-    if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) m.vector = 1;
+    const bool apart = (Layout(m, launch.block).peeled || columns) && bytes.scalars > 0;
+    if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) of.width = 1;
     // What takes two instructions a vector takes every other 16 bytes by each.
-    m.vector = std::min(m.vector, std::max(1, kVectorBytes / bytes.widest));
-    const double in_flight = std::max(1.0, in_flight_together(bytes, m.vector));
+    of.width = std::min(of.width, std::max(1, kVectorBytes / bytes.widest));
+    set_vectors(m, of);
+    const double in_flight = std::max(1.0, in_flight_together(bytes, of.width));
     const double most = std::min({registers * 4.0 / kRegisterShare / in_flight,
                                   in_flight < kWordBytes ? 2 * kMostUnrolled : kMostUnrolled,
                                   static_cast<double>(Layout(m, launch.block).unguarded)});
     // Vectors at the ends come one by one: what counts is the average of all batches.
-    ThreadMapping best = m;
-    best.unroll = m.unroll = 1;
-    // Sums of columns end in one of partials, of single elements.
-    const double wanted = m.kind == MappingKind::kColumn ? 2 * kBytesInFlight : kBytesInFlight;
-    const auto flight = [&](const ThreadMapping& of) {
-      return resident * in_flight * Layout(of, launch.block).in_flight();
+    const auto flight = [&](int unroll) {
+      set_vectors(m, {of.width, unroll});
+      return resident * in_flight * Layout(m, launch.block).in_flight();
     };
-    while (bytes.loads > 0 && m.unroll + 1 <= most && flight(best) < wanted) {
-      ++m.unroll;
-      if (flight(m) > flight(best)) best = m;
-    }
-    m.unroll = best.unroll;
+    // Sums of columns end in one of partials, of single elements.
+    const double wanted = columns ? 2 * kBytesInFlight : kBytesInFlight;
+    of.unroll = 1;
+    for (int unroll = 2; bytes.loads > 0 && unroll <= most && flight(of.unroll) < wanted; ++unroll)
+      if (flight(unroll) > flight(of.unroll)) of.unroll = unroll;
+    set_vectors(m, of);
   }
 }
 
 void part_diverging_vectors(const Graph& graph, const Device& device, KernelPlan& kernel) {
   const Computation& computation = graph.entry_computation();
   for (Group& group : kernel.groups) {
-    ThreadMapping single = group.mapping;
-    single.vector = single.unroll = 1;
-    if (group.mapping.vector == 1 || stages_a_row(single) || single.staged) continue;
+    if (vectors(group.mapping).width == 1 || is_staged(group.mapping)) continue;
+    Mapping single = group.mapping;
+    set_vectors(single, {});
     const Layout with(group.mapping, kernel.launch.block), without(single, kernel.launch.block);
     const GroupEvaluations found = evaluations(computation, kernel, group);
     const bool diverges = std::any_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {

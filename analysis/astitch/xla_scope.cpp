@@ -13,26 +13,27 @@
 namespace stitchwork::astitch {
 namespace {
 
-ThreadMapping mapping_of(const Nodes& nodes, const std::vector<NodeId>& roots, NodeId leader,
-                         const MappingLimits& limits, Recorder& recorder) {
+Dealt mapping_of(const Nodes& nodes, const std::vector<NodeId>& roots, NodeId leader,
+                 const MappingLimits& limits, Recorder& recorder) {
   const auto reduces = [&](NodeId id) { return def(nodes.node(id).op).cls == OpClass::kReduce; };
   // One that stitching takes for an element-wise op, or cannot compute, still has a reduction's domain here.
   if (reduces(leader) && !nodes[leader].reduction)
     return natural_mapping(*nodes.computation, nodes.node(leader));
-  ThreadMapping mapping = map_dominant(nodes, leader, limits);
-  if (mapping.split == 1) return mapping;
+  Dealt dealt = map_dominant(nodes, leader, limits);
+  const int split = segments(dealt.mapping);
+  if (split == 1) return dealt;
   const auto whole = std::find_if(roots.begin(), roots.end(), [&](NodeId root) {
     return reduces(root) && !xla::adds_atomically(*nodes.graph, nodes.node(root));
   });
   if (whole == roots.end()) {
-    mapping.combine = Combine::kAtomic;
-    return mapping;
+    if (auto* rows = as<mapping::Segments>(dealt.mapping)) rows->atomic = true;
+    if (auto* columns = as<mapping::Columns>(dealt.mapping)) columns->atomic = true;
+    return dealt;
   }
   recorder.add("mapping", nodes.name(*whole), "", [&] {
     return Verdict::no(
         "astitch.split-needs-atomics",
-        fmt::format("its rows would be split over {} blocks, but atomics only add up sums from zero",
-                    mapping.split));
+        fmt::format("its rows would be split over {} blocks, but atomics only add up sums from zero", split));
   });
   const ReductionShape& shape = *nodes[leader].reduction;
   return shape.row_reduce ? map_row_reduction(shape.rows, shape.cols, limits, 1)

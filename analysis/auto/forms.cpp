@@ -23,7 +23,7 @@ double launch_us(const Stitched& s, const KernelPlan& kernel) {
   const Graph& graph = *s.nodes->graph;
   double us = kernel_cost(graph, *s.device, kernel).predicted_us + s.device->launch_gap_us;
   for (const Group& group : kernel.groups) {
-    if (group.mapping.combine != Combine::kAtomic) continue;
+    if (!combines_atomically(group.mapping)) continue;
     for (const NodeId id : materialised(group))
       if ((*s.nodes)[id].reduction)
         us += transfer_us(*s.device, static_cast<double>(s.nodes->bytes(id))) + s.device->launch_gap_us;
@@ -92,7 +92,7 @@ void add_xla(const Stitched& s, Form& form) {
 
 bool splits_rows(const KernelPlan& kernel) {
   return std::any_of(kernel.groups.begin(), kernel.groups.end(),
-                     [](const Group& group) { return group.mapping.split > 1; });
+                     [](const Group& group) { return segments(group.mapping) > 1; });
 }
 
 /// Whether overrides name ops of the kernel so that other forms would undo them.

@@ -13,11 +13,11 @@ bool is_any(const KernelPlan& kernel, bool (*is)(const Group&)) {
   return std::any_of(kernel.groups.begin(), kernel.groups.end(), is);
 }
 
-bool adds_atomically(const Group& group) { return group.mapping.combine == Combine::kAtomic; }
+bool adds_atomically(const Group& group) { return combines_atomically(group.mapping); }
 
 Simplicity simplicity(const KernelPlan& kernel) {
-  const bool copies = is_any(kernel, [](const Group& g) { return g.mapping.stages > 0; });
-  const bool staged = is_any(kernel, [](const Group& g) { return g.mapping.staged; });
+  const bool copies = is_any(kernel, [](const Group& g) { return copy_depth(g.mapping) > 0; });
+  const bool staged = is_any(kernel, [](const Group& g) { return is_staged(g.mapping); });
   const bool clusters = kernel.launch.cluster > 1, atomics = is_any(kernel, adds_atomically);
   Simplicity result;
   result.grid_barriers = kernel.launch.grid_barriers;
@@ -28,7 +28,7 @@ Simplicity simplicity(const KernelPlan& kernel) {
   result.choices = static_cast<int>(staged) + static_cast<int>(clusters) +
                    static_cast<int>(is_any(kernel, [](const Group& g) { return !g.across.empty(); })) +
                    static_cast<int>(is_any(kernel, [](const Group& g) { return !g.one_pass.empty(); })) +
-                   static_cast<int>(is_any(kernel, [](const Group& g) { return g.mapping.split > 1; }));
+                   static_cast<int>(is_any(kernel, [](const Group& g) { return segments(g.mapping) > 1; }));
   return result;
 }
 

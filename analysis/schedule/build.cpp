@@ -88,9 +88,9 @@ class Builder {
       SW_CHECK(group != kernel.groups.end(), "{} is kept by no group", context_.node(r.op).name);
       const auto index = static_cast<std::size_t>(group - kernel.groups.begin());
       kernel.kept.push_back({r.op, context_.node(r.op).shape.dtype,
-                             Layout(group->mapping, kernel.launch.block).elements(),
-                             group->mapping.tasks_per_block, r.shared ? r.offset : -1,
-                             static_cast<int>(index), context_.placements[index].at(r.op).map});
+                             Layout(group->mapping, kernel.launch.block).elements(), group->deal.most_tasks(),
+                             r.shared ? r.offset : -1, static_cast<int>(index),
+                             context_.placements[index].at(r.op).map});
     }
   }
 
@@ -144,8 +144,8 @@ class Builder {
     const Group& group = context_.plan.groups[static_cast<std::size_t>(group_index)];
     Step step;
     step.group = group_index;
-    const ThreadMapping fold = fold_mapping(group.mapping, launch_.block);
-    step.set(to_mapping(fold), launch_.block);
+    const Dealt fold = fold_mapping(group.mapping, group.deal, launch_.block);
+    step.set(fold.mapping, launch_.block);
     ValueBuilder builder(context_, step, phase);
     for (const Item& item : items) {
       const Material& m = material(item.op);
@@ -161,7 +161,8 @@ class Builder {
       step.roots.push_back(std::move(root));
     }
     TaskLoop loop;
-    loop.deal = to_deal(fold, group.first_block);
+    loop.deal = fold.deal;
+    loop.deal.first_block = group.deal.first_block;
     loop.steps.push_back(std::move(step));
     return loop;
   }
@@ -174,7 +175,7 @@ class Builder {
 
   TaskLoop loop_of(int phase, const std::vector<Item>& items) {
     TaskLoop loop;
-    loop.deal = to_deal(group_of(items.front().op));
+    loop.deal = group_of(items.front().op).deal;
 
     // Steps by (stage, group, elements before rows).
     std::map<StepKey, std::vector<Item>> steps;
@@ -186,7 +187,7 @@ class Builder {
       step.stage = std::get<0>(key);
       step.group = std::get<1>(key);
       step.rows = std::get<2>(key);
-      step.set(context_.mappings[static_cast<std::size_t>(step.group)], launch_.block);
+      step.set(context_.plan.groups[static_cast<std::size_t>(step.group)].mapping, launch_.block);
       ValueBuilder builder(context_, step, phase);
       if (const auto found = gathers.find(key); found != gathers.end())
         for (const NodeId op : found->second) step.roots.push_back(gather_root(op, builder, loop));
@@ -204,9 +205,9 @@ class Builder {
     TileSteps(context_, launch_, phase).add(groups, loop);
     for (const Step& step : loop.steps)
       if (step.filling == Filling::kAhead) {
-        const ThreadMapping& of_group = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
-        loop.stages = of_group.stages;
-        loop.bulk = of_group.bulk;
+        const Mapping& of_group = context_.plan.groups[static_cast<std::size_t>(step.group)].mapping;
+        loop.stages = copy_depth(of_group);
+        loop.bulk = copies_in_bulk(of_group);
       }
     for (Step& step : loop.steps) {
       if (loop.stages == 0) step.filling = Filling::kInTask;
@@ -358,9 +359,10 @@ class Builder {
     const auto big = [](std::int64_t n) { return n >= kLimit; };
     for (const Buffer& buffer : kernel.buffers)
       if (big(buffer.elements)) return true;
-    for (const Group& group : kernel.groups)
-      if (big(group.mapping.rows * std::max<std::int64_t>(1, group.mapping.cols)) || big(group.mapping.tasks))
-        return true;
+    for (const Group& group : kernel.groups) {
+      const auto [rows, cols] = extents(group.mapping);
+      if (big(rows * std::max<std::int64_t>(1, cols)) || big(group.deal.tasks)) return true;
+    }
     return false;
   }
 

@@ -14,7 +14,6 @@ BuildContext::BuildContext(const Graph& g, const KernelPlan& p)
     : graph(g), computation(g.entry_computation()), plan(p), inside_(p.ops.begin(), p.ops.end()) {
   for (std::size_t i = 0; i < plan.groups.size(); ++i) {
     const Group& group = plan.groups[i];
-    mappings.push_back(to_mapping(group.mapping));
     placements.push_back(propagate(computation, group.dominant, group.mapping, group.ops));
     add_material(group.dominant, static_cast<int>(i), placements[i]);
     for (NodeId op : group.sub_dominants) add_material(op, static_cast<int>(i), placements[i]);
@@ -22,13 +21,14 @@ BuildContext::BuildContext(const Graph& g, const KernelPlan& p)
       if (tile.group != group.dominant) continue;
       const Shape& shape = node(tile.op).shape;
       const std::int64_t elements =
-          group.mapping.staged ? staged_elements(staged_part(shape, group.mapping), group.mapping)
-                               : tile_bytes(group.mapping, byte_size(shape.dtype)) / byte_size(shape.dtype);
+          is_staged(group.mapping)
+              ? staged_elements(staged_part(shape, group.mapping), group.mapping)
+              : tile_bytes(group.mapping, byte_size(shape.dtype)) / byte_size(shape.dtype);
       Buffer buffer{MemorySpace::kShared, tile.op, shape, elements, tile.offset, false};
       buffer.tile = true;
       buffer.stages = tile.stages;
       buffer.stage_elements = tile.bytes / tile.stages / byte_size(shape.dtype);
-      if (group.mapping.staged && staged_part(shape, group.mapping) == StagedPart::kElements)
+      if (is_staged(group.mapping) && staged_part(shape, group.mapping) == StagedPart::kElements)
         buffer.alignment = staged_alignment(group.mapping);
       tiles_[{tile.op, static_cast<int>(i), tile.level}] = add_buffer(std::move(buffer));
     }
@@ -41,12 +41,12 @@ int BuildContext::tile(NodeId op, int group, int phase) const {
 }
 
 IndexExpr BuildContext::tile_offset(NodeId op, int group, bool moves) const {
-  const ThreadMapping& mapping = plan.groups[static_cast<std::size_t>(group)].mapping;
-  if (mapping.staged) {
+  const Mapping& mapping = plan.groups[static_cast<std::size_t>(group)].mapping;
+  if (is_staged(mapping)) {
     const StagedPart part = staged_part(node(op).shape, mapping);
     if (moves || part == StagedPart::kRows) return IndexExpr::dim(0);
     if (part == StagedPart::kCols) return IndexExpr::dim(1);
-    return IndexExpr::dim(0) * mapping.cols + IndexExpr::dim(1);
+    return IndexExpr::dim(0) * extents(mapping).cols + IndexExpr::dim(1);
   }
   return IndexExpr::dim(0) * tile_stride(mapping, byte_size(node(op).shape.dtype)) + IndexExpr::dim(1);
 }
@@ -76,11 +76,12 @@ void BuildContext::add_material(NodeId op, int group_index, const std::map<NodeI
   const auto slot_of = [op](const std::vector<MemorySlot>& slots) {
     return std::find_if(slots.begin(), slots.end(), [op](const MemorySlot& slot) { return slot.op == op; });
   };
-  const ThreadMapping& mapping = group.mapping;
+  const Mapping& mapping = group.mapping;
+  const auto [domain_rows, domain_cols] = extents(mapping);
   const bool in_shared = plan.schemes.contains(op) && scheme_in_phase(plan, op) == Scheme::kRegional;
   if (const auto slot = slot_of(plan.shared); in_shared && slot != plan.shared.end()) {
     const bool rows = material.placement.coverage == Coverage::kRows;
-    const std::int64_t elements = mapping.rows_per_block * (rows ? 1 : mapping.cols);
+    const std::int64_t elements = task_rows(mapping) * (rows ? 1 : domain_cols);
     SW_CHECK(slot->bytes >= elements * byte_size(n.shape.dtype),
              "the shared slot of {} has {} bytes, {} needed", n.name, slot->bytes,
              elements * byte_size(n.shape.dtype));
@@ -96,8 +97,7 @@ void BuildContext::add_material(NodeId op, int group_index, const std::map<NodeI
   const auto scratch = slot_of(plan.scratch);
   if (split || across) {
     SW_CHECK(scratch != plan.scratch.end(), "the partials of {} have no scratch", n.name);
-    const std::int64_t partials =
-        across ? to_deal(mapping).takers * mapping.cols : mapping.rows * mapping.split;
+    const std::int64_t partials = across ? group.deal.takers * domain_cols : domain_rows * segments(mapping);
     material.partials =
         add_buffer({MemorySpace::kScratch, op, n.shape, partials, scratch->offset, true, across});
   }

@@ -43,7 +43,6 @@ class BuildContext {
   std::vector<Buffer> buffers;
   std::map<NodeId, Material> materials;
   std::vector<std::map<NodeId, Placement>> placements;  ///< by group of the plan
-  std::vector<Mapping> mappings;                        ///< likewise
 
   /// The tile through which a group of the plan reads or stores `op` in a phase: its buffer, or -1.
   int tile(NodeId op, int group, int phase) const;

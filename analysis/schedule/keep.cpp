@@ -94,10 +94,10 @@ class Keeper {
   Value& at(int v) { return step_->values[static_cast<std::size_t>(v)]; }
 
   bool keepable(const Value& value) const {
-    const bool elementwise = std::holds_alternative<mapping::Elements>(step_->mapping);
+    const bool elementwise = is<mapping::Elements>(step_->mapping);
     if (step_->rows || step_->turned || value.scope >= 0 || value.depth < (elementwise ? 1 : 2)) return false;
     // The elements of a serial row are not unrolled.
-    if (sharing<mapping::OneThread>(step_->mapping) != nullptr) return false;
+    if (as<mapping::OneThread>(step_->mapping) != nullptr) return false;
     return value.kind != ValueKind::kConstant && value.kind != ValueKind::kIndex;
   }
 

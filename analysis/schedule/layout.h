@@ -47,8 +47,6 @@ struct Run {
 struct Layout {
   Layout() = default;
   Layout(const Mapping& mapping, int block, TileOrder order = TileOrder::kAlongCols);
-  Layout(const ThreadMapping& fields, int block, TileOrder order = TileOrder::kAlongCols)
-      : Layout(to_mapping(fields), block, order) {}
 
   std::int64_t rows = 1, cols = 1;  ///< of the domain
   std::int64_t task_rows = 1;       ///< rows of a task; by parts a block's

@@ -1,15 +1,13 @@
 #include "analysis/schedule/mapping.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
-#include <type_traits>
-#include <vector>
 
 #include "core/arithmetic.h"
-#include "core/error.h"
+#include "core/format.h"
 
 namespace stitchwork {
 namespace {
@@ -19,173 +17,117 @@ using namespace mapping;
 /// More vectors in flight would not fit a thread's registers.
 constexpr int kMostUnrolled = 16;
 
-std::optional<Copy> copy_of(const ThreadMapping& m) {
-  if (!m.staged) return std::nullopt;
-  if (m.stages == 0) return ByLoads{};
-  return m.bulk ? Copy(Bulk{m.stages}) : Copy(Async{m.stages});
-}
-
-std::optional<PartCopy> part_copy_of(const ThreadMapping& m) {
-  if (!m.staged) return std::nullopt;
-  return m.stages == 0 ? PartCopy(ByLoads{}) : PartCopy(Async{m.stages});
-}
-
-template <typename Copies>
-void set_copy(const std::optional<Copies>& copies, ThreadMapping& m) {
-  m.staged = copies.has_value();
-  if (!copies) return;
-  const auto set = [&m]<typename Copy>(const Copy& copy) {
-    if constexpr (requires { copy.depth; }) m.stages = copy.depth;
-    m.bulk = std::is_same_v<Copy, Bulk>;
-  };
-  std::visit(set, *copies);
-}
-
-Combine combine(int segments, bool atomic) {
-  if (segments == 1) return Combine::kNone;
-  return atomic ? Combine::kAtomic : Combine::kPartials;
-}
-
-ThreadMapping fields_of(const Elements& e) {
-  return {.rows = e.count,
-          .vector = e.vectors.width,
-          .unroll = e.vectors.unroll,
-          .rows_per_block = e.parts ? e.parts->part : e.per_task,
-          .cluster = e.parts ? e.parts->blocks : 1};
-}
-
-ThreadMapping fields_of(const Rows& of) {
-  ThreadMapping m{.kind = MappingKind::kRowPack, .rows = of.rows, .cols = of.cols};
-  const auto share = [&m](int threads, const Vectors& vectors) {
-    m.threads_per_row = threads;
-    m.vector = vectors.width;
-    m.unroll = vectors.unroll;
-  };
-  if (const auto* one = std::get_if<OneThread>(&of.sharing)) {
-    m.kind = MappingKind::kRowSerial;
-    m.rows_per_block = one->rows;
-  } else if (const auto* lanes = std::get_if<Lanes>(&of.sharing)) {
-    share(lanes->threads, lanes->vectors);
-    m.rows_per_block = lanes->rows;
-    set_copy(lanes->tile, m);
-  } else if (const auto* segments = std::get_if<Segments>(&of.sharing)) {
-    share(segments->threads, segments->vectors);
-    m.kind = MappingKind::kRowSplit;
-    m.split = segments->count;
-    m.combine = combine(segments->count, segments->atomic);
-  } else if (const auto* cluster = std::get_if<Cluster>(&of.sharing)) {
-    share(cluster->threads, cluster->vectors);
-    m.cluster = cluster->blocks;
-    set_copy(cluster->tile, m);
-  }
-  return m;
-}
-
-ThreadMapping fields_of(const Columns& c) {
-  return {.kind = MappingKind::kColumn,
-          .rows = c.results,
-          .cols = c.length,
-          .vector = c.vectors.width,
-          .unroll = c.vectors.unroll,
-          .threads_per_row = c.threads,
-          .rows_per_block = c.tile,
-          .split = c.segments,
-          .combine = combine(c.segments, c.atomic)};
-}
-
-ThreadMapping fields_of(const Patch& p) {
-  return {.kind = MappingKind::kTile,
-          .rows = p.rows,
-          .cols = p.cols,
-          .unroll = p.unroll,
-          .threads_per_row = p.width,
-          .rows_per_block = p.height,
-          .split = static_cast<int>(ceil_div(p.cols, std::int64_t{p.width}))};
-}
-
-ThreadMapping fields_of(const Mapping& mapping) {
-  return std::visit([](const auto& of) { return fields_of(of); }, mapping);
-}
-
-/// The plan's names for the fields of `a` that are not as in `b`.
-std::vector<std::string> differences(const ThreadMapping& a, const ThreadMapping& b) {
-  std::vector<std::string> found;
-  const auto compare = [&](const char* name, auto ThreadMapping::*field) {
-    if (a.*field != b.*field) found.emplace_back(name);
-  };
-  compare("cols", &ThreadMapping::cols);
-  compare("vector", &ThreadMapping::vector);
-  compare("unroll", &ThreadMapping::unroll);
-  compare("threads_per_row", &ThreadMapping::threads_per_row);
-  compare("rows_per_block", &ThreadMapping::rows_per_block);
-  compare("split", &ThreadMapping::split);
-  compare("combine", &ThreadMapping::combine);
-  compare("staged", &ThreadMapping::staged);
-  compare("stages", &ThreadMapping::stages);
-  compare("bulk", &ThreadMapping::bulk);
-  compare("cluster", &ThreadMapping::cluster);
-  return found;
-}
-
-template <typename... Args>
-Verdict no(const char* rule, fmt::format_string<Args...> format, Args&&... args) {
-  return Verdict::no(fmt::format("mapping.{}", rule), fmt::format(format, std::forward<Args>(args)...));
-}
-
-/// Vectors lie whole within a row, a segment and a task, or rows are peeled (analysis/schedule/layout.h).
-Verdict legal_vectors(const ThreadMapping& m) {
-  if (m.unroll > kMostUnrolled)
-    return no("vector", "{} vectors in flight, at most {}", m.unroll, kMostUnrolled);
-  if ((m.vector & (m.vector - 1)) != 0)
-    return no("vector", "vectors of {} elements are no power of two", m.vector);
-  if (m.kind == MappingKind::kColumn || m.kind == MappingKind::kRowPack) return Verdict::yes();
-  const bool elements = m.kind == MappingKind::kElementwise;
-  const std::int64_t length = elements ? m.rows : m.cols;
-  const std::int64_t part = elements ? m.rows_per_block : ceil_div(m.cols, std::int64_t{m.split});
-  if (length % m.vector != 0 || part % m.vector != 0)
-    return no("vector", "{} elements in parts of {} are no whole vectors of {}", length, part, m.vector);
-  return Verdict::yes();
-}
-
-Verdict legal_deal(const ThreadMapping& m) {
-  const std::int64_t tasks = task_count(to_mapping(m));
-  if (m.tasks != tasks)
-    return no("tasks", "{} rows, {} a task, split {} make {} tasks, not {}", m.rows, m.rows_per_block,
-              m.split, tasks, m.tasks);
-  const Deal deal = to_deal(m);
-  if (m.blocks != deal.blocks())
-    return no("blocks", "{} blocks are no whole clusters of {}", m.blocks, m.cluster);
-  if (deal.takers > m.tasks) return no("blocks", "{} tasks do not keep {} blocks busy", m.tasks, m.blocks);
-  if (m.tasks_per_block != deal.most_tasks())
-    return no("blocks", "{} tasks on {} blocks are up to {} a block, not {}", m.tasks, m.blocks,
-              deal.most_tasks(), m.tasks_per_block);
-  return Verdict::yes();
-}
-
-/// What of the numbers each says of the others.
-Verdict legal_sharing(const ThreadMapping& m) {
-  if (m.kind == MappingKind::kRowPack && m.threads_per_row % 32 != 0 &&
-      (m.threads_per_row & (m.threads_per_row - 1)) != 0)
-    return no("threads", "{} threads a row are neither a power of two nor a multiple of 32",
-              m.threads_per_row);
-  if (m.kind != MappingKind::kTile && m.split > std::max<std::int64_t>(1, m.cols))
-    return no("split", "{} columns cut into {} segments", m.cols, m.split);
-  // Of a range of rows threads take their elements one by one; of a single row also by vectors.
-  if (m.staged && m.rows_per_block > 1 && m.vector > 1)
-    return no("staged", "several staged rows move element by element, not in vectors of {}", m.vector);
-  if (m.stages > std::max<std::int64_t>(1, m.tasks_per_block))
-    return no("staged", "copies for {} tasks at a time, of {} a block", m.stages, m.tasks_per_block);
-  if (m.staged && m.cluster > 1 && (m.cluster - 1) * part_cols(m.cols, m.cluster) >= m.cols)
-    return no("staged", "rows of {} columns leave some of {} blocks no part", m.cols, m.cluster);
-  return Verdict::yes();
+/// Of how rows are shared in place of the rows.
+template <typename Visit>
+auto visit_forms(const Mapping& mapping, const Visit& of) {
+  return std::visit(
+      [&](const auto& form) {
+        if constexpr (requires { form.sharing; })
+          return std::visit(of, form.sharing);
+        else
+          return of(form);
+      },
+      mapping);
 }
 
 }  // namespace
 
-std::string to_text(const Deal& deal) {
-  return fmt::format("{} tasks, {} a block, blocks {}..{}{}", deal.tasks, deal.most_tasks(), deal.first_block,
-                     deal.end_block() - 1,
-                     deal.cluster > 1 ? fmt::format(" in clusters of {}", deal.cluster) : "");
+Extents extents(const Mapping& mapping) {
+  if (const auto* elements = as<Elements>(mapping)) return {elements->count, 1};
+  if (const auto* rows = as<Rows>(mapping)) return {rows->rows, rows->cols};
+  if (const auto* columns = as<Columns>(mapping)) return {columns->results, columns->length};
+  const auto& patch = std::get<Patch>(mapping);
+  return {patch.rows, patch.cols};
+}
+
+std::int64_t task_rows(const Mapping& mapping) {
+  if (const auto* e = as<Elements>(mapping)) return e->parts ? e->parts->part : e->per_task;
+  if (const auto* one = as<OneThread>(mapping)) return one->rows;
+  if (const auto* lanes = as<Lanes>(mapping)) return lanes->rows;
+  if (const auto* columns = as<Columns>(mapping)) return columns->tile;
+  const auto* patch = as<Patch>(mapping);
+  return patch == nullptr ? 1 : patch->height;
+}
+
+void set_rows(Mapping& mapping, std::int64_t rows, std::int64_t task_rows) {
+  if (auto* elements = as<Elements>(mapping)) {
+    elements->count = rows;
+    (elements->parts ? elements->parts->part : elements->per_task) = task_rows;
+  }
+  if (auto* columns = as<Columns>(mapping)) {
+    columns->results = rows;
+    columns->tile = task_rows;
+  }
+  if (auto* of = as<Rows>(mapping)) of->rows = rows;
+  if (auto* one = as<OneThread>(mapping)) one->rows = task_rows;
+  if (auto* lanes = as<Lanes>(mapping)) lanes->rows = task_rows;
+}
+
+int segments(const Mapping& mapping) {
+  if (const auto* segments = as<Segments>(mapping)) return segments->count;
+  if (const auto* columns = as<Columns>(mapping)) return columns->segments;
+  const auto* patch = as<Patch>(mapping);
+  return patch == nullptr ? 1 : static_cast<int>(ceil_div(patch->cols, std::int64_t{patch->width}));
+}
+
+int threads_a_row(const Mapping& mapping) {
+  return visit_forms(mapping, [](const auto& form) {
+    if constexpr (requires { form.threads; }) return form.threads;
+    if constexpr (requires { form.height; }) return form.width;
+    return 1;
+  });
+}
+
+int cluster_blocks(const Mapping& mapping) {
+  if (const auto* elements = as<Elements>(mapping); elements != nullptr && elements->parts)
+    return elements->parts->blocks;
+  const auto* cluster = as<mapping::Cluster>(mapping);
+  return cluster == nullptr ? 1 : cluster->blocks;
+}
+
+Vectors vectors(const Mapping& mapping) {
+  return visit_forms(mapping, [](const auto& form) {
+    if constexpr (requires { form.vectors; }) return form.vectors;
+    if constexpr (requires { form.unroll; }) return Vectors{1, form.unroll};
+    return Vectors{};
+  });
+}
+
+void set_vectors(Mapping& mapping, const Vectors& vectors) {
+  // The mapping is not const.
+  visit_forms(mapping, [&]<typename Form>(const Form&) {
+    if constexpr (requires(Form & form) { form.vectors; }) as<Form>(mapping)->vectors = vectors;
+    if constexpr (requires(Form & form) { form.unroll; }) as<Form>(mapping)->unroll = vectors.unroll;
+  });
+}
+
+Copy copy_of(int depth, bool bulk) {
+  if (depth == 0) return ByLoads{};
+  return bulk ? Copy(Bulk{depth}) : Copy(Async{depth});
+}
+
+std::optional<Copy> tile_copy(const Mapping& mapping) {
+  if (const auto* lanes = as<Lanes>(mapping)) return lanes->tile;
+  const auto* cluster = as<mapping::Cluster>(mapping);
+  if (cluster == nullptr || !cluster->tile) return std::nullopt;
+  return std::visit([](const auto& copy) { return Copy(copy); }, *cluster->tile);
+}
+
+int copy_depth(const Mapping& mapping) {
+  const Copy copy = tile_copy(mapping).value_or(ByLoads{});
+  if (const auto* bulk = std::get_if<Bulk>(&copy)) return bulk->depth;
+  const auto* async = std::get_if<Async>(&copy);
+  return async == nullptr ? 0 : async->depth;
+}
+
+bool combines_atomically(const Mapping& mapping) {
+  const auto* segments = as<Segments>(mapping);
+  const auto* columns = as<Columns>(mapping);
+  return segments != nullptr ? segments->atomic : columns != nullptr && columns->atomic;
+}
+
+bool combines_partials(const Mapping& mapping) {
+  return segments(mapping) > 1 && !is<Patch>(mapping) && !combines_atomically(mapping);
 }
 
 std::int64_t part_cols(std::int64_t cols, int blocks) {
@@ -193,62 +135,125 @@ std::int64_t part_cols(std::int64_t cols, int blocks) {
 }
 
 std::int64_t task_count(const Mapping& mapping) {
-  const ThreadMapping m = fields_of(mapping);
-  const auto* elements = std::get_if<Elements>(&mapping);  // of which blocks may have parts
-  const std::int64_t tasks = ceil_div(m.rows, elements != nullptr ? elements->per_task : m.rows_per_block);
-  return std::max<std::int64_t>(1, tasks) * m.split;
+  const auto* elements = as<Elements>(mapping);  // of which blocks may have parts
+  const std::int64_t rows = elements != nullptr ? elements->per_task : task_rows(mapping);
+  return std::max<std::int64_t>(1, ceil_div(extents(mapping).rows, rows)) * segments(mapping);
 }
 
-Mapping to_mapping(const ThreadMapping& m) {
-  const Vectors vectors{m.vector, m.unroll};
-  const bool atomic = m.combine == Combine::kAtomic;
-  switch (m.kind) {
-    case MappingKind::kElementwise:
-      return Elements{m.rows, m.rows_per_block, vectors, std::nullopt};
-    case MappingKind::kRowSerial:
-      return Rows{m.rows, m.cols, OneThread{m.rows_per_block}};
-    case MappingKind::kRowPack:
-      if (m.cluster > 1)
-        return Rows{m.rows, m.cols, Cluster{m.cluster, m.threads_per_row, vectors, part_copy_of(m)}};
-      return Rows{m.rows, m.cols, Lanes{m.threads_per_row, m.rows_per_block, vectors, copy_of(m)}};
-    case MappingKind::kRowSplit:
-      return Rows{m.rows, m.cols, Segments{m.threads_per_row, vectors, m.split, atomic}};
-    case MappingKind::kColumn:
-      return Columns{m.rows, m.cols, m.rows_per_block, m.threads_per_row, vectors, m.split, atomic};
-    case MappingKind::kTile:
-      return Patch{m.rows, m.cols, m.rows_per_block, m.threads_per_row, m.unroll};
-  }
-  SW_CHECK(false, "mapping kind {}", static_cast<int>(m.kind));
+Deal deal_to(const Mapping& mapping, std::int64_t takers) {
+  const std::int64_t tasks = task_count(mapping);
+  return {tasks, std::clamp<std::int64_t>(takers, 1, tasks), 0, cluster_blocks(mapping)};
 }
 
-Deal to_deal(const ThreadMapping& m, std::int64_t first_block) {
-  return {m.tasks, std::max<std::int64_t>(1, m.blocks / m.cluster), first_block, m.cluster};
+int form_number(const Mapping& mapping) {
+  if (is<Elements>(mapping)) return 0;
+  if (packs_rows(mapping)) return 1;
+  if (is<Segments>(mapping)) return 2;
+  if (is<Columns>(mapping)) return 3;
+  return is<OneThread>(mapping) ? 4 : 5;
 }
 
-Deal to_deal(const Group& group) { return to_deal(group.mapping, group.first_block); }
-
-ThreadMapping to_fields(const Mapping& mapping, const Deal& deal) {
-  ThreadMapping m = fields_of(mapping);
-  m.tasks = deal.tasks;
-  m.tasks_per_block = deal.most_tasks();
-  m.blocks = deal.blocks();
-  return m;
+std::string_view name(const Mapping& mapping) {
+  constexpr std::array<std::string_view, 6> kNames = {"elementwise", "row_pack",   "row_split",
+                                                      "column",      "row_serial", "tile"};
+  return kNames[static_cast<std::size_t>(form_number(mapping))];
 }
 
-std::string to_text(const Mapping& mapping, const Deal& deal) { return to_text(to_fields(mapping, deal)); }
+std::string_view combine_name(const Mapping& mapping) {
+  return combines_atomically(mapping) ? "atomic" : combines_partials(mapping) ? "partials" : "none";
+}
 
-Verdict legal(const ThreadMapping& m) {
-  if (m.rows < 0 || m.cols < 0 || m.rows_per_block < 1 || m.tasks < 1 || m.tasks_per_block < 1 ||
-      m.split < 1 || m.blocks < 1 || m.cluster < 1 || m.threads_per_row < 1 || m.vector < 1 || m.unroll < 1 ||
-      m.stages < 0)
-    return no("range", "a number of the mapping is out of range ({})", to_text(m));
-  // Copies of a loop's tiles for no task at a time, a split that nothing combines: what no Mapping says.
-  const std::vector<std::string> lost = differences(m, to_fields(to_mapping(m), to_deal(m)));
-  if (!lost.empty())
-    return no("form", "no {} mapping has such {} ({})", name(m.kind), fmt::join(lost, ", "), to_text(m));
-  for (const auto check : {legal_sharing, legal_deal, legal_vectors})
-    if (Verdict verdict = check(m); !verdict) return verdict;
+std::string to_text(const Deal& deal) {
+  return fmt::format("{} tasks, {} a block, blocks {}..{}{}", deal.tasks, deal.most_tasks(), deal.first_block,
+                     deal.end_block() - 1,
+                     deal.cluster > 1 ? fmt::format(" in clusters of {}", deal.cluster) : "");
+}
+
+std::string to_text(const Mapping& mapping, const Deal& deal) {
+  const auto [rows, cols] = extents(mapping);
+  std::string text = fmt::format("{} {}x{}: {} of {}, {} a block, {}", name(mapping), rows, cols,
+                                 counted(deal.tasks, "task"), counted(task_rows(mapping), "row"),
+                                 deal.most_tasks(), counted(deal.blocks(), "block"));
+  const Vectors moved = vectors(mapping);
+  const int threads = threads_a_row(mapping), depth = copy_depth(mapping), blocks = cluster_blocks(mapping);
+  if (threads > 1) text += fmt::format(", {} threads a row", threads);
+  if (moved.width > 1) text += fmt::format(", vectors of {}", moved.width);
+  if (moved.unroll > 1) text += fmt::format(", unrolled {}", moved.unroll);
+  if (is_staged(mapping)) text += ", staged";
+  if (depth > 0) text += copies_in_bulk(mapping) ? " by bulk copies" : " by copies";
+  if (depth > 1) text += fmt::format(" for {} tasks", depth);
+  if (blocks > 1) text += fmt::format(", clusters of {} blocks", blocks);
+  if (segments(mapping) > 1) text += fmt::format(", split {} ({})", segments(mapping), combine_name(mapping));
+  return text;
+}
+
+namespace {
+
+template <typename... Args>
+Verdict no(const char* rule, fmt::format_string<Args...> format, Args&&... args) {
+  return Verdict::no(fmt::format("mapping.{}", rule), fmt::format(format, std::forward<Args>(args)...));
+}
+
+bool is_power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
+
+/// Vectors lie whole within a row, a segment and a task, or rows are peeled (analysis/schedule/layout.h).
+Verdict legal_vectors(const Mapping& m) {
+  const auto [width, unroll] = vectors(m);
+  if (unroll > kMostUnrolled) return no("vector", "{} vectors in flight, at most {}", unroll, kMostUnrolled);
+  if (!is_power_of_two(width)) return no("vector", "vectors of {} elements are no power of two", width);
+  if (!is<Elements>(m) && !is<Segments>(m)) return Verdict::yes();
+  const auto [rows, cols] = extents(m);
+  const std::int64_t length = is<Elements>(m) ? rows : cols;
+  const std::int64_t part = is<Elements>(m) ? task_rows(m) : ceil_div(cols, std::int64_t{segments(m)});
+  if (length % width != 0 || part % width != 0)
+    return no("vector", "{} elements in parts of {} are no whole vectors of {}", length, part, width);
   return Verdict::yes();
+}
+
+Verdict legal_deal(const Mapping& m, const Deal& deal) {
+  if (deal.tasks != task_count(m))
+    return no("tasks", "{} rows, {} a task, split {} make {} tasks, not {}", extents(m).rows, task_rows(m),
+              segments(m), task_count(m), deal.tasks);
+  if (deal.cluster != cluster_blocks(m))
+    return no("blocks", "tasks are dealt to clusters of {} blocks, those of the mapping have {}",
+              deal.cluster, cluster_blocks(m));
+  if (deal.takers > deal.tasks)
+    return no("blocks", "{} tasks do not keep {} blocks busy", deal.tasks, deal.blocks());
+  return Verdict::yes();
+}
+
+/// What of the numbers each says of the others.
+Verdict legal_sharing(const Mapping& m, const Deal& deal) {
+  const int threads = threads_a_row(m), blocks = cluster_blocks(m);
+  const std::int64_t cols = extents(m).cols;
+  if (packs_rows(m) && threads % 32 != 0 && !is_power_of_two(threads))
+    return no("threads", "{} threads a row are neither a power of two nor a multiple of 32", threads);
+  if (!is<Patch>(m) && segments(m) > std::max<std::int64_t>(1, cols))
+    return no("split", "{} columns cut into {} segments", cols, segments(m));
+  if (!is_staged(m)) return Verdict::yes();
+  // Of a range of rows threads take their elements one by one; of a single row also by vectors.
+  if (const int width = vectors(m).width; task_rows(m) > 1 && width > 1)
+    return no("staged", "several staged rows move element by element, not in vectors of {}", width);
+  if (copy_depth(m) > std::max<std::int64_t>(1, deal.most_tasks()))
+    return no("staged", "copies for {} tasks at a time, of {} a block", copy_depth(m), deal.most_tasks());
+  if (blocks > 1 && (blocks - 1) * part_cols(cols, blocks) >= cols)
+    return no("staged", "rows of {} columns leave some of {} blocks no part", cols, blocks);
+  return Verdict::yes();
+}
+
+}  // namespace
+
+Verdict legal(const Mapping& m, const Deal& deal) {
+  const auto [rows, cols] = extents(m);
+  const auto [width, unroll] = vectors(m);
+  // A patch's segments are counted by its width.
+  if (rows < 0 || cols < 0 || task_rows(m) < 1 || threads_a_row(m) < 1 || width < 1 || unroll < 1 ||
+      cluster_blocks(m) < 1 || copy_depth(m) < 0 || segments(m) < 1 || deal.tasks < 1 || deal.takers < 1 ||
+      deal.cluster < 1)
+    return no("range", "a number of the mapping is out of range");
+  if (Verdict verdict = legal_sharing(m, deal); !verdict) return verdict;
+  if (Verdict verdict = legal_deal(m, deal); !verdict) return verdict;
+  return legal_vectors(m);
 }
 
 }  // namespace stitchwork

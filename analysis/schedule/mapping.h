@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 
-#include "analysis/plan.h"
 #include "core/verdict.h"
 
 namespace stitchwork {
@@ -142,23 +144,75 @@ struct Patch {
 
 using Mapping = std::variant<mapping::Elements, mapping::Rows, mapping::Columns, mapping::Patch>;
 
-/// How rows are shared, if it is that way.
-template <typename Sharing>
-const Sharing* sharing(const Mapping& mapping) {
-  const auto* rows = std::get_if<mapping::Rows>(&mapping);
-  return rows == nullptr ? nullptr : std::get_if<Sharing>(&rows->sharing);
+/// A mapping and who has its tasks.
+struct Dealt {
+  Mapping mapping;
+  Deal deal;
+  bool operator==(const Dealt&) const = default;
+};
+
+/// The mapping, or how it shares rows, if it is of that form; else null.
+template <typename Form>
+const Form* as(const Mapping& mapping) {
+  if constexpr (std::is_constructible_v<decltype(mapping::Rows::sharing), Form>) {
+    const auto* rows = std::get_if<mapping::Rows>(&mapping);
+    return rows == nullptr ? nullptr : std::get_if<Form>(&rows->sharing);
+  } else {
+    return std::get_if<Form>(&mapping);
+  }
+}
+template <typename Form>
+Form* as(Mapping& mapping) {
+  return const_cast<Form*>(as<Form>(std::as_const(mapping)));
+}
+template <typename Form>
+bool is(const Mapping& mapping) {
+  return as<Form>(mapping) != nullptr;
 }
 /// Threads beside each other share whole rows.
 inline bool packs_rows(const Mapping& mapping) {
-  return sharing<mapping::Lanes>(mapping) != nullptr || sharing<mapping::Cluster>(mapping) != nullptr;
+  return is<mapping::Lanes>(mapping) || is<mapping::Cluster>(mapping);
 }
 
-/// Of several segments: by atomics, not in partials.
-inline bool combines_atomically(const Mapping& mapping) {
-  const auto* segments = sharing<mapping::Segments>(mapping);
-  const auto* columns = std::get_if<mapping::Columns>(&mapping);
-  return segments != nullptr ? segments->atomic : columns != nullptr && columns->atomic;
+/// Of the domain.
+struct Extents {
+  std::int64_t rows = 1, cols = 1;
+  std::int64_t elements() const { return rows * cols; }
+  bool operator==(const Extents&) const = default;
+};
+Extents extents(const Mapping& mapping);
+/// Rows of a task (elements, results); where each block of a cluster has a part, of that.
+std::int64_t task_rows(const Mapping& mapping);
+/// Neither of patches.
+void set_rows(Mapping& mapping, std::int64_t rows, std::int64_t task_rows);
+/// Tasks that the cols are cut into.
+int segments(const Mapping& mapping);
+/// That share a row as the mapping says it; 1 where each has rows of its own. Of patches their width.
+int threads_a_row(const Mapping& mapping);
+/// Blocks that share a task.
+int cluster_blocks(const Mapping& mapping);
+/// Width 1 where nothing moves in vectors.
+mapping::Vectors vectors(const Mapping& mapping);
+/// Of patches the unroll alone; nothing where a thread has a row.
+void set_vectors(Mapping& mapping, const mapping::Vectors& vectors);
+
+/// For so many tasks in turn; 0: by loads.
+mapping::Copy copy_of(int depth, bool bulk);
+/// How the tile of a task's rows is filled; none: they are in registers.
+std::optional<mapping::Copy> tile_copy(const Mapping& mapping);
+inline bool is_staged(const Mapping& mapping) { return tile_copy(mapping).has_value(); }
+/// Tasks whose tiles are filled by asynchronous copies at a time; 0: by loads, or there is no tile.
+int copy_depth(const Mapping& mapping);
+inline bool copies_in_bulk(const Mapping& mapping) {
+  const auto copy = tile_copy(mapping);
+  return copy && std::get_if<mapping::Bulk>(&*copy) != nullptr;
 }
+
+/// How several segments of a reduction combine: by atomics on the result, initialised by a memset step (XLA)
+/// or an earlier phase, or as partials, a segment each, in scratch, which every reader folds in fixed order
+/// behind a grid barrier.
+bool combines_atomically(const Mapping& mapping);
+bool combines_partials(const Mapping& mapping);
 
 /// Elements that begin whole sectors and whole vectors, whatever their size.
 constexpr int kRowAlignment = 32;
@@ -167,19 +221,21 @@ std::int64_t part_cols(std::int64_t cols, int blocks);
 
 /// Tasks of the whole domain, segments included.
 std::int64_t task_count(const Mapping& mapping);
+/// To so many takers, but no more than it has tasks.
+Deal deal_to(const Mapping& mapping, std::int64_t takers);
 
-/// What the fields of a plan say. Those that say what no Mapping can are left out; legal() finds them.
-Mapping to_mapping(const ThreadMapping& fields);
-Deal to_deal(const ThreadMapping& fields, std::int64_t first_block = 0);
-Deal to_deal(const Group& group);
-/// The fields that say it.
-ThreadMapping to_fields(const Mapping& mapping, const Deal& deal);
+/// Tells them apart by their names, as an order.
+int form_number(const Mapping& mapping);
+/// "elementwise", "row_pack", "row_split", "column", "row_serial", "tile"
+std::string_view name(const Mapping& mapping);
+/// "none", "partials", "atomic"
+std::string_view combine_name(const Mapping& mapping);
 /// "row_pack 64x256: 16 tasks of 4 rows, 2 a block, 8 blocks, 32 threads a row, vectors of 4"
 std::string to_text(const Mapping& mapping, const Deal& deal);
 
-/// Whether the fields are a mapping, and the tasks those of its domain, dealt to blocks; else one of the
-/// rules of docs/planners/verify.md, "mapping.tasks", and one line with the numbers. What a block, a device
-/// and the group's ops allow is verify's.
-Verdict legal(const ThreadMapping& fields);
+/// Whether numbers that any mapping can have agree with each other, and the tasks are those of its domain,
+/// dealt to blocks; else one of the rules of docs/planners/verify.md, "mapping.tasks", and one line with the
+/// numbers. What a block, a device and the group's ops allow is verify's.
+Verdict legal(const Mapping& mapping, const Deal& deal);
 
 }  // namespace stitchwork

@@ -50,7 +50,7 @@ class LoopComparison {
     if (!a.gathered.empty() || !b.gathered.empty()) return std::nullopt;
     // Tiles have places of their own, and lines that the rows cut off.
     for (const Step& step : a.steps)
-      if (std::holds_alternative<mapping::Patch>(step.mapping) || step.turned) return std::nullopt;
+      if (is<mapping::Patch>(step.mapping) || step.turned) return std::nullopt;
     BufferPairs buffers;
     for (std::size_t s = 0; s < a.steps.size(); ++s)
       if (!same(a.steps[s], b.steps[s], b.deal.tasks == 1, buffers)) return std::nullopt;
@@ -92,18 +92,17 @@ class LoopComparison {
   /// The mapping of `a`, which has at least as many rows, would do for `b` too.
   static bool serves(const Step& a, const Step& b, bool one_task) {
     const Layout &x = a.layout, &y = b.layout;
-    const bool columns = std::holds_alternative<mapping::Columns>(a.mapping);
+    const bool columns = is<mapping::Columns>(a.mapping);
     if (y.rows > x.rows || (columns && x.width > 1 && y.rows != x.rows)) return false;
     // What goes unguarded in vectors or unrolled needs whole tasks.
-    if (std::holds_alternative<mapping::Elements>(a.mapping) && (x.width > 1 || x.unroll > 1) &&
-        x.unguarded > 0 && y.rows % x.task_rows != 0)
+    if (is<mapping::Elements>(a.mapping) && (x.width > 1 || x.unroll > 1) && x.unguarded > 0 &&
+        y.rows % x.task_rows != 0)
       return false;
-    ThreadMapping of_a = to_fields(a.mapping, {}), of_b = to_fields(b.mapping, {});
+    Mapping longer = b.mapping;
     // A single task may be one of the longer ones; but a task's rows decide how a column's threads lie.
-    if (!columns && one_task && of_b.rows_per_block <= of_a.rows_per_block)
-      of_b.rows_per_block = of_a.rows_per_block;
-    of_b.rows = of_a.rows;
-    return of_a == of_b;
+    const bool lengthened = !columns && one_task && y.task_rows <= x.task_rows;
+    set_rows(longer, x.rows, lengthened ? x.task_rows : y.task_rows);
+    return longer == a.mapping;
   }
 
   bool same(const Value& a, const Value& b, BufferPairs& buffers) const {

@@ -28,13 +28,11 @@ std::vector<Step> TileSteps::of_group(int group_index, bool stores) const {
     const std::vector<const Tile*> tiles = tiles_of(group, stores, part);
     if (!tiles.empty()) steps.push_back(moving(group_index, stores, mapping, part, tiles));
   };
-  if (!group.mapping.staged) {
+  if (!is_staged(group.mapping)) {
     add(tile_mapping(group.mapping), std::nullopt);
     return steps;
   }
-  ThreadMapping rows = group.mapping;
-  rows.cols = 1;
-  if (group.mapping.stages > 0 && !stores) {
+  if (copy_depth(group.mapping) > 0 && !stores) {
     for (const Tile& tile : context_.plan.tiles)
       if (tile.group == group.dominant && tile.level == phase_ && !is_stored_through(tile))
         steps.push_back(filling(group_index, tile));
@@ -49,7 +47,7 @@ std::vector<Step> TileSteps::of_group(int group_index, bool stores) const {
       });
     return steps;
   }
-  add(staging_mapping(rows, kVectorBytes), StagedPart::kRows);
+  add(staging_mapping(group.mapping, kVectorBytes, StagedPart::kRows), StagedPart::kRows);
   add(staging_cols(group.mapping), StagedPart::kCols);
   return steps;
 }
@@ -68,9 +66,7 @@ Step TileSteps::filling(int group_index, const Tile& tile) const {
     step.filling = Filling::kOnce;
     return step;
   }
-  ThreadMapping domain = group.mapping;
-  if (part == StagedPart::kRows) domain.cols = 1;
-  mapping::Elements mapping = staging_mapping(domain, byte_size(shape.dtype));
+  mapping::Elements mapping = staging_mapping(group.mapping, byte_size(shape.dtype), part);
   const int copied = copied_bytes(part, group.mapping, byte_size(shape.dtype));
   if (copied > 0) mapping.vectors.width = copied / byte_size(shape.dtype);
   Step step = moving(group_index, false, mapping, part, {&tile});
@@ -78,8 +74,8 @@ Step TileSteps::filling(int group_index, const Tile& tile) const {
   const bool as_in_memory =
       value.kind == ValueKind::kLoad && value.at.runtime.empty() && value.at.map.constraints.empty() &&
       value.at.map.symbols.empty() &&
-      (group.mapping.bulk ? value.offset == IndexExpr::dim(0)
-                          : step.layout.movement(value.offset, value.at.map) == Movement::kVector);
+      (copies_in_bulk(group.mapping) ? value.offset == IndexExpr::dim(0)
+                                     : step.layout.movement(value.offset, value.at.map) == Movement::kVector);
   if (copied > 0 && as_in_memory) step.filling = Filling::kAhead;
   return step;
 }

@@ -16,7 +16,7 @@ bool has_vectors(const Schedule& kernel, const Step& step, int buffer) {
   const Buffer& b = kernel.buffers.at(static_cast<std::size_t>(buffer));
   if (b.space == MemorySpace::kShared)
     return b.tile &&
-           (step.turned ? std::holds_alternative<mapping::Elements>(step.mapping)
+           (step.turned ? is<mapping::Elements>(step.mapping)
                         : packs_rows(step.mapping) && (!step.layout.in_tile || step.layout.task_rows == 1));
   // Those across the rows lie side by side, of 16-bit floats as floats.
   return !is_partials(kernel, buffer) || (b.across && byte_size(b.shape.dtype) >= 4);

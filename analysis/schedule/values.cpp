@@ -226,9 +226,10 @@ ValueBuilder::Pending ValueBuilder::load(NodeId op, const IndexMap& map, int sco
 
 ValueBuilder::Pending ValueBuilder::load_shared(NodeId op, const IndexMap& map, int scope) {
   const Material& m = context_.materials.at(op);
-  const ThreadMapping& producer = context_.plan.groups[static_cast<std::size_t>(m.group)].mapping;
+  const Mapping& producer = context_.plan.groups[static_cast<std::size_t>(m.group)].mapping;
+  const std::int64_t cols = stitchwork::extents(producer).cols;
   const bool rows = m.placement.coverage == Coverage::kRows;
-  const std::int64_t stride = rows ? 1 : producer.cols;
+  const std::int64_t stride = rows ? 1 : cols;
   const std::vector<std::int64_t>& extents = context_.node(op).shape.dims;
   Value v;
   v.kind = ValueKind::kLoad;
@@ -237,13 +238,13 @@ ValueBuilder::Pending ValueBuilder::load_shared(NodeId op, const IndexMap& map, 
 
   IndexMap here = m.placement.map;
   here.dims = map.dims;
-  const IndexExpr place = rows ? IndexExpr::dim(0) : IndexExpr::dim(0) * producer.cols + IndexExpr::dim(1);
-  if (here == map && step_.mapping == context_.mappings[static_cast<std::size_t>(m.group)]) {
+  const IndexExpr place = rows ? IndexExpr::dim(0) : IndexExpr::dim(0) * cols + IndexExpr::dim(1);
+  if (here == map && step_.mapping == producer) {
     v.local = true;
     v.offset = simplify(place, map);
     return read_at(std::move(v), map, scope);
   }
-  v.task_offset = producer.rows_per_block * stride;
+  v.task_offset = task_rows(producer) * stride;
   const IndexMap& placement = m.placement.map;
   if (simplify(linearize(placement.results, extents), placement) == simplify(place, placement)) {
     v.offset = simplify(linearize(map.results, extents), map);
@@ -254,7 +255,7 @@ ValueBuilder::Pending ValueBuilder::load_shared(NodeId op, const IndexMap& map, 
   const auto inverse = invert(over_rows, extents);
   SW_CHECK(inverse.has_value(), "the place of {} in shared memory is unknown", context_.node(op).name);
   const IndexMap where = compose(map, *inverse);
-  v.offset = rows ? where.results[0] : simplify(where.results[0] * producer.cols + where.results[1], where);
+  v.offset = rows ? where.results[0] : simplify(where.results[0] * cols + where.results[1], where);
   return read_at(std::move(v), map, scope);
 }
 
@@ -263,8 +264,8 @@ bool ValueBuilder::in_tile(NodeId op, const IndexMap& map, int scope) const {
   if (scope >= 0 || step_.turned || context_.tile(op, step_.group, phase_) < 0) return false;
   const Reach reach = context_.reach(op, phase_);
   if (reach != Reach::kInput && reach != Reach::kGlobal) return false;
-  const ThreadMapping& mapping = context_.plan.groups[static_cast<std::size_t>(step_.group)].mapping;
-  if (mapping.staged) return staged_part(context_.node(op).shape, map, mapping).has_value();
+  const Mapping& mapping = context_.plan.groups[static_cast<std::size_t>(step_.group)].mapping;
+  if (is_staged(mapping)) return staged_part(context_.node(op).shape, map, mapping).has_value();
   const auto& places = context_.placements[static_cast<std::size_t>(step_.group)];
   const auto placed = places.find(op);
   return placed != places.end() && placed->second.map == map;

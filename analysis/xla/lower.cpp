@@ -15,7 +15,7 @@ constexpr int kLoopBlock = 256;
 /// Columns of a tile a thread of a column reduction walks down before the partial result is added atomically.
 constexpr std::int64_t kColumnTileHeight = 128;
 
-ThreadMapping tiled_mapping(const Graph& graph, NodeId dominant, const std::vector<NodeId>& roots) {
+Dealt tiled_mapping(const Graph& graph, NodeId dominant, const std::vector<NodeId>& roots) {
   const Computation& computation = graph.entry_computation();
   const TiledReduction tile = *tiled_reduction(computation, computation.node(dominant));
   const ReductionSize shape = reduction_size(computation, dominant);
@@ -64,16 +64,16 @@ KernelPlan lower_instruction(const Graph& graph, const Instruction& instruction)
   const Computation& computation = graph.entry_computation();
   const NodeId leader = leading_root(computation, instruction.roots);
   const Node& node = computation.node(leader);
-  ThreadMapping mapping;
+  Dealt dealt;
   if (tiled_reduction(computation, node)) {
-    mapping = tiled_mapping(graph, leader, instruction.roots);
+    dealt = tiled_mapping(graph, leader, instruction.roots);
   } else if (def(node.op).cls == OpClass::kReduce) {
     const ReductionSize shape = reduction_size(computation, leader);
-    mapping = thread_a_row_mapping(shape.rows, shape.cols, kLoopBlock);
+    dealt = thread_a_row_mapping(shape.rows, shape.cols, kLoopBlock);
   } else {
-    mapping = element_mapping(node.shape.elements_count(), kLoopBlock);
+    dealt = element_mapping(node.shape.elements_count(), kLoopBlock);
   }
-  return inlined_kernel(computation, instruction.ops, instruction.roots, leader, mapping);
+  return inlined_kernel(computation, instruction.ops, instruction.roots, leader, dealt);
 }
 
 }  // namespace stitchwork::xla

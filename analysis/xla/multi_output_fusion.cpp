@@ -162,13 +162,10 @@ class MultiOutputFusion {
     std::set_union(graph_[a].roots.begin(), graph_[a].roots.end(), graph_[b].roots.begin(),
                    graph_[b].roots.end(), std::back_inserter(joined.roots));
     const Node& leader = computation_.node(leading_root(computation_, joined.roots));
-    ThreadMapping domain;
-    domain.rows = leader.shape.elements_count();
+    Mapping domain = mapping::Elements{.count = leader.shape.elements_count()};
     if (def(leader.op).cls == OpClass::kReduce) {
       const ReductionSize shape = reduction_size(computation_, leader.id);
-      domain.kind = MappingKind::kRowPack;
-      domain.rows = shape.rows;
-      domain.cols = shape.cols;
+      domain = mapping::Rows{shape.rows, shape.cols, mapping::Lanes{}};
     }
     const auto placed = propagate(computation_, leader.id, domain, joined.ops);
     return std::all_of(joined.roots.begin(), joined.roots.end(), [&](NodeId root) {

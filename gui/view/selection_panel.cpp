@@ -228,7 +228,7 @@ QString SelectionPanel::step_html(const PlannedModel& planned, int index) const 
                 .arg(index)
                 .arg(g)
                 .arg(q(shown().node(group.dominant).name), counted(static_cast<int>(group.ops.size()), "op"),
-                     t.muted.name(), q(to_text(group.mapping)));
+                     t.muted.name(), q(to_text(group.mapping, group.deal)));
     if (g + 1 == kMostListed) break;
   }
   html += "<h4>" + tr("Writes") + "</h4><p>";
@@ -249,8 +249,8 @@ QString SelectionPanel::group_html(const PlannedModel& planned, int index, int g
   html += tr("group of <a href='step:%1'>%2 %3</a></p>").arg(index).arg(q(step.id), q(step.name));
   html +=
       tr("<p>The dominant op decides how threads are dealt to elements; the ops of the group follow it.</p>");
-  html +=
-      "<table>" + row(tr("Mapping"), q(to_text(group.mapping))) + "</table><h4>" + tr("Ops") + "</h4><table>";
+  html += "<table>" + row(tr("Mapping"), q(to_text(group.mapping, group.deal))) + "</table><h4>" + tr("Ops") +
+          "</h4><table>";
   for (NodeId op : group.ops) {
     const auto scheme = kernel.schemes.find(op);
     html +=

@@ -109,10 +109,10 @@ TEST(Unfused, MappingsFollowTheOp) {
       "short = f32[1000] reduce(r, z), dimensions={1}, to_apply=sum\n"
       "ROOT t = (f32[100], f32[40], f32[1000]) tuple(row, col, short)");
   const FusionPlan plan = unfused(graph);
-  const auto kind = [&](std::size_t k) { return plan.kernels.at(k).groups.at(0).mapping.kind; };
-  EXPECT_EQ(kind(0), MappingKind::kRowPack);
-  EXPECT_EQ(kind(1), MappingKind::kColumn);
-  EXPECT_EQ(kind(2), MappingKind::kRowSerial);
+  const auto kind = [&](std::size_t k) { return name(plan.kernels.at(k).groups.at(0).mapping); };
+  EXPECT_EQ(kind(0), "row_pack");
+  EXPECT_EQ(kind(1), "column");
+  EXPECT_EQ(kind(2), "row_serial");
   EXPECT_EQ(plan.kernels[0].launch.block, 64);
   EXPECT_EQ(plan.kernels[0].launch.grid, 100);
 }

@@ -111,8 +111,7 @@ TEST(AstitchAcross, OddShapesAreSummedAcrossWhereThatIsEstimatedToBeFaster) {
           if (is_across(group, db)) {
             const auto partials = std::ranges::find(kernel.scratch, db, &MemorySlot::op);
             ASSERT_NE(partials, kernel.scratch.end());
-            EXPECT_EQ(partials->bytes, to_deal(group.mapping).takers * cols * 4)
-                << "a partial a block and column";
+            EXPECT_EQ(partials->bytes, group.deal.takers * cols * 4) << "a partial a block and column";
           }
       }
     }

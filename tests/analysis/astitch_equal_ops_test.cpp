@@ -79,7 +79,7 @@ TEST(AstitchEqualOps, AnOptimisersUpdateIsOneKernelHoweverManyTensors) {
       EXPECT_EQ(kernel.outputs.size(), 2 * tensors);
       EXPECT_LE(kernel.launch.grid_barriers, 1) << "for the scalar that all updates share";
       std::set<std::string> mappings;
-      for (const Group& group : kernel.groups) mappings.insert(to_text(group.mapping));
+      for (const Group& group : kernel.groups) mappings.insert(to_text(group.mapping, group.deal));
       EXPECT_LE(mappings.size(), 9u) << "tensors of 8 sizes, and the scalar";
     }
   }

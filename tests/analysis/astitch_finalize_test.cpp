@@ -73,7 +73,7 @@ TEST(AstitchFinalize, ReductionGroupsNeverAdapt) {
   })");
   const Passes passes(graph);
   EXPECT_EQ(passes.scheme("r1"), Scheme::kGlobal);
-  EXPECT_EQ(passes.groups[1].mapping.rows_per_block, 16);
+  EXPECT_EQ(task_rows(passes.groups[1].mapping), 16);
 }
 
 TEST(AstitchFinalize, WithSeveralProducersTheOneThatSavesMostBytesWins) {

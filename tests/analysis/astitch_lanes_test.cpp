@@ -40,7 +40,7 @@ FusionPlan plan(const Graph& graph) {
 std::vector<std::vector<std::int64_t>> ranges(const KernelPlan& kernel) {
   std::vector<std::vector<std::int64_t>> result;
   for (const Group& g : kernel.groups)
-    result.push_back({g.first_block, g.mapping.blocks, g.mapping.tasks_per_block});
+    result.push_back({g.deal.first_block, g.deal.blocks(), g.deal.most_tasks()});
   return result;
 }
 
@@ -88,9 +88,9 @@ TEST(AstitchLanes, WhatIsLookedUpIsNotReadWhole) {
       const FusionPlan made = make_plan(graph, device("v100"), "astitch", {.knobs = {{"mapping", mapping}}});
       for (const KernelPlan& kernel : made.kernels)
         for (const Group& group : kernel.groups)
-          if (group.mapping.rows * group.mapping.cols == rows * cols) {
-            EXPECT_GE(2 * group.mapping.blocks, std::min(group.mapping.tasks, kernel.launch.blocks_per_wave))
-                << mapping << ": " << to_text(group.mapping);
+          if (extents(group.mapping).elements() == rows * cols) {
+            EXPECT_GE(2 * group.deal.blocks(), std::min(group.deal.tasks, kernel.launch.blocks_per_wave))
+                << mapping << ": " << to_text(group.mapping, group.deal);
           }
     }
   }
@@ -100,7 +100,7 @@ TEST(AstitchLanes, GroupsOfOtherPhasesShareBlocks) {
   const FusionPlan made = plan(dataset("fig7"));
   for (const Group& group : made.kernels.at(0).groups) {
     EXPECT_EQ(group.lane, 0);
-    EXPECT_EQ(group.first_block, 0);
+    EXPECT_EQ(group.deal.first_block, 0);
   }
 }
 
@@ -172,10 +172,7 @@ TEST(AstitchLanes, TheBusiestBlockIsCharged) {
   const FusionPlan made = plan(graph);
   KernelPlan kernel = made.kernels.at(0);
   const double side_by_side = kernel_cost(graph, device("v100"), kernel).work.busiest_sm;
-  for (Group& group : kernel.groups) {
-    group.mapping.tasks_per_block = group.mapping.tasks;
-    group.mapping.blocks = 1;
-  }
+  for (Group& group : kernel.groups) group.deal.takers = 1;
   EXPECT_LT(side_by_side, 2);
   // 100 of 104 tasks, of 104 blocks that stand two on an SM: 50, were there nothing that every block does
   // before its tasks.

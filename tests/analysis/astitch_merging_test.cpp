@@ -36,8 +36,8 @@ TEST(AstitchMerging, ReductionsOverDifferentDimensionsStayApart) {
   })");
   const Passes passes(graph);
   ASSERT_EQ(passes.groups.size(), 2u);
-  EXPECT_EQ(passes.groups[0].mapping.kind, MappingKind::kRowPack);
-  EXPECT_EQ(passes.groups[1].mapping.kind, MappingKind::kColumn);
+  EXPECT_EQ(stitchwork::name(passes.groups[0].mapping), "row_pack");
+  EXPECT_EQ(stitchwork::name(passes.groups[1].mapping), "column");
 }
 
 TEST(AstitchMerging, ReductionsOfOneInputShareAGroup) {

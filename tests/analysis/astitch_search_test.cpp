@@ -27,8 +27,8 @@ std::string text(const std::vector<KernelPlan>& kernels) {
   std::string result;
   for (const KernelPlan& kernel : kernels) {
     for (const Group& group : kernel.groups)
-      result += fmt::format("{} lane {} first {} of {}\n", to_text(group.mapping), group.lane,
-                            group.first_block, group.dominant);
+      result += fmt::format("{} lane {} first {} of {}\n", to_text(group.mapping, group.deal), group.lane,
+                            group.deal.first_block, group.dominant);
     for (const auto& [id, scheme] : kernel.schemes)
       result += fmt::format("{} {} {}\n", id, name(scheme), kernel.levels.at(id));
     const KernelLaunch& l = kernel.launch;

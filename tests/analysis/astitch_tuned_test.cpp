@@ -9,6 +9,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/graphs.h"
 #include "tests/support/held_out.h"
+#include "tests/support/mapping_fields.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -26,8 +27,8 @@ MappingLimits limits_of(const char* id, int block, bool one_wave) {
 }
 
 TEST(TunedMapping, ShortRowsTakePartOfAWarpAndLoadVectors) {
-  const ThreadMapping m = map_tuned({750000, 32, 4, Kind::kRows}, limits_of("v100", 256, false));
-  EXPECT_EQ(m.kind, MappingKind::kRowPack);
+  const testing::MappingFields m = map_tuned({750000, 32, 4, Kind::kRows}, limits_of("v100", 256, false));
+  EXPECT_EQ(m.kind, testing::MappingKind::kRowPack);
   EXPECT_EQ(m.vector, 4);
   EXPECT_EQ(m.threads_per_row, 8);
   EXPECT_EQ(m.rows_per_block, 32);
@@ -35,7 +36,7 @@ TEST(TunedMapping, ShortRowsTakePartOfAWarpAndLoadVectors) {
 }
 
 TEST(TunedMapping, RowsThatNoVectorDividesWasteFewLanes) {
-  const ThreadMapping m = map_tuned({100000, 33, 4, Kind::kRows}, limits_of("h200", 256, false));
+  const testing::MappingFields m = map_tuned({100000, 33, 4, Kind::kRows}, limits_of("h200", 256, false));
   EXPECT_EQ(m.vector, 1);
   const std::int64_t lanes = Layout(m, 256).vectors * m.threads_per_row;
   EXPECT_LT(lanes, 64);  // what a warp a row has
@@ -44,9 +45,9 @@ TEST(TunedMapping, RowsThatNoVectorDividesWasteFewLanes) {
 TEST(TunedMapping, TasksAreDealtToEverySlotOfAWave) {
   const MappingLimits limits = limits_of("v100", 1024, true);
   ASSERT_EQ(limits.blocks_per_wave, 160);
-  const ThreadMapping m = map_tuned({161, 1024, 4, Kind::kElements}, limits);
+  const testing::MappingFields m = map_tuned({161, 1024, 4, Kind::kElements}, limits);
   EXPECT_LE(m.blocks, 160);
-  ThreadMapping rows = map_tuned({161 * 32, 1024, 4, Kind::kRows}, limits);
+  testing::MappingFields rows = map_tuned({161 * 32, 1024, 4, Kind::kRows}, limits);
   EXPECT_EQ(rows.blocks, 160);
   EXPECT_EQ(rows.tasks_per_block, (rows.tasks + 159) / 160);
 }
@@ -71,11 +72,11 @@ TEST(TunedMapping, ARowIsSplitOnlyWhereThatSavesMoreThanTheBarrierTakes) {
             .predicted_us;
       };
       const FusionPlan chosen = make_plan(graph, device(id), "astitch");
-      const ThreadMapping& m = chosen.kernels.at(0).groups.at(0).mapping;
-      if (m.kind == MappingKind::kRowSplit) {
+      const testing::MappingFields m = chosen.kernels.at(0).groups.at(0);
+      if (m.kind == testing::MappingKind::kRowSplit) {
         ++split;
         EXPECT_LT(chosen.predicted_us, us(1));
-      } else if (m.kind == MappingKind::kRowPack && m.cluster == 1) {
+      } else if (m.kind == testing::MappingKind::kRowPack && m.cluster == 1) {
         ++whole;
         EXPECT_LE(chosen.predicted_us, (1 + kDomainError) * us(2));
       }
@@ -85,14 +86,14 @@ TEST(TunedMapping, ARowIsSplitOnlyWhereThatSavesMoreThanTheBarrierTakes) {
 }
 
 TEST(TunedMapping, ColumnTilesAreNoWiderThanTheirResults) {
-  const ThreadMapping m = map_tuned({4, 100000, 4, Kind::kColumns}, limits_of("v100", 256, false));
+  const testing::MappingFields m = map_tuned({4, 100000, 4, Kind::kColumns}, limits_of("v100", 256, false));
   EXPECT_EQ(m.rows_per_block, 4);
   EXPECT_EQ(m.threads_per_row, 64);
   EXPECT_GT(m.split, 1);
 }
 
 TEST(TunedMapping, AFewMoreResultsThanATileHasAreOneTile) {
-  const ThreadMapping m = map_tuned({33, 1 << 20, 4, Kind::kColumns}, limits_of("h200", 256, false));
+  const testing::MappingFields m = map_tuned({33, 1 << 20, 4, Kind::kColumns}, limits_of("h200", 256, false));
   EXPECT_EQ(m.rows_per_block, 33);
   EXPECT_EQ(m.threads_per_row, 7);
 }
@@ -110,7 +111,7 @@ Graph centred(std::int64_t rows, std::int64_t cols, const std::string& in, const
       all, rows, in, out));
 }
 
-const ThreadMapping& rows_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0).mapping; }
+testing::MappingFields rows_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0); }
 
 TEST(TunedMapping, VectorsGoByTheWidestArrayInMemory) {
   EXPECT_EQ(rows_of(make_plan(centred(16384, 768, "bf16", "bf16"), device("h200"), "astitch")).vector, 8);
@@ -120,7 +121,7 @@ TEST(TunedMapping, VectorsGoByTheWidestArrayInMemory) {
 
 TEST(TunedMapping, LanesOfARowReadWholeSectorsOfTheNarrowestArray) {
   const FusionPlan plan = make_plan(centred(750000, 32, "pred", "f32"), device("h200"), "astitch");
-  const ThreadMapping& m = rows_of(plan);
+  const testing::MappingFields m = rows_of(plan);
   EXPECT_GE(m.threads_per_row * m.vector, 32);
 }
 
@@ -132,13 +133,13 @@ TEST(TunedMapping, RowsReadAgainFromL2AreNotSplit) {
 
 TEST(TunedMapping, ATaskOfFewerRowsThanItHasRoomForReadsNoMore) {
   const MappingLimits limits = limits_of("h200", 256, false);
-  ThreadMapping full;
-  full.kind = MappingKind::kRowPack;
+  testing::MappingFields full;
+  full.kind = testing::MappingKind::kRowPack;
   full.cols = 4096;
   full.threads_per_row = 32;
   full.rows_per_block = 8;
   const auto us = [&](std::int64_t rows, std::int64_t room) {
-    ThreadMapping mapping = full;
+    testing::MappingFields mapping = full;
     mapping.rows = rows;
     mapping.rows_per_block = room;
     return domain_us({rows, full.cols, 4, Kind::kRows}, mapping, limits);
@@ -160,16 +161,16 @@ TEST(TunedMapping, ATaskOfFewerRowsThanItHasRoomForReadsNoMore) {
 TEST(TunedMapping, OneThreadAnOutputOnlyWhereOutputsAreManyAndReductionsShort) {
   const MappingLimits limits = limits_of("v100", 256, false);
   const std::int64_t many = 32 * limits.blocks_per_wave;
-  EXPECT_EQ(map_tuned({many, 16, 4, Kind::kColumns}, limits).rows_per_block, 256);
-  EXPECT_LT(map_tuned({many - 1, 16, 4, Kind::kColumns}, limits).rows_per_block, 256);
-  EXPECT_LT(map_tuned({many, 17, 4, Kind::kColumns}, limits).rows_per_block, 256);
+  EXPECT_EQ(task_rows(map_tuned({many, 16, 4, Kind::kColumns}, limits).mapping), 256);
+  EXPECT_LT(task_rows(map_tuned({many - 1, 16, 4, Kind::kColumns}, limits).mapping), 256);
+  EXPECT_LT(task_rows(map_tuned({many, 17, 4, Kind::kColumns}, limits).mapping), 256);
 }
 
 TEST(TunedMapping, AnOverrideOfTheSplitIsFollowed) {
   for (const Kind kind : {Kind::kRows, Kind::kColumns}) {
-    const ThreadMapping m = map_tuned({100, 5000, 4, kind}, limits_of("v100", 256, false), 7);
+    const testing::MappingFields m = map_tuned({100, 5000, 4, kind}, limits_of("v100", 256, false), 7);
     EXPECT_EQ(m.split, 7);
-    EXPECT_EQ(m.combine, Combine::kPartials);
+    EXPECT_EQ(m.combine, testing::Combine::kPartials);
   }
 }
 
@@ -182,7 +183,7 @@ TEST(TunedMapping, EveryShapeIsCovered) {
             for (const int bytes : {1, 2, 4, 8}) {
               if (kind == Kind::kElements && cols != 1) continue;
               const MappingLimits limits = limits_of("v100", block, one_wave);
-              const ThreadMapping m = map_tuned({rows, cols, bytes, kind}, limits);
+              const testing::MappingFields m = map_tuned({rows, cols, bytes, kind}, limits);
               SCOPED_TRACE(to_text(m));
               EXPECT_EQ(m.tasks, std::max<std::int64_t>(1, (rows + m.rows_per_block - 1) / m.rows_per_block) *
                                      m.split);
@@ -191,16 +192,16 @@ TEST(TunedMapping, EveryShapeIsCovered) {
               if (one_wave) {
                 EXPECT_LE(m.blocks, limits.blocks_per_wave);
               }
-              if (m.kind != MappingKind::kElementwise && m.kind != MappingKind::kRowSplit) {
+              if (m.kind != testing::MappingKind::kElementwise && m.kind != testing::MappingKind::kRowSplit) {
                 EXPECT_LE(m.threads_per_row * m.rows_per_block, block);
               }
               EXPECT_LE(m.split, std::max<std::int64_t>(1, cols));
               EXPECT_LE(m.vector * bytes, kVectorBytes);
-              if (m.kind == MappingKind::kColumn) {
+              if (m.kind == testing::MappingKind::kColumn) {
                 EXPECT_LE(Layout(m, block).slices * Layout(m, block).places, std::int64_t{block} * m.vector);
                 continue;
               }
-              const bool elements = m.kind == MappingKind::kElementwise;
+              const bool elements = m.kind == testing::MappingKind::kElementwise;
               EXPECT_EQ((elements ? rows : cols) % m.vector, 0);
               EXPECT_EQ((elements ? m.rows_per_block : (cols + m.split - 1) / m.split) % m.vector, 0);
             }
@@ -229,9 +230,9 @@ TEST(TunedMapping, ATensorIsMappedAlikeHoweverManyOthersItsKernelHas) {
   ASSERT_EQ(among.kernels.size(), 1u);
   EXPECT_EQ(among.kernels[0].launch.block, alone.kernels[0].launch.block);
   for (const Group& group : among.kernels[0].groups) {
-    EXPECT_EQ(group.mapping.vector, 4);
-    EXPECT_EQ(group.mapping.rows_per_block, alone.kernels[0].groups[0].mapping.rows_per_block);
-    EXPECT_GE(group.mapping.rows_per_block, group.mapping.vector * among.kernels[0].launch.block)
+    EXPECT_EQ(vectors(group.mapping).width, 4);
+    EXPECT_EQ(task_rows(group.mapping), task_rows(alone.kernels[0].groups[0].mapping));
+    EXPECT_GE(task_rows(group.mapping), vectors(group.mapping).width * among.kernels[0].launch.block)
         << "no thread is idle";
   }
 }

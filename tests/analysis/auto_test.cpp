@@ -66,7 +66,7 @@ TEST(Auto, KeepsRowsWholeWhereTheBarrierOfASplitCostsMore) {
     int most = 1;
     for (const KernelPlan& kernel :
          make_plan(graph, device("v100"), planner, testing::paper(planner)).kernels)
-      for (const Group& group : kernel.groups) most = std::max(most, group.mapping.split);
+      for (const Group& group : kernel.groups) most = std::max(most, segments(group.mapping));
     return most;
   };
   EXPECT_GT(split("astitch"), 1);
@@ -95,7 +95,7 @@ TEST(Auto, KeepsWhatOverridesFix) {
       make_plan(graph, device("v100"), "auto", {.edits = {{EditKind::kSplitFactor, {"reduce.2"}, "", 4}}});
   bool found = false;
   for (const Group& group : plan.kernels.at(0).groups)
-    found |= group.dominant == testing::op(graph, "reduce.2") && group.mapping.split == 4;
+    found |= group.dominant == testing::op(graph, "reduce.2") && segments(group.mapping) == 4;
   EXPECT_TRUE(found);
 }
 

@@ -9,6 +9,7 @@
 #include "analysis/planner.h"
 #include "core/error.h"
 #include "tests/support/graphs.h"
+#include "tests/support/mapping_fields.h"
 
 namespace stitchwork {
 namespace {
@@ -98,7 +99,7 @@ TEST(Cost, LoadsInFlightAreTheVectorsOfAllArrays) {
                                  ops + "ROOT r = f32[65536] reduce(m, z), dimensions={1}, to_apply=sum");
     const FusionPlan plan = make_plan(graph, device("h200"), "astitch");
     const double loads = kernel_cost(graph, device("h200"), plan.kernels.at(0)).work.independent_loads;
-    const ThreadMapping& m = plan.kernels.at(0).groups.at(0).mapping;
+    const testing::MappingFields m = plan.kernels.at(0).groups.at(0);
     return loads / (m.vector * m.unroll);
   };
   EXPECT_NEAR(in_flight("m = f32[65536,1024] abs(p)\n"), 1, 0.01);

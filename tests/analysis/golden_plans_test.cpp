@@ -59,7 +59,7 @@ std::string summary(const Graph& graph, const FusionPlan& plan) {
       for (const NodeId op : group.ops)
         ops += fmt::format("    {} {} level {}\n", def(computation.node(op).op).name,
                            name(kernel.schemes.at(op)), kernel.levels.at(op));
-      ++kinds[ops][to_text(group.mapping)];
+      ++kinds[ops][to_text(group.mapping, group.deal)];
     }
     for (const auto& [ops, mappings] : kinds) {
       int groups = 0;
@@ -82,8 +82,8 @@ TEST(GoldenPlans, AdamOf200TensorsIsOneUpdateOverAndOver) {
   const KernelPlan& kernel = plan.kernels.at(0);
   std::set<std::int64_t> first_blocks;
   for (const Group& group : kernel.groups) {
-    EXPECT_LE(group.first_block + group.mapping.blocks, kernel.launch.grid);
-    first_blocks.insert(group.first_block);
+    EXPECT_LE(group.deal.first_block + group.deal.blocks(), kernel.launch.grid);
+    first_blocks.insert(group.deal.first_block);
   }
   EXPECT_GE(first_blocks.size(), static_cast<std::size_t>(kernel.launch.grid) / 2)
       << "lanes share the blocks out";

@@ -5,6 +5,7 @@
 
 #include "analysis/planner.h"
 #include "tests/support/graphs.h"
+#include "tests/support/mapping_fields.h"
 #include "tests/support/paper.h"
 
 namespace stitchwork {
@@ -83,10 +84,10 @@ TEST(AdaptiveMappingAlone, PacksShortRowsAndSplitsLongOnesByAtomics) {
   EXPECT_EQ(packed.launch.block, 1024);
   EXPECT_EQ(packed.launch.grid, 160);  // Figure 8-a
   const FusionPlan split = plan(dataset("row_64x30000"), "xla+atm");
-  const ThreadMapping& mapping = split.kernels.at(0).groups.at(0).mapping;
-  EXPECT_EQ(mapping.kind, MappingKind::kRowSplit);
+  const testing::MappingFields mapping = split.kernels.at(0).groups.at(0);
+  EXPECT_EQ(mapping.kind, testing::MappingKind::kRowSplit);
   EXPECT_EQ(mapping.blocks, 128);  // Figure 8-b
-  EXPECT_EQ(mapping.combine, Combine::kAtomic);
+  EXPECT_EQ(mapping.combine, testing::Combine::kAtomic);
   EXPECT_EQ(split.counts.memsets, 1);
 }
 
@@ -95,7 +96,7 @@ TEST(AdaptiveMappingAlone, LeavesReductionsWholeThatAtomicsCannotAddUp) {
       "p = f32[64,30000] parameter(0)\n z = f32[] constant(-inf)\n"
       "ROOT r = f32[64] reduce(p, z), dimensions={1}, to_apply=max");
   const FusionPlan p = plan(graph, "xla+atm");
-  EXPECT_EQ(p.kernels.at(0).groups.at(0).mapping.split, 1);
+  EXPECT_EQ(segments(p.kernels.at(0).groups.at(0).mapping), 1);
   EXPECT_TRUE(std::any_of(p.decisions.begin(), p.decisions.end(),
                           [](const Decision& d) { return d.verdict.rule == "astitch.split-needs-atomics"; }));
 }

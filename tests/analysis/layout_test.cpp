@@ -170,10 +170,9 @@ TEST(Layouts, GiveEveryElementToOneThreadOnce) {
   for (int i = 0; i < 2000; ++i) {
     const testing::DrawnMapping drawn = draw.draw();
     for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows}) {
-      if (order == TileOrder::kAlongRows && !std::holds_alternative<mapping::Patch>(drawn.mapping)) continue;
+      if (order == TileOrder::kAlongRows && !is<mapping::Patch>(drawn.mapping)) continue;
       const Enumeration all(drawn, order);
-      SCOPED_TRACE(fmt::format("{}: {} in blocks of {}", i, to_text(to_fields(drawn.mapping, drawn.deal)),
-                               drawn.block));
+      SCOPED_TRACE(fmt::format("{}: {} in blocks of {}", i, to_text(drawn.mapping, drawn.deal), drawn.block));
       std::map<Element, int> found = all.found();
       found.erase({-1, -1});
       ASSERT_EQ(static_cast<std::int64_t>(found.size()), all.layout().rows * all.layout().cols);

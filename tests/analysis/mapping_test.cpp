@@ -8,6 +8,7 @@
 
 #include "analysis/planner.h"
 #include "tests/support/graphs.h"
+#include "tests/support/mapping_fields.h"
 #include "tests/support/random_mappings.h"
 
 namespace stitchwork {
@@ -24,62 +25,89 @@ TEST(Mappings, OfPlansAreTheirFields) {
         const Graph graph = testing::dataset(model);
         for (const KernelPlan& kernel : make_plan(graph, device(id), planner, {}).kernels)
           for (const Group& group : kernel.groups) {
-            const ThreadMapping& m = group.mapping;
-            EXPECT_TRUE(legal(m)) << model << " " << planner << " " << id << ": " << legal(m).why;
-            EXPECT_EQ(to_fields(to_mapping(m), to_deal(group)), m) << to_text(m);
+            const Verdict verdict = legal(group.mapping, group.deal);
+            EXPECT_TRUE(verdict) << model << " " << planner << " " << id << ": " << verdict.why;
             ++seen;
           }
       }
   EXPECT_GT(seen, 1000);
 }
 
+using testing::Combine, testing::MappingFields, testing::MappingKind;
+
 TEST(Mappings, DrawnFromASeedAreTheirFields) {
   testing::MappingDraw draw(7);
   for (int i = 0; i < 10'000; ++i) {
     const auto [mapping, deal, block] = draw.draw();
-    const ThreadMapping fields = to_fields(mapping, deal);
-    ASSERT_TRUE(legal(fields)) << to_text(fields) << ": " << legal(fields).why;
-    ASSERT_TRUE(to_mapping(fields) == mapping) << to_text(fields);
-    ASSERT_EQ(to_deal(fields), deal) << to_text(fields);
+    const Verdict verdict = legal(mapping, deal);
+    ASSERT_TRUE(verdict) << to_text(mapping, deal) << ": " << verdict.why;
+    const Dealt read = MappingFields(mapping, deal);
+    ASSERT_TRUE(read.mapping == mapping) << to_text(mapping, deal);
+    ASSERT_EQ(read.deal, deal) << to_text(mapping, deal);
   }
 }
 
-ThreadMapping rows() {
-  return to_fields(mapping::Rows{64, 256, mapping::Lanes{32, 4, {4, 2}, std::nullopt}}, {16, 8, 0, 1});
+MappingFields rows() {
+  return {mapping::Rows{64, 256, mapping::Lanes{32, 4, {4, 2}, std::nullopt}}, {16, 8, 0, 1}};
 }
 
-TEST(Mappings, FieldsThatNoneHasAreRefusedInOneLine) {
-  using M = ThreadMapping;
+TEST(Mappings, FieldsThatNoneHasAreRefusedWhenRead) {
+  using M = MappingFields;
   const std::vector<std::pair<const char*, std::function<void(M&)>>> wrong = {
-      {"mapping.range", [](M& m) { m.unroll = 0; }},
-      {"mapping.form", [](M& m) { m.split = 2; }},
-      {"mapping.form", [](M& m) { m.combine = Combine::kAtomic; }},
-      {"mapping.form", [](M& m) { m.stages = 1; }},
-      {"mapping.form", [](M& m) { m.bulk = true; }},
-      {"mapping.form", [](M& m) { m.staged = m.bulk = true; }},
-      {"mapping.form", [](M& m) { m.cluster = 2; }},  // of several rows at a time
-      {"mapping.form", [](M& m) { m.kind = MappingKind::kRowSerial; }},
-      {"mapping.form", [](M& m) { m.kind = MappingKind::kElementwise; }},
-      {"mapping.form", [](M& m) { m.kind = MappingKind::kTile; }},
-      {"mapping.form", [](M& m) { m.kind = MappingKind::kRowSplit; }},
+      {"mapping.unroll: 0 is out of range", [](M& m) { m.unroll = 0; }},
+      {"mapping.cols: -1 is out of range", [](M& m) { m.cols = -1; }},
+      {"mapping.cluster: 0 is out of range", [](M& m) { m.cluster = 0; }},
+      {"mapping.split: beside its other fields a row_pack mapping has 1", [](M& m) { m.split = 2; }},
+      {"mapping.combine: ", [](M& m) { m.combine = Combine::kAtomic; }},
+      {"mapping.stages: ", [](M& m) { m.stages = 1; }},
+      {"mapping.bulk: ", [](M& m) { m.bulk = true; }},
+      {"mapping.bulk: ", [](M& m) { m.staged = m.bulk = true; }},
+      {"mapping.rows_per_block: ", [](M& m) { m.cluster = 2; }},  // several rows at a time
+      {"mapping.threads_per_row: ", [](M& m) { m.kind = MappingKind::kRowSerial; }},
+      {"mapping.cols: ", [](M& m) { m.kind = MappingKind::kElementwise; }},
+      {"mapping.split: ", [](M& m) { m.kind = MappingKind::kTile; }},
+      {"mapping.rows_per_block: ", [](M& m) { m.kind = MappingKind::kRowSplit; }},
+      {"mapping.tasks_per_block: ", [](M& m) { m.tasks_per_block = 3; }},
+      {"mapping.blocks: ",
+       [](M& m) { m.rows_per_block = 1, m.cluster = 2, m.blocks = 9, m.tasks_per_block = 4; }},
+  };
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    MappingFields m = rows();
+    wrong[i].second(m);
+    try {
+      m.dealt();
+      ADD_FAILURE() << i << " is read";
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find(wrong[i].first), std::string::npos) << i << ": " << what;
+    }
+  }
+}
+
+TEST(Mappings, NumbersThatDoNotAgreeAreRefusedInOneLine) {
+  using M = MappingFields;
+  const std::vector<std::pair<const char*, std::function<void(M&)>>> wrong = {
       {"mapping.threads", [](M& m) { m.threads_per_row = 24; }},
       {"mapping.staged", [](M& m) { m.staged = true; }},  // several rows, in vectors
       {"mapping.staged", [](M& m) { m.staged = true, m.vector = 1, m.stages = 3; }},
       {"mapping.tasks", [](M& m) { m.rows = 70; }},
-      {"mapping.blocks", [](M& m) { m.blocks = 17; }},
-      {"mapping.blocks", [](M& m) { m.tasks_per_block = 3; }},
+      {"mapping.blocks", [](M& m) { m.blocks = 17, m.tasks_per_block = 1; }},
       {"mapping.vector", [](M& m) { m.vector = 3; }},
       {"mapping.vector", [](M& m) { m.unroll = 17; }},
   };
-  ASSERT_TRUE(legal(rows())) << legal(rows()).why;
+  const Dealt right = rows();
+  ASSERT_TRUE(legal(right.mapping, right.deal)) << legal(right.mapping, right.deal).why;
   for (std::size_t i = 0; i < wrong.size(); ++i) {
-    ThreadMapping m = rows();
+    MappingFields m = rows();
     wrong[i].second(m);
-    const Verdict verdict = legal(m);
+    const Dealt dealt = m;
+    const Verdict verdict = legal(dealt.mapping, dealt.deal);
     EXPECT_FALSE(verdict) << i;
     EXPECT_EQ(verdict.rule, wrong[i].first) << i << ": " << verdict.why;
     EXPECT_EQ(verdict.why.find('\n'), std::string::npos) << verdict.why;
   }
+  EXPECT_EQ(legal(right.mapping, {16, 8, 0, 2}).rule, "mapping.blocks");  // to clusters, but it has none
+  EXPECT_EQ(legal(right.mapping, {16, 0, 0, 1}).rule, "mapping.range");
 }
 
 TEST(Deals, GiveEveryTaskToOneTaker) {

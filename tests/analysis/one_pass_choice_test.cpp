@@ -69,7 +69,7 @@ TEST(OnePassChoice, IsThatOfTheEstimateOfTheKernel) {
     for (const KernelPlan& kernel : plan.kernels)
       for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
         const Group& group = kernel.groups[g];
-        if (group.mapping.staged) continue;
+        if (is_staged(group.mapping)) continue;
         for (const NodeId op : materialised(group)) {
           if (!can_gather(graph, kernel, group, op) || !exceeds_registers(graph, kernel, group, op)) continue;
           const double together = kernel_cost(graph, target, with(kernel, g, op, true)).predicted_us;

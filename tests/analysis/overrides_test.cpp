@@ -249,7 +249,7 @@ TEST(OverrideSplitFactor, SplitsOrKeepsRows) {
   const auto split_of = [&](const std::string& op, int n) {
     const FusionPlan plan = plan_with(graph, {split_factor(op, n)});
     for (const Group& group : plan.kernels.at(0).groups)
-      if (group.dominant == testing::op(graph, op)) return group.mapping.split;
+      if (group.dominant == testing::op(graph, op)) return segments(group.mapping);
     return 0;
   };
   EXPECT_EQ(split_of("reduce.2", 1), 1);
@@ -266,7 +266,7 @@ TEST(OverrideSplitFactor, AppliesToColumnReductions) {
     if (node.op == Op::kReduce) reduce = node.name;
   for (const int n : {1, 5}) {
     const FusionPlan plan = plan_with(graph, {split_factor(reduce, n)});
-    EXPECT_EQ(plan.kernels.at(0).groups.at(0).mapping.split, n);
+    EXPECT_EQ(segments(plan.kernels.at(0).groups.at(0).mapping), n);
   }
 }
 

@@ -9,22 +9,25 @@
 #include "analysis/planner.h"
 #include "analysis/verify.h"
 #include "tests/support/graphs.h"
+#include "tests/support/mapping_fields.h"
 
 namespace stitchwork {
 namespace {
 
-ThreadMapping tile(std::int64_t rows, int cols) {
-  ThreadMapping m;
-  m.kind = MappingKind::kTile;
+testing::MappingFields tile(std::int64_t rows, int cols) {
+  testing::MappingFields m;
+  m.kind = testing::MappingKind::kTile;
   m.rows = 4 * rows;
   m.cols = std::int64_t{4} * cols;
   m.rows_per_block = rows;
   m.threads_per_row = cols;
+  m.split = 4;
+  m.tasks = m.blocks = 16;
   return m;
 }
 
 /// The most words of one bank that a warp's lanes, from element `first` of the tile on, ask for.
-std::size_t conflicts(const ThreadMapping& m, int bytes, TileOrder order, std::int64_t first) {
+std::size_t conflicts(const testing::MappingFields& m, int bytes, TileOrder order, std::int64_t first) {
   const std::int64_t stride = tile_stride(m, bytes);
   std::map<std::int64_t, std::set<std::int64_t>> banks;
   for (std::int64_t at = first; at < first + 32; ++at) {
@@ -64,7 +67,7 @@ TEST(Tiles, EveryElementHasAThread) {
   for (const auto& [rows, cols] :
        {std::pair{32, 32}, std::pair{3, 256}, std::pair{256, 3}, std::pair{31, 100}})
     for (const int block : {128, 256, 1024}) {
-      const ThreadMapping m = tile(std::min(rows, block), std::min(cols, block));
+      const testing::MappingFields m = tile(std::min(rows, block), std::min(cols, block));
       for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows}) {
         const std::int64_t lines =
             order == TileOrder::kAlongCols ? m.rows_per_block : std::int64_t{m.threads_per_row};
@@ -90,7 +93,7 @@ TEST(Tiles, TransposesTakeThemByTheEstimate) {
   options.record_decisions = true;
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch", options);
   ASSERT_EQ(plan.kernels.at(0).tiles.size(), 1u);
-  EXPECT_EQ(plan.kernels[0].groups[0].mapping.kind, MappingKind::kTile);
+  EXPECT_TRUE(is<mapping::Patch>(plan.kernels[0].groups[0].mapping));
   EXPECT_TRUE(std::any_of(plan.decisions.begin(), plan.decisions.end(), [](const Decision& d) {
     return d.verdict.rule == "astitch.tiles" && d.verdict.ok;
   }));
@@ -138,13 +141,13 @@ TEST(Tiles, VerifyRefusesWhatIsTooSmallInTheWayOrReadByNobody) {
   wrong.kernels[0].tiles.push_back(wrong.kernels[0].tiles[0]);
   EXPECT_EQ(first_rule(graph, wrong), "verify.slot");
   wrong = plan;
-  wrong.kernels[0].groups[0].mapping.split += 1;
+  as<mapping::Patch>(wrong.kernels[0].groups[0].mapping)->width /= 2;
   EXPECT_EQ(first_rule(graph, wrong).substr(0, 14), "verify.mapping");
 }
 
-ThreadMapping staged(std::int64_t cols, int threads, int block = 128) {
-  ThreadMapping m;
-  m.kind = MappingKind::kRowPack;
+testing::MappingFields staged(std::int64_t cols, int threads, int block = 128) {
+  testing::MappingFields m;
+  m.kind = testing::MappingKind::kRowPack;
   m.rows = 4096;
   m.cols = cols;
   m.threads_per_row = threads;
@@ -174,7 +177,7 @@ TEST(StagedRows, MoveByVectorsThatDivideATask) {
 }
 
 TEST(StagedRows, AreCopiedByWhatATaskBeginsWith) {
-  const auto copied = [](ThreadMapping m, StagedPart part, int bytes, int stages = 1) {
+  const auto copied = [](testing::MappingFields m, StagedPart part, int bytes, int stages = 1) {
     m.stages = stages;
     return copied_bytes(part, m, bytes);
   };
@@ -191,7 +194,7 @@ TEST(StagedRows, AreCopiedByWhatATaskBeginsWith) {
 }
 
 TEST(StagedRows, HaveTilesForTheTasksAhead) {
-  ThreadMapping m = staged(33, 64);
+  testing::MappingFields m = staged(33, 64);
   m.stages = 3;
   EXPECT_EQ(staged_tasks(StagedPart::kElements, m, 4), 3);
   EXPECT_EQ(staged_bytes(StagedPart::kElements, m, 4, 3), 3 * 272);  // each begins at a vector
@@ -203,7 +206,7 @@ TEST(StagedRows, HaveTilesForTheTasksAhead) {
 TEST(StagedSingleRows, LieInTheirTilesAsInMemory) {
   for (const auto& [cols, alignment] : {std::pair{50257, 32}, std::pair{4100, 32}, std::pair{8192, 1}}) {
     SCOPED_TRACE(cols);
-    const ThreadMapping m = staged(cols, 256, 256);
+    const testing::MappingFields m = staged(cols, 256, 256);
     EXPECT_TRUE(stages_a_row(m));
     EXPECT_EQ(staged_alignment(m), alignment);
     EXPECT_EQ(staging_mapping(m, 4).vectors.width, 4);
@@ -219,9 +222,10 @@ TEST(StagedSingleRows, LieInTheirTilesAsInMemory) {
 TEST(StagedSingleRows, ArePartedAmongABlocksClusterAtSectors) {
   for (const int cluster : {2, 4, 8})
     for (const int cols : {2081, 4096, 50257}) {
-      ThreadMapping m = staged(cols, 256, 256);
+      testing::MappingFields m = staged(cols, 256, 256);
       m.cluster = cluster;
       m.threads_per_row = 256 * cluster;
+      m.tasks_per_block = cluster;
       EXPECT_EQ(staged_cols(m) % 32, 0);
       EXPECT_GE(staged_cols(m) * cluster, cols);
       EXPECT_EQ(staging_mapping(m, 4).parts->part, staged_cols(m));
@@ -243,7 +247,7 @@ Graph softmax(std::int64_t rows, std::int64_t cols) {
 TEST(StagedRows, AreThoseThatBeginWithinSectors) {
   for (const auto& [cols, wanted] : {std::pair{33, true}, std::pair{32, false}, std::pair{40, false}}) {
     const FusionPlan plan = make_plan(softmax(1 << 20, cols), device("h200"), "astitch", {});
-    EXPECT_EQ(plan.kernels.at(0).groups.at(0).mapping.staged, wanted) << cols;
+    EXPECT_EQ(is_staged(plan.kernels.at(0).groups.at(0).mapping), wanted) << cols;
     EXPECT_EQ(plan.kernels.at(0).tiles.size(), wanted ? 2u : 0u) << cols;
   }
 }
@@ -265,7 +269,7 @@ TEST(StagedRows, VerifyHoldsResultsApartFromWhatIsStillRead) {
   wrong.kernels[0].tiles[0].bytes -= 16;
   EXPECT_EQ(rule(wrong), "verify.slot");
   wrong = plan;
-  wrong.kernels[0].groups[0].mapping.vector = 2;
+  set_vectors(wrong.kernels[0].groups[0].mapping, {2, 1});
   EXPECT_EQ(rule(wrong), "verify.mapping.staged");
 }
 

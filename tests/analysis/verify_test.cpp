@@ -136,10 +136,16 @@ TEST(Verify, RefusesAMissingOutput) {
 
 TEST(Verify, RefusesWrongTaskArithmetic) {
   Edited plan;
-  plan.group("reduce.1")["mapping"]["tasks"] = 7;
+  const auto deal = [](Json& mapping, int tasks, int blocks) {
+    mapping["tasks"] = tasks;
+    mapping["blocks"] = blocks;
+    mapping["tasks_per_block"] = 1;
+  };
+  deal(plan.group("reduce.1")["mapping"], 7, 7);
   EXPECT_THAT(plan.why("verify.mapping.tasks"), HasSubstr("not 7"));
   Edited blocks;
-  blocks.group("reduce.1")["mapping"]["blocks"] = 3;
+  Json& mapping = blocks.group("reduce.1")["mapping"];
+  deal(mapping, mapping["tasks"], 100000);
   EXPECT_THAT(blocks.rules(), Contains("verify.mapping.blocks"));
 }
 

@@ -6,6 +6,7 @@
 #include "analysis/xla/fusion_graph.h"
 #include "analysis/xla/rules.h"
 #include "tests/support/graphs.h"
+#include "tests/support/mapping_fields.h"
 
 namespace stitchwork {
 namespace {
@@ -54,10 +55,10 @@ TEST(Xla, ColumnSumsAddTilesAtomicallyAfterAMemset) {
       "p = f32[1000,64] parameter(0)\n z = f32[] constant(0)\n"
       "ROOT r = f32[64] reduce(p, z), dimensions={0}, to_apply=sum");
   const FusionPlan p = plan(graph);
-  const ThreadMapping& m = p.kernels.at(0).groups.at(0).mapping;
-  EXPECT_EQ(m.kind, MappingKind::kColumn);
+  const testing::MappingFields m = p.kernels.at(0).groups.at(0);
+  EXPECT_EQ(m.kind, testing::MappingKind::kColumn);
   EXPECT_EQ(m.split, 8);  // ceil(1000 / 128)
-  EXPECT_EQ(m.combine, Combine::kAtomic);
+  EXPECT_EQ(m.combine, testing::Combine::kAtomic);
   EXPECT_EQ(p.counts.memsets, 1);
   EXPECT_EQ(p.steps.at(0).kind, StepKind::kMemset);
 }
@@ -67,7 +68,7 @@ TEST(Xla, ColumnMaximaAreNotSplit) {
       "p = f32[1000,64] parameter(0)\n z = f32[] constant(-inf)\n"
       "ROOT r = f32[64] reduce(p, z), dimensions={0}, to_apply=max");
   const FusionPlan p = plan(graph);
-  EXPECT_EQ(p.kernels.at(0).groups.at(0).mapping.split, 1);
+  EXPECT_EQ(segments(p.kernels.at(0).groups.at(0).mapping), 1);
   EXPECT_EQ(p.counts.memsets, 0);
 }
 

@@ -37,7 +37,8 @@ ENTRY main {{
 }
 
 /// One row_pack group that makes r, d and, across its rows, c; n in a group of its own behind a barrier.
-FusionPlan hand_made(const Graph& graph, const Case& c, ThreadMapping mapping, bool read_inside, int block) {
+FusionPlan hand_made(const Graph& graph, const Case& c, testing::MappingFields mapping, bool read_inside,
+                     int block) {
   const Computation& computation = graph.entry_computation();
   const auto id = [&](const char* name) { return computation.find(name); };
   std::vector<std::string> materialised{"r", "d", "c"};
@@ -51,8 +52,8 @@ FusionPlan hand_made(const Graph& graph, const Case& c, ThreadMapping mapping, b
   kernel.schemes[id("r")] = Scheme::kRegional;
   kernel.schemes[id("d")] = Scheme::kLocal;
   kernel.shared = {{id("r"), 0, mapping.rows_per_block * byte_size(dtype)}};
-  kernel.scratch = {{id("c"), 0, across_bytes(mapping, dtype)}};
-  kernel.launch.scratch_bytes = across_bytes(mapping, dtype);
+  kernel.scratch = {{id("c"), 0, across_bytes(mapping, mapping.deal(), dtype)}};
+  kernel.launch.scratch_bytes = across_bytes(mapping, mapping.deal(), dtype);
   kernel.launch.shared_bytes = mapping.rows_per_block * byte_size(dtype);
   kernel.launch.grid_barriers = 1;
   kernel.launch.register_bound = 64;
@@ -61,8 +62,8 @@ FusionPlan hand_made(const Graph& graph, const Case& c, ThreadMapping mapping, b
     Group reader;
     reader.dominant = id("n");
     reader.ops = {id("n")};
-    reader.mapping = testing::mapping_of(MappingKind::kElementwise, c.cols, 1, std::min(c.cols, block));
-    kernel.launch.grid = std::max(kernel.launch.grid, reader.mapping.blocks);
+    testing::mapping_of(testing::MappingKind::kElementwise, c.cols, 1, std::min(c.cols, block)).give(reader);
+    kernel.launch.grid = std::max(kernel.launch.grid, reader.deal.blocks());
     kernel.groups.push_back(reader);
     kernel.schemes[id("n")] = Scheme::kIndependent;
     kernel.levels[id("n")] = 1;
@@ -78,7 +79,7 @@ FusionPlan hand_made(const Graph& graph, const Case& c, ThreadMapping mapping, b
   return testing::plan_of(graph, kernel);
 }
 
-void expect_right(const Case& c, ThreadMapping mapping, int block) {
+void expect_right(const Case& c, testing::MappingFields mapping, int block) {
   for (const bool read_inside : {false, true}) {
     SCOPED_TRACE(fmt::format("{}x{} {} {}, {}, read inside {}", c.rows, c.cols, c.type, c.reducer,
                              to_text(mapping), read_inside));
@@ -90,9 +91,9 @@ void expect_right(const Case& c, ThreadMapping mapping, int block) {
   }
 }
 
-ThreadMapping rows_of(const Case& c, int threads, int rows, int tasks_per_block, int vector = 1) {
-  ThreadMapping mapping =
-      testing::mapping_of(MappingKind::kRowPack, c.rows, c.cols, rows, threads, tasks_per_block);
+testing::MappingFields rows_of(const Case& c, int threads, int rows, int tasks_per_block, int vector = 1) {
+  testing::MappingFields mapping =
+      testing::mapping_of(testing::MappingKind::kRowPack, c.rows, c.cols, rows, threads, tasks_per_block);
   mapping.vector = vector;
   return mapping;
 }

@@ -14,7 +14,7 @@ namespace stitchwork {
 namespace {
 
 using testing::mapping_of;
-using K = MappingKind;
+using K = testing::MappingKind;
 
 /// `operands` values of `width` cols each, computed, side by side; y = 2 * that.
 Graph side_by_side(int operands, std::int64_t rows, std::int64_t width, const std::string& type = "f32",
@@ -33,7 +33,7 @@ Graph side_by_side(int operands, std::int64_t rows, std::int64_t width, const st
 
 KernelPlan elementwise(const Graph& graph, int vector, int unroll = 1) {
   const auto& computation = graph.entry_computation();
-  ThreadMapping mapping =
+  testing::MappingFields mapping =
       mapping_of(K::kElementwise, computation.node(computation.root).shape.elements_count(), 1, 1024);
   mapping.vector = vector;
   mapping.unroll = unroll;

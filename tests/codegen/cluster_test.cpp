@@ -275,10 +275,13 @@ TEST(ClusterRows, VerifyRefusesWhatCannotBeLaunched) {
   EXPECT_EQ(refused([](KernelPlan& k) { k.launch.cluster = 1; }), "verify.cluster");
   EXPECT_EQ(refused([](KernelPlan& k) { k.launch.cluster = 16; }), "verify.cluster");
   EXPECT_EQ(refused([](KernelPlan& k) { k.launch.grid += 1; }), "verify.cluster");
-  EXPECT_EQ(refused([](KernelPlan& k) { k.groups[0].first_block = 1, k.launch.grid += k.launch.cluster; }),
+  EXPECT_EQ(
+      refused([](KernelPlan& k) { k.groups[0].deal.first_block = 1, k.launch.grid += k.launch.cluster; }),
+      "verify.cluster");
+  EXPECT_EQ(refused([](KernelPlan& k) { as<mapping::Cluster>(k.groups[0].mapping)->threads /= 2; }),
             "verify.cluster");
-  EXPECT_EQ(refused([](KernelPlan& k) { k.groups[0].mapping.threads_per_row /= 2; }), "verify.cluster");
-  EXPECT_EQ(refused([](KernelPlan& k) { k.groups[0].mapping.blocks -= 1; }), "verify.mapping.blocks");
+  EXPECT_EQ(refused([](KernelPlan& k) { k.groups[0].deal.takers = k.groups[0].deal.tasks + 1; }),
+            "verify.mapping.blocks");
   EXPECT_EQ(refused([](KernelPlan&) {}, device("a100-sxm-80")), "verify.cluster");
   Device small = hopper();  // a block fills its one SM
   small.sms = small.gpcs = 1;

@@ -174,7 +174,7 @@ inline std::vector<Literal> run_in_one_kernel(const Graph& graph, const std::str
   for (const NodeId operand : root.operands) results.push_back(computation.node(operand).name);
   const std::int64_t elements = inputs[0].shape.elements_count();
   const Device& target = device(on);
-  const ThreadMapping mapping = mapping_of(MappingKind::kElementwise, elements, 1, 64);
+  const testing::MappingFields mapping = mapping_of(testing::MappingKind::kElementwise, elements, 1, 64);
   const FusionPlan plan = assemble(graph, target, "test", {one_group(graph, results, mapping, 64)});
   CompileOptions options;
   options.compiler = compiler;

@@ -17,6 +17,7 @@
 #include "core/passes.h"
 #include "runtime/run.h"
 #include "tests/support/graphs.h"
+#include "tests/support/mapping_fields.h"
 
 namespace stitchwork::testing {
 
@@ -27,11 +28,11 @@ inline std::vector<std::string> installed_compilers() {
   return names;
 }
 
-inline ThreadMapping mapping_of(MappingKind kind, std::int64_t rows, std::int64_t cols,
+inline MappingFields mapping_of(MappingKind kind, std::int64_t rows, std::int64_t cols,
                                 std::int64_t rows_per_block, int threads_per_row = 1,
                                 std::int64_t tasks_per_block = 1, int split = 1,
                                 Combine combine = Combine::kNone) {
-  ThreadMapping m;
+  MappingFields m;
   m.kind = kind;
   m.rows = rows;
   m.cols = cols;
@@ -47,7 +48,7 @@ inline ThreadMapping mapping_of(MappingKind kind, std::int64_t rows, std::int64_
 
 /// One kernel of one group: everything generated in the graph, `materialised` (the first dominates) stored.
 inline KernelPlan one_group(const Graph& graph, const std::vector<std::string>& materialised,
-                            const ThreadMapping& mapping, int block) {
+                            const Dealt& dealt, int block) {
   const Computation& computation = graph.entry_computation();
   KernelPlan kernel;
   Group group;
@@ -58,14 +59,15 @@ inline KernelPlan one_group(const Graph& graph, const std::vector<std::string>& 
     kernel.levels[node.id] = 0;
   }
   group.ops = kernel.ops;
-  group.mapping = mapping;
+  group.mapping = dealt.mapping;
+  group.deal = dealt.deal;
   group.dominant = computation.find(materialised.at(0));
   for (std::size_t i = 1; i < materialised.size(); ++i)
     group.sub_dominants.push_back(computation.find(materialised[i]));
   for (const std::string& name : materialised) kernel.schemes[computation.find(name)] = Scheme::kIndependent;
   kernel.groups = {group};
   kernel.launch.block = block;
-  kernel.launch.grid = mapping.blocks;
+  kernel.launch.grid = dealt.deal.blocks();
   return kernel;
 }
 

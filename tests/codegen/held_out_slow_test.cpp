@@ -110,10 +110,11 @@ TEST_P(HeldOutShapes, AreNoSlowerByTheFormThatIsChosen) {
 }
 
 /// The mapping of a plan that is one kernel of one group of rows.
-const ThreadMapping* only_rows(const FusionPlan& plan) {
-  if (plan.kernels.size() != 1) return nullptr;
-  const ThreadMapping& m = plan.kernels[0].groups.at(0).mapping;
-  return m.kind == MappingKind::kRowPack ? &m : nullptr;
+std::optional<testing::MappingFields> only_rows(const FusionPlan& plan) {
+  if (plan.kernels.size() != 1) return std::nullopt;
+  const Group& group = plan.kernels[0].groups.at(0);
+  if (!packs_rows(group.mapping)) return std::nullopt;
+  return group;
 }
 
 bool sums_across(const FusionPlan& plan) {
@@ -122,8 +123,8 @@ bool sums_across(const FusionPlan& plan) {
 
 /// Rows one by one in tiles, copied for two tasks at a time.
 std::optional<FusionPlan> copied_rows(const Graph& graph, const Device& target, FusionPlan plan) {
-  const ThreadMapping* m = only_rows(plan);
-  if (m == nullptr || m->stages > 0) return std::nullopt;
+  const auto m = only_rows(plan);
+  if (!m || m->stages > 0) return std::nullopt;
   const std::int64_t takers = std::int64_t{target.sms} * plan.kernels[0].launch.blocks_per_sm;
   const int vector = m->vector;
   if (!stage_single_rows(graph, target, plan, 0, takers, 1, vector, 1, 2)) return std::nullopt;
@@ -139,8 +140,8 @@ std::optional<FusionPlan> short_rows_copied(const Graph& graph, const Device& ta
 /// offer_single_rows: beside values a column in registers the rows alone are not copied ahead.
 std::optional<FusionPlan> staged_rows_copied(const Graph& graph, const Device& target, const HeldOut&,
                                              const FusionPlan& chosen) {
-  const ThreadMapping* m = only_rows(chosen);
-  if (m == nullptr || !stages_a_row(*m)) return std::nullopt;
+  const auto m = only_rows(chosen);
+  if (!m || !stages_a_row(*m)) return std::nullopt;
   return copied_rows(graph, target, chosen);
 }
 
@@ -149,8 +150,8 @@ std::optional<FusionPlan> other_splits(const Graph& graph, const Device& target,
                                        const FusionPlan& chosen) {
   if (chosen.kernels.size() != 1) return std::nullopt;
   const Group& group = chosen.kernels[0].groups.at(0);
-  const int split = group.mapping.split, uneven = split + split / 3 | 1;
-  if (group.mapping.kind != MappingKind::kColumn || split < 4 || group.mapping.cols % uneven == 0)
+  const int split = segments(group.mapping), uneven = split + split / 3 | 1;
+  if (!is<mapping::Columns>(group.mapping) || split < 4 || extents(group.mapping).cols % uneven == 0)
     return std::nullopt;
   const std::string name = graph.entry_computation().node(group.dominant).name;
   return make_plan(graph, target, "astitch", {.edits = {{EditKind::kSplitFactor, {name}, "", uneven}}});
@@ -160,8 +161,8 @@ std::optional<FusionPlan> other_splits(const Graph& graph, const Device& target,
 std::optional<FusionPlan> shared_rows(const Graph& graph, const Device& target, Knobs knobs, int cluster,
                                       std::int64_t rows) {
   FusionPlan plan = planned(graph, target, std::move(knobs));
-  const ThreadMapping* m = only_rows(plan);
-  if (m == nullptr) return std::nullopt;
+  const auto m = only_rows(plan);
+  if (!m) return std::nullopt;
   const std::int64_t clusters = rows == 0 ? m->rows : ceil_div(m->rows, rows);
   if (!share_rows(graph, target, plan, 0, cluster, clusters)) return std::nullopt;
   return plan;
@@ -180,7 +181,7 @@ std::optional<FusionPlan> few_rows_a_partial(const Graph& graph, const Device& t
   for (const int sms : {1, 2, 4}) {
     FusionPlan plan = planned(graph, few_sms(target.id, sms), {{"tiles", "off"}, {"clusters", "off"}});
     plan.device = target.id;
-    if (!sums_across(plan) || only_rows(plan) == nullptr) continue;
+    if (!sums_across(plan) || !only_rows(plan)) continue;
     if (share_rows(graph, target, plan, 0, 8, ceil_div(only_rows(plan)->rows, std::int64_t{4}))) return plan;
   }
   return std::nullopt;
@@ -195,7 +196,7 @@ std::optional<FusionPlan> gathered_otherwise(const Graph& graph, const Device& t
   bool some = false;
   for (KernelPlan& kernel : plan.kernels)
     for (Group& group : kernel.groups) {
-      if (group.mapping.staged) continue;
+      if (is_staged(group.mapping)) continue;
       for (const NodeId op : materialised(group)) {
         const auto form = one_pass_form(graph, op);
         if (!form || !can_gather(graph, kernel, group, op)) continue;

@@ -58,8 +58,8 @@ TEST(Lanes, GroupsInTurnOnTheSameBlocksAreRight) {
   kernel.launch.grid = 1;
   for (Group& group : kernel.groups) {
     group.lane = 0;
-    group.first_block = 0;
-    kernel.launch.grid = std::max(kernel.launch.grid, group.mapping.blocks);
+    group.deal.first_block = 0;
+    kernel.launch.grid = std::max(kernel.launch.grid, group.deal.blocks());
   }
   std::int64_t offset = 0;
   for (MemorySlot& slot : kernel.shared) {

@@ -12,11 +12,11 @@ namespace stitchwork {
 namespace {
 
 using testing::mapping_of;
-using K = MappingKind;
+using K = testing::MappingKind;
 
 struct Case {
   std::string name;
-  ThreadMapping mapping;
+  testing::MappingFields mapping;
   int block = 64;
   bool columns = false;  ///< the reduced dimension is the outer one
   std::string dtype = "f32", reducer = "add", initial = "0";
@@ -48,7 +48,7 @@ KernelPlan stitched(const Graph& graph, const Case& c) {
   KernelPlan kernel = testing::one_group(graph, {"r", "y"}, c.mapping, c.block);
   const NodeId r = computation.find("r"), y = computation.find("y");
   const DType dtype = computation.node(r).shape.dtype;
-  const std::int64_t workspace = reduction_workspace_bytes(to_mapping(c.mapping), c.block, dtype);
+  const std::int64_t workspace = reduction_workspace_bytes(c.mapping, c.block, dtype);
   if (c.mapping.split > 1) {
     kernel.schemes[r] = Scheme::kGlobal;
     kernel.levels[y] = 1;
@@ -66,13 +66,13 @@ KernelPlan stitched(const Graph& graph, const Case& c) {
 }
 
 /// The mapping with its tasks dealt to so many blocks.
-ThreadMapping on_blocks(ThreadMapping mapping, std::int64_t blocks) {
+testing::MappingFields on_blocks(testing::MappingFields mapping, std::int64_t blocks) {
   mapping.blocks = blocks;
   mapping.tasks_per_block = (mapping.tasks + blocks - 1) / blocks;
   return mapping;
 }
 
-ThreadMapping vectors(ThreadMapping mapping, int vector, int unroll) {
+testing::MappingFields vectors(testing::MappingFields mapping, int vector, int unroll) {
   mapping.vector = vector;
   mapping.unroll = unroll;
   return mapping;
@@ -98,12 +98,12 @@ const std::vector<Case> kCases = {
     {"vectors_idle_lanes", vectors(mapping_of(K::kRowPack, 7, 100, 2, 32), 4, 2), 64},
     {"vectors_kept_in_registers", vectors(mapping_of(K::kRowPack, 7, 1032, 1, 64), 2, 4), 64},
     {"vectors_in_long_rows", vectors(mapping_of(K::kRowPack, 3, 20000, 1, 64), 4, 2), 64},
-    {"vectors_in_segments", vectors(mapping_of(K::kRowSplit, 3, 4000, 1, 64, 1, 4, Combine::kPartials), 4, 2),
-     64},
+    {"vectors_in_segments",
+     vectors(mapping_of(K::kRowSplit, 3, 4000, 1, 64, 1, 4, testing::Combine::kPartials), 4, 2), 64},
     {"unrolled_uneven_segments",
-     vectors(mapping_of(K::kRowSplit, 3, 4001, 1, 64, 1, 4, Combine::kPartials), 1, 4), 64},
-    {"unrolled_columns", vectors(mapping_of(K::kColumn, 70, 450, 32, 4, 1, 3, Combine::kPartials), 1, 4), 128,
-     true},
+     vectors(mapping_of(K::kRowSplit, 3, 4001, 1, 64, 1, 4, testing::Combine::kPartials), 1, 4), 64},
+    {"unrolled_columns",
+     vectors(mapping_of(K::kColumn, 70, 450, 32, 4, 1, 3, testing::Combine::kPartials), 1, 4), 128, true},
     {"vectors_of_halves", vectors(mapping_of(K::kRowPack, 9, 264, 2, 32), 8, 1), 64, false, "f16", "add",
      "1.5"},
     {"vectors_of_bytes", vectors(mapping_of(K::kRowPack, 9, 320, 2, 32), 16, 2), 64, false, "u8", "add", "3"},
@@ -129,57 +129,58 @@ const std::vector<Case> kCases = {
     {"single_column", mapping_of(K::kRowPack, 40, 1, 2, 32), 64},
     {"no_columns", mapping_of(K::kRowPack, 5, 0, 1, 64), 64},
     {"odd_block", mapping_of(K::kRowPack, 9, 30, 1, 32), 33},
-    {"split_rows", mapping_of(K::kRowSplit, 3, 1000, 1, 128, 1, 4, Combine::kPartials), 128},
-    {"split_rows_unevenly", mapping_of(K::kRowSplit, 3, 1001, 1, 128, 2, 3, Combine::kPartials), 128},
-    {"split_into_more_segments_than_columns", mapping_of(K::kRowSplit, 2, 3, 1, 64, 1, 4, Combine::kPartials),
-     64},
+    {"split_rows", mapping_of(K::kRowSplit, 3, 1000, 1, 128, 1, 4, testing::Combine::kPartials), 128},
+    {"split_rows_unevenly", mapping_of(K::kRowSplit, 3, 1001, 1, 128, 2, 3, testing::Combine::kPartials),
+     128},
+    {"split_into_more_segments_than_columns",
+     mapping_of(K::kRowSplit, 2, 3, 1, 64, 1, 4, testing::Combine::kPartials), 64},
     {"serial_rows", mapping_of(K::kRowSerial, 300, 7, 128), 128},
     {"serial_rows_several_a_thread", mapping_of(K::kRowSerial, 300, 7, 100, 1, 2), 64},
     {"columns", mapping_of(K::kColumn, 70, 45, 32, 8), 256, true},
     {"columns_idle_threads", mapping_of(K::kColumn, 50, 45, 24, 10, 2), 256, true},
     {"columns_one_slice", mapping_of(K::kColumn, 70, 9, 64, 1), 64, true},
-    {"columns_split", mapping_of(K::kColumn, 70, 45, 32, 4, 1, 3, Combine::kPartials), 128, true},
+    {"columns_split", mapping_of(K::kColumn, 70, 45, 32, 4, 1, 3, testing::Combine::kPartials), 128, true},
     {"column_vectors", vectors(mapping_of(K::kColumn, 72, 450, 32, 4), 4, 2), 128, true},
     {"column_vectors_partial_tile", vectors(mapping_of(K::kColumn, 72, 45, 32, 4), 4, 1), 128, true},
-    {"column_vectors_split", vectors(mapping_of(K::kColumn, 64, 450, 32, 4, 1, 3, Combine::kPartials), 4, 2),
-     128, true},
+    {"column_vectors_split",
+     vectors(mapping_of(K::kColumn, 64, 450, 32, 4, 1, 3, testing::Combine::kPartials), 4, 2), 128, true},
     {"column_vectors_of_halves", vectors(mapping_of(K::kColumn, 72, 300, 24, 5), 8, 2), 128, true, "f16",
      "add", "1.5"},
     {"column_vectors_of_doubles", vectors(mapping_of(K::kColumn, 10, 301, 10, 6), 2, 2), 64, true, "f64"},
     {"flat_columns", vectors(mapping_of(K::kColumn, 33, 1030, 33, 3), 4, 2), 128, true},
     {"flat_columns_of_an_odd_whole", vectors(mapping_of(K::kColumn, 33, 1031, 33, 3), 4, 2), 128, true},
-    {"flat_columns_split", vectors(mapping_of(K::kColumn, 35, 1001, 35, 1, 1, 7, Combine::kPartials), 4, 1),
-     64, true},
+    {"flat_columns_split",
+     vectors(mapping_of(K::kColumn, 35, 1001, 35, 1, 1, 7, testing::Combine::kPartials), 4, 1), 64, true},
     {"flat_columns_of_halves", vectors(mapping_of(K::kColumn, 33, 999, 33, 3), 8, 2), 128, true, "f16", "add",
      "1.5"},
     {"flat_columns_of_bytes", vectors(mapping_of(K::kColumn, 7, 999, 7, 9), 16, 1), 64, true, "u8", "add",
      "3"},
     {"flat_columns_fewer_than_a_vector", vectors(mapping_of(K::kColumn, 3, 500, 3, 21), 4, 2), 64, true},
     {"flat_columns_beyond_their_segments",
-     vectors(mapping_of(K::kColumn, 5, 17, 5, 12, 1, 7, Combine::kPartials), 4, 1), 64, true},
+     vectors(mapping_of(K::kColumn, 5, 17, 5, 12, 1, 7, testing::Combine::kPartials), 4, 1), 64, true},
     {"shifted_columns", vectors(mapping_of(K::kColumn, 301, 90, 56, 2), 4, 2), 128, true},
     {"shifted_columns_of_an_odd_whole", vectors(mapping_of(K::kColumn, 301, 91, 56, 2), 4, 2), 128, true},
     {"shifted_columns_split",
-     vectors(mapping_of(K::kColumn, 201, 301, 56, 2, 1, 3, Combine::kPartials), 4, 2), 128, true},
+     vectors(mapping_of(K::kColumn, 201, 301, 56, 2, 1, 3, testing::Combine::kPartials), 4, 2), 128, true},
     {"shifted_columns_of_halves", vectors(mapping_of(K::kColumn, 301, 90, 48, 2), 8, 1), 128, true, "f16",
      "add", "1.5"},
     {"row_pack_over_columns", mapping_of(K::kRowPack, 12, 50, 2, 32), 64, true},
     {"half_sum", mapping_of(K::kRowPack, 6, 100, 2, 32), 64, false, "f16", "add", "1.5"},
-    {"half_split", mapping_of(K::kRowSplit, 3, 300, 1, 64, 1, 2, Combine::kPartials), 64, false, "f16", "add",
-     "1.5"},
+    {"half_split", mapping_of(K::kRowSplit, 3, 300, 1, 64, 1, 2, testing::Combine::kPartials), 64, false,
+     "f16", "add", "1.5"},
     {"bfloat_maximum", mapping_of(K::kRowPack, 6, 100, 1, 64), 64, false, "bf16", "maximum", "-inf"},
     {"double_sum", mapping_of(K::kRowPack, 6, 100, 1, 64), 64, false, "f64", "add", "3"},
     {"float_product", mapping_of(K::kRowPack, 6, 10, 2, 32), 64, false, "f32", "multiply", "2"},
     {"float_minimum", mapping_of(K::kRowPack, 6, 100, 1, 64), 64, false, "f32", "minimum", "inf"},
-    {"int_sum", mapping_of(K::kRowSplit, 3, 300, 1, 64, 1, 2, Combine::kPartials), 64, false, "s32", "add",
-     "7"},
+    {"int_sum", mapping_of(K::kRowSplit, 3, 300, 1, 64, 1, 2, testing::Combine::kPartials), 64, false, "s32",
+     "add", "7"},
     {"byte_sum_wraps", mapping_of(K::kRowPack, 4, 300, 1, 64), 64, false, "u8", "add", "250"},
     {"long_maximum", mapping_of(K::kRowPack, 4, 300, 1, 64), 64, false, "s64", "maximum", "-5"},
     {"int_xor", mapping_of(K::kColumn, 40, 30, 32, 4), 128, true, "u32", "xor", "9"},
     {"short_and", mapping_of(K::kRowPack, 4, 300, 1, 64), 64, false, "s16", "and", "-1"},
     {"pred_or", mapping_of(K::kRowPack, 4, 300, 1, 64), 64, false, "pred", "or", "false"},
-    {"pred_and_split", mapping_of(K::kRowSplit, 4, 300, 1, 64, 1, 2, Combine::kPartials), 64, false, "pred",
-     "and", "true"},
+    {"pred_and_split", mapping_of(K::kRowSplit, 4, 300, 1, 64, 1, 2, testing::Combine::kPartials), 64, false,
+     "pred", "and", "true"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Mapping, ::testing::ValuesIn(kCases),
@@ -198,7 +199,8 @@ ENTRY main {{
 }}
 )",
                                                       dtype));
-    const ThreadMapping mapping = mapping_of(K::kColumn, 40, 100, 32, 2, 1, 3, Combine::kAtomic);
+    const testing::MappingFields mapping =
+        mapping_of(K::kColumn, 40, 100, 32, 2, 1, 3, testing::Combine::kAtomic);
     testing::expect_correct(graph, testing::plan_of(graph, testing::one_group(graph, {"r"}, mapping, 64)));
   }
 }
@@ -223,7 +225,7 @@ ENTRY main {{
 }}
 )",
                                                         rows, cols));
-      ThreadMapping mapping = mapping_of(K::kRowPack, rows, cols, 1, 256);
+      testing::MappingFields mapping = mapping_of(K::kRowPack, rows, cols, 1, 256);
       mapping.blocks = blocks;
       mapping.tasks_per_block = (rows + blocks - 1) / blocks;
       const FusionPlan plan = testing::plan_of(graph, testing::one_group(graph, {"r"}, mapping, 256));

@@ -143,7 +143,8 @@ TEST_P(OpTable, GeneratedCodeAgreesWithTheEvaluator) {
   SKIP_WITHOUT_COMPILER();
   const ModuleText module(GetParam());
   const Graph graph = parse_hlo(module.text(), "ops.hlo");
-  const ThreadMapping mapping = testing::mapping_of(MappingKind::kElementwise, kElements, 1, 64);
+  const testing::MappingFields mapping =
+      testing::mapping_of(testing::MappingKind::kElementwise, kElements, 1, 64);
   const FusionPlan plan = testing::plan_of(graph, testing::one_group(graph, module.results(), mapping, 64));
   testing::expect_correct(
       graph, plan,

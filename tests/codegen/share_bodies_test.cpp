@@ -151,7 +151,7 @@ TEST(ShareBodies, ABlockRunsAllItsEntries) {
     const Graph graph = graph_of(text);
     for (FusionPlan plan : plans(graph, "off")) {
       KernelPlan& kernel = plan.kernels.at(0);
-      for (Group& group : kernel.groups) group.lane = 0, group.first_block = 0;
+      for (Group& group : kernel.groups) group.lane = 0, group.deal.first_block = 0;
       std::int64_t offset = 0;
       for (MemorySlot& slot : kernel.shared) {
         slot.offset = offset;

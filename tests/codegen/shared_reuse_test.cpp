@@ -66,10 +66,7 @@ int shared_pairs(const KernelPlan& kernel) {
 
 /// On so few blocks that each has several tasks one after the other.
 void pack(KernelPlan& kernel, std::int64_t blocks) {
-  for (Group& group : kernel.groups) {
-    group.mapping.blocks = std::min(blocks, group.mapping.tasks);
-    group.mapping.tasks_per_block = (group.mapping.tasks + group.mapping.blocks - 1) / group.mapping.blocks;
-  }
+  for (Group& group : kernel.groups) group.deal.takers = std::min(blocks, group.deal.tasks);
   kernel.launch.grid = blocks;
 }
 

@@ -30,15 +30,15 @@ TEST(StagedCopies, AreOfDevicesThatHaveThem) {
   for (const char* target : {"a100-sxm-80", "h200"}) {
     SCOPED_TRACE(target);
     const FusionPlan plan = planned(graph, target);
-    ASSERT_NE(staged(plan), nullptr);
+    ASSERT_NE(staged(plan), std::nullopt);
     EXPECT_GE(staged(plan)->stages, 1);
     EXPECT_THAT(expect_right(graph, plan).cuda, ::testing::HasSubstr("sw_copy_async<16>("));
   }
   const FusionPlan old = planned(graph, "v100-sxm2"), off = planned(graph, "h200", "off");
-  ASSERT_NE(staged(old), nullptr);
+  ASSERT_NE(staged(old), std::nullopt);
   for (const FusionPlan* plan : {&old, &off}) {
     SCOPED_TRACE(plan->device);
-    if (staged(*plan) != nullptr) {
+    if (staged(*plan) != std::nullopt) {
       EXPECT_EQ(staged(*plan)->stages, 0);
     }
     EXPECT_THAT(expect_right(graph, *plan).cuda, ::testing::Not(::testing::HasSubstr("sw_copy")));
@@ -49,7 +49,7 @@ TEST(StagedCopies, AreThoseOfSm80ByEveryCompiler) {
   SKIP_WITHOUT_COMPILER();
   const Graph graph = workload_of("layer_norm", 40013, 33, "f32");
   const FusionPlan plan = planned(graph, "a100-sxm-80");
-  ASSERT_NE(staged(plan), nullptr);
+  ASSERT_NE(staged(plan), std::nullopt);
   for (const std::string& compiler : testing::installed_compilers())
     EXPECT_EQ(least_architecture(expect_right(graph, plan, compiler).ptx), 80) << compiler;
 }
@@ -63,7 +63,7 @@ TEST(StagedCopies, AreRightForAnyNumberOfTasks) {
       for (const auto& [rows, cols] : {std::pair{20011, 33}, std::pair{17920, 35}}) {
         const Graph graph = workload_of(name, rows, cols, dtype);
         const FusionPlan plan = planned(graph);
-        if (staged(plan) == nullptr) continue;
+        if (staged(plan) == std::nullopt) continue;
         for (const auto& [stages, tasks] : {std::pair{0, 1}, std::pair{1, 1}, std::pair{1, 3},
                                             std::pair{2, 2}, std::pair{2, 5}, std::pair{3, 4}}) {
           SCOPED_TRACE(fmt::format("{} {}x{} {}, {} stages, {} tasks a block", name, rows, cols, dtype,
@@ -83,7 +83,7 @@ TEST(StagedCopies, AskForTasksAheadWhileOneIsComputed) {
   SKIP_WITHOUT_COMPILER();
   const Graph graph = workload_of("softmax", 33792, 33, "bf16");
   FusionPlan one = planned(graph), two = one;
-  ASSERT_NE(staged(one), nullptr);
+  ASSERT_NE(staged(one), std::nullopt);
   ASSERT_TRUE(restage(graph, one, 1, 8));
   ASSERT_TRUE(restage(graph, two, 2, 8));
   const Ran alone = expect_right(graph, one), ahead = expect_right(graph, two);
@@ -102,7 +102,7 @@ TEST(StagedCopies, OfGradients) {
     for (const char* dtype : {"f32", "bf16"}) {
       const Graph graph = workload_of(name, 150011, 33, dtype);
       const FusionPlan plan = planned(graph);
-      if (staged(plan) == nullptr) continue;
+      if (staged(plan) == std::nullopt) continue;
       for (const int stages : {0, 1, 2}) {
         SCOPED_TRACE(fmt::format("{} {}, {} stages", name, dtype, stages));
         FusionPlan changed = plan;
@@ -136,7 +136,7 @@ ENTRY main {{
 )",
                                                dtype));
       FusionPlan plan = planned(graph);
-      ASSERT_NE(staged(plan), nullptr);
+      ASSERT_NE(staged(plan), std::nullopt);
       ASSERT_TRUE(restage(graph, plan, stages, 4, 4));
       expect_right(graph, plan);
     }
@@ -145,7 +145,7 @@ ENTRY main {{
 TEST(StagedCopies, StayWhenAPlanIsSaved) {
   const Graph graph = workload_of("softmax", 40000, 33, "bf16");
   FusionPlan plan = planned(graph);
-  ASSERT_NE(staged(plan), nullptr);
+  ASSERT_NE(staged(plan), std::nullopt);
   ASSERT_TRUE(restage(graph, plan, 2, 4));
   const FusionPlan read = plan_from_json(graph, plan_to_json(graph, plan).dump(), "plan.json");
   EXPECT_EQ(to_text(graph, read), to_text(graph, plan));
@@ -157,7 +157,7 @@ TEST(StagedCopies, StayWhenAPlanIsSaved) {
 TEST(StagedCopies, ThatCannotBeAreFound) {
   const Graph graph = workload_of("softmax", 40000, 33, "bf16");
   FusionPlan plan = planned(graph);
-  ASSERT_NE(staged(plan), nullptr);
+  ASSERT_NE(staged(plan), std::nullopt);
   ASSERT_TRUE(restage(graph, plan, 2, 4));
   ASSERT_TRUE(verify(graph, device("h200"), plan).empty());
   const auto rules = [&](const FusionPlan& wrong, const char* target = "h200") {
@@ -169,11 +169,9 @@ TEST(StagedCopies, ThatCannotBeAreFound) {
   wrong.device = "v100-sxm2";
   EXPECT_THAT(rules(wrong, "v100-sxm2"), ::testing::Contains("verify.mapping.staged"));
   wrong = plan;
-  wrong.kernels[0].groups[0].mapping.stages = 5;  // of four tasks
+  testing::edit_mapping(wrong.kernels[0].groups[0], [](auto& m) { m.stages = 5; });  // of four tasks
   EXPECT_THAT(rules(wrong), ::testing::Contains("verify.mapping.staged"));
-  wrong = plan;
-  wrong.kernels[0].groups[0].mapping.staged = false;
-  EXPECT_THAT(rules(wrong), ::testing::Contains("verify.mapping.form"));
+  EXPECT_THROW(testing::edit_mapping(wrong.kernels[0].groups[0], [](auto& m) { m.staged = false; }), Error);
   wrong = plan;
   for (Tile& tile : wrong.kernels[0].tiles) tile.stages = 1;  // copied over what is computed from
   EXPECT_THAT(rules(wrong), ::testing::Contains("verify.tile"));

@@ -9,6 +9,7 @@
 #include "core/arithmetic.h"
 #include "tests/codegen/planned.h"
 #include "tests/codegen/workloads.h"
+#include "tests/support/mapping_fields.h"
 
 namespace stitchwork::testing {
 
@@ -23,11 +24,11 @@ inline FusionPlan planned(const Graph& graph, const std::string& target = "h200"
   return make_plan(graph, device(target), "astitch", options);
 }
 
-inline const ThreadMapping* staged(const FusionPlan& plan) {
+inline std::optional<MappingFields> staged(const FusionPlan& plan) {
   for (const KernelPlan& kernel : plan.kernels)
     for (const Group& group : kernel.groups)
-      if (group.mapping.staged) return &group.mapping;
-  return nullptr;
+      if (is_staged(group.mapping)) return group;
+  return std::nullopt;
 }
 
 /// The plan with tiles for so many tasks of a block, each of `share` of the rows it had; without grid
@@ -40,8 +41,8 @@ inline bool restage(const Graph& graph, FusionPlan& plan, int stages, std::int64
       kernel.launch.shared_bytes = std::min(kernel.launch.shared_bytes, tile.offset);
     kernel.tiles.clear();
     for (Group& group : kernel.groups) {
-      ThreadMapping& m = group.mapping;
-      if (!m.staged) continue;
+      if (!is_staged(group.mapping)) continue;
+      MappingFields m = group;
       m.stages = stages;
       if (stages == 0) m.bulk = false;
       m.rows_per_block /= share;
@@ -51,6 +52,7 @@ inline bool restage(const Graph& graph, FusionPlan& plan, int stages, std::int64
         kernel.launch.grid = m.blocks;
       }
       m.tasks_per_block = ceil_div(m.tasks, m.blocks);
+      m.give(group);
     }
     if (!astitch::stage_rows(graph.entry_computation(), kernel)) return false;
   }

@@ -28,7 +28,7 @@ SectorSpread expect_right_staged(const Graph& graph, const Device& target, int c
   return testing::sector_spread(testing::run_sanitized(graph, target, plan).run);
 }
 
-const ThreadMapping& mapping_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0).mapping; }
+testing::MappingFields mapping_of(const FusionPlan& plan) { return plan.kernels.at(0).groups.at(0); }
 
 Graph workload(const char* name, std::int64_t rows, std::int64_t cols, const char* dtype) {
   return graph_of(testing::workload(name).hlo({rows, cols, dtype}));
@@ -120,7 +120,7 @@ TEST(StagedSingleRows, AreSummedAcrossToo) {
               fmt::format("{} {}x{} {} by {} blocks, {} stages", name, rows, cols, dtype, cluster, stages));
           FusionPlan staged = plan;
           ASSERT_TRUE(testing::stage_single_rows(graph, target, staged, 0, 3, cluster, vector, 1, stages));
-          EXPECT_EQ(staged.kernels[0].groups[0].mapping.stages, stages);
+          EXPECT_EQ(copy_depth(staged.kernels[0].groups[0].mapping), stages);
           const SectorSpread moved =
               testing::sector_spread(testing::run_sanitized(graph, target, staged).run);
           if (stages > 0) {

@@ -21,7 +21,7 @@ struct Moved {
 bool is_staged(const FusionPlan& plan) {
   return std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const KernelPlan& kernel) {
     return std::any_of(kernel.groups.begin(), kernel.groups.end(),
-                       [](const Group& group) { return group.mapping.staged; });
+                       [](const Group& group) { return stitchwork::is_staged(group.mapping); });
   });
 }
 
@@ -42,7 +42,7 @@ Moved run(const Graph& graph, const std::string& target = "h200", const std::str
   for (const KernelPlan& kernel : plan.kernels) {
     std::set<std::int64_t> places;
     for (const Tile& tile : kernel.tiles) {
-      const ThreadMapping& m = kernel.groups.at(0).mapping;
+      const testing::MappingFields m = kernel.groups.at(0);
       if (graph.entry_computation().node(tile.op).shape.elements_count() != m.rows * m.cols) continue;
       places.insert(tile.offset);
       ++moved.tiles;

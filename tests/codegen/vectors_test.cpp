@@ -8,13 +8,13 @@ namespace stitchwork {
 namespace {
 
 using testing::mapping_of;
-using K = MappingKind;
+using K = testing::MappingKind;
 
 struct Moved {
   std::uint64_t instructions = 0, load_sectors = 0, store_sectors = 0;
 };
 
-Moved run(const Graph& graph, ThreadMapping mapping, int block, int vector, int unroll) {
+Moved run(const Graph& graph, testing::MappingFields mapping, int block, int vector, int unroll) {
   mapping.vector = vector;
   mapping.unroll = unroll;
   const FusionPlan plan = testing::plan_of(graph, testing::one_group(graph, {"y"}, mapping, block));
@@ -124,8 +124,8 @@ TEST(Vectors, RowsThatNoVectorDividesArePeeledAndAskForWholeSectors) {
     const FusionPlan plan = make_plan(graph, target, "astitch");
     ASSERT_EQ(plan.kernels.size(), 1u);
     ASSERT_TRUE(Layout(plan.kernels[0].groups[0].mapping, plan.kernels[0].launch.block).peeled)
-        << to_text(plan.kernels[0].groups[0].mapping);
-    EXPECT_EQ(plan.kernels[0].groups[0].mapping.vector, vector);
+        << to_text(testing::MappingFields(plan.kernels[0].groups[0]));
+    EXPECT_EQ(vectors(plan.kernels[0].groups[0].mapping).width, vector);
     testing::expect_correct(graph, plan);
     CompileOptions options;
     options.ptxas = false;
@@ -177,7 +177,7 @@ std::string reading(const std::string& x, const std::string& read) {
 
 TEST(Vectors, WhatIsNotAdjacentOrNotAlignedMovesElementByElement) {
   SKIP_WITHOUT_COMPILER();
-  const ThreadMapping mapping = mapping_of(K::kElementwise, 2048, 1, 512);
+  const testing::MappingFields mapping = mapping_of(K::kElementwise, 2048, 1, 512);
   const std::uint64_t stores = 2048 / 4 / 32, scalar = 2048 / 32;
   const auto loads = [&](const std::string& text) {
     return run(testing::graph_of(text), mapping, 128, 4, 1).instructions - stores;

@@ -32,17 +32,17 @@ namespace {
 /// How the rows of the kernel's leading group come to its threads.
 std::string transport(const KernelPlan& kernel) {
   for (const Group& group : kernel.groups) {
-    const ThreadMapping& m = group.mapping;
-    if (!m.staged) continue;
-    const std::string copy = m.bulk ? "bulk" : m.stages > 0 ? "async" : "loads";
-    return fmt::format("{} {} x{}", stages_a_row(m) ? "single rows" : "range", copy, m.stages);
+    const Mapping& m = group.mapping;
+    if (!is_staged(m)) continue;
+    const std::string copy = copies_in_bulk(m) ? "bulk" : copy_depth(m) > 0 ? "async" : "loads";
+    return fmt::format("{} {} x{}", stages_a_row(m) ? "single rows" : "range", copy, copy_depth(m));
   }
   return "registers";
 }
 
 std::string mappings(const KernelPlan& kernel) {
   std::vector<std::string> texts;
-  for (const Group& group : kernel.groups) texts.push_back(to_text(group.mapping));
+  for (const Group& group : kernel.groups) texts.push_back(to_text(group.mapping, group.deal));
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 

@@ -25,7 +25,7 @@ inline void launch_anew(const Computation& computation, KernelPlan& kernel) {
   for (const Group& group : kernel.groups)
     for (MemorySlot& slot : kernel.scratch)
       if (is_across(group, slot.op))
-        slot.bytes = across_bytes(group.mapping, computation.node(slot.op).shape.dtype);
+        slot.bytes = across_bytes(group.mapping, group.deal, computation.node(slot.op).shape.dtype);
   launch.scratch_bytes = 0;
   for (MemorySlot& slot : kernel.scratch) {
     slot.offset = launch.scratch_bytes;
@@ -33,9 +33,9 @@ inline void launch_anew(const Computation& computation, KernelPlan& kernel) {
   }
   launch.grid = 1;
   for (Group& group : kernel.groups) {
-    group.first_block = 0;
+    group.deal.first_block = 0;
     group.lane = 0;  // one after the other
-    launch.grid = std::max(launch.grid, round_up(group.mapping.blocks, std::int64_t{launch.cluster}));
+    launch.grid = std::max(launch.grid, round_up(group.deal.blocks(), std::int64_t{launch.cluster}));
   }
   std::erase_if(kernel.shared, [](const MemorySlot& slot) { return slot.op == kNoNode; });
   launch.shared_bytes = 0;
@@ -56,15 +56,13 @@ inline bool share_rows(const Graph& graph, const Device& target, FusionPlan& pla
   KernelPlan& kernel = changed.kernels[k];
   bool some = false;
   for (Group& group : kernel.groups) {
-    ThreadMapping& m = group.mapping;
-    if (m.kind != MappingKind::kRowPack || m.split > 1 || m.staged) continue;
+    if (!packs_rows(group.mapping) || is_staged(group.mapping)) continue;
     some = true;
-    m.cluster = cluster;
-    m.threads_per_row = cluster * kernel.launch.block;
-    m.rows_per_block = 1;
-    m.tasks = std::max<std::int64_t>(1, m.rows);
-    m.blocks = std::min(m.tasks, clusters) * cluster;
-    m.tasks_per_block = ceil_div(m.tasks, to_deal(m).takers);
+    const auto [rows, cols] = extents(group.mapping);
+    const mapping::Cluster shared{cluster, cluster * kernel.launch.block, vectors(group.mapping),
+                                  std::nullopt};
+    group.mapping = mapping::Rows{rows, cols, shared};
+    group.deal = deal_to(group.mapping, clusters);
   }
   if (!some) return false;
   kernel.launch.cluster = cluster;

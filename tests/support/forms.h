@@ -10,6 +10,7 @@
 #include <string>
 
 #include "analysis/plan.h"
+#include "tests/support/mapping_fields.h"
 
 namespace stitchwork::testing {
 
@@ -21,8 +22,8 @@ inline std::set<std::string> forms(const KernelPlan& kernel) {
     if (has) result.insert(form);
   };
   for (const Group& group : kernel.groups) {
-    const ThreadMapping& m = group.mapping;
-    result.insert(std::string(name(m.kind)));
+    const MappingFields m = group;
+    result.insert(std::string(name(group.mapping)));
     add(m.staged && m.stages == 0, "staged");
     add(m.stages > 0 && !m.bulk, "cp_async");
     add(m.bulk, "bulk");
@@ -48,7 +49,7 @@ inline std::set<std::string> forms(const KernelPlan& kernel) {
   }
   for (const Tile& tile : kernel.tiles)
     for (const Group& group : kernel.groups)
-      add(group.dominant == tile.group && !group.mapping.staged, "tiles");
+      add(group.dominant == tile.group && !is_staged(group.mapping), "tiles");
   add(!kernel.in_phase.empty(), "global, had in its phase");
   add(kernel.launch.grid_barriers > 0, "grid barriers");
   add(kernel.launch.cluster > 1 && kernel.launch.grid_barriers > 0, "cluster and grid barriers");

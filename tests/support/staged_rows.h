@@ -27,20 +27,19 @@ inline bool stage_single_rows(const Graph& graph, const Device& target, FusionPl
   launch.cluster = cluster;
   bool some = false;
   for (Group& group : kernel.groups) {
-    ThreadMapping& m = group.mapping;
-    if (m.kind != MappingKind::kRowPack || m.split > 1 || m.cols < 2) continue;
+    const auto [rows, cols] = extents(group.mapping);
+    if (!packs_rows(group.mapping) || cols < 2) continue;
     some = true;
-    m.staged = true;
-    m.vector = vector;
-    m.unroll = unroll;
-    m.cluster = cluster;
-    m.threads_per_row = cluster * launch.block;
-    m.rows_per_block = 1;
-    m.tasks = std::max<std::int64_t>(1, m.rows);
-    m.blocks = std::min(m.tasks, takers) * cluster;
-    m.tasks_per_block = ceil_div(m.tasks, to_deal(m).takers);
-    m.stages = static_cast<int>(std::min<std::int64_t>(stages, m.tasks_per_block));
-    m.bulk = bulk && m.stages > 0;
+    group.deal = {std::max<std::int64_t>(1, rows), std::clamp<std::int64_t>(rows, 1, takers), 0, cluster};
+    const int depth = static_cast<int>(std::min<std::int64_t>(stages, group.deal.most_tasks()));
+    mapping::Rows of{rows, cols, mapping::Lanes{launch.block, 1, {vector, unroll}, copy_of(depth, bulk)}};
+    if (cluster > 1)
+      of.sharing = mapping::Cluster{
+          cluster,
+          cluster * launch.block,
+          {vector, unroll},
+          depth == 0 ? mapping::PartCopy(mapping::ByLoads{}) : mapping::PartCopy(mapping::Async{depth})};
+    group.mapping = of;
     group.one_pass.clear();
   }
   if (!some) return false;
