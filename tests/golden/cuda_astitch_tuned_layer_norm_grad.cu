@@ -329,31 +329,31 @@ extern "C" __global__ void __launch_bounds__(512, 1) reduce_64(
   }
   sw_grid_barrier(barrier);
   // Phase 2 of 2: reduce.75, reduce.64
-  if ((int)blockIdx.x < 24) {
+  if ((int)blockIdx.x < 48) {
     const int task = (int)blockIdx.x;
     // reduce.75, reduce.64 (group of reduce.112; row_pack 4096x768: 256 tasks of 16 rows, 4 a block, 80 blocks, 32 threads a row, vectors of 4, unrolled 2)
     {
-      const int local_row = thread % 32, lane = thread / 32;
-      const int row = task * 32 + local_row;
+      const int local_row = thread % 16, lane = thread / 16;
+      const int row = task * 16 + local_row;
       float reduce_75_acc = 0.0f;
       float reduce_64_acc = 0.0f;
       {
-        SwVector<float, 1> reduce_75_vector[4];
-        SwVector<float, 1> reduce_64_vector[4];
+        SwVector<float, 1> reduce_75_vector[2];
+        SwVector<float, 1> reduce_64_vector[2];
 #pragma unroll
-        for (int u = 0; u < 4; ++u) {
-          const int col = lane + u * 16;
+        for (int u = 0; u < 2; ++u) {
+          const int col = lane + u * 32;
           sw_load(reduce_75_vector[u], &reduce_75_partials[row + col * 768]);
           sw_load(reduce_64_vector[u], &reduce_64_partials[row + col * 768]);
         }
         // No load moves behind this: all of them are in flight.
-        asm volatile("" : "+f"(reduce_75_vector[0].all.word[0]), "+f"(reduce_75_vector[1].all.word[0]), "+f"(reduce_75_vector[2].all.word[0]), "+f"(reduce_75_vector[3].all.word[0]), "+f"(reduce_64_vector[0].all.word[0]), "+f"(reduce_64_vector[1].all.word[0]), "+f"(reduce_64_vector[2].all.word[0]), "+f"(reduce_64_vector[3].all.word[0]));
+        asm volatile("" : "+f"(reduce_75_vector[0].all.word[0]), "+f"(reduce_75_vector[1].all.word[0]), "+f"(reduce_64_vector[0].all.word[0]), "+f"(reduce_64_vector[1].all.word[0]));
 #pragma unroll
-        for (int u = 0; u < 4; ++u) {
-          const int col = lane + u * 16;
+        for (int u = 0; u < 2; ++u) {
+          const int col = lane + u * 32;
 #pragma unroll
           for (int j = 0; j < 1; ++j) {
-            const int col = lane + u * 16 + j;
+            const int col = lane + u * 32 + j;
             const float reduce_75_v = sw_get(reduce_75_vector[u], j);
             const float reduce_64_v = sw_get(reduce_64_vector[u], j);
             reduce_75_acc += reduce_75_v;
@@ -365,7 +365,7 @@ extern "C" __global__ void __launch_bounds__(512, 1) reduce_64(
         SwVector<float, 1> reduce_75_vector_2;
         SwVector<float, 1> reduce_64_vector_2;
         {
-          const int col = lane + 4 * 16;
+          const int col = lane + 2 * 32;
           if (col < 80) {
             sw_load(reduce_75_vector_2, &reduce_75_partials[row + col * 768]);
             sw_load(reduce_64_vector_2, &reduce_64_partials[row + col * 768]);
@@ -373,11 +373,11 @@ extern "C" __global__ void __launch_bounds__(512, 1) reduce_64(
         }
         // No load moves behind this: all of them are in flight.
         asm volatile("" : "+f"(reduce_75_vector_2.all.word[0]), "+f"(reduce_64_vector_2.all.word[0]));
-        const int col = lane + 4 * 16;
+        const int col = lane + 2 * 32;
         if (col < 80) {
 #pragma unroll
           for (int j = 0; j < 1; ++j) {
-            const int col = lane + 4 * 16 + j;
+            const int col = lane + 2 * 32 + j;
             const float reduce_75_v_2 = sw_get(reduce_75_vector_2, j);
             const float reduce_64_v_2 = sw_get(reduce_64_vector_2, j);
             reduce_75_acc += reduce_75_v_2;
@@ -385,12 +385,12 @@ extern "C" __global__ void __launch_bounds__(512, 1) reduce_64(
           }
         }
       }
-      reduce_75_acc = sw_column_reduce<SwAdd, 32, 16>(reduce_75_acc, (float*)(shared + 0));
+      reduce_75_acc = sw_column_reduce<SwAdd, 16, 32>(reduce_75_acc, (float*)(shared + 0));
       if (lane == 0) {
         reduce_75[row] = reduce_75_acc;
       }
       __syncthreads();
-      reduce_64_acc = sw_column_reduce<SwAdd, 32, 16>(reduce_64_acc, (float*)(shared + 0));
+      reduce_64_acc = sw_column_reduce<SwAdd, 16, 32>(reduce_64_acc, (float*)(shared + 0));
       if (lane == 0) {
         reduce_64[row] = reduce_64_acc;
       }
