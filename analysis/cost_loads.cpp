@@ -23,13 +23,10 @@ constexpr double kLaneBytes = 4;
 /// together; the others are at constant distances.
 constexpr double kAddressInstructions = 1;
 
-/// More requests of a thread are not counted, though generated code often has them: what few threads with
-/// many registers take is overestimated (layer norm's gradient of 4096x768 in blocks of 256 threads on an
-/// H200: 24.9 us, 15.5 if up to 32 are counted, simulated 15.9). Counted up to 32, planners take rows in
-/// registers for rows in tiles, which across the rows only those that are copied may replace: gradients of
-/// layer norms of 4096x50257 bf16 then read 2.7 times what they must on an H200 (simulated 836 us instead of
-/// 390).
-constexpr double kMaxLoadsInFlight = 8;
+/// More requests of a thread are not counted: so many vectors of 16 bytes fill half of the 128 registers that
+/// a thread of a block of 512 has. With 8, sums across the rows of 16384x1024 bf16 were 30.8 us on an H200
+/// (simulated 27.9), and slower forms were taken in their place.
+constexpr double kMaxLoadsInFlight = 16;
 
 /// What a thread loads for one element or row, in the order of the expressions.
 class Expressions {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -67,6 +68,11 @@ std::string launch_text(const KernelPlan& kernel) {
 bool sums_across(const KernelPlan& kernel) {
   return std::any_of(kernel.groups.begin(), kernel.groups.end(),
                      [](const Group& group) { return !group.across.empty(); });
+}
+
+bool copies_ahead(const KernelPlan& kernel) {
+  return std::any_of(kernel.groups.begin(), kernel.groups.end(),
+                     [](const Group& group) { return copy_depth(group.mapping) > 0; });
 }
 
 class Search {
@@ -191,6 +197,19 @@ class Search {
       form.mappings.waits = true;
       offer_across(form);
     }
+    leave_to_copies();
+  }
+
+  /// Of two forms with sums across the rows whose times are not told apart the one that copies rows ahead
+  /// keeps more in flight: loads through registers wait for them, and spill.
+  void leave_to_copies() {
+    const auto copies = [this](int at) { return copies_ahead(kernels(at)[0]); };
+    double least = std::numeric_limits<double>::infinity();
+    for (const int at : found_)
+      if (sums_across(kernels(at)[0]) && copies(at)) least = std::min(least, worth_of(at).us);
+    std::erase_if(found_, [&](int at) {
+      return sums_across(kernels(at)[0]) && !copies(at) && least < worth_of(at).us * (1 + kOrder.resolution);
+    });
   }
 
   /// The first of the one order among those that may be taken and `is`; -1: there is none.
