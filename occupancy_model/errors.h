@@ -4,24 +4,23 @@
 
 namespace stitchwork {
 
-/// Nine of ten predicted ratios of two forms of one kernel are this near to the simulated ratio
-/// (docs/timing.md, "Forms of one kernel"; `scripts/bench/forms` prints it).
-inline constexpr double kPairError = 0.31;
 /// In nine kernels of ten that have several forms, the one taken is at most so much slower than the best by
-/// simulated time (the same table): more is a fault of a rule.
+/// simulated time (docs/timing.md, "Forms of one kernel"; `scripts/bench/forms` prints it): more is a fault of
+/// a rule.
 inline constexpr double kChoiceError = 0.16;
 /// Mappings are chosen by an estimate of their domain alone; by that of the whole kernel the one chosen is no
 /// slower than another by more than this (tests/analysis/astitch_tuned_test.cpp).
 inline constexpr double kDomainError = 0.05;
 
 /// Forms of one kernel whose times differ by less are told apart by sectors and simplicity
-/// (analysis/judge/order.h). Far below kPairError: wherever estimates differ, the lower one is right more
-/// often than sectors are. By simulated time the form taken is 2.0 % behind the best on average with
-/// this, 2.7 % with kPairError (docs/timing.md, "Forms of one kernel").
+/// (analysis/judge/order.h). Far below the 22 % within which nine of ten ratios of two forms are predicted:
+/// wherever estimates differ, the lower one is right more often than sectors are. By simulated time the form
+/// taken is 2.0 % behind the best on average with this, 2.7 % with 31 % (docs/timing.md, "Forms of one
+/// kernel").
 inline constexpr double kResolution = 0.02;
 
-// What follows was chosen for each comparison and is below kPairError: of two forms that the model does not
-// tell apart either may be taken, and these say which.
+// What follows was chosen for each comparison and is below the error of pairs: of two forms that the model
+// does not tell apart either may be taken, and these say which.
 
 /// Mappings of one domain, launches, lanes: of those nearer than this the one named first is taken.
 inline constexpr double kIndifference = 0.01;
