@@ -5,8 +5,8 @@
 namespace stitchwork {
 
 /// In nine kernels of ten that have several forms, the one taken is at most so much slower than the best by
-/// simulated time (docs/timing.md, "Forms of one kernel"; `scripts/bench/forms` prints it): more is a fault of
-/// a rule.
+/// simulated time (docs/timing.md, "Forms of one kernel"; `scripts/bench/forms` prints it): more is a fault
+/// of a rule.
 inline constexpr double kChoiceError = 0.16;
 /// Mappings are chosen by an estimate of their domain alone; by that of the whole kernel the one chosen is no
 /// slower than another by more than this (tests/analysis/astitch_tuned_test.cpp).
