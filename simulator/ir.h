@@ -64,7 +64,8 @@ struct SlotAssignment {
   std::vector<std::uint32_t> offset;  ///< by value
   std::uint32_t register_bytes = 0;
   int pressure = 0;  ///< most 32-bit registers live at once
-  /// Values that some path from the start reads before it sets them, and what is computed from them.
+  /// Values that some path from the start reads before it sets them, elements of vectors that are loaded with
+  /// others and may not be used, and what is computed from both.
   std::vector<bool> unset;
 };
 SlotAssignment assign_slots(const IrFunction& f);

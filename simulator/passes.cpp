@@ -140,7 +140,8 @@ void for_live(const IrFunction& f, const F& live) {
   }
 }
 
-/// `unset`: the values that are live where the kernel begins. Adds those that are computed from them.
+/// `unset`: the values that are live where the kernel begins, or may come from memory that nothing wrote.
+/// Adds those that are computed from them.
 std::vector<bool> possibly_unset(const IrFunction& f, std::vector<bool> unset) {
   if (std::find(unset.begin(), unset.end(), true) == unset.end()) return unset;
   for (bool changed = true; changed;) {
@@ -155,6 +156,35 @@ std::vector<bool> possibly_unset(const IrFunction& f, std::vector<bool> unset) {
     }
   }
   return unset;
+}
+
+/// Elements of vector loads that nothing is sure to use: compilers load a whole vector and leave out what is
+/// beyond its row's end later. Those that an instruction of the load's own block uses, or of one that comes
+/// behind it on every path, are used.
+void add_late_elements(const IrFunction& f, std::vector<bool>& late) {
+  std::vector<std::vector<int>> users(f.values.size());  // blocks
+  for (std::size_t b = 0; b < f.blocks.size(); ++b)
+    for (const IrInst& i : f.blocks[b].insts)
+      for (int k = 0; k < 6; ++k)
+        if ((i.uses >> k & 1) && unset_rule(i) != TrackedInst::Rule::kAny)
+          users[i.o[k]].push_back(static_cast<int>(b));
+  std::vector<int> meet;
+  const auto is_behind = [&](int block, int from) {
+    for (int at = from; at >= 0; at = meet[static_cast<std::size_t>(at)])
+      if (at == block) return true;
+    return false;
+  };
+  for (std::size_t b = 0; b < f.blocks.size(); ++b) {
+    for (const IrInst& i : f.blocks[b].insts) {
+      if (i.count < 2 || !std::string_view(sim::isa_rows()[i.row].spelling).starts_with("@ld.")) continue;
+      if (meet.empty()) meet = immediate_postdominators(f.blocks);
+      for (int k = 1; k < i.count; ++k)
+        if ((i.defs >> k & 1) && std::ranges::none_of(users[i.o[k]], [&](int user) {
+              return is_behind(user, static_cast<int>(b));
+            }))
+          late[i.o[k]] = true;
+    }
+  }
 }
 
 }  // namespace
@@ -210,6 +240,7 @@ SlotAssignment assign_slots(const IrFunction& f) {
 
   // Linear scan over the intervals, one pool a register class. 16-bit registers live in 32-bit slots.
   SlotAssignment result;
+  add_late_elements(f, live_at_start);
   result.unset = possibly_unset(f, std::move(live_at_start));
   result.offset.assign(n, kNone);
   std::vector<std::uint32_t> order;

@@ -246,6 +246,7 @@ class BlockChecks {
   void check_lifetime(const Access& a);
   void synchronise(const Access& a);
   void check_initialised(const Access& a, ByteFlags& written, const std::string& where);
+  bool leaves_to_use(const Access& a, const ByteFlags& written);
   void check_races(const Access& a, RaceShadow& shadow, const std::byte* memory);
   bool ordered(const Access& a, std::uint32_t event, int lane) const;
   bool ordered(const Access& a, Toucher earlier) const { return ordered(a, earlier.event(), earlier.lane()); }

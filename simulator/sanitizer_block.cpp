@@ -149,11 +149,12 @@ void BlockChecks::look_at_registers(Strand& s, const Inst* i, const ptx::Tracked
         unset_elements_[static_cast<std::size_t>(w)][static_cast<std::size_t>(k)] = missing;
         continue;
       }
-      raise_finding(s, i, FindingKind::kUnsetRegister,
-                    fmt::format("uses {}, which this thread never set or computed from what it never set",
-                                launch_.program().tracked_names[static_cast<std::size_t>(t.registers[k])])
-                        .c_str(),
-                    w, __builtin_ctz(missing));
+      raise_finding(
+          s, i, FindingKind::kUnsetRegister,
+          fmt::format("uses {}, which this thread never set, or made of what was never set or written",
+                      launch_.program().tracked_names[static_cast<std::size_t>(t.registers[k])])
+              .c_str(),
+          w, __builtin_ctz(missing));
     }
     for (int k = 0; k < 6; ++k)
       if (t.defs >> k & 1) lanes(k) = (lanes(k) & ~mask) | (now & mask);
@@ -290,12 +291,31 @@ std::string BlockChecks::what_is_at(const Access& a) const {
   return fmt::format("{}+{}", launch_.context.memory->impl().find(a.address)->name, a.offset);
 }
 
+/// Of a vector that is loaded whole the elements that may not be used are as unset as their memory: whether
+/// that is all that was never written.
+bool BlockChecks::leaves_to_use(const Access& a, const ByteFlags& written) {
+  const ptx::TrackedInst* t = launch_.tracked(a.i->id);
+  if (t == nullptr || a.i->count < 2) return false;
+  const std::size_t warps = (block_.threads + 31) / 32;
+  const std::uint32_t size = a.form.bytes / launch_.program().read_elements[a.i->id];
+  std::uint32_t missing = 0;
+  for (std::uint32_t k = 0; k * size < a.form.bytes; ++k)
+    if (!written.all(a.offset + k * size, size)) missing |= 1u << k;
+  if ((missing & ~std::uint32_t{t->defs}) != 0) return false;
+  for (; missing != 0; missing &= missing - 1) {
+    const auto tracked = static_cast<std::size_t>(t->registers[std::countr_zero(missing)]);
+    registers_set_[tracked * warps + static_cast<std::size_t>(block_warp(a.s, a.warp))] &= ~(1u << a.lane);
+  }
+  return true;
+}
+
 /// A strong read may take a word of which only a part is anybody's business (a 16-bit atomic by compare and
 /// swap).
 void BlockChecks::check_initialised(const Access& a, ByteFlags& written, const std::string& where) {
   if (a.form.reads) {
     ++launch_.counts.init_accesses;
-    if (!written.all(a.offset, a.form.bytes) && !(a.strong() && written.any(a.offset, a.form.bytes))) {
+    if (!written.all(a.offset, a.form.bytes) && !(a.strong() && written.any(a.offset, a.form.bytes)) &&
+        !leaves_to_use(a, written)) {
       raise_finding(
           a.s, a.i, FindingKind::kUninitialisedRead,
           fmt::format("reads {} bytes at {}, of which byte {} was never written", a.form.bytes,

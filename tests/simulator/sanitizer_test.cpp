@@ -473,13 +473,15 @@ prmt.b32 %r8, HALVES, %r5, 0x5410;
 dp2a.lo.u32.u32 %r9, %r3, %r8, %r3;
 st.global.u32 [%d2], %r9;)";
   EXPECT_EQ(sanitized(kInit, replaced(packed, "HALVES", "%r4"), 1, 1).text(), "");
-  EXPECT_EQ(sanitized(kInit, replaced(packed, "HALVES", "%r6"), 1, 1).text(),
-            "unset-register: uses %r9, which this thread never set or computed from what it never set");
+  EXPECT_EQ(
+      sanitized(kInit, replaced(packed, "HALVES", "%r6"), 1, 1).text(),
+      "unset-register: uses %r9, which this thread never set, or made of what was never set or written");
 }
 TEST(Sanitizer, ARegisterNeverSetIsFound) {
   const Sanitized s = sanitized(kInit, "add.u32 %r4, %r3, 1;\nst.global.u32 [%d2], %r4;", 1, 1);
-  EXPECT_EQ(s.text(),
-            "unset-register: uses %r4, which this thread never set or computed from what it never set");
+  EXPECT_EQ(
+      s.text(),
+      "unset-register: uses %r4, which this thread never set, or made of what was never set or written");
 }
 TEST(Sanitizer, ARegisterSetOnSomePathsIsFoundInTheThreadsThatTookAnother) {
   const std::string body = R"(
@@ -494,8 +496,9 @@ st.global.u32 [%d2], %r4;
 END:)";
   EXPECT_EQ(sanitized(kInit, replaced(body, "LIMIT", "5"), 1, 32).text(), "");
   const Sanitized s = sanitized(kInit, replaced(body, "LIMIT", "3"), 1, 32);
-  EXPECT_EQ(s.text(),
-            "unset-register: uses %r4, which this thread never set or computed from what it never set");
+  EXPECT_EQ(
+      s.text(),
+      "unset-register: uses %r4, which this thread never set, or made of what was never set or written");
   EXPECT_EQ(s.result.findings.at(0).thread.x, 3u);
 }
 TEST(Sanitizer, AGuardedSetCountsForItsLanes) {
@@ -568,6 +571,40 @@ st.global.u32 [%d4], %r6;)";
   EXPECT_EQ(
       sanitized(kInit, replaced(body, "%r1, 3;", "%r1, 2;"), 1, 32).text(),
       "uninitialised-read: reads 12 bytes at shared memory offset 0, of which byte 8 was never written");
+}
+
+// NVRTC loads the last vector of a row whole where a part of it is within, and looks later which.
+TEST(Sanitizer, AnElementOfAVectorThatIsLeftOutLaterMayBeUnset) {
+  const std::string body = R"(
+.shared .align 16 .b8 s[16];
+mov.u32 %r4, s;
+setp.lt.u32 %p1, %r1, 3;
+shl.b32 %r3, %r1, 2;
+add.u32 %r5, %r4, %r3;
+@%p1 st.shared.u32 [%r5], %r1;
+bar.sync 0;
+ld.shared.v4.u32 {%r6, %r7, %r8, %r9}, [%r4];
+add.u32 %r6, %r6, %r7;
+add.u32 %r6, %r6, %r8;
+setp.lt.u32 %p2, %r1, 32;
+@%p2 bra OUT;
+add.u32 %r6, %r6, %r9;
+OUT:
+add.u64 %d4, %d2, %d3;
+st.global.u32 [%d4], %r6;)";
+  const Sanitized clean = sanitized(kInit, body, 1, 32);
+  EXPECT_EQ(clean.text(), "");
+  EXPECT_EQ(clean.out[31], 3u);
+  EXPECT_EQ(
+      sanitized(kInit, replaced(body, "%r1, 32;", "%r1, 5;"), 1, 32).text(),
+      "unset-register: uses %r6, which this thread never set, or made of what was never set or written");
+  // What all that is loaded leads to is used, whatever path is taken.
+  EXPECT_EQ(
+      sanitized(kInit, replaced(body, "add.u64 %d4", "add.u32 %r6, %r6, %r9;\nadd.u64 %d4"), 1, 32).text(),
+      "uninitialised-read: reads 16 bytes at shared memory offset 0, of which byte 12 was never written");
+  EXPECT_EQ(
+      sanitized(kInit, replaced(body, "%r1, 3;", "%r1, 2;"), 1, 32).text(),
+      "uninitialised-read: reads 16 bytes at shared memory offset 0, of which byte 8 was never written");
 }
 
 }  // namespace
