@@ -150,14 +150,17 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
   const std::int64_t tile = limits.accumulators == 0 ? turned_tile_bytes(domain, turned, limits) : 0;
   const bool tiled = tile > 0 && tile <= limits.tuned_for->shared_bytes_per_block_default;
   const std::int64_t least = tiled ? std::min<std::int64_t>(kWarp, side_by_side) : kWarp;
-  for (const std::int64_t threads : threads_to_offer(domain, vector, limits.block, least)) {
+  const std::vector<std::int64_t> offered = threads_to_offer(domain, vector, limits.block, least);
+  const std::int64_t last = *std::max_element(offered.begin(), offered.end());
+  for (const std::int64_t threads : offered) {
     if (tiled && threads > side_by_side) continue;
     // Lanes of a row read whole sectors, or all of it at once.
     const std::int64_t at_once = threads * vector;
     if (at_once < domain.cols && at_once * sector_bytes(domain, limits) < kSectorBytes) continue;
-    // Accumulators across the rows stay in registers, or the row gets more threads.
+    // Accumulators across the rows stay in registers, or the row gets more threads; where none are left the
+    // kernel may be refused for them (accumulators_fit), but other rows of it have none.
     const std::int64_t elements = ceil_div(domain.cols, at_once) * vector;
-    if (threads < limits.block && elements * limits.accumulators > accumulator_room(limits)) continue;
+    if (threads < last && elements * limits.accumulators > accumulator_room(limits)) continue;
     const std::int64_t most = domain.rows < limits.blocks_per_wave && threads == limits.block
                                   ? std::min(limits.blocks_per_wave / std::max<std::int64_t>(1, domain.rows),
                                              ceil_div(domain.cols, std::int64_t{limits.block} * vector))

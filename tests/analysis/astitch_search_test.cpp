@@ -184,6 +184,32 @@ TEST(AStitchSearch, VectorsAreThoseOfWhatMovesInThem) {
     for (const char* id : {"v100", "h200"}) EXPECT_NO_THROW(make_plan(graph, device(id), planner, apart));
 }
 
+/// Short rows of bytes beside wide accumulators: no number of threads a row that they may have keeps so many
+/// in registers, and rows that have none of them are mapped all the same.
+TEST(AStitchSearch, ShortRowsBesideManyAccumulatorsAreMapped) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 20; ++trial) {
+    const std::int64_t rows = 200 + random() % 2000, cols = 300 + random() % 700;
+    const Graph graph = canonicalize(parse_hlo(
+        fmt::format(
+            "HloModule m\n"
+            "sum {{ a = f64[] parameter(0) b = f64[] parameter(1) ROOT r = f64[] add(a, b) }}\n"
+            "any {{ a = pred[] parameter(0) b = pred[] parameter(1) ROOT r = pred[] or(a, b) }}\n"
+            "ENTRY e {{\n x = f64[{0},{1}] parameter(0)\n p = pred[{0},{1}] parameter(1)\n"
+            "no = pred[] constant(false)\n q = pred[{0}] reduce(p, no), dimensions={{1}}, to_apply=any\n"
+            "z = f64[] constant(0)\n r = f64[{0}] reduce(x, z), dimensions={{1}}, to_apply=sum\n"
+            "b = f64[{0},{1}] broadcast(r), dimensions={{0}}\n d = f64[{0},{1}] subtract(x, b)\n"
+            "y = f64[{0},{1}] parameter(2)\n m = f64[{0},{1}] multiply(d, y)\n"
+            "c = f64[{1}] reduce(m, z), dimensions={{0}}, to_apply=sum\n"
+            "ROOT o = (pred[{0}], f64[{1}]) tuple(q, c)\n}}\n",
+            rows, cols),
+        "m.hlo"));
+    for (const int sms : {2, 8})
+      EXPECT_NO_THROW(make_plan(graph, stitchwork::testing::share_of("a100-sxm-80", sms), "astitch"))
+          << rows << " x " << cols << ", " << sms << " SMs";
+  }
+}
+
 /// Rows made of constants lie beside staged ones of 16-bit floats, by the same mapping.
 TEST(AStitchSearch, RowsOfConstantsHaveNoWiderVectorsThanTheirElements) {
   const Graph graph = stitchwork::testing::graph_of(
