@@ -1,13 +1,13 @@
 // stitchwork advise MODEL
-#include "analysis/advise.h"
+#include "analysis/explain/advise.h"
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/overrides_json.h"
+#include "analysis/plan/overrides_json.h"
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "core/error.h"
-#include "core/format.h"
+#include "core/base/error.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 namespace {

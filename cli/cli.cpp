@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "analysis/cost.h"
-#include "analysis/overrides_json.h"
-#include "analysis/plan_json.h"
-#include "analysis/verify.h"
-#include "core/error.h"
-#include "core/file.h"
-#include "core/version.h"
+#include "analysis/judge/cost.h"
+#include "analysis/plan/overrides_json.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/version.h"
 #include "experiments/schema.h"
 
 namespace stitchwork {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "codegen/executable.h"
 #include "experiments/model.h"
 

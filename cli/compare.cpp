@@ -1,12 +1,12 @@
 // stitchwork compare MODEL --planners a,b,c
-#include "analysis/compare.h"
+#include "analysis/explain/compare.h"
 
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
 #include "cli/compare_table.h"
 #include "cli/table.h"
-#include "core/format.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 

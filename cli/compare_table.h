@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/compare.h"
+#include "analysis/explain/compare.h"
 
 namespace stitchwork {
 

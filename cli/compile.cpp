@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
-#include "codegen/compiler.h"
+#include "codegen/compile/compiler.h"
 #include "codegen/settle.h"
 #include "codegen/write.h"
-#include "core/error.h"
-#include "core/format.h"
+#include "core/base/error.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "core/format.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 namespace {

@@ -2,14 +2,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "analysis/compare.h"
+#include "analysis/explain/compare.h"
 #include "cli/cli.h"
 #include "cli/compare_table.h"
 #include "cli/table.h"
-#include "core/error.h"
-#include "core/file.h"
-#include "core/format.h"
-#include "core/judge.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/format.h"
+#include "core/evaluate/judge.h"
 #include "experiments/report.h"
 #include "experiments/store.h"
 

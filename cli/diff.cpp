@@ -1,13 +1,13 @@
 // stitchwork diff A.json B.json
-#include "analysis/diff.h"
+#include "analysis/explain/diff.h"
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan_json.h"
-#include "analysis/verify.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/verify/verify.h"
 #include "cli/cli.h"
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace stitchwork {
 namespace {

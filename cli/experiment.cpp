@@ -10,9 +10,9 @@
 
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "core/error.h"
-#include "core/file.h"
-#include "core/format.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/format.h"
 #include "experiments/comparison.h"
 #include "experiments/merge.h"
 #include "experiments/runner.h"

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/experiment.h"
-#include "core/error.h"
-#include "core/file.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/hlo/hlo_text.h"
 #include "experiments/import.h"
 
 namespace stitchwork {

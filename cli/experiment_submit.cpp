@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/experiment.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/slurm.h"
 
 namespace stitchwork {

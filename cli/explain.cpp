@@ -1,13 +1,13 @@
 // stitchwork explain MODEL OP
-#include "analysis/explain.h"
+#include "analysis/explain/explain.h"
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/overrides_json.h"
-#include "analysis/plan_json.h"
-#include "analysis/what_if.h"
+#include "analysis/explain/what_if.h"
+#include "analysis/plan/overrides_json.h"
+#include "analysis/plan/plan_json.h"
 #include "cli/cli.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 namespace {

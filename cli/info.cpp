@@ -3,11 +3,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "analysis/facts.h"
-#include "analysis/statistics.h"
+#include "analysis/explain/statistics.h"
+#include "analysis/facts/facts.h"
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "core/format.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 namespace {

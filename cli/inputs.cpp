@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
-#include "core/error.h"
-#include "core/npy.h"
+#include "core/base/error.h"
+#include "core/hlo/npy.h"
 
 namespace stitchwork {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "core/error.h"
-#include "core/format.h"
+#include "core/base/error.h"
+#include "core/base/format.h"
 #include "occupancy_model/occupancy_limits.h"
 
 namespace stitchwork {

@@ -2,15 +2,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/facts.h"
-#include "analysis/plan_json.h"
-#include "analysis/verify.h"
+#include "analysis/facts/facts.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/verify/verify.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "codegen/executable.h"
-#include "core/error.h"
-#include "core/file.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/hlo/hlo_text.h"
 #include "occupancy_model/occupancy.h"
 
 namespace stitchwork {

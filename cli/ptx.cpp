@@ -3,13 +3,13 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan_json.h"
+#include "analysis/plan/plan_json.h"
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "core/error.h"
-#include "core/file.h"
-#include "core/format.h"
-#include "core/npy.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/format.h"
+#include "core/hlo/npy.h"
 #include "experiments/launch_json.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/streams.h"

@@ -1,12 +1,12 @@
 // stitchwork quality [MODEL...]
-#include "analysis/quality.h"
+#include "analysis/explain/quality.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "core/format.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 namespace {

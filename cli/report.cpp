@@ -6,8 +6,8 @@
 
 #include "cli/cli.h"
 #include "cli/reproduction.h"
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace stitchwork {
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "experiments/view_module.h"
 #include "figures/data/load.h"
 

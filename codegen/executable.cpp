@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <chrono>
 
-#include "analysis/clusters.h"
-#include "analysis/control_flow.h"
-#include "codegen/cache.h"
-#include "codegen/compiler.h"
-#include "codegen/lines.h"
-#include "core/error.h"
-#include "core/float_semantics.h"
-#include "core/hlo_text.h"
-#include "core/parallel.h"
+#include "analysis/plan/control_flow.h"
+#include "analysis/schedule/clusters.h"
+#include "codegen/compile/cache.h"
+#include "codegen/compile/compiler.h"
+#include "codegen/compile/lines.h"
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+#include "core/evaluate/float_semantics.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

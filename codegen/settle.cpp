@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "occupancy_model/errors.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy.h"

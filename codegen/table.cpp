@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include "analysis/launch.h"
-#include "core/error.h"
+#include "analysis/schedule/launch.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 namespace {

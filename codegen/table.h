@@ -1,6 +1,6 @@
 // A kernel's table: read-only device memory with what is too much for its arguments, written once by whoever
 // lays out the buffers. It holds the entries of loops that share a body, and all pointers where the kernel
-// has more buffers than arguments (kMostPointerArguments, analysis/launch.h).
+// has more buffers than arguments (kMostPointerArguments, analysis/schedule/launch.h).
 #pragma once
 
 #include <cstddef>

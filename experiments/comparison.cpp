@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/metrics.h"
 
 namespace stitchwork {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork {

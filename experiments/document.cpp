@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/html.h"
 #include "figures/data/renderer.h"
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <regex>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
-#include "core/version.h"
+#include "core/base/error.h"
+#include "core/base/version.h"
+#include "core/hlo/hlo_text.h"
 #include "experiments/sqlite.h"
 #include "experiments/store.h"
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
-#include "core/error.h"
-#include "core/version.h"
+#include "core/base/error.h"
+#include "core/base/version.h"
 #include "experiments/metrics.h"
 
 namespace stitchwork {

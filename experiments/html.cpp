@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork::html {
 namespace {

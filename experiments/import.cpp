@@ -3,8 +3,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "core/hlo_text.h"
-#include "core/version.h"
+#include "core/base/version.h"
+#include "core/hlo/hlo_text.h"
 #include "experiments/metrics.h"
 #include "experiments/sqlite.h"
 #include "occupancy_model/device.h"

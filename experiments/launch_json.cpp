@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/format.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 

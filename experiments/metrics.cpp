@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/sqlite.h"
 
 namespace stitchwork {

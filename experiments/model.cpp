@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/file.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/suggest.h"
+#include "core/hlo/hlo_text.h"
 #include "core/onnx/onnx.h"
-#include "core/passes.h"
-#include "core/suggest.h"
+#include "core/passes/passes.h"
 
 namespace stitchwork {
 namespace {

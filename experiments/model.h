@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/inputs.h"
+#include "core/evaluate/inputs.h"
+#include "core/graph/graph.h"
 #include "core/onnx/onnx.h"
 
 namespace stitchwork {
@@ -35,9 +35,9 @@ Dataset find_dataset(const std::string& name);
 
 /// A model ready to plan.
 struct Model {
-  Graph graph;            ///< canonical (core/passes.h); `source` is what the user called it
+  Graph graph;            ///< canonical (core/passes/passes.h); `source` is what the user called it
   InputOverrides inputs;  ///< by parameter name, patterns resolved
-  /// Custom calls that change no output and are left out (core/passes.h left_out_effects).
+  /// Custom calls that change no output and are left out (core/passes/passes.h left_out_effects).
   std::vector<std::string> left_out;
 };
 

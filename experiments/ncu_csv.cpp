@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/import.h"
 #include "runtime/cuda/profile.h"
 

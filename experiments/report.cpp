@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/format.h"
+#include "core/base/error.h"
+#include "core/base/format.h"
 #include "experiments/document.h"
 #include "experiments/html.h"
 #include "experiments/report_data.h"

@@ -5,8 +5,8 @@
 #include <set>
 #include <tuple>
 
-#include "analysis/planner.h"
-#include "core/error.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 namespace {

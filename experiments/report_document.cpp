@@ -2,8 +2,8 @@
 // figures.
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/format.h"
+#include "core/base/error.h"
+#include "core/base/format.h"
 #include "experiments/limits.h"
 #include "experiments/report.h"
 #include "experiments/report_data.h"

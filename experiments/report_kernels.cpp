@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/format.h"
+#include "core/base/error.h"
+#include "core/base/format.h"
 #include "experiments/html.h"
 #include "experiments/limits.h"
 

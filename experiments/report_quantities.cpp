@@ -6,8 +6,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/format.h"
+#include "core/base/error.h"
+#include "core/base/format.h"
 #include "experiments/report_kernels.h"
 
 namespace stitchwork {

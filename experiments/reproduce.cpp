@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/file.h"
-#include "core/format.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/format.h"
 #include "experiments/environment.h"
 #include "experiments/limits.h"
 #include "experiments/reproduce_figures.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/format.h"
+#include "core/base/format.h"
 #include "experiments/reproduce.h"
 
 namespace stitchwork {

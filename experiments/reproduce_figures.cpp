@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/version.h"
+#include "core/base/version.h"
 
 namespace stitchwork {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "analysis/cost_access.h"
-#include "core/arithmetic.h"
+#include "analysis/judge/cost_access.h"
+#include "core/base/arithmetic.h"
 #include "experiments/model.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/timing.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/bound.h"
-#include "analysis/json_cursor.h"
+#include "analysis/facts/bound.h"
+#include "analysis/plan/json_cursor.h"
 #include "experiments/reproduce.h"
 #include "experiments/results.h"
 

@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/results.h"
 #include "experiments/store.h"
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <set>
 
-#include "analysis/json_cursor.h"
-#include "analysis/overrides_json.h"
-#include "core/file.h"
+#include "analysis/plan/json_cursor.h"
+#include "analysis/plan/overrides_json.h"
+#include "core/base/file.h"
 
 namespace stitchwork {
 namespace {

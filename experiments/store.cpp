@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
-#include "core/version.h"
+#include "core/base/error.h"
+#include "core/base/version.h"
+#include "core/hlo/hlo_text.h"
 #include "experiments/environment.h"
 #include "experiments/metrics.h"
 #include "experiments/schema.h"

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cost.h"
-#include "analysis/planner.h"
+#include "analysis/judge/cost.h"
+#include "analysis/planners/planner.h"
 #include "codegen/executable.h"
-#include "core/judge.h"
-#include "core/version.h"
+#include "core/base/version.h"
+#include "core/evaluate/judge.h"
 #include "experiments/device_limits.h"
 #include "experiments/model.h"
 #include "runtime/cuda/backend.h"

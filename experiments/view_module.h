@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 #include "experiments/model.h"
 #include "figures/data/module.h"
 

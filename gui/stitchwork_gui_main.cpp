@@ -3,7 +3,7 @@
 #include <QCommandLineParser>
 #include <QIcon>
 
-#include "core/version.h"
+#include "core/base/version.h"
 #include "gui/main_window.h"
 
 int main(int argc, char** argv) {

@@ -2,7 +2,7 @@
 #include <QFont>
 #include <QGuiApplication>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/view_module.h"
 #include "figures/paint/render.h"
 #include "gui/view/plans_page.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "occupancy_model/device_reader.h"
 #include "occupancy_model/embedded_devices.h"
 

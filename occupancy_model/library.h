@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/dtype.h"
+#include "core/graph/dtype.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/occupancy_limits.h"
 

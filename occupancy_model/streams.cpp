@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 namespace {

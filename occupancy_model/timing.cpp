@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/library.h"
 

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <limits>
 
-#include "core/error.h"
-#include "core/strided.h"
-#include "core/window.h"
+#include "core/base/error.h"
+#include "core/index/strided.h"
+#include "core/index/window.h"
 
 namespace stitchwork {
 namespace {

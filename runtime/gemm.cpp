@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/strided.h"
+#include "core/base/error.h"
+#include "core/index/strided.h"
 
 namespace stitchwork {
 namespace {

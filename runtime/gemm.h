@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace stitchwork {
 

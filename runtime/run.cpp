@@ -8,13 +8,13 @@
 #include <unordered_set>
 #include <utility>
 
-#include "analysis/assemble.h"
-#include "analysis/control_flow.h"
-#include "analysis/facts.h"
-#include "analysis/traffic.h"
-#include "core/error.h"
-#include "core/evaluator.h"
-#include "core/window.h"
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/control_flow.h"
+#include "analysis/plan/traffic.h"
+#include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
+#include "core/index/window.h"
 #include "runtime/simulator_backend.h"
 
 namespace stitchwork {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codegen/executable.h"
-#include "core/inputs.h"
+#include "core/evaluate/inputs.h"
 #include "runtime/backend.h"
 
 namespace stitchwork {

@@ -1,4 +1,4 @@
-# Writes OUT, the definition of results_version() (core/version.h): a hash of every source that plans, generated code,
+# Writes OUT, the definition of results_version() (core/base/version.h): a hash of every source that plans, generated code,
 # simulation and timing follow from. Made at build time, so that no edit is missed and nobody has to raise a number;
 # leaves the file alone when the hash is the same. Called with -DOUT, -DSOURCE.
 set(folders core occupancy_model analysis simulator codegen runtime)
@@ -18,7 +18,7 @@ foreach(file ${files})
 endforeach()
 string(SHA256 hash "${contents}")
 string(SUBSTRING ${hash} 0 12 version)
-set(text "#include \"core/version.h\"\nnamespace stitchwork {\nconst std::string& results_version() {\n  static const std::string value = \"${version}\";\n  return value;\n}\n}  // namespace stitchwork\n")
+set(text "#include \"core/base/version.h\"\nnamespace stitchwork {\nconst std::string& results_version() {\n  static const std::string value = \"${version}\";\n  return value;\n}\n}  // namespace stitchwork\n")
 set(old "")
 if(EXISTS ${OUT})
   file(READ ${OUT} old)

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/literal.h"
+#include "core/graph/literal.h"
 
 namespace stitchwork::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "occupancy_model/hardware.h"
 #include "simulator/cluster.h"
 #include "simulator/l1_cache.h"

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/access_log.h"
 #include "simulator/mbarrier.h"
 #include "simulator/sanitizer.h"

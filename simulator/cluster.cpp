@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {

@@ -1,7 +1,7 @@
 // Accesses to shared memory of any block of the cluster.
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/cluster.h"
 #include "simulator/memory_access.h"
 

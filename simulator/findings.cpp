@@ -1,7 +1,7 @@
 // Findings: what went wrong, where, with the arithmetic.
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/cluster.h"
 
 namespace stitchwork::sim {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/ptx_syntax.h"
 
 namespace stitchwork::ptx {

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork::sim {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/issue_slots.h"
 
 namespace stitchwork::ptx {

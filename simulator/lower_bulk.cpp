@@ -1,7 +1,7 @@
 // mbarriers and bulk copies (PTX ISA 8.7, 9.7.13.15 and 9.7.9.25.4).
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/atomics.h"
 #include "simulator/lower.h"
 #include "simulator/machine.h"

@@ -1,5 +1,5 @@
 // Parameters of inlined calls, and calls of the functions the system provides.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/lower.h"
 
 namespace stitchwork::ptx {

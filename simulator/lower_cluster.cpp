@@ -1,5 +1,5 @@
 // Thread block clusters: barriers, and addresses of shared memory of other blocks.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/lower.h"
 #include "simulator/machine.h"
 

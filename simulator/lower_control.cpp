@@ -1,7 +1,7 @@
 // Barriers, fences, shuffles, votes; moves and comparisons that are not one table row.
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/lower.h"
 
 namespace stitchwork::ptx {

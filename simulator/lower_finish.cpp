@@ -3,7 +3,7 @@
 #include <atomic>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/atomics.h"
 #include "simulator/lower.h"
 

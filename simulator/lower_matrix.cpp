@@ -2,7 +2,7 @@
 #include <charconv>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/atomics.h"
 #include "simulator/lower.h"
 #include "simulator/matrix.h"

@@ -1,5 +1,5 @@
 // Loads, stores, atomics and address conversions.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/atomics.h"
 #include "simulator/lower.h"
 #include "simulator/machine.h"

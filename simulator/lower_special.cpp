@@ -1,5 +1,5 @@
 // Carry chains, warp-wide matching, asynchronous copies.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/atomics.h"
 #include "simulator/lower.h"
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/atomics.h"
 #include "simulator/bulk_copy.h"
 #include "simulator/cluster.h"

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/block.h"
 
 namespace stitchwork::sim {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork::ptx {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 #include <thread>
 
-#include "core/error.h"
-#include "core/npy.h"
+#include "core/base/error.h"
+#include "core/hlo/npy.h"
 
 namespace stitchwork::sim {
 namespace {

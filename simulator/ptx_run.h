@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/literal.h"
+#include "core/graph/literal.h"
 #include "simulator/simulator.h"
 
 namespace stitchwork::sim {

@@ -1,7 +1,7 @@
 // Tokens one after another, with what a grammar asks of them: errors with line and column where they differ.
 #pragma once
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/ptx_lexer.h"
 
 namespace stitchwork::ptx {

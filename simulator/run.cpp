@@ -4,7 +4,7 @@
 #include <cmath>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "occupancy_model/l2.h"
 #include "occupancy_model/occupancy.h"
 #include "occupancy_model/timing.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/apart.h"
 #include "simulator/sanitizer.h"
 

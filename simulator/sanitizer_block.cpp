@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/apart.h"
 #include "simulator/cluster.h"
 #include "simulator/matrix.h"

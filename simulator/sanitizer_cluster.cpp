@@ -1,5 +1,5 @@
 // What the sanitizers look at between the blocks of a cluster: its barriers, and shared memory of others.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/cluster.h"
 #include "simulator/sanitizer.h"
 

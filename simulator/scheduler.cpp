@@ -7,7 +7,7 @@
 #include <exception>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/apart.h"
 #include "simulator/cluster.h"
 #include "simulator/crew.h"

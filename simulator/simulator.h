@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "occupancy_model/device.h"
 #include "occupancy_model/not_modelled.h"
 #include "simulator/ptx.h"

@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <span>
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 
 namespace stitchwork {
 
-/// What a time rests on: the estimate from the plan (analysis/cost.h), counters of the simulator, a GPU.
+/// What a time rests on: the estimate from the plan (analysis/judge/cost.h), counters of the simulator, a
+/// GPU.
 enum class Evidence : std::uint8_t { kModelled, kSimulated, kMeasured };
 
 /// Of forms that are otherwise alike the simplest is taken: fewer barriers of the grid, fewer kinds of
@@ -33,7 +34,7 @@ struct Worth {
   Evidence evidence = Evidence::kModelled;
 };
 
-/// By the estimate (analysis/cost.h), of kernels that together do the work.
+/// By the estimate (analysis/judge/cost.h), of kernels that together do the work.
 Worth worth(const Graph& graph, const Device& device, std::span<const KernelPlan> kernels);
 
 /// A strict weak order of forms of the same work: by the buckets of time, of DRAM sectors and of L2 sectors,

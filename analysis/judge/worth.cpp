@@ -1,10 +1,10 @@
 // What kernels are worth by the estimate.
 #include <algorithm>
 
-#include "analysis/assemble.h"
-#include "analysis/cost.h"
+#include "analysis/judge/cost.h"
 #include "analysis/judge/order.h"
-#include "core/sorted.h"
+#include "analysis/plan/assemble.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork {
 namespace {

@@ -2,10 +2,10 @@
 #include <optional>
 #include <set>
 
-#include "analysis/facts.h"
-#include "analysis/launch.h"
+#include "analysis/facts/facts.h"
 #include "analysis/schedule/context.h"
 #include "analysis/schedule/keep.h"
+#include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
 #include "analysis/schedule/row_results.h"
 #include "analysis/schedule/schedule.h"
@@ -14,8 +14,8 @@
 #include "analysis/schedule/tile_steps.h"
 #include "analysis/schedule/use_vectors.h"
 #include "analysis/schedule/values.h"
-#include "core/error.h"
-#include "core/sorted.h"
+#include "core/base/error.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/launch.h"
+#include "analysis/schedule/launch.h"
 
 namespace stitchwork {
 namespace {

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "analysis/assemble.h"
+#include "analysis/plan/assemble.h"
 #include "analysis/schedule/check.h"
 
 namespace stitchwork {

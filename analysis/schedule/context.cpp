@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "analysis/assemble.h"
-#include "analysis/facts.h"
-#include "analysis/launch.h"
-#include "analysis/tiles.h"
-#include "core/error.h"
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/schedule/launch.h"
+#include "analysis/schedule/tiles.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 

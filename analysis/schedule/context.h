@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "analysis/propagation.h"
+#include "analysis/facts/propagation.h"
 #include "analysis/schedule/schedule.h"
-#include "core/arithmetic.h"
+#include "core/base/arithmetic.h"
 
 namespace stitchwork {
 

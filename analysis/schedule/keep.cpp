@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/launch.h"
 #include "analysis/schedule/branches.h"
 #include "analysis/schedule/context.h"
+#include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 namespace {

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <optional>
 
-#include "core/arithmetic.h"
-#include "core/index_ranges.h"
+#include "core/base/arithmetic.h"
+#include "core/index/index_ranges.h"
 
 namespace stitchwork {
 

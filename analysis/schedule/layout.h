@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/schedule/mapping.h"
-#include "core/index_map.h"
+#include "core/index/index_map.h"
 
 namespace stitchwork {
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <string>
 
-#include "core/arithmetic.h"
-#include "core/format.h"
+#include "core/base/arithmetic.h"
+#include "core/base/format.h"
 
 namespace stitchwork {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/verdict.h"
+#include "core/base/verdict.h"
 
 namespace stitchwork {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "analysis/launch.h"
+#include "analysis/schedule/launch.h"
 
 namespace stitchwork {
 namespace {

@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/one_pass.h"
-#include "analysis/plan.h"
+#include "analysis/facts/one_pass.h"
+#include "analysis/plan/plan.h"
 #include "analysis/schedule/layout.h"
-#include "core/index_map.h"
+#include "core/index/index_map.h"
 
 namespace stitchwork {
 
@@ -40,7 +40,7 @@ struct Buffer {
   /// Partials of a reduction across the rows of its group: [blocks or clusters, elements], instead of [split,
   /// elements].
   bool across = false;
-  bool tile = false;  ///< shared: rows of a task, padded or staged (analysis/tiles.h)
+  bool tile = false;  ///< shared: rows of a task, padded or staged (analysis/schedule/tiles.h)
   int stages = 1;     ///< of a tile: those of so many tasks in turn, `stage_elements` apart
   std::int64_t stage_elements = 0;
   /// Of a tile: the task's elements lie as many behind its beginning as in memory behind a multiple of this.

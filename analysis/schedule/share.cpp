@@ -10,7 +10,7 @@
 
 #include "analysis/schedule/context.h"
 #include "analysis/schedule/layout.h"
-#include "core/float_semantics.h"
+#include "core/evaluate/float_semantics.h"
 
 namespace stitchwork {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "core/disjoint_sets.h"
-#include "core/graph.h"
+#include "core/base/disjoint_sets.h"
+#include "core/graph/graph.h"
 
 namespace stitchwork {
 

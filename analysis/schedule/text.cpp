@@ -1,8 +1,8 @@
 #include <fmt/ranges.h>
 
-#include "analysis/launch.h"
+#include "analysis/schedule/launch.h"
 #include "analysis/schedule/schedule.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 namespace {

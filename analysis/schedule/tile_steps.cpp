@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/launch.h"
+#include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
 #include "analysis/schedule/values.h"
 #include "occupancy_model/hardware.h"

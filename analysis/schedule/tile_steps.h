@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analysis/schedule/context.h"
-#include "analysis/tiles.h"
+#include "analysis/schedule/tiles.h"
 
 namespace stitchwork {
 

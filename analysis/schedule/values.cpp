@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "analysis/facts.h"
-#include "analysis/tiles.h"
-#include "core/error.h"
-#include "core/index_ranges.h"
+#include "analysis/facts/facts.h"
+#include "analysis/schedule/tiles.h"
+#include "core/base/error.h"
+#include "core/index/index_ranges.h"
 
 namespace stitchwork {
 namespace {

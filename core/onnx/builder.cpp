@@ -5,8 +5,8 @@
 #include <array>
 #include <cstring>
 
-#include "core/error.h"
-#include "core/evaluator.h"
+#include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
 
 namespace stitchwork::onnx_reader {
 namespace {

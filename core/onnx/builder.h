@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/index/window.h"
 #include "core/onnx/value.h"
-#include "core/window.h"
 
 namespace stitchwork::onnx_reader {
 

@@ -4,8 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "core/dtype_dispatch.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/graph/dtype_dispatch.h"
 #include "core/onnx/builder.h"
 
 namespace stitchwork::onnx_reader {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/onnx/builder.h"
 #include "core/onnx/proto.h"
 

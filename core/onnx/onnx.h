@@ -30,8 +30,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/graph.h"
-#include "core/literal.h"
+#include "core/graph/graph.h"
+#include "core/graph/literal.h"
 
 namespace stitchwork {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <numeric>
 
-#include "core/dtype_dispatch.h"
+#include "core/graph/dtype_dispatch.h"
 #include "core/onnx/common.h"
 #include "core/onnx/moves.h"
 #include "core/onnx/operators.h"

@@ -1,6 +1,6 @@
 #include <charconv>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/onnx/onnx.h"
 
 namespace stitchwork {

@@ -6,17 +6,17 @@
 #include <limits>
 #include <unordered_map>
 
-#include "core/error.h"
-#include "core/file.h"
-#include "core/format.h"
-#include "core/hlo_text.h"
-#include "core/interrupt.h"
-#include "core/npy.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/format.h"
+#include "core/base/interrupt.h"
+#include "core/base/suggest.h"
+#include "core/hlo/hlo_text.h"
+#include "core/hlo/npy.h"
 #include "core/onnx/onnx.h"
 #include "core/onnx/operators.h"
 #include "core/onnx/questions.h"
 #include "core/onnx/tensor.h"
-#include "core/suggest.h"
 
 namespace stitchwork {
 namespace {

@@ -1,6 +1,6 @@
 #include "core/onnx/sampling.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork::onnx_reader {
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <limits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/onnx/builder.h"
 
 namespace stitchwork::onnx_reader {

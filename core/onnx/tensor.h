@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/literal.h"
+#include "core/graph/literal.h"
 #include "core/onnx/proto.h"
 
 namespace stitchwork::onnx_reader {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/graph.h"
-#include "core/literal.h"
+#include "core/base/error.h"
+#include "core/graph/graph.h"
+#include "core/graph/literal.h"
 
 namespace stitchwork::onnx_reader {
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "figures/data/forms.h"
 
 namespace stitchwork {

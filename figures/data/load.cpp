@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 namespace {

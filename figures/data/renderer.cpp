@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "figures/data/forms.h"
 #include "figures/data/load.h"
 #include "figures/data/module.h"

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "figures/data/forms.h"
 #include "figures/data/palette.h"
 

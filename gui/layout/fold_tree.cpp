@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "analysis/assemble.h"
-#include "analysis/control_flow.h"
-#include "analysis/facts.h"
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/control_flow.h"
 
 namespace stitchwork::gui {
 namespace {

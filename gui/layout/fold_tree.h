@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 
 namespace stitchwork::gui {
 

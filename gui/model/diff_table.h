@@ -1,7 +1,7 @@
 // What changed between two plans, as rows with the reason.
 #pragma once
 
-#include "analysis/diff.h"
+#include "analysis/explain/diff.h"
 #include "gui/model/record_model.h"
 #include "gui/model/session.h"
 

@@ -3,8 +3,8 @@
 #include <QFileInfo>
 #include <QRegularExpression>
 
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 
 #ifdef STITCHWORK_CGRAPH
 #include <graphviz/cgraph.h>

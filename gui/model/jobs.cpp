@@ -3,7 +3,7 @@
 #include <QElapsedTimer>
 #include <QMetaObject>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 namespace stitchwork::gui {
 

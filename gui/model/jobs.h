@@ -48,7 +48,8 @@ class Jobs : public QObject {
 
   /// Runs `work(context)` on a worker thread, then `done(result)` here, unless a newer job of the lane was
   /// started or the lane was cancelled meanwhile: then the work ends at its next interruption point
-  /// (core/interrupt.h) or call of the context, and nobody waits for it. What it throws becomes `failed`.
+  /// (core/base/interrupt.h) or call of the context, and nobody waits for it. What it throws becomes
+  /// `failed`.
   template <typename Work, typename Done>
   void start(Lane lane, const QString& doing, Work work, Done done) {
     using Result = std::invoke_result_t<Work, const JobContext&>;

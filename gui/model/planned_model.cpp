@@ -5,11 +5,11 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "analysis/control_flow.h"
-#include "analysis/plan_json.h"
-#include "analysis/verify.h"
-#include "core/error.h"
-#include "core/file.h"
+#include "analysis/plan/control_flow.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace stitchwork::gui {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "experiments/model.h"
 #include "gui/layout/fold_tree.h"
 #include "gui/model/steps.h"

@@ -1,6 +1,6 @@
 #include "gui/model/problem.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork::gui {
 

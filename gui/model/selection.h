@@ -4,7 +4,7 @@
 #include <QObject>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace stitchwork::gui {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/overrides_json.h"
-#include "core/file.h"
+#include "analysis/plan/overrides_json.h"
+#include "core/base/file.h"
 #include "experiments/store.h"
 
 namespace stitchwork::gui {

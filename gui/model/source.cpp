@@ -3,9 +3,9 @@
 #include <QHash>
 #include <algorithm>
 
-#include "analysis/assemble.h"
+#include "analysis/plan/assemble.h"
+#include "codegen/compile/lines.h"
 #include "codegen/kernel.h"
-#include "codegen/lines.h"
 
 namespace stitchwork::gui {
 namespace {

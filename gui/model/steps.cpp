@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "analysis/control_flow.h"
-#include "analysis/cost.h"
+#include "analysis/judge/cost.h"
+#include "analysis/plan/control_flow.h"
 
 namespace stitchwork::gui {
 

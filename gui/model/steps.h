@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 
 namespace stitchwork::gui {
 

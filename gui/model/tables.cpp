@@ -3,7 +3,7 @@
 #include <QCoreApplication>
 #include <algorithm>
 
-#include "core/format.h"
+#include "core/base/format.h"
 #include "gui/model/text.h"
 #include "occupancy_model/occupancy_limits.h"
 

@@ -1,7 +1,7 @@
 // What the tables of the window show, each a RecordModel.
 #pragma once
 
-#include "analysis/advise.h"
+#include "analysis/explain/advise.h"
 #include "gui/model/record_model.h"
 #include "gui/model/session.h"
 

@@ -8,7 +8,7 @@
 #include <QSplitter>
 #include <QVBoxLayout>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 
 namespace stitchwork::gui {
 namespace {

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/metrics.h"
 #include "experiments/report.h"
 #include "experiments/report_quantities.h"

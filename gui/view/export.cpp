@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "gui/view/plans_page.h"
 
 namespace stitchwork::gui {

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "figures/data/forms.h"
 #include "figures/data/renderer.h"
 #include "gui/model/text.h"

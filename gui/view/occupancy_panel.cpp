@@ -5,7 +5,7 @@
 #include <QSpinBox>
 #include <QVBoxLayout>
 
-#include "core/arithmetic.h"
+#include "core/base/arithmetic.h"
 #include "gui/model/tables.h"
 #include "gui/model/text.h"
 #include "occupancy_model/occupancy.h"

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/remedy.h"
+#include "analysis/explain/remedy.h"
 #include "gui/model/tables.h"
 #include "gui/model/text.h"
 #include "gui/view/theme.h"

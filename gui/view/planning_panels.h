@@ -4,7 +4,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "analysis/advise.h"
+#include "analysis/explain/advise.h"
 #include "gui/model/selection.h"
 #include "gui/model/session.h"
 #include "gui/view/table_page.h"

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/assemble.h"
-#include "core/hlo_text.h"
+#include "analysis/plan/assemble.h"
+#include "core/hlo/hlo_text.h"
 #include "gui/model/tables.h"
 #include "gui/view/theme.h"
 

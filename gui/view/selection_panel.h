@@ -5,8 +5,8 @@
 #include <QWidget>
 #include <vector>
 
-#include "analysis/explain.h"
-#include "analysis/what_if.h"
+#include "analysis/explain/explain.h"
+#include "analysis/explain/what_if.h"
 #include "gui/model/selection.h"
 #include "gui/model/session.h"
 

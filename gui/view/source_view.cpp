@@ -13,8 +13,8 @@
 #include <QVBoxLayout>
 #include <set>
 
-#include "codegen/lines.h"
-#include "core/error.h"
+#include "codegen/compile/lines.h"
+#include "core/base/error.h"
 #include "gui/view/theme.h"
 
 namespace stitchwork::gui {

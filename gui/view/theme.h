@@ -6,7 +6,7 @@
 #include <QPalette>
 #include <QString>
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 
 class QApplication;
 

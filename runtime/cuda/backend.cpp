@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include "core/arithmetic.h"
-#include "core/error.h"
+#include "core/base/arithmetic.h"
+#include "core/base/error.h"
 
 namespace stitchwork::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork::cuda {
 namespace {

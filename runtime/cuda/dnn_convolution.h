@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/graph.h"
-#include "core/verdict.h"
+#include "core/base/verdict.h"
+#include "core/graph/graph.h"
 #include "runtime/convolution.h"
 
 namespace stitchwork::cuda {

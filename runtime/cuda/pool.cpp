@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork::cuda {
 

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "codegen/process.h"
-#include "core/error.h"
-#include "core/file.h"
+#include "codegen/compile/process.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace stitchwork::cuda {
 namespace fs = std::filesystem;

@@ -78,7 +78,7 @@ CHAINS = ("fma8", "fma1", "add8", "mad8", "xor8", "ex2", "rsqrt", "shuffle", "sh
 
 def barrier_source():
     """The grid barrier of generated code, from where it is defined."""
-    text = (common.ROOT / "codegen/prelude_common.cpp").read_text()
+    text = (common.ROOT / "codegen/prelude/prelude_common.cpp").read_text()
     return re.search(r"^SW_FN void sw_grid_barrier.*?^}", text, re.MULTILINE | re.DOTALL)[0]
 
 

@@ -1,5 +1,5 @@
 // Advice: the costliest edges, what blocks them, and what the override brings.
-#include "analysis/advise.h"
+#include "analysis/explain/advise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

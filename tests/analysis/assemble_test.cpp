@@ -1,9 +1,9 @@
-#include "analysis/assemble.h"
+#include "analysis/plan/assemble.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "analysis/clusters.h"
-#include "analysis/cost.h"
-#include "analysis/launch.h"
-#include "analysis/planner.h"
+#include "analysis/judge/cost.h"
+#include "analysis/planners/planner.h"
+#include "analysis/schedule/clusters.h"
+#include "analysis/schedule/launch.h"
 #include "analysis/schedule/mapping.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analysis/astitch/launch.h"
+#include "analysis/planners/astitch/launch.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/graphs.h"
 

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "analysis/astitch/equal_ops.h"
-#include "analysis/quality.h"
-#include "core/passes.h"
+#include "analysis/explain/quality.h"
+#include "analysis/planners/astitch/equal_ops.h"
+#include "core/passes/passes.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/equal_groups.h"
 

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/astitch/lifetimes.h"
-#include "analysis/astitch/memory.h"
+#include "analysis/planners/astitch/lifetimes.h"
+#include "analysis/planners/astitch/memory.h"
 #include "tests/support/astitch_passes.h"
 
 namespace stitchwork::astitch {

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "analysis/astitch/lanes.h"
-#include "analysis/cost.h"
-#include "analysis/plan_json.h"
-#include "analysis/planner.h"
-#include "analysis/verify.h"
+#include "analysis/judge/cost.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/planners/astitch/lanes.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/paper.h"
 

@@ -4,10 +4,10 @@
 
 #include <set>
 
-#include "analysis/astitch/options.h"
-#include "analysis/planner.h"
-#include "analysis/verify.h"
-#include "core/error.h"
+#include "analysis/planners/astitch/options.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/fuzz.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "analysis/assemble.h"
-#include "analysis/astitch/step_graph.h"
-#include "analysis/planner.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/planners/astitch/step_graph.h"
+#include "analysis/planners/planner.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/random_graph.h"
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "analysis/planner.h"
-#include "analysis/verify.h"
-#include "core/error.h"
-#include "core/hlo_text.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
 #include "tests/support/normalised.h"
 #include "tests/support/paper.h"
 

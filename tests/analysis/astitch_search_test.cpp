@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "analysis/assemble.h"
-#include "analysis/astitch/search.h"
-#include "analysis/auto/forms.h"
-#include "analysis/best_kernel.h"
-#include "analysis/plan_json.h"
+#include "analysis/forms/auto_forms.h"
+#include "analysis/forms/search.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/planners/best_kernel.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/fuzz.h"
 

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analysis/astitch/mapping_tuned.h"
-#include "analysis/cost.h"
-#include "analysis/planner.h"
+#include "analysis/forms/mapping_tuned.h"
+#include "analysis/judge/cost.h"
+#include "analysis/planners/planner.h"
 #include "analysis/schedule/layout.h"
 #include "occupancy_model/occupancy.h"
 #include "tests/support/golden.h"

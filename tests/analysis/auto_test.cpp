@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "analysis/cost.h"
-#include "analysis/planner.h"
-#include "analysis/recorder.h"
-#include "analysis/verify.h"
-#include "core/hlo_text.h"
+#include "analysis/judge/cost.h"
+#include "analysis/plan/recorder.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "core/hlo/hlo_text.h"
 #include "tests/support/graphs.h"
 #include "tests/support/paper.h"
 #include "tests/support/random_graph.h"

@@ -1,4 +1,4 @@
-#include "analysis/bound.h"
+#include "analysis/facts/bound.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

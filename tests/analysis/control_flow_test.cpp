@@ -1,15 +1,15 @@
-#include "analysis/control_flow.h"
+#include "analysis/plan/control_flow.h"
 
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/cost.h"
-#include "analysis/explain.h"
-#include "analysis/plan_json.h"
-#include "analysis/planner.h"
-#include "analysis/verify.h"
-#include "core/error.h"
+#include "analysis/explain/explain.h"
+#include "analysis/judge/cost.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

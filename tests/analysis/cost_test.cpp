@@ -1,13 +1,13 @@
-#include "analysis/cost.h"
+#include "analysis/judge/cost.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "analysis/compare.h"
-#include "analysis/cost_access.h"
-#include "analysis/planner.h"
-#include "core/error.h"
+#include "analysis/explain/compare.h"
+#include "analysis/judge/cost_access.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 #include "tests/support/mapping_fields.h"
 

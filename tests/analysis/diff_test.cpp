@@ -1,10 +1,10 @@
-#include "analysis/diff.h"
+#include "analysis/explain/diff.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/planner.h"
-#include "core/error.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

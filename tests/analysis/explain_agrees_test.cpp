@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

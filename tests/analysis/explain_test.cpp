@@ -1,4 +1,4 @@
-#include "analysis/explain.h"
+#include "analysis/explain/explain.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -6,10 +6,10 @@
 
 #include <set>
 
-#include "analysis/planner.h"
-#include "analysis/recorder.h"
-#include "analysis/what_if.h"
-#include "core/error.h"
+#include "analysis/explain/what_if.h"
+#include "analysis/plan/recorder.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

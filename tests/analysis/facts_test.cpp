@@ -1,4 +1,4 @@
-#include "analysis/facts.h"
+#include "analysis/facts/facts.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "tests/support/golden.h"
 #include "tests/support/graphs.h"
 

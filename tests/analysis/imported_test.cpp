@@ -3,11 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/explain.h"
-#include "analysis/plan_json.h"
-#include "analysis/planner.h"
-#include "analysis/verify.h"
-#include "core/error.h"
+#include "analysis/explain/explain.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

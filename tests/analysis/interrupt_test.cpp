@@ -1,4 +1,4 @@
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "analysis/plan_json.h"
-#include "analysis/planner.h"
-#include "core/file.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/planners/planner.h"
+#include "core/base/file.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 
 namespace stitchwork {
 namespace {

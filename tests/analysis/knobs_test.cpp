@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "tests/support/graphs.h"
 #include "tests/support/mapping_fields.h"
 #include "tests/support/paper.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "analysis/tiles.h"
+#include "analysis/schedule/tiles.h"
 #include "tests/support/random_mappings.h"
 
 namespace stitchwork {

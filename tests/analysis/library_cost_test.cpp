@@ -1,12 +1,12 @@
-#include "analysis/library_cost.h"
+#include "analysis/judge/library_cost.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/explain.h"
-#include "analysis/planner.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "analysis/explain/explain.h"
+#include "analysis/planners/planner.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

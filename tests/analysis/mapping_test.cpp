@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "tests/support/graphs.h"
 #include "tests/support/mapping_fields.h"
 #include "tests/support/random_mappings.h"

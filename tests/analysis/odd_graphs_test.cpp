@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

@@ -4,14 +4,14 @@
 
 #include <random>
 
-#include "analysis/assemble.h"
-#include "analysis/cost.h"
-#include "analysis/launch.h"
-#include "analysis/one_pass.h"
-#include "analysis/planner.h"
-#include "analysis/read_again.h"
+#include "analysis/facts/one_pass.h"
+#include "analysis/judge/cost.h"
+#include "analysis/judge/read_again.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/planners/planner.h"
+#include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
-#include "core/sorted.h"
+#include "core/base/sorted.h"
 #include "tests/support/held_out.h"
 
 namespace stitchwork {

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "analysis/planner.h"
-#include "core/error.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

@@ -1,17 +1,17 @@
 // Overrides: their JSON, and that every planner follows them or says why it cannot.
-#include "analysis/overrides.h"
+#include "analysis/plan/overrides.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "analysis/constraints.h"
-#include "analysis/overrides_json.h"
-#include "analysis/plan_json.h"
-#include "analysis/planner.h"
-#include "analysis/verify.h"
-#include "core/error.h"
+#include "analysis/plan/constraints.h"
+#include "analysis/plan/overrides_json.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/paper.h"

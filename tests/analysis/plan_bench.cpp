@@ -12,9 +12,9 @@
 #include <limits>
 #include <string>
 
-#include "analysis/planner.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "analysis/planners/planner.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "tests/support/chain.h"
 #include "tests/support/graphs.h"
 #include "tests/support/random_graph.h"

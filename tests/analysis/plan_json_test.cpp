@@ -1,12 +1,12 @@
-#include "analysis/plan_json.h"
+#include "analysis/plan/plan_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/planner.h"
-#include "core/error.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 #include "tests/support/json_schema.h"
 

@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/cost.h"
-#include "analysis/planner.h"
-#include "core/error.h"
+#include "analysis/judge/cost.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

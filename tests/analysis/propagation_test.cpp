@@ -1,8 +1,8 @@
-#include "analysis/propagation.h"
+#include "analysis/facts/propagation.h"
 
 #include <gtest/gtest.h>
 
-#include "analysis/facts.h"
+#include "analysis/facts/facts.h"
 #include "tests/support/graphs.h"
 #include "tests/support/mapping_fields.h"
 

@@ -2,7 +2,7 @@
 // keep the exceptions from it.
 #include <gtest/gtest.h>
 
-#include "analysis/quality.h"
+#include "analysis/explain/quality.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

@@ -2,8 +2,8 @@
 
 #include <iostream>
 
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "tests/support/forms.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/planner_settings.h"

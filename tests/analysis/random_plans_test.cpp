@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "analysis/planner.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "analysis/planners/planner.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "tests/support/fuzz.h"
 
 namespace stitchwork {

@@ -1,11 +1,11 @@
-#include "analysis/remedy.h"
+#include "analysis/explain/remedy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

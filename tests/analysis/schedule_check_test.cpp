@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "analysis/schedule/check.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/graphs.h"

@@ -1,4 +1,4 @@
-#include "analysis/statistics.h"
+#include "analysis/explain/statistics.h"
 
 #include <gmock/gmock.h>
 

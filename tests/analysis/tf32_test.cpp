@@ -6,14 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "analysis/cost.h"
-#include "analysis/explain.h"
-#include "analysis/plan_json.h"
-#include "analysis/planner.h"
-#include "analysis/verify.h"
-#include "core/error.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "analysis/explain/explain.h"
+#include "analysis/judge/cost.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

@@ -1,4 +1,4 @@
-#include "analysis/tiles.h"
+#include "analysis/schedule/tiles.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "analysis/planner.h"
-#include "analysis/verify.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
 #include "tests/support/graphs.h"
 #include "tests/support/mapping_fields.h"
 

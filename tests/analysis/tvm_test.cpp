@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/planner.h"
-#include "analysis/tvm/partition.h"
+#include "analysis/planners/planner.h"
+#include "analysis/planners/tvm/partition.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {

@@ -1,4 +1,4 @@
-#include "analysis/verify.h"
+#include "analysis/verify/verify.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan_json.h"
-#include "analysis/planner.h"
-#include "core/error.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
 #include "tests/support/graphs.h"
 #include "tests/support/paper.h"
 

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/planner.h"
-#include "analysis/xla/fusion_graph.h"
-#include "analysis/xla/rules.h"
+#include "analysis/planners/planner.h"
+#include "analysis/planners/xla/fusion_graph.h"
+#include "analysis/planners/xla/rules.h"
 #include "tests/support/graphs.h"
 #include "tests/support/mapping_fields.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {

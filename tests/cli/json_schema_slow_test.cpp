@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "figures/data/renderer.h"
 #include "tests/cli/run_command.h"
 #include "tests/support/json_schema.h"

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/file.h"
-#include "core/npy.h"
+#include "core/base/file.h"
+#include "core/hlo/npy.h"
 #include "figures/data/renderer.h"
 #include "tests/cli/run_command.h"
 

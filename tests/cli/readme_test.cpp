@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {

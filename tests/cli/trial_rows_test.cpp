@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/version.h"
+#include "core/base/version.h"
 #include "tests/cli/run_command.h"
 
 namespace stitchwork {

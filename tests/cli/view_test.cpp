@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <regex>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "experiments/view_module.h"
 #include "figures/data/load.h"
 #include "tests/cli/run_command.h"

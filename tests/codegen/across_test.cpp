@@ -2,7 +2,7 @@
 // partials.
 #include <fmt/format.h>
 
-#include "analysis/verify.h"
+#include "analysis/verify/verify.h"
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {

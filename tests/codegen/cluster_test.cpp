@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan_json.h"
-#include "codegen/ptx_target.h"
-#include "core/error.h"
+#include "analysis/plan/plan_json.h"
+#include "codegen/compile/ptx_target.h"
+#include "core/base/error.h"
 #include "tests/codegen/planned.h"
 #include "tests/codegen/workloads.h"
 #include "tests/support/clustered.h"

@@ -7,11 +7,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "codegen/cache.h"
-#include "codegen/process.h"
+#include "codegen/compile/cache.h"
+#include "codegen/compile/process.h"
 #include "codegen/write.h"
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {

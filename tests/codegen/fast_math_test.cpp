@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "codegen/compile/lines.h"
 #include "codegen/kernel.h"
-#include "codegen/lines.h"
 #include "tests/codegen/float_ops.h"
 
 namespace stitchwork {

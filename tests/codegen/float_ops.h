@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/evaluator.h"
-#include "core/float_semantics.h"
+#include "core/evaluate/evaluator.h"
+#include "core/evaluate/float_semantics.h"
 #include "tests/codegen/harness.h"
 
 namespace stitchwork::testing {

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "analysis/assemble.h"
-#include "analysis/launch.h"
-#include "analysis/planner.h"
-#include "codegen/compiler.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/planners/planner.h"
+#include "analysis/schedule/launch.h"
+#include "codegen/compile/compiler.h"
 #include "codegen/executable.h"
-#include "core/hlo_text.h"
-#include "core/inputs.h"
-#include "core/judge.h"
-#include "core/passes.h"
+#include "core/evaluate/inputs.h"
+#include "core/evaluate/judge.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "runtime/run.h"
 #include "tests/support/graphs.h"
 #include "tests/support/mapping_fields.h"

@@ -7,13 +7,13 @@
 #include <functional>
 #include <optional>
 
-#include "analysis/assemble.h"
-#include "analysis/launch.h"
-#include "analysis/one_pass.h"
+#include "analysis/facts/one_pass.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
-#include "analysis/tiles.h"
-#include "core/arithmetic.h"
-#include "core/sorted.h"
+#include "analysis/schedule/tiles.h"
+#include "core/base/arithmetic.h"
+#include "core/base/sorted.h"
 #include "occupancy_model/errors.h"
 #include "occupancy_model/hardware.h"
 #include "tests/codegen/judged.h"

@@ -1,8 +1,8 @@
 // The shape of lowered and printed kernels.
 #include <fmt/format.h>
 
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "tests/codegen/harness.h"
 #include "tests/codegen/workloads.h"
 #include "tests/support/golden.h"

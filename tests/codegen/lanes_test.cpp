@@ -2,7 +2,7 @@
 // graph says and race nowhere.
 #include <fmt/format.h>
 
-#include "analysis/verify.h"
+#include "analysis/verify/verify.h"
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {

@@ -1,12 +1,12 @@
 // Lines of PTX and lines of the source they are of.
-#include "codegen/lines.h"
+#include "codegen/compile/lines.h"
 
 #include <gmock/gmock.h>
 
 #include <sstream>
 
-#include "codegen/process.h"
-#include "core/error.h"
+#include "codegen/compile/process.h"
+#include "core/base/error.h"
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "analysis/cost.h"
+#include "analysis/judge/cost.h"
 #include "tests/codegen/harness.h"
 #include "tests/support/fuzz.h"
 

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <regex>
 
-#include "codegen/compiler.h"
+#include "codegen/compile/compiler.h"
 #include "tests/codegen/mutated.h"
 
 namespace stitchwork {

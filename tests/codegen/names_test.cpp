@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "codegen/kernel.h"
-#include "codegen/print_text.h"
+#include "codegen/print/print_text.h"
 #include "tests/codegen/harness.h"
 #include "tests/codegen/workloads.h"
 

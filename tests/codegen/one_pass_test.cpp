@@ -1,11 +1,11 @@
 // Reductions gathered in the pass of an earlier one give what two passes give, for every kind of number.
-#include "analysis/one_pass.h"
+#include "analysis/facts/one_pass.h"
 
 #include <cmath>
 #include <limits>
 
-#include "analysis/verify.h"
-#include "core/sorted.h"
+#include "analysis/verify/verify.h"
+#include "core/base/sorted.h"
 #include "tests/codegen/planned.h"
 #include "tests/codegen/workloads.h"
 

@@ -1,5 +1,5 @@
 // PTX that asks for more than its compiler knows is that of the first architecture which has it all.
-#include "codegen/ptx_target.h"
+#include "codegen/compile/ptx_target.h"
 
 #include "tests/codegen/harness.h"
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/assemble.h"
-#include "analysis/facts.h"
-#include "analysis/inlined_kernel.h"
-#include "analysis/plain_mapping.h"
-#include "analysis/verify.h"
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/inlined_kernel.h"
+#include "analysis/plan/plain_mapping.h"
+#include "analysis/verify/verify.h"
 #include "tests/codegen/planned.h"
 #include "tests/support/graphs.h"
 

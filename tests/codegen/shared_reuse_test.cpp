@@ -1,7 +1,7 @@
 // Values that take over the shared memory of dead ones are right, and race nowhere.
 #include <fmt/format.h>
 
-#include "analysis/verify.h"
+#include "analysis/verify/verify.h"
 #include "tests/codegen/planned.h"
 
 namespace stitchwork {

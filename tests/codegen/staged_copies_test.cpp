@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan_json.h"
-#include "analysis/tiles.h"
-#include "codegen/ptx_target.h"
+#include "analysis/plan/plan_json.h"
+#include "analysis/schedule/tiles.h"
+#include "codegen/compile/ptx_target.h"
 #include "tests/codegen/staged_plans.h"
 
 namespace stitchwork {

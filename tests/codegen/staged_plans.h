@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analysis/astitch/staging.h"
-#include "analysis/verify.h"
-#include "core/arithmetic.h"
+#include "analysis/planners/astitch/staging.h"
+#include "analysis/verify/verify.h"
+#include "core/base/arithmetic.h"
 #include "tests/codegen/planned.h"
 #include "tests/codegen/workloads.h"
 #include "tests/support/mapping_fields.h"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/tiles.h"
+#include "analysis/schedule/tiles.h"
 #include "tests/codegen/planned.h"
 #include "tests/codegen/workloads.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/hlo_text.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

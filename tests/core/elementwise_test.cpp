@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
-#include "core/evaluator.h"
-#include "core/evaluator_ops.h"
-#include "core/op.h"
+#include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
+#include "core/evaluate/evaluator_ops.h"
+#include "core/graph/op.h"
 
 namespace stitchwork {
 namespace {

@@ -2,9 +2,9 @@
 // 0xfedcba9876543210].
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/evaluator.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

@@ -1,13 +1,13 @@
 // Whole small modules, as text, against values worked out by hand.
-#include "core/evaluator.h"
+#include "core/evaluate/evaluator.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
-#include "core/inputs.h"
+#include "core/base/error.h"
+#include "core/evaluate/inputs.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/evaluator.h"
-#include "core/hlo_text.h"
-#include "core/inputs.h"
-#include "core/judge.h"
-#include "core/passes.h"
+#include "core/evaluate/evaluator.h"
+#include "core/evaluate/inputs.h"
+#include "core/evaluate/judge.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 
 namespace stitchwork {
 namespace {

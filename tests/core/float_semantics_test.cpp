@@ -1,13 +1,13 @@
-#include "core/float_semantics.h"
+#include "core/evaluate/float_semantics.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
-#include "core/evaluator_ops.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/evaluate/evaluator_ops.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

@@ -1,8 +1,8 @@
 // The reference against JAX, on the golden tensors of the small datasets.
 #include <gtest/gtest.h>
 
-#include "core/hlo_text.h"
-#include "core/judge.h"
+#include "core/evaluate/judge.h"
+#include "core/hlo/hlo_text.h"
 #include "tests/support/golden_tensors.h"
 
 namespace stitchwork {

@@ -1,9 +1,9 @@
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 
 namespace stitchwork {
 namespace {

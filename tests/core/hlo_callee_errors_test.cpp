@@ -2,8 +2,8 @@
 // passes nor planners nor the evaluator meet a computation that does not fit.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

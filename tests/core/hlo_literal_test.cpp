@@ -1,4 +1,4 @@
-#include "core/hlo_literal.h"
+#include "core/hlo/hlo_literal.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 namespace {

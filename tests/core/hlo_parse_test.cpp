@@ -1,7 +1,7 @@
 // What the reader takes, beyond the datasets: forms of hand-written text and of dumps.
 #include <gtest/gtest.h>
 
-#include "core/hlo_text.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

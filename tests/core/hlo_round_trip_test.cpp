@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/hlo_text.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

@@ -1,7 +1,7 @@
 #include <benchmark/benchmark.h>
 
-#include "core/hlo_text.h"
-#include "core/index_map.h"
+#include "core/hlo/hlo_text.h"
+#include "core/index/index_map.h"
 
 namespace stitchwork {
 namespace {

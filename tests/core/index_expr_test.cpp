@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "core/index_map.h"
+#include "core/index/index_map.h"
 
 namespace stitchwork {
 namespace {

@@ -1,11 +1,11 @@
-#include "core/index_map.h"
+#include "core/index/index_map.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <random>
 
-#include "core/index_ranges.h"
+#include "core/index/index_ranges.h"
 
 namespace stitchwork {
 namespace {

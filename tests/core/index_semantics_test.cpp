@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "core/evaluator.h"
-#include "core/hlo_text.h"
-#include "core/index_map.h"
+#include "core/evaluate/evaluator.h"
+#include "core/hlo/hlo_text.h"
+#include "core/index/index_map.h"
 
 namespace stitchwork {
 namespace {

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
-#include "core/window.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
+#include "core/index/window.h"
 
 namespace stitchwork {
 namespace {

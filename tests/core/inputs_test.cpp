@@ -1,11 +1,11 @@
-#include "core/inputs.h"
+#include "core/evaluate/inputs.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 
 namespace stitchwork {
 namespace {

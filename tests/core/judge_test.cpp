@@ -1,4 +1,4 @@
-#include "core/judge.h"
+#include "core/evaluate/judge.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/evaluator.h"
-#include "core/hlo_text.h"
-#include "core/inputs.h"
+#include "core/evaluate/evaluator.h"
+#include "core/evaluate/inputs.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

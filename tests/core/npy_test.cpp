@@ -1,12 +1,12 @@
-#include "core/npy.h"
+#include "core/hlo/npy.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace stitchwork {
 namespace {

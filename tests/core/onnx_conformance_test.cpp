@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "core/hlo_text.h"
+#include "core/hlo/hlo_text.h"
 #include "tests/support/onnx_cases.h"
 
 namespace stitchwork {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "core/onnx/operators.h"
 
 namespace stitchwork {

@@ -3,14 +3,14 @@
 
 #include <set>
 
-#include "core/error.h"
-#include "core/evaluator.h"
-#include "core/hlo_text.h"
-#include "core/inputs.h"
-#include "core/judge.h"
+#include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
+#include "core/evaluate/inputs.h"
+#include "core/evaluate/judge.h"
+#include "core/hlo/hlo_text.h"
 #include "core/onnx/onnx.h"
 #include "core/onnx/open_model.h"
-#include "core/passes.h"
+#include "core/passes/passes.h"
 #include "tests/support/onnx_model.h"
 
 namespace stitchwork {

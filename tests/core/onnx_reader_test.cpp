@@ -8,9 +8,9 @@
 #include <limits>
 #include <random>
 
-#include "core/error.h"
-#include "core/evaluator.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/evaluate/evaluator.h"
 #include "core/onnx/onnx.h"
 #include "core/onnx/open_model.h"
 #include "core/onnx/tensor.h"

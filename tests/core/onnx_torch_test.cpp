@@ -4,11 +4,11 @@
 
 #include <filesystem>
 
-#include "core/inputs.h"
-#include "core/judge.h"
-#include "core/npy.h"
+#include "core/evaluate/inputs.h"
+#include "core/evaluate/judge.h"
+#include "core/hlo/npy.h"
 #include "core/onnx/onnx.h"
-#include "core/passes.h"
+#include "core/passes/passes.h"
 
 namespace stitchwork {
 namespace {

@@ -1,9 +1,9 @@
-#include "core/passes.h"
+#include "core/passes/passes.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

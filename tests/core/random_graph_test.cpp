@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "core/hlo_text.h"
+#include "core/hlo/hlo_text.h"
 #include "tests/support/shrink_hlo.h"
 
 namespace stitchwork {

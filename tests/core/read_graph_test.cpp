@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "core/dtype.h"
-#include "core/hlo_text.h"
-#include "core/shape.h"
+#include "core/graph/dtype.h"
+#include "core/graph/shape.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork {
 namespace {

@@ -1,10 +1,10 @@
-#include "core/trip_count.h"
+#include "core/passes/trip_count.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 
 namespace stitchwork {
 namespace {

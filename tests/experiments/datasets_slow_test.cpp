@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "analysis/planner.h"
-#include "core/judge.h"
-#include "core/npy.h"
+#include "analysis/planners/planner.h"
+#include "core/evaluate/judge.h"
+#include "core/hlo/npy.h"
 #include "experiments/trial.h"
 #include "tests/support/golden_tensors.h"
 

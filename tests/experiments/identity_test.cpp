@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/error.h"
-#include "core/npy.h"
+#include "core/base/error.h"
+#include "core/hlo/npy.h"
 #include "experiments/comparison.h"
 #include "experiments/experiment_figure.h"
 #include "experiments/report.h"

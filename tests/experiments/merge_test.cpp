@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/comparison.h"
 #include "experiments/runner.h"
 #include "experiments/sqlite.h"

@@ -6,7 +6,7 @@
 #include <regex>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/html.h"
 #include "figures/data/renderer.h"
 #include "tests/experiments/sample_trial.h"

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "analysis/bound.h"
-#include "core/error.h"
-#include "core/file.h"
+#include "analysis/facts/bound.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "experiments/model.h"
 #include "experiments/sqlite.h"
 #include "experiments/store.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/comparison.h"
 #include "tests/experiments/sample_trial.h"
 

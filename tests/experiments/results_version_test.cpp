@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codegen/process.h"
-#include "core/file.h"
-#include "core/version.h"
+#include "codegen/compile/process.h"
+#include "core/base/file.h"
+#include "core/base/version.h"
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
@@ -49,8 +49,8 @@ TEST_F(ResultsVersion, IsThatOfTheProgram) {
 TEST_F(ResultsVersion, ChangesWithEveryPartThatNumbersFollowFrom) {
   std::string before = version();
   for (const char* file :
-       {"core/op_table.cpp", "occupancy_model/timing.cpp", "occupancy_model/devices/t4.json",
-        "analysis/cost.cpp", "simulator/run.cpp", "simulator/CMakeLists.txt", "codegen/lower.cpp",
+       {"core/graph/op_table.cpp", "occupancy_model/timing.cpp", "occupancy_model/devices/t4.json",
+        "analysis/judge/cost.cpp", "simulator/run.cpp", "simulator/CMakeLists.txt", "codegen/lower.cpp",
         "runtime/run.h", "experiments/trial.cpp", "experiments/trial_metrics.cpp"}) {
     append(file);
     const std::string after = version();
@@ -58,7 +58,7 @@ TEST_F(ResultsVersion, ChangesWithEveryPartThatNumbersFollowFrom) {
     before = after;
   }
   // A file of another name or place is another source, too.
-  fs::rename(tree_ / "analysis/cost.cpp", tree_ / "analysis/costs.cpp");
+  fs::rename(tree_ / "analysis/judge/cost.cpp", tree_ / "analysis/costs.cpp");
   EXPECT_NE(version(), before);
 }
 
@@ -70,7 +70,7 @@ TEST_F(ResultsVersion, DoesNotChangeWithWhatOnlyShowsThem) {
     append(file);
   EXPECT_EQ(version(), before);
   EXPECT_EQ(fs::last_write_time(tree_ / "out.cpp"), written) << "the same text is not written again";
-  fs::last_write_time(tree_ / "core/op_table.cpp", fs::file_time_type::clock::now());
+  fs::last_write_time(tree_ / "core/graph/op_table.cpp", fs::file_time_type::clock::now());
   EXPECT_EQ(version(), before) << "contents count, not times";
 }
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/results.h"
 #include "experiments/sqlite.h"
 #include "tests/experiments/sample_trial.h"

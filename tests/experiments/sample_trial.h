@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
 #include "experiments/trial.h"
 
 namespace stitchwork::testing {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/model.h"
 #include "experiments/trial.h"
 

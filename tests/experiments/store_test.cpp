@@ -13,8 +13,8 @@
 #include <fstream>
 #include <thread>
 
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "experiments/metrics.h"
 #include "experiments/results.h"
 #include "experiments/schema.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "experiments/results.h"
 #include "experiments/runner.h"
 #include "tests/experiments/sample_trial.h"

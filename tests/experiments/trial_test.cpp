@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/inputs.h"
-#include "core/npy.h"
+#include "core/base/error.h"
+#include "core/evaluate/inputs.h"
+#include "core/hlo/npy.h"
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/golden.h"
 #include "tests/support/sample_figures.h"
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "figures/data/renderer.h"
 #include "tests/support/golden.h"
 #include "tests/support/sample_figures.h"

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/error.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "tests/fuzz/mutate_hlo.h"
 
 namespace stitchwork {

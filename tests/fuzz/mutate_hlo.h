@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/op.h"
+#include "core/graph/op.h"
 
 namespace stitchwork::fuzz {
 

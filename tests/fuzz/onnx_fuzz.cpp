@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/onnx/onnx.h"
-#include "core/passes.h"
+#include "core/passes/passes.h"
 #include "tests/fuzz/mutate_onnx.h"
 
 namespace stitchwork {

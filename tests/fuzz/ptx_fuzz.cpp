@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/simulator.h"
 
 namespace stitchwork::sim {

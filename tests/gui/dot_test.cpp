@@ -7,8 +7,8 @@
 #include <QLineEdit>
 #include <QTabBar>
 
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "gui/view/export.h"
 #include "tests/gui/gui_test.h"
 

@@ -4,7 +4,7 @@
 #include <QFileInfo>
 #include <set>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "experiments/report.h"
 #include "experiments/report_data.h"
 #include "experiments/store.h"

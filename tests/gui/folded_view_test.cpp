@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "experiments/model.h"
 
 namespace stitchwork::gui {

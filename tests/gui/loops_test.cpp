@@ -5,7 +5,7 @@
 #include <QTabWidget>
 #include <QTreeView>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "gui/model/tables.h"
 #include "gui/view/export.h"
 #include "tests/gui/gui_test.h"

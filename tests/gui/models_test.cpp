@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "analysis/diff.h"
+#include "analysis/explain/diff.h"
 #include "cli/cli.h"
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "gui/model/diff_table.h"
 #include "gui/model/search.h"
 #include "gui/model/source.h"

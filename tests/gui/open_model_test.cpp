@@ -7,7 +7,7 @@
 #include <QLineEdit>
 #include <QPushButton>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "gui/view/model_questions.h"
 #include "tests/gui/gui_test.h"
 #include "tests/support/onnx_model.h"

@@ -5,8 +5,8 @@
 #include <QClipboard>
 #include <QLabel>
 
-#include "core/error.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
 #include "experiments/store.h"
 #include "tests/gui/gui_test.h"
 

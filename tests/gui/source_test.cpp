@@ -4,8 +4,8 @@
 #include <QLabel>
 #include <QTextBlock>
 
-#include "codegen/lines.h"
-#include "core/file.h"
+#include "codegen/compile/lines.h"
+#include "core/base/file.h"
 #include "tests/gui/gui_test.h"
 
 namespace stitchwork::gui {

@@ -11,7 +11,7 @@
 #include <QTimer>
 #include <QTreeView>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "gui/view/command_palette.h"
 #include "gui/view/export.h"
 #include "occupancy_model/occupancy.h"

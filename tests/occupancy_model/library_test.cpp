@@ -12,7 +12,7 @@
 #include <sstream>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace stitchwork {
 namespace {

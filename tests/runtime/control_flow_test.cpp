@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "runtime/simulator_backend.h"
 #include "tests/runtime/control_flow_runs.h"
 #include "tests/support/fuzz.h"

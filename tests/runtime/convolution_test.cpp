@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/inputs.h"
-#include "core/judge.h"
+#include "core/evaluate/inputs.h"
+#include "core/evaluate/judge.h"
 #include "runtime/simulator_backend.h"
 #include "tests/codegen/harness.h"
 #include "tests/runtime/convolutions.h"

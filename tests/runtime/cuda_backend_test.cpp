@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/planner.h"
-#include "core/error.h"
-#include "core/evaluator.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/run.h"
 #include "tests/codegen/workloads.h"

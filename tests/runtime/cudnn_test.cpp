@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/judge.h"
+#include "core/base/error.h"
+#include "core/evaluate/judge.h"
 #include "tests/runtime/convolutions.h"
 #include "tests/runtime/fake_cudnn.h"
 #include "tests/runtime/on_fake_gpu.h"

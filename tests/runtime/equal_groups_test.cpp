@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/planner.h"
-#include "analysis/verify.h"
-#include "codegen/compiler.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "codegen/compile/compiler.h"
+#include "codegen/compile/process.h"
 #include "codegen/executable.h"
-#include "codegen/process.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 #include "runtime/run.h"
 #include "tests/support/fuzz.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/literal.h"
+#include "core/graph/literal.h"
 #include "occupancy_model/occupancy.h"
 #include "runtime/cuda/backend.h"
 #include "simulator/simulator.h"

@@ -2,8 +2,8 @@
 // what the descriptors say; calls are recorded, and any can be made to fail.
 #pragma once
 
-#include "core/literal.h"
-#include "core/window.h"
+#include "core/graph/literal.h"
+#include "core/index/window.h"
 #include "tests/runtime/fake_cuda.h"
 
 namespace stitchwork::testing {

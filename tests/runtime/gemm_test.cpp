@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/inputs.h"
-#include "core/judge.h"
+#include "core/evaluate/inputs.h"
+#include "core/evaluate/judge.h"
 #include "tests/runtime/products.h"
 #include "tests/support/graphs.h"
 

@@ -1,7 +1,7 @@
 // Ops that no kernel computes run as library steps: values behind tuples, control flow, sorting, scatter.
 #include <gmock/gmock.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "runtime/run.h"
 #include "tests/codegen/planned.h"
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/planner.h"
-#include "core/error.h"
-#include "core/inputs.h"
-#include "core/judge.h"
+#include "analysis/planners/planner.h"
+#include "core/base/error.h"
+#include "core/evaluate/inputs.h"
+#include "core/evaluate/judge.h"
 #include "runtime/run.h"
 #include "tests/codegen/harness.h"
 #include "tests/runtime/fake_cuda.h"

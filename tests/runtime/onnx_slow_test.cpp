@@ -7,11 +7,11 @@
 #include <mutex>
 #include <thread>
 
-#include "analysis/planner.h"
-#include "codegen/compiler.h"
+#include "analysis/planners/planner.h"
+#include "codegen/compile/compiler.h"
+#include "codegen/compile/process.h"
 #include "codegen/executable.h"
-#include "codegen/process.h"
-#include "core/passes.h"
+#include "core/passes/passes.h"
 #include "runtime/run.h"
 #include "tests/support/onnx_cases.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/literal.h"
+#include "core/graph/literal.h"
 #include "runtime/gemm.h"
 
 namespace stitchwork::testing {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codegen/process.h"
-#include "core/error.h"
+#include "codegen/compile/process.h"
+#include "core/base/error.h"
 
 namespace stitchwork::cuda {
 namespace {

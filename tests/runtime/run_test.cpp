@@ -1,5 +1,5 @@
 // Results and library calls around the kernels.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/codegen/harness.h"
 
 namespace stitchwork {

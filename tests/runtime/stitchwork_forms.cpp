@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "analysis/assemble.h"
-#include "analysis/astitch/search.h"
-#include "analysis/clusters.h"
-#include "analysis/cost.h"
+#include "analysis/forms/search.h"
+#include "analysis/judge/cost.h"
 #include "analysis/judge/order.h"
-#include "analysis/tiles.h"
-#include "analysis/verify.h"
-#include "core/error.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/schedule/clusters.h"
+#include "analysis/schedule/tiles.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
 #include "tests/codegen/judged.h"
 #include "tests/support/held_out.h"
 
@@ -79,7 +79,8 @@ Simulated simulate(const Graph& graph, const Device& target, const KernelPlan& k
   }
 }
 
-/// Launches like those that mapping=tuned weighs by the largest domain (analysis/astitch/launch.cpp).
+/// Launches like those that mapping=tuned weighs by the largest domain
+/// (analysis/planners/astitch/launch.cpp).
 std::vector<astitch::Form> launched(const Device& target) {
   std::vector<astitch::Form> forms;
   for (int cluster = 1; cluster <= std::min(4, largest_cluster(target)); cluster *= 2)

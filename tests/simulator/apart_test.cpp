@@ -1,7 +1,7 @@
 // Sanitizers on several host threads: the same findings, memory, counts and counters as in order.
 #include "simulator/apart.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

@@ -1,7 +1,7 @@
 // Bulk copies: what they move and when, what they count, and what is done wrong.
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

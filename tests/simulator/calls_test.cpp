@@ -1,5 +1,5 @@
 // Device functions: calls are executed by inlining them.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

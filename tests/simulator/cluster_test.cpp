@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/isa.h"
 #include "tests/simulator/sim_support.h"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

@@ -1,7 +1,7 @@
 // Each fault of a simulated program is found, once, where it is.
 #include <functional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

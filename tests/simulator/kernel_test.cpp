@@ -1,7 +1,7 @@
 // Whole kernels as nvcc compiled them (tests/simulator/ptx): results, counters, determinism.
 #include <cmath>
 
-#include "core/literal.h"
+#include "core/graph/literal.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

@@ -1,7 +1,7 @@
 // mbarriers: phases and counts as the ISA has them, warps that wait for each other, and what is done wrong.
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

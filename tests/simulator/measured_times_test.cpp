@@ -13,7 +13,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/file.h"
+#include "core/base/file.h"
 #include "occupancy_model/occupancy.h"
 #include "tests/simulator/sim_support.h"
 
@@ -74,7 +74,7 @@ std::vector<Measured> drawn(const std::vector<Measured>& all, std::size_t most, 
 
 /// The planner's formula with the counts that the access pattern has: element-wise kernels and softmax of up
 /// to 1024 columns read once; beyond, softmax reads rows three times and layer norm twice, from DRAM as those
-/// of all resident blocks go from 0.6 to 1.4 of the L2 (analysis/read_again.h).
+/// of all resident blocks go from 0.6 to 1.4 of the L2 (analysis/judge/read_again.h).
 double modelled_us(const Measured& m) {
   const Device& d = m.sim_device();
   const Occupancy places = occupancy(d, static_cast<int>(m.threads), 32, 0);

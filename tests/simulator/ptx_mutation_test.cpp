@@ -3,7 +3,7 @@
 #include <optional>
 #include <random>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

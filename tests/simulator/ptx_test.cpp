@@ -1,7 +1,7 @@
 // Reading PTX: what a module says about itself, and errors with their place.
 #include <functional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "simulator/ptx_run.h"
 #include "tests/simulator/sim_support.h"
 

@@ -1,7 +1,7 @@
 // A sample of waves stands for all of them, where they are alike; refused where they are not.
 #include <cmath>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

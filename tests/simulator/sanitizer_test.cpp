@@ -1,5 +1,5 @@
 // Each sanitizer finds the fault it is for, and says nothing of the program that does it right.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {

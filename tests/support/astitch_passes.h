@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/astitch/finalize.h"
-#include "core/hlo_text.h"
+#include "analysis/planners/astitch/finalize.h"
+#include "core/hlo/hlo_text.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork::astitch {

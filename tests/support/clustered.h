@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "analysis/assemble.h"
-#include "analysis/clusters.h"
-#include "analysis/launch.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/schedule/clusters.h"
+#include "analysis/schedule/launch.h"
 #include "analysis/schedule/mapping.h"
-#include "analysis/verify.h"
-#include "core/arithmetic.h"
+#include "analysis/verify/verify.h"
+#include "core/base/arithmetic.h"
 
 namespace stitchwork::testing {
 

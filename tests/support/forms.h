@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 #include "tests/support/mapping_fields.h"
 
 namespace stitchwork::testing {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "core/evaluator.h"
-#include "core/inputs.h"
-#include "core/judge.h"
+#include "core/evaluate/evaluator.h"
+#include "core/evaluate/inputs.h"
+#include "core/evaluate/judge.h"
 #include "occupancy_model/device.h"
 #include "tests/support/random_graph.h"
 

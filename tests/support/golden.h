@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/file.h"
+#include "core/base/file.h"
 
 namespace stitchwork {
 

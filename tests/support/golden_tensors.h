@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/npy.h"
+#include "core/hlo/npy.h"
 
 namespace stitchwork::testing {
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include "analysis/plan.h"
-#include "core/hlo_text.h"
-#include "core/passes.h"
+#include "analysis/plan/plan.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
 
 namespace stitchwork::testing {
 

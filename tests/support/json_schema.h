@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/file.h"
+#include "core/base/file.h"
 
 namespace stitchwork::testing {
 

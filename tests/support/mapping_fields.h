@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/mapping_json.h"
-#include "analysis/plan.h"
+#include "analysis/plan/mapping_json.h"
+#include "analysis/plan/plan.h"
 
 namespace stitchwork::testing {
 

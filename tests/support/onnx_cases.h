@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/evaluator.h"
-#include "core/file.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/evaluate/evaluator.h"
 #include "core/onnx/onnx.h"
 #include "core/onnx/proto.h"
 #include "core/onnx/tensor.h"

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/literal.h"
+#include "core/graph/literal.h"
 #include "core/onnx/proto.h"
 
 namespace stitchwork {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/evaluator.h"
+#include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
 #include "core/onnx/onnx.h"
 #include "core/onnx/proto.h"
 #include "core/onnx/tensor.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 
 namespace stitchwork::testing {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/planner.h"
+#include "analysis/planners/planner.h"
 #include "tests/support/fuzz.h"
 
 namespace stitchwork::testing {

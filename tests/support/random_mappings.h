@@ -7,7 +7,7 @@
 #include <random>
 
 #include "analysis/schedule/mapping.h"
-#include "core/arithmetic.h"
+#include "core/base/arithmetic.h"
 
 namespace stitchwork::testing {
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "analysis/astitch/staging.h"
-#include "analysis/clusters.h"
+#include "analysis/planners/astitch/staging.h"
+#include "analysis/schedule/clusters.h"
 #include "analysis/schedule/mapping.h"
-#include "analysis/verify.h"
-#include "core/arithmetic.h"
+#include "analysis/verify/verify.h"
+#include "core/base/arithmetic.h"
 #include "tests/support/clustered.h"
 
 namespace stitchwork::testing {

@@ -1,0 +1,169 @@
+#include "analysis/explain/advise.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/constraints.h"
+#include "core/base/error.h"
+
+namespace stitchwork {
+namespace {
+
+/// Kernel `to` reads what kernel `from` writes.
+struct DramEdge {
+  NodeId value = kNoNode;
+  std::size_t from = 0, to = 0;
+  std::int64_t bytes = 0;
+};
+
+bool holds(const KernelPlan& kernel, NodeId op) {
+  return std::binary_search(kernel.ops.begin(), kernel.ops.end(), op);
+}
+
+std::vector<DramEdge> find_edges(const Graph& graph, const FusionPlan& plan) {
+  const Computation& computation = graph.entry_computation();
+  std::map<NodeId, std::size_t> maker;
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k)
+    for (const NodeId op : plan.kernels[k].outputs) maker.emplace(op, k);
+  std::map<NodeId, int> reads;  // by any step; the result reads too
+  for (const NodeId op : values_read(computation, computation.root)) ++reads[op];
+  for (const PlanStep& step : plan.steps)
+    if (step.kind == StepKind::kLibrary || step.kind == StepKind::kCopy)
+      for (const NodeId id : step.nodes)
+        for (const NodeId input : library_inputs(computation, computation.node(id))) ++reads[input];
+  std::vector<DramEdge> edges;
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+    for (const NodeId value : kernel_reads(graph, plan.kernels[k])) {
+      ++reads[value];
+      const auto made = maker.find(value);
+      if (made != maker.end() && made->second != k) edges.push_back({value, made->second, k, 0});
+    }
+  }
+  for (DramEdge& edge : edges) {
+    const std::int64_t bytes = computation.node(edge.value).shape.byte_size();
+    edge.bytes = reads.at(edge.value) == 1 ? 2 * bytes : bytes;
+  }
+  std::stable_sort(edges.begin(), edges.end(),
+                   [](const DramEdge& a, const DramEdge& b) { return a.bytes > b.bytes; });
+  return edges;
+}
+
+/// The first op of `kernel` that computes with `value`.
+NodeId reader_of(const Computation& computation, const KernelPlan& kernel, NodeId value) {
+  for (const NodeId reader : computing_readers(computation, value))
+    if (holds(kernel, reader)) return reader;
+  return kernel.outputs.front();
+}
+
+/// The refusal that keeps two kernels apart: one that names the edge, else ops of both, else an op of one of
+/// them where a kernel's limits cut it.
+const Decision* find_block(const Computation& computation, const FusionPlan& plan, const DramEdge& edge,
+                           NodeId consumer) {
+  const KernelPlan &from = plan.kernels[edge.from], &to = plan.kernels[edge.to];
+  const Decision* best = nullptr;
+  int best_rank = 0;
+  for (const Decision& d : plan.decisions) {
+    if (d.verdict.ok || d.step != "scope") continue;
+    const NodeId a = computation.find(d.subject), b = d.object.empty() ? kNoNode : computation.find(d.object);
+    if (a == kNoNode) continue;
+    int rank = 0;
+    if (a == edge.value && b == consumer)
+      rank = 3;
+    else if (b != kNoNode && ((holds(from, a) && holds(to, b)) || (holds(from, b) && holds(to, a))))
+      rank = 2;
+    else if (b == kNoNode && (holds(from, a) || holds(to, a)))
+      rank = 1;
+    if (rank <= best_rank) continue;
+    best = &d;
+    best_rank = rank;
+  }
+  return best;
+}
+
+/// What the edge costs: its bytes at the sustained bandwidth, and a launch.
+double edge_us(const Device& device, const DramEdge& edge) {
+  return static_cast<double>(edge.bytes) / (device.dram_gb_s * device.dram_efficiency * 1e3) +
+         device.launch_us + device.launch_gap_us;
+}
+
+/// The merge of all of both kernels that lies on paths through the edge: from the first op the value needs to
+/// the last one that needs its reader. Where a limit cut a kernel, merging the edge alone only moves the cut.
+Edit whole_merge(const Computation& computation, const FusionPlan& plan, const DramEdge& edge,
+                 NodeId consumer) {
+  const KernelPlan &from = plan.kernels[edge.from], &to = plan.kernels[edge.to];
+  std::set<NodeId> needed{edge.value}, reached{consumer};
+  for (auto op = from.ops.rbegin(); op != from.ops.rend(); ++op) {
+    if (!needed.contains(*op)) continue;
+    for (const NodeId operand : computation.node(*op).operands)
+      if (holds(from, operand) && def(computation.node(operand).op).instructions > 0) needed.insert(operand);
+  }
+  for (const NodeId op : to.ops) {
+    const auto& operands = computation.node(op).operands;
+    if (std::any_of(operands.begin(), operands.end(), [&](NodeId id) { return reached.contains(id); }))
+      reached.insert(op);
+  }
+  return {EditKind::kMerge,
+          {computation.node(*needed.begin()).name, computation.node(*reached.rbegin()).name},
+          "",
+          0};
+}
+
+void try_override(const Graph& graph, const Device& device, std::string_view planner, PlanOptions options,
+                  Advice& advice) {
+  options.edits.push_back(advice.edit);
+  options.record_decisions = false;
+  advice.after_us.reset();
+  advice.refusal.clear();
+  try {
+    advice.after_us = make_plan(graph, device, planner, options).predicted_us;
+  } catch (const Error& error) {  // that it is refused is an answer
+    advice.refusal = error.message();
+  }
+}
+
+/// The rules that a kernel's size breaks.
+bool is_limit(std::string_view rule) { return rule == "astitch.max-ops" || rule == "astitch.kernel-limits"; }
+
+}  // namespace
+
+std::vector<Advice> advise(const Graph& graph, const Device& device, std::string_view planner,
+                           const PlanOptions& options, std::size_t count) {
+  const Computation& computation = graph.entry_computation();
+  PlanOptions recorded = options;
+  recorded.record_decisions = true;
+  const FusionPlan plan = make_plan(graph, device, planner, recorded);
+  std::vector<Advice> result;
+  std::set<std::pair<std::size_t, std::size_t>> seen;  // one edge of two kernels is enough: they merge or not
+  for (const DramEdge& edge : find_edges(graph, plan)) {
+    if (result.size() == count) break;
+    if (!seen.insert({edge.from, edge.to}).second) continue;
+    const KernelPlan &from = plan.kernels[edge.from], &to = plan.kernels[edge.to];
+    const NodeId consumer = reader_of(computation, to, edge.value);
+    Advice advice;
+    advice.producer = computation.node(edge.value).name;
+    advice.consumer = computation.node(consumer).name;
+    advice.from_kernel = from.id + " " + from.name;
+    advice.to_kernel = to.id + " " + to.name;
+    advice.bytes = edge.bytes;
+    advice.gain_us = edge_us(device, edge);
+    if (const Decision* block = find_block(computation, plan, edge, consumer)) {
+      advice.rule = block->verdict.rule;
+      advice.why = block->verdict.why;
+    }
+    advice.edit = {EditKind::kMerge, {advice.producer, advice.consumer}, "", 0};
+    advice.before_us = plan.predicted_us;
+    try_override(graph, device, planner, options, advice);
+    if (!advice.gains() && is_limit(advice.rule)) {
+      Advice whole = advice;
+      whole.edit = whole_merge(computation, plan, edge, consumer);
+      try_override(graph, device, planner, options, whole);
+      if (whole.gains()) advice = std::move(whole);
+    }
+    result.push_back(std::move(advice));
+  }
+  return result;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,58 @@
+#include "analysis/explain/compare.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "analysis/judge/cost.h"
+#include "core/base/error.h"
+
+namespace stitchwork {
+namespace {
+
+bool honours(const Planner& row, const std::vector<Edit>& edits) {
+  return std::all_of(edits.begin(), edits.end(), [&](const Edit& edit) {
+    return std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end();
+  });
+}
+
+/// A knob that none of the planners honours is a mistake; one that some do is left out for the others.
+void require_honoured(const std::vector<std::string>& names, const PlanOptions& options) {
+  for (const auto& knob : options.knobs) {
+    const bool honoured = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      const auto& row = planner(name).knobs;
+      return std::find(row.begin(), row.end(), knob.first) != row.end();
+    });
+    if (!honoured)
+      throw Error(fmt::format("none of these planners has a knob '{}'", knob.first),
+                  "see `stitchwork planners`");
+  }
+  if (std::none_of(names.begin(), names.end(),
+                   [&](const std::string& name) { return honours(planner(name), options.edits); }))
+    throw Error("none of these planners honours the overrides", "see docs/planners/overrides.md");
+}
+
+}  // namespace
+
+std::vector<CompareRow> compare(const Graph& graph, const Device& device,
+                                const std::vector<std::string>& planners, const PlanOptions& options) {
+  require_honoured(planners, options);
+  std::vector<CompareRow> rows;
+  for (const std::string& name : planners) {
+    const Planner& row = planner(name);
+    PlanOptions own{.tf32 = options.tf32};
+    for (const auto& [knob, value] : options.knobs)
+      if (std::find(row.knobs.begin(), row.knobs.end(), knob) != row.knobs.end()) own.knobs[knob] = value;
+    if (honours(row, options.edits)) own.edits = options.edits;
+    const auto start = std::chrono::steady_clock::now();
+    const FusionPlan plan = make_plan(graph, device, name, own);
+    const double plan_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const PlanCost cost = plan_cost(graph, device, plan);
+    rows.push_back({name, plan.counts.memory_kernels, plan.counts.library_calls, plan.counts.copies,
+                    cost.grid_barriers, cost.predicted_us, cost.dram_bytes, cost.recomputed_elements,
+                    plan_ms});
+  }
+  return rows;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,25 @@
+// Planners side by side on one graph and device, from plans alone (method "modelled").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/planners/planner.h"
+
+namespace stitchwork {
+
+struct CompareRow {
+  std::string planner;
+  int memory_kernels = 0, library_calls = 0, copies = 0, grid_barriers = 0;
+  double predicted_us = 0;
+  std::int64_t dram_bytes = 0, recomputed_elements = 0;
+  double plan_ms = 0;  ///< wall time of planning
+};
+
+/// One row a planner, in the order given. `options` holds knobs and overrides; each planner gets
+/// the knobs it honours, and the overrides if it honours all of them.
+std::vector<CompareRow> compare(const Graph& graph, const Device& device,
+                                const std::vector<std::string>& planners, const PlanOptions& options = {});
+
+}  // namespace stitchwork

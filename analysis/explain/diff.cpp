@@ -1,0 +1,232 @@
+#include "analysis/explain/diff.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "analysis/facts/boundary.h"
+#include "analysis/judge/cost.h"
+#include "core/base/error.h"
+
+namespace stitchwork {
+namespace {
+
+DiffKernel describe(const PlanView& view, std::size_t k) {
+  const KernelPlan& kernel = view.kernel(k);
+  DiffKernel result{kernel.id, kernel.name, {}};
+  for (NodeId op : view.ops(k)) result.ops.push_back(view.name(op));
+  return result;
+}
+
+PlanTotals totals(const Graph& graph, const FusionPlan& plan) {
+  const PlanCost cost = plan_cost(graph, device(plan.device), plan);
+  const PlanCounts& c = plan.counts;
+  return {c.memory_kernels,   c.library_calls, c.copies,         c.memsets,
+          cost.grid_barriers, cost.dram_bytes, cost.predicted_us};
+}
+
+std::string launch_text(const KernelLaunch& launch) {
+  return fmt::format("grid {}, block {}, shared {} bytes, {} barriers", launch.grid, launch.block,
+                     launch.shared_bytes, launch.grid_barriers);
+}
+
+std::string launch_and_mappings(const KernelPlan& kernel) {
+  std::string text = launch_text(kernel.launch);
+  for (const Group& group : kernel.groups) text += "; " + to_text(group.mapping, group.deal);
+  return text;
+}
+
+std::string label(const KernelPlan& kernel) { return kernel.id + " " + kernel.name; }
+
+bool is_output(const KernelPlan& kernel, NodeId op) {
+  return std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
+}
+
+class Differ {
+ public:
+  Differ(const Graph& graph, const FusionPlan& a, const FusionPlan& b) : a_(graph, a), b_(graph, b) {
+    result_.a = totals(graph, a);
+    result_.b = totals(graph, b);
+  }
+
+  PlanDiff run() {
+    pair_kernels();
+    compare_kernels();
+    find_moved();
+    find_boundaries();
+    return std::move(result_);
+  }
+
+ private:
+  void pair_kernels() {
+    struct Common {
+      std::int64_t results = 0, ops = 0;
+    };
+    std::map<std::pair<std::size_t, std::size_t>, Common> common;
+    for (const auto& [op, kernels] : a_.homes())
+      for (std::size_t k : kernels)
+        for (std::size_t other : b_.kernels_of(op)) {
+          Common& both = common[{k, other}];
+          ++both.ops;
+          both.results += is_output(a_.kernel(k), op) && is_output(b_.kernel(other), op);
+        }
+    std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t, std::size_t>>
+        order;  // most in common first
+    for (const auto& [pair, both] : common)
+      order.emplace_back(-both.results, -both.ops, pair.first, pair.second);
+    std::sort(order.begin(), order.end());
+    for (const auto& [results, ops, k, other] : order) {
+      if (to_b_.contains(k) || to_a_.contains(other)) continue;
+      to_b_[k] = other;
+      to_a_[other] = k;
+    }
+  }
+
+  void compare_kernels() {
+    for (std::size_t k = 0; k < a_.kernels(); ++k)
+      if (!to_b_.contains(k)) result_.removed.push_back(describe(a_, k));
+    for (std::size_t k = 0; k < b_.kernels(); ++k)
+      if (!to_a_.contains(k)) result_.added.push_back(describe(b_, k));
+    for (const auto& [k, other] : to_b_) {
+      KernelChange change{describe(a_, k), describe(b_, other), {}, {}, {}, {}, {}, 0, 0};
+      for (NodeId op : b_.ops(other))
+        if (!a_.ops(k).contains(op)) change.gained.push_back(b_.name(op));
+      for (NodeId op : a_.ops(k)) {
+        if (!b_.ops(other).contains(op)) {
+          change.lost.push_back(a_.name(op));
+          continue;
+        }
+        const std::string before = scheme_text(a_.kernel(k), op), after = scheme_text(b_.kernel(other), op);
+        if (before != after)
+          change.schemes.push_back(fmt::format("{}: {} -> {}", a_.name(op), before, after));
+      }
+      const bool same = change.gained.empty() && change.lost.empty() && change.schemes.empty() &&
+                        launch_and_mappings(a_.kernel(k)) == launch_and_mappings(b_.kernel(other));
+      if (same) {
+        ++result_.same_kernels;
+        continue;
+      }
+      change.launch_a = launch_text(a_.kernel(k).launch);
+      change.launch_b = launch_text(b_.kernel(other).launch);
+      change.us_a = a_.kernel(k).predicted_us;
+      change.us_b = b_.kernel(other).predicted_us;
+      result_.changed.push_back(std::move(change));
+    }
+  }
+
+  void find_moved() {
+    std::set<NodeId> all;
+    for (const PlanView* side : {&a_, &b_})
+      for (const auto& [op, kernels] : side->homes()) all.insert(op);
+    for (NodeId op : all) {
+      const auto &from = a_.kernels_of(op), &to = b_.kernels_of(op);
+      const bool stays =
+          from.size() == to.size() && std::all_of(from.begin(), from.end(), [&](std::size_t k) {
+            const auto pair = to_b_.find(k);
+            return pair != to_b_.end() && std::find(to.begin(), to.end(), pair->second) != to.end();
+          });
+      if (stays) continue;
+      MovedOp moved{a_.name(op), {}, {}};
+      for (std::size_t k : from) moved.from.push_back(label(a_.kernel(k)));
+      for (std::size_t k : to) moved.to.push_back(label(b_.kernel(k)));
+      result_.moved.push_back(std::move(moved));
+    }
+  }
+
+  /// For each pair of kernels of the plan that separates them, the first producer and consumer that explains
+  /// it.
+  void find_boundaries() {
+    std::map<std::tuple<bool, std::size_t, std::size_t>, Boundary> found;
+    for (const Node& node : a_.computation().nodes) {
+      if (a_.kernels_of(node.id).empty() || b_.kernels_of(node.id).empty()) continue;
+      for (NodeId producer : computing_operands(a_.computation(), node.id)) {
+        if (a_.kernels_of(producer).empty() || b_.kernels_of(producer).empty()) continue;
+        const bool in_a = a_.shares_kernel(producer, node.id), in_b = b_.shares_kernel(producer, node.id);
+        if (in_a == in_b) continue;
+        const PlanView &apart = in_a ? b_ : a_, &together = in_a ? a_ : b_;
+        const std::tuple key{in_a, apart.kernels_of(producer).front(), apart.kernels_of(node.id).front()};
+        const auto known = found.find(key);
+        if (known != found.end() && known->second.apart) continue;
+        Boundary boundary{a_.name(producer), node.name, in_a,
+                          apart.decision_between(false, producer, node.id),
+                          together.decision_between(true, producer, node.id)};
+        if (known == found.end())
+          found.emplace(key, std::move(boundary));
+        else if (boundary.apart)
+          known->second = std::move(boundary);
+      }
+    }
+    for (auto& [key, boundary] : found) result_.boundaries.push_back(std::move(boundary));
+  }
+
+  PlanView a_, b_;
+  std::map<std::size_t, std::size_t> to_b_, to_a_;  ///< paired kernels
+  PlanDiff result_;
+};
+
+/// Long lists are cut in text; documents have all.
+constexpr std::size_t kShown = 8;
+
+std::string shortened(const std::vector<std::string>& names) {
+  const std::size_t shown = std::min(names.size(), kShown);
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+std::string change_text(std::int64_t a, std::int64_t b) {
+  return a == b ? fmt::format("{}", a) : fmt::format("{} -> {} ({:+})", a, b, b - a);
+}
+
+std::string verdict_text(const std::optional<Decision>& decision) {
+  if (!decision) return "no decision about it is recorded";
+  const Verdict& v = decision->verdict;
+  return fmt::format("[{}]{}{}", v.rule, v.why.empty() ? "" : " ", v.why);
+}
+
+}  // namespace
+
+PlanDiff diff(const Graph& graph, const FusionPlan& a, const FusionPlan& b) {
+  if (a.model_sha256 != b.model_sha256)
+    throw Error(fmt::format("the plans are of different models: {} and {}", a.model_path, b.model_path),
+                "compare plans of the same version of one model");
+  return Differ(graph, a, b).run();
+}
+
+std::string to_text(const PlanDiff& diff) {
+  std::string text;
+  text += fmt::format("memory kernels {}\n", change_text(diff.a.memory_kernels, diff.b.memory_kernels));
+  text += fmt::format("grid barriers  {}\n", change_text(diff.a.grid_barriers, diff.b.grid_barriers));
+  text += fmt::format("DRAM bytes     {}\n", change_text(diff.a.dram_bytes, diff.b.dram_bytes));
+  text += fmt::format("predicted us   {:.1f} -> {:.1f} ({:+.1f}), modelled\n", diff.a.predicted_us,
+                      diff.b.predicted_us, diff.b.predicted_us - diff.a.predicted_us);
+  text += fmt::format("{} kernels are the same\n", diff.same_kernels);
+  for (const DiffKernel& k : diff.removed)
+    text += fmt::format("- {} {}: {}\n", k.id, k.name, shortened(k.ops));
+  for (const DiffKernel& k : diff.added) text += fmt::format("+ {} {}: {}\n", k.id, k.name, shortened(k.ops));
+  for (const KernelChange& c : diff.changed) {
+    text += fmt::format("~ {} {} -> {} {}: {:.1f} -> {:.1f} us\n", c.a.id, c.a.name, c.b.id, c.b.name, c.us_a,
+                        c.us_b);
+    if (!c.gained.empty()) text += fmt::format("    gains {}\n", shortened(c.gained));
+    if (!c.lost.empty()) text += fmt::format("    loses {}\n", shortened(c.lost));
+    if (!c.schemes.empty()) text += fmt::format("    {}\n", shortened(c.schemes));
+    if (c.launch_a != c.launch_b) text += fmt::format("    {} -> {}\n", c.launch_a, c.launch_b);
+  }
+  if (!diff.moved.empty()) text += "moved\n";
+  for (const MovedOp& m : diff.moved)
+    text += fmt::format("  {}: {} -> {}\n", m.op, shortened(m.from), shortened(m.to));
+  if (!diff.boundaries.empty()) text += "why\n";
+  for (const Boundary& b : diff.boundaries) {
+    text += fmt::format("  {} -> {}: apart in {} {}\n", b.producer, b.consumer, b.apart_in_b ? "B" : "A",
+                        verdict_text(b.apart));
+    if (b.together)
+      text += fmt::format("    together in {} {}\n", b.apart_in_b ? "A" : "B", verdict_text(b.together));
+  }
+  return text;
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,60 @@
+// Which kernel did my op end up in, and why?
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/plan/plan.h"
+#include "occupancy_model/not_modelled.h"
+
+namespace stitchwork {
+
+/// Where one kernel computes the op.
+struct OpPlacement {
+  std::string kernel_id, kernel_name;
+  std::string role;      ///< "dominant", "sub-dominant", "inlined"
+  std::string dominant;  ///< of its group ("" if inlined into several groups)
+  Scheme scheme = Scheme::kLocal;
+  std::optional<Scheme> in_phase;  ///< how readers of its own phase have it, where they have it otherwise
+  int level = 0;
+  std::string mapping;                            ///< the group's thread mapping, as text
+  bool output = false;                            ///< stored to device memory for others
+  std::vector<std::string> producers, consumers;  ///< of the op, within this kernel
+  KernelTime time;                                ///< the kernel's, modelled
+  std::vector<NotModelled> not_modelled;          ///< of what that leaves out
+  std::vector<Decision> forms;  ///< of the kernel, tried by the planner's search: one is taken
+};
+
+/// A kernel (or call) on the other side of one of its kernels' boundaries.
+struct Neighbour {
+  std::string relation;            ///< "producer", "consumer": of the op's kernel; "sibling": neither
+  std::string producer, consumer;  ///< the ops that meet there; of a sibling: the op and the sibling
+  std::string where;               ///< "kernel k0 reduce_1", or what an op outside kernels is
+  bool in_kernel = false;          ///< false: a library call and the like
+  std::optional<Decision> refusal;
+  std::string needs;  ///< what would have to be different (analysis/explain/remedy.h)
+};
+
+/// A refusal that names the op and is not about a neighbour.
+struct Refusal {
+  Decision decision;
+  std::string needs;
+};
+
+struct Explanation {
+  std::string op, opcode, shape;
+  std::string step;  ///< for ops outside kernels: "library call lib:dot.5", "parameter", "alias of ..."
+  std::string library_time;             ///< of a matrix product or convolution: modelled, with the arithmetic
+  std::vector<OpPlacement> placements;  ///< several: the op is recomputed
+  std::vector<Neighbour> neighbours;    ///< what it was nearly fused with, nearest first
+  std::vector<Refusal> refusals;
+  std::vector<Decision> decisions;  ///< those that name the op, in order
+};
+
+/// Decisions are the plan's, or those of planning again as it says (analysis/facts/boundary.h). Throws Error
+/// naming close op names if there is no such op.
+Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op);
+std::string to_text(const Explanation& explanation);
+
+}  // namespace stitchwork

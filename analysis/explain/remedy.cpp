@@ -1,0 +1,175 @@
+#include "analysis/explain/remedy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+namespace stitchwork {
+namespace {
+
+struct Remedy {
+  std::string_view rule;
+  /// {subject}, {object}; {a}, {b}, {c}: the numbers of the decision's reason, in order; {over}: a - b;
+  /// {admits}: what launch admits a bytes of shared memory.
+  std::string_view needs;
+};
+
+constexpr std::string_view kFaster = "it would have to be predicted faster than the form that was chosen";
+
+constexpr Remedy kRemedies[] = {
+    {"xla.reduce-is-never-a-producer",
+     "XLA ends a kernel at a tiled reduction: {subject} would have to reduce fewer than 32 elements; astitch "
+     "passes its values "
+     "between threads"},
+    {"xla.producer-is-a-fusion",
+     "only the fusion merger moves {subject} once it is a fusion; see its decision"},
+    {"xla.not-loop-fusible", "{subject} would have to be an op that a loop can compute element by element"},
+    {"xla.renamed-input", "nothing: {subject} is another name of a buffer that exists anyway"},
+    {"xla.several-users",
+     "{subject} would have to have {object} as its one reader; the pass that duplicates decides next"},
+    {"xla.expensive-to-duplicate",
+     "{subject} would have to be cheap to XLA, or have {object} as its one reader"},
+    {"xla.globally-unfusible",
+     "{subject} would have to be fusible into every reader, or read no more than it writes"},
+    {"xla.expensive-and-reused",
+     "{subject} would have to be cheap to XLA, or {object} read each of its elements once; tvm computes it "
+     "again for each "
+     "reader, astitch shares it between threads"},
+    {"xla.nested-loops",
+     "the reduction inside {subject} or the one inside {object} would have to be tiled (32 elements or "
+     "more)"},
+    {"xla.shared-memory", "the tiles of their reductions would have to take {over} bytes less"},
+    {"xla.too-many-parameters", "{over} of the {a} parameters would have to go"},
+    {"xla.emitted-too-often", "{object} would have to need {subject} at {over} indices less"},
+    {"xla.merge-several-outputs", "{subject} would have to be its kernel's only result"},
+    {"xla.merge-user-is-no-fusion", "every reader of {subject} would have to be a fusion itself"},
+    {"xla.merge-expensive", "the kernel of {subject} would have to hold only ops that are cheap to XLA"},
+    {"xla.merge-reads-more", "merged, its readers would have to move at most 1.1 x {b} bytes, not {a}"},
+    {"xla.multi-output-shapes", "their loops would have to have the same extents"},
+    {"xla.multi-output-cycle", "{subject} would have to reach {object} directly only"},
+    {"xla.multi-output-index", "each result would have to lie one to one in the common loop"},
+    {"xla.sibling-kinds", "both would have to be loops, or both reductions"},
+    {"xla.sibling-reductions", "both would have to reduce the same dimensions of equal shapes"},
+    {"xla.sibling-dependence", "nothing: one reads what the other computes"},
+    {"xla.in-place-root", "no result of theirs could be a dynamic-update-slice"},
+    {"tvm.reduce-never-fuses-forward",
+     "TVM ends a kernel at a reduction; astitch passes its values between threads"},
+    {"tvm.no-post-dominator", "what reads {subject} would have to meet again in one op"},
+    {"tvm.meets-in-a-tuple",
+     "its readers would have to meet before they become results; tvm-duplicating computes cheap ones in "
+     "each"},
+    {"tvm.path-kind",
+     "the paths from {subject} would have to reach {object} without that op; tvm-duplicating computes cheap "
+     "ones in each reader"},
+    {"tvm.sink-kind", "{subject} would have to be element-wise or a broadcast, or {object} of another kind"},
+    {"tvm.epilogue-not-element-wise", "only element-wise ops could follow {subject}"},
+    {"tvm.too-many-ops", "{over} ops would have to go elsewhere"},
+    {"tvm.library-epilogue", "library calls would have to take an epilogue"},
+    {"tvm.duplicate-reads-more",
+     "fewer readers, or inputs smaller than its result: the copies read {b} bytes, storing it moves {c}"},
+    {"astitch.cycle",
+     "the other path would have to go: what lies on it ({why}) would have to join the kernel too"},
+    {"astitch.max-ops", "{over} ops would have to go elsewhere (a kernel has at most {b})"},
+    {"astitch.kernel-limits", "the kernel would have to be smaller: fewer groups or phases"},
+    {"astitch.remote-cycle", "nothing: one reads what the other computes"},
+    {"astitch.remote-levels", "they would have to lie {over} levels closer in the graph"},
+    {"astitch.remote-memory", "{over} bytes less would have to be alive at once"},
+    {"astitch.remote-time", "together they would have to be predicted about as fast as apart"},
+    {"astitch.block-locality",
+     "a task would have to read only what it produces: the same rows under both mappings, unsplit"},
+    {"astitch.same-phase",
+     "{subject} would have to be computed in phase {b}, behind the barrier its reader waits for"},
+    {"astitch.resident",
+     "its blocks would have to have fewer tasks of it, or registers or shared memory to spare, and reading "
+     "it "
+     "again take longer"},
+    {"astitch.tiles",
+     "what is read or stored against its order in memory would have to be larger, so that whole sectors save "
+     "more than tiles of shared memory cost"},
+    {"astitch.staged",
+     "all that the group reads and stores by elements would have to lie in the order of its rows, and the "
+     "rows of "
+     "a task fit the shared memory that its blocks leave, and take less time so"},
+    {"astitch.one-pass",
+     "the row would have to exceed half of its threads' registers, and reading and computing it again to "
+     "cost "
+     "more than gathering it"},
+    {"astitch.small-value", "{subject} would have to have more than 1,024 elements, or save a grid barrier"},
+    {"astitch.demoted", "the block would have to need less shared memory"},
+    {"astitch.propagation", "{subject} would have to have the elements of that mapping, each read once"},
+    {"astitch.reduction-domain", "{subject} would have to reduce the same dimensions of the same shape"},
+    {"astitch.across-rows",
+     "partials of every block would have to be predicted faster than another pass over the input, their "
+     "accumulators in half the registers"},
+    {"astitch.split-rows",
+     "the rows would have to be more, or shorter, so that none is split (fewer blocks than a wave split rows "
+     "of over 1,024)"},
+    {"astitch.split-needs-atomics",
+     "the reduction would have to be a sum from zero of a type with an atomic add"},
+    {"astitch.light-cone", "its cone would have to cost more than a grid barrier to compute again"},
+    {"astitch.store-shared",
+     "storing it would have to be predicted faster than computing it where it is read"},
+    {"astitch.local", "{subject} would have to be a reduction or heavy and read one-to-many, or a result"},
+    {"astitch.shared-memory", "the block would have to need {over} bytes less; {admits}"},
+    {"astitch.wave",
+     "the block would have to need so little that {c} blocks a wave remain, not {b}; {admits}"},
+    {"form.needs-wave", "nothing: the same form is tried with blocks that all run at once"},
+    {"form.cut", "the kernel would have to be smaller: fewer groups or phases"},
+    {"form.slower", kFaster},
+    {"form.as-fast", kFaster},
+    {"form.no-sure-gain", kFaster},
+    {"auto.stitched", kFaster},
+    {"auto.cut", kFaster},
+    {"auto.apart", kFaster},
+    {"auto.xla", kFaster},
+    {"override.forbid_merge", "the override that forbids it would have to go"},
+};
+
+std::vector<std::int64_t> numbers_in(const std::string& text) {
+  std::vector<std::int64_t> found;
+  for (std::size_t i = 0; i < text.size();) {
+    // The 1 of reduce.1 is part of a name.
+    const bool inside_name = i > 0 && (std::isalnum(static_cast<unsigned char>(text[i - 1])) ||
+                                       text[i - 1] == '.' || text[i - 1] == '_');
+    if (!std::isdigit(static_cast<unsigned char>(text[i])) || inside_name) {
+      ++i;
+      continue;
+    }
+    std::size_t end = i;
+    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
+    if (end - i < 19) found.push_back(std::stoll(text.substr(i, end - i)));
+    i = end;
+  }
+  return found;
+}
+
+std::string admission(const Device& device, std::int64_t bytes) {
+  if (bytes > device.shared_bytes_per_block_optin)
+    return fmt::format("no launch on {} admits {} bytes a block ({} at most)", device.id, bytes,
+                       device.shared_bytes_per_block_optin);
+  const std::int64_t blocks =
+      device.shared_bytes_per_sm / std::max<std::int64_t>(1, bytes + device.shared_bytes_reserved_per_block);
+  return fmt::format("{} block{} per SM would admit its {} bytes", blocks, blocks == 1 ? "" : "s", bytes);
+}
+
+}  // namespace
+
+std::string remedy(const Device& device, const Decision& decision) {
+  if (decision.verdict.ok) return "";
+  for (const Remedy& row : kRemedies) {
+    if (row.rule != decision.verdict.rule) continue;
+    std::vector<std::int64_t> n = numbers_in(decision.verdict.why);
+    n.resize(3, 0);
+    return fmt::format(
+        fmt::runtime(row.needs), fmt::arg("subject", decision.subject),
+        fmt::arg("object", decision.object.empty() ? std::string("its reader") : decision.object),
+        fmt::arg("why", decision.verdict.why), fmt::arg("a", n[0]), fmt::arg("b", n[1]), fmt::arg("c", n[2]),
+        fmt::arg("over", n[0] - n[1]), fmt::arg("admits", admission(device, n[0])));
+  }
+  return "";
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,126 @@
+#include "analysis/facts/boundary.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <unordered_map>
+
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/recorder.h"
+#include "analysis/planners/planner.h"
+
+namespace stitchwork {
+namespace {
+
+std::string kernels_text(const Graph& graph, const FusionPlan& plan) {
+  const std::string text = to_text(graph, plan);
+  return text.substr(std::min(text.size(), text.find('\n')));  // the first line names the planner
+}
+
+std::vector<Decision> decisions_behind(const Graph& graph, const FusionPlan& plan) {
+  if (!plan.decisions.empty()) return plan.decisions;
+  const auto known = std::find_if(planners().begin(), planners().end(),
+                                  [&](const Planner& row) { return row.name == plan.planner; });
+  if (known == planners().end()) return {};
+  FusionPlan again = make_plan(graph, device(plan.device), plan.planner, {plan.options, plan.edits, true});
+  if (kernels_text(graph, again) != kernels_text(graph, plan)) return {};
+  return std::move(again.decisions);
+}
+
+}  // namespace
+
+PlanView::PlanView(const Graph& graph, const FusionPlan& plan)
+    : computation_(graph.entry_computation()), plan_(plan), decisions_(decisions_behind(graph, plan)) {
+  for (const KernelPlan& kernel : plan.kernels) {
+    std::set<NodeId>& own = ops_.emplace_back();
+    const std::vector<NodeId> made = materialised(kernel);
+    for (NodeId op : kernel.ops) {
+      // A kernel may fill a buffer with a constant; inlined, that is an immediate.
+      if (is_immediate(computation_, op) && !std::binary_search(made.begin(), made.end(), op)) continue;
+      if (plan_role(computation_.node(op)) != PlanRole::kMemory) continue;
+      own.insert(op);
+      homes_[op].push_back(ops_.size() - 1);
+    }
+  }
+  std::unordered_map<std::string_view, NodeId> ids;
+  for (const Node& node : computation_.nodes) ids.emplace(node.name, node.id);
+  const auto id_of = [&](const std::string& op) {
+    const auto found = ids.find(op);
+    return found == ids.end() ? kNoNode : found->second;
+  };
+  const auto forms = std::stable_partition(decisions_.begin(), decisions_.end(),
+                                           [](const Decision& d) { return d.step != kFormStep; });
+  forms_.assign(std::move_iterator(forms), std::move_iterator(decisions_.end()));
+  decisions_.erase(forms, decisions_.end());
+  for (const Decision& d : decisions_) about_.emplace_back(id_of(d.subject), id_of(d.object));
+}
+
+const std::vector<std::size_t>& PlanView::kernels_of(NodeId op) const {
+  static const std::vector<std::size_t> none;
+  const auto found = homes_.find(op);
+  return found == homes_.end() ? none : found->second;
+}
+
+std::vector<Decision> PlanView::forms(std::size_t k) const {
+  std::vector<Decision> result;
+  for (const Decision& d : forms_)
+    if (const NodeId subject = computation_.find(d.subject); subject != kNoNode && ops_[k].contains(subject))
+      result.push_back(d);
+  return result;
+}
+
+bool PlanView::shares_kernel(NodeId producer, NodeId consumer) const {
+  const auto& kernels = kernels_of(consumer);
+  return std::all_of(kernels.begin(), kernels.end(),
+                     [&](std::size_t k) { return ops_[k].contains(producer); });
+}
+
+bool PlanView::share_a_kernel(NodeId a, NodeId b) const {
+  const auto &of_a = kernels_of(a), &of_b = kernels_of(b);
+  return std::any_of(of_a.begin(), of_a.end(),
+                     [&](std::size_t k) { return std::binary_search(of_b.begin(), of_b.end(), k); });
+}
+
+std::optional<Decision> PlanView::decision_between(bool taken, NodeId u, NodeId v) const {
+  const auto closeness_of = [&](NodeId a, NodeId b) {
+    if (a == u && b == v) return 5;
+    if (a == u && share_a_kernel(b, v)) return 4;
+    if (b == v && share_a_kernel(a, u)) return 3;
+    return share_a_kernel(a, u) && share_a_kernel(b, v) ? 2 : 0;
+  };
+  const Decision* best = nullptr;
+  int best_closeness = 0;
+  for (std::size_t d = 0; d < decisions_.size(); ++d) {
+    if (decisions_[d].verdict.ok != taken) continue;
+    const auto [subject, object] = about_[d];
+    const int close = object == kNoNode
+                          ? static_cast<int>(subject == u || subject == v)
+                          : std::max(closeness_of(subject, object), closeness_of(object, subject));
+    if (close <= best_closeness) continue;
+    best = &decisions_[d];
+    best_closeness = close;
+  }
+  return best == nullptr ? std::nullopt : std::optional(*best);
+}
+
+std::vector<NodeId> computing_operands(const Computation& computation, NodeId op) {
+  std::vector<NodeId> result, open = computation.node(op).operands;
+  while (!open.empty()) {
+    const Node& node = computation.node(open.back());
+    open.pop_back();
+    if (is_immediate(computation, node.id)) continue;
+    const PlanRole role = plan_role(node);
+    const OpClass cls = def(node.op).cls;
+    const bool map = cls == OpClass::kBroadcast || node.op == Op::kSlice;
+    if (role == PlanRole::kAlias || map)
+      open.insert(open.end(), node.operands.begin(), node.operands.end());
+    else if (role != PlanRole::kSource)
+      result.push_back(node.id);
+  }
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+}  // namespace stitchwork

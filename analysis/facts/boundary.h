@@ -1,0 +1,59 @@
+// Where kernels meet: the decision that kept two ops of different kernels apart, or brought them together.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/plan/plan.h"
+
+namespace stitchwork {
+
+/// A plan seen op by op: which kernels compute it, and what was decided about it.
+class PlanView {
+ public:
+  /// Decisions are the plan's own if it has them; else those of planning again with its planner, knobs and
+  /// edits, if that gives the same kernels; else none (a plan somebody edited). Both must outlive the view.
+  PlanView(const Graph& graph, const FusionPlan& plan);
+
+  const Computation& computation() const { return computation_; }
+  const std::string& name(NodeId op) const { return computation_.node(op).name; }
+  /// But those about forms.
+  const std::vector<Decision>& decisions() const { return decisions_; }
+  /// Of kernel `k`, in the order in which they were tried.
+  std::vector<Decision> forms(std::size_t k) const;
+
+  std::size_t kernels() const { return ops_.size(); }
+  const KernelPlan& kernel(std::size_t k) const { return plan_.kernels[k]; }
+  /// What kernel `k` computes, names and inlined constants left out.
+  const std::set<NodeId>& ops(std::size_t k) const { return ops_[k]; }
+  const std::map<NodeId, std::vector<std::size_t>>& homes() const { return homes_; }
+  /// The kernels that compute `op`, ascending; several if it is recomputed.
+  const std::vector<std::size_t>& kernels_of(NodeId op) const;
+  /// Every kernel that computes `consumer` computes `producer` too.
+  bool shares_kernel(NodeId producer, NodeId consumer) const;
+
+  /// Of the decisions with this answer, the one that comes closest to being about `u` and `v`: about the pair
+  /// itself, about one of them and the other's kernels, about their kernels, about one of them alone. Among
+  /// equals the first that was taken.
+  std::optional<Decision> decision_between(bool taken, NodeId u, NodeId v) const;
+
+ private:
+  bool share_a_kernel(NodeId a, NodeId b) const;
+
+  const Computation& computation_;
+  const FusionPlan& plan_;
+  std::vector<Decision> decisions_, forms_;
+  std::vector<std::pair<NodeId, NodeId>> about_;  ///< subject and object of each decision
+  std::vector<std::set<NodeId>> ops_;
+  std::map<NodeId, std::vector<std::size_t>> homes_;
+};
+
+/// The ops that compute something and whose values `op` reads, through names, broadcasts and slices; library
+/// calls count, parameters and immediates do not.
+std::vector<NodeId> computing_operands(const Computation& computation, NodeId op);
+
+}  // namespace stitchwork

@@ -1,0 +1,55 @@
+// The forms of one stitched kernel, and what they cost by the estimate (analysis/judge/cost.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/planners/astitch/options.h"
+#include "analysis/planners/best_kernel.h"
+
+namespace stitchwork::automatic {
+
+/// Kernels that together compute the ops of one stitched kernel.
+struct Form {
+  std::string name;  ///< "stitched", "cut after phase 1", "whole rows, blocks of 256", ...
+  std::string rule;  ///< "auto.stitched", "auto.cut", "auto.apart", "auto.xla"
+  std::vector<KernelPlan> kernels;
+  double us = 0;  ///< kernels, memsets and copies, each with its launch gap
+};
+
+/// How a form is made from a stitched kernel: what the search tries, and what is remembered for kernels
+/// alike.
+struct Recipe {
+  enum class Cut : std::uint8_t { kNone, kApart, kPhases, kXla };
+  Cut cut = Cut::kNone;
+  std::vector<int> after;   ///< kPhases: a launch ends behind each of these phases
+  bool whole_rows = false;  ///< no reduction is split over blocks
+  int block = 0;            ///< threads; 0: the planner's choice
+
+  bool operator==(const Recipe&) const = default;
+};
+std::string name(const Recipe& recipe);
+
+/// Everything the forms of one kernel are made from.
+struct Stitched {
+  const astitch::Nodes* nodes = nullptr;
+  const Device* device = nullptr;
+  const astitch::Options* options = nullptr;
+  const KernelPlan* kernel = nullptr;
+  const std::vector<KernelPlan>* xla = nullptr;  ///< XLA's fusions of the same ops
+  Candidate op;
+};
+
+/// The form a recipe gives; no kernels where it gives none (no such phase, XLA's fusions lack a value).
+Form make_form(const Stitched& stitched, const Recipe& recipe);
+
+/// The cheapest form: first of the cuts, then each without split rows, then the best in other blocks. Where
+/// overrides of its ops fix a choice, forms that would undo it are left out. The stitched form
+/// stays where no other is clearly faster. All forms tried are recorded.
+Recipe choose_recipe(const Stitched& stitched, astitch::Recorder& recorder);
+
+/// Kernels of equal signature have the same forms: ops, what they reduce by, shapes, how they read each other
+/// and what is read outside. Names and constants do not count, but for whether sums begin at zero.
+std::string signature(const Stitched& stitched);
+
+}  // namespace stitchwork::automatic

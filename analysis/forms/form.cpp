@@ -1,0 +1,378 @@
+#include "analysis/forms/form.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "analysis/forms/across.h"
+#include "analysis/forms/mapping_tuned.h"
+#include "analysis/forms/one_pass.h"
+#include "analysis/forms/residence.h"
+#include "analysis/forms/search.h"
+#include "analysis/forms/transposes.h"
+#include "analysis/forms/vectors.h"
+#include "analysis/judge/cost.h"
+#include "analysis/planners/astitch/equal_ops.h"
+#include "analysis/planners/astitch/lanes.h"
+#include "analysis/planners/astitch/launch.h"
+#include "analysis/planners/astitch/sharing.h"
+#include "analysis/planners/astitch/staging.h"
+#include "analysis/planners/astitch/wanted.h"
+#include "analysis/schedule/clusters.h"
+#include "analysis/schedule/tiles.h"
+#include "core/base/interrupt.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+/// Rounds of amendments; each adds at least one op, few graphs need more than two.
+constexpr int kMaxRounds = 12;
+
+/// A stitch op after all passes but memory and launch.
+struct Stitched {
+  Body body;
+  Candidates candidates;
+  std::vector<OpGroup> groups;
+  std::set<NodeId> global;  ///< values kept from the readers of their own block: by override, or they crowd
+  Finalization finalization;
+  std::vector<Decision> decisions, locality;  ///< of all passes but the last, and of that: finalize
+};
+
+/// The last pass, again with more values that are to be Global.
+void finalize(Stitched& stitched, const std::vector<OpGroup>& groups, bool recording) {
+  Recorder recorder(recording);
+  stitched.finalization = finalize(stitched.body, stitched.candidates, groups, stitched.global, recorder);
+  stitched.locality = recorder.take();
+}
+
+Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options, const MappingLimits& limits,
+                  const Amendments& amendments, std::set<NodeId> global, const std::set<NodeId>& across) {
+  Stitched result;
+  Recorder recorder(options.record_decisions);
+  result.body = make_body(nodes, op);
+  result.candidates = find_candidates(result.body, amendments, recorder);
+  result.candidates.across = across;
+  result.groups = form_groups(result.body, result.candidates, limits, options.dominant_merging, recorder);
+  if (options.proactive_locality) {
+    result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
+                                 options.dominant_merging, recorder);
+  }
+  result.decisions = recorder.take();
+  result.global = std::move(global);
+  finalize(result, result.groups, options.record_decisions);
+  return result;
+}
+
+/// So far beyond a kernel's limits that amendments would not bring it back: it will be cut, and its parts
+/// find amendments of their own.
+bool far_beyond_limits(const Nodes& nodes, const Stitched& stitched, const Options& options) {
+  constexpr int kFar = 2;
+  return bodies(nodes, stitched.groups) > kFar * options.max_groups ||
+         stitched.finalization.grid_barriers + 1 > kFar * options.max_phases;
+}
+
+/// Of several decisions about the same in one step the last: rounds weigh an op again with other numbers.
+void keep_last(std::vector<Decision>& decisions) {
+  const auto same = [](const Decision& a, const Decision& b) {
+    return a.step == b.step && a.subject == b.subject && a.object == b.object;
+  };
+  std::vector<Decision> kept;
+  for (auto d = decisions.begin(); d != decisions.end(); ++d)
+    if (std::none_of(d + 1, decisions.end(), [&](const Decision& later) { return same(*d, later); }))
+      kept.push_back(std::move(*d));
+  decisions = std::move(kept);
+}
+
+/// The passes, again with what each round has learned; scalars that crowd their readers become Global.
+/// Decisions are those of the round taken, and of the amendments before it.
+Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
+                    const MappingLimits& limits, const WantedSchemes& wanted,
+                    const std::set<NodeId>& across) {
+  Amendments amendments = wanted.amendments;
+  std::set<NodeId> global = wanted.global;
+  Recorder recorder(options.record_decisions);  // of amendments
+  const auto run = [&] {
+    interruption_point();
+    return run_once(nodes, op, options, limits, amendments, global, across);
+  };
+  Stitched result = run();
+  if (options.constraints.together.empty() && far_beyond_limits(nodes, result, options)) return result;
+  const auto amended = [&] {
+    return amend(result.body, result.candidates, result.groups, result.finalization, device, amendments,
+                 recorder);
+  };
+  const auto crowded = [&] {
+    const std::size_t before = global.size();
+    for (const NodeId id : crowding_scalars(result.body, result.groups, result.finalization, device))
+      if (!wanted.regional.contains(id)) global.insert(id);
+    return global.size() > before;
+  };
+  // Scalars that have become Global may be better not stored at all, so rounds go on after them.
+  for (int round = 1; round < kMaxRounds && amended(); ++round) result = run();
+  if (crowded()) {
+    result = run();
+    for (int round = 1; round < kMaxRounds && (amended() || crowded()); ++round) result = run();
+  }
+  if (result.finalization.grid_barriers > 0) {
+    std::set<NodeId> promotions =
+        promotions_to_try(result.body, result.candidates, result.groups, result.finalization);
+    for (const NodeId id : amendments.inlined) promotions.erase(id);
+    if (!promotions.empty()) {
+      const double before = scheme_cost_us(result.body, result.groups, result.finalization, device);
+      amendments.promoted.insert(promotions.begin(), promotions.end());
+      Stitched trial = run();
+      const double after = scheme_cost_us(trial.body, trial.groups, trial.finalization, device);
+      for (const NodeId id : promotions) {
+        recorder.add("dominants", nodes.name(id), "", [&] {
+          const std::string why =
+              fmt::format("stored {:.2f} us, inlined {:.2f} us in barriers and traffic", after, before);
+          return after < before ? Verdict::yes("astitch.store-shared", why)
+                                : Verdict::no("astitch.store-shared", why);
+        });
+      }
+      if (after < before) result = std::move(trial);
+    }
+  }
+  std::vector<Decision> decisions = recorder.take();
+  keep_last(decisions);
+  std::move(result.decisions.begin(), result.decisions.end(), std::back_inserter(decisions));
+  result.decisions = std::move(decisions);
+  return result;
+}
+
+KernelPlan to_kernel(const Stitched& stitched) {
+  KernelPlan kernel;
+  std::set<NodeId> ops;
+  for (const std::size_t g : stitched.finalization.order) {
+    const OpGroup& group = stitched.groups[g];
+    Group result;
+    result.dominant = group.dominant;
+    for (const NodeId id : group.materialised) {
+      if (id != group.dominant) result.sub_dominants.push_back(id);
+      if (is_across(group, id)) result.across.push_back(id);
+    }
+    result.ops = group.ops;
+    result.mapping = group.mapping;
+    result.deal = group.deal;
+    result.lane = group.lane;
+    ops.insert(group.ops.begin(), group.ops.end());
+    kernel.groups.push_back(std::move(result));
+  }
+  kernel.ops.assign(ops.begin(), ops.end());
+  kernel.outputs.assign(stitched.body.outputs.begin(), stitched.body.outputs.end());
+  kernel.schemes = stitched.finalization.schemes;
+  kernel.levels = stitched.finalization.levels;
+  kernel.in_phase = stitched.finalization.in_phase;
+  return kernel;
+}
+
+/// The members a first kernel computes when one is too large: a prefix of a topological order, so that the
+/// rest never feeds it.
+std::vector<NodeId> first_part(const Stitched& stitched, const Options& options) {
+  const auto& levels = stitched.finalization.levels;
+  if (stitched.finalization.grid_barriers < options.max_phases) {
+    // Too many groups: half of the candidates each.
+    auto middle = stitched.candidates.kinds.begin();
+    std::advance(middle, static_cast<std::ptrdiff_t>(stitched.candidates.kinds.size() / 2));
+    std::vector<NodeId> part;
+    for (const NodeId id : stitched.body.members) {
+      if (id < middle->first) part.push_back(id);
+    }
+    return part;
+  }
+  // Too many phases: the first ones, with what they inline.
+  std::set<NodeId> part;
+  for (const OpGroup& group : stitched.groups) {
+    std::vector<NodeId> stack;
+    for (const NodeId id : group.materialised) {
+      if (levels.at(id) < options.max_phases - 1) stack.push_back(id);
+    }
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      if (!stitched.body.contains(id) || !part.insert(id).second) continue;
+      const auto& operands = stitched.body.nodes->node(id).operands;
+      stack.insert(stack.end(), operands.begin(), operands.end());
+    }
+  }
+  std::vector<NodeId> result;
+  for (const NodeId id : part) {
+    if (stitched.body.members.contains(id)) result.push_back(id);
+  }
+  return result;
+}
+
+/// Whether a cut of `op` behind `part` would part two ops that an override wants in one kernel.
+bool separates(const Constraints& constraints, const StitchOp& op, const std::vector<NodeId>& part) {
+  return std::any_of(constraints.together.begin(), constraints.together.end(), [&](const auto& pair) {
+    const auto in = [](const std::vector<NodeId>& ids, NodeId id) {
+      return std::binary_search(ids.begin(), ids.end(), id);
+    };
+    return in(op.members, pair.first) && in(op.members, pair.second) &&
+           in(part, pair.first) != in(part, pair.second);
+  });
+}
+
+/// The stitch op in two kernels or more, each the best of its part.
+void cut(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
+         const std::vector<NodeId>& part, Attempt& attempt) {
+  std::vector<NodeId> rest;
+  std::set_difference(op.members.begin(), op.members.end(), part.begin(), part.end(),
+                      std::back_inserter(rest));
+  for (const auto& members : {part, rest})
+    for (const StitchOp& smaller : connected_parts(nodes, members)) {
+      Searched& searched = attempt.parts.emplace_back(search(nodes, smaller, device, options));
+      const std::vector<KernelPlan>& kernels = searched.best().kernels;
+      attempt.kernels.insert(attempt.kernels.end(), kernels.begin(), kernels.end());
+      std::move(searched.decisions.begin(), searched.decisions.end(), std::back_inserter(attempt.decisions));
+    }
+}
+
+bool sums_in_vectors(const Group& group) {
+  return is<mapping::Columns>(group.mapping) && vectors(group.mapping).width > 1;
+}
+
+/// Which choice to take back where a kernel does not fit the device, if one of them asked for the room.
+Misfit misfit_of(const KernelPlan& kernel) {
+  if (kernel.launch.cluster > 1) return Misfit::kClusterRoom;
+  return std::any_of(kernel.groups.begin(), kernel.groups.end(), sums_in_vectors) ? Misfit::kColumnVectors
+                                                                                  : Misfit::kNone;
+}
+
+/// Where mapping=tuned has its last word, and values that stay with their threads over a barrier.
+void refine(const Nodes& nodes, const Device& device, const Options& options, const MappingLimits& limits,
+            const WantedSchemes& wanted, KernelPlan& kernel, Recorder& recorder) {
+  if (limits.tuned_for != nullptr) {
+    settle_registers(device, options, kernel.launch);
+    settle_vectors(*nodes.computation, device, kernel);
+    part_diverging_vectors(*nodes.graph, device, kernel);
+    turn_through_tiles(*nodes.graph, device, options, kernel, recorder);
+    gather_in_one_pass(*nodes.graph, device, options, kernel, recorder);
+  }
+  const auto residents = keep_residents(*nodes.graph, device, options, wanted.schemes, kernel, recorder);
+  drop_unread_tiles(*nodes.computation, kernel);
+  require_residents(nodes, kernel, wanted.schemes, residents);
+}
+
+}  // namespace
+
+std::string to_text(const Nodes& nodes, const Form& form) {
+  const WideForms& of = form.mappings;
+  std::vector<std::string> parts;
+  if (of.launch) {
+    parts.push_back(fmt::format("{} threads", of.launch->block));
+    if (of.launch->share > 1) parts.push_back(fmt::format("1/{} of an SM's blocks", of.launch->share));
+    if (of.launch->cluster > 1) parts.push_back(fmt::format("clusters of {}", of.launch->cluster));
+  }
+  if (form.max_blocks_per_sm > 0) parts.push_back(fmt::format("{} blocks an SM", form.max_blocks_per_sm));
+  if (of.waits) parts.emplace_back("waits");
+  for (const NodeId id : form.across) parts.push_back("across " + nodes.name(id));
+  if (!of.staging) parts.emplace_back("no tiles");
+  if (!of.single_rows) parts.emplace_back("no single rows");
+  if (!of.clusters) parts.emplace_back("no clusters");
+  if (!of.column_vectors) parts.emplace_back("no column vectors");
+  return parts.empty() ? "by the rules" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& given,
+                 const Form& form) {
+  Options options = given;
+  if (form.max_blocks_per_sm > 0) options.constraints.residency[op.members.front()] = form.max_blocks_per_sm;
+  Attempt attempt;
+  attempt.form = form;
+  const auto refuse = [&](Misfit misfit, Verdict why, const KernelPlan* kernel = nullptr) {
+    attempt.misfit = misfit;
+    attempt.fits = std::move(why);
+    if (kernel != nullptr && options.record_decisions)
+      attempt.decisions = {{"mapping", nodes.name(kernel->groups.back().dominant), "", attempt.fits}};
+    return std::move(attempt);
+  };
+
+  WantedSchemes wanted = wanted_schemes(op, options.constraints);
+  if (!options.data_reuse) {
+    std::set_difference(op.members.begin(), op.members.end(), wanted.regional.begin(), wanted.regional.end(),
+                        std::inserter(wanted.global, wanted.global.end()));
+  }
+  const MappingLimits limits = mapping_limits(nodes, op, device, options, form.mappings.waits,
+                                              accumulators_of(nodes, form.across), form.mappings);
+  Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, form.across);
+  const auto must_wait = [&] { return !limits.one_wave && stitched.finalization.grid_barriers > 0; };
+  const auto needs_wave = [&] {
+    return Verdict::no("form.needs-wave", fmt::format("it has {} grid barrier{}, and not one wave of blocks",
+                                                      stitched.finalization.grid_barriers,
+                                                      stitched.finalization.grid_barriers == 1 ? "" : "s"));
+  };
+  if (must_wait())
+    return refuse(limits.cluster > 1 && form.mappings.clusters ? Misfit::kClusterBarrier : Misfit::kBarrier,
+                  needs_wave());
+
+  Recorder recorder(options.record_decisions);
+  const int phases = stitched.finalization.grid_barriers + 1;
+  const int groups = bodies(nodes, stitched.groups);
+  if (phases > options.max_phases || groups > options.max_groups) {
+    const std::vector<NodeId> part = first_part(stitched, options);
+    if (!part.empty() && part.size() < op.members.size() && !separates(options.constraints, op, part)) {
+      recorder.add("scope", nodes.name(part.back()), "", [&] {
+        return Verdict::no("astitch.kernel-limits",
+                           fmt::format("{} groups in {} phases, {} in {} allowed: the kernel is cut here",
+                                       groups, phases, options.max_groups, options.max_phases));
+      });
+      attempt.decisions = recorder.take();
+      cut(nodes, op, device, options, part, attempt);
+      return attempt;
+    }
+  }
+
+  // Shared memory: demote until it fits; every demotion may move ops to later phases.
+  KernelPlan kernel;
+  const std::vector<OpGroup> unplaced = stitched.groups;
+  Recorder demotions(options.record_decisions), layout(options.record_decisions);
+  for (;;) {
+    layout = Recorder(options.record_decisions);  // of the last round
+    stitched.groups = assign_lanes(stitched.body, unplaced, stitched.finalization, device, limits, layout);
+    kernel = to_kernel(stitched);
+    plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel,
+                layout);
+    const bool staged = std::any_of(kernel.groups.begin(), kernel.groups.end(),
+                                    [](const Group& group) { return is_staged(group.mapping); });
+    Verdict stages = staged ? stage_rows(*nodes.computation, kernel) : Verdict::yes();
+    if (staged && stages) bound_launch(device, options, limits, kernel.launch);
+    const Verdict fits = fits_device(kernel, device, limits);
+    if (staged && stages && !fits) stages = fits;
+    if (!stages)
+      return refuse(stages_single_rows(kernel) ? Misfit::kSingleRows : Misfit::kStaging, stages, &kernel);
+    if (fits) break;
+    if (const Misfit misfit = misfit_of(kernel); misfit != Misfit::kNone)
+      return refuse(misfit, fits, &kernel);
+    const auto demoted =
+        cheapest_demotion(stitched.body, stitched.groups, stitched.finalization, wanted.regional);
+    if (!demoted && !wanted.regional.empty()) refuse_regional(nodes, wanted.regional, fits);
+    if (!demoted) break;
+    demotions.add("memory", nodes.name(*demoted), "", [&] { return fits; });
+    stitched.global.insert(*demoted);
+    finalize(stitched, unplaced, options.record_decisions);
+    // Its barriers ask for mappings that keep to one wave.
+    if (must_wait()) return refuse(Misfit::kBarrier, needs_wave());
+  }
+  recorder.append(std::move(stitched.decisions));
+  recorder.append(std::move(stitched.locality));
+  recorder.append(demotions.take());
+  recorder.append(layout.take());
+  refine(nodes, device, options, limits, wanted, kernel, recorder);
+  require_schemes(stitched.body, stitched.candidates, stitched.groups, stitched.finalization, wanted.schemes);
+  recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {
+    return Verdict::yes(
+        "astitch.assume-relax-apply",
+        fmt::format("{} blocks of {} threads, {} registers a thread, {} bytes shared, {} barriers",
+                    kernel.launch.grid, kernel.launch.block, kernel.launch.register_bound,
+                    kernel.launch.shared_bytes, kernel.launch.grid_barriers));
+  });
+  attempt.decisions = recorder.take();
+  attempt.kernels.push_back(std::move(kernel));
+  return attempt;
+}
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,225 @@
+#include "analysis/forms/vectors.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "analysis/judge/cost.h"
+#include "analysis/judge/cost_access.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/schedule/evaluations.h"
+#include "analysis/schedule/layout.h"
+#include "analysis/schedule/stages.h"
+#include "analysis/schedule/tiles.h"
+#include "occupancy_model/hardware.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+/// In flight an SM at full bandwidth (docs/planners/astitch.md).
+constexpr double kBytesInFlight = 32 * 1024;
+constexpr double kMostUnrolled = 4;  ///< twice as many of less than a word
+constexpr double kWordBytes = 4;
+/// The share of a thread's registers that loads in flight may take.
+constexpr int kRegisterShare = 4;
+
+/// What the elements of a group move, in bytes an element.
+struct Moved {
+  double vectors = 0, scalars = 0;  ///< by how it could move
+  /// Loads of the domain's own elements, each array once, that need no guard (those of a choice, concatenate
+  /// or pad, wait for it). What a row has in common with the others comes from L2.
+  double loads = 0;
+  /// The loads of a step, which are in flight together; those of later ones wait for its results.
+  struct Together {
+    double elements = 0, vectors = 0;  ///< bytes an element; bytes of what a vector's elements have in common
+    double loads = 0;
+  };
+  std::vector<Together> steps;
+  int widest = 1;  ///< of what could move in vectors, in bytes
+};
+
+bool follows_lanes(const IndexMap& map, const Layout& layout) {
+  return std::any_of(map.results.begin(), map.results.end(),
+                     [&](const IndexExpr& e) { return e.uses_dim(layout.lane_dim); });
+}
+
+/// Another element in each row of a row_pack or row_split domain of several.
+bool follows_rows(const IndexMap& map, const Mapping& mapping) {
+  const bool shared = packs_rows(mapping) || is<mapping::Segments>(mapping);
+  if (!shared || extents(mapping).rows == 1) return true;
+  return std::any_of(map.results.begin(), map.results.end(),
+                     [](const IndexExpr& e) { return e.uses_dim(0); });
+}
+
+/// The phases and stages of the steps that come first to read a value of the group.
+class FirstReaders {
+ public:
+  using Step = std::pair<int, int>;
+
+  FirstReaders(const Computation& computation, const KernelPlan& kernel, const Group& group)
+      : kernel_(kernel), made_(materialised(KernelPlan{.groups = {group}})) {
+    for (const NodeId op : made_)
+      stages_.try_emplace(kernel.levels.at(op), computation, kernel, kernel.levels.at(op));
+  }
+
+  Step of(NodeId value, int level) {
+    Stages& stages = stages_.at(level);
+    Step first{level, std::numeric_limits<int>::max()};
+    for (const NodeId op : made_)
+      if (kernel_.levels.at(op) == level && stages.reads(op, value))
+        first.second = std::min(first.second, stages.of(op));
+    return first;
+  }
+
+ private:
+  const KernelPlan& kernel_;
+  std::vector<NodeId> made_;
+  std::map<int, Stages> stages_;
+};
+
+Moved moved(const Computation& computation, const KernelPlan& kernel, const Group& group,
+            const Mapping& mapping) {
+  Moved result;
+  const Layout layout(mapping, kernel.launch.block);
+  const GroupEvaluations found = evaluations(computation, kernel, group);
+  FirstReaders readers(computation, kernel, group);
+  std::map<FirstReaders::Step, Moved::Together> steps;
+  std::set<NodeId> loaded;
+  const auto add = [&](NodeId op, const IndexMap& map, bool load, NodeId root) {
+    // What is read from shared memory moves element by element.
+    const auto scheme = kernel.schemes.find(op);
+    const bool only_shared = scheme != kernel.schemes.end() && scheme->second == Scheme::kRegional;
+    if (load ? reads_shared(kernel, op, root) : only_shared) return;
+    if (!follows_lanes(map, layout)) return;
+    const Shape& shape = computation.node(op).shape;
+    const int bytes = byte_size(shape.dtype);
+    const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
+    const Movement movement = layout.movement(offset, map);
+    if (load && movement == Movement::kOneForAll) {  // loaded once for a vector
+      Moved::Together& step = steps[readers.of(op, kernel.levels.at(root))];
+      step.vectors += kWordBytes;
+      ++step.loads;
+      return;
+    }
+    if (load && map.runtime.empty() && layout.holds(map) && follows_rows(map, mapping) &&
+        loaded.insert(op).second) {
+      result.loads += bytes;
+      Moved::Together& step = steps[readers.of(op, kernel.levels.at(root))];
+      step.elements += bytes;
+      ++step.loads;
+    }
+    // A peeled row's last vector reaches into the next row, which the kernel may be writing.
+    const bool reaches = layout.peeled && load && kernel.schemes.contains(op);
+    const bool vector = movement == Movement::kVector && !reaches;
+    (vector ? result.vectors : result.scalars) += bytes;
+    if (vector) result.widest = std::max(result.widest, bytes);
+  };
+  for (const Evaluation& e : found.values)
+    if (e.load) add(e.op, e.map, true, e.root);
+  for (const NodeId op : materialised(KernelPlan{.groups = {group}}))
+    if (const auto placed = found.placements.find(op);
+        placed != found.placements.end() && placed->second.coverage == Coverage::kFull)
+      add(op, placed->second.map, false, op);
+  for (const auto& [at, step] : steps) result.steps.push_back(step);
+  return result;
+}
+
+/// Bytes that a thread has in flight with vectors of so many elements, on the average of its loads.
+double in_flight_together(const Moved& moved, int vector) {
+  double bytes = 0, loads = 0;
+  for (const Moved::Together& step : moved.steps) {
+    bytes += step.loads * (step.elements * vector + step.vectors);
+    loads += step.loads;
+  }
+  return loads > 0 ? bytes / loads : 0;
+}
+
+/// Of an element that the group computes from its operands: of a reduction's operand.
+int computed_bytes(const Computation& computation, const Group& group) {
+  const Node& dominant = computation.node(group.dominant);
+  const bool reduces = def(dominant.op).cls == OpClass::kReduce;
+  return byte_size(computation.node(reduces ? dominant.operands[0] : group.dominant).shape.dtype);
+}
+
+/// The vector an element-wise task of another group's share can have.
+int whole_vectors(const Computation& computation, const Group& group) {
+  const std::int64_t rows = extents(group.mapping).rows, of_task = task_rows(group.mapping);
+  int vector = kVectorBytes / byte_size(computation.node(group.dominant).shape.dtype);
+  while (vector > 1 && (rows % vector != 0 || of_task % vector != 0)) vector /= 2;
+  return std::max(1, vector);
+}
+
+}  // namespace
+
+void settle_vectors(const Computation& computation, const Device& device, KernelPlan& kernel) {
+  const KernelLaunch& launch = kernel.launch;
+  const double resident = std::min<double>(
+      device.max_threads_per_sm(), static_cast<double>(launch.block) * std::max(1, launch.blocks_per_sm));
+  const int registers = launch.register_bound > 0 ? launch.register_bound : kUnboundRegisters;
+  for (Group& group : kernel.groups) {
+    Mapping& m = group.mapping;
+    mapping::Vectors of = vectors(m);
+    if (stages_a_row(m)) {
+      // The mapping is that of the kernel's largest reduction; of rows made of constants nothing moves.
+      if (const Moved bytes = moved(computation, kernel, group, m); bytes.vectors + bytes.scalars == 0)
+        of.width = std::min(of.width, kVectorBytes / computed_bytes(computation, group));
+      set_vectors(m, of);
+      of.unroll = static_cast<int>(
+          std::clamp<std::int64_t>(Layout(m, launch.block).unguarded, 1, std::max(1, of.unroll)));
+      set_vectors(m, of);
+      continue;
+    }
+    if (extents(m).elements() == 0 || is<mapping::OneThread>(m) || is_staged(m)) {
+      set_vectors(m, {});
+      continue;
+    }
+    const bool columns = is<mapping::Columns>(m);
+    if (is<mapping::Elements>(m) && of.width == 1) of.width = whole_vectors(computation, group);
+    set_vectors(m, of);
+    Moved bytes = moved(computation, kernel, group, m);
+    // Element by element, the lanes of peeled rows and of columns would read what vectors leave apart.
+    const bool apart = (Layout(m, launch.block).peeled || columns) && bytes.scalars > 0;
+    if (bytes.scalars > bytes.vectors || bytes.vectors == 0 || apart) of.width = 1;
+    // What takes two instructions a vector takes every other 16 bytes by each.
+    of.width = std::min(of.width, std::max(1, kVectorBytes / bytes.widest));
+    set_vectors(m, of);
+    const double in_flight = std::max(1.0, in_flight_together(bytes, of.width));
+    const double most = std::min({registers * 4.0 / kRegisterShare / in_flight,
+                                  in_flight < kWordBytes ? 2 * kMostUnrolled : kMostUnrolled,
+                                  static_cast<double>(Layout(m, launch.block).unguarded)});
+    // Vectors at the ends come one by one: what counts is the average of all batches.
+    const auto flight = [&](int unroll) {
+      set_vectors(m, {of.width, unroll});
+      return resident * in_flight * Layout(m, launch.block).in_flight();
+    };
+    // Sums of columns end in one of partials, of single elements.
+    const double wanted = columns ? 2 * kBytesInFlight : kBytesInFlight;
+    of.unroll = 1;
+    for (int unroll = 2; bytes.loads > 0 && unroll <= most && flight(of.unroll) < wanted; ++unroll)
+      if (flight(unroll) > flight(of.unroll)) of.unroll = unroll;
+    set_vectors(m, of);
+  }
+}
+
+void part_diverging_vectors(const Graph& graph, const Device& device, KernelPlan& kernel) {
+  const Computation& computation = graph.entry_computation();
+  for (Group& group : kernel.groups) {
+    if (vectors(group.mapping).width == 1 || is_staged(group.mapping)) continue;
+    Mapping single = group.mapping;
+    set_vectors(single, {});
+    const Layout with(group.mapping, kernel.launch.block), without(single, kernel.launch.block);
+    const GroupEvaluations found = evaluations(computation, kernel, group);
+    const bool diverges = std::any_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
+      return !e.load && costs::divergence(e.map, with) > costs::divergence(e.map, without);
+    });
+    if (!diverges) continue;
+    const double in_vectors = kernel_cost(graph, device, kernel).predicted_us;
+    std::swap(group.mapping, single);
+    if (kernel_cost(graph, device, kernel).predicted_us >= in_vectors) std::swap(group.mapping, single);
+  }
+}
+
+}  // namespace stitchwork::astitch

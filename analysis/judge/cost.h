@@ -1,0 +1,47 @@
+// Cost from the plan alone (method "modelled"): what compare prints and planners weigh.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/plan/plan.h"
+#include "analysis/schedule/evaluations.h"
+#include "occupancy_model/not_modelled.h"
+
+namespace stitchwork {
+
+struct KernelCost {
+  KernelWork work;
+  std::int64_t dram_read_bytes = 0, dram_write_bytes = 0;
+  std::int64_t recomputed_elements =
+      0;  ///< evaluations beyond the first of each element; index maps are free
+  double predicted_us = 0;
+  TimedKernel timed;  ///< what predicted_us is made of, and what it leaves out
+};
+
+KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel);
+/// The same, given what the kernel's groups evaluate.
+KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel,
+                       const KernelEvaluations& found);
+
+/// A device-to-device copy or a memset of so many bytes read and written: an empty kernel's time and the
+/// bytes at the sustained bandwidth.
+double transfer_us(const Device& device, double bytes);
+
+struct PlanCost {
+  double predicted_us = 0;
+  std::int64_t dram_bytes = 0, recomputed_elements = 0;
+  int grid_barriers = 0;
+};
+
+/// Also of library calls (analysis/judge/library_cost.h; a copy's time where they are no products), copies
+/// and memsets, with a launch gap between steps.
+PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan);
+
+/// Fills predicted_us of kernels, steps and plan; `found` is what the plan's kernels evaluate.
+void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found);
+
+/// Sets tf32 of a complete plan that was made without it, and its predicted times again. Throws Error where
+/// the device has no such units.
+void allow_tf32(const Graph& graph, const Device& device, FusionPlan& plan);
+
+}  // namespace stitchwork

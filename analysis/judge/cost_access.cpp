@@ -1,0 +1,96 @@
+#include "analysis/judge/cost_access.h"
+
+#include <algorithm>
+#include <array>
+
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/schedule/evaluations.h"
+#include "analysis/schedule/layout.h"
+#include "analysis/schedule/tiles.h"
+
+namespace stitchwork::costs {
+namespace {
+
+/// Sectors one warp's access under `map` touches, counted on a sample of 32 lanes in the middle of the
+/// domain, so many rows behind its middle.
+double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
+                      int element_bytes, std::int64_t row) {
+  const IndexExpr linear = linearize(map.results, extents);
+  const int lane = layout.lane_dim;
+  std::vector<std::int64_t> point(map.dims.size());
+  for (std::size_t d = 0; d < point.size(); ++d) point[d] = map.dims[d] / 2 / kWarp * kWarp;
+  if (row > 0) point[0] += row;
+  const std::vector<std::int64_t> symbols(map.symbols.size(), 0), runtime(map.runtime.size(), 0);
+  std::array<std::int64_t, kWarp> sectors{};
+  for (int i = 0; i < kWarp; ++i) {
+    std::vector<std::int64_t> at = point;
+    if (lane < static_cast<int>(at.size())) {
+      // Rows shorter than a warp: the lanes go on in the next row.
+      const std::int64_t extent = std::max<std::int64_t>(1, map.dims[static_cast<std::size_t>(lane)]);
+      const std::int64_t position = at[static_cast<std::size_t>(lane)] + i;
+      at[static_cast<std::size_t>(lane)] = position % extent;
+      if (lane == 1 && position >= extent)
+        at[0] = std::min(at[0] + position / extent, std::max<std::int64_t>(0, map.dims[0] - 1));
+    }
+    sectors[static_cast<std::size_t>(i)] =
+        evaluate(linear, at, symbols, runtime) * element_bytes / kSectorBytes;
+  }
+  std::sort(sectors.begin(), sectors.end());
+  return static_cast<double>(std::unique(sectors.begin(), sectors.end()) - sectors.begin());
+}
+
+/// Of long rows that begin within sectors the mean of as many as begin differently.
+double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
+                      int element_bytes) {
+  constexpr std::int64_t kRows = 8;
+  const bool apart = layout.lane_dim == 1 && map.dims.size() == 2 && map.dims[1] > kWarp &&
+                     map.dims[0] >= kRows * kWarp && layout.cols * element_bytes % kSectorBytes != 0;
+  double sectors = 0;
+  for (std::int64_t row = 0; row < (apart ? kRows : 1); ++row)
+    sectors += sectors_a_warp(map, extents, layout, element_bytes, row);
+  return sectors / static_cast<double>(apart ? kRows : 1);
+}
+
+}  // namespace
+
+bool uses(const IndexMap& map, int dim) {
+  return std::any_of(map.results.begin(), map.results.end(),
+                     [dim](const IndexExpr& e) { return e.uses_dim(dim); });
+}
+
+double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const Mapping& mapping,
+               const Layout& layout, int bytes, bool through_tile, int at_once) {
+  // A range in order, or a peeled row's vectors, which begin with sectors.
+  if ((layout.in_tile && through_tile) || (layout.peeled && at_once > 1))
+    return static_cast<double>(kWarp * bytes) / kSectorBytes;
+  const bool tiles = (is<mapping::Patch>(mapping) || through_tile) && map.dims.size() == 2 &&
+                     map.symbols.empty() && map.runtime.empty();
+  if (!tiles) return sectors_a_warp(map, extents, layout, bytes);
+  return tile_sectors(map, extents, tile_mapping(mapping), bytes,
+                      through_tile ? TileOrder::kAlongRows : TileOrder::kAlongCols);
+}
+
+double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& layout) {
+  double count = evaluation_count(map);
+  const int lane = layout.lane_dim;
+  // A value of the col alone is loaded again for every row.
+  if (lane == 1 && map.dims.size() == 2 && uses(map, 1) && !depends_on(map, 0))
+    count *= static_cast<double>(map.dims[0]);
+  if (depends_on(map, lane) || map.dims.size() < 2) return count / kWarp;
+  if (is<mapping::Patch>(mapping))
+    return count * static_cast<double>(layout.segments) *
+           std::max(1.0, static_cast<double>(layout.threads_a_row) / kWarp);
+  if (lane == 1) return count * threads_a_row(mapping) / kWarp;
+  return count * std::max(1.0, static_cast<double>(layout.rows) / kWarp);
+}
+
+int moved_at_once(const IndexMap& map, const Shape& shape, const Mapping& mapping, const Layout& layout,
+                  bool through_tile) {
+  if (layout.in_tile && through_tile) return staging_mapping(mapping, byte_size(shape.dtype)).vectors.width;
+  if (layout.width == 1 || !uses(map, layout.lane_dim) || !layout.holds(map)) return 1;
+  const IndexExpr offset = simplify(linearize(map.results, shape.dims), map);
+  return layout.movement(offset, map) == Movement::kVector ? layout.width : 1;
+}
+
+}  // namespace stitchwork::costs

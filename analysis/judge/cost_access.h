@@ -1,0 +1,37 @@
+// What one access of a warp moves: the sectors it touches, and how many accesses a value takes.
+#pragma once
+
+#include <vector>
+
+#include "analysis/plan/plan.h"
+#include "analysis/schedule/layout.h"
+#include "core/index/index_map.h"
+#include "occupancy_model/hardware.h"
+
+namespace stitchwork::costs {
+
+/// Of 128 bytes, which L1 moves in one wavefront.
+inline constexpr double kSectorsPerWavefront = 4;
+
+/// Does an access under `map` vary with that dimension?
+bool uses(const IndexMap& map, int dim);
+
+/// Sectors one warp's access of global memory touches.
+double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const Mapping& mapping,
+               const Layout& layout, int bytes, bool through_tile, int at_once);
+
+/// Warps that issue one access each for a value under `map`. A value that does not vary along the lanes is
+/// still loaded by every warp that works on it.
+double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& layout);
+
+/// Elements that one access of a thread moves.
+int moved_at_once(const IndexMap& map, const Shape& shape, const Mapping& mapping, const Layout& layout,
+                  bool through_tile);
+
+/// Of a value that only some lanes of a warp compute (a piece of a concatenation, the inside of a pad): how
+/// many warps execute it, in those that its elements would fill. A run of R neighbours that begins anywhere
+/// is met by 1 + (R - 1) / W of the ranges of W elements that a warp's lanes have vectors of, on the average;
+/// 1 where all of a warp's lanes compute it or none does.
+double divergence(const IndexMap& map, const Layout& layout);
+
+}  // namespace stitchwork::costs

@@ -1,0 +1,248 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "analysis/facts/facts.h"
+#include "analysis/facts/one_pass.h"
+#include "analysis/judge/cost_internal.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/schedule/clusters.h"
+#include "analysis/schedule/launch.h"
+#include "analysis/schedule/layout.h"
+#include "analysis/schedule/mapping.h"
+#include "core/base/sorted.h"
+
+namespace stitchwork::costs {
+namespace {
+
+// What generated code executes beside the ops, in machine instructions: fitted to the simulator's issue slots
+// of 404 kernels (scripts/bench/estimates, docs/timing.md).
+/// A warp's thread indices and bounds, once a block; the guards of each group it runs, and the choice of each
+/// loop over tasks that it does not.
+constexpr double kBlockInstructions = 2.2, kGroupInstructions = 2.4;
+/// So many loops that are alike share one body (analysis/schedule/share.h), for which a warp takes its
+/// pointers from a table.
+constexpr std::size_t kFewestShared = 4;
+constexpr double kTableInstructions = 30;
+/// A warp's loops and index arithmetic: in a task of elements, in a task of rows, and in each further pass
+/// over its rows. A warp without rows comes to the guards of the task, and goes through its reductions.
+constexpr double kElementTaskInstructions = 7.5, kRowTaskInstructions = 10, kPassInstructions = 2.8,
+                 kIdleTaskInstructions = 7;
+/// At most five steps of a warp's reduction, fewer of short rows: a shuffle beside the combining op.
+constexpr double kWarpSteps = 5, kShuffleInstructions = 1;
+/// Where a row has several warps: their results through shared memory, a block barrier on either side, and
+/// the warp's steps once more.
+constexpr double kBlockReduceInstructions = 12.8, kBlockReduceAccesses = 2;
+/// Of the instructions of an op that takes several, those of the fp32 units; the others compare, select,
+/// convert and take apart. 0.50 (erf, maximum) to 0.80 (exponential) of issue slots, power 0.72, divide 0.55.
+constexpr double kFp32Share = 0.66;
+/// Of an element that a thread takes into a later reduction (codegen/prelude/prelude_common.cpp, sw_gather):
+/// issue slots, and those of them of the units that compute in its type. Measured in the simulator, a kernel
+/// that gathers less one that does not (docs/timing.md, "Gathered elements").
+struct Gather {
+  double instructions, arithmetic, mufu;
+};
+constexpr Gather kExponentialsF32{17.1, 13, 1}, kExponentialsF64{27.3, 20, 0}, kSquaresF32{6.2, 5, 1},
+    kSquaresF64{17.5, 6, 0};
+
+const Gather& gather_of(OnePassKind kind, DType dtype) {
+  const bool wide = dtype == DType::kF64;
+  if (kind == OnePassKind::kExponentials) return wide ? kExponentialsF64 : kExponentialsF32;
+  return wide ? kSquaresF64 : kSquaresF32;
+}
+
+}  // namespace
+
+double KernelCounter::warp_tasks(const Deal& deal) const {
+  return static_cast<double>(deal.block_tasks()) *
+         std::ceil(static_cast<double>(kernel_.launch.block) / kWarp);
+}
+
+double KernelCounter::task_instructions(const Group& group, double passes) const {
+  const Mapping& mapping = group.mapping;
+  const auto rows = static_cast<double>(extents(mapping).rows);
+  const int threads = threads_a_row(mapping);
+  if (threads > 1 || is<mapping::Columns>(mapping) || is<mapping::Patch>(mapping)) {
+    double busy = 1;
+    if (packs_rows(mapping) && threads < kernel_.launch.block)
+      busy = std::min(1.0, std::ceil(rows * threads / kWarp) / warp_tasks(group.deal));
+    return busy * (kRowTaskInstructions + kPassInstructions * (passes - 1)) +
+           (1 - busy) * kIdleTaskInstructions;
+  }
+  const double busy = std::ceil(rows / (kWarp * vectors(mapping).width));
+  return kElementTaskInstructions * passes * std::min(1.0, busy / warp_tasks(group.deal));
+}
+
+void KernelCounter::count_value(const Group& group, const Evaluation& e, int steps) {
+  const Node& node = computation_.node(e.op);
+  const OpDef& row = def(node.op);
+  double count = steps * evaluation_count(e.map), instructions = instructions_of(node);
+  if (row.instructions > 0) evaluated_[e.op] += count;  // maps cost nothing again
+  if (row.cls == OpClass::kReduce) {
+    // Accumulating is once an element of the operand.
+    const Node& operand = computation_.node(node.operands[0]);
+    const double reduced = static_cast<double>(operand.shape.elements_count()) /
+                           static_cast<double>(std::max<std::int64_t>(1, node.shape.elements_count()));
+    const bool gathered = contains_sorted(group.one_pass, e.op);
+    count *= reduced;
+    if (gathered) {
+      count_gathering(e.op, count);
+    } else {
+      arithmetic(node.shape.dtype) += count / kWarp;
+      now().warp_instructions += count * combining_instructions(node) / kWarp;
+    }
+    if (is_across(group, e.op))
+      count_across(group, node);
+    else if (reduces_domain(computation_, e.op, group.mapping) && threads_a_row(group.mapping) > 1)
+      count_combining(group, node);
+    return;
+  }
+  // A warp executes it for whatever part of its lanes.
+  const Layout layout = layout_of(group);
+  const double warps =
+      instructions > 0
+          ? steps * std::max(1.0, warp_accesses(e.map, group.mapping, layout) * divergence(e.map, layout))
+          : 0;
+  if (is_elementwise(node.op)) {
+    const bool heavy = row.cls == OpClass::kHeavyElementwise, floating = is_floating(node.shape.dtype);
+    arithmetic(node.shape.dtype) +=
+        warps * (floating && instructions > 1 ? kFp32Share * instructions : instructions);
+    if (heavy && floating) now().mufu_warp_instructions += warps;
+  }
+  now().warp_instructions += warps * instructions;
+}
+
+double& KernelCounter::arithmetic(DType dtype) {
+  if (dtype == DType::kF64) return now().fp64_warp_instructions;
+  return is_floating(dtype) ? now().fp32_warp_instructions : now().int32_warp_instructions;
+}
+
+double KernelCounter::instructions_of(const Node& node) const {
+  if (node.op == Op::kDivide && is_floating(node.shape.dtype)) {
+    const Node* by = &computation_.node(node.operands[1]);
+    while (by->op == Op::kBroadcast) by = &computation_.node(by->operands[0]);
+    int exponent = 0;
+    if (by->op == Op::kConstant && by->shape.elements_count() == 1 &&
+        std::abs(std::frexp(by->attrs.literal->get_double(0), &exponent)) == 0.5)
+      return def(Op::kMultiply).instructions;
+  }
+  return def(node.op).instructions;
+}
+
+double KernelCounter::combining_instructions(const Node& reduce) const {
+  const auto op = simple_reducer(graph_, applied(reduce));
+  return op ? def(*op).instructions : def(reduce.op).instructions;
+}
+
+void KernelCounter::count_combining(const Group& group, const Node& reduce) {
+  const int threads = threads_a_row(group.mapping);
+  const double steps = std::min(kWarpSteps, std::ceil(std::log2(threads)));
+  const double stage = steps * (kShuffleInstructions + combining_instructions(reduce));
+  const double warps = warp_tasks(group.deal);
+  const bool block = threads > kWarp || is<mapping::Columns>(group.mapping);
+  now().warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
+  count_exchange(group.deal, warps);
+  arithmetic(reduce.shape.dtype) += warps * steps * (block ? 2 : 1);
+  if (!block) return;
+  now().ldst_warp_instructions += warps * kBlockReduceAccesses;
+  now().shared_wavefronts += warps * kBlockReduceAccesses;
+}
+
+void KernelCounter::count_exchange(const Deal& deal, double warps) {
+  const ClusterExchange exchange = cluster_exchange(deal, kernel_.launch.block);
+  now().warp_instructions += warps * exchange.warp_instructions;
+  now().ldst_warp_instructions += warps * exchange.remote_accesses;
+  now().remote_accesses += warps * exchange.remote_accesses;
+  now().remote_sectors += warps * exchange.remote_sectors;
+}
+
+void KernelCounter::count_across(const Group& group, const Node& reduce) {
+  const Mapping& mapping = group.mapping;
+  const double blocks = static_cast<double>(group.deal.blocks());
+  const double warps = warps_per_block();
+  const double accumulators = static_cast<double>(Layout(mapping, kernel_.launch.block).elements());
+  const double rows = static_cast<double>(task_rows(mapping));
+  const double writers = std::ceil(std::min<double>(threads_a_row(mapping), kernel_.launch.block) / kWarp);
+  if (rows > 1) {
+    now().warp_instructions +=
+        blocks * accumulators * (warps * kBlockReduceInstructions + writers * rows * 2);
+    now().shared_wavefronts += blocks * accumulators * (warps + writers * rows);
+    now().ldst_warp_instructions += blocks * accumulators * (warps + writers * rows);
+  }
+  // codegen/print/print_across.cpp
+  const int at_once = std::min(vectors(mapping).width, kVectorBytes / accumulator_bytes(reduce.shape.dtype));
+  const int together = rows > 1 ? 1 : at_once;
+  count_accesses(blocks * accumulators * writers / together);
+  const double sectors =
+      static_cast<double>(across_bytes(mapping, group.deal, reduce.shape.dtype)) / kSectorBytes;
+  now().l2_sectors += sectors;
+  if (outputs_.contains(reduce.id)) count_fold_across(group, reduce);
+}
+
+void KernelCounter::count_fold_across(const Group& group, const Node& reduce) {
+  const Dealt fold = fold_mapping(group.mapping, group.deal, kernel_.launch.block);
+  const int level = std::exchange(level_, level_ + 1);
+  const std::optional<Deal> deal = std::exchange(deal_, fold.deal);
+  const double loads = static_cast<double>(extents(fold.mapping).elements()) / kWarp;
+  const double sectors =
+      static_cast<double>(across_bytes(group.mapping, group.deal, reduce.shape.dtype)) / kSectorBytes;
+  now().l2_sectors += sectors;
+  count_accesses(loads);
+  now().global_accesses += loads;
+  count_in_l1(loads, sectors);
+  loads_made_ += loads;
+  // Those of all sums that the loop folds go together.
+  const auto folded = std::ranges::count_if(group.across, [&](NodeId op) { return outputs_.contains(op); });
+  loads_in_flight_ += loads * static_cast<double>(vectors(fold.mapping).unroll * folded);
+  arithmetic(reduce.shape.dtype) += loads;
+  now().warp_instructions +=
+      static_cast<double>(fold.deal.tasks) * warps_per_block() * kBlockReduceInstructions;
+  write(reduce.shape.byte_size());
+  level_ = level;
+  deal_ = deal;
+}
+
+void KernelCounter::count_gathering(NodeId reduce, double elements) {
+  const auto form = one_pass_form(graph_, reduce);
+  if (!form) return;  // verify refuses it
+  const DType dtype = computation_.node(reduce).shape.dtype;
+  const Gather& each = gather_of(form->kind, dtype);
+  const double warps = elements / kWarp;
+  now().warp_instructions += warps * each.instructions;
+  now().mufu_warp_instructions += warps * each.mufu;
+  arithmetic(dtype) += warps * each.arithmetic;
+}
+
+double KernelCounter::warps_per_block() const {
+  return std::ceil(kernel_.launch.block / static_cast<double>(kWarp));
+}
+
+void KernelCounter::count_step(const Group& group) {
+  const Mapping& m = group.mapping;
+  const std::int64_t blocks = group.deal.blocks();
+  now().warp_instructions += kGroupInstructions * static_cast<double>(blocks) * warps_per_block();
+  phases_[level_].loops[{form_number(m), extents(m).cols, vectors(m).width, group.ops.size()}].insert(
+      {group.deal.first_block, blocks});
+}
+
+void KernelCounter::count_blocks() {
+  const auto grid = static_cast<double>(kernel_.launch.grid);
+  const double warps = warps_per_block();
+  level_ = phases_.begin()->first;
+  now().warp_instructions += kBlockInstructions * grid * warps;
+  for (const auto& [level, phase] : phases_) {
+    double chosen = 0;
+    for (const auto& [kind, loops] : phase.loops) {
+      double blocks = 0;
+      for (const auto& [first, of_loop] : loops) blocks += static_cast<double>(of_loop);
+      const bool shared = loops.size() >= kFewestShared;
+      chosen += shared ? kTableInstructions * blocks + kGroupInstructions * grid
+                       : kGroupInstructions * (grid * static_cast<double>(loops.size()) - blocks);
+    }
+    level_ = level;
+    now().warp_instructions += chosen * warps;
+  }
+}
+
+}  // namespace stitchwork::costs

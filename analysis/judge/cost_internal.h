@@ -1,0 +1,179 @@
+// Counts what the groups of a kernel do, phase by phase, from the plan (analysis/judge/cost.h). Its parts are
+// sources of their own: instructions, loads and stores, DRAM, and the time of it all.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "analysis/judge/cost.h"
+#include "analysis/judge/cost_access.h"
+#include "analysis/plan/plan.h"
+#include "analysis/schedule/evaluations.h"
+
+namespace stitchwork::costs {
+
+class KernelCounter {
+ public:
+  KernelCounter(const Graph& graph, const Device& device, const KernelPlan& kernel);
+
+  KernelCost run(const KernelEvaluations& found);
+
+ private:
+  /// A thread's requests.
+  struct ThreadLoads {
+    double together = 0;  ///< that stand before one instruction: loads_of_expressions()
+    double vector = 0;    ///< of all arrays for one element or vector, those behind a guard left out
+    double staged = 0;    ///< of a range, all of which are in flight together
+    double accesses = 0;  ///< of all warps
+    /// Of `accesses` those that are asynchronous copies; requests of a warp for all these, of all tasks that
+    /// it has asked for.
+    double copies = 0, copied = 0;
+    /// Of `accesses` those of partials that are folded; requests of a warp for these, over all accesses.
+    double folds = 0, folded = 0;
+  };
+
+  /// What is done between two grid barriers.
+  struct Phase {
+    /// Of each loop in turn, by the blocks it runs on; without a deal what all blocks do alike.
+    std::vector<std::pair<std::optional<Deal>, ThreadWork>> work;
+    double dram_bytes = 0;
+    double same_address_atomics = 0;  ///< Stretch's
+    /// Of rows that registers do not hold: what is loaded of them behind the first step, and what of them the
+    /// blocks that are resident at a time go through.
+    double bytes_again = 0, resident_bytes = 0;
+    /// Loops over tasks of blocks [first, first + number), alike ones under one key.
+    std::map<std::tuple<int, std::int64_t, int, std::size_t>, std::set<std::pair<std::int64_t, std::int64_t>>>
+        loops;
+  };
+  /// What the loop being counted does in the phase that is.
+  ThreadWork& now();
+  int level_of(NodeId op) const;
+  int blocks_per_sm() const;
+  Layout layout_of(const Group& group) const { return Layout(group.mapping, kernel_.launch.block); }
+  void count_group(const Group& group, const GroupEvaluations& found);
+
+  // analysis/judge/cost_instructions.cpp
+  /// Warps that run through a group's tasks: all of the block, also those that have nothing to do.
+  double warp_tasks(const Deal& deal) const;
+  /// Of a warp in a task that goes over its elements so many times, averaged over those that have nothing to
+  /// do and come to the guards alone.
+  double task_instructions(const Group& group, double passes) const;
+  /// `steps`: so many compute it.
+  void count_value(const Group& group, const Evaluation& e, int steps);
+  /// For one element. Dividing by a constant power of two is multiplying.
+  double instructions_of(const Node& node) const;
+  /// Instructions of the units that compute in this type; 16-bit floats are computed in f32.
+  double& arithmetic(DType dtype);
+  /// Of accumulating one element.
+  double combining_instructions(const Node& reduce) const;
+  /// The threads of a row add up what each of them has.
+  void count_combining(const Group& group, const Node& reduce);
+  /// And, in a cluster, the blocks.
+  void count_exchange(const Deal& deal, double warps);
+  /// Behind its tasks every block adds up, an accumulator a thread at a time, what the rows of its last task
+  /// have, and writes the partials; where the result is an output, they are folded in the next phase.
+  void count_across(const Group& group, const Node& reduce);
+  /// By tiles of columns, on as many blocks.
+  void count_fold_across(const Group& group, const Node& reduce);
+  /// Elements gathered for a later reduction in the pass of an earlier one, in place of what it is made of
+  /// and of adding that up.
+  void count_gathering(NodeId reduce, double elements);
+  double warps_per_block() const;
+  /// The group's steps in a loop over tasks of the phase.
+  void count_step(const Group& group);
+  /// What every warp of the launch executes before its first task, and to choose its loops over tasks.
+  void count_blocks();
+
+  // analysis/judge/cost_loads.cpp
+  /// Requests of a warp for a value whose tiles are filled by asynchronous copies, those of so many tasks at
+  /// a time; 0 where it moves otherwise.
+  double copied_in_flight(const Group& group, const Shape& shape, bool through_tile) const;
+  /// An output left in partials is folded in the phase behind the one that leaves them.
+  void count_fold(const Node& reduce, std::int64_t partials);
+  /// `again`: in so many steps more.
+  void count_load(const Group& group, const Evaluation& e, int again, ThreadLoads& loads);
+  /// A value a col, which a block has in a tile: filled in every task, or before the first.
+  void count_staged_cols(const Group& group, const Evaluation& e, double accesses);
+  bool kept_in_shared(const Group& group, NodeId op) const;
+  /// Into the tile, `moved` elements at once (0: copied there, which takes no instruction more), and out of
+  /// it: no two lanes share a bank.
+  void count_through_tile(double accesses, int times, int moved, int vector, int bytes);
+  /// Loads and stores of global memory, by warps, and the sectors they touch.
+  void count_in_l1(double requests, double sectors);
+  /// Stores or loads of kept elements in shared memory: a lane a bank.
+  void count_kept(double accesses);
+  /// Those that a compiler leaves together where none goes ahead: it puts a load before the instruction that
+  /// uses it, and that may use several.
+  double loads_of_expressions(const Group& group, const GroupEvaluations& found, int level) const;
+  /// Of `touched` sectors of all warps those that the L1 does not have: the first of each in a block.
+  double beyond_l1(const Group& group, const Evaluation& e, double touched) const;
+  /// How many of a group's loads a thread has in flight before the first use.
+  void count_in_flight(const Group& group, const ThreadLoads& loads);
+  /// What is at one place of an array: the address is a constant.
+  static constexpr double kNoAddress = std::numeric_limits<double>::infinity();
+  /// `together`: so many of an array have one address computed.
+  void count_accesses(double accesses, double together = 1);
+  /// Accesses of an array that follow each other.
+  double accesses_together(const Group& group) const;
+  /// Stores of one warp each. A value of the row is stored by one lane of those that reduced it, or by as
+  /// many lanes as a task has rows.
+  double store_accesses(const Group& group, NodeId op, const Placement& placed) const;
+  void count_store(const Group& group, NodeId op, const Placement& placed);
+
+  // analysis/judge/cost_dram.cpp
+  /// Groups of a lane that go through the same rows in the same tasks read together; others come by at
+  /// another time.
+  std::size_t pass_of(const Group& group);
+  /// Bytes that the group reads of the value that `e` loads, in the level of its root.
+  double& touched_by(const Group& group, const Evaluation& e);
+  void write(std::int64_t bytes);
+  /// Of the rows those that resident blocks have at a time.
+  double resident_share(const Group& group) const;
+  /// Every input byte comes from DRAM once; again in a later phase, and for groups that read it at another
+  /// time, if what the kernel touches exceeds the L2.
+  /// Scratch is written to DRAM in the end; it is read from the L2 unless it, with the inputs, does not fit.
+  /// Rows that registers do not hold are read again from L2 as far as those of the resident blocks leave room
+  /// there for what is written.
+  void count_dram();
+  /// By the phases that make what is in it.
+  void write_scratch();
+  /// Addresses that do not fit the arguments come from memory once, and each block reads those of a group.
+  void count_table();
+
+  // analysis/judge/cost_time.cpp
+  /// A phase of which all blocks are resident: groups may run on few of them (lanes), and blocks are dealt to
+  /// SMs in turn.
+  Stretch at_once(const Phase& phase, const ThreadWork& all) const;
+  void finish();
+  /// What the time is made of and what tells what it leaves out.
+  void describe(const KernelTime& time);
+  /// Adds a phase to the kernel's totals and to what is timed; returns its instructions, were all SMs as busy
+  /// as the busiest.
+  double add_phase(Phase& phase, LaunchWork& timed);
+
+  const Graph& graph_;
+  const Computation& computation_;
+  const Device& device_;
+  const KernelPlan& kernel_;
+  std::unordered_set<NodeId> inside_, outputs_;
+  std::map<NodeId, double> evaluated_;
+  using Pass = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;  ///< lane, tasks, blocks, elements
+  std::vector<Pass> passes_;
+  std::map<NodeId, std::map<std::pair<int, std::size_t>, double>>
+      touched_;  ///< buffer -> level, pass -> bytes
+  std::map<int, Phase> phases_;
+  int level_ = 0;                                ///< being counted
+  std::optional<Deal> deal_;                     ///< of what is being counted
+  bool rows_in_l1_ = false;                      ///< of the group being counted: what is loaded again
+  double loads_made_ = 0, loads_in_flight_ = 0;  ///< accesses, and times those in flight at once
+  KernelWork work_;
+  KernelCost cost_;
+};
+
+}  // namespace stitchwork::costs

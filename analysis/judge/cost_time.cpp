@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/judge/cost_internal.h"
+#include "analysis/schedule/mapping.h"
+
+namespace stitchwork::costs {
+
+Stretch KernelCounter::at_once(const Phase& phase, const ThreadWork& all) const {
+  const std::int64_t grid = kernel_.launch.grid;
+  const double every = 1.0 / static_cast<double>(grid);
+  // What all blocks do, what some of them do beside, and what those with a task more than others do then.
+  struct Uneven {
+    Deal deal;
+    ThreadWork fewer, more;  ///< less and more than a block's share
+  };
+  ThreadWork alike = all * every;
+  std::map<std::int64_t, ThreadWork> begins, ends;  // of ranges of blocks
+  std::vector<Uneven> uneven;
+  for (const auto& [of, work] : phase.work) {
+    if (!of) continue;
+    const Deal& deal = *of;
+    const ThreadWork each = work * (1.0 / static_cast<double>(deal.blocks()));
+    if (deal.tasks % deal.takers != 0) {
+      const double share = static_cast<double>(deal.tasks) / static_cast<double>(deal.takers);
+      const double least = std::floor(share);
+      uneven.push_back({deal, each * (least / share - 1), each * ((least + 1) / share - 1)});
+    }
+    if (deal.blocks() == grid) continue;
+    begins[deal.first_block] += each;
+    ends[deal.end_block()] += each;
+    alike += work * -every;
+  }
+  Stretch s{.waves = 1, .blocks = static_cast<double>(grid), .all = all};
+  if (begins.empty() && uneven.empty()) {
+    s.longest_block = alike;
+    s.busiest_sm = alike * std::ceil(s.blocks / device_.sms);
+    return s;
+  }
+  const auto sms = static_cast<std::size_t>(std::min<std::int64_t>(grid, device_.sms));
+  std::vector<ThreadWork> of_sm(sms);
+  ThreadWork block = alike;
+  for (std::int64_t b = 0; b < grid; ++b) {
+    if (const auto ending = ends.find(b); ending != ends.end()) block += ending->second * -1;
+    if (const auto beginning = begins.find(b); beginning != begins.end()) block += beginning->second;
+    ThreadWork of_block = block;
+    for (const Uneven& group : uneven) {
+      const Deal& deal = group.deal;
+      if (b < deal.first_block || b >= deal.end_block()) continue;
+      const std::int64_t taker = (b - deal.first_block) / deal.cluster;
+      const std::int64_t tasks = (taker + 1) * deal.tasks / deal.takers - taker * deal.tasks / deal.takers;
+      of_block += tasks == deal.tasks / deal.takers ? group.fewer : group.more;
+    }
+    of_sm[static_cast<std::size_t>(b) % sms] += of_block;
+    s.longest_block.raise_to(of_block);
+  }
+  for (const ThreadWork& sm : of_sm) s.busiest_sm.raise_to(sm);
+  return s;
+}
+
+void KernelCounter::finish() {
+  const KernelLaunch& launch = kernel_.launch;
+  count_blocks();
+  work_.grid_blocks = launch.grid;
+  work_.threads_per_block = launch.block;
+  work_.blocks_per_sm = std::max(1, blocks_per_sm());
+  if (loads_made_ > 0) work_.independent_loads = loads_in_flight_ / loads_made_;
+  work_.grid_barriers = launch.grid_barriers;
+  work_.phases = launch.grid_barriers + 1;
+  LaunchWork timed{.threads_per_block = work_.threads_per_block,
+                   .blocks_per_sm = work_.blocks_per_sm,
+                   .grid_blocks = work_.grid_blocks,
+                   .grid_barriers = work_.grid_barriers,
+                   .independent_loads = work_.independent_loads};
+  double of_busiest = 0;
+  for (auto& [level, phase] : phases_) of_busiest += add_phase(phase, timed);
+  if (work_.warp_instructions > 0) work_.busiest_sm = of_busiest / work_.warp_instructions;
+  // Barriers within a phase: behind each, partial results come from the L2.
+  for (int p = static_cast<int>(phases_.size()); p < work_.phases; ++p) {
+    const ThreadWork fetch{.l2_sectors = static_cast<double>(launch.grid)};
+    for (const Stretch& s : stretches(device_, launch.grid, work_.blocks_per_sm, fetch, 0, 1))
+      timed.stretches.push_back(s);
+  }
+  cost_.work = work_;
+  describe(kernel_time(device_, timed));
+  cost_.predicted_us = cost_.timed.time.total_us;
+}
+
+void KernelCounter::describe(const KernelTime& time) {
+  TimedKernel& k = cost_.timed;
+  k.time = time;
+  k.blocks_per_sm = work_.blocks_per_sm;
+  k.has_block_barriers = !kernel_.shared.empty();
+  k.moves_indices = std::ranges::any_of(kernel_.ops, [&](NodeId id) {
+    const Op op = computation_.node(id).op;
+    return op == Op::kGather || op == Op::kReshape || op == Op::kTranspose;
+  });
+  k.grid_barriers = work_.grid_barriers;
+  k.l2_hit_sectors = std::max(0.0, work_.l2_sectors - work_.dram_sectors);
+  for (const auto& [level, phase] : phases_)
+    k.same_address_atomics = std::max(k.same_address_atomics, phase.same_address_atomics);
+  k.cluster_requests = work_.remote_accesses + work_.cluster_barriers;
+  k.bulk_copies = work_.bulk_round_trips;
+}
+
+double KernelCounter::add_phase(Phase& phase, LaunchWork& timed) {
+  ThreadWork w;
+  for (const auto& [deal, work] : phase.work) w += work;
+  const double dram_sectors = phase.dram_bytes / kSectorBytes;
+  w.l2_sectors = std::max(w.l2_sectors, dram_sectors);
+  work_.dram_sectors += dram_sectors;
+  static_cast<ThreadWork&>(work_) += w;
+  if (work_.grid_blocks > static_cast<std::int64_t>(device_.sms) * work_.blocks_per_sm) {
+    // What one wave leaves idle the next fills.
+    for (const Stretch& s : stretches(device_, work_.grid_blocks, work_.blocks_per_sm, w, dram_sectors, 1)) {
+      timed.stretches.push_back(s);
+      timed.stretches.back().same_address_atomics =
+          phase.same_address_atomics * s.waves * s.blocks / static_cast<double>(work_.grid_blocks);
+    }
+    return w.warp_instructions;
+  }
+  Stretch& s = timed.stretches.emplace_back(at_once(phase, w));
+  s.dram_sectors = dram_sectors;
+  s.same_address_atomics = phase.same_address_atomics;
+  // An SM has as many blocks as any, or one less.
+  return s.busiest_sm.warp_instructions * s.blocks / std::ceil(s.blocks / device_.sms);
+}
+
+}  // namespace stitchwork::costs

@@ -1,0 +1,157 @@
+// Costs of whole plans: kernels, library calls, copies and memsets, and the gaps between them.
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "analysis/judge/cost.h"
+#include "analysis/judge/library_cost.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/control_flow.h"
+#include "core/base/parallel.h"
+
+namespace stitchwork {
+namespace {
+
+struct StepCost {
+  double us = 0;
+  std::int64_t dram_bytes = 0, recomputed_elements = 0;
+  int grid_barriers = 0;
+};
+
+std::vector<StepCost> kernel_costs(const Graph& graph, const Device& device, const FusionPlan& plan,
+                                   const PlanEvaluations& found) {
+  std::vector<StepCost> costs(plan.kernels.size());
+  parallel_for(costs.size(), [&](std::size_t k) {
+    const KernelPlan& kernel = plan.kernels[k];
+    const KernelCost cost = kernel_cost(graph, device, kernel, found.at(k));
+    costs[k] = {cost.predicted_us, cost.dram_read_bytes + cost.dram_write_bytes, cost.recomputed_elements,
+                kernel.launch.grid_barriers};
+  });
+  return costs;
+}
+
+StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& plan, const PlanStep& step,
+                   const std::vector<StepCost>& kernels) {
+  const Computation& computation = graph.entry_computation();
+  if (step.kind == StepKind::kControl) return {};  // what it runs is added by add_control and plan_cost
+  if (step.kind == StepKind::kKernel) return kernels.at(static_cast<std::size_t>(step.kernel));
+  double bytes = 0, other_bytes = 0, product_us = 0;
+  for (NodeId op : step.nodes) {
+    const Node& node = computation.node(op);
+    const double of_call = call_bytes(computation, node, step.kind != StepKind::kMemset);
+    bytes += of_call;
+    if (const auto product = matrix_product(computation, node, plan.tf32))
+      product_us += library_time(device, *product).total_us - device.launch_us;
+    else
+      other_bytes += of_call;
+  }
+  const double us = transfer_us(device, other_bytes) + product_us;
+  return {us, static_cast<std::int64_t>(bytes), 0, 0};
+}
+
+template <typename Visit>
+PlanCost for_each_step(const Graph& graph, const Device& device, const FusionPlan& plan,
+                       const PlanEvaluations& found, Visit visit) {
+  const std::vector<StepCost> kernels = kernel_costs(graph, device, plan, found);
+  PlanCost total;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const StepCost cost = step_cost(graph, device, plan, plan.steps[s], kernels);
+    visit(s, cost.us);
+    total.predicted_us += cost.us + (s > 0 ? device.launch_gap_us : 0);
+    total.dram_bytes += cost.dram_bytes;
+    total.recomputed_elements += cost.recomputed_elements;
+    total.grid_barriers += cost.grid_barriers;
+  }
+  return total;
+}
+
+/// Elements computed by a second, third, ... kernel.
+std::int64_t computed_again(const Graph& graph, const FusionPlan& plan) {
+  std::unordered_set<NodeId> seen;
+  std::int64_t elements = 0;
+  for (const KernelPlan& kernel : plan.kernels)
+    for (NodeId op : kernel.ops)
+      if (const Node& node = graph.entry_computation().node(op);
+          !seen.insert(op).second && def(node.op).instructions > 0)
+        elements += node.shape.elements_count();
+  return elements;
+}
+
+}  // namespace
+
+double transfer_us(const Device& device, double bytes) {
+  return device.launch_us + bytes / (device.dram_gb_s * device.dram_efficiency * 1e3);
+}
+
+// Found by argument-dependent lookup from control_cost, so in no unnamed namespace.
+static PlanCost operator+(PlanCost a, const PlanCost& b) {
+  a.predicted_us += b.predicted_us;
+  a.dram_bytes += b.dram_bytes;
+  a.recomputed_elements += b.recomputed_elements;
+  a.grid_barriers += b.grid_barriers;
+  return a;
+}
+
+static PlanCost operator*(std::int64_t times, PlanCost a) {
+  a.predicted_us *= static_cast<double>(times);
+  a.dram_bytes *= times;
+  a.recomputed_elements *= times;
+  a.grid_barriers *= static_cast<int>(times);
+  return a;
+}
+
+static bool operator<(const PlanCost& a, const PlanCost& b) { return a.predicted_us < b.predicted_us; }
+
+namespace {
+
+/// Of one plan, given the costs of what its control steps run.
+PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& plan,
+                  const std::map<ComputationId, PlanCost>& parts) {
+  const Computation& computation = graph.entry_computation();
+  const PlanEvaluations found = evaluations(computation, plan);
+  PlanCost total = for_each_step(graph, device, plan, found, [](std::size_t, double) {});
+  total.recomputed_elements += computed_again(graph, plan);
+  for (const PlanStep& step : plan.steps) {
+    if (step.kind != StepKind::kControl) continue;
+    const Node& node = computation.node(step.nodes.at(0));
+    total = total + control_cost(node, step.trips.value_or(1), [&](std::size_t i) {
+              const auto part = parts.find(node.attrs.computations[i]);
+              return part == parts.end() ? PlanCost{} : part->second;  // a plan from a file may lack it
+            });
+  }
+  return total;
+}
+
+}  // namespace
+
+PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan) {
+  std::map<ComputationId, PlanCost> parts;
+  for (const ComputationPlan& part : plan.computations)
+    parts[part.computation] = own_cost(entered(graph, part.computation), device, part.plan, parts);
+  return own_cost(graph, device, plan, parts);
+}
+
+void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found) {
+  std::vector<double> us(plan.steps.size(), 0);
+  plan.predicted_us =
+      for_each_step(graph, device, plan, found, [&](std::size_t s, double t) { us[s] = t; }).predicted_us;
+  for (std::size_t s = 0; s < us.size(); ++s) {
+    PlanStep& step = plan.steps[s];
+    step.predicted_us = us[s];
+    if (step.kind == StepKind::kKernel)
+      plan.kernels[static_cast<std::size_t>(step.kernel)].predicted_us = us[s];
+  }
+}
+
+void allow_tf32(const Graph& graph, const Device& device, FusionPlan& plan) {
+  require_tf32(device);
+  const auto again = [&](const Graph& entry, FusionPlan& of) {
+    of.tf32 = true;
+    predict(entry, device, of, evaluations(entry.entry_computation(), of));
+    add_control(entry, of, plan.computations);
+  };
+  for (ComputationPlan& part : plan.computations) again(entered(graph, part.computation), part.plan);
+  again(graph, plan);
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,40 @@
+// From kernels to a plan: the part every planner shares.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/plan/plan.h"
+
+namespace stitchwork {
+
+/// Orders kernels, library calls, copies and memsets topologically (ties by node id), names and numbers the
+/// kernels, fills `outputs`, counts, model, device and planner. `kernels` need ops, groups, schemes, levels
+/// and launch. Every kMemory node not only used as an immediate must be in some kernel.
+FusionPlan assemble(const Graph& graph, const Device& device, std::string planner,
+                    std::vector<KernelPlan> kernels);
+
+/// The values a kernel reads from device memory: operands of its ops that it does not compute itself and that
+/// are not immediates, ascending; aliases resolved to the op that owns the buffer.
+std::vector<NodeId> kernel_inputs(const Graph& graph, const KernelPlan& kernel);
+
+/// The op whose buffer holds `node`'s values outside kernels. It follows kAlias ops to the op they rename, so
+/// an alias is never materialised: a kernel that ends in a reshape materialises the reshape's operand. Tuples
+/// and elements of tuples that something else made are their own.
+NodeId buffer_of(const Computation& computation, NodeId node);
+
+/// The ops a kernel or a group materialises: dominants and sub-dominants, ascending.
+std::vector<NodeId> materialised(const KernelPlan& kernel);
+std::vector<NodeId> materialised(const Group& group);
+
+/// The ops whose buffers hold `node`'s values: `buffer_of` followed through tuples, ascending.
+std::vector<NodeId> values_read(const Computation& computation, NodeId node);
+
+/// `values_read` of every input of a kernel: whose steps come before it (an input may be an element of a
+/// tuple).
+std::vector<NodeId> kernel_reads(const Graph& graph, const KernelPlan& kernel);
+
+/// `values_read` of every operand of a library call, copy or opaque op.
+std::vector<NodeId> library_inputs(const Computation& computation, const Node& node);
+
+}  // namespace stitchwork

@@ -1,0 +1,80 @@
+#include "analysis/plan/control_flow.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/graph/rewrite.h"
+
+namespace stitchwork {
+
+bool is_control(const Node& node) { return node.op == Op::kWhile || node.op == Op::kConditional; }
+
+Graph entered(const Graph& graph, ComputationId id) {
+  Graph result = head_of(graph);
+  result.computations.assign(graph.computations.begin(), graph.computations.begin() + id + 1);
+  result.entry = id;
+  return result;
+}
+
+std::vector<ComputationId> run_by_control(const Graph& graph) {
+  // Callers come after their callees: backwards, whether a computation runs is known before its own ops are
+  // seen.
+  std::vector<bool> runs(graph.computations.size(), false);
+  runs[static_cast<std::size_t>(graph.entry)] = true;
+  std::vector<ComputationId> result;
+  for (std::size_t c = graph.computations.size(); c-- > 0;) {
+    if (!runs[c]) continue;
+    for (const Node& node : graph.computations[c].nodes) {
+      if (!is_control(node)) continue;
+      for (const ComputationId callee : node.attrs.computations)
+        runs[static_cast<std::size_t>(callee)] = true;
+    }
+  }
+  for (std::size_t c = 0; c < runs.size(); ++c)
+    if (runs[c] && static_cast<ComputationId>(c) != graph.entry)
+      result.push_back(static_cast<ComputationId>(c));
+  return result;
+}
+
+namespace {
+
+const FusionPlan& part_of(const std::vector<ComputationPlan>& computations, ComputationId id) {
+  const auto found = std::ranges::find(computations, id, &ComputationPlan::computation);
+  SW_CHECK(found != computations.end(), "computation {} has no plan", id);
+  return found->plan;
+}
+
+/// Calls add(step, sum) of every control step: sum(what) is that of all it runs, `what` being of one plan.
+template <typename Add>
+void for_each_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations,
+                      Add add) {
+  const Computation& computation = graph.entry_computation();
+  for (PlanStep& step : plan.steps) {
+    if (step.kind != StepKind::kControl) continue;
+    const Node& node = computation.node(step.nodes.at(0));
+    add(step, [&](auto what) {
+      return control_cost(node, step.trips.value_or(1), [&](std::size_t i) {
+        return what(part_of(computations, node.attrs.computations[i]));
+      });
+    });
+  }
+}
+
+}  // namespace
+
+void add_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations) {
+  for_each_control(graph, plan, computations, [&](PlanStep& step, auto sum) {
+    step.predicted_us = sum([](const FusionPlan& part) { return part.predicted_us; });
+    plan.predicted_us += step.predicted_us;
+  });
+}
+
+void add_control_counts(const Graph& graph, FusionPlan& plan,
+                        const std::vector<ComputationPlan>& computations) {
+  for_each_control(graph, plan, computations, [&](const PlanStep&, auto sum) {
+    plan.counts.dynamic_memory_kernels +=
+        sum([](const FusionPlan& part) { return part.counts.dynamic_memory_kernels; });
+  });
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,41 @@
+// Loops and branches in plans: the computations they run are planned as graphs of their own.
+#pragma once
+
+#include <vector>
+
+#include "analysis/plan/plan.h"
+
+namespace stitchwork {
+
+/// while and conditional.
+bool is_control(const Node& node);
+
+/// The module up to computation `id`, with that as its entry. Ids of nodes and computations stay.
+Graph entered(const Graph& graph, ComputationId id);
+
+/// The computations that loops and branches reachable from the entry run, each once, callees first.
+std::vector<ComputationId> run_by_control(const Graph& graph);
+
+/// What a loop or branch of `node`'s kind takes if one run of its i-th computation takes cost(i): a loop its
+/// body's and condition's times its trips and the condition once more, a branch the costliest of its
+/// computations.
+template <typename Cost>
+auto control_cost(const Node& node, std::int64_t trips, Cost&& cost) {
+  if (node.op == Op::kWhile) {
+    const auto condition = cost(0);
+    const auto body = cost(1);
+    return trips * (condition + body) + condition;
+  }
+  auto most = cost(0);
+  for (std::size_t i = 1; i < node.attrs.computations.size(); ++i)
+    if (const auto other = cost(i); most < other) most = other;
+  return most;
+}
+
+/// Adds the times of what its control steps run to a plan. `computations` has complete plans of it.
+void add_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations);
+/// The same of dynamic_memory_kernels, as often as they run (a loop whose trips are unknown: once).
+void add_control_counts(const Graph& graph, FusionPlan& plan,
+                        const std::vector<ComputationPlan>& computations);
+
+}  // namespace stitchwork

@@ -1,0 +1,192 @@
+// FusionPlan: what every planner returns and the one code generator consumes. A plan is complete and ordered:
+// compiling a saved plan gives byte-identical source.
+//
+// Vocabulary (AStitch sections 3-4): an op is *materialised* in a kernel if its values are put somewhere
+// (shared memory, scratch, an output buffer): dominants, sub-dominants and outputs. Every other op of the
+// kernel is inlined into the materialised ops that read it, through composed index maps, and computed once
+// per thread and index.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/plan/overrides.h"
+#include "analysis/schedule/mapping.h"
+#include "core/base/verdict.h"
+#include "core/graph/graph.h"
+#include "occupancy_model/device.h"
+
+namespace stitchwork {
+
+/// Where a value of a kernel lives between its producer and its consumers, per (kernel, op). AStitch Table 1;
+/// Recomputed is XLA/TVM-style inlining of an op into several places (or kernels).
+/// Resident: it stays with the threads that made it across grid barriers (Residence).
+enum class Scheme : std::uint8_t { kIndependent, kLocal, kRegional, kResident, kGlobal, kRecomputed };
+/// "independent", "local", "regional", "resident", "global", "recomputed"
+std::string_view name(Scheme scheme);
+
+/// A dominant op, the sub-dominants that follow its thread mapping, and the Local ops between them
+/// (section 4.3). Every materialised op of a kernel is dominant or sub-dominant of exactly one group; an
+/// inlined op is listed in the groups that evaluate it.
+struct Group {
+  NodeId dominant = kNoNode;
+  std::vector<NodeId> sub_dominants;  ///< topological order
+  /// Sub-dominant reductions of a row_pack group over the domain's *rows*, their results one a col. Every
+  /// block (or cluster) accumulates them over its tasks in registers and leaves one partial a col,
+  /// [blocks or clusters, cols], in scratch; readers fold these in fixed order behind a grid barrier.
+  /// Topological order.
+  std::vector<NodeId> across;
+  /// Sub-dominant reductions of a row_pack group that take no pass over the row of their own: the sum of
+  /// exp(x - c) or (x - c)^2 with c from a reduction of the same rows (analysis/facts/one_pass.h). Threads
+  /// accumulate it about a value of their own in an earlier reduction's pass and move it to c behind that.
+  /// Topological order.
+  std::vector<NodeId> one_pass;
+  std::vector<NodeId> ops;  ///< topological order, dominant and sub-dominants included
+  /// Of the domain [rows, cols]: a reduction's kept elements and those it reduces; else the dominant's own,
+  /// element row * cols + col.
+  Mapping mapping;
+  Deal deal;
+  /// Groups of one phase in different lanes run on disjoint block ranges; those of one lane start at the same
+  /// block and run one after the other.
+  int lane = 0;
+};
+
+/// A piece of shared memory or scratch. Slots of different lifetimes may overlap.
+struct MemorySlot {
+  NodeId op = kNoNode;
+  std::int64_t offset = 0, bytes = 0;
+};
+
+/// A value that the threads of a group have in one phase and need again in later ones, each thread its own
+/// elements of the same tasks: kept across the grid barrier for all the tasks of a block. (Where a block has
+/// one task, its values stay in registers as they do within a task, and no plan is needed.)
+struct Residence {
+  NodeId op = kNoNode;     ///< of the kernel, or an input of it
+  NodeId group = kNoNode;  ///< the group's dominant; the elements are those of the op's placement in it
+  int level = 0;           ///< the phase from which on they have it
+  bool shared = false;     ///< in shared memory, indexed by task, element and thread; else in registers, with
+                           ///< the loop over the tasks unrolled
+  std::int64_t offset = 0;  ///< shared: bytes
+  std::int64_t bytes = 0;   ///< shared: of a block; registers: of a thread
+};
+
+/// Shared memory through which a group's elements of a value change their order, once a task. If the group
+/// materialises the value it is computed along the cols and stored as it lies in memory; else it is read as
+/// it lies in memory and taken up along the cols, at its placement in the group. Of a patch
+/// or row_pack group the elements lie along the rows; those of a staged task are one range.
+struct Tile {
+  NodeId op = kNoNode;
+  NodeId group = kNoNode;              ///< the group's dominant
+  int level = 0;                       ///< the phase that reads or stores it so
+  std::int64_t offset = 0, bytes = 0;  ///< a task's rows, padded unless staged (analysis/schedule/tiles.h)
+  int stages = 1;  ///< of `bytes`, so many parts: those of so many tasks, one after the other in turn
+};
+
+struct KernelLaunch {
+  std::int64_t grid = 1;
+  int block = 1;
+  std::int64_t shared_bytes = 0;   ///< values and reduction workspace
+  std::int64_t scratch_bytes = 0;  ///< global scratch of Global values and partials
+  int register_bound = 0;          ///< 0: none
+  int blocks_per_sm = 0;           ///< residency the bound admits (0: unbounded by us)
+  std::int64_t blocks_per_wave = 0;
+  int grid_barriers = 0;
+  int cluster = 1;  ///< blocks of a thread block cluster: those whose numbers agree but for the remainder
+};
+
+struct KernelPlan {
+  std::string id;                    ///< "k0", "k1", ... in plan order
+  std::string name;                  ///< from its last materialised op, made a C identifier: "multiply_1"
+  std::vector<NodeId> ops;           ///< every op the kernel evaluates, topological
+  std::vector<NodeId> outputs;       ///< materialised ops read outside the kernel (or graph results)
+  std::vector<Group> groups;         ///< those that make Regional values before those that read them
+  std::map<NodeId, Scheme> schemes;  ///< of every op in `ops`
+  std::map<NodeId, int> levels;      ///< of every op in `ops`: the phase that computes it
+  /// Global or Resident values that are also read in their own phase, and how they are had there: kRegional
+  /// (a slot of `shared`) or kLocal (in the registers of the thread that computed it, or computed again).
+  /// Only readers of later phases take them from global memory, behind a grid barrier.
+  std::map<NodeId, Scheme> in_phase;
+  std::vector<MemorySlot> shared;   ///< Regional values; plus op == kNoNode: the reduction workspace
+  std::vector<MemorySlot> scratch;  ///< Global values not in an output buffer, and split partials
+  std::vector<Residence> resident;  ///< ascending by op
+  std::vector<Tile> tiles;
+  KernelLaunch launch;
+  double predicted_us = 0;  ///< modelled
+};
+
+enum class StepKind : std::uint8_t {
+  kKernel,
+  kLibrary,
+  kCopy,
+  kMemset,
+  kControl,  ///< a loop or branch: runs FusionPlan::computations
+};
+std::string_view name(StepKind kind);
+
+struct PlanStep {
+  StepKind kind = StepKind::kKernel;
+  std::string id;   ///< kernel id; "lib:<op name>", "copy:<op name>", "memset:<op name>", "control:<op name>"
+  int kernel = -1;  ///< index into FusionPlan::kernels
+  std::vector<NodeId> nodes;  ///< library: the ops of the call (several if fused together); copy, memset: the
+                              ///< buffer's op; control: the while or conditional
+  int stream = 0;
+  std::vector<int>
+      waits;  ///< indices of steps on other streams that must have finished (empty with one stream)
+  double predicted_us = 0;
+  std::optional<std::int64_t> trips;  ///< of a while, if known (core/passes/trip_count.h)
+};
+
+/// Of the entry and of every computation it runs, each once.
+struct PlanCounts {
+  int memory_kernels = 0, library_calls = 0, copies = 0, memsets = 0;
+  /// As often as they are launched: in loops times the trips (once where they are unknown), of branches the
+  /// most.
+  std::int64_t dynamic_memory_kernels = 0;
+};
+
+/// "1 memory kernel, 2 library calls, 0 copies, 0 memsets"
+std::string to_text(const PlanCounts& counts);
+
+struct ComputationPlan;
+
+struct FusionPlan {
+  std::string model_path, model_sha256;
+  std::string device;   ///< id
+  std::string planner;  ///< row of the planner table
+  std::map<std::string, std::string>
+      options;              ///< knobs that differ from the planner's defaults, and "mapping"
+  std::vector<Edit> edits;  ///< overrides it was made with
+  /// Library products may round f32 operands to TF32 (10 bits of mantissa), and are timed so.
+  bool tf32 = false;
+  std::vector<PlanStep> steps;  ///< a valid order
+  std::vector<KernelPlan> kernels;
+  /// What loops and branches run, each once, callees first; also what those run. Their plans have none of
+  /// their own.
+  std::vector<ComputationPlan> computations;
+  PlanCounts counts;
+  double predicted_us = 0;
+  std::vector<Decision> decisions;  ///< empty unless asked for
+};
+
+/// How `op`, which the kernel evaluates, is had by what reads it in the phase that makes it.
+Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op);
+/// Whether `reader` takes `op`'s value from shared memory: both are of one phase, and it is Regional there.
+bool reads_shared(const KernelPlan& kernel, NodeId op, NodeId reader);
+/// "regional"; "global (regional in its phase)".
+std::string scheme_text(const KernelPlan& kernel, NodeId op);
+
+/// The plan of a computation as the entry of a graph of its own (analysis/plan/control_flow.h entered). Its
+/// counts are its own steps' alone, but for dynamic_memory_kernels.
+struct ComputationPlan {
+  ComputationId computation = -1;
+  FusionPlan plan;
+};
+
+/// Human-readable plan: steps, kernels, groups, schemes (no predicted times: goldens are made of this).
+std::string to_text(const Graph& graph, const FusionPlan& plan);
+
+}  // namespace stitchwork

@@ -1,0 +1,49 @@
+#include "analysis/plan/traffic.h"
+
+#include <unordered_set>
+
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "core/base/sorted.h"
+
+namespace stitchwork {
+
+std::vector<NodeId> buffers_read(const Computation& computation, NodeId node) {
+  std::unordered_set<NodeId> seen;
+  std::vector<NodeId> open{node};
+  while (!open.empty()) {
+    const Node& owner = computation.node(buffer_of(computation, open.back()));
+    open.pop_back();
+    if (seen.insert(owner.id).second && plan_role(owner) == PlanRole::kAlias)
+      open.insert(open.end(), owner.operands.begin(), owner.operands.end());  // a tuple, or an element of one
+  }
+  std::vector<NodeId> buffers(seen.begin(), seen.end());
+  sort_unique(buffers);
+  return buffers;
+}
+
+Traffic traffic(const Graph& graph, const FusionPlan& plan, const PlanStep& step) {
+  const Computation& computation = graph.entry_computation();
+  Traffic result;
+  const auto read = [&](NodeId value) {
+    const std::vector<NodeId> buffers = buffers_read(computation, value);
+    result.reads.insert(result.reads.end(), buffers.begin(), buffers.end());
+  };
+  if (step.kind == StepKind::kKernel) {
+    if (step.kernel < 0 || step.kernel >= static_cast<int>(plan.kernels.size())) return result;
+    const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
+    for (const NodeId input : kernel_inputs(graph, kernel)) read(input);
+    for (const NodeId output : kernel.outputs) result.writes.push_back(buffer_of(computation, output));
+  } else {
+    for (const NodeId op : step.nodes) {
+      if (step.kind != StepKind::kMemset)
+        for (const NodeId operand : computation.node(op).operands) read(operand);
+      result.writes.push_back(buffer_of(computation, op));
+    }
+  }
+  sort_unique(result.reads);
+  sort_unique(result.writes);
+  return result;
+}
+
+}  // namespace stitchwork

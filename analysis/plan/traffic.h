@@ -1,0 +1,24 @@
+// Which buffers a step of a plan reads and fills: the one rule that upload, lifetimes and verification
+// follow.
+#pragma once
+
+#include <vector>
+
+#include "analysis/plan/plan.h"
+
+namespace stitchwork {
+
+/// Buffers by the ops that own them (`buffer_of`), each list ascending.
+struct Traffic {
+  std::vector<NodeId> reads, writes;
+};
+
+/// The buffers that hold `node`'s value or a part of it: `buffer_of` followed through tuples. Unlike
+/// `values_read` it names the stations on the way too: an element of a tuple has a buffer of its own, in
+/// which a kernel may have found it before a later step reads it again through another tuple.
+std::vector<NodeId> buffers_read(const Computation& computation, NodeId node);
+
+/// Of one step of a plan of `graph`'s entry computation; nothing of a kernel that the plan does not have.
+Traffic traffic(const Graph& graph, const FusionPlan& plan, const PlanStep& step);
+
+}  // namespace stitchwork

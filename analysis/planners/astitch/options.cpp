@@ -1,0 +1,68 @@
+#include "analysis/planners/astitch/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.h"
+
+namespace stitchwork::astitch {
+namespace {
+
+/// The knobs that are on or off.
+struct Switch {
+  std::string_view name;
+  bool Options::*value;
+};
+constexpr std::array kSwitches = {
+    Switch{"across_rows", &Options::across_rows},
+    Switch{"adaptive_mapping", &Options::adaptive_mapping},
+    Switch{"clusters", &Options::clusters},
+    Switch{"data_reuse", &Options::data_reuse},
+    Switch{"dominant_merging", &Options::dominant_merging},
+    Switch{"exhaustive_stitching", &Options::exhaustive_stitching},
+    Switch{"one_pass", &Options::one_pass},
+    Switch{"proactive_locality", &Options::proactive_locality},
+    Switch{"register_relaxation", &Options::register_relaxation},
+    Switch{"remote_stitching", &Options::remote_stitching},
+    Switch{"residence", &Options::residence},
+    Switch{"shared_reuse", &Options::shared_reuse},
+    Switch{"tiles", &Options::tiles},
+};
+
+bool read_choice(const std::string& knob, const std::string& value, std::string_view yes,
+                 std::string_view no) {
+  if (value != yes && value != no)
+    throw Error(fmt::format("knob {}: unknown value '{}'", knob, value),
+                fmt::format("it is {} or {}", yes, no));
+  return value == yes;
+}
+
+}  // namespace
+
+Options read_options(const PlanOptions& options) {
+  Options result;
+  result.record_decisions = options.record_decisions;
+  for (const auto& [knob, value] : options.knobs) {
+    if (knob == "mapping") {
+      result.tuned = read_choice(knob, value, "tuned", "paper");
+      continue;
+    }
+    if (knob == "async_copies") {
+      result.async_copies = value != "off";
+      result.bulk_copies = value != "cp_async" && read_choice(knob, value, "on", "off");
+      continue;
+    }
+    const auto found = std::find_if(kSwitches.begin(), kSwitches.end(),
+                                    [&name = knob](const Switch& s) { return s.name == name; });
+    if (found == kSwitches.end())
+      throw Error(fmt::format("unknown knob '{}' of planner astitch", knob),
+                  fmt::format("known: {}", fmt::join(planner("astitch").knobs, ", ")));
+    result.*found->value = read_choice(knob, value, "on", "off");
+  }
+  return result;
+}
+
+}  // namespace stitchwork::astitch

@@ -1,0 +1,38 @@
+// The planner's knobs (docs/planners/astitch.md).
+#pragma once
+
+#include "analysis/plan/constraints.h"
+#include "analysis/planners/planner.h"
+
+namespace stitchwork::astitch {
+
+struct Options {
+  bool adaptive_mapping = true;
+  bool dominant_merging = true;
+  bool proactive_locality = true;
+  bool shared_reuse = true;
+  bool register_relaxation = true;
+  bool remote_stitching = true;
+  bool exhaustive_stitching = true;  ///< off: the kernels are XLA's fusions
+  bool data_reuse = true;            ///< off: values travel between groups through global memory only
+  bool across_rows = true;           ///< off: column reductions never join row loops (across.h)
+  bool residence = true;             ///< off: no value stays with its threads over a barrier (residence.h)
+  bool tiles = true;                 ///< off: no value goes through tiles of shared memory (transposes.h)
+  bool async_copies = true;          ///< off: staged rows go through registers, a task after the other
+  bool bulk_copies = true;           ///< async_copies=cp_async: not by bulk copies
+  bool one_pass = true;              ///< off: every reduction of a row passes over it (one_pass.h)
+  bool clusters = true;              ///< off: no row is shared by the blocks of a cluster (clusters.h)
+  bool tuned = false;                ///< mapping=tuned
+  bool record_decisions = false;
+  Constraints constraints;  ///< what overrides ask for
+  // Limits of a kernel (docs/planners/astitch.md): assembling one grows faster than linearly with its code.
+  // Ops and groups that share code (equal_ops.h) count once.
+  int max_ops = 512, max_groups = 48, max_phases = 8;
+  /// Levels, in steps, that stitch ops of one kernel may lie apart if no path joins them.
+  int max_level_distance = 4;
+};
+
+/// Throws Error naming the known knobs and values.
+Options read_options(const PlanOptions& options);
+
+}  // namespace stitchwork::astitch

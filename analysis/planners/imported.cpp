@@ -1,0 +1,219 @@
+// The plan of a dump that XLA has already fused: its own decisions, so that they stand beside those of our
+// planners (docs/planners/imported.md).
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/inlined_kernel.h"
+#include "analysis/planners/planner.h"
+#include "analysis/planners/xla/fusion_graph.h"
+#include "analysis/verify/verify_internal.h"
+#include "core/base/error.h"
+#include "core/base/sorted.h"
+
+namespace stitchwork {
+namespace {
+
+class Importer {
+ public:
+  Importer(const Graph& graph, const Device& device, const PlanOptions& options)
+      : graph_(graph),
+        computation_(graph.entry_computation()),
+        device_(device),
+        record_(options.record_decisions) {}
+
+  FusionPlan run() {
+    for (const ImportedKernel& fusion : computation_.imported) import(fusion);
+    add_unfused();
+    mark_recomputed(kernels_);
+    FusionPlan plan = assemble(graph_, device_, "imported", std::move(kernels_));
+    plan.decisions = std::move(decisions_);
+    return plan;
+  }
+
+ private:
+  const Node& node(NodeId id) const { return computation_.node(id); }
+  bool generated(NodeId id) const {
+    return plan_role(node(id)) == PlanRole::kMemory && !is_immediate(computation_, id);
+  }
+
+  void decide(NodeId op, bool ok, std::string rule, std::string why) {
+    if (!record_) return;
+    const Verdict verdict =
+        ok ? Verdict::yes(std::move(rule), std::move(why)) : Verdict::no(std::move(rule), std::move(why));
+    decisions_.push_back({"imported", node(op).name, "", verdict});
+  }
+
+  /// A fusion becomes a kernel. One that holds library calls is cut where they read and are read.
+  void import(const ImportedKernel& fusion) {
+    const std::map<int, std::vector<NodeId>> parts = between_calls(fusion);
+    std::vector<NodeId> roots;
+    for (const NodeId root : fusion.roots) insert_sorted(roots, buffer_of(computation_, root));
+    for (const auto& [depth, ops] : parts) {
+      std::vector<NodeId> wanted;
+      for (const NodeId op : ops) {
+        const bool read_by_call =
+            std::ranges::any_of(fusion.ops, [&](NodeId user) { return reads_outside(user, op, ops); });
+        if ((contains_sorted(roots, op) || read_by_call) && !made_.contains(op)) wanted.push_back(op);
+      }
+      if (wanted.empty()) continue;
+      const std::string from =
+          fmt::format("imported from the dump: fusion {} kind={}", fusion.name, fusion.kind);
+      for (const NodeId op : ops)
+        decide(op, true, "imported.fusion",
+               parts.size() == 1 ? from : from + ", cut at the library calls it holds");
+      add_kernels(ops, wanted, fusion.name);
+    }
+  }
+
+  /// The fusion's generated ops by the number of library calls on their longest way from its inputs.
+  std::map<int, std::vector<NodeId>> between_calls(const ImportedKernel& fusion) const {
+    std::map<NodeId, int> depths;
+    std::map<int, std::vector<NodeId>> parts;
+    for (const NodeId op : fusion.ops) {
+      int depth = 0;
+      for (const NodeId operand : node(op).operands) {
+        const auto at = depths.find(operand);
+        if (at == depths.end()) continue;
+        const PlanRole role = plan_role(node(operand));
+        depth =
+            std::max(depth, at->second + (role == PlanRole::kLibrary || role == PlanRole::kOpaque ? 1 : 0));
+      }
+      depths[op] = depth;
+      if (generated(op)) parts[depth].push_back(op);
+    }
+    return parts;
+  }
+
+  /// Whether `user`, an op of the same fusion, reads `op` from memory: a call or an op of another part does.
+  bool reads_outside(NodeId user, NodeId op, const std::vector<NodeId>& part) const {
+    if (contains_sorted(part, user) || plan_role(node(user)) == PlanRole::kAlias) return false;
+    return std::ranges::any_of(node(user).operands, [&](NodeId operand) {
+      return contains_sorted(values_read(computation_, operand), op);
+    });
+  }
+
+  /// One kernel, or, where generated code has no form that gives all these values at once, one for each.
+  void add_kernels(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots,
+                   const std::string& name) {
+    std::optional<KernelPlan> kernel = kernel_of(ops, roots);
+    if (kernel || roots.size() == 1) {
+      if (!kernel) return split(ops, roots.front(), name);
+      keep(std::move(*kernel), roots);
+      return;
+    }
+    for (const NodeId root : roots) {
+      decide(root, false, "imported.roots",
+             fmt::format("fusion {} gives values of different forms; here each has a kernel", name));
+      if (std::optional<KernelPlan> alone = kernel_of(needed(ops, {root}), {root}))
+        keep(std::move(*alone), {root});
+      else
+        split(needed(ops, {root}), root, name);
+    }
+  }
+
+  /// The last resort: a kernel an op.
+  void split(const std::vector<NodeId>& ops, NodeId root, const std::string& name) {
+    decide(root, false, "imported.form",
+           fmt::format("no generated kernel has the form of fusion {}; here its ops have one each", name));
+    for (const NodeId op : ops)
+      if (!made_.contains(op)) keep(alone(op), {op});
+  }
+
+  KernelPlan alone(NodeId op) const {
+    return xla::lower_instruction(graph_, {xla::InstructionKind::kPlain, true, 0, {op}, {op}, {}});
+  }
+
+  void keep(KernelPlan kernel, const std::vector<NodeId>& roots) {
+    made_.insert(roots.begin(), roots.end());
+    kernels_.push_back(std::move(kernel));
+  }
+
+  /// The ops among `ops` that these roots need.
+  std::vector<NodeId> needed(const std::vector<NodeId>& ops, const std::vector<NodeId>& roots) const {
+    std::vector<NodeId> open = roots, result;
+    while (!open.empty()) {
+      const NodeId op = open.back();
+      open.pop_back();
+      if (contains_sorted(result, op)) continue;
+      insert_sorted(result, op);
+      for (const NodeId operand : node(op).operands)
+        for (const NodeId owner : values_read(computation_, operand))
+          if (contains_sorted(ops, owner)) open.push_back(owner);
+    }
+    return result;
+  }
+
+  std::optional<KernelPlan> kernel_of(const std::vector<NodeId>& ops,
+                                      const std::vector<NodeId>& roots) const {
+    using namespace verification;
+    KernelPlan kernel =
+        xla::lower_instruction(graph_, {xla::InstructionKind::kLoop, true, 0, needed(ops, roots), roots, {}});
+    kernel.outputs = roots;
+    Report report;
+    check_structure(computation_, kernel, report);
+    if (report.problems.empty()) {
+      check_mappings(computation_, kernel, report);
+      check_launch(computation_, device_, kernel, report);
+      if (report.problems.empty())
+        check_values(computation_, kernel, evaluations(computation_, kernel), report);
+    }
+    if (!report.problems.empty()) return std::nullopt;
+    kernel.outputs.clear();
+    return kernel;
+  }
+
+  /// Ops the dump left alone are kernels of their own, and so are values of which only copies inside fusions
+  /// are left: equal ops are merged before planning.
+  void add_unfused() {
+    std::set<NodeId> fused;
+    for (const KernelPlan& kernel : kernels_) fused.insert(kernel.ops.begin(), kernel.ops.end());
+    std::set<NodeId> wanted;
+    const auto want = [&](const std::vector<NodeId>& owners) {
+      for (const NodeId owner : owners)
+        if (plan_role(node(owner)) == PlanRole::kMemory) wanted.insert(owner);
+    };
+    for (const KernelPlan& kernel : kernels_) want(kernel_reads(graph_, kernel));
+    want(values_read(computation_, computation_.root));
+    for (auto at = computation_.nodes.rbegin(); at != computation_.nodes.rend(); ++at) {
+      const PlanRole role = plan_role(*at);
+      if (role == PlanRole::kLibrary || role == PlanRole::kOpaque) want(library_inputs(computation_, *at));
+      if (role != PlanRole::kMemory || made_.contains(at->id)) continue;
+      // An immediate is written only where a call or the result reads it from memory.
+      if (is_immediate(computation_, at->id) && !wanted.contains(at->id)) continue;
+      if (fused.contains(at->id) && !wanted.contains(at->id)) continue;
+      for (const NodeId operand : at->operands) want(values_read(computation_, operand));
+      if (at->op == Op::kCopy) continue;  // a copy of the device
+      decide(at->id, true, "imported.op", "imported from the dump: an op outside fusions");
+      keep(alone(at->id), {at->id});
+    }
+  }
+
+  const Graph& graph_;
+  const Computation& computation_;
+  const Device& device_;
+  bool record_;
+  std::vector<KernelPlan> kernels_;
+  std::set<NodeId> made_;
+  std::vector<Decision> decisions_;
+};
+
+}  // namespace
+
+Verdict takes_imported(const Graph& graph) {
+  const bool fused =
+      std::ranges::any_of(graph.computations, [](const Computation& c) { return !c.imported.empty(); });
+  return fused ? Verdict::yes()
+               : Verdict::no("imported.fusions",
+                             "it has no fusions; the planner takes dumps after XLA's optimisation");
+}
+
+FusionPlan plan_imported(const Graph& graph, const Device& device, const PlanOptions& options) {
+  return Importer(graph, device, options).run();
+}
+
+}  // namespace stitchwork

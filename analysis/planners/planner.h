@@ -1,0 +1,75 @@
+// Planners are rows of one table: command line, sweeps, tests and GUI iterate it.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "analysis/plan/plan.h"
+
+namespace stitchwork {
+
+/// Knob values by name ("adaptive_mapping" -> "off", "mapping" -> "paper"); see docs/planners/knobs.md.
+/// Unknown knobs or values throw Error naming the known ones.
+struct PlanOptions {
+  std::map<std::string, std::string> knobs;
+  std::vector<Edit> edits;  ///< overrides; one that cannot be honoured is refused with an Error
+  bool record_decisions = false;
+  bool tf32 = false;  ///< FusionPlan::tf32; make_plan throws Error where the device has no such units
+};
+
+/// One knob of a planner.
+struct Knob {
+  std::string_view name;
+  std::span<const std::string_view> values;
+  std::string_view default_value;
+};
+std::span<const Knob> knobs();
+
+struct KnobSetting {
+  std::string_view name, value;
+};
+
+/// A row may be another row's function with other defaults: `presets`, which --set still overrides.
+struct Planner {
+  std::string_view name;
+  std::string_view summary;                 ///< one line
+  std::span<const std::string_view> knobs;  ///< those it honours
+  std::span<const KnobSetting> presets;     ///< values of its knobs that differ from the knobs' own defaults
+  std::span<const EditKind> edits;          ///< those it honours
+  FusionPlan (*plan)(const Graph& graph, const Device& device, const PlanOptions& options);
+  /// Whether it can plan a module; nullptr: any.
+  Verdict (*takes)(const Graph& graph) = nullptr;
+};
+
+/// Whether the planner can plan the module; `make_plan` throws the reason.
+Verdict takes(const Planner& row, const Graph& graph);
+
+std::span<const Planner> planners();
+/// Throws Error naming the known planners.
+const Planner& planner(std::string_view name);
+
+/// Every knob the planner honours with its value. Throws Error for knobs and values that it has not.
+std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanOptions& options);
+
+/// The planners that can plan the module, in the table's order.
+std::vector<Planner> planners_for(const Graph& graph);
+
+/// The one entry: plans the entry computation and all that its loops and branches run (overrides are of the
+/// entry's ops), of a canonical graph (core/passes/passes.h canonicalize) with the named planner (which sees
+/// every knob it honours, defaults filled in), predicts times (analysis/judge/cost.h), and checks the result
+/// with verify. Deterministic.
+FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view planner_name,
+                     const PlanOptions& options = {});
+
+// The rows.
+FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options);
+Verdict takes_imported(const Graph& graph);
+FusionPlan plan_imported(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options);
+
+}  // namespace stitchwork

@@ -1,0 +1,263 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "analysis/judge/cost.h"
+#include "analysis/plan/constraints.h"
+#include "analysis/plan/control_flow.h"
+#include "analysis/planners/planner.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
+#include "occupancy_model/library.h"
+
+namespace stitchwork {
+namespace {
+
+constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
+constexpr std::array<std::string_view, 3> kCopies = {"on", "off", "cp_async"};
+constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
+
+// docs/planners/knobs.md says what each does.
+constexpr std::array kKnobs = {
+    Knob{"adaptive_mapping", kOnOff, "on"},
+    Knob{"dominant_merging", kOnOff, "on"},
+    Knob{"proactive_locality", kOnOff, "on"},
+    Knob{"shared_reuse", kOnOff, "on"},
+    Knob{"register_relaxation", kOnOff, "on"},
+    Knob{"remote_stitching", kOnOff, "on"},
+    Knob{"exhaustive_stitching", kOnOff, "on"},
+    Knob{"data_reuse", kOnOff, "on"},
+    Knob{"across_rows", kOnOff, "on"},
+    Knob{"residence", kOnOff, "on"},
+    Knob{"tiles", kOnOff, "on"},
+    Knob{"async_copies", kCopies, "on"},
+    Knob{"one_pass", kOnOff, "on"},
+    Knob{"clusters", kOnOff, "on"},
+    Knob{"duplicate_cheap", kOnOff, "off"},
+    Knob{"mapping", kMappings, "tuned"},
+};
+
+constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
+                                                            "dominant_merging",
+                                                            "proactive_locality",
+                                                            "shared_reuse",
+                                                            "register_relaxation",
+                                                            "remote_stitching",
+                                                            "exhaustive_stitching",
+                                                            "data_reuse",
+                                                            "across_rows",
+                                                            "residence",
+                                                            "tiles",
+                                                            "async_copies",
+                                                            "one_pass",
+                                                            "clusters",
+                                                            "mapping"};
+/// The forms of stitched kernels: without exhaustive stitching there are none.
+constexpr std::array<std::string_view, 14> kAutoKnobs = {
+    "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
+    "remote_stitching", "data_reuse",       "across_rows",        "residence",    "tiles",
+    "async_copies",     "one_pass",         "clusters",           "mapping"};
+constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
+
+constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
+constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
+                                      EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
+                                      EditKind::kSplitFactor};
+
+// Steps of the paper's ablation (Table 4), and TVM as the paper describes it, are presets of other rows'
+// knobs.
+constexpr std::array kAtm = {KnobSetting{"exhaustive_stitching", "off"}};
+constexpr std::array kHdm = {KnobSetting{"dominant_merging", "off"}};
+constexpr std::array kDuplicating = {KnobSetting{"duplicate_cheap", "on"}};
+
+constexpr std::array kPlanners = {
+    Planner{
+        "unfused", "every op its own kernel, as an eager framework launches them", {}, {}, {}, plan_unfused},
+    Planner{"xla",
+            "XLA's fusion passes of 2019-2020: instruction fusion, fusion merger, multi-output fusion",
+            {},
+            {},
+            kXlaEdits,
+            plan_xla},
+    Planner{"xla+atm", "XLA's kernels with AStitch's adaptive thread mapping (ATM of the paper's Table 4)",
+            kAstitchKnobs, kAtm, kXlaEdits, plan_astitch},
+    Planner{"tvm",
+            "TVM's GraphPartitioner: an op is fused with all up to where its readers meet again",
+            kTvmKnobs,
+            {},
+            {},
+            plan_tvm},
+    Planner{"tvm-duplicating",
+            "tvm, with cheap producers computed in every kernel that reads them",
+            kTvmKnobs,
+            kDuplicating,
+            {},
+            plan_tvm},
+    Planner{"astitch-no-dominant-merging",
+            "exhaustive stitching, every candidate a group of its own (HDM of the paper's Table 4)",
+            kAstitchKnobs, kHdm, kAstitchEdits, plan_astitch},
+    Planner{"astitch",
+            "AStitch (ASPLOS 2022): memory-intensive ops stitched into one kernel a cluster",
+            kAstitchKnobs,
+            {},
+            kAstitchEdits,
+            plan_astitch},
+    Planner{"imported",
+            "what the dump itself decided: a kernel a fusion of XLA's, calls and the rest as they stand",
+            {},
+            {},
+            {},
+            plan_imported,
+            takes_imported},
+    Planner{"auto",
+            "for each stitched kernel the cheapest of its forms by the estimate: stitched, cut, XLA's, other "
+            "blocks",
+            kAutoKnobs,
+            {},
+            kAstitchEdits,
+            plan_auto},
+};
+
+const Knob& knob(std::string_view name) {
+  const auto found =
+      std::find_if(kKnobs.begin(), kKnobs.end(), [&](const Knob& k) { return k.name == name; });
+  if (found != kKnobs.end()) return *found;
+  std::vector<std::string_view> names;
+  for (const Knob& k : kKnobs) names.push_back(k.name);
+  throw Error(fmt::format("no knob is called '{}'", name), fmt::format("known: {}", fmt::join(names, ", ")));
+}
+
+bool honours(const Planner& row, std::string_view name) {
+  return std::find(row.knobs.begin(), row.knobs.end(), name) != row.knobs.end();
+}
+
+/// A knob's value in this row unless it is set.
+std::string_view default_value(const Planner& row, std::string_view name) {
+  for (const KnobSetting& preset : row.presets)
+    if (preset.name == name) return preset.value;
+  return knob(name).default_value;
+}
+
+void require_edits(const Planner& row, const std::vector<Edit>& edits) {
+  for (const Edit& edit : edits) {
+    if (std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end()) continue;
+    std::vector<std::string_view> known;
+    for (const EditKind kind : row.edits) known.push_back(name(kind));
+    throw Error(
+        fmt::format("override '{}': planner {} cannot honour {}", to_text(edit), row.name, name(edit.kind)),
+        known.empty() ? std::string("it takes no overrides")
+                      : fmt::format("it honours {}", fmt::join(known, ", ")));
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanOptions& options) {
+  for (const auto& [name, value] : options.knobs) {
+    const Knob& known = knob(name);
+    if (std::find(known.values.begin(), known.values.end(), value) == known.values.end())
+      throw Error(fmt::format("knob {} has no value '{}'", name, value),
+                  fmt::format("known: {}", fmt::join(known.values, ", ")));
+    if (!honours(row, name))
+      throw Error(fmt::format("planner {} has no knob {}", row.name, name),
+                  row.knobs.empty() ? std::string("it has none")
+                                    : fmt::format("it has: {}", fmt::join(row.knobs, ", ")));
+  }
+  std::map<std::string, std::string> values;
+  for (std::string_view name : row.knobs) {
+    const auto given = options.knobs.find(std::string(name));
+    values[std::string(name)] =
+        given == options.knobs.end() ? std::string(default_value(row, name)) : given->second;
+  }
+  return values;
+}
+
+std::span<const Knob> knobs() { return kKnobs; }
+
+std::span<const Planner> planners() { return kPlanners; }
+
+const Planner& planner(std::string_view name) {
+  const auto found =
+      std::find_if(kPlanners.begin(), kPlanners.end(), [&](const Planner& p) { return p.name == name; });
+  if (found != kPlanners.end()) return *found;
+  std::vector<std::string_view> names;
+  for (const Planner& p : kPlanners) names.push_back(p.name);
+  throw Error(fmt::format("no planner is called '{}'", name),
+              fmt::format("known: {}", fmt::join(names, ", ")));
+}
+
+Verdict takes(const Planner& row, const Graph& graph) {
+  return row.takes == nullptr ? Verdict::yes() : row.takes(graph);
+}
+
+std::vector<Planner> planners_for(const Graph& graph) {
+  std::vector<Planner> rows;
+  std::copy_if(kPlanners.begin(), kPlanners.end(), std::back_inserter(rows),
+               [&](const Planner& row) { return static_cast<bool>(takes(row, graph)); });
+  return rows;
+}
+
+namespace {
+
+/// The plan of the entry computation; `parts` are those of what its loops and branches run.
+FusionPlan plan_computation(const Planner& row, const Graph& graph, const Device& device,
+                            const PlanOptions& resolved, const std::vector<ComputationPlan>& parts) {
+  FusionPlan plan = row.plan(graph, device, resolved);
+  plan.planner = row.name;
+  plan.edits = resolved.edits;
+  plan.tf32 = resolved.tf32;
+  require_honoured(graph, plan, resolved.edits);
+  plan.options.clear();
+  for (const auto& [name, value] : resolved.knobs)
+    if (name == "mapping" || value != default_value(row, name)) plan.options[name] = value;
+  const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
+  predict(graph, device, plan, found);
+  add_control(graph, plan, parts);
+  add_control_counts(graph, plan, parts);
+  const std::vector<Verdict> problems = verify(graph, device, plan, &found);
+  SW_CHECK(problems.empty(), "planner {} made an invalid plan of {}: {} [{}]{}", row.name, graph.name,
+           problems[0].why, problems[0].rule,
+           problems.size() > 1 ? fmt::format(" and {} more", problems.size() - 1) : "");
+  return plan;
+}
+
+void add_counts(PlanCounts& total, const PlanCounts& part) {
+  total.memory_kernels += part.memory_kernels;
+  total.library_calls += part.library_calls;
+  total.copies += part.copies;
+  total.memsets += part.memsets;
+}
+
+}  // namespace
+
+FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view planner_name,
+                     const PlanOptions& options) {
+  const Planner& row = planner(planner_name);
+  PlanOptions resolved = options;
+  resolved.knobs = resolve_knobs(row, options);
+  require_edits(row, options.edits);
+  if (options.tf32) require_tf32(device);
+  if (const Verdict verdict = takes(row, graph); !verdict)
+    throw Error(graph.source, 0, 0,
+                fmt::format("planner {} cannot plan this model: {}", row.name, verdict.why),
+                "`stitchwork planners` lists the others");
+  PlanOptions inner = resolved;
+  inner.edits.clear();
+  std::vector<ComputationPlan> parts;
+  for (const ComputationId id : run_by_control(graph))
+    parts.push_back({id, plan_computation(row, entered(graph, id), device, inner, parts)});
+  FusionPlan plan = plan_computation(row, graph, device, resolved, parts);
+  for (const ComputationPlan& part : parts) {
+    add_counts(plan.counts, part.plan.counts);
+    plan.decisions.insert(plan.decisions.end(), part.plan.decisions.begin(), part.plan.decisions.end());
+  }
+  plan.computations = std::move(parts);
+  if (options.record_decisions) {
+    std::vector<Decision> decisions = edit_decisions(options.edits);
+    plan.decisions.insert(plan.decisions.begin(), decisions.begin(), decisions.end());
+  }
+  return plan;
+}
+
+}  // namespace stitchwork

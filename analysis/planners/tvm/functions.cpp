@@ -1,0 +1,142 @@
+#include "analysis/planners/tvm/functions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+
+namespace stitchwork::tvm {
+namespace {
+
+/// Values that something else than a kernel reads: results, operands of calls and of device copies.
+std::set<NodeId> read_outside(const Computation& computation, const std::set<NodeId>& in_kernels) {
+  std::set<NodeId> result;
+  const auto add = [&](const std::vector<NodeId>& values) { result.insert(values.begin(), values.end()); };
+  add(values_read(computation, computation.root));
+  for (const Node& node : computation.nodes) {
+    const PlanRole role = plan_role(node);
+    const bool call = role == PlanRole::kLibrary || role == PlanRole::kOpaque;
+    if (call || (node.op == Op::kCopy && !in_kernels.contains(node.id)))
+      add(library_inputs(computation, node));
+  }
+  return result;
+}
+
+std::set<NodeId> ops_of(const std::vector<Function>& functions) {
+  std::set<NodeId> result;
+  for (const Function& f : functions) result.insert(f.ops.begin(), f.ops.end());
+  return result;
+}
+
+/// Values a function reads from memory.
+std::vector<NodeId> inputs(const Computation& computation, const Function& function) {
+  std::set<NodeId> values;
+  for (NodeId op : function.ops)
+    for (NodeId operand : computation.node(op).operands) {
+      const NodeId value = buffer_of(computation, operand);
+      if (!is_immediate(computation, operand) &&
+          !std::binary_search(function.ops.begin(), function.ops.end(), value))
+        values.insert(value);
+    }
+  return {values.begin(), values.end()};
+}
+
+Function function_of(const ForwardGraph& graph, const FusedGroup& group) {
+  const Computation& computation = *graph.computation;
+  Function function;
+  function.inlinable = true;
+  for (int node : group.nodes) {
+    const Node& op = computation.node(graph[node].op);
+    if (plan_role(op) != PlanRole::kMemory || graph[node].kind == Kind::kTuple) continue;
+    function.ops.push_back(op.id);
+    function.inlinable = function.inlinable && graph[node].kind <= Kind::kInjective;
+  }
+  std::sort(function.ops.begin(), function.ops.end());
+  function.root = buffer_of(computation, graph[group.root].op);
+  return function;
+}
+
+}  // namespace
+
+std::vector<Function> functions(const ForwardGraph& graph, const std::vector<FusedGroup>& groups,
+                                Recorder& recorder) {
+  const Computation& computation = *graph.computation;
+  std::vector<Function> result;
+  for (const FusedGroup& group : groups) {
+    Function function = function_of(graph, group);
+    if (function.ops.empty()) continue;
+    const auto call = std::find_if(group.nodes.begin(), group.nodes.end(), [&](int node) {
+      return plan_role(computation.node(graph[node].op)) == PlanRole::kLibrary;
+    });
+    if (call != group.nodes.end()) {
+      recorder.add("functions", graph.name(group.root), graph.name(*call), [&] {
+        const std::int64_t bytes = 2 * computation.node(graph[*call].op).shape.byte_size();
+        return Verdict::no(
+            "tvm.library-epilogue",
+            fmt::format("TVM computes these {} ops in the call's own kernel, without {} bytes of traffic; "
+                        "library calls take no epilogue here, so they are a kernel of their own",
+                        function.ops.size(), bytes));
+      });
+    }
+    // A copy alone is a device-to-device copy, not a kernel.
+    if (function.ops.size() == 1 && computation.node(function.root).op == Op::kCopy) continue;
+    result.push_back(std::move(function));
+  }
+  // Constants of more than one element that only calls or results need are filled by a kernel.
+  for (NodeId value : read_outside(computation, ops_of(result)))
+    if (is_immediate(computation, value) && plan_role(computation.node(value)) == PlanRole::kMemory)
+      result.push_back({{value}, value, false});
+  std::sort(result.begin(), result.end(),
+            [](const Function& a, const Function& b) { return a.root < b.root; });
+  return result;
+}
+
+std::vector<Function> duplicate_cheap(const Computation& computation, std::vector<Function> functions,
+                                      Recorder& recorder) {
+  const std::set<NodeId> outside = read_outside(computation, ops_of(functions));
+  std::map<NodeId, std::set<std::size_t>> readers;
+  for (std::size_t f = 0; f < functions.size(); ++f)
+    for (NodeId value : inputs(computation, functions[f])) readers[value].insert(f);
+  const auto bytes = [&](NodeId value) {
+    return static_cast<double>(computation.node(value).shape.byte_size());
+  };
+  // Readers first: what they read grows by the copies they take in.
+  for (std::size_t f = functions.size(); f-- > 0;) {
+    const Function& own = functions[f];
+    const std::set<std::size_t> users = readers[own.root];
+    if (!own.inlinable || users.empty() || outside.contains(own.root)) continue;
+    const std::vector<NodeId> reads = inputs(computation, own);
+    double in = 0;
+    for (NodeId value : reads) in += bytes(value);
+    const double copies = in * static_cast<double>(users.size());
+    const double stored = in + bytes(own.root) * static_cast<double>(users.size() + 1);
+    for (std::size_t user : users) {
+      recorder.add(
+          "functions", computation.node(own.root).name, computation.node(functions[user].root).name, [&] {
+            const std::string why =
+                fmt::format("{} copies read {:.0f} bytes; storing it and reading it back moves {:.0f}",
+                            users.size(), copies, stored);
+            return copies <= stored ? Verdict::yes("tvm.duplicated", why)
+                                    : Verdict::no("tvm.duplicate-reads-more", why);
+          });
+    }
+    if (copies > stored) continue;
+    for (std::size_t user : users) {
+      std::vector<NodeId> together;
+      std::set_union(functions[user].ops.begin(), functions[user].ops.end(), own.ops.begin(), own.ops.end(),
+                     std::back_inserter(together));
+      functions[user].ops = std::move(together);
+      for (NodeId value : reads) readers[value].insert(user);
+    }
+    for (NodeId value : reads) readers[value].erase(f);
+    functions[f].ops.clear();
+  }
+  std::erase_if(functions, [](const Function& f) { return f.ops.empty(); });
+  return functions;
+}
+
+}  // namespace stitchwork::tvm

@@ -1,0 +1,79 @@
+// From an instruction of XLA's graph to a kernel of a plan: XLA's launch dimensions.
+#include <algorithm>
+
+#include "analysis/facts/facts.h"
+#include "analysis/plan/inlined_kernel.h"
+#include "analysis/plan/plain_mapping.h"
+#include "analysis/planners/xla/fusion_graph.h"
+#include "analysis/planners/xla/rules.h"
+
+namespace stitchwork::xla {
+namespace {
+
+/// Threads of a loop kernel's block: XLA's thread limit of element-wise kernels.
+constexpr int kLoopBlock = 256;
+/// Columns of a tile a thread of a column reduction walks down before the partial result is added atomically.
+constexpr std::int64_t kColumnTileHeight = 128;
+
+Dealt tiled_mapping(const Graph& graph, NodeId dominant, const std::vector<NodeId>& roots) {
+  const Computation& computation = graph.entry_computation();
+  const TiledReduction tile = *tiled_reduction(computation, computation.node(dominant));
+  const ReductionSize shape = reduction_size(computation, dominant);
+  if (tile.row) return block_a_row_mapping(shape.rows, shape.cols, tile.width);
+  const bool atomic = std::all_of(roots.begin(), roots.end(), [&](NodeId root) {
+    const Node& node = computation.node(root);
+    return def(node.op).cls != OpClass::kReduce || adds_atomically(graph, node);
+  });
+  const std::int64_t split = atomic ? (shape.cols + kColumnTileHeight - 1) / kColumnTileHeight : 1;
+  return column_tile_mapping(shape.rows, shape.cols, static_cast<int>(split));
+}
+
+}  // namespace
+
+bool adds_atomically(const Graph& graph, const Node& node) {
+  const Computation& computation = graph.entry_computation();
+  if (node.operands.size() != 2 || node.attrs.computations.empty()) return false;
+  if (simple_reducer(graph, applied(node)) != Op::kAdd) return false;
+  switch (node.shape.dtype) {
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kS32:
+    case DType::kU32:
+    case DType::kU64:
+      break;
+    default:
+      return false;
+  }
+  const Node& init = computation.node(node.operands[1]);
+  return is_scalar_constant(init) && init.attrs.literal && init.attrs.literal->get_double(0) == 0;
+}
+
+NodeId leading_root(const Computation& computation, const std::vector<NodeId>& roots) {
+  const auto first = [&](auto test) {
+    const auto found =
+        std::find_if(roots.begin(), roots.end(), [&](NodeId root) { return test(computation.node(root)); });
+    return found == roots.end() ? kNoNode : *found;
+  };
+  const NodeId tiled = first([&](const Node& n) { return tiled_reduction(computation, n).has_value(); });
+  if (tiled != kNoNode) return tiled;
+  const NodeId untiled = first([&](const Node& n) { return def(n.op).cls == OpClass::kReduce; });
+  return untiled != kNoNode ? untiled : roots.front();
+}
+
+KernelPlan lower_instruction(const Graph& graph, const Instruction& instruction) {
+  const Computation& computation = graph.entry_computation();
+  const NodeId leader = leading_root(computation, instruction.roots);
+  const Node& node = computation.node(leader);
+  Dealt dealt;
+  if (tiled_reduction(computation, node)) {
+    dealt = tiled_mapping(graph, leader, instruction.roots);
+  } else if (def(node.op).cls == OpClass::kReduce) {
+    const ReductionSize shape = reduction_size(computation, leader);
+    dealt = thread_a_row_mapping(shape.rows, shape.cols, kLoopBlock);
+  } else {
+    dealt = element_mapping(node.shape.elements_count(), kLoopBlock);
+  }
+  return inlined_kernel(computation, instruction.ops, instruction.roots, leader, dealt);
+}
+
+}  // namespace stitchwork::xla

@@ -1,0 +1,184 @@
+#include "analysis/schedule/evaluations.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/schedule/launch.h"
+#include "analysis/schedule/tiles.h"
+#include "core/base/interrupt.h"
+#include "core/base/parallel.h"
+#include "core/base/sorted.h"
+
+namespace stitchwork {
+namespace {
+
+class Walk {
+ public:
+  /// `made`: what the kernel materialises.
+  Walk(const Computation& computation, const KernelPlan& kernel, const std::vector<NodeId>& made,
+       const Group& group)
+      : computation_(computation), kernel_(kernel), made_(made), group_(group) {}
+
+  GroupEvaluations run() {
+    result_.placements = propagate(computation_, group_.dominant, group_.mapping, group_.ops);
+    for (NodeId root : materialised(group_)) {
+      const auto placed = result_.placements.find(root);
+      if (placed == result_.placements.end() ||
+          (placed->second.coverage == Coverage::kPartial && root != group_.dominant) ||
+          (placed->second.coverage == Coverage::kCols) != is_across(group_, root)) {
+        result_.unplaced.push_back(root);
+        continue;
+      }
+      const auto level = kernel_.levels.find(root);
+      root_ = root;
+      level_ = level == kernel_.levels.end() ? 0 : level->second;
+      evaluate(root, placed->second.map, -1);
+      while (!open_.empty()) {
+        interruption_point();
+        auto [op, map, by] = std::move(open_.back());
+        open_.pop_back();
+        evaluate(op, std::move(map), by);
+      }
+    }
+    mark_tiles(computation_, kernel_, group_, result_);
+    return std::move(result_);
+  }
+
+ private:
+  bool is_loaded(NodeId op) const {
+    if (!contains_sorted(kernel_.ops, op)) return true;
+    if (!contains_sorted(made_, op)) return false;
+    if (!kernel_.schemes.contains(op)) return false;
+    const auto made = kernel_.levels.find(op);
+    const bool own_phase = made != kernel_.levels.end() && made->second == level_;
+    const Scheme scheme = own_phase ? scheme_in_phase(kernel_, op) : kernel_.schemes.at(op);
+    return scheme == Scheme::kRegional || scheme == Scheme::kGlobal ||
+           (scheme == Scheme::kResident && !own_phase);
+  }
+
+  /// Whether the group's threads have kept it since an earlier phase.
+  bool is_resident(NodeId op, const IndexMap& map) const {
+    const auto kept = std::find_if(kernel_.resident.begin(), kernel_.resident.end(), [&](const Residence& r) {
+      return r.op == op && r.group == group_.dominant && r.level < level_;
+    });
+    if (kept == kernel_.resident.end()) return false;
+    const auto placed = result_.placements.find(op);
+    return placed != result_.placements.end() && placed->second.map == map;
+  }
+
+  bool is_known(NodeId op, const IndexMap& map) const {
+    const auto known = known_.find({op, level_});
+    return known != known_.end() && std::any_of(known->second.begin(), known->second.end(),
+                                                [&](std::size_t v) { return result_.values[v].map == map; });
+  }
+
+  void evaluate(NodeId op, IndexMap map, int by) {
+    if (is_immediate(computation_, op) || is_known(op, map)) return;
+    const bool as_root = by < 0;
+    const bool resident = !as_root && is_resident(op, map);
+    const bool load = resident || (!as_root && is_loaded(op));
+    const auto index = static_cast<int>(result_.values.size());
+    known_[{op, level_}].push_back(result_.values.size());
+    result_.values.push_back({op, std::move(map), root_, load, resident, false, by});
+    if (!load) read_operands(op, result_.values.back().map, as_root, index);
+  }
+
+  void read_operands(NodeId op, const IndexMap& map, bool as_root, int by) {
+    const Node& node = computation_.node(op);
+    const bool over_domain = as_root && reduces_cols(computation_, op, group_);
+    const bool over_rows = as_root && is_across(group_, op);
+    for (std::size_t i = node.operands.size(); i-- > 0;) {
+      const NodeId operand = node.operands[i];
+      if (over_domain && i == 0) {
+        open_.push_back({operand, reduced_operand_map(computation_, op, map), by});
+      } else if (over_rows && i == 0) {
+        open_.push_back({operand, result_.placements.at(operand).map, by});
+      } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {
+        if (!is_known(operand, map)) open_.push_back({operand, map, by});
+      } else if (auto reads = operand_map(computation_, op, static_cast<int>(i))) {
+        open_.push_back({operand, compose(map, *reads), by});
+      } else if (!computation_.node(operand).shape.is_tuple) {
+        // Not a map (scatter, select-and-scatter): all of the operand, once.
+        open_.push_back({operand, IndexMap::identity(computation_.node(operand).shape.dims), by});
+      }
+    }
+  }
+
+  const Computation& computation_;
+  const KernelPlan& kernel_;
+  const std::vector<NodeId>& made_;
+  const Group& group_;
+  GroupEvaluations result_;
+  std::map<std::pair<NodeId, int>, std::vector<std::size_t>> known_;  ///< values by (op, level of the root)
+  struct Open {
+    NodeId op = kNoNode;
+    IndexMap map;
+    int by = -1;
+  };
+  std::vector<Open> open_;
+  NodeId root_ = kNoNode;
+  int level_ = 0;
+};
+
+}  // namespace
+
+void mark_tiles(const Computation& computation, const KernelPlan& kernel, const Group& group,
+                GroupEvaluations& found) {
+  if (kernel.tiles.empty()) return;
+  for (Evaluation& e : found.values) {
+    const auto level = kernel.levels.find(e.root);
+    if (!e.load || e.resident || partials_of(computation, kernel, e.op) > 0 ||
+        find_tile(kernel, e.op, group.dominant, level == kernel.levels.end() ? 0 : level->second) == nullptr)
+      continue;
+    if (is_staged(group.mapping)) {
+      e.tile = staged_part(computation.node(e.op).shape, e.map, group.mapping).has_value();
+      continue;
+    }
+    const auto placed = found.placements.find(e.op);
+    e.tile = placed != found.placements.end() && placed->second.map == e.map;
+  }
+}
+
+GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group) {
+  return Walk(computation, kernel, materialised(kernel), group).run();
+}
+
+KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel) {
+  const std::vector<NodeId> made = materialised(kernel);
+  KernelEvaluations result;
+  for (const Group& group : kernel.groups) result.push_back(Walk(computation, kernel, made, group).run());
+  return result;
+}
+
+PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan) {
+  PlanEvaluations result(plan.kernels.size());
+  parallel_for(result.size(), [&](std::size_t k) { result[k] = evaluations(computation, plan.kernels[k]); });
+  return result;
+}
+
+bool depends_on(const IndexMap& map, int dim) {
+  const auto in = [dim](const IndexExpr& e) { return e.uses_dim(dim); };
+  return std::any_of(map.results.begin(), map.results.end(), in) ||
+         std::any_of(map.constraints.begin(), map.constraints.end(),
+                     [&](const Constraint& c) { return in(c.expr); }) ||
+         std::any_of(map.runtime.begin(), map.runtime.end(), [&](const RuntimeVariable& v) {
+           return std::any_of(v.index.begin(), v.index.end(), in);
+         });
+}
+
+double evaluation_count(const IndexMap& map) {
+  double count = 1;
+  for (std::size_t d = 0; d < map.dims.size(); ++d)
+    if (depends_on(map, static_cast<int>(d))) count *= static_cast<double>(map.dims[d]);
+  for (std::int64_t symbol : map.symbols) count *= static_cast<double>(symbol);
+  for (const Constraint& c : map.constraints) {
+    const Interval all = range_of(c.expr, map);
+    const Interval inside{std::max(all.lo, c.range.lo), std::min(all.hi, c.range.hi)};
+    if (!all.empty()) count *= static_cast<double>(inside.size()) / static_cast<double>(all.size());
+  }
+  return count;
+}
+
+}  // namespace stitchwork

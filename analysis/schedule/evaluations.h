@@ -1,0 +1,54 @@
+// What a kernel's groups evaluate: every (op, index map) a thread computes or loads, as codegen will lower
+// it. The cost model counts these, verify checks them.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "analysis/facts/propagation.h"
+#include "analysis/plan/plan.h"
+
+namespace stitchwork {
+
+/// One value of a group's domain: `op` at index `map` (dims: row, col; symbols: serial reductions inside a
+/// thread). The same op under two maps is two evaluations.
+struct Evaluation {
+  NodeId op = kNoNode;
+  IndexMap map;
+  NodeId root = kNoNode;  ///< the materialised op it is first needed for
+  bool load = false;      ///< read from a buffer: an input, or a Regional or Global value of the kernel
+  bool resident =
+      false;          ///< a load of what the thread has kept since an earlier phase (KernelPlan::resident)
+  bool tile = false;  ///< a load through a tile (KernelPlan::tiles)
+  int by = -1;        ///< index of the value that needs it first; -1: a root
+};
+
+struct GroupEvaluations {
+  std::map<NodeId, Placement> placements;  ///< of propagate()
+  std::vector<Evaluation> values;          ///< roots first, then what they read, each (op, map, level) once
+  std::vector<NodeId> unplaced;            ///< materialised ops of the group that lie nowhere in its domain
+};
+
+/// Immediates are not listed. A materialised op of the same kernel is loaded if its scheme (in its own phase:
+/// its scheme there) is Regional or Global, else evaluated in place.
+GroupEvaluations evaluations(const Computation& computation, const KernelPlan& kernel, const Group& group);
+
+/// Sets Evaluation::tile by the tiles that the kernel has.
+void mark_tiles(const Computation& computation, const KernelPlan& kernel, const Group& group,
+                GroupEvaluations& found);
+
+/// Of every group of a kernel, and of every kernel of a plan.
+using KernelEvaluations = std::vector<GroupEvaluations>;
+KernelEvaluations evaluations(const Computation& computation, const KernelPlan& kernel);
+using PlanEvaluations = std::vector<KernelEvaluations>;
+PlanEvaluations evaluations(const Computation& computation, const FusionPlan& plan);
+
+/// Whether the value under `map`, or whether there is one, varies along a dim of the domain.
+bool depends_on(const IndexMap& map, int dim);
+
+/// Points of the domain at which a value under `map` is evaluated: rows * cols * symbols, without the dims it
+/// does not depend on (a value that depends on the row alone is computed once a row), times the part of them
+/// that the constraints admit.
+double evaluation_count(const IndexMap& map);
+
+}  // namespace stitchwork

@@ -1,0 +1,469 @@
+// One kernel an element-wise op: a scalar function, spread over vectors of every dtype it takes.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/evaluate/evaluator_ops.h"
+#include "core/evaluate/float_semantics.h"
+#include "core/evaluate/scalar_ops.h"
+#include "core/graph/dtype_dispatch.h"
+
+namespace stitchwork {
+namespace {
+
+using Kernel = void (*)(const Node&, Values, Literal&);
+
+[[noreturn]] void refuse(const Node& node, DType type) {
+  throw Error(fmt::format("{} of {} cannot be computed", def(node.op).name, name(type)));
+}
+
+/// 0 for an operand of one element, else 1.
+std::int64_t step(const Literal& literal) { return literal.shape.elements_count() == 1 ? 0 : 1; }
+
+/// result[i] = f(a[i]), both of S's type.
+template <typename F>
+void unary(const Node& node, Values operands, Literal& result) {
+  with_storage(result.shape.dtype, [&](auto tag) {
+    using S = decltype(tag);
+    using T = typename S::Value;
+    if constexpr (std::is_invocable_v<F, T>) {
+      const auto* a = operands[0]->data<typename S::Stored>();
+      auto* out = result.data<typename S::Stored>();
+      const std::int64_t n = result.shape.elements_count(), sa = step(*operands[0]);
+      for (std::int64_t i = 0; i < n; ++i) out[i] = S::narrow(static_cast<T>(F{}(S::widen(a[i * sa]))));
+    } else {
+      refuse(node, result.shape.dtype);
+    }
+  });
+}
+
+template <typename F>
+void binary(const Node& node, Values operands, Literal& result) {
+  with_storage(result.shape.dtype, [&](auto tag) {
+    using S = decltype(tag);
+    using T = typename S::Value;
+    if constexpr (std::is_invocable_v<F, T, T>) {
+      const auto* a = operands[0]->data<typename S::Stored>();
+      const auto* b = operands[1]->data<typename S::Stored>();
+      auto* out = result.data<typename S::Stored>();
+      const std::int64_t n = result.shape.elements_count();
+      const std::int64_t sa = step(*operands[0]), sb = step(*operands[1]);
+      if (sa == 1 && sb == 1) {
+        for (std::int64_t i = 0; i < n; ++i)
+          out[i] = S::narrow(static_cast<T>(F{}(S::widen(a[i]), S::widen(b[i]))));
+      } else {
+        for (std::int64_t i = 0; i < n; ++i)
+          out[i] = S::narrow(static_cast<T>(F{}(S::widen(a[i * sa]), S::widen(b[i * sb]))));
+      }
+    } else {
+      refuse(node, result.shape.dtype);
+    }
+  });
+}
+
+template <typename T>
+concept Real = std::is_floating_point_v<T>;
+template <typename T>
+concept Integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+template <typename T>
+concept Number = Real<T> || Integer<T>;
+
+// Functions of the C library are computed in double and rounded: libraries of different machines agree on the
+// rounded result (but for rare ties), and the reference is as exact as its type allows.
+#define SW_REAL_FUNCTION(NAME, EXPRESSION)         \
+  struct NAME {                                    \
+    double operator()(Real auto value) const {     \
+      const double x = static_cast<double>(value); \
+      return EXPRESSION;                           \
+    }                                              \
+  }
+SW_REAL_FUNCTION(Exp, std::exp(x));
+SW_REAL_FUNCTION(Expm1, std::expm1(x));
+SW_REAL_FUNCTION(Log, std::log(x));
+SW_REAL_FUNCTION(Log1p, std::log1p(x));
+SW_REAL_FUNCTION(Tanh, std::tanh(x));
+SW_REAL_FUNCTION(Logistic, 1.0 / (1.0 + std::exp(-x)));
+SW_REAL_FUNCTION(Sqrt, std::sqrt(x));
+SW_REAL_FUNCTION(Rsqrt, 1.0 / std::sqrt(x));
+SW_REAL_FUNCTION(Cbrt, std::cbrt(x));
+SW_REAL_FUNCTION(Sin, std::sin(x));
+SW_REAL_FUNCTION(Cos, std::cos(x));
+SW_REAL_FUNCTION(Tan, std::tan(x));
+SW_REAL_FUNCTION(Erf, std::erf(x));
+SW_REAL_FUNCTION(Sinh, std::sinh(x));
+SW_REAL_FUNCTION(Cosh, std::cosh(x));
+SW_REAL_FUNCTION(Asin, std::asin(x));
+SW_REAL_FUNCTION(Acos, std::acos(x));
+SW_REAL_FUNCTION(Asinh, std::asinh(x));
+SW_REAL_FUNCTION(Acosh, std::acosh(x));
+SW_REAL_FUNCTION(Atanh, std::atanh(x));
+SW_REAL_FUNCTION(Floor, std::floor(x));
+SW_REAL_FUNCTION(Ceil, std::ceil(x));
+SW_REAL_FUNCTION(RoundAfz, std::round(x));
+// Not rint or nearbyint: those follow the rounding mode of the process. x - 2 round(x / 2) is -1, 0 or 1.
+SW_REAL_FUNCTION(RoundEven, std::abs(x - std::trunc(x)) == 0.5 ? 2.0 * std::round(x / 2.0) : std::round(x));
+#undef SW_REAL_FUNCTION
+
+struct Identity {
+  template <typename T>
+  T operator()(T x) const {
+    return x;
+  }
+};
+struct Zero {
+  template <typename T>
+  T operator()(T) const {
+    return T{};
+  }
+};
+struct Abs {
+  template <Number T>
+  T operator()(T x) const {
+    if constexpr (Real<T>) return std::abs(x);
+    return x < 0 ? static_cast<T>(WrappingT<T>{0} - static_cast<WrappingT<T>>(x)) : x;
+  }
+};
+struct Negate {
+  template <Number T>
+  T operator()(T x) const {
+    if constexpr (Real<T>) return -x;
+    return static_cast<T>(WrappingT<T>{0} - static_cast<WrappingT<T>>(x));
+  }
+};
+struct Sign {  // of NaN is NaN, of -0 is -0
+  template <Number T>
+  T operator()(T x) const {
+    return x > 0 ? T{1} : x < 0 ? static_cast<T>(-1) : x;
+  }
+};
+struct Not {
+  bool operator()(bool x) const { return !x; }
+  template <Integer T>
+  T operator()(T x) const {
+    return static_cast<T>(~x);
+  }
+};
+struct Popcnt {
+  template <Integer T>
+  T operator()(T x) const {
+    return static_cast<T>(std::popcount(static_cast<std::make_unsigned_t<T>>(x)));
+  }
+};
+struct Clz {
+  template <Integer T>
+  T operator()(T x) const {
+    return static_cast<T>(std::countl_zero(static_cast<std::make_unsigned_t<T>>(x)));
+  }
+};
+
+struct Subtract {
+  template <Number T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<WrappingT<T>>(a) - static_cast<WrappingT<T>>(b));
+  }
+};
+/// Add, multiply, maximum, minimum: also of pred; and, or, xor: of integers and pred.
+template <Op op>
+struct Combine {
+  template <typename T>
+  requires(Integer<T> || std::is_same_v<T, bool> || (op != Op::kAnd && op != Op::kOr && op != Op::kXor)) T
+  operator()(T a, T b) const {
+    return combine<T>(op, a, b);
+  }
+};
+struct MultiplyHigh {  // the upper half of the product
+  template <Integer T>
+  T operator()(T a, T b) const {
+    __extension__ using Wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+    return static_cast<T>((static_cast<Wide>(a) * static_cast<Wide>(b)) >> (8 * sizeof(T)));
+  }
+};
+struct Divide {
+  template <Number T>
+  T operator()(T a, T b) const {
+    return hlo_divide(a, b);
+  }
+};
+struct Remainder {
+  template <Number T>
+  T operator()(T a, T b) const {
+    return hlo_remainder(a, b);
+  }
+};
+struct Power {
+  template <Number T>
+  T operator()(T a, T b) const {
+    return hlo_power(a, b);
+  }
+};
+struct Atan2 {
+  double operator()(Real auto a, Real auto b) const {
+    return std::atan2(static_cast<double>(a), static_cast<double>(b));
+  }
+};
+template <Op op>
+struct Shift {
+  template <Integer T>
+  T operator()(T a, T b) const {
+    return hlo_shift(op, a, b);
+  }
+};
+
+void is_finite(const Node& node, Values operands, Literal& result) {
+  with_storage(operands[0]->shape.dtype, [&](auto tag) {
+    using S = decltype(tag);
+    if constexpr (Real<typename S::Value>) {
+      const auto* a = operands[0]->data<typename S::Stored>();
+      auto* out = result.data<std::uint8_t>();
+      for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i)
+        out[i] = std::isfinite(S::widen(a[i * step(*operands[0])])) ? 1 : 0;
+    } else {
+      refuse(node, operands[0]->shape.dtype);
+    }
+  });
+}
+
+/// Bits of a float as an integer that sorts -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+template <Real T>
+auto total_order_key(T value) {
+  using I = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  const I bits = std::bit_cast<I>(value);
+  return bits < 0 ? static_cast<I>(bits ^ std::numeric_limits<I>::max()) : bits;
+}
+
+template <typename T>
+bool holds(Comparison comparison, T a, T b) {
+  switch (comparison) {
+    case Comparison::kEq:
+      return a == b;
+    case Comparison::kNe:
+      return a != b;
+    case Comparison::kLt:
+      return a < b;
+    case Comparison::kLe:
+      return a <= b;
+    case Comparison::kGt:
+      return a > b;
+    case Comparison::kGe:
+      return a >= b;
+  }
+  return false;
+}
+
+void compare(const Node& node, Values operands, Literal& result) {
+  SW_CHECK(node.attrs.comparison.has_value(), "compare '{}' has no direction", node.name);
+  const Comparison comparison = *node.attrs.comparison;
+  const bool total = is_total_order(node);
+  with_storage(operands[0]->shape.dtype, [&](auto tag) {
+    using S = decltype(tag);
+    const auto* a = operands[0]->data<typename S::Stored>();
+    const auto* b = operands[1]->data<typename S::Stored>();
+    auto* out = result.data<std::uint8_t>();
+    const std::int64_t n = result.shape.elements_count(), sa = step(*operands[0]), sb = step(*operands[1]);
+    if constexpr (Real<typename S::Value>) {
+      if (total) {
+        for (std::int64_t i = 0; i < n; ++i)
+          out[i] =
+              holds(comparison, total_order_key(S::widen(a[i * sa])), total_order_key(S::widen(b[i * sb])));
+        return;
+      }
+    }
+    for (std::int64_t i = 0; i < n; ++i) out[i] = holds(comparison, S::widen(a[i * sa]), S::widen(b[i * sb]));
+  });
+}
+
+/// A number truncated and held in the range of an integer type of fewer than 8 bits; NaN gives 0.
+std::int64_t saturated(double value, DType type) {
+  if (std::isnan(value)) return 0;
+  const int bits = bit_width(type) - (is_signed_integer(type) ? 1 : 0);
+  const double high = std::ldexp(1.0, bits) - 1, low = is_signed_integer(type) ? -high - 1 : 0;
+  return static_cast<std::int64_t>(std::clamp(value, low, high));
+}
+
+/// Conversions from and to types that cannot be computed with: element by element.
+void convert_small(const Literal& from, Literal& to) {
+  const DType source = from.shape.dtype, target = to.shape.dtype;
+  const std::int64_t stride = step(from);
+  for (std::int64_t i = 0, n = to.shape.elements_count(); i < n; ++i) {
+    if (!is_floating(source) && !is_floating(target))
+      to.set_int(i, from.get_int(i * stride));
+    else if (is_integral(target) && bit_width(target) < 8)
+      to.set_int(i, saturated(from.get_double(i * stride), target));
+    else
+      to.set_double(i, from.get_double(i * stride));
+  }
+}
+
+void convert(const Node&, Values operands, Literal& result) {
+  if (!is_executable(operands[0]->shape.dtype) || !is_executable(result.shape.dtype))
+    return convert_small(*operands[0], result);
+  with_storage(operands[0]->shape.dtype, [&](auto from_tag) {
+    with_storage(result.shape.dtype, [&](auto to_tag) {
+      using From = decltype(from_tag);
+      using To = decltype(to_tag);
+      const auto* a = operands[0]->data<typename From::Stored>();
+      auto* out = result.data<typename To::Stored>();
+      const std::int64_t sa = step(*operands[0]);
+      for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i)
+        out[i] = To::narrow(convert_value<typename To::Value>(From::widen(a[i * sa])));
+    });
+  });
+}
+
+void bitcast_convert(const Node& node, Values operands, Literal& result) {
+  if (operands[0]->bytes.size() != result.bytes.size()) refuse(node, operands[0]->shape.dtype);
+  result.bytes = operands[0]->bytes;
+}
+
+/// Bits of a float of format `own`, rounded to `to`: nearest even, overflow to infinity; with fewer exponent
+/// bits, what is below the smallest normal number becomes zero. NaN stays (XLA, elemental_ir_emitter.cc,
+/// EmitReducePrecisionIR).
+template <typename U>
+U reduce_precision(U bits, FloatFormat own, FloatFormat to) {
+  const auto one = U{1};
+  const auto sign = static_cast<U>(one << (own.exponent_bits + own.mantissa_bits));
+  const auto infinity = static_cast<U>(((one << own.exponent_bits) - 1) << own.mantissa_bits);
+  auto magnitude = static_cast<U>(bits & (sign - 1));
+  if (magnitude > infinity) return bits;
+  if (to.mantissa_bits < own.mantissa_bits) {
+    const int dropped = own.mantissa_bits - to.mantissa_bits;
+    const auto half = static_cast<U>(one << (dropped - 1)), last = static_cast<U>((magnitude >> dropped) & 1);
+    magnitude = static_cast<U>((magnitude + half - 1 + last) >> dropped << dropped);
+  }
+  if (to.exponent_bits < own.exponent_bits) {
+    const int bias = (1 << (own.exponent_bits - 1)) - 1, reduced = (1 << (to.exponent_bits - 1)) - 1;
+    const auto exponent = static_cast<int>(magnitude >> own.mantissa_bits);
+    if (exponent > bias + reduced) magnitude = infinity;
+    if (exponent <= bias - reduced) magnitude = 0;
+  }
+  return static_cast<U>((bits & sign) | magnitude);
+}
+
+void reduce_precision_kernel(const Node& node, Values operands, Literal& result) {
+  const DType type = result.shape.dtype;
+  if (!is_floating(type)) refuse(node, type);
+  const FloatFormat to = reduced_precision(node), own = float_format(type);
+  with_width(type, [&](auto tag) {
+    using U = decltype(tag);
+    const U* a = operands[0]->data<U>();
+    U* out = result.data<U>();
+    for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i)
+      out[i] = reduce_precision(a[i * step(*operands[0])], own, to);
+  });
+}
+
+void select(const Node&, Values operands, Literal& result) {
+  with_width(result.shape.dtype, [&](auto tag) {
+    using T = decltype(tag);
+    const auto* p = operands[0]->data<std::uint8_t>();
+    const T* a = operands[1]->data<T>();
+    const T* b = operands[2]->data<T>();
+    T* out = result.data<T>();
+    const std::int64_t sp = step(*operands[0]), sa = step(*operands[1]), sb = step(*operands[2]);
+    for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i)
+      out[i] = p[i * sp] != 0 ? a[i * sa] : b[i * sb];
+  });
+}
+
+void clamp(const Node&, Values operands, Literal& result) {
+  with_storage(result.shape.dtype, [&](auto tag) {
+    using S = decltype(tag);
+    const auto* low = operands[0]->data<typename S::Stored>();
+    const auto* value = operands[1]->data<typename S::Stored>();
+    const auto* high = operands[2]->data<typename S::Stored>();
+    auto* out = result.data<typename S::Stored>();
+    const std::int64_t sl = step(*operands[0]), sv = step(*operands[1]), sh = step(*operands[2]);
+    for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i)
+      out[i] = S::narrow(
+          hlo_minimum(hlo_maximum(S::widen(value[i * sv]), S::widen(low[i * sl])), S::widen(high[i * sh])));
+  });
+}
+
+struct Row {
+  Op op;
+  Kernel kernel;
+};
+
+constexpr std::array kKernels = {
+    Row{Op::kAbs, unary<Abs>},
+    Row{Op::kNegate, unary<Negate>},
+    Row{Op::kSign, unary<Sign>},
+    Row{Op::kFloor, unary<Floor>},
+    Row{Op::kCeil, unary<Ceil>},
+    Row{Op::kRoundNearestAfz, unary<RoundAfz>},
+    Row{Op::kRoundNearestEven, unary<RoundEven>},
+    Row{Op::kNot, unary<Not>},
+    Row{Op::kPopcnt, unary<Popcnt>},
+    Row{Op::kClz, unary<Clz>},
+    Row{Op::kIsFinite, is_finite},
+    Row{Op::kReal, unary<Identity>},
+    Row{Op::kImag, unary<Zero>},
+    Row{Op::kConvert, convert},
+    Row{Op::kBitcastConvert, bitcast_convert},
+    Row{Op::kCopy, unary<Identity>},
+    Row{Op::kReducePrecision, reduce_precision_kernel},
+    Row{Op::kExp, unary<Exp>},
+    Row{Op::kExpm1, unary<Expm1>},
+    Row{Op::kLog, unary<Log>},
+    Row{Op::kLog1p, unary<Log1p>},
+    Row{Op::kTanh, unary<Tanh>},
+    Row{Op::kLogistic, unary<Logistic>},
+    Row{Op::kSqrt, unary<Sqrt>},
+    Row{Op::kRsqrt, unary<Rsqrt>},
+    Row{Op::kCbrt, unary<Cbrt>},
+    Row{Op::kSin, unary<Sin>},
+    Row{Op::kCos, unary<Cos>},
+    Row{Op::kTan, unary<Tan>},
+    Row{Op::kErf, unary<Erf>},
+    Row{Op::kSinh, unary<Sinh>},
+    Row{Op::kCosh, unary<Cosh>},
+    Row{Op::kAsin, unary<Asin>},
+    Row{Op::kAcos, unary<Acos>},
+    Row{Op::kAsinh, unary<Asinh>},
+    Row{Op::kAcosh, unary<Acosh>},
+    Row{Op::kAtanh, unary<Atanh>},
+    Row{Op::kAdd, binary<Combine<Op::kAdd>>},
+    Row{Op::kSubtract, binary<Subtract>},
+    Row{Op::kMultiply, binary<Combine<Op::kMultiply>>},
+    Row{Op::kMultiplyHigh, binary<MultiplyHigh>},
+    Row{Op::kDivide, binary<Divide>},
+    Row{Op::kRemainder, binary<Remainder>},
+    Row{Op::kMaximum, binary<Combine<Op::kMaximum>>},
+    Row{Op::kMinimum, binary<Combine<Op::kMinimum>>},
+    Row{Op::kPower, binary<Power>},
+    Row{Op::kAtan2, binary<Atan2>},
+    Row{Op::kAnd, binary<Combine<Op::kAnd>>},
+    Row{Op::kOr, binary<Combine<Op::kOr>>},
+    Row{Op::kXor, binary<Combine<Op::kXor>>},
+    Row{Op::kShiftLeft, binary<Shift<Op::kShiftLeft>>},
+    Row{Op::kShiftRightLogical, binary<Shift<Op::kShiftRightLogical>>},
+    Row{Op::kShiftRightArithmetic, binary<Shift<Op::kShiftRightArithmetic>>},
+    Row{Op::kCompare, compare},
+    Row{Op::kSelect, select},
+    Row{Op::kClamp, clamp},
+};
+
+const Kernel& kernel_of(Op op) {
+  static const auto by_op = [] {
+    std::array<Kernel, static_cast<std::size_t>(Op::kCount)> kernels{};
+    for (const Row& row : kKernels) kernels[static_cast<std::size_t>(row.op)] = row.kernel;
+    return kernels;
+  }();
+  return by_op[static_cast<std::size_t>(op)];
+}
+
+}  // namespace
+
+bool has_elementwise_kernel(Op op) { return kernel_of(op) != nullptr; }
+
+Literal evaluate_elementwise(const Node& node, const Shape& shape, Values operands) {
+  const Kernel kernel = kernel_of(node.op);
+  if (kernel == nullptr) refuse(node, shape.dtype);
+  Literal result = Literal::zeros(shape);
+  kernel(node, operands, result);
+  return result;
+}
+
+}  // namespace stitchwork
