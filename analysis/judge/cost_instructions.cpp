@@ -64,11 +64,12 @@ double KernelCounter::task_instructions(const Group& group, double passes) const
   const auto rows = static_cast<double>(extents(mapping).rows);
   const int threads = threads_a_row(mapping);
   if (threads > 1 || is<mapping::Columns>(mapping) || is<mapping::Patch>(mapping)) {
+    const auto turns = static_cast<double>(layout_of(group).turns);
     double busy = 1;
     if (packs_rows(mapping) && threads < kernel_.launch.block)
-      busy = std::min(1.0, std::ceil(rows * threads / kWarp) / warp_tasks(group.deal));
-    return busy * (kRowTaskInstructions + kPassInstructions * (passes - 1)) +
-           (1 - busy) * kIdleTaskInstructions;
+      busy = std::min(1.0, std::ceil(rows * threads / kWarp) / (turns * warp_tasks(group.deal)));
+    return turns * (busy * (kRowTaskInstructions + kPassInstructions * (passes - 1)) +
+                    (1 - busy) * kIdleTaskInstructions);
   }
   const double busy = std::ceil(rows / (kWarp * vectors(mapping).width));
   return kElementTaskInstructions * passes * std::min(1.0, busy / warp_tasks(group.deal));
@@ -139,7 +140,7 @@ void KernelCounter::count_combining(const Group& group, const Node& reduce) {
   const int threads = threads_a_row(group.mapping);
   const double steps = std::min(kWarpSteps, std::ceil(std::log2(threads)));
   const double stage = steps * (kShuffleInstructions + combining_instructions(reduce));
-  const double warps = warp_tasks(group.deal);
+  const double warps = warp_tasks(group.deal) * static_cast<double>(layout_of(group).turns);
   const bool block = threads > kWarp || is<mapping::Columns>(group.mapping);
   now().warp_instructions += warps * (block ? 2 * stage + kBlockReduceInstructions : stage);
   count_exchange(group.deal, warps);

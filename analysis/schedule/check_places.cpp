@@ -87,14 +87,15 @@ class Places {
         add("{} is read where {} lies", name(value.op), name(from.op));
     }
     if (value.row_result >= 0) {
-      of_row(loop, value.op, value.row_result);
+      of_row(loop, step, value.op, value.row_result);
       if (by_one(step))
         add("{} is in registers of a row's threads, and read by those of others", name(value.op));
     }
-    if (value.row_place >= 0) of_row(loop, value.op, value.row_place);
+    if (value.row_place >= 0) of_row(loop, step, value.op, value.row_place);
     if (value.kept >= 0) {
       const Kept& place = schedule_.kept[static_cast<std::size_t>(value.kept)];
       if (place.op != value.op) add("{} is kept in the place of {}", name(value.op), name(place.op));
+      if (step.layout.turns > 1) add("{} is kept of one row by threads that have several", name(value.op));
       kept_[value.kept] = {&loop, &step, &value};
     }
     if (value.restored >= 0) restores(loop, step, value);
@@ -122,7 +123,8 @@ class Places {
     return step.rows && !step.by_all && step.layout.threads_a_row * step.layout.blocks > 1;
   }
 
-  void of_row(const TaskLoop& loop, NodeId op, int place) {
+  void of_row(const TaskLoop& loop, const Step& step, NodeId op, int place) {
+    if (step.layout.turns > 1) add("{} has one register of a thread that has several rows", name(op));
     const NodeId there = loop.row_results[static_cast<std::size_t>(place)].op;
     if (there != op) add("{} and {} have one register of the row", name(op), name(there));
   }
@@ -130,7 +132,7 @@ class Places {
   void leaves(const TaskLoop& loop, const Step& step, const Root& root) {
     for (const Target& target : root.targets) puts(root.op, target.buffer);
     if (root.row_result >= 0) {
-      of_row(loop, root.op, root.row_result);
+      of_row(loop, step, root.op, root.row_result);
       if (by_one(step))
         add("{} is computed by one thread of the row, and all have it in a register", name(root.op));
     }

@@ -96,6 +96,7 @@ class Keeper {
   bool keepable(const Value& value) const {
     const bool elementwise = is<mapping::Elements>(step_->mapping);
     if (step_->rows || step_->turned || value.scope >= 0 || value.depth < (elementwise ? 1 : 2)) return false;
+    if (step_->layout.turns > 1) return false;  // a thread's registers are those of one row
     // The elements of a serial row are not unrolled.
     if (as<mapping::OneThread>(step_->mapping) != nullptr) return false;
     return value.kind != ValueKind::kConstant && value.kind != ValueKind::kIndex;
@@ -209,9 +210,9 @@ class Keeper {
 
   /// Of the domain's own elements (`of_rows`) or the same in all rows, from what the kernel does not write.
   bool waits_for_nothing(const Step& step, const Value& value, bool of_rows) const {
-    return packs_rows(step.mapping) && !step.rows && !step.turned && value.kind == ValueKind::kLoad &&
-           value.scope < 0 && value.restored < 0 && value.depth == 2 && value.at.runtime.empty() &&
-           value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
+    return packs_rows(step.mapping) && step.layout.turns == 1 && !step.rows && !step.turned &&
+           value.kind == ValueKind::kLoad && value.scope < 0 && value.restored < 0 && value.depth == 2 &&
+           value.at.runtime.empty() && value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
            value.offset.uses_dim(0) == of_rows &&
            kernel_.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kGlobalInput;
   }

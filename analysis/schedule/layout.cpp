@@ -50,16 +50,23 @@ void Layout::set_row(std::int64_t threads, const Vectors& of, std::int64_t short
   unguarded = std::max<std::int64_t>(0, std::max<std::int64_t>(0, shortest) / stride - (peeled ? 1 : 0));
 }
 
+void Layout::set_turns(int block) {
+  rows_a_turn = std::min(task_rows, std::max<std::int64_t>(1, block / threads_a_row));
+  turns = ceil_div(task_rows, rows_a_turn);
+}
+
 void Layout::set(const Rows& of, int block) {
   rows = of.rows;
   cols = length = apart = of.cols;
   if (const auto* one = std::get_if<OneThread>(&of.sharing)) {
     task_rows = one->rows;
+    set_turns(block);
     vectors = unguarded = cols;
   } else if (const auto* lanes = std::get_if<Lanes>(&of.sharing)) {
     threads_a_row = lanes->threads;
     task_rows = lanes->rows;
     in_tile = lanes->tile.has_value();
+    set_turns(block);
     set_row(lanes->threads, lanes->vectors, cols, true);
   } else if (const auto* split = std::get_if<Segments>(&of.sharing)) {
     threads_a_row = block;

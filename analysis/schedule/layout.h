@@ -57,7 +57,9 @@ struct Layout {
   int width = 1, unroll = 1;
   int lane_dim = 0;                ///< 0: row, 1: col: along which vectors and consecutive threads lie
   std::int64_t threads_a_row = 1;  ///< that share a row of a task
-  std::int64_t length = 1;         ///< of a task along a thread's vectors; a segment, a block's part of a row
+  /// Rows of a task that a block's threads take at a time, and how often they do so for all of them.
+  std::int64_t rows_a_turn = 1, turns = 1;
+  std::int64_t length = 1;  ///< of a task along a thread's vectors; a segment, a block's part of a row
   std::int64_t stride = 1;
   std::int64_t vectors = 1;  ///< of a thread in a task, at most; those of which it has only a part included
   /// So many first ones, behind `head`, every thread has in every task.
@@ -104,6 +106,7 @@ struct Layout {
   void set(const mapping::Rows& of, int block);
   void set(const mapping::Columns& of, int block);
   void set(const mapping::Patch& patch, int block, TileOrder order);
+  void set_turns(int block);
   void set_row(std::int64_t threads, const mapping::Vectors& vectors, std::int64_t shortest, bool may_peel);
   bool is_in_order(const IndexExpr& offset) const;
 

@@ -26,7 +26,7 @@ class RowKeeper {
   void run() {
     for (std::size_t s = 0; s < loop_.steps.size(); ++s) {
       Step& step = loop_.steps[s];
-      if (!packs_rows(step.mapping)) continue;
+      if (!packs_rows(step.mapping) || step.layout.turns > 1) continue;
       take_up(step);
       for (Root& root : step.roots) keep(s, root);
     }
@@ -110,9 +110,9 @@ class RowKeeper {
   // ---- values of a row that wait for nothing
 
   bool waits_for_nothing(const Step& step, const Value& value) const {
-    return (!step.rows || step.by_all) && value.kind == ValueKind::kLoad && value.row_result < 0 &&
-           value.buffer >= 0 && value.scope < 0 && value.depth == 1 && value.at.runtime.empty() &&
-           value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
+    return step.layout.turns == 1 && (!step.rows || step.by_all) && value.kind == ValueKind::kLoad &&
+           value.row_result < 0 && value.buffer >= 0 && value.scope < 0 && value.depth == 1 &&
+           value.at.runtime.empty() && value.at.map.constraints.empty() && value.at.map.symbols.empty() &&
            kernel_.buffers[static_cast<std::size_t>(value.buffer)].space == MemorySpace::kGlobalInput;
   }
 

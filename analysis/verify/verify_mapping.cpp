@@ -31,11 +31,29 @@ void check_domain(const Computation& computation, const std::string& where, cons
   }
 }
 
-/// A task's threads, or those of a line of its tile, are those of a block or of a cluster's.
-void check_threads(const std::string& where, const Group& group, int block, Report& report) {
+/// What a thread has of its one row: places that hold nothing of a second.
+std::string_view kept_of_a_row(const KernelPlan& kernel, const Group& group) {
+  if (is_staged(group.mapping)) return "a tile of shared memory";
+  if (!group.across.empty()) return "sums across the rows";
+  if (!group.one_pass.empty()) return "a reduction in one pass";
+  const auto keeps = [&](const Residence& r) { return r.group == group.dominant; };
+  return std::any_of(kernel.resident.begin(), kernel.resident.end(), keeps) ? "a resident value" : "";
+}
+
+/// The threads of a row, or of a line of a tile, are those of a block or of a cluster's. A block takes
+/// further rows of a task in turn, if a thread keeps nothing of a row.
+void check_threads(const std::string& where, const KernelPlan& kernel, const Group& group, Report& report) {
+  const int block = kernel.launch.block;
   const std::int64_t rows = task_rows(group.mapping), a_row = threads_a_row(group.mapping);
   std::int64_t threads = a_row * rows;
   if (is<mapping::Elements>(group.mapping)) threads = 1;
+  const Layout layout(group.mapping, block);
+  if (layout.turns > 1) {
+    threads = a_row;
+    if (const std::string_view kept = kept_of_a_row(kernel, group); !kept.empty())
+      report.add("mapping.turns", "{}: {} rows a task, {} at a time, and {} of one row a thread ({})", where,
+                 rows, layout.rows_a_turn, kept, to_text(group.mapping, group.deal));
+  }
   if (is<mapping::Patch>(group.mapping)) threads = std::max(a_row, rows);
   if (threads > std::int64_t{block} * group.deal.cluster)
     report.add("mapping.threads", "{}: {} threads a task in blocks of {} ({})", where, threads, block,
@@ -102,7 +120,7 @@ void check_mappings(const Computation& computation, const KernelPlan& kernel, Re
       continue;
     }
     check_domain(computation, where, group, report);
-    check_threads(where, group, kernel.launch.block, report);
+    check_threads(where, kernel, group, report);
     check_across(where, group, report);
     check_vectors(computation, where, group, kernel.launch.block, report);
   }

@@ -54,7 +54,8 @@ bool within_warps(const Schedule& kernel, const TaskLoop& loop) {
       if (x.offset != y.offset || x.bytes() != y.bytes() || !(*a_mapping == *b_mapping)) return false;
     }
   return std::all_of(loop.steps.begin(), loop.steps.end(), [&](const Step& step) {
-    if ((step.rows && !step.by_all) || !packs_rows(step.mapping) || step.layout.threads_a_row > kWarp)
+    if ((step.rows && !step.by_all) || !packs_rows(step.mapping) || step.layout.threads_a_row > kWarp ||
+        step.layout.turns > 1)
       return false;
     return std::all_of(step.values.begin(), step.values.end(), [&](const Value& value) {
       return value.buffer < 0 || (value.local && value.depth > 0) ||

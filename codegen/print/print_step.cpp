@@ -1,5 +1,7 @@
 #include "codegen/print/print_step.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "codegen/table.h"
@@ -144,12 +146,30 @@ void StepPrinter::declare_shared_row() {
     out_.line(fmt::format("const int local_row = thread / {0}, lane = thread % {0};", threads));
 }
 
+/// As many of a task's rows as the block's threads take at a time, then the next. Reductions take the
+/// workspace again when all have read it.
+void StepPrinter::open_turns() {
+  const std::int64_t rows = layout_.rows_a_turn, threads = layout_.threads_a_row;
+  out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn)", layout_.turns));
+  const bool in_workspace = threads > 32 && std::any_of(step_.roots.begin(), step_.roots.end(),
+                                                        [&](const Root& root) { return reduces(root); });
+  if (in_workspace) {
+    out_.line("__syncthreads();");
+    shared_.workspace = SharedState::kFree;
+  }
+  out_.line(fmt::format("const int place = thread / {0}, lane = thread % {0};", threads));
+  out_.line(fmt::format("const int local_row = turn * {} + place;", rows));
+}
+
 std::string StepPrinter::active_rows() const {
   const std::int64_t rows = layout_.task_rows;
-  std::string active;
-  if (rows * layout_.threads_a_row < block_) active = fmt::format("local_row < {}", rows);
-  if (partial_) active += (active.empty() ? "" : " && ") + row_guard();
-  return active;
+  std::vector<std::string> active;
+  if (layout_.turns > 1 && layout_.rows_a_turn * layout_.threads_a_row < block_)
+    active.push_back(fmt::format("place < {}", layout_.rows_a_turn));
+  if (layout_.turns > 1 ? rows % layout_.rows_a_turn != 0 : rows * layout_.threads_a_row < block_)
+    active.push_back(fmt::format("local_row < {}", rows));
+  if (partial_) active.push_back(row_guard());
+  return fmt::format("{}", fmt::join(active, " && "));
 }
 
 /// A row's place in the domain from its place in the task.
@@ -225,8 +245,9 @@ void StepPrinter::print_shared_rows() {
   const std::int64_t length = layout_.length;
   const bool column = is<mapping::Columns>(step_.mapping);
   std::int64_t threads = layout_.threads_a_row;
-  SW_CHECK(rows * threads <= std::int64_t{block_} * layout_.blocks, "{} rows of {} threads in a block of {}",
-           rows, threads, block_);
+  const bool in_turn = layout_.turns > 1;
+  SW_CHECK((in_turn ? 1 : rows) * threads <= std::int64_t{block_} * layout_.blocks,
+           "{} rows of {} threads in a block of {}", rows, threads, block_);
   SW_CHECK(column || threads % 32 == 0 || (threads < 32 && (threads & (threads - 1)) == 0),
            "{} threads a row", threads);
 
@@ -236,14 +257,17 @@ void StepPrinter::print_shared_rows() {
     out_.line("const int local_row = 0, lane = thread;");
   } else if (column) {
     out_.line(fmt::format("const int local_row = thread % {0}, lane = thread / {0};", rows));
+  } else if (in_turn) {
+    open_turns();
   } else {
     declare_shared_row();
   }
   declare_row(segment.tile, rows);
-  std::string active;
-  if (rows * threads < block_)
-    active = column ? fmt::format("lane < {}", threads) : fmt::format("local_row < {}", rows);
-  if (partial_) active += (active.empty() ? "" : " && ") + row_guard();
+  std::string active = active_rows();
+  if (column) {
+    active = rows * threads < block_ ? fmt::format("lane < {}", threads) : "";
+    if (partial_) active += (active.empty() ? "" : " && ") + row_guard();
+  }
 
   declare_accumulators();
   out_.open(active.empty() ? "" : fmt::format("if ({})", active));
@@ -265,6 +289,7 @@ void StepPrinter::print_shared_rows() {
       (active.empty() ? "" : active + " && ") + std::string(layout_.blocks > 1 ? "thread == 0" : "lane == 0");
   for (std::size_t i = 0; i < step_.roots.size(); ++i)
     if (reduces(step_.roots[i])) finish_reduction(step_.roots[i], i, writer);
+  if (in_turn) out_.close();
 }
 
 void StepPrinter::print_col_loop(const std::string& first, const std::string& end, std::int64_t length,

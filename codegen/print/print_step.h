@@ -106,6 +106,7 @@ class StepPrinter {
   void store_only(const Root& root, const std::string& value);
   void
   declare_shared_row();  ///< row_pack: the thread's row of the task and its place among the row's threads
+  void open_turns();     ///< the loop over rows of a task that a block's threads take in turn
   std::string active_rows() const;  ///< the condition that the thread has a row
   std::string offset_text(const Target& target) const;
   bool reduces(const Root& root) const {

@@ -74,13 +74,16 @@ class Enumeration {
 
   void add(const mapping::Rows& of, std::int64_t task, int rank, int thread) {
     if (const auto* one = std::get_if<mapping::OneThread>(&of.sharing)) {
-      if (thread >= one->rows) return;
-      return add_row(task * one->rows + thread, 0, 0, of.cols, 0);
+      for (std::int64_t row = thread; row < one->rows; row += drawn_.block)
+        add_row(task * one->rows + row, 0, 0, of.cols, 0);
+      return;
     }
     if (const auto* lanes = std::get_if<mapping::Lanes>(&of.sharing)) {
-      if (thread / lanes->threads >= lanes->rows) return;
-      return add_row(task * lanes->rows + thread / lanes->threads, thread % lanes->threads, 0, of.cols,
-                     of.cols);
+      const std::int64_t at_once = layout_.rows_a_turn, place = thread / lanes->threads;
+      for (std::int64_t turn = 0; turn < layout_.turns && place < at_once; ++turn)
+        if (const std::int64_t row = turn * at_once + place; row < lanes->rows)
+          add_row(task * lanes->rows + row, thread % lanes->threads, 0, of.cols, of.cols);
+      return;
     }
     if (const auto* segments = std::get_if<mapping::Segments>(&of.sharing)) {
       const std::int64_t first = task % segments->count * layout_.length;

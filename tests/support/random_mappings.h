@@ -31,7 +31,7 @@ class MappingDraw {
         break;
       case 1:
         drawn.mapping =
-            mapping::Rows{between(1, 200), between(1, 20), mapping::OneThread{between(1, drawn.block)}};
+            mapping::Rows{between(1, 200), between(1, 20), mapping::OneThread{between(1, 2 * drawn.block)}};
         break;
       case 2:
         drawn.mapping = lanes(drawn.block);
@@ -78,6 +78,10 @@ class MappingDraw {
     lanes.threads = row_threads(block);
     lanes.rows = between(0, 2) == 0 ? 1 : between(1, block / lanes.threads);
     lanes.vectors = vectors();
+    if (between(0, 3) == 0) {  // in turn
+      lanes.rows = between(1, 4 * block / lanes.threads);
+      return {between(1, 60), between(1, 300), lanes};
+    }
     if (between(0, 2) == 0) lanes.tile = between(0, 1) == 0 ? mapping::Copy(mapping::ByLoads{}) : some_copy();
     if (lanes.tile && lanes.rows > 1) lanes.vectors.width = 1;
     return {between(1, 60), between(1, 300), lanes};
