@@ -7,6 +7,7 @@
 #include "analysis/schedule/keep.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
+#include "analysis/schedule/operand_index.h"
 #include "analysis/schedule/row_results.h"
 #include "analysis/schedule/schedule.h"
 #include "analysis/schedule/share.h"

@@ -77,14 +77,4 @@ class ValueBuilder {
   std::map<Key, int> known_;
 };
 
-/// `map` composed with the map of `operand`; the operand's own index where both have the same dims.
-IndexMap read_map(const Computation& computation, const Node& node, int operand, const IndexMap& map);
-
-/// 0, 1 or 2: whether `map` depends on nothing, on the row, on the col (results, constraints, runtime
-/// indices).
-int depth_of(const IndexMap& map);
-
-/// (row, col) -> the operand's index of a reduction over the domain's cols, for its result at `result`.
-IndexMap reduced_operand_map(const Computation& computation, const Node& reduce, const IndexMap& result);
-
 }  // namespace stitchwork
