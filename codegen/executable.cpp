@@ -88,6 +88,7 @@ void take(const Job& job, CompiledKernel& compiled) {
 
 /// griddepcontrol is of sm_90 (PTX ISA 7.8).
 void require_dependent_launches(const Device& device, const Compilation& compilation) {
+  // PTX ISA 7.8, griddepcontrol.
   constexpr int kOldest = 90;
   const int architecture = 10 * device.cc_major + device.cc_minor;
   if (architecture < kOldest)

@@ -15,8 +15,10 @@ namespace stitchwork {
 namespace {
 
 /// Rounds of planning again: an SM holds few blocks of a kernel that spills, and splits are rare.
+/// A choice, not measured: it bounds the time of compiling.
 constexpr int kMaxRounds = 8;
 /// A thread cannot address more. Half the threads of an SM's one block have twice the registers, up to these.
+/// CUDA Programming Guide: registers a thread.
 constexpr int kMostRegisters = 255;
 
 /// What is wrong with a compiled kernel; ok if nothing is.

@@ -11,6 +11,7 @@ namespace stitchwork {
 namespace {
 
 /// Parts of the table start on these boundaries.
+/// Derived from the widest load, of 16 bytes.
 constexpr std::int64_t kAlignment = 16;
 
 bool in_global_memory(const Buffer& buffer) {
@@ -151,6 +152,7 @@ class TableBuilder {
     for (std::size_t b = 0; b < kernel_.buffers.size(); ++b)
       if (in_global_memory(kernel_.buffers[b]) && !table_.holds[b]) arguments.push_back(static_cast<int>(b));
     if (arguments.size() <= kMostPointerArguments) return;
+    // A pointer has 8 bytes (PTX ISA, .address_size 64).
     constexpr std::int64_t kPointer = 8;
     table_.first_pointer = append(kPointer * static_cast<std::int64_t>(arguments.size()));
     for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -23,14 +23,19 @@ inline constexpr double kResolution = 0.02;
 // does not tell apart either may be taken, and these say which.
 
 /// Mappings of one domain, launches, lanes: of those nearer than this the one named first is taken.
+/// A choice, not measured: far below the error of any estimate, so that it breaks ties alone.
 inline constexpr double kIndifference = 0.01;
 /// Kernels apart, and one kernel of all their ops: fewer kernels are taken up to here.
+/// Chosen, not measured: just above the 2.01 % at which a training step of perceptrons kept a kernel more.
 inline constexpr double kFewerKernels = 0.03;
 /// The same of kernels that are to run side by side, before there is a plan of them: that is judged again.
+/// A choice, not measured: twice kFewerKernels, because the plan is judged again.
 inline constexpr double kFewerKernelsUnplanned = 0.06;
 /// A form that auto takes in place of the stitched kernel has to be so much faster.
+/// A choice, not measured: the same as for fewer kernels.
 inline constexpr double kOtherForm = 0.03;
 /// What whole sectors may cost by an estimate that does not know what they save.
+/// A choice, not measured: the same as for fewer kernels.
 inline constexpr double kWholeSectors = 0.03;
 
 }  // namespace stitchwork

@@ -11,15 +11,20 @@ namespace stitchwork {
 namespace {
 
 /// Bytes a clock that an SM takes in from L2, as in timing.cpp.
+/// The same as in occupancy_model/timing.cpp.
 constexpr double kL2BytesPerSmClock = 64;
 /// k advances by so many elements at once: the k of a tile in the names of cuBLAS's and CUTLASS's fp32
 /// kernels.
 constexpr double kStepOfK = 8;
 /// No split leaves fewer elements of k to a thread block.
+/// A choice, not measured: eight steps of k hide the first operands' way.
 constexpr double kLeastSplitK = 64;
 /// Memory round trips that a thread block cannot hide: its first operands in, its results out.
+/// Two, since neither its first loads nor its last stores have work to hide behind.
 constexpr double kRoundTrips = 2;
+// A choice, not measured: partial sums are f32.
 constexpr double kPartialSumBytes = 4;
+// SI prefix.
 constexpr double kNanosecondsPerMicrosecond = 1e3;
 
 struct Tile {

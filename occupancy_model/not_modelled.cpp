@@ -14,9 +14,12 @@ namespace {
 /// What the host takes to dispatch a kernel, from event to event: the most that any op took (docs/timing.md).
 constexpr double kLongestDispatchUs = 34;
 /// A limit is near another from this share of it on, and blocks are few up to so many an SM; chosen.
+/// A choice, not measured: half of the limit that decides.
 constexpr double kNear = 0.5;
+// A choice, not measured: one block more or less is then half of the time or more.
 constexpr int kFewBlocks = 2;
 /// Shorter tails change a time by less than the model's error on large kernels.
+/// A choice, not measured: about the error of large kernels' times.
 constexpr double kLongTail = 0.1;
 
 double memory_us(const KernelTime& t) { return std::max(t.dram_us, t.l2_us); }
@@ -45,6 +48,7 @@ struct Row {
   bool (*has)(const Device& device, const TimedKernel& kernel);
 };
 
+// No quantity: a table of texts.
 constexpr std::array kRows{
     Row{{"host-dispatch",
          "the host takes 12 to 34 us to dispatch a kernel: launched one by one, this one may wait for it"},

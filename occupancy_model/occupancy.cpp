@@ -11,6 +11,8 @@ namespace stitchwork {
 namespace {
 
 constexpr std::int64_t kUnlimited = OccupancyLimit::kUnlimited;
+// NVIDIA's whitepapers of V100, A100 and H100: as many as a texture processing cluster has, since Volta at
+// least.
 constexpr std::int64_t kSmsPerTpc = 2;
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -41,6 +43,7 @@ std::array<OccupancyLimit, 4> occupancy_limits(const Device& device, int threads
 
   std::int64_t by_registers = register_limit(device, warps, registers_per_thread, device.sm_partitions);
   // The driver launches on a part with two partitions only what the rest of its family, with four, could run.
+  // Derived from the four warp schedulers that other SMs of compute capability 5.0 and later have.
   constexpr int kFamilyPartitions = 4;
   if (device.sm_partitions < kFamilyPartitions &&
       register_limit(device, warps, registers_per_thread, kFamilyPartitions) == 0)
@@ -107,6 +110,7 @@ std::int64_t clusters_held_anyway(const Device& device, int blocks_per_sm, int c
 int launch_bound_registers(const Device& device, int threads_per_block, int blocks_per_sm) {
   SW_CHECK(threads_per_block > 0 && blocks_per_sm > 0, "{} blocks of {} threads", blocks_per_sm,
            threads_per_block);
+  // CUDA Programming Guide, compute capabilities: registers are given to warps by 256.
   constexpr std::int64_t kStep = 8;  // a warp's 256 registers: the granularity a thread sees
   const std::int64_t threads = round_up(threads_per_block, kWarp);
   std::int64_t bound = device.registers_per_sm / (blocks_per_sm * threads) / kStep * kStep;

@@ -38,6 +38,7 @@ std::vector<double> speeds(const std::vector<Shares>& running) {
         if (!fixed[k]) wanted[r] += running[k][r];
     for (std::size_t r = 0; r < kResources; ++r)
       if (wanted[r] > 0) raise = std::min(raise, left[r] / wanted[r]);
+    // No quantity: below it a share is rounding.
     constexpr double kNothing = 1e-12;
     for (std::size_t r = 0; r < kResources; ++r) left[r] -= raise * wanted[r];
     for (std::size_t k = 0; k < running.size(); ++k) {
@@ -90,6 +91,7 @@ std::vector<std::vector<StreamSpan>> share_device(const Device& device,
     for (std::size_t k = 0; k < running.size(); ++k) step = std::min(step, at[running[k]].work_us / speed[k]);
     if (step == std::numeric_limits<double>::infinity()) return spans;
     now += step;
+    // No quantity: below it a time is rounding.
     constexpr double kDone = 1e-9;
     for (std::size_t s = 0; s < streams.size(); ++s)
       if (at[s].next < streams[s].size() && at[s].launch_us > 0)

@@ -12,6 +12,7 @@ namespace stitchwork {
 namespace {
 
 /// A warp's request for one 4-byte word a lane.
+/// Derived from 32 lanes of 4 bytes.
 constexpr double kRequestBytes = 128;
 /// Limits that are near each other add up a little: the second counts this much (chosen, not fitted: kernels
 /// near two limits at once are few among those measured).
@@ -24,8 +25,10 @@ constexpr double kSmToSmClocks = 180, kClocksPerRemoteSector = 2;
 constexpr double kClusterBarrierClocks = kSmToSmClocks;
 
 /// What one clock of L1 or shared memory moves in the counts.
+/// Derived from 32 banks of 4 bytes (CUDA Programming Guide).
 constexpr double kWavefrontBytes = 128;
 
+// SI prefix.
 constexpr double kNanosecondsPerMicrosecond = 1e3, kGigaPerTera = 1e3;
 
 struct Parts {

@@ -14,6 +14,7 @@ namespace stitchwork {
 
 /// Element types of matrix instructions, as tensor cores have rates of them.
 enum class TensorType : std::uint8_t { kF16, kBf16, kTf32, kF64, kInt8 };
+// No quantity: the count of the types above.
 inline constexpr std::size_t kTensorTypes = 5;
 
 /// What the threads of a kernel, an SM or a block do. Instructions and accesses count once a warp.

@@ -168,6 +168,7 @@ class Differ {
 };
 
 /// Long lists are cut in text; documents have all.
+/// A choice, not measured: a reader takes in about so many lines.
 constexpr std::size_t kShown = 8;
 
 std::string shortened(const std::vector<std::string>& names) {

@@ -22,6 +22,7 @@ Quality quality(const Graph& graph, const Device& device, const PlanOptions& opt
 }
 
 std::span<const PaperCount> paper_counts() {
+  // AStitch, Table 3.
   static constexpr std::array<PaperCount, 5> kTable3 = {{{"crnn", "CRNN", 986, 297},
                                                          {"asr", "ASR", 496, 218},
                                                          {"bert", "BERT", 64, 26},

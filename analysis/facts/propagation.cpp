@@ -126,6 +126,7 @@ class Propagation {
     std::optional<std::size_t> like;
     Placement own;
   };
+  // No quantity: one queue for each way an index is offered.
   static constexpr std::size_t kQueues = 4, kNoOffer = kQueues;
 
   std::size_t at(NodeId id) const {

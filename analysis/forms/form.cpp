@@ -29,6 +29,7 @@ namespace stitchwork::astitch {
 namespace {
 
 /// Rounds of amendments; each adds at least one op, few graphs need more than two.
+/// A choice, not measured: it guards against a bug alone.
 constexpr int kMaxRounds = 12;
 
 /// A stitch op after all passes but memory and launch.
@@ -69,6 +70,7 @@ Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options
 /// So far beyond a kernel's limits that amendments would not bring it back: it will be cut, and its parts
 /// find amendments of their own.
 bool far_beyond_limits(const Nodes& nodes, const Stitched& stitched, const Options& options) {
+  // A choice, not measured: twice what is allowed is surely cut, whatever amendments follow.
   constexpr int kFar = 2;
   return bodies(nodes, stitched.groups) > kFar * options.max_groups ||
          stitched.finalization.grid_barriers + 1 > kFar * options.max_phases;

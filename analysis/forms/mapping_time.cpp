@@ -19,6 +19,7 @@ namespace {
 /// row the rest is read again.
 constexpr std::int64_t kResidentShare = 2;
 /// Registers of a thread beside the elements it holds: indices, pointers, the arithmetic of a vector.
+/// A choice, not measured: kernels that hold nothing take about so many.
 constexpr std::int64_t kArithmeticRegisters = 32;
 /// Tasks of a block whose elements stay in registers, at most (analysis/forms/residence.cpp).
 constexpr std::int64_t kMostUnrolledTasks = 4;
@@ -28,14 +29,18 @@ constexpr std::int64_t kMostUnrolledTasks = 4;
 constexpr double kElementInstructions = 4, kAccessInstructions = 5, kShuffleInstructions = 2,
                  kBlockReduceInstructions = 30;
 /// Of a row of those that a block adds up behind its tasks, in the warp that does.
+/// Derived from the code printed: a load from shared memory and an addition.
 constexpr double kRowOfBlockInstructions = 2;
 /// Of an element in a tile, at a place known but for the row's.
+/// Derived from the code printed: the access and what is left of its address.
 constexpr double kTileInstructions = 2;
 /// Vectors of a range that a thread has in flight (analysis/schedule/tile_steps.cpp).
 constexpr double kRangeVectors = 4;
 /// Of a lane in a 128-byte request.
+/// Derived from 128 bytes for the 32 lanes of a warp.
 constexpr double kLaneBytes = 4;
 /// Of a warp without elements: it comes to the guard and to the end.
+/// A choice, not measured: about kIdleTaskInstructions of analysis/judge/cost_instructions.cpp.
 constexpr double kIdleInstructions = 8;
 
 /// Warps of a block that have elements in a task: fewer than it has where the domain is small.
@@ -114,6 +119,7 @@ Turned turned_of(const Domain& domain, const Mapping& mapping, const MappingLimi
 /// Whether rows that are gone through again still are in L2: those of the resident blocks, with room for what
 /// is written meanwhile. The phases of split rows go through all rows.
 bool stays_in_l2(const Domain& domain, const Dealt& dealt, const MappingLimits& limits, int blocks_per_sm) {
+  // A choice, not measured: a quarter of L2 is left for what is written meanwhile.
   constexpr double kShare = 0.75;
   const Device& device = *limits.tuned_for;
   const std::int64_t blocks =
@@ -130,6 +136,7 @@ bool stays_in_l2(const Domain& domain, const Dealt& dealt, const MappingLimits& 
 
 std::int64_t turned_tile_bytes(const Domain& domain, const Mapping& mapping, const MappingLimits& limits) {
   // Beside them a few values a row, and the reductions' workspace.
+  // A choice, not measured: 2 KB hold two values a row of 256 rows and the workspace of 32 warps.
   constexpr std::int64_t kPadding = kWarp, kSpare = 2048;
   const std::int64_t bytes = task_rows(mapping) * (domain.cols + kPadding) * limits.row_work.turned_bytes;
   const bool fits =

@@ -32,10 +32,13 @@ std::int64_t accumulator_room(const MappingLimits& limits) {
 namespace {
 
 /// One thread an output: the reduction is this short and there are so many outputs for each block of a wave.
+/// The same as in analysis/planners/astitch/mapping.cpp (docs/planners/astitch.md).
 constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
 /// Rows side by side in a column tile: a warp reads a 128-byte line of 4-byte elements.
+/// Derived from 128 bytes of a line and 4 of an element.
 constexpr std::int64_t kColumnTileRows = 32;
 /// Loads in flight a thread, where nothing moves in vectors.
+/// A choice, not measured: four loads are in flight for each that a warp waits for, in few registers.
 constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
 
 /// By which vectors go: an element of the widest array that moves, or where that is not known of the
@@ -264,6 +267,8 @@ Dealt columns(const Domain& domain, const MappingLimits& limits, int wanted) {
 /// Of an element of what `op` is computed from, element by element: the widest of these arrays. A bf16 row
 /// that is converted and reduced in fp32 moves as bf16.
 int bytes_in_memory(const Nodes& nodes, NodeId op) {
+  // A choice, not measured: what stands between a reduction and its inputs is rarely more; it bounds the
+  // walk.
   constexpr std::size_t kMostOps = 64;
   const std::int64_t elements = nodes[op].elements;
   std::set<NodeId> seen{op};

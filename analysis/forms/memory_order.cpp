@@ -8,6 +8,7 @@ namespace stitchwork::astitch {
 namespace {
 
 /// Ops walked through: what stands between a reduction and its inputs is rarely more.
+/// A choice, not measured: it bounds the walk on contrived graphs.
 constexpr std::size_t kMostOps = 64;
 
 /// Whether `id` passes elements on, one by one.

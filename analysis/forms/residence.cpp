@@ -22,6 +22,7 @@ namespace stitchwork::astitch {
 namespace {
 
 /// A loop over more tasks is not unrolled: its code grows with each.
+/// A choice, not measured: the loop's code is four times as long then.
 constexpr std::int64_t kMostUnrolledTasks = 4;
 
 /// A value that a group's threads could keep.

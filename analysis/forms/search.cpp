@@ -154,6 +154,7 @@ class Search {
   /// of twice as many is tried: what the largest reduction takes alone tells neither from the other, the
   /// estimate of the whole kernel does.
   void offer_larger_blocks(Form form, const KernelLaunch& launch) {
+    // A choice, not measured: with half an SM's threads its warps hide each other's latency.
     constexpr int kShare = 2;  // of the threads that an SM holds
     if (launch.grid_barriers > 0 || form.mappings.launch ||
         2 * launch.block > device_.max_threads_per_block ||

@@ -24,6 +24,7 @@ constexpr double kBytesInFlight = 32 * 1024;
 constexpr double kMostUnrolled = 4;  ///< twice as many of less than a word
 constexpr double kWordBytes = 4;
 /// The share of a thread's registers that loads in flight may take.
+/// A choice, not measured: three quarters are left for addresses, accumulators and what is kept.
 constexpr int kRegisterShare = 4;
 
 /// What the elements of a group move, in bytes an element.

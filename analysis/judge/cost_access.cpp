@@ -43,6 +43,7 @@ double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& exte
 /// Of long rows that begin within sectors the mean of as many as begin differently.
 double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
                       int element_bytes) {
+  // A choice, not measured: so many rows show how lengths that no sector divides begin.
   constexpr std::int64_t kRows = 8;
   const bool apart = layout.lane_dim == 1 && map.dims.size() == 2 && map.dims[1] > kWarp &&
                      map.dims[0] >= kRows * kWarp && layout.cols * element_bytes % kSectorBytes != 0;

@@ -11,6 +11,7 @@
 namespace stitchwork::costs {
 
 /// Of 128 bytes, which L1 moves in one wavefront.
+/// Derived from sectors of 32 bytes.
 inline constexpr double kSectorsPerWavefront = 4;
 
 /// Does an access under `map` vary with that dimension?

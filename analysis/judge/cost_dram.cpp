@@ -77,6 +77,7 @@ void KernelCounter::write_scratch() {
 }
 
 void KernelCounter::count_table() {
+  // A pointer has 8 bytes (PTX ISA, .address_size 64).
   constexpr double kPointerBytes = 8;
   std::size_t pointers = outputs_.size();
   for (const auto& [buffer, levels] : touched_) pointers += !inside_.contains(buffer);

@@ -43,6 +43,7 @@ constexpr double kFp32Share = 0.66;
 struct Gather {
   double instructions, arithmetic, mufu;
 };
+/// Measured in the simulator: docs/timing.md.
 constexpr Gather kExponentialsF32{17.1, 13, 1}, kExponentialsF64{27.3, 20, 0}, kSquaresF32{6.2, 5, 1},
     kSquaresF64{17.5, 6, 0};
 

@@ -18,9 +18,11 @@ namespace {
 /// Vectors of a staged range that a thread has in flight (analysis/schedule/tile_steps.cpp).
 constexpr double kRangeVectors = 4;
 /// Of a lane in a 128-byte request.
+/// Derived from 128 bytes for the 32 lanes of a warp.
 constexpr double kLaneBytes = 4;
 /// Computes the address of the first of the loads or stores of one array that a thread has in flight
 /// together; the others are at constant distances.
+/// Derived from the code printed: one 64-bit multiply-add.
 constexpr double kAddressInstructions = 1;
 
 /// More requests of a thread are not counted, though generated code often has them: counted up to 16,
@@ -238,6 +240,7 @@ bool KernelCounter::kept_in_shared(const Group& group, NodeId op) const {
 }
 
 void KernelCounter::count_through_tile(double accesses, int times, int moved, int vector, int bytes) {
+  // Banks of shared memory have 4 bytes (CUDA Programming Guide).
   constexpr int kBankBytes = 4;
   const auto wavefronts = [&](double elements, int at_once) {
     now().shared_wavefronts +=

@@ -12,12 +12,15 @@
 namespace stitchwork {
 namespace {
 
+// CUDA Programming Guide: threads a block, on every device.
 constexpr int kMaxBlock = 1024;
 /// XLA's column reduction: 32 x 32 threads (docs/planners/xla.md).
 constexpr int kColumnTile = 32;
 /// Threads of an element-wise block: what eager frameworks' element-wise kernels commonly use.
+/// XLA's element-wise kernels have as many.
 constexpr int kElementBlock = 256;
 /// Rows too short to share a warp: a thread each.
+/// Shorter than a warp, because lanes without a column would idle.
 constexpr std::int64_t kSerialColumns = 32;
 
 Dealt one_task_a_block(const Mapping& mapping) { return {mapping, deal_to(mapping, task_count(mapping))}; }

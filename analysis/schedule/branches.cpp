@@ -10,6 +10,7 @@ namespace {
 
 /// In machine instructions, about: those of a load with its address and condition, of an index, and of each
 /// element that a thread folds or reduces.
+/// A choice, not measured: they are rounded counts of what the compiler makes of such values.
 constexpr std::int64_t kLoadWork = 6, kIndexWork = 3, kReducedWork = 6;
 /// A choice between more arguments, or of more work in all of them, has branches.
 /// Chosen, not measured: about ten loads, well above the compares and jumps of a branch.
@@ -41,6 +42,7 @@ class Finder {
   }
 
  private:
+  // No quantity: stands for no branch.
   static constexpr int kNotRead = -2;
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   const Value& value(int v) const { return step_.values[at(v)]; }

@@ -356,6 +356,7 @@ class Builder {
   }
 
   static bool needs_wide(const Schedule& kernel) {
+    // So that sums of two indices stay within 32 bits.
     constexpr std::int64_t kLimit = std::int64_t{1} << 30;  // room for the products of index expressions
     const auto big = [](std::int64_t n) { return n >= kLimit; };
     for (const Buffer& buffer : kernel.buffers)

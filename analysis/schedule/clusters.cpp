@@ -18,6 +18,8 @@ std::int64_t resident_blocks(const Device& device, int blocks_per_sm, int cluste
 
 ClusterExchange cluster_exchange(const Deal& deal, int block) {
   if (deal.cluster == 1) return {};
+  // A choice, not measured: about what the place of an accumulator takes, and a load, its address and an
+  // addition of each.
   constexpr double kPlaceInstructions = 6, kFoldInstructions = 3;
   const double accumulators = deal.cluster * std::ceil(block / static_cast<double>(kWarp));
   return {kPlaceInstructions + kFoldInstructions * std::ceil(accumulators / kWarp), 1,

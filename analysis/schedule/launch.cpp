@@ -72,6 +72,7 @@ std::int64_t accumulator_registers(const Computation& computation, const Group& 
 }
 
 std::int64_t most_accumulator_registers(int bound) {
+  // A choice, not measured: half is left for addresses, arithmetic and loads in flight.
   constexpr int kShare = 2;
   return (bound > 0 ? bound : kUnboundRegisters) / kShare;
 }

@@ -15,6 +15,7 @@ namespace {
 using namespace mapping;
 
 /// More vectors in flight would not fit a thread's registers.
+/// Derived from 16 vectors of 16 bytes, which take 64 registers.
 constexpr int kMostUnrolled = 16;
 
 /// Of how rows are shared in place of the rows.

@@ -215,6 +215,7 @@ bool combines_atomically(const Mapping& mapping);
 bool combines_partials(const Mapping& mapping);
 
 /// Elements that begin whole sectors and whole vectors, whatever their size.
+/// Derived from sectors of 32 bytes and elements of one byte.
 constexpr int kRowAlignment = 32;
 /// Cols of a row that each block of a cluster has in its tile; the last one's may be fewer.
 std::int64_t part_cols(std::int64_t cols, int blocks);

@@ -17,6 +17,7 @@ namespace {
 
 /// A block finds its entry by two loads that depend on each other before it loads anything else; for fewer
 /// loops than this the instructions saved are not worth them.
+/// A choice, not measured: of three loops the instructions saved are about those of the loads.
 constexpr std::size_t kFewestEntries = 4;
 
 /// Buffers of two loops that stand at the same places, by order of appearance.

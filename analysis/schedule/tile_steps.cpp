@@ -58,6 +58,7 @@ Step TileSteps::filling(int group_index, const Tile& tile) const {
   const Shape& shape = context_.node(tile.op).shape;
   const StagedPart part = staged_part(shape, group.mapping);
   if (part == StagedPart::kCols) {
+    // A choice, not measured: eight loads of a thread are in flight.
     constexpr std::int64_t kMostUnrolled = 8;  // a round trip to memory takes as long as much of a task
     mapping::Elements mapping = staging_cols(group.mapping);
     mapping.vectors.unroll =
@@ -118,6 +119,7 @@ Step TileSteps::moving(int group_index, bool stores, const Mapping& mapping, std
 /// How a staged task moves: all of the group's tiles together, as many vectors of each in flight as a share
 /// of the registers holds.
 mapping::Elements TileSteps::range_mapping(const Group& group, bool stores) const {
+  // A choice, not measured: four vectors of 16 bytes take 16 registers, and half of a thread's are left.
   constexpr int kMostUnrolled = 4, kShare = 2;
   int widest = 1, bytes = 0;
   for (const Tile* tile : tiles_of(group, stores, StagedPart::kElements)) {

@@ -28,6 +28,7 @@ Lanes lanes_of(const mapping::Patch& tile, TileOrder order, std::int64_t first) 
 
 /// Accesses of shared memory, one after the other, that a warp's takes: the most words of one bank.
 int wavefronts(const Lanes& lanes, std::int64_t stride, int bytes) {
+  // Derived from accesses of 16 bytes and banks of 4 (CUDA Programming Guide).
   constexpr int kWordsALane = 4;  // 16 bytes
   std::array<std::int64_t, kWarp * kWordsALane> words;
   std::size_t count = 0;
@@ -44,6 +45,7 @@ int wavefronts(const Lanes& lanes, std::int64_t stride, int bytes) {
 }  // namespace
 
 std::int64_t tile_stride(const Mapping& mapping, int bytes) {
+  // A choice, not measured: they bound planning time.
   constexpr int kWarpsTried = 3;  // lines may end within a warp
   const mapping::Patch tile = tile_mapping(mapping);
   const std::int64_t vector = vectors(mapping).width;
@@ -75,6 +77,7 @@ bool has_tiles(const Mapping& mapping) {
 }
 
 mapping::Patch tile_mapping(const Mapping& mapping) {
+  // A choice, not measured: eight loads of a thread are in flight.
   constexpr int kElementsInFlight = 8;
   if (const auto* patch = as<mapping::Patch>(mapping)) return *patch;
   const auto [rows, cols] = extents(mapping);
@@ -83,6 +86,7 @@ mapping::Patch tile_mapping(const Mapping& mapping) {
 
 double tile_sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const mapping::Patch& tile,
                     int bytes, TileOrder order) {
+  // A choice, not measured: they bound planning time.
   constexpr int kWarpsTried = 4;
   const IndexExpr linear = linearize(map.results, extents);
   const std::int64_t rows = map.dims.at(0), cols = map.dims.at(1);
@@ -187,6 +191,7 @@ bool has_bulk_copies(const Device& device) {
 }
 
 int copied_bytes(StagedPart part, const Mapping& mapping, int bytes) {
+  // A choice, not measured: of fewer tasks the first copies, which nothing hides, are a third.
   constexpr int kLeast = 4;
   // What is the same in all tasks is there before the first.
   if (copy_depth(mapping) == 0 || part == StagedPart::kCols) return 0;

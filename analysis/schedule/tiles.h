@@ -57,10 +57,12 @@ mapping::Elements staging_mapping(const Mapping& mapping, int widest_bytes,
 mapping::Elements staging_cols(const Mapping& mapping);
 
 /// Devices from here on have asynchronous copies: of a thread (cp.async), in bulk (cp.async.bulk).
+/// PTX ISA, cp.async and cp.async.bulk: target ISA notes.
 constexpr int kCopiesArchitecture = 80, kBulkArchitecture = 90;
 bool has_async_copies(const Device& device);
 bool has_bulk_copies(const Device& device);
 /// What addresses and sizes of bulk copies are multiples of.
+/// PTX ISA, cp.async.bulk.
 constexpr int kBulkUnit = 16;
 /// Bytes of a thread's asynchronous copy of such a part, of elements of `bytes`: 16, or 8 or 4 where a task
 /// begins only with these; of bulk copies kBulkUnit; 0 where it moves otherwise.

@@ -27,6 +27,7 @@ Interval hull(const IndexMap& map, const std::vector<std::int64_t>& extents) {
 
 /// Tasks that are looked at one by one, where locality does not follow from the maps: verify's time, no
 /// truth.
+/// A choice, not measured: some milliseconds an op.
 constexpr std::int64_t kMostTasks = 65536;
 
 /// Whether task t of `makes` makes the elements [t * a, (t + 1) * a) for some a, by the placement's map

@@ -12,7 +12,9 @@
 namespace stitchwork {
 namespace {
 
+// Clang's version in Debian 12, the oldest that is tried.
 constexpr int kOldestClang = 14;
+// Clang's newest version when this was written, so that newer ones are found by their plain name.
 constexpr int kNewestTried = 21;
 
 std::optional<PtxCompiler> probe(const std::string& path) {

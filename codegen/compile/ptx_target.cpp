@@ -17,6 +17,7 @@ struct Feature {
   std::string_view text;  ///< in PTX that uses it
   int major, minor, architecture;
 };
+// PTX ISA, notes of each instruction.
 constexpr std::array kFeatures{
     Feature{"cp.async.", 7, 0, 80},
     Feature{"cp.async.bulk.", 8, 0, 90},

@@ -102,6 +102,7 @@ std::string reduce_precision_text(DType type, const std::string& v, int exponent
 }
 
 /// Products are shorter than an exponential for exponents up to this.
+/// Derived from repeated squaring: at most 11 products for exponents below.
 constexpr double kLargestUnrolledPower = 64;
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace stitchwork {
 /// Neighbouring threads copy neighbouring vectors of the task's range. Its end may lie behind that of the
 /// array, and of the array there may be a part of a vector at the end.
 void StepPrinter::print_copies() {
+  // A choice, not measured: longer loops gain nothing by being unrolled.
   constexpr std::int64_t kMostUnrolled = 16;
   const std::int64_t stride = layout_.stride;
   // Of a cluster's blocks the last may have a shorter part.

@@ -315,6 +315,7 @@ void StepPrinter::print_col_loop(const std::string& first, const std::string& en
   if (layout_.in_tile && layout_.task_rows == 1 && !exact) {
     // Long rows: what every thread has needs no guard.
     const std::int64_t whole = std::min(layout_.unguarded, iterations);
+    // A choice, not measured: so many are short code.
     constexpr std::int64_t kUnrolledOfTile = 32;  // their places are those of the first and constants
     const bool unrolled = needs_constant_index() || iterations <= kUnrolledOfTile;
     for (const auto& [from, to] : {std::pair{std::int64_t{0}, whole}, std::pair{whole, iterations}}) {

@@ -29,6 +29,7 @@ class StepPrinter {
 
  private:
   /// Loops of at most this many elements a thread are unrolled whether or not their values are kept.
+  /// As many as the estimate counts in flight (kMaxLoadsInFlight), because more gain nothing by it.
   static constexpr std::int64_t kUnrolledElements = 8;
 
   void print_rows();         ///< each row once

@@ -209,6 +209,7 @@ std::string ValuePrinter::vector(int value) const {
 
 void ValuePrinter::hold_ahead(int unroll) {
   // An empty assembler statement that all of them go through; it takes at most 30 operands.
+  // GCC's documentation of extended assembler gives the limit, which Clang's shares.
   constexpr std::size_t kMostOperands = 30;
   std::vector<std::string> words;
   for (const AheadVector& vector : vectors_) {
@@ -269,6 +270,7 @@ void ValuePrinter::print_fold(const Value& value, const std::string& variable) {
   const std::string row = index_text(value.offset, value.at.map, names);
   out_.line(fmt::format("{} {} = {};", value_type(dtype), variable, name(value.arguments[0])));
   // Loads in flight; all of them where they are few.
+  // As many as kMaxLoadsInFlightAcross of analysis/judge/cost_loads.cpp counts, because it follows this one.
   constexpr std::int64_t kUnrolledPartials = 16;
   out_.line(split > kUnrolledPartials && buffer.across ? fmt::format("#pragma unroll {}", kUnrolledPartials)
                                                        : std::string("#pragma unroll"));

@@ -14,9 +14,11 @@ namespace stitchwork::astitch {
 namespace {
 
 /// Sweeps over all groups; two settle all but contrived graphs.
+/// A choice, not measured: it guards against groups that follow each other in a circle.
 constexpr int kMaxSweeps = 8;
 /// A mapping that leaves a group less than this share of its blocks costs more than traffic: a tensor that
 /// reads a scalar made in the kernel must not follow it into one block.
+/// A choice, not measured: an eighth of the blocks rarely fills a device.
 constexpr std::int64_t kFewerBlocks = 8;
 
 /// A group with what it reads; `version` tells states of the groups apart.

@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t kHeavyConeInstructions = 64;
 
 /// A ceiling on products of replication factors along chains of broadcasts.
+/// So that a product with a size of a tensor stays within 64 bits.
 constexpr std::int64_t kManyTimes = std::int64_t{1} << 40;
 
 std::int64_t edge_replication(const Nodes& nodes, NodeId reader, NodeId operand) {

@@ -10,6 +10,7 @@ namespace {
 
 /// Readers from which on a scalar is a hub, and equal pieces from which on they count once. Generated code
 /// shares a body from four loops on; twice as many leave room for what mappings tell apart.
+/// Derived from kFewestEntries of analysis/schedule/share.cpp, twice.
 constexpr std::size_t kHubReaders = 8, kFewestPieces = 8;
 
 using Hash = std::uint64_t;

@@ -17,6 +17,7 @@ std::vector<OpGroup> adapt_groups(const Body& body, const Candidates& candidates
                                   bool merge, Recorder& recorder);
 
 /// Values this small are not worth running groups on the same blocks for.
+/// A choice, not measured: 4 KB stay in an SM's L1.
 constexpr std::int64_t kTyingElements = 1024;
 
 struct Finalization {

@@ -25,9 +25,11 @@ namespace {
 constexpr int kLargestBlock = 1024;
 /// mapping=tuned tries these, 256 first: it leaves the scheduler blocks to fill an SM's gaps with. Where an
 /// SM has one block only, 512 first: that many warps hide the latency of arithmetic.
+/// A choice, not measured: the powers of two of 4 warps and more, up to the device's most.
 constexpr std::array kTunedBlocks = {256, 128, 512, 1024}, kTunedLoneBlocks = {512, 256, 128, 1024};
 /// And of the blocks an SM holds at 32 registers a thread all, half or a quarter: the fewer, the longer the
 /// rows that stay in registers.
+/// A choice, not measured: an eighth would leave fewer than 8 warps of blocks of 256.
 constexpr std::array kTunedShares = {1, 2, 4};
 /// Threads of a block of XLA's element-wise kernels.
 constexpr int kElementwiseBlock = 256;

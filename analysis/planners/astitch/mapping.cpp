@@ -15,8 +15,10 @@ constexpr std::int64_t kSplitColumns = 1024;
 /// A thread reduces a row alone only if the row is this short (docs/planners/astitch.md) ...
 constexpr std::int64_t kSerialColumns = 16;
 /// ... and there are this many rows for each block of a wave.
+/// A choice, not measured: a warp's lanes have a row each then.
 constexpr std::int64_t kSerialRowsPerBlock = 32;
 /// Rows side by side in a column tile: one warp reads a 128-byte line of 4-byte elements.
+/// Derived from 128 bytes of a line and 4 of an element.
 constexpr std::int64_t kColumnTileRows = 32;
 
 /// Vertical packing (Figure 8-a).

@@ -11,6 +11,7 @@ namespace {
 
 /// Visits of one group, and of each of its ops on average, beyond which it is known that something must be
 /// stored; the walk no longer tells apart under which maps values are read.
+/// A choice, not measured: they bound planning time.
 constexpr std::size_t kMostVisits = 4000, kMostVisitsAnOp = 8;
 
 /// Equal expressions have equal hashes.

@@ -19,6 +19,7 @@ namespace stitchwork::astitch {
 namespace {
 
 /// Levels of ops that follow each other; the gap lets contraction put clusters in between.
+/// So that a million clusters may come between two ops.
 constexpr std::int64_t kLevelGap = std::int64_t{1} << 20;
 
 /// Clusters of ops under contraction, with levels that grow along every edge between clusters: no path leads

@@ -12,6 +12,7 @@ namespace {
 constexpr int kFewMaps = 4, kTooManyMaps = 24;
 /// Reading back what is stored: the load and its index. A parameter converted again for every row it scales
 /// takes no more.
+/// Derived from the code printed: a load and the multiply-add of its address.
 constexpr double kReadInstructions = 2;
 
 /// What computing one element of an op costs with all it inlines: instructions, and bytes loaded.

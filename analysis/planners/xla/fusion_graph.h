@@ -33,6 +33,7 @@ struct Instruction {
   std::vector<NodeId> reads;  ///< ascending; values of others, scalar constants left out
 };
 
+// No quantity: stands for every region.
 inline constexpr int kAnyRegion = -1;
 
 class FusionGraph {

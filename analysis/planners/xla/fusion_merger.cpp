@@ -10,6 +10,7 @@ namespace stitchwork::xla {
 namespace {
 
 /// Growth of bytes read and written that merging may cost.
+/// XLA's FusionMerger has this bound (docs/planners/xla.md).
 constexpr double kMaxRatio = 1.10;
 
 /// Bytes a fusion reads of a value: only the slices where nothing else reads it.

@@ -13,6 +13,7 @@ namespace {
 /// Threads of a loop kernel's block: XLA's thread limit of element-wise kernels.
 constexpr int kLoopBlock = 256;
 /// Columns of a tile a thread of a column reduction walks down before the partial result is added atomically.
+/// XLA's column reduction has such tiles (docs/planners/xla.md).
 constexpr std::int64_t kColumnTileHeight = 128;
 
 Dealt tiled_mapping(const Graph& graph, NodeId dominant, const std::vector<NodeId>& roots) {
