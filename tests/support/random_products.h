@@ -106,6 +106,9 @@ class ProductDraw {
     std::vector<std::int64_t> place(rank);
     for (std::size_t d = 0; d < rank; ++d) place[d] = static_cast<std::int64_t>(d);
     if (one_in(2)) std::shuffle(place.begin(), place.end(), random_);
+    // The result has an operand's own dimensions in the operand's order.
+    const auto first = place.begin() + static_cast<std::ptrdiff_t>(batch.size());
+    std::sort(first, first + static_cast<std::ptrdiff_t>(own.size()));
     Operand result{std::vector<std::int64_t>(rank), {}, {}};
     std::size_t next = 0;
     const auto put = [&](const std::vector<std::int64_t>& dims, std::vector<std::int64_t>* numbers) {
