@@ -211,6 +211,20 @@ double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double 
   const int blocks = std::max(1, blocks_per_sm());
   if (shape.byte_size() * blocks <= l1_room(device_, kernel_, blocks))
     first = static_cast<double>(group.deal.blocks()) * sectors_of(static_cast<double>(shape.byte_size()));
+  // A product reads each element of a task's operands many times: the L1 holds those that fit there.
+  const bool multiplies = std::any_of(kernel_.ops.begin(), kernel_.ops.end(),
+                                      [&](NodeId op) { return is_product(computation_.node(op)); });
+  if (multiplies && e.map.dims.size() == 2) {
+    IndexMap task;  // of the middle
+    task.dims = {std::min(layout.task_rows, layout.rows), layout.cols};
+    task.results = {IndexExpr::dim(0) + IndexExpr::value((layout.rows - task.dims[0]) / 2),
+                    IndexExpr::dim(1)};
+    const IndexMap read = compose(task, e.map);
+    const double bytes = static_cast<double>(range_of(linearize(read.results, shape.dims), read).size()) *
+                         byte_size(shape.dtype);
+    if (bytes * blocks <= static_cast<double>(l1_room(device_, kernel_, blocks)))
+      first = std::min(first, static_cast<double>(group.deal.tasks) * sectors_of(bytes));
+  }
   // All warps of a row load what the row has one of.
   const bool of_rows = layout.lane_dim == 1 && e.map.dims.size() == 2 && e.map.symbols.empty() &&
                        e.map.runtime.empty() && depends_on(e.map, 0) && !depends_on(e.map, 1);
