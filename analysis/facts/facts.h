@@ -19,8 +19,8 @@ enum class PlanRole : std::uint8_t {
   kMemory,   ///< generated: becomes part of a kernel
   kLibrary,  ///< dot, convolution, sort, scatter, ...: a library call; a product (below) where no kernel
              ///< lists it
-  kOpaque,  ///< control flow, variadic reduction (the evaluator runs them), custom call (does not run): a
-            ///< library step of its own
+  kOpaque,   ///< control flow, variadic reduction (the evaluator runs them), custom call (does not run): a
+             ///< library step of its own
 };
 PlanRole plan_role(const Node& node);
 

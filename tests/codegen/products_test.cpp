@@ -124,5 +124,21 @@ TEST(Products, AreRightWhateverTheirShapesTypesAndMappings) {
   EXPECT_GE(in_turn, 5);
 }
 
+TEST(Products, AreTheOnlyLibraryOpsOfKernels) {
+  const Graph graph = graph_of(
+      "  x = f32[1,8,8,2] parameter(0)\n  w = f32[3,3,2,4] parameter(1)\n"
+      "  conv = f32[1,6,6,4] convolution(x, w), window={size=3x3}, dim_labels=b01f_01io->b01f\n"
+      "  ROOT out = f32[1,6,6,4] tanh(conv)\n");
+  FusionPlan plan = make_plan(graph, device("v100"), "unfused");
+  KernelPlan& kernel = plan.kernels.at(0);
+  const NodeId conv = op(graph, "conv");
+  kernel.ops.insert(kernel.ops.begin(), conv);
+  kernel.groups[0].ops.insert(kernel.groups[0].ops.begin(), conv);
+  kernel.schemes[conv] = Scheme::kLocal;
+  kernel.levels[conv] = 0;
+  EXPECT_NE(problems(graph, plan).find("verify.op-kind: kernel k0: conv is a convolution"), std::string::npos)
+      << problems(graph, plan);
+}
+
 }  // namespace
 }  // namespace stitchwork
