@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "analysis/plan/plan.h"
 #include "analysis/schedule/evaluations.h"
@@ -36,6 +37,11 @@ struct PlanCost {
 /// Also of library calls (analysis/judge/library_cost.h; a copy's time where they are no products), copies
 /// and memsets, with a launch gap between steps.
 PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan);
+
+/// The same time with that of each kernel as `kernel_us` has it, of the graph that its computation is the
+/// entry of; called from several threads.
+double plan_us_by(const Graph& graph, const Device& device, const FusionPlan& plan,
+                  const std::function<double(const Graph&, const KernelPlan&)>& kernel_us);
 
 /// Fills predicted_us of kernels, steps and plan; `found` is what the plan's kernels evaluate.
 void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found);
