@@ -13,6 +13,7 @@
 #include "analysis/forms/across.h"
 #include "analysis/forms/mapping_tuned.h"
 #include "analysis/judge/judge.h"
+#include "analysis/planners/astitch/launch.h"
 #include "analysis/schedule/tiles.h"
 
 namespace stitchwork::astitch {
@@ -273,6 +274,7 @@ class Search {
   Searched take(int chosen, Recorder& record) {
     record_forms(chosen, record);
     searched_.chosen = chosen;
+    searched_.offered = found_;
     searched_.decisions = attempt(chosen).decisions;
     Recorder refused = recorder();
     refused.append(refusals_.at(chosen));

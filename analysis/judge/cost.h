@@ -24,6 +24,11 @@ KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPla
 KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel,
                        const KernelEvaluations& found);
 
+/// Time of one task of a kernel of one group while each of so many blocks, a wave of them, runs one: what its
+/// block takes of the device, launch and barriers left out. Of the launch, block and grid alone are asked;
+/// what the group reads of other groups of its kernel is among the ops.
+double wave_us(const Graph& graph, const Device& device, const KernelPlan& alone, std::int64_t blocks);
+
 /// A device-to-device copy or a memset of so many bytes read and written: an empty kernel's time and the
 /// bytes at the sustained bandwidth.
 double transfer_us(const Device& device, double bytes);

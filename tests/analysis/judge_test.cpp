@@ -74,15 +74,8 @@ Searched searched(const Graph& graph, const char* target, const PlanJudge& judge
   return astitch::search(nodes, scope.stitch_ops.at(0), device(target), options);
 }
 
-std::vector<const KernelPlan*> kernels_of(const Searched& searched) {
-  std::vector<const KernelPlan*> kernels;
-  for (const astitch::Attempt& attempt : searched.attempts)
-    if (attempt.kernels.size() == 1) kernels.push_back(&attempt.kernels[0]);
-  return kernels;
-}
-
-/// By a judge for whom grid barriers are all that counts a kernel with the most of them is taken, of those
-/// that the search completes, and by its opposite one with the fewest.
+/// By a judge for whom small blocks are all that counts a kernel with smaller ones is taken than by its
+/// opposite.
 TEST(Search, TakesWhatItsJudgeTakes) {
   const Graph graph = testing::dataset("layer_norm_grad");
   const Told few([](const KernelPlan& k) { return KernelWorth{10.0 + k.launch.block, 0, 0}; });
