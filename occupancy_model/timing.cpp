@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "occupancy_model/barrier.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/library.h"
 
@@ -213,13 +214,16 @@ std::vector<Stretch> stretches(const Device& device, std::int64_t grid_blocks, i
   return result;
 }
 
+double grid_barrier_us(const Device& device, std::int64_t blocks) {
+  return device.grid_barrier_us + device.grid_barrier_us_per_block * static_cast<double>(blocks);
+}
+
 KernelTime kernel_time(const Device& device, const LaunchWork& work) {
   SW_CHECK(work.grid_blocks > 0 && work.threads_per_block > 0 && work.blocks_per_sm > 0,
            "{} blocks of {} threads, {} an SM", work.grid_blocks, work.threads_per_block, work.blocks_per_sm);
   KernelTime time;
   time.launch_us = device.launch_us;
-  time.barrier_us = work.grid_barriers * (device.grid_barrier_us + device.grid_barrier_us_per_block *
-                                                                       static_cast<double>(work.grid_blocks));
+  time.barrier_us = work.grid_barriers * grid_barrier_us(device, work.grid_blocks);
   time.total_us = time.launch_us + time.barrier_us;
   const double resident = static_cast<double>(device.sms) * work.blocks_per_sm;
   const bool several_waves = static_cast<double>(work.grid_blocks) > resident;

@@ -1,7 +1,6 @@
 #include "runtime/run.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <unordered_map>
@@ -15,29 +14,11 @@
 #include "core/base/error.h"
 #include "core/evaluate/evaluator.h"
 #include "core/index/window.h"
+#include "runtime/device_buffer.h"
 #include "runtime/simulator_backend.h"
 
 namespace stitchwork {
 namespace {
-
-/// Device memory, given back with it.
-class DeviceBuffer {
- public:
-  DeviceBuffer(Backend& backend, std::size_t bytes, const std::string& name, bool written_once = false)
-      : backend_(&backend), address_(backend.allocate(bytes, name, written_once)) {}
-  DeviceBuffer(DeviceBuffer&& other) noexcept
-      : backend_(std::exchange(other.backend_, nullptr)), address_(other.address_) {}
-  DeviceBuffer& operator=(DeviceBuffer&&) = delete;
-  ~DeviceBuffer() {
-    if (backend_ != nullptr) backend_->release(address_);
-  }
-
-  DeviceAddress address() const { return address_; }
-
- private:
-  Backend* backend_;
-  DeviceAddress address_;
-};
 
 /// Device buffers of one run, by the op that owns them, freed after the last step that touches them.
 class Buffers {
@@ -413,52 +394,13 @@ class Runner {
     return us;
   }
 
-  /// The kernel's table, with the addresses its buffers have in this run.
-  DeviceBuffer write_table(const CompiledKernel& kernel, DeviceAddress scratch) {
-    std::vector<std::byte> bytes = kernel.table.bytes;
-    for (const KernelTable::Pointer& pointer : kernel.table.pointers) {
-      const bool in_scratch = pointer.kind == KernelArgument::Kind::kScratch;
-      const DeviceAddress to =
-          (in_scratch ? scratch : buffers_.address(pointer.op)) + static_cast<std::uint64_t>(pointer.offset);
-      std::memcpy(bytes.data() + pointer.at, &to, sizeof to);
-    }
-    DeviceBuffer table(backend_, bytes.size(), kernel.entry + ".table", true);
-    backend_.write(table.address(), bytes);
-    return table;
-  }
-
   void launch(const PlanStep& step, std::size_t index, RunResult& result) {
     const CompiledKernel& kernel = executable_.kernels[static_cast<std::size_t>(step.kernel)];
-    std::vector<DeviceAddress> arguments;
-    std::optional<DeviceBuffer> scratch;
-    std::vector<DeviceBuffer> written;  // tables, barriers
-    for (const CompiledKernel::Argument& argument : kernel.arguments) {
-      using Kind = CompiledKernel::Argument::Kind;
-      switch (argument.kind) {
-        case Kind::kInput:
-        case Kind::kOutput:
-          arguments.push_back(buffers_.address(argument.op));
-          break;
-        case Kind::kScratch:
-          scratch.emplace(backend_, static_cast<std::size_t>(kernel.launch.scratch_bytes),
-                          kernel.entry + ".scratch");
-          arguments.push_back(scratch->address());
-          break;
-        case Kind::kTable:
-          written.push_back(write_table(kernel, scratch ? scratch->address() : 0));
-          arguments.push_back(written.back().address());
-          break;
-        case Kind::kBarrier:
-          written.emplace_back(backend_, 8, kernel.entry + ".grid_barrier", true);
-          arguments.push_back(written.back().address());
-          backend_.write(arguments.back(), std::vector<std::byte>(8));
-          break;
-      }
-    }
-    Launched launched = backend_.launch(kernel, arguments);
+    LaunchMemory memory = lay_out(backend_, kernel, [this](NodeId op) { return buffers_.address(op); });
+    Launched launched = backend_.launch(kernel, memory.arguments);
     timed_.emplace_back(index, launched.time);
     if (backend_.keeps_sources())
-      for (DeviceBuffer& buffer : written) kept_.push_back(std::move(buffer));
+      for (DeviceBuffer& buffer : memory.written) kept_.push_back(std::move(buffer));
     KernelRun& run = result.kernels[static_cast<std::size_t>(step.kernel)];
     run.launches = 1;
     run.counters = launched.counters;

@@ -18,19 +18,6 @@ bool contains(const std::vector<NodeId>& ascending, NodeId id) {
   return std::binary_search(ascending.begin(), ascending.end(), id);
 }
 
-/// What a kernel's launch costs beside itself: gaps, and the memsets of its atomics.
-double launch_us(const Stitched& s, const KernelPlan& kernel) {
-  const Graph& graph = *s.nodes->graph;
-  double us = kernel_cost(graph, *s.device, kernel).predicted_us + s.device->launch_gap_us;
-  for (const Group& group : kernel.groups) {
-    if (!combines_atomically(group.mapping)) continue;
-    for (const NodeId id : materialised(group))
-      if ((*s.nodes)[id].reduction)
-        us += transfer_us(*s.device, static_cast<double>(s.nodes->bytes(id))) + s.device->launch_gap_us;
-  }
-  return us;
-}
-
 void add_kernels(const Stitched& s, const std::vector<NodeId>& members, const Recipe& recipe, Form& form) {
   for (const Candidate& part : astitch::connected_parts(*s.nodes, members)) {
     astitch::Options options = *s.options;
@@ -161,7 +148,7 @@ Form make_form(const Stitched& s, const Recipe& recipe) {
       add_xla(s, form);
       break;
   }
-  for (const KernelPlan& kernel : form.kernels) form.us += launch_us(s, kernel);
+  form.us += s.options->judge->worth(*s.nodes->graph, *s.device, form.kernels).us;
   return form;
 }
 

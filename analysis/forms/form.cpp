@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "analysis/forms/one_pass.h"
 #include "analysis/forms/residence.h"
 #include "analysis/forms/search.h"
+#include "analysis/forms/staging.h"
 #include "analysis/forms/transposes.h"
 #include "analysis/forms/vectors.h"
 #include "analysis/judge/cost.h"
@@ -19,11 +21,11 @@
 #include "analysis/planners/astitch/lanes.h"
 #include "analysis/planners/astitch/launch.h"
 #include "analysis/planners/astitch/sharing.h"
-#include "analysis/planners/astitch/staging.h"
 #include "analysis/planners/astitch/wanted.h"
 #include "analysis/schedule/clusters.h"
 #include "analysis/schedule/tiles.h"
 #include "core/base/interrupt.h"
+#include "occupancy_model/errors.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -32,39 +34,11 @@ namespace {
 /// A choice, not measured: it guards against a bug alone.
 constexpr int kMaxRounds = 12;
 
-/// A stitch op after all passes but memory and launch.
-struct Stitched {
-  Body body;
-  Candidates candidates;
-  std::vector<OpGroup> groups;
-  std::set<NodeId> global;  ///< values kept from the readers of their own block: by override, or they crowd
-  Finalization finalization;
-  std::vector<Decision> decisions, locality;  ///< of all passes but the last, and of that: finalize
-};
-
 /// The last pass, again with more values that are to be Global.
 void finalize(Stitched& stitched, const std::vector<OpGroup>& groups, bool recording) {
   Recorder recorder(recording);
   stitched.finalization = finalize(stitched.body, stitched.candidates, groups, stitched.global, recorder);
   stitched.locality = recorder.take();
-}
-
-Stitched run_once(const Nodes& nodes, const StitchOp& op, const Options& options, const MappingLimits& limits,
-                  const Amendments& amendments, std::set<NodeId> global, const std::set<NodeId>& across) {
-  Stitched result;
-  Recorder recorder(options.record_decisions);
-  result.body = make_body(nodes, op);
-  result.candidates = find_candidates(result.body, amendments, recorder);
-  result.candidates.across = across;
-  result.groups = form_groups(result.body, result.candidates, limits, options.dominant_merging, recorder);
-  if (options.proactive_locality) {
-    result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
-                                 options.dominant_merging, recorder);
-  }
-  result.decisions = recorder.take();
-  result.global = std::move(global);
-  finalize(result, result.groups, options.record_decisions);
-  return result;
 }
 
 /// So far beyond a kernel's limits that amendments would not bring it back: it will be cut, and its parts
@@ -88,60 +62,17 @@ void keep_last(std::vector<Decision>& decisions) {
   decisions = std::move(kept);
 }
 
-/// The passes, again with what each round has learned; scalars that crowd their readers become Global.
-/// Decisions are those of the round taken, and of the amendments before it.
-Stitched run_passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
-                    const MappingLimits& limits, const WantedSchemes& wanted,
-                    const std::set<NodeId>& across) {
-  Amendments amendments = wanted.amendments;
-  std::set<NodeId> global = wanted.global;
-  Recorder recorder(options.record_decisions);  // of amendments
-  const auto run = [&] {
-    interruption_point();
-    return run_once(nodes, op, options, limits, amendments, global, across);
-  };
-  Stitched result = run();
-  if (options.constraints.together.empty() && far_beyond_limits(nodes, result, options)) return result;
-  const auto amended = [&] {
-    return amend(result.body, result.candidates, result.groups, result.finalization, device, amendments,
-                 recorder);
-  };
-  const auto crowded = [&] {
-    const std::size_t before = global.size();
-    for (const NodeId id : crowding_scalars(result.body, result.groups, result.finalization, device))
-      if (!wanted.regional.contains(id)) global.insert(id);
-    return global.size() > before;
-  };
-  // Scalars that have become Global may be better not stored at all, so rounds go on after them.
-  for (int round = 1; round < kMaxRounds && amended(); ++round) result = run();
-  if (crowded()) {
-    result = run();
-    for (int round = 1; round < kMaxRounds && (amended() || crowded()); ++round) result = run();
+Group to_group(const OpGroup& group) {
+  Group result;
+  result.dominant = group.dominant;
+  for (const NodeId id : group.materialised) {
+    if (id != group.dominant) result.sub_dominants.push_back(id);
+    if (is_across(group, id)) result.across.push_back(id);
   }
-  if (result.finalization.grid_barriers > 0) {
-    std::set<NodeId> promotions =
-        promotions_to_try(result.body, result.candidates, result.groups, result.finalization);
-    for (const NodeId id : amendments.inlined) promotions.erase(id);
-    if (!promotions.empty()) {
-      const double before = scheme_cost_us(result.body, result.groups, result.finalization, device);
-      amendments.promoted.insert(promotions.begin(), promotions.end());
-      Stitched trial = run();
-      const double after = scheme_cost_us(trial.body, trial.groups, trial.finalization, device);
-      for (const NodeId id : promotions) {
-        recorder.add("dominants", nodes.name(id), "", [&] {
-          const std::string why =
-              fmt::format("stored {:.2f} us, inlined {:.2f} us in barriers and traffic", after, before);
-          return after < before ? Verdict::yes("astitch.store-shared", why)
-                                : Verdict::no("astitch.store-shared", why);
-        });
-      }
-      if (after < before) result = std::move(trial);
-    }
-  }
-  std::vector<Decision> decisions = recorder.take();
-  keep_last(decisions);
-  std::move(result.decisions.begin(), result.decisions.end(), std::back_inserter(decisions));
-  result.decisions = std::move(decisions);
+  result.ops = group.ops;
+  result.mapping = group.mapping;
+  result.deal = group.deal;
+  result.lane = group.lane;
   return result;
 }
 
@@ -150,24 +81,36 @@ KernelPlan to_kernel(const Stitched& stitched) {
   std::set<NodeId> ops;
   for (const std::size_t g : stitched.finalization.order) {
     const OpGroup& group = stitched.groups[g];
-    Group result;
-    result.dominant = group.dominant;
-    for (const NodeId id : group.materialised) {
-      if (id != group.dominant) result.sub_dominants.push_back(id);
-      if (is_across(group, id)) result.across.push_back(id);
-    }
-    result.ops = group.ops;
-    result.mapping = group.mapping;
-    result.deal = group.deal;
-    result.lane = group.lane;
     ops.insert(group.ops.begin(), group.ops.end());
-    kernel.groups.push_back(std::move(result));
+    kernel.groups.push_back(to_group(group));
   }
   kernel.ops.assign(ops.begin(), ops.end());
   kernel.outputs.assign(stitched.body.outputs.begin(), stitched.body.outputs.end());
   kernel.schemes = stitched.finalization.schemes;
   kernel.levels = stitched.finalization.levels;
   kernel.in_phase = stitched.finalization.in_phase;
+  return kernel;
+}
+
+/// A kernel of the one group, with what that reads of the others.
+KernelPlan alone(const Stitched& stitched, const OpGroup& group, int block) {
+  const Finalization& from = stitched.finalization;
+  KernelPlan kernel;
+  kernel.groups = {to_group(group)};
+  kernel.launch.block = block;
+  kernel.launch.grid = group.deal.end_block();
+  std::set<NodeId> ops(group.ops.begin(), group.ops.end());
+  for (const NodeId id : group.ops)
+    for (const NodeId operand : stitched.body.nodes->node(id).operands)
+      if (from.schemes.contains(operand)) ops.insert(operand);
+  kernel.ops.assign(ops.begin(), ops.end());
+  for (const NodeId id : ops) {
+    if (stitched.body.outputs.contains(id)) kernel.outputs.push_back(id);
+    if (const auto scheme = from.schemes.find(id); scheme != from.schemes.end())
+      kernel.schemes.insert(*scheme);
+    if (const auto level = from.levels.find(id); level != from.levels.end()) kernel.levels.insert(*level);
+    if (const auto had = from.in_phase.find(id); had != from.in_phase.end()) kernel.in_phase.insert(*had);
+  }
   return kernel;
 }
 
@@ -244,20 +187,145 @@ Misfit misfit_of(const KernelPlan& kernel) {
                                                                                   : Misfit::kNone;
 }
 
-/// Where mapping=tuned has its last word, and values that stay with their threads over a barrier.
-void refine(const Nodes& nodes, const Device& device, const Options& options, const MappingLimits& limits,
-            const WantedSchemes& wanted, KernelPlan& kernel, Recorder& recorder) {
-  if (limits.tuned_for != nullptr) {
-    settle_registers(device, options, kernel.launch);
-    settle_vectors(*nodes.computation, device, kernel);
-    part_diverging_vectors(*nodes.graph, device, kernel);
-    turn_through_tiles(*nodes.graph, device, options, kernel, recorder);
-    gather_in_one_pass(*nodes.graph, device, options, kernel, recorder);
+/// The passes of one form, in order.
+class Passes {
+ public:
+  Passes(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
+         const Form& form)
+      : nodes_(nodes), op_(op), device_(device), options_(options), across_(form.across) {
+    wanted_ = wanted_schemes(op, options.constraints);
+    if (!options.data_reuse)
+      std::set_difference(op.members.begin(), op.members.end(), wanted_.regional.begin(),
+                          wanted_.regional.end(), std::inserter(wanted_.global, wanted_.global.end()));
+    limits_ = mapping_limits(nodes, op, device, options, accumulators_of(nodes, form.across), form.mappings);
   }
-  const auto residents = keep_residents(*nodes.graph, device, options, wanted.schemes, kernel, recorder);
-  drop_unread_tiles(*nodes.computation, kernel);
-  require_residents(nodes, kernel, wanted.schemes, residents);
-}
+
+  const MappingLimits& limits() const { return limits_; }
+  const WantedSchemes& wanted() const { return wanted_; }
+
+  /// The passes, again with what each round has learned; scalars that crowd their readers become Global.
+  /// Decisions are those of the round taken, and of the amendments before it.
+  Stitched run() const {
+    Amendments amendments = wanted_.amendments;
+    std::set<NodeId> global = wanted_.global;
+    Recorder recorder(options_.record_decisions);  // of amendments
+    const auto run = [&] { return run_once(amendments, global); };
+    Stitched result = run();
+    if (options_.constraints.together.empty() && far_beyond_limits(nodes_, result, options_)) return result;
+    const auto amended = [&] { return amend(result, device_, amendments, recorder); };
+    const auto crowded = [&] {
+      const std::size_t before = global.size();
+      for (const NodeId id : crowding_scalars(result, device_))
+        if (!wanted_.regional.contains(id)) global.insert(id);
+      return global.size() > before;
+    };
+    // Scalars that have become Global may be better not stored at all, so rounds go on after them.
+    for (int round = 1; round < kMaxRounds && amended(); ++round) result = run();
+    if (crowded()) {
+      result = run();
+      for (int round = 1; round < kMaxRounds && (amended() || crowded()); ++round) result = run();
+    }
+    if (result.finalization.grid_barriers > 0) promote(amendments, run, result, recorder);
+    std::vector<Decision> decisions = recorder.take();
+    keep_last(decisions);
+    std::move(result.decisions.begin(), result.decisions.end(), std::back_inserter(decisions));
+    result.decisions = std::move(decisions);
+    return result;
+  }
+
+  /// The kernel of groups that have no lanes yet, with its memory and launch.
+  KernelPlan lay_out(Stitched& stitched, const std::vector<OpGroup>& unplaced, Recorder& recorder) const {
+    stitched.groups = unplaced;
+    stitched.groups =
+        assign_lanes(stitched.body, unplaced, stitched.finalization, limits_, in_waves(stitched), recorder);
+    KernelPlan kernel = to_kernel(stitched);
+    plan_launch(stitched, device_, options_, limits_, kernel, recorder);
+    return kernel;
+  }
+
+  /// Where mapping=tuned has its last word, and values that stay with their threads over a barrier.
+  void refine(KernelPlan& kernel, Recorder& recorder) const {
+    if (limits_.tuned_for != nullptr) {
+      settle_registers(device_, options_, kernel.launch);
+      settle_vectors(*nodes_.computation, device_, kernel);
+      part_diverging_vectors(*nodes_.graph, device_, kernel);
+      turn_through_tiles(*nodes_.graph, device_, options_, kernel, recorder);
+      gather_in_one_pass(*nodes_.graph, device_, options_, kernel, recorder);
+    }
+    const auto residents =
+        keep_residents(*nodes_.graph, device_, options_, wanted_.schemes, kernel, recorder);
+    drop_unread_tiles(*nodes_.computation, kernel);
+    require_residents(nodes_, kernel, wanted_.schemes, residents);
+  }
+
+ private:
+  Stitched run_once(const Amendments& amendments, const std::set<NodeId>& global) const {
+    interruption_point();
+    Stitched result;
+    Recorder recorder(options_.record_decisions);
+    result.body = make_body(nodes_, op_);
+    result.candidates = find_candidates(result.body, amendments, recorder);
+    result.candidates.across = across_;
+    result.groups = form_groups(result.body, result.candidates, limits_, options_.dominant_merging, recorder);
+    if (options_.proactive_locality) {
+      result.groups = adapt_groups(result.body, result.candidates, std::move(result.groups),
+                                   options_.dominant_merging, recorder);
+    }
+    result.decisions = recorder.take();
+    result.global = global;
+    finalize(result, result.groups, options_.record_decisions);
+    return result;
+  }
+
+  /// By the estimate of the whole kernel, what it asks of shared memory not demoted.
+  double estimated_us(Stitched stitched) const {
+    Recorder silent(false);
+    const KernelPlan kernel = lay_out(stitched, std::vector<OpGroup>(stitched.groups), silent);
+    return kernel_cost(*nodes_.graph, device_, kernel).predicted_us;
+  }
+
+  /// Stores all that may keep what is computed from Global values within its blocks, if the kernel then is
+  /// faster by more than forms are told apart. `run`: with the amendments.
+  void promote(Amendments& amendments, const std::function<Stitched()>& run, Stitched& result,
+               Recorder& recorder) const {
+    std::set<NodeId> promotions = promotions_to_try(result);
+    for (const NodeId id : amendments.inlined) promotions.erase(id);
+    if (promotions.empty()) return;
+    amendments.promoted.insert(promotions.begin(), promotions.end());
+    Stitched trial = run();
+    const auto crosses = [](const Stitched& of) {
+      const auto global = std::ranges::count_if(
+          of.finalization.schemes, [](const auto& scheme) { return scheme.second == Scheme::kGlobal; });
+      return std::pair(of.finalization.grid_barriers, global);
+    };
+    if (crosses(trial) >= crosses(result)) return;  // no barrier and no traffic less
+    const double before = estimated_us(result), after = estimated_us(trial);
+    const bool faster = after < before * (1 - kResolution);
+    for (const NodeId id : promotions)
+      recorder.add("dominants", nodes_.name(id), "", [&] {
+        const std::string why = fmt::format(
+            "the kernel takes {:.2f} us with it stored, {:.2f} us with it inlined", after, before);
+        return faster ? Verdict::yes("astitch.store-shared", why) : Verdict::no("astitch.store-shared", why);
+      });
+    if (faster) result = std::move(trial);
+  }
+
+  /// Of the stitch op's groups, none of which has lanes yet.
+  WaveUs in_waves(const Stitched& stitched) const {
+    return [&](std::size_t g) {
+      const KernelPlan kernel = alone(stitched, stitched.groups[g], limits_.block);
+      return wave_us(*nodes_.graph, device_, kernel, limits_.blocks_per_wave);
+    };
+  }
+
+  const Nodes& nodes_;
+  const StitchOp& op_;
+  const Device& device_;
+  const Options& options_;
+  const std::set<NodeId>& across_;
+  WantedSchemes wanted_;
+  MappingLimits limits_;
+};
 
 }  // namespace
 
@@ -293,14 +361,10 @@ Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, c
     return std::move(attempt);
   };
 
-  WantedSchemes wanted = wanted_schemes(op, options.constraints);
-  if (!options.data_reuse) {
-    std::set_difference(op.members.begin(), op.members.end(), wanted.regional.begin(), wanted.regional.end(),
-                        std::inserter(wanted.global, wanted.global.end()));
-  }
-  const MappingLimits limits = mapping_limits(nodes, op, device, options, form.mappings.waits,
-                                              accumulators_of(nodes, form.across), form.mappings);
-  Stitched stitched = run_passes(nodes, op, device, options, limits, wanted, form.across);
+  const Passes passes(nodes, op, device, options, form);
+  const MappingLimits& limits = passes.limits();
+  const WantedSchemes& wanted = passes.wanted();
+  Stitched stitched = passes.run();
   const auto must_wait = [&] { return !limits.one_wave && stitched.finalization.grid_barriers > 0; };
   const auto needs_wave = [&] {
     return Verdict::no("form.needs-wave", fmt::format("it has {} grid barrier{}, and not one wave of blocks",
@@ -334,10 +398,7 @@ Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, c
   Recorder demotions(options.record_decisions), layout(options.record_decisions);
   for (;;) {
     layout = Recorder(options.record_decisions);  // of the last round
-    stitched.groups = assign_lanes(stitched.body, unplaced, stitched.finalization, device, limits, layout);
-    kernel = to_kernel(stitched);
-    plan_launch(stitched.body, stitched.groups, stitched.finalization, device, options, limits, kernel,
-                layout);
+    kernel = passes.lay_out(stitched, unplaced, layout);
     const bool staged = std::any_of(kernel.groups.begin(), kernel.groups.end(),
                                     [](const Group& group) { return is_staged(group.mapping); });
     Verdict stages = staged ? stage_rows(*nodes.computation, kernel) : Verdict::yes();
@@ -363,7 +424,7 @@ Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, c
   recorder.append(std::move(stitched.locality));
   recorder.append(demotions.take());
   recorder.append(layout.take());
-  refine(nodes, device, options, limits, wanted, kernel, recorder);
+  passes.refine(kernel, recorder);
   require_schemes(stitched.body, stitched.candidates, stitched.groups, stitched.finalization, wanted.schemes);
   recorder.add("launch", nodes.name(kernel.groups.back().dominant), "", [&] {
     return Verdict::yes(

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/planners/astitch/launch.h"
+#include "analysis/forms/launches.h"
 #include "analysis/planners/astitch/memory.h"
 #include "analysis/planners/astitch/options.h"
 

@@ -11,7 +11,7 @@ namespace stitchwork::astitch {
 constexpr std::int64_t kShortRowBytes = 1024;
 
 /// Whether what the domain's rows take is known of all of it.
-bool is_measured(const Domain& domain, const RowWork& work);
+bool is_measured(const GroupDomain& domain, const RowWork& work);
 
 /// To as many blocks as there are slots or tasks.
 Dealt deal(const Mapping& mapping, const MappingLimits& limits);
@@ -22,10 +22,10 @@ std::int64_t accumulator_room(const MappingLimits& limits);
 /// The fastest of the mappings so far; of those that the model hardly tells apart the first.
 class Fastest {
  public:
-  Fastest(const Domain& domain, const MappingLimits& limits) : domain_(domain), limits_(limits) {}
+  Fastest(const GroupDomain& domain, const MappingLimits& limits) : domain_(domain), limits_(limits) {}
 
   void offer(const Dealt& dealt) {
-    const double us = domain_us(domain_, dealt, limits_);
+    const double us = sketch_us(*limits_.tuned_for, sketch_of(domain_, dealt, limits_));
     if (found_ && us >= us_ * (1 - kIndifference)) return;
     found_ = true;
     us_ = us;
@@ -35,7 +35,7 @@ class Fastest {
   const Dealt& best() const { return best_; }
 
  private:
-  const Domain& domain_;
+  const GroupDomain& domain_;
   const MappingLimits& limits_;
   bool found_ = false;
   double us_ = 0;
@@ -44,11 +44,11 @@ class Fastest {
 
 /// Offers rows that move through tiles, where they begin within sectors: as many lanes a row as leave tasks
 /// of whole sectors.
-void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest);
+void offer_staged(const GroupDomain& domain, const MappingLimits& limits, Fastest& fastest);
 
 /// Offers long rows one a task, by all threads of a block or of a cluster's, in as much shared memory as a
 /// block may ask for: each is read once, in whole sectors wherever it begins, and values a column are read
 /// beside it in theirs.
-void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cluster, Fastest& fastest);
+void offer_single_rows(const GroupDomain& domain, const MappingLimits& limits, int cluster, Fastest& fastest);
 
 }  // namespace stitchwork::astitch

@@ -48,7 +48,7 @@ const std::vector<int>& stages_to_offer(bool copied) {
 
 /// Offers a staged mapping with tiles for so many tasks of a block (0: its rows go through registers), if
 /// they fit; returns whether it did. Blocks that ask for tasks ahead share out the tasks of a wave.
-bool offer_stages(mapping::Lanes lanes, int stages, const Domain& domain, const MappingLimits& limits,
+bool offer_stages(mapping::Lanes lanes, int stages, const GroupDomain& domain, const MappingLimits& limits,
                   Fastest& fastest) {
   const RowWork& work = limits.row_work;
   const Device& device = *limits.tuned_for;
@@ -81,7 +81,7 @@ std::int64_t single_row_bytes(const Mapping& mapping, const Deal& deal, const Ro
 }
 
 /// A row a task, of all threads of a block or of a cluster's.
-Mapping single_row(const Domain& domain, int block, int cluster, const mapping::Vectors& vectors,
+Mapping single_row(const GroupDomain& domain, int block, int cluster, const mapping::Vectors& vectors,
                    const mapping::Copy& copy) {
   using namespace mapping;
   if (cluster == 1) return Rows{domain.rows, domain.cols, Lanes{block, 1, vectors, copy}};
@@ -92,7 +92,7 @@ Mapping single_row(const Domain& domain, int block, int cluster, const mapping::
 
 }  // namespace
 
-void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fastest) {
+void offer_staged(const GroupDomain& domain, const MappingLimits& limits, Fastest& fastest) {
   const RowWork& work = limits.row_work;
   if (!limits.staging || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
       domain.cols * work.narrowest_bytes % kSectorBytes == 0)
@@ -112,7 +112,8 @@ void offer_staged(const Domain& domain, const MappingLimits& limits, Fastest& fa
   }
 }
 
-void offer_single_rows(const Domain& domain, const MappingLimits& limits, int cluster, Fastest& fastest) {
+void offer_single_rows(const GroupDomain& domain, const MappingLimits& limits, int cluster,
+                       Fastest& fastest) {
   const RowWork& work = limits.row_work;
   if (!limits.single_rows || !is_measured(domain, work) || !work.arrays_in_order || work.staged_bytes == 0 ||
       domain.cols * domain.element_bytes <= (limits.accumulators > 0 ? kShortSummedRowBytes : kShortRowBytes))

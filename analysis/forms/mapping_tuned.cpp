@@ -15,13 +15,33 @@
 
 namespace stitchwork::astitch {
 
-bool is_measured(const Domain& domain, const RowWork& work) {
+bool is_measured(const GroupDomain& domain, const RowWork& work) {
   return work.widest_bytes > 0 && work.elements == domain.rows * domain.cols;
 }
+
+namespace {
+
+/// turned_tile_bytes, where tiles are allowed.
+std::int64_t tiles_turned(const GroupDomain& domain, const Mapping& mapping, const MappingLimits& limits) {
+  return limits.tiles ? turned_tile_bytes(*limits.tuned_for, domain, mapping, limits.row_work) : 0;
+}
+
+}  // namespace
 
 Dealt deal(const Mapping& mapping, const MappingLimits& limits) {
   const std::int64_t slots = limits.blocks_per_wave / cluster_blocks(mapping);
   return {mapping, deal_to(mapping, limits.one_wave ? slots : task_count(mapping))};
+}
+
+Sketch sketch_of(const GroupDomain& domain, const Dealt& dealt, const MappingLimits& limits) {
+  return {.domain = domain,
+          .mapping = dealt.mapping,
+          .deal = dealt.deal,
+          .work = limits.row_work,
+          .block = limits.block,
+          .most_blocks_per_sm = limits.max_blocks_per_sm,
+          .accumulators = limits.accumulators,
+          .turned_bytes = tiles_turned(domain, dealt.mapping, limits)};
 }
 
 std::int64_t accumulator_room(const MappingLimits& limits) {
@@ -43,18 +63,18 @@ constexpr int kColumnUnroll = 4, kMostUnrolled = 4;
 
 /// By which vectors go: an element of the widest array that moves, or where that is not known of the
 /// dominant's own operand. Of one that is half as wide a vector is 8 bytes.
-int vector_bytes(const Domain& domain, const MappingLimits& limits) {
+int vector_bytes(const GroupDomain& domain, const MappingLimits& limits) {
   if (is_measured(domain, limits.row_work)) return limits.row_work.widest_bytes;
   return std::max(1, domain.widest_bytes > 0 ? domain.widest_bytes : domain.element_bytes);
 }
 
 /// Of which the lanes of a row should read whole sectors.
-int sector_bytes(const Domain& domain, const MappingLimits& limits) {
+int sector_bytes(const GroupDomain& domain, const MappingLimits& limits) {
   return is_measured(domain, limits.row_work) ? limits.row_work.narrowest_bytes : domain.element_bytes;
 }
 
 /// Vectors of so many elements divide `length` and move at once.
-int widest_vector(std::int64_t length, const Domain& domain, const MappingLimits& limits) {
+int widest_vector(std::int64_t length, const GroupDomain& domain, const MappingLimits& limits) {
   int vector = std::max(1, kVectorBytes / vector_bytes(domain, limits));
   while (vector > 1 && (length == 0 || length % vector != 0)) vector /= 2;
   return vector;
@@ -63,14 +83,14 @@ int widest_vector(std::int64_t length, const Domain& domain, const MappingLimits
 /// Elements of a vector for rows that none divides (analysis/schedule/layout.h, peeled), or 0: short rows
 /// would be all ends, accumulators across the rows want the same columns in each, and what is not laid out
 /// like the domain would be read element by element, neighbouring lanes apart.
-int peeled_vector(const Domain& domain, const MappingLimits& limits) {
+int peeled_vector(const GroupDomain& domain, const MappingLimits& limits) {
   const int vector = kVectorBytes / vector_bytes(domain, limits);
   const bool long_rows = domain.cols * domain.element_bytes > kShortRowBytes;
   const bool peels = long_rows && limits.accumulators == 0 && limits.row_work.in_order;
   return peels && vector > 1 && domain.cols % vector != 0 ? vector : 0;
 }
 
-Dealt elements(const Domain& domain, const MappingLimits& limits) {
+Dealt elements(const GroupDomain& domain, const MappingLimits& limits) {
   Fastest fastest(domain, limits);
   const int widest = domain.guarded ? 1 : widest_vector(domain.rows, domain, limits);
   for (int vector = widest; vector >= 1; vector /= 2) {
@@ -84,7 +104,7 @@ Dealt elements(const Domain& domain, const MappingLimits& limits) {
 }
 
 /// The rows of a block in so many segments each.
-Mapping split_rows(const mapping::Rows& whole, std::int64_t n, const Domain& domain,
+Mapping split_rows(const mapping::Rows& whole, std::int64_t n, const GroupDomain& domain,
                    const MappingLimits& limits) {
   mapping::Segments segments{limits.block, vectors(whole), static_cast<int>(n), false};
   const std::int64_t length = ceil_div(whole.cols, n);
@@ -97,7 +117,7 @@ Mapping split_rows(const mapping::Rows& whole, std::int64_t n, const Domain& dom
 
 /// Offers the mapping whole, and split over 2, 3, 4, 6, 8, 12, ... blocks of the wave: what lies between
 /// differs little, and powers of two leave segments of whole vectors.
-void offer_splits(const Mapping& whole, std::int64_t most, int wanted, const Domain& domain,
+void offer_splits(const Mapping& whole, std::int64_t most, int wanted, const GroupDomain& domain,
                   const MappingLimits& limits, Fastest& fastest) {
   const auto* rows = as<mapping::Rows>(whole);
   const std::int64_t cols = extents(whole).cols;
@@ -125,7 +145,8 @@ void offer_splits(const Mapping& whole, std::int64_t most, int wanted, const Dom
 
 /// Candidates, the natural one first: for short rows as many threads as read the row at once, then fewer,
 /// then more up to a warp; for longer ones more and more warps, from `least` threads on.
-std::vector<std::int64_t> threads_to_offer(const Domain& domain, int vector, int block, std::int64_t least) {
+std::vector<std::int64_t> threads_to_offer(const GroupDomain& domain, int vector, int block,
+                                           std::int64_t least) {
   std::vector<std::int64_t> result;
   if (domain.cols * domain.element_bytes > kShortRowBytes) {
     for (std::int64_t threads = least; threads <= block; threads *= 2) result.push_back(threads);
@@ -140,7 +161,8 @@ std::vector<std::int64_t> threads_to_offer(const Domain& domain, int vector, int
 }
 
 /// Offers rows whose threads load `vector` elements at a time.
-void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, int wanted, Fastest& fastest) {
+void offer_rows(const GroupDomain& domain, const MappingLimits& limits, int vector, int wanted,
+                Fastest& fastest) {
   // Where rows lie side by side in memory, those of a task are whole sectors there, if their tile leaves room
   // for other blocks.
   const auto side_by_side = static_cast<std::int64_t>(std::bit_floor(
@@ -150,7 +172,7 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
     return mapping::Rows{domain.rows, domain.cols, lanes};
   };
   const mapping::Rows turned = mapping_of(1, kSectorBytes / domain.element_bytes, 1);
-  const std::int64_t tile = limits.accumulators == 0 ? turned_tile_bytes(domain, turned, limits) : 0;
+  const std::int64_t tile = limits.accumulators == 0 ? tiles_turned(domain, turned, limits) : 0;
   const bool tiled = tile > 0 && tile <= limits.tuned_for->shared_bytes_per_block_default;
   const std::int64_t least = tiled ? std::min<std::int64_t>(kWarp, side_by_side) : kWarp;
   const std::vector<std::int64_t> offered = threads_to_offer(domain, vector, limits.block, least);
@@ -175,7 +197,7 @@ void offer_rows(const Domain& domain, const MappingLimits& limits, int vector, i
 }
 
 /// Offers rows that the blocks of a cluster share, where each of their threads has a vector.
-void offer_clusters(const Domain& domain, const MappingLimits& limits, int vector, Fastest& fastest) {
+void offer_clusters(const GroupDomain& domain, const MappingLimits& limits, int vector, Fastest& fastest) {
   const std::int64_t threads = std::int64_t{limits.block} * limits.cluster;
   if (limits.cluster == 1 || domain.cols < threads * vector) return;
   const std::int64_t vectors = ceil_div(domain.cols, threads * vector);
@@ -186,7 +208,7 @@ void offer_clusters(const Domain& domain, const MappingLimits& limits, int vecto
   fastest.offer(deal(mapping::Rows{domain.rows, domain.cols, cluster}, limits));
 }
 
-Dealt rows(const Domain& domain, const MappingLimits& limits, int wanted) {
+Dealt rows(const GroupDomain& domain, const MappingLimits& limits, int wanted) {
   Fastest fastest(domain, limits);
   if (wanted == 0) offer_staged(domain, limits, fastest);
   const auto offer_rows_alone = [&] {
@@ -211,7 +233,7 @@ Dealt rows(const Domain& domain, const MappingLimits& limits, int wanted) {
 }
 
 /// Offers tiles of `tile` results side by side, `vector` of them a thread.
-void offer_columns(const Domain& domain, const MappingLimits& limits, std::int64_t tile, int vector,
+void offer_columns(const GroupDomain& domain, const MappingLimits& limits, std::int64_t tile, int vector,
                    int wanted, Fastest& fastest) {
   const int unroll = vector > 1 ? kColumnUnroll / 2 : kColumnUnroll;
   const mapping::Columns mapping{.results = domain.rows,
@@ -231,8 +253,8 @@ void offer_columns(const Domain& domain, const MappingLimits& limits, std::int64
 
 /// Offers columns that move in vectors (analysis/schedule/layout.h, ColumnVectors): of all results at once
 /// where none divides them and a block has room, else of tiles as wide as a thread's shift allows.
-void offer_column_vectors(const Domain& domain, const MappingLimits& limits, std::int64_t tile, int wanted,
-                          Fastest& fastest) {
+void offer_column_vectors(const GroupDomain& domain, const MappingLimits& limits, std::int64_t tile,
+                          int wanted, Fastest& fastest) {
   const int widest = std::max(1, kVectorBytes / vector_bytes(domain, limits));
   const int whole = widest_vector(domain.rows, domain, limits);
   if (!limits.column_vectors || domain.guarded || widest == 1 || domain.rows < 2) return;
@@ -249,7 +271,7 @@ void offer_column_vectors(const Domain& domain, const MappingLimits& limits, std
   if (2 * even > most) offer_columns(domain, limits, even, widest, wanted, fastest);
 }
 
-Dealt columns(const Domain& domain, const MappingLimits& limits, int wanted) {
+Dealt columns(const GroupDomain& domain, const MappingLimits& limits, int wanted) {
   Fastest fastest(domain, limits);
   const bool serial = wanted == 0 && domain.cols <= kSerialColumns &&
                       domain.rows >= kSerialRowsPerBlock * limits.blocks_per_wave;
@@ -264,62 +286,15 @@ Dealt columns(const Domain& domain, const MappingLimits& limits, int wanted) {
   return fastest.best();
 }
 
-/// Of an element of what `op` is computed from, element by element: the widest of these arrays. A bf16 row
-/// that is converted and reduced in fp32 moves as bf16.
-int bytes_in_memory(const Nodes& nodes, NodeId op) {
-  // A choice, not measured: what stands between a reduction and its inputs is rarely more; it bounds the
-  // walk.
-  constexpr std::size_t kMostOps = 64;
-  const std::int64_t elements = nodes[op].elements;
-  std::set<NodeId> seen{op};
-  std::vector<NodeId> open{op};
-  int bytes = 0;
-  while (!open.empty() && seen.size() < kMostOps) {
-    const NodeId id = open.back();
-    open.pop_back();
-    const Node& node = nodes.node(id);
-    bool walked = false;
-    if (nodes[id].member && !nodes[id].reduction)
-      for (const NodeId operand : node.operands) {
-        if (nodes[operand].elements != elements || nodes.node(operand).shape.is_tuple) continue;
-        walked = true;
-        if (seen.insert(operand).second) open.push_back(operand);
-      }
-    if (!walked && !nodes[id].transparent && !nodes[id].immediate)
-      bytes = std::max(bytes, byte_size(node.shape.dtype));
-  }
-  return bytes > 0 ? bytes : byte_size(nodes.node(op).shape.dtype);
-}
-
 }  // namespace
 
-Domain domain_of(const Nodes& nodes, NodeId dominant) {
-  Domain domain;
-  NodeId moved = dominant;
-  domain.rows = nodes[dominant].elements;
-  if (nodes[dominant].reduction) {
-    const ReductionShape& shape = *nodes[dominant].reduction;
-    domain.kind = lies_along_cols(nodes, dominant) ? Domain::Kind::kRows : Domain::Kind::kColumns;
-    domain.rows = shape.rows;
-    domain.cols = shape.cols;
-    moved = nodes.node(dominant).operands[0];
-  }
-  domain.element_bytes = domain.widest_bytes = byte_size(nodes.node(moved).shape.dtype);
-  if (nodes[dominant].reduction) domain.element_bytes = bytes_in_memory(nodes, moved);
-  const auto& edges = nodes[dominant].edges;
-  domain.guarded = std::any_of(edges.begin(), edges.end(), [](const Edge& edge) {
-    return !edge.map || !edge.map->constraints.empty() || !edge.map->runtime.empty();
-  });
-  return domain;
-}
-
-Dealt map_tuned(const Domain& domain, const MappingLimits& limits, int split) {
+Dealt map_tuned(const GroupDomain& domain, const MappingLimits& limits, int split) {
   switch (domain.kind) {
-    case Domain::Kind::kElements:
+    case GroupDomain::Kind::kElements:
       return elements(domain, limits);
-    case Domain::Kind::kRows:
+    case GroupDomain::Kind::kRows:
       return rows(domain, limits, split);
-    case Domain::Kind::kColumns:
+    case GroupDomain::Kind::kColumns:
       return columns(domain, limits, split);
   }
   return {};

@@ -12,14 +12,12 @@
 
 #include "analysis/forms/across.h"
 #include "analysis/forms/mapping_tuned.h"
-#include "analysis/judge/order.h"
+#include "analysis/judge/judge.h"
+#include "analysis/planners/astitch/launch.h"
 #include "analysis/schedule/tiles.h"
-#include "occupancy_model/errors.h"
 
 namespace stitchwork::astitch {
 namespace {
-
-constexpr Order kOrder{kResolution};
 
 /// The form to try where `refused` is: without the choice it does not fit. `waits`: as was wanted at first;
 /// one that a barrier asked for may need none without that choice.
@@ -78,7 +76,7 @@ bool copies_ahead(const KernelPlan& kernel) {
 class Search {
  public:
   Search(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options)
-      : nodes_(nodes), op_(op), device_(device), options_(options) {
+      : nodes_(nodes), op_(op), device_(device), options_(options), order_{options.judge->resolution()} {
     searched_.candidate = op;
   }
 
@@ -103,7 +101,7 @@ class Search {
   const Worth& worth_of(int at) {
     worths_.resize(searched_.attempts.size());
     std::optional<Worth>& known = worths_[static_cast<std::size_t>(at)];
-    if (!known) known = worth(*nodes_.graph, device_, kernels(at));
+    if (!known) known = options_.judge->worth(*nodes_.graph, device_, kernels(at));
     return *known;
   }
 
@@ -209,7 +207,7 @@ class Search {
     for (const int at : found_)
       if (sums_across(kernels(at)[0]) && copies(at)) least = std::min(least, worth_of(at).us);
     std::erase_if(found_, [&](int at) {
-      return sums_across(kernels(at)[0]) && !copies(at) && least < worth_of(at).us * (1 + kOrder.resolution);
+      return sums_across(kernels(at)[0]) && !copies(at) && least < worth_of(at).us * (1 + order_.resolution);
     });
   }
 
@@ -217,12 +215,14 @@ class Search {
   int best(const std::function<bool(int)>& is) {
     std::vector<int> forms;
     std::vector<Worth> worths;
+    std::vector<PlanJudge::Kernels> of;
     for (const int at : found_)
       if (is(at)) {
         forms.push_back(at);
         worths.push_back(worth_of(at));
+        of.emplace_back(kernels(at));
       }
-    return forms.empty() ? -1 : forms[kOrder.best(worths)];
+    return forms.empty() ? -1 : forms[options_.judge->best(*nodes_.graph, device_, worths, of)];
   }
 
   /// Whether sums across the rows go with them, and the times that say so.
@@ -249,7 +249,7 @@ class Search {
     std::string why = fmt::format("{:.2f} us, {:.0f} DRAM sectors, {:.0f} L2 sectors, {}", worth.us,
                                   worth.dram_sectors, worth.l2_sectors, launch_text(kernels(at)[0]));
     if (at == chosen) return Verdict::yes("form.taken", std::move(why));
-    const std::int64_t bucket = kOrder.bucket(worth.us), least = kOrder.bucket(taken.us);
+    const std::int64_t bucket = order_.bucket(worth.us), least = order_.bucket(taken.us);
     return Verdict::no(bucket > least   ? "form.slower"
                        : bucket < least ? "form.no-sure-gain"
                                         : "form.as-fast",
@@ -274,6 +274,7 @@ class Search {
   Searched take(int chosen, Recorder& record) {
     record_forms(chosen, record);
     searched_.chosen = chosen;
+    searched_.offered = found_;
     searched_.decisions = attempt(chosen).decisions;
     Recorder refused = recorder();
     refused.append(refusals_.at(chosen));
@@ -287,6 +288,7 @@ class Search {
   const StitchOp& op_;
   const Device& device_;
   const Options& options_;
+  Order order_;
   Searched searched_;
   std::vector<std::optional<Worth>> worths_;       ///< by attempt
   std::vector<int> found_;                         ///< attempts that may be taken, each once

@@ -13,6 +13,7 @@ struct Searched {
   StitchOp candidate;
   std::vector<Attempt> attempts;
   int chosen = -1;
+  std::vector<int> offered;  ///< attempts of which one was chosen: completed, each once
   /// Of the chosen attempt, and of the search: which forms were refused on the way to it, how it compares.
   std::vector<Decision> decisions;
 

@@ -116,4 +116,18 @@ KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPla
   return costs::KernelCounter(graph, device, kernel).run(found);
 }
 
+double wave_us(const Graph& graph, const Device& device, const KernelPlan& alone, std::int64_t blocks) {
+  const KernelWork counted = kernel_cost(graph, device, alone).work;
+  const auto tasks = static_cast<double>(std::max<std::int64_t>(1, alone.groups.at(0).deal.tasks));
+  const double share = static_cast<double>(blocks) / tasks;
+  KernelWork wave = counted;
+  static_cast<ThreadWork&>(wave) = counted * share;
+  wave.dram_sectors *= share;
+  wave.grid_blocks = blocks;
+  wave.busiest_sm = 1;
+  wave.grid_barriers = 0;
+  wave.phases = 1;
+  return kernel_time(device, wave).total_us - device.launch_us;
+}
+
 }  // namespace stitchwork

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "analysis/plan/plan.h"
 #include "analysis/schedule/evaluations.h"
@@ -23,6 +24,11 @@ KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPla
 KernelCost kernel_cost(const Graph& graph, const Device& device, const KernelPlan& kernel,
                        const KernelEvaluations& found);
 
+/// Time of one task of a kernel of one group while each of so many blocks, a wave of them, runs one: what its
+/// block takes of the device, launch and barriers left out. Of the launch, block and grid alone are asked;
+/// what the group reads of other groups of its kernel is among the ops.
+double wave_us(const Graph& graph, const Device& device, const KernelPlan& alone, std::int64_t blocks);
+
 /// A device-to-device copy or a memset of so many bytes read and written: an empty kernel's time and the
 /// bytes at the sustained bandwidth.
 double transfer_us(const Device& device, double bytes);
@@ -36,6 +42,11 @@ struct PlanCost {
 /// Also of library calls (analysis/judge/library_cost.h; a copy's time where they are no products), copies
 /// and memsets, with a launch gap between steps.
 PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan);
+
+/// The same time with that of each kernel as `kernel_us` has it, of the graph that its computation is the
+/// entry of; called from several threads.
+double plan_us_by(const Graph& graph, const Device& device, const FusionPlan& plan,
+                  const std::function<double(const Graph&, const KernelPlan&)>& kernel_us);
 
 /// Fills predicted_us of kernels, steps and plan; `found` is what the plan's kernels evaluate.
 void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found);

@@ -6,6 +6,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/facts/one_pass.h"
 #include "analysis/judge/cost_internal.h"
+#include "analysis/judge/value.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/clusters.h"
 #include "analysis/schedule/launch.h"
@@ -34,9 +35,6 @@ constexpr double kWarpSteps = 5, kShuffleInstructions = 1;
 /// Where a row has several warps: their results through shared memory, a block barrier on either side, and
 /// the warp's steps once more.
 constexpr double kBlockReduceInstructions = 12.8, kBlockReduceAccesses = 2;
-/// Of the instructions of an op that takes several, those of the fp32 units; the others compare, select,
-/// convert and take apart. 0.50 (erf, maximum) to 0.80 (exponential) of issue slots, power 0.72, divide 0.55.
-constexpr double kFp32Share = 0.66;
 /// Of an element that a thread takes into a later reduction (codegen/prelude/prelude_common.cpp, sw_gather):
 /// issue slots, and those of them of the units that compute in its type. Measured in the simulator, a kernel
 /// that gathers less one that does not (docs/timing.md, "Gathered elements").
@@ -79,7 +77,7 @@ double KernelCounter::task_instructions(const Group& group, double passes) const
 void KernelCounter::count_value(const Group& group, const Evaluation& e, int steps) {
   const Node& node = computation_.node(e.op);
   const OpDef& row = def(node.op);
-  double count = steps * evaluation_count(e.map), instructions = instructions_of(node);
+  double count = steps * evaluation_count(e.map);
   if (row.instructions > 0) evaluated_[e.op] += count;  // maps cost nothing again
   if (is_reduction(node)) {
     // Accumulating is once an element of the operand, and of a product one instruction with multiplying.
@@ -98,36 +96,16 @@ void KernelCounter::count_value(const Group& group, const Evaluation& e, int ste
     return;
   }
   // A warp executes it for whatever part of its lanes.
+  const ThreadWork of_op = work_of_op(computation_, node);
   const Layout layout = layout_of(group);
   const double warps =
-      instructions > 0
+      of_op.warp_instructions > 0
           ? steps * std::max(1.0, warp_accesses(e.map, group.mapping, layout) * divergence(e.map, layout))
           : 0;
-  if (is_elementwise(node.op)) {
-    const bool heavy = row.cls == OpClass::kHeavyElementwise, floating = is_floating(node.shape.dtype);
-    arithmetic(node.shape.dtype) +=
-        warps * (floating && instructions > 1 ? kFp32Share * instructions : instructions);
-    if (heavy && floating) now().mufu_warp_instructions += warps;
-  }
-  now().warp_instructions += warps * instructions;
+  now() += of_op * warps;
 }
 
-double& KernelCounter::arithmetic(DType dtype) {
-  if (dtype == DType::kF64) return now().fp64_warp_instructions;
-  return is_floating(dtype) ? now().fp32_warp_instructions : now().int32_warp_instructions;
-}
-
-double KernelCounter::instructions_of(const Node& node) const {
-  if (node.op == Op::kDivide && is_floating(node.shape.dtype)) {
-    const Node* by = &computation_.node(node.operands[1]);
-    while (by->op == Op::kBroadcast) by = &computation_.node(by->operands[0]);
-    int exponent = 0;
-    if (by->op == Op::kConstant && by->shape.elements_count() == 1 &&
-        std::abs(std::frexp(by->attrs.literal->get_double(0), &exponent)) == 0.5)
-      return def(Op::kMultiply).instructions;
-  }
-  return def(node.op).instructions;
-}
+double& KernelCounter::arithmetic(DType dtype) { return stitchwork::arithmetic(now(), dtype); }
 
 double KernelCounter::combining_instructions(const Node& reduce) const {
   const auto op = reducer_of(graph_, reduce);

@@ -66,8 +66,6 @@ class KernelCounter {
   double task_instructions(const Group& group, double passes) const;
   /// `steps`: so many compute it.
   void count_value(const Group& group, const Evaluation& e, int steps);
-  /// For one element. Dividing by a constant power of two is multiplying.
-  double instructions_of(const Node& node) const;
   /// Instructions of the units that compute in this type; 16-bit floats are computed in f32.
   double& arithmetic(DType dtype);
   /// Of accumulating one element.

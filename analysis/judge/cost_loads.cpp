@@ -5,6 +5,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/judge/cost_internal.h"
 #include "analysis/judge/read_again.h"
+#include "analysis/judge/value.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/launch.h"
 #include "analysis/schedule/layout.h"
@@ -20,11 +21,6 @@ constexpr double kRangeVectors = 4;
 /// Of a lane in a 128-byte request.
 /// Derived from 128 bytes for the 32 lanes of a warp.
 constexpr double kLaneBytes = 4;
-/// Computes the address of the first of the loads or stores of one array that a thread has in flight
-/// together; the others are at constant distances.
-/// Derived from the code printed: one 64-bit multiply-add.
-constexpr double kAddressInstructions = 1;
-
 /// More requests of a thread are not counted, though generated code often has them: counted up to 16,
 /// planners take rows in registers for rows in tiles, and the L1 does not hold what these read twice (cross
 /// entropy of 512x50257 bf16 on an H200: estimated 28.5 us, simulated 43.0; in tiles 28.3 and 28.3).
@@ -272,8 +268,7 @@ void KernelCounter::count_kept(double accesses) {
 }
 
 void KernelCounter::count_accesses(double accesses, double together) {
-  now().ldst_warp_instructions += accesses;
-  now().warp_instructions += accesses * (1 + kAddressInstructions / together);
+  now() += work_of_access(together) * accesses;
 }
 
 void KernelCounter::count_in_l1(double requests, double sectors) {

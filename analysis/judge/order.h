@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <span>
 
-#include "analysis/plan/plan.h"
-
 namespace stitchwork {
 
 /// What a time rests on: the estimate from the plan (analysis/judge/cost.h), counters of the simulator, a
@@ -33,9 +31,6 @@ struct Worth {
   Simplicity simple;
   Evidence evidence = Evidence::kModelled;
 };
-
-/// By the estimate (analysis/judge/cost.h), of kernels that together do the work.
-Worth worth(const Graph& graph, const Device& device, std::span<const KernelPlan> kernels);
 
 /// A strict weak order of forms of the same work: by the buckets of time, of DRAM sectors and of L2 sectors,
 /// by simplicity, last by time. A bucket is a factor of 1 + resolution wide: what comes before all others is

@@ -1,5 +1,6 @@
 // Costs of whole plans: kernels, library calls, copies and memsets, and the gaps between them.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <unordered_set>
 
@@ -18,16 +19,16 @@ struct StepCost {
   int grid_barriers = 0;
 };
 
-std::vector<StepCost> kernel_costs(const Graph& graph, const Device& device, const FusionPlan& plan,
-                                   const PlanEvaluations& found) {
-  std::vector<StepCost> costs(plan.kernels.size());
-  parallel_for(costs.size(), [&](std::size_t k) {
+/// Of the i-th kernel of a plan of that graph.
+using CostOfKernel = std::function<StepCost(const Graph&, const FusionPlan&, std::size_t)>;
+
+CostOfKernel estimates(const Device& device, const PlanEvaluations& found) {
+  return [&](const Graph& graph, const FusionPlan& plan, std::size_t k) {
     const KernelPlan& kernel = plan.kernels[k];
     const KernelCost cost = kernel_cost(graph, device, kernel, found.at(k));
-    costs[k] = {cost.predicted_us, cost.dram_read_bytes + cost.dram_write_bytes, cost.recomputed_elements,
-                kernel.launch.grid_barriers};
-  });
-  return costs;
+    return StepCost{cost.predicted_us, cost.dram_read_bytes + cost.dram_write_bytes, cost.recomputed_elements,
+                    kernel.launch.grid_barriers};
+  };
 }
 
 StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& plan, const PlanStep& step,
@@ -51,8 +52,9 @@ StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& p
 
 template <typename Visit>
 PlanCost for_each_step(const Graph& graph, const Device& device, const FusionPlan& plan,
-                       const PlanEvaluations& found, Visit visit) {
-  const std::vector<StepCost> kernels = kernel_costs(graph, device, plan, found);
+                       const CostOfKernel& cost_of, Visit visit) {
+  std::vector<StepCost> kernels(plan.kernels.size());
+  parallel_for(kernels.size(), [&](std::size_t k) { kernels[k] = cost_of(graph, plan, k); });
   PlanCost total;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const StepCost cost = step_cost(graph, device, plan, plan.steps[s], kernels);
@@ -106,10 +108,9 @@ namespace {
 
 /// Of one plan, given the costs of what its control steps run.
 PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& plan,
-                  const std::map<ComputationId, PlanCost>& parts) {
+                  const std::map<ComputationId, PlanCost>& parts, const CostOfKernel& cost_of) {
   const Computation& computation = graph.entry_computation();
-  const PlanEvaluations found = evaluations(computation, plan);
-  PlanCost total = for_each_step(graph, device, plan, found, [](std::size_t, double) {});
+  PlanCost total = for_each_step(graph, device, plan, cost_of, [](std::size_t, double) {});
   total.recomputed_elements += computed_again(graph, plan);
   for (const PlanStep& step : plan.steps) {
     if (step.kind != StepKind::kControl) continue;
@@ -126,15 +127,32 @@ PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& pl
 
 PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan) {
   std::map<ComputationId, PlanCost> parts;
+  const auto own = [&](const Graph& of, const FusionPlan& plan_of) {
+    const PlanEvaluations found = evaluations(of.entry_computation(), plan_of);
+    return own_cost(of, device, plan_of, parts, estimates(device, found));
+  };
   for (const ComputationPlan& part : plan.computations)
-    parts[part.computation] = own_cost(entered(graph, part.computation), device, part.plan, parts);
-  return own_cost(graph, device, plan, parts);
+    parts[part.computation] = own(entered(graph, part.computation), part.plan);
+  return own(graph, plan);
+}
+
+double plan_us_by(const Graph& graph, const Device& device, const FusionPlan& plan,
+                  const std::function<double(const Graph&, const KernelPlan&)>& kernel_us) {
+  const CostOfKernel cost_of = [&](const Graph& of, const FusionPlan& plan_of, std::size_t k) {
+    return StepCost{.us = kernel_us(of, plan_of.kernels[k])};
+  };
+  std::map<ComputationId, PlanCost> parts;
+  for (const ComputationPlan& part : plan.computations)
+    parts[part.computation] = own_cost(entered(graph, part.computation), device, part.plan, parts, cost_of);
+  return own_cost(graph, device, plan, parts, cost_of).predicted_us;
 }
 
 void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found) {
   std::vector<double> us(plan.steps.size(), 0);
   plan.predicted_us =
-      for_each_step(graph, device, plan, found, [&](std::size_t s, double t) { us[s] = t; }).predicted_us;
+      for_each_step(graph, device, plan, estimates(device, found), [&](std::size_t s, double t) {
+        us[s] = t;
+      }).predicted_us;
   for (std::size_t s = 0; s < us.size(); ++s) {
     PlanStep& step = plan.steps[s];
     step.predicted_us = us[s];

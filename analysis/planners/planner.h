@@ -10,6 +10,8 @@
 
 namespace stitchwork {
 
+class PlanJudge;  // analysis/judge/judge.h
+
 /// Knob values by name ("adaptive_mapping" -> "off", "mapping" -> "paper"); see docs/planners/knobs.md.
 /// Unknown knobs or values throw Error naming the known ones.
 struct PlanOptions {
@@ -17,6 +19,9 @@ struct PlanOptions {
   std::vector<Edit> edits;  ///< overrides; one that cannot be honoured is refused with an Error
   bool record_decisions = false;
   bool tf32 = false;  ///< FusionPlan::tf32; make_plan throws Error where the device has no such units
+  /// Which of several forms of a kernel is better; null: the estimate. Planners of other papers' rules do not
+  /// ask. The times in a plan are estimates, whoever judged.
+  const PlanJudge* judge = nullptr;
 };
 
 /// One knob of a planner.

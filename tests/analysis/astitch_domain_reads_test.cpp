@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analysis/planners/astitch/launch.h"
+#include "analysis/forms/launches.h"
 #include "tests/support/astitch_passes.h"
 #include "tests/support/graphs.h"
 
@@ -61,7 +61,7 @@ TEST(RowWork, SquareDomainsTellRowsFromColsByTheirMaps) {
       options.tuned = true;
       Recorder silent(false);
       const StitchOp op = find_scope(nodes, options.max_ops, silent).stitch_ops.at(0);
-      works.push_back(mapping_limits(nodes, op, device("h200"), options, false, 0, {}).row_work);
+      works.push_back(mapping_limits(nodes, op, device("h200"), options, 0, {}).row_work);
     }
     EXPECT_EQ(works[0].in_order, scale == "row");
     EXPECT_EQ(works[1].in_order, works[0].in_order) << scale;

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -110,6 +112,41 @@ TEST(AStitchSearch, EachFormIsCompletedOnce) {
     for (std::size_t b = a + 1; b < searched.attempts.size(); ++b)
       EXPECT_NE(searched.attempts[a].form, searched.attempts[b].form)
           << to_text(nodes, searched.attempts[a].form);
+}
+
+/// Whatever the order in which forms come, a kernel of the same worth is taken.
+TEST(AStitchSearch, DoesNotDependOnTheOrderOfForms) {
+  int several = 0;
+  for (const auto& [model, id] :
+       {std::pair("layer_norm_grad", "h200"), std::pair("layer_norm_grad", "a100-sxm-80"),
+        std::pair("layer_norm_grad", "v100"), std::pair("layer_norm_grad_tiny", "h200"),
+        std::pair("softmax", "h200"), std::pair("mlp_training", "h200")}) {
+    const Graph graph = dataset(model);
+    const Nodes nodes = node_facts(graph);
+    const Device& target = device(id);
+    const Options options = recorded(true);
+    for (const StitchOp& op : scope_of(nodes, options).stitch_ops) {
+      const Searched searched = search(nodes, op, target, options);
+      std::vector<int> order = searched.offered;
+      ASSERT_THAT(order, ::testing::Contains(searched.chosen));
+      several += order.size() > 1;
+      const Worth taken = options.judge->worth(graph, target, searched.best().kernels);
+      for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+        std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+        std::vector<Worth> worths;
+        std::vector<PlanJudge::Kernels> forms;
+        for (const int at : order) {
+          forms.emplace_back(searched.attempts.at(static_cast<std::size_t>(at)).kernels);
+          worths.push_back(options.judge->worth(graph, target, forms.back()));
+        }
+        const Worth& again = worths[options.judge->best(graph, target, worths, forms)];
+        EXPECT_EQ(again.us, taken.us) << model;
+        EXPECT_EQ(again.dram_sectors, taken.dram_sectors) << model;
+        EXPECT_EQ(again.simple, taken.simple) << model;
+      }
+    }
+  }
+  EXPECT_GE(several, 2);
 }
 
 /// The decisions shown name the launch that the plan has, once a kernel, and are no abandoned form's.

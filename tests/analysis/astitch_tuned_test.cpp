@@ -14,7 +14,7 @@
 namespace stitchwork::astitch {
 namespace {
 
-using Kind = Domain::Kind;
+using Kind = GroupDomain::Kind;
 
 MappingLimits limits_of(const char* id, int block, bool one_wave) {
   const Device& where = device(id);
@@ -142,7 +142,7 @@ TEST(TunedMapping, ATaskOfFewerRowsThanItHasRoomForReadsNoMore) {
     testing::MappingFields mapping = full;
     mapping.rows = rows;
     mapping.rows_per_block = room;
-    return domain_us({rows, full.cols, 4, Kind::kRows}, mapping, limits);
+    return sketch_us(*limits.tuned_for, sketch_of({rows, full.cols, 4, Kind::kRows}, mapping, limits));
   };
   for (const std::int64_t rows : {1, 2, 4}) EXPECT_DOUBLE_EQ(us(rows, 8), us(rows, rows)) << rows;
   EXPECT_LT(us(1, 8), us(8, 8));

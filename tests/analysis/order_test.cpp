@@ -1,6 +1,4 @@
 // Which of several forms is taken: a strict weak order, and a bound on what it may cost.
-#include "analysis/judge/order.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "analysis/judge/judge.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"
 #include "tests/support/graphs.h"
@@ -121,10 +120,10 @@ TEST(Worth, AddsUpOverKernels) {
   const Graph graph = testing::dataset("softmax_tiny");
   const FusionPlan plan = make_plan(graph, device("v100"), "unfused");
   ASSERT_GT(plan.kernels.size(), 1u);
-  const Worth all = worth(graph, device("v100"), plan.kernels);
+  const Worth all = modelled_judge().worth(graph, device("v100"), plan.kernels);
   Worth sum;
   for (const KernelPlan& kernel : plan.kernels) {
-    const Worth one = worth(graph, device("v100"), {&kernel, 1});
+    const Worth one = modelled_judge().worth(graph, device("v100"), {&kernel, 1});
     sum.us += one.us;
     sum.dram_sectors += one.dram_sectors;
     sum.l2_sectors += one.l2_sectors;

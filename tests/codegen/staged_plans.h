@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analysis/planners/astitch/staging.h"
+#include "analysis/forms/staging.h"
 #include "analysis/verify/verify.h"
 #include "core/base/arithmetic.h"
 #include "tests/codegen/planned.h"

@@ -17,7 +17,7 @@
 
 #include "analysis/forms/search.h"
 #include "analysis/judge/cost.h"
-#include "analysis/judge/order.h"
+#include "analysis/judge/judge.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/clusters.h"
 #include "analysis/schedule/tiles.h"
@@ -106,7 +106,7 @@ void list(const std::string& what, const Graph& graph, const Device& target, con
     const std::string key = choices(kernel) + mappings(kernel);
     if (!seen.insert(key).second) return;
     const Simulated simulated = simulate(graph, target, kernel);
-    const Worth of = worth(graph, target, attempt.kernels);
+    const Worth of = modelled_judge().worth(graph, target, attempt.kernels);
     const Simplicity& simple = of.simple;
     fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{:.6g}\t{:.6g}\t{:.6g}\t{:.6g}\t{}\t{}\n", what, target.id, status,
                choices(kernel), astitch::to_text(nodes, attempt.form), mappings(kernel),

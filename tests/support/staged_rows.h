@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "analysis/planners/astitch/staging.h"
+#include "analysis/forms/staging.h"
 #include "analysis/schedule/clusters.h"
 #include "analysis/schedule/mapping.h"
 #include "analysis/verify/verify.h"

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "analysis/forms/mapping_tuned.h"
-#include "analysis/planners/astitch/sharing.h"
 #include "core/base/arithmetic.h"
 #include "core/base/disjoint_sets.h"
 
@@ -26,11 +25,11 @@ struct Set {
   std::set<int> phases;
   std::int64_t tasks = 1, tasks_per_block = 1, blocks = 1;
   int cluster = 1;
-  double task_us = 0;  ///< of one block
+  double us_a_task = 0;  ///< of all its groups; 0: not asked for yet
   std::int64_t first_block = 0;
   std::size_t host = 0;  ///< the set in whose one block it runs in turn; else itself
 
-  double block_us() const { return static_cast<double>(tasks_per_block) * task_us; }
+  double block_us() const { return static_cast<double>(tasks_per_block) * us_a_task; }
 };
 
 /// Which blocks run the sets of a phase.
@@ -47,13 +46,13 @@ struct Dealing {
 class Lanes {
  public:
   Lanes(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
-        const Device& device, const MappingLimits& limits)
+        const MappingLimits& limits, const WaveUs& wave_us)
       : body_(body),
         nodes_(*body.nodes),
         groups_(groups),
         finalization_(finalization),
-        device_(device),
-        limits_(limits) {}
+        limits_(limits),
+        wave_us_(wave_us) {}
 
   std::vector<Set> run(Recorder& recorder) {
     std::vector<Set> sets = tied_sets();
@@ -97,7 +96,6 @@ class Lanes {
       set.tasks_per_block = group.deal.most_tasks();
       set.blocks = group.deal.blocks();
       set.cluster = group.deal.cluster;
-      set.task_us += task_us(g);
       for (const NodeId id : group.materialised) {
         const int level = finalization_.levels.at(id);
         set.phases.insert(level);
@@ -129,32 +127,13 @@ class Lanes {
     return {values.begin(), values.end()};
   }
 
-  /// Time of one task on one of a wave's blocks: its share of instructions or bytes, and at least a load's
-  /// latency.
-  double task_us(std::size_t g) const {
-    const OpGroup& group = groups_[g];
-    double work = 0, bytes = 0;
-    std::set<NodeId> read;
-    // What is looked up or sliced is not read whole: at most an element for each of the domain.
-    const auto domain = static_cast<double>(extents(group.mapping).elements());
-    for (const NodeId op : group.ops) {
-      double elements = std::min(domain, static_cast<double>(nodes_[op].elements));
-      for (const NodeId operand : nodes_.node(op).operands) {
-        if (nodes_[op].reduction)
-          elements = std::max(elements, static_cast<double>(nodes_[operand].elements));
-        if (nodes_[operand].immediate || std::binary_search(group.ops.begin(), group.ops.end(), operand))
-          continue;
-        const Shape& shape = nodes_.node(operand).shape;
-        if (read.insert(operand).second && !shape.is_tuple)
-          bytes += std::min(domain * byte_size(shape.dtype), static_cast<double>(nodes_.bytes(operand)));
-      }
-      work += elements * static_cast<double>(instructions(nodes_, op));
+  /// Of one task of each of the sets, asked for where it decides anything.
+  void time_tasks(std::vector<Set>& sets, const std::vector<std::size_t>& active) const {
+    for (const std::size_t s : active) {
+      Set& set = sets[s];
+      if (set.us_a_task > 0) continue;
+      for (const std::size_t g : set.groups) set.us_a_task += wave_us_(g);
     }
-    for (const NodeId id : group.materialised) bytes += static_cast<double>(nodes_.bytes(id));
-    const double us = std::max(work / instructions_per_us(device_), bytes / bytes_per_us(device_));
-    const double latency_us = device_.dram_latency_ns / 1e3;
-    return std::max(latency_us, us * static_cast<double>(limits_.blocks_per_wave) /
-                                    static_cast<double>(std::max<std::int64_t>(1, group.deal.tasks)));
   }
 
   /// Tasks a block so that every phase fits; false if one after the other is no slower.
@@ -165,15 +144,18 @@ class Lanes {
     for (const int phase : phases) {
       std::vector<std::size_t> active;
       std::int64_t needed = 0;
-      double in_turn = 0, longest = 0;  // us of block 0 if all ran there; of the busiest block side by side
       for (std::size_t s = 0; s < sets.size(); ++s) {
         if (!sets[s].phases.contains(phase)) continue;
         active.push_back(s);
         if (!sets[sets[s].host].phases.contains(phase) || sets[s].host == s) needed += sets[s].blocks;
-        in_turn += sets[s].block_us();
-        longest = std::max(longest, sets[s].block_us());
       }
       if (active.size() > 1 && needed > room()) {
+        time_tasks(sets, active);
+        double in_turn = 0, longest = 0;  // us of block 0 if all ran there; of the busiest block side by side
+        for (const std::size_t s : active) {
+          in_turn += sets[s].block_us();
+          longest = std::max(longest, sets[s].block_us());
+        }
         const double side_by_side = fit(sets, active, settled, longest, in_turn);
         const std::string name = nodes_.name(groups_[sets[active.front()].groups.front()].dominant);
         const bool better = side_by_side < in_turn;
@@ -238,7 +220,7 @@ class Lanes {
       const Set& set = sets[active[a]];
       Dealing::Share share{set.blocks, set.tasks_per_block, set.host};
       if (!settled[active[a]] && set.cluster == 1) {
-        const auto each = static_cast<std::int64_t>(std::floor(us / set.task_us * (1 + 1e-9)));
+        const auto each = static_cast<std::int64_t>(std::floor(us / set.us_a_task * (1 + 1e-9)));
         share.blocks = ceil_div(set.tasks, std::clamp<std::int64_t>(each, set.tasks_per_block, set.tasks));
         share.tasks_per_block = ceil_div(set.tasks, share.blocks);
         if (pack && share.blocks == 1) small.push_back(a);
@@ -246,11 +228,11 @@ class Lanes {
       const bool host_elsewhere = !std::binary_search(active.begin(), active.end(), share.host);
       if (share.host == active[a] || host_elsewhere) result.blocks += share.blocks;
       result.busiest_us =
-          std::max(result.busiest_us, static_cast<double>(share.tasks_per_block) * set.task_us);
+          std::max(result.busiest_us, static_cast<double>(share.tasks_per_block) * set.us_a_task);
       result.shares.push_back(share);
     }
     const auto time = [&](std::size_t a) {
-      return static_cast<double>(result.shares[a].tasks_per_block) * sets[active[a]].task_us;
+      return static_cast<double>(result.shares[a].tasks_per_block) * sets[active[a]].us_a_task;
     };
     std::stable_sort(small.begin(), small.end(),
                      [&](std::size_t a, std::size_t b) { return time(a) > time(b); });
@@ -312,17 +294,17 @@ class Lanes {
   const Nodes& nodes_;
   const std::vector<OpGroup>& groups_;
   const Finalization& finalization_;
-  const Device& device_;
   const MappingLimits& limits_;
+  const WaveUs& wave_us_;
 };
 
 }  // namespace
 
 std::vector<OpGroup> assign_lanes(const Body& body, std::vector<OpGroup> groups,
-                                  const Finalization& finalization, const Device& device,
-                                  const MappingLimits& limits, Recorder& recorder) {
+                                  const Finalization& finalization, const MappingLimits& limits,
+                                  const WaveUs& wave_us, Recorder& recorder) {
   if (groups.size() < 2) return groups;
-  const std::vector<Set> sets = Lanes(body, groups, finalization, device, limits).run(recorder);
+  const std::vector<Set> sets = Lanes(body, groups, finalization, limits, wave_us).run(recorder);
   std::set<std::int64_t> starts;
   for (const Set& set : sets) starts.insert(set.first_block);
   for (const Set& set : sets) {

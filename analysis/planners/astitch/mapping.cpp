@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/forms/mapping_tuned.h"
+#include "analysis/forms/row_work.h"
 #include "core/base/arithmetic.h"
 #include "core/base/error.h"
 #include "occupancy_model/hardware.h"

@@ -4,30 +4,11 @@
 #include <cstdint>
 #include <map>
 
+#include "analysis/judge/sketch.h"
 #include "analysis/plan/plan.h"
 #include "analysis/planners/astitch/nodes.h"
 
 namespace stitchwork::astitch {
-
-/// What a stitch op does with the elements of its largest reduction's rows (or largest op's elements).
-struct RowWork {
-  int inputs = 1;             ///< arrays of that size it reads
-  int passes = 1;             ///< how often a row is gone through if its elements are not kept
-  int reductions = 1;         ///< of its rows
-  double instructions = 4;    ///< an element
-  std::int64_t elements = 0;  ///< of such an array
-  /// Of an element of the arrays that such rows read and write: those of that size, and of a value a column.
-  int narrowest_bytes = 0, widest_bytes = 0;
-  /// All arrays of that size are in the domain's order, and nothing else has a value a col.
-  bool in_order = false;
-  bool arrays_in_order = false;  ///< the first of these alone
-  /// Of an element: tiles for all those arrays that are read or written, a result in the place of an input of
-  /// its size.
-  int staged_bytes = 0;
-  int staged_input_bytes = 0;  ///< of these, tiles for what is read
-  int turned_bytes = 0;  ///< of what is read, of arrays in whose memory the domain's rows lie side by side
-  int staged_col_bytes = 0;  ///< of the arrays of a value a col that are read
-};
 
 /// What a mapping may use.
 struct MappingLimits {

@@ -45,6 +45,7 @@ bool read_choice(const std::string& knob, const std::string& value, std::string_
 Options read_options(const PlanOptions& options) {
   Options result;
   result.record_decisions = options.record_decisions;
+  if (options.judge != nullptr) result.judge = options.judge;
   for (const auto& [knob, value] : options.knobs) {
     if (knob == "mapping") {
       result.tuned = read_choice(knob, value, "tuned", "paper");

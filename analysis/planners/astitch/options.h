@@ -1,6 +1,7 @@
 // The planner's knobs (docs/planners/astitch.md).
 #pragma once
 
+#include "analysis/judge/judge.h"
 #include "analysis/plan/constraints.h"
 #include "analysis/planners/planner.h"
 
@@ -24,7 +25,8 @@ struct Options {
   bool clusters = true;              ///< off: no row is shared by the blocks of a cluster (clusters.h)
   bool tuned = false;                ///< mapping=tuned
   bool record_decisions = false;
-  Constraints constraints;  ///< what overrides ask for
+  const PlanJudge* judge = &modelled_judge();  ///< of forms; never null
+  Constraints constraints;                     ///< what overrides ask for
   // Limits of a kernel (docs/planners/astitch.md): assembling one grows faster than linearly with its code.
   // Ops and groups that share code (equal_ops.h) count once.
   int max_ops = 512, max_groups = 48, max_phases = 8;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/judge/beside.h"
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/planners/astitch/equal_ops.h"
@@ -17,7 +18,6 @@
 #include "core/base/interrupt.h"
 #include "core/base/parallel.h"
 #include "occupancy_model/errors.h"
-#include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
 namespace {
@@ -36,10 +36,7 @@ constexpr std::int64_t kPeakGrowthBytes = std::int64_t{2} << 20;
 
 /// A kernel's work as far as pairs need it.
 struct Estimate {
-  KernelWork work;
-  double us = 0;
-  std::int64_t blocks_per_wave = 1;
-  int phases = 0;
+  CountedWork counted;
   CodeSize ops, groups;        ///< equal ones counted once
   std::vector<NodeId> inputs;  ///< buffers read, ascending
 };
@@ -74,9 +71,14 @@ class Remote {
   std::vector<KernelPlan> run() {
     const int count = static_cast<int>(parts_.size());
     std::vector<KernelCost> costs(parts_.size());
-    parallel_for(costs.size(),
-                 [&](std::size_t s) { costs[s] = kernel_cost(*nodes_.graph, device_, parts_[s].kernel); });
-    for (Part& part : parts_) {
+    parallel_for(costs.size(), [&](std::size_t s) {
+      Part& part = parts_[s];
+      costs[s] = kernel_cost(*nodes_.graph, device_, part.kernel);
+      part.us = options_.judge == &modelled_judge()
+                    ? costs[s].predicted_us
+                    : options_.judge->kernel(*nodes_.graph, device_, part.kernel).us;
+    });
+    for (const Part& part : parts_) {
       for (const NodeId id : part.op.members) part_of_[index(id)] = static_cast<int>(estimates_.size());
       estimates_.push_back(estimate(part, costs[estimates_.size()]));
     }
@@ -119,19 +121,15 @@ class Remote {
   }
 
   /// None for what is no index map: it stays alone.
-  std::optional<Estimate> estimate(Part& part, const KernelCost& cost) {
-    part.us = cost.predicted_us;
+  std::optional<Estimate> estimate(const Part& part, const KernelCost& cost) {
     if (nodes_[part.op.members.front()].isolated) return std::nullopt;
     Estimate result;
-    result.work = cost.work;
-    result.us = cost.predicted_us;
-    result.blocks_per_wave = part.kernel.launch.blocks_per_wave;
+    result.counted = {cost.work, cost.predicted_us, part.kernel.launch.blocks_per_wave};
     for (const Group& group : part.kernel.groups) {
       const auto code = group_codes_.try_emplace(group_code(nodes_, group.ops, group.mapping),
                                                  static_cast<int>(group_codes_.size()));
       result.groups.add(code.first->second);
     }
-    result.phases = part.kernel.launch.grid_barriers + 1;
     for (const NodeId id : part.op.members) result.ops.add(nodes_[id].code);
     result.inputs = kernel_inputs(*nodes_.graph, part.kernel);
     return result;
@@ -204,10 +202,10 @@ class Remote {
       return Verdict::no("astitch.remote-cycle", "a path leads from one to the other");
     }
     together = estimate(x, y);
-    const double apart = x.us + y.us + device_.launch_gap_us;
-    if (together.us >= apart * (1 + kFewerKernelsUnplanned)) {
-      return Verdict::no("astitch.remote-time",
-                         fmt::format("predicted {:.2f} us together, {:.2f} us apart", together.us, apart));
+    const double apart = x.counted.us + y.counted.us + device_.launch_gap_us;
+    if (together.counted.us >= apart * (1 + kFewerKernelsUnplanned)) {
+      return Verdict::no("astitch.remote-time", fmt::format("predicted {:.2f} us together, {:.2f} us apart",
+                                                            together.counted.us, apart));
     }
     const std::int64_t peak = graph_.peak_bytes_joined(a, b);
     if (peak > allowed_peak_) {
@@ -216,7 +214,7 @@ class Remote {
     }
     return Verdict::yes("astitch.remote-stitch",
                         fmt::format("predicted {:.2f} us together, {:.2f} us apart; {} inputs shared",
-                                    together.us, apart, shared_inputs(x, y).size()));
+                                    together.counted.us, apart, shared_inputs(x, y).size()));
   }
 
   Verdict overrides_admit(int a, int b) const {
@@ -255,36 +253,17 @@ class Remote {
     return check("groups", x.groups.with(y.groups), options_.max_groups);
   }
 
-  /// The work of both, side by side where a wave has room; what both read comes from DRAM once.
   Estimate estimate(const Estimate& x, const Estimate& y) const {
     Estimate both;
-    both.blocks_per_wave = std::min(x.blocks_per_wave, y.blocks_per_wave);
     both.groups = x.groups;
     both.groups.add(y.groups);
-    both.phases = std::max(x.phases, y.phases);
     both.ops = x.ops;
     both.ops.add(y.ops);
     std::set_union(x.inputs.begin(), x.inputs.end(), y.inputs.begin(), y.inputs.end(),
                    std::back_inserter(both.inputs));
-    const KernelWork &u = x.work, &v = y.work;
-    KernelWork& work = both.work;
-    work = u;
-    // Without grid barriers each has its own blocks, in as many waves as they take.
-    const std::int64_t blocks = u.grid_blocks + v.grid_blocks;
-    work.grid_blocks = options_.tuned && both.phases == 1
-                           ? blocks
-                           : std::max({u.grid_blocks, v.grid_blocks, std::min(blocks, both.blocks_per_wave)});
-    work.threads_per_block = std::max(u.threads_per_block, v.threads_per_block);
-    work.blocks_per_sm = std::min(u.blocks_per_sm, v.blocks_per_sm);
-    double saved = 0;
-    for (const NodeId id : shared_inputs(x, y)) saved += static_cast<double>(nodes_.bytes(id)) / kSectorBytes;
-    const double least = std::max(u.dram_sectors, v.dram_sectors);
-    work.dram_sectors = std::max(least, u.dram_sectors + v.dram_sectors - saved);
-    static_cast<ThreadWork&>(work) += v;
-    work.independent_loads = std::max(u.independent_loads, v.independent_loads);
-    work.phases = both.phases;
-    work.grid_barriers = both.phases - 1;
-    both.us = kernel_time(device_, work).total_us;
+    double shared = 0;
+    for (const NodeId id : shared_inputs(x, y)) shared += static_cast<double>(nodes_.bytes(id));
+    both.counted = beside(device_, x.counted, y.counted, shared, options_.tuned);
     return both;
   }
 
@@ -307,7 +286,7 @@ class Remote {
     BestKernel best = best_kernel(nodes_, stitch_op(nodes_, std::move(members)), device_, options_);
     std::vector<KernelPlan>& together = best.kernels;
     if (together.size() == 1) {
-      const double us = kernel_cost(*nodes_.graph, device_, together.front()).predicted_us;
+      const double us = options_.judge->kernel(*nodes_.graph, device_, together.front()).us;
       if (us < apart * (1 + kFewerKernels)) {
         emitted.kernels.push_back(std::move(together.front()));
         emitted.recorder.append(std::move(best.decisions));

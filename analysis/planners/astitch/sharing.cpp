@@ -4,47 +4,49 @@
 
 #include <algorithm>
 
+#include "analysis/judge/value.h"
+#include "occupancy_model/barrier.h"
+#include "occupancy_model/hardware.h"
+
 namespace stitchwork::astitch {
 namespace {
 
 /// Distinct maps of one op in one group up to which it is never stored for that reason
 /// (docs/planners/astitch.md), and beyond which it always is: expressions must not grow without bound.
 constexpr int kFewMaps = 4, kTooManyMaps = 24;
-/// Reading back what is stored: the load and its index. A parameter converted again for every row it scales
-/// takes no more.
-/// Derived from the code printed: a load and the multiply-add of its address.
-constexpr double kReadInstructions = 2;
 
-/// What computing one element of an op costs with all it inlines: instructions, and bytes loaded.
-struct ConeCost {
-  double instructions = 0, bytes = 0;
+/// What computing one element of an op takes with all it inlines, in each lane of a warp, and the bytes that
+/// an element loads.
+struct Cone {
+  ThreadWork warp;
+  double bytes = 0;
 };
 
-ConeCost cone_cost(const Body& body, const Candidates& candidates, NodeId root) {
-  const Nodes& nodes = *body.nodes;
-  ConeCost cost;
+Cone cone_of(const Stitched& stitched, NodeId root) {
+  const Nodes& nodes = *stitched.body.nodes;
+  Cone cone;
   std::set<NodeId> seen{root};
   std::vector<NodeId> stack{root};
   while (!stack.empty()) {
     const NodeId op = stack.back();
     stack.pop_back();
-    cost.instructions += static_cast<double>(instructions(nodes, op));
+    cone.warp += work_of_op(*nodes.computation, nodes.node(op));
     for (const NodeId operand : nodes.node(op).operands) {
       if (nodes[operand].immediate || !seen.insert(operand).second) continue;
-      if (body.contains(operand) && !candidates.stored(operand)) {
+      if (stitched.body.contains(operand) && !stitched.candidates.stored(operand)) {
         stack.push_back(operand);
       } else if (nodes[operand].elements >= nodes[root].elements) {
-        cost.bytes += byte_size(nodes.node(operand).shape.dtype);  // smaller ones stay in the caches
+        cone.bytes += byte_size(nodes.node(operand).shape.dtype);  // smaller ones stay in the caches
       }
     }
   }
-  return cost;
+  return cone;
 }
 
 double barrier_us(const Device& device, const std::vector<OpGroup>& groups) {
   std::int64_t blocks = 1;
   for (const OpGroup& group : groups) blocks = std::max(blocks, group.deal.blocks());
-  return device.grid_barrier_us + device.grid_barrier_us_per_block * static_cast<double>(blocks);
+  return grid_barrier_us(device, blocks);
 }
 
 /// Groups that evaluate each op, by index.
@@ -58,28 +60,11 @@ std::map<NodeId, std::vector<std::size_t>> evaluating_groups(const std::vector<O
 
 }  // namespace
 
-double instructions_per_us(const Device& device) {
-  return device.sms * static_cast<double>(device.fp32_lanes_per_sm) * device.clock_ghz * 1e3;
-}
-double bytes_per_us(const Device& device) { return device.dram_gb_s * device.dram_efficiency * 1e3; }
-
-double scheme_cost_us(const Body& body, const std::vector<OpGroup>& groups, const Finalization& finalization,
-                      const Device& device) {
-  double bytes = 0;
-  std::set<NodeId> read;
-  for (const GroupReads& group : finalization.reads) {
-    for (const Read& r : group.reads) {
-      if (finalization.schemes.at(r.value) == Scheme::kGlobal) read.insert(r.value);
-    }
-  }
-  for (const NodeId id : read) {
-    bytes += static_cast<double>(body.nodes->bytes(id) * (body.outputs.contains(id) ? 1 : 2));
-  }
-  return finalization.grid_barriers * barrier_us(device, groups) + bytes / bytes_per_us(device);
-}
-
-std::set<NodeId> promotions_to_try(const Body& body, const Candidates& candidates,
-                                   const std::vector<OpGroup>& groups, const Finalization& finalization) {
+std::set<NodeId> promotions_to_try(const Stitched& stitched) {
+  const Body& body = stitched.body;
+  const Candidates& candidates = stitched.candidates;
+  const std::vector<OpGroup>& groups = stitched.groups;
+  const Finalization& finalization = stitched.finalization;
   const Nodes& nodes = *body.nodes;
   const auto evaluated_by = evaluating_groups(groups);
   std::set<NodeId> result;
@@ -98,8 +83,9 @@ std::set<NodeId> promotions_to_try(const Body& body, const Candidates& candidate
   return result;
 }
 
-std::set<NodeId> crowding_scalars(const Body& body, const std::vector<OpGroup>& groups,
-                                  const Finalization& finalization, const Device& device) {
+std::set<NodeId> crowding_scalars(const Stitched& stitched, const Device& device) {
+  const std::vector<OpGroup>& groups = stitched.groups;
+  const Finalization& finalization = stitched.finalization;
   std::map<NodeId, std::int64_t> readers;  // groups
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::set<NodeId> read;
@@ -107,42 +93,50 @@ std::set<NodeId> crowding_scalars(const Body& body, const std::vector<OpGroup>& 
       const bool own =
           std::binary_search(groups[g].materialised.begin(), groups[g].materialised.end(), r.value);
       const bool regional = finalization.schemes.at(r.value) == Scheme::kRegional;
-      if (!own && regional && (*body.nodes)[r.value].elements == 1) read.insert(r.value);
+      if (!own && regional && (*stitched.body.nodes)[r.value].elements == 1) read.insert(r.value);
     }
     for (const NodeId value : read) ++readers[value];
   }
   std::set<NodeId> result;
   for (const auto& [value, count] : readers) {
     const double in_turn_us = static_cast<double>(count) * device.dram_latency_ns / 1e3;
-    const double barrier =
-        device.grid_barrier_us + device.grid_barrier_us_per_block * static_cast<double>(count);
-    if (in_turn_us > barrier + device.dram_latency_ns / 1e3) result.insert(value);
+    if (in_turn_us > grid_barrier_us(device, count) + device.dram_latency_ns / 1e3) result.insert(value);
   }
   return result;
 }
 
-bool amend(const Body& body, const Candidates& candidates, const std::vector<OpGroup>& groups,
-           const Finalization& finalization, const Device& device, Amendments& amendments,
-           Recorder& recorder) {
+namespace {
+
+/// Light cones that are Global though computing them again takes less than the barrier.
+bool drop_cones(const Stitched& stitched, const Device& device, Amendments& amendments) {
+  const double barrier = barrier_us(device, stitched.groups);
+  bool changed = false;
+  for (const auto& [id, kind] : stitched.candidates.kinds) {
+    if (kind != CandidateKind::kLight || stitched.finalization.schemes.at(id) != Scheme::kGlobal) continue;
+    double evaluated = 0;  // elements, if every reader computed it for itself
+    for (std::size_t g = 0; g < stitched.groups.size(); ++g)
+      for (const Read& read : stitched.finalization.reads[g].reads)
+        if (read.value == id)
+          evaluated += static_cast<double>(extents(stitched.groups[g].mapping).elements());
+    const double warps = evaluated / kWarp;
+    const double again =
+        share_us(device, cone_of(stitched, id).warp, warps, 0) - share_us(device, work_of_access(), warps, 0);
+    if (again < barrier) changed |= amendments.dropped.insert(id).second;
+  }
+  return changed;
+}
+
+}  // namespace
+
+bool amend(const Stitched& stitched, const Device& device, Amendments& amendments, Recorder& recorder) {
+  if (drop_cones(stitched, device, amendments)) return true;
+  const Body& body = stitched.body;
+  const Candidates& candidates = stitched.candidates;
+  const std::vector<OpGroup>& groups = stitched.groups;
+  const Finalization& finalization = stitched.finalization;
   const Nodes& nodes = *body.nodes;
   const double barrier = barrier_us(device, groups);
   bool changed = false;
-
-  for (const auto& [id, kind] : candidates.kinds) {
-    if (kind != CandidateKind::kLight || finalization.schemes.at(id) != Scheme::kGlobal) continue;
-    std::int64_t evaluated = 0;  // elements, if every reader computed it for itself
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      for (const Read& read : finalization.reads[g].reads) {
-        if (read.value == id) evaluated += extents(groups[g].mapping).elements();
-      }
-    }
-    const ConeCost cost = cone_cost(body, candidates, id);
-    const double saved = std::max(0.0, cost.instructions - kReadInstructions);
-    const double recompute_us = saved * static_cast<double>(evaluated) / instructions_per_us(device);
-    if (recompute_us >= barrier) continue;
-    changed |= amendments.dropped.insert(id).second;
-  }
-  if (changed) return true;
 
   const auto evaluated_by = evaluating_groups(groups);
   std::map<NodeId, int> maps;
@@ -164,12 +158,11 @@ bool amend(const Body& body, const Candidates& candidates, const std::vector<OpG
     const double uses =
         static_cast<double>(std::max<std::size_t>(by.size(), static_cast<std::size_t>(maps[op])));
     const double elements = static_cast<double>(nodes[op].elements);
-    const ConeCost cost = cone_cost(body, candidates, op);
-    const double recompute_us =
-        (uses - 1) * elements *
-        std::max(cost.instructions / instructions_per_us(device), cost.bytes / bytes_per_us(device));
+    const Cone cone = cone_of(stitched, op);
+    const double again = (uses - 1) * elements;
+    const double recompute_us = share_us(device, cone.warp, again / kWarp, again * cone.bytes);
     const double store_us =
-        (uses + 1) * elements * byte_size(nodes.node(op).shape.dtype) / bytes_per_us(device) + barrier;
+        share_us(device, {}, 0, (uses + 1) * elements * byte_size(nodes.node(op).shape.dtype)) + barrier;
     const bool store = recompute_us > store_us || maps[op] > kTooManyMaps;
     recorder.add("dominants", nodes.name(op), "", [&] {
       const std::string numbers =

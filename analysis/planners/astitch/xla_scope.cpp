@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/forms/launches.h"
 #include "analysis/forms/vectors.h"
 #include "analysis/plan/inlined_kernel.h"
 #include "analysis/plan/plain_mapping.h"
@@ -48,7 +49,7 @@ std::vector<KernelPlan> map_xla_kernels(const Nodes& nodes, const Device& device
   xla::Recorder fusions(recorder.enabled(), computation);
   std::vector<KernelPlan> kernels;
   for (const xla::Instruction& fused : xla::fused_kernels(*nodes.graph, options.constraints, fusions)) {
-    const MappingLimits limits = mapping_limits(nodes, {fused.ops, fused.roots}, device, options, false, 0,
+    const MappingLimits limits = mapping_limits(nodes, {fused.ops, fused.roots}, device, options, 0,
                                                 {.staging = false, .clusters = false});
     const NodeId leader = xla::leading_root(computation, fused.roots);
     kernels.push_back(inlined_kernel(computation, fused.ops, fused.roots, leader,

@@ -1,4 +1,4 @@
-#include "analysis/planners/astitch/staging.h"
+#include "analysis/forms/staging.h"
 
 #include <fmt/format.h>
 
