@@ -142,11 +142,16 @@ std::string OpTimes::kind_of(const Node& node) const {
   return text;
 }
 
+int OpTimes::kind(NodeId op) {
+  int& kind = kind_[static_cast<std::size_t>(op)];
+  if (kind < 0)
+    kind = kinds_.emplace(kind_of(computation_.node(op)), static_cast<int>(kinds_.size())).first->second;
+  return kind;
+}
+
 const OpTimes::BySize& OpTimes::best(NodeId op, const Schedule& schedule) {
   const Node& node = computation_.node(op);
-  int& kind = kind_[static_cast<std::size_t>(op)];
-  if (kind < 0) kind = kinds_.emplace(kind_of(node), static_cast<int>(kinds_.size())).first->second;
-  const auto [at, fresh] = known_.try_emplace({kind, schedule.split_dim, schedule.sword, schedule.type});
+  const auto [at, fresh] = known_.try_emplace({kind(op), schedule.split_dim, schedule.sword, schedule.type});
   if (!fresh) return at->second;
   const auto chunks = chunking(schedule, node.shape.dims);
   for (std::size_t s = 0; s < kBlockSizes.size(); ++s) {

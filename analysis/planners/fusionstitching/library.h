@@ -53,6 +53,8 @@ class OpTimes {
   OpTimes(const Graph& graph, const Computation& computation, const Device& device,
           const PerformanceLibrary* library);
 
+  /// The same number of ops that are alike: of one opcode, of the same shapes.
+  int kind(NodeId op);
   /// Of a schedule that is not strided.
   const BySize& best(NodeId op, const Schedule& schedule);
   /// Keys that the library does not have, ascending.

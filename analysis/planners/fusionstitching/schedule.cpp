@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 namespace stitchwork::fusionstitching {
 namespace {
@@ -106,11 +107,13 @@ std::optional<Schedule> column_schedule(const Dims& dims, std::int64_t blocks) {
 
 std::vector<Schedule> distinct_candidates(const Dims& dims) {
   std::vector<Schedule> result;
-  std::vector<Chunking> seen;
+  std::vector<std::pair<ScheduleType, Chunking>> seen;
   for (const Schedule& schedule : candidates(dims)) {
     const auto chunks = chunking(schedule, dims);
-    if (!chunks || std::find(seen.begin(), seen.end(), *chunks) != seen.end()) continue;
-    seen.push_back(*chunks);
+    if (!chunks) continue;
+    std::pair key(schedule.type, *chunks);
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
+    seen.push_back(std::move(key));
     result.push_back(schedule);
   }
   std::stable_sort(result.begin(), result.end(), [&](const Schedule& a, const Schedule& b) {

@@ -55,8 +55,8 @@ std::optional<Schedule> row_schedule(const Dims& dims, std::int64_t blocks);
 /// The same of Column, of chunks that are no range of elements.
 std::optional<Schedule> column_schedule(const Dims& dims, std::int64_t blocks);
 
-/// One of each different chunks of `candidates`, strided ones left out: ascending by blocks, Row before
-/// Column.
+/// Of each type one of each different chunks of `candidates`, strided ones left out: ascending by blocks, Row
+/// before Column. The same chunks by both types are two: Table 1 passes them differently.
 std::vector<Schedule> distinct_candidates(const Dims& dims);
 
 }  // namespace stitchwork::fusionstitching

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "analysis/facts/post_dominators.h"
 #include "analysis/schedule/steps.h"
@@ -26,7 +27,11 @@ class Sharing {
         dominators_(readers(computation, fusion.ops)) {
     for (const Request& request : requests) wanted_[request.op] = request.bytes;
     for (const NodeId op : fusion.ops)
-      if (wanted_.contains(op) || contains_sorted(fusion.roots, op)) steps_.add(op, place(op), reads_of(op));
+      if (wanted_.contains(op) || contains_sorted(fusion.roots, op)) {
+        const std::set<NodeId> reads = reads_of(op);
+        for (const NodeId value : reads) loops_that_read_[value].push_back(op);
+        steps_.add(op, place(op), reads);
+      }
   }
 
   Slots run() {
@@ -102,7 +107,10 @@ class Sharing {
     return std::all_of(region.owners.begin(), region.owners.end(), [&](NodeId owner) {
       const TaskSteps::Made& of = steps_.at(owner);
       if (steps_.loop(of.group) != steps_.loop(made.group) || of.last < made.step) return true;
-      return owner == in_place && of.last == made.step && of.last_reader == op;
+      if (owner != in_place || of.last != made.step) return false;
+      const std::vector<NodeId>& loops = loops_that_read_.at(owner);
+      return std::all_of(loops.begin(), loops.end(),
+                         [&](NodeId reader) { return reader == op || steps_.at(reader).step < made.step; });
     });
   }
 
@@ -117,7 +125,7 @@ class Sharing {
       const std::size_t region = region_of_.at(value);
       if (regions_[region].owners.back() != value) continue;  // taken by another path's op
       if (!slots_.contains(op) && regions_[region].bytes >= bytes && is_past(regions_[region], op, value) &&
-          in_place_(op, value))
+          in_place_(op, value, [this](NodeId id) { return wanted_.contains(id); }))
         take(op, region, value, true);
       else
         free_.push_back({region, op});
@@ -152,6 +160,7 @@ class Sharing {
   const PostDominators dominators_;
   std::map<NodeId, std::int64_t> wanted_;
   TaskSteps steps_;
+  std::map<NodeId, std::vector<NodeId>> loops_that_read_;  ///< the ops whose loops read a value
   std::vector<Region> regions_;
   std::vector<Free> free_;
   std::map<NodeId, std::size_t> region_of_;
@@ -159,6 +168,26 @@ class Sharing {
 };
 
 }  // namespace
+
+bool is_elementwise_in_place(const Computation& computation, NodeId op, NodeId read,
+                             const IsShared& is_shared) {
+  const Node& from = computation.node(read);
+  if (!is_elementwise(from.op) || !is_elementwise(computation.node(op).op)) return false;
+  // Ops on the way, and whether all up to them are element-wise of one shape.
+  std::vector<std::pair<NodeId, bool>> open{{op, true}};
+  std::set<std::pair<NodeId, bool>> seen;
+  while (!open.empty()) {
+    auto [id, alike] = open.back();
+    open.pop_back();
+    if (id == read && !alike) return false;
+    if (id <= read || (id != op && is_shared(id)) || !seen.insert({id, alike}).second) continue;
+    const Node& node = computation.node(id);
+    alike = alike && is_elementwise(node.op) && node.shape.dims == from.shape.dims;
+    for (const NodeId operand : node.operands)
+      open.push_back({operand, alike && computation.node(operand).shape.dims == from.shape.dims});
+  }
+  return true;
+}
 
 Slots share(const Computation& computation, const Fusion& fusion, const std::vector<Request>& requests,
             const InPlace& in_place, bool reuse) {

@@ -24,10 +24,16 @@ struct Slots {
   std::int64_t bytes = 0;   ///< allocated, of all together
 };
 
-/// Whether `op` may be written over `read`, a value that it reads: every thread reads the one element that it
-/// overwrites, and no other thread does Not in the papers,
-/// and needed: as they print it, an exponential would overwrite a row's maximum while others read it.
-using InPlace = std::function<bool(NodeId op, NodeId read)>;
+/// Whether `op` may be written over `read`, a value that it reads, given what else is in shared memory: every
+/// thread reads the one element that it overwrites, and no other thread does. Not in the papers, and needed:
+/// as they print it, an exponential would overwrite a row's maximum while others read it.
+using IsShared = std::function<bool(NodeId)>;
+using InPlace = std::function<bool(NodeId op, NodeId read, const IsShared& is_shared)>;
+
+/// The predicate of loops that deal alike with ops of one shape: both are element-wise, and `op` reads `read`
+/// through element-wise ops of that shape alone, or through others in shared memory.
+bool is_elementwise_in_place(const Computation& computation, NodeId op, NodeId read,
+                             const IsShared& is_shared);
 
 /// One slot a request. The paper's rule: behind an op that all uses of a value lie before or in, the value is
 /// dead; the op may take its bytes in place, ops behind it may take them anyway. Beyond the paper, whoever
