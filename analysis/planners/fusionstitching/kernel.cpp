@@ -1,6 +1,7 @@
 #include "analysis/planners/fusionstitching/kernel.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
@@ -132,11 +133,12 @@ Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64
   Mapping mapping = mapping::Elements{.count = node.shape.elements_count(), .per_task = chunk};
   if (def(node.op).cls == OpClass::kReduce) {
     const ReductionSize size = reduction_size(computation, node.id);
+    const int lanes =
+        std::min(warps * kWarp, static_cast<int>(std::bit_floor(static_cast<unsigned>(threads))));
     const std::int64_t sharing =
         std::min<std::int64_t>(threads / std::max<std::int64_t>(1, chunk), size.cols);
     if (shares_rows(size))
-      mapping = mapping::Rows{size.rows, size.cols,
-                              mapping::Lanes{.threads = warps * static_cast<int>(kWarp), .rows = chunk}};
+      mapping = mapping::Rows{size.rows, size.cols, mapping::Lanes{.threads = lanes, .rows = chunk}};
     else if (!size.row_reduce && sharing > 1)
       mapping = mapping::Columns{
           .results = size.rows, .length = size.cols, .tile = chunk, .threads = static_cast<int>(sharing)};
@@ -150,7 +152,7 @@ std::vector<int> row_warps(const Computation& computation, const Node& node, int
   std::vector<int> warps{1};
   if (def(node.op).cls != OpClass::kReduce || !shares_rows(reduction_size(computation, node.id)))
     return warps;
-  for (int w = 2; w * static_cast<int>(kWarp) <= threads; w *= 2) warps.push_back(w);
+  for (int w = 2; w * kWarp <= threads; w *= 2) warps.push_back(w);
   return warps;
 }
 

@@ -33,8 +33,9 @@ struct Stitched {
 /// Roots that the kernel reads elsewhere, too, and that have no slot, are Local: readers compute them.
 KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitched);
 
-/// How the loop of an op deals with a chunk of so many elements of its output that are one range: `threads` a
-/// block, `warps` of them a row of a reduction whose rows are long and lie along the minor dimension.
+/// How the loop of an op deals with a chunk of so many elements, 1 at least, of its output that are one
+/// range: `threads` a block, `warps` of them a row of a reduction whose rows are long and lie along the minor
+/// dimension.
 Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64_t chunk, int threads,
                     int warps);
 

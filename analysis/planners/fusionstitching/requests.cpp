@@ -58,7 +58,8 @@ std::optional<RequestClass> request_class(const Computation& computation, NodeId
                                           const std::vector<std::vector<NodeId>>& all_users) {
   if (users.empty() || is_immediate(computation, op)) return std::nullopt;
   const Node& node = computation.node(op);
-  if (def(node.op).cls == OpClass::kReduce || node.op == Op::kDot) return RequestClass::kMust;
+  const OpClass kind = def(node.op).cls;
+  if (kind == OpClass::kReduce || kind == OpClass::kWindow || node.op == Op::kDot) return RequestClass::kMust;
   if (!is_elementwise(node.op)) return std::nullopt;
   const bool expensive = is_expensive(node.op);
   if (users.size() + (is_root ? 1 : 0) > 1)

@@ -29,7 +29,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 }
 
 Chunking rows_of(std::int64_t elements, std::int64_t blocks) {
-  return {blocks, 1, elements, blocks == 0 ? elements : elements / blocks};
+  return {blocks, 1, elements, std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, blocks))};
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::int64_t elements_of(const Dims& dims);
 std::int64_t blocks_of(const Schedule& schedule, const Dims& dims);
 
 /// The chunks, whatever schedule they are of: the elements as a matrix of left x columns, of which a block
-/// has `part` neighbouring columns. One range of elements where left is 1, as all of Row are.
+/// has `part` neighbouring columns, at least 1. One range of elements where left is 1, as all of Row are.
 struct Chunking {
   std::int64_t blocks = 1, left = 1, columns = 1, part = 1;
   bool one_range() const { return left == 1; }

@@ -61,7 +61,7 @@ class Kernels {
       const Node& node = computation_.node(op);
       const Schedule& schedule = tuning.schedules.at(op);
       const int warps = times_.best(op, schedule)[static_cast<std::size_t>(tuning.size)].warps;
-      const std::int64_t chunk = elements_of(node.shape.dims) / tuning.blocks;
+      const std::int64_t chunk = chunking(schedule, node.shape.dims)->elements();
       stitched.loops.push_back({op, {}, chunk_mapping(computation_, node, chunk, tuning.threads, warps), 0});
     }
   }
@@ -154,6 +154,15 @@ KernelPlan lone_kernel(const Computation& computation, const Node& node) {
   return inlined_kernel(computation, {node.id}, {node.id}, node.id, natural_mapping(computation, node));
 }
 
+/// What fuses with nothing stays a call, or a copy of a buffer.
+bool is_no_kernel(const Contraction& units, const Node& node) {
+  if (node.op == Op::kDot) return true;
+  if (node.op != Op::kCopy) return false;
+  const Computation& computation = *units.nodes().computation;
+  const NodeId read = buffer_of(computation, node.operands[0]);
+  return units.unit_of(read) != kNoNode || plan_role(computation.node(read)) == PlanRole::kSource;
+}
+
 }  // namespace
 }  // namespace fusionstitching::deep
 
@@ -172,9 +181,7 @@ FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, c
   deep::Kernels builder(graph, device, knobs, tuner, times, layers, recorder);
   std::vector<KernelPlan> kernels;
   for (const auto& [unit, tuned] : fusions) {
-    // What fuses with nothing stays a call or a copy.
-    const Node& node = computation.node(unit);
-    if (tuned.ops.size() == 1 && (node.op == Op::kDot || node.op == Op::kCopy)) continue;
+    if (tuned.ops.size() == 1 && deep::is_no_kernel(units, computation.node(unit))) continue;
     kernels.push_back(builder.kernel_of(tuned));
   }
   for (const Node& node : computation.nodes)

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -23,6 +24,13 @@ constexpr std::int64_t kSmallTranspose = 1024;
 /// Blocks of a launch: CUDA Programming Guide, "grid of thread blocks", 2^31 - 1.
 constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
 
+/// Different indices at which a kernel evaluates one op: what is inlined through concatenations and
+/// transposes in turn would be printed for each, and they double by the op.
+/// A choice, not measured: about three times what AStitch stores a value for (docs/planners/astitch.md).
+constexpr std::size_t kMostPlaces = 64;
+/// Knuth's multiplier of hashes; no quantity.
+constexpr std::size_t kMixing = 0x9E3779B97F4A7C15;
+
 std::size_t at(NodeId op) { return static_cast<std::size_t>(op); }
 
 void add(Sums& sums, const OpTimes::BySize& times) {
@@ -41,9 +49,11 @@ Tuner::Tuner(const Graph& graph, const Device& device, const Contraction& units,
       times_(times),
       users_(computation_.users()),
       place_(users_.size(), -1),
-      joining_(users_.size(), -1) {}
+      joining_(users_.size(), -1),
+      places_(users_.size()) {}
 
 bool Tuner::is_trivial(const Node& node, const Schedule& schedule) const {
+  if (def(node.op).cls == OpClass::kWindow) return false;
   if (!has_rule(node) || node.op == Op::kBroadcast || node.op == Op::kReshape || node.op == Op::kBitcast)
     return true;
   if (node.op != Op::kTranspose) return false;
@@ -78,7 +88,10 @@ double Tuner::least(const Sums& us, int wanted) const {
 Tuned Tuner::seed(const std::vector<NodeId>& ops) {
   Tuned tuned{ops, ops, {}, std::numeric_limits<double>::infinity()};
   const int wanted = wanted_size(ops);
-  for (std::size_t i = 0; i < ops.size(); ++i) place_[at(ops[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    place_[at(ops[i])] = static_cast<int>(i);
+    places_[at(ops[i])] = {std::hash<NodeId>{}(ops[i])};
+  }
   const Node& first = computation_.node(ops.front());
   for (const Schedule& schedule : distinct_candidates(first.shape.dims)) {
     const auto chunks = chunking(schedule, first.shape.dims);
@@ -143,7 +156,8 @@ std::optional<Schedule> Tuner::follow(const Path& path, Schedule schedule) {
   for (const Step& step : path.steps) {
     const Node& node = computation_.node(step.node);
     std::optional<Schedule> next = pass(computation_, node, step.operand, schedule);
-    if (!next && is_trivial(node, schedule)) next = cover(step, schedule);
+    const bool bypassed = is_trivial(node, schedule) || def(node.op).cls == OpClass::kWindow;
+    if (!next && bypassed) next = cover(step, schedule);
     if (!next) refuser_ = step.node;
     if (!next) return std::nullopt;
     schedule = *next;
@@ -157,20 +171,57 @@ std::optional<Schedule> Tuner::schedule_in(NodeId op, const Cut& cut, const Exte
                       : cut.schedules[static_cast<std::size_t>(place_[at(op)])];
 }
 
-bool Tuner::add_op(NodeId op, const std::vector<Path>& paths, const Cut& cut, const InFusion& inside,
-                   Extension::Part& part) {
-  const Node& node = computation_.node(op);
+Tuner::Joining Tuner::joining(NodeId op, const InFusion& inside) const {
+  Joining result{op, paths_to(op, inside), false, {}};
+  const auto& readers = units_.readers(op);
+  result.is_root = units_.maps_to_result(op) >= 0 ||
+                   std::any_of(readers.begin(), readers.end(),
+                               [&](const Contraction::Reader& reader) { return !inside(reader.op); });
+  std::vector<NodeId> users;
+  for (const Path& path : result.paths) users.push_back(path.steps.back().node);
+  sort_unique(users);
+  const auto reads = [&](NodeId user) { return inside(user) || units_.nodes()[user].transparent; };
+  result.cls = request_class(computation_, op, result.is_root, users, reads, users_);
+  return result;
+}
+
+bool Tuner::add_places(const Joining& joining) {
+  std::vector<std::size_t>& places = places_[at(joining.op)];
+  places.clear();
+  // What has a loop for certain is evaluated there alone.
+  if (joining.paths.empty() || joining.cls == RequestClass::kMust) {
+    places = {std::hash<NodeId>{}(joining.op)};
+    return true;
+  }
+  if (joining.is_root) places.push_back(std::hash<NodeId>{}(joining.op));
+  for (const Path& path : joining.paths)
+    for (std::size_t place : places_[at(path.reader)]) {
+      for (const Step& step : path.steps) {
+        const Node& node = computation_.node(step.node);
+        const NodeId operand = node.operands[static_cast<std::size_t>(step.operand)];
+        if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) continue;
+        const auto here = static_cast<std::size_t>(step.node) * 8 + static_cast<std::size_t>(step.operand);
+        place = std::hash<std::size_t>{}(place * kMixing + here);
+      }
+      places.push_back(place);
+    }
+  sort_unique(places);
+  return places.size() <= kMostPlaces;
+}
+
+bool Tuner::add_op(const Joining& joining, const Cut& cut, Extension::Part& part) {
+  const Node& node = computation_.node(joining.op);
   const Dims& dims = node.shape.dims;
   std::optional<Schedule> schedule;
   bool agreed = true;
-  for (const Path& path : paths) {
+  for (const Path& path : joining.paths) {
     std::optional<Schedule> given = schedule_in(path.reader, cut, part);
     if (given) given = follow(path, *given);
     agreed = agreed && given && (!schedule || chunking(*schedule, dims) == chunking(*given, dims));
     if (!agreed) break;
     if (!schedule) schedule = given;
   }
-  if (paths.empty()) {  // an output of its own
+  if (joining.paths.empty()) {  // an output of its own
     schedule = row_schedule(dims, cut.blocks);
     agreed = schedule.has_value();
   }
@@ -179,26 +230,17 @@ bool Tuner::add_op(NodeId op, const std::vector<Path>& paths, const Cut& cut, co
   if (!schedule && !is_trivial(node, known)) return false;
 
   // Who has a loop of its own wants a chunk that is one range, or cannot be cut so.
-  std::vector<NodeId> users;
-  for (const Path& path : paths) users.push_back(path.steps.back().node);
-  sort_unique(users);
   const auto chunks = schedule ? chunking(*schedule, dims) : std::nullopt;
   const bool range = chunks && chunks->one_range();
-  const auto& readers = units_.readers(op);
-  const bool is_root = units_.maps_to_result(op) >= 0 ||
-                       std::any_of(readers.begin(), readers.end(),
-                                   [&](const Contraction::Reader& reader) { return !inside(reader.op); });
-  const auto reads = [&](NodeId user) { return inside(user) || units_.nodes()[user].transparent; };
-  const auto cls = request_class(computation_, op, is_root, users, reads, users_);
-  if ((is_root || cls == RequestClass::kMust) && !range) return false;
-  if (cls && range) {
+  if ((joining.is_root || joining.cls == RequestClass::kMust) && !range) return false;
+  if (joining.cls && range) {
     const std::int64_t bytes = chunks->elements() * byte_size(node.shape.dtype);
     part.requested += bytes;
-    const bool stays = *cls == RequestClass::kMust || !options_.size_shrinking;
+    const bool stays = *joining.cls == RequestClass::kMust || !options_.size_shrinking;
     if (stays) part.required += bytes;
     if (stays) part.largest = std::max(part.largest, bytes);
   }
-  if (schedule && !is_trivial(node, *schedule)) add(part.us, times_.best(op, *schedule));
+  if (schedule && !is_trivial(node, *schedule)) add(part.us, times_.best(joining.op, *schedule));
   part.schedules.push_back(schedule);
   return true;
 }

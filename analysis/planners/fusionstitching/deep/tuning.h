@@ -77,7 +77,7 @@ class Tuner {
   /// The ops of unit `producer`, of which alone the best takes `producer_us`, beside those of unit `fusion`;
   /// nothing where no schedule resolves. `why` then says so if it is asked for (rules fs18.no-schedule,
   /// fs18.shared-memory, fs18.not-optimized).
-  std::optional<Extension> extend(NodeId fusion, Tuned& tuned, NodeId producer, double producer_us,
+  std::optional<Extension> extend(NodeId fusion, const Tuned& tuned, NodeId producer, double producer_us,
                                   Verdict* why);
   void join(Tuned& tuned, Extension extension);
 
@@ -105,15 +105,27 @@ class Tuner {
     std::vector<Step> steps;
   };
   using InFusion = std::function<bool(NodeId)>;
+  /// An op that joins a fusion, whatever the schedule.
+  struct Joining {
+    NodeId op = kNoNode;
+    std::vector<Path> paths;
+    bool is_root = false;             ///< read outside, too
+    std::optional<RequestClass> cls;  ///< of shared memory that it asks for
+  };
 
   std::vector<Path> paths_to(NodeId op, const InFusion& inside) const;
   /// What a schedule of the path's reader becomes behind it.
   std::optional<Schedule> follow(const Path& path, Schedule schedule);
   std::optional<Schedule> cover(const Step& step, const Schedule& schedule);
   bool is_trivial(const Node& node, const Schedule& schedule) const;
+  Joining joining(NodeId op, const InFusion& inside) const;
+  /// Finds the places at which loops evaluate the op; false if they are too many.
+  bool add_places(const Joining& joining);
   /// Adds the op's schedule, time and bytes to `part`; false where it cannot follow.
-  bool add_op(NodeId op, const std::vector<Path>& paths, const Cut& cut, const InFusion& inside,
-              Extension::Part& part);
+  bool add_op(const Joining& joining, const Cut& cut, Extension::Part& part);
+  void follow_cuts(const std::vector<Joining>& all, const Tuned& tuned, Extension& result);
+  Cut total(const Tuned& tuned, const Extension::Part& part) const;
+  void find_best(const Tuned& tuned, Extension& result);
   /// Whether the shared memory of `ops` suffices, after shrinking and sharing; `total`: of all of them.
   bool fits(const std::vector<NodeId>& ops, const Cut& total,
             const std::function<std::optional<Schedule>(NodeId)>& schedule_of) const;
@@ -132,9 +144,13 @@ class Tuner {
   std::vector<std::vector<NodeId>> users_;  ///< Computation::users()
   std::vector<int> place_;                  ///< of an op in its unit's Tuned
   std::vector<int> joining_;                ///< of an op in the extension in the making; -1
-  NodeId refuser_ = kNoNode;                ///< whose rule refused last
-  std::map<std::string, int> kinds_;        ///< of ops that bypassing looks at
-  std::map<int, double> alone_;             ///< by OpTimes::kind
+  /// Of an op in its fusion, the different indices at which loops evaluate it if all that may shrink does:
+  /// each by a number, ascending.
+  std::vector<std::vector<std::size_t>> places_;
+  /// Who did not follow a schedule last, and whose rule refused it; kNoNode: no rule.
+  NodeId refused_ = kNoNode, refuser_ = kNoNode;
+  std::map<std::string, int> kinds_;  ///< of ops that bypassing looks at
+  std::map<int, double> alone_;       ///< by OpTimes::kind
   std::map<std::tuple<int, int, int, std::int64_t, ScheduleType>, std::optional<Schedule>> covered_;
 };
 

@@ -83,7 +83,50 @@ bool Tuner::fits(const std::vector<NodeId>& ops, const Cut& total,
       .fits;
 }
 
-std::optional<Extension> Tuner::extend(NodeId fusion, Tuned& tuned, NodeId producer, double producer_us,
+Cut Tuner::total(const Tuned& tuned, const Extension::Part& part) const {
+  const Cut& cut = tuned.cuts[part.cut];
+  Cut sum{cut.root, cut.blocks, {}, cut.us, cut.requested, cut.required, cut.largest};
+  for (std::size_t s = 0; s < sum.us.size(); ++s) sum.us[s] += part.us[s];
+  sum.requested += part.requested;
+  sum.required += part.required;
+  sum.largest = std::max(sum.largest, part.largest);
+  return sum;
+}
+
+/// Under each schedule that the fusion has left; what refuses the last that is not is remembered.
+void Tuner::follow_cuts(const std::vector<Joining>& all, const Tuned& tuned, Extension& result) {
+  for (std::size_t c = 0; c < tuned.cuts.size(); ++c) {
+    Extension::Part part{c, {}, {}, 0, 0, 0};
+    bool follows = true;
+    for (std::size_t i = 0; i < all.size() && follows; ++i) {
+      refuser_ = kNoNode;
+      follows = add_op(all[i], tuned.cuts[c], part);
+      if (!follows) refused_ = all[i].op;
+    }
+    if (follows) result.parts.push_back(std::move(part));
+  }
+}
+
+/// The least sum that fits; what turns out not to fit falls away.
+void Tuner::find_best(const Tuned& tuned, Extension& result) {
+  std::vector<NodeId> all = tuned.ops;
+  all.insert(all.end(), result.ops.begin(), result.ops.end());
+  const int wanted = wanted_size(all);
+  result.us = std::numeric_limits<double>::infinity();
+  const auto us = [&](const Extension::Part& part) { return least(total(tuned, part).us, wanted); };
+  while (!result.parts.empty()) {
+    const auto best = std::min_element(result.parts.begin(), result.parts.end(),
+                                       [&](const auto& a, const auto& b) { return us(a) < us(b); });
+    const auto schedule_of = [&](NodeId op) { return schedule_in(op, tuned.cuts[best->cut], *best); };
+    if (fits(all, total(tuned, *best), schedule_of)) {
+      result.us = us(*best);
+      return;
+    }
+    result.parts.erase(best);
+  }
+}
+
+std::optional<Extension> Tuner::extend(NodeId fusion, const Tuned& tuned, NodeId producer, double producer_us,
                                        Verdict* why) {
   const InFusion inside = [&](NodeId op) {
     const NodeId unit = units_.unit_of(op);
@@ -91,72 +134,43 @@ std::optional<Extension> Tuner::extend(NodeId fusion, Tuned& tuned, NodeId produ
   };
   Extension result;
   result.ops.assign(units_.ops(producer).rbegin(), units_.ops(producer).rend());
-  std::vector<std::vector<Path>> paths;
+  std::vector<Joining> all;
+  std::vector<std::vector<std::size_t>> places_before;
+  bool few = true;
   for (std::size_t i = 0; i < result.ops.size(); ++i) {
     joining_[at(result.ops[i])] = static_cast<int>(i);
-    paths.push_back(paths_to(result.ops[i], inside));
+    all.push_back(joining(result.ops[i], inside));
+    places_before.push_back(places_[at(result.ops[i])]);
+    few = add_places(all.back()) && few;
   }
-  NodeId failed = kNoNode, refuser = kNoNode;
-  for (std::size_t c = 0; c < tuned.cuts.size(); ++c) {
-    Extension::Part part{c, {}, {}, 0, 0, 0};
-    bool follows = true;
-    for (std::size_t i = 0; i < result.ops.size() && follows; ++i) {
-      refuser_ = kNoNode;
-      follows = add_op(result.ops[i], paths[i], tuned.cuts[c], inside, part);
-      if (!follows) std::tie(failed, refuser) = std::pair(result.ops[i], refuser_);
-    }
-    if (follows) result.parts.push_back(std::move(part));
-  }
+  if (few) follow_cuts(all, tuned, result);
   const std::size_t satisfiable = result.parts.size();
-  std::vector<NodeId> all = tuned.ops;
-  all.insert(all.end(), result.ops.begin(), result.ops.end());
-  const int wanted = wanted_size(all);
-  const auto total = [&](const Extension::Part& part) {
-    const Cut& cut = tuned.cuts[part.cut];
-    Cut sum{cut.root, cut.blocks, {}, cut.us, cut.requested, cut.required, cut.largest};
-    for (std::size_t s = 0; s < sum.us.size(); ++s) sum.us[s] += part.us[s];
-    sum.requested += part.requested;
-    sum.required += part.required;
-    sum.largest = std::max(sum.largest, part.largest);
-    return sum;
-  };
-  // The least sum that fits; what turns out not to fit falls away.
-  result.us = std::numeric_limits<double>::infinity();
-  while (!result.parts.empty()) {
-    const auto best =
-        std::min_element(result.parts.begin(), result.parts.end(), [&](const auto& a, const auto& b) {
-          return least(total(a).us, wanted) < least(total(b).us, wanted);
-        });
-    const Cut sum = total(*best);
-    const bool good =
-        fits(all, sum, [&](NodeId op) { return schedule_in(op, tuned.cuts[best->cut], *best); });
-    if (good) result.us = least(sum.us, wanted);
-    if (good) break;
-    result.parts.erase(best);
-  }
+  find_best(tuned, result);
   for (const NodeId op : result.ops) joining_[at(op)] = -1;
-
   const double saved = device_.launch_us + device_.launch_gap_us;
   if (!result.parts.empty() && result.us <= tuned.us + producer_us + saved) return result;
+
+  for (std::size_t i = 0; i < result.ops.size(); ++i) places_[at(result.ops[i])] = places_before[i];
   if (why == nullptr) return std::nullopt;
-  if (satisfiable == 0)
-    *why = Verdict::no(
-        "fs18.no-schedule",
-        fmt::format("{} cannot follow: {}; of {} satisfiable schedules none is left",
-                    computation_.node(failed).name,
-                    refuser == kNoNode ? std::string("its readers want different chunks, or its own "
-                                                     "chunk is no range of elements")
-                                       : rule_text(computation_, computation_.node(refuser)),
-                    tuned.cuts.size()));
-  else if (result.parts.empty())
+  if (!few) {
+    *why = Verdict::no("fs18.kernel-limits", "loops would evaluate it at too many different indices");
+  } else if (satisfiable == 0) {
+    const std::string rule = refuser_ == kNoNode
+                                 ? "its readers want different chunks, or its own are no range of elements"
+                                 : rule_text(computation_, computation_.node(refuser_));
+    *why = Verdict::no("fs18.no-schedule",
+                       fmt::format("{} follows none of {} satisfiable schedules: {}",
+                                   computation_.node(refused_).name, tuned.cuts.size(), rule));
+  } else if (result.parts.empty()) {
     *why = Verdict::no(
         "fs18.shared-memory",
-        fmt::format("under none of {} satisfiable schedules does a block's shared memory fit {} bytes",
-                    satisfiable, options_.shared_bytes));
-  else
+        fmt::format("a block's shared memory exceeds {} bytes under each of {} satisfiable schedules",
+                    options_.shared_bytes, satisfiable));
+  } else {
     *why = Verdict::no("fs18.not-optimized",
                        fmt::format("together {:.2f} us; apart {:.2f} + {:.2f} us, and {:.2f} us for a launch",
                                    result.us, tuned.us, producer_us, saved));
+  }
   return std::nullopt;
 }
 
