@@ -19,6 +19,10 @@ namespace {
 /// Rows too short to share a warp: a thread each.
 /// Shorter than a warp, because lanes without a column would idle.
 constexpr std::int64_t kSerialColumns = 32;
+/// Contracted elements up to which a thread computes an element of a product: FusionStitching 2019, section
+/// 5.2, "either thread or block compositions, depending on the reduction dimension size", names no size.
+/// A choice, not measured: then a warp's lanes have four each of a longer one.
+constexpr std::int64_t kSerialProduct = 128;
 
 class Builder {
  public:
@@ -120,7 +124,14 @@ class Builder {
   KernelPlan kernel_;
 };
 
-bool shares_rows(const ReductionSize& size) { return size.row_reduce && size.cols >= kSerialColumns; }
+/// Whether threads beside each other share a reduction's rows. Those of a product are read from shared memory
+/// or the caches, in whatever order.
+bool shares_rows(const Node& node, const ReductionSize& size) {
+  if (node.op == Op::kDot) return size.cols > kSerialProduct;
+  return size.row_reduce && size.cols >= kSerialColumns;
+}
+
+bool is_reduced(const Node& node) { return def(node.op).cls == OpClass::kReduce || node.op == Op::kDot; }
 
 }  // namespace
 
@@ -131,15 +142,15 @@ KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitc
 Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64_t chunk, int threads,
                     int warps) {
   Mapping mapping = mapping::Elements{.count = node.shape.elements_count(), .per_task = chunk};
-  if (def(node.op).cls == OpClass::kReduce) {
+  if (is_reduced(node)) {
     const ReductionSize size = reduction_size(computation, node.id);
     const int lanes =
         std::min(warps * kWarp, static_cast<int>(std::bit_floor(static_cast<unsigned>(threads))));
     const std::int64_t sharing =
         std::min<std::int64_t>(threads / std::max<std::int64_t>(1, chunk), size.cols);
-    if (shares_rows(size))
+    if (shares_rows(node, size))
       mapping = mapping::Rows{size.rows, size.cols, mapping::Lanes{.threads = lanes, .rows = chunk}};
-    else if (!size.row_reduce && sharing > 1)
+    else if (node.op != Op::kDot && !size.row_reduce && sharing > 1)
       mapping = mapping::Columns{
           .results = size.rows, .length = size.cols, .tile = chunk, .threads = static_cast<int>(sharing)};
     else
@@ -150,7 +161,7 @@ Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64
 
 std::vector<int> row_warps(const Computation& computation, const Node& node, int threads) {
   std::vector<int> warps{1};
-  if (def(node.op).cls != OpClass::kReduce || !shares_rows(reduction_size(computation, node.id)))
+  if (!is_reduced(node) || !shares_rows(node, reduction_size(computation, node.id)))
     return warps;
   for (int w = 2; w * kWarp <= threads; w *= 2) warps.push_back(w);
   return warps;

@@ -24,11 +24,14 @@ constexpr double kAccessInstructions = 5, kShuffleInstructions = 2, kBlockReduce
 /// Of a product's step along the contracted dim.
 /// Derived from the code printed: two loads, their addresses kept by additions, a multiply-add, the loop.
 constexpr double kProductInstructions = 6;
+/// Of a warp without elements: it comes to the guard and to the end (analysis/forms/mapping_time.cpp).
+constexpr double kIdleInstructions = 8;
 /// Of a lane in a 128-byte request.
 /// Derived from 128 bytes for the 32 lanes of a warp.
 constexpr double kLaneBytes = 4;
 
 bool is_reduce(const Node& node) { return def(node.op).cls == OpClass::kReduce; }
+bool is_reduced(const Node& node) { return is_reduce(node) || node.op == Op::kDot; }
 
 /// What the op's kernel reads and writes, each array once.
 double bytes_of(const Computation& computation, const Node& node) {
@@ -52,22 +55,19 @@ WarpWork warp_work(const Computation& computation, const Node& node, const Chunk
   const std::int64_t chunk = chunks.elements();
   double elements = static_cast<double>(ceil_div(chunk, threads));
   work.warps = static_cast<double>(ceil_div(std::min<std::int64_t>(chunk, threads), kWarp));
-  if (node.op == Op::kDot && node.attrs.dot) {
-    const Dims& lhs = computation.node(node.operands[0]).shape.dims;
-    for (const std::int64_t d : node.attrs.dot->lhs_contracting)
-      elements *= static_cast<double>(lhs[static_cast<std::size_t>(d)]);
-    work = {elements * kProductInstructions, 2 * elements, elements, work.warps};
-  } else if (is_reduce(node) && chunks.one_range()) {
+  if (is_reduced(node) && chunks.one_range()) {
     const Dealt dealt = chunk_mapping(computation, node, chunk, threads, warps);
     const Layout layout(dealt.mapping, threads);
     elements = static_cast<double>(layout.elements() * layout.turns);
     const std::int64_t sharing = layout.threads_a_row;
+    const auto shuffles = std::bit_width(static_cast<std::uint64_t>(std::min<std::int64_t>(sharing, kWarp)));
     const double combining =
-        kShuffleInstructions *
-            std::bit_width(static_cast<std::uint64_t>(std::min<std::int64_t>(sharing, kWarp))) +
+        kShuffleInstructions * shuffles +
         (sharing > kWarp || is<mapping::Columns>(dealt.mapping) ? kBlockReduceInstructions : 0);
-    work.instructions = elements * (kAccessInstructions + 1) + static_cast<double>(layout.turns) * combining;
-    work.loads = work.arithmetic = elements;
+    const double own = node.op == Op::kDot ? kProductInstructions : kAccessInstructions + 1;
+    work.instructions = elements * own + static_cast<double>(layout.turns) * combining;
+    work.loads = elements * (node.op == Op::kDot ? 2 : 1);
+    work.arithmetic = elements;
     work.warps =
         static_cast<double>(ceil_div(std::min<std::int64_t>(layout.rows_a_turn * sharing, threads), kWarp));
   } else {
@@ -109,7 +109,8 @@ double modelled_us(const Computation& computation, const Device& device, const N
   work.threads_per_block = threads;
   work.blocks_per_sm = std::max(1, occupancy(device, threads, kAssumedRegisters, 0).blocks_per_sm);
   work.dram_sectors = work.l2_sectors = bytes_of(computation, node) / kSectorBytes;
-  work.warp_instructions = all * warp.instructions;
+  const double idle = static_cast<double>(chunks.blocks) * threads / kWarp - all;
+  work.warp_instructions = all * warp.instructions + idle * kIdleInstructions;
   work.fp32_warp_instructions = all * warp.arithmetic;
   work.ldst_warp_instructions = work.global_accesses = all * warp.loads;
   work.independent_loads = static_cast<double>(std::max<std::size_t>(1, node.operands.size())) *
