@@ -101,12 +101,17 @@ TEST(Fs18, OverridesAreHonoured) {
   const Graph graph = dataset("softmax");
   const FusionPlan whole = plan(graph);
   const std::string name = graph.entry_computation().node(whole.kernels.at(0).outputs.at(0)).name;
-  for (const std::int64_t threads : {32, 96, 256, 1024})
-    EXPECT_EQ(plan(graph, {}, {{EditKind::kBlock, {name}, "", threads}}).kernels.at(0).launch.block, threads);
+  for (const std::int64_t threads : {32, 96, 256, 1024}) {
+    const Edit block{EditKind::kBlock, {name}, "", threads};
+    const FusionPlan p = plan(graph, {}, {block});
+    EXPECT_EQ(p.edits, std::vector<Edit>{block});
+    EXPECT_EQ(p.kernels.back().launch.block, threads);  // the op ends the last one
+  }
   std::string reduce;
   for (const Node& node : graph.entry_computation().nodes)
     if (node.op == Op::kReduce) reduce = node.name;
-  EXPECT_GT(plan(graph, {}, {{EditKind::kSplit, {reduce}, "", 0}}).kernels.size(), 1u);
+  const Edit split{EditKind::kSplit, {reduce}, "", 0};
+  EXPECT_GT(plan(graph, {}, {split}).kernels.size(), 1u);
 }
 
 TEST(Fs18, BadKnobValuesNameTheKnownOnes) {

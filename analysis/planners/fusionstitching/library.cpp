@@ -100,6 +100,17 @@ std::string key_text(const Graph& graph, const Computation& computation, const N
   return warps > 1 || is_reduce(node) ? fmt::format("{} w{}", text, warps) : text;
 }
 
+namespace {
+
+/// Sectors that requests of chunks touch, over those of their bytes: a chunk is a range of elements, or of
+/// columns in each row.
+double sector_spread(const Node& node, const Chunking& chunks) {
+  const std::int64_t bytes = chunks.part * byte_size(node.shape.dtype);
+  return static_cast<double>(round_up(bytes, std::int64_t{kSectorBytes})) / static_cast<double>(bytes);
+}
+
+}  // namespace
+
 double modelled_us(const Computation& computation, const Device& device, const Node& node,
                    const Chunking& chunks, int threads, int warps) {
   const WarpWork warp = warp_work(computation, node, chunks, threads, warps);
@@ -108,7 +119,8 @@ double modelled_us(const Computation& computation, const Device& device, const N
   work.grid_blocks = chunks.blocks;
   work.threads_per_block = threads;
   work.blocks_per_sm = std::max(1, occupancy(device, threads, kAssumedRegisters, 0).blocks_per_sm);
-  work.dram_sectors = work.l2_sectors = bytes_of(computation, node) / kSectorBytes;
+  work.dram_sectors = bytes_of(computation, node) / kSectorBytes;
+  work.l2_sectors = work.dram_sectors * sector_spread(node, chunks);
   const double idle = static_cast<double>(chunks.blocks) * threads / kWarp - all;
   work.warp_instructions = all * warp.instructions + idle * kIdleInstructions;
   work.fp32_warp_instructions = all * warp.arithmetic;
