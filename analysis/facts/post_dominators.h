@@ -10,6 +10,7 @@ namespace stitchwork {
 /// what they read. Nodes without readers lead to one virtual sink behind all of them.
 class PostDominators {
  public:
+  // No quantity: it names none of the nodes.
   static constexpr int kSink = -1;
 
   explicit PostDominators(const std::vector<std::vector<int>>& readers);

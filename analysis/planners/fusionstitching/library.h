@@ -27,7 +27,7 @@ struct PerformanceLibrary {
   std::map<std::string, Entry> entries;  ///< by key text
 };
 
-/// Threads of a block that are tried: "a multiple of 32 in [32, 1024]", the powers of two of them.
+/// Threads of a block that are tried: of section 4.4's multiples of 32 in [32, 1024] the powers of two.
 inline constexpr std::array<int, 6> kBlockSizes = {32, 64, 128, 256, 512, 1024};
 
 /// "reduce.add f32[16,64,64]{2} row 0/16 t256 w4": of a reduce the operand's shape and the reduced dims, w

@@ -45,7 +45,7 @@ class Kernels {
     std::sort(stitched.shrunk.begin(), stitched.shrunk.end());
     add_loops(tuning, stitched);
     KernelPlan kernel = stitched_kernel(computation_, stitched);
-    if (options_.tuned) settle(kernel);
+    if (options_.tuned) settle(stitched.slots, kernel);
     record_memory(asked, shared.shrunk, stitched, kernel);
     return kernel;
   }
@@ -66,12 +66,21 @@ class Kernels {
     }
   }
 
-  /// mapping=tuned: vectors, where the kernel is faster so.
-  void settle(KernelPlan& kernel) {
+  /// mapping=tuned: vectors, where the kernel is faster so, and where what is written in the place of what
+  /// its loop reads still is by the same threads.
+  void settle(const Slots& slots, KernelPlan& kernel) {
     KernelPlan settled = kernel;
     astitch::settle_vectors(computation_, device_, settled);
-    if (kernel_cost(graph_, device_, settled).predicted_us <
-        kernel_cost(graph_, device_, kernel).predicted_us)
+    const auto mapping_of = [&](NodeId op) {
+      return std::find_if(settled.groups.begin(), settled.groups.end(),
+                          [op](const Group& group) { return group.dominant == op; })
+          ->mapping;
+    };
+    const bool alike = std::all_of(slots.slots.begin(), slots.slots.end(), [&](const Slot& slot) {
+      return !slot.in_place || mapping_of(slot.op) == mapping_of(slot.taken_from);
+    });
+    if (alike && kernel_cost(graph_, device_, settled).predicted_us <
+                     kernel_cost(graph_, device_, kernel).predicted_us)
       kernel = std::move(settled);
   }
 

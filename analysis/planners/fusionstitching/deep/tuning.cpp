@@ -28,7 +28,7 @@ constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
 /// transposes in turn would be printed for each, and they double by the op.
 /// A choice, not measured: about three times what AStitch stores a value for (docs/planners/astitch.md).
 constexpr std::size_t kMostPlaces = 64;
-/// Knuth's multiplier of hashes; no quantity.
+// No quantity: it spreads numbers over a word (2^64 over the golden ratio).
 constexpr std::size_t kMixing = 0x9E3779B97F4A7C15;
 
 std::size_t at(NodeId op) { return static_cast<std::size_t>(op); }
