@@ -38,7 +38,8 @@ PlanView::PlanView(const Graph& graph, const FusionPlan& plan)
     for (NodeId op : kernel.ops) {
       // A kernel may fill a buffer with a constant; inlined, that is an immediate.
       if (is_immediate(computation_, op) && !std::binary_search(made.begin(), made.end(), op)) continue;
-      if (plan_role(computation_.node(op)) != PlanRole::kMemory) continue;
+      const Node& node = computation_.node(op);
+      if (plan_role(node) != PlanRole::kMemory && !is_product(node)) continue;
       own.insert(op);
       homes_[op].push_back(ops_.size() - 1);
     }

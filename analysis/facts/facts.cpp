@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/schedule/operand_index.h"
 #include "core/base/error.h"
 
 namespace stitchwork {
@@ -23,6 +24,26 @@ PlanRole plan_role(const Node& node) {
   SW_CHECK(false, "execution of {}", row.name);
 }
 
+bool is_product(const Node& node) {
+  return node.op == Op::kDot && !node.shape.is_tuple && is_executable(node.shape.dtype) &&
+         node.shape.dtype != DType::kPred;
+}
+
+bool is_for_kernels(const Node& node) {
+  const PlanRole role = plan_role(node);
+  return role == PlanRole::kMemory || role == PlanRole::kAlias || is_product(node);
+}
+
+bool is_reduction(const Node& node) { return def(node.op).cls == OpClass::kReduce || is_product(node); }
+
+int reduced_operands(const Node& node) { return is_product(node) ? 2 : 1; }
+
+NodeId initial_value(const Node& node) { return is_product(node) ? kNoNode : node.operands.at(1); }
+
+std::optional<Op> reducer_of(const Graph& graph, const Node& node) {
+  return is_product(node) ? Op::kAdd : simple_reducer(graph, applied(node));
+}
+
 bool is_immediate(const Computation& computation, NodeId node) {
   for (;;) {
     const Node& n = computation.node(node);
@@ -35,41 +56,61 @@ bool is_immediate(const Computation& computation, NodeId node) {
 
 namespace {
 
-/// By dimension of the operand.
-std::vector<bool> reduced_dimensions(const Computation& computation, NodeId reduce) {
-  const Node& node = computation.node(reduce);
-  SW_CHECK(def(node.op).cls == OpClass::kReduce && !node.operands.empty(), "{} is no reduction", node.name);
-  std::vector<bool> reduced(computation.node(node.operands[0]).shape.dims.size(), false);
-  for (std::int64_t d : node.attrs.dimensions) reduced.at(static_cast<std::size_t>(d)) = true;
+/// By dimension of a reduced operand.
+std::vector<bool> reduced_dimensions(const Computation& computation, const Node& node, int operand) {
+  SW_CHECK(is_reduction(node) && !node.operands.empty(), "{} is no reduction", node.name);
+  const NodeId read = node.operands[static_cast<std::size_t>(operand)];
+  std::vector<bool> reduced(computation.node(read).shape.dims.size(), false);
+  const DotDims dot = node.attrs.dot.value_or(DotDims{});
+  const std::vector<std::int64_t>& dims = !is_product(node) ? node.attrs.dimensions
+                                          : operand == 0    ? dot.lhs_contracting
+                                                            : dot.rhs_contracting;
+  for (std::int64_t d : dims) reduced.at(static_cast<std::size_t>(d)) = true;
   return reduced;
+}
+
+/// Whether the minor-most dimension of extent > 1 is reduced; of scalars none is not.
+bool reduces_minor(const std::vector<std::int64_t>& extents, const std::vector<bool>& reduced) {
+  for (std::size_t d = extents.size(); d-- > 0;)
+    if (extents[d] > 1) return reduced[d];
+  return true;
 }
 
 }  // namespace
 
 ReductionSize reduction_size(const Computation& computation, NodeId reduce) {
-  const std::vector<bool> reduced = reduced_dimensions(computation, reduce);
-  const std::vector<std::int64_t>& extents =
-      computation.node(computation.node(reduce).operands[0]).shape.dims;
+  const Node& node = computation.node(reduce);
   ReductionSize result;
-  for (std::size_t d = 0; d < extents.size(); ++d) {
-    (reduced[d] ? result.cols : result.rows) *= extents[d];
-    if (extents[d] > 1) result.row_reduce = reduced[d];
+  for (int operand = 0; operand < reduced_operands(node); ++operand) {
+    const std::vector<bool> reduced = reduced_dimensions(computation, node, operand);
+    const std::vector<std::int64_t>& extents =
+        computation.node(node.operands[static_cast<std::size_t>(operand)]).shape.dims;
+    result.rows = result.cols = 1;
+    for (std::size_t d = 0; d < extents.size(); ++d) (reduced[d] ? result.cols : result.rows) *= extents[d];
+    result.row_reduce = result.row_reduce && reduces_minor(extents, reduced);
   }
+  if (is_product(node)) result.rows = node.shape.elements_count();
   return result;
 }
 
 ReductionShape reduction_shape(const Computation& computation, NodeId reduce) {
-  const std::vector<bool> reduced = reduced_dimensions(computation, reduce);
-  const std::vector<std::int64_t>& extents =
-      computation.node(computation.node(reduce).operands[0]).shape.dims;
+  const Node& node = computation.node(reduce);
   ReductionShape result{reduction_size(computation, reduce), {}, {}};
+  result.input_map.dims = result.output_map.dims = {result.rows, result.cols};
+  if (is_product(node)) {
+    result.output_map.results = delinearize(IndexExpr::dim(0), node.shape.dims);
+    result.output_map = simplify(std::move(result.output_map));
+    result.input_map = reduced_operand_map(computation, node, 0, result.output_map);
+    return result;
+  }
+  const std::vector<bool> reduced = reduced_dimensions(computation, node, 0);
+  const std::vector<std::int64_t>& extents = computation.node(node.operands[0]).shape.dims;
   std::vector<std::int64_t> kept_extents, reduced_extents;
   for (std::size_t d = 0; d < extents.size(); ++d)
     (reduced[d] ? reduced_extents : kept_extents).push_back(extents[d]);
   const std::vector<IndexExpr> kept_index = delinearize(IndexExpr::dim(0), kept_extents);
   const std::vector<IndexExpr> reduced_index = delinearize(IndexExpr::dim(1), reduced_extents);
 
-  result.input_map.dims = result.output_map.dims = {result.rows, result.cols};
   result.output_map.results = kept_index;
   std::size_t k = 0, r = 0;
   for (std::size_t d = 0; d < extents.size(); ++d)

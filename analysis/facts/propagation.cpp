@@ -7,6 +7,7 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/schedule/launch.h"
+#include "analysis/schedule/operand_index.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
 
@@ -56,7 +57,10 @@ Coverage coverage(const IndexMap& map, const std::vector<std::int64_t>& extents)
   return Coverage::kPartial;
 }
 
-IndexMap reduced_operand_map(const Computation& computation, NodeId reduce, const IndexMap& result) {
+IndexMap reduced_operand_map(const Computation& computation, NodeId reduce, int operand,
+                             const IndexMap& result) {
+  if (const Node& node = computation.node(reduce); is_product(node))
+    return reduced_operand_map(computation, node, operand, result);
   IndexMap own_row;
   own_row.dims = result.dims;
   own_row.results = {linearize(result.results, computation.node(reduce).shape.dims), IndexExpr::dim(1)};
@@ -99,7 +103,7 @@ class Propagation {
     const IndexMap domain = domain_map(computation_, dominant_op, mapping_);
     if (reduces_domain(computation_, dominant_op, mapping_)) {
       place(dominant, {reduction_shape(computation_, dominant_op).output_map, Coverage::kRows});
-      offer(operands_[dominant].at(0), domain);
+      if (!is_product(node(dominant))) offer(operands_[dominant].at(0), domain);
     } else {
       place(dominant, {domain, Coverage::kFull});
     }
@@ -193,8 +197,8 @@ class Propagation {
 
   void to_producers(std::size_t n) {
     const Placement& here = *placed_[n];
-    if (def(node(n).op).cls == OpClass::kReduce) {
-      reduce_operand(n);
+    if (is_reduction(node(n))) {
+      reduce_operands(n);
       return;
     }
     for (std::size_t i = 0; i < operands_[n].size(); ++i) {
@@ -208,12 +212,16 @@ class Propagation {
     }
   }
 
-  /// A reduction placed by its result's rows takes its operand along if it reduces exactly the domain's cols.
-  void reduce_operand(std::size_t n) {
+  /// A reduction placed by its result's rows takes its operands along if it reduces exactly the domain's
+  /// cols.
+  void reduce_operands(std::size_t n) {
     const Placement& here = *placed_[n];
     if (here.coverage != Coverage::kRows && !(here.coverage == Coverage::kFull && domain_.cols == 1)) return;
-    if (!open(operands_[n][0]) || !reduces_domain(computation_, nodes_[n], mapping_)) return;
-    offer(operands_[n][0], reduced_operand_map(computation_, nodes_[n], here.map));
+    for (int i = 0; i < reduced_operands(node(n)); ++i) {
+      const std::size_t operand = operands_[n][static_cast<std::size_t>(i)];
+      if (!open(operand) || !reduces_domain(computation_, nodes_[n], mapping_)) continue;
+      offer(operand, reduced_operand_map(computation_, nodes_[n], i, here.map));
+    }
   }
 
   void to_consumers(std::size_t n) {
@@ -228,6 +236,10 @@ class Propagation {
     const Node& reader = node(to);
     const auto position = std::find(operands_[to].begin(), operands_[to].end(), n) - operands_[to].begin();
     const std::vector<std::int64_t>& dims = node(n).shape.dims;
+    if (is_product(reader)) {
+      product_consumer(here, static_cast<int>(position), to);
+      return;
+    }
     switch (def(reader.op).cls) {
       case OpClass::kReduce:
         if (position == 0) reduce_consumer(here, to);
@@ -248,6 +260,16 @@ class Propagation {
     const auto map = operand_map(computation_, reader.id, static_cast<int>(position));
     if (!map || !map->symbols.empty()) return;
     if (const auto inverse = invert(*map, dims)) offer(to, compose(here.map, *inverse));
+  }
+
+  /// A product whose operand lies in the domain as it reads it there, results by rows, fits too (that of a
+  /// matrix and a vector).
+  void product_consumer(const Placement& here, int position, std::size_t to) {
+    const NodeId product = nodes_[to];
+    if (here.coverage != Coverage::kFull || !reduces_domain(computation_, product, mapping_)) return;
+    IndexMap result = reduction_shape(computation_, product).output_map;
+    if (reduced_operand_map(computation_, product, position, result) == here.map)
+      offer(static_cast<std::size_t>(Coverage::kRows), Offer{to, {}, {std::move(result), Coverage::kRows}});
   }
 
   /// A reduction of a value that lies in the domain one to one fits if its result depends on the row alone
@@ -304,9 +326,10 @@ class Propagation {
     const Node& op = node(n);
     if (op.shape.is_tuple) return;
     if (reduces_domain(computation_, op.id, mapping_)) {
-      // Its operand, if it lies in the domain already, must lie there as the reduction reads it.
+      // Its operand, if it lies in the domain already, must lie there as the reduction reads it; those of a
+      // product are read wherever they lie.
       const std::optional<Placement>& operand = placed_[operands_[n][0]];
-      if (operand && operand->map != domain_map(computation_, op.id, mapping_)) return;
+      if (operand && !is_product(op) && operand->map != domain_map(computation_, op.id, mapping_)) return;
       place(n, {reduction_shape(computation_, op.id).output_map, Coverage::kRows});
     } else if (op.shape.elements_count() == domain_.elements()) {
       place(n, {flat_map(op.shape.dims, domain_.rows, domain_.cols), Coverage::kFull});

@@ -29,17 +29,19 @@ Coverage coverage(const IndexMap& map, const std::vector<std::int64_t>& extents)
 
 /// Placement of every op reachable from the dominant through `ops` (and its sources),
 /// dominant first, then producers before consumers, in a fixed order. Reduce ops get their *result's*
-/// placement (kRows); the operand a reduce reads is placed kFull if the reduce fits the domain. Ops that
-/// cannot be placed are absent. The best placement wins over an earlier worse one (full, rows, partial). Ops
-/// without data flow to or from the dominant take the flat domain where they have its elements.
+/// placement (kRows); the operand a reduce reads is placed kFull if the reduce fits the domain, those of a
+/// product (is_product) where it reads them. Ops that cannot be placed are absent. The best placement wins
+/// over an earlier worse one (full, rows, partial). Ops without data flow to or from the dominant take the
+/// flat domain where they have its elements.
 std::map<NodeId, Placement> propagate(const Computation& computation, NodeId dominant, const Mapping& mapping,
                                       const std::vector<NodeId>& ops);
 
 /// The dominant's own domain map: (row, col) -> index of the dominant (of its reduced operand for a reduce).
 IndexMap domain_map(const Computation& computation, NodeId dominant, const Mapping& mapping);
 
-/// What a reduction over the domain's cols reads, given where its result lies (`result`, a function of the
-/// row): the elements of that result, the col-th in row-major order.
-IndexMap reduced_operand_map(const Computation& computation, NodeId reduce, const IndexMap& result);
+/// What a reduction over the domain's cols reads of an operand, given where its result lies (`result`, a
+/// function of the row): the elements of that result, the col-th in row-major order of what is reduced.
+IndexMap reduced_operand_map(const Computation& computation, NodeId reduce, int operand,
+                             const IndexMap& result);
 
 }  // namespace stitchwork

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
@@ -12,30 +14,36 @@
 namespace stitchwork::costs {
 namespace {
 
-/// Sectors one warp's access under `map` touches, counted on a sample of 32 lanes in the middle of the
-/// domain, so many rows behind its middle.
-double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
-                      int element_bytes, std::int64_t row) {
-  const IndexExpr linear = linearize(map.results, extents);
+/// Values of `at` (a function of the map's dims) for 32 lanes in the middle of the domain, so many rows
+/// behind its middle.
+std::array<std::int64_t, kWarp> of_lanes(const IndexExpr& at, const IndexMap& map, const Layout& layout,
+                                         std::int64_t row) {
   const int lane = layout.lane_dim;
   std::vector<std::int64_t> point(map.dims.size());
   for (std::size_t d = 0; d < point.size(); ++d) point[d] = map.dims[d] / 2 / kWarp * kWarp;
   if (row > 0) point[0] += row;
   const std::vector<std::int64_t> symbols(map.symbols.size(), 0), runtime(map.runtime.size(), 0);
-  std::array<std::int64_t, kWarp> sectors{};
+  std::array<std::int64_t, kWarp> values{};
   for (int i = 0; i < kWarp; ++i) {
-    std::vector<std::int64_t> at = point;
-    if (lane < static_cast<int>(at.size())) {
+    std::vector<std::int64_t> index = point;
+    if (lane < static_cast<int>(index.size())) {
       // Rows shorter than a warp: the lanes go on in the next row.
       const std::int64_t extent = std::max<std::int64_t>(1, map.dims[static_cast<std::size_t>(lane)]);
-      const std::int64_t position = at[static_cast<std::size_t>(lane)] + i;
-      at[static_cast<std::size_t>(lane)] = position % extent;
+      const std::int64_t position = index[static_cast<std::size_t>(lane)] + i;
+      index[static_cast<std::size_t>(lane)] = position % extent;
       if (lane == 1 && position >= extent)
-        at[0] = std::min(at[0] + position / extent, std::max<std::int64_t>(0, map.dims[0] - 1));
+        index[0] = std::min(index[0] + position / extent, std::max<std::int64_t>(0, map.dims[0] - 1));
     }
-    sectors[static_cast<std::size_t>(i)] =
-        evaluate(linear, at, symbols, runtime) * element_bytes / kSectorBytes;
+    values[static_cast<std::size_t>(i)] = evaluate(at, index, symbols, runtime);
   }
+  return values;
+}
+
+/// Sectors one warp's access under `map` touches, counted on a sample.
+double sectors_a_warp(const IndexMap& map, const std::vector<std::int64_t>& extents, const Layout& layout,
+                      int element_bytes, std::int64_t row) {
+  std::array<std::int64_t, kWarp> sectors = of_lanes(linearize(map.results, extents), map, layout, row);
+  for (std::int64_t& element : sectors) element = element * element_bytes / kSectorBytes;
   std::sort(sectors.begin(), sectors.end());
   return static_cast<double>(std::unique(sectors.begin(), sectors.end()) - sectors.begin());
 }
@@ -70,6 +78,17 @@ double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, co
   if (!tiles) return sectors_a_warp(map, extents, layout, bytes);
   return tile_sectors(map, extents, tile_mapping(mapping), bytes,
                       through_tile ? TileOrder::kAlongRows : TileOrder::kAlongCols);
+}
+
+double wavefronts_a_warp(const IndexExpr& place, const IndexMap& map, const Layout& layout, int bytes) {
+  std::map<std::int64_t, std::set<std::int64_t>> words;  // by bank
+  for (const std::int64_t element : of_lanes(place, map, layout, 0))
+    for (std::int64_t word = element * bytes / kBankBytes; word <= (element * bytes + bytes - 1) / kBankBytes;
+         ++word)
+      words[word % kBanks].insert(word);
+  std::size_t most = 1;
+  for (const auto& [bank, of_bank] : words) most = std::max(most, of_bank.size());
+  return static_cast<double>(most);
 }
 
 double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& layout) {

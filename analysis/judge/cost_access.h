@@ -21,6 +21,10 @@ bool uses(const IndexMap& map, int dim);
 double sectors(const IndexMap& map, const std::vector<std::int64_t>& extents, const Mapping& mapping,
                const Layout& layout, int bytes, bool through_tile, int at_once);
 
+/// Wavefronts of one warp's access of shared memory: the most words that its lanes ask of a bank. `place`, in
+/// elements, is a function of the dims of `map`; lanes are taken to be on neighbouring ones.
+double wavefronts_a_warp(const IndexExpr& place, const IndexMap& map, const Layout& layout, int bytes);
+
 /// Warps that issue one access each for a value under `map`. A value that does not vary along the lanes is
 /// still loaded by every warp that works on it.
 double warp_accesses(const IndexMap& map, const Mapping& mapping, const Layout& layout);

@@ -81,13 +81,10 @@ void KernelCounter::count_value(const Group& group, const Evaluation& e, int ste
   const OpDef& row = def(node.op);
   double count = steps * evaluation_count(e.map), instructions = instructions_of(node);
   if (row.instructions > 0) evaluated_[e.op] += count;  // maps cost nothing again
-  if (row.cls == OpClass::kReduce) {
-    // Accumulating is once an element of the operand.
-    const Node& operand = computation_.node(node.operands[0]);
-    const double reduced = static_cast<double>(operand.shape.elements_count()) /
-                           static_cast<double>(std::max<std::int64_t>(1, node.shape.elements_count()));
+  if (is_reduction(node)) {
+    // Accumulating is once an element of the operand, and of a product one instruction with multiplying.
     const bool gathered = contains_sorted(group.one_pass, e.op);
-    count *= reduced;
+    count *= static_cast<double>(reduction_size(computation_, e.op).cols);
     if (gathered) {
       count_gathering(e.op, count);
     } else {
@@ -133,7 +130,7 @@ double KernelCounter::instructions_of(const Node& node) const {
 }
 
 double KernelCounter::combining_instructions(const Node& reduce) const {
-  const auto op = simple_reducer(graph_, applied(reduce));
+  const auto op = reducer_of(graph_, reduce);
   return op ? def(*op).instructions : def(reduce.op).instructions;
 }
 

@@ -106,17 +106,19 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
   const double accesses =
       std::max(1.0, warp_accesses(e.map, group.mapping, layout)) * static_cast<double>(partials);
   const bool internal = inside_.contains(e.op);
+  const Shape& shape = computation_.node(e.op).shape;
+  const int bytes = byte_size(shape.dtype);
   if (e.resident) {
     if (kept_in_shared(group, e.op)) count_kept(accesses);
     return;
   }
   if (internal && reads_shared(kernel_, e.op, e.root)) {
-    now().shared_wavefronts += accesses;
+    // As if it lay there in the order of its own elements.
+    now().shared_wavefronts +=
+        accesses * wavefronts_a_warp(linearize(e.map.results, shape.dims), e.map, layout, bytes);
     count_accesses(accesses);
     return;
   }
-  const Shape& shape = computation_.node(e.op).shape;
-  const int bytes = byte_size(shape.dtype);
   if (e.tile && layout.in_tile && staged_part(shape, group.mapping) == StagedPart::kCols)
     return count_staged_cols(group, e, accesses);
   const int at_once = moved_at_once(e.map, shape, group.mapping, layout, e.tile);
@@ -240,8 +242,6 @@ bool KernelCounter::kept_in_shared(const Group& group, NodeId op) const {
 }
 
 void KernelCounter::count_through_tile(double accesses, int times, int moved, int vector, int bytes) {
-  // Banks of shared memory have 4 bytes (CUDA Programming Guide).
-  constexpr int kBankBytes = 4;
   const auto wavefronts = [&](double elements, int at_once) {
     now().shared_wavefronts +=
         elements / at_once * std::max(1.0, static_cast<double>(at_once * bytes) / kBankBytes);
@@ -289,15 +289,20 @@ void KernelCounter::count_store(const Group& group, NodeId op, const Placement& 
   const Scheme scheme = kernel_.schemes.at(op);
   const double accesses = store_accesses(group, op, placed);
   const bool shared = scheme_in_phase(kernel_, op) == Scheme::kRegional;
-  if (shared) now().shared_wavefronts += accesses;
+  const Layout layout = layout_of(group);
+  const int bytes = byte_size(node.shape.dtype);
+  if (shared) {
+    const IndexExpr place = placed.coverage == Coverage::kRows
+                                ? IndexExpr::dim(0)
+                                : IndexExpr::dim(0) * extents(group.mapping).cols + IndexExpr::dim(1);
+    now().shared_wavefronts += accesses * wavefronts_a_warp(place, placed.map, layout, bytes);
+  }
   const bool output = outputs_.contains(op);
   const bool global = output || scheme == Scheme::kGlobal;
   if (shared) count_accesses(accesses);
   if (!global) return;
-  const Layout layout = layout_of(group);
   const bool tile = find_tile(kernel_, op, group.dominant, level_of(op)) != nullptr;
   const int at_once = moved_at_once(placed.map, node.shape, group.mapping, layout, tile);
-  const int bytes = byte_size(node.shape.dtype);
   const bool in_bulk = tile && stored_in_bulk(group.mapping, bytes);  // by one thread
   if (!in_bulk) count_accesses(accesses / at_once, accesses_together(group));
   const double touched =

@@ -1,6 +1,7 @@
 // What kernels are worth by the estimate.
 #include <algorithm>
 
+#include "analysis/facts/facts.h"
 #include "analysis/judge/cost.h"
 #include "analysis/judge/order.h"
 #include "analysis/plan/assemble.h"
@@ -39,7 +40,7 @@ double memsets_us(const Computation& computation, const Device& device, const Ke
     if (!adds_atomically(group)) continue;
     for (const NodeId id : materialised(group)) {
       const Node& node = computation.node(id);
-      if (def(node.op).cls == OpClass::kReduce)
+      if (is_reduction(node))
         us += transfer_us(device, static_cast<double>(node.shape.byte_size())) + device.launch_gap_us;
     }
   }

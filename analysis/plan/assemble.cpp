@@ -126,8 +126,9 @@ class Assembler {
       SW_CHECK(!made.empty(), "a kernel without groups");
       for (NodeId op : made) {
         makers_[op].push_back(static_cast<int>(k));
-        SW_CHECK(plan_role(computation_.node(op)) == PlanRole::kMemory,
-                 "{} has no buffer of its own to materialise", computation_.node(op).name);
+        const Node& node = computation_.node(op);
+        SW_CHECK(plan_role(node) == PlanRole::kMemory || is_product(node),
+                 "{} has no buffer of its own to materialise", node.name);
       }
       for (NodeId op : kernels_[k].ops) computed_.insert(op);
       units_.push_back(
@@ -135,7 +136,7 @@ class Assembler {
     }
   }
 
-  /// A copy that kernels compute inside is a step too if something reads its value from memory.
+  /// A copy or product that kernels compute inside is a step too if something reads its value from memory.
   void add_calls_and_copies() {
     std::unordered_set<NodeId> read;
     const auto add_reads = [&](const std::vector<NodeId>& owners) {
@@ -145,9 +146,10 @@ class Assembler {
     add_reads(values_read(computation_, computation_.root));
     for (auto node = computation_.nodes.rbegin(); node != computation_.nodes.rend(); ++node) {
       const PlanRole role = plan_role(*node);
-      const bool call = role == PlanRole::kLibrary || role == PlanRole::kOpaque;
-      const bool copy = role == PlanRole::kMemory && node->op == Op::kCopy && !makers_.contains(node->id) &&
-                        (read.contains(node->id) || !computed_.contains(node->id));
+      const bool left = makers_.contains(node->id) ||
+                        (computed_.contains(node->id) && !read.contains(node->id));  // to kernels
+      const bool call = (role == PlanRole::kLibrary && !left) || role == PlanRole::kOpaque;
+      const bool copy = role == PlanRole::kMemory && node->op == Op::kCopy && !left;
       if (!call && !copy) continue;
       makers_[node->id].push_back(static_cast<int>(units_.size()));
       const StepKind kind = is_control(*node) ? StepKind::kControl
@@ -239,7 +241,7 @@ class Assembler {
   std::vector<NodeId> accumulators(const Group& group) const {
     std::vector<NodeId> result;
     for (NodeId op : materialised(group))
-      if (def(computation_.node(op).op).cls == OpClass::kReduce) result.push_back(op);
+      if (is_reduction(computation_.node(op))) result.push_back(op);
     return result;
   }
 

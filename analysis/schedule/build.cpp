@@ -95,10 +95,16 @@ class Builder {
     }
   }
 
+  /// What a reduction starts from.
+  std::vector<NodeId> initial_of(NodeId reduce) const {
+    const NodeId from = initial_value(context_.node(reduce));
+    return from == kNoNode ? std::vector<NodeId>() : std::vector{from};
+  }
+
   /// Ops whose shared values the item reads.
   std::set<NodeId> reads_of(const Item& item) const {
     std::vector<NodeId> first = context_.node(item.op).operands;
-    if (item.fold) first = {first[1]};
+    if (item.fold) first = initial_of(item.op);
     std::set<NodeId> reads;
     while (!first.empty()) {
       // What folds partials computes the reduction's initial value.
@@ -106,7 +112,8 @@ class Builder {
       const auto had = [&](NodeId op) {
         if (is_immediate(context_.computation, op)) return Had::kStored;
         const Reach reach = context_.reach(op, item.phase);
-        if (reach == Reach::kPartials) initial.push_back(context_.node(op).operands[1]);
+        if (reach == Reach::kPartials)
+          for (const NodeId from : initial_of(op)) initial.push_back(from);
         return reach == Reach::kShared    ? Had::kShared
                : reach == Reach::kCompute ? Had::kComputed
                                           : Had::kStored;
@@ -157,7 +164,7 @@ class Builder {
       root.store = StoreKind::kReduce;
       root.reducer = reducer(node);
       if (step.layout.cols > 0) root.value = builder.partial(item.op);
-      root.initial = builder.value(node.operands[1], read_map(context_.computation, node, 1, map));
+      root.initial = builder.initial(node, map);
       root.targets = {{m.global, simplify(linearize(map.results, node.shape.dims), map)}};
       step.roots.push_back(std::move(root));
     }
@@ -169,7 +176,7 @@ class Builder {
   }
 
   Op reducer(const Node& node) const {
-    const auto found = simple_reducer(context_.graph, applied(node));
+    const auto found = reducer_of(context_.graph, node);
     SW_CHECK(found.has_value(), "{} reduces by more than one operation", node.name);
     return *found;
   }
@@ -250,7 +257,7 @@ class Builder {
   Root gather_root(NodeId op, ValueBuilder& builder, TaskLoop& loop) {
     const OnePassForm form = form_of(op);
     const IndexMap map =
-        reduced_operand_map(context_.computation, context_.node(op), material(op).placement.map);
+        reduced_operand_map(context_.computation, context_.node(op), 0, material(op).placement.map);
     Root root;
     root.op = op;
     root.store = StoreKind::kGather;
@@ -267,14 +274,14 @@ class Builder {
                                        [&](const Gathered& g) { return g.op == item.op; });
     const Node& of_row = context_.node(form_of(item.op).c);
     const IndexMap& map = m.placement.map;
-    const IndexMap over_domain = reduced_operand_map(context_.computation, node, map);
+    const IndexMap over_domain = reduced_operand_map(context_.computation, node, 0, map);
     Root root;
     root.op = item.op;
     root.store = StoreKind::kReduce;
     root.reducer = reducer(node);
     root.gathered = static_cast<int>(gathered - loop.gathered.begin());
     root.value = builder.value(of_row.operands[0], read_map(context_.computation, of_row, 0, over_domain));
-    root.initial = builder.value(node.operands[1], read_map(context_.computation, node, 1, map));
+    root.initial = builder.initial(node, map);
     if (m.shared >= 0) root.targets.push_back({m.shared, IndexExpr::dim(0)});
     if (m.global >= 0)
       root.targets.push_back({m.global, simplify(linearize(map.results, node.shape.dims), map)});
@@ -282,9 +289,7 @@ class Builder {
   }
 
   /// Reduced here by the group's threads together.
-  bool reduces(NodeId op) const {
-    return context_.is_reduction(op) && reduces_cols(context_.computation, op, group_of(op));
-  }
+  bool reduces(NodeId op) const { return reduces_cols(context_.computation, op, group_of(op)); }
 
   bool over_rows(const Item& item) const {
     const Material& m = material(item.op);
@@ -335,9 +340,8 @@ class Builder {
           !atomic || result.reducer == Op::kAdd || result.reducer == Op::kOr || result.reducer == Op::kXor,
           "{} by atomics would start from zero, which is not neutral", node.name);
     }
-    if (step.layout.cols > 0)
-      result.value = builder.value(node.operands[0], reduced_operand_map(context_.computation, node, map));
-    result.initial = builder.value(node.operands[1], read_map(context_.computation, node, 1, map));
+    if (step.layout.cols > 0) result.value = builder.reduced_value(node, map);
+    result.initial = builder.initial(node, map);
     return result;
   }
 

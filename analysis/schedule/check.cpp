@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "analysis/schedule/launch.h"
@@ -20,12 +21,19 @@ struct Use {
   /// a thread has the same ones.
   int own = -1;
   std::string what;
+  /// Where it is one element of each that one thread alone has in the step: its place in bytes, a function of
+  /// the task, the row in it and the col.
+  std::optional<IndexExpr> element;
 
   bool clashes(const Use& other) const {
     if (!writes && !other.writes) return false;
     if (workspace && other.workspace) return false;
     if (own >= 0 && own == other.own && from == other.from && to == other.to) return false;
     return from < other.to && other.from < to;
+  }
+  /// In one step: a thread reads its element before it writes there.
+  bool in_place(const Use& other) const {
+    return writes != other.writes && element && element == other.element;
   }
 };
 
@@ -85,24 +93,62 @@ class Check {
     return fmt::format("step {} (stage {})", s, steps[s].stage);
   }
 
+  /// Of what each thread has for itself in the step's rows and cols: Use::element of element `offset`, in
+  /// which d0 is the row in the task (`local`) or in the domain.
+  std::optional<IndexExpr> own_element(const Step& step, int b, const IndexExpr& offset, bool local,
+                                       std::int64_t task_offset) const {
+    const Layout& layout = step.layout;
+    if (step.turned || layout.blocks > 1 || layout.segments > 1 || (step.rows && step.by_all)) return {};
+    IndexMap of_task;  // (task, row in it, col) -> (row, col)
+    of_task.dims = {task_count(step.mapping), layout.task_rows, std::max<std::int64_t>(1, layout.cols)};
+    of_task.results = {local ? IndexExpr::dim(1) : IndexExpr::dim(0) * layout.task_rows + IndexExpr::dim(1),
+                       IndexExpr::dim(2)};
+    IndexMap place;
+    place.dims = {local ? layout.task_rows : layout.rows, of_task.dims[2]};
+    place.results = {offset};
+    const IndexMap element = compose(of_task, place);
+    const Buffer& at = buffer(b);
+    return simplify((element.results[0] - IndexExpr::dim(0) * task_offset) * byte_size(at.shape.dtype) +
+                        IndexExpr::value(at.offset),
+                    element);
+  }
+
+  std::optional<IndexExpr> own_element(const Step& step, const Value& value) const {
+    const IndexMap& map = value.at.map;
+    const bool alone =
+        step.rows || is<mapping::Elements>(step.mapping) || is<mapping::OneThread>(step.mapping);
+    if (!is_shared(value.buffer) || value.scope >= 0 || value.depth < (alone ? 1 : 2) ||
+        !map.constraints.empty() || !map.runtime.empty() || !map.symbols.empty())
+      return {};
+    return own_element(step, value.buffer, value.offset, value.local, value.local ? 0 : value.task_offset);
+  }
+
   std::vector<Use> uses(const Step& step) const {
     std::vector<Use> result;
-    const auto touch = [&](int b, bool writes) {
+    const auto touch = [&](int b, bool writes, std::optional<IndexExpr> element) {
       if (!is_shared(b)) return;
       const Buffer& at = buffer(b);
       const int own = at.tile && step.layout.in_tile ? step.group : -1;
-      result.push_back({at.offset, at.offset + at.bytes(), writes, false, own, name(at.op)});
+      result.push_back(
+          {at.offset, at.offset + at.bytes(), writes, false, own, name(at.op), std::move(element)});
     };
-    for (const int v : step.order) touch(step.values[static_cast<std::size_t>(v)].buffer, false);
+    for (const int v : step.order) {
+      const Value& value = step.values[static_cast<std::size_t>(v)];
+      touch(value.buffer, false, own_element(step, value));
+    }
     for (const Root& root : step.roots) {
-      for (const Target& target : root.targets) touch(target.buffer, true);
+      for (const Target& target : root.targets)
+        touch(target.buffer, true,
+              root.store == StoreKind::kElement && is_shared(target.buffer)
+                  ? own_element(step, target.buffer, target.offset, true, 0)
+                  : std::nullopt);
       const bool combines = root.store == StoreKind::kReduce || root.store == StoreKind::kPartial ||
                             root.store == StoreKind::kAtomic;
       const DType dtype = computation_.node(root.op).shape.dtype;
       if (const std::int64_t bytes = reduction_workspace_bytes(step.mapping, schedule_.launch.block, dtype);
           combines && bytes > 0)
         result.push_back({schedule_.workspace_offset, schedule_.workspace_offset + bytes, true, true, -1,
-                          fmt::format("the workspace of {}", name(root.op))});
+                          fmt::format("the workspace of {}", name(root.op)), std::nullopt});
     }
     return result;
   }
@@ -114,7 +160,7 @@ class Check {
     for (std::size_t later = 0; later < all.size(); ++later) {
       for (std::size_t u = 0; u < all[later].size(); ++u)
         for (std::size_t w = 0; w < u; ++w)
-          if (all[later][w].clashes(all[later][u]))
+          if (all[later][w].clashes(all[later][u]) && !all[later][w].in_place(all[later][u]))
             add("{} has {} and {} in the same bytes of shared memory", text(loop.steps, later),
                 all[later][w].what, all[later][u].what);
       if (later > 0 && loop.steps[later].stage < loop.steps[later - 1].stage)

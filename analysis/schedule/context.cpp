@@ -51,8 +51,6 @@ IndexExpr BuildContext::tile_offset(NodeId op, int group, bool moves) const {
   return IndexExpr::dim(0) * tile_stride(mapping, byte_size(node(op).shape.dtype)) + IndexExpr::dim(1);
 }
 
-bool BuildContext::is_reduction(NodeId op) const { return def(node(op).op).cls == OpClass::kReduce; }
-
 int BuildContext::add_buffer(Buffer buffer) {
   buffers.push_back(std::move(buffer));
   return static_cast<int>(buffers.size()) - 1;
@@ -90,7 +88,7 @@ void BuildContext::add_material(NodeId op, int group_index, const std::map<NodeI
     SW_CHECK(!in_shared, "{} is regional and has no shared memory", n.name);
   }
   const bool across = is_across(group, op);
-  const bool split = !across && is_reduction(op) && leaves_partials(computation, group, op);
+  const bool split = !across && is_reduction(n) && leaves_partials(computation, group, op);
   SW_CHECK(across == (material.placement.coverage == Coverage::kCols),
            "{} lies in the domain of {} otherwise than its group says", n.name, node(group.dominant).name);
   material.output = std::find(plan.outputs.begin(), plan.outputs.end(), op) != plan.outputs.end();

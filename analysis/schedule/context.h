@@ -54,7 +54,6 @@ class BuildContext {
   Reach reach(NodeId op, int phase) const;
   /// The buffer of an input, made on first use.
   int input_buffer(NodeId op);
-  bool is_reduction(NodeId op) const;
 
  private:
   void add_material(NodeId op, int group, const std::map<NodeId, Placement>& places);

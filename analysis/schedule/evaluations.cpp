@@ -91,8 +91,8 @@ class Walk {
     const bool over_rows = as_root && is_across(group_, op);
     for (std::size_t i = node.operands.size(); i-- > 0;) {
       const NodeId operand = node.operands[i];
-      if (over_domain && i == 0) {
-        open_.push_back({operand, reduced_operand_map(computation_, op, map), by});
+      if (over_domain && static_cast<int>(i) < reduced_operands(node)) {
+        open_.push_back({operand, reduced_operand_map(computation_, op, static_cast<int>(i), map), by});
       } else if (over_rows && i == 0) {
         open_.push_back({operand, result_.placements.at(operand).map, by});
       } else if (is_elementwise(node.op) && computation_.node(operand).shape.dims == node.shape.dims) {

@@ -100,7 +100,7 @@ std::int64_t partials_bytes(const Mapping& mapping, DType dtype) {
 }
 
 bool reduces_domain(const Computation& computation, NodeId reduce, const Mapping& mapping) {
-  if (def(computation.node(reduce).op).cls != OpClass::kReduce) return false;
+  if (!is_reduction(computation.node(reduce))) return false;
   if (is<mapping::Elements>(mapping) || is<mapping::Patch>(mapping)) return false;
   const ReductionSize shape = reduction_size(computation, reduce);
   return Extents{shape.rows, shape.cols} == extents(mapping);

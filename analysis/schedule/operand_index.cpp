@@ -68,8 +68,9 @@ int depth_of(const IndexMap& map) {
   return depth;
 }
 
-IndexMap reduced_operand_map(const Computation& computation, const Node& reduce, const IndexMap& result) {
-  const IndexMap map = read_map(computation, reduce, 0, result);
+IndexMap reduced_operand_map(const Computation& computation, const Node& reduce, int operand,
+                             const IndexMap& result) {
+  const IndexMap map = read_map(computation, reduce, operand, result);
   return replace_symbols(map, delinearize(IndexExpr::dim(1), map.symbols));
 }
 

@@ -16,8 +16,9 @@ IndexMap read_map(const Computation& computation, const Node& node, int operand,
 /// indices).
 int depth_of(const IndexMap& map);
 
-/// (row, col) -> the operand's index of a reduction over the domain's cols, for its result at `result`.
-IndexMap reduced_operand_map(const Computation& computation, const Node& reduce, const IndexMap& result);
+/// (row, col) -> the index of an operand of a reduction over the domain's cols, for its result at `result`.
+IndexMap reduced_operand_map(const Computation& computation, const Node& reduce, int operand,
+                             const IndexMap& result);
 
 /// Whether `map` uses a dim from `first` on.
 bool uses_dims_from(const IndexMap& map, std::size_t first);

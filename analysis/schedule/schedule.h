@@ -54,10 +54,12 @@ enum class ValueKind : std::uint8_t {
   kConstant,  ///< immediate: element 0 of the constant `op`
   kIndex,     ///< an index expression (iota): at.map has one result
   kLoad,      ///< element `offset` of a buffer (0 where the access's constraints fail)
-  kFold,      ///< the `split` partials of row `offset`, folded in order, and the initial value arguments[0]
-  kApply,     ///< the op's CUDA expression of `arguments`
-  kChoose,    ///< concatenate, pad, dynamic-update-slice: the first argument whose guard holds, else the last
-  kInnerReduce,  ///< a serial reduction inside one thread of arguments[0], starting from arguments[1]
+  kFold,    ///< the `split` partials of row `offset`, folded in order, and the initial value arguments[0], if
+            ///< it has one
+  kApply,   ///< the op's CUDA expression of `arguments`; of a dot, of an element of either operand
+  kChoose,  ///< concatenate, pad, dynamic-update-slice: the first argument whose guard holds, else the last
+  kInnerReduce,  ///< a serial reduction inside one thread of arguments[0], starting from arguments[1], if
+                 ///< it has one
 };
 
 /// An index to read at. Dims: row, col, then the indices of the inner reductions around it.
@@ -109,7 +111,7 @@ struct Root {
   StoreKind store = StoreKind::kElement;
   NodeId op = kNoNode;
   int value = -1;    ///< kElement: the value; reductions: the operand's value (-1: nothing to reduce)
-  int initial = -1;  ///< reductions: the initial value
+  int initial = -1;  ///< reductions: the initial value; -1: that of a product, which has none
   Op reducer = Op::kAdd;
   std::vector<Target> targets;
   int row_result = -1;  ///< index into TaskLoop::row_results: every thread of the row has the result there

@@ -8,6 +8,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "analysis/facts/facts.h"
 #include "analysis/schedule/context.h"
 #include "analysis/schedule/layout.h"
 #include "core/evaluate/float_semantics.h"
@@ -165,7 +166,7 @@ class LoopComparison {
   }
 
   bool same_reducer(const Node& a, const Node& b) const {
-    return simple_reducer(graph_, applied(a)) == simple_reducer(graph_, applied(b));
+    return reducer_of(graph_, a) == reducer_of(graph_, b);
   }
 
   std::int64_t partials_a_row(const Value& fold) const {

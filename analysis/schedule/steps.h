@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "analysis/plan/plan.h"
 #include "core/base/disjoint_sets.h"
 #include "core/graph/graph.h"
 
@@ -47,5 +48,10 @@ class TaskSteps {
   std::map<NodeId, Made> ops_;
   DisjointSets<int> loops_;
 };
+
+/// The steps of everything a kernel materialises, by what each reads from shared memory in its phase.
+TaskSteps task_steps(const Computation& computation, const KernelPlan& kernel);
+/// The values of shared memory that `root` reads, through what its group computes for it.
+std::set<NodeId> shared_reads(const Computation& computation, const KernelPlan& kernel, NodeId root);
 
 }  // namespace stitchwork

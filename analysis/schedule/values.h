@@ -20,6 +20,11 @@ class ValueBuilder {
   int root_value(NodeId op, const IndexMap& map);
   /// The value of `op` at `map`, read from its place if it has one in this phase.
   int value(NodeId op, const IndexMap& map) { return value(op, map, -1); }
+  /// The element that a reduction over the domain's cols accumulates for its result at `result`: its
+  /// operand's, or the product of its operands'.
+  int reduced_value(const Node& node, const IndexMap& result);
+  /// The value that a reduction starts from, for its result at `map`; -1: from none.
+  int initial(const Node& node, const IndexMap& map);
   /// In a step that folds the partials of a reduction across rows, its mapping [elements, partials]: one
   /// partial; and the index of the result.
   int partial(NodeId op);
@@ -60,6 +65,10 @@ class ValueBuilder {
   Pending choose(const Node& node, const IndexMap& map, int scope);
   void set_depth_of_choice(int choice);
   Pending inner_reduce(const Node& node, const IndexMap& map, int scope);
+  /// What a reduction starts from: one value, or none.
+  std::vector<Wanted> initial_values(const Node& node, const IndexMap& map, int scope) const;
+  /// The product of two elements, at the index of the result they belong to and what is contracted.
+  int multiply(const Node& product, IndexMap at, std::vector<int> factors, int scope);
   Pending apply(const Node& node, const IndexMap& map, int scope);
   /// A value that is there.
   static Pending there(int value);

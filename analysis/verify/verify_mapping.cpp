@@ -19,8 +19,7 @@ void check_domain(const Computation& computation, const std::string& where, cons
                   Report& report) {
   const auto [rows, cols] = extents(group.mapping);
   const Node& dominant = computation.node(group.dominant);
-  if (def(dominant.op).cls == OpClass::kReduce && !is<mapping::Elements>(group.mapping) &&
-      !is<mapping::Patch>(group.mapping)) {
+  if (is_reduction(dominant) && !is<mapping::Elements>(group.mapping) && !is<mapping::Patch>(group.mapping)) {
     const ReductionSize shape = reduction_size(computation, group.dominant);
     if (shape.rows != rows || shape.cols != cols)
       report.add("mapping.domain", "{}: {} reduces {} rows of {}, the mapping has {} of {}", where,
@@ -74,7 +73,7 @@ int narrowest_bytes(const Computation& computation, const Group& group, int lane
   const Extents domain = extents(group.mapping);
   const std::int64_t along = lane_dim == 0 ? domain.rows : domain.cols;
   const Node& dominant = computation.node(group.dominant);
-  const bool reduces = def(dominant.op).cls == OpClass::kReduce;
+  const bool reduces = is_reduction(dominant);
   int bytes = byte_size(computation.node(reduces ? dominant.operands[0] : group.dominant).shape.dtype);
   const auto visit = [&](NodeId id) {
     const Shape& shape = computation.node(id).shape;

@@ -5,6 +5,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/launch.h"
+#include "analysis/schedule/locality.h"
 #include "analysis/schedule/steps.h"
 #include "analysis/verify/verify_internal.h"
 #include "core/base/sorted.h"
@@ -94,10 +95,11 @@ class MemoryCheck {
     for (auto it = owner_.rbegin(); it != owner_.rend(); ++it) {  // what folds others' values first
       const auto& [op, g] = *it;
       const Group& group = kernel_.groups[g];
-      const bool reduced = def(computation_.node(op).op).cls == OpClass::kReduce;
+      const bool reduced = is_reduction(computation_.node(op));
       if (!reduced || (!is_across(group, op) && !combines_partials(group.mapping))) continue;
       if (std::binary_search(kernel_.outputs.begin(), kernel_.outputs.end(), op)) until(op, level(op) + 1);
-      std::vector<NodeId> open{computation_.node(op).operands.at(1)};
+      std::vector<NodeId> open;
+      if (const NodeId from = initial_value(computation_.node(op)); from != kNoNode) open.push_back(from);
       while (!open.empty()) {
         const NodeId read = open.back();
         open.pop_back();
@@ -147,39 +149,33 @@ class MemoryCheck {
   }
 
   void shared_overlaps() {
-    TaskSteps steps;
-    for (const auto& [op, g] : owner_) steps.add(op, static_cast<int>(g), reads_of(op));
+    const TaskSteps steps = task_steps(computation_, kernel_);
     const std::vector<MemorySlot>& slots = kernel_.shared;
     for (std::size_t a = 0; a < slots.size(); ++a)
       for (std::size_t b = a + 1; b < slots.size(); ++b)
-        if (!apart(slots[a], slots[b]))
-          shared_clash(slots[a], needs_of(steps, slots[a]), slots[b], needs_of(steps, slots[b]));
+        if (!apart(slots[a], slots[b])) shared_clash(steps, slots[a], slots[b]);
   }
 
   /// What is needed in another phase, or by another loop or lane, is not in the block at the same time.
-  void shared_clash(const MemorySlot& a, const std::vector<Need>& of_a, const MemorySlot& b,
-                    const std::vector<Need>& of_b) {
-    for (const Need& x : of_a)
-      for (const Need& y : of_b) {
+  void shared_clash(const TaskSteps& steps, const MemorySlot& a, const MemorySlot& b) {
+    for (const Need& x : needs_of(steps, a))
+      for (const Need& y : needs_of(steps, b)) {
         if (x.level != y.level || x.lane != y.lane || x.loop != y.loop) continue;
         if (x.first > y.last || y.first > x.last) continue;
-        report_.add("slot", "kernel {}: {} ({}) and {} ({}) share shared memory while both are needed",
-                    kernel_.id, slot_name(a), x.steps, slot_name(b), y.steps);
+        const Verdict placed = x.first <= y.first ? takes_over(steps, a, b) : takes_over(steps, b, a);
+        if (placed) continue;
+        report_.add("slot", "kernel {}: {} ({}) and {} ({}) share shared memory while both are needed{}",
+                    kernel_.id, slot_name(a), x.steps, slot_name(b), y.steps,
+                    placed.why.empty() ? "" : ": " + placed.why);
         return;
       }
   }
 
-  /// The values of shared memory that `root` reads, through what its group computes for it.
-  std::set<NodeId> reads_of(NodeId root) const {
-    return shared_reads(computation_, computation_.node(root).operands, [&](NodeId op) {
-      if (!kernel_.schemes.contains(op)) return Had::kStored;
-      const bool in_place = scheme(op) == Scheme::kLocal || scheme(op) == Scheme::kRecomputed;
-      const bool stored = owner_.contains(op) && !in_place;
-      if (stored && level(op) != level(root)) return Had::kStored;  // an earlier phase's
-      const Scheme had = scheme_in_phase(kernel_, op);
-      if (had == Scheme::kRegional && owner_.contains(op)) return Had::kShared;
-      return had == Scheme::kGlobal ? Had::kStored : Had::kComputed;
-    });
+  /// Whether `later` may lie where `earlier` does, though its step still reads that.
+  Verdict takes_over(const TaskSteps& steps, const MemorySlot& earlier, const MemorySlot& later) const {
+    if (earlier.op == kNoNode || later.op == kNoNode || earlier.offset != later.offset)
+      return Verdict::no("", "");
+    return in_place(computation_, kernel_, groups_, steps, earlier.op, later.op);
   }
 
   const std::string& op_name(NodeId op) const { return computation_.node(op).name; }

@@ -52,10 +52,20 @@ void check_steps(const Computation& computation, const FusionPlan& plan, Report&
   for (std::size_t k = 0; k < launched.size(); ++k)
     if (launched[k] != 1)
       report.add("step", "kernel {} is launched {} times, not once", plan.kernels[k].id, launched[k]);
-  for (const Node& node : computation.nodes)
-    if (is_call(node) && called[node.id] != 1)
-      report.add("missing-step", "{} ({}) is called {} times, not once", node.name, def(node.op).name,
-                 called[node.id]);
+  std::unordered_set<NodeId> in_kernels;  // products that need no call
+  for (const KernelPlan& kernel : plan.kernels) {
+    in_kernels.insert(kernel.ops.begin(), kernel.ops.end());
+    for (const NodeId op : kernel.outputs)
+      if (is_call(computation.node(op)) && called[op] > 0)
+        report.add("output", "{} is called, and kernel {} leaves it in memory", computation.node(op).name,
+                   kernel.id);
+  }
+  for (const Node& node : computation.nodes) {
+    if (!is_call(node) || called[node.id] == 1) continue;
+    if (called[node.id] == 0 && in_kernels.contains(node.id)) continue;
+    report.add("missing-step", "{} ({}) is called {} times, not once", node.name, def(node.op).name,
+               called[node.id]);
+  }
 }
 
 void check_memsets(const Computation& computation, const FusionPlan& plan, Report& report) {
@@ -67,8 +77,7 @@ void check_memsets(const Computation& computation, const FusionPlan& plan, Repor
     for (const Group& group : kernel.groups) {
       if (!combines_atomically(group.mapping)) continue;
       for (NodeId op : materialised(group))
-        if (def(computation.node(op).op).cls == OpClass::kReduce && kernel.levels.at(op) == 0 &&
-            !cleared.contains(op))
+        if (is_reduction(computation.node(op)) && kernel.levels.at(op) == 0 && !cleared.contains(op))
           report.add("memset", "kernel {} accumulates {} by atomics, but no memset step before it clears it",
                      kernel.id, computation.node(op).name);
     }
@@ -109,7 +118,7 @@ void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report) 
     const Node& node = computation.node(buffer);
     const PlanRole role = plan_role(node);
     if (role == PlanRole::kSource || role == PlanRole::kAlias || makers.contains(buffer)) continue;
-    if (is_call(node)) continue;  // reported as a missing step
+    if (is_call(node) && !computed.contains(buffer)) continue;  // reported as a missing step
     if (!missing.insert(buffer).second) continue;
     if (computed.contains(buffer))
       report.add("output", "{} reads {}, which is computed but is no kernel's output", reader, node.name);

@@ -29,8 +29,7 @@ void check_kinds(const Computation& computation, const KernelPlan& kernel, Repor
   const std::unordered_set<NodeId> inside(kernel.ops.begin(), kernel.ops.end());
   for (NodeId op : kernel.ops) {
     const Node& node = computation.node(op);
-    const PlanRole role = plan_role(node);
-    if (role != PlanRole::kMemory && role != PlanRole::kAlias)
+    if (!is_for_kernels(node))
       report.add("op-kind", "kernel {}: {} is a {}, which generated code cannot compute", kernel.id,
                  node.name, def(node.op).name);
     for (NodeId operand : node.operands) {

@@ -134,6 +134,11 @@ std::string apply_text(const Computation& computation, const Node& node,
         return rounded_text(to, fmt::format("{}<{}>({})", function, *exponent, arguments[0]));
       }
       break;
+    case Op::kDot:  // sums are rounded, as the op's result is
+      return fmt::format("({})", substituted(def(node.op).cuda,
+                                             {convert_text(from, to, arguments[0]),
+                                              convert_text(computation.node(node.operands[1]).shape.dtype, to,
+                                                           arguments[1])}));
     case Op::kGetDimensionSize: {
       const auto dim = static_cast<std::size_t>(node.attrs.dimensions.at(0));
       return integer_text(computation.node(node.operands[0]).shape.dims.at(dim), to);

@@ -94,6 +94,7 @@ void StepPrinter::store(const Root& root, const std::string& value) {
 /// combination, else here.
 void StepPrinter::fold_initial(const Root& root, const std::string& value) {
   if (root.store != StoreKind::kReduce && root.store != StoreKind::kAtomic) return;
+  if (root.initial < 0) return;  // of a product
   const Value& initial = step_.values[static_cast<std::size_t>(root.initial)];
   const bool neutral = initial.kind == ValueKind::kConstant &&
                        is_neutral(root.reducer, *computation_.node(initial.op).attrs.literal);

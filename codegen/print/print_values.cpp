@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/facts/facts.h"
 #include "core/base/error.h"
 
 namespace stitchwork {
@@ -261,14 +262,15 @@ std::string ValuePrinter::choose_expression(const Value& value) {
 void ValuePrinter::print_fold(const Value& value, const std::string& variable) {
   const Node& node = computation_.node(value.op);
   const DType dtype = node.shape.dtype;
-  const Op reducer = *simple_reducer(graph_, applied(node));
+  const Op reducer = *reducer_of(graph_, node);
   const Buffer& buffer = kernel_.buffers[static_cast<std::size_t>(value.buffer)];
   const std::int64_t elements = node.shape.elements_count();
   const std::int64_t split = buffer.elements / std::max<std::int64_t>(1, elements);
   const IndexNames names = access_names(value.at);
   const std::string condition = open_condition(value.at.map, names);
   const std::string row = index_text(value.offset, value.at.map, names);
-  out_.line(fmt::format("{} {} = {};", value_type(dtype), variable, name(value.arguments[0])));
+  out_.line(fmt::format("{} {} = {};", value_type(dtype), variable,
+                        value.arguments.empty() ? neutral_text(reducer, dtype) : name(value.arguments[0])));
   // Loads in flight; all of them where they are few.
   // As many as kMaxLoadsInFlightAcross of analysis/judge/cost_loads.cpp counts, because it follows this one.
   constexpr std::int64_t kUnrolledPartials = 16;
@@ -288,9 +290,11 @@ void ValuePrinter::print_inner_reduce(int v, const std::string& variable) {
   const Value& value = step_.values[static_cast<std::size_t>(v)];
   const Node& node = computation_.node(value.op);
   const DType dtype = node.shape.dtype;
-  const auto reducer = simple_reducer(graph_, applied(node));
+  const auto reducer = reducer_of(graph_, node);
   SW_CHECK(reducer.has_value(), "{} reduces by more than one operation", node.name);
-  out_.line(fmt::format("{} {} = {};", value_type(dtype), variable, name(value.arguments[1])));
+  out_.line(
+      fmt::format("{} {} = {};", value_type(dtype), variable,
+                  value.arguments.size() < 2 ? neutral_text(*reducer, dtype) : name(value.arguments[1])));
   const IndexNames dims = index_names(value.at.map.dims.size() + value.extents.size());
   const char* index = kernel_.wide_indices ? "long long" : "int";
   // A loop of one turn needs its index only for what is computed in it.

@@ -137,7 +137,7 @@ constexpr std::array kTable = {
     OpDef{Op::kBatchNormInference, "batch-norm-inference", kOpaque, E::kOpaque, 5, 5, "", "", 8, false},
     OpDef{Op::kBatchNormGrad, "batch-norm-grad", kOpaque, E::kOpaque, 5, 5, "", "", 8, false},
 
-    OpDef{Op::kDot, "dot", kLinear, E::kLibrary, 2, 2, "", "", 2, false},
+    OpDef{Op::kDot, "dot", kLinear, E::kLibrary, 2, 2, "$0 * $1", "", 2, false},
     OpDef{Op::kRaggedDot, "ragged-dot", kLinear, E::kLibrary, 3, 3, "", "", 2, false},
     OpDef{Op::kScaledDot, "scaled-dot", kLinear, E::kOpaque, 4, 4, "", "", 2, false},
     OpDef{Op::kConvolution, "convolution", kLinear, E::kLibrary, 2, 2, "", "", 2, false},

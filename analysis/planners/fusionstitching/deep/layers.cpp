@@ -14,7 +14,7 @@ namespace {
 std::size_t at(NodeId op) { return static_cast<std::size_t>(op); }
 
 bool is_batch_dot(const Node& node) {
-  return node.op == Op::kDot && node.attrs.dot && !node.attrs.dot->lhs_batch.empty();
+  return is_product(node) && node.attrs.dot && !node.attrs.dot->lhs_batch.empty();
 }
 
 }  // namespace

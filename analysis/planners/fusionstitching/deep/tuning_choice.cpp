@@ -18,7 +18,7 @@ namespace stitchwork::fusionstitching::deep {
 namespace {
 
 /// Blocks of a kernel whose values go through shared memory: up to so many tasks verify shows that each takes
-/// its own values alone, where that does not follow from the maps (analysis/verify/verify_values.cpp).
+/// its own values alone, where that does not follow from the maps (analysis/schedule/locality.cpp).
 constexpr std::int64_t kMostStitchedBlocks = 65536;
 
 std::size_t at(NodeId op) { return static_cast<std::size_t>(op); }
@@ -63,9 +63,10 @@ std::vector<Request> Tuner::requests_of(const Fusion& fusion,
 }
 
 SharingRules Tuner::sharing_rules() const {
-  // Nothing is put in the place of what its own loop reads, yet.
-  const InPlace never = [](NodeId, NodeId, const IsShared&) { return false; };
-  return {options_.shared_bytes, options_.shared_reuse, options_.size_shrinking, never};
+  const InPlace in_place = [this](NodeId op, NodeId read, const IsShared& is_shared) {
+    return is_elementwise_in_place(computation_, op, read, is_shared);
+  };
+  return {options_.shared_bytes, options_.shared_reuse, options_.size_shrinking, in_place};
 }
 
 bool Tuner::fits(const std::vector<NodeId>& ops, const Cut& total,
