@@ -46,6 +46,42 @@ INSTANTIATE_TEST_SUITE_P(Plans, Fs18Golden,
                          ::testing::Values("fs18_fig3", "fs18_shrink", "fs18_cycle", "fs18_sgd", "softmax",
                                            "layer_norm", "fig7", "layer_norm_grad"));
 
+TEST(Fs18, Figure3IsOneKernelAsThePaperSays) {
+  const Graph graph = dataset("fs18_fig3");
+  const FusionPlan p = plan(graph, {{"products", "on"}});
+  expect_golden("fusionstitching-2018_fs18_fig3_products.txt", to_text(graph, p));
+  ASSERT_EQ(p.kernels.size(), 1u);
+  EXPECT_EQ(p.counts.library_calls, 0);
+  const KernelPlan& kernel = p.kernels[0];
+  EXPECT_EQ(kernel.launch.grid, 16);
+  std::map<NodeId, std::pair<std::int64_t, std::int64_t>> slots;
+  for (const MemorySlot& slot : kernel.shared) slots[slot.op] = {slot.offset, slot.bytes};
+  const auto slot = [&](const char* name) { return slots.at(testing::op(graph, name)); };
+  EXPECT_EQ(slot("reduce.1"), std::pair(std::int64_t{0}, std::int64_t{256}));
+  EXPECT_EQ(slot("exponential.1"), std::pair(std::int64_t{256}, std::int64_t{16384}));
+  EXPECT_EQ(slot("reduce.2"), slot("reduce.1"));
+  EXPECT_EQ(slot("divide.1"), slot("exponential.1"));  // in place
+  EXPECT_TRUE(kernel.shrunk.empty());
+  EXPECT_THAT(why(p, "dot.1", "fs18.schedule"), HasSubstr("36 candidates, 5 satisfiable"));
+  EXPECT_THAT(why(p, "divide.1", "fs18.schedule"), HasSubstr("(1,8,Row) of 16 blocks"));
+  EXPECT_THAT(why(p, "divide.1", "fs.request"), HasSubstr("expensive, before a batch dot"));
+  EXPECT_THAT(why(p, "divide.1", "fs.shared"), HasSubstr("in the place of what it reads"));
+}
+
+TEST(Fs18, ValuesThatDoNotFitAreComputedByTheirReaders) {
+  const Graph graph = dataset("fs18_shrink");
+  const FusionPlan p = plan(graph, {{"products", "on"}});
+  expect_golden("fusionstitching-2018_fs18_shrink_products.txt", to_text(graph, p));
+  ASSERT_EQ(p.kernels.size(), 1u);
+  EXPECT_EQ(p.counts.library_calls, 0);
+  EXPECT_THAT(p.kernels[0].shrunk,
+              ElementsAre(testing::op(graph, "exponential.1"), testing::op(graph, "divide.1")));
+  const FusionPlan refused = plan(graph, {{"products", "on"}, {"size_shrinking", "off"}});
+  EXPECT_EQ(refused.kernels.size(), 1u);
+  EXPECT_EQ(refused.counts.library_calls, 1);
+  EXPECT_THAT(rules_of(refused, "divide.1"), ::testing::Contains("fs18.shared-memory"));
+}
+
 TEST(Fs18, Figure3WithoutItsDotIsOneKernelAndACall) {
   const Graph graph = dataset("fs18_fig3");
   const FusionPlan p = plan(graph);

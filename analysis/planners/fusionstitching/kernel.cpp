@@ -161,8 +161,7 @@ Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64
 
 std::vector<int> row_warps(const Computation& computation, const Node& node, int threads) {
   std::vector<int> warps{1};
-  if (!is_reduced(node) || !shares_rows(node, reduction_size(computation, node.id)))
-    return warps;
+  if (!is_reduced(node) || !shares_rows(node, reduction_size(computation, node.id))) return warps;
   for (int w = 2; w * kWarp <= threads; w *= 2) warps.push_back(w);
   return warps;
 }

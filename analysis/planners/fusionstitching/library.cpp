@@ -125,6 +125,8 @@ double modelled_us(const Computation& computation, const Device& device, const N
   work.warp_instructions = all * warp.instructions + idle * kIdleInstructions;
   work.fp32_warp_instructions = all * warp.arithmetic;
   work.ldst_warp_instructions = work.global_accesses = all * warp.loads;
+  // A product's operands are read again and again: from memory once, then from the caches.
+  if (node.op == Op::kDot) work.global_accesses = bytes_of(computation, node) / (kWarp * kLaneBytes);
   work.independent_loads = static_cast<double>(std::max<std::size_t>(1, node.operands.size())) *
                            std::max(1.0, static_cast<double>(byte_size(node.shape.dtype)) / kLaneBytes);
   return kernel_time(device, work).total_us;

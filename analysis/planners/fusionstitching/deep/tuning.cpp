@@ -61,11 +61,16 @@ bool Tuner::is_trivial(const Node& node, const Schedule& schedule) const {
   return elements_of(node.shape.dims) <= blocks * kSmallTranspose;
 }
 
+bool Tuner::has_schedule(const Node& node, const Schedule& schedule) const {
+  return node.op != Op::kDot || pass(computation_, node, 0, schedule).has_value();
+}
+
 double Tuner::alone_us(NodeId op) {
   const Node& node = computation_.node(op);
   const auto [found, fresh] = alone_.try_emplace(times_.kind(op), std::numeric_limits<double>::infinity());
   if (!fresh) return found->second;
   for (const Schedule& schedule : distinct_candidates(node.shape.dims)) {
+    if (!has_schedule(node, schedule)) continue;
     Sums us{};
     if (!is_trivial(node, schedule)) add(us, times_.best(op, schedule));
     found->second = std::min(found->second, least(us, -1));
@@ -96,6 +101,7 @@ Tuned Tuner::seed(const std::vector<NodeId>& ops) {
   for (const Schedule& schedule : distinct_candidates(first.shape.dims)) {
     const auto chunks = chunking(schedule, first.shape.dims);
     if (!chunks || !chunks->one_range() || chunks->blocks > kMostBlocks) continue;
+    if (!has_schedule(first, schedule)) continue;
     Cut cut{schedule, chunks->blocks, {}, {}, 0, 0, 0};
     cut.schedules.assign(ops.size(), schedule);
     for (const NodeId op : ops)
@@ -226,6 +232,7 @@ bool Tuner::add_op(const Joining& joining, const Cut& cut, Extension::Part& part
     agreed = schedule.has_value();
   }
   if (!agreed) schedule.reset();
+  if (schedule && !has_schedule(node, *schedule)) return false;
   const Schedule known = schedule.value_or(row_schedule(dims, cut.blocks).value_or(Schedule{}));
   if (!schedule && !is_trivial(node, known)) return false;
 

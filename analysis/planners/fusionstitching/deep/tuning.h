@@ -118,6 +118,8 @@ class Tuner {
   std::optional<Schedule> follow(const Path& path, Schedule schedule);
   std::optional<Schedule> cover(const Step& step, const Schedule& schedule);
   bool is_trivial(const Node& node, const Schedule& schedule) const;
+  /// Of a dot those that Table 1 passes are all it has.
+  bool has_schedule(const Node& node, const Schedule& schedule) const;
   Joining joining(NodeId op, const InFusion& inside) const;
   /// Finds the places at which loops evaluate the op; false if they are too many.
   bool add_places(const Joining& joining);
