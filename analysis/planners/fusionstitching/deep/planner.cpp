@@ -13,6 +13,8 @@
 #include "analysis/plan/plain_mapping.h"
 #include "analysis/planners/fusionstitching/deep/subgraph_fusion.h"
 #include "analysis/planners/fusionstitching/kernel.h"
+#include "analysis/schedule/check.h"
+#include "analysis/schedule/schedule.h"
 #include "core/base/parallel.h"
 
 namespace stitchwork {
@@ -36,21 +38,40 @@ class Kernels {
   KernelPlan kernel_of(const Tuned& tuned) {
     const Tuning tuning = tuner_.choose(tuned);
     record_schedule(tuned, tuning);
-    Stitched stitched{tuner_.fusion_of(tuned), {}, {}, {}, tuning.threads};
-    const std::vector<Request> asked = tuner_.requests_of(stitched.fusion, tuning.schedules);
-    const auto span = [&](NodeId op) { return layers_.of(op); };
-    SharedPlan shared = plan_shared(computation_, stitched.fusion, asked, span, tuner_.sharing_rules());
-    stitched.slots = std::move(shared.slots);
-    for (const Request& request : shared.shrunk) stitched.shrunk.push_back(request.op);
-    std::sort(stitched.shrunk.begin(), stitched.shrunk.end());
-    add_loops(tuning, stitched);
-    KernelPlan kernel = stitched_kernel(computation_, stitched);
-    if (options_.tuned) settle(stitched.slots, kernel);
-    record_memory(asked, shared.shrunk, stitched, kernel);
+    SharingRules rules = tuner_.sharing_rules();
+    KernelPlan kernel = kernel_by(tuned, tuning, rules);
+    if (!stitched_.slots.slots.empty() && !is_sound(kernel)) {
+      // The schedule of steps tells values in one place apart by less than the predicate does.
+      rules.in_place = [](NodeId, NodeId, const IsShared&) { return false; };
+      kernel = kernel_by(tuned, tuning, rules);
+    }
+    record_memory(kernel);
     return kernel;
   }
 
  private:
+  KernelPlan kernel_by(const Tuned& tuned, const Tuning& tuning, const SharingRules& rules) {
+    stitched_ = {tuner_.fusion_of(tuned), {}, {}, {}, tuning.threads};
+    asked_ = tuner_.requests_of(stitched_.fusion, tuning.schedules);
+    const auto span = [&](NodeId op) { return layers_.of(op); };
+    SharedPlan shared = plan_shared(computation_, stitched_.fusion, asked_, span, rules);
+    stitched_.slots = std::move(shared.slots);
+    shrunk_ = std::move(shared.shrunk);
+    for (const Request& request : shrunk_) stitched_.shrunk.push_back(request.op);
+    std::sort(stitched_.shrunk.begin(), stitched_.shrunk.end());
+    add_loops(tuning, stitched_);
+    KernelPlan kernel = stitched_kernel(computation_, stitched_);
+    if (options_.tuned) settle(stitched_.slots, kernel);
+    return kernel;
+  }
+
+  /// Of kernels in which a value lies in the place of what its loop reads.
+  bool is_sound(const KernelPlan& kernel) const {
+    const std::vector<Slot>& slots = stitched_.slots.slots;
+    if (std::none_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.in_place; })) return true;
+    return schedule_problems(graph_, build_schedule(graph_, kernel)).empty();
+  }
+
   /// A loop each of the outputs and of what has shared memory.
   void add_loops(const Tuning& tuning, Stitched& stitched) {
     std::vector<NodeId> looped = stitched.fusion.roots;
@@ -121,24 +142,23 @@ class Kernels {
 
   static double least(const Cut& cut) { return *std::min_element(cut.us.begin(), cut.us.end()); }
 
-  void record_memory(const std::vector<Request>& asked, const std::vector<Request>& shrunk,
-                     const Stitched& stitched, const KernelPlan& kernel) {
+  void record_memory(const KernelPlan& kernel) {
     if (!recorder_.enabled()) return;
-    for (const Request& request : asked)
+    for (const Request& request : asked_)
       recorder_.add("memory", name(request.op), "", [&] {
         return Verdict::yes("fs.request", fmt::format("{} bytes a block: {}", request.bytes,
                                                       fusionstitching::name(request.cls)));
       });
-    for (const Slot& slot : stitched.slots.slots)
+    for (const Slot& slot : stitched_.slots.slots)
       recorder_.add("memory", name(slot.op), slot.taken_from == kNoNode ? "" : name(slot.taken_from), [&] {
         const char* how = slot.taken_from == kNoNode ? "of its own"
                           : slot.in_place            ? "in the place of what it reads"
                                                      : "that were another's, dead by then";
         return Verdict::yes("fs.shared", fmt::format("{} bytes at {} {}", slot.bytes, slot.offset, how));
       });
-    if (shrunk.empty()) return;
+    if (shrunk_.empty()) return;
     const KernelCost cost = kernel_cost(graph_, device_, kernel);
-    for (const Request& request : shrunk)
+    for (const Request& request : shrunk_)
       recorder_.add("memory", name(request.op), "", [&] {
         return Verdict::no(
             "fs.shrunk", fmt::format("{}, {} bytes: its readers compute it; the kernel computes {} elements "
@@ -156,6 +176,9 @@ class Kernels {
   OpTimes& times_;
   const Layers& layers_;
   Recorder& recorder_;
+  // Of the kernel in the making.
+  Stitched stitched_;
+  std::vector<Request> asked_, shrunk_;
 };
 
 /// Ops that are no index maps of their operands (scatters, reductions by an unknown rule): alone.
