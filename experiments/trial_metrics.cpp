@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "experiments/plan_metrics.h"
 
 namespace stitchwork {
 namespace {
@@ -102,6 +103,7 @@ std::vector<TrialMetric> trial_metrics(const Model& model, const TrialSpec& spec
   add("copies", plan.counts.copies, modelled);
   add("memsets", plan.counts.memsets, modelled);
   add("grid_barriers_planned", barriers, modelled);
+  for (const PlanMetric& metric : plan_metrics(model.graph, plan)) add(metric.name, metric.value, modelled);
   std::size_t ops = 0;
   for (const Computation& computation : model.graph.computations) ops += computation.nodes.size();
   add("graph_ops", static_cast<double>(ops), modelled);

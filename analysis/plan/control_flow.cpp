@@ -77,4 +77,28 @@ void add_control_counts(const Graph& graph, FusionPlan& plan,
   });
 }
 
+namespace {
+
+/// Of one run of the steps of `plan`, a plan of `computation`; `parts` are those of all that runs in it.
+std::int64_t calls_of(const Graph& graph, const Computation& computation, const FusionPlan& plan,
+                      const std::vector<ComputationPlan>& parts) {
+  std::int64_t calls = 0;
+  for (const PlanStep& step : plan.steps) {
+    calls += step.kind == StepKind::kLibrary ? 1 : 0;
+    if (step.kind != StepKind::kControl) continue;
+    const Node& node = computation.node(step.nodes.at(0));
+    calls += control_cost(node, step.trips.value_or(1), [&](std::size_t i) {
+      const ComputationId id = node.attrs.computations[i];
+      return calls_of(graph, graph.computation(id), part_of(parts, id), parts);
+    });
+  }
+  return calls;
+}
+
+}  // namespace
+
+std::int64_t dynamic_library_calls(const Graph& graph, const FusionPlan& plan) {
+  return calls_of(graph, graph.entry_computation(), plan, plan.computations);
+}
+
 }  // namespace stitchwork

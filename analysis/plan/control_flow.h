@@ -38,4 +38,7 @@ void add_control(const Graph& graph, FusionPlan& plan, const std::vector<Computa
 void add_control_counts(const Graph& graph, FusionPlan& plan,
                         const std::vector<ComputationPlan>& computations);
 
+/// Library calls of a complete plan, counted as dynamic_memory_kernels are.
+std::int64_t dynamic_library_calls(const Graph& graph, const FusionPlan& plan);
+
 }  // namespace stitchwork

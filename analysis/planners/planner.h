@@ -11,6 +11,9 @@
 namespace stitchwork {
 
 class PlanJudge;  // analysis/judge/judge.h
+namespace fusionstitching {
+struct PerformanceLibrary;
+}
 
 /// Knob values by name ("adaptive_mapping" -> "off", "mapping" -> "paper"); see docs/planners/knobs.md.
 /// Unknown knobs or values throw Error naming the known ones.
@@ -22,6 +25,9 @@ struct PlanOptions {
   /// Which of several forms of a kernel is better; null: the estimate. Planners of other papers' rules do not
   /// ask. The times in a plan are estimates, whoever judged.
   const PlanJudge* judge = nullptr;
+  /// Times of single ops that FusionStitching planners choose by; nullptr: all are modelled. Outlives the
+  /// planning.
+  const fusionstitching::PerformanceLibrary* library = nullptr;
 };
 
 /// One knob of a planner.
@@ -75,6 +81,7 @@ FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions&
 FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options);
 Verdict takes_imported(const Graph& graph);
 FusionPlan plan_imported(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options);
 
 }  // namespace stitchwork

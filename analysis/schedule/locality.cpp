@@ -75,7 +75,10 @@ Verdict local_task_by_task(const Computation& computation, const Placement& plac
     const IndexMap need_map = of_task(e.map, needs, task);
     if (need_map.is_empty()) continue;  // its guard never holds in this task
     const Interval made = hull(made_map, extents);
-    const Interval need = hull(need_map, extents);
+    // Of guarded pieces (pad, concatenate) the hull may reach beyond the array: nothing is read there.
+    Interval need = hull(need_map, extents);
+    need = {std::max<std::int64_t>(need.lo, 0),
+            std::min(need.hi, computation.node(e.op).shape.elements_count() - 1)};
     const std::int64_t made_elements =
         made_map.dims[0] * (placed.coverage == Coverage::kFull ? made_map.dims[1] : 1);
     if (made.size() == made_elements && made.contains(need)) continue;

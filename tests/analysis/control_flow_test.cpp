@@ -57,6 +57,7 @@ TEST(ControlFlow, BodiesArePlannedByTheSamePlannerAndCountedByTheirTrips) {
     EXPECT_EQ(calls, 1);
     EXPECT_GE(body, 2);
     EXPECT_EQ(plan.counts.dynamic_memory_kernels, 1 + 5 * (condition + body) + condition);
+    EXPECT_EQ(dynamic_library_calls(graph, plan), 5);
   }
 }
 
