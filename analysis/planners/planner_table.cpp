@@ -17,6 +17,10 @@ namespace {
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 constexpr std::array<std::string_view, 3> kCopies = {"on", "off", "cp_async"};
 constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
+constexpr std::array<std::string_view, 2> kSolvers = {"ilp", "greedy"};
+constexpr std::array<std::string_view, 3> kScores = {"mixed", "volume", "execution"};
+constexpr std::array<std::string_view, 2> kLaunchCosts = {"device", "paper"};
+constexpr std::array<std::string_view, 2> kSharedLimits = {"paper", "device"};
 
 // docs/planners/knobs.md says what each does.
 constexpr std::array kKnobs = {
@@ -35,6 +39,13 @@ constexpr std::array kKnobs = {
     Knob{"one_pass", kOnOff, "on"},
     Knob{"clusters", kOnOff, "on"},
     Knob{"duplicate_cheap", kOnOff, "off"},
+    Knob{"products", kOnOff, "on"},
+    Knob{"shared_limit", kSharedLimits, "paper"},
+    Knob{"solver", kSolvers, "ilp"},
+    Knob{"score", kScores, "mixed"},
+    Knob{"launch_cost", kLaunchCosts, "device"},
+    Knob{"exploratory", kOnOff, "on"},
+    Knob{"packing", kOnOff, "on"},
     Knob{"mapping", kMappings, "tuned"},
 };
 
@@ -58,9 +69,14 @@ constexpr std::array<std::string_view, 14> kAutoKnobs = {
     "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
     "remote_stitching", "data_reuse",       "across_rows",        "residence",    "tiles",
     "async_copies",     "one_pass",         "clusters",           "mapping"};
+constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver",       "score",
+                                                       "launch_cost", "exploratory",  "packing",
+                                                       "mapping",     "shared_limit", "shared_reuse"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
+constexpr std::array kIlpEdits = {EditKind::kMerge, EditKind::kForbidMerge, EditKind::kSplit,
+                                  EditKind::kBlock};
 constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
                                       EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
                                       EditKind::kSplitFactor};
@@ -69,6 +85,7 @@ constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme,
 // knobs.
 constexpr std::array kAtm = {KnobSetting{"exhaustive_stitching", "off"}};
 constexpr std::array kHdm = {KnobSetting{"dominant_merging", "off"}};
+constexpr std::array kNoProducts = {KnobSetting{"products", "off"}};
 constexpr std::array kDuplicating = {KnobSetting{"duplicate_cheap", "on"}};
 
 constexpr std::array kPlanners = {
@@ -94,6 +111,14 @@ constexpr std::array kPlanners = {
             kDuplicating,
             {},
             plan_tvm},
+    Planner{"fusionstitching",
+            "FusionStitching (2019): patterns chosen by an integer program, small products in kernels",
+            kIlpKnobs,
+            {},
+            kIlpEdits,
+            plan_fusionstitching},
+    Planner{"fusionstitching-no-products", "fusionstitching, with every product a library call", kIlpKnobs,
+            kNoProducts, kIlpEdits, plan_fusionstitching},
     Planner{"astitch-no-dominant-merging",
             "exhaustive stitching, every candidate a group of its own (HDM of the paper's Table 4)",
             kAstitchKnobs, kHdm, kAstitchEdits, plan_astitch},
