@@ -1,26 +1,21 @@
 // The knobs of `fusionstitching` (docs/planners/fusionstitching.md).
 #pragma once
 
-#include "analysis/plan/constraints.h"
 #include "analysis/planners/fusionstitching/ilp/score.h"
-#include "analysis/planners/planner.h"
+#include "analysis/planners/fusionstitching/options.h"
 
 namespace stitchwork::fusionstitching {
 
-struct IlpOptions {
-  bool products = true;  ///< dots that are not large may be computed in kernels
-  bool optimal = true;   ///< solver=ilp; else greedy
+struct IlpOptions : Options {
+  bool optimal = true;  ///< solver=ilp; else greedy
   ScoreKind score = ScoreKind::kMixed;
   double launch_us = 0;  ///< phi of F19 section 4.3
   bool exploratory = true, packing = true;
-  bool tuned = true;  ///< mapping=tuned
-  bool shared_reuse = true;
-  std::int64_t shared_limit = 0;  ///< bytes of values a block may have in shared memory
-  Constraints constraints;
+  std::int64_t shared_bytes = 0;  ///< of values a block may have in shared memory
   bool has_edits = false;
 };
 
-/// "72KB would mean very low execution occupancy" (6.6), most needed was 36 KB (Table 4): the threshold T of
+/// "72KB would mean very low execution occupancy" (6.6), most needed was 36 KB (Table 4): the threshold of
 /// section 5.3 is not given. Ours: what every device gives a block without asking.
 constexpr std::int64_t kPaperSharedBytes = 49152;
 

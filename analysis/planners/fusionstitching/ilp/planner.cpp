@@ -105,7 +105,7 @@ bool is_needed(const Ops& ops, const std::vector<bool>& in_pattern, NodeId id) {
 }
 
 std::vector<KernelPlan> make_kernels(const Ops& ops, const std::vector<Pattern>& patterns,
-                                     const Choice& choice, const IlpOptions& options) {
+                                     const Choice& choice, Packer& packer, const IlpOptions& options) {
   std::vector<bool> in_pattern(ops.size(), false);
   for (const int p : choice.patterns)
     for (const NodeId id : patterns[at(p)].ops) in_pattern[static_cast<std::size_t>(id)] = true;
@@ -122,7 +122,7 @@ std::vector<KernelPlan> make_kernels(const Ops& ops, const std::vector<Pattern>&
       kernels[k] = kernel_alone(*ops.nodes, id, block == options.constraints.block.end() ? 0 : block->second);
       return;
     }
-    PackedKernel packed = pack(ops, patterns[at(choice.patterns[k])].ops, options);
+    PackedKernel packed = packer.pack(patterns[at(choice.patterns[k])].ops);
     SW_CHECK(packed.kernel.has_value(), "a pattern that was taken has no kernel: {}", packed.made.why);
     kernels[k] = std::move(*packed.kernel);
   });
@@ -141,8 +141,9 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
   const Required required = required_sets(ops, knobs.constraints);
   const std::vector<Pattern> patterns = find_patterns(ops, knobs, required, recorder);
 
+  Packer packer(ops, knobs);
   Scorer scorer(ops, knobs.score, knobs.launch_us, !knobs.has_edits, [&](const std::vector<NodeId>& pattern) {
-    const PackedKernel packed = pack(ops, pattern, knobs);
+    const PackedKernel packed = packer.pack(pattern);
     return KernelEstimate{packed.made, packed.us, packed.one_block};
   });
   Scores scores;
@@ -163,7 +164,8 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
   const Choice choice = knobs.optimal ? choose_optimal(ops, patterns, required, scores)
                                       : choose_greedily(ops, patterns, required, scores);
   record(ops, patterns, choice, scores, found, recorder);
-  FusionPlan plan = assemble(graph, device, "fusionstitching", make_kernels(ops, patterns, choice, knobs));
+  FusionPlan plan =
+      assemble(graph, device, "fusionstitching", make_kernels(ops, patterns, choice, packer, knobs));
   plan.decisions = recorder.take();
   return plan;
 }
