@@ -76,7 +76,7 @@ constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
 constexpr std::array kIlpEdits = {EditKind::kMerge, EditKind::kForbidMerge, EditKind::kSplit,
-                                  EditKind::kBlock};
+                                  EditKind::kBlock, EditKind::kTemplate};
 constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
                                       EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
                                       EditKind::kSplitFactor};

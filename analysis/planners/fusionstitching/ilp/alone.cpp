@@ -25,10 +25,9 @@ std::vector<NodeId> evaluated_ops(const astitch::Nodes& nodes, const std::vector
   return result;
 }
 
-KernelPlan kernel_alone(const astitch::Nodes& nodes, NodeId op, int block) {
+KernelPlan kernel_alone(const astitch::Nodes& nodes, NodeId op) {
   const Computation& computation = *nodes.computation;
-  Dealt dealt = natural_mapping(computation, nodes.node(op));
-  if (block > 0 && is<mapping::Elements>(dealt.mapping)) dealt = element_mapping(nodes[op].elements, block);
+  const Dealt dealt = natural_mapping(computation, nodes.node(op));
   std::vector<NodeId> ops = nodes[op].isolated ? std::vector{op} : evaluated_ops(nodes, {op});
   KernelPlan kernel = inlined_kernel(computation, std::move(ops), {op}, op, dealt);
   kernel.schemes[op] = Scheme::kIndependent;

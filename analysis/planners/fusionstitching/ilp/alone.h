@@ -11,9 +11,8 @@ namespace stitchwork::fusionstitching {
 /// Immediates are no part of it.
 std::vector<NodeId> evaluated_ops(const astitch::Nodes& nodes, const std::vector<NodeId>& pattern);
 
-/// The kernel that `unfused` makes of an op, but for index maps, which are evaluated in it. `block`: threads
-/// a block of an element-wise op; 0: as `unfused` has it.
-KernelPlan kernel_alone(const astitch::Nodes& nodes, NodeId op, int block = 0);
+/// The kernel that `unfused` makes of an op, but for index maps, which are evaluated in it.
+KernelPlan kernel_alone(const astitch::Nodes& nodes, NodeId op);
 
 /// Predicted microseconds of the kernel, copy or library call that the op is alone.
 double alone_us(const Ops& ops, NodeId op);

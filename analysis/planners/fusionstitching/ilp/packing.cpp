@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analysis/forms/auto_forms.h"
 #include "analysis/judge/cost.h"
+#include "analysis/planners/fusionstitching/ilp/alike.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::fusionstitching {
@@ -17,8 +17,10 @@ class Pack {
   void add(const Template& part) {
     std::int64_t end = first_block_;
     const bool merges = part.composition == Composition::kThread;
+    const std::size_t others = flat_.size();  // loops of other components
+    std::vector<bool> joined(others, false);
     for (Loop loop : part.stitched.loops) {
-      if (Loop* known = merges ? alike(loop) : nullptr) {
+      if (Loop* known = merges ? alike(loop, joined) : nullptr) {
         insert_sorted(known->sub_dominants, loop.dominant);
         for (const NodeId op : loop.sub_dominants) insert_sorted(known->sub_dominants, op);
         continue;
@@ -54,11 +56,17 @@ class Pack {
     ++lane_;
   }
 
-  Loop* alike(const Loop& loop) {
+  /// A loop of other components over as many elements, which no other loop of this one has joined: two that
+  /// are apart in one component have no place in each other's domain.
+  Loop* alike(const Loop& loop, std::vector<bool>& joined) {
     const auto* elements = std::get_if<mapping::Elements>(&loop.dealt.mapping);
     if (elements == nullptr) return nullptr;
-    for (const std::size_t i : flat_)
-      if (std::get<mapping::Elements>(all_.loops[i].dealt.mapping) == *elements) return &all_.loops[i];
+    for (std::size_t f = 0; f < joined.size(); ++f) {
+      Loop& known = all_.loops[flat_[f]];
+      if (joined[f] || std::get<mapping::Elements>(known.dealt.mapping) != *elements) continue;
+      joined[f] = true;
+      return &known;
+    }
     return nullptr;
   }
 
@@ -75,12 +83,8 @@ Packer::Packer(const Ops& ops, const IlpOptions& options) : ops_(ops), options_(
 Packer::Chosen Packer::choose(const Fusion& component, const Templates& templates, int cta_size) {
   if (templates.all.size() <= 1) return {static_cast<int>(templates.all.size()) - 1, 0, 0};
   const astitch::Nodes& nodes = *ops_.nodes;
-  KernelPlan kernel;
-  kernel.ops = component.ops;
   const std::string key =
-      fmt::format("{} threads: ", cta_size) +
-      automatic::signature(
-          {&nodes, ops_.device, nullptr, &kernel, nullptr, {component.ops, component.roots}});
+      fmt::format("{} threads: ", cta_size) + pattern_key(nodes, component.ops, component.roots);
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;

@@ -7,12 +7,17 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/planners/fusionstitching/ilp/alike.h"
 #include "analysis/planners/fusionstitching/ilp/alone.h"
 #include "analysis/planners/fusionstitching/ilp/exploration.h"
 #include "analysis/planners/fusionstitching/ilp/packing.h"
 #include "analysis/planners/fusionstitching/ilp/required.h"
 #include "analysis/planners/fusionstitching/ilp/substitution.h"
+#include "analysis/planners/fusionstitching/ilp/template_kernel.h"
+#include "analysis/planners/fusionstitching/ilp/tuned.h"
+#include "analysis/verify/verify.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 
@@ -104,29 +109,79 @@ bool is_needed(const Ops& ops, const std::vector<bool>& in_pattern, NodeId id) {
   });
 }
 
-std::vector<KernelPlan> make_kernels(const Ops& ops, const std::vector<Pattern>& patterns,
-                                     const Choice& choice, Packer& packer, const IlpOptions& options) {
+/// What is to be one kernel: taken patterns, then ops that none has.
+std::vector<std::vector<NodeId>> find_parts(const Ops& ops, const std::vector<Pattern>& patterns,
+                                            const Choice& choice) {
   std::vector<bool> in_pattern(ops.size(), false);
-  for (const int p : choice.patterns)
+  std::vector<std::vector<NodeId>> parts;
+  for (const int p : choice.patterns) {
+    parts.push_back(patterns[at(p)].ops);
     for (const NodeId id : patterns[at(p)].ops) in_pattern[static_cast<std::size_t>(id)] = true;
-  std::vector<NodeId> alone;
+  }
   for (NodeId id = 0; id < static_cast<NodeId>(ops.size()); ++id) {
     if (in_pattern[static_cast<std::size_t>(id)] || !(*ops.nodes)[id].member) continue;
-    if (ops.nodes->node(id).op != Op::kCopy && is_needed(ops, in_pattern, id)) alone.push_back(id);
+    if (ops.nodes->node(id).op != Op::kCopy && is_needed(ops, in_pattern, id)) parts.push_back({id});
   }
-  std::vector<KernelPlan> kernels(choice.patterns.size() + alone.size());
-  parallel_for(kernels.size(), [&](std::size_t k) {
-    if (k >= choice.patterns.size()) {
-      const NodeId id = alone[k - choice.patterns.size()];
-      const auto block = options.constraints.block.find(id);
-      kernels[k] = kernel_alone(*ops.nodes, id, block == options.constraints.block.end() ? 0 : block->second);
-      return;
-    }
-    PackedKernel packed = packer.pack(patterns[at(choice.patterns[k])].ops);
-    SW_CHECK(packed.kernel.has_value(), "a pattern that was taken has no kernel: {}", packed.made.why);
-    kernels[k] = std::move(*packed.kernel);
+  return parts;
+}
+
+/// The kernel of a part: the fastest by the estimate of what the knobs allow.
+KernelPlan make_kernel(const Ops& ops, const std::vector<NodeId>& part, Packer& packer,
+                       const IlpOptions& options) {
+  if (const auto* wanted = Constraints::find(options.constraints.templates, part))
+    return template_kernel(ops, part, wanted->second, options);
+  const bool alone = part.size() == 1;
+  const bool wants_block = Constraints::find(options.constraints.block, part) != nullptr;
+  if (alone && (!ops[part.front()].fusible || (!options.tuned && !wants_block)))
+    return kernel_alone(*ops.nodes, part.front());
+  PackedKernel packed = packer.pack(part);
+  SW_CHECK(packed.kernel.has_value(), "a pattern that was taken has no kernel: {}", packed.made.why);
+  KernelPlan best = std::move(*packed.kernel);
+  double us = packed.us;
+  const auto offer = [&](std::optional<KernelPlan> kernel) {
+    if (!kernel) return;
+    const double other = kernel_cost(*ops.nodes->graph, *ops.device, *kernel).predicted_us;
+    if (other >= us) return;
+    us = other;
+    best = std::move(*kernel);
+  };
+  if (alone && !wants_block) offer(kernel_alone(*ops.nodes, part.front()));
+  if (options.tuned) offer(tuned_kernel(ops, part, options));
+  return best;
+}
+
+/// Parts that are alike have kernels that are alike, unless overrides tell them apart.
+std::vector<KernelPlan> make_kernels(const Ops& ops, const std::vector<std::vector<NodeId>>& parts,
+                                     Packer& packer, const IlpOptions& options) {
+  std::vector<std::vector<NodeId>> evaluated;
+  std::vector<std::size_t> first(parts.size()), distinct;  // by part: the first that is alike
+  std::map<std::string, std::size_t> known;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const bool isolated = parts[k].size() == 1 && !ops[parts[k].front()].fusible;
+    evaluated.push_back(isolated ? parts[k] : evaluated_ops(*ops.nodes, parts[k]));
+    first[k] = k;
+    if (!options.has_edits && !isolated)
+      first[k] =
+          known.emplace(pattern_key(*ops.nodes, evaluated[k], outputs_of(ops, parts[k])), k).first->second;
+    if (first[k] == k) distinct.push_back(k);
+  }
+  std::vector<KernelPlan> kernels(parts.size());
+  parallel_for(distinct.size(), [&](std::size_t d) {
+    kernels[distinct[d]] = make_kernel(ops, parts[distinct[d]], packer, options);
   });
+  for (std::size_t k = 0; k < parts.size(); ++k)
+    if (first[k] != k)
+      kernels[k] = renamed(*ops.nodes->computation, kernels[first[k]], evaluated[first[k]], evaluated[k]);
   return kernels;
+}
+
+/// A template that somebody wrote may be none that verify admits.
+void require_sound(const Graph& graph, const Device& device, const FusionPlan& plan,
+                   const IlpOptions& options) {
+  if (options.constraints.templates.empty()) return;
+  for (const Verdict& problem : verify(graph, device, plan)) {
+    throw Error("template", 1, 1, problem.why, fmt::format("refused by {}", problem.rule));
+  }
 }
 
 }  // namespace
@@ -164,8 +219,9 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
   const Choice choice = knobs.optimal ? choose_optimal(ops, patterns, required, scores)
                                       : choose_greedily(ops, patterns, required, scores);
   record(ops, patterns, choice, scores, found, recorder);
-  FusionPlan plan =
-      assemble(graph, device, "fusionstitching", make_kernels(ops, patterns, choice, packer, knobs));
+  FusionPlan plan = assemble(graph, device, "fusionstitching",
+                             make_kernels(ops, find_parts(ops, patterns, choice), packer, knobs));
+  require_sound(graph, device, plan, knobs);
   plan.decisions = recorder.take();
   return plan;
 }

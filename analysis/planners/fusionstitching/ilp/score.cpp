@@ -7,8 +7,8 @@
 #include <limits>
 #include <utility>
 
-#include "analysis/forms/auto_forms.h"
 #include "analysis/judge/cost.h"
+#include "analysis/planners/fusionstitching/ilp/alike.h"
 #include "analysis/planners/fusionstitching/ilp/alone.h"
 #include "core/base/parallel.h"
 #include "core/base/sorted.h"
@@ -75,10 +75,7 @@ Scorer::Scorer(const Ops& ops, ScoreKind kind, double launch_us, bool alike, Est
       alone_(ops.size(), std::numeric_limits<double>::quiet_NaN()) {}
 
 std::string Scorer::key(const std::vector<NodeId>& pattern) const {
-  KernelPlan kernel;
-  kernel.ops = evaluated_ops(*ops_.nodes, pattern);
-  return automatic::signature(
-      {ops_.nodes, ops_.device, nullptr, &kernel, nullptr, {pattern, outputs_of(ops_, pattern)}});
+  return pattern_key(*ops_.nodes, evaluated_ops(*ops_.nodes, pattern), outputs_of(ops_, pattern));
 }
 
 double Scorer::sum_alone(const std::vector<NodeId>& pattern) {

@@ -214,37 +214,40 @@ class Enumeration {
           return chunk == layout.chunks.end() || layout.recomputed.contains(op) ? 0 : chunk->second;
         },
         users);
-    Slots slots = shared(asked);
+    std::vector<Loop> loops = chunk_loops(asked, layout, style);
+    Slots slots = shared_slots(computation_, fusion_, asked, loops, options_);
     if (slots.bytes > options_.shared_bytes) {
       std::erase_if(asked, [](const Request& request) { return request.cls != RequestClass::kMust; });
-      slots = shared(asked);
+      loops = chunk_loops(asked, layout, style);
+      slots = shared_slots(computation_, fusion_, asked, loops, options_);
     }
     if (slots.bytes > options_.shared_bytes) {
       result_.made = Verdict::no("fs19.volume", fmt::format("{} bytes of shared memory a block, {} allowed",
                                                             slots.bytes, options_.shared_bytes));
       return;
     }
-    std::vector<Loop> loops;
+    add(Composition::kBlock, std::move(loops), std::move(slots));
+  }
+
+  /// A loop of every output and of what asks for shared memory, over a block's chunk of it.
+  std::vector<Loop> chunk_loops(const std::vector<Request>& asked, const ChunkLayout& layout,
+                                RowStyle style) const {
     std::vector<NodeId> stored = fusion_.roots;
     for (const Request& request : asked) insert_sorted(stored, request.op);
+    std::vector<Loop> loops;
     for (const NodeId op : stored) {
-      const std::int64_t chunk = layout.chunks.at(op);
       int warps = 1;
       if (style == RowStyle::kBlock && is_reduction(ops_[op].kind))
         warps = row_warps(computation_, node(op), whole_row_threads(op)).back();
-      loops.push_back({op, {}, chunk_mapping(computation_, node(op), chunk, cta_size_, warps), 0});
+      loops.push_back(
+          {op, {}, chunk_mapping(computation_, node(op), layout.chunks.at(op), cta_size_, warps), 0});
     }
-    add(Composition::kBlock, std::move(loops), std::move(slots));
+    return loops;
   }
 
   /// No more threads than a row has elements.
   int whole_row_threads(NodeId op) const {
     return static_cast<int>(std::min<std::int64_t>(cta_size_, reduction_size(computation_, op).cols));
-  }
-
-  Slots shared(const std::vector<Request>& asked) const {
-    const InPlace never = [](NodeId, NodeId) { return false; };
-    return share(computation_, fusion_, asked, never, options_.shared_reuse);
   }
 
   const Ops& ops_;
@@ -269,6 +272,13 @@ std::string_view name(Composition composition) {
       return "block";
   }
   return "";
+}
+
+Slots shared_slots(const Computation& computation, const Fusion& fusion, const std::vector<Request>& asked,
+                   const std::vector<Loop>& loops, const IlpOptions& options) {
+  (void)loops;
+  const InPlace never = [](NodeId, NodeId) { return false; };
+  return share(computation, fusion, asked, never, options.shared_reuse);
 }
 
 Fusion fusion_of(const Ops& ops, const std::vector<NodeId>& component) {

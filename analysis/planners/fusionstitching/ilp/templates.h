@@ -38,6 +38,11 @@ struct Templates {
 /// A component as fusions have it: what it evaluates, index maps included, and its outputs.
 Fusion fusion_of(const Ops& ops, const std::vector<NodeId>& component);
 
+/// Slots of what loops share (F19 section 5.3, Algorithm 4): in place where each thread of the reader's loop
+/// overwrites the element it reads.
+Slots shared_slots(const Computation& computation, const Fusion& fusion, const std::vector<Request>& asked,
+                   const std::vector<Loop>& loops, const IlpOptions& options);
+
 /// Those of fewest bytes of shared memory first.
 Templates find_templates(const Ops& ops, const Fusion& component, int cta_size, const IlpOptions& options);
 
