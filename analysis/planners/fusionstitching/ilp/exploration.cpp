@@ -129,16 +129,20 @@ class Exploration {
 
 std::vector<Pattern> exploratory_patterns(const Ops& ops, const ExplorationLimits& limits,
                                           const Constraints& constraints, Recorder& recorder) {
-  Exploration exploration(ops, limits, constraints);
-  for (const Seed& seed : find_seeds(ops, limits)) {
+  const std::vector<Seed> seeds = find_seeds(ops, limits);
+  ExplorationLimits fair = limits;  // all seeds have their share
+  if (!seeds.empty())
+    fair.most_patterns_a_seed =
+        std::clamp<std::size_t>(limits.most_patterns / seeds.size(), 1, limits.most_patterns_a_seed);
+  Exploration exploration(ops, fair, constraints);
+  for (const Seed& seed : seeds) {
     const bool complete = exploration.explore(seed.op);
     if (!complete)
       recorder.add("patterns", ops.name(seed.op), "", [&] {
         return Verdict::no(
-            "fs19.cap",
-            exploration.full()
-                ? fmt::format("{} exploratory patterns in all", limits.most_patterns)
-                : fmt::format("{} exploratory patterns of this seed", limits.most_patterns_a_seed));
+            "fs19.cap", exploration.full()
+                            ? fmt::format("{} exploratory patterns in all", limits.most_patterns)
+                            : fmt::format("{} exploratory patterns of this seed", fair.most_patterns_a_seed));
       });
     if (exploration.full()) break;
   }

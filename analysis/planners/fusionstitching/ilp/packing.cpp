@@ -6,6 +6,7 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/planners/fusionstitching/ilp/alike.h"
+#include "analysis/verify/verify.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::fusionstitching {
@@ -81,8 +82,10 @@ class Pack {
 Packer::Packer(const Ops& ops, const IlpOptions& options) : ops_(ops), options_(options) {}
 
 Packer::Chosen Packer::choose(const Fusion& component, const Templates& templates, int cta_size) {
-  if (templates.all.size() <= 1) return {static_cast<int>(templates.all.size()) - 1, 0, 0};
   const astitch::Nodes& nodes = *ops_.nodes;
+  // Loops of outputs are sound as they are made.
+  const bool given = templates.all.size() == 1 && templates.all[0].composition == Composition::kThread;
+  if (templates.all.empty() || given) return {given ? 0 : -1, 0, {}};
   const std::string key =
       fmt::format("{} threads: ", cta_size) + pattern_key(nodes, component.ops, component.roots);
   {
@@ -90,14 +93,19 @@ Packer::Chosen Packer::choose(const Fusion& component, const Templates& template
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
   }
   Chosen best;
-  for (const Template& of : templates.all) {
-    const double us =
-        kernel_cost(*nodes.graph, *ops_.device, stitched_kernel(*nodes.computation, of.stitched))
-            .predicted_us;
-    if (best.index < 0 || us < best.us) best = {static_cast<int>(&of - templates.all.data()), us, 0};
-    ++best.tried;
+  for (std::size_t t = 0; t < templates.all.size(); ++t) {
+    const KernelPlan kernel = stitched_kernel(*nodes.computation, templates.all[t].stitched);
+    const KernelEvaluations found = evaluations(*nodes.computation, kernel);
+    if (const auto problems = verify_values(*nodes.graph, kernel, found); !problems.empty()) {
+      best.refused = Verdict::no("fs19.layout", problems.front().why);
+      continue;
+    }
+    const double us = kernel_cost(*nodes.graph, *ops_.device, kernel, found).predicted_us;
+    if (best.index < 0 || us < best.us) {
+      best.index = static_cast<int>(t);
+      best.us = us;
+    }
   }
-  best.tried = static_cast<int>(templates.all.size());
   const std::lock_guard lock(mutex_);
   return known_.emplace(key, best).first->second;
 }
@@ -110,7 +118,7 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
     const Templates templates = find_templates(ops_, part, cta_size, options_);
     const Chosen chosen = choose(part, templates, cta_size);
     if (chosen.index < 0) {
-      result.made = templates.made;
+      result.made = templates.all.empty() ? templates.made : chosen.refused;
       return result;
     }
     const Template& of = templates.all[static_cast<std::size_t>(chosen.index)];

@@ -35,7 +35,7 @@ class Packer {
   struct Chosen {
     int index = -1;  ///< into the component's templates; -1: none is a kernel
     double us = 0;
-    int tried = 0;
+    Verdict refused;  ///< why the last one that is none is none
   };
 
   Chosen choose(const Fusion& component, const Templates& templates, int cta_size);

@@ -28,6 +28,34 @@ PartitionStep step_of(const StepFacts& facts) {
 /// What an op is sorted by: stage and whether it is a partition op, of each step in turn.
 using Stages = std::array<int, 2 * kPartitionSteps>;
 
+/// Among ops of equal stages whatever was just made possible comes next, so that a segment that has to be cut
+/// is cut between chains rather than through all of them.
+void keep_chains_together(const Ops& ops, const std::vector<Stages>& stages, std::vector<NodeId>& order) {
+  std::vector<int> missing(ops.size(), 0);
+  for (auto begin = order.begin(); begin != order.end();) {
+    const Stages& key = stages[static_cast<std::size_t>(*begin)];
+    const auto is_alike = [&](NodeId id) { return stages[static_cast<std::size_t>(id)] == key; };
+    const auto end = std::find_if_not(begin, order.end(), is_alike);
+    std::vector<NodeId> open;
+    for (auto op = begin; op != end; ++op) {
+      const auto& producers = ops[*op].producers;
+      missing[static_cast<std::size_t>(*op)] =
+          static_cast<int>(std::count_if(producers.begin(), producers.end(), is_alike));
+      if (missing[static_cast<std::size_t>(*op)] == 0) open.push_back(*op);
+    }
+    std::reverse(open.begin(), open.end());
+    for (; begin != end; ++begin) {
+      const NodeId next = open.back();
+      open.pop_back();
+      *begin = next;
+      const auto& consumers = ops[next].consumers;
+      for (auto consumer = consumers.rbegin(); consumer != consumers.rend(); ++consumer)
+        if (is_alike(*consumer) && --missing[static_cast<std::size_t>(*consumer)] == 0)
+          open.push_back(*consumer);
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view name(PartitionStep step) {
@@ -76,6 +104,7 @@ Partition find_partition(const Ops& ops, Recorder& recorder) {
     const Stages& right = stages[static_cast<std::size_t>(b)];
     return left != right ? left < right : a < b;
   });
+  keep_chains_together(ops, stages, result.order);
   return result;
 }
 

@@ -29,7 +29,8 @@ std::string_view name(PartitionStep step);  ///< "large gemms", ...
 struct Partition {
   std::vector<PartitionStep> step;  ///< by node: the first step that has it among its partition ops
   /// All steps of the computation. With stage_k(op) = most partition ops of step k on a path to it, sorted by
-  /// (stage_1, is partition op of step 1, stage_2, is partition op of step 2, ..., NodeId): topological, and
+  /// (stage_1, is partition op of step 1, stage_2, is partition op of step 2, ...), chains of ops that are
+  /// equal in these behind each other: topological, and
   /// as intervals of one order disjoint patterns never depend on each other in a cycle.
   std::vector<NodeId> order;
 

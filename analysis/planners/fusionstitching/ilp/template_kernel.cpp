@@ -35,7 +35,7 @@ class Lowering {
     for (const OpSchedule& schedule : schedules_)
       loops.push_back({schedule.op, {}, dealt_of(computation_, schedule, cta_size), 0});
     result.slots = slots(loops, options);
-    join_registers(loops);
+    join_rows(loops);
     result.loops = std::move(loops);
     return result;
   }
@@ -79,31 +79,38 @@ class Lowering {
     return result;
   }
 
-  bool in_registers(NodeId op) const {
-    if (!is_reduction(ops_[op].kind) || scheduled_.at(op)->shared) return false;
-    return std::any_of(fusion_.ops.begin(), fusion_.ops.end(), [&](NodeId reader) {
-      const auto& operands = computation_.node(reader).operands;
-      return std::find(operands.begin(), operands.end(), op) != operands.end();
-    });
+  /// Element-wise ops that warps have rows of are computed in the loop of a reduction of these rows.
+  void join_rows(std::vector<Loop>& loops) const {
+    for (std::size_t r = 0; r < loops.size(); ++r) {
+      if (!is<mapping::Lanes>(loops[r].dealt.mapping)) continue;
+      const auto placed = propagate(computation_, loops[r].dominant, loops[r].dealt.mapping, fusion_.ops);
+      const Loop leader = loops[r];
+      std::vector<NodeId> joined = leader.sub_dominants;
+      std::erase_if(loops, [&](const Loop& loop) {
+        const auto at = placed.find(loop.dominant);
+        const bool lies = loop.dominant != leader.dominant && at != placed.end() &&
+                          joins(leader, loop, at->second.coverage);
+        if (lies) insert_sorted(joined, loop.dominant);
+        return lies;
+      });
+      const auto own = std::find_if(loops.begin(), loops.end(),
+                                    [&](const Loop& loop) { return loop.dominant == leader.dominant; });
+      own->sub_dominants = std::move(joined);
+      r = static_cast<std::size_t>(own - loops.begin());
+    }
   }
 
-  void join_registers(std::vector<Loop>& loops) const {
-    const auto first = std::find_if(loops.begin(), loops.end(),
-                                    [&](const Loop& loop) { return in_registers(loop.dominant); });
-    if (first == loops.end()) return;
-    const Loop leader = *first;
-    const auto placed = propagate(computation_, leader.dominant, leader.dealt.mapping, fusion_.ops);
-    std::vector<NodeId> joined;
-    std::erase_if(loops, [&](const Loop& loop) {
-      const auto at = placed.find(loop.dominant);
-      const bool lies = loop.dominant != leader.dominant && at != placed.end() &&
-                        !scheduled_.at(loop.dominant)->shared &&
-                        (at->second.coverage == Coverage::kFull || at->second.coverage == Coverage::kRows);
-      if (lies) insert_sorted(joined, loop.dominant);
-      return lies;
-    });
-    for (Loop& loop : loops)
-      if (loop.dominant == leader.dominant) loop.sub_dominants = joined;
+  bool joins(const Loop& leader, const Loop& loop, Coverage coverage) const {
+    const OpSchedule& schedule = *scheduled_.at(loop.dominant);
+    const bool warps =
+        std::any_of(schedule.dims.begin(), schedule.dims.end(), [](const Attribute& attribute) {
+          return std::any_of(attribute.begin(), attribute.end(),
+                             [](const Tiles& t) { return t.level == Level::kWarp; });
+        });
+    if (!warps || loop.dealt.deal.blocks() != leader.dealt.deal.blocks()) return false;
+    if (coverage == Coverage::kRows && is<mapping::Lanes>(loop.dealt.mapping))
+      return loop.dealt.mapping == leader.dealt.mapping;
+    return coverage == Coverage::kFull && is<mapping::Elements>(loop.dealt.mapping);
   }
 
   const Ops& ops_;

@@ -60,6 +60,24 @@ std::vector<Attribute> attributes(const Computation& computation, const Node& no
   return result;
 }
 
+/// Of an element-wise op in a loop over rows of `cols` elements: rows, then the lanes' part of each.
+std::vector<Attribute> in_rows(const Node& node, std::int64_t part, std::int64_t cols, Level kept) {
+  const Dims& dims = node.shape.dims;
+  std::size_t first = dims.size();  // of the dimensions within a row
+  for (std::int64_t within = 1; first > 0 && within < cols;) within *= dims[--first];
+  const Dims outer(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(first)),
+      inner(dims.begin() + static_cast<std::ptrdiff_t>(first), dims.end());
+  const std::int64_t rows = elements_of(outer);
+  if (elements_of(inner) == cols && rows % std::min(part, rows) == 0) {
+    if (auto result = cut(outer, rows / std::min(part, rows), kept)) {
+      result->insert(result->end(), inner.size(), Attribute{{Level::kCta, 0}});
+      return *std::move(result);
+    }
+  }
+  const std::int64_t elements = node.shape.elements_count(), chunk = std::min(elements, part * cols);
+  return {{{Level::kGrid, ceil_div(elements, chunk)}, {Level::kCta, chunk}}};
+}
+
 /// What all attributes of one kind of dimensions come to.
 struct Dealing {
   std::int64_t blocks = 1;     ///< of GRID
@@ -75,6 +93,7 @@ struct Dealing {
 Dealing dealing(const Computation& computation, const OpSchedule& schedule, bool reduced) {
   const Node& node = computation.node(schedule.op);
   const ScheduledDims dims = scheduled_dims(computation, node, schedule.dims.size());
+  const bool reduces = std::find(dims.reduced.begin(), dims.reduced.end(), true) != dims.reduced.end();
   Dealing result;
   bool inside = false;  // a dimension before it is not the blocks' alone
   for (std::size_t d = 0; d < dims.extents.size(); ++d) {
@@ -90,12 +109,14 @@ Dealing dealing(const Computation& computation, const OpSchedule& schedule, bool
         result.has_grid = true;
         continue;
       }
-      if (result.inner && *result.inner != tiles.level && count > 1)
+      // An element-wise op's rows may be warps', and what is in a row their lanes'.
+      const bool lanes = !reduces && result.inner && tiles.level == Level::kCta;
+      if (result.inner && *result.inner != tiles.level && count > 1 && !lanes)
         fail(schedule,
              fmt::format("{}: both {} and {} of dimensions that are {}", node.name, name(*result.inner),
                          name(tiles.level), reduced ? "reduced" : "kept"),
              "one level for all of them");
-      if (count > 1 || !result.inner) result.inner = tiles.level;
+      if (!lanes && (count > 1 || !result.inner)) result.inner = tiles.level;
       inside = inside || count > 1;
     }
   }
@@ -123,14 +144,11 @@ std::vector<OpSchedule> schedules_of(const Computation& computation, const Kerne
       } else if (!is<mapping::Elements>(group.mapping)) {
         kept = threads_a_row(group.mapping) <= static_cast<int>(kWarp) ? Level::kWarp : Level::kThread;
       }
-      if (reduces || is<mapping::Elements>(group.mapping)) {
+      const bool once_a_row = node.shape.elements_count() == domain.rows && domain.cols != 1;
+      if (reduces || is<mapping::Elements>(group.mapping) || once_a_row)
         schedule.dims = attributes(computation, node, part, kept, reduced);
-      } else if (node.shape.elements_count() == domain.rows && domain.cols != 1) {
-        // Once a row: by whoever has the row.
-        schedule.dims = attributes(computation, node, part, kept, reduced);
-      } else {
-        schedule.dims = attributes(computation, node, part * domain.cols, Level::kCta, reduced);
-      }
+      else
+        schedule.dims = in_rows(node, part, domain.cols, kept);
       result.push_back(std::move(schedule));
     }
   }

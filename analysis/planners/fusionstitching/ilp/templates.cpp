@@ -12,6 +12,7 @@
 #include "analysis/planners/fusionstitching/ilp/alone.h"
 #include "analysis/planners/fusionstitching/ilp/layout.h"
 #include "analysis/planners/fusionstitching/sharing.h"
+#include "analysis/schedule/evaluations.h"
 #include "core/base/sorted.h"
 #include "occupancy_model/hardware.h"
 
@@ -157,7 +158,24 @@ class Enumeration {
       const bool once_a_row = !is_reduction(ops_[op].kind) && at->second.coverage == Coverage::kRows;
       if (!once_a_row && !lies_in(dominant, op, at->second.coverage)) return;
     }
-    add(Composition::kWarp, {{dominant, stored, {mapping, deal_to(mapping, task_count(mapping))}, 0}}, {});
+    std::vector<Loop> loops{{dominant, stored, {mapping, deal_to(mapping, task_count(mapping))}, 0}};
+    std::vector<Request> asked;  // what the threads of a row have together they all read there
+    for (const NodeId op : must_share_)
+      asked.push_back({op, RequestClass::kMust, task_rows(mapping) * byte_size(node(op).shape.dtype)});
+    Slots slots = shared_slots(computation_, fusion_, asked, loops, options_);
+    if (slots.bytes > options_.shared_bytes) return;
+    add(Composition::kWarp, std::move(loops), std::move(slots));
+    if (!reads_own_rows(result_.all.back())) result_.all.pop_back();
+  }
+
+  /// Whether reductions are only read in the row that they are of.
+  bool reads_own_rows(const Template& of) const {
+    const KernelPlan kernel = stitched_kernel(computation_, of.stitched);
+    const GroupEvaluations found = evaluations(computation_, kernel, kernel.groups.front());
+    if (!found.unplaced.empty()) return false;
+    return std::all_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
+      return !contains_sorted(must_share_, e.op) || e.map == found.placements.at(e.op).map;
+    });
   }
 
   /// How the threads of a block share the rows of its reductions.
