@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/plan_json.h"

@@ -68,8 +68,7 @@ SetPackingSolution solve(const SetPacking& program) {
   // Presolve prints unless both levels are 0.
   for (const char* level : {"log", "slog"}) Cbc_setParameter(model.get(), level, "0");
   // The relaxation is integral or nearly so: what makes hard programs tighter takes longer than to branch.
-  for (const char* effort : {"preprocess", "cutsOnOff", "heuristicsOnOff"})
-    Cbc_setParameter(model.get(), effort, "off");
+  for (const char* effort : {"cutsOnOff", "heuristicsOnOff"}) Cbc_setParameter(model.get(), effort, "off");
   for (const char* gap : {"ratioGap", "allowableGap"}) Cbc_setParameter(model.get(), gap, "0");
   Cbc_setParameter(model.get(), "maxNodes", std::to_string(kMostNodes).c_str());
   Cbc_solve(model.get());

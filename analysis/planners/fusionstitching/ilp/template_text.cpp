@@ -114,13 +114,15 @@ class Parser {
 
   Tiles tiles() {
     skip_space();
+    const int line = line_, column = column_;
     const std::string_view level =
         word([](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
     Tiles result;
     const auto known =
         std::find_if(kLevels.begin(), kLevels.end(), [&](Level l) { return name(l) == level; });
     if (known == kLevels.end())
-      fail(fmt::format("'{}' is no attribute", level), "known: GRID, WARP, CTA, THREAD");
+      throw Error("template", line, column, fmt::format("'{}' is no attribute", level),
+                  "known: GRID, WARP, CTA, THREAD");
     result.level = *known;
     if (peek() != '_') return result;
     advance();
