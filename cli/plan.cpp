@@ -4,6 +4,7 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/plan_json.h"
+#include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "analysis/verify/verify.h"
 #include "cli/cli.h"
 #include "cli/table.h"
@@ -61,6 +62,16 @@ std::string dump_ptx(const Planned& p) {
   return text;
 }
 
+std::string dump_templates(const Planned& p) {
+  const Computation& entry = p.model.graph.entry_computation();
+  std::string text;
+  for (const KernelPlan& kernel : p.plan.kernels)
+    text += fmt::format("{} {}: cta_num {}, cta_size {}\n  {}\n", kernel.id, kernel.name, kernel.launch.grid,
+                        kernel.launch.block,
+                        fusionstitching::to_text(entry, fusionstitching::schedules_of(entry, kernel)));
+  return text;
+}
+
 std::string dump_occupancy(const Planned& p) {
   Table table(
       {"kernel", ">grid", ">block", ">shared B", ">reg bound", ">blocks/SM", ">occupancy", "limited by"});
@@ -78,6 +89,9 @@ constexpr DumpKind kDumps[] = {
     {"graph", "the canonical graph, as HLO text", dump_graph},
     {"dominants", "dominant and sub-dominant ops and their thread mappings", dump_dominants},
     {"plan", "kernels, groups, schemes, launches", dump_plan},
+    {"templates",
+     "how what each kernel stores is dealt to the grid, warps and threads (FusionStitching 2019)",
+     dump_templates},
     {"schedule", "what each kernel does: phases, task loops, steps, values, where they lie", dump_schedule},
     {"kernel", "the same, under its older name", dump_schedule},
     {"cuda", "the CUDA C++ of every kernel", dump_cuda},

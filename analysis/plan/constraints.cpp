@@ -174,6 +174,9 @@ Constraints constraints(const Graph& graph, const Device& device, const std::vec
                  "ask for a number in between");
         set_once(result.residency, op, static_cast<int>(edit.n), edit);
         break;
+      case EditKind::kTemplate:
+        set_once(result.templates, op, edit.to, edit);
+        break;
     }
   }
   require_consistent(computation, result);

@@ -16,12 +16,13 @@ namespace stitchwork {
 struct Constraints {
   using Pair = std::pair<NodeId, NodeId>;
 
-  std::vector<Pair> together;          ///< merge: one kernel computes both
-  std::vector<Pair> apart;             ///< forbid_merge, split: no kernel computes both
-  std::map<NodeId, Scheme> schemes;    ///< scheme
-  std::map<NodeId, int> block;         ///< block: threads of the kernel of an op
-  std::map<NodeId, int> split_factor;  ///< split_factor: blocks a row of a reduction
-  std::map<NodeId, int> residency;     ///< residency: most blocks an SM holds of the kernel of an op
+  std::vector<Pair> together;               ///< merge: one kernel computes both
+  std::vector<Pair> apart;                  ///< forbid_merge, split: no kernel computes both
+  std::map<NodeId, Scheme> schemes;         ///< scheme
+  std::map<NodeId, int> block;              ///< block: threads of the kernel of an op
+  std::map<NodeId, int> split_factor;       ///< split_factor: blocks a row of a reduction
+  std::map<NodeId, std::string> templates;  ///< template: text of the kernel of an op
+  std::map<NodeId, int> residency;          ///< residency: most blocks an SM holds of the kernel of an op
 
   /// The forbidden pair that a kernel with all of `left` and all of `right` would hold, if any. Both are
   /// callables: is this op in it?

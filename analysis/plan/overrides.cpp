@@ -23,6 +23,8 @@ std::string_view name(EditKind kind) {
       return "split_factor";
     case EditKind::kResidency:
       return "residency";
+    case EditKind::kTemplate:
+      return "template";
   }
   SW_CHECK(false, "edit kind number {}", static_cast<int>(kind));
 }
@@ -43,6 +45,8 @@ std::string to_text(const Edit& edit) {
       return fmt::format("rows of {} split over {} blocks", edit.ops.at(0), edit.n);
     case EditKind::kResidency:
       return fmt::format("at most {} an SM of the kernel of {}", counted(edit.n, "block"), edit.ops.at(0));
+    case EditKind::kTemplate:
+      return fmt::format("kernel of {} by a template", edit.ops.at(0));
   }
   SW_CHECK(false, "edit kind number {}", static_cast<int>(edit.kind));
 }

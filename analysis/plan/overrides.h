@@ -18,13 +18,15 @@ enum class EditKind : std::uint8_t {
   kSplitFactor,  ///< each row of the reduction ops[0] is split over `n` blocks
   kResidency,    ///< an SM holds at most `n` blocks of the kernel of ops[0]: the fewer, the more registers a
                  ///< thread
+  kTemplate,     ///< the kernel of ops[0] is dealt to blocks, warps and threads as the template `to` says
 };
 std::string_view name(EditKind kind);  ///< "scheme", "merge", "forbid_merge", "split", "block", ...
 
 struct Edit {
   EditKind kind = EditKind::kScheme;
   std::vector<std::string> ops;  ///< names of graph nodes
-  std::string to;                ///< kScheme: "local", "regional", "global", ... (analysis/plan/plan.h)
+  std::string to;                ///< kScheme: "local", "regional", "global", ... (analysis/plan/plan.h);
+                                 ///< kTemplate: its text (docs/planners/fusionstitching.md)
   std::int64_t n = 0;            ///< kBlock, kSplitFactor, kResidency
 
   bool operator==(const Edit&) const = default;

@@ -35,6 +35,10 @@ Json edit_to_json(const Edit& edit) {
       json["kernel_of"] = edit.ops.at(0);
       json["blocks_per_sm"] = edit.n;
       break;
+    case EditKind::kTemplate:
+      json["kernel_of"] = edit.ops.at(0);
+      json["text"] = edit.to;
+      break;
   }
   return json;
 }
@@ -43,7 +47,7 @@ Edit read_edit(const JsonCursor& c) {
   Edit edit;
   edit.kind = c.at("do").one_of(std::array{EditKind::kScheme, EditKind::kMerge, EditKind::kForbidMerge,
                                            EditKind::kSplit, EditKind::kBlock, EditKind::kSplitFactor,
-                                           EditKind::kResidency});
+                                           EditKind::kResidency, EditKind::kTemplate});
   switch (edit.kind) {
     case EditKind::kScheme:
       edit.ops = {c.at("op").text()};
@@ -70,6 +74,10 @@ Edit read_edit(const JsonCursor& c) {
     case EditKind::kResidency:
       edit.ops = {c.at("kernel_of").text()};
       edit.n = c.at("blocks_per_sm").integer();
+      break;
+    case EditKind::kTemplate:
+      edit.ops = {c.at("kernel_of").text()};
+      edit.to = c.at("text").text();
       break;
   }
   return edit;

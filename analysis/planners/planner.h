@@ -81,6 +81,7 @@ FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions&
 FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options);
 Verdict takes_imported(const Graph& graph);
 FusionPlan plan_imported(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options);
 

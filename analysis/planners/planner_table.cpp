@@ -18,6 +18,9 @@ constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 constexpr std::array<std::string_view, 3> kCopies = {"on", "off", "cp_async"};
 constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
 constexpr std::array<std::string_view, 2> kRoofs = {"path", "layer"};
+constexpr std::array<std::string_view, 2> kSolvers = {"ilp", "greedy"};
+constexpr std::array<std::string_view, 3> kScores = {"mixed", "volume", "execution"};
+constexpr std::array<std::string_view, 2> kLaunchCosts = {"device", "paper"};
 constexpr std::array<std::string_view, 2> kSharedLimits = {"paper", "device"};
 
 // docs/planners/knobs.md says what each does.
@@ -42,6 +45,11 @@ constexpr std::array kKnobs = {
     Knob{"elementwise_fusion", kOnOff, "on"},
     Knob{"size_shrinking", kOnOff, "on"},
     Knob{"shared_limit", kSharedLimits, "paper"},
+    Knob{"solver", kSolvers, "ilp"},
+    Knob{"score", kScores, "mixed"},
+    Knob{"launch_cost", kLaunchCosts, "device"},
+    Knob{"exploratory", kOnOff, "on"},
+    Knob{"packing", kOnOff, "on"},
     Knob{"mapping", kMappings, "tuned"},
 };
 
@@ -65,12 +73,17 @@ constexpr std::array<std::string_view, 14> kAutoKnobs = {
     "adaptive_mapping", "dominant_merging", "proactive_locality", "shared_reuse", "register_relaxation",
     "remote_stitching", "data_reuse",       "across_rows",        "residence",    "tiles",
     "async_copies",     "one_pass",         "clusters",           "mapping"};
+constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver",       "score",
+                                                       "launch_cost", "exploratory",  "packing",
+                                                       "mapping",     "shared_limit", "shared_reuse"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
 constexpr std::array<std::string_view, 7> kFusionStitching2018Knobs = {
     "products", "roof", "elementwise_fusion", "size_shrinking", "shared_limit", "shared_reuse", "mapping"};
 
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
+constexpr std::array kIlpEdits = {EditKind::kMerge, EditKind::kForbidMerge, EditKind::kSplit,
+                                  EditKind::kBlock, EditKind::kTemplate};
 constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
                                       EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
                                       EditKind::kSplitFactor};
@@ -80,8 +93,8 @@ constexpr std::array kFusionStitching2018Edits = {EditKind::kForbidMerge, EditKi
 // knobs.
 constexpr std::array kAtm = {KnobSetting{"exhaustive_stitching", "off"}};
 constexpr std::array kHdm = {KnobSetting{"dominant_merging", "off"}};
-/// "we leave the decision of whether to fuse BatchMatMul to the user" (section 2.1).
-constexpr std::array kCallsProducts = {KnobSetting{"products", "off"}};
+/// Of the row of 2018 by itself: "we leave the decision of whether to fuse BatchMatMul to the user" (section 2.1).
+constexpr std::array kNoProducts = {KnobSetting{"products", "off"}};
 constexpr std::array kDuplicating = {KnobSetting{"duplicate_cheap", "on"}};
 
 constexpr std::array kPlanners = {
@@ -107,6 +120,14 @@ constexpr std::array kPlanners = {
             kDuplicating,
             {},
             plan_tvm},
+    Planner{"fusionstitching",
+            "FusionStitching (2019): patterns chosen by an integer program, small products in kernels",
+            kIlpKnobs,
+            {},
+            kIlpEdits,
+            plan_fusionstitching},
+    Planner{"fusionstitching-no-products", "fusionstitching, with every product a library call", kIlpKnobs,
+            kNoProducts, kIlpEdits, plan_fusionstitching},
     Planner{"astitch-no-dominant-merging",
             "exhaustive stitching, every candidate a group of its own (HDM of the paper's Table 4)",
             kAstitchKnobs, kHdm, kAstitchEdits, plan_astitch},
@@ -119,7 +140,7 @@ constexpr std::array kPlanners = {
     Planner{
         "fusionstitching-2018",
         "FusionStitching (2018): deep fusion by layers, one schedule a fusion, values through shared memory",
-        kFusionStitching2018Knobs, kCallsProducts, kFusionStitching2018Edits, plan_fusionstitching_2018},
+        kFusionStitching2018Knobs, kNoProducts, kFusionStitching2018Edits, plan_fusionstitching_2018},
     Planner{"imported",
             "what the dump itself decided: a kernel a fusion of XLA's, calls and the rest as they stand",
             {},

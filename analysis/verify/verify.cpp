@@ -70,6 +70,17 @@ std::vector<Verdict> verify(const Graph& graph, const Device& device, const Fusi
   return std::move(report.problems);
 }
 
+std::vector<Verdict> verify_values(const Graph& graph, const KernelPlan& kernel,
+                                   const KernelEvaluations& found) {
+  using namespace verification;
+  const Computation& computation = graph.entry_computation();
+  Report report;
+  check_structure(computation, kernel, report);
+  if (report.problems.empty()) check_mappings(computation, kernel, report);
+  if (report.problems.empty()) check_values(computation, kernel, found, report);
+  return std::move(report.problems);
+}
+
 void require_valid(const Graph& graph, const Device& device, const FusionPlan& plan,
                    const std::string& file) {
   const std::vector<Verdict> problems = verify(graph, device, plan);

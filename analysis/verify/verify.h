@@ -17,6 +17,11 @@ namespace stitchwork {
 std::vector<Verdict> verify(const Graph& graph, const Device& device, const FusionPlan& plan,
                             const PlanEvaluations* known = nullptr);
 
+/// Of one kernel, before it is part of a plan, what its mappings and values alone tell: domains, placements,
+/// schemes, and that values of shared memory are read by their own block. `found`: what it evaluates.
+std::vector<Verdict> verify_values(const Graph& graph, const KernelPlan& kernel,
+                                   const KernelEvaluations& found);
+
 /// Throws Error(file) with the first problem and how many more there are.
 void require_valid(const Graph& graph, const Device& device, const FusionPlan& plan, const std::string& file);
 

@@ -1,0 +1,161 @@
+#include "analysis/planners/fusionstitching/ilp/packing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/judge/cost.h"
+#include "analysis/planners/fusionstitching/ilp/alike.h"
+#include "analysis/verify/verify.h"
+#include "core/base/sorted.h"
+
+namespace stitchwork::fusionstitching {
+namespace {
+
+/// One kernel of several: the blocks of each behind those before, loops over the same elements as one.
+class Pack {
+ public:
+  void add(const Template& part) {
+    std::int64_t end = first_block_;
+    const bool merges = part.composition == Composition::kThread;
+    const std::size_t others = flat_.size();  // loops of other components
+    std::vector<bool> joined(others, false);
+    for (Loop loop : part.stitched.loops) {
+      if (Loop* known = merges ? alike(loop, joined) : nullptr) {
+        insert_sorted(known->sub_dominants, loop.dominant);
+        for (const NodeId op : loop.sub_dominants) insert_sorted(known->sub_dominants, op);
+        continue;
+      }
+      loop.lane = lane_;
+      loop.dealt.deal.first_block = first_block_;
+      end = std::max(end, loop.dealt.deal.end_block());
+      // Loops that exchange nothing need not follow each other.
+      if (merges) next_lane(end);
+      all_.loops.push_back(std::move(loop));
+      if (merges && is<mapping::Elements>(all_.loops.back().dealt.mapping))
+        flat_.push_back(all_.loops.size() - 1);
+    }
+    if (!merges) next_lane(end);
+    for (const NodeId op : part.stitched.fusion.ops) insert_sorted(all_.fusion.ops, op);
+    for (const NodeId op : part.stitched.fusion.roots) insert_sorted(all_.fusion.roots, op);
+    const auto& slots = part.stitched.slots;
+    all_.slots.slots.insert(all_.slots.slots.end(), slots.slots.begin(), slots.slots.end());
+    all_.slots.bytes = std::max(all_.slots.bytes, slots.bytes);
+    all_.block = part.stitched.block;
+  }
+
+  Stitched take() {
+    std::sort(all_.slots.slots.begin(), all_.slots.slots.end(),
+              [](const Slot& a, const Slot& b) { return a.op < b.op; });
+    return std::move(all_);
+  }
+
+ private:
+  void next_lane(std::int64_t end) {
+    if (end == first_block_) return;
+    first_block_ = end;
+    ++lane_;
+  }
+
+  /// A loop of other components over as many elements, which no other loop of this one has joined: two that
+  /// are apart in one component have no place in each other's domain.
+  Loop* alike(const Loop& loop, std::vector<bool>& joined) {
+    const auto* elements = std::get_if<mapping::Elements>(&loop.dealt.mapping);
+    if (elements == nullptr) return nullptr;
+    for (std::size_t f = 0; f < joined.size(); ++f) {
+      Loop& known = all_.loops[flat_[f]];
+      if (joined[f] || std::get<mapping::Elements>(known.dealt.mapping) != *elements) continue;
+      joined[f] = true;
+      return &known;
+    }
+    return nullptr;
+  }
+
+  Stitched all_;
+  std::vector<std::size_t> flat_;  ///< loops over elements that values of other components may join
+  std::int64_t first_block_ = 0;
+  int lane_ = 0;
+};
+
+}  // namespace
+
+Packer::Packer(const Ops& ops, const IlpOptions& options) : ops_(ops), options_(options) {}
+
+Packer::Chosen Packer::choose(const Fusion& component, const Templates& templates, int cta_size) {
+  const astitch::Nodes& nodes = *ops_.nodes;
+  // Loops of outputs are sound as they are made.
+  const bool given = templates.all.size() == 1 && templates.all[0].composition == Composition::kThread;
+  if (templates.all.empty() || given) return {given ? 0 : -1, 0, {}};
+  const std::string key =
+      fmt::format("{} threads: ", cta_size) + pattern_key(nodes, component.ops, component.roots);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  }
+  Chosen best;
+  for (std::size_t t = 0; t < templates.all.size(); ++t) {
+    const KernelPlan kernel = stitched_kernel(*nodes.computation, templates.all[t].stitched);
+    const KernelEvaluations found = evaluations(*nodes.computation, kernel);
+    if (const auto problems = verify_values(*nodes.graph, kernel, found); !problems.empty()) {
+      best.refused = Verdict::no("fs19.layout", problems.front().why);
+      continue;
+    }
+    const double us = kernel_cost(*nodes.graph, *ops_.device, kernel, found).predicted_us;
+    if (best.index < 0 || us < best.us) {
+      best.index = static_cast<int>(t);
+      best.us = us;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  return known_.emplace(key, best).first->second;
+}
+
+PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
+  const astitch::Nodes& nodes = *ops_.nodes;
+  PackedKernel result;
+  Pack packed;
+  for (const Fusion& part : parts) {
+    const Templates templates = find_templates(ops_, part, cta_size, options_);
+    const Chosen chosen = choose(part, templates, cta_size);
+    if (chosen.index < 0) {
+      result.made = templates.all.empty() ? templates.made : chosen.refused;
+      return result;
+    }
+    const Template& of = templates.all[static_cast<std::size_t>(chosen.index)];
+    result.tried += static_cast<int>(templates.all.size());
+    result.compositions.push_back(of.composition);
+    std::int64_t blocks = 1, elements = 1;
+    for (const Loop& loop : of.stitched.loops) {
+      blocks = std::max(blocks, loop.dealt.deal.blocks());
+      elements = std::max(elements, extents(loop.dealt.mapping).elements());
+    }
+    result.one_block = result.one_block || (blocks == 1 && elements > cta_size);
+    packed.add(of);
+  }
+  result.kernel = stitched_kernel(*nodes.computation, packed.take());
+  result.us = kernel_cost(*nodes.graph, *ops_.device, *result.kernel).predicted_us;
+  return result;
+}
+
+PackedKernel Packer::pack(const std::vector<NodeId>& pattern) {
+  std::vector<Fusion> parts;
+  for (const std::vector<NodeId>& component : components(ops_, pattern))
+    parts.push_back(fusion_of(ops_, component));
+  std::vector<int> sizes(kCtaSizes.begin(), kCtaSizes.end());
+  if (const auto* wanted = Constraints::find(options_.constraints.block, pattern)) sizes = {wanted->second};
+  PackedKernel best;
+  for (const int size : sizes) {
+    if (size > ops_.device->max_threads_per_block) continue;
+    PackedKernel of_size = pack(parts, size);
+    of_size.tried += best.tried;
+    if (!best.kernel || (of_size.kernel && of_size.us < best.us)) {
+      best = std::move(of_size);
+    } else {
+      best.tried = of_size.tried;
+    }
+  }
+  if (!best.kernel && best.made.ok) best.made = Verdict::no("fs19.layout", "no template");
+  return best;
+}
+
+}  // namespace stitchwork::fusionstitching

@@ -1,0 +1,50 @@
+// The kernel of a pattern (F19 section 5.1): a template of each component, and all of them packed into one
+// launch.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "analysis/plan/plan.h"
+#include "analysis/planners/fusionstitching/ilp/templates.h"
+
+namespace stitchwork::fusionstitching {
+
+struct PackedKernel {
+  Verdict made;  ///< or why there is none
+  std::optional<KernelPlan> kernel;
+  double us = 0;
+  /// Some component has one block, and more elements than that has threads.
+  bool one_block = false;
+  int tried = 0;                          ///< templates
+  std::vector<Composition> compositions;  ///< by component
+};
+
+/// Makes kernels of patterns of one computation; threads may share it.
+class Packer {
+ public:
+  Packer(const Ops& ops, const IlpOptions& options);
+
+  /// The fastest kernel of the pattern by the estimate. Components have disjoint blocks; loops over as many
+  /// elements of different components are one loop.
+  PackedKernel pack(const std::vector<NodeId>& pattern);
+
+ private:
+  struct Chosen {
+    int index = -1;  ///< into the component's templates; -1: none is a kernel
+    double us = 0;
+    Verdict refused;  ///< why the last one that is none is none
+  };
+
+  Chosen choose(const Fusion& component, const Templates& templates, int cta_size);
+  PackedKernel pack(const std::vector<Fusion>& parts, int cta_size);
+
+  const Ops& ops_;
+  const IlpOptions& options_;
+  std::mutex mutex_;
+  std::map<std::string, Chosen> known_;  ///< by signature and cta_size
+};
+
+}  // namespace stitchwork::fusionstitching

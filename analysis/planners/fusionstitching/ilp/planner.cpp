@@ -1,0 +1,229 @@
+// The planner of FusionStitching 2019 (docs/planners/fusionstitching.md): patterns, scores, an integer
+// program, and a kernel of every pattern that it takes.
+#include "analysis/planners/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/judge/cost.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/planners/fusionstitching/ilp/alike.h"
+#include "analysis/planners/fusionstitching/ilp/alone.h"
+#include "analysis/planners/fusionstitching/ilp/exploration.h"
+#include "analysis/planners/fusionstitching/ilp/packing.h"
+#include "analysis/planners/fusionstitching/ilp/required.h"
+#include "analysis/planners/fusionstitching/ilp/substitution.h"
+#include "analysis/planners/fusionstitching/ilp/template_kernel.h"
+#include "analysis/planners/fusionstitching/ilp/tuned.h"
+#include "analysis/verify/verify.h"
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+
+namespace stitchwork {
+namespace fusionstitching {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+std::string names(const Ops& ops, const std::vector<NodeId>& pattern) {
+  // Long patterns are told by their ends.
+  if (pattern.size() > 8)
+    return fmt::format("{} ops from {} to {}", pattern.size(), ops.name(pattern.front()),
+                       ops.name(pattern.back()));
+  std::string text;
+  for (const NodeId id : pattern) text += (text.empty() ? "" : ", ") + ops.name(id);
+  return text;
+}
+
+std::vector<Pattern> find_patterns(const Ops& ops, const IlpOptions& options, const Required& required,
+                                   Recorder& recorder) {
+  const Partition partition = find_partition(ops, recorder);
+  std::vector<Pattern> patterns =
+      substitution_patterns(ops, partition, {.packing = options.packing}, options.constraints, recorder);
+  if (options.exploratory) {
+    ExplorationLimits limits;
+    limits.launch_us = options.launch_us;
+    for (Pattern& pattern : exploratory_patterns(ops, limits, options.constraints, recorder))
+      patterns.push_back(std::move(pattern));
+  }
+  extend_to(required, ops, options.constraints, patterns);
+  remove_doubles(patterns);
+  return patterns;
+}
+
+/// What was found out about patterns, for decisions.
+using Found = std::map<int, PatternScore>;
+
+void record(const Ops& ops, const std::vector<Pattern>& patterns, const Choice& choice, const Scores& scores,
+            const Found& found, Recorder& recorder) {
+  if (!recorder.enabled()) return;
+  std::vector<std::vector<int>> outvoted(ops.size());
+  for (int p = 0; p < static_cast<int>(patterns.size()); ++p) {
+    const bool chosen = std::binary_search(choice.patterns.begin(), choice.patterns.end(), p);
+    const Pattern& pattern = patterns[at(p)];
+    if (const auto score = found.find(p); score != found.end() && (chosen || score->second.us < 0)) {
+      const Verdict& made = score->second.made;
+      const std::string why =
+          fmt::format("{} ({}): {}", names(ops, pattern.ops), name(pattern.source), to_text(score->second));
+      recorder.add("patterns", ops.name(pattern.ops.back()), ops.name(pattern.ops.front()), [&] {
+        return chosen ? Verdict::yes("fs19.pattern", why)
+                      : Verdict::no(made ? "fs19.negative" : made.rule, why);
+      });
+    }
+    if (!chosen && scores.us[at(p)] >= 0)
+      for (const NodeId id : pattern.ops) outvoted[static_cast<std::size_t>(id)].push_back(p);
+  }
+  for (NodeId id = 0; id < static_cast<NodeId>(ops.size()); ++id) {
+    std::vector<int>& best = outvoted[static_cast<std::size_t>(id)];
+    std::stable_sort(best.begin(), best.end(),
+                     [&](int a, int b) { return scores.us[at(a)] > scores.us[at(b)]; });
+    if (best.size() > 3) best.resize(3);  // the three best of each op
+    for (const int p : best)
+      recorder.add("patterns", ops.name(id), "", [&] {
+        return Verdict::no("fs19.outvoted",
+                           fmt::format("{}: {}{:.3f} us", names(ops, patterns[at(p)].ops),
+                                       scores.exact[at(p)] ? "" : "at most ", scores.us[at(p)]));
+      });
+  }
+  const std::string subject = ops.name(ops.nodes->computation->root);
+  for (const Cycle& cycle : choice.cycles)
+    recorder.add("ilp", ops.name(cycle.path.front()), "",
+                 [&] { return Verdict::no("fs19.cycle", to_text(ops, cycle)); });
+  if (!choice.limit.empty())
+    recorder.add("ilp", subject, "", [&] { return Verdict::no("fs19.solver-limit", choice.limit); });
+  recorder.add("ilp", subject, "", [&] {
+    return Verdict::yes(
+        "fs19.ilp",
+        fmt::format("{} patterns, {} rows, {} rounds, {} nodes: {} patterns save {:.3f} us", patterns.size(),
+                    choice.rows, choice.rounds, choice.nodes, choice.patterns.size(), choice.us));
+  });
+}
+
+/// Whether something other than kernels that evaluate it again reads an index map's buffer.
+bool is_needed(const Ops& ops, const std::vector<bool>& in_pattern, NodeId id) {
+  if (!(*ops.nodes)[id].transparent || ops[id].result) return true;
+  return std::any_of(ops[id].consumers.begin(), ops[id].consumers.end(), [&](NodeId consumer) {
+    return !is_product(ops[consumer].kind) || !in_pattern[static_cast<std::size_t>(consumer)];
+  });
+}
+
+/// What is to be one kernel: taken patterns, then ops that none has.
+std::vector<std::vector<NodeId>> find_parts(const Ops& ops, const std::vector<Pattern>& patterns,
+                                            const Choice& choice) {
+  std::vector<bool> in_pattern(ops.size(), false);
+  std::vector<std::vector<NodeId>> parts;
+  for (const int p : choice.patterns) {
+    parts.push_back(patterns[at(p)].ops);
+    for (const NodeId id : patterns[at(p)].ops) in_pattern[static_cast<std::size_t>(id)] = true;
+  }
+  for (NodeId id = 0; id < static_cast<NodeId>(ops.size()); ++id) {
+    if (in_pattern[static_cast<std::size_t>(id)] || !(*ops.nodes)[id].member) continue;
+    if (ops.nodes->node(id).op != Op::kCopy && is_needed(ops, in_pattern, id)) parts.push_back({id});
+  }
+  return parts;
+}
+
+/// The kernel of a part: the fastest by the estimate of what the knobs allow.
+KernelPlan make_kernel(const Ops& ops, const std::vector<NodeId>& part, Packer& packer,
+                       const IlpOptions& options) {
+  if (const auto* wanted = Constraints::find(options.constraints.templates, part))
+    return template_kernel(ops, part, wanted->second, options);
+  const bool alone = part.size() == 1;
+  const bool wants_block = Constraints::find(options.constraints.block, part) != nullptr;
+  if (alone && (!ops[part.front()].fusible || (!options.tuned && !wants_block)))
+    return kernel_alone(*ops.nodes, part.front());
+  PackedKernel packed = packer.pack(part);
+  SW_CHECK(packed.kernel.has_value(), "a pattern that was taken has no kernel: {}", packed.made.why);
+  KernelPlan best = std::move(*packed.kernel);
+  double us = packed.us;
+  const auto offer = [&](std::optional<KernelPlan> kernel) {
+    if (!kernel) return;
+    const double other = kernel_cost(*ops.nodes->graph, *ops.device, *kernel).predicted_us;
+    if (other >= us) return;
+    us = other;
+    best = std::move(*kernel);
+  };
+  if (alone && !wants_block) offer(kernel_alone(*ops.nodes, part.front()));
+  if (options.tuned) offer(tuned_kernel(ops, part, options));
+  return best;
+}
+
+/// Parts that are alike have kernels that are alike, unless overrides tell them apart.
+std::vector<KernelPlan> make_kernels(const Ops& ops, const std::vector<std::vector<NodeId>>& parts,
+                                     Packer& packer, const IlpOptions& options) {
+  std::vector<std::vector<NodeId>> evaluated;
+  std::vector<std::size_t> first(parts.size()), distinct;  // by part: the first that is alike
+  std::map<std::string, std::size_t> known;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const bool isolated = parts[k].size() == 1 && !ops[parts[k].front()].fusible;
+    evaluated.push_back(isolated ? parts[k] : evaluated_ops(*ops.nodes, parts[k]));
+    first[k] = k;
+    if (!options.has_edits && !isolated)
+      first[k] =
+          known.emplace(pattern_key(*ops.nodes, evaluated[k], outputs_of(ops, parts[k])), k).first->second;
+    if (first[k] == k) distinct.push_back(k);
+  }
+  std::vector<KernelPlan> kernels(parts.size());
+  parallel_for(distinct.size(), [&](std::size_t d) {
+    kernels[distinct[d]] = make_kernel(ops, parts[distinct[d]], packer, options);
+  });
+  for (std::size_t k = 0; k < parts.size(); ++k)
+    if (first[k] != k)
+      kernels[k] = renamed(*ops.nodes->computation, kernels[first[k]], evaluated[first[k]], evaluated[k]);
+  return kernels;
+}
+
+/// A template that somebody wrote may be none that verify admits.
+void require_sound(const Graph& graph, const Device& device, const FusionPlan& plan,
+                   const IlpOptions& options) {
+  if (options.constraints.templates.empty()) return;
+  for (const Verdict& problem : verify(graph, device, plan)) {
+    throw Error("template", 1, 1, problem.why, fmt::format("refused by {}", problem.rule));
+  }
+}
+
+}  // namespace
+}  // namespace fusionstitching
+
+FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const PlanOptions& options) {
+  using namespace fusionstitching;
+  const IlpOptions knobs = read_ilp_options(graph, device, options);
+  const astitch::Nodes nodes = astitch::node_facts(graph);
+  const Ops ops = find_ops(nodes, device, knobs.products);
+  Recorder recorder(options.record_decisions);
+  const Required required = required_sets(ops, knobs.constraints);
+  const std::vector<Pattern> patterns = find_patterns(ops, knobs, required, recorder);
+
+  Packer packer(ops, knobs);
+  Scorer scorer(ops, knobs.score, knobs.launch_us, !knobs.has_edits, [&](const std::vector<NodeId>& pattern) {
+    const PackedKernel packed = packer.pack(pattern);
+    return KernelEstimate{packed.made, packed.us, packed.one_block};
+  });
+  Scores scores;
+  for (const Pattern& pattern : patterns) scores.us.push_back(scorer.upper_bound(pattern.ops));
+  scores.exact.assign(patterns.size(), false);
+  Found found;
+  scores.evaluate = [&](const std::vector<int>& which) {
+    std::vector<const Pattern*> asked;
+    for (const int p : which) asked.push_back(&patterns[at(p)]);
+    std::vector<double> us;
+    std::vector<PatternScore> exact = scorer.exact(asked);
+    for (std::size_t i = 0; i < which.size(); ++i) {
+      us.push_back(exact[i].us);
+      if (recorder.enabled()) found[which[i]] = std::move(exact[i]);
+    }
+    return us;
+  };
+  const Choice choice = knobs.optimal ? choose_optimal(ops, patterns, required, scores)
+                                      : choose_greedily(ops, patterns, required, scores);
+  record(ops, patterns, choice, scores, found, recorder);
+  FusionPlan plan = assemble(graph, device, "fusionstitching",
+                             make_kernels(ops, find_parts(ops, patterns, choice), packer, knobs));
+  require_sound(graph, device, plan, knobs);
+  plan.decisions = recorder.take();
+  return plan;
+}
+
+}  // namespace stitchwork

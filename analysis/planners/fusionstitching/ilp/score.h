@@ -1,0 +1,77 @@
+// What a fusion pattern is worth in microseconds (F19 section 4.3).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/planners/fusionstitching/ilp/pattern.h"
+
+namespace stitchwork::fusionstitching {
+
+/// "We use model based approaches for most memory intensive patterns, but enable the execution based approach
+/// for complex ones."
+enum class ScoreKind : std::uint8_t { kMixed, kVolume, kExecution };
+
+/// "phi is the average launch latency (between 6us and 10us)": the middle.
+constexpr double kPaperLaunchUs = 8;
+
+/// The kernel of a pattern, as far as scores ask for it.
+struct KernelEstimate {
+  Verdict made;            ///< or why no template of the pattern is a kernel
+  double us = 0;           ///< of the fastest template
+  bool one_block = false;  ///< some part of it fits together in one block only
+};
+
+/// How a pattern came to its score.
+struct PatternScore {
+  double us = 0;                      ///< < 0: the pattern is ignored
+  double volume = 0;                  ///< V: bytes of off-chip accesses saved
+  int launches = 0;                   ///< N: ops that would be kernels or calls of their own
+  bool executed = false;              ///< by execution; else by volume
+  double alone_us = 0, fused_us = 0;  ///< executed: the sum of K(op), and K(P)
+  Verdict made;
+};
+std::string to_text(const PatternScore& score);
+
+/// "Combinations of column/scalar and row reductions, gemm/batched-gemms and reductions, etc."
+bool is_complex(const Ops& ops, const std::vector<NodeId>& pattern);
+
+/// Bytes of inputs and outputs of its ops one by one less those of the pattern, inputs once each.
+double saved_volume(const Ops& ops, const std::vector<NodeId>& pattern);
+
+/// Bytes that its kernel has to read and write.
+double kept_volume(const Ops& ops, const std::vector<NodeId>& pattern);
+
+class Scorer {
+ public:
+  using Estimate = std::function<KernelEstimate(const std::vector<NodeId>& pattern)>;
+
+  /// `launch_us`: phi. `estimate` is called by several threads at once, once for all patterns alike unless
+  /// `alike` is false (overrides tell patterns apart).
+  Scorer(const Ops& ops, ScoreKind kind, double launch_us, bool alike, Estimate estimate);
+
+  /// At least the score of the pattern, without its kernel.
+  double upper_bound(const std::vector<NodeId>& pattern);
+  std::vector<PatternScore> exact(const std::vector<const Pattern*>& patterns);
+
+ private:
+  double sum_alone(const std::vector<NodeId>& pattern);
+  bool executes(const std::vector<NodeId>& pattern) const;
+  PatternScore score(const std::vector<NodeId>& pattern, const KernelEstimate& estimate);
+  std::string key(const std::vector<NodeId>& pattern) const;
+
+  const Ops& ops_;
+  const ScoreKind kind_;
+  const double launch_us_;
+  const bool alike_;
+  Estimate estimate_;
+  std::vector<double> alone_;                         ///< by node; NaN: not yet known
+  std::unordered_map<std::string, double> alone_of_;  ///< by signature
+  std::unordered_map<std::string, KernelEstimate> known_;
+};
+
+}  // namespace stitchwork::fusionstitching

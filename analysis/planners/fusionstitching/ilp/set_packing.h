@@ -1,0 +1,33 @@
+// Weighted set packing as an integer program, solved by CBC (COIN-OR branch and cut).
+#pragma once
+
+#include <vector>
+
+namespace stitchwork::fusionstitching {
+
+/// Maximise the sum of `weights` of the columns taken, each at most once.
+struct SetPacking {
+  struct Row {
+    std::vector<int> columns;  ///< ascending
+    int most = 1;              ///< of them at most so many are taken
+    bool exactly = false;      ///< exactly so many
+  };
+  std::vector<double> weights;  ///< by column
+  std::vector<Row> rows;
+};
+
+struct SetPackingSolution {
+  bool feasible = false;
+  bool optimal = false;    ///< false: the limit of nodes ended the search
+  int nodes = 0;           ///< of branch and bound
+  std::vector<int> taken;  ///< columns, ascending
+};
+
+/// Branch and bound gives up behind so many nodes. A choice, not measured: the programs of every dataset were
+/// optimal at the root. There is no limit of time: a clock would make plans differ.
+constexpr int kMostNodes = 1000;
+
+/// Deterministic; one solver works at a time, whatever the threads that ask.
+SetPackingSolution solve(const SetPacking& program);
+
+}  // namespace stitchwork::fusionstitching

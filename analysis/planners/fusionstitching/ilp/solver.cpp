@@ -1,0 +1,261 @@
+#include "analysis/planners/fusionstitching/ilp/solver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <set>
+
+#include "analysis/planners/fusionstitching/ilp/set_packing.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/base/sorted.h"
+#include "core/hlo/hlo_text.h"
+
+namespace stitchwork::fusionstitching {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// What a nanosecond of scores is divided into by ties: below half of it, so that no sum of other scores
+/// changes its order by rounding alone.
+constexpr double kTieNs = 0.5;
+
+/// Makes the optimum unique, so that it does not depend on how the solver was built: a number in [0, 0.5) ns
+/// from the names of the pattern's ops.
+double tie_ns(const Ops& ops, const Pattern& pattern) {
+  std::string names;
+  for (const NodeId id : pattern.ops) names += ops.name(id) + "\n";
+  const std::uint64_t bits = std::stoull(sha256_hex(names).substr(0, 13), nullptr, 16);
+  return kTieNs * std::ldexp(static_cast<double>(bits), -52);
+}
+
+[[noreturn]] void no_pattern(const Ops& ops, const std::vector<NodeId>& set) {
+  throw Error(fmt::format("override: no kernel without barriers of the grid computes {} and {} together",
+                          ops.name(set.front()), ops.name(set.back())),
+              "leave the override out, or plan with astitch");
+}
+
+class Solver {
+ public:
+  Solver(const Ops& ops, const std::vector<Pattern>& patterns, const Required& required, Scores& scores)
+      : ops_(ops), patterns_(patterns), scores_(scores), required_of_(ops.size(), -1) {
+    for (const Pattern& pattern : patterns) ties_.push_back(tie_ns(ops, pattern));
+    for (std::size_t s = 0; s < required.size(); ++s)
+      for (const NodeId id : required[s]) required_of_[static_cast<std::size_t>(id)] = static_cast<int>(s);
+    required_ = &required;
+  }
+
+  Choice run() {
+    Choice choice;
+    int cycle_rounds = 0;
+    for (bool settled = false; !settled;) {
+      interruption_point();
+      solve_parts(choice);
+      ++choice.rounds;
+      settled = true;
+      const std::vector<Cycle> cycles = find_cycles(ops_, patterns_, choice.patterns);
+      if (!cycles.empty() && ++cycle_rounds > kMostCycleRounds) {
+        choice.limit = fmt::format("cycles are left behind {} programs", kMostCycleRounds);
+        choice.patterns.clear();
+        break;
+      }
+      for (const Cycle& cycle : cycles) {
+        SetPacking::Row cut{cycle.patterns, static_cast<int>(cycle.patterns.size()) - 1, false};
+        cuts_.push_back(std::move(cut));
+        choice.cycles.push_back(cycle);
+        settled = false;
+      }
+      if (evaluate(choice.patterns)) settled = false;
+    }
+    for (const int p : choice.patterns) choice.us += scores_.us[at(p)];
+    return choice;
+  }
+
+ private:
+  bool enters(int p) const { return scores_.us[at(p)] >= 0; }
+  double weight(int p) const { return std::round(scores_.us[at(p)] * 1e3) + ties_[at(p)]; }
+
+  /// Whether a score changed.
+  bool evaluate(const std::vector<int>& chosen) {
+    std::vector<int> open;
+    for (const int p : chosen)
+      if (!scores_.exact[at(p)]) open.push_back(p);
+    const std::vector<double> us = scores_.evaluate(open);
+    bool changed = false;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      scores_.exact[at(open[i])] = true;
+      changed = changed || us[i] != scores_.us[at(open[i])];
+      scores_.us[at(open[i])] = us[i];
+    }
+    return changed;
+  }
+
+  /// Ops by the patterns that hold them: one row for all that the same ones hold, none for what only one
+  /// holds unless it is required.
+  std::vector<SetPacking::Row> rows() const {
+    std::vector<std::vector<int>> holders(ops_.size());
+    for (int p = 0; p < static_cast<int>(patterns_.size()); ++p)
+      if (enters(p))
+        for (const NodeId id : patterns_[at(p)].ops) holders[static_cast<std::size_t>(id)].push_back(p);
+    std::map<std::vector<int>, bool> distinct;
+    for (std::size_t id = 0; id < holders.size(); ++id) {
+      const int set = required_of_[id];
+      if (set >= 0 && holders[id].empty()) no_pattern(ops_, (*required_)[at(set)]);
+      if (holders[id].size() > 1 || set >= 0) {
+        bool& exactly = distinct[std::move(holders[id])];
+        exactly = exactly || set >= 0;
+      }
+    }
+    std::vector<SetPacking::Row> result;
+    for (const auto& [columns, exactly] : distinct) result.push_back({columns, 1, exactly});
+    for (const SetPacking::Row& cut : cuts_)
+      if (std::all_of(cut.columns.begin(), cut.columns.end(), [&](int p) { return enters(p); }))
+        result.push_back(cut);
+    return result;
+  }
+
+  /// Rows connect patterns: parts that none connects are programs of their own.
+  std::map<int, SetPacking> parts(const std::vector<SetPacking::Row>& rows,
+                                  std::map<int, std::vector<int>>& members) const {
+    std::vector<int> parent(patterns_.size());
+    std::iota(parent.begin(), parent.end(), 0);
+    const auto find = [&](int p) {
+      while (parent[at(p)] != p) p = parent[at(p)] = parent[at(parent[at(p)])];
+      return p;
+    };
+    for (const SetPacking::Row& row : rows)
+      for (const int p : row.columns) {
+        const int a = find(p), b = find(row.columns.front());
+        parent[at(std::max(a, b))] = std::min(a, b);
+      }
+    std::map<int, SetPacking> result;
+    std::vector<int> column(patterns_.size(), -1);
+    for (int p = 0; p < static_cast<int>(patterns_.size()); ++p) {
+      if (!enters(p)) continue;
+      const int part = find(p);
+      column[at(p)] = static_cast<int>(members[part].size());
+      members[part].push_back(p);
+      result[part].weights.push_back(weight(p));
+    }
+    for (const SetPacking::Row& row : rows) {
+      SetPacking::Row own = row;
+      for (int& p : own.columns) p = column[at(p)];
+      result[find(row.columns.front())].rows.push_back(std::move(own));
+    }
+    return result;
+  }
+
+  void solve_parts(Choice& choice) {
+    const std::vector<SetPacking::Row> all = rows();
+    if (choice.rounds == 0) choice.rows = static_cast<int>(all.size());
+    std::map<int, std::vector<int>> members;
+    const std::map<int, SetPacking> programs = parts(all, members);
+    choice.patterns.clear();
+    std::map<std::vector<double>, std::vector<int>>
+        solved;  // of this round: parts that stay are not solved again
+    for (const auto& [part, program] : programs) {
+      const std::vector<int>& columns = members.at(part);
+      if (program.rows.empty()) {
+        choice.patterns.insert(choice.patterns.end(), columns.begin(), columns.end());
+        continue;
+      }
+      std::vector<double> key(columns.begin(), columns.end());
+      key.insert(key.end(), program.weights.begin(), program.weights.end());
+      for (const SetPacking::Row& row : program.rows)
+        if (row.most > 1 || row.columns.size() == 1) key.push_back(row.columns.front());
+      key.push_back(static_cast<double>(program.rows.size()));
+      const auto known = solved_.find(key);
+      std::vector<int> taken;
+      if (known != solved_.end()) {
+        taken = known->second;
+      } else {
+        const SetPackingSolution solution = solve(program);
+        choice.nodes += solution.nodes;
+        if (!solution.optimal)
+          choice.limit =
+              fmt::format("no proven optimum of {} patterns behind {} nodes", columns.size(), solution.nodes);
+        if (solution.feasible)
+          for (const int column : solution.taken) taken.push_back(columns[at(column)]);
+      }
+      choice.patterns.insert(choice.patterns.end(), taken.begin(), taken.end());
+      solved.emplace(std::move(key), std::move(taken));
+    }
+    solved_ = std::move(solved);
+    std::sort(choice.patterns.begin(), choice.patterns.end());
+  }
+
+  const Ops& ops_;
+  const std::vector<Pattern>& patterns_;
+  Scores& scores_;
+  const Required* required_ = nullptr;
+  std::vector<int> required_of_;  ///< by node: the required set it is of, or -1
+  std::vector<double> ties_;      ///< by pattern
+  std::vector<SetPacking::Row> cuts_;
+  std::map<std::vector<double>, std::vector<int>> solved_;  ///< parts of the last round
+};
+
+}  // namespace
+
+Choice choose_optimal(const Ops& ops, const std::vector<Pattern>& patterns, const Required& required,
+                      Scores& scores) {
+  Choice found = Solver(ops, patterns, required, scores).run();
+  if (found.limit.empty()) return found;
+  Choice greedy = choose_greedily(ops, patterns, required, scores);
+  greedy.limit = found.limit;
+  return found.patterns.empty() || greedy.us > found.us ? greedy : found;
+}
+
+Choice choose_greedily(const Ops& ops, const std::vector<Pattern>& patterns, const Required& required,
+                       Scores& scores) {
+  using Entry = std::pair<double, int>;  // score an op, less the pattern's number: the first of equals
+  std::priority_queue<Entry> open;
+  std::set<NodeId> forced;
+  for (const auto& set : required) forced.insert(set.begin(), set.end());
+  const auto is_forced = [&](int p) {
+    return std::any_of(patterns[at(p)].ops.begin(), patterns[at(p)].ops.end(),
+                       [&](NodeId id) { return forced.contains(id); });
+  };
+  const auto push = [&](int p) {
+    if (scores.us[at(p)] < 0) return;
+    // Those of required sets come first, whatever their score.
+    const double rank = is_forced(p) ? 1e12 : 0;
+    open.emplace(rank + scores.us[at(p)] / static_cast<double>(patterns[at(p)].ops.size()), -p);
+  };
+  for (int p = 0; p < static_cast<int>(patterns.size()); ++p) push(p);
+  Choice choice;
+  Contraction contraction(ops);
+  std::set<NodeId> taken;
+  while (!open.empty()) {
+    const int p = -open.top().second;
+    open.pop();
+    const std::vector<NodeId>& members = patterns[at(p)].ops;
+    if (std::any_of(members.begin(), members.end(), [&](NodeId id) { return taken.contains(id); })) continue;
+    if (!scores.exact[at(p)]) {
+      scores.us[at(p)] = scores.evaluate({p}).front();
+      scores.exact[at(p)] = true;
+      push(p);
+      continue;
+    }
+    if (contraction.makes_cycle(members)) {
+      std::vector<int> with = choice.patterns;
+      insert_sorted(with, p);
+      for (Cycle& cycle : find_cycles(ops, patterns, with)) choice.cycles.push_back(std::move(cycle));
+      continue;
+    }
+    contraction.contract(members);
+    insert_sorted(choice.patterns, p);
+    taken.insert(members.begin(), members.end());
+    choice.us += scores.us[at(p)];
+  }
+  for (const auto& set : required)
+    if (!taken.contains(set.front())) no_pattern(ops, set);
+  choice.rounds = 1;
+  return choice;
+}
+
+}  // namespace stitchwork::fusionstitching

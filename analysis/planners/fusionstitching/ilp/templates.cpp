@@ -1,0 +1,310 @@
+#include "analysis/planners/fusionstitching/ilp/templates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/facts/facts.h"
+#include "analysis/facts/propagation.h"
+#include "analysis/plan/plain_mapping.h"
+#include "analysis/planners/fusionstitching/ilp/alone.h"
+#include "analysis/planners/fusionstitching/ilp/layout.h"
+#include "analysis/planners/fusionstitching/sharing.h"
+#include "analysis/schedule/evaluations.h"
+#include "core/base/sorted.h"
+#include "occupancy_model/hardware.h"
+
+namespace stitchwork::fusionstitching {
+namespace {
+
+/// "A thread reduces serially (a reduction dim that is trivially small)": no more than a warp has lanes.
+constexpr std::int64_t kSerialColumns = 32;
+/// The waves of blocks that chunks are sized for, beside the finest chunks of all.
+constexpr std::array<int, 4> kWaves = {1, 2, 4, 8};
+
+class Enumeration {
+ public:
+  Enumeration(const Ops& ops, const Fusion& fusion, int cta_size, const IlpOptions& options)
+      : ops_(ops),
+        computation_(*ops.nodes->computation),
+        fusion_(fusion),
+        cta_size_(cta_size),
+        options_(options) {
+    for (const NodeId op : fusion.ops) {
+      for (const NodeId operand : computation_.node(op).operands)
+        if (contains_sorted(fusion.ops, operand)) insert_sorted(read_, operand);
+      if (reduces(op)) reductions_.push_back(op);
+    }
+    for (const NodeId op : reductions_)
+      if (contains_sorted(read_, op)) must_share_.push_back(op);
+  }
+
+  Templates run() {
+    if (must_share_.empty()) add_thread();
+    add_warp();
+    if (!must_share_.empty()) add_block();
+    std::stable_sort(result_.all.begin(), result_.all.end(), [](const Template& a, const Template& b) {
+      return a.stitched.slots.bytes < b.stitched.slots.bytes;
+    });
+    if (result_.all.size() > kMostTemplates) result_.all.resize(kMostTemplates);
+    if (!result_.all.empty()) result_.made = Verdict::yes();
+    return std::move(result_);
+  }
+
+ private:
+  const Node& node(NodeId op) const { return computation_.node(op); }
+  bool reduces(NodeId op) const { return is_reduction(ops_[op].kind) || is_product(ops_[op].kind); }
+
+  void add(Composition composition, std::vector<Loop> loops, Slots slots) {
+    Stitched stitched;
+    stitched.fusion = fusion_;
+    stitched.loops = std::move(loops);
+    stitched.slots = std::move(slots);
+    stitched.block = cta_size_;
+    result_.all.push_back({composition, std::move(stitched)});
+  }
+
+  /// A loop a reduction, as it would have alone, and one for all element-wise outputs of one size. What lies
+  /// in another's domain is computed there.
+  void add_thread() {
+    std::vector<Loop> loops;
+    std::vector<NodeId> reduced, elementwise;
+    for (const NodeId root : fusion_.roots) (reduces(root) ? reduced : elementwise).push_back(root);
+    while (!reduced.empty()) {
+      Loop loop{reduced.back(), {}, alone(reduced.back()), 0};
+      reduced.pop_back();
+      take_what_lies_in(loop, reduced);
+      take_what_lies_in(loop, elementwise);
+      loops.push_back(std::move(loop));
+    }
+    while (!elementwise.empty()) {
+      const NodeId dominant = elementwise.back();
+      elementwise.pop_back();
+      Loop loop{dominant, {}, element_mapping(node(dominant).shape.elements_count(), cta_size_), 0};
+      take_what_lies_in(loop, elementwise);
+      loops.push_back(std::move(loop));
+    }
+    add(Composition::kThread, std::move(loops), {});
+  }
+
+  /// Moves those of `roots` that have their place in the loop's domain into it.
+  void take_what_lies_in(Loop& loop, std::vector<NodeId>& roots) const {
+    if (roots.empty() || is_product(ops_[loop.dominant].kind)) return;
+    const auto placed = propagate(computation_, loop.dominant, loop.dealt.mapping, fusion_.ops);
+    std::erase_if(roots, [&](NodeId op) {
+      const auto at = placed.find(op);
+      if (at == placed.end() || !lies_in(loop.dominant, op, at->second.coverage)) return false;
+      insert_sorted(loop.sub_dominants, op);
+      return true;
+    });
+  }
+
+  /// Element-wise: each element once, or once a row; reductions: of the same rows.
+  bool lies_in(NodeId dominant, NodeId op, Coverage coverage) const {
+    if (is_product(ops_[op].kind)) return false;
+    if (!is_reduction(ops_[op].kind)) return coverage == Coverage::kFull;
+    if (!is_reduction(ops_[dominant].kind) || coverage != Coverage::kRows) return false;
+    const ReductionSize of = reduction_size(computation_, op), in = reduction_size(computation_, dominant);
+    return of.rows == in.rows && of.cols == in.cols && of.row_reduce == in.row_reduce;
+  }
+
+  /// The mapping of a reduction that has the grid for itself.
+  Dealt alone(NodeId op) const {
+    const ReductionSize size = reduction_size(computation_, op);
+    if (size.cols < kSerialColumns) return thread_a_row_mapping(size.rows, size.cols, cta_size_);
+    if (!size.row_reduce) {
+      const int tile = static_cast<int>(kWarp);
+      const Mapping mapping = mapping::Columns{
+          .results = size.rows, .length = size.cols, .tile = tile, .threads = cta_size_ / tile};
+      return {mapping, deal_to(mapping, task_count(mapping))};
+    }
+    return whole_rows(size);
+  }
+
+  /// All threads of a block on a row, or on as many short ones as they have threads for.
+  Dealt whole_rows(const ReductionSize& size) const {
+    int threads = cta_size_;
+    while (threads > kWarp && threads / 2 >= size.cols) threads /= 2;
+    const Mapping mapping =
+        mapping::Rows{size.rows, size.cols, mapping::Lanes{.threads = threads, .rows = cta_size_ / threads}};
+    return {mapping, deal_to(mapping, task_count(mapping))};
+  }
+
+  /// "Warp composition ... block loop fused, warp reduction, result in registers": all that is stored, and
+  /// all reductions, lie in the rows of the last reduction.
+  void add_warp() {
+    if (reductions_.empty()) return;
+    const NodeId dominant = reductions_.back();
+    if (is_product(ops_[dominant].kind)) return;
+    const ReductionSize size = reduction_size(computation_, dominant);
+    if (!size.row_reduce) return;
+    std::vector<NodeId> stored = fusion_.roots;
+    for (const NodeId op : reductions_) insert_sorted(stored, op);
+    erase_sorted(stored, dominant);
+    const bool serial = size.cols <= kSerialColumns;
+    Mapping mapping;
+    if (serial)
+      mapping = mapping::Rows{size.rows, size.cols, mapping::OneThread{cta_size_}};
+    else
+      mapping = mapping::Rows{
+          size.rows, size.cols,
+          mapping::Lanes{.threads = static_cast<int>(kWarp), .rows = cta_size_ / static_cast<int>(kWarp)}};
+    const auto placed = propagate(computation_, dominant, mapping, fusion_.ops);
+    for (const NodeId op : stored) {
+      const auto at = placed.find(op);
+      if (at == placed.end()) return;
+      const bool once_a_row = !is_reduction(ops_[op].kind) && at->second.coverage == Coverage::kRows;
+      if (!once_a_row && !lies_in(dominant, op, at->second.coverage)) return;
+    }
+    std::vector<Loop> loops{{dominant, stored, {mapping, deal_to(mapping, task_count(mapping))}, 0}};
+    std::vector<Request> asked;  // what the threads of a row have together they all read there
+    for (const NodeId op : must_share_)
+      asked.push_back({op, RequestClass::kMust, task_rows(mapping) * byte_size(node(op).shape.dtype)});
+    Slots slots = shared_slots(computation_, fusion_, asked, loops, options_);
+    if (slots.bytes > options_.shared_bytes) return;
+    add(Composition::kWarp, std::move(loops), std::move(slots));
+    if (!reads_own_rows(result_.all.back())) result_.all.pop_back();
+  }
+
+  /// Whether reductions are only read in the row that they are of.
+  bool reads_own_rows(const Template& of) const {
+    const KernelPlan kernel = stitched_kernel(computation_, of.stitched);
+    const GroupEvaluations found = evaluations(computation_, kernel, kernel.groups.front());
+    if (!found.unplaced.empty()) return false;
+    return std::all_of(found.values.begin(), found.values.end(), [&](const Evaluation& e) {
+      return !contains_sorted(must_share_, e.op) || e.map == found.placements.at(e.op).map;
+    });
+  }
+
+  /// How the threads of a block share the rows of its reductions.
+  enum class RowStyle : std::uint8_t { kWarp, kBlock };
+
+  void add_block() {
+    const std::vector<std::int64_t> numbers = block_numbers(computation_, fusion_, must_share_);
+    NodeId refused = fusion_.roots.front();
+    std::vector<std::int64_t> chosen;  // the finest that passes, and of coarser ones those near whole waves
+    ChunkLayout finest;
+    for (const std::int64_t blocks : numbers) {
+      finest = chunk_layout(computation_, fusion_, must_share_, blocks);
+      if (finest.refused == kNoNode) {
+        chosen.push_back(blocks);
+        break;
+      }
+      refused = finest.refused;
+    }
+    if (chosen.empty()) {
+      result_.made = Verdict::no("fs19.layout",
+                                 fmt::format("{} is read across blocks, however few", ops_.name(refused)));
+      return;
+    }
+    for (const int waves : kWaves) {
+      const double wanted = static_cast<double>(waves) * ops_.device->sms * blocks_an_sm();
+      std::int64_t near = chosen.front();
+      for (const std::int64_t blocks : numbers)
+        if (blocks <= chosen.front() && distance(blocks, wanted) < distance(near, wanted)) near = blocks;
+      if (std::find(chosen.begin(), chosen.end(), near) == chosen.end()) chosen.push_back(near);
+    }
+    for (const std::int64_t blocks : chosen) {
+      const ChunkLayout layout =
+          blocks == chosen.front() ? finest : chunk_layout(computation_, fusion_, must_share_, blocks);
+      if (layout.refused != kNoNode) continue;
+      for (const RowStyle style : {RowStyle::kBlock, RowStyle::kWarp}) add_chunks(layout, style);
+    }
+    if (result_.all.empty() && result_.made.ok)
+      result_.made = Verdict::no("fs19.layout", "no chunks of its outputs are a block's");
+  }
+
+  int blocks_an_sm() const {
+    return std::max(1, ops_.device->max_warps_per_sm * static_cast<int>(kWarp) / cta_size_);
+  }
+  static double distance(std::int64_t blocks, double wanted) {
+    return std::abs(std::log(static_cast<double>(blocks) / wanted));
+  }
+
+  void add_chunks(const ChunkLayout& layout, RowStyle style) {
+    const auto users = computation_.users();
+    std::vector<Request> asked = requests(
+        computation_, fusion_,
+        [&](NodeId op) {
+          const auto chunk = layout.chunks.find(op);
+          return chunk == layout.chunks.end() || layout.recomputed.contains(op) ? 0 : chunk->second;
+        },
+        users);
+    std::vector<Loop> loops = chunk_loops(asked, layout, style);
+    Slots slots = shared_slots(computation_, fusion_, asked, loops, options_);
+    if (slots.bytes > options_.shared_bytes) {
+      std::erase_if(asked, [](const Request& request) { return request.cls != RequestClass::kMust; });
+      loops = chunk_loops(asked, layout, style);
+      slots = shared_slots(computation_, fusion_, asked, loops, options_);
+    }
+    if (slots.bytes > options_.shared_bytes) {
+      result_.made = Verdict::no("fs19.volume", fmt::format("{} bytes of shared memory a block, {} allowed",
+                                                            slots.bytes, options_.shared_bytes));
+      return;
+    }
+    add(Composition::kBlock, std::move(loops), std::move(slots));
+  }
+
+  /// A loop of every output and of what asks for shared memory, over a block's chunk of it.
+  std::vector<Loop> chunk_loops(const std::vector<Request>& asked, const ChunkLayout& layout,
+                                RowStyle style) const {
+    std::vector<NodeId> stored = fusion_.roots;
+    for (const Request& request : asked) insert_sorted(stored, request.op);
+    std::vector<Loop> loops;
+    for (const NodeId op : stored) {
+      int warps = 1;
+      if (style == RowStyle::kBlock && is_reduction(ops_[op].kind))
+        warps = row_warps(computation_, node(op), whole_row_threads(op)).back();
+      loops.push_back(
+          {op, {}, chunk_mapping(computation_, node(op), layout.chunks.at(op), cta_size_, warps), 0});
+    }
+    return loops;
+  }
+
+  /// No more threads than a row has elements.
+  int whole_row_threads(NodeId op) const {
+    return static_cast<int>(std::min<std::int64_t>(cta_size_, reduction_size(computation_, op).cols));
+  }
+
+  const Ops& ops_;
+  const Computation& computation_;
+  const Fusion& fusion_;
+  const int cta_size_;
+  const IlpOptions& options_;
+  std::vector<NodeId> read_;  ///< ops that others of the fusion read
+  std::vector<NodeId> reductions_, must_share_;
+  Templates result_;
+};
+
+}  // namespace
+
+std::string_view name(Composition composition) {
+  switch (composition) {
+    case Composition::kThread:
+      return "thread";
+    case Composition::kWarp:
+      return "warp";
+    case Composition::kBlock:
+      return "block";
+  }
+  return "";
+}
+
+Slots shared_slots(const Computation& computation, const Fusion& fusion, const std::vector<Request>& asked,
+                   const std::vector<Loop>& loops, const IlpOptions& options) {
+  (void)loops;
+  const InPlace never = [](NodeId, NodeId) { return false; };
+  return share(computation, fusion, asked, never, options.shared_reuse);
+}
+
+Fusion fusion_of(const Ops& ops, const std::vector<NodeId>& component) {
+  return {evaluated_ops(*ops.nodes, component), outputs_of(ops, component)};
+}
+
+Templates find_templates(const Ops& ops, const Fusion& component, int cta_size, const IlpOptions& options) {
+  return Enumeration(ops, component, cta_size, options).run();
+}
+
+}  // namespace stitchwork::fusionstitching
