@@ -117,6 +117,11 @@ std::string kernel_text(const Computation& computation, const KernelPlan& kernel
     text += fmt::format("  tile of {} in level {} for the group of {}: {} bytes of shared memory @{}\n",
                         computation.node(tile.op).name, tile.level, computation.node(tile.group).name,
                         tile.bytes, tile.offset);
+  if (!kernel.shrunk.empty()) {
+    text += "  computed by their readers for want of shared memory:";
+    for (NodeId op : kernel.shrunk) text += " " + computation.node(op).name;
+    text += "\n";
+  }
   if (!kernel.scratch.empty()) text += "  scratch" + slots_text(computation, kernel.scratch) + "\n";
   return text;
 }

@@ -114,6 +114,9 @@ struct KernelPlan {
   std::vector<MemorySlot> scratch;  ///< Global values not in an output buffer, and split partials
   std::vector<Residence> resident;  ///< ascending by op
   std::vector<Tile> tiles;
+  /// Values that asked for shared memory and gave it up, ascending: their readers compute them for themselves
+  /// (FusionStitching 2018, section 5.1.2).
+  std::vector<NodeId> shrunk;
   KernelLaunch launch;
   double predicted_us = 0;  ///< modelled
 };

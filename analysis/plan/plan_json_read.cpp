@@ -171,6 +171,7 @@ class Reader {
                                 t.at("offset").integer(), t.at("bytes").integer()});
         if (const auto stages = t.find("stages")) kernel.tiles.back().stages = stages->small();
       });
+    if (const auto shrunk = c.find("shrunk")) kernel.shrunk = ops(*shrunk);
     KernelLaunch& launch = kernel.launch;
     launch.grid = c.at("grid").integer();
     launch.block = c.at("block").small();

@@ -137,6 +137,7 @@ class Writer {
         if (tile.stages > 1) json["tiles"].back()["stages"] = tile.stages;
       }
     }
+    if (!kernel.shrunk.empty()) json["shrunk"] = ops(kernel.shrunk);
     json["grid"] = launch.grid;
     json["block"] = launch.block;
     json["shared_bytes"] = launch.shared_bytes;

@@ -10,6 +10,10 @@
 
 namespace stitchwork {
 
+namespace fusionstitching {
+struct PerformanceLibrary;
+}
+
 /// Knob values by name ("adaptive_mapping" -> "off", "mapping" -> "paper"); see docs/planners/knobs.md.
 /// Unknown knobs or values throw Error naming the known ones.
 struct PlanOptions {
@@ -17,6 +21,9 @@ struct PlanOptions {
   std::vector<Edit> edits;  ///< overrides; one that cannot be honoured is refused with an Error
   bool record_decisions = false;
   bool tf32 = false;  ///< FusionPlan::tf32; make_plan throws Error where the device has no such units
+  /// Times of single ops that FusionStitching planners choose by; nullptr: all are modelled. Outlives the
+  /// planning.
+  const fusionstitching::PerformanceLibrary* library = nullptr;
 };
 
 /// One knob of a planner.
@@ -70,6 +77,7 @@ FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions&
 FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options);
 Verdict takes_imported(const Graph& graph);
 FusionPlan plan_imported(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_astitch(const Graph& graph, const Device& device, const PlanOptions& options);
 
 }  // namespace stitchwork

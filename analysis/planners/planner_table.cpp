@@ -17,6 +17,8 @@ namespace {
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 constexpr std::array<std::string_view, 3> kCopies = {"on", "off", "cp_async"};
 constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
+constexpr std::array<std::string_view, 2> kRoofs = {"path", "layer"};
+constexpr std::array<std::string_view, 2> kSharedLimits = {"paper", "device"};
 
 // docs/planners/knobs.md says what each does.
 constexpr std::array kKnobs = {
@@ -35,6 +37,11 @@ constexpr std::array kKnobs = {
     Knob{"one_pass", kOnOff, "on"},
     Knob{"clusters", kOnOff, "on"},
     Knob{"duplicate_cheap", kOnOff, "off"},
+    Knob{"products", kOnOff, "on"},
+    Knob{"roof", kRoofs, "path"},
+    Knob{"elementwise_fusion", kOnOff, "on"},
+    Knob{"size_shrinking", kOnOff, "on"},
+    Knob{"shared_limit", kSharedLimits, "paper"},
     Knob{"mapping", kMappings, "tuned"},
 };
 
@@ -60,15 +67,21 @@ constexpr std::array<std::string_view, 14> kAutoKnobs = {
     "async_copies",     "one_pass",         "clusters",           "mapping"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 
+constexpr std::array<std::string_view, 7> kFusionStitching2018Knobs = {
+    "products", "roof", "elementwise_fusion", "size_shrinking", "shared_limit", "shared_reuse", "mapping"};
+
 constexpr std::array kXlaEdits = {EditKind::kForbidMerge, EditKind::kSplit};
 constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
                                       EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
                                       EditKind::kSplitFactor};
+constexpr std::array kFusionStitching2018Edits = {EditKind::kForbidMerge, EditKind::kSplit, EditKind::kBlock};
 
 // Steps of the paper's ablation (Table 4), and TVM as the paper describes it, are presets of other rows'
 // knobs.
 constexpr std::array kAtm = {KnobSetting{"exhaustive_stitching", "off"}};
 constexpr std::array kHdm = {KnobSetting{"dominant_merging", "off"}};
+/// "we leave the decision of whether to fuse BatchMatMul to the user" (section 2.1).
+constexpr std::array kCallsProducts = {KnobSetting{"products", "off"}};
 constexpr std::array kDuplicating = {KnobSetting{"duplicate_cheap", "on"}};
 
 constexpr std::array kPlanners = {
@@ -103,6 +116,10 @@ constexpr std::array kPlanners = {
             {},
             kAstitchEdits,
             plan_astitch},
+    Planner{
+        "fusionstitching-2018",
+        "FusionStitching (2018): deep fusion by layers, one schedule a fusion, values through shared memory",
+        kFusionStitching2018Knobs, kCallsProducts, kFusionStitching2018Edits, plan_fusionstitching_2018},
     Planner{"imported",
             "what the dump itself decided: a kernel a fusion of XLA's, calls and the rest as they stand",
             {},

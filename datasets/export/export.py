@@ -104,7 +104,7 @@ def export(dataset):
         if not fnmatch.filter(names, key):
             raise ValueError(f"{dataset.name}: inputs.{key} names no parameter")
     file, content = f"{dataset.name}.hlo", text.encode()
-    if dataset.large:
+    if dataset.large and exporter:
         file, content = file + ".gz", gzip.compress(content, mtime=0)
     about = {
         "schema": "stitchwork.dataset/1",

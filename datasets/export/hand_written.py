@@ -45,6 +45,93 @@ def datasets():
         {"a, c": [64, 32], "b, d": [64, 16]},
         kind="micro",
     )
-    for dataset in (fig7, trap):
+    all_of_them = [fig7, trap] + _deep_fusion() + _fusion_stitching()
+    for dataset in all_of_them:
         dataset.text = _text(dataset.name)
-    return [fig7, trap]
+    return all_of_them
+
+
+def _by_hand(name, title, description, paper, inputs, configuration, large=False):
+    return Dataset(name, title, description, paper, None, (), inputs, configuration, large=large, kind="micro", paper=paper)
+
+
+def _deep_fusion():
+    paper = "Deep Fusion and Code Generation for Tensorflow Computations on GPUs (arXiv 1811.05213), "
+    attention = (
+        "The softmax of attention scores and the batched product that reads it, from reduce.1 to dot.1. The picture's shapes "
+        "are not in the text: these are ours. "
+    )
+    inputs = {"scores": normal(), "values": normal()}
+    cycle = (
+        "Two sums of the same two results: where one may take m1 only and the other takes m2, both together are a cycle that "
+        "the paper's rule does not see."
+    )
+    return [
+        _by_hand(
+            "fs18_fig3",
+            "The running example of FusionStitching 2018",
+            attention + "What is shared of a block's chunk at 16 blocks fits 20 KB.",
+            paper + "Figure 3",
+            inputs,
+            {"scores": [2, 8, 64, 64], "values": [16, 64, 32]},
+        ),
+        _by_hand(
+            "fs18_shrink",
+            "The running example of FusionStitching 2018, four times as large",
+            attention + "What is shared of a block's chunk at 16 blocks does not fit 20 KB: values give up their share.",
+            paper + "section 5.1.2",
+            inputs,
+            {"scores": [2, 8, 128, 128], "values": [16, 128, 32]},
+        ),
+        _by_hand(
+            "fs18_cycle",
+            "Fusions of one layer that would be a cycle",
+            cycle,
+            paper + "section 3.2",
+            {"[xy]": normal()},
+            {"x, y": [64, 96]},
+        ),
+        _by_hand(
+            "fs18_sgd",
+            "Weight accumulation of one layer",
+            "w - 0.01 g of two matrices and a vector: independent element-wise ops of one layer, packed by shape.",
+            paper + "section 3.2",
+            {"[wg].*": normal()},
+            {"w.1, w.2": [64, 128], "w.b": [128]},
+        ),
+    ]
+
+
+def _fusion_stitching():
+    paper = "FusionStitching (arXiv 1911.11576), "
+
+    def attention(name, title, batch, length, large=False):
+        return _by_hand(
+            name,
+            title,
+            "Nine element-wise ops, two reductions and two batched products, as the text counts them; dot_1 makes 552 MB of "
+            "two tensors of 12 MB. Its edges are ours, so that shared memory is as in Table 4.",
+            paper + "Figure 1",
+            {"query": normal(), "key": normal(), "value": normal(), "weight": normal(), "mask": normal()},
+            {"query": [batch, length, 2], "key": [batch, 2, length], "mask": [batch, length]},
+            large,
+        )
+
+    def cycle(name, title, rows, columns, large=False):
+        return _by_hand(
+            name,
+            title,
+            "Two pairs of element-wise ops that may be one kernel each, alone and not both: together they are a cycle "
+            "through the products.",
+            paper + "Figure 3",
+            {"[xy]": normal(), "w[12]": normal(0.0, columns**-0.5)},
+            {"x, y": [rows, columns], "w1, w2": [columns, columns]},
+            large,
+        )
+
+    return [
+        attention("fs19_fig1", "The running example of FusionStitching 2019", 16384, 94, large=True),
+        attention("fs19_fig1_tiny", "The running example of FusionStitching 2019, small", 3, 13),
+        cycle("fs19_cycle", "Patterns that together are a cycle", 4096, 1024, large=True),
+        cycle("fs19_cycle_tiny", "Patterns that together are a cycle, small", 64, 64),
+    ]

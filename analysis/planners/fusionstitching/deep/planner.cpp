@@ -1,0 +1,189 @@
+// The planner of FusionStitching 2018 (docs/planners/fusionstitching-2018.md): fusions by layers, one
+// schedule each, shared memory, a kernel each.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/facts/facts.h"
+#include "analysis/forms/vectors.h"
+#include "analysis/judge/cost.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/inlined_kernel.h"
+#include "analysis/plan/plain_mapping.h"
+#include "analysis/planners/fusionstitching/deep/subgraph_fusion.h"
+#include "analysis/planners/fusionstitching/kernel.h"
+#include "core/base/parallel.h"
+
+namespace stitchwork {
+namespace fusionstitching::deep {
+namespace {
+
+/// From fusions to kernels. Asks the times that fusing left behind, so it is for one thread.
+class Kernels {
+ public:
+  Kernels(const Graph& graph, const Device& device, const Options& options, Tuner& tuner, OpTimes& times,
+          const Layers& layers, Recorder& recorder)
+      : graph_(graph),
+        computation_(graph.entry_computation()),
+        device_(device),
+        options_(options),
+        tuner_(tuner),
+        times_(times),
+        layers_(layers),
+        recorder_(recorder) {}
+
+  KernelPlan kernel_of(const Tuned& tuned) {
+    const Tuning tuning = tuner_.choose(tuned);
+    record_schedule(tuned, tuning);
+    Stitched stitched{tuner_.fusion_of(tuned), {}, {}, {}, tuning.threads};
+    const std::vector<Request> asked = tuner_.requests_of(stitched.fusion, tuning.schedules);
+    const auto span = [&](NodeId op) { return layers_.of(op); };
+    SharedPlan shared = plan_shared(computation_, stitched.fusion, asked, span, tuner_.sharing_rules());
+    stitched.slots = std::move(shared.slots);
+    for (const Request& request : shared.shrunk) stitched.shrunk.push_back(request.op);
+    std::sort(stitched.shrunk.begin(), stitched.shrunk.end());
+    add_loops(tuning, stitched);
+    KernelPlan kernel = stitched_kernel(computation_, stitched);
+    if (options_.tuned) settle(kernel);
+    record_memory(asked, shared.shrunk, stitched, kernel);
+    return kernel;
+  }
+
+ private:
+  /// A loop each of the outputs and of what has shared memory.
+  void add_loops(const Tuning& tuning, Stitched& stitched) {
+    std::vector<NodeId> looped = stitched.fusion.roots;
+    for (const Slot& slot : stitched.slots.slots) looped.push_back(slot.op);
+    std::sort(looped.begin(), looped.end());
+    looped.erase(std::unique(looped.begin(), looped.end()), looped.end());
+    for (const NodeId op : looped) {
+      const Node& node = computation_.node(op);
+      const Schedule& schedule = tuning.schedules.at(op);
+      const int warps = times_.best(op, schedule)[static_cast<std::size_t>(tuning.size)].warps;
+      const std::int64_t chunk = elements_of(node.shape.dims) / tuning.blocks;
+      stitched.loops.push_back({op, {}, chunk_mapping(computation_, node, chunk, tuning.threads, warps), 0});
+    }
+  }
+
+  /// mapping=tuned: vectors, where the kernel is faster so.
+  void settle(KernelPlan& kernel) {
+    KernelPlan settled = kernel;
+    astitch::settle_vectors(computation_, device_, settled);
+    if (kernel_cost(graph_, device_, settled).predicted_us <
+        kernel_cost(graph_, device_, kernel).predicted_us)
+      kernel = std::move(settled);
+  }
+
+  const std::string& name(NodeId op) const { return computation_.node(op).name; }
+
+  void record_schedule(const Tuned& tuned, const Tuning& tuning) {
+    if (!recorder_.enabled()) return;
+    const Dims& dims = computation_.node(tuned.seeds.front()).shape.dims;
+    const std::vector<Schedule> all = candidates(dims);
+    std::vector<Schedule> satisfiable;
+    for (const Schedule& schedule : all)
+      if (tuner_.is_satisfiable(tuned, schedule)) satisfiable.push_back(schedule);
+    const Cut* second = nullptr;
+    for (const Cut& cut : tuned.cuts)
+      if (cut.root != tuning.root && (second == nullptr || least(cut) < least(*second))) second = &cut;
+    for (const NodeId op : tuned.ops) {
+      const auto own = tuning.schedules.find(op);
+      recorder_.add("schedule", name(op), name(tuned.seeds.front()), [&] {
+        if (own == tuning.schedules.end())
+          return Verdict::yes("fs18.bypassed", "inlined wherever it is read, under any schedule");
+        std::string why = fmt::format("{} of {} blocks", to_text(own->second), tuning.blocks);
+        if (op == tuned.seeds.front()) {
+          why += fmt::format(", {} threads: {:.2f} us, the sum over its ops; {} candidates, {} satisfiable",
+                             tuning.threads, tuning.us, all.size(), satisfiable.size());
+          if (second != nullptr)
+            why += fmt::format("; next {} with {:.2f} us", to_text(second->root), least(*second));
+        }
+        return Verdict::yes("fs18.schedule", why);
+      });
+    }
+    for (const Schedule& schedule : satisfiable)
+      if (is_strided(schedule, dims))
+        recorder_.add("schedule", name(tuned.seeds.front()), "", [&] {
+          return Verdict::no("fs18.strided-column",
+                             fmt::format("{}: no loop of ours deals with such columns", to_text(schedule)));
+        });
+  }
+
+  static double least(const Cut& cut) { return *std::min_element(cut.us.begin(), cut.us.end()); }
+
+  void record_memory(const std::vector<Request>& asked, const std::vector<Request>& shrunk,
+                     const Stitched& stitched, const KernelPlan& kernel) {
+    if (!recorder_.enabled()) return;
+    for (const Request& request : asked)
+      recorder_.add("memory", name(request.op), "", [&] {
+        return Verdict::yes("fs.request", fmt::format("{} bytes a block: {}", request.bytes,
+                                                      fusionstitching::name(request.cls)));
+      });
+    for (const Slot& slot : stitched.slots.slots)
+      recorder_.add("memory", name(slot.op), slot.taken_from == kNoNode ? "" : name(slot.taken_from), [&] {
+        const char* how = slot.taken_from == kNoNode ? "of its own"
+                          : slot.in_place            ? "in the place of what it reads"
+                                                     : "that were another's, dead by then";
+        return Verdict::yes("fs.shared", fmt::format("{} bytes at {} {}", slot.bytes, slot.offset, how));
+      });
+    if (shrunk.empty()) return;
+    const KernelCost cost = kernel_cost(graph_, device_, kernel);
+    for (const Request& request : shrunk)
+      recorder_.add("memory", name(request.op), "", [&] {
+        return Verdict::no(
+            "fs.shrunk", fmt::format("{}, {} bytes: its readers compute it; the kernel computes {} elements "
+                                     "again, {:.2f} us modelled",
+                                     fusionstitching::name(request.cls), request.bytes,
+                                     cost.recomputed_elements, cost.predicted_us));
+      });
+  }
+
+  const Graph& graph_;
+  const Computation& computation_;
+  const Device& device_;
+  const Options& options_;
+  Tuner& tuner_;
+  OpTimes& times_;
+  const Layers& layers_;
+  Recorder& recorder_;
+};
+
+/// Ops that are no index maps of their operands (scatters, reductions by an unknown rule): alone.
+KernelPlan lone_kernel(const Computation& computation, const Node& node) {
+  return inlined_kernel(computation, {node.id}, {node.id}, node.id, natural_mapping(computation, node));
+}
+
+}  // namespace
+}  // namespace fusionstitching::deep
+
+FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, const PlanOptions& options) {
+  using namespace fusionstitching;
+  const Computation& computation = graph.entry_computation();
+  const deep::Options knobs = deep::read_options(graph, device, options);
+  const astitch::Nodes nodes = astitch::node_facts(graph);
+  Recorder recorder(options.record_decisions);
+  deep::Contraction units(nodes, knobs.products);
+  const deep::Layers layers = deep::find_layers(units);
+  OpTimes times(graph, computation, device, options.library);
+  deep::Tuner tuner(graph, device, units, knobs, times);
+  const std::map<NodeId, deep::Tuned> fusions = deep::fuse(units, tuner, knobs, recorder);
+
+  deep::Kernels builder(graph, device, knobs, tuner, times, layers, recorder);
+  std::vector<KernelPlan> kernels;
+  for (const auto& [unit, tuned] : fusions) {
+    // What fuses with nothing stays a call or a copy.
+    const Node& node = computation.node(unit);
+    if (tuned.ops.size() == 1 && (node.op == Op::kDot || node.op == Op::kCopy)) continue;
+    kernels.push_back(builder.kernel_of(tuned));
+  }
+  for (const Node& node : computation.nodes)
+    if (nodes[node.id].member && nodes[node.id].isolated)
+      kernels.push_back(deep::lone_kernel(computation, node));
+  mark_recomputed(kernels);
+  FusionPlan plan = assemble(graph, device, "fusionstitching-2018", std::move(kernels));
+  plan.decisions = recorder.take();
+  return plan;
+}
+
+}  // namespace stitchwork

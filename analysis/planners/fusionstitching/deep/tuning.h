@@ -1,0 +1,141 @@
+// One schedule a fusion (FusionStitching 2018, sections 4.2 and 4.3): every op with as many blocks,
+// propagated from the roots to the operands, the sum of the ops' times the least. Fusions grow by producers,
+// so what was propagated stays, and ways to cut that a producer cannot follow fall away.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/planners/fusionstitching/deep/layers.h"
+#include "analysis/planners/fusionstitching/deep/options.h"
+#include "analysis/planners/fusionstitching/library.h"
+#include "analysis/planners/fusionstitching/shrinking.h"
+
+namespace stitchwork::fusionstitching::deep {
+
+using Sums = std::array<double, kBlockSizes.size()>;
+
+/// A fusion under one schedule of its roots.
+struct Cut {
+  Schedule root;  ///< of the seeds
+  std::int64_t blocks = 1;
+  /// By place in Tuned::ops; none: bypassed, inlined wherever it is read.
+  std::vector<std::optional<Schedule>> schedules;
+  Sums us{};  ///< over ops that are not trivial, by size of the block
+  /// Bytes of shared memory: all, those that cannot shrink, the largest of these.
+  std::int64_t requested = 0, required = 0, largest = 0;
+};
+
+/// What is known of a unit that may be fused.
+struct Tuned {
+  std::vector<NodeId> ops;    ///< in the order in which they joined
+  std::vector<NodeId> seeds;  ///< outputs of one shape that are cut alike
+  std::vector<Cut> cuts;      ///< those that every op can follow, ascending by blocks
+  double us = 0;              ///< the least sum of a cut that fits
+};
+
+/// A producer in the making of a fusion's.
+struct Extension {
+  struct Part {
+    std::size_t cut = 0;  ///< of the fusion
+    std::vector<std::optional<Schedule>> schedules;
+    Sums us{};
+    std::int64_t requested = 0, required = 0, largest = 0;
+  };
+  std::vector<NodeId> ops;
+  std::vector<Part> parts;
+  double us = 0;  ///< of both together
+};
+
+/// A schedule for each op, and the threads of a block.
+struct Tuning {
+  std::int64_t blocks = 1;
+  int size = 0;     ///< place in kBlockSizes
+  int threads = 1;  ///< that, unless an override says otherwise
+  double us = 0;
+  Schedule root;
+  std::map<NodeId, Schedule> schedules;  ///< bypassed ops are absent
+};
+
+class Tuner {
+ public:
+  /// All outlive it.
+  Tuner(const Graph& graph, const Device& device, const Contraction& units, const Options& options,
+        OpTimes& times);
+
+  /// Of an op alone, or of several of one shape that nothing joins but their schedule.
+  Tuned seed(const std::vector<NodeId>& ops);
+
+  /// The least of an op's own kernel; 0 of what is bypassed, as it is inlined.
+  double alone_us(NodeId op);
+
+  /// The ops of unit `producer`, of which alone the best takes `producer_us`, beside those of unit `fusion`;
+  /// nothing where no schedule resolves. `why` then says so if it is asked for (rules fs18.no-schedule,
+  /// fs18.shared-memory, fs18.not-optimized).
+  std::optional<Extension> extend(NodeId fusion, Tuned& tuned, NodeId producer, double producer_us,
+                                  Verdict* why);
+  void join(Tuned& tuned, Extension extension);
+
+  /// The best of a finished fusion's. Ties: fewer waves of threads, more blocks, larger blocks.
+  Tuning choose(const Tuned& tuned);
+
+  /// The fusion with the index maps that its kernel evaluates.
+  Fusion fusion_of(const Tuned& tuned) const;
+  /// Of the chosen cut, who asked for how much.
+  std::vector<Request> requests_of(const Fusion& fusion, const std::map<NodeId, Schedule>& schedules) const;
+  SharingRules sharing_rules() const;
+
+  /// Whether Table 1, and intervals for what it bypasses, take `root`, a schedule of all the fusion's seeds,
+  /// to all its ops: what the paper counts as satisfiable, whether or not our loops can be dealt so.
+  bool is_satisfiable(const Tuned& tuned, const Schedule& root);
+
+ private:
+  struct Step {
+    NodeId node = kNoNode;
+    int operand = 0;
+  };
+  /// From a reader's operands through index maps to an op.
+  struct Path {
+    NodeId reader = kNoNode;
+    std::vector<Step> steps;
+  };
+  using InFusion = std::function<bool(NodeId)>;
+
+  std::vector<Path> paths_to(NodeId op, const InFusion& inside) const;
+  /// What a schedule of the path's reader becomes behind it.
+  std::optional<Schedule> follow(const Path& path, Schedule schedule);
+  std::optional<Schedule> cover(const Step& step, const Schedule& schedule);
+  bool is_trivial(const Node& node, const Schedule& schedule) const;
+  /// Adds the op's schedule, time and bytes to `part`; false where it cannot follow.
+  bool add_op(NodeId op, const std::vector<Path>& paths, const Cut& cut, const InFusion& inside,
+              Extension::Part& part);
+  /// Whether the shared memory of `ops` suffices, after shrinking and sharing; `total`: of all of them.
+  bool fits(const std::vector<NodeId>& ops, const Cut& total,
+            const std::function<std::optional<Schedule>(NodeId)>& schedule_of) const;
+  Fusion with_maps(std::vector<NodeId> ops) const;
+  std::optional<Schedule> schedule_in(NodeId op, const Cut& cut, const Extension::Part& part) const;
+  /// The place in kBlockSizes that an override of an op's block leaves; -1: all.
+  int wanted_size(const std::vector<NodeId>& ops) const;
+  double least(const Sums& us, int wanted) const;
+
+  const Graph& graph_;
+  const Computation& computation_;
+  const Device& device_;
+  const Contraction& units_;
+  const Options& options_;
+  OpTimes& times_;
+  std::vector<std::vector<NodeId>> users_;  ///< Computation::users()
+  std::vector<int> place_;                  ///< of an op in its unit's Tuned
+  std::vector<int> joining_;                ///< of an op in the extension in the making; -1
+  NodeId refuser_ = kNoNode;                ///< whose rule refused last
+  std::map<std::string, int> kinds_;        ///< of ops that bypassing looks at
+  std::map<int, double> alone_;             ///< by OpTimes::kind
+  std::map<std::tuple<int, int, int, std::int64_t, ScheduleType>, std::optional<Schedule>> covered_;
+};
+
+}  // namespace stitchwork::fusionstitching::deep

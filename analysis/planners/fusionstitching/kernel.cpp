@@ -1,0 +1,157 @@
+#include "analysis/planners/fusionstitching/kernel.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+#include "analysis/schedule/evaluations.h"
+#include "analysis/schedule/launch.h"
+#include "core/base/arithmetic.h"
+#include "core/base/sorted.h"
+#include "occupancy_model/hardware.h"
+
+namespace stitchwork::fusionstitching {
+namespace {
+
+/// Rows too short to share a warp: a thread each.
+/// Shorter than a warp, because lanes without a column would idle.
+constexpr std::int64_t kSerialColumns = 32;
+
+class Builder {
+ public:
+  Builder(const Computation& computation, const Stitched& stitched)
+      : computation_(computation), stitched_(stitched) {
+    for (const Slot& slot : stitched.slots.slots) regional_.insert(slot.op);
+  }
+
+  KernelPlan run() {
+    for (const Loop& loop : stitched_.loops) add_group(loop);
+    for (const Group& group : kernel_.groups)
+      kernel_.ops.insert(kernel_.ops.end(), group.ops.begin(), group.ops.end());
+    sort_unique(kernel_.ops);
+    set_schemes();
+    kernel_.outputs = stitched_.fusion.roots;
+    kernel_.shrunk = stitched_.shrunk;
+    set_launch();
+    return std::move(kernel_);
+  }
+
+ private:
+  void add_group(const Loop& loop) {
+    Group group;
+    group.dominant = loop.dominant;
+    group.sub_dominants = loop.sub_dominants;
+    group.mapping = loop.dealt.mapping;
+    group.deal = loop.dealt.deal;
+    group.lane = loop.lane;
+    std::vector<NodeId> roots = loop.sub_dominants;
+    roots.push_back(loop.dominant);
+    group.ops = closure(roots);
+    kernel_.groups.push_back(std::move(group));
+  }
+
+  /// What a loop evaluates: its ops, and what they read of the fusion that is not in shared memory.
+  std::vector<NodeId> closure(const std::vector<NodeId>& roots) const {
+    std::set<NodeId> ops(roots.begin(), roots.end());
+    std::vector<NodeId> open = roots;
+    while (!open.empty()) {
+      const NodeId op = open.back();
+      open.pop_back();
+      for (const NodeId operand : computation_.node(op).operands) {
+        if (regional_.contains(operand) || is_immediate(computation_, operand)) continue;
+        if (contains_sorted(stitched_.fusion.ops, operand) && ops.insert(operand).second)
+          open.push_back(operand);
+      }
+    }
+    return {ops.begin(), ops.end()};
+  }
+
+  void set_schemes() {
+    const std::vector<NodeId> made = materialised(kernel_);
+    std::map<NodeId, int> evaluated_by;
+    for (const Group& group : kernel_.groups)
+      for (const NodeId op : group.ops) ++evaluated_by[op];
+    for (const NodeId op : kernel_.ops) {
+      kernel_.levels[op] = 0;
+      const bool repeated = evaluated_by[op] > 1 && def(computation_.node(op).op).instructions > 0;
+      Scheme& scheme = kernel_.schemes[op];
+      scheme = repeated ? Scheme::kRecomputed : Scheme::kLocal;
+      if (!contains_sorted(made, op)) continue;
+      scheme = regional_.contains(op) ? Scheme::kRegional : Scheme::kIndependent;
+    }
+    for (const NodeId op : kernel_.ops)
+      for (const NodeId operand : computation_.node(op).operands)
+        if (const auto read = kernel_.schemes.find(operand);
+            read != kernel_.schemes.end() && read->second == Scheme::kIndependent)
+          read->second = Scheme::kLocal;
+    // What one loop needs at several indices is computed several times, too.
+    for (const Group& group : kernel_.groups) {
+      std::map<NodeId, int> maps;
+      for (const Evaluation& e : evaluations(computation_, kernel_, group).values) {
+        if (e.load || contains_sorted(made, e.op)) continue;
+        const Node& node = computation_.node(e.op);
+        const bool often = evaluation_count(e.map) > static_cast<double>(node.shape.elements_count());
+        if ((++maps[e.op] > 1 || often) && def(node.op).instructions > 0)
+          kernel_.schemes[e.op] = Scheme::kRecomputed;
+      }
+    }
+  }
+
+  void set_launch() {
+    KernelLaunch& launch = kernel_.launch;
+    launch.block = stitched_.block;
+    for (const Group& group : kernel_.groups) launch.grid = std::max(launch.grid, group.deal.end_block());
+    for (const Slot& slot : stitched_.slots.slots)
+      kernel_.shared.push_back({slot.op, slot.offset, slot.bytes});
+    launch.shared_bytes = stitched_.slots.bytes;
+    const std::int64_t workspace = reduction_workspace_bytes(computation_, kernel_);
+    if (workspace == 0) return;
+    const std::int64_t offset = round_up(launch.shared_bytes, kSharedAlignment);
+    kernel_.shared.push_back({kNoNode, offset, workspace});
+    launch.shared_bytes = offset + workspace;
+  }
+
+  const Computation& computation_;
+  const Stitched& stitched_;
+  std::set<NodeId> regional_;
+  KernelPlan kernel_;
+};
+
+bool shares_rows(const ReductionSize& size) { return size.row_reduce && size.cols >= kSerialColumns; }
+
+}  // namespace
+
+KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitched) {
+  return Builder(computation, stitched).run();
+}
+
+Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64_t chunk, int threads,
+                    int warps) {
+  Mapping mapping = mapping::Elements{.count = node.shape.elements_count(), .per_task = chunk};
+  if (def(node.op).cls == OpClass::kReduce) {
+    const ReductionSize size = reduction_size(computation, node.id);
+    const std::int64_t sharing =
+        std::min<std::int64_t>(threads / std::max<std::int64_t>(1, chunk), size.cols);
+    if (shares_rows(size))
+      mapping = mapping::Rows{size.rows, size.cols,
+                              mapping::Lanes{.threads = warps * static_cast<int>(kWarp), .rows = chunk}};
+    else if (!size.row_reduce && sharing > 1)
+      mapping = mapping::Columns{
+          .results = size.rows, .length = size.cols, .tile = chunk, .threads = static_cast<int>(sharing)};
+    else
+      mapping = mapping::Rows{size.rows, size.cols, mapping::OneThread{chunk}};
+  }
+  return {mapping, deal_to(mapping, task_count(mapping))};
+}
+
+std::vector<int> row_warps(const Computation& computation, const Node& node, int threads) {
+  std::vector<int> warps{1};
+  if (def(node.op).cls != OpClass::kReduce || !shares_rows(reduction_size(computation, node.id)))
+    return warps;
+  for (int w = 2; w * static_cast<int>(kWarp) <= threads; w *= 2) warps.push_back(w);
+  return warps;
+}
+
+}  // namespace stitchwork::fusionstitching

@@ -1,0 +1,45 @@
+// From scheduled ops and slots of shared memory to a KernelPlan: FusionStitching 2018, section 5.2. Every op
+// that is stitched has a loop of its own over the block's chunk (block composition); everything else is
+// inlined into those.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/plan/plan.h"
+#include "analysis/planners/fusionstitching/sharing.h"
+
+namespace stitchwork::fusionstitching {
+
+/// One loop of a kernel: a group. Sub-dominants share its mapping (F19's warp composition).
+struct Loop {
+  NodeId dominant = kNoNode;
+  std::vector<NodeId> sub_dominants;  ///< ascending
+  Dealt dealt;
+  int lane = 0;
+};
+
+/// A kernel in the making. What `slots` has is Regional; every root and every op with a slot is materialised
+/// by one of the loops.
+struct Stitched {
+  Fusion fusion;
+  std::vector<Loop> loops;
+  Slots slots;
+  std::vector<NodeId> shrunk;  ///< ascending (KernelPlan::shrunk)
+  int block = 1;               ///< threads
+};
+
+/// Ops, groups, schemes, levels, shared memory and launch; the reductions' workspace lies behind the values.
+/// Roots that the kernel reads elsewhere, too, and that have no slot, are Local: readers compute them.
+KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitched);
+
+/// How the loop of an op deals with a chunk of so many elements of its output that are one range: `threads` a
+/// block, `warps` of them a row of a reduction whose rows are long and lie along the minor dimension.
+Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64_t chunk, int threads,
+                    int warps);
+
+/// The numbers of warps a row that chunk_mapping tells apart: powers of two up to the block's, and 1 alone of
+/// ops whose rows are none.
+std::vector<int> row_warps(const Computation& computation, const Node& node, int threads);
+
+}  // namespace stitchwork::fusionstitching

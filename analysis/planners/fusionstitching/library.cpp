@@ -1,0 +1,178 @@
+#include "analysis/planners/fusionstitching/library.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "analysis/facts/facts.h"
+#include "analysis/planners/fusionstitching/kernel.h"
+#include "analysis/schedule/layout.h"
+#include "core/base/arithmetic.h"
+#include "core/base/sorted.h"
+#include "occupancy_model/hardware.h"
+#include "occupancy_model/occupancy.h"
+#include "occupancy_model/timing.h"
+
+namespace stitchwork::fusionstitching {
+namespace {
+
+/// Instructions of an access with its address, of a step of a shuffle with its arithmetic, and what a block
+/// adds to combine its warps: those of the closed form for domains (analysis/forms/mapping_time.cpp).
+constexpr double kAccessInstructions = 5, kShuffleInstructions = 2, kBlockReduceInstructions = 30;
+/// Of a product's step along the contracted dim.
+/// Derived from the code printed: two loads, their addresses kept by additions, a multiply-add, the loop.
+constexpr double kProductInstructions = 6;
+/// Of a lane in a 128-byte request.
+/// Derived from 128 bytes for the 32 lanes of a warp.
+constexpr double kLaneBytes = 4;
+
+bool is_reduce(const Node& node) { return def(node.op).cls == OpClass::kReduce; }
+
+/// What the op's kernel reads and writes, each array once.
+double bytes_of(const Computation& computation, const Node& node) {
+  std::vector<NodeId> operands = node.operands;
+  sort_unique(operands);
+  double bytes = static_cast<double>(node.shape.byte_size());
+  for (const NodeId operand : operands)
+    if (!is_immediate(computation, operand))
+      bytes += static_cast<double>(computation.node(operand).shape.byte_size());
+  return bytes;
+}
+
+/// Of one warp that has elements in a task, and how many of a block's do.
+struct WarpWork {
+  double instructions = 0, loads = 0, arithmetic = 0, warps = 0;
+};
+
+WarpWork warp_work(const Computation& computation, const Node& node, const Chunking& chunks, int threads,
+                   int warps) {
+  WarpWork work;
+  const std::int64_t chunk = chunks.elements();
+  double elements = static_cast<double>(ceil_div(chunk, threads));
+  work.warps = static_cast<double>(ceil_div(std::min<std::int64_t>(chunk, threads), kWarp));
+  if (node.op == Op::kDot && node.attrs.dot) {
+    const Dims& lhs = computation.node(node.operands[0]).shape.dims;
+    for (const std::int64_t d : node.attrs.dot->lhs_contracting)
+      elements *= static_cast<double>(lhs[static_cast<std::size_t>(d)]);
+    work = {elements * kProductInstructions, 2 * elements, elements, work.warps};
+  } else if (is_reduce(node) && chunks.one_range()) {
+    const Dealt dealt = chunk_mapping(computation, node, chunk, threads, warps);
+    const Layout layout(dealt.mapping, threads);
+    elements = static_cast<double>(layout.elements() * layout.turns);
+    const std::int64_t sharing = layout.threads_a_row;
+    const double combining =
+        kShuffleInstructions *
+            std::bit_width(static_cast<std::uint64_t>(std::min<std::int64_t>(sharing, kWarp))) +
+        (sharing > kWarp || is<mapping::Columns>(dealt.mapping) ? kBlockReduceInstructions : 0);
+    work.instructions = elements * (kAccessInstructions + 1) + static_cast<double>(layout.turns) * combining;
+    work.loads = work.arithmetic = elements;
+    work.warps =
+        static_cast<double>(ceil_div(std::min<std::int64_t>(layout.rows_a_turn * sharing, threads), kWarp));
+  } else {
+    const auto inputs = static_cast<double>(std::max<std::size_t>(1, node.operands.size()));
+    const double own = std::max<double>(1, def(node.op).instructions);
+    work = {elements * (kAccessInstructions * (inputs + 1) + own), elements * inputs, elements * own,
+            work.warps};
+  }
+  return work;
+}
+
+}  // namespace
+
+std::string key_text(const Graph& graph, const Computation& computation, const Node& node,
+                     const Schedule& schedule, int threads, int warps) {
+  std::string text(def(node.op).name);
+  const Shape* shape = &node.shape;
+  std::string reduced;
+  if (is_reduce(node)) {
+    if (const auto reducer = simple_reducer(graph, applied(node)))
+      text += fmt::format(".{}", def(*reducer).name);
+    shape = &computation.node(node.operands[0]).shape;
+    reduced = fmt::format("{{{}}}", fmt::join(node.attrs.dimensions, ","));
+  }
+  text += fmt::format(" {}{}", to_text(*shape), reduced);
+  if (node.op == Op::kDot)
+    for (const NodeId operand : node.operands) text += " " + to_text(computation.node(operand).shape);
+  text += fmt::format(" {} {}/{} t{}", schedule.type == ScheduleType::kRow ? "row" : "column",
+                      schedule.split_dim, schedule.sword, threads);
+  return warps > 1 || is_reduce(node) ? fmt::format("{} w{}", text, warps) : text;
+}
+
+double modelled_us(const Computation& computation, const Device& device, const Node& node,
+                   const Chunking& chunks, int threads, int warps) {
+  const WarpWork warp = warp_work(computation, node, chunks, threads, warps);
+  const double all = static_cast<double>(chunks.blocks) * warp.warps;
+  KernelWork work;
+  work.grid_blocks = chunks.blocks;
+  work.threads_per_block = threads;
+  work.blocks_per_sm = std::max(1, occupancy(device, threads, kAssumedRegisters, 0).blocks_per_sm);
+  work.dram_sectors = work.l2_sectors = bytes_of(computation, node) / kSectorBytes;
+  work.warp_instructions = all * warp.instructions;
+  work.fp32_warp_instructions = all * warp.arithmetic;
+  work.ldst_warp_instructions = work.global_accesses = all * warp.loads;
+  work.independent_loads = static_cast<double>(std::max<std::size_t>(1, node.operands.size())) *
+                           std::max(1.0, static_cast<double>(byte_size(node.shape.dtype)) / kLaneBytes);
+  return kernel_time(device, work).total_us;
+}
+
+OpTimes::OpTimes(const Graph& graph, const Computation& computation, const Device& device,
+                 const PerformanceLibrary* library)
+    : graph_(graph),
+      computation_(computation),
+      device_(device),
+      library_(library),
+      kind_(computation.nodes.size(), -1) {}
+
+std::string OpTimes::kind_of(const Node& node) const {
+  std::string text = fmt::format("{} {}", def(node.op).name, to_text(node.shape));
+  for (const NodeId operand : node.operands)
+    text += fmt::format(" {}{}", is_immediate(computation_, operand) ? "=" : "",
+                        to_text(computation_.node(operand).shape));
+  if (node.operands.size() == 2 && node.operands[0] == node.operands[1]) text += " same";
+  if (is_reduce(node)) {
+    text += fmt::format(" {}", fmt::join(node.attrs.dimensions, ","));
+    if (library_ != nullptr && simple_reducer(graph_, applied(node)))
+      text += fmt::format(" {}", def(*simple_reducer(graph_, applied(node))).name);
+  }
+  if (node.attrs.dot)
+    text += fmt::format(" {} {}", fmt::join(node.attrs.dot->lhs_contracting, ","),
+                        fmt::join(node.attrs.dot->lhs_batch, ","));
+  return text;
+}
+
+int OpTimes::kind(NodeId op) {
+  int& kind = kind_[static_cast<std::size_t>(op)];
+  if (kind < 0)
+    kind = kinds_.emplace(kind_of(computation_.node(op)), static_cast<int>(kinds_.size())).first->second;
+  return kind;
+}
+
+const OpTimes::BySize& OpTimes::best(NodeId op, const Schedule& schedule) {
+  const Node& node = computation_.node(op);
+  const auto [at, fresh] = known_.try_emplace({kind(op), schedule.split_dim, schedule.sword, schedule.type});
+  if (!fresh) return at->second;
+  const auto chunks = chunking(schedule, node.shape.dims);
+  for (std::size_t s = 0; s < kBlockSizes.size(); ++s) {
+    Best& best = at->second[s];
+    for (const int warps : row_warps(computation_, node, kBlockSizes[s])) {
+      double us = 0;
+      const PerformanceLibrary::Entry* entry = nullptr;
+      if (library_ != nullptr) {
+        const std::string key = key_text(graph_, computation_, node, schedule, kBlockSizes[s], warps);
+        const auto found = library_->entries.find(key);
+        if (found != library_->entries.end())
+          entry = &found->second;
+        else
+          misses_.insert(key);
+      }
+      us = entry != nullptr ? entry->us
+                            : modelled_us(computation_, device_, node, *chunks, kBlockSizes[s], warps);
+      if (warps == 1 || us < best.us) best = {us, warps};
+    }
+  }
+  return at->second;
+}
+
+}  // namespace stitchwork::fusionstitching
