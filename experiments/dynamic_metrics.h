@@ -16,7 +16,6 @@ KernelCategory category_of(const Computation& computation, const KernelPlan& ker
 
 /// dynamic_*, dram_bytes and those of each category (experiments/metrics.h). Loops count as often as they ran
 /// or, where nothing runs, as their trips are known (once where they are not).
-std::vector<TrialMetric> dynamic_metrics(const Model& model, const TrialSpec& spec,
-                                         const TrialResult& result);
+std::vector<TrialMetric> dynamic_metrics(const Model& model, const TrialResult& result);
 
 }  // namespace stitchwork
