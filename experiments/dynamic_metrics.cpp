@@ -23,16 +23,26 @@ constexpr std::array<CategoryNames, 3> kCategories = {{
     {"reduction_kernels", "reduction_us"},
     {"product_kernels", "product_us"},
 }};
-using CategoryTotals = std::array<Totals, kCategories.size()>;
+/// Of each category, and of the kernels that keep values in shared memory.
+struct KernelTotals {
+  std::array<Totals, kCategories.size()> by_category;
+  Totals shared;
+};
+
+void add_kernel(Totals& totals, const KernelRun& run) {
+  ++totals.kernels;
+  totals.us += run.time_us;
+  if (run.launches > 0) totals.methods.insert(std::string(name(run.method)));
+}
 
 /// `runs`: of the plan's kernels, by index.
 void add_kernels(const Computation& computation, const FusionPlan& plan, const std::vector<KernelRun>& runs,
-                 CategoryTotals& totals) {
+                 KernelTotals& totals) {
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
-    Totals& of = totals[static_cast<std::size_t>(category_of(computation, plan.kernels[k]))];
-    ++of.kernels;
-    of.us += runs[k].time_us;
-    if (runs[k].launches > 0) of.methods.insert(std::string(name(runs[k].method)));
+    const KernelPlan& kernel = plan.kernels[k];
+    add_kernel(totals.by_category[static_cast<std::size_t>(category_of(computation, kernel))], runs[k]);
+    const auto is_value = [](const MemorySlot& slot) { return slot.op != kNoNode; };
+    if (std::ranges::any_of(kernel.shared, is_value)) add_kernel(totals.shared, runs[k]);
   }
 }
 
@@ -49,7 +59,7 @@ KernelCategory category_of(const Computation& computation, const KernelPlan& ker
 
 std::vector<TrialMetric> dynamic_metrics(const Model& model, const TrialResult& result) {
   const FusionPlan& plan = result.executable.plan;
-  CategoryTotals totals;
+  KernelTotals totals;
   add_kernels(model.graph.entry_computation(), plan, result.run.kernels, totals);
   Totals calls;
   for (std::size_t s = 0; s < plan.steps.size(); ++s)
@@ -76,13 +86,14 @@ std::vector<TrialMetric> dynamic_metrics(const Model& model, const TrialResult& 
   };
   std::vector<TrialMetric> all;
   Totals kernels;
-  for (std::size_t c = 0; c < totals.size(); ++c) {
-    all.push_back({kCategories[c].kernels, static_cast<double>(totals[c].kernels), modelled});
-    all.push_back({kCategories[c].us, totals[c].us, method(totals[c])});
-    kernels.us += totals[c].us;
-    kernels.methods.insert(totals[c].methods.begin(), totals[c].methods.end());
+  for (std::size_t c = 0; c < totals.by_category.size(); ++c) {
+    all.push_back({kCategories[c].kernels, static_cast<double>(totals.by_category[c].kernels), modelled});
+    all.push_back({kCategories[c].us, totals.by_category[c].us, method(totals.by_category[c])});
+    kernels.us += totals.by_category[c].us;
+    kernels.methods.insert(totals.by_category[c].methods.begin(), totals.by_category[c].methods.end());
   }
   all.push_back({"dynamic_kernel_us", kernels.us, method(kernels)});
+  all.push_back({"dynamic_shared_kernel_us", totals.shared.us, method(totals.shared)});
   all.push_back({"dynamic_library_us", calls.us, method(calls)});
   all.push_back(
       {"dynamic_memory_kernels", static_cast<double>(plan.counts.dynamic_memory_kernels), modelled});

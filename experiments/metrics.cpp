@@ -28,6 +28,7 @@ constexpr std::array kMetrics = std::to_array<Metric>({
     {"dynamic_memory_kernels", "launches", -1,
      "launches of memory-intensive kernels, those of loops and branches included"},
     {"dynamic_kernel_us", "us", -1, "time of all these launches"},
+    {"dynamic_shared_kernel_us", "us", 0, "of those of kernels that keep values in shared memory"},
     {"dynamic_library_us", "us", -1, "time of library calls, those of loops and branches included"},
     {"dram_bytes", "bytes", -1,
      "bytes from and to DRAM of all kernels, library calls, copies and memsets, as often as they run, by the "
