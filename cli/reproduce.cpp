@@ -52,10 +52,20 @@ ordered_json to_json(const Reproduction& r) {
                         {"rerun", v.rerun.empty() ? ordered_json() : ordered_json(v.rerun)}});
     ordered_json figures = ordered_json::array();
     for (const Figure& figure : table.figures) figures.push_back(figure.id);
+    ordered_json best = ordered_json::array();
+    for (const auto& [row, b] : table.best)
+      best.push_back({{"row", row},
+                      {"variants", b.variants},
+                      {"over", b.over.empty() ? ordered_json() : ordered_json(b.over)},
+                      {"factor", b.factor},
+                      {"cause", b.cause.empty() ? ordered_json() : ordered_json(b.cause)},
+                      {"why", b.why}});
     tables.push_back({{"id", table.id},
                       {"place", table.place},
                       {"title", table.title},
+                      {"device", table.device},
                       {"values", values},
+                      {"best", best},
                       {"figures", figures},
                       {"notes", table.notes},
                       {"exceptions", table.exceptions}});
@@ -97,9 +107,11 @@ void run(Cli& cli, const Arguments& a) {
   }
   cli.print(heading(r));
   for (const ReproducedTable& table : r.tables) {
-    std::vector<std::string> heads = reproduction_heads();
-    for (std::size_t i = 2; i < 5; ++i) heads[i] = ">" + heads[i];
-    Table text(heads);
+    std::vector<std::string> names = heads(table);
+    const std::vector<bool> right = number_columns(table);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (right[i]) names[i] = ">" + names[i];
+    Table text(names);
     for (const auto& line : lines(table)) text.add(line);
     cli.print(fmt::format("\n{}: {}\n{}", table.place, table.title, text.text()));
     for (const std::string& note : table.notes) cli.print("note: " + note);

@@ -12,8 +12,8 @@
 #include "core/base/format.h"
 #include "experiments/environment.h"
 #include "experiments/limits.h"
+#include "experiments/reproduce_best.h"
 #include "experiments/reproduce_figures.h"
-#include "experiments/reproduce_values.h"
 
 namespace stitchwork {
 namespace {
@@ -27,15 +27,15 @@ fs::path folder() {
 constexpr const char* kQuickSuffix = "-quick";
 
 /// The experiment on the tiny variants of its workloads, simulated and checked; workloads without one are
-/// left out. What is measured on the host alone stays modelled.
-ExperimentSpec tiny(ExperimentSpec spec, bool simulated) {
+/// left out. What is modelled stays so.
+ExperimentSpec tiny(ExperimentSpec spec) {
   spec.name += kQuickSuffix;
   std::vector<std::string> workloads;
   for (const std::string& name : spec.workloads)
     for (const Dataset& dataset : datasets())
       if (dataset.name == workload_name(name, true)) workloads.push_back(dataset.name);
   spec.workloads = std::move(workloads);
-  if (simulated) {
+  if (spec.backend != "model") {
     spec.backend = "sim";
     spec.sampled = false;
     spec.check = true;
@@ -48,8 +48,14 @@ struct Row {
   std::string row, workload;
 };
 
-std::vector<Row> read_rows(const JsonCursor& c) {
+/// A list, or "workloads": the experiment's, by their names.
+std::vector<Row> read_rows(const JsonCursor& c, const PaperExperiment* experiment) {
   std::vector<Row> rows;
+  if (c.is("workloads")) {
+    if (experiment == nullptr) c.fail("rows of an experiment's workloads in a table without one");
+    for (const std::string& name : experiment->workloads) rows.push_back({name, name});
+    return rows;
+  }
   c.each([&](const JsonCursor& one) {
     one.only({"row", "workload"});
     rows.push_back({one.at("row").text(), one.at("workload").text()});
@@ -67,14 +73,14 @@ class Reproducer {
     result_.title = root.at("title").text();
     result_.device = root.at("device").text();
     result_.quick = options_.quick;
-    rows_ = read_rows(root.at("rows"));
+    rows_ = root.at("rows");
     std::vector<std::string> ids;
     root.at("artifacts").each([&](const JsonCursor& c) { ids.push_back(c.at("id").text()); });
     for (const std::string& id : options_.only)
       if (std::find(ids.begin(), ids.end(), id) == ids.end())
         throw Error(fmt::format("{} has no table called '{}'", paper, id),
                     fmt::format("it has: {}", fmt::join(ids, ", ")));
-    root.at("artifacts").each([&](const JsonCursor& c) { table(c); });
+    root.at("artifacts").each([&](const JsonCursor& c) { artifact(c); });
     if (store_) result_.environments = environments(*store_);
     return std::move(result_);
   }
@@ -85,7 +91,8 @@ class Reproducer {
     if (known != experiments_.end()) return known->second;
     PaperExperiment found;
     found.spec = read_experiment((home_ / file).string());
-    if (options_.quick) found.spec = tiny(std::move(found.spec), file != "planning.json");
+    found.workloads = found.spec.workloads;
+    if (options_.quick) found.spec = tiny(std::move(found.spec));
     if (options_.run) {
       store_.reset();  // trials are run by children (open_stores)
       RunnerOptions run;
@@ -101,74 +108,129 @@ class Reproducer {
   }
 
   /// Variants whose times should fall in this order, and do not.
-  void check_order(const JsonCursor& order, PaperExperiment& of, ReproducedTable& table) const {
+  void check_order(const JsonCursor& order, const ValueContext& context, ReproducedTable& table) const {
     std::vector<std::string> variants;
     order.each([&](const JsonCursor& variant) { variants.push_back(variant.text()); });
+    PaperExperiment& of = *context.experiment;
+    const std::string& device = context.device;
     for (const std::string& name : of.spec.workloads)
       for (std::size_t i = 1; i < variants.size(); ++i) {
-        const TrialResults *before = of.trial(name, variants[i - 1]), *after = of.trial(name, variants[i]);
+        const TrialResults *before = of.trial(name, variants[i - 1], device),
+                           *after = of.trial(name, variants[i], device);
         if (before == nullptr || after == nullptr) continue;
         const auto earlier = before->median("total_us"), later = after->median("total_us");
         if (!earlier || !later || *later <= *earlier) continue;
         table.exceptions.push_back(
             fmt::format("{}: {} takes {:.2f} us, {} {:.2f} us ({:+.1f} %): {}", name, variants[i], *later,
                         variants[i - 1], *earlier, 100 * (*later / *earlier - 1),
-                        cause_of(*after, *before, of.kernels_of(*store_, name, variants[i]),
-                                 of.kernels_of(*store_, name, variants[i - 1]))));
+                        cause_of(*after, *before, of.kernels_of(*store_, name, variants[i], device),
+                                 of.kernels_of(*store_, name, variants[i - 1], device))));
       }
   }
 
-  void table(const JsonCursor& c) {
+  /// One table, or one for each of the experiment's devices.
+  void artifact(const JsonCursor& c) {
     c.only({"id", "place", "title", "experiment", "barrier_kernel", "order", "rows", "columns", "values",
-            "figures", "notes"});
-    ReproducedTable table;
-    table.id = c.at("id").text();
-    table.place = c.at("place").text();
-    table.title = c.at("title").text();
-    if (!options_.only.empty() &&
-        std::find(options_.only.begin(), options_.only.end(), table.id) == options_.only.end())
-      return;
-    if (const auto notes = c.find("notes"))
-      notes->each([&](const JsonCursor& note) { table.notes.push_back(note.text()); });
+            "figures", "notes", "layout", "each_device", "best", "summary_of"});
+    const std::string id = c.at("id").text();
+    if (!options_.only.empty() && std::ranges::find(options_.only, id) == options_.only.end()) return;
     ValueContext context;
-    context.device = result_.device;
+    context.device = device(result_.device).id;
     context.quick = options_.quick;
     if (const auto of = c.find("experiment")) context.experiment = &experiment(of->text());
     context.store = store_ ? &*store_ : nullptr;
-    const auto there = [&](const std::string& workload) {
-      const auto& known = context.experiment->spec.workloads;
-      return std::find(known.begin(), known.end(), workload_name(workload, options_.quick)) != known.end();
-    };
-    if (const auto columns = c.find("columns"))
-      for (const Row& row : c.find("rows") ? read_rows(c.at("rows")) : rows_)
-        if (there(row.workload))
-          columns->each([&](const JsonCursor& column) {
-            table.values.push_back(value_of(column, row.row, row.workload, context));
-          });
+    if (!c.find("each_device") || !c.at("each_device").boolean()) return table(c, id, context);
+    if (context.experiment == nullptr) c.fail("a table for each device of an experiment, and it has none");
+    for (const std::string& device : context.experiment->spec.devices) {
+      context.device = device;
+      table(c, fmt::format("{}-{}", id, device), context);
+      result_.tables.back().title += ", " + device;
+    }
+  }
+
+  void table(const JsonCursor& c, const std::string& id, const ValueContext& context) {
+    ReproducedTable table;
+    table.id = id;
+    table.artifact = c.at("id").text();
+    table.place = c.at("place").text();
+    table.title = c.at("title").text();
+    table.device = context.device;
+    if (const auto notes = c.find("notes"))
+      notes->each([&](const JsonCursor& note) { table.notes.push_back(note.text()); });
+    if (const auto layout = c.find("layout")) {
+      if (layout->text() != "matrix") layout->fail("known layouts: matrix");
+      table.matrix = true;
+    }
+    if (const auto of = c.find("summary_of")) summary(of->text(), table);
+    if (const auto columns = c.find("columns")) add_rows(c, *columns, context, table);
     if (const auto values = c.find("values"))
-      values->each([&](const JsonCursor& one) {
-        if (one.find("average_of")) {
-          ReproducedValue average = average_of(one, table.values);
-          // A range of sizes that no tiny variant is in has no average.
-          if (average.ours || !options_.quick) table.values.push_back(std::move(average));
-          return;
-        }
-        const auto workload = one.find("workload");
-        table.values.push_back(
-            value_of(one, one.at("row").text(), workload ? workload->text() : "", context));
-      });
+      values->each([&](const JsonCursor& one) { add_value(one, context, table); });
     if (const auto order = c.find("order"); order && context.experiment != nullptr)
-      check_order(*order, *context.experiment, table);
+      check_order(*order, context, table);
+    if (table.matrix) table.notes.push_back(fmt::format("All numbers: {}.", methods_of(table)));
     explain(table);
     if (const auto figures = c.find("figures"))
       figures->each([&](const JsonCursor& one) { table.figures.push_back(figure_of(one, table, context)); });
     result_.tables.push_back(std::move(table));
   }
 
+  void add_rows(const JsonCursor& c, const JsonCursor& columns, const ValueContext& context,
+                ReproducedTable& table) {
+    const auto& known = context.experiment->spec.workloads;
+    for (const Row& row : read_rows(c.find("rows") ? c.at("rows") : *rows_, context.experiment)) {
+      const std::string workload = workload_name(row.workload, options_.quick);
+      if (std::ranges::find(known, workload) == known.end()) continue;
+      columns.each([&](const JsonCursor& column) {
+        each_variant(column, context, [&](const std::string& variant) {
+          table.values.push_back(value_of(column, row.row, row.workload, context, variant));
+        });
+      });
+      if (!c.find("best") || !c.at("best").boolean()) continue;
+      if (auto best = best_of(context, workload)) table.best.emplace(row.row, *std::move(best));
+    }
+  }
+
+  void add_value(const JsonCursor& one, const ValueContext& context, ReproducedTable& table) {
+    if (one.find("average_of") || one.find("variants")) {
+      each_variant(one, context, [&](const std::string& variant) {
+        ReproducedValue average = average_of(one, table.values, variant);
+        // A range of sizes that no tiny variant is in has no average.
+        if (average.ours || !options_.quick) table.values.push_back(std::move(average));
+      });
+      return;
+    }
+    const auto workload = one.find("workload");
+    table.values.push_back(value_of(one, one.at("row").text(), workload ? workload->text() : "", context));
+  }
+
+  /// Calls add(variant) for each of the experiment's where a column has `variants` "each", else add("").
+  template <typename Add>
+  void each_variant(const JsonCursor& column, const ValueContext& context, Add add) const {
+    const auto variants = column.find("variants");
+    if (!variants) return add(std::string());
+    if (!variants->is("each")) variants->fail("known: each");
+    for (const Variant& variant : context.experiment->spec.variants) add(variant.name);
+  }
+
+  /// Of the tables called `id`, one a device.
+  void summary(const std::string& id, ReproducedTable& table) const {
+    std::vector<const ReproducedTable*> of;
+    for (const ReproducedTable& one : result_.tables)
+      if (one.artifact == id) of.push_back(&one);
+    summarise(of, table);
+  }
+
+  static std::string methods_of(const ReproducedTable& table) {
+    std::set<std::string> methods;
+    for (const ReproducedValue& v : table.values)
+      if (v.ours) methods.insert(v.method);
+    return methods.empty() ? "none" : made_of(methods);
+  }
+
   const ReproduceOptions& options_;
   fs::path home_;
   Reproduction result_;
-  std::vector<Row> rows_;
+  std::optional<JsonCursor> rows_;
   std::optional<Store> store_;
   std::map<std::string, PaperExperiment> experiments_;  ///< by file
 };
@@ -238,12 +300,22 @@ std::string heading(const Reproduction& r) {
           fmt::format("Results of {}, not of this program's version {}. ",
                       version.empty() ? "a program from before results had a version" : "version " + version,
                       results_version());
-  return fmt::format(
-      "{}{}\n{}{}{}", r.title, r.quick ? ", on tiny variants of its models" : "",
-      fmt::format("Device: {}. ", r.device), versions,
-      r.quick ? "The paper's figures are of whole models: with tiny ones only directions compare."
-              : "* differs by more than a quarter (of what is saved: what is left): what explains it is "
-                "below the table.");
+  std::vector<std::string> devices;
+  bool compared = false;
+  for (const ReproducedTable& table : r.tables) {
+    if (std::ranges::find(devices, table.device) == devices.end()) devices.push_back(table.device);
+    for (const ReproducedValue& v : table.values) compared = compared || v.paper;
+  }
+  if (devices.empty()) devices.push_back(r.device);
+  std::string compares;
+  if (compared)
+    compares = r.quick
+                   ? "The paper's figures are of whole models: with tiny ones only directions compare."
+                   : "* differs by more than a quarter (of what is saved: what is left): what explains it "
+                     "is below the table.";
+  return fmt::format("{}{}\n{}: {}. {}{}", r.title, r.quick ? ", on tiny variants of its models" : "",
+                     devices.size() == 1 ? "Device" : "Devices", fmt::join(devices, ", "), versions,
+                     compares);
 }
 
 }  // namespace stitchwork

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@ struct ReproducedValue {
   std::string method;             ///< how ours was obtained
   bool saved = false;             ///< percent of another variant's number that are saved
   bool fitted = false;            ///< ours comes from constants that were fitted to the paper's
+  bool averaged = false;          ///< a mean, least or most of other rows
   std::string follows;            ///< column that this number goes with; "": none
   std::string follows_row;        ///< of another row; "": of its own
   std::string instead;     ///< column with ours as it would be under a condition of the paper's; "": none
@@ -35,9 +37,22 @@ struct ReproducedValue {
   bool far() const;
 };
 
+/// Which of a row's variants took least time, and by what.
+struct BestVariant {
+  std::vector<std::string> variants;  ///< the fastest first, those within a hundredth of it behind it
+  std::string over;                   ///< the fastest of the others; "": there is none
+  double factor = 1;                  ///< its time / the best one's
+  std::string cause;                  ///< the part of the time that differs most: "memory time", ...
+  std::string why;                    ///< all parts that do, with their numbers
+};
+
 struct ReproducedTable {
   std::string id, place, title;
+  std::string artifact;  ///< its id in paper.json: `id` without the device
+  std::string device;    ///< id
+  bool matrix = false;   ///< shown as rows by columns, without a paper's numbers
   std::vector<ReproducedValue> values;
+  std::map<std::string, BestVariant> best;  ///< by row
   std::vector<std::string> notes;
   std::vector<std::string> exceptions;  ///< to an order the paper claims, with their causes
   std::vector<Figure> figures;
@@ -73,9 +88,12 @@ std::vector<std::string> tables_of_figure(const std::string& paper, const std::s
 /// Whether the store holds the paper's experiments on tiny variants only.
 bool only_quick(const std::string& paper, const std::string& db);
 
-/// What tables show: heads, and a table's lines under them.
-std::vector<std::string> reproduction_heads();
+/// What a table shows: heads, and its lines under them; which columns are of numbers.
+std::vector<std::string> heads(const ReproducedTable& table);
 std::vector<std::vector<std::string>> lines(const ReproducedTable& table);
+std::vector<bool> number_columns(const ReproducedTable& table);
+/// "12.3 %", "1.50x", "1,234".
+std::string number_text(const std::optional<double>& value, const std::string& unit);
 /// Says of each value that is far from the paper's what of the difference the table's other numbers explain:
 /// the column that has it under the paper's condition, the one that it follows, the one with the best that
 /// any plan of our graph can have, or a factor that it has in common with all that follow it. Where a quarter

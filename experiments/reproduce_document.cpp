@@ -18,12 +18,13 @@ constexpr const char* kMethods =
     "are of its own software and hardware.";
 
 DocumentTable values_table(const ReproducedTable& table) {
-  return {reproduction_heads(), {false, false, true, true, true, false}, lines(table)};
+  return {heads(table), number_columns(table), lines(table)};
 }
 
 /// Each command once, with the rows and columns it makes.
 DocumentTable rerun_table(const ReproducedTable& table) {
   DocumentTable rerun{{"values", "command"}, {false, false}, {}};
+  if (table.matrix) return rerun;  // rows and columns are what `plan` takes
   for (const ReproducedValue& v : table.values) {
     if (v.rerun.empty()) continue;
     const std::string what = v.row + ": " + v.column;
@@ -42,14 +43,14 @@ void add_table(Document& document, const Reproduction& r, const ReproducedTable&
   for (const std::string& note : table.notes) document.add(Kind::kParagraph, note);
   for (const Figure& figure : table.figures)
     document.add(figure,
-                 fmt::format("{} ({}; {}).", figure.title, fmt::join(methods(figure), ", "), r.device));
+                 fmt::format("{} ({}; {}).", figure.title, fmt::join(methods(figure), ", "), table.device));
   document.add(values_table(table));
   if (!r.quick)
     for (const std::string& reason : reasons(table)) document.add(Kind::kItem, "* " + reason);
   for (const std::string& exception : table.exceptions)
     document.add(Kind::kItem, "Out of the paper's order: " + exception);
   document.add(Kind::kCode, fmt::format("stitchwork reproduce {}{} --only {}", r.paper,
-                                        r.quick ? " --quick" : "", table.id));
+                                        r.quick ? " --quick" : "", table.artifact));
   if (DocumentTable rerun = rerun_table(table); !rerun.rows.empty())
     document.add(std::move(rerun), "Each number by itself");
 }

@@ -1,10 +1,9 @@
-// What a paper's table says: its lines, and what explains the differences.
+// What explains the differences between a paper's numbers and ours.
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/format.h"
 #include "experiments/reproduce.h"
 
 namespace stitchwork {
@@ -12,15 +11,6 @@ namespace {
 
 /// Ours may differ so much from the paper's before the report says why.
 constexpr double kFar = 0.25;
-
-std::string number(const std::optional<double>& value, const std::string& unit) {
-  if (!value) return "-";
-  if (unit == "%") return fmt::format("{:.1f} %", *value);
-  if (unit == "x") return fmt::format("{:.2f}x", *value);
-  if (*value == std::floor(*value) && std::abs(*value) < 1e15)
-    return with_commas(static_cast<long long>(*value));
-  return fmt::format("{:.{}f}", *value, std::abs(*value) < 0.1 ? 4 : 2);
-}
 
 /// What of a number compares by its ratio: of what is saved, what is left.
 double cost(const ReproducedValue& v, double number) { return v.saved ? 100 - number : number; }
@@ -58,7 +48,7 @@ class Explanation {
     if (under == nullptr || !under->ours) return;
     rest_ = cost(value_, *under->ours) / cost(value_, *value_.paper);
     parts_.push_back(fmt::format("{} is {}, {:.3g} of the paper's", under->column,
-                                 number(under->ours, under->unit), rest_));
+                                 number_text(under->ours, under->unit), rest_));
   }
 
   void base() {
@@ -78,9 +68,9 @@ class Explanation {
     const double least = cost(value_, *best->ours);
     if (least <= 0 || cost(value_, *value_.paper) * scale_ >= least) return;
     rest_ = cost(value_, *value_.ours) / least;
-    parts_.push_back(fmt::format("{} is {} for our graph, and {} {:.3g} of {}", best->column,
-                                 number(best->ours, best->unit), value_.saved ? "what ours leaves" : "ours",
-                                 rest_, value_.saved ? "what that leaves" : "that"));
+    parts_.push_back(fmt::format(
+        "{} is {} for our graph, and {} {:.3g} of {}", best->column, number_text(best->ours, best->unit),
+        value_.saved ? "what ours leaves" : "ours", rest_, value_.saved ? "what that leaves" : "that"));
   }
 
   /// The paper's number lies between ours and that of work that grows with sizes: its kernels are larger.
@@ -93,7 +83,7 @@ class Explanation {
     rest_ = 1;
     parts_.push_back(fmt::format(
         "{} is {}: the paper's lies between, {:.0f} % from that and {:.0f} % from ours", other_end->column,
-        number(other_end->ours, other_end->unit), 100 * share, 100 * (1 - share)));
+        number_text(other_end->ours, other_end->unit), 100 * share, 100 * (1 - share)));
   }
 
   /// Whether `one` is at the best that any plan of our graph can have, which is beyond the paper's number for
@@ -150,17 +140,6 @@ bool ReproducedValue::far() const {
   return r && !is_near(*r);
 }
 
-std::vector<std::vector<std::string>> lines(const ReproducedTable& table) {
-  std::vector<std::vector<std::string>> result;
-  for (const ReproducedValue& v : table.values) {
-    const auto ratio = v.ratio();
-    result.push_back({v.row, v.column, number(v.paper, v.unit), number(v.ours, v.unit),
-                      (ratio ? fmt::format("{:.2f}", *ratio) : std::string("-")) + (v.far() ? " *" : ""),
-                      v.fitted ? v.method + ", fitted to the paper's" : v.method});
-  }
-  return result;
-}
-
 void explain(ReproducedTable& table) {
   for (ReproducedValue& v : table.values)
     if (v.far()) v.why = Explanation(table, v).text();
@@ -181,10 +160,6 @@ std::vector<std::string> reasons(const ReproducedTable& table) {
   std::vector<std::string> result;
   for (const auto& [why, what] : by_reason) result.push_back(fmt::format("{}: {}.", what, why));
   return result;
-}
-
-std::vector<std::string> reproduction_heads() {
-  return {"row", "column", "paper", "ours", "ours / paper", "method of ours"};
 }
 
 }  // namespace stitchwork

@@ -127,7 +127,7 @@ class FigureReader {
     c_.at("series").each([&](const JsonCursor& s) {
       FigureSeries series = begin_series(s);
       const auto& kernels =
-          context_.experiment->kernels_of(*context_.store, workload, s.at("variant").text());
+          context_.experiment->kernels_of(*context_.store, workload, s.at("variant").text(), context_.device);
       for (std::size_t i = 0; i < kernels.size(); ++i) {
         const auto found = kernels[i].counters.find(counter);
         series.x.push_back(static_cast<double>(i + 1));

@@ -1,6 +1,7 @@
 #include "experiments/reproduce_values.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/judge/cost_access.h"
 #include "core/base/arithmetic.h"
@@ -47,18 +48,18 @@ std::optional<double> top_average(const std::vector<KernelResult>& kernels, cons
 /// One column's way to its number.
 class Lookup {
  public:
-  Lookup(const ValueContext& context, std::string workload)
-      : context_(context), workload_(std::move(workload)) {}
+  Lookup(const ValueContext& context, std::string workload, std::string variant)
+      : context_(context), workload_(std::move(workload)), variant_(std::move(variant)) {}
 
-  /// Sums "a+b"; "total_us" under the conditions of `under`.
+  /// Sums and differences "a+b-c"; "total_us" under the conditions of `under`.
   std::optional<double> metric(const std::string& variant, const std::string& name,
                                const std::optional<JsonCursor>& under = std::nullopt) {
     if (under && name == "total_us") return total_under(variant, *under);
-    if (const std::size_t plus = name.find('+'); plus != std::string::npos) {
-      const auto a = metric(variant, name.substr(0, plus)), b = metric(variant, name.substr(plus + 1));
-      return a && b ? std::optional(*a + *b) : std::nullopt;
+    if (const std::size_t sign = name.find_last_of("+-"); sign != std::string::npos) {
+      const auto a = metric(variant, name.substr(0, sign)), b = metric(variant, name.substr(sign + 1));
+      return a && b ? std::optional(name[sign] == '+' ? *a + *b : *a - *b) : std::nullopt;
     }
-    const TrialResults* trial = context_.experiment->trial(workload_, variant);
+    const TrialResults* trial = context_.experiment->trial(workload_, variant, context_.device);
     if (trial == nullptr) return std::nullopt;
     const Series* series = trial->find(name);
     if (series == nullptr) return std::nullopt;
@@ -67,14 +68,16 @@ class Lookup {
   }
 
   std::optional<double> number(const JsonCursor& c) {
-    const std::string variant = c.at("variant").text();
+    const std::string& variant = variant_;
     if (const auto counter = c.find("top_kernels"))
-      return top_average(context_.experiment->kernels_of(*context_.store, workload_, variant),
-                         counter->text(), methods_);
+      return top_average(
+          context_.experiment->kernels_of(*context_.store, workload_, variant, context_.device),
+          counter->text(), methods_);
     const std::string name = c.at("metric").text();
     const auto under = c.find("under");
     const auto ours = c.find("bound") ? bound(c.at("bound")) : metric(variant, name, under);
     if (!ours) return std::nullopt;
+    if (const auto predicted = c.find("predicted_e2e")) return predicted_e2e(*predicted, *ours, name, c);
     if (const auto saved = c.find("saved_against")) {
       const auto base = metric(saved->text(), name, under);
       return base && *base > 0 ? std::optional(100 * (1 - *ours / *base)) : std::nullopt;
@@ -108,23 +111,43 @@ class Lookup {
   std::string methods() const { return made_of(methods_); }
 
  private:
+  /// What the speed-up of a part of variant `over`'s time makes of the whole (FusionStitching, arXiv
+  /// 1811.05213, section 6.4): with r the part's share of `relative_to` and s its speed-up, "first order"
+  /// 1 + r (1 - 1/s) as the paper has it, or "amdahl" 1 / (r/s + 1 - r).
+  std::optional<double> predicted_e2e(const JsonCursor& how, double ours, const std::string& name,
+                                      const JsonCursor& c) {
+    how.only({"over", "law"});
+    const std::string over = how.at("over").text(), law = how.at("law").text();
+    if (law != "first order" && law != "amdahl") how.fail("known laws: first order, amdahl");
+    const auto part = metric(over, name), whole = metric(over, c.at("relative_to").at("metric").text());
+    if (!part || !whole || !(*part > 0) || !(*whole > 0)) return std::nullopt;
+    const double r = *part / *whole, left = ours / *part;
+    return law == "amdahl" ? 1 / (r * left + 1 - r) : 1 + r * (1 - left);
+  }
+
   /// The whole time if every call came `call_us` behind the one before it, and library calls took as long as
   /// makes the kernels of variant `of` `memory_share` per cent of its kernels and library calls.
   std::optional<double> total_under(const std::string& variant, const JsonCursor& under) {
     under.only({"call_us", "memory_share", "of"});
-    const auto kernels = metric(variant, "kernel_us"), control = metric(variant, "control_us");
-    auto library = metric(variant, "library_us"), gaps = metric(variant, "overhead_us");
+    // With loops, all that they run belongs to kernels, calls and gaps; without, all of it stands in the
+    // entry.
+    const auto control = metric(variant, "control_us");
+    const bool loops = control && *control > 0;
+    const auto kernels = metric(variant, loops ? "dynamic_kernel_us" : "kernel_us");
+    auto library = metric(variant, loops ? "dynamic_library_us" : "library_us"),
+         gaps = metric(variant, loops ? "total_us-dynamic_kernel_us-dynamic_library_us" : "overhead_us");
     if (const auto share = under.find("memory_share")) {
-      const auto base = metric(under.at("of").text(), "kernel_us");
+      const auto base = metric(under.at("of").text(), loops ? "dynamic_kernel_us" : "kernel_us");
       library =
           base && share->number() > 0 ? std::optional(*base * (100 / share->number() - 1)) : std::nullopt;
     }
     if (const auto call = under.find("call_us")) {
-      const auto calls = metric(variant, "memory_kernels+library_calls+copies+memsets");
+      const auto calls = metric(
+          variant, loops ? "dynamic_kernels+copies+memsets" : "memory_kernels+library_calls+copies+memsets");
       gaps = calls ? std::optional(*calls * call->number()) : std::nullopt;
     }
     if (!kernels || !control || !library || !gaps) return std::nullopt;
-    return *kernels + *library + *control + *gaps;
+    return *kernels + *library + *gaps;
   }
 
   /// The least that any plan of the workload's graph has: "kernels", or "written_sectors".
@@ -141,18 +164,18 @@ class Lookup {
   }
 
   const ValueContext& context_;
-  std::string workload_;
+  std::string workload_, variant_;
   std::set<std::string> methods_;
 };
 
-ReproducedValue described(const JsonCursor& c, const std::string& row) {
-  c.only({"row",        "column",      "workload",      "variant",      "metric",      "paper",
-          "scale",      "unit",        "saved_against", "speedup_over", "relative_to", "top_kernels",
-          "average_of", "where",       "blocks",        "fitted",       "follows",     "instead",
-          "under",      "follows_row", "limit",         "bound",        "needs",       "mixed_with"});
+ReproducedValue described(const JsonCursor& c, const std::string& row, const std::string& variant) {
+  c.only({"row",    "column",        "workload",     "variant",     "metric",      "paper",        "scale",
+          "unit",   "saved_against", "speedup_over", "relative_to", "top_kernels", "average_of",   "where",
+          "blocks", "fitted",        "follows",      "instead",     "under",       "follows_row",  "limit",
+          "bound",  "needs",         "mixed_with",   "variants",    "mean",        "predicted_e2e"});
   ReproducedValue v;
   v.row = row;
-  v.column = c.at("column").text();
+  v.column = variant.empty() ? c.at("column").text() : variant;
   if (const auto unit = c.find("unit")) v.unit = unit->text();
   if (const auto fitted = c.find("fitted")) v.fitted = fitted->boolean();
   if (const auto follows = c.find("follows")) v.follows = follows->text();
@@ -185,37 +208,38 @@ void PaperExperiment::select() {
   std::erase_if(results.trials, [&](const TrialResults& t) { return t.setting("results") != version; });
 }
 
-const TrialResults* PaperExperiment::trial(const std::string& workload, const std::string& variant) const {
+const TrialResults* PaperExperiment::trial(const std::string& workload, const std::string& variant,
+                                           const std::string& device) const {
   const TrialResults* last = nullptr;  // the workload may have had other content before
   for (const TrialResults& trial : results.trials)
-    if (trial.workload == workload && trial.variant == variant &&
+    if (trial.workload == workload && trial.variant == variant && trial.device == device &&
         (last == nullptr || trial.last_ns >= last->last_ns))
       last = &trial;
   return last;
 }
 
 const std::vector<KernelResult>& PaperExperiment::kernels_of(const Store& store, const std::string& workload,
-                                                             const std::string& variant) {
-  const auto known = kernels.find({workload, variant});
+                                                             const std::string& variant,
+                                                             const std::string& device) {
+  const auto known = kernels.find({workload, variant, device});
   if (known != kernels.end()) return known->second;
-  const TrialResults* of = trial(workload, variant);
+  const TrialResults* of = trial(workload, variant, device);
   return kernels
-      .emplace(std::pair(workload, variant),
+      .emplace(std::tuple(workload, variant, device),
                of == nullptr ? std::vector<KernelResult>() : longest_first(read_kernels(store, *of)))
       .first->second;
 }
 
 std::string workload_name(const std::string& name, bool quick) { return quick ? name + "_tiny" : name; }
 
-std::string rerun_command(const ExperimentSpec& spec, const std::string& workload,
-                          const std::string& variant) {
+std::string rerun_command(const ExperimentSpec& spec, const std::string& workload, const std::string& variant,
+                          const std::string& device) {
   for (const Variant& v : spec.variants) {
     if (v.name != variant) continue;
     std::string set;
     for (const auto& [knob, value] : v.knobs)
       set += fmt::format("{}{}={}", set.empty() ? " --set " : ",", knob, value);
-    const std::string what =
-        fmt::format("{} --planner {}{} --device {}", workload, v.planner, set, spec.devices.at(0));
+    const std::string what = fmt::format("{} --planner {}{} --device {}", workload, v.planner, set, device);
     return spec.backend == "model"
                ? fmt::format("stitchwork plan {}", what)
                : fmt::format("stitchwork run {} --backend {}{}{}", what, spec.backend,
@@ -225,8 +249,8 @@ std::string rerun_command(const ExperimentSpec& spec, const std::string& workloa
 }
 
 ReproducedValue value_of(const JsonCursor& c, const std::string& row, const std::string& workload,
-                         const ValueContext& context) {
-  ReproducedValue v = described(c, row);
+                         const ValueContext& context, const std::string& of_variant) {
+  ReproducedValue v = described(c, row, of_variant);
   if (const auto paper = c.find("paper"); paper && !paper->is_null()) {
     const auto of_row = c.find("row") ? paper : paper->find(row);  // of one value, or by the column's rows
     if (of_row) v.paper = of_row->number();
@@ -237,20 +261,40 @@ ReproducedValue value_of(const JsonCursor& c, const std::string& row, const std:
     return v;
   }
   if (context.experiment == nullptr) c.fail("a value of an experiment in a table without one");
-  const std::string of = workload_name(workload, context.quick);
-  Lookup lookup(context, of);
+  const std::string of = workload_name(workload, context.quick),
+                    variant = of_variant.empty() ? c.at("variant").text() : of_variant;
+  Lookup lookup(context, of, variant);
   v.ours = lookup.number(c);
   v.method = lookup.methods();
-  if (std::string text; c.find("needs") && lookup.all_zero(c.at("variant").text(), c.at("needs"), text))
-    v.needed_by = text;
-  v.rerun = rerun_command(context.experiment->spec, of, c.at("variant").text());
+  if (std::string text; c.find("needs") && lookup.all_zero(variant, c.at("needs"), text)) v.needed_by = text;
+  v.rerun = rerun_command(context.experiment->spec, of, variant, context.device);
   return v;
 }
 
-ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValue>& before) {
-  ReproducedValue v = described(c, c.at("row").text());
+namespace {
+
+/// Of "arithmetic" (the default), "geometric" (of those above zero), "least" and "most".
+std::optional<double> mean_of(std::vector<double> numbers, const std::optional<JsonCursor>& kind) {
+  const std::string name = kind ? kind->text() : "arithmetic";
+  if (name == "geometric") std::erase_if(numbers, [](double number) { return !(number > 0); });
+  if (numbers.empty()) return std::nullopt;
+  if (name == "least") return *std::ranges::min_element(numbers);
+  if (name == "most") return *std::ranges::max_element(numbers);
+  if (name != "arithmetic" && name != "geometric")
+    kind->fail("known means: arithmetic, geometric, least, most");
+  double sum = 0;
+  for (const double number : numbers) sum += name == "geometric" ? std::log(number) : number;
+  sum /= static_cast<double>(numbers.size());
+  return name == "geometric" ? std::exp(sum) : sum;
+}
+
+}  // namespace
+
+ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValue>& before,
+                           const std::string& variant) {
+  ReproducedValue v = described(c, c.at("row").text(), variant);
   if (const auto paper = c.find("paper"); paper && !paper->is_null()) v.paper = paper->number();
-  const std::string column = c.at("average_of").text();
+  const std::string column = variant.empty() ? c.at("average_of").text() : variant;
   const auto where = c.find("where");
   if (where) where->only({"column", "from", "to"});
   const auto wanted = [&](const std::string& row) {
@@ -260,12 +304,15 @@ ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValu
              *other.ours >= where->at("from").number() && *other.ours <= where->at("to").number();
     });
   };
-  double sum = 0;
-  int n = 0;
+  std::vector<double> numbers;
   for (const ReproducedValue& other : before)
-    if (other.column == column && other.ours && wanted(other.row))
-      sum += *other.ours, ++n, v.method = other.method, v.saved = other.saved;
-  if (n > 0) v.ours = sum / n;
+    if (other.column == column && other.ours && !other.averaged && wanted(other.row)) {
+      numbers.push_back(*other.ours);
+      v.method = other.method;
+      v.saved = other.saved;
+    }
+  v.averaged = true;
+  v.ours = mean_of(std::move(numbers), c.find("mean"));
   return v;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "analysis/facts/bound.h"
@@ -17,8 +18,10 @@ namespace stitchwork {
 /// An experiment of the paper: what was asked for and what came of it.
 struct PaperExperiment {
   ExperimentSpec spec;
+  std::vector<std::string> workloads;  ///< the paper's; `spec` may be of their tiny variants
   ExperimentResults results;
-  std::map<std::pair<std::string, std::string>, std::vector<KernelResult>> kernels;  ///< by workload, variant
+  /// By workload, variant and device.
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<KernelResult>> kernels;
 
   std::map<std::string, KernelBound> bounds;  ///< by workload
 
@@ -28,31 +31,34 @@ struct PaperExperiment {
   /// one version of results: this program's where there are any, else the one recorded last.
   void select();
 
-  const TrialResults* trial(const std::string& workload, const std::string& variant) const;
+  const TrialResults* trial(const std::string& workload, const std::string& variant,
+                            const std::string& device) const;
   const std::vector<KernelResult>& kernels_of(const Store& store, const std::string& workload,
-                                              const std::string& variant);
+                                              const std::string& variant, const std::string& device);
 };
 
 /// What rows and columns of a table need to know.
 struct ValueContext {
   const Store* store = nullptr;
   PaperExperiment* experiment = nullptr;  ///< none: only barrier kernels and averages
-  std::string device;
+  std::string device;                     ///< id
   bool quick = false;
 };
 
 /// Names in quick reproductions are of the tiny variants.
 std::string workload_name(const std::string& name, bool quick);
 
-/// A column's number (keys: docs/experiments.md, "Papers") of one row.
+/// A column's number (keys: docs/experiments.md, "Papers") of one row. `variant`: of a column that stands for
+/// one of each variant; "": the column's own.
 ReproducedValue value_of(const JsonCursor& column, const std::string& row, const std::string& workload,
-                         const ValueContext& context);
+                         const ValueContext& context, const std::string& variant = "");
 
-/// The average of a column over the rows before it.
-ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValue>& before);
+/// The mean, least or most of a column over the rows before it; `variant` as above.
+ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValue>& before,
+                           const std::string& variant = "");
 
 /// `name` and `variant` of the experiment as a command.
-std::string rerun_command(const ExperimentSpec& spec, const std::string& workload,
-                          const std::string& variant);
+std::string rerun_command(const ExperimentSpec& spec, const std::string& workload, const std::string& variant,
+                          const std::string& device);
 
 }  // namespace stitchwork

@@ -93,6 +93,15 @@ Variant with_value(Variant variant, const JsonCursor& axis, std::int64_t value) 
   return variant;
 }
 
+/// A list, or "datasets": all of them but the small variants.
+std::vector<std::string> read_workloads(const JsonCursor& c) {
+  if (!c.is("datasets")) return list<std::string>(c, [](const JsonCursor& w) { return w.text(); });
+  std::vector<std::string> names;
+  for (const Dataset& dataset : datasets())
+    if (!dataset.name.ends_with("_tiny")) names.push_back(dataset.name);
+  return names;
+}
+
 /// Every variant with every combination of the axes' values.
 void sweep(const JsonCursor& axes, std::vector<Variant>& variants) {
   axes.each([&](const JsonCursor& axis) {
@@ -130,7 +139,7 @@ ExperimentSpec parse_experiment(const std::string& text, const std::string& file
   spec.name = c.at("name").text();
   if (spec.name.empty()) c.at("name").fail("the name is empty");
   if (const auto title = c.find("title")) spec.title = title->text();
-  spec.workloads = list<std::string>(c.at("workloads"), [](const JsonCursor& w) { return w.text(); });
+  spec.workloads = read_workloads(c.at("workloads"));
   const TrialExecution execution = read_execution(c, {});
   spec.variants =
       list<Variant>(c.at("variants"), [&](const JsonCursor& v) { return read_variant(v, execution); });

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/judge/cost.h"
+#include "analysis/plan/control_flow.h"
 #include "analysis/plan/overrides_json.h"
 #include "analysis/plan/plan_json.h"
 #include "analysis/verify/verify.h"
@@ -71,10 +72,10 @@ std::string sha256_of(const InputOverrides& overrides) {
   return sha256_hex(all);
 }
 
-std::vector<KernelCost> costs_of(const Graph& graph, const Device& device, const FusionPlan& plan) {
-  std::vector<KernelCost> costs;
-  for (const KernelPlan& kernel : plan.kernels) costs.push_back(kernel_cost(graph, device, kernel));
-  return costs;
+void add_costs(const Graph& graph, const Device& device, TrialResult& result) {
+  const FusionPlan& plan = result.executable.plan;
+  for (const KernelPlan& kernel : plan.kernels) result.costs.push_back(kernel_cost(graph, device, kernel));
+  result.cost = plan_cost(graph, device, plan);
 }
 
 /// achieved_occupancy and sm_efficiency as the simulator counts them (simulator/scheduler.cpp), every block
@@ -95,8 +96,27 @@ void fill_waves(const Device& device, const KernelWork& work, sim::Counters& cou
   add(left, static_cast<double>(left) / grid);
 }
 
+/// What the kernels of loops and branches take in all their runs, without counters.
+std::vector<ComputationRun> estimated_computations(const Graph& graph, const FusionPlan& plan) {
+  std::vector<ComputationRun> all;
+  const std::vector<std::int64_t> runs = runs_of_computations(graph, plan);
+  for (std::size_t c = 0; c < runs.size(); ++c) {
+    ComputationRun& part = all.emplace_back();
+    part.runs = runs[c];
+    for (const KernelPlan& kernel : plan.computations[c].plan.kernels) {
+      KernelRun& one = part.kernels.emplace_back();
+      one.launches = runs[c];
+      one.registers = kernel.launch.register_bound;
+      one.time_us = static_cast<double>(runs[c]) * kernel.predicted_us;
+      one.method = Method::kModelled;
+    }
+  }
+  return all;
+}
+
 /// The plan's own estimates in the form of a run; loops and branches are steps of their whole time.
-RunResult estimated(const Device& device, const FusionPlan& plan, const std::vector<KernelCost>& costs) {
+RunResult estimated(const Graph& graph, const Device& device, const FusionPlan& plan,
+                    const std::vector<KernelCost>& costs) {
   RunResult run;
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
     const KernelPlan& kernel = plan.kernels[i];
@@ -115,6 +135,7 @@ RunResult estimated(const Device& device, const FusionPlan& plan, const std::vec
     one.method = Method::kModelled;
   }
   for (const PlanStep& step : plan.steps) run.steps.push_back({step.predicted_us, Method::kModelled});
+  run.computations = estimated_computations(graph, plan);
   run.total_us = plan.predicted_us;
   return run;
 }
@@ -164,9 +185,12 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   result.plan_ms = planning.ms();
   if (modelled) {
     result.executable.plan = std::move(plan);
-    result.costs = costs_of(model.graph, target, result.executable.plan);
-    result.run = estimated(target, result.executable.plan, result.costs);
+    add_costs(model.graph, target, result);
+    result.run = estimated(model.graph, target, result.executable.plan, result.costs);
     result.executable.kernels.resize(result.run.kernels.size());
+    result.executable.computations.resize(result.run.computations.size());
+    for (std::size_t c = 0; c < result.run.computations.size(); ++c)
+      result.executable.computations[c].kernels.resize(result.run.computations[c].kernels.size());
     return result;
   }
   report(0.02, "compiling");
@@ -182,7 +206,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   compiling_options.cubin = !simulated;
   result.executable = compile_settled(model.graph, target, plan, replan, compiling_options);
   result.compile_ms = compiling.ms();
-  result.costs = costs_of(model.graph, target, result.executable.plan);
+  add_costs(model.graph, target, result);
   report(0.2, "preparing inputs");
   const std::vector<Literal> inputs = trial_inputs(model, spec);
   const Stopwatch running;

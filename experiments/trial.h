@@ -53,6 +53,7 @@ struct TrialResult {
   std::optional<CheckResult> check;  ///< empty if not asked for
   double plan_ms = 0, compile_ms = 0, run_ms = 0;
   std::vector<KernelCost> costs;  ///< modelled, of the plan's kernels
+  PlanCost cost;                  ///< modelled, of the whole plan with all that its loops and branches run
   std::optional<cuda::Gpu> gpu;   ///< that it ran on; none where none was used
 
   /// No findings, and the check (if asked for) passed.

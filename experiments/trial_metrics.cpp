@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "experiments/dynamic_metrics.h"
 #include "experiments/plan_metrics.h"
 
 namespace stitchwork {
@@ -123,6 +124,9 @@ std::vector<TrialMetric> trial_metrics(const Model& model, const TrialSpec& spec
   const auto limits = limit_times(result);
   for (std::size_t i = 0; i < kLimits.size(); ++i)
     add(kLimits[i].metric, limits[i], executed == Method::kMeasured ? modelled : of_kernels);
+
+  const std::vector<TrialMetric> dynamic = dynamic_metrics(model, result);
+  all.insert(all.end(), dynamic.begin(), dynamic.end());
 
   add("plan_ms", result.plan_ms, measured);
   add("compile_ms", result.compile_ms, measured);

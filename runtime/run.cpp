@@ -97,10 +97,11 @@ struct Program {
   std::map<ComputationId, Part> parts;
 };
 
-void add_launch(KernelRun& total, const KernelRun& run) {
+/// `times`: launches that each of the run's stands for (of a sample, a loop's trips).
+void add_launch(KernelRun& total, const KernelRun& run, std::int64_t times) {
   if (run.launches == 0) return;
-  const std::int64_t launches = total.launches + run.launches;
-  const double time_us = total.time_us + run.time_us;
+  const std::int64_t launches = total.launches + times * run.launches;
+  const double time_us = total.time_us + static_cast<double>(times) * run.time_us;
   if (total.launches == 0) total = run;
   total.launches = launches;
   total.time_us = time_us;
@@ -110,8 +111,10 @@ void add_launch(KernelRun& total, const KernelRun& run) {
 /// last use.
 class Runner {
  public:
-  /// `whole`: of the entry computation, not of a loop or branch.
-  Runner(const Graph& graph, const Executable& executable, Program& program, bool whole = false)
+  /// `whole`: of the entry computation, not of a loop or branch. `times`: runs of the computation that this
+  /// one stands for.
+  Runner(const Graph& graph, const Executable& executable, Program& program, bool whole = false,
+         std::int64_t times = 1)
       : graph_(graph),
         computation_(graph.entry_computation()),
         device_(program.device),
@@ -119,7 +122,8 @@ class Runner {
         program_(program),
         backend_(program.backend),
         buffers_(computation_, backend_),
-        whole_(whole) {}
+        whole_(whole),
+        times_(times) {}
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
@@ -277,7 +281,7 @@ class Runner {
         return;
       }
       case StepKind::kControl:
-        run = {control(computation_.node(step.nodes.at(0)), result), backend_.method()};
+        run = {control(step, computation_.node(step.nodes.at(0)), result), backend_.method()};
         return;
       case StepKind::kCopy:
         for (NodeId id : step.nodes) copy(id);
@@ -345,53 +349,87 @@ class Runner {
       buffers_.upload(node.id, result);
   }
 
+  /// Runs computation `which` of a loop or branch, `times` (of a sample) as often. Its result; adds its time
+  /// to `us`.
+  Literal run_part(const Node& node, std::size_t which, const Literal& argument, RunResult& result,
+                   double& us, std::int64_t times = 1) {
+    const auto found = program_.parts.find(node.attrs.computations.at(which));
+    if (found == program_.parts.end()) {  // a plan from a file may lack it
+      const Literal* borrowed = &argument;
+      return evaluate_computation(graph_, node.attrs.computations[which], {&borrowed, 1});
+    }
+    Program::Part& part = found->second;
+    RunResult done = Runner(part.graph, part.executable, program_, false, times * times_).run({&argument, 1});
+    us += static_cast<double>(times) * done.total_us;
+    part.total.runs += times * times_;
+    result.host_calls.insert(result.host_calls.end(), done.host_calls.begin(), done.host_calls.end());
+    result.library_calls.merge(done.library_calls);
+    for (std::size_t k = 0; k < done.kernels.size(); ++k)
+      add_launch(part.total.kernels[k], done.kernels[k], times * times_);
+    result.sanitized += done.sanitized;
+    for (sim::Finding& finding : done.findings) result.findings.push_back(std::move(finding));
+    const Shape& shape = part.graph.entry_computation().node(part.graph.entry_computation().root).shape;
+    if (!result.findings.empty() || !backend_.computes_results()) return Literal::zeros(shape);
+    if (!shape.is_tuple) return std::move(done.outputs.at(0));
+    Literal tuple;
+    tuple.shape = shape;
+    tuple.elements = std::move(done.outputs);
+    return tuple;
+  }
+
   /// Runs a loop or branch. Returns the time of all it ran, in us.
-  double control(const Node& node, RunResult& result) {
-    if (!backend_.computes_results())
-      throw Error(graph_.source, node.line, 0,
-                  fmt::format("{} ({}) depends on values, which a sample of blocks does not compute",
-                              node.name, def(node.op).name),
-                  "run all blocks: --mode exact");
+  double control(const PlanStep& step, const Node& node, RunResult& result) {
+    if (!backend_.computes_results()) return sampled_control(step, node, result);
     result.host_calls.push_back(node.name);  // the host decides how it goes on
     double us = 0;
-    int runs = 0;
-    const auto run_part = [&](std::size_t which, const Literal& argument) {
-      const auto found = program_.parts.find(node.attrs.computations.at(which));
-      if (found == program_.parts.end()) {  // a plan from a file may lack it
-        const Literal* borrowed = &argument;
-        return evaluate_computation(graph_, node.attrs.computations[which], {&borrowed, 1});
-      }
-      Program::Part& part = found->second;
-      RunResult done = Runner(part.graph, part.executable, program_).run({&argument, 1});
-      us += done.total_us + (runs++ > 0 ? device_.launch_gap_us : 0);
-      ++part.total.runs;
-      result.host_calls.insert(result.host_calls.end(), done.host_calls.begin(), done.host_calls.end());
-      result.library_calls.merge(done.library_calls);
-      for (std::size_t k = 0; k < done.kernels.size(); ++k)
-        add_launch(part.total.kernels[k], done.kernels[k]);
-      result.sanitized += done.sanitized;
-      for (sim::Finding& finding : done.findings) result.findings.push_back(std::move(finding));
-      const Shape& shape = part.graph.entry_computation().node(part.graph.entry_computation().root).shape;
-      if (!result.findings.empty()) return Literal::zeros(shape);
-      if (!shape.is_tuple) return std::move(done.outputs.at(0));
-      Literal tuple;
-      tuple.shape = shape;
-      tuple.elements = std::move(done.outputs);
-      return tuple;
-    };
     if (node.op == Op::kWhile) {
       Literal state = value(node.operands[0]);
-      while (run_part(0, state).get_int(0) != 0 && result.findings.empty()) {
-        state = run_part(1, state);
+      while (run_part(node, 0, state, result, us).get_int(0) != 0 && result.findings.empty()) {
+        us += device_.launch_gap_us;
+        state = run_part(node, 1, state, result, us);
+        us += device_.launch_gap_us;
         if (!result.findings.empty()) return us;
       }
       if (result.findings.empty()) keep(node, std::move(state));
       return us;
     }
     const std::size_t branch = taken_branch(node, value(node.operands[0]));
-    Literal taken = run_part(branch, value(node.operands[branch + 1]));
+    Literal taken = run_part(node, branch, value(node.operands[branch + 1]), result, us);
     if (result.findings.empty()) keep(node, std::move(taken));
     return us;
+  }
+
+  /// Of a sample, which computes no values: a loop's body and condition run once, on the state that it starts
+  /// with, and stand for all its trips; of branches, the one that is estimated to take longest.
+  double sampled_control(const PlanStep& step, const Node& node, RunResult& result) {
+    double us = 0;
+    if (node.op == Op::kWhile) {
+      if (!step.trips)
+        throw Error(graph_.source, node.line, 0,
+                    fmt::format("{} runs until a value says so, which a sample of blocks does not compute",
+                                node.name),
+                    "run all blocks: --mode exact");
+      const Literal state = value(node.operands[0]);
+      run_part(node, 0, state, result, us, *step.trips + 1);
+      if (*step.trips > 0) run_part(node, 1, state, result, us, *step.trips);
+      us += device_.launch_gap_us * 2 * static_cast<double>(*step.trips);
+    } else {
+      const std::size_t branch = costliest_branch(node);
+      run_part(node, branch, value(node.operands[branch + 1]), result, us);
+    }
+    keep(node, Literal::zeros(node.shape));
+    return us;
+  }
+
+  std::size_t costliest_branch(const Node& node) const {
+    std::size_t most = 0;
+    double most_us = -1;
+    for (std::size_t i = 0; i < node.attrs.computations.size(); ++i) {
+      const auto part = program_.parts.find(node.attrs.computations[i]);
+      const double us = part == program_.parts.end() ? 0 : part->second.executable.plan.predicted_us;
+      if (us > most_us) most_us = us, most = i;
+    }
+    return most;
   }
 
   void launch(const PlanStep& step, std::size_t index, RunResult& result) {
@@ -423,6 +461,7 @@ class Runner {
   Backend& backend_;
   Buffers buffers_;
   bool whole_;
+  std::int64_t times_;
   std::vector<std::pair<std::size_t, Timed>> timed_;  ///< launches and calls, by step
   std::vector<DeviceBuffer> kept_;                    ///< tables and barriers, until the run ends
   std::span<const Literal> inputs_;

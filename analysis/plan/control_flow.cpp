@@ -62,6 +62,35 @@ void for_each_control(const Graph& graph, FusionPlan& plan, const std::vector<Co
 
 }  // namespace
 
+std::vector<std::int64_t> runs_of_computations(const Graph& graph, const FusionPlan& plan) {
+  std::vector<std::int64_t> runs(plan.computations.size(), 0);
+  const auto index_of = [&](ComputationId id) {
+    const auto found = std::ranges::find(plan.computations, id, &ComputationPlan::computation);
+    SW_CHECK(found != plan.computations.end(), "computation {} has no plan", id);
+    return static_cast<std::size_t>(found - plan.computations.begin());
+  };
+  const auto add = [&](const Computation& computation, const FusionPlan& part, std::int64_t times) {
+    for (const PlanStep& step : part.steps) {
+      if (step.kind != StepKind::kControl) continue;
+      const Node& node = computation.node(step.nodes.at(0));
+      if (node.op == Op::kWhile) {
+        const std::int64_t trips = step.trips.value_or(1);
+        runs[index_of(node.attrs.computations.at(0))] += times * (trips + 1);
+        runs[index_of(node.attrs.computations.at(1))] += times * trips;
+        continue;
+      }
+      const auto costliest = std::ranges::max_element(node.attrs.computations, {}, [&](ComputationId id) {
+        return plan.computations[index_of(id)].plan.predicted_us;
+      });
+      runs[index_of(*costliest)] += times;
+    }
+  };
+  add(graph.entry_computation(), plan, 1);
+  for (std::size_t c = plan.computations.size(); c-- > 0;)  // callees come first
+    add(graph.computation(plan.computations[c].computation), plan.computations[c].plan, runs[c]);
+  return runs;
+}
+
 void add_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations) {
   for_each_control(graph, plan, computations, [&](PlanStep& step, auto sum) {
     step.predicted_us = sum([](const FusionPlan& part) { return part.predicted_us; });

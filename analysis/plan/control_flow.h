@@ -32,6 +32,10 @@ auto control_cost(const Node& node, std::int64_t trips, Cost&& cost) {
   return most;
 }
 
+/// How often each of the plan's computations runs, by its index in plan.computations: loops as often as
+/// their trips (once where they are unknown), of branches the costliest.
+std::vector<std::int64_t> runs_of_computations(const Graph& graph, const FusionPlan& plan);
+
 /// Adds the times of what its control steps run to a plan. `computations` has complete plans of it.
 void add_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations);
 /// The same of dynamic_memory_kernels, as often as they run (a loop whose trips are unknown: once).

@@ -93,7 +93,8 @@ constexpr std::array kFusionStitching2018Edits = {EditKind::kForbidMerge, EditKi
 // knobs.
 constexpr std::array kAtm = {KnobSetting{"exhaustive_stitching", "off"}};
 constexpr std::array kHdm = {KnobSetting{"dominant_merging", "off"}};
-/// Of the row of 2018 by itself: "we leave the decision of whether to fuse BatchMatMul to the user" (section 2.1).
+/// Of the row of 2018 by itself: "we leave the decision of whether to fuse BatchMatMul to the user"
+/// (section 2.1).
 constexpr std::array kNoProducts = {KnobSetting{"products", "off"}};
 constexpr std::array kDuplicating = {KnobSetting{"duplicate_cheap", "on"}};
 

@@ -36,6 +36,8 @@ import moe
 import recurrent
 import segformer
 import speech
+import stand_ins
+import tensorflow_examples
 import training
 import transformer
 import translation
@@ -136,7 +138,7 @@ def export(dataset):
 
 def _all():
     modules = (bert, dien, fission, gpt2, llama, moe, recurrent, segformer, speech, training, transformer, translation)
-    modules += (vision, hand_written)
+    modules += (vision, tensorflow_examples, stand_ins, hand_written)
     return graphs.micro_graphs() + [dataset for module in modules for dataset in module.datasets()]
 
 

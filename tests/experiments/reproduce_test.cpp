@@ -215,6 +215,88 @@ TEST_F(Paper, HasWholeTimesUnderAConditionAndTheLeastThatAnyPlanHas) {
   EXPECT_GT(ours["written"], 0);
 }
 
+/// One column's numbers of rows and means, in order.
+std::vector<double> numbers(const ReproducedTable& table, const std::string& column) {
+  std::vector<double> found;
+  for (const ReproducedValue& v : table.values)
+    if (v.column == column && v.ours) found.push_back(*v.ours);
+  return found;
+}
+
+TEST_F(Paper, ATableIsMadeForEachDeviceWithAColumnForEachVariantAndSaysWhichIsFastest) {
+  write_file(
+      folder_ + "/p/e.json",
+      R"({"schema":"stitchwork.experiment/1","name":"e","backend":"model","workloads":["softmax","fig7"],)"
+      R"("variants":[{"planner":"unfused"},{"planner":"astitch"},{"name":"again","planner":"astitch"}],)"
+      R"("devices":["v100","h200"]})");
+  write_file(
+      folder_ + "/p/paper.json",
+      R"({"schema":"stitchwork.paper/1","title":"t","device":"v100","rows":"workloads","artifacts":[)"
+      R"({"id":"a","place":"P","title":"t","experiment":"e.json","each_device":true,"layout":"matrix","best":true,)"
+      R"("columns":[{"variants":"each","metric":"total_us"}],"values":[)"
+      R"({"row":"geometric mean","variants":"each","mean":"geometric"},)"
+      R"({"row":"least","variants":"each","mean":"least"}]},)"
+      R"({"id":"s","place":"P","title":"t","summary_of":"a","layout":"matrix"}]})");
+  const Reproduction found = reproduce("p", options_);
+  ASSERT_EQ(found.tables.size(), 3u);
+  EXPECT_EQ(found.tables[0].id, "a-v100-sxm2");
+  EXPECT_EQ(found.tables[1].id, "a-h200");
+  EXPECT_THAT(heading(found), HasSubstr("Devices: v100-sxm2, h200"));
+  const ReproducedTable& v100 = found.tables[0];
+  const std::vector<double> unfused = numbers(v100, "unfused");  // softmax, fig7, their mean, the least
+  ASSERT_EQ(unfused.size(), 4u);
+  EXPECT_DOUBLE_EQ(unfused[2], std::sqrt(unfused[0] * unfused[1]));
+  EXPECT_DOUBLE_EQ(unfused[3], std::min(unfused[0], unfused[1]));
+  EXPECT_NE(unfused[0], numbers(found.tables[1], "unfused")[0]) << "of another device";
+  const BestVariant& best = v100.best.at("softmax");
+  EXPECT_THAT(best.variants, ::testing::ElementsAre("astitch", "again"));
+  EXPECT_EQ(best.over, "unfused");
+  EXPECT_DOUBLE_EQ(best.factor, unfused[0] / numbers(v100, "astitch")[0]);
+  EXPECT_EQ(best.cause, "memory time");
+  EXPECT_THAT(best.why, HasSubstr("memory time -"));
+  EXPECT_EQ(heads(v100),
+            (std::vector<std::string>{"row", "unfused", "astitch", "again", "best", "by", "since"}));
+  EXPECT_EQ(lines(v100)[0][4], "astitch, again");
+  const ReproducedTable& summary = found.tables[2];
+  EXPECT_EQ(numbers(summary, "astitch")[0], numbers(v100, "astitch")[2]);
+  EXPECT_THAT(summary.notes[0],
+              HasSubstr("v100-sxm2, 2 workloads. Fastest or within 1 % of it: again 2, astitch 2."));
+}
+
+/// FusionStitching (arXiv 1811.05213), section 6.4; differences of metrics; kernels by what they compute.
+TEST_F(Paper, PredictsTheWholesSpeedUpFromThatOfItsFusablePart) {
+  write_file(
+      folder_ + "/p/e.json",
+      R"({"schema":"stitchwork.experiment/1","name":"e","backend":"model","workloads":["softmax_block"],)"
+      R"("variants":[{"name":"X","planner":"xla"},{"name":"A","planner":"astitch"}]})");
+  constexpr const char* kWhole = R"("relative_to":{"metric":"dynamic_kernel_us+dynamic_library_us"})";
+  const auto column = [&](const std::string& name, const std::string& variant, const std::string& more) {
+    return fmt::format(R"({{"column":"{}","variant":"{}","metric":"dynamic_kernel_us",{}}})", name, variant,
+                       more);
+  };
+  write_file(
+      folder_ + "/p/paper.json",
+      fmt::format(
+          R"({{"schema":"stitchwork.paper/1","title":"t","device":"v100","rows":"workloads","artifacts":[{{)"
+          R"("id":"a","place":"P","title":"t","experiment":"e.json","columns":[{},{},{},{},{},{}]}}]}})",
+          column("r", "X", kWhole), column("s", "A", R"("speedup_over":"X")"),
+          column("first", "A",
+                 fmt::format(R"({},"predicted_e2e":{{"over":"X","law":"first order"}})", kWhole)),
+          column("amdahl", "A", fmt::format(R"({},"predicted_e2e":{{"over":"X","law":"amdahl"}})", kWhole)),
+          R"({"column":"left","variant":"A","metric":"dynamic_kernel_us-elementwise_us-reduction_us-product_us"})",
+          R"({"column":"kernels","variant":"A","metric":"elementwise_kernels+reduction_kernels+product_kernels-memory_kernels"})"));
+  const Reproduction found = reproduce("p", options_);
+  const auto ours = [&](const std::string& name) { return numbers(found.tables.at(0), name).at(0); };
+  const double r = ours("r"), s = ours("s");
+  EXPECT_GT(r, 0);
+  EXPECT_LT(r, 1);
+  EXPECT_GT(s, 1);
+  EXPECT_DOUBLE_EQ(ours("first"), 1 + r * (1 - 1 / s));
+  EXPECT_DOUBLE_EQ(ours("amdahl"), 1 / (r / s + 1 - r));
+  EXPECT_NEAR(ours("left"), 0, 1e-9);
+  EXPECT_EQ(ours("kernels"), 0);
+}
+
 TEST_F(Paper, TakesTheTrialsItAsksForAndNoOthers) {
   const double us = ours();
   {  // other settings under the names of the paper's trial, recorded later

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/hlo/hlo_text.h"
 #include "experiments/model.h"
 #include "experiments/trial.h"
 
@@ -61,6 +62,59 @@ INSTANTIATE_TEST_SUITE_P(MicroGraphs, SampledTrial,
                                            MicroGraph{"column_sum", true}, MicroGraph{"row_64x30000", false},
                                            MicroGraph{"row_750000x32", true}),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// Condition and body of each loop are run once in a sample; how often they would be, and for how long, is
+/// what all their runs come to.
+TEST(SampledLoops, StandForAllTheirTrips) {
+  const Model model = load_model("speech_train_tiny");
+  for (const char* planner : {"unfused", "astitch"}) {
+    SCOPED_TRACE(planner);
+    const TrialResult exact = ran(model, planner, false), sampled = ran(model, planner, true);
+    EXPECT_NEAR(sampled.run.total_us, exact.run.total_us, kWithin * exact.run.total_us);
+    ASSERT_EQ(exact.run.computations.size(), sampled.run.computations.size());
+    ASSERT_FALSE(exact.run.computations.empty());
+    for (std::size_t c = 0; c < exact.run.computations.size(); ++c) {
+      const ComputationRun &e = exact.run.computations[c], &s = sampled.run.computations[c];
+      EXPECT_EQ(s.runs, e.runs);
+      ASSERT_EQ(s.kernels.size(), e.kernels.size());
+      for (std::size_t k = 0; k < e.kernels.size(); ++k) {
+        EXPECT_EQ(s.kernels[k].launches, e.kernels[k].launches);
+        EXPECT_NEAR(s.kernels[k].time_us, e.kernels[k].time_us, kWithin * e.kernels[k].time_us);
+      }
+    }
+  }
+}
+
+TEST(SampledTrialRefusals, ALoopThatEndsByAValueIsRefused) {
+  Model model;
+  model.graph = parse_hlo(R"(HloModule m
+cond {
+  s = f32[8] parameter(0)
+  at = f32[1] slice(s), slice={[0:1]}
+  first = f32[] reshape(at)
+  limit = f32[] constant(100)
+  ROOT less = pred[] compare(first, limit), direction=LT
+}
+body {
+  s = f32[8] parameter(0)
+  ROOT twice = f32[8] add(s, s)
+}
+ENTRY main {
+  x = f32[8] parameter(0)
+  ROOT w = f32[8] while(x), condition=cond, body=body
+}
+)",
+                          "values.hlo");
+  TrialSpec spec;
+  spec.sampled = true;
+  try {
+    run_trial(model, spec);
+    FAIL() << "ran";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("w runs until a value says so"), std::string::npos)
+        << error.what();
+  }
+}
 
 TEST(SampledTrialRefusals, WhatNeedsResultsIsRefused) {
   const Model model = load_model("softmax_tiny");

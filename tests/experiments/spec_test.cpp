@@ -42,6 +42,16 @@ TEST(ExperimentSpec, TrialsAreTheProductOfItsLists) {
   EXPECT_EQ(trial.backend, "model");
 }
 
+TEST(ExperimentSpec, AllDatasetsAreThoseThatAreNoSmallVariants) {
+  const ExperimentSpec spec = parse_experiment(
+      R"({"schema":"stitchwork.experiment/1","name":"e","workloads":"datasets","variants":[{"planner":"xla"}]})",
+      "e.json");
+  std::size_t tiny = 0;
+  for (const Dataset& dataset : datasets()) tiny += dataset.name.ends_with("_tiny");
+  EXPECT_EQ(spec.workloads.size(), datasets().size() - tiny);
+  EXPECT_EQ(std::ranges::count(spec.workloads, "fig7"), 1);
+}
+
 TEST(ExperimentSpec, WhatIsLeftOutHasDefaults) {
   const ExperimentSpec spec = parse_experiment(document(R"("variants":[{"planner":"xla"}])"), "e.json");
   EXPECT_EQ(spec.variants[0].name, "xla");

@@ -71,6 +71,28 @@ TEST(Trial, InputsComeFromFilesByNameOrNumber) {
   EXPECT_THROW(trial_inputs(model, spec), Error);
 }
 
+/// What is modelled counts loops by their trips, what is simulated by what ran: they agree.
+TEST(Trial, KernelsOfLoopsCountAsOftenAsTheyRun) {
+  const Model model = load_model("speech_train_tiny");
+  TrialSpec spec;
+  spec.backend = "model";
+  const auto launches = [&] {
+    const TrialResult result = run_trial(model, spec);
+    std::vector<std::int64_t> counts;
+    std::int64_t all = static_cast<std::int64_t>(result.run.kernels.size());
+    for (const ComputationRun& part : result.run.computations) {
+      counts.push_back(part.runs);
+      for (const KernelRun& kernel : part.kernels) all += kernel.launches;
+    }
+    EXPECT_EQ(all, result.executable.plan.counts.dynamic_memory_kernels);
+    return counts;
+  };
+  const std::vector<std::int64_t> modelled = launches();
+  spec.backend = "sim";
+  EXPECT_EQ(modelled, launches());
+  EXPECT_GT(modelled.size(), 2u);
+}
+
 TEST(Trial, UnknownBackendIsRefused) {
   TrialSpec spec;
   spec.backend = "tpu";
