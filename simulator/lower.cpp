@@ -46,6 +46,27 @@ std::int64_t lay_out(std::map<std::string, std::int64_t, std::less<>>& offsets,
   return only_static ? align_up(at, alignment) : at;
 }
 
+RegisterClass class_of_letter(char letter) {
+  return letter == 'p'                    ? RegisterClass::kPred
+         : letter == 'd' || letter == 'e' ? RegisterClass::k64
+         : letter == 'h' || letter == 'x' ? RegisterClass::k16
+                                          : RegisterClass::k32;
+}
+
+/// Whether a register holds more bits than an operand of this letter.
+bool is_wider(RegisterClass cls, char letter) {
+  const RegisterClass own = class_of_letter(letter);
+  return (own == RegisterClass::k16 && (cls == RegisterClass::k32 || cls == RegisterClass::k64)) ||
+         (own == RegisterClass::k32 && cls == RegisterClass::k64);
+}
+
+/// The destination type of a cvt: the first of its two types.
+std::string_view conversion_result(const Opcode& op) { return op.modifiers[op.modifiers.size() - 2]; }
+
+bool is_three_way_extremum(const Opcode& op, const Statement& s) {
+  return (op.base == "min" || op.base == "max") && op.last() == "f32" && s.operands.size() == 4;
+}
+
 bool mentions(const Operand& o, std::string_view name) {
   if (o.name == name) return true;
   return std::any_of(o.elements.begin(), o.elements.end(),
@@ -184,10 +205,7 @@ std::uint32_t Lowering::address_of(std::string_view name, RegisterClass cls, std
 }
 
 std::uint32_t Lowering::source(const Operand& o, char letter) {
-  const RegisterClass want = letter == 'p'                    ? RegisterClass::kPred
-                             : letter == 'd' || letter == 'e' ? RegisterClass::k64
-                             : letter == 'h' || letter == 'x' ? RegisterClass::k16
-                                                              : RegisterClass::k32;
+  const RegisterClass want = class_of_letter(letter);
   using Kind = Operand::Kind;
   std::uint32_t v = kNone;
   switch (o.kind) {
@@ -309,10 +327,51 @@ void Lowering::lower_row(int row) {
   }
   std::uint32_t o[6] = {};
   for (std::size_t k = 1; k < signature.size(); ++k) o[k] = source(s.operands[k], signature[k]);
-  o[0] = destination(s.operands[0], signature[0]);
+  const Operand& to = s.operands[0];
+  const Opcode op(s.opcode);
+  const bool widens = op.base == "cvt" && to.kind == Operand::Kind::kRegister &&
+                      is_wider(class_of(static_cast<std::uint32_t>(to.reg)), signature[0]);
+  o[0] = widens ? temporary(class_of_letter(signature[0])) : destination(to, signature[0]);
   IrInst& i = emit_simple(row, {o[0]});
   std::copy(o, o + 6, i.o);
   i.uses = static_cast<std::uint8_t>((1u << signature.size()) - 2);
+  if (widens) extend(static_cast<std::uint32_t>(to.reg), o[0], conversion_result(op));
+}
+
+/// {min,max}{.ftz}{.NaN}{.abs}.f32 of three numbers (PTX ISA 8.8, sm_100): the extremum of two, then of that
+/// and the third.
+bool Lowering::lower_three_way_extremum(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (!is_three_way_extremum(op, s)) return false;
+  std::string plain(op.base);
+  for (std::string_view m : op.modifiers)
+    if (m != "abs") plain += fmt::format(".{}", m);
+  const int row = sim::find_row(plain);
+  if (row < 0 || op.has("xorsign")) unknown();
+  std::uint32_t o[3];
+  for (std::size_t k = 0; k < 3; ++k) {
+    o[k] = source(s.operands[k + 1], 'f');
+    if (!op.has("abs")) continue;
+    const std::uint32_t t = temporary(RegisterClass::k32);
+    emit_simple(sim::find_row("abs.f32"), {t, o[k]});
+    o[k] = t;
+  }
+  const std::uint32_t d = destination(s.operands[0], 'f'), t = temporary(RegisterClass::k32);
+  emit_simple(row, {t, o[0], o[1]});
+  emit_simple(row, {d, t, o[2]});
+  return true;
+}
+
+/// A converted value in a register that is wider than its type: sign-extended where the type is signed, else
+/// zero-extended (PTX ISA 9.4.1, "Relaxed Type-checking Rules for Destination Operands").
+void Lowering::extend(std::uint32_t to, std::uint32_t from, std::string_view type) {
+  const bool is_signed = type[0] == 's', narrow = type_bytes(type) <= 2,
+             wide = class_of(to) == RegisterClass::k64;
+  if (!is_signed) {
+    emit_simple(sim::find_row(wide ? "cvt.u64.u32" : "mov.b32"), {to, from});
+    return;
+  }
+  emit_simple(sim::find_row(narrow ? (wide ? "cvt.s64.s16" : "cvt.s32.s16") : "cvt.s64.s32"), {to, from});
 }
 
 IrInst& Lowering::emit_wide(std::string_view row, const std::vector<std::uint32_t>& operands,
@@ -455,10 +514,11 @@ void Lowering::lower_statement(int index) {
     lower_atomic(op, op.base == "red");
   else if (s.opcode == "call")
     lower_call();
-  else if (const int row = sim::find_row(s.opcode); row >= 0)
+  else if (const int row = sim::find_row(s.opcode); row >= 0 && !is_three_way_extremum(op, s))
     lower_row(row);
-  else if (!lower_control(op) && !lower_cluster_address(op) && !lower_carry(op) && !lower_warp(op) &&
-           !lower_async(op) && !lower_mbarrier(op) && !lower_bulk(op) && !lower_matrix(op))
+  else if (!lower_three_way_extremum(op) && !lower_control(op) && !lower_cluster_address(op) &&
+           !lower_carry(op) && !lower_warp(op) && !lower_async(op) && !lower_mbarrier(op) &&
+           !lower_bulk(op) && !lower_matrix(op))
     unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;

@@ -51,6 +51,7 @@ class Lowering {
   IrInst& emit_wide(std::string_view row, const std::vector<std::uint32_t>& operands, std::size_t first,
                     bool late_defs);
   void lower_row(int row);
+  void extend(std::uint32_t to, std::uint32_t from, std::string_view type);
   void lower_move(const Opcode& op);
   void lower_setp(const Opcode& op);
   void lower_set(const Opcode& op);
@@ -73,6 +74,7 @@ class Lowering {
   void lower_mma(const Opcode& op);
   void lower_wmma_access(const Opcode& op);
   bool lower_warp(const Opcode& op);
+  std::uint32_t within_shared(const Operand& address);
   void set_address(IrInst& i, const Operand& address);
   std::uint32_t whole_address(const Operand& address);
   std::uint32_t address_value(const Operand& address, std::int64_t* offset);
@@ -81,6 +83,8 @@ class Lowering {
   void lower_cluster_barrier(const Opcode& op);
   bool lower_cluster_address(const Opcode& op);
   void lower_shuffle(const Opcode& op);
+  bool lower_three_way_extremum(const Opcode& op);
+  void lower_redux(const Opcode& op);
   void lower_vote(const Opcode& op);
   void lower_branch();
   void count_statement(int index);

@@ -237,6 +237,9 @@ bool Lowering::lower_control(const Opcode& op) {
   } else if (base == "nanosleep" || base == "prefetch" || base == "prefetchu" || base == "discard" ||
              base == "applypriority") {
     // Nothing to wait for, nothing to fetch.
+  } else if (base == "createpolicy" && op.last() == "b64" && !s.operands.empty()) {
+    // A policy is only handed to cache hints, which have nothing to do here.
+    emit_simple(sim::find_row("mov.b64"), {destination(s.operands[0], 'd'), constant(RegisterClass::k64, 0)});
   } else if (base == "griddepcontrol") {
     // Kernels run one after the other: what this one depends on has ended.
   } else if (base == "trap") {
@@ -247,19 +250,8 @@ bool Lowering::lower_control(const Opcode& op) {
     lower_vote(op);
   } else if (base == "activemask" && s.operands.size() == 1) {
     emit("@activemask", 1).o[0] = destination(s.operands.at(0), 'r');
-  } else if (base == "redux" && op.has("sync") && s.operands.size() == 3) {
-    static constexpr std::string_view kOps[] = {"add", "min", "max", "and", "or", "xor"};
-    const std::uint32_t a = source(s.operands[1], 'r'), members = source(s.operands[2], 'r');
-    const std::uint32_t d = destination(s.operands[0], 'r');
-    int k = 0;
-    while (k < 6 && !op.has(kOps[k])) ++k;
-    if (k == 6) unknown();
-    IrInst& i = emit("@redux", 1, 0b110);
-    i.o[0] = d;
-    i.o[1] = a;
-    i.o[2] = members;
-    i.flags = static_cast<std::uint8_t>(k);
-    i.aux = op.has("s32");
+  } else if (base == "redux") {
+    lower_redux(op);
   } else if (base == "isspacep" && s.operands.size() == 2) {
     const std::string_view space = op.last();
     const std::uint32_t a = source(s.operands[1], 'd'), d = destination(s.operands[0], 'p');
@@ -331,6 +323,32 @@ void Lowering::lower_shuffle(const Opcode& op) {
   i.o[4] = c;
   i.o[5] = members;
   i.flags = static_cast<std::uint8_t>(mode);
+}
+
+/// redux.sync.{add,min,max}.{u32,s32}, .{and,or,xor}.b32, .{min,max}{.abs}{.NaN}.f32 (PTX ISA 8.6, 9.7.13.9).
+void Lowering::lower_redux(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  static constexpr std::string_view kOps[] = {"add", "min", "max", "and", "or", "xor"};
+  if (s.operands.size() != 3 || op.modifiers.size() < 3 || op.modifiers[0] != "sync") unknown();
+  const auto k = std::find(std::begin(kOps), std::end(kOps), op.modifiers[1]) - std::begin(kOps);
+  const bool is_float = op.last() == "f32", extreme = k == 1 || k == 2;
+  const bool fits = is_float ? extreme
+                    : k < 3  ? op.last() == "u32" || op.last() == "s32"
+                             : op.last() == "b32";
+  if (k == 6 || !fits) unknown();
+  std::uint16_t kind = is_float ? sim::kReduxFloat : op.last() == "s32" ? sim::kReduxSigned : 0;
+  std::size_t at = 2;
+  if (is_float && op.modifiers[at] == "abs") kind |= sim::kReduxAbs, ++at;
+  if (is_float && op.modifiers[at] == "NaN") kind |= sim::kReduxNan, ++at;
+  if (at + 1 != op.modifiers.size()) unknown();
+  const std::uint32_t a = source(s.operands[1], is_float ? 'f' : 'r'), members = source(s.operands[2], 'r');
+  const std::uint32_t d = destination(s.operands[0], 'r');
+  IrInst& i = emit("@redux", 1, 0b110);
+  i.o[0] = d;
+  i.o[1] = a;
+  i.o[2] = members;
+  i.flags = static_cast<std::uint8_t>(k);
+  i.aux = kind;
 }
 
 void Lowering::lower_vote(const Opcode& op) {

@@ -59,9 +59,9 @@ bool Lowering::lower_matrix(const Opcode& op) {
   const bool load = op.base == "ldmatrix", store = op.base == "stmatrix";
   if (load || store) {
     const int count = op.has("x1") ? 1 : op.has("x2") ? 2 : op.has("x4") ? 4 : 0;
-    const bool known = op.has("sync") && op.has("aligned") && op.has("m8n8") && op.last() == "b16" &&
-                       (op.has("shared") || op.has("shared::cta"));
-    if (!known || count == 0 || op.modifiers.size() != (op.has("trans") ? 7u : 6u)) unknown();
+    const bool known = op.has("sync") && op.has("aligned") && op.has("m8n8") && op.last() == "b16";
+    const bool generic = !op.has("shared") && !op.has("shared::cta");  // then the address names the window
+    if (!known || count == 0 || op.modifiers.size() != 5u + op.has("trans") + !generic) unknown();
     if (s.operands.size() != 2) fail(fmt::format("{} takes two operands", s.opcode));
     const Operand& address = s.operands[load ? 1 : 0];
     std::vector<Operand> one;
@@ -71,6 +71,7 @@ bool Lowering::lower_matrix(const Opcode& op) {
     std::uint32_t values[4];
     for (std::size_t k = 0; k < data.size(); ++k)
       values[k] = load ? destination(data[k], 'r') : source(data[k], 'r');
+    const std::uint32_t in_window = generic ? within_shared(address) : kNone;
     IrInst& i = emit(load ? "@ldmatrix" : "@stmatrix");
     for (std::size_t k = 0; k < data.size(); ++k) {
       i.o[k] = values[k];
@@ -79,6 +80,7 @@ bool Lowering::lower_matrix(const Opcode& op) {
     i.count = static_cast<std::uint8_t>(count);
     i.flags = op.has("trans");
     set_address(i, address);
+    if (generic) i.o[4] = in_window;
     return true;
   }
   if (op.base == "movmatrix") {

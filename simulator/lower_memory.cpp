@@ -57,6 +57,16 @@ void Lowering::set_address(IrInst& i, const Operand& address) {
     fail("an address has 32 or 64 bits");
 }
 
+/// A generic address as one of shared memory: an address outside the window lies outside every block's memory.
+std::uint32_t Lowering::within_shared(const Operand& address) {
+  std::int64_t offset = 0;
+  const std::uint32_t generic = address_value(address, &offset);
+  if (class_of(generic) != RegisterClass::k64) fail("a generic address has 64 bits");
+  const std::uint32_t t = temporary(RegisterClass::k64);
+  emit_simple(sim::find_row("sub.u64"), {t, generic, constant(RegisterClass::k64, window_bits("shared"))});
+  return t;
+}
+
 void Lowering::lower_memory(const Opcode& op, bool is_store) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   // A cache hint is only a hint.

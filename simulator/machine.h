@@ -288,6 +288,8 @@ const Inst* run_pending_count(Strand& s, const Inst* i);
 
 /// Inst::flags of bulk copies (bulk_copy.h).
 inline constexpr std::uint8_t kBulkRemote = 1;  ///< .shared::cluster
+/// Inst::aux of @redux.
+inline constexpr std::uint16_t kReduxSigned = 1, kReduxFloat = 2, kReduxAbs = 4, kReduxNan = 8;
 /// Inst::aux: the address of shared memory, or of the mbarrier, has 32 bits.
 inline constexpr std::uint16_t kBulkNarrowShared = 1, kBulkNarrowMbarrier = 2;
 /// cp.async.bulk from global to shared memory. o: to, from, bytes, mbarrier.

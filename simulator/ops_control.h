@@ -314,26 +314,46 @@ const Inst* active_mask(Strand& s, const Inst* i) {
   }
   return i + 1;
 }
-/// redux.sync: flags 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; o: d, a, members; aux 1: signed.
+/// The smaller or larger of two floats: a NaN gives the other, or is the result under .NaN; -0 lies below +0.
+inline u32 extreme_of(u32 x, u32 y, bool greatest, bool keep_nan) {
+  const float a = std::bit_cast<float>(x), b = std::bit_cast<float>(y);
+  if (a != a || b != b) {
+    constexpr u32 kCanonicalNan = 0x7fffffff;
+    return keep_nan || (a != a && b != b) ? kCanonicalNan : a != a ? y : x;
+  }
+  const bool less = a < b || (a == b && x >> 31 && !(y >> 31));
+  return less == greatest ? y : x;
+}
+/// redux.sync: flags 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; o: d, a, members; aux: kReduxSigned and the
+/// like.
 const Inst* redux(Strand& s, const Inst* i) {
   if (const Inst* next = await_members(s, i, i->o[2], "redux"); next != i) return next;
+  const auto combine = [&](u32 r, u32 v) -> u32 {
+    if (i->aux & kReduxFloat) return extreme_of(r, v, i->flags == 2, i->aux & kReduxNan);
+    const bool less = i->aux & kReduxSigned ? i32(v) < i32(r) : v < r;
+    switch (i->flags) {
+      case 0:
+        return r + v;
+      case 1:
+        return less ? v : r;
+      case 2:
+        return less ? r : v;
+      case 3:
+        return r & v;
+      case 4:
+        return r | v;
+      default:
+        return r ^ v;
+    }
+  };
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     u32 r = 0;
     bool first = true;
     for (int l = 0; l < 32; ++l) {
       if (!(s.mask[w] >> l & 1)) continue;
-      const u32 v = load<u32>(s.regs + i->o[1] + (w * 32 + l) * 4);
-      const bool less = i->aux ? i32(v) < i32(r) : v < r;
-      if (first)
-        r = v;
-      else if (i->flags == 0)
-        r += v;
-      else if (i->flags == 1)
-        r = less ? v : r;
-      else if (i->flags == 2)
-        r = less ? r : v;
-      else
-        r = i->flags == 3 ? r & v : i->flags == 4 ? r | v : r ^ v;
+      u32 v = load<u32>(s.regs + i->o[1] + (w * 32 + l) * 4);
+      if (i->aux & kReduxAbs) v &= 0x7fffffff;
+      r = first ? (i->aux & kReduxFloat ? extreme_of(v, v, false, i->aux & kReduxNan) : v) : combine(r, v);
       first = false;
     }
     for (int l = 0; l < 32; ++l) {

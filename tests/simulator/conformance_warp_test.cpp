@@ -99,6 +99,34 @@ ld.global.u32 %r1, [%d1]; redux.sync.{} %r2, %r1, -1; st.global.u32 [%d2], %r2;)
   }
 }
 
+TEST(Conformance, ReductionsOfFloatsOrderNumbersAndKeepNaNWhereAsked) {
+  const auto bits = [](float v) { return u64{std::bit_cast<u32>(v)}; };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto reduced = [&](const std::string& form, const std::vector<float>& values) {
+    std::vector<u64> in;
+    for (std::size_t lane = 0; lane < 32; ++lane) in.push_back(bits(values[lane % values.size()]));
+    const auto out = run_warp(
+        "ld.global.u32 %r1, [%d1]; redux.sync." + form + " %r2, %r1, -1; st.global.u32 [%d2], %r2;", in, 1);
+    for (std::size_t lane = 1; lane < 32; ++lane) EXPECT_EQ(out[lane], out[0]) << form;
+    return std::bit_cast<float>(static_cast<u32>(out[0]));
+  };
+  // As integers -2 would lie above 3, and 1 below -1.
+  EXPECT_EQ(reduced("max.f32", {-2, 3, 1, -1}), 3);
+  EXPECT_EQ(reduced("min.f32", {-2, 3, 1, -1}), -2);
+  EXPECT_EQ(reduced("max.abs.f32", {-5, 3, 1, -1}), 5);
+  EXPECT_EQ(reduced("min.abs.f32", {-5, 3, -2}), 2);
+  EXPECT_EQ(reduced("max.f32", {nan, -2, -7}), -2);
+  EXPECT_TRUE(std::isnan(reduced("max.f32", {nan})));
+  EXPECT_TRUE(std::isnan(reduced("min.NaN.f32", {1, nan, -2})));
+  EXPECT_TRUE(std::isnan(reduced("min.abs.NaN.f32", {1, nan, -2})));
+  EXPECT_FALSE(std::signbit(reduced("max.f32", {-0.0f, 0.0f})));
+  EXPECT_TRUE(std::signbit(reduced("min.f32", {0.0f, -0.0f})));
+  for (const char* form : {"add.f32", "max.b32", "and.u32", "min.NaN.u32", "max.ftz.f32", "xor.s32", "add"}) {
+    const std::string body = fmt::format("redux.sync.{} %r2, %r1, -1;", form);
+    EXPECT_THROW(ptx::parse(wrap_ptx(body), "k.ptx"), Error) << form;
+  }
+}
+
 TEST(Conformance, VotesAndMatchesNameTheLanes) {
   std::vector<u64> in;
   for (u64 lane = 0; lane < 32; ++lane) in.push_back(lane % 5);

@@ -57,6 +57,22 @@ const std::vector<Row>& rows() {
       {"max.s16", "hhh", {0xffff, 1}, 1},
       {"sad.u32", "rrrr", {3, 10, 100}, 107},
       {"dp4a.u32.u32", "rrrr", {0x01020304, 0x01010101, 5}, 15},
+      // destinations wider than the type: sign-extended where it is signed
+      {"cvt.s16.s8", "rh", {0xc2}, 0xffffffc2},
+      {"cvt.s8.s32", "rr", {0x1c2}, 0xffffffc2},
+      {"cvt.u16.u8", "rh", {0xffc2}, 0xc2},
+      {"cvt.s32.s8", "dh", {0xc2}, 0xffffffffffffffc2},
+      {"cvt.u32.u8", "dh", {0xffc2}, 0xc2},
+      {"cvt.s16.s32", "dr", {0x18001}, 0xffffffffffff8001},
+      {"cvt.rzi.s32.f32", "df", {f(-3.5f)}, 0xfffffffffffffffd},
+      {"cvt.rzi.u32.f32", "df", {f(3e9f)}, 3000000000},
+      {"cvt.rn.f16.f32", "rf", {f(-1)}, 0xbc00},
+      // three numbers at once (sm_100)
+      {"max.f32", "ffff", {f(-2), f(3), f(1)}, f(3)},
+      {"min.f32", "ffff", {f(2), f(3), f(-1)}, f(-1)},
+      {"max.f32", "ffff", {kNan, f(-3), kNan}, f(-3)},
+      {"max.NaN.f32", "ffff", {f(1), f(-3), kNan}, 0x7fffffff},
+      {"min.abs.f32", "ffff", {f(-2), f(3), f(-1)}, f(1)},
       // logic, shifts, bit fields
       {"and.b32", "rrr", {0xff00ff00, 0x0ff00ff0}, 0x0f000f00},
       {"or.b64", "ddd", {0xff00000000, 1}, 0xff00000001},
