@@ -57,7 +57,8 @@ void Lowering::set_address(IrInst& i, const Operand& address) {
     fail("an address has 32 or 64 bits");
 }
 
-/// A generic address as one of shared memory: an address outside the window lies outside every block's memory.
+/// A generic address as one of shared memory: an address outside the window lies outside every block's
+/// memory.
 std::uint32_t Lowering::within_shared(const Operand& address) {
   std::int64_t offset = 0;
   const std::uint32_t generic = address_value(address, &offset);
