@@ -19,12 +19,14 @@ namespace stitchwork::fusionstitching {
 namespace {
 
 /// Instructions of an access with its address, of a step of a shuffle with its arithmetic, and what a block
-/// adds to combine its warps: those of the closed form for domains (analysis/forms/mapping_time.cpp).
+/// adds to combine its warps. A choice, not measured: the figures of the sketch of domains
+/// (analysis/judge/sketch.cpp).
 constexpr double kAccessInstructions = 5, kShuffleInstructions = 2, kBlockReduceInstructions = 30;
 /// Of a product's step along the contracted dim.
 /// Derived from the code printed: two loads, their addresses kept by additions, a multiply-add, the loop.
 constexpr double kProductInstructions = 6;
-/// Of a warp without elements: it comes to the guard and to the end (analysis/forms/mapping_time.cpp).
+/// Of a warp without elements: it comes to the guard and to the end. A choice, not measured: the sketch's
+/// figure (analysis/judge/sketch.cpp).
 constexpr double kIdleInstructions = 8;
 /// Of a lane in a 128-byte request.
 /// Derived from 128 bytes for the 32 lanes of a warp.

@@ -23,6 +23,7 @@ enum class PartitionStep : std::uint8_t {
   kRowReductions,
   kNever,  ///< an op that is never a partition op
 };
+/// A count, derived from the enumerators before kNever.
 constexpr int kPartitionSteps = 6;
 std::string_view name(PartitionStep step);  ///< "large gemms", ...
 

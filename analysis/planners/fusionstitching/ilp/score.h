@@ -16,7 +16,7 @@ namespace stitchwork::fusionstitching {
 /// for complex ones."
 enum class ScoreKind : std::uint8_t { kMixed, kVolume, kExecution };
 
-/// "phi is the average launch latency (between 6us and 10us)": the middle.
+/// F19 section 4.3: "phi is the average launch latency (between 6us and 10us)"; the middle.
 constexpr double kPaperLaunchUs = 8;
 
 /// The kernel of a pattern, as far as scores ask for it.

@@ -19,9 +19,10 @@
 namespace stitchwork::fusionstitching {
 namespace {
 
-/// "A thread reduces serially (a reduction dim that is trivially small)": no more than a warp has lanes.
+/// F19 section 5.2: "a reduction dim that is trivially small". A choice, not measured: no more than a warp
+/// has lanes.
 constexpr std::int64_t kSerialColumns = 32;
-/// The waves of blocks that chunks are sized for, beside the finest chunks of all.
+/// The waves of blocks that chunks are sized for, beside the finest chunks of all. A choice, not measured.
 constexpr std::array<int, 4> kWaves = {1, 2, 4, 8};
 
 class Enumeration {
@@ -295,7 +296,7 @@ std::string_view name(Composition composition) {
 Slots shared_slots(const Computation& computation, const Fusion& fusion, const std::vector<Request>& asked,
                    const std::vector<Loop>& loops, const IlpOptions& options) {
   (void)loops;
-  const InPlace never = [](NodeId, NodeId) { return false; };
+  const InPlace never = [](NodeId, NodeId, const IsShared&) { return false; };
   return share(computation, fusion, asked, never, options.shared_reuse);
 }
 

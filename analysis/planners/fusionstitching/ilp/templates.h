@@ -25,7 +25,7 @@ struct Template {
   Stitched stitched;
 };
 
-/// Threads of a block that are tried (cta_size).
+/// Threads of a block that are tried (cta_size). A choice, not measured: the paper names none.
 constexpr std::array<int, 4> kCtaSizes = {128, 256, 512, 1024};
 /// Of one component and cta_size. A choice, not measured: with kCtaSizes 24 a component.
 constexpr std::size_t kMostTemplates = 6;
