@@ -22,7 +22,7 @@ namespace {
 /// F19 section 5.2: "a reduction dim that is trivially small". A choice, not measured: no more than a warp
 /// has lanes.
 constexpr std::int64_t kSerialColumns = 32;
-/// The waves of blocks that chunks are sized for, beside the finest chunks of all. A choice, not measured.
+/// A choice, not measured: the waves of blocks that chunks are sized for, beside the finest chunks of all.
 constexpr std::array<int, 4> kWaves = {1, 2, 4, 8};
 
 class Enumeration {
