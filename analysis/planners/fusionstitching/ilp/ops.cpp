@@ -23,6 +23,16 @@ OpKind kind_of(const astitch::Nodes& nodes, NodeId id) {
   return facts.reduction->row_reduce ? OpKind::kRowReduction : OpKind::kColumnReduction;
 }
 
+/// Whether it, or what it reads, has no elements: nothing that blocks could have chunks of.
+bool is_empty(const astitch::Nodes& nodes, NodeId id) {
+  const auto none = [&](NodeId of) {
+    const Shape& shape = nodes.node(of).shape;
+    return !shape.is_tuple && shape.elements_count() == 0;
+  };
+  const auto& operands = nodes.node(id).operands;
+  return none(id) || std::any_of(operands.begin(), operands.end(), none);
+}
+
 /// Bytes of an operand that an op touches, at most: a gather reads no more than what it makes.
 double most_bytes(const astitch::Nodes& nodes, NodeId id, std::size_t operand) {
   const Shape& shape = nodes.node(nodes.node(id).operands[operand]).shape;
@@ -104,6 +114,7 @@ Ops find_ops(const astitch::Nodes& nodes, const Device& device, bool products) {
     } else {
       facts.fusible = facts.kind != OpKind::kName && facts.kind != OpKind::kCall;
     }
+    if (is_empty(nodes, id)) facts.fusible = false;
     facts.producers = astitch::producers(nodes, id);
     for (const NodeId producer : facts.producers)
       insert_sorted(ops.facts[static_cast<std::size_t>(producer)].consumers, id);

@@ -15,13 +15,16 @@ namespace {
 /// One kernel of several: the blocks of each behind those before, loops over the same elements as one.
 class Pack {
  public:
+  /// `merge`: loops over as many elements of different components are one.
+  explicit Pack(bool merge) : merge_(merge) {}
+
   void add(const Template& part) {
     std::int64_t end = first_block_;
     const bool merges = part.composition == Composition::kThread;
     const std::size_t others = flat_.size();  // loops of other components
     std::vector<bool> joined(others, false);
     for (Loop loop : part.stitched.loops) {
-      if (Loop* known = merges ? alike(loop, joined) : nullptr) {
+      if (Loop* known = merges && merge_ ? alike(loop, joined) : nullptr) {
         insert_sorted(known->sub_dominants, loop.dominant);
         for (const NodeId op : loop.sub_dominants) insert_sorted(known->sub_dominants, op);
         continue;
@@ -71,6 +74,7 @@ class Pack {
     return nullptr;
   }
 
+  const bool merge_;
   Stitched all_;
   std::vector<std::size_t> flat_;  ///< loops over elements that values of other components may join
   std::int64_t first_block_ = 0;
@@ -113,7 +117,7 @@ Packer::Chosen Packer::choose(const Fusion& component, const Templates& template
 PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
   const astitch::Nodes& nodes = *ops_.nodes;
   PackedKernel result;
-  Pack packed;
+  std::vector<Template> chosen_parts;
   for (const Fusion& part : parts) {
     const Templates templates = find_templates(ops_, part, cta_size, options_);
     const Chosen chosen = choose(part, templates, cta_size);
@@ -130,10 +134,21 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
       elements = std::max(elements, extents(loop.dealt.mapping).elements());
     }
     result.one_block = result.one_block || (blocks == 1 && elements > cta_size);
-    packed.add(of);
+    chosen_parts.push_back(of);
   }
-  result.kernel = stitched_kernel(*nodes.computation, packed.take());
-  result.us = kernel_cost(*nodes.graph, *ops_.device, *result.kernel).predicted_us;
+  const auto packed = [&](bool merge) {
+    Pack all(merge);
+    for (const Template& part : chosen_parts) all.add(part);
+    return all.take();
+  };
+  result.kernel = stitched_kernel(*nodes.computation, packed(true));
+  KernelEvaluations found = evaluations(*nodes.computation, *result.kernel);
+  // Components that evaluate the same index maps may have no place in each other's domain.
+  if (chosen_parts.size() > 1 && !verify_values(*nodes.graph, *result.kernel, found).empty()) {
+    result.kernel = stitched_kernel(*nodes.computation, packed(false));
+    found = evaluations(*nodes.computation, *result.kernel);
+  }
+  result.us = kernel_cost(*nodes.graph, *ops_.device, *result.kernel, found).predicted_us;
   return result;
 }
 

@@ -25,6 +25,9 @@ namespace stitchwork {
 namespace fusionstitching {
 namespace {
 
+/// Generated kernels have no loop for a dot yet: until then products=on plans as products=off does.
+constexpr bool kKernelsHaveProducts = false;
+
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::string names(const Ops& ops, const std::vector<NodeId>& pattern) {
@@ -191,7 +194,7 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
   using namespace fusionstitching;
   const IlpOptions knobs = read_ilp_options(graph, device, options);
   const astitch::Nodes nodes = astitch::node_facts(graph);
-  const Ops ops = find_ops(nodes, device, knobs.products);
+  const Ops ops = find_ops(nodes, device, knobs.products && kKernelsHaveProducts);
   Recorder recorder(options.record_decisions);
   const Required required = required_sets(ops, knobs.constraints);
   const std::vector<Pattern> patterns = find_patterns(ops, knobs, required, recorder);
