@@ -144,9 +144,16 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
   result.kernel = stitched_kernel(*nodes.computation, packed(true));
   KernelEvaluations found = evaluations(*nodes.computation, *result.kernel);
   // Components that evaluate the same index maps may have no place in each other's domain.
-  if (chosen_parts.size() > 1 && !verify_values(*nodes.graph, *result.kernel, found).empty()) {
+  std::vector<Verdict> problems = verify_values(*nodes.graph, *result.kernel, found);
+  if (chosen_parts.size() > 1 && !problems.empty()) {
     result.kernel = stitched_kernel(*nodes.computation, packed(false));
     found = evaluations(*nodes.computation, *result.kernel);
+    problems = verify_values(*nodes.graph, *result.kernel, found);
+  }
+  if (!problems.empty()) {
+    result.made = Verdict::no("fs19.layout", problems.front().why);
+    result.kernel.reset();
+    return result;
   }
   result.us = kernel_cost(*nodes.graph, *ops_.device, *result.kernel, found).predicted_us;
   return result;

@@ -112,6 +112,14 @@ bool is_needed(const Ops& ops, const std::vector<bool>& in_pattern, NodeId id) {
   });
 }
 
+/// A lone copy is a step of its own, but for one of an index map, which has no buffer.
+bool copies_a_buffer(const astitch::Nodes& nodes, NodeId id) {
+  const Node& node = nodes.node(id);
+  if (node.op != Op::kCopy) return false;
+  const NodeId read = buffer_of(*nodes.computation, node.operands.at(0));
+  return nodes[read].role != PlanRole::kMemory || nodes[read].member;
+}
+
 /// What is to be one kernel: taken patterns, then ops that none has.
 std::vector<std::vector<NodeId>> find_parts(const Ops& ops, const std::vector<Pattern>& patterns,
                                             const Choice& choice) {
@@ -123,7 +131,7 @@ std::vector<std::vector<NodeId>> find_parts(const Ops& ops, const std::vector<Pa
   }
   for (NodeId id = 0; id < static_cast<NodeId>(ops.size()); ++id) {
     if (in_pattern[static_cast<std::size_t>(id)] || !(*ops.nodes)[id].member) continue;
-    if (ops.nodes->node(id).op != Op::kCopy && is_needed(ops, in_pattern, id)) parts.push_back({id});
+    if (!copies_a_buffer(*ops.nodes, id) && is_needed(ops, in_pattern, id)) parts.push_back({id});
   }
   return parts;
 }
@@ -138,6 +146,7 @@ KernelPlan make_kernel(const Ops& ops, const std::vector<NodeId>& part, Packer& 
   if (alone && (!ops[part.front()].fusible || (!options.tuned && !wants_block)))
     return kernel_alone(*ops.nodes, part.front());
   PackedKernel packed = packer.pack(part);
+  if (alone && !packed.kernel) return kernel_alone(*ops.nodes, part.front());
   SW_CHECK(packed.kernel.has_value(), "a pattern that was taken has no kernel: {}", packed.made.why);
   KernelPlan best = std::move(*packed.kernel);
   double us = packed.us;

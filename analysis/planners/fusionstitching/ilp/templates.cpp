@@ -104,7 +104,9 @@ class Enumeration {
   /// Element-wise: each element once, or once a row; reductions: of the same rows.
   bool lies_in(NodeId dominant, NodeId op, Coverage coverage) const {
     if (is_product(ops_[op].kind)) return false;
-    if (!is_reduction(ops_[op].kind)) return coverage == Coverage::kFull;
+    // A reduction of single elements has its place by ways that the loop may not evaluate.
+    if (!is_reduction(ops_[op].kind))
+      return coverage == Coverage::kFull && def(node(op).op).cls != OpClass::kReduce;
     if (!is_reduction(ops_[dominant].kind) || coverage != Coverage::kRows) return false;
     const ReductionSize of = reduction_size(computation_, op), in = reduction_size(computation_, dominant);
     return of.rows == in.rows && of.cols == in.cols && of.row_reduce == in.row_reduce;
