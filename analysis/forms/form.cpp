@@ -218,6 +218,18 @@ bool separates(const Constraints& constraints, const StitchOp& op, const std::ve
   });
 }
 
+/// What the rest of `op` reads of `part`, with its readers.
+std::vector<std::pair<NodeId, NodeId>> edges_across(const Nodes& nodes, const StitchOp& op,
+                                                    const std::vector<NodeId>& part) {
+  std::vector<std::pair<NodeId, NodeId>> edges;
+  for (const NodeId id : op.members) {
+    if (std::binary_search(part.begin(), part.end(), id)) continue;
+    for (const NodeId producer : producers(nodes, id))
+      if (std::binary_search(part.begin(), part.end(), producer)) edges.emplace_back(producer, id);
+  }
+  return edges;
+}
+
 /// The stitch op in two kernels or more, each the best of its part.
 void cut(const Nodes& nodes, const StitchOp& op, const Device& device, const Options& options,
          const std::vector<NodeId>& part, Attempt& attempt) {
@@ -317,11 +329,13 @@ Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, c
   if (phases > options.max_phases || groups > options.max_groups) {
     const std::vector<NodeId> part = first_part(stitched, options);
     if (!part.empty() && part.size() < op.members.size() && !separates(options.constraints, op, part)) {
-      recorder.add("scope", nodes.name(part.back()), "", [&] {
+      const auto cut_here = [&] {
         return Verdict::no("astitch.kernel-limits",
                            fmt::format("{} groups in {} phases, {} in {} allowed: the kernel is cut here",
                                        groups, phases, options.max_groups, options.max_phases));
-      });
+      };
+      for (const auto& [producer, consumer] : edges_across(nodes, op, part))
+        recorder.add("scope", nodes.name(producer), nodes.name(consumer), cut_here);
       attempt.decisions = recorder.take();
       cut(nodes, op, device, options, part, attempt);
       return attempt;

@@ -315,9 +315,18 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Cons
   };
   std::vector<PendingEdge> pending;
   for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
-    if (!stitchable(nodes, id)) continue;
+    if (!nodes[id].member) continue;
     for (const NodeId producer : producers(nodes, id)) {
-      if (stitchable(nodes, producer)) pending.push_back({.producer = producer, .consumer = id});
+      if (stitchable(nodes, id) && stitchable(nodes, producer)) {
+        pending.push_back({.producer = producer, .consumer = id});
+      } else if (nodes[producer].member) {
+        recorder.add("scope", nodes.name(producer), nodes.name(id), [&] {
+          return Verdict::no("astitch.isolated",
+                             fmt::format("{} has a kernel of its own: it does not read by "
+                                         "index maps",
+                                         nodes.name(nodes[id].isolated ? id : producer)));
+        });
+      }
     }
   }
   // A refused edge may become possible once the other path has been swallowed: to a fixpoint.
