@@ -61,7 +61,7 @@ std::string bash(const std::vector<CommandWords>& commands) {
     values += fmt::format("    {}) COMPREPLY=($(compgen -W \"{}\" -- \"$current\")); return ;;\n",
                           fmt::join(v.options, "|"), fmt::join(v.words, " "));
   return fmt::format(
-      R"(_stitchwork() {{
+      R"sh(_stitchwork() {{
   local words current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{}" -- "$current"))
@@ -83,10 +83,9 @@ std::string bash(const std::vector<CommandWords>& commands) {
        fi ;;
   esac
   COMPREPLY=($(compgen -W "$words" -f -- "$current"))
-}
-}
+}}
 complete -o filenames -F _stitchwork stitchwork
-)",
+)sh",
       names, values, cases, fmt::join(model_words(), " "));
 }
 
