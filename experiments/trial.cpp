@@ -217,7 +217,8 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
                                .compile = compiling_options},
                               {cuda::Blas::load, cuda::Dnn::load});
     result.gpu = backend.gpu();
-    result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress, spec.max_trips);
+    result.run =
+        run_on(backend, model.graph, target, result.executable, inputs, options.progress, spec.max_trips);
     for (std::size_t i = 0; i < result.run.kernels.size(); ++i)  // a GPU tells no parts: the model's
       result.run.kernels[i].parts = result.costs[i].timed.time;
   }

@@ -62,7 +62,8 @@ class MemoryCheck {
   /// Scratch holds its slots, and slots what they are for: a plan that somebody edited may not ask for any
   /// amount. Twice a value's size leaves room for any layout of it.
   void scratch_size() {
-    constexpr std::int64_t kScratchSlack = 256;  // the alignment of device memory, a slot
+    // What cudaMalloc aligns to (CUDA C++ Programming Guide, "Device Memory Accesses"), a slot.
+    constexpr std::int64_t kScratchSlack = 256;
     std::int64_t needed = 0;
     for (const MemorySlot& slot : kernel_.scratch) {
       const std::int64_t own = slot.op == kNoNode ? 0 : computation_.node(slot.op).shape.byte_size();
