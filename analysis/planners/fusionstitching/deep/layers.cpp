@@ -19,6 +19,15 @@ bool is_batch_dot(const Node& node) {
 
 }  // namespace
 
+bool is_empty(const astitch::Nodes& nodes, NodeId id) {
+  const auto none = [&](NodeId of) {
+    const Shape& shape = nodes.node(of).shape;
+    return !shape.is_tuple && shape.elements_count() == 0;
+  };
+  const auto& operands = nodes.node(id).operands;
+  return none(id) || std::any_of(operands.begin(), operands.end(), none);
+}
+
 Contraction::Contraction(const astitch::Nodes& nodes, bool products)
     : nodes_(nodes),
       fusible_(nodes.facts.size(), false),
@@ -34,7 +43,7 @@ Contraction::Contraction(const astitch::Nodes& nodes, bool products)
     parent_[at(node.id)] = node.id;
     ops_[at(node.id)] = {node.id};
     const bool product = products && is_batch_dot(node);
-    fusible_[at(node.id)] = (facts.member && !facts.isolated) || product;
+    fusible_[at(node.id)] = ((facts.member && !facts.isolated) || product) && !is_empty(nodes, node.id);
     producers_[at(node.id)] = astitch::producers(nodes, node.id);
   }
   find_readers();

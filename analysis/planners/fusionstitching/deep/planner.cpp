@@ -217,7 +217,7 @@ FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, c
     kernels.push_back(builder.kernel_of(tuned));
   }
   for (const Node& node : computation.nodes)
-    if (nodes[node.id].member && nodes[node.id].isolated)
+    if (nodes[node.id].member && (nodes[node.id].isolated || deep::is_empty(nodes, node.id)))
       kernels.push_back(deep::lone_kernel(computation, node));
   mark_recomputed(kernels);
   FusionPlan plan = assemble(graph, device, "fusionstitching-2018", std::move(kernels));
