@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "analysis/planners/fusionstitching/alone.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/sorted.h"
@@ -18,15 +19,6 @@ bool is_batch_dot(const Node& node) {
 }
 
 }  // namespace
-
-bool is_empty(const astitch::Nodes& nodes, NodeId id) {
-  const auto none = [&](NodeId of) {
-    const Shape& shape = nodes.node(of).shape;
-    return !shape.is_tuple && shape.elements_count() == 0;
-  };
-  const auto& operands = nodes.node(id).operands;
-  return none(id) || std::any_of(operands.begin(), operands.end(), none);
-}
 
 Contraction::Contraction(const astitch::Nodes& nodes, bool products)
     : nodes_(nodes),

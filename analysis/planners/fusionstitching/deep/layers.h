@@ -8,9 +8,6 @@
 
 namespace stitchwork::fusionstitching::deep {
 
-/// Whether an op, or what it reads, has no elements: nothing that blocks could have chunks of.
-bool is_empty(const astitch::Nodes& nodes, NodeId id);
-
 /// The graph with fusions contracted: a unit is an op that orders others (astitch::is_step), or a fusion of
 /// such. Index maps that cost nothing belong to none: every kernel evaluates those it reads.
 class Contraction {

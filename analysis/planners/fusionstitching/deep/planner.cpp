@@ -10,7 +10,7 @@
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
+#include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/deep/subgraph_fusion.h"
 #include "analysis/planners/fusionstitching/kernel.h"
 #include "analysis/schedule/check.h"
@@ -181,11 +181,6 @@ class Kernels {
   std::vector<Request> asked_, shrunk_;
 };
 
-/// Ops that are no index maps of their operands (scatters, reductions by an unknown rule): alone.
-KernelPlan lone_kernel(const Computation& computation, const Node& node) {
-  return inlined_kernel(computation, {node.id}, {node.id}, node.id, natural_mapping(computation, node));
-}
-
 /// What fuses with nothing stays a call, or a copy of a buffer.
 bool is_no_kernel(const Contraction& units, const Node& node) {
   if (node.op == Op::kDot) return true;
@@ -217,8 +212,9 @@ FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, c
     kernels.push_back(builder.kernel_of(tuned));
   }
   for (const Node& node : computation.nodes)
-    if (nodes[node.id].member && (nodes[node.id].isolated || deep::is_empty(nodes, node.id)))
-      kernels.push_back(deep::lone_kernel(computation, node));
+    if (nodes[node.id].member &&
+        (nodes[node.id].isolated || (astitch::is_step(nodes[node.id]) && is_empty(nodes, node.id))))
+      kernels.push_back(kernel_alone(nodes, node.id));
   mark_recomputed(kernels);
   FusionPlan plan = assemble(graph, device, "fusionstitching-2018", std::move(kernels));
   plan.decisions = recorder.take();

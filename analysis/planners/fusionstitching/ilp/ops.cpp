@@ -5,6 +5,7 @@
 
 #include "analysis/judge/library_cost.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/planners/fusionstitching/alone.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::fusionstitching {
@@ -21,16 +22,6 @@ OpKind kind_of(const astitch::Nodes& nodes, NodeId id) {
   if (!facts.reduction) return OpKind::kElementwise;
   if (facts.reduction->rows == 1) return OpKind::kScalarReduction;
   return facts.reduction->row_reduce ? OpKind::kRowReduction : OpKind::kColumnReduction;
-}
-
-/// Whether it, or what it reads, has no elements: nothing that blocks could have chunks of.
-bool is_empty(const astitch::Nodes& nodes, NodeId id) {
-  const auto none = [&](NodeId of) {
-    const Shape& shape = nodes.node(of).shape;
-    return !shape.is_tuple && shape.elements_count() == 0;
-  };
-  const auto& operands = nodes.node(id).operands;
-  return none(id) || std::any_of(operands.begin(), operands.end(), none);
 }
 
 /// Bytes of an operand that an op touches, at most: a gather reads no more than what it makes.

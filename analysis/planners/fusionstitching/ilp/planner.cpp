@@ -9,8 +9,8 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/ilp/alike.h"
-#include "analysis/planners/fusionstitching/ilp/alone.h"
 #include "analysis/planners/fusionstitching/ilp/exploration.h"
 #include "analysis/planners/fusionstitching/ilp/packing.h"
 #include "analysis/planners/fusionstitching/ilp/required.h"

@@ -8,13 +8,24 @@
 #include <utility>
 
 #include "analysis/judge/cost.h"
+#include "analysis/judge/library_cost.h"
+#include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/ilp/alike.h"
-#include "analysis/planners/fusionstitching/ilp/alone.h"
 #include "core/base/parallel.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::fusionstitching {
 namespace {
+
+/// Predicted microseconds of the kernel, copy or library call that the op is alone: K(op).
+double alone_us(const Ops& ops, NodeId op) {
+  const astitch::Nodes& nodes = *ops.nodes;
+  const Node& node = nodes.node(op);
+  if (node.op == Op::kCopy) return transfer_us(*ops.device, call_bytes(*nodes.computation, node, true));
+  if (const auto product = matrix_product(*nodes.computation, node))
+    return library_time(*ops.device, *product).total_us - ops.device->launch_us;
+  return kernel_cost(*nodes.graph, *ops.device, kernel_alone(nodes, op)).predicted_us;
+}
 
 double bytes_of(const Ops& ops, NodeId id) { return static_cast<double>(ops.nodes->bytes(id)); }
 

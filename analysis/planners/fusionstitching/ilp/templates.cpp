@@ -9,7 +9,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/facts/propagation.h"
 #include "analysis/plan/plain_mapping.h"
-#include "analysis/planners/fusionstitching/ilp/alone.h"
+#include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/ilp/layout.h"
 #include "analysis/planners/fusionstitching/sharing.h"
 #include "analysis/schedule/evaluations.h"

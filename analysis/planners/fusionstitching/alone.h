@@ -1,9 +1,8 @@
-// What an op costs alone, and the kernel it is then: the implicit pattern of score 0 (F19 section 4.3,
-// "K(Op_j)").
+// The kernel that an op is alone: what fuses with nothing.
 #pragma once
 
 #include "analysis/plan/plan.h"
-#include "analysis/planners/fusionstitching/ilp/ops.h"
+#include "analysis/planners/astitch/nodes.h"
 
 namespace stitchwork::fusionstitching {
 
@@ -14,7 +13,7 @@ std::vector<NodeId> evaluated_ops(const astitch::Nodes& nodes, const std::vector
 /// The kernel that `unfused` makes of an op, but for index maps, which are evaluated in it.
 KernelPlan kernel_alone(const astitch::Nodes& nodes, NodeId op);
 
-/// Predicted microseconds of the kernel, copy or library call that the op is alone.
-double alone_us(const Ops& ops, NodeId op);
+/// Whether an op, or what it reads, has no elements: nothing that blocks could have chunks of.
+bool is_empty(const astitch::Nodes& nodes, NodeId op);
 
 }  // namespace stitchwork::fusionstitching

@@ -1,9 +1,7 @@
-#include "analysis/planners/fusionstitching/ilp/alone.h"
+#include "analysis/planners/fusionstitching/alone.h"
 
 #include <algorithm>
 
-#include "analysis/judge/cost.h"
-#include "analysis/judge/library_cost.h"
 #include "analysis/plan/inlined_kernel.h"
 #include "analysis/plan/plain_mapping.h"
 #include "core/base/sorted.h"
@@ -34,13 +32,13 @@ KernelPlan kernel_alone(const astitch::Nodes& nodes, NodeId op) {
   return kernel;
 }
 
-double alone_us(const Ops& ops, NodeId op) {
-  const astitch::Nodes& nodes = *ops.nodes;
-  const Node& node = nodes.node(op);
-  if (node.op == Op::kCopy) return transfer_us(*ops.device, call_bytes(*nodes.computation, node, true));
-  if (const auto product = matrix_product(*nodes.computation, node))
-    return library_time(*ops.device, *product).total_us - ops.device->launch_us;
-  return kernel_cost(*nodes.graph, *ops.device, kernel_alone(nodes, op)).predicted_us;
+bool is_empty(const astitch::Nodes& nodes, NodeId op) {
+  const auto none = [&](NodeId of) {
+    const Shape& shape = nodes.node(of).shape;
+    return !shape.is_tuple && shape.elements_count() == 0;
+  };
+  const auto& operands = nodes.node(op).operands;
+  return none(op) || std::any_of(operands.begin(), operands.end(), none);
 }
 
 }  // namespace stitchwork::fusionstitching
