@@ -62,7 +62,7 @@ int try_plans(const std::string& text, std::uint32_t seed, std::size_t settings,
   std::mt19937 random(seed);
   int plans = 0;
   std::vector<PlannerSetting> chosen = testing::settings_of(seed, settings);
-  if (seed % 2 != 0) chosen.push_back({"astitch", {}});  // whose estimates choose between the forms
+  chosen.push_back({"astitch", {}});  // whose estimates choose between the forms
   for (const PlannerSetting& setting : chosen) {
     const Device device = testing::planned_device(random);
     ++plans;
@@ -84,7 +84,7 @@ TEST(RandomPlansSlow, PlansOfThousandsOfGraphsByEveryPlannerAndKnobAreValid) {
   testing::FormCounts forms;
   int plans = 0;
   for (std::uint32_t seed = range.first; seed < range.end; ++seed)
-    plans += try_plans(testing::planned_hlo(seed), seed, 3, forms);
+    plans += try_plans(testing::planned_hlo(seed), seed, 4, forms);
   std::cout << range.end - range.first << " graphs, " << plans << " plans; kernels by form and device:\n"
             << forms.text();
   if (!range.chosen) testing::expect_floors(forms, kFloors);

@@ -23,8 +23,9 @@ struct SetPackingSolution {
   std::vector<int> taken;  ///< columns, ascending
 };
 
-/// Branch and bound gives up behind so many nodes. A choice, not measured: the programs of every dataset were
-/// optimal at the root. There is no limit of time: a clock would make plans differ.
+/// Branch and bound gives up behind so many nodes. Measured: a second for the 11,733 columns of
+/// transformer_train, whose programs take up to 1,000. There is no limit of time: a clock would make plans
+/// differ.
 constexpr int kMostNodes = 1000;
 
 /// Deterministic; one solver works at a time, whatever the threads that ask.

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <queue>
 #include <set>
+#include <tuple>
 
 #include "analysis/planners/fusionstitching/ilp/set_packing.h"
 #include "core/base/error.h"
@@ -61,7 +62,8 @@ class Solver {
       const std::vector<Cycle> cycles = find_cycles(ops_, patterns_, choice.patterns);
       if (!cycles.empty() && ++cycle_rounds > kMostCycleRounds) {
         choice.limit = fmt::format("cycles are left behind {} programs", kMostCycleRounds);
-        choice.patterns.clear();
+        leave_cycles(choice.patterns);
+        evaluate(choice.patterns);
         break;
       }
       for (const Cycle& cycle : cycles) {
@@ -77,6 +79,24 @@ class Solver {
   }
 
  private:
+  /// Takes the pattern of least score out of every cycle, those of required sets last.
+  void leave_cycles(std::vector<int>& chosen) const {
+    const auto rank = [&](int p) {
+      const auto& members = patterns_[at(p)].ops;
+      const bool forced = std::any_of(members.begin(), members.end(), [&](NodeId id) {
+        return required_of_[static_cast<std::size_t>(id)] >= 0;
+      });
+      return std::tuple(forced, scores_.us[at(p)], p);
+    };
+    for (auto cycles = find_cycles(ops_, patterns_, chosen); !cycles.empty();
+         cycles = find_cycles(ops_, patterns_, chosen))
+      for (const Cycle& cycle : cycles) {
+        const int least = *std::min_element(cycle.patterns.begin(), cycle.patterns.end(),
+                                            [&](int a, int b) { return rank(a) < rank(b); });
+        erase_sorted(chosen, least);
+      }
+  }
+
   bool enters(int p) const { return scores_.us[at(p)] >= 0; }
   double weight(int p) const { return std::round(scores_.us[at(p)] * 1e3) + ties_[at(p)]; }
 
@@ -199,19 +219,10 @@ class Solver {
   std::map<std::vector<double>, std::vector<int>> solved_;  ///< parts of the last round
 };
 
-}  // namespace
-
-Choice choose_optimal(const Ops& ops, const std::vector<Pattern>& patterns, const Required& required,
-                      Scores& scores) {
-  Choice found = Solver(ops, patterns, required, scores).run();
-  if (found.limit.empty()) return found;
-  Choice greedy = choose_greedily(ops, patterns, required, scores);
-  greedy.limit = found.limit;
-  return found.patterns.empty() || greedy.us > found.us ? greedy : found;
-}
-
-Choice choose_greedily(const Ops& ops, const std::vector<Pattern>& patterns, const Required& required,
-                       Scores& scores) {
+/// By score an op, descending, beside the patterns of `start`: acyclic, of exact scores that are not
+/// negative.
+Choice extend(const Ops& ops, const std::vector<Pattern>& patterns, const Required& required, Scores& scores,
+              const std::vector<int>& start) {
   using Entry = std::pair<double, int>;  // score an op, less the pattern's number: the first of equals
   std::priority_queue<Entry> open;
   std::set<NodeId> forced;
@@ -230,6 +241,14 @@ Choice choose_greedily(const Ops& ops, const std::vector<Pattern>& patterns, con
   Choice choice;
   Contraction contraction(ops);
   std::set<NodeId> taken;
+  const auto take = [&](int p) {
+    const std::vector<NodeId>& members = patterns[at(p)].ops;
+    contraction.contract(members);
+    insert_sorted(choice.patterns, p);
+    taken.insert(members.begin(), members.end());
+    choice.us += scores.us[at(p)];
+  };
+  for (const int p : start) take(p);
   while (!open.empty()) {
     const int p = -open.top().second;
     open.pop();
@@ -247,15 +266,32 @@ Choice choose_greedily(const Ops& ops, const std::vector<Pattern>& patterns, con
       for (Cycle& cycle : find_cycles(ops, patterns, with)) choice.cycles.push_back(std::move(cycle));
       continue;
     }
-    contraction.contract(members);
-    insert_sorted(choice.patterns, p);
-    taken.insert(members.begin(), members.end());
-    choice.us += scores.us[at(p)];
+    take(p);
   }
   for (const auto& set : required)
     if (!taken.contains(set.front())) no_pattern(ops, set);
   choice.rounds = 1;
   return choice;
+}
+
+}  // namespace
+
+Choice choose_greedily(const Ops& ops, const std::vector<Pattern>& patterns, const Required& required,
+                       Scores& scores) {
+  return extend(ops, patterns, required, scores, {});
+}
+
+Choice choose_optimal(const Ops& ops, const std::vector<Pattern>& patterns, const Required& required,
+                      Scores& scores) {
+  Choice found = Solver(ops, patterns, required, scores).run();
+  if (found.limit.empty()) return found;
+  std::erase_if(found.patterns, [&](int p) { return scores.us[at(p)] < 0; });
+  Choice more = extend(ops, patterns, required, scores, found.patterns);
+  found.patterns = std::move(more.patterns);
+  found.us = more.us;
+  Choice greedy = choose_greedily(ops, patterns, required, scores);
+  greedy.limit = found.limit;
+  return greedy.us > found.us ? greedy : found;
 }
 
 }  // namespace stitchwork::fusionstitching
