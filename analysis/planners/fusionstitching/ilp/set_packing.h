@@ -23,7 +23,7 @@ struct SetPackingSolution {
   std::vector<int> taken;  ///< columns, ascending
 };
 
-/// Branch and bound gives up behind so many nodes. Measured: a second for the 11,733 columns of
+/// Branch and bound gives up behind so many nodes, measured: a second for the 11,733 columns of
 /// transformer_train, whose programs take up to 1,000. There is no limit of time: a clock would make plans
 /// differ.
 constexpr int kMostNodes = 1000;

@@ -34,7 +34,7 @@ struct Choice {
 };
 
 /// Programs are solved again with their cycles cut at most so often; then the patterns of least score leave
-/// the cycles that are left. Measured: transformer_train's choice is still cyclic behind 89 programs of a
+/// the cycles that are left. As measured: transformer_train's choice is still cyclic behind 89 programs of a
 /// second.
 constexpr int kMostCycleRounds = 16;
 
