@@ -1,4 +1,5 @@
 // The planner of FusionStitching 2019 as a whole.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,9 +8,11 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/plan_json.h"
+#include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"
 #include "tests/support/fuzz.h"
+#include "tests/support/golden.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
@@ -19,17 +22,37 @@ using testing::dataset;
 using testing::graph_of;
 using ::testing::HasSubstr;
 
-FusionPlan planned(const Graph& graph, std::map<std::string, std::string> knobs, bool decisions = false) {
+FusionPlan planned_by(const std::string& planner, const Graph& graph,
+                      std::map<std::string, std::string> knobs, bool decisions = false) {
   PlanOptions options;
   options.knobs = std::move(knobs);
   options.record_decisions = decisions;
-  return make_plan(graph, device("v100"), "fusionstitching-no-products", options);
+  return make_plan(graph, device("v100"), planner, options);
+}
+
+FusionPlan planned(const Graph& graph, std::map<std::string, std::string> knobs, bool decisions = false) {
+  return planned_by("fusionstitching-no-products", graph, std::move(knobs), decisions);
 }
 
 int count_rule(const FusionPlan& plan, const std::string& rule) {
   return static_cast<int>(std::count_if(plan.decisions.begin(), plan.decisions.end(),
                                         [&](const Decision& d) { return d.verdict.rule == rule; }));
 }
+
+class Fs19Golden : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Fs19Golden, TextIsAsApproved) {
+  const Graph graph = dataset(GetParam());
+  const bool crossed = std::string(GetParam()) == "fs19_cycle";  // whose ops are large by the paper's launch
+  const FusionPlan plan = planned_by("fusionstitching", graph,
+                                     {{"mapping", "paper"}, {"launch_cost", crossed ? "paper" : "device"}});
+  expect_golden(fmt::format("fusionstitching_{}.txt", GetParam()), to_text(graph, plan));
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, Fs19Golden,
+                         ::testing::Values("fs18_fig3", "fs18_sgd", "fs19_fig1", "fs19_cycle",
+                                           "fs19_cycle_tiny", "softmax", "layer_norm", "fig7",
+                                           "layer_norm_grad", "remote_trap"));
 
 TEST(FusionStitching, CrossedPatternsOfLargeOpsAreCutOnce) {  // F19 Figure 3
   const Graph graph = dataset("fs19_cycle");
@@ -43,6 +66,54 @@ TEST(FusionStitching, CrossedPatternsOfLargeOpsAreCutOnce) {  // F19 Figure 3
 TEST(FusionStitching, SmallOpsBetweenProductsArePacked) {
   const Graph graph = dataset("fs19_cycle_tiny");
   EXPECT_EQ(planned(graph, {{"launch_cost", "paper"}}).counts.memory_kernels, 2);
+}
+
+TEST(FusionStitching, SmallProductsAreComputedWhereTheyAreRead) {
+  const FusionPlan plan = planned_by("fusionstitching", dataset("fs19_cycle_tiny"), {});
+  EXPECT_EQ(plan.counts.memory_kernels, 1);
+  EXPECT_EQ(plan.counts.library_calls, 0);
+  // Large gemms are the library's.
+  EXPECT_EQ(planned_by("fusionstitching", dataset("fs19_cycle"), {}).counts.library_calls, 2);
+}
+
+// F19 Figure 1, of which the text gives the bytes of dot_1 and add.
+const char* const kFigure1 =
+    "dot_1[GRID,CTA,CTA,THREAD]S; add[GRID,CTA,CTA]S; reduce_1[GRID,WARP,CTA]S; log_1[GRID,CTA]; "
+    "dot_2[GRID,CTA,CTA,THREAD]S; divide[GRID,CTA,CTA]; reduce_2[GRID,CTA,THREAD]S; "
+    "multiply_2[GRID,CTA]; subtract[GRID,CTA];";
+
+std::int64_t value_bytes(const KernelPlan& kernel) {
+  std::map<std::int64_t, std::int64_t> slots;
+  for (const MemorySlot& slot : kernel.shared)
+    if (slot.op != kNoNode) slots[slot.offset] = std::max(slots[slot.offset], slot.bytes);
+  std::int64_t bytes = 0;
+  for (const auto& [offset, of_slot] : slots) bytes += of_slot;
+  return bytes;
+}
+
+TEST(FusionStitching, TheRunningExampleIsOneKernelThatReusesItsBytes) {
+  const Graph graph = dataset("fs19_fig1");
+  const FusionPlan plan = planned_by("fusionstitching", graph, {{"mapping", "paper"}});
+  ASSERT_EQ(plan.counts.memory_kernels, 1);
+  EXPECT_EQ(plan.counts.library_calls, 0);
+  EXPECT_EQ(plan.kernels[0].launch.grid, 16384);
+  EXPECT_EQ(value_bytes(plan.kernels[0]), 36848);
+  const FusionPlan xla = make_plan(graph, device("v100"), "xla");
+  // Inputs and outputs are 86.2 MB; the model has the mask, which three loops read, come twice.
+  EXPECT_LE(plan_cost(graph, device("v100"), plan).dram_bytes, 92.5e6);
+  EXPECT_LE(plan.predicted_us, 0.33 * xla.predicted_us);
+
+  PlanOptions options;
+  options.knobs["mapping"] = "paper";
+  options.edits = {{EditKind::kTemplate, {"subtract"}, kFigure1, 0}};
+  const FusionPlan written = make_plan(graph, device("v100"), "fusionstitching", options);
+  ASSERT_EQ(written.kernels.size(), 1u);
+  const Computation& c = graph.entry_computation();
+  for (const FusionPlan* either : {&plan, &written})
+    EXPECT_EQ(to_text(c, fusionstitching::schedules_of(c, either->kernels[0])), kFigure1);
+  const FusionPlan without = planned(graph, {{"mapping", "paper"}});
+  EXPECT_EQ(without.counts.memory_kernels, 2);
+  EXPECT_EQ(without.counts.library_calls, 2);
 }
 
 TEST(FusionStitching, UpdatesOfSeveralTensorsAreOneKernelOfTwoLanes) {

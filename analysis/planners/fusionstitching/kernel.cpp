@@ -7,8 +7,10 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/schedule/check.h"
 #include "analysis/schedule/evaluations.h"
 #include "analysis/schedule/launch.h"
+#include "analysis/schedule/schedule.h"
 #include "core/base/arithmetic.h"
 #include "core/base/sorted.h"
 #include "occupancy_model/hardware.h"
@@ -124,19 +126,31 @@ class Builder {
   KernelPlan kernel_;
 };
 
-/// Whether threads beside each other share a reduction's rows. Those of a product are read from shared memory
-/// or the caches, in whatever order.
-bool shares_rows(const Node& node, const ReductionSize& size) {
-  if (node.op == Op::kDot) return size.cols > kSerialProduct;
-  return size.row_reduce && size.cols >= kSerialColumns;
-}
-
 bool is_reduced(const Node& node) { return def(node.op).cls == OpClass::kReduce || node.op == Op::kDot; }
 
 }  // namespace
 
+bool shares_rows(const Computation& computation, const Node& node) {
+  if (!is_reduced(node)) return false;
+  const ReductionSize size = reduction_size(computation, node.id);
+  if (node.op == Op::kDot) return size.cols > kSerialProduct;
+  return size.row_reduce && size.cols >= kSerialColumns;
+}
+
 KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitched) {
   return Builder(computation, stitched).run();
+}
+
+bool is_sound(const Graph& graph, const Stitched& stitched, const KernelPlan& kernel) {
+  const std::vector<Slot>& slots = stitched.slots.slots;
+  if (std::none_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.in_place; })) return true;
+  return schedule_problems(graph, build_schedule(graph, kernel)).empty();
+}
+
+bool is_sound(const Graph& graph, const Stitched& stitched) {
+  const std::vector<Slot>& slots = stitched.slots.slots;
+  if (std::none_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.in_place; })) return true;
+  return is_sound(graph, stitched, stitched_kernel(graph.entry_computation(), stitched));
 }
 
 Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64_t chunk, int threads,
@@ -148,7 +162,7 @@ Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64
         std::min(warps * kWarp, static_cast<int>(std::bit_floor(static_cast<unsigned>(threads))));
     const std::int64_t sharing =
         std::min<std::int64_t>(threads / std::max<std::int64_t>(1, chunk), size.cols);
-    if (shares_rows(node, size))
+    if (shares_rows(computation, node))
       mapping = mapping::Rows{size.rows, size.cols, mapping::Lanes{.threads = lanes, .rows = chunk}};
     else if (node.op != Op::kDot && !size.row_reduce && sharing > 1)
       mapping = mapping::Columns{
@@ -161,7 +175,7 @@ Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64
 
 std::vector<int> row_warps(const Computation& computation, const Node& node, int threads) {
   std::vector<int> warps{1};
-  if (!is_reduced(node) || !shares_rows(node, reduction_size(computation, node.id))) return warps;
+  if (!shares_rows(computation, node)) return warps;
   for (int w = 2; w * kWarp <= threads; w *= 2) warps.push_back(w);
   return warps;
 }

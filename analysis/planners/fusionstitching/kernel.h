@@ -33,6 +33,15 @@ struct Stitched {
 /// Roots that the kernel reads elsewhere, too, and that have no slot, are Local: readers compute them.
 KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitched);
 
+/// Whether no value lies in the place of one that its loop reads, or the schedule of the kernel's steps tells
+/// both apart, too.
+bool is_sound(const Graph& graph, const Stitched& stitched);
+bool is_sound(const Graph& graph, const Stitched& stitched, const KernelPlan& kernel);  ///< its kernel
+
+/// Whether threads beside each other share a row of a reduction or product: F19 section 5.2. Rows of a
+/// product are read from shared memory or the caches, in whatever order.
+bool shares_rows(const Computation& computation, const Node& node);
+
 /// How the loop of an op deals with a chunk of so many elements, 1 at least, of its output that are one
 /// range: `threads` a block, `warps` of them a row of a reduction whose rows are long and lie along the minor
 /// dimension.

@@ -172,7 +172,7 @@ class Sharing {
 bool is_elementwise_in_place(const Computation& computation, NodeId op, NodeId read,
                              const IsShared& is_shared) {
   const Node& from = computation.node(read);
-  if (!is_elementwise(from.op) || !is_elementwise(computation.node(op).op)) return false;
+  if (!is_elementwise(computation.node(op).op)) return false;
   if (byte_size(from.shape.dtype) != byte_size(computation.node(op).shape.dtype)) return false;
   // Ops on the way, and whether all up to them are element-wise of one shape.
   std::vector<std::pair<NodeId, bool>> open{{op, true}};

@@ -30,8 +30,9 @@ struct Slots {
 using IsShared = std::function<bool(NodeId)>;
 using InPlace = std::function<bool(NodeId op, NodeId read, const IsShared& is_shared)>;
 
-/// The predicate of loops that deal alike with ops of one shape: both are element-wise, and `op` reads `read`
-/// through element-wise ops of that shape alone, or through others in shared memory.
+/// The predicate of ops whose loops take elements one by one: `op` is element-wise and reads `read`, of one
+/// shape with it, through element-wise ops of that shape alone, or through others in shared memory. How
+/// `read` is made does not matter, as a barrier lies between.
 bool is_elementwise_in_place(const Computation& computation, NodeId op, NodeId read,
                              const IsShared& is_shared);
 

@@ -13,8 +13,6 @@
 #include "analysis/planners/fusionstitching/alone.h"
 #include "analysis/planners/fusionstitching/deep/subgraph_fusion.h"
 #include "analysis/planners/fusionstitching/kernel.h"
-#include "analysis/schedule/check.h"
-#include "analysis/schedule/schedule.h"
 #include "core/base/parallel.h"
 
 namespace stitchwork {
@@ -40,7 +38,7 @@ class Kernels {
     record_schedule(tuned, tuning);
     SharingRules rules = tuner_.sharing_rules();
     KernelPlan kernel = kernel_by(tuned, tuning, rules);
-    if (!stitched_.slots.slots.empty() && !is_sound(kernel)) {
+    if (!is_sound(graph_, stitched_, kernel)) {
       // The schedule of steps tells values in one place apart by less than the predicate does.
       rules.in_place = [](NodeId, NodeId, const IsShared&) { return false; };
       kernel = kernel_by(tuned, tuning, rules);
@@ -61,15 +59,8 @@ class Kernels {
     std::sort(stitched_.shrunk.begin(), stitched_.shrunk.end());
     add_loops(tuning, stitched_);
     KernelPlan kernel = stitched_kernel(computation_, stitched_);
-    if (options_.tuned) settle(stitched_.slots, kernel);
+    if (options_.tuned) settle(kernel);
     return kernel;
-  }
-
-  /// Of kernels in which a value lies in the place of what its loop reads.
-  bool is_sound(const KernelPlan& kernel) const {
-    const std::vector<Slot>& slots = stitched_.slots.slots;
-    if (std::none_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.in_place; })) return true;
-    return schedule_problems(graph_, build_schedule(graph_, kernel)).empty();
   }
 
   /// A loop each of the outputs and of what has shared memory.
@@ -89,19 +80,12 @@ class Kernels {
 
   /// mapping=tuned: vectors, where the kernel is faster so, and where what is written in the place of what
   /// its loop reads still is by the same threads.
-  void settle(const Slots& slots, KernelPlan& kernel) {
+  void settle(KernelPlan& kernel) {
     KernelPlan settled = kernel;
     astitch::settle_vectors(computation_, device_, settled);
-    const auto mapping_of = [&](NodeId op) {
-      return std::find_if(settled.groups.begin(), settled.groups.end(),
-                          [op](const Group& group) { return group.dominant == op; })
-          ->mapping;
-    };
-    const bool alike = std::all_of(slots.slots.begin(), slots.slots.end(), [&](const Slot& slot) {
-      return !slot.in_place || mapping_of(slot.op) == mapping_of(slot.taken_from);
-    });
-    if (alike && kernel_cost(graph_, device_, settled).predicted_us <
-                     kernel_cost(graph_, device_, kernel).predicted_us)
+    if (kernel_cost(graph_, device_, settled).predicted_us <
+            kernel_cost(graph_, device_, kernel).predicted_us &&
+        is_sound(graph_, stitched_, settled))
       kernel = std::move(settled);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/facts/facts.h"
 #include "analysis/judge/library_cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/planners/fusionstitching/alone.h"
@@ -93,15 +94,16 @@ bool is_reduction(OpKind kind) {
 }
 
 Ops find_ops(const astitch::Nodes& nodes, const Device& device, bool products) {
-  Ops ops{&nodes, &device, std::vector<StepFacts>(nodes.facts.size())};
+  Ops ops{&nodes, &device, std::vector<StepFacts>(nodes.facts.size()), nodes.computation->users()};
   for (NodeId id = 0; id < static_cast<NodeId>(ops.size()); ++id) {
     StepFacts& facts = ops.facts[static_cast<std::size_t>(id)];
     facts.kind = kind_of(nodes, id);
     if (facts.kind == OpKind::kNone) continue;
     if (is_product(facts.kind)) {
       const auto product = matrix_product(*nodes.computation, nodes.node(id));
-      facts.large = product && library_time(device, *product).total_us - device.launch_us >= kFineGrainedUs;
-      facts.fusible = products && !facts.large && nodes.node(id).attrs.dot.has_value();
+      facts.large = facts.kind == OpKind::kGemm && product &&
+                    library_time(device, *product).total_us - device.launch_us >= kFineGrainedUs;
+      facts.fusible = products && !facts.large && stitchwork::is_product(nodes.node(id));
     } else {
       facts.fusible = facts.kind != OpKind::kName && facts.kind != OpKind::kCall;
     }

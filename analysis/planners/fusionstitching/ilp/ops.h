@@ -36,7 +36,7 @@ struct BufferRead {
 struct StepFacts {
   OpKind kind = OpKind::kNone;
   bool fusible = false;  ///< may share a kernel with others
-  bool large = false;    ///< a product whose library call takes kFineGrainedUs or longer
+  bool large = false;    ///< a gemm whose library call takes kFineGrainedUs or longer
   bool result = false;   ///< its buffer is part of the computation's result, or nothing reads it
   std::vector<NodeId> producers, consumers;  ///< steps, ascending
   std::vector<BufferRead> reads;             ///< ascending by buffer; immediates are none
@@ -45,14 +45,16 @@ struct StepFacts {
 struct Ops {
   const astitch::Nodes* nodes = nullptr;
   const Device* device = nullptr;
-  std::vector<StepFacts> facts;  ///< by node
+  std::vector<StepFacts> facts;            ///< by node
+  std::vector<std::vector<NodeId>> users;  ///< by node: what reads it, index maps included
 
   const StepFacts& operator[](NodeId id) const { return facts[static_cast<std::size_t>(id)]; }
   std::size_t size() const { return facts.size(); }
   const std::string& name(NodeId id) const { return nodes->name(id); }
 };
 
-/// "Fine grained (< 10us) operators" (section 1): a product that takes so long is left to the library.
+/// "Fine grained (< 10us) operators" (section 1): a gemm that takes so long is left to the library. Batched
+/// ones are no large gemms (4.2.1 names both apart): whether a kernel computes one is left to scores.
 constexpr double kFineGrainedUs = 10;
 
 /// `nodes` and `device` must outlive the result. `products`: dots that are not large are fusible.

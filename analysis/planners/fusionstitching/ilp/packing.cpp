@@ -136,20 +136,21 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
     result.one_block = result.one_block || (blocks == 1 && elements > cta_size);
     chosen_parts.push_back(of);
   }
-  const auto packed = [&](bool merge) {
+  KernelEvaluations found;
+  std::vector<Verdict> problems;
+  const auto make = [&](bool merge) {
     Pack all(merge);
     for (const Template& part : chosen_parts) all.add(part);
-    return all.take();
-  };
-  result.kernel = stitched_kernel(*nodes.computation, packed(true));
-  KernelEvaluations found = evaluations(*nodes.computation, *result.kernel);
-  // Components that evaluate the same index maps may have no place in each other's domain.
-  std::vector<Verdict> problems = verify_values(*nodes.graph, *result.kernel, found);
-  if (chosen_parts.size() > 1 && !problems.empty()) {
-    result.kernel = stitched_kernel(*nodes.computation, packed(false));
+    const Stitched stitched = all.take();
+    result.kernel = stitched_kernel(*nodes.computation, stitched);
     found = evaluations(*nodes.computation, *result.kernel);
     problems = verify_values(*nodes.graph, *result.kernel, found);
-  }
+    if (problems.empty() && chosen_parts.size() > 1 && !is_sound(*nodes.graph, stitched, *result.kernel))
+      problems.push_back(Verdict::no("fs19.layout", "a value lies where one is read that it is not made of"));
+  };
+  make(true);
+  // Components that evaluate the same index maps may have no place in each other's domain.
+  if (chosen_parts.size() > 1 && !problems.empty()) make(false);
   if (!problems.empty()) {
     result.made = Verdict::no("fs19.layout", problems.front().why);
     result.kernel.reset();

@@ -25,9 +25,6 @@ namespace stitchwork {
 namespace fusionstitching {
 namespace {
 
-/// Generated kernels have no loop for a dot yet: until then products=on plans as products=off does.
-constexpr bool kKernelsHaveProducts = false;
-
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::string names(const Ops& ops, const std::vector<NodeId>& pattern) {
@@ -158,7 +155,10 @@ KernelPlan make_kernel(const Ops& ops, const std::vector<NodeId>& part, Packer& 
     best = std::move(*kernel);
   };
   if (alone && !wants_block) offer(kernel_alone(*ops.nodes, part.front()));
-  if (options.tuned) offer(tuned_kernel(ops, part, options));
+  if (options.tuned) {
+    offer(tuned_kernel(ops, part, options));
+    if (auto faster = with_vectors(ops, best)) best = std::move(*faster);
+  }
   return best;
 }
 
@@ -203,7 +203,7 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
   using namespace fusionstitching;
   const IlpOptions knobs = read_ilp_options(graph, device, options);
   const astitch::Nodes nodes = astitch::node_facts(graph);
-  const Ops ops = find_ops(nodes, device, knobs.products && kKernelsHaveProducts);
+  const Ops ops = find_ops(nodes, device, knobs.products);
   Recorder recorder(options.record_decisions);
   const Required required = required_sets(ops, knobs.constraints);
   const std::vector<Pattern> patterns = find_patterns(ops, knobs, required, recorder);
@@ -213,6 +213,7 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
     const PackedKernel packed = packer.pack(pattern);
     return KernelEstimate{packed.made, packed.us, packed.one_block};
   });
+  scorer.compare(patterns);
   Scores scores;
   for (const Pattern& pattern : patterns) scores.us.push_back(scorer.upper_bound(pattern.ops));
   scores.exact.assign(patterns.size(), false);

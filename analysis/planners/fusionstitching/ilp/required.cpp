@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
 
@@ -32,14 +33,33 @@ std::vector<NodeId> with_paths(const Ops& ops, std::vector<NodeId> set) {
   return set;
 }
 
-void require_fusible(const Ops& ops, const std::vector<NodeId>& set, NodeId a, NodeId b) {
-  const std::string merge = fmt::format("override 'merge {} and {}'", ops.name(a), ops.name(b));
+/// What an override wants in one kernel.
+struct Wanted {
+  std::vector<NodeId> ops;  ///< ascending
+  std::string edit;
+};
+
+std::vector<Wanted> wanted_sets(const Ops& ops, const Constraints& constraints) {
+  std::vector<Wanted> result;
+  for (const auto& [a, b] : constraints.together) {
+    result.push_back({{a, b}, fmt::format("override 'merge {} and {}'", ops.name(a), ops.name(b))});
+    sort_unique(result.back().ops);
+  }
+  for (const auto& [of, text] : constraints.templates) {
+    result.push_back({{of}, fmt::format("override 'template of {}'", ops.name(of))});
+    for (const OpSchedule& schedule : parse_template(*ops.nodes->computation, text))
+      insert_sorted(result.back().ops, schedule.op);
+  }
+  return result;
+}
+
+void require_fusible(const Ops& ops, const std::vector<NodeId>& set, const Wanted& wanted) {
   for (const NodeId id : set) {
     if (ops[id].fusible) continue;
-    if (id == a || id == b)
-      throw Error(fmt::format("{}: {} is in no kernel with others", merge, ops.name(id)),
+    if (contains_sorted(wanted.ops, id))
+      throw Error(fmt::format("{}: {} is in no kernel with others", wanted.edit, ops.name(id)),
                   fmt::format("it is a {}", name(ops[id].kind)));
-    throw Error(fmt::format("{}: it would make a cycle: {} lies between them", merge, ops.name(id)),
+    throw Error(fmt::format("{}: it would make a cycle: {} lies between them", wanted.edit, ops.name(id)),
                 fmt::format("{} is no op of a generated kernel", ops.name(id)));
   }
 }
@@ -52,9 +72,9 @@ bool meet(const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
 
 Required required_sets(const Ops& ops, const Constraints& constraints) {
   Required sets;
-  for (const auto& [a, b] : constraints.together) {
-    std::vector<NodeId> set{std::min(a, b), std::max(a, b)};
-    sort_unique(set);
+  for (const Wanted& wanted : wanted_sets(ops, constraints)) {
+    if (wanted.ops.size() < 2) continue;
+    std::vector<NodeId> set = wanted.ops;
     for (bool grown = true; grown;) {
       set = with_paths(ops, std::move(set));
       grown = false;
@@ -66,13 +86,12 @@ Required required_sets(const Ops& ops, const Constraints& constraints) {
         break;
       }
     }
-    require_fusible(ops, set, a, b);
+    require_fusible(ops, set, wanted);
     for (const auto& [c, d] : constraints.apart)
       if (contains_sorted(set, c) && contains_sorted(set, d))
         throw Error(
-            fmt::format("override 'merge {} and {}': another override keeps {} and {}, which must be in the "
-                        "kernel too, apart",
-                        ops.name(a), ops.name(b), ops.name(c), ops.name(d)),
+            fmt::format("{}: another override keeps {} and {}, which must be in the kernel too, apart",
+                        wanted.edit, ops.name(c), ops.name(d)),
             "keep one of them");
     sets.push_back(std::move(set));
   }

@@ -51,7 +51,7 @@ bool is_complex(const Ops& ops, const std::vector<NodeId>& pattern) {
     other = other || ops[id].kind == OpKind::kColumnReduction || ops[id].kind == OpKind::kScalarReduction;
     product = product || is_product(ops[id].kind);
   }
-  return (row && other) || (product && (row || other));
+  return (row && other) || (product && pattern.size() > 1);
 }
 
 double kept_volume(const Ops& ops, const std::vector<NodeId>& pattern) {
@@ -83,6 +83,7 @@ Scorer::Scorer(const Ops& ops, ScoreKind kind, double launch_us, bool alike, Est
       launch_us_(launch_us),
       alike_(alike),
       estimate_(std::move(estimate)),
+      in_complex_(ops.size(), false),
       alone_(ops.size(), std::numeric_limits<double>::quiet_NaN()) {}
 
 std::string Scorer::key(const std::vector<NodeId>& pattern) const {
@@ -107,6 +108,17 @@ bool Scorer::executes(const std::vector<NodeId>& pattern) const {
   return kind_ == ScoreKind::kExecution || (kind_ == ScoreKind::kMixed && is_complex(ops_, pattern));
 }
 
+void Scorer::compare(const std::vector<Pattern>& patterns) {
+  for (const Pattern& pattern : patterns)
+    if (is_complex(ops_, pattern.ops))
+      for (const NodeId id : pattern.ops) in_complex_[static_cast<std::size_t>(id)] = true;
+}
+
+bool Scorer::competes(const std::vector<NodeId>& pattern) const {
+  return std::any_of(pattern.begin(), pattern.end(),
+                     [&](NodeId id) { return in_complex_[static_cast<std::size_t>(id)]; });
+}
+
 double Scorer::upper_bound(const std::vector<NodeId>& pattern) {
   const double launches = launch_us_ * static_cast<double>(pattern.size() - 1);
   if (!executes(pattern)) return transferred_us(ops_, saved_volume(ops_, pattern)) + launches;
@@ -126,9 +138,9 @@ PatternScore Scorer::score(const std::vector<NodeId>& pattern, const KernelEstim
   const double by_volume = transferred_us(ops_, result.volume) + launches;
   result.us = by_volume;
   // What fits together in one block only would pass by its volume, however slow: its time counts if that is
-  // less.
-  const bool one_block = kind_ == ScoreKind::kMixed && estimate.one_block;
-  if (!executes(pattern) && !one_block) return result;
+  // less. So it does beside patterns whose time counts.
+  const bool bounded = kind_ == ScoreKind::kMixed && (estimate.one_block || competes(pattern));
+  if (!executes(pattern) && !bounded) return result;
   result.alone_us = sum_alone(pattern);
   result.fused_us = estimate.us;
   const double by_time = result.alone_us + launches - estimate.us;

@@ -12,8 +12,9 @@
 
 namespace stitchwork::fusionstitching {
 
-/// "We use model based approaches for most memory intensive patterns, but enable the execution based approach
-/// for complex ones."
+/// kMixed: "we use model based approaches for most memory intensive patterns, but enable the execution based
+/// approach for complex ones". Ours: patterns that compete with complex ones are worth the lesser of both, as
+/// optimistic volumes would win over honest executions.
 enum class ScoreKind : std::uint8_t { kMixed, kVolume, kExecution };
 
 /// F19 section 4.3: "phi is the average launch latency (between 6us and 10us)"; the middle.
@@ -37,7 +38,8 @@ struct PatternScore {
 };
 std::string to_text(const PatternScore& score);
 
-/// "Combinations of column/scalar and row reductions, gemm/batched-gemms and reductions, etc."
+/// "Combinations of column/scalar and row reductions, gemm/batched-gemms and reductions, etc." Ours: a
+/// product with any other op is one, as bytes saved say nothing of how a kernel multiplies.
 bool is_complex(const Ops& ops, const std::vector<NodeId>& pattern);
 
 /// Bytes of inputs and outputs of its ops one by one less those of the pattern, inputs once each.
@@ -54,6 +56,9 @@ class Scorer {
   /// `alike` is false (overrides tell patterns apart).
   Scorer(const Ops& ops, ScoreKind kind, double launch_us, bool alike, Estimate estimate);
 
+  /// The patterns that are to be chosen from: which compete with complex ones.
+  void compare(const std::vector<Pattern>& patterns);
+
   /// At least the score of the pattern, without its kernel.
   double upper_bound(const std::vector<NodeId>& pattern);
   std::vector<PatternScore> exact(const std::vector<const Pattern*>& patterns);
@@ -61,6 +66,7 @@ class Scorer {
  private:
   double sum_alone(const std::vector<NodeId>& pattern);
   bool executes(const std::vector<NodeId>& pattern) const;
+  bool competes(const std::vector<NodeId>& pattern) const;
   PatternScore score(const std::vector<NodeId>& pattern, const KernelEstimate& estimate);
   std::string key(const std::vector<NodeId>& pattern) const;
 
@@ -69,6 +75,7 @@ class Scorer {
   const double launch_us_;
   const bool alike_;
   Estimate estimate_;
+  std::vector<bool> in_complex_;                      ///< by node: it is of a complex candidate
   std::vector<double> alone_;                         ///< by node; NaN: not yet known
   std::unordered_map<std::string, double> alone_of_;  ///< by signature
   std::unordered_map<std::string, KernelEstimate> known_;

@@ -60,8 +60,10 @@ class Solver {
       ++choice.rounds;
       settled = true;
       const std::vector<Cycle> cycles = find_cycles(ops_, patterns_, choice.patterns);
-      if (!cycles.empty() && ++cycle_rounds > kMostCycleRounds) {
-        choice.limit = fmt::format("cycles are left behind {} programs", kMostCycleRounds);
+      const bool in_circles = !cycles.empty() && ++cycle_rounds > kMostCycleRounds;
+      if (in_circles || choice.nodes >= kMostNodes) {
+        choice.limit = in_circles ? fmt::format("cycles are left behind {} programs", kMostCycleRounds)
+                                  : fmt::format("no proven optimum behind {} nodes", choice.nodes);
         leave_cycles(choice.patterns);
         evaluate(choice.patterns);
         break;
@@ -194,7 +196,7 @@ class Solver {
       if (known != solved_.end()) {
         taken = known->second;
       } else {
-        const SetPackingSolution solution = solve(program);
+        const SetPackingSolution solution = solve(program, kMostNodes - choice.nodes);
         choice.nodes += solution.nodes;
         if (!solution.optimal)
           choice.limit =

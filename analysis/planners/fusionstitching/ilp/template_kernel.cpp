@@ -34,9 +34,10 @@ class Lowering {
     std::vector<Loop> loops;
     for (const OpSchedule& schedule : schedules_)
       loops.push_back({schedule.op, {}, dealt_of(computation_, schedule, cta_size), 0});
-    result.slots = slots(loops, options);
+    const std::vector<Request> asked = requests_of(loops);
     join_rows(loops);
     result.loops = std::move(loops);
+    result.slots = slots(result, asked, options);
     return result;
   }
 
@@ -60,7 +61,7 @@ class Lowering {
   }
 
   /// Bytes of what is marked S, in blocks of its own chunks.
-  Slots slots(const std::vector<Loop>& loops, const IlpOptions& options) const {
+  std::vector<Request> requests_of(const std::vector<Loop>& loops) const {
     std::vector<Request> asked;
     for (const Loop& loop : loops) {
       const OpSchedule& schedule = *scheduled_.at(loop.dominant);
@@ -70,7 +71,12 @@ class Lowering {
                        chunk * byte_size(computation_.node(loop.dominant).shape.dtype)});
     }
     std::sort(asked.begin(), asked.end(), [](const Request& a, const Request& b) { return a.op < b.op; });
-    Slots result = shared_slots(computation_, fusion_, asked, loops, options);
+    return asked;
+  }
+
+  /// Of the kernel's loops, where they may lie in place of each other.
+  Slots slots(const Stitched& kernel, const std::vector<Request>& asked, const IlpOptions& options) const {
+    Slots result = shared_slots(ops_, kernel, asked, options);
     if (result.bytes > options.shared_bytes)
       throw Error("template", schedules_.front().line, schedules_.front().column,
                   fmt::format("its values take {} bytes of shared memory, {} are allowed", result.bytes,

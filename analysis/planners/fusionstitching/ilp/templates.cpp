@@ -59,12 +59,11 @@ class Enumeration {
   bool reduces(NodeId op) const { return is_reduction(ops_[op].kind) || is_product(ops_[op].kind); }
 
   void add(Composition composition, std::vector<Loop> loops, Slots slots) {
-    Stitched stitched;
-    stitched.fusion = fusion_;
-    stitched.loops = std::move(loops);
-    stitched.slots = std::move(slots);
-    stitched.block = cta_size_;
-    result_.all.push_back({composition, std::move(stitched)});
+    result_.all.push_back({composition, {fusion_, std::move(loops), std::move(slots), {}, cta_size_}});
+  }
+
+  Slots slots_of(const std::vector<Loop>& loops, const std::vector<Request>& asked) const {
+    return shared_slots(ops_, {fusion_, loops, {}, {}, cta_size_}, asked, options_);
   }
 
   /// A loop a reduction, as it would have alone, and one for all element-wise outputs of one size. What lies
@@ -113,9 +112,13 @@ class Enumeration {
     return of.rows == in.rows && of.cols == in.cols && of.row_reduce == in.row_reduce;
   }
 
-  /// The mapping of a reduction that has the grid for itself.
+  /// The mapping of a reduction or product that has the grid for itself.
   Dealt alone(NodeId op) const {
     const ReductionSize size = reduction_size(computation_, op);
+    if (is_product(ops_[op].kind)) {
+      const Mapping mapping = rows_of(op, size);
+      return {mapping, deal_to(mapping, task_count(mapping))};
+    }
     if (size.cols < kSerialColumns) return thread_a_row_mapping(size.rows, size.cols, cta_size_);
     if (!size.row_reduce) {
       const int tile = static_cast<int>(kWarp);
@@ -135,25 +138,26 @@ class Enumeration {
     return {mapping, deal_to(mapping, task_count(mapping))};
   }
 
+  /// Rows of a thread each where they are short, else of a warp each, for all threads of a block.
+  Mapping rows_of(NodeId op, const ReductionSize& size) const {
+    const bool serial = is_product(ops_[op].kind) ? !shares_rows(computation_, node(op))  //
+                                                  : size.cols <= kSerialColumns;
+    if (serial) return mapping::Rows{size.rows, size.cols, mapping::OneThread{cta_size_}};
+    const int warp = static_cast<int>(kWarp);
+    return mapping::Rows{size.rows, size.cols, mapping::Lanes{.threads = warp, .rows = cta_size_ / warp}};
+  }
+
   /// "Warp composition ... block loop fused, warp reduction, result in registers": all that is stored, and
-  /// all reductions, lie in the rows of the last reduction.
+  /// all reductions, lie in the rows of the last reduction or product.
   void add_warp() {
     if (reductions_.empty()) return;
     const NodeId dominant = reductions_.back();
-    if (is_product(ops_[dominant].kind)) return;
     const ReductionSize size = reduction_size(computation_, dominant);
-    if (!size.row_reduce) return;
+    if (!size.row_reduce && !is_product(ops_[dominant].kind)) return;
     std::vector<NodeId> stored = fusion_.roots;
     for (const NodeId op : reductions_) insert_sorted(stored, op);
     erase_sorted(stored, dominant);
-    const bool serial = size.cols <= kSerialColumns;
-    Mapping mapping;
-    if (serial)
-      mapping = mapping::Rows{size.rows, size.cols, mapping::OneThread{cta_size_}};
-    else
-      mapping = mapping::Rows{
-          size.rows, size.cols,
-          mapping::Lanes{.threads = static_cast<int>(kWarp), .rows = cta_size_ / static_cast<int>(kWarp)}};
+    const Mapping mapping = rows_of(dominant, size);
     const auto placed = propagate(computation_, dominant, mapping, fusion_.ops);
     for (const NodeId op : stored) {
       const auto at = placed.find(op);
@@ -165,7 +169,7 @@ class Enumeration {
     std::vector<Request> asked;  // what the threads of a row have together they all read there
     for (const NodeId op : must_share_)
       asked.push_back({op, RequestClass::kMust, task_rows(mapping) * byte_size(node(op).shape.dtype)});
-    Slots slots = shared_slots(computation_, fusion_, asked, loops, options_);
+    Slots slots = slots_of(loops, asked);
     if (slots.bytes > options_.shared_bytes) return;
     add(Composition::kWarp, std::move(loops), std::move(slots));
     if (!reads_own_rows(result_.all.back())) result_.all.pop_back();
@@ -202,18 +206,18 @@ class Enumeration {
                                  fmt::format("{} is read across blocks, however few", ops_.name(refused)));
       return;
     }
+    add_chunks(finest);
     for (const int waves : kWaves) {
       const double wanted = static_cast<double>(waves) * ops_.device->sms * blocks_an_sm();
-      std::int64_t near = chosen.front();
-      for (const std::int64_t blocks : numbers)
-        if (blocks <= chosen.front() && distance(blocks, wanted) < distance(near, wanted)) near = blocks;
-      if (std::find(chosen.begin(), chosen.end(), near) == chosen.end()) chosen.push_back(near);
-    }
-    for (const std::int64_t blocks : chosen) {
-      const ChunkLayout layout =
-          blocks == chosen.front() ? finest : chunk_layout(computation_, fusion_, must_share_, blocks);
-      if (layout.refused != kNoNode) continue;
-      for (const RowStyle style : {RowStyle::kBlock, RowStyle::kWarp}) add_chunks(layout, style);
+      auto near = std::find(numbers.begin(), numbers.end(), chosen.front());
+      while (near + 1 != numbers.end() && distance(near[1], wanted) < distance(near[0], wanted)) ++near;
+      // Chunks that need too many bytes are made finer.
+      for (; std::find(chosen.begin(), chosen.end(), *near) == chosen.end(); --near) {
+        const ChunkLayout layout = chunk_layout(computation_, fusion_, must_share_, *near);
+        if (layout.refused != kNoNode) continue;
+        chosen.push_back(*near);
+        if (add_chunks(layout)) break;
+      }
     }
     if (result_.all.empty() && result_.made.ok)
       result_.made = Verdict::no("fs19.layout", "no chunks of its outputs are a block's");
@@ -226,28 +230,42 @@ class Enumeration {
     return std::abs(std::log(static_cast<double>(blocks) / wanted));
   }
 
-  void add_chunks(const ChunkLayout& layout, RowStyle style) {
-    const auto users = computation_.users();
+  /// False: its values do not fit in a block's shared memory.
+  bool add_chunks(const ChunkLayout& layout) {
+    const auto is_long = [&](NodeId op) {
+      return is_reduction(ops_[op].kind) &&
+             row_warps(computation_, node(op), whole_row_threads(op)).size() > 1;
+    };
+    const bool fits = add_chunks(layout, RowStyle::kWarp);
+    if (std::none_of(reductions_.begin(), reductions_.end(), is_long)) return fits;
+    return add_chunks(layout, RowStyle::kBlock) || fits;
+  }
+
+  bool add_chunks(const ChunkLayout& layout, RowStyle style) {
+    // A value that leaves the kernel is no further user's: one that is read once here is computed again, as
+    // log_1 and multiply_2 of Figure 1 are.
+    const Fusion inside{fusion_.ops, {}};
     std::vector<Request> asked = requests(
-        computation_, fusion_,
+        computation_, inside,
         [&](NodeId op) {
           const auto chunk = layout.chunks.find(op);
           return chunk == layout.chunks.end() || layout.recomputed.contains(op) ? 0 : chunk->second;
         },
-        users);
+        ops_.users);
     std::vector<Loop> loops = chunk_loops(asked, layout, style);
-    Slots slots = shared_slots(computation_, fusion_, asked, loops, options_);
+    Slots slots = slots_of(loops, asked);
     if (slots.bytes > options_.shared_bytes) {
       std::erase_if(asked, [](const Request& request) { return request.cls != RequestClass::kMust; });
       loops = chunk_loops(asked, layout, style);
-      slots = shared_slots(computation_, fusion_, asked, loops, options_);
+      slots = slots_of(loops, asked);
     }
     if (slots.bytes > options_.shared_bytes) {
       result_.made = Verdict::no("fs19.volume", fmt::format("{} bytes of shared memory a block, {} allowed",
                                                             slots.bytes, options_.shared_bytes));
-      return;
+      return false;
     }
     add(Composition::kBlock, std::move(loops), std::move(slots));
+    return true;
   }
 
   /// A loop of every output and of what asks for shared memory, over a block's chunk of it.
@@ -295,11 +313,17 @@ std::string_view name(Composition composition) {
   return "";
 }
 
-Slots shared_slots(const Computation& computation, const Fusion& fusion, const std::vector<Request>& asked,
-                   const std::vector<Loop>& loops, const IlpOptions& options) {
-  (void)loops;
-  const InPlace never = [](NodeId, NodeId, const IsShared&) { return false; };
-  return share(computation, fusion, asked, never, options.shared_reuse);
+Slots shared_slots(const Ops& ops, Stitched kernel, const std::vector<Request>& asked,
+                   const IlpOptions& options) {
+  const Computation& computation = *ops.nodes->computation;
+  const auto slots_by = [&](const InPlace& in_place) {
+    return share(computation, kernel.fusion, asked, in_place, options.shared_reuse);
+  };
+  kernel.slots = slots_by([&](NodeId op, NodeId read, const IsShared& is_shared) {
+    return is_elementwise_in_place(computation, op, read, is_shared);
+  });
+  if (kernel.slots.bytes > options.shared_bytes || is_sound(*ops.nodes->graph, kernel)) return kernel.slots;
+  return slots_by([](NodeId, NodeId, const IsShared&) { return false; });
 }
 
 Fusion fusion_of(const Ops& ops, const std::vector<NodeId>& component) {

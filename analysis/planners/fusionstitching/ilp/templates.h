@@ -38,10 +38,10 @@ struct Templates {
 /// A component as fusions have it: what it evaluates, index maps included, and its outputs.
 Fusion fusion_of(const Ops& ops, const std::vector<NodeId>& component);
 
-/// Slots of what loops share (F19 section 5.3, Algorithm 4): in place where each thread of the reader's loop
-/// overwrites the element it reads.
-Slots shared_slots(const Computation& computation, const Fusion& fusion, const std::vector<Request>& asked,
-                   const std::vector<Loop>& loops, const IlpOptions& options);
+/// Slots of what the loops of `kernel` share (F19 section 5.3, Algorithm 4): in place where each thread of
+/// the reader's loop overwrites the element it reads, as long as the schedule of steps allows it.
+Slots shared_slots(const Ops& ops, Stitched kernel, const std::vector<Request>& asked,
+                   const IlpOptions& options);
 
 /// Those of fewest bytes of shared memory first.
 Templates find_templates(const Ops& ops, const Fusion& component, int cta_size, const IlpOptions& options);
