@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -235,6 +236,40 @@ TEST(FsOneOp, DrawnKeysHaveKernelsThatVerify) {
     ops.insert(op.op);
   }
   EXPECT_EQ(ops.size(), 4u);
+}
+
+/// Of every small dataset, with and without products, what planning asks a library for.
+TEST(FsOneOp, WhatPlanningAsksForHasKernels) {
+  std::set<std::string> keys;
+  const PerformanceLibrary library{"v100-sxm2", {}, ""};
+  int graphs = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(STITCHWORK_SOURCE_DIR) + "/datasets")) {
+    const std::string name = file.path().filename().string();
+    const std::size_t end = name.find("_tiny.hlo");
+    if (end == std::string::npos) continue;
+    ++graphs;
+    for (const char* products : {"off", "on"}) {
+      PlanOptions options{{{"products", products}}, {}, false};
+      options.library = &library;
+      const FusionPlan plan = make_plan(testing::dataset(name.substr(0, end) + "_tiny"), device("v100"),
+                                        "fusionstitching-2018", options);
+      keys.insert(plan.library_misses.begin(), plan.library_misses.end());
+    }
+  }
+  EXPECT_GT(graphs, 10);
+  EXPECT_GT(keys.size(), 1000u);
+  std::set<Op> ops;
+  std::size_t number = 0;
+  for (const std::string& text : keys) {
+    const LibraryKey key = parse_library_key(text);
+    EXPECT_EQ(to_text(key), text);
+    // Keys of one op lie side by side: one of each op, and one in so many of all.
+    if (!ops.insert(key.op.op).second && number++ % 61 != 0) continue;
+    SCOPED_TRACE(text);
+    one_op(device("v100"), key);  // verifies
+  }
+  EXPECT_GT(ops.size(), 15u);
 }
 
 PlanOptions with(const PerformanceLibrary& library, bool record = false) {
