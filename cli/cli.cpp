@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/version.h"
+#include "experiments/performance_library.h"
 #include "experiments/schema.h"
 
 namespace stitchwork {
@@ -75,7 +76,7 @@ const CLI::Option* PlanArguments::add_device(CLI::App& command) {
       ->capture_default_str();
 }
 
-void PlanArguments::add_options(CLI::App& command) {
+void PlanArguments::add_knobs(CLI::App& command) {
   command.add_option("--set", set, "knobs: name=value[,name=value...], for planners that have them")
       ->delimiter(',');
   command.add_option("--override", override_file,
@@ -84,6 +85,15 @@ void PlanArguments::add_options(CLI::App& command) {
       "--tf32", tf32,
       "library products of f32 matrices, and convolutions, may round operands to TF32 (sm_80 and "
       "later): they are timed, on a GPU run, so");
+}
+
+void PlanArguments::add_options(CLI::App& command) {
+  add_knobs(command);
+  command.add_option("--library", library_file,
+                     "times of single ops (`stitchwork library collect`) that planners choose by which take "
+                     "them: fusionstitching-2018");
+  command.add_flag("--mixed", mixed,
+                   "take a library whose times are of several methods, measured ones first");
 }
 
 void PlanArguments::add_planner(CLI::App& command) {
@@ -108,7 +118,15 @@ PlanOptions PlanArguments::options(bool record_decisions) const {
     result.knobs[knob.substr(0, equals)] = knob.substr(equals + 1);
   }
   if (!override_file.empty()) result.edits = overrides_from_json(read_file(override_file), override_file);
+  result.library = library();
   return result;
+}
+
+const fusionstitching::PerformanceLibrary* PlanArguments::library() const {
+  if (mixed && library_file.empty()) throw Error("--mixed is of a library", "give --library FILE, too");
+  if (library_file.empty()) return nullptr;
+  if (!library_) library_ = performance_library(read_library(library_file), library_file, mixed);
+  return &*library_;
 }
 
 Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
@@ -123,6 +141,9 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
   }
   if (!arguments.override_file.empty())
     throw Error("--override with --plan: a saved plan is not planned again",
+                "give MODEL and --planner instead");
+  if (!arguments.library_file.empty())
+    throw Error("--library with --plan: a saved plan is not planned again",
                 "give MODEL and --planner instead");
   const std::string& file = arguments.plan_file;
   const std::string text = read_file(file);
@@ -174,7 +195,7 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   for (auto add : {add_info,    add_inputs, add_datasets,  add_lists,      add_plan,      add_verify,
                    add_explain, add_advise, add_compare,   add_diff,       add_quality,   add_compile,
                    add_run,     add_ptx,    add_occupancy, add_experiment, add_reproduce, add_figure,
-                   add_report,  add_view,   add_demo,      add_completion})
+                   add_library, add_report, add_view,      add_demo,       add_completion})
     add(app, cli);
   try {
     app.parse(argc, argv);

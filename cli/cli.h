@@ -9,10 +9,12 @@
 #include <functional>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "analysis/planners/fusionstitching/library.h"
 #include "analysis/planners/planner.h"
 #include "codegen/executable.h"
 #include "experiments/model.h"
@@ -64,14 +66,23 @@ struct PlanArguments {
   std::string device = "v100-sxm2";
   std::vector<std::string> set;
   std::string override_file;
+  std::string library_file;
+  bool mixed = false;  ///< a library whose times are of several methods is taken
   bool tf32 = false;
 
   void add_model(CLI::App& command);
   const CLI::Option* add_device(CLI::App& command);
-  void add_options(CLI::App& command);   ///< --set, --override, --tf32
+  void add_knobs(CLI::App& command);     ///< --set, --override, --tf32
+  void add_options(CLI::App& command);   ///< those, --library and --mixed
   void add_planner(CLI::App& command);   ///< --planner, and those
   void add_planning(CLI::App& command);  ///< --plan, and those
+  /// What `library` points to lives as long as this.
   PlanOptions options(bool record_decisions = false) const;
+  /// Of --library, read once; nullptr without.
+  const fusionstitching::PerformanceLibrary* library() const;
+
+ private:
+  mutable std::optional<fusionstitching::PerformanceLibrary> library_;
 };
 
 /// A model with the plan asked for: loaded from --plan, or made.
@@ -112,6 +123,7 @@ void add_occupancy(CLI::App& app, Cli& cli);
 void add_experiment(CLI::App& app, Cli& cli);
 void add_reproduce(CLI::App& app, Cli& cli);
 void add_figure(CLI::App& app, Cli& cli);
+void add_library(CLI::App& app, Cli& cli);
 void add_report(CLI::App& app, Cli& cli);
 void add_view(CLI::App& app, Cli& cli);
 void add_demo(CLI::App& app, Cli& cli);

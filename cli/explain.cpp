@@ -90,7 +90,8 @@ void add_explain(CLI::App& app, Cli& cli) {
   command->callback([&cli, arguments, op] {
     const Planned planned = load_planned(*arguments, true);
     const Explanation explanation = explain(planned.model.graph, planned.plan, *op);
-    const std::vector<WhatIf> trials = try_overrides(planned.model.graph, planned.plan, explanation);
+    const std::vector<WhatIf> trials =
+        try_overrides(planned.model.graph, planned.plan, explanation, kTriedOverrides, arguments->library());
     if (cli.json) return cli.print(to_json(explanation, planned.plan, trials));
     cli.print(to_text(explanation) + to_text(planned.plan, trials));
   });

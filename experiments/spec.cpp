@@ -7,6 +7,7 @@
 #include "analysis/plan/json_cursor.h"
 #include "analysis/plan/overrides_json.h"
 #include "core/base/file.h"
+#include "experiments/performance_library.h"
 
 namespace stitchwork {
 namespace {
@@ -127,14 +128,34 @@ void sweep(const JsonCursor& axes, std::vector<Variant>& variants) {
   });
 }
 
+/// The performance library that the experiment names: of its one device, and for at least one variant.
+std::shared_ptr<const fusionstitching::PerformanceLibrary> read_spec_library(const JsonCursor& c,
+                                                                             const ExperimentSpec& spec) {
+  const std::string path = c.text();
+  fusionstitching::PerformanceLibrary library;
+  try {
+    library = performance_library(read_library(path), path, false);
+  } catch (const Error& error) {
+    c.fail(fmt::format("{}: {}", path, error.message()), error.hint());
+  }
+  for (const std::string& id : spec.devices)
+    if (library.device != id) c.fail(fmt::format("{} is of {}, not of {}", path, library.device, id));
+  if (std::none_of(spec.variants.begin(), spec.variants.end(),
+                   [](const Variant& variant) { return planner(variant.planner).takes_library; }))
+    c.fail("no variant's planner takes a performance library", "fusionstitching-2018 does");
+  return std::make_shared<const fusionstitching::PerformanceLibrary>(std::move(library));
+}
+
 }  // namespace
 
 ExperimentSpec parse_experiment(const std::string& text, const std::string& file) {
   const JsonDocument document(text, file, kSchema, "an experiment", "docs/schema/experiment.schema.json");
   const JsonCursor c = document.root();
-  c.only({"schema", "name", "title", "workloads", "variants", "sweep", "devices", "seeds", "backend", "mode",
-          "cache", "check", "timeout_s", "repeats", "tf32", "fast_math", "dependent_launch", "convolutions",
-          "compiler"});
+  c.only({"schema",           "name",         "title",    "workloads",
+          "variants",         "sweep",        "devices",  "seeds",
+          "backend",          "mode",         "cache",    "check",
+          "timeout_s",        "repeats",      "tf32",     "fast_math",
+          "dependent_launch", "convolutions", "compiler", "library"});
   ExperimentSpec spec;
   spec.name = c.at("name").text();
   if (spec.name.empty()) c.at("name").fail("the name is empty");
@@ -158,6 +179,7 @@ ExperimentSpec parse_experiment(const std::string& text, const std::string& file
           d.fail(error.message(), error.hint());
         }
       });
+  if (const auto library = c.find("library")) spec.library = read_spec_library(*library, spec);
   const auto seeds = c.find("seeds");
   spec.seeds = !seeds ? std::vector<std::uint64_t>{0} : list<std::uint64_t>(*seeds, [](const JsonCursor& s) {
     if (s.integer() < 0) s.fail("a seed is not negative");
@@ -209,6 +231,7 @@ TrialSpec trial_of(const ExperimentSpec& spec, const Cell& cell) {
   trial.planner = variant.planner;
   trial.options.knobs = variant.knobs;
   trial.options.edits = variant.edits;
+  if (planner(variant.planner).takes_library) trial.options.library = spec.library.get();
   trial.limits = variant.limits;
   trial.device = spec.devices[cell.device];
   trial.seed = spec.seeds[cell.seed];

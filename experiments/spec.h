@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "analysis/planners/fusionstitching/library.h"
 #include "experiments/trial.h"
 
 namespace stitchwork {
@@ -32,6 +34,8 @@ struct ExperimentSpec {
   std::string name, title, text;       ///< text: the document, canonical
   std::vector<std::string> workloads;  ///< datasets or files
   std::vector<Variant> variants;
+  /// Of variants whose planner takes one; nullptr: none. Trials of the experiment point to it.
+  std::shared_ptr<const fusionstitching::PerformanceLibrary> library;
   std::vector<std::string> devices;
   std::vector<std::uint64_t> seeds;
   std::string backend = "sim";  ///< model, sim or cuda

@@ -1,6 +1,29 @@
 #include "experiments/sqlite.h"
 
+#include <fstream>
+
 namespace stitchwork {
+namespace {
+
+/// Big-endian 32-bit word of a SQLite header.
+std::uint32_t word_at(const std::string& header, std::size_t offset) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < 4; ++i) word = word << 8 | static_cast<unsigned char>(header[offset + i]);
+  return word;
+}
+
+}  // namespace
+
+std::optional<SqliteHeader> sqlite_header(const std::string& path) {
+  // Size, and offsets of user_version and application_id: https://www.sqlite.org/fileformat2.html
+  // section 1.3.
+  std::string header(100, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(header.data(), static_cast<std::streamsize>(header.size()));
+  if (in.bad() || !in.is_open()) throw Error(path, 0, 0, "cannot be read", "check its permissions");
+  if (in.gcount() != 100 || header.compare(0, 15, "SQLite format 3") != 0) return std::nullopt;
+  return SqliteHeader{word_at(header, 60), word_at(header, 68)};
+}
 
 void throw_sqlite(sqlite3* db, const std::string& what) {
   const char* file = sqlite3_db_filename(db, "main");

@@ -12,6 +12,14 @@
 
 namespace stitchwork {
 
+/// What the first bytes of a database file say.
+struct SqliteHeader {
+  std::uint32_t user_version = 0, application_id = 0;
+};
+/// Read without SQLite, which would add journal files beside the file; none of a file that is no database.
+/// Throws Error naming a file that cannot be read.
+std::optional<SqliteHeader> sqlite_header(const std::string& path);
+
 /// Throws Error naming the database file with SQLite's own message.
 [[noreturn]] void throw_sqlite(sqlite3* db, const std::string& what);
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -31,13 +30,6 @@ std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-/// Big-endian 32-bit word of a SQLite header.
-std::uint32_t word_at(const std::string& header, std::size_t offset) {
-  std::uint32_t word = 0;
-  for (std::size_t i = 0; i < 4; ++i) word = word << 8 | static_cast<unsigned char>(header[offset + i]);
-  return word;
 }
 
 std::atomic<int> open_now = 0;
@@ -77,17 +69,12 @@ void check_header(const std::string& path) {
   if (!fs::exists(path, error) || fs::file_size(path, error) == 0) return;
   if (fs::is_directory(path, error))
     throw Error(path, 0, 0, "is a folder, not a store", "give a file name with --db");
-  std::ifstream in(path, std::ios::binary);
-  std::string header(100, '\0');
-  in.read(header.data(), static_cast<std::streamsize>(header.size()));
-  if (in.bad() || !in.is_open()) throw Error(path, 0, 0, "cannot be read", "check its permissions");
-  const bool sqlite = in.gcount() == 100 && header.compare(0, 15, "SQLite format 3") == 0;
-  if (!sqlite)
+  const auto header = sqlite_header(path);
+  if (!header)
     throw Error(path, 0, 0, "is not a SQLite database",
                 "give another file with --db; this one was left alone");
-  // Offsets of user_version and application_id: https://www.sqlite.org/fileformat2.html section 1.3.
-  const std::uint32_t user_version = word_at(header, 60), application = word_at(header, 68);
-  if (application != static_cast<std::uint32_t>(kStoreApplicationId))
+  const std::uint32_t user_version = header->user_version;
+  if (header->application_id != static_cast<std::uint32_t>(kStoreApplicationId))
     throw Error(path, 0, 0, "is a database of another program",
                 "give another file with --db; this one was left alone");
   if (user_version > migrations().size())

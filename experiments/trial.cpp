@@ -9,6 +9,7 @@
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/overrides_json.h"
 #include "analysis/plan/plan_json.h"
+#include "analysis/planners/fusionstitching/library.h"
 #include "analysis/verify/verify.h"
 #include "codegen/settle.h"
 #include "core/base/arithmetic.h"
@@ -338,6 +339,7 @@ ordered_json trial_params(const Model& model, const TrialSpec& spec) {
   if (!spec.options.edits.empty()) params["overrides"] = edits_to_json(spec.options.edits);
   if (spec.plan) params["plan"] = sha256_hex(plan_to_json(model.graph, *spec.plan).dump());
   if (spec.options.tf32) params["tf32"] = true;
+  if (spec.options.library != nullptr) params["library"] = spec.options.library->sha256;
   if (spec.backend == "model") return params;
   params["cache"] = spec.cache == sim::CacheMode::kCold ? "cold" : "warm";
   params["compiler"] = spec.compile.compiler.empty() ? "auto" : spec.compile.compiler;

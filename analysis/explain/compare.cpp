@@ -29,6 +29,10 @@ void require_honoured(const std::vector<std::string>& names, const PlanOptions& 
   if (std::none_of(names.begin(), names.end(),
                    [&](const std::string& name) { return honours(planner(name), options.edits); }))
     throw Error("none of these planners honours the overrides", "see docs/planners/overrides.md");
+  if (options.library != nullptr && std::none_of(names.begin(), names.end(), [](const std::string& name) {
+        return planner(name).takes_library;
+      }))
+    throw Error("none of these planners takes a performance library", "see `stitchwork library --help`");
 }
 
 }  // namespace
@@ -43,6 +47,7 @@ std::vector<CompareRow> compare(const Graph& graph, const Device& device,
     for (const auto& [knob, value] : options.knobs)
       if (std::find(row.knobs.begin(), row.knobs.end(), knob) != row.knobs.end()) own.knobs[knob] = value;
     if (honours(row, options.edits)) own.edits = options.edits;
+    if (row.takes_library) own.library = options.library;
     const auto start = std::chrono::steady_clock::now();
     const FusionPlan plan = make_plan(graph, device, name, own);
     const double plan_ms =

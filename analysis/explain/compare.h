@@ -18,7 +18,7 @@ struct CompareRow {
 };
 
 /// One row a planner, in the order given. `options` holds knobs and overrides; each planner gets
-/// the knobs it honours, and the overrides if it honours all of them.
+/// the knobs it honours, the overrides if it honours all of them, and the library if it takes one.
 std::vector<CompareRow> compare(const Graph& graph, const Device& device,
                                 const std::vector<std::string>& planners, const PlanOptions& options = {});
 

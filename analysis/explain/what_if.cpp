@@ -6,16 +6,19 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/plan/overrides_json.h"
+#include "analysis/planners/fusionstitching/library.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"
 
 namespace stitchwork {
 namespace {
 
-WhatIf try_one(const Graph& graph, const FusionPlan& plan, Edit edit) {
+WhatIf try_one(const Graph& graph, const FusionPlan& plan, Edit edit,
+               const fusionstitching::PerformanceLibrary* library) {
   WhatIf trial{std::move(edit), false, 0, {}};
   PlanOptions options{plan.options, plan.edits, false, plan.tf32};
   options.edits.push_back(trial.edit);
+  options.library = library;
   try {
     trial.predicted_us = make_plan(graph, device(plan.device), plan.planner, options).predicted_us;
     trial.admitted = true;
@@ -28,7 +31,8 @@ WhatIf try_one(const Graph& graph, const FusionPlan& plan, Edit edit) {
 }  // namespace
 
 std::vector<WhatIf> try_overrides(const Graph& graph, const FusionPlan& plan, const Explanation& explanation,
-                                  int most) {
+                                  int most, const fusionstitching::PerformanceLibrary* library) {
+  if (!plan.library.empty() && (library == nullptr || library->sha256 != plan.library)) return {};
   const auto row = std::find_if(planners().begin(), planners().end(),
                                 [&](const Planner& p) { return p.name == plan.planner; });
   if (row == planners().end()) return {};
@@ -44,7 +48,7 @@ std::vector<WhatIf> try_overrides(const Graph& graph, const FusionPlan& plan, co
       edits.push_back({EditKind::kMerge, {n.producer, n.consumer}, {}, 0});
   if (edits.size() > static_cast<std::size_t>(most)) edits.resize(static_cast<std::size_t>(most));
   std::vector<WhatIf> trials;
-  for (Edit& edit : edits) trials.push_back(try_one(graph, plan, std::move(edit)));
+  for (Edit& edit : edits) trials.push_back(try_one(graph, plan, std::move(edit), library));
   return trials;
 }
 

@@ -153,6 +153,7 @@ std::string to_text(const Graph& graph, const FusionPlan& plan) {
   const Computation& computation = graph.entry_computation();
   std::string text = fmt::format("plan of {} for {} by {}\n", graph.name, plan.device, plan.planner);
   for (const auto& [knob, value] : plan.options) text += fmt::format("option {}={}\n", knob, value);
+  if (!plan.library.empty()) text += fmt::format("option library={}\n", plan.library);
   if (plan.tf32) text += "library products may round f32 operands to TF32\n";
   for (const Edit& edit : plan.edits) text += fmt::format("override {}\n", to_text(edit));
   text += to_text(plan.counts) + "\n";

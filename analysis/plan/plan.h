@@ -163,6 +163,10 @@ struct FusionPlan {
   std::map<std::string, std::string>
       options;              ///< knobs that differ from the planner's defaults, and "mapping"
   std::vector<Edit> edits;  ///< overrides it was made with
+  std::string library;      ///< SHA-256 of the performance library's file; "": times were modelled
+  /// Keys that the library does not have, ascending, of loops and branches, too; none without a library, and
+  /// none of a plan read from a file.
+  std::vector<std::string> library_misses;
   /// Library products may round f32 operands to TF32 (10 bits of mantissa), and are timed so.
   bool tf32 = false;
   std::vector<PlanStep> steps;  ///< a valid order

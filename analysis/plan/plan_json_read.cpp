@@ -26,8 +26,9 @@ class Reader {
     plan.model_sha256 = c.at("model").at("sha256").text();
     plan.device = c.at("device").text();
     plan.planner = c.at("planner").text();
-    c.at("options").each_member(
-        [&](const std::string& knob, const JsonCursor& v) { plan.options[knob] = v.text(); });
+    c.at("options").each_member([&](const std::string& knob, const JsonCursor& v) {
+      (knob == "library" ? plan.library : plan.options[knob]) = v.text();
+    });
     if (const auto tf32 = c.find("tf32")) plan.tf32 = tf32->boolean();
     if (const auto overrides = c.find("overrides")) plan.edits = read_edits(*overrides);
     body(c, plan);

@@ -25,6 +25,7 @@ class Writer {
     json["planner"] = plan.planner;
     json["options"] = Json::object();
     for (const auto& [knob, value] : plan.options) json["options"][knob] = value;
+    if (!plan.library.empty()) json["options"]["library"] = plan.library;
     if (plan.tf32) json["tf32"] = true;
     if (!plan.edits.empty()) json["overrides"] = edits_to_json(plan.edits);
     body(plan, json);

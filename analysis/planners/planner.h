@@ -25,8 +25,8 @@ struct PlanOptions {
   /// Which of several forms of a kernel is better; null: the estimate. Planners of other papers' rules do not
   /// ask. The times in a plan are estimates, whoever judged.
   const PlanJudge* judge = nullptr;
-  /// Times of single ops that FusionStitching planners choose by; nullptr: all are modelled. Outlives the
-  /// planning.
+  /// Times of single ops, of the device, that planners choose by which take a library; nullptr: all are
+  /// modelled. Outlives the planning. Others, and libraries of other devices, are refused with an Error.
   const fusionstitching::PerformanceLibrary* library = nullptr;
 };
 
@@ -52,6 +52,7 @@ struct Planner {
   FusionPlan (*plan)(const Graph& graph, const Device& device, const PlanOptions& options);
   /// Whether it can plan a module; nullptr: any.
   Verdict (*takes)(const Graph& graph) = nullptr;
+  bool takes_library = false;  ///< PlanOptions::library
 };
 
 /// Whether the planner can plan the module; `make_plan` throws the reason.

@@ -6,9 +6,11 @@
 #include "analysis/judge/cost.h"
 #include "analysis/plan/constraints.h"
 #include "analysis/plan/control_flow.h"
+#include "analysis/planners/fusionstitching/library.h"
 #include "analysis/planners/planner.h"
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"
+#include "core/base/sorted.h"
 #include "occupancy_model/library.h"
 
 namespace stitchwork {
@@ -141,7 +143,8 @@ constexpr std::array kPlanners = {
     Planner{
         "fusionstitching-2018",
         "FusionStitching (2018): deep fusion by layers, one schedule a fusion, values through shared memory",
-        kFusionStitching2018Knobs, kNoProducts, kFusionStitching2018Edits, plan_fusionstitching_2018},
+        kFusionStitching2018Knobs, kNoProducts, kFusionStitching2018Edits, plan_fusionstitching_2018, nullptr,
+        true},
     Planner{"imported",
             "what the dump itself decided: a kernel a fusion of XLA's, calls and the rest as they stand",
             {},
@@ -246,6 +249,7 @@ FusionPlan plan_computation(const Planner& row, const Graph& graph, const Device
   plan.planner = row.name;
   plan.edits = resolved.edits;
   plan.tf32 = resolved.tf32;
+  if (resolved.library != nullptr) plan.library = resolved.library->sha256;
   require_honoured(graph, plan, resolved.edits);
   plan.options.clear();
   for (const auto& [name, value] : resolved.knobs)
@@ -259,6 +263,19 @@ FusionPlan plan_computation(const Planner& row, const Graph& graph, const Device
            problems[0].why, problems[0].rule,
            problems.size() > 1 ? fmt::format(" and {} more", problems.size() - 1) : "");
   return plan;
+}
+
+void require_library(const Planner& row, const Device& device,
+                     const fusionstitching::PerformanceLibrary& library) {
+  std::vector<std::string_view> known;
+  for (const Planner& p : kPlanners)
+    if (p.takes_library) known.push_back(p.name);
+  if (!row.takes_library)
+    throw Error(fmt::format("planner {} takes no performance library", row.name),
+                fmt::format("of the planners {} does", fmt::join(known, ", ")));
+  if (library.device != device.id)
+    throw Error(fmt::format("the performance library is of {}, the plan for {}", library.device, device.id),
+                "`stitchwork library collect` makes one of the other device");
 }
 
 void add_counts(PlanCounts& total, const PlanCounts& part) {
@@ -277,6 +294,7 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
   resolved.knobs = resolve_knobs(row, options);
   require_edits(row, options.edits);
   if (options.tf32) require_tf32(device);
+  if (options.library != nullptr) require_library(row, device, *options.library);
   if (const Verdict verdict = takes(row, graph); !verdict)
     throw Error(graph.source, 0, 0,
                 fmt::format("planner {} cannot plan this model: {}", row.name, verdict.why),
@@ -290,7 +308,10 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
   for (const ComputationPlan& part : parts) {
     add_counts(plan.counts, part.plan.counts);
     plan.decisions.insert(plan.decisions.end(), part.plan.decisions.begin(), part.plan.decisions.end());
+    plan.library_misses.insert(plan.library_misses.end(), part.plan.library_misses.begin(),
+                               part.plan.library_misses.end());
   }
+  sort_unique(plan.library_misses);
   plan.computations = std::move(parts);
   if (options.record_decisions) {
     std::vector<Decision> decisions = edit_decisions(options.edits);

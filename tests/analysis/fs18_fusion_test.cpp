@@ -131,17 +131,6 @@ TEST(FsTuning, WhatIsIncrementalAgreesWithPropagatingAtOnce) {
   }
 }
 
-TEST(FsLibrary, KeysNameOpShapeScheduleAndThreads) {
-  const Graph graph = testing::dataset("fs18_fig3");
-  const Computation& computation = graph.entry_computation();
-  EXPECT_EQ(key_text(graph, computation, computation.node(op(graph, "reduce.2")), {1, 8, ScheduleType::kRow},
-                     256, 4),
-            "reduce.add f32[2,8,64,64]{3} row 1/8 t256 w4");
-  EXPECT_EQ(key_text(graph, computation, computation.node(op(graph, "divide.1")),
-                     {0, 2, ScheduleType::kColumn}, 64, 1),
-            "divide f32[2,8,64,64] column 0/2 t64");
-}
-
 TEST(FsLibrary, MissesAreModelledAndNamed) {
   const Graph graph = testing::dataset("fs18_fig3");
   const PerformanceLibrary empty{"p100-sxm2", {}};

@@ -81,29 +81,6 @@ WarpWork warp_work(const Computation& computation, const Node& node, const Chunk
   return work;
 }
 
-}  // namespace
-
-std::string key_text(const Graph& graph, const Computation& computation, const Node& node,
-                     const Schedule& schedule, int threads, int warps) {
-  std::string text(def(node.op).name);
-  const Shape* shape = &node.shape;
-  std::string reduced;
-  if (is_reduce(node)) {
-    if (const auto reducer = simple_reducer(graph, applied(node)))
-      text += fmt::format(".{}", def(*reducer).name);
-    shape = &computation.node(node.operands[0]).shape;
-    reduced = fmt::format("{{{}}}", fmt::join(node.attrs.dimensions, ","));
-  }
-  text += fmt::format(" {}{}", to_text(*shape), reduced);
-  if (node.op == Op::kDot)
-    for (const NodeId operand : node.operands) text += " " + to_text(computation.node(operand).shape);
-  text += fmt::format(" {} {}/{} t{}", schedule.type == ScheduleType::kRow ? "row" : "column",
-                      schedule.split_dim, schedule.sword, threads);
-  return warps > 1 || is_reduce(node) ? fmt::format("{} w{}", text, warps) : text;
-}
-
-namespace {
-
 /// Sectors that requests of chunks touch, over those of their bytes: a chunk is a range of elements, or of
 /// columns in each row.
 double sector_spread(const Node& node, const Chunking& chunks) {
@@ -150,13 +127,13 @@ std::string OpTimes::kind_of(const Node& node) const {
   if (node.operands.size() == 2 && node.operands[0] == node.operands[1]) text += " same";
   if (is_reduce(node)) {
     text += fmt::format(" {}", fmt::join(node.attrs.dimensions, ","));
-    if (library_ != nullptr && simple_reducer(graph_, applied(node)))
-      text += fmt::format(" {}", def(*simple_reducer(graph_, applied(node))).name);
   }
   if (node.attrs.dot)
     text += fmt::format(" {} {}", fmt::join(node.attrs.dot->lhs_contracting, ","),
                         fmt::join(node.attrs.dot->lhs_batch, ","));
-  return text;
+  if (library_ == nullptr) return text;
+  const auto op = key_op(graph_, computation_, node);
+  return op ? text + " " + to_text(*op) : text;
 }
 
 int OpTimes::kind(NodeId op) {
@@ -166,27 +143,32 @@ int OpTimes::kind(NodeId op) {
   return kind;
 }
 
+const PerformanceLibrary::Entry* OpTimes::find(const KeyOp& op, const Schedule& schedule, int threads,
+                                               int warps) {
+  std::string key = to_text(LibraryKey{op, schedule, threads, warps});
+  const auto found = library_->entries.find(key);
+  if (found != library_->entries.end()) return &found->second;
+  misses_.insert(std::move(key));
+  return nullptr;
+}
+
 const OpTimes::BySize& OpTimes::best(NodeId op, const Schedule& schedule) {
   const Node& node = computation_.node(op);
   const auto [at, fresh] = known_.try_emplace({kind(op), schedule.split_dim, schedule.sword, schedule.type});
   if (!fresh) return at->second;
   const auto chunks = chunking(schedule, node.shape.dims);
+  std::optional<KeyOp> key;
+  const auto named = library_ == nullptr ? std::nullopt : key_schedule(node.shape.dims, schedule);
+  if (named) key = key_op(graph_, computation_, node);
   for (std::size_t s = 0; s < kBlockSizes.size(); ++s) {
     Best& best = at->second[s];
     for (const int warps : row_warps(computation_, node, kBlockSizes[s])) {
-      double us = 0;
-      const PerformanceLibrary::Entry* entry = nullptr;
-      if (library_ != nullptr) {
-        const std::string key = key_text(graph_, computation_, node, schedule, kBlockSizes[s], warps);
-        const auto found = library_->entries.find(key);
-        if (found != library_->entries.end())
-          entry = &found->second;
-        else
-          misses_.insert(key);
-      }
-      us = entry != nullptr ? entry->us
-                            : modelled_us(computation_, device_, node, *chunks, kBlockSizes[s], warps);
-      if (warps == 1 || us < best.us) best = {us, warps};
+      const PerformanceLibrary::Entry* entry = key ? find(*key, *named, kBlockSizes[s], warps) : nullptr;
+      const Best here = entry != nullptr
+                            ? Best{entry->us, warps, entry->method}
+                            : Best{modelled_us(computation_, device_, node, *chunks, kBlockSizes[s], warps),
+                                   warps, kModelledText};
+      if (warps == 1 || here.us < best.us) best = here;
     }
   }
   return at->second;

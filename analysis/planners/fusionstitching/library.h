@@ -7,45 +7,48 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/planners/fusionstitching/library_key.h"
 #include "analysis/planners/fusionstitching/schedule.h"
 #include "core/graph/graph.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork::fusionstitching {
 
-/// A value: no file, no clock. Whoever reads one from a store hands it to the planner
-/// (PlanOptions::library).
+/// A value: no file, no clock. Whoever reads one from a store (experiments/performance_library.h) hands it to
+/// the planner (PlanOptions::library).
 struct PerformanceLibrary {
   struct Entry {
     double us = 0;
     std::string method;  ///< "simulated", "measured"
   };
   std::string device;                    ///< id
-  std::map<std::string, Entry> entries;  ///< by key text
+  std::map<std::string, Entry> entries;  ///< by key text (library_key.h)
+  std::string sha256;                    ///< of the file it was read from; "" if of none
 };
 
 /// Threads of a block that are tried: of section 4.4's multiples of 32 in [32, 1024] the powers of two.
 inline constexpr std::array<int, 6> kBlockSizes = {32, 64, 128, 256, 512, 1024};
-
-/// "reduce.add f32[16,64,64]{2} row 0/16 t256 w4": of a reduce the operand's shape and the reduced dims, w
-/// the warps that share a row; of other ops the result's shape.
-std::string key_text(const Graph& graph, const Computation& computation, const Node& node,
-                     const Schedule& schedule, int threads, int warps);
 
 /// Microseconds of a kernel of `node` alone, its chunks dealt with by kernel.h chunk_mapping: a KernelWork
 /// from counts in closed form, "modelled".
 double modelled_us(const Computation& computation, const Device& device, const Node& node,
                    const Chunking& chunks, int threads, int warps);
 
+/// How times are called that no library has.
+inline constexpr std::string_view kModelledText = "modelled";
+
 /// Times of one planning, each looked up or modelled once: ops that are alike share them.
 class OpTimes {
  public:
   struct Best {
     double us = 0;
-    int warps = 1;  ///< a row
+    int warps = 1;                            ///< a row
+    std::string_view method = kModelledText;  ///< of `us`; the library's text
   };
   /// By place in kBlockSizes.
   using BySize = std::array<Best, kBlockSizes.size()>;
@@ -57,11 +60,12 @@ class OpTimes {
   int kind(NodeId op);
   /// Of a schedule that is not strided.
   const BySize& best(NodeId op, const Schedule& schedule);
-  /// Keys that the library does not have, ascending.
+  /// Keys that the library does not have, ascending. Ops without a key (library_key.h) are always modelled.
   const std::set<std::string>& misses() const { return misses_; }
 
  private:
   std::string kind_of(const Node& node) const;
+  const PerformanceLibrary::Entry* find(const KeyOp& op, const Schedule& schedule, int threads, int warps);
 
   const Graph& graph_;
   const Computation& computation_;

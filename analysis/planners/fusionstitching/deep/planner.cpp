@@ -107,9 +107,12 @@ class Kernels {
         if (own == tuning.schedules.end())
           return Verdict::yes("fs18.bypassed", "inlined wherever it is read, under any schedule");
         std::string why = fmt::format("{} of {} blocks", to_text(own->second), tuning.blocks);
+        if (const OpTimes::Best* time = time_of(op, own->second, tuning))
+          why += fmt::format(", {:.2f} us {}", time->us, time->method);
         if (op == tuned.seeds.front()) {
-          why += fmt::format(", {} threads: {:.2f} us, the sum over its ops; {} candidates, {} satisfiable",
-                             tuning.threads, tuning.us, all.size(), satisfiable.size());
+          why +=
+              fmt::format(", {} threads: {:.2f} us, the sum over its ops ({}); {} candidates, {} satisfiable",
+                          tuning.threads, tuning.us, methods(tuned, tuning), all.size(), satisfiable.size());
           if (second != nullptr)
             why += fmt::format("; next {} with {:.2f} us", to_text(second->root), least(*second));
         }
@@ -122,6 +125,27 @@ class Kernels {
           return Verdict::no("fs18.strided-column",
                              fmt::format("{}: no loop of ours deals with such columns", to_text(schedule)));
         });
+  }
+
+  /// Of the op's own kernel; nullptr of what costs nothing as it is inlined.
+  const OpTimes::Best* time_of(NodeId op, const Schedule& schedule, const Tuning& tuning) {
+    if (tuner_.is_trivial(computation_.node(op), schedule)) return nullptr;
+    return &times_.best(op, schedule)[static_cast<std::size_t>(tuning.size)];
+  }
+
+  /// "simulated"; where several kinds of times are summed, how many ops have which: "3 modelled, 1
+  /// simulated".
+  std::string methods(const Tuned& tuned, const Tuning& tuning) {
+    std::map<std::string_view, int> ops;
+    for (const NodeId op : tuned.ops)
+      if (const auto own = tuning.schedules.find(op); own != tuning.schedules.end())
+        if (const OpTimes::Best* time = time_of(op, own->second, tuning)) ++ops[time->method];
+    if (ops.empty()) return "of no op";
+    if (ops.size() == 1) return std::string(ops.begin()->first);
+    std::string text;
+    for (const auto& [method, count] : ops)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, method);
+    return text;
   }
 
   static double least(const Cut& cut) { return *std::min_element(cut.us.begin(), cut.us.end()); }
@@ -202,6 +226,7 @@ FusionPlan plan_fusionstitching_2018(const Graph& graph, const Device& device, c
   mark_recomputed(kernels);
   FusionPlan plan = assemble(graph, device, "fusionstitching-2018", std::move(kernels));
   plan.decisions = recorder.take();
+  plan.library_misses.assign(times.misses().begin(), times.misses().end());
   return plan;
 }
 

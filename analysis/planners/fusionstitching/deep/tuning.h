@@ -71,6 +71,9 @@ class Tuner {
   /// Of an op alone, or of several of one shape that nothing joins but their schedule.
   Tuned seed(const std::vector<NodeId>& ops);
 
+  /// Section 4.3's "trivial" ops: they cost nothing and are inlined wherever they are read.
+  bool is_trivial(const Node& node, const Schedule& schedule) const;
+
   /// The least of an op's own kernel; 0 of what is bypassed, as it is inlined.
   double alone_us(NodeId op);
 
@@ -117,7 +120,6 @@ class Tuner {
   /// What a schedule of the path's reader becomes behind it.
   std::optional<Schedule> follow(const Path& path, Schedule schedule);
   std::optional<Schedule> cover(const Step& step, const Schedule& schedule);
-  bool is_trivial(const Node& node, const Schedule& schedule) const;
   /// Of a dot those that Table 1 passes are all it has.
   bool has_schedule(const Node& node, const Schedule& schedule) const;
   Joining joining(NodeId op, const InFusion& inside) const;
