@@ -95,13 +95,13 @@ std::string dump_ptx(const Planned& p, const Wanted& wanted) {
 }
 
 std::string dump_templates(const Planned& p, const Wanted& wanted) {
-  const Computation& entry = p.model.graph.entry_computation();
   std::string text;
-  for (const KernelPlan& kernel : p.plan.kernels)
-    if (wanted(kernel))
-      text += fmt::format("{} {}: cta_num {}, cta_size {}\n  {}\n", kernel.id, kernel.name,
-                          kernel.launch.grid, kernel.launch.block,
-                          fusionstitching::to_text(entry, fusionstitching::schedules_of(entry, kernel)));
+  for_each_kernel(p, wanted, [&](const Graph& graph, const KernelPlan& kernel) {
+    const Computation& entry = graph.entry_computation();
+    text += fmt::format("{} {}: cta_num {}, cta_size {}\n  {}\n", kernel.id, kernel.name, kernel.launch.grid,
+                        kernel.launch.block,
+                        fusionstitching::to_text(entry, fusionstitching::schedules_of(entry, kernel)));
+  });
   return text;
 }
 
