@@ -31,7 +31,7 @@ ordered_json to_json(const Advice& a) {
 }
 
 std::string verdict(const Advice& a) {
-  if (!a.after_us) return "refused: " + a.refusal;
+  if (!a.after_us) return "no override joins them: " + a.refusal;
   if (!a.gains())
     return fmt::format("does not gain: {:.2f} us with it, {:.2f} us without", *a.after_us, a.before_us);
   return fmt::format("gains {:.2f} us: {:.2f} us with it, {:.2f} us without", a.before_us - *a.after_us,
@@ -47,7 +47,7 @@ void print_text(const Cli& cli, const std::vector<Advice>& advice) {
                     ++number, a.producer, a.consumer, human_bytes(static_cast<double>(a.bytes)),
                     a.from_kernel, a.to_kernel, a.gain_us));
     if (!a.rule.empty()) cli.print(fmt::format("   kept apart by {}: {}", a.rule, a.why));
-    cli.print(fmt::format("   override {}", overrides_to_json({a.edit}).dump()));
+    if (a.after_us) cli.print(fmt::format("   override {}", overrides_to_json({a.edit}).dump()));
     cli.print("   " + verdict(a));
   }
 }

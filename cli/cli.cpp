@@ -2,17 +2,26 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <system_error>
 
 #include "analysis/judge/cost.h"
 #include "analysis/plan/overrides_json.h"
 #include "analysis/plan/plan_json.h"
 #include "analysis/verify/verify.h"
+#include "cli/usage.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/format.h"
+#include "core/base/memory.h"
 #include "core/base/version.h"
+#include "core/passes/trip_count.h"
 #include "experiments/performance_library.h"
 #include "experiments/schema.h"
 
@@ -40,6 +49,32 @@ void report_error(Cli& cli, const Error& e) {
   }
 }
 
+/// `code`, unless what was printed did not arrive: a full disk, a closed pipe.
+int written(Cli& cli, int code) {
+  errno = 0;
+  cli.out.flush();
+  if (cli.out) return code;
+  cli.err << fmt::format("stitchwork: stdout: cannot be written{}\n",
+                         errno != 0 ? fmt::format(": {}", std::strerror(errno)) : "");
+  return code == kExitOk ? kExitBadInput : code;
+}
+
+/// No memory for an array, or for a thread's stack.
+bool ends_memory(const std::exception& e) {
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return true;
+  const auto* system = dynamic_cast<const std::system_error*>(&e);
+  return system != nullptr && (system->code() == std::errc::resource_unavailable_try_again ||
+                               system->code() == std::errc::not_enough_memory);
+}
+
+Error out_of_memory() {
+  return Error(
+      fmt::format("this process may use no more memory ({} left)",
+                  human_bytes(static_cast<double>(available_memory()))),
+      "arrays are simulated in host memory: plan and compare take models that run does not; `ulimit -v` "
+      "and the control group say what a process may use");
+}
+
 }  // namespace
 
 void Cli::print(const nlohmann::ordered_json& document) const { out << document.dump(2) << "\n"; }
@@ -64,6 +99,26 @@ void ModelOptions::add(CLI::App& command) {
           "--value", values,
           "an input of an ONNX model fixed when it is read: NAME=NUMBERS or NAME=FILE.npy; repeatable")
       ->allow_extra_args(false);
+  command
+      .add_option("--trips", trips,
+                  "how often loops run whose trips the model does not tell: LOOP=N[,LOOP=N...]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+Model ModelOptions::load(const std::string& name, OpTrace* trace) const {
+  Model model = load_model(name, onnx_options(dims, values), trace);
+  std::map<std::string, std::int64_t> counts;
+  for (const std::string& text : trips) {
+    const std::size_t equals = text.find('=');
+    const char *begin = text.data() + equals + 1, *end = text.data() + text.size();
+    std::int64_t count = -1;
+    if (equals == std::string::npos || std::from_chars(begin, end, count).ptr != end || count < 0)
+      throw Error(fmt::format("--trips {}: expected LOOP=N", text), "for example --trips while.3=100");
+    counts[text.substr(0, equals)] = count;
+  }
+  if (!counts.empty()) model.graph = with_trips(std::move(model.graph), counts);
+  return model;
 }
 
 void PlanArguments::add_model(CLI::App& command) {
@@ -129,11 +184,11 @@ const fusionstitching::PerformanceLibrary* PlanArguments::library() const {
   return &*library_;
 }
 
-Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
+Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTrace* trace) {
   Planned planned;
   if (arguments.plan_file.empty()) {
     if (arguments.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
-    planned.model = arguments.open.load(arguments.model);
+    planned.model = arguments.open.load(arguments.model, trace);
     planned.device = &device(arguments.device);
     planned.plan = make_plan(planned.model.graph, *planned.device, arguments.planner,
                              arguments.options(record_decisions));
@@ -148,7 +203,7 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
   const std::string& file = arguments.plan_file;
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
-  planned.model = arguments.open.load(arguments.model.empty() ? header.model_path : arguments.model);
+  planned.model = arguments.open.load(arguments.model.empty() ? header.model_path : arguments.model, trace);
   if (planned.model.graph.source_sha256 != header.model_sha256)
     throw Error(file, 0, 0,
                 fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,
@@ -159,6 +214,15 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions) {
   require_valid(planned.model.graph, *planned.device, planned.plan, file);
   if (arguments.tf32 && !planned.plan.tf32) allow_tf32(planned.model.graph, *planned.device, planned.plan);
   return planned;
+}
+
+nlohmann::ordered_json loops_json(const std::vector<LoopTrips>& loops) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const LoopTrips& loop : loops)
+    list.push_back({{"op", loop.op},
+                    {"computation", loop.computation},
+                    {"trips", loop.trips ? nlohmann::ordered_json(*loop.trips) : nlohmann::ordered_json()}});
+  return list;
 }
 
 void print_checks(const Cli& cli, const Executable& executable) {
@@ -200,23 +264,24 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e, out, err) == 0 ? kExitOk : kExitUsage;
+    if (e.get_exit_code() == 0) return app.exit(e, out, err), written(cli, kExitOk);  // help, version
+    cli.json = cli.json || std::find(cli.words.begin(), cli.words.end(), "--json") != cli.words.end();
+    cli.progress("");
+    report_error(cli, usage_error(app, cli.words, e));
+    return written(cli, kExitUsage);
   } catch (const Error& e) {
     cli.progress("");
     report_error(cli, e);
     return kExitBadInput;
-  } catch (const std::bad_alloc&) {
-    cli.progress("");
-    report_error(cli,
-                 Error("not enough memory on this machine",
-                       "arrays are simulated in host memory: plan and compare take any size, run does not"));
-    return kExitBadInput;
   } catch (const std::exception& e) {
     cli.progress("");
-    report_error(cli, Error(e.what(), "this is a bug in stitchwork; please report it with the command line"));
+    report_error(cli, ends_memory(e) ? out_of_memory()
+                                     : Error(e.what(),
+                                             "this is a bug in stitchwork; please report it with "
+                                             "the command line"));
     return kExitBadInput;
   }
-  return cli.exit_code;
+  return written(cli, cli.exit_code);
 }
 
 }  // namespace stitchwork

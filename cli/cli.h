@@ -17,6 +17,7 @@
 #include "analysis/planners/fusionstitching/library.h"
 #include "analysis/planners/planner.h"
 #include "codegen/executable.h"
+#include "core/passes/trip_count.h"
 #include "experiments/model.h"
 
 namespace stitchwork {
@@ -47,14 +48,15 @@ struct Cli {
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 
 inline constexpr const char* kModelHelp =
-    "HLO text (.hlo, .txt), an ONNX model (.onnx), either also .gz, or the name of a dataset";
+    "HLO text (.hlo, .txt), an ONNX model (.onnx), either also .gz, the name of a dataset, or - for stdin";
 
-/// What an ONNX model leaves open (docs/onnx.md): options of every command that reads a model.
+/// What a model leaves open: an ONNX model's sizes and values (docs/onnx.md), how often loops run. Options of
+/// every command that reads a model.
 struct ModelOptions {
-  std::vector<std::string> dims, values;
+  std::vector<std::string> dims, values, trips;
 
   void add(CLI::App& command);
-  Model load(const std::string& name) const { return load_model(name, onnx_options(dims, values)); }
+  Model load(const std::string& name, OpTrace* trace = nullptr) const;
 };
 
 /// MODEL, or --plan FILE, with --planner, --device, --set: the options of every command that needs a plan.
@@ -91,7 +93,11 @@ struct Planned {
   const Device* device = nullptr;
   FusionPlan plan;
 };
-Planned load_planned(const PlanArguments& arguments, bool record_decisions = false);
+/// `trace`: takes what became of the ops of the model's file.
+Planned load_planned(const PlanArguments& arguments, bool record_decisions = false, OpTrace* trace = nullptr);
+
+/// Loops of a document: op, computation, trips (null: unknown).
+nlohmann::ordered_json loops_json(const std::vector<LoopTrips>& loops);
 
 /// What compilation found of registers and residency, on stderr.
 void print_checks(const Cli& cli, const Executable& executable);

@@ -1,5 +1,9 @@
 // stitchwork completion bash|zsh|fish: generated from the commands themselves.
+#include <map>
+#include <nlohmann/json.hpp>
+
 #include "cli/cli.h"
+#include "occupancy_model/device.h"
 
 namespace stitchwork {
 namespace {
@@ -27,21 +31,62 @@ std::vector<std::string> model_words() {
   return words;
 }
 
+/// Options whose values are known names.
+struct Values {
+  std::vector<std::string_view> options;
+  std::vector<std::string> words;
+};
+
+std::vector<Values> option_values() {
+  Values planner_names{{"--planner", "--planners"}, {}}, device_ids{{"--device", "--devices"}, {}},
+      knob_values{{"--set"}, {}};
+  for (const Planner& p : planners()) planner_names.words.emplace_back(p.name);
+  for (const Device& d : devices()) {
+    device_ids.words.push_back(d.id);
+    device_ids.words.insert(device_ids.words.end(), d.aliases.begin(), d.aliases.end());
+  }
+  for (const Knob& k : knobs())
+    for (const std::string_view value : k.values)
+      knob_values.words.push_back(fmt::format("{}={}", k.name, value));
+  return {planner_names, device_ids, knob_values};
+}
+
 std::string bash(const std::vector<CommandWords>& commands) {
-  std::string names, cases;
+  std::string names, cases, values;
   for (const CommandWords& c : commands) {
     names += c.name + " ";
     cases += fmt::format("    {}) words=\"{}\" ;;\n", c.name, fmt::join(c.options, " "));
   }
+  for (const Values& v : option_values())
+    values += fmt::format("    {}) COMPREPLY=($(compgen -W \"{}\" -- \"$current\")); return ;;\n",
+                          fmt::join(v.options, "|"), fmt::join(v.words, " "));
   return fmt::format(
-      "_stitchwork() {{\n  local words current=${{COMP_WORDS[COMP_CWORD]}}\n  if [ \"$COMP_CWORD\" -eq 1 ]; "
-      "then\n"
-      "    COMPREPLY=($(compgen -W \"{}\" -- \"$current\"))\n    return\n  fi\n  case ${{COMP_WORDS[1]}} "
-      "in\n{}  esac\n"
-      "  case $current in\n    -*) ;;\n    *) words=\"$words {}\" ;;\n  esac\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -f -- \"$current\"))\n}}\ncomplete -o filenames -F _stitchwork "
-      "stitchwork\n",
-      names, cases, fmt::join(model_words(), " "));
+      R"sh(_stitchwork() {{
+  local words current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "{}" -- "$current"))
+    return
+  fi
+  case $before in
+    -p) before=--planner ;;
+    -d) before=--device ;;
+  esac
+  case $before in
+{}  esac
+  case ${{COMP_WORDS[1]}} in
+{}  esac
+  case $current in
+    -*) ;;
+    *) words="$words {}"
+       if [ "${{COMP_WORDS[1]}}" = explain ] && [ "$COMP_CWORD" -eq 3 ]; then
+         words="$(stitchwork completion --ops "${{COMP_WORDS[2]}}" 2>/dev/null)"
+       fi ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -f -- "$current"))
+}}
+complete -o filenames -F _stitchwork stitchwork
+)sh",
+      names, values, cases, fmt::join(model_words(), " "));
 }
 
 std::string zsh(const std::vector<CommandWords>& commands) {
@@ -50,34 +95,57 @@ std::string zsh(const std::vector<CommandWords>& commands) {
 
 std::string fish(const std::vector<CommandWords>& commands) {
   std::string text;
+  std::map<std::string, std::vector<std::string>> known;
+  for (const Values& v : option_values())
+    for (const std::string_view option : v.options) known[std::string(option)] = v.words;
   for (const CommandWords& c : commands) {
     text += fmt::format("complete -c stitchwork -n __fish_use_subcommand -a {} -d '{}'\n", c.name, c.help);
-    for (const std::string& option : c.options)
-      text += option.rfind("--", 0) == 0
-                  ? fmt::format("complete -c stitchwork -n '__fish_seen_subcommand_from {}' -l {}\n", c.name,
-                                option.substr(2))
-                  : fmt::format("complete -c stitchwork -n '__fish_seen_subcommand_from {}' -a {}\n", c.name,
-                                option);
+    for (const std::string& option : c.options) {
+      const std::string seen =
+          fmt::format("complete -c stitchwork -n '__fish_seen_subcommand_from {}'", c.name);
+      if (!option.starts_with("--"))
+        text += fmt::format("{} -a {}\n", seen, option);
+      else if (const auto values = known.find(option); values != known.end())
+        text += fmt::format("{} -l {} -x -a '{}'\n", seen, option.substr(2), fmt::join(values->second, " "));
+      else
+        text += fmt::format("{} -l {}\n", seen, option.substr(2));
+    }
   }
   for (const std::string& model : model_words()) text += fmt::format("complete -c stitchwork -a {}\n", model);
-  return text;
+  return text +
+         "complete -c stitchwork -n '__fish_seen_subcommand_from explain' -a "
+         "'(stitchwork completion --ops (commandline -opc)[3] 2>/dev/null)'\n";
+}
+
+std::vector<std::string> ops_of(const std::string& model) {
+  std::vector<std::string> ops;
+  for (const Node& node : load_model(model).graph.entry_computation().nodes) ops.push_back(node.name);
+  return ops;
 }
 
 }  // namespace
 
 void add_completion(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("completion", "shell completion");
-  auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  auto shell = std::make_shared<std::string>(), model = std::make_shared<std::string>();
+  command->add_option("SHELL", *shell, "bash, zsh or fish")->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->add_option("--ops", *model, "the names of a model's ops instead, a line each");
   add_common(*command, cli, "  source <(stitchwork completion bash)\n  stitchwork completion fish | source");
-  command->callback([&cli, &app, shell] {
+  command->callback([&cli, &app, shell, model] {
+    nlohmann::ordered_json document{{"schema", "stitchwork.completion/1"}};
+    if (!model->empty()) {
+      const std::vector<std::string> ops = ops_of(*model);
+      document["ops"] = ops;
+      return cli.json ? cli.print(document) : cli.print(fmt::format("{}", fmt::join(ops, "\n")));
+    }
+    if (shell->empty()) throw CLI::RequiredError("SHELL");
     const std::vector<CommandWords> commands = commands_of(app);
     const std::string text = *shell == "bash"  ? bash(commands)
                              : *shell == "zsh" ? zsh(commands)
                                                : fish(commands);
-    cli.print(text);
+    document["shell"] = *shell;
+    document["text"] = text;
+    cli.json ? cli.print(document) : cli.print(text);
   });
 }
 

@@ -33,11 +33,10 @@ ordered_json to_json(const Dataset& d) {
 std::string framework(const Dataset& d) { return d.framework.empty() ? "by hand" : d.framework; }
 
 std::string list_text(const std::vector<Dataset>& rows) {
-  Table table({"dataset", "class", "type", "from", ">ops", ">inputs", "paper", "what it is"});
+  Table table({"dataset", "class", "type", "from", ">ops", ">inputs", "what it is"});
   for (const Dataset& d : rows)
     table.add({d.name, d.kind, d.dtype, framework(d), with_commas(d.ops),
-               human_bytes(static_cast<double>(d.parameter_bytes)), d.paper.empty() ? "-" : d.paper,
-               d.title});
+               human_bytes(static_cast<double>(d.parameter_bytes)), d.title});
   return table.text();
 }
 

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/format.h"
+#include "core/base/suggest.h"
 #include "experiments/comparison.h"
 #include "experiments/merge.h"
 #include "experiments/runner.h"
@@ -150,9 +151,25 @@ ordered_json results_json(const Store& store, const ExperimentResults& results) 
           {"trials", trials}};
 }
 
+/// Throws Error naming close ones where no trial has a metric of that name; an experiment without numbers has
+/// any.
+void require_metrics(const ExperimentResults& results, const std::vector<std::string>& metrics) {
+  std::set<std::string_view> all;
+  for (const TrialResults& t : results.trials)
+    for (const auto& [metric, series] : t.series) all.insert(metric);
+  for (const std::string& metric : metrics) {
+    if (all.empty() || all.contains(metric)) continue;
+    constexpr std::size_t kNames = 5;  // A choice, not measured: what a line holds.
+    throw Error(
+        fmt::format("no trial of {} has a metric called '{}'", results.name, metric),
+        fmt::format("close names: {}", fmt::join(nearest(metric, {all.begin(), all.end()}, kNames), ", ")));
+  }
+}
+
 void show(Cli& cli, const std::string& db, const std::string& name, const std::vector<std::string>& metrics) {
   const Store store = open_store(db);
   const ExperimentResults results = read_results(store, name);
+  require_metrics(results, metrics);
   if (cli.json) return cli.print(results_json(store, results));
   const std::vector<std::string> rows_of = row_names(results.trials);
   for (const std::string& metric : metrics) {
@@ -348,10 +365,17 @@ void export_results(Cli& cli, const std::string& db, const std::string& name, co
                                     s.median(), s.values.size(), s.method);
     }
   }
+  if (output.empty() && cli.json && format != "json")
+    return cli.print(ordered_json{{"schema", "stitchwork.export/1"},
+                                  {"experiment", name},
+                                  {"file", nullptr},
+                                  {"format", format},
+                                  {"text", text}});
   if (output.empty()) return cli.print(text);
   write_file(output, text);
   if (cli.json)
-    return cli.print(ordered_json{{"schema", "stitchwork.export/1"}, {"experiment", name}, {"file", output}});
+    return cli.print(ordered_json{
+        {"schema", "stitchwork.export/1"}, {"experiment", name}, {"file", output}, {"format", format}});
   cli.print(fmt::format("{} written", output));
 }
 
@@ -387,7 +411,8 @@ void add_experiment(CLI::App& app, Cli& cli) {
     command->add_option("--rerun", a->rerun, "trials that have an attempt: none, failed or all of them again")
         ->capture_default_str()
         ->check(CLI::IsMember({"none", "failed", "all"}));
-    command->add_option("--rounds", a->rounds, "attempts of each trial")
+    command
+        ->add_option("--rounds", a->rounds, "attempts that each trial shall have; those in the store count")
         ->capture_default_str()
         ->check(CLI::Range(1, 10000));
     command->add_flag("--interleave", a->interleave, "round by round, not trial by trial");

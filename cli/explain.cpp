@@ -62,6 +62,7 @@ ordered_json to_json(const Explanation& e, const FusionPlan& plan, const std::ve
                      {"why", t.why}});
   return {{"schema", "stitchwork.explain/1"},
           {"op", e.op},
+          {"became", e.became},
           {"opcode", e.opcode},
           {"shape", e.shape},
           {"step", e.step},
@@ -81,17 +82,23 @@ void add_explain(CLI::App& app, Cli& cli) {
   auto arguments = std::make_shared<PlanArguments>();
   auto op = std::make_shared<std::string>();
   arguments->add_model(*command);
-  command->add_option("OP", *op, "name of the op, as the HLO text has it")->required();
+  command->add_option("OP", *op, "name of the op, as the file has it");
   arguments->add_planning(*command);
   arguments->add_device(*command);
   add_common(*command, cli,
              "  stitchwork explain fig7 power.1 --planner astitch --set mapping=paper\n"
-             "  stitchwork explain bert_base divide.97 --planner xla");
+             "  stitchwork explain bert_base divide.422 --planner xla");
   command->callback([&cli, arguments, op] {
-    const Planned planned = load_planned(*arguments, true);
-    const Explanation explanation = explain(planned.model.graph, planned.plan, *op);
+    // A saved plan names its model: with it the one name given is the op's.
+    if (op->empty() && !arguments->plan_file.empty()) op->swap(arguments->model);
+    if (op->empty()) throw CLI::RequiredError("OP");
+    OpTrace trace;
+    const Planned planned = load_planned(*arguments, true, &trace);
+    const Graph& graph = planned.model.graph;
+    const Explanation explanation = has_op(graph, *op) ? explain(graph, planned.plan, *op)
+                                                       : explain_as_read(graph, planned.plan, trace, *op);
     const std::vector<WhatIf> trials =
-        try_overrides(planned.model.graph, planned.plan, explanation, kTriedOverrides, arguments->library());
+        try_overrides(graph, planned.plan, explanation, kTriedOverrides, arguments->library());
     if (cli.json) return cli.print(to_json(explanation, planned.plan, trials));
     cli.print(to_text(explanation) + to_text(planned.plan, trials));
   });

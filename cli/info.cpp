@@ -109,8 +109,14 @@ std::string histogram_text(const std::map<int, int>& histogram) {
 std::string irregular_text(const std::vector<IrregularReduction>& reductions) {
   if (reductions.empty()) return "no irregular row reduction\n";
   Table table({"irregular row reduction", ">rows", ">cols", "", ""});
-  for (const IrregularReduction& r : reductions)
-    table.add({r.op, with_commas(r.rows), with_commas(r.cols), r.what, r.why});
+  for (auto first = reductions.begin(); first != reductions.end();) {  // equal ones follow each other: a line
+    const auto end = std::find_if(first, reductions.end(), [&](const IrregularReduction& r) {
+      return r.rows != first->rows || r.cols != first->cols || r.why != first->why;
+    });
+    table.add({end - first == 1 ? first->op : fmt::format("{} and {} more", first->op, end - first - 1),
+               with_commas(first->rows), with_commas(first->cols), first->what, first->why});
+    first = end;
+  }
   return table.text();
 }
 
@@ -145,6 +151,7 @@ void info(Cli& cli, const Model& model, const std::string& device_name) {
   const Shares share = shares(model.graph, target);
   const std::map<int, int> sizes = size_histogram(model.graph);
   const std::vector<IrregularReduction> irregular = irregular_reductions(model.graph, target);
+  const std::vector<LoopTrips> known = loops(model.graph);
   const Computation& entry = model.graph.entry_computation();
   if (cli.json) {
     ordered_json parameters = ordered_json::array();
@@ -164,6 +171,7 @@ void info(Cli& cli, const Model& model, const std::string& device_name) {
                      {"shapes", to_json(ranked(facts.shapes))},
                      {"device", target.id},
                      {"unfused", to_json(share)},
+                     {"loops", loops_json(known)},
                      {"sizes", sizes_json(sizes)},
                      {"irregular", to_json(irregular)},
                      {"parameters", parameters},
@@ -193,6 +201,8 @@ void info(Cli& cli, const Model& model, const std::string& device_name) {
       "({} of time)\n",
       target.id, with_commas(share.memory_kernels), with_commas(share.library_calls),
       percent(share.kernel_share()), share.memory_us, share.library_us, percent(share.time_share()));
+  if (!known.empty())
+    text += fmt::format("loops: {}; their kernels and times are as often as they run\n", to_text(known));
   cli.print(text);
 }
 

@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "cli/usage.h"
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/hlo/npy.h"
 
 namespace stitchwork {
@@ -16,15 +18,18 @@ void write_inputs(const Cli& cli, const Model& model, const std::string& folder,
       throw Error(model.graph.source, 0, 0,
                   fmt::format("parameter {} is a tuple, {}", parameter.name, to_text(parameter.shape)),
                   "an .npy file holds one array: give the parts as parameters");
+  const InputGenerator generate(model.graph, seed, model.inputs);
+  for (const NodeId id : entry.parameters)  // one at a time, and the file's bytes beside it
+    require_memory(2.0 * static_cast<double>(entry.node(id).shape.byte_size()),
+                   fmt::format("parameter {}", entry.node(id).name), "export a smaller model");
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(folder, 0, 0, fmt::format("cannot be made: {}", error.message()));
-  const std::vector<Literal> inputs = generate_inputs(model.graph, seed, model.inputs);
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (std::size_t i = 0; i < entry.parameters.size(); ++i) {
     const Node& parameter = entry.node(entry.parameters[i]);
     const std::string file = fmt::format("{}.npy", parameter.attrs.parameter_number);
-    write_npy((std::filesystem::path(folder) / file).string(), inputs[i]);
+    write_npy((std::filesystem::path(folder) / file).string(), generate(i));
     parameters.push_back({{"number", parameter.attrs.parameter_number},
                           {"name", parameter.name},
                           {"shape", to_text(parameter.shape)},
@@ -37,7 +42,7 @@ void write_inputs(const Cli& cli, const Model& model, const std::string& folder,
                                             {"folder", folder},
                                             {"parameters", parameters},
                                             {"result", to_text(entry.node(entry.root).shape)}});
-  cli.print(fmt::format("{}: {} arrays, from seed {}", folder, inputs.size(), seed));
+  cli.print(fmt::format("{}: {} arrays, from seed {}", folder, entry.parameters.size(), seed));
 }
 
 }  // namespace
@@ -51,7 +56,7 @@ void add_inputs(CLI::App& app, Cli& cli) {
   command->add_option("MODEL", *name, kModelHelp)->required();
   open->add(*command);
   command->add_option("-o,--output", *folder, "folder for 0.npy, 1.npy, ...")->required();
-  command->add_option("--seed", *seed, "of the values")->capture_default_str();
+  add_seed(*command, *seed, "of the values");
   add_common(*command, cli,
              "  stitchwork inputs softmax -o in/\n"
              "  stitchwork inputs bert_layer --seed 7 -o in/ --json");

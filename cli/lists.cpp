@@ -38,21 +38,55 @@ void list_devices(Cli& cli) {
   cli.print(table.text());
 }
 
+/// Words in lines of at most `width`.
+std::string wrapped(const std::vector<std::string_view>& words, std::size_t width,
+                    const std::string& indent) {
+  std::string text = indent;
+  std::size_t column = indent.size();
+  for (const std::string_view word : words) {
+    if (column > indent.size() && column + 1 + word.size() > width) {
+      text += "\n" + indent;
+      column = indent.size();
+    }
+    if (column > indent.size()) text += " ", ++column;
+    text += word;
+    column += word.size();
+  }
+  return text + "\n";
+}
+
+std::string knobs_text() {
+  Table table({"knob", "values", "default", "what it does"});
+  for (const Knob& k : knobs())
+    table.add({std::string(k.name), fmt::format("{}", fmt::join(k.values, ", ")),
+               std::string(k.default_value), std::string(k.meaning)});
+  return table.text();
+}
+
 void list_planners(Cli& cli) {
   if (cli.json) {
-    ordered_json rows = ordered_json::array();
+    ordered_json rows = ordered_json::array(), all = ordered_json::array();
     for (const Planner& p : planners()) {
       ordered_json presets = ordered_json::object();
       for (const KnobSetting& preset : p.presets) presets[std::string(preset.name)] = preset.value;
       rows.push_back({{"name", p.name}, {"summary", p.summary}, {"knobs", p.knobs}, {"presets", presets}});
     }
-    return cli.print(ordered_json{{"schema", "stitchwork.planners/1"}, {"planners", rows}});
+    for (const Knob& k : knobs())
+      all.push_back(
+          {{"name", k.name}, {"values", k.values}, {"default", k.default_value}, {"meaning", k.meaning}});
+    return cli.print(ordered_json{{"schema", "stitchwork.planners/1"}, {"planners", rows}, {"knobs", all}});
   }
-  Table table({"planner", "what it does", "knobs"});
-  for (const Planner& p : planners())
-    table.add({std::string(p.name), std::string(p.summary),
-               p.knobs.empty() ? "-" : fmt::format("{}", fmt::join(p.knobs, " "))});
-  cli.print(table.text());
+  constexpr std::size_t kColumns = 120;  // A choice, not measured: half of a wide screen.
+  std::string text;
+  for (const Planner& p : planners()) {
+    text += fmt::format("{}: {}\n", p.name, p.summary);
+    std::vector<std::string_view> words{"knobs:"};
+    words.insert(words.end(), p.knobs.begin(), p.knobs.end());
+    if (!p.knobs.empty()) text += wrapped(words, kColumns, "  ");
+    for (const KnobSetting& preset : p.presets)
+      text += fmt::format("  preset: {}={}\n", preset.name, preset.value);
+  }
+  cli.print(text + "\nknobs (--set NAME=VALUE[,NAME=VALUE...]; docs/planners/knobs.md)\n" + knobs_text());
 }
 
 }  // namespace

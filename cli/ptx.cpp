@@ -188,7 +188,10 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
           {{"kernel", s.kernel}, {"alone_us", s.share.alone.total_us}, {"end_us", s.end_us}});
     return cli.print(document);
   }
-  print_findings(cli, a.file, run.result.findings);
+  if (!run.result.findings.empty()) {  // it ended there: what was counted until then is of no use
+    print_findings(cli, a.file, run.result.findings);
+    return;
+  }
   Table table({"counter", ">value"});
   for (const auto& [counter, value] : sim::counter_list(run.result.counters))
     table.add({std::string(counter), value == static_cast<double>(static_cast<long long>(value))
@@ -201,8 +204,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                           with_commas(static_cast<long long>(run.result.blocks_simulated)),
                                           with_commas(static_cast<long long>(launch.grid.count())))
                             : "simulated"));
-  if (a.explain && run.result.findings.empty())
-    cli.print(to_text(run.result.time) + to_text(not_modelled(target, run.result.timed)));
+  if (a.explain) cli.print(to_text(run.result.time) + to_text(not_modelled(target, run.result.timed)));
   if (!streams.empty()) {
     Table together({"stream", "kernel", ">alone us", ">ends us"});
     for (std::size_t s = 0; s < streams.size(); ++s)
@@ -211,8 +213,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                     fmt::format("{:.2f}", streams[s].end_us)});
     cli.print(together.text());
   }
-  if (!a.sanitize.empty() && run.result.findings.empty())
-    cli.print(to_text(options.sanitize, run.result.sanitized) + "; no findings");
+  if (!a.sanitize.empty()) cli.print(to_text(options.sanitize, run.result.sanitized) + "; no findings");
 }
 
 void ptx_info(Cli& cli, const std::string& file) {

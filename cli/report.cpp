@@ -14,12 +14,16 @@ namespace stitchwork {
 void add_report(CLI::App& app, Cli& cli) {
   struct Arguments {
     std::string db, experiment, paper, output;
+    std::optional<std::size_t> kernels;
   };
   CLI::App* command =
       app.add_subcommand("report", "a store as one self-contained HTML page, PDF or Markdown");
   auto a = std::make_shared<Arguments>();
   command->add_option("DB", a->db, "store (default: the one `run` writes)");
   command->add_option("--experiment", a->experiment, "only this experiment");
+  command->add_option(
+      "--kernels", a->kernels,
+      "kernels listed of each trial, the slowest; 0: all (default: 2,000 in all, at least 3)");
   command->add_option("--paper", a->paper,
                       "a reproduced paper's tables and figures (`stitchwork reproduce`)");
   command->add_option("-o,--output", a->output, "HTML, PDF or Markdown by its ending: .html, .pdf, .md")
@@ -31,8 +35,9 @@ void add_report(CLI::App& app, Cli& cli) {
     const std::string db = a->db.empty() ? default_store_path() : a->db;
     if (!std::filesystem::exists(db))
       throw Error(db, 0, 0, "no such store", "make one: stitchwork run MODEL --db FILE");
+    cli.progress("writing " + a->output);
     if (a->paper.empty()) {
-      write_file(a->output, report_bytes(Store::open(db), {a->experiment}, a->output));
+      write_file(a->output, report_bytes(Store::open(db), {a->experiment, a->kernels}, a->output));
     } else {
       ReproduceOptions options;
       options.db = db;
@@ -40,6 +45,7 @@ void add_report(CLI::App& app, Cli& cli) {
       options.quick = only_quick(a->paper, db);
       write_reproduction(reproduce(a->paper, options), a->output);
     }
+    cli.progress("");
     if (cli.json)
       return cli.print(
           nlohmann::ordered_json{{"schema", "stitchwork.report/1"}, {"store", db}, {"file", a->output}});

@@ -5,11 +5,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "cli/usage.h"
 #include "codegen/compile/process.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -41,6 +43,7 @@ struct RunArguments {
   std::string backend = "sim", cache = "cold", mode = "exact", convolutions = "auto", inputs, outputs, trace,
               db, sanitize;
   std::uint64_t seed = 0;
+  std::int64_t max_trips = kMaxTrips;
   int repeats = 20;
   bool check = false, counters = false, dependent_launch = false, fast_math = false;
   const CLI::Option* device = nullptr;  ///< whether it was given
@@ -100,6 +103,41 @@ std::string library_text(const RunResult& run) {
   return text;
 }
 
+/// What the run's time is made of beside the kernels' rows, so that all rows add up to it.
+std::vector<std::pair<std::string, double>> other_rows(const FusionPlan& plan, const RunResult& run,
+                                                       const Device& device) {
+  struct Sum {
+    std::map<Method, std::pair<int, double>> by;  ///< steps and their time
+  };
+  std::map<StepKind, Sum> kinds;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    auto& [count, us] = kinds[plan.steps[s].kind].by[run.steps[s].method];
+    ++count;
+    us += run.steps[s].time_us;
+  }
+  std::vector<std::pair<std::string, double>> rows;
+  const auto add = [&](StepKind kind, const char* one) {
+    for (const auto& [method, sum] : kinds[kind].by)
+      rows.emplace_back(fmt::format("{} ({})", counted(sum.first, one), name(method)), sum.second);
+  };
+  add(StepKind::kLibrary, "library call");
+  add(StepKind::kCopy, "copy");
+  add(StepKind::kMemset, "memset");
+  double control = 0;
+  for (const auto& [method, sum] : kinds[StepKind::kControl].by) control += sum.second;
+  if (control > 0) {
+    for (const ComputationRun& part : run.computations)
+      for (const KernelRun& kernel : part.kernels) control -= kernel.time_us;
+    rows.emplace_back("loops and branches, beside their kernels", control);
+  }
+  if (plan.steps.size() > 1) {
+    const auto gaps = static_cast<double>(plan.steps.size() - 1);
+    rows.emplace_back(fmt::format("{} between steps", counted(static_cast<long long>(gaps), "gap")),
+                      device.launch_gap_us * gaps);
+  }
+  return rows;
+}
+
 /// This program again, for another one to start.
 std::string own_path() {
   if (const char* wrapper = std::getenv("STITCHWORK_PROGRAM"); wrapper != nullptr && *wrapper != '\0')
@@ -152,6 +190,7 @@ void run(Cli& cli, const RunArguments& a) {
     spec.device = cuda::described(cuda::gpu(*cuda::load_driver(), 0)).id;
   spec.cache = a.cache == "warm" ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
   spec.seed = a.seed;
+  spec.max_trips = a.max_trips;
   spec.inputs_dir = a.inputs;
   spec.check = a.check;
   spec.sampled = a.mode == "sampled";
@@ -219,6 +258,12 @@ void run(Cli& cli, const RunArguments& a) {
       add(k, r, fmt::format("{}: {} {}, {} times", computation, k.id, k.name, r.launches));
     }
   }
+  for (const auto& [what, us] : other_rows(plan, result.run, device(plan.device))) {
+    std::vector<std::string> row(heads.size(), "");
+    row[0] = what;
+    row[heads.size() - (simulated ? 2 : 1)] = fmt::format("{:.2f}", us);
+    table.add(row);
+  }
   cli.print(table.text());
   const bool modelled = std::any_of(result.run.steps.begin(), result.run.steps.end(),
                                     [](const StepRun& step) { return step.method == Method::kModelled; });
@@ -275,7 +320,10 @@ void add_run(CLI::App& app, Cli& cli) {
           "only")
       ->capture_default_str()
       ->check(CLI::IsMember({"exact", "sampled"}));
-  command->add_option("--seed", a->seed, "of the generated inputs")->capture_default_str();
+  add_seed(*command, a->seed, "of the generated inputs");
+  command->add_option("--max-trips", a->max_trips, "of one loop: a run whose loop goes on ends there")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()));
   command->add_option("--inputs", a->inputs, "folder of .npy inputs, by parameter name or number");
   command->add_option("--outputs", a->outputs, "folder to save outputs in, as out0.npy, out1.npy, ...");
   command->add_option("--trace", a->trace,

@@ -1,6 +1,18 @@
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 
 #include "cli/cli.h"
 
-int main(int argc, char** argv) { return stitchwork::run_cli(argc, argv, std::cout, std::cerr); }
+int main(int argc, char** argv) {
+  const int code = stitchwork::run_cli(argc, argv, std::cout, std::cerr);
+  std::cout.flush();
+  std::fflush(nullptr);
+#ifdef __SANITIZE_ADDRESS__
+  return code;  // leaks are told behind this
+#else
+  // Without destructors of libraries: where memory is short OpenBLAS's threads, which it starts when it is
+  // loaded, wait for theirs forever, and its destructor for them.
+  std::_Exit(code);
+#endif
+}

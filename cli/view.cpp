@@ -1,7 +1,9 @@
 // stitchwork view MODEL --planners a,b -o view.html
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "analysis/explain/compare.h"
 #include "cli/cli.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -10,6 +12,8 @@
 
 namespace stitchwork {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string render(const Model& model, const std::vector<FusionPlan>& plans) {
   auto* view = reinterpret_cast<RenderView*>(module_function(kViewModule, kRenderView, "graphs are drawn"));
@@ -26,32 +30,52 @@ void add_view(CLI::App& app, Cli& cli) {
   struct Arguments {
     PlanArguments plan;
     std::vector<std::string> planners{"astitch", "xla"};
+    const CLI::Option* given = nullptr;  ///< --planners
     std::string output;
   };
   CLI::App* command = app.add_subcommand("view", "plans of a model as one page: graphs, kernels, and why");
   auto a = std::make_shared<Arguments>();
   a->plan.add_model(*command);
   a->plan.add_device(*command);
-  command->add_option("--planners", a->planners, "comma-separated; the first is shown first")
-      ->delimiter(',')
-      ->capture_default_str();
+  a->given = command->add_option("--planners", a->planners, "comma-separated; the first is shown first")
+                 ->delimiter(',')
+                 ->capture_default_str();
+  command->add_option("--plan", a->plan.plan_file, "a saved plan, shown first; without --planners alone");
+  a->plan.add_options(*command);
   command->add_option("-o,--output", a->output, "HTML file, which needs no other")->required();
   add_common(*command, cli,
              "  stitchwork view bert_layer -o view.html\n"
-             "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html");
+             "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html\n"
+             "  stitchwork view softmax --planners astitch --set mapping=paper -o view.html");
   command->callback([&cli, a] {
-    if (a->plan.model.empty()) throw CLI::RequiredError("MODEL");
+    if (a->plan.model.empty() && a->plan.plan_file.empty()) throw CLI::RequiredError("MODEL");
+    if (fs::path(a->output).extension() != ".html")
+      throw Error(a->output, 0, 0, "a page is written as .html", "for example -o view.html");
     for (auto at = a->planners.begin(); at != a->planners.end(); ++at) {
       planner(*at);
       if (std::find(a->planners.begin(), at, *at) != at)
         throw Error(fmt::format("planner {} is given twice", *at), "name each once");
     }
-    const Model model = a->plan.open.load(a->plan.model);
-    const Device& target = device(a->plan.device);
     std::vector<FusionPlan> plans;
+    Model model;
+    const Device* target = nullptr;
+    if (a->plan.plan_file.empty()) {
+      model = a->plan.open.load(a->plan.model);
+      target = &device(a->plan.device);
+    } else {
+      PlanArguments saved = a->plan;
+      saved.set.clear();
+      saved.override_file.clear();
+      Planned planned = load_planned(saved);
+      model = std::move(planned.model);
+      target = planned.device;
+      plans.push_back(std::move(planned.plan));
+      if (a->given->count() == 0) a->planners.clear();
+    }
+    PlanOptions options = a->plan.options(true);
     for (const std::string& name : a->planners) {
       cli.progress("planning with " + name);
-      plans.push_back(make_plan(model.graph, target, name, {{}, {}, true}));
+      plans.push_back(make_plan(model.graph, *target, name, options_for(planner(name), options)));
     }
     cli.progress("drawing");
     const std::string page = render(model, plans);
@@ -67,11 +91,13 @@ void add_view(CLI::App& app, Cli& cli) {
       return cli.print(nlohmann::ordered_json{
           {"schema", "stitchwork.view/1"},
           {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
-          {"device", target.id},
+          {"device", target->id},
           {"plans", list},
           {"file", a->output}});
-    cli.print(fmt::format("{} shows {} planned by {}", a->output, model.graph.source,
-                          fmt::join(a->planners, ", ")));
+    std::vector<std::string> names;
+    for (const FusionPlan& plan : plans) names.push_back(plan.planner);
+    cli.print(
+        fmt::format("{} shows {} planned by {}", a->output, model.graph.source, fmt::join(names, ", ")));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -175,14 +176,38 @@ Dataset find_dataset(const std::string& name) {
   throw_unknown(known, name, "no such dataset", "`stitchwork datasets` lists them");
 }
 
-Model load_model(const std::string& name, const OnnxOptions& options) {
+namespace {
+
+/// Of a pipe, which can be read once and has no ending to tell by: HLO text is printable from its first word
+/// on, ONNX's protobuf begins with a tag.
+Model read_stream(const std::string& path, const std::string& name, const OnnxOptions& options,
+                  OpTrace* trace) {
+  const std::string bytes = read_decompressed(path, "HLO text or ONNX");
+  if (bytes.empty()) throw Error(name, 0, 0, "nothing came", "pipe HLO text or an ONNX model into it");
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const bool text = first != std::string::npos && std::isprint(static_cast<unsigned char>(bytes[first])) != 0;
+  if (text) check_no_options(options);
+  Graph read = text ? parse_hlo(bytes, name) : parse_onnx(bytes, name, options);
+  if (text) read.source_sha256 = sha256_hex(bytes);
+  Model model;
+  model.left_out = left_out_effects(read);
+  model.graph = canonicalize(read, trace);
+  return model;
+}
+
+}  // namespace
+
+Model load_model(const std::string& name, const OnnxOptions& options, OpTrace* trace) {
   std::error_code error;
   Model model;
+  const fs::file_type type = fs::status(name == "-" ? "/dev/stdin" : name, error).type();
+  if (name == "-" || type == fs::file_type::fifo || type == fs::file_type::character)
+    return read_stream(name == "-" ? "/dev/stdin" : name, name == "-" ? "stdin" : name, options, trace);
   if (fs::is_regular_file(name, error)) {
     if (!is_onnx_path(name)) check_no_options(options);
     const Graph read = is_onnx_path(name) ? read_onnx(name, options) : read_graph(name);
     model.left_out = left_out_effects(read);
-    model.graph = canonicalize(read);
+    model.graph = canonicalize(read, trace);
     fs::path json_path = name;
     if (json_path.extension() == ".gz") json_path.replace_extension();
     model.inputs = read_overrides(model.graph, json_path.replace_extension(".json").string());
@@ -191,11 +216,13 @@ Model load_model(const std::string& name, const OnnxOptions& options) {
   const std::vector<Dataset> known = datasets();
   if (const Dataset* d = find(known, name)) {
     check_no_options(options);
-    model.graph = canonicalize(read_graph(d->path));
+    model.graph = canonicalize(read_graph(d->path), trace);
     model.graph.source = d->name;
     model.inputs = read_overrides(model.graph, d->json_path);
     return model;
   }
+  if (type == fs::file_type::directory)
+    throw Error(name, 0, 0, "is a folder", "give the path of a file in it: HLO text or an ONNX model");
   throw_unknown(
       known, name, "no such file or dataset",
       "give a path to HLO text or an ONNX model, or a dataset's name (`stitchwork datasets` lists them)");

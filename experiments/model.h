@@ -8,6 +8,7 @@
 #include "core/evaluate/inputs.h"
 #include "core/graph/graph.h"
 #include "core/onnx/onnx.h"
+#include "core/passes/op_trace.h"
 
 namespace stitchwork {
 
@@ -43,6 +44,7 @@ struct Model {
 
 /// `name` is a path (.hlo, .txt, .onnx, each also .gz) or a dataset's name; `options` are for ONNX models.
 /// Throws Error naming close dataset names if neither.
-Model load_model(const std::string& name, const OnnxOptions& options = {});
+/// `trace`: takes what became of the ops of the file.
+Model load_model(const std::string& name, const OnnxOptions& options = {}, OpTrace* trace = nullptr);
 
 }  // namespace stitchwork

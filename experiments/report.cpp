@@ -69,19 +69,19 @@ std::string chart(const ReportSection& section, const ReportChart& wanted) {
 }
 
 std::string kernel_details(const ReportTrial& t) {
-  double us = 0;
-  for (const ReportKernel& k : t.kernels) us += k.time_us.value;
   std::string host;
   for (const auto& [metric, what] :
        {std::pair{"plan_ms", "planning"}, {"compile_ms", "compilation"}, {"run_ms", "execution"}})
     if (const ReportValue* v = t.sample(metric))
       host += fmt::format("{}{} {:.1f} ms ({})", host.empty() ? "" : ", ", what, v->value, v->method);
+  const std::string left =
+      left_out(t).empty() ? "" : fmt::format("<p class=\"quiet\">{}.</p>\n", escaped(left_out(t)));
   return fmt::format(
       "<details class=\"planner\"><summary><b>{}</b> &#8211; {} kernel{}, {} us ({})</summary>\n<p "
       "class=\"quiet\">On "
-      "the host: {}.</p>\n{}</details>\n",
-      escaped(t.label), t.kernels.size(), t.kernels.size() == 1 ? "" : "s", microseconds(us),
-      t.kernels.empty() ? "no kernels" : escaped(t.kernels[0].time_us.method), host, kernel_table(t));
+      "the host: {}.</p>\n{}{}</details>\n",
+      escaped(t.label), t.kernel_count, t.kernel_count == 1 ? "" : "s", microseconds(t.kernels_us),
+      t.kernels.empty() ? "no kernels" : escaped(t.kernels[0].time_us.method), host, kernel_table(t), left);
 }
 
 std::string anchor(std::size_t index) { return fmt::format("s{}", index + 1); }
@@ -126,7 +126,7 @@ std::string report_bytes(const Store& store, const ReportOptions& options, const
 }
 
 std::string report_html(const Store& store, const ReportOptions& options) {
-  const ReportData data = read_report(store, options.experiment);
+  const ReportData data = read_report(store, options.experiment, options.kernels);
   std::string body = "<h1>Stitchwork report</h1>\n";
   body += "<p class=\"quiet\">How models are fused by each planner, and what their kernels do.</p>\n";
   body += provenance(store, data);

@@ -10,7 +10,8 @@
 namespace stitchwork {
 
 struct ReportOptions {
-  std::string experiment;  ///< name; "" = all
+  std::string experiment;              ///< name; "" = all
+  std::optional<std::size_t> kernels;  ///< listed of each trial (read_report)
 };
 
 /// Title, provenance, one section a model and device: planners side by side (kernels, time, DRAM bytes,

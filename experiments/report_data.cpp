@@ -20,7 +20,23 @@ std::string options_text(const Settings& settings) {
   return text;
 }
 
-ReportTrial trial_of(const Store& store, const TrialResults& found) {
+/// The slowest, in their order.
+void keep_slowest(std::vector<ReportKernel>& kernels, std::size_t most) {
+  if (most == 0 || kernels.size() <= most) return;
+  std::vector<double> times;
+  for (const ReportKernel& k : kernels) times.push_back(k.time_us.value);
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(most - 1), times.end(),
+                   std::greater<>());
+  const double least = times[most - 1];
+  auto ties = static_cast<std::ptrdiff_t>(most) -
+              std::count_if(kernels.begin(), kernels.end(),
+                            [&](const ReportKernel& k) { return k.time_us.value > least; });
+  std::erase_if(kernels, [&](const ReportKernel& k) {
+    return k.time_us.value < least || (k.time_us.value == least && ties-- <= 0);
+  });
+}
+
+ReportTrial trial_of(const Store& store, const TrialResults& found, std::size_t kernels) {
   ReportTrial t;
   t.id = found.id;
   t.key = found.key;
@@ -42,6 +58,9 @@ ReportTrial trial_of(const Store& store, const TrialResults& found) {
     const Series& series = *found.find(metric);
     (is_counter(metric) ? t.totals : t.samples)[metric] = {series.median(), series.method};
   }
+  t.kernel_count = t.kernels.size();
+  for (const ReportKernel& k : t.kernels) t.kernels_us += k.time_us.value;
+  keep_slowest(t.kernels, kernels);
   return t;
 }
 
@@ -99,12 +118,21 @@ std::optional<ReportValue> ReportTrial::total(const std::string& counter) const 
   return found == totals.end() ? std::nullopt : std::optional(found->second);
 }
 
-ReportData read_report(const Store& store, const std::string& experiment) {
+std::size_t usual_kernels(std::size_t trials) {
+  // A choice, not measured: rows that browsers show at once; of a trial enough to see what is slow.
+  constexpr std::size_t kRows = 2000, kLeast = 3;
+  return std::max(kLeast, kRows / std::max<std::size_t>(1, trials));
+}
+
+ReportData read_report(const Store& store, const std::string& experiment,
+                       std::optional<std::size_t> kernels) {
   ReportData data;
   std::set<std::int64_t> environments;
   std::set<std::string> experiments;
   std::map<std::tuple<std::string, std::string, std::string>, ReportSection> sections;
-  for (const TrialResults& found : read_results(store, experiment).trials) {
+  const std::vector<TrialResults> trials = read_results(store, experiment).trials;
+  const std::size_t most = kernels.value_or(usual_kernels(trials.size()));
+  for (const TrialResults& found : trials) {
     environments.insert(found.environments.begin(), found.environments.end());
     experiments.insert(found.experiment);
     data.first_ns = data.first_ns == 0 ? found.first_ns : std::min(data.first_ns, found.first_ns);
@@ -113,7 +141,7 @@ ReportData read_report(const Store& store, const std::string& experiment) {
     section.workload = found.workload;
     section.device = found.device;
     section.model_sha256 = found.setting("model_sha256");
-    section.trials.push_back(trial_of(store, found));
+    section.trials.push_back(trial_of(store, found, most));
   }
   for (const std::int64_t id : environments)
     data.environments.push_back(environment_text(store.handle(), id));

@@ -151,14 +151,16 @@ void add_section(Document& document, const ReportSection& section, std::size_t i
     }
   }
   for (const ReportTrial& t : section.trials)
-    if (!t.kernels.empty())
+    if (!t.kernels.empty()) {
       document.add(kernels_table(t), fmt::format("Kernels of {}, slowest first", t.label));
+      if (const std::string left = left_out(t); !left.empty()) document.add(Kind::kParagraph, left + ".");
+    }
 }
 
 }  // namespace
 
 Document report_document(const Store& store, const ReportOptions& options) {
-  const ReportData data = read_report(store, options.experiment);
+  const ReportData data = read_report(store, options.experiment, options.kernels);
   Document document;
   document.title = "Stitchwork report";
   document.add(Kind::kTitle, document.title);

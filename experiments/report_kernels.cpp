@@ -37,12 +37,18 @@ std::string badge(std::string_view scheme) {
 
 /// Ops shown before the rest folds away: two to three lines of a wide window.
 constexpr std::size_t kOpsShown = 24;
+/// Ops of a kernel on the page at all. A choice, not measured: nobody reads on, and a sweep's kernels of
+/// thousands would be hundreds of megabytes; the store and run --json have all.
+constexpr std::size_t kOpsListed = 200;
 
 std::string op_chips(const ReportKernel& k) {
   std::string shown, folded;
-  for (std::size_t i = 0; i < k.ops.size(); ++i)
+  const std::size_t listed = std::min(k.ops.size(), kOpsListed);
+  for (std::size_t i = 0; i < listed; ++i)
     (i < kOpsShown ? shown : folded) +=
         fmt::format("<span class=\"op\">{}{}</span>", badge(k.ops[i].second), escaped(k.ops[i].first));
+  if (listed < k.ops.size())
+    folded += fmt::format("<span class=\"op\">and {} more</span>", k.ops.size() - listed);
   if (!folded.empty())
     shown +=
         fmt::format("<details><summary>{} more ops</summary>{}</details> ", k.ops.size() - kOpsShown, folded);
@@ -144,13 +150,18 @@ std::vector<const ReportKernel*> slowest_first(const ReportTrial& trial) {
   return order;
 }
 
+std::string left_out(const ReportTrial& trial) {
+  if (trial.kernels.size() >= trial.kernel_count) return "";
+  double us = 0;
+  for (const ReportKernel& k : trial.kernels) us += k.time_us.value;
+  return fmt::format("The {} slowest of {} kernels, {:.0f} % of their time; report --kernels N lists more",
+                     trial.kernels.size(), with_commas(static_cast<long long>(trial.kernel_count)),
+                     trial.kernels_us > 0 ? 100 * us / trial.kernels_us : 0);
+}
+
 std::string kernel_table(const ReportTrial& trial) {
   const std::vector<const ReportKernel*> order = slowest_first(trial);
-  double slowest = 0, total = 0;
-  for (const ReportKernel* k : order) {
-    slowest = std::max(slowest, k->time_us.value);
-    total += k->time_us.value;
-  }
+  const double slowest = order.empty() ? 0 : order.front()->time_us.value, total = trial.kernels_us;
   std::vector<html::Row> rows;
   for (const ReportKernel* k : order) rows.push_back(kernel_row(*k, slowest, total));
   return html::table(kernel_columns(), rows, "kernels");

@@ -11,6 +11,9 @@ namespace stitchwork {
 std::string scheme_legend();
 
 /// Slowest first: ops with scheme badges, launch, registers, spills, counters, share of the kernels' time.
+/// "The 5 slowest of 120 kernels, 83 % of their time; --kernels N lists more"; "" where all are listed.
+std::string left_out(const ReportTrial& trial);
+
 std::string kernel_table(const ReportTrial& trial);
 
 /// The trial's kernels in the order that reports show them.

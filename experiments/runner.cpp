@@ -101,7 +101,7 @@ Ended wait_for(pid_t child, int pipe, Clock::time_point until) {
 /// A trial to be carried out, and what is known of it already.
 struct Planned {
   Cell cell;
-  bool skipped = false;
+  int missing = 1;    ///< attempts to carry out
   std::string again;  ///< why it is carried out although something like it came out ok; "" where nothing did
 };
 
@@ -124,7 +124,7 @@ class Runner {
   Runner(const ExperimentSpec& spec, const std::string& db, const RunnerOptions& options)
       : spec_(spec), id_(spec.name, spec.text), db_(db), options_(options) {}
 
-  /// This shard's trials, with those to skip marked.
+  /// This shard's trials, with what is missing of each.
   std::vector<Planned> plan() {
     const Store store = Store::open(db_);
     const std::vector<std::string> names = experiment_names(store);
@@ -139,19 +139,20 @@ class Runner {
       const Model& of = model(all[i].workload);
       const std::string key = trial_key(of, trial);
       const Settings settings = settings_of(trial_params(of, trial));
-      Planned one{all[i], false, ""};
+      Planned one{all[i], 0, ""};
       std::string status;
+      std::int64_t attempts = 0, ok = 0;
       for (const TrialResults& t : known) {
-        if (t.key == key)
+        if (t.key == key) {
           status = t.status;
-        else if (t.status == "ok" && t.variant == trial.variant && t.workload == of.graph.source &&
-                 is_asked_for(settings, t.settings))
+          attempts = t.attempts;
+          ok = static_cast<std::int64_t>(t.ok_attempts.size());
+        } else if (t.status == "ok" && t.variant == trial.variant && t.workload == of.graph.source &&
+                   is_asked_for(settings, t.settings)) {
           one.again = why_again(t, settings);
+        }
       }
-      using Rerun = RunnerOptions::Rerun;
-      const bool again =
-          options_.rerun == Rerun::kAll || (options_.rerun == Rerun::kFailed && status != "ok");
-      one.skipped = !status.empty() && !again;
+      one.missing = missing(status, attempts, ok);
       if (!status.empty()) one.again.clear();
       planned.push_back(std::move(one));
     }
@@ -165,7 +166,7 @@ class Runner {
     std::vector<Cell> order;
     for (int round = 0; round < options_.rounds; ++round)
       for (const Planned& p : planned)
-        if (!p.skipped) order.push_back(p.cell);
+        if (round < p.missing) order.push_back(p.cell);
     if (!options_.interleave)
       std::stable_sort(order.begin(), order.end(), [](const Cell& a, const Cell& b) {
         return std::tie(a.workload, a.device, a.seed, a.variant) <
@@ -173,7 +174,7 @@ class Runner {
       });
     summary.trials = planned.size();
     for (const Planned& p : planned) {
-      summary.skipped += p.skipped ? 1 : 0;
+      summary.skipped += p.missing == 0 ? 1 : 0;
       if (!p.again.empty()) summary.again.push_back(to_text(spec_, p.cell) + ": " + p.again);
     }
     const Clock::time_point begin = Clock::now();
@@ -193,6 +194,15 @@ class Runner {
   }
 
  private:
+  /// Attempts of a trial that the rounds still lack: those there are count, however they came to be.
+  int missing(const std::string& status, std::int64_t attempts, std::int64_t ok) const {
+    using Rerun = RunnerOptions::Rerun;
+    if (options_.rerun == Rerun::kAll) return options_.rounds;
+    const std::int64_t there = options_.rerun == Rerun::kNothing ? attempts : ok;
+    const bool failed = options_.rerun == Rerun::kFailed && !status.empty() && status != "ok";
+    return static_cast<int>(std::max<std::int64_t>(failed ? 1 : 0, options_.rounds - there));
+  }
+
   const Model& model(std::size_t workload) {
     const auto known = models_.find(workload);
     if (known != models_.end()) return known->second;
@@ -282,7 +292,7 @@ std::vector<std::string> trials_to_run(const ExperimentSpec& spec, const std::st
     return result;
   }
   for (const Planned& planned : Runner(spec, db, options).plan())
-    if (!planned.skipped)
+    if (planned.missing > 0)
       result.push_back(to_text(spec, planned.cell) +
                        (planned.again.empty() ? "" : ": again, " + planned.again));
   return result;

@@ -13,7 +13,9 @@ struct RunnerOptions {
   enum class Rerun : std::uint8_t { kNothing, kFailed, kAll };
   Rerun rerun =
       Rerun::kFailed;  ///< of the trials that have an attempt; without, those that came out ok are skipped
-  int rounds = 1;      ///< of every trial: attempts of its own
+  /// Attempts that every trial shall have: ok ones (with kNothing any), those of earlier runs among them;
+  /// with kAll so many more.
+  int rounds = 1;
   bool interleave = false;    ///< round by round, not trial by trial
   int shard = 1, shards = 1;  ///< every shards-th trial, from this one (1 = the first)
   /// (trials done, of how many, seconds left or -1, what is happening).

@@ -1,6 +1,8 @@
 #include "experiments/store.h"
 
+#include <pwd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -305,6 +307,10 @@ std::string Store::last_status(const std::string& experiment, const std::string&
 std::string default_store_path() {
   const char* data = std::getenv("XDG_DATA_HOME");
   const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') {  // a service, a container: not the folder that it happens to be in
+    const passwd* user = getpwuid(getuid());
+    home = user == nullptr ? nullptr : user->pw_dir;
+  }
   const std::string base = data && *data ? data : std::string(home ? home : ".") + "/.local/share";
   return base + "/stitchwork/runs.db";
 }

@@ -15,9 +15,11 @@
 #include "core/base/arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/memory.h"
 #include "core/hlo/hlo_text.h"
 #include "core/hlo/npy.h"
 #include "experiments/launch_json.h"
+#include "experiments/memory_need.h"
 #include "occupancy_model/hardware.h"
 #include "runtime/cuda/profile.h"
 
@@ -25,6 +27,10 @@ namespace stitchwork {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr std::string_view kMemoryHint =
+    "arrays are kept in this machine's memory: plan, compare and explain take a model of any size, --mode "
+    "sampled and a run without --check need less";
 
 class Stopwatch {
  public:
@@ -178,7 +184,11 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
         "leave out --check, --sanitize, --cache warm and --backend cuda, or use --mode exact");
   const auto driver = spec.backend == "cuda" ? cuda::load_driver() : nullptr;  // before the long work
   const Device target = target_of(spec);
-  if (!modelled) require_runnable(model.graph);
+  if (!modelled) {
+    require_runnable(model.graph);
+    require_memory(input_bytes(model.graph), "the parameters of the run",
+                   kMemoryHint);  // before planning
+  }
   TrialResult result;
   report(0, "planning");
   const Stopwatch planning;
@@ -194,6 +204,8 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
       result.executable.computations[c].kernels.resize(result.run.computations[c].kernels.size());
     return result;
   }
+  require_memory(run_bytes(model.graph, plan, simulated && !spec.sampled, spec.check), "the run",
+                 kMemoryHint);
   report(0.02, "compiling");
   const Stopwatch compiling;
   Replan replan;
@@ -215,6 +227,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   options.cache = spec.cache;
   options.sanitize = spec.sanitize;
   options.sampled = spec.sampled;
+  options.max_trips = spec.max_trips;
   options.progress = [&](int done, int total, const std::string& what) {
     report(0.25 + 0.6 * done / std::max(1, total), what);
   };
@@ -229,7 +242,8 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
                                .compile = compiling_options},
                               {cuda::Blas::load, cuda::Dnn::load});
     result.gpu = backend.gpu();
-    result.run = run_on(backend, model.graph, target, result.executable, inputs, options.progress);
+    result.run =
+        run_on(backend, model.graph, target, result.executable, inputs, options.progress, spec.max_trips);
     for (std::size_t i = 0; i < result.run.kernels.size(); ++i)  // a GPU tells no parts: the model's
       result.run.kernels[i].parts = result.costs[i].timed.time;
   }

@@ -35,6 +35,8 @@ struct TrialSpec {
   bool check = false;
   bool sampled = false;      ///< RunOptions::sampled: counters and times, no outputs
   sim::Sanitizers sanitize;  ///< no part of the key: they change no number
+  std::int64_t max_trips =
+      kMaxTrips;  ///< of one loop; no part of the key: where it matters there is no result
   CompileOptions compile;
   int repeats = 20;                         ///< cuda: of every kernel and of the whole
   std::string convolutions = "auto";        ///< cuda: or "cudnn", "patches" (cuda::parse_convolutions)

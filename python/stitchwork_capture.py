@@ -67,7 +67,7 @@ def capture_torch(module, *args, out, **kwargs):
         ) from error
     except Exception as error:
         raise CaptureError(
-            f"capture_torch: torch.onnx.export cannot export {_name(module)}: {_first_line(error)}"
+            f"capture_torch: torch.onnx.export cannot export {_name(module)}: {_cause(error)}"
         ) from error
     finally:
         module.train(training)
@@ -110,6 +110,13 @@ def _write(path, content):
 
 def _name(thing):
     return getattr(thing, "__name__", None) or type(thing).__name__
+
+
+def _cause(error):
+    """What an error was raised from, at the bottom of the chain: exporters wrap it in advice of their own."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return _first_line(error)
 
 
 def _first_line(error):

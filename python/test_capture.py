@@ -8,7 +8,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stitchwork_capture import CaptureError, capture_jax, capture_torch
@@ -112,6 +114,33 @@ class Torch(Folder):
         self.refused("is no torch.nn.Module", capture_torch, torch.sin, torch.ones(2), out=self.folder / "m.onnx")
         self.refused("cannot export Fails", capture_torch, Fails(), torch.ones(2, 3), out=self.folder / "m.onnx")
         self.refused("must end in .onnx", capture_torch, Fails(), torch.ones(2, 3), out=self.folder / "m.hlo")
+
+
+class Wrapped(Folder):
+    def test_what_an_exporter_wraps_in_advice_is_quoted(self):
+        class Module:
+            training = False
+
+            def eval(self):
+                pass
+
+            train = lambda self, mode: None
+            __call__ = lambda self, *args: args
+
+        def export(*_, **__):
+            try:
+                raise ValueError("aten.fft_rfft has no ONNX form\nat line 3")
+            except ValueError as error:
+                raise RuntimeError("Failed to export the model.\nRead our guide") from error
+
+        class NoGrad:
+            __enter__ = __exit__ = lambda *_: None
+
+        torch = types.SimpleNamespace(
+            nn=types.SimpleNamespace(Module=Module), no_grad=NoGrad, onnx=types.SimpleNamespace(export=export)
+        )
+        with unittest.mock.patch.dict(sys.modules, {"torch": torch}):
+            self.refused("aten.fft_rfft has no ONNX form", capture_torch, Module(), 1.0, out=self.folder / "m.onnx")
 
 
 class Missing(Folder):

@@ -1,6 +1,7 @@
 #include "runtime/run.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/traffic.h"
 #include "core/base/error.h"
+#include "core/base/format.h"
 #include "core/evaluate/evaluator.h"
 #include "core/index/window.h"
 #include "runtime/device_buffer.h"
@@ -94,6 +96,7 @@ struct Program {
 
   const Device& device;
   Backend& backend;
+  std::int64_t max_trips = kMaxTrips;
   std::map<ComputationId, Part> parts;
 };
 
@@ -153,6 +156,12 @@ class Runner {
     for (int i = 0; i < total; ++i) {
       const PlanStep& step = plan.steps[static_cast<std::size_t>(i)];
       if (progress) progress(i, total, step.id);
+      trip_progress_ = [&](std::int64_t trip) {
+        if (progress)
+          progress(i, total,
+                   fmt::format("{}: trip {}{}", step.id, with_commas(trip),
+                               step.trips ? " of " + with_commas(*step.trips) : std::string()));
+      };
       perform(step, i, result);
       if (!result.findings.empty()) return;
       for (NodeId owner : dies_after_[static_cast<std::size_t>(i)]) buffers_.end(owner);
@@ -384,7 +393,14 @@ class Runner {
     double us = 0;
     if (node.op == Op::kWhile) {
       Literal state = value(node.operands[0]);
-      while (run_part(node, 0, state, result, us).get_int(0) != 0 && result.findings.empty()) {
+      for (std::int64_t trip = 1;
+           run_part(node, 0, state, result, us).get_int(0) != 0 && result.findings.empty(); ++trip) {
+        if (trip > program_.max_trips)
+          throw Error(
+              graph_.source, node.line, 0,
+              fmt::format("loop {} goes on after {} trips", node.name, with_commas(program_.max_trips)),
+              "does it end? run --max-trips N lets it go on");
+        trip_progress_(trip);
         us += device_.launch_gap_us;
         state = run_part(node, 1, state, result, us);
         us += device_.launch_gap_us;
@@ -464,6 +480,7 @@ class Runner {
   std::int64_t times_;
   std::vector<std::pair<std::size_t, Timed>> timed_;  ///< launches and calls, by step
   std::vector<DeviceBuffer> kept_;                    ///< tables and barriers, until the run ends
+  std::function<void(std::int64_t)> trip_progress_;
   std::span<const Literal> inputs_;
   std::unordered_set<NodeId> uploaded_;
   std::unordered_map<NodeId, Literal> tuples_;   ///< by the op that made them, until the run ends
@@ -512,10 +529,11 @@ void require_runnable(const Graph& graph) {
 }
 
 RunResult run_on(Backend& backend, const Graph& graph, const Device& device, const Executable& executable,
-                 std::span<const Literal> inputs, const RunProgress& progress) {
+                 std::span<const Literal> inputs, const RunProgress& progress, std::int64_t max_trips) {
   require_runnable(graph);
   std::vector<ComputationRun> computations;
   Program program(graph, device, executable, backend, computations);
+  program.max_trips = max_trips;
   RunResult result = Runner(graph, executable, program, true).run(inputs, progress);
   result.computations = std::move(computations);
   return result;
@@ -524,7 +542,7 @@ RunResult run_on(Backend& backend, const Graph& graph, const Device& device, con
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options) {
   SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled);
-  return run_on(backend, graph, device, executable, inputs, options.progress);
+  return run_on(backend, graph, device, executable, inputs, options.progress, options.max_trips);
 }
 
 }  // namespace stitchwork

@@ -53,7 +53,11 @@ struct RunResult {
   std::optional<Repeated> repeated;  ///< measured runs without host calls
 };
 
-/// Called before each step: (done, total, what).
+/// Trips after which a loop is taken for one that never ends. A choice, not measured: ten times the longest
+/// that models have (a scan over a sequence of 100,000).
+inline constexpr std::int64_t kMaxTrips = 1'000'000;
+
+/// Called before each step, and of loops of the entry before each trip: (done, total, what).
 using RunProgress = std::function<void(int, int, const std::string&)>;
 
 struct RunOptions {
@@ -61,6 +65,7 @@ struct RunOptions {
   int host_threads = 0;
   bool sampled = false;  ///< sim::Options::sampled for every kernel that can be; there are no outputs then
   sim::Sanitizers sanitize;
+  std::int64_t max_trips = kMaxTrips;  ///< of one loop
   RunProgress progress;
 };
 
@@ -69,9 +74,10 @@ struct RunOptions {
 void require_runnable(const Graph& graph);
 
 /// Runs on `backend`; library calls that it does not make, by the CPU reference. Loops and branches run the
-/// kernels of their computations' plans.
+/// kernels of their computations' plans. Throws Error where a loop goes on after `max_trips`.
 RunResult run_on(Backend& backend, const Graph& graph, const Device& device, const Executable& executable,
-                 std::span<const Literal> inputs, const RunProgress& progress = {});
+                 std::span<const Literal> inputs, const RunProgress& progress = {},
+                 std::int64_t max_trips = kMaxTrips);
 
 /// run_on the PTX simulator.
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,

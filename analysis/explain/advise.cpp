@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/explain/boundaries.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/constraints.h"
 #include "core/base/error.h"
@@ -57,29 +58,15 @@ NodeId reader_of(const Computation& computation, const KernelPlan& kernel, NodeI
   return kernel.outputs.front();
 }
 
-/// The refusal that keeps two kernels apart: one that names the edge, else ops of both, else an op of one of
-/// them where a kernel's limits cut it.
-const Decision* find_block(const Computation& computation, const FusionPlan& plan, const DramEdge& edge,
-                           NodeId consumer) {
-  const KernelPlan &from = plan.kernels[edge.from], &to = plan.kernels[edge.to];
-  const Decision* best = nullptr;
-  int best_rank = 0;
-  for (const Decision& d : plan.decisions) {
-    if (d.verdict.ok || d.step != "scope") continue;
-    const NodeId a = computation.find(d.subject), b = d.object.empty() ? kNoNode : computation.find(d.object);
-    if (a == kNoNode) continue;
-    int rank = 0;
-    if (a == edge.value && b == consumer)
-      rank = 3;
-    else if (b != kNoNode && ((holds(from, a) && holds(to, b)) || (holds(from, b) && holds(to, a))))
-      rank = 2;
-    else if (b == kNoNode && (holds(from, a) || holds(to, a)))
-      rank = 1;
-    if (rank <= best_rank) continue;
-    best = &d;
-    best_rank = rank;
-  }
-  return best;
+/// The decision that keeps two kernels apart.
+Decision find_block(const PlanView& view, const FusionPlan& plan, const DramEdge& edge, NodeId consumer) {
+  const auto step_of = [&](std::size_t kernel) {
+    const auto found = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+      return step.kernel == static_cast<int>(kernel);
+    });
+    return static_cast<int>(found - plan.steps.begin());
+  };
+  return why_apart(view, plan, {edge.value, consumer, step_of(edge.from), step_of(edge.to)});
 }
 
 /// What the edge costs: its bytes at the sustained bandwidth, and a launch.
@@ -134,6 +121,7 @@ std::vector<Advice> advise(const Graph& graph, const Device& device, std::string
   PlanOptions recorded = options;
   recorded.record_decisions = true;
   const FusionPlan plan = make_plan(graph, device, planner, recorded);
+  const PlanView view(graph, plan);
   std::vector<Advice> result;
   std::set<std::pair<std::size_t, std::size_t>> seen;  // one edge of two kernels is enough: they merge or not
   for (const DramEdge& edge : find_edges(graph, plan)) {
@@ -148,10 +136,9 @@ std::vector<Advice> advise(const Graph& graph, const Device& device, std::string
     advice.to_kernel = to.id + " " + to.name;
     advice.bytes = edge.bytes;
     advice.gain_us = edge_us(device, edge);
-    if (const Decision* block = find_block(computation, plan, edge, consumer)) {
-      advice.rule = block->verdict.rule;
-      advice.why = block->verdict.why;
-    }
+    const Verdict block = find_block(view, plan, edge, consumer).verdict;
+    advice.rule = block.rule;
+    advice.why = block.why;
     advice.edit = {EditKind::kMerge, {advice.producer, advice.consumer}, "", 0};
     advice.before_us = plan.predicted_us;
     try_override(graph, device, planner, options, advice);

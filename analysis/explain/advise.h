@@ -16,7 +16,7 @@ struct Advice {
   std::string from_kernel, to_kernel;  ///< "k0 divide_1", by the plan advised on
   std::int64_t bytes = 0;  ///< of DRAM traffic that would go: the read, and the write if it is the only one
   double gain_us = 0;      ///< modelled, of those bytes and the launch
-  std::string rule, why;   ///< the decision that keeps the kernels apart; empty if none names them
+  std::string rule, why;   ///< the decision that keeps the kernels apart
   Edit edit;               ///< what to override
   double before_us = 0;    ///< predicted of the plan as it is
   std::optional<double> after_us;  ///< predicted with the override; empty if it is refused

@@ -37,25 +37,30 @@ void require_honoured(const std::vector<std::string>& names, const PlanOptions& 
 
 }  // namespace
 
+PlanOptions options_for(const Planner& row, const PlanOptions& options) {
+  PlanOptions own{.record_decisions = options.record_decisions, .tf32 = options.tf32};
+  for (const auto& [knob, value] : options.knobs)
+    if (std::find(row.knobs.begin(), row.knobs.end(), knob) != row.knobs.end()) own.knobs[knob] = value;
+  if (honours(row, options.edits)) own.edits = options.edits;
+  if (row.takes_library) own.library = options.library;
+  return own;
+}
+
 std::vector<CompareRow> compare(const Graph& graph, const Device& device,
                                 const std::vector<std::string>& planners, const PlanOptions& options) {
   require_honoured(planners, options);
   std::vector<CompareRow> rows;
   for (const std::string& name : planners) {
     const Planner& row = planner(name);
-    PlanOptions own{.tf32 = options.tf32};
-    for (const auto& [knob, value] : options.knobs)
-      if (std::find(row.knobs.begin(), row.knobs.end(), knob) != row.knobs.end()) own.knobs[knob] = value;
-    if (honours(row, options.edits)) own.edits = options.edits;
-    if (row.takes_library) own.library = options.library;
+    const PlanOptions own = options_for(row, options);
     const auto start = std::chrono::steady_clock::now();
     const FusionPlan plan = make_plan(graph, device, name, own);
     const double plan_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     const PlanCost cost = plan_cost(graph, device, plan);
-    rows.push_back({name, plan.counts.memory_kernels, plan.counts.library_calls, plan.counts.copies,
-                    cost.grid_barriers, cost.predicted_us, cost.dram_bytes, cost.recomputed_elements,
-                    plan_ms});
+    rows.push_back({name, device.id, plan.counts.memory_kernels, plan.counts.library_calls,
+                    plan.counts.copies, cost.grid_barriers, cost.predicted_us, cost.dram_bytes,
+                    cost.recomputed_elements, plan_ms, plan.counts.dynamic_memory_kernels});
   }
   return rows;
 }

@@ -11,11 +11,16 @@ namespace stitchwork {
 
 struct CompareRow {
   std::string planner;
+  std::string device;  ///< id
   int memory_kernels = 0, library_calls = 0, copies = 0, grid_barriers = 0;
   double predicted_us = 0;
   std::int64_t dram_bytes = 0, recomputed_elements = 0;
-  double plan_ms = 0;  ///< wall time of planning
+  double plan_ms = 0;         ///< wall time of planning
+  std::int64_t launched = 0;  ///< memory kernels as often as they run: in loops times the trips
 };
+
+/// What of `options` a planner honours: its knobs, and the overrides if it honours all of them.
+PlanOptions options_for(const Planner& row, const PlanOptions& options);
 
 /// One row a planner, in the order given. `options` holds knobs and overrides; each planner gets
 /// the knobs it honours, the overrides if it honours all of them, and the library if it takes one.

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "analysis/facts/boundary.h"
+#include "analysis/explain/boundaries.h"
 #include "analysis/judge/cost.h"
 #include "core/base/error.h"
 
@@ -47,7 +47,8 @@ bool is_output(const KernelPlan& kernel, NodeId op) {
 
 class Differ {
  public:
-  Differ(const Graph& graph, const FusionPlan& a, const FusionPlan& b) : a_(graph, a), b_(graph, b) {
+  Differ(const Graph& graph, const FusionPlan& a, const FusionPlan& b)
+      : graph_(graph), plan_a_(a), plan_b_(b), a_(graph, a), b_(graph, b) {
     result_.a = totals(graph, a);
     result_.b = totals(graph, b);
   }
@@ -150,9 +151,8 @@ class Differ {
         const std::tuple key{in_a, apart.kernels_of(producer).front(), apart.kernels_of(node.id).front()};
         const auto known = found.find(key);
         if (known != found.end() && known->second.apart) continue;
-        Boundary boundary{a_.name(producer), node.name, in_a,
-                          apart.decision_between(false, producer, node.id),
-                          together.decision_between(true, producer, node.id)};
+        Boundary boundary{a_.name(producer), node.name, in_a, refusal(in_a, producer, node.id),
+                          why_together(together, producer, node.id)};
         if (known == found.end())
           found.emplace(key, std::move(boundary));
         else if (boundary.apart)
@@ -162,7 +162,28 @@ class Differ {
     for (auto& [key, boundary] : found) result_.boundaries.push_back(std::move(boundary));
   }
 
+  /// Of the plan that keeps them apart; none where the reading kernel computes the producer itself.
+  std::optional<Decision> refusal(bool in_b, NodeId producer, NodeId consumer) {
+    const PlanView& view = in_b ? b_ : a_;
+    const FusionPlan& plan = in_b ? plan_b_ : plan_a_;
+    std::vector<StepBoundary>& known = in_b ? boundaries_b_ : boundaries_a_;
+    if (known.empty()) known = boundaries(graph_, plan);
+    const auto computes = [&](int step, NodeId op) {
+      if (step < 0) return false;
+      const int kernel = plan.steps[static_cast<std::size_t>(step)].kernel;
+      return kernel >= 0 && view.ops(static_cast<std::size_t>(kernel)).contains(op);
+    };
+    for (const bool exact : {true, false})
+      for (const StepBoundary& at : known)
+        if (computes(at.from, producer) && computes(at.to, consumer) && (at.value == producer || !exact))
+          return why_apart(view, plan, at);
+    return std::nullopt;
+  }
+
+  const Graph& graph_;
+  const FusionPlan &plan_a_, &plan_b_;
   PlanView a_, b_;
+  std::vector<StepBoundary> boundaries_a_, boundaries_b_;
   std::map<std::size_t, std::size_t> to_b_, to_a_;  ///< paired kernels
   PlanDiff result_;
 };

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/explain/boundaries.h"
 #include "analysis/explain/remedy.h"
-#include "analysis/facts/boundary.h"
 #include "analysis/facts/facts.h"
 #include "analysis/judge/cost.h"
 #include "analysis/judge/library_cost.h"
@@ -88,72 +88,90 @@ OpPlacement placement(const Computation& computation, const std::vector<std::vec
   return at;
 }
 
-/// The kernels and calls that meet the op's kernels, through the op itself before other ops of its kernels;
-/// for each the first pair of ops about which there is a refusal.
+/// The steps that meet those which compute the op, through the op itself before other ops of theirs, each
+/// once.
 class Neighbours {
  public:
-  Neighbours(const PlanView& view, const FusionPlan& plan, NodeId op)
-      : view_(view), computation_(view.computation()), plan_(plan), op_(op) {}
+  Neighbours(const Graph& graph, const PlanView& view, const FusionPlan& plan, NodeId op)
+      : graph_(graph), view_(view), computation_(view.computation()), plan_(plan), op_(op) {}
 
   std::vector<Neighbour> run() {
-    for (std::size_t k : view_.kernels_of(op_)) own_.insert(view_.ops(k).begin(), view_.ops(k).end());
-    for (const bool only_op : {true, false}) {
-      for (const Node& node : computation_.nodes) {
-        for (NodeId producer : computing_operands(computation_, node.id)) {
-          if (own_.contains(node.id) && (!only_op || node.id == op_))
-            add("producer", producer, node.id, producer);
-          if (own_.contains(producer) && (!only_op || producer == op_))
-            add("consumer", producer, node.id, node.id);
-        }
-      }
-    }
+    std::vector<bool> own;
+    for (const PlanStep& step : plan_.steps) own.push_back(computes(step));
+    const auto is_own = [&](int step) { return step >= 0 && own[static_cast<std::size_t>(step)]; };
+    std::vector<StepBoundary> found = boundaries(graph_, plan_);
+    std::erase_if(found, [&](const StepBoundary& b) { return is_own(b.from) == is_own(b.to); });
+    std::stable_partition(found.begin(), found.end(),
+                          [&](const StepBoundary& b) { return b.value == op_ || b.reader == op_; });
+    for (const StepBoundary& b : found)
+      add(b, is_own(b.to) ? "producer" : "consumer", is_own(b.to) ? b.from : b.to);
     add_siblings();
     return std::move(result_);
   }
 
  private:
-  void add(const char* relation, NodeId producer, NodeId consumer, NodeId other) {
-    if (view_.kernels_of(other).empty() ? plan_role(computation_.node(other)) == PlanRole::kAlias
-                                        : view_.shares_kernel(producer, consumer))
-      return;
-    Neighbour n{relation, view_.name(producer), view_.name(consumer), where(other), false, {}, {}};
-    n.in_kernel = !view_.kernels_of(other).empty();
-    n.refusal = view_.decision_between(false, producer, consumer);
-    keep(std::move(n));
+  bool computes(const PlanStep& step) const {
+    if (step.kind == StepKind::kMemset) return false;
+    const std::vector<NodeId>& ops = step.kind == StepKind::kKernel
+                                         ? plan_.kernels[static_cast<std::size_t>(step.kernel)].ops
+                                         : step.nodes;
+    return std::find(ops.begin(), ops.end(), op_) != ops.end();
   }
 
-  /// Ops of other kernels that only a refusal ties to this one.
+  void add(const StepBoundary& boundary, const char* relation, int other) {
+    const bool kernels =
+        other >= 0 && !view_.kernels_of(op_).empty() && step(other).kind == StepKind::kKernel;
+    Neighbour n{relation,
+                view_.name(boundary.value),
+                boundary.reader == kNoNode ? "" : view_.name(boundary.reader),
+                where(other),
+                kernels,
+                {},
+                {}};
+    const auto known = [&](const Neighbour& k) { return k.where == n.where && k.relation == n.relation; };
+    if (std::any_of(result_.begin(), result_.end(), known)) return;
+    n.refusal = why_apart(view_, plan_, boundary);
+    result_.push_back(std::move(n));
+  }
+
+  /// Kernels that only a refusal ties to this one.
   void add_siblings() {
-    for (const Decision& d : view_.decisions()) {
-      if (d.verdict.ok || d.object.empty()) continue;
-      if (d.subject != view_.name(op_) && d.object != view_.name(op_)) continue;
-      const NodeId other = computation_.find(d.subject == view_.name(op_) ? d.object : d.subject);
-      if (other == kNoNode || view_.kernels_of(other).empty() || own_.contains(other)) continue;
-      keep({"sibling", view_.name(op_), view_.name(other), where(other), true, d, {}});
+    std::set<NodeId> own;
+    for (std::size_t k : view_.kernels_of(op_)) own.insert(view_.ops(k).begin(), view_.ops(k).end());
+    for (std::size_t d = 0; d < view_.decisions().size(); ++d) {
+      const Decision& decision = view_.decisions()[d];
+      const auto [subject, object] = view_.about(d);
+      if (decision.verdict.ok || !decides_kernels(decision.step) || object == kNoNode) continue;
+      if (subject != op_ && object != op_) continue;
+      const NodeId other = subject == op_ ? object : subject;
+      if (other == kNoNode || view_.kernels_of(other).empty() || own.contains(other)) continue;
+      const KernelPlan& kernel = view_.kernel(view_.kernels_of(other).front());
+      const std::string where = fmt::format("kernel {} {}", kernel.id, kernel.name);
+      const auto known =
+          std::find_if(result_.begin(), result_.end(), [&](const Neighbour& k) { return k.where == where; });
+      if (known == result_.end())
+        result_.push_back({"sibling", view_.name(op_), view_.name(other), where, true, decision, {}});
+      else if (known->relation == "sibling")
+        known->refusal = decision;  // the last decides
     }
   }
 
-  std::string where(NodeId other) const {
-    const auto& kernels = view_.kernels_of(other);
-    if (kernels.empty()) return step_of(computation_, plan_, computation_.node(other));
-    return fmt::format("kernel {} {}", view_.kernel(kernels.front()).id, view_.kernel(kernels.front()).name);
+  const PlanStep& step(int index) const { return plan_.steps[static_cast<std::size_t>(index)]; }
+
+  std::string where(int index) const {
+    if (index < 0) return "result";
+    const PlanStep& at = step(index);
+    if (at.kind != StepKind::kKernel)
+      return step_of(computation_, plan_, computation_.node(at.nodes.front()));
+    const KernelPlan& kernel = plan_.kernels[static_cast<std::size_t>(at.kernel)];
+    return fmt::format("kernel {} {}", kernel.id, kernel.name);
   }
 
-  void keep(Neighbour n) {
-    const auto known = std::find_if(result_.begin(), result_.end(), [&](const Neighbour& k) {
-      return k.where == n.where && (k.relation == n.relation || n.relation == "sibling");
-    });
-    if (known == result_.end())
-      result_.push_back(std::move(n));
-    else if (!known->refusal && n.refusal)
-      *known = std::move(n);
-  }
-
+  const Graph& graph_;
   const PlanView& view_;
   const Computation& computation_;
   const FusionPlan& plan_;
   NodeId op_;
-  std::set<NodeId> own_;  ///< ops of the op's kernels
   std::vector<Neighbour> result_;
 };
 
@@ -176,14 +194,71 @@ std::vector<Refusal> other_refusals(const Device& device, const Explanation& exp
   return result;
 }
 
+/// Of an op of a computation that others apply to scalars: a reducer, a comparator.
+std::optional<Explanation> applied_by(const Graph& graph, const std::string& op) {
+  for (std::size_t c = 0; c < graph.computations.size(); ++c) {
+    const Computation& body = graph.computations[c];
+    const NodeId id = body.find(op);
+    if (id == kNoNode) continue;
+    std::vector<std::string> by;
+    for (const Computation& caller : graph.computations)
+      for (const Node& node : caller.nodes)
+        if (std::ranges::find(node.attrs.computations, static_cast<ComputationId>(c)) !=
+            node.attrs.computations.end())
+          by.push_back(node.name);
+    Explanation result;
+    result.op = op;
+    result.opcode = def(body.node(id).op).name;
+    result.shape = to_text(body.node(id).shape);
+    result.step =
+        fmt::format("in {}, which {} applies: it is part of its code", body.name, fmt::join(by, ", "));
+    return result;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+bool has_op(const Graph& graph, const std::string& op) {
+  return std::ranges::any_of(graph.computations, [&](const Computation& c) { return c.find(op) != kNoNode; });
+}
+
+Explanation explain_as_read(const Graph& graph, const FusionPlan& plan, const OpTrace& trace,
+                            const std::string& op) {
+  const Computation& entry = graph.entry_computation();
+  std::vector<std::string> became;
+  std::vector<OpName> now;
+  if (const std::optional<OpName> read = trace.find(op, entry.name)) {
+    std::vector<OpTrace::Step> steps;
+    now = trace.now(graph, *read, &steps);
+    for (const OpTrace::Step& step : steps) became.push_back(to_text(step));
+  } else {
+    const std::string_view scope = std::string_view(op).substr(op.starts_with('/') ? 1 : 0);
+    for (const Node& node : entry.nodes)
+      if (node.metadata.op_name == scope) now.push_back({entry.name, node.name});
+    if (now.empty()) return explain(graph, plan, op);  // throws, with close names
+    became.push_back(to_text(OpTrace::Step{OpChange::kRewritten, {entry.name, op}, now}));
+  }
+  Explanation result;
+  if (now.empty()) {
+    result.op = op;
+  } else {
+    const auto in_entry = std::find_if(now.rbegin(), now.rend(),
+                                       [&](const OpName& name) { return name.computation == entry.name; });
+    result = explain(graph, plan, in_entry == now.rend() ? now.back().op : in_entry->op);
+  }
+  result.became = std::move(became);
+  return result;
+}
 
 Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op) {
   const Computation& computation = graph.entry_computation();
-  if (computation.find(op) == kNoNode)
+  if (computation.find(op) == kNoNode) {
     for (const ComputationPlan& part : plan.computations)
       if (graph.computation(part.computation).find(op) != kNoNode)
         return explain(entered(graph, part.computation), part.plan, op);
+    if (std::optional<Explanation> body = applied_by(graph, op)) return *body;
+  }
   const NodeId id = find_op(computation, op);
   const Node& node = computation.node(id);
   Explanation result;
@@ -208,7 +283,7 @@ Explanation explain(const Graph& graph, const FusionPlan& plan, const std::strin
     result.library_time = to_text(*product, library_time(target, *product));
   for (const Decision& decision : view.decisions())
     if (decision.subject == op || decision.object == op) result.decisions.push_back(decision);
-  result.neighbours = Neighbours(view, plan, id).run();
+  result.neighbours = Neighbours(graph, view, plan, id).run();
   for (Neighbour& n : result.neighbours)
     if (n.refusal) n.needs = remedy(target, *n.refusal);
   result.refusals = other_refusals(target, result);
@@ -216,7 +291,10 @@ Explanation explain(const Graph& graph, const FusionPlan& plan, const std::strin
 }
 
 std::string to_text(const Explanation& explanation) {
-  std::string text = fmt::format("{} = {} {}\n", explanation.op, explanation.shape, explanation.opcode);
+  std::string text;
+  for (const std::string& step : explanation.became) text += step + "\n";
+  if (explanation.opcode.empty()) return text;
+  text += fmt::format("{} = {} {}\n", explanation.op, explanation.shape, explanation.opcode);
   if (!explanation.step.empty()) text += explanation.step + "\n";
   if (!explanation.library_time.empty()) text += explanation.library_time + "\n";
   if (explanation.placements.size() > 1)
@@ -240,7 +318,8 @@ std::string to_text(const Explanation& explanation) {
   }
   if (!explanation.neighbours.empty()) text += "neighbours\n";
   for (const Neighbour& n : explanation.neighbours) {
-    text += fmt::format("  {} {}: {} -> {}", n.relation, n.where, n.producer, n.consumer);
+    text += fmt::format("  {} {}: {}", n.relation, n.where, n.producer);
+    if (!n.consumer.empty()) text += fmt::format(" -> {}", n.consumer);
     if (n.refusal) text += fmt::format(": no [{}] {}", n.refusal->verdict.rule, n.refusal->verdict.why);
     text += "\n";
     if (!n.needs.empty()) text += fmt::format("    to change it: {}\n", n.needs);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 #include "analysis/facts/facts.h"
@@ -18,20 +19,43 @@ std::string kernels_text(const Graph& graph, const FusionPlan& plan) {
   return text.substr(std::min(text.size(), text.find('\n')));  // the first line names the planner
 }
 
+/// Without those of the computations that loops and branches run, which stand behind the entry's own: names
+/// are unique in a computation only.
+std::vector<Decision> own_decisions(const FusionPlan& plan) {
+  std::size_t others = 0;
+  for (const ComputationPlan& part : plan.computations) others += part.plan.decisions.size();
+  std::vector<Decision> own = plan.decisions;
+  own.resize(own.size() - std::min(own.size(), others));
+  return own;
+}
+
 std::vector<Decision> decisions_behind(const Graph& graph, const FusionPlan& plan) {
-  if (!plan.decisions.empty()) return plan.decisions;
+  if (!plan.decisions.empty()) return own_decisions(plan);
   const auto known = std::find_if(planners().begin(), planners().end(),
                                   [&](const Planner& row) { return row.name == plan.planner; });
   if (known == planners().end()) return {};
   FusionPlan again = make_plan(graph, device(plan.device), plan.planner, {plan.options, plan.edits, true});
   if (kernels_text(graph, again) != kernels_text(graph, plan)) return {};
-  return std::move(again.decisions);
+  return own_decisions(again);
+}
+
+/// Of equal decisions the last, in their order: passes that run to a fixpoint take the same again.
+void keep_last_of_equal(std::vector<Decision>& decisions) {
+  std::set<std::tuple<std::string, std::string, std::string, bool, std::string, std::string>> seen;
+  std::vector<Decision> kept;
+  for (auto d = decisions.rbegin(); d != decisions.rend(); ++d)
+    if (seen.emplace(d->step, d->subject, d->object, d->verdict.ok, d->verdict.rule, d->verdict.why).second)
+      kept.push_back(std::move(*d));
+  decisions.assign(std::move_iterator(kept.rbegin()), std::move_iterator(kept.rend()));
 }
 
 }  // namespace
 
 PlanView::PlanView(const Graph& graph, const FusionPlan& plan)
-    : computation_(graph.entry_computation()), plan_(plan), decisions_(decisions_behind(graph, plan)) {
+    : graph_(graph),
+      computation_(graph.entry_computation()),
+      plan_(plan),
+      decisions_(decisions_behind(graph, plan)) {
   for (const KernelPlan& kernel : plan.kernels) {
     std::set<NodeId>& own = ops_.emplace_back();
     const std::vector<NodeId> made = materialised(kernel);
@@ -54,6 +78,7 @@ PlanView::PlanView(const Graph& graph, const FusionPlan& plan)
                                            [](const Decision& d) { return d.step != kFormStep; });
   forms_.assign(std::move_iterator(forms), std::move_iterator(decisions_.end()));
   decisions_.erase(forms, decisions_.end());
+  keep_last_of_equal(decisions_);
   for (const Decision& d : decisions_) about_.emplace_back(id_of(d.subject), id_of(d.object));
 }
 
@@ -81,28 +106,6 @@ bool PlanView::share_a_kernel(NodeId a, NodeId b) const {
   const auto &of_a = kernels_of(a), &of_b = kernels_of(b);
   return std::any_of(of_a.begin(), of_a.end(),
                      [&](std::size_t k) { return std::binary_search(of_b.begin(), of_b.end(), k); });
-}
-
-std::optional<Decision> PlanView::decision_between(bool taken, NodeId u, NodeId v) const {
-  const auto closeness_of = [&](NodeId a, NodeId b) {
-    if (a == u && b == v) return 5;
-    if (a == u && share_a_kernel(b, v)) return 4;
-    if (b == v && share_a_kernel(a, u)) return 3;
-    return share_a_kernel(a, u) && share_a_kernel(b, v) ? 2 : 0;
-  };
-  const Decision* best = nullptr;
-  int best_closeness = 0;
-  for (std::size_t d = 0; d < decisions_.size(); ++d) {
-    if (decisions_[d].verdict.ok != taken) continue;
-    const auto [subject, object] = about_[d];
-    const int close = object == kNoNode
-                          ? static_cast<int>(subject == u || subject == v)
-                          : std::max(closeness_of(subject, object), closeness_of(object, subject));
-    if (close <= best_closeness) continue;
-    best = &decisions_[d];
-    best_closeness = close;
-  }
-  return best == nullptr ? std::nullopt : std::optional(*best);
 }
 
 std::vector<NodeId> computing_operands(const Computation& computation, NodeId op) {

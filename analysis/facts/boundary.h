@@ -1,8 +1,7 @@
-// Where kernels meet: the decision that kept two ops of different kernels apart, or brought them together.
+// A plan op by op: where each is computed, and the decisions that name it.
 #pragma once
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,10 +18,13 @@ class PlanView {
   /// edits, if that gives the same kernels; else none (a plan somebody edited). Both must outlive the view.
   PlanView(const Graph& graph, const FusionPlan& plan);
 
+  const Graph& graph() const { return graph_; }
   const Computation& computation() const { return computation_; }
   const std::string& name(NodeId op) const { return computation_.node(op).name; }
-  /// But those about forms.
+  /// But those about forms, each once: the last of equal ones. Of the entry computation's ops alone.
   const std::vector<Decision>& decisions() const { return decisions_; }
+  /// The ops that decision `d` names; kNoNode: none, or no op of the computation.
+  std::pair<NodeId, NodeId> about(std::size_t d) const { return about_[d]; }
   /// Of kernel `k`, in the order in which they were tried.
   std::vector<Decision> forms(std::size_t k) const;
 
@@ -36,14 +38,10 @@ class PlanView {
   /// Every kernel that computes `consumer` computes `producer` too.
   bool shares_kernel(NodeId producer, NodeId consumer) const;
 
-  /// Of the decisions with this answer, the one that comes closest to being about `u` and `v`: about the pair
-  /// itself, about one of them and the other's kernels, about their kernels, about one of them alone. Among
-  /// equals the first that was taken.
-  std::optional<Decision> decision_between(bool taken, NodeId u, NodeId v) const;
-
- private:
   bool share_a_kernel(NodeId a, NodeId b) const;
 
+ private:
+  const Graph& graph_;
   const Computation& computation_;
   const FusionPlan& plan_;
   std::vector<Decision> decisions_, forms_;

@@ -381,11 +381,13 @@ Attempt complete(const Nodes& nodes, const StitchOp& op, const Device& device, c
   if (phases > options.max_phases || groups > options.max_groups) {
     const std::vector<NodeId> part = first_part(stitched, options);
     if (!part.empty() && part.size() < op.members.size() && !separates(options.constraints, op, part)) {
-      recorder.add("scope", nodes.name(part.back()), "", [&] {
+      const auto cut_here = [&] {
         return Verdict::no("astitch.kernel-limits",
                            fmt::format("{} groups in {} phases, {} in {} allowed: the kernel is cut here",
                                        groups, phases, options.max_groups, options.max_phases));
-      });
+      };
+      for (const auto& [producer, consumer] : edges_across(nodes, op.members, part))
+        recorder.add("scope", nodes.name(producer), nodes.name(consumer), cut_here);
       attempt.decisions = recorder.take();
       cut(nodes, op, device, options, part, attempt);
       return attempt;

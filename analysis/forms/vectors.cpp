@@ -14,6 +14,7 @@
 #include "analysis/schedule/layout.h"
 #include "analysis/schedule/stages.h"
 #include "analysis/schedule/tiles.h"
+#include "core/base/sorted.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork::astitch {
@@ -70,15 +71,27 @@ class FirstReaders {
     Stages& stages = stages_.at(level);
     Step first{level, std::numeric_limits<int>::max()};
     for (const NodeId op : made_)
-      if (kernel_.levels.at(op) == level && stages.reads(op, value))
+      if (kernel_.levels.at(op) == level && reads(stages, op, value))
         first.second = std::min(first.second, stages.of(op));
     return first;
   }
 
  private:
+  /// Of few ops all that they read is kept: one that joins thousands of slices is asked for each.
+  bool reads(const Stages& stages, NodeId op, NodeId value) {
+    // A choice, not measured: what is kept stays at so many times the kernel's ops.
+    constexpr std::size_t kMostKept = 16;
+    if (made_.size() > kMostKept) return stages.reads(op, value);
+    const auto known = sources_.find(op);
+    return contains_sorted(
+        known == sources_.end() ? sources_.emplace(op, stages.sources(op)).first->second : known->second,
+        value);
+  }
+
   const KernelPlan& kernel_;
   std::vector<NodeId> made_;
   std::map<int, Stages> stages_;
+  std::map<NodeId, std::vector<NodeId>> sources_;
 };
 
 Moved moved(const Computation& computation, const KernelPlan& kernel, const Group& group,

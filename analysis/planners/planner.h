@@ -35,6 +35,7 @@ struct Knob {
   std::string_view name;
   std::span<const std::string_view> values;
   std::string_view default_value;
+  std::string_view meaning;  ///< a few words: what it does where it is on
 };
 std::span<const Knob> knobs();
 
@@ -61,6 +62,9 @@ Verdict takes(const Planner& row, const Graph& graph);
 std::span<const Planner> planners();
 /// Throws Error naming the known planners.
 const Planner& planner(std::string_view name);
+
+/// The knob's value in this row unless it is set.
+std::string_view default_value(const Planner& row, std::string_view knob);
 
 /// Every knob the planner honours with its value. Throws Error for knobs and values that it has not.
 std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanOptions& options);

@@ -27,32 +27,32 @@ constexpr std::array<std::string_view, 2> kSharedLimits = {"paper", "device"};
 
 // docs/planners/knobs.md says what each does.
 constexpr std::array kKnobs = {
-    Knob{"adaptive_mapping", kOnOff, "on"},
-    Knob{"dominant_merging", kOnOff, "on"},
-    Knob{"proactive_locality", kOnOff, "on"},
-    Knob{"shared_reuse", kOnOff, "on"},
-    Knob{"register_relaxation", kOnOff, "on"},
-    Knob{"remote_stitching", kOnOff, "on"},
-    Knob{"exhaustive_stitching", kOnOff, "on"},
-    Knob{"data_reuse", kOnOff, "on"},
-    Knob{"across_rows", kOnOff, "on"},
-    Knob{"residence", kOnOff, "on"},
-    Knob{"tiles", kOnOff, "on"},
-    Knob{"async_copies", kCopies, "on"},
-    Knob{"one_pass", kOnOff, "on"},
-    Knob{"clusters", kOnOff, "on"},
-    Knob{"duplicate_cheap", kOnOff, "off"},
-    Knob{"products", kOnOff, "on"},
-    Knob{"roof", kRoofs, "path"},
-    Knob{"elementwise_fusion", kOnOff, "on"},
-    Knob{"size_shrinking", kOnOff, "on"},
-    Knob{"shared_limit", kSharedLimits, "paper"},
-    Knob{"solver", kSolvers, "ilp"},
-    Knob{"score", kScores, "mixed"},
-    Knob{"launch_cost", kLaunchCosts, "device"},
-    Knob{"exploratory", kOnOff, "on"},
-    Knob{"packing", kOnOff, "on"},
-    Knob{"mapping", kMappings, "tuned"},
+    Knob{"adaptive_mapping", kOnOff, "on", "packs small rows into a block, splits large ones"},
+    Knob{"dominant_merging", kOnOff, "on", "connected dominant candidates share one thread mapping"},
+    Knob{"proactive_locality", kOnOff, "on", "element-wise groups take over the block mapping of a producer"},
+    Knob{"shared_reuse", kOnOff, "on", "shared memory and scratch of dead values are used again"},
+    Knob{"register_relaxation", kOnOff, "on", "registers up to what the resident blocks leave"},
+    Knob{"remote_stitching", kOnOff, "on", "stitch ops that do not reach each other share kernels"},
+    Knob{"exhaustive_stitching", kOnOff, "on", "a kernel a stitch op; off: XLA's kernels"},
+    Knob{"data_reuse", kOnOff, "on", "values travel on chip between groups; off: global memory"},
+    Knob{"across_rows", kOnOff, "on", "reductions over the rows leave partials in another group's loop"},
+    Knob{"residence", kOnOff, "on", "values stay with their threads across a grid barrier"},
+    Knob{"tiles", kOnOff, "on", "accesses against the order in memory go through shared memory"},
+    Knob{"async_copies", kCopies, "on", "sm_80+: rows of the next tasks are copied while one is computed"},
+    Knob{"one_pass", kOnOff, "on", "sums about a mean or a maximum are gathered in its own pass"},
+    Knob{"clusters", kOnOff, "on", "sm_90+: a cluster's blocks share rows in their shared memory"},
+    Knob{"duplicate_cheap", kOnOff, "off", "cheap producers are computed in every kernel that reads them"},
+    Knob{"products", kOnOff, "on", "cheap matrix products are ops of kernels, no library calls"},
+    Knob{"roof", kRoofs, "path", "2018: fusion ends at library calls, or at a layer with one"},
+    Knob{"elementwise_fusion", kOnOff, "on", "2018: element-wise ops of a layer and shape become one"},
+    Knob{"size_shrinking", kOnOff, "on", "values that do not fit give up shared memory; off: refused"},
+    Knob{"shared_limit", kSharedLimits, "paper", "bytes of a block's values: the paper's, or the device's"},
+    Knob{"solver", kSolvers, "ilp", "how patterns are chosen: by an integer program, or greedily"},
+    Knob{"score", kScores, "mixed", "patterns by traffic, by execution, or by their complexity"},
+    Knob{"launch_cost", kLaunchCosts, "device", "a launch in scores: the device's gap, or the paper's 8 us"},
+    Knob{"exploratory", kOnOff, "on", "patterns from large ops beside those between partition ops"},
+    Knob{"packing", kOnOff, "on", "patterns may have parts that no value connects"},
+    Knob{"mapping", kMappings, "tuned", "thread mappings by the paper's rules, or by the modelled time"},
 };
 
 constexpr std::array<std::string_view, 15> kAstitchKnobs = {"adaptive_mapping",
@@ -174,13 +174,6 @@ bool honours(const Planner& row, std::string_view name) {
   return std::find(row.knobs.begin(), row.knobs.end(), name) != row.knobs.end();
 }
 
-/// A knob's value in this row unless it is set.
-std::string_view default_value(const Planner& row, std::string_view name) {
-  for (const KnobSetting& preset : row.presets)
-    if (preset.name == name) return preset.value;
-  return knob(name).default_value;
-}
-
 void require_edits(const Planner& row, const std::vector<Edit>& edits) {
   for (const Edit& edit : edits) {
     if (std::find(row.edits.begin(), row.edits.end(), edit.kind) != row.edits.end()) continue;
@@ -194,6 +187,12 @@ void require_edits(const Planner& row, const std::vector<Edit>& edits) {
 }
 
 }  // namespace
+
+std::string_view default_value(const Planner& row, std::string_view name) {
+  for (const KnobSetting& preset : row.presets)
+    if (preset.name == name) return preset.value;
+  return knob(name).default_value;
+}
 
 std::map<std::string, std::string> resolve_knobs(const Planner& row, const PlanOptions& options) {
   for (const auto& [name, value] : options.knobs) {

@@ -34,18 +34,31 @@ int Stages::of(NodeId op) {
   return known_.at(op);
 }
 
-bool Stages::reads(NodeId op, NodeId on) const {
+template <typename Visit>
+void Stages::visit_sources(NodeId op, Visit visit) const {
   std::set<NodeId> seen{op};
   std::vector<NodeId> open{op};
   while (!open.empty()) {
     const NodeId id = open.back();
     open.pop_back();
-    if (id == on) return true;
+    if (!visit(id)) return;
     if (!is_here(id) || (id != op && is_shared(id))) continue;
     for (const NodeId operand : computation_.node(id).operands)
       if (seen.insert(operand).second) open.push_back(operand);
   }
-  return false;
+}
+
+bool Stages::reads(NodeId op, NodeId on) const {
+  bool found = false;
+  visit_sources(op, [&](NodeId id) { return !(found = id == on); });
+  return found;
+}
+
+std::vector<NodeId> Stages::sources(NodeId op) const {
+  std::vector<NodeId> found;
+  visit_sources(op, [&](NodeId id) { return found.push_back(id), true; });
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 std::vector<NodeId> Stages::shared_reads(NodeId op) const {

@@ -17,6 +17,8 @@ class Stages {
 
   /// Whether `op` is made from `on`, and not from what is in shared memory alone.
   bool reads(NodeId op, NodeId on) const;
+  /// All that `op` reads so, itself among them. Ascending.
+  std::vector<NodeId> sources(NodeId op) const;
   /// Values in shared memory of this phase that `op` is or is made from without passing through others of
   /// that kind. Ascending.
   std::vector<NodeId> shared_reads(NodeId op) const;
@@ -25,6 +27,9 @@ class Stages {
   bool is_here(NodeId op) const;
 
  private:
+  /// Calls visit(id) of what `op` is made from until it returns false.
+  template <typename Visit>
+  void visit_sources(NodeId op, Visit visit) const;
   bool is_shared(NodeId op) const;
 
   const Computation& computation_;

@@ -1,5 +1,8 @@
 #include "analysis/schedule/use_vectors.h"
 
+#include <optional>
+#include <vector>
+
 #include "analysis/schedule/branches.h"
 #include "analysis/schedule/layout.h"
 
@@ -48,15 +51,29 @@ bool may_go_ahead(const Schedule& kernel, const Step& step, const Layout& layout
               : movement == Movement::kVector && has_vectors(kernel, step, value.buffer));
 }
 
-/// Whether a whole vector takes the branches that value `v` is in.
-bool in_branch_of_vectors(const Step& step, const Layout& layout, const Branches& branches, int v) {
-  for (int b = branches.of[static_cast<std::size_t>(v)]; b >= 0;) {
-    const Branch& branch = branches.all[static_cast<std::size_t>(b)];
-    if (!is_one_for_vectors(step.values[static_cast<std::size_t>(branch.choice)], layout)) return false;
-    b = branch.parent;
+/// Whether a whole vector takes the branches that a value is in. A choice is asked once: a concatenation of
+/// many has as many guards as branches.
+class BranchesOfVectors {
+ public:
+  BranchesOfVectors(const Computation& computation, const Step& step)
+      : step_(step), branches_(find_branches(computation, step)), known_(step.values.size()) {}
+
+  bool hold(int v) {
+    for (int b = branches_.of[static_cast<std::size_t>(v)]; b >= 0;) {
+      const Branch& branch = branches_.all[static_cast<std::size_t>(b)];
+      const auto choice = static_cast<std::size_t>(branch.choice);
+      if (!known_[choice]) known_[choice] = is_one_for_vectors(step_.values[choice], step_.layout);
+      if (!*known_[choice]) return false;
+      b = branch.parent;
+    }
+    return true;
   }
-  return true;
-}
+
+ private:
+  const Step& step_;
+  Branches branches_;
+  std::vector<std::optional<bool>> known_;  ///< by value that is a choice
+};
 
 }  // namespace
 
@@ -68,14 +85,13 @@ void use_vectors(const Computation& computation, Schedule& kernel) {
         if (step.rows || (step.layout.width == 1 && step.layout.unroll == 1)) continue;
         if (step.layout.rows * step.layout.cols == 0) continue;
         const Layout& layout = step.layout;
-        const Branches branches = find_branches(computation, step);
+        BranchesOfVectors branches(computation, step);
         for (const int v : step.order) {
           Value& value = step.values[static_cast<std::size_t>(v)];
           if (value.kind != ValueKind::kLoad) continue;
           const Movement movement = layout.movement(value.offset, value.at.map);
           value.same = movement == Movement::kOneForAll;
-          value.ahead = may_go_ahead(kernel, step, layout, value, movement) &&
-                        in_branch_of_vectors(step, layout, branches, v);
+          value.ahead = may_go_ahead(kernel, step, layout, value, movement) && branches.hold(v);
         }
         if (step.layout.width == 1) continue;
         IndexMap domain;

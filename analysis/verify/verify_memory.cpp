@@ -23,6 +23,7 @@ class MemoryCheck {
 
   void check() {
     slots();
+    scratch_size();
     scratch_overlaps();
     shared_overlaps();
   }
@@ -50,12 +51,32 @@ class MemoryCheck {
   }
 
   void require(NodeId op, const std::vector<MemorySlot>& where, std::string_view what, std::int64_t bytes) {
+    if (&where == &kernel_.scratch) scratch_needs_[op] = std::max(scratch_needs_[op], bytes);
     const auto slot =
         std::find_if(where.begin(), where.end(), [op](const MemorySlot& s) { return s.op == op; });
     const std::int64_t has = slot == where.end() ? 0 : slot->bytes;
     if (has < bytes)
       report_.add("slot", "kernel {}: {} ({}) needs {} bytes of {}, its slot has {}", kernel_.id, op_name(op),
                   name(scheme(op)), bytes, what, has);
+  }
+
+  /// Scratch holds its slots, and slots what they are for: a plan that somebody edited may not ask for any
+  /// amount. Twice a value's size leaves room for any layout of it.
+  void scratch_size() {
+    // What cudaMalloc aligns to (CUDA C++ Programming Guide, "Device Memory Accesses"), a slot.
+    constexpr std::int64_t kScratchSlack = 256;
+    std::int64_t needed = 0;
+    for (const MemorySlot& slot : kernel_.scratch) {
+      const std::int64_t own = slot.op == kNoNode ? 0 : computation_.node(slot.op).shape.byte_size();
+      const std::int64_t most = std::max(2 * scratch_needs_[slot.op], own) + kScratchSlack;
+      if (slot.bytes > most || slot.bytes < 0)
+        report_.add("slot", "kernel {}: the scratch of {} has {} bytes, at most {} are of use", kernel_.id,
+                    slot_name(slot), slot.bytes, most);
+      needed += std::clamp<std::int64_t>(slot.bytes, 0, most) + kScratchSlack;
+    }
+    if (kernel_.launch.scratch_bytes > needed)
+      report_.add("slot", "kernel {}: {} bytes of scratch, its slots take at most {}", kernel_.id,
+                  kernel_.launch.scratch_bytes, needed);
   }
 
   const std::string& slot_name(const MemorySlot& slot) const {
@@ -187,7 +208,8 @@ class MemoryCheck {
   const KernelPlan& kernel_;
   const KernelEvaluations& groups_;
   Report& report_;
-  std::map<NodeId, std::size_t> owner_;  ///< group that materialises the op
+  std::map<NodeId, std::size_t> owner_;           ///< group that materialises the op
+  std::map<NodeId, std::int64_t> scratch_needs_;  ///< bytes
 };
 
 }  // namespace

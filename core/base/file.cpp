@@ -11,8 +11,17 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/format.h"
+#include "core/base/memory.h"
 
 namespace stitchwork {
+namespace {
+
+/// Of a file once decompressed. Derived from what protobuf, which ONNX is written in, takes at most: 2 GiB. A
+/// page of gzip could ask for any amount.
+constexpr std::size_t kMaxDecompressed = std::size_t{1} << 31;
+
+}  // namespace
 
 std::string read_file(const std::string& path) {
   std::error_code ignored;
@@ -40,6 +49,12 @@ std::string read_decompressed(const std::string& path, std::string_view kinds) {
   constexpr unsigned kChunk = 1 << 20;
   for (;;) {
     const std::size_t size = text.size();
+    if (size > kMaxDecompressed)
+      throw Error(path, 0, 0, fmt::format("holds more than {}", human_bytes(kMaxDecompressed)),
+                  fmt::format("a {} file is smaller: is it damaged, or something else?", kinds));
+    if (size + kChunk > text.capacity())  // it grows by a copy of twice the size
+      require_memory(2.0 * static_cast<double>(text.capacity()), path,
+                     "free some memory, or read a smaller file");
     text.resize(size + kChunk);
     const int count = gzread(file.get(), text.data() + size, kChunk);
     text.resize(size + static_cast<std::size_t>(count > 0 ? count : 0));

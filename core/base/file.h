@@ -9,7 +9,7 @@ namespace stitchwork {
 /// Throws Error naming the file.
 std::string read_file(const std::string& path);
 /// A file, decompressed if it is a gzip file. Throws Error naming it; `kinds` says which files are expected,
-/// as in ".hlo or .gz".
+/// as in ".hlo or .gz". At most 2 GiB, and what memory there is.
 std::string read_decompressed(const std::string& path, std::string_view kinds);
 /// Through a temporary file and rename. Throws Error naming the file; nothing half-written stays behind.
 void write_file(const std::string& path, std::string_view text);

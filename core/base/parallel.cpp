@@ -36,11 +36,15 @@ void parallel_for(std::size_t count, const std::function<void(std::size_t)>& bod
   };
   const Interruptible::Poll poll = Interruptible::current();
   std::vector<std::thread> others;
-  for (std::size_t t = 1; t < workers; ++t)
-    others.emplace_back([&] {
-      const Interruptible interruptible(poll);
-      work();
-    });
+  others.reserve(workers);
+  try {
+    for (std::size_t t = 1; t < workers; ++t)
+      others.emplace_back([&] {
+        const Interruptible interruptible(poll);
+        work();
+      });
+  } catch (const std::exception&) {  // no memory for another stack: those there are do it all
+  }
   work();
   for (std::thread& other : others) other.join();
   for (const std::exception_ptr& failure : failures)

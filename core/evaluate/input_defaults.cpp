@@ -181,8 +181,19 @@ class Follower {
 
   static std::optional<std::int64_t> iota_extent(const Computation& computation, NodeId id) {
     const Node& source = resolve(computation, id);
+    if (source.op == Op::kConstant) return counted_extent(source);
     if (source.op != Op::kIota) return std::nullopt;
     return source.shape.dims[static_cast<std::size_t>(source.attrs.dimensions[0])];
+  }
+
+  /// The n of a constant 0, 1, ..., n - 1: an iota that an exporter has folded.
+  static std::optional<std::int64_t> counted_extent(const Node& constant) {
+    const std::int64_t count = constant.shape.is_tuple ? 0 : constant.shape.elements_count();
+    if (count < 2 || !is_integral(constant.shape.dtype) || constant.attrs.literal == nullptr)
+      return std::nullopt;
+    for (std::int64_t i = 0; i < count; ++i)
+      if (constant.attrs.literal->get_int(i) != i) return std::nullopt;
+    return count;
   }
 
   void gather(const Node& node, const Shape& table) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/graph/dtype_dispatch.h"
 
 namespace stitchwork {
@@ -95,36 +96,48 @@ void check_distribution(const Distribution& d, std::string_view parameter) {
 
 }  // namespace
 
-std::vector<Literal> generate_inputs(const Graph& graph, std::uint64_t seed,
-                                     const InputOverrides& overrides) {
-  const Computation& entry = graph.entry_computation();
-  std::vector<Distribution> distributions = default_distributions(graph);
+InputGenerator::InputGenerator(const Graph& graph, std::uint64_t seed, const InputOverrides& overrides)
+    : entry_(graph.entry_computation()), seed_(seed), distributions_(default_distributions(graph)) {
   for (const auto& [key, distribution] : overrides) {
     bool found = false;
-    for (std::size_t i = 0; i < entry.parameters.size(); ++i) {
-      const std::string& name = entry.node(entry.parameters[i]).name;
+    for (std::size_t i = 0; i < entry_.parameters.size(); ++i) {
+      const std::string& name = entry_.node(entry_.parameters[i]).name;
       if (key != name && key != fmt::format("{}", i)) continue;
       check_distribution(distribution, name);
-      distributions[i] = distribution;
+      distributions_[i] = distribution;
       found = true;
     }
     if (!found)
       throw Error(graph.source, 0, 0, fmt::format("no parameter is called '{}'", key),
-                  fmt::format("'{}' has parameters 0 to {}", entry.name, entry.parameters.size() - 1));
+                  fmt::format("'{}' has parameters 0 to {}", entry_.name, entry_.parameters.size() - 1));
   }
+}
+
+Literal InputGenerator::operator()(std::size_t i) const {
+  const Shape& shape = entry_.node(entry_.parameters[i]).shape;
+  if (!shape.is_tuple) return filled(shape, distributions_[i], Stream(seed_, i, 0));
+  Literal tuple;
+  tuple.shape = Shape::tuple(shape.elements);
+  for (std::size_t part = 0; part < shape.elements.size(); ++part)
+    tuple.elements.push_back(filled(shape.elements[part], distributions_[i], Stream(seed_, i, part)));
+  return tuple;
+}
+
+double input_bytes(const Graph& graph) {
+  const Computation& entry = graph.entry_computation();
+  double bytes = 0;
+  for (const NodeId id : entry.parameters) bytes += static_cast<double>(entry.node(id).shape.byte_size());
+  return bytes;
+}
+
+std::vector<Literal> generate_inputs(const Graph& graph, std::uint64_t seed,
+                                     const InputOverrides& overrides) {
+  const InputGenerator generator(graph, seed, overrides);
+  require_memory(input_bytes(graph), "filling the parameters",
+                 "plan, compare and explain take a model of any size; run a smaller one, or give it more");
   std::vector<Literal> inputs;
-  for (std::size_t i = 0; i < entry.parameters.size(); ++i) {
-    const Shape& shape = entry.node(entry.parameters[i]).shape;
-    if (!shape.is_tuple) {
-      inputs.push_back(filled(shape, distributions[i], Stream(seed, i, 0)));
-      continue;
-    }
-    Literal tuple;
-    tuple.shape = Shape::tuple(shape.elements);
-    for (std::size_t part = 0; part < shape.elements.size(); ++part)
-      tuple.elements.push_back(filled(shape.elements[part], distributions[i], Stream(seed, i, part)));
-    inputs.push_back(std::move(tuple));
-  }
+  for (std::size_t i = 0; i < graph.entry_computation().parameters.size(); ++i)
+    inputs.push_back(generator(i));
   return inputs;
 }
 

@@ -29,7 +29,25 @@ using InputOverrides = std::map<std::string, Distribution>;
 /// integers that index uniform within the dimension they index, others in [0, 2).
 std::vector<Distribution> default_distributions(const Graph& graph);
 
-/// Deterministic across machines: the same seed gives the same bytes everywhere.
+/// Fills parameters one at a time. Deterministic across machines: the same seed gives the same bytes
+/// everywhere.
+class InputGenerator {
+ public:
+  /// The graph must outlive it. Throws Error where an override names no parameter.
+  InputGenerator(const Graph& graph, std::uint64_t seed, const InputOverrides& overrides = {});
+  /// Of parameter `i`, by its number.
+  Literal operator()(std::size_t i) const;
+
+ private:
+  const Computation& entry_;
+  std::uint64_t seed_;
+  std::vector<Distribution> distributions_;
+};
+
+/// Bytes of all parameters.
+double input_bytes(const Graph& graph);
+
+/// All parameters. Throws Error where there is no memory for them.
 std::vector<Literal> generate_inputs(const Graph& graph, std::uint64_t seed,
                                      const InputOverrides& overrides = {});
 

@@ -61,6 +61,7 @@ class Parser {
 
  private:
   void module_line() {
+    lexer_.accept("\xEF\xBB\xBF");  // a byte order mark, as some editors write
     lexer_.skip();
     const std::size_t start = lexer_.position();
     const std::string_view keyword = lexer_.word();

@@ -100,7 +100,10 @@ void check_extents(const Shape& shape, std::int64_t available, const std::string
   for (std::int64_t extent : shape.dims)
     if (extent == 0) return;
   for (std::int64_t extent : shape.dims) {
-    if (extent > room) throw Error(path, 0, 0, fmt::format("is cut off: {} bytes of data", available));
+    if (extent > room)
+      throw Error(path, 0, 0,
+                  fmt::format("is cut off: {} bytes of data, {} needs more", available, to_text(shape)),
+                  "write it again; its header says how many elements there are");
     room /= extent;
   }
 }

@@ -30,6 +30,10 @@ std::string dimension_name(const pb::ValueInfoProto& input, int axis) {
                                                          : fmt::format("{}[{}]", input.name(), axis);
 }
 
+bool has_size(const pb::TensorShapeProto::Dimension& dim) {
+  return dim.has_dim_value() && dim.dim_value() != -1;
+}
+
 std::vector<OnnxQuestion> open_dimensions(const std::vector<const pb::ValueInfoProto*>& inputs,
                                           const std::map<std::string, std::int64_t>& sizes) {
   std::vector<OnnxQuestion> open;
@@ -37,7 +41,7 @@ std::vector<OnnxQuestion> open_dimensions(const std::vector<const pb::ValueInfoP
     const auto& shape = input->type().tensor_type().shape();
     for (int i = 0; i < shape.dim_size(); ++i) {
       const std::string name = dimension_name(*input, i);
-      if (shape.dim(i).has_dim_value() || sizes.contains(name)) continue;
+      if (has_size(shape.dim(i)) || sizes.contains(name)) continue;
       const std::string place = fmt::format("{}[{}]", input->name(), i);
       if (const auto known = std::ranges::find(open, name, &OnnxQuestion::name); known != open.end())
         known->of += ", " + place;
@@ -57,9 +61,7 @@ OnnxQuestion value_question(const pb::ValueInfoProto& input,
     const auto& dim = type.shape().dim(i);
     const std::string symbol = dimension_name(input, i);
     const auto bound = sizes.find(symbol);
-    const std::int64_t size = dim.has_dim_value()    ? dim.dim_value()
-                              : bound == sizes.end() ? -1
-                                                     : bound->second;
+    const std::int64_t size = has_size(dim) ? dim.dim_value() : bound == sizes.end() ? -1 : bound->second;
     dims.push_back(size < 0 ? symbol : std::to_string(size));
     elements = size < 0 || elements < 0 || dims.size() > 1 ? -1 : size;
   }

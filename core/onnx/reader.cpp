@@ -223,7 +223,7 @@ class ModelReader : public SubgraphReader {
     std::set<std::string> asked;
     for (const pb::ValueInfoProto* input : inputs)
       for (int i = 0; i < tensor_type(*input).shape().dim_size(); ++i)
-        if (!tensor_type(*input).shape().dim(i).has_dim_value()) asked.insert(dimension_name(*input, i));
+        if (!has_size(tensor_type(*input).shape().dim(i))) asked.insert(dimension_name(*input, i));
     known.assign(asked.begin(), asked.end());
     for (const auto& [name, size] : options_.dims) {
       if (!asked.contains(name)) {
@@ -247,7 +247,7 @@ class ModelReader : public SubgraphReader {
                   "export the model with shapes of its inputs");
     for (int i = 0; i < type.shape().dim_size(); ++i) {
       const auto& dim = type.shape().dim(i);
-      if (dim.has_dim_value()) {
+      if (has_size(dim)) {
         if (dim.dim_value() < 0)
           throw Error(
               fmt::format("input '{}' has dimension {} of size {}", input.name(), i, dim.dim_value()));
@@ -294,9 +294,8 @@ class ModelReader : public SubgraphReader {
     for (int i = 0; type.has_shape() && i < type.shape().dim_size(); ++i) {
       const auto& dim = type.shape().dim(i);
       const std::int64_t size = literal.shape.dims[static_cast<std::size_t>(i)];
-      const std::int64_t wanted = dim.has_dim_value()
-                                      ? dim.dim_value()
-                                      : dims_.try_emplace(dimension_name(input, i), size).first->second;
+      const std::int64_t wanted =
+          has_size(dim) ? dim.dim_value() : dims_.try_emplace(dimension_name(input, i), size).first->second;
       if (wanted != size) throw mismatch(fmt::format("has {} in dimension {}", wanted, i));
     }
     return literal;

@@ -2,12 +2,12 @@
 
 namespace stitchwork {
 
-Graph canonicalize(const Graph& graph) {
-  Graph result = inline_calls(join_async(graph));
-  result = expand(result);
-  result = fold_tuples(result);
-  result = eliminate_common_subexpressions(result);
-  return eliminate_dead_code(result);
+Graph canonicalize(const Graph& graph, OpTrace* trace) {
+  Graph result = inline_calls(join_async(graph, trace), trace);
+  result = expand(result, trace);
+  result = fold_tuples(result, trace);
+  result = eliminate_common_subexpressions(result, trace);
+  return eliminate_dead_code(result, trace);
 }
 
 }  // namespace stitchwork

@@ -82,7 +82,8 @@ void add_key(std::string& key, const Node& node, std::span<const NodeId> stands_
   if (node.attrs.literal) add_literal(key, *node.attrs.literal);
 }
 
-Computation merged(const Computation& computation, const std::vector<ComputationId>& same_computation) {
+Computation merged(const Computation& computation, const std::vector<ComputationId>& same_computation,
+                   OpTrace* trace) {
   std::vector<NodeId> replacement = no_replacement(computation);
   std::vector<bool> keep(computation.nodes.size(), true);
   std::unordered_map<std::string, NodeId> first;
@@ -96,12 +97,13 @@ Computation merged(const Computation& computation, const std::vector<Computation
     replacement[static_cast<std::size_t>(node.id)] = found->second;
     keep[static_cast<std::size_t>(node.id)] = false;
   }
+  if (trace != nullptr) trace->add_rewritten(OpChange::kMerged, computation, replacement, keep);
   return rewritten(computation, replacement, keep);
 }
 
 }  // namespace
 
-Graph eliminate_common_subexpressions(const Graph& graph) {
+Graph eliminate_common_subexpressions(const Graph& graph, OpTrace* trace) {
   Graph result = head_of(graph);
   // same_computation[c]: the first computation that does the same as c. Exporters print a reducer anew for
   // every reduce.
@@ -109,7 +111,7 @@ Graph eliminate_common_subexpressions(const Graph& graph) {
   std::unordered_map<std::string, ComputationId> first;
   for (std::size_t c = 0; c < graph.computations.size(); ++c) {
     const Computation& computation =
-        result.computations.emplace_back(merged(graph.computations[c], same_computation));
+        result.computations.emplace_back(merged(graph.computations[c], same_computation, trace));
     // Nobody calls the entry, so nobody asks what it equals.
     if (static_cast<ComputationId>(c) == result.entry) {
       same_computation.push_back(result.entry);
@@ -125,6 +127,10 @@ Graph eliminate_common_subexpressions(const Graph& graph) {
       key += node_key;
     }
     same_computation.push_back(first.emplace(std::move(key), static_cast<ComputationId>(c)).first->second);
+    const Computation& same = result.computation(same_computation.back());
+    if (trace != nullptr && same_computation.back() != static_cast<ComputationId>(c))
+      for (const Node& node : computation.nodes)
+        trace->add(OpChange::kMerged, {computation.name, node.name}, {{same.name, same.node(node.id).name}});
   }
   return result;
 }

@@ -42,7 +42,7 @@ std::vector<bool> live_nodes(const Computation& computation, const std::vector<b
 
 }  // namespace
 
-Graph eliminate_dead_code(const Graph& graph) {
+Graph eliminate_dead_code(const Graph& graph, OpTrace* trace) {
   const std::size_t count = graph.computations.size();
   std::vector<bool> computation_acts(count, false);
   for (std::size_t c = 0; c < count; ++c) {
@@ -65,9 +65,16 @@ Graph eliminate_dead_code(const Graph& graph) {
   Graph result = head_of(graph);
   std::vector<ComputationId> place(count, -1);
   for (std::size_t c = 0; c < count; ++c) {
-    if (!used[c]) continue;
+    if (!used[c]) {
+      if (trace != nullptr)
+        for (const Node& node : graph.computations[c].nodes)
+          trace->add(OpChange::kUncalled, {graph.computations[c].name, node.name}, {});
+      continue;
+    }
     place[c] = static_cast<ComputationId>(result.computations.size());
     const Computation& computation = graph.computations[c];
+    if (trace != nullptr)
+      trace->add_rewritten(OpChange::kLeftOut, computation, no_replacement(computation), live[c]);
     Computation& kept =
         result.computations.emplace_back(rewritten(computation, no_replacement(computation), live[c]));
     for (Node& node : kept.nodes) {

@@ -137,8 +137,12 @@ Computation adder(DType type, const std::string& name) {
 
 class Expander {
  public:
-  Expander(const Graph& graph, const Computation& computation, const Adders& adders)
-      : graph_(graph), computation_(computation), adders_(adders), builder_(computation.name) {}
+  Expander(const Graph& graph, const Computation& computation, const Adders& adders, OpTrace* trace)
+      : graph_(graph),
+        computation_(computation),
+        adders_(adders),
+        trace_(trace),
+        builder_(computation.name) {}
 
   Computation run() {
     for (const Node& node : computation_.nodes) builder_.reserve(node.name);
@@ -149,6 +153,7 @@ class Expander {
       for (const NodeId operand : node.operands) operands.push_back(place[static_cast<std::size_t>(operand)]);
       if (const std::optional<NodeId> written = expanded(node, operands)) {
         place.push_back(*written);
+        if (trace_ != nullptr) tell(node, first.back(), *written);
       } else {
         Node copy = node;
         copy.operands = std::move(operands);
@@ -163,6 +168,15 @@ class Expander {
   }
 
  private:
+  void tell(const Node& node, NodeId first, NodeId value) {
+    const Computation& built = builder_.peek();
+    std::vector<OpName> into;
+    for (NodeId id = first; id < built.size(); ++id)
+      if (id != value) into.push_back({computation_.name, built.node(id).name});
+    into.push_back({computation_.name, built.node(value).name});
+    trace_->add(OpChange::kRewritten, {computation_.name, node.name}, std::move(into));
+  }
+
   NodeId top_k(const Node& node, const std::vector<NodeId>& operands) {
     Node call = node;
     call.op = Op::kTopK;
@@ -212,6 +226,7 @@ class Expander {
   const Graph& graph_;
   const Computation& computation_;
   const Adders& adders_;
+  OpTrace* trace_;
   ComputationBuilder builder_;
 };
 
@@ -246,12 +261,12 @@ Adders add_adders(Graph& graph) {
 
 }  // namespace
 
-Graph expand(const Graph& graph) {
+Graph expand(const Graph& graph, OpTrace* trace) {
   Graph from = graph;
   const Adders adders = add_adders(from);
   Graph result = head_of(from);
   for (const Computation& computation : from.computations)
-    result.computations.push_back(Expander(from, computation, adders).run());
+    result.computations.push_back(Expander(from, computation, adders, trace).run());
   return result;
 }
 

@@ -4,7 +4,7 @@
 namespace stitchwork {
 namespace {
 
-Computation folded(const Computation& computation) {
+Computation folded(const Computation& computation, OpTrace* trace) {
   std::vector<NodeId> replacement = no_replacement(computation);
   std::vector<bool> keep(computation.nodes.size(), true);
   std::vector<bool> taken_apart(computation.nodes.size(), false);
@@ -27,15 +27,16 @@ Computation folded(const Computation& computation) {
     if (!keep[i]) continue;
     for (const NodeId operand : node->operands) used[static_cast<std::size_t>(stands_for(operand))] = true;
   }
+  if (trace != nullptr) trace->add_rewritten(OpChange::kFolded, computation, replacement, keep);
   return rewritten(computation, replacement, keep);
 }
 
 }  // namespace
 
-Graph fold_tuples(const Graph& graph) {
+Graph fold_tuples(const Graph& graph, OpTrace* trace) {
   Graph result = head_of(graph);
   for (const Computation& computation : graph.computations)
-    result.computations.push_back(folded(computation));
+    result.computations.push_back(folded(computation, trace));
   return result;
 }
 

@@ -21,8 +21,8 @@ bool inlines(const Node& node) { return node.op == Op::kCall || node.op == Op::k
 /// Rebuilds a computation with its callees' nodes in place of calls and fusions.
 class Inliner {
  public:
-  Inliner(const Graph& graph, const Computation& computation)
-      : graph_(graph), computation_(computation), builder_(computation.name) {}
+  Inliner(const Graph& graph, const Computation& computation, OpTrace* trace)
+      : graph_(graph), computation_(computation), trace_(trace), builder_(computation.name) {}
 
   Computation run() {
     for (const Node& node : computation_.nodes)
@@ -60,6 +60,7 @@ class Inliner {
     }
     first.push_back(builder_.peek().size());
     const NodeId root = place[static_cast<std::size_t>(callee.root)];
+    if (trace_ != nullptr) tell(call, callee, place);
     if (call.op == Op::kFusion) {
       import(call, first.front(), root);
     } else {
@@ -67,6 +68,15 @@ class Inliner {
       imported_.insert(imported_.end(), inner.begin(), inner.end());
     }
     return root;
+  }
+
+  void tell(const Node& call, const Computation& callee, const std::vector<NodeId>& place) {
+    const auto name_at = [&](NodeId id) {
+      return OpName{computation_.name, builder_.peek().node(place[static_cast<std::size_t>(id)]).name};
+    };
+    for (const Node& node : callee.nodes)
+      trace_->add(OpChange::kCopied, {callee.name, node.name}, {name_at(node.id)});
+    trace_->add(OpChange::kInlined, {computation_.name, call.name}, {name_at(callee.root)});
   }
 
   /// The nodes from `first` on are those of `fusion`.
@@ -82,6 +92,7 @@ class Inliner {
 
   const Graph& graph_;
   const Computation& computation_;
+  OpTrace* trace_;
   ComputationBuilder builder_;
   std::vector<ImportedKernel> imported_;
 };
@@ -113,12 +124,12 @@ void require_bounded(const Graph& graph) {
 
 }  // namespace
 
-Graph inline_calls(const Graph& graph) {
+Graph inline_calls(const Graph& graph, OpTrace* trace) {
   require_bounded(graph);
   Graph result = head_of(graph);
   // Callees come first, so what is spliced in has no calls left.
   for (const Computation& computation : graph.computations) {
-    result.computations.push_back(Inliner(result, computation).run());
+    result.computations.push_back(Inliner(result, computation, trace).run());
   }
   return result;
 }

@@ -69,7 +69,7 @@ Node in_one(const Node& start) {
   return op;
 }
 
-Computation joined(const Computation& computation) {
+Computation joined(const Computation& computation, OpTrace* trace) {
   const std::vector<bool> joined = joinable(computation);
   if (std::ranges::find(joined, true) == joined.end()) return computation;
   std::vector<NodeId> replacement = no_replacement(computation);
@@ -85,15 +85,16 @@ Computation joined(const Computation& computation) {
       keep[i] = false;
     }
   }
+  if (trace != nullptr) trace->add_rewritten(OpChange::kJoined, computation, replacement, keep);
   return rewritten(changed, replacement, keep);
 }
 
 }  // namespace
 
-Graph join_async(const Graph& graph) {
+Graph join_async(const Graph& graph, OpTrace* trace) {
   Graph result = head_of(graph);
   for (const Computation& computation : graph.computations)
-    result.computations.push_back(joined(computation));
+    result.computations.push_back(joined(computation, trace));
   return result;
 }
 

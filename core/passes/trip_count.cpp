@@ -1,9 +1,14 @@
 #include "core/passes/trip_count.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
+#include "core/base/format.h"
 #include "core/index/window.h"
 
 namespace stitchwork {
@@ -176,6 +181,71 @@ class Loop {
 std::optional<std::int64_t> trip_count(const Graph& graph, const Computation& computation, const Node& loop) {
   if (const auto count = known(loop)) return count;
   return Loop(graph, computation, loop).count();
+}
+
+namespace {
+
+/// The computations that the entry reaches through loops and branches, the entry first.
+std::vector<ComputationId> running(const Graph& graph) {
+  std::vector<ComputationId> found{graph.entry};
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (const Node& node : graph.computation(found[i]).nodes) {
+      if (node.op != Op::kWhile && node.op != Op::kConditional) continue;
+      for (const ComputationId callee : node.attrs.computations)
+        if (std::find(found.begin(), found.end(), callee) == found.end()) found.push_back(callee);
+    }
+  return found;
+}
+
+}  // namespace
+
+std::vector<LoopTrips> loops(const Graph& graph) {
+  std::vector<LoopTrips> result;
+  for (const ComputationId id : running(graph)) {
+    const Computation& computation = graph.computation(id);
+    for (const Node& node : computation.nodes)
+      if (node.op == Op::kWhile)
+        result.push_back({computation.name, node.name, trip_count(graph, computation, node)});
+  }
+  return result;
+}
+
+std::string to_text(const std::vector<LoopTrips>& loops) {
+  std::string text;
+  for (const LoopTrips& loop : loops) {
+    text += fmt::format("{}{} ", text.empty() ? "" : ", ", loop.op);
+    text += loop.trips ? counted(*loop.trips, "trip")
+                       : fmt::format("trips unknown: counted once (--trips {}=N)", loop.op);
+  }
+  return text;
+}
+
+Graph with_trips(Graph graph, const std::map<std::string, std::int64_t>& trips) {
+  const std::vector<ComputationId> ids = running(graph);
+  for (const auto& [name, count] : trips) {
+    bool found = false;
+    for (const ComputationId id : ids) {
+      Computation& computation = graph.computations[static_cast<std::size_t>(id)];
+      const NodeId at = computation.find(name);
+      if (at == kNoNode || computation.node(at).op != Op::kWhile) continue;
+      found = true;
+      if (const auto told = trip_count(graph, computation, computation.node(at))) {
+        if (*told == count) continue;
+        throw Error(fmt::format("--trips {}={}: the model says {}", name, count, counted(*told, "trip")),
+                    "leave it out: known trips are counted as they are");
+      }
+      auto& other = computation.nodes[static_cast<std::size_t>(at)].attrs.other;
+      std::erase_if(other, [](const auto& pair) { return pair.first == "backend_config"; });
+      other.emplace_back("backend_config", fmt::format(R"({{"known_trip_count":{{"n":"{}"}}}})", count));
+    }
+    if (found) continue;
+    std::vector<std::string> names;
+    for (const LoopTrips& loop : loops(graph)) names.push_back(loop.op);
+    throw Error(fmt::format("--trips {}: no loop is called so", name),
+                names.empty() ? std::string("the model has no loop")
+                              : fmt::format("its loops: {}", fmt::join(names, ", ")));
+  }
+  return graph;
 }
 
 }  // namespace stitchwork

@@ -130,10 +130,66 @@ TEST(Explain, CallsAreNeighboursToo) {
       "d = f32[64,64] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
       "ROOT t = f32[64,64] tanh(d)");
   const Explanation e = explain(graph, make_plan(graph, device("v100"), "tvm"), "t");
-  ASSERT_EQ(e.neighbours.size(), 1u);
+  ASSERT_EQ(e.neighbours.size(), 2u);
+  EXPECT_EQ(e.neighbours[1].where, "result");
   EXPECT_EQ(e.neighbours[0].where, "library call lib:d");
   ASSERT_TRUE(e.neighbours[0].refusal);
   EXPECT_EQ(e.neighbours[0].refusal->verdict.rule, "tvm.library-epilogue");
+}
+
+TEST(Explain, ALibraryCallHasItsNeighboursAndTheReasonThatItIsOne) {
+  const Graph graph = dataset("bert_layer");
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch", {{}, {}, true});
+  const Explanation dot = explain(graph, plan, "dot.43");
+  ASSERT_FALSE(dot.neighbours.empty());
+  for (const Neighbour& n : dot.neighbours) {
+    ASSERT_TRUE(n.refusal);
+    EXPECT_EQ(n.refusal->verdict.rule, "boundary.library-call") << n.where;
+  }
+  for (const Neighbour& n : explain(graph, plan, "divide.67").neighbours) {
+    if (n.where.starts_with("library call")) {
+      EXPECT_EQ(n.refusal->verdict.rule, "boundary.library-call") << n.where;
+    }
+  }
+}
+
+TEST(Explain, DecisionsAreToldOnceAndClassificationsAreNoRefusals) {
+  const Graph graph = dataset("bert_layer");
+  for (const char* planner : {"xla", "tvm", "astitch", "auto"}) {
+    const FusionPlan plan = make_plan(graph, device("v100"), planner, {{}, {}, true});
+    for (const Node& node : graph.entry_computation().nodes) {
+      const Explanation e = explain(graph, plan, node.name);
+      std::set<std::string> seen;
+      for (const Decision& d : e.decisions)
+        EXPECT_TRUE(seen.insert(d.step + d.subject + "|" + d.object + d.verdict.rule + d.verdict.why).second)
+            << planner << " " << d.step << " " << d.subject << " " << d.object << " " << d.verdict.rule;
+      for (const Refusal& r : e.refusals) EXPECT_NE(r.decision.verdict.rule, "astitch.local");
+    }
+  }
+}
+
+TEST(Explain, EveryNameOfTheFileIsAnswered) {
+  const Graph read = parse_hlo(
+      "HloModule m\nadd { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT sum = f32[] add(a, b) }\n"
+      "relu { r = f32[4,64] parameter(0)  z = f32[] constant(0)\n"
+      "  zs = f32[4,64] broadcast(z), dimensions={}  ROOT largest = f32[4,64] maximum(r, zs) }\n"
+      "ENTRY main { x = f32[4,64] parameter(0)  t = f32[4,64] tanh(x)  same = f32[4,64] tanh(x)\n"
+      "  dead = f32[4,64] exponential(x)  c = f32[4,64] call(same), to_apply=relu\n"
+      "  zero = f32[] constant(0)  s = f32[4] reduce(c, zero), dimensions={1}, to_apply=add\n"
+      "  ROOT out = (f32[4], f32[4,64]) tuple(s, t) }",
+      "test.hlo");
+  OpTrace trace;
+  const Graph graph = canonicalize(read, &trace);
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch", {{}, {}, true});
+  for (const Computation& computation : read.computations)
+    for (const Node& node : computation.nodes) {
+      const Explanation e = has_op(graph, node.name) ? explain(graph, plan, node.name)
+                                                     : explain_as_read(graph, plan, trace, node.name);
+      EXPECT_NE(to_text(e), "") << node.name;
+    }
+  EXPECT_THAT(to_text(explain_as_read(graph, plan, trace, "same")),
+              ::testing::StartsWith("same was merged with t, which computes the same\nt = f32[4,64]"));
+  EXPECT_THAT(to_text(explain(graph, plan, "sum")), HasSubstr("which s applies"));
 }
 
 TEST(WhatIf, MergesThatThePlannerAdmitsAndRefusesAreTriedOut) {

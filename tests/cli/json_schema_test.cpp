@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
@@ -139,6 +140,47 @@ TEST_F(JsonDocuments, DiffAndItsExitCodes) {
                             kExitDifference)["failed"][0],
             "more-kernels");
   EXPECT_EQ(run_command({"diff", path("a.json"), path("b.json"), "--fail-on", "more-kernels"}).exit_code, 0);
+}
+
+TEST_F(JsonDocuments, DumpsAndCompletion) {
+  const auto dump = expect_document({"plan", "fig7", "--dump=plan,cuda", "--kernel", "k0"}, "dump");
+  ASSERT_EQ(dump["dumps"].size(), 2u);
+  EXPECT_EQ(dump["dumps"][1]["kind"], "cuda");
+  EXPECT_THAT(dump["dumps"][1]["text"].get<std::string>(), ::testing::HasSubstr("__global__"));
+  EXPECT_NE(expect_document({"completion", "bash"}, "completion")["text"], "");
+  EXPECT_GT(expect_document({"completion", "--ops", "fig7"}, "completion")["ops"].size(), 5u);
+}
+
+TEST(Schemas, HaveTheIdOfTheirFileAndReferencesThatResolve) {
+  const std::string folder = std::string(STITCHWORK_SOURCE_DIR) + "/docs/schema/";
+  const std::function<void(const nlohmann::json&, const std::string&)> check = [&](const nlohmann::json& part,
+                                                                                   const std::string& file) {
+    for (const auto& [key, value] : part.items()) {
+      if (key == "$ref" && value.is_string()) {
+        const std::string reference = value, other = reference.substr(0, reference.find('#'));
+        const auto document = nlohmann::json::parse(read_file(folder + (other.empty() ? file : other)));
+        EXPECT_TRUE(
+            document.contains(nlohmann::json::json_pointer(reference.substr(reference.find('#') + 1))))
+            << file << ": " << reference;
+      } else if (value.is_structured()) {
+        check(value, file);
+      }
+    }
+  };
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string file = entry.path().filename().string();
+    const auto document = nlohmann::json::parse(read_file(entry.path().string()));
+    EXPECT_EQ(document.at("$id"), "https://stitchwork.dev/schema/" + file);
+    check(document, file);
+  }
+}
+
+TEST_F(JsonDocuments, CompareOfDevicesAndLoops) {
+  const auto document =
+      expect_document({"compare", "fig7", "--devices", "v100,t4", "--planners", "xla,astitch"}, "compare");
+  ASSERT_EQ(document["rows"].size(), 4u);
+  EXPECT_EQ(document["rows"][2]["device"], "t4");
+  EXPECT_TRUE(document["loops"].empty());
 }
 
 TEST_F(JsonDocuments, Compare) {

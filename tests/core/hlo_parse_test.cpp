@@ -68,6 +68,11 @@ TEST(HloParse, WhereNoRootIsMarkedTheLastInstructionIsIt) {
   EXPECT_EQ(graph.entry_computation().root, 1);
 }
 
+TEST(HloParse, AByteOrderMarkIsNoText) {
+  EXPECT_EQ(parse_hlo("\xEF\xBB\xBFHloModule m\nENTRY e { ROOT p = f32[2] parameter(0) }", "m.hlo").name,
+            "m");
+}
+
 TEST(HloParse, LinesAreThoseOfTheFile) {
   const Graph graph = parse_entry("x = f32[2] parameter(0)\n\n/* a\n comment */ y = f32[2] negate(x)");
   EXPECT_EQ(entry_node(graph, "x").line, 3);

@@ -157,6 +157,14 @@ ENTRY e { table = f32[30,4] parameter(0)
   EXPECT_EQ(ids.high, 30);
 }
 
+TEST(DefaultDistributions, OneHotLabelsStayWithinClassesThatAnExporterCounted) {
+  const Graph graph = graph_of(
+      "ENTRY e {\n  p = s32[8] parameter(0)\n  b = s32[8,4] broadcast(p), dimensions={0}\n"
+      "  c = s32[4] constant({0, 1, 2, 3})\n  i = s32[8,4] broadcast(c), dimensions={1}\n"
+      "  ROOT r = pred[8,4] compare(b, i), direction=EQ }");
+  EXPECT_EQ(default_distributions(graph)[0].high, 4);
+}
+
 TEST(DefaultDistributions, OneHotLabelsStayWithinTheClasses) {
   EXPECT_EQ(
       default_of(

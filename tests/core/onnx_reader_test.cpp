@@ -140,6 +140,16 @@ TEST(OnnxReader, AValueThatDecidesAShapeIsAskedForWithItsTypeAndOnesToBeginWith)
   EXPECT_EQ(refusal(m, {{}, {{"shape", "3,2"}}}), "");
 }
 
+TEST(OnnxReader, ADimensionOfMinusOneHasNoSize) {
+  OnnxModel model;
+  model.input("x", {-1, 4}).output("y");
+  model.node("Relu", {"x"}, {"y"});
+  EXPECT_THROW(parse_onnx(model.bytes(), "m.onnx"), OpenModel);
+  const Graph graph = parse_onnx(model.bytes(), "m.onnx", onnx_options({"x[0]=2"}, {}));
+  const Computation& entry = graph.entry_computation();
+  EXPECT_EQ(entry.node(entry.root).shape.dims, (std::vector<std::int64_t>{2, 4}));
+}
+
 TEST(OnnxReader, ADimensionWithoutANameIsCalledAfterItsPlace) {
   OnnxModel m;
   m.input("x", {2, "?"}).output("y");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "core/base/error.h"
 #include "core/hlo/hlo_text.h"
 #include "core/passes/passes.h"
 
@@ -77,6 +78,28 @@ TEST(TripCount, WhatXlaFoundIsTaken) {
   EXPECT_EQ(trips(condition, kUp, unknown, R"(, backend_config="{\"known_trip_count\":{\"n\":\"42\"}}")"),
             42);
   EXPECT_EQ(trips(condition, kUp, unknown, R"(, backend_config="not json")"), std::nullopt);
+}
+
+Graph endless() {
+  return canonicalize(parse_hlo(R"(HloModule m
+c { p = s32[] parameter(0)  n = s32[] constant(5)  ROOT r = pred[] compare(p, n), direction=LT }
+b { p = s32[] parameter(0)  ROOT n = s32[] multiply(p, p) }
+c2 { p = s32[] parameter(0)  n = s32[] constant(3)  ROOT r = pred[] compare(p, n), direction=LT }
+b2 { p = s32[] parameter(0)  one = s32[] constant(1)  ROOT n = s32[] add(p, one) }
+ENTRY e { x = s32[] parameter(0)  zero = s32[] constant(0)  known = s32[] while(zero), condition=c2, body=b2
+  s = s32[] add(x, known)  ROOT open = s32[] while(s), condition=c, body=b })",
+                                "test.hlo"));
+}
+
+TEST(Trips, OfLoopsAreToldKnownOrNot) {
+  EXPECT_EQ(to_text(loops(endless())), "known 3 trips, open trips unknown: counted once (--trips open=N)");
+}
+
+TEST(Trips, ThatTheModelDoesNotTellCanBeGiven) {
+  const Graph graph = with_trips(endless(), {{"open", 100}, {"known", 3}});
+  EXPECT_EQ(to_text(loops(graph)), "known 3 trips, open 100 trips");
+  EXPECT_THROW(with_trips(endless(), {{"known", 4}}), Error);
+  EXPECT_THROW(with_trips(endless(), {{"s", 4}}), Error);
 }
 
 }  // namespace

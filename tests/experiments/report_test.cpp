@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "experiments/html.h"
+#include "experiments/report_data.h"
 #include "figures/data/renderer.h"
 #include "tests/experiments/sample_trial.h"
 
@@ -53,6 +54,18 @@ std::string tag_error(const std::string& page) {
     }
   }
   return open.empty() ? "" : open.back() + " stays open";
+}
+
+TEST_F(Report, OfManyTrialsListsTheSlowestKernelsAndSaysSo) {
+  record("astitch", 6, sample_model(12));
+  EXPECT_THAT(report_html(store_), Not(HasSubstr("slowest of")));
+  const std::string page = report_html(store_, {"", 2});
+  EXPECT_THAT(page, HasSubstr("The 2 slowest of 6 kernels, "));
+  EXPECT_EQ(occurrences(page, "<summary>all counters</summary>"), 2u);
+  EXPECT_THAT(page, HasSubstr("6 kernels, "));  // and their whole time
+  EXPECT_EQ(occurrences(report_html(store_, {"", 0}), "<summary>all counters</summary>"), 6u);
+  EXPECT_EQ(usual_kernels(1), 2000u);
+  EXPECT_EQ(usual_kernels(100000), 3u);
 }
 
 TEST_F(Report, HasPlannersSideBySideInTheOrderOfTheTable) {

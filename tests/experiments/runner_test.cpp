@@ -106,6 +106,30 @@ TEST_F(Runner, ShardsPartTheTrials) {
   EXPECT_EQ(run_experiment(both, db(), {}).skipped, 4u);
 }
 
+TEST_F(Runner, RoundsTopUpWhatIsThere) {
+  const ExperimentSpec both = spec(R"(["fig7"])", R"(,"backend":"model")");
+  const auto attempts = [&] {
+    std::vector<std::size_t> counts;
+    for (const TrialResults& t : results().trials) counts.push_back(t.ok_attempts.size());
+    return counts;
+  };
+  EXPECT_EQ(run_experiment(both, db(), {}).ok, 2u);
+  RunnerOptions five;
+  five.rounds = 5;
+  RunnerSummary summary = run_experiment(both, db(), five);
+  EXPECT_EQ(summary.ok, 8u);
+  EXPECT_EQ(summary.skipped, 0u);
+  EXPECT_THAT(attempts(), ElementsAre(5u, 5u));
+  EXPECT_EQ(run_experiment(both, db(), five).skipped, 2u);
+  five.rerun = RunnerOptions::Rerun::kNothing;
+  five.rounds = 6;
+  EXPECT_EQ(run_experiment(both, db(), five).ok, 2u);
+  five.rerun = RunnerOptions::Rerun::kAll;
+  five.rounds = 2;
+  EXPECT_EQ(run_experiment(both, db(), five).ok, 4u);
+  EXPECT_THAT(attempts(), ElementsAre(8u, 8u));
+}
+
 TEST_F(Runner, RoundsAreAttemptsInTurn) {
   RunnerOptions options;
   options.rounds = 3;

@@ -61,6 +61,16 @@ void expect_refused(const std::string& path, const ::testing::Matcher<std::strin
   EXPECT_EQ(beside(), files);
 }
 
+TEST(Store, TheDefaultIsInTheUsersFolderWithoutAnEnvironmentToo) {
+  const char* before = std::getenv("HOME");
+  const std::string home = before == nullptr ? "" : before;
+  ::unsetenv("XDG_DATA_HOME");
+  ::unsetenv("HOME");
+  const std::string path = default_store_path();
+  if (before != nullptr) ::setenv("HOME", home.c_str(), 1);
+  EXPECT_EQ(path.front(), '/') << path;  // where the command is called from has no store of its own
+}
+
 TEST(Store, RefusesAFileThatIsNoDatabase) {
   const std::string path = testing::test_folder() + "/notes.txt";
   write_file(path, "these are my notes");

@@ -315,9 +315,18 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Cons
   };
   std::vector<PendingEdge> pending;
   for (NodeId id = 0; id < static_cast<NodeId>(nodes.facts.size()); ++id) {
-    if (!stitchable(nodes, id)) continue;
+    if (!nodes[id].member) continue;
     for (const NodeId producer : producers(nodes, id)) {
-      if (stitchable(nodes, producer)) pending.push_back({.producer = producer, .consumer = id});
+      if (stitchable(nodes, id) && stitchable(nodes, producer)) {
+        pending.push_back({.producer = producer, .consumer = id});
+      } else if (nodes[producer].member) {
+        recorder.add("scope", nodes.name(producer), nodes.name(id), [&] {
+          return Verdict::no("astitch.isolated",
+                             fmt::format("{} has a kernel of its own: it does not read by "
+                                         "index maps",
+                                         nodes.name(nodes[id].isolated ? id : producer)));
+        });
+      }
     }
   }
   // A refused edge may become possible once the other path has been swallowed: to a fixpoint.
@@ -374,6 +383,17 @@ Scope find_scope(const Nodes& nodes, int max_ops, Recorder& recorder, const Cons
   Scope scope;
   for (auto& members : ordered) scope.stitch_ops.push_back(stitch_op(nodes, std::move(members)));
   return scope;
+}
+
+std::vector<std::pair<NodeId, NodeId>> edges_across(const Nodes& nodes, const std::vector<NodeId>& members,
+                                                    const std::vector<NodeId>& part) {
+  std::vector<std::pair<NodeId, NodeId>> edges;
+  for (const NodeId id : members) {
+    if (std::binary_search(part.begin(), part.end(), id)) continue;
+    for (const NodeId producer : producers(nodes, id))
+      if (std::binary_search(part.begin(), part.end(), producer)) edges.emplace_back(producer, id);
+  }
+  return edges;
 }
 
 std::string to_text(const Nodes& nodes, const Scope& scope) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/plan/constraints.h"
@@ -37,6 +38,10 @@ StitchOp stitch_op(const Nodes& nodes, std::vector<NodeId> members);
 /// What a kernel of a plan makes that no other does, ascending: index maps, which several kernels repeat,
 /// only where this one stores them.
 std::vector<NodeId> members_of(const Nodes& nodes, const KernelPlan& kernel);
+
+/// What members of a stitch op outside `part` read of it, as (producer, reader). Both ascending.
+std::vector<std::pair<NodeId, NodeId>> edges_across(const Nodes& nodes, const std::vector<NodeId>& members,
+                                                    const std::vector<NodeId>& part);
 
 /// The weakly connected parts of a set of members, each a stitch op of its own.
 std::vector<StitchOp> connected_parts(const Nodes& nodes, const std::vector<NodeId>& members);

@@ -1,5 +1,7 @@
 // The automatic planner (docs/planners/auto.md): plans as AStitch does, then gives every kernel the cheapest
 // of its forms.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -41,6 +43,25 @@ void forget_forms(const astitch::Nodes& nodes, const KernelPlan& kernel, std::ve
     return d.step == kFormStep && std::any_of(kernel.ops.begin(), kernel.ops.end(),
                                               [&](NodeId id) { return nodes.name(id) == d.subject; });
   });
+}
+
+/// Of kernels in a stitched one's place: what each reads of the others, and that their form was chosen.
+void record_cuts(const Graph& graph, const std::vector<KernelPlan>& kernels, const Verdict& why,
+                 astitch::Recorder& recorder) {
+  if (!recorder.enabled()) return;
+  const Computation& computation = graph.entry_computation();
+  std::set<NodeId> made;
+  for (const KernelPlan& kernel : kernels) {
+    const std::vector<NodeId> of = materialised(kernel);
+    made.insert(of.begin(), of.end());
+  }
+  for (const KernelPlan& kernel : kernels)
+    for (const NodeId op : kernel.ops)
+      for (const NodeId operand : computation.node(op).operands)
+        for (const NodeId value : values_read(computation, operand))
+          if (made.contains(value) && !std::binary_search(kernel.ops.begin(), kernel.ops.end(), value))
+            recorder.add("scope", computation.node(value).name, computation.node(op).name,
+                         [&] { return why; });
 }
 
 /// Adds the kernels of `loose` whose values something reads and nothing else makes.
@@ -104,12 +125,21 @@ FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions
     if (at == known.end()) at = known.emplace(key, automatic::choose_recipe(stitched[k], recorder)).first;
     if (at->second != Recipe{}) forget_forms(nodes, base.kernels[k], base.decisions);
     automatic::Form form = automatic::make_form(stitched[k], at->second);
+    record_cuts(graph, form.kernels,
+                Verdict::no(form.rule, fmt::format("{}: {:.2f} us in {} launches, the least of the forms",
+                                                   form.name, form.us, form.kernels.size())),
+                recorder);
     auto& into = at->second.cut == Recipe::Cut::kXla ? from_xla : kernels;
     for (KernelPlan& kernel : form.kernels) into.push_back(std::move(kernel));
   }
   mark_recomputed(from_xla);
   for (KernelPlan& kernel : from_xla) kernels.push_back(std::move(kernel));
+  const std::size_t chosen_kernels = kernels.size();
   add_missing(graph, std::move(loose), kernels);
+  if (kernels.size() > chosen_kernels)
+    record_cuts(graph, kernels,
+                Verdict::no("auto.xla", "XLA's fusions compute it once for several of the kernels"),
+                recorder);
 
   FusionPlan plan = assemble(graph, device, "auto", std::move(kernels));
   plan.options = base.options;

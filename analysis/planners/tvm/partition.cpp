@@ -70,9 +70,13 @@ class Partitioner {
   void consider(int node, int phase) {
     const PostDominator& way = dominators_[static_cast<std::size_t>(node)];
     const Kind kind = member(node).kind;
-    if (kind == Kind::kOpaque) return;
-    if (way.node < 0) {
+    if (kind == Kind::kOpaque) {
       if (!graph_[node].external)
+        refuse(node, -1, "tvm.opaque", [] { return "TVM fuses nothing with an op of this kind"; });
+      return;
+    }
+    if (way.node < 0) {
+      if (!graph_[node].readers.empty())
         refuse(node, -1, "tvm.no-post-dominator", [] { return "what reads it never meets again"; });
       return;
     }

@@ -219,13 +219,23 @@ void Recorder::record(std::string_view step, NodeId subject, NodeId object, cons
                       std::string_view taken) {
   if (!on_) return;
   const std::string_view rule = ruling ? taken : ruling.rule;
-  if (!seen_.insert(fmt::format("{} {} {} {}", step, subject, object, rule)).second) return;
+  const auto [seen, first] =
+      seen_.try_emplace(fmt::format("{} {} {} {}", step, subject, object, rule), decisions_.size());
+  if (!first) {
+    decisions_[seen->second].step.clear();
+    seen->second = decisions_.size();
+  }
   Verdict verdict =
       ruling ? Verdict::yes(std::string(taken))
              : Verdict::no(std::string(rule), fmt::format(fmt::runtime(ruling.why), ruling.a, ruling.b));
   decisions_.push_back({std::string(step), computation_.node(subject).name,
                         object == kNoNode ? std::string() : computation_.node(object).name,
                         std::move(verdict)});
+}
+
+std::vector<Decision> Recorder::take() {
+  std::erase_if(decisions_, [](const Decision& d) { return d.step.empty(); });
+  return std::move(decisions_);
 }
 
 }  // namespace stitchwork::xla

@@ -102,16 +102,17 @@ inline constexpr Ruling kAllowed{};
 class Recorder {
  public:
   Recorder(bool on, const Computation& computation) : on_(on), computation_(computation) {}
-  /// `taken` says what an allowed pair became. The same pair and rule is recorded once.
+  /// `taken` says what an allowed pair became. The same pair and rule is recorded once, where it was last
+  /// decided: passes come again, and the last decides.
   void record(std::string_view step, NodeId subject, NodeId object, const Ruling& ruling,
               std::string_view taken);
-  std::vector<Decision> take() { return std::move(decisions_); }
+  std::vector<Decision> take();
 
  private:
   bool on_;
   const Computation& computation_;
-  std::unordered_set<std::string> seen_;
-  std::vector<Decision> decisions_;
+  std::unordered_map<std::string, std::size_t> seen_;  ///< index of each decision
+  std::vector<Decision> decisions_;                    ///< an empty step: decided again later
 };
 
 /// Shared memory and parameters of a kernel that held the ops of both.

@@ -91,7 +91,11 @@ class InstructionFusion {
     bool changed = false;
     for (auto consumer = order.rbegin(); consumer != order.rend(); ++consumer) {
       interruption_point();
-      if (!graph_[*consumer].alive || !is_consumer(*consumer)) continue;
+      if (!graph_[*consumer].alive) continue;
+      if (!is_consumer(*consumer)) {
+        refuse_operands(*consumer);
+        continue;
+      }
       while (fuse_one_operand(*consumer)) changed = true;
     }
     return changed;
@@ -109,13 +113,27 @@ class InstructionFusion {
     return is_loop_fusible(computation_, node) || tiled_reduction(computation_, node);
   }
 
-  bool fuse_one_operand(int consumer) {
+  /// Those an instruction reads, the last in the order first.
+  std::vector<int> producers_of(int consumer) const {
     std::vector<int> producers;
     for (NodeId value : graph_[consumer].reads)
       if (const int p = graph_.provider(value); p >= 0) producers.push_back(p);
     std::sort(producers.begin(), producers.end(), [&](int a, int b) { return position(a) > position(b); });
     producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
-    for (int producer : producers) {
+    return producers;
+  }
+
+  /// A kernel of one op that is no loop: nothing is fused into it.
+  void refuse_operands(int consumer) {
+    if (consumer == graph_.result() || plan_role(graph_.op(consumer)) != PlanRole::kMemory) return;
+    for (const int producer : producers_of(consumer))
+      if (graph_[producer].kind != InstructionKind::kPlain || !is_source(producer))
+        recorder_.record("instruction-fusion", graph_[producer].roots.back(), graph_[consumer].roots.back(),
+                         {"xla.consumer-is-no-loop", "nothing is fused into a kernel that is no loop"}, "");
+  }
+
+  bool fuse_one_operand(int consumer) {
+    for (int producer : producers_of(consumer)) {
       Ruling ruling = may_fuse(producer, consumer, may_duplicate_);
       if (ruling && may_duplicate_ && graph_.has_several_users(producer) && is_globally_unfusible(producer))
         ruling = {

@@ -1,0 +1,297 @@
+#include "analysis/explain/boundaries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "analysis/facts/facts.h"
+#include "analysis/plan/assemble.h"
+
+namespace stitchwork {
+namespace {
+
+bool holds(const std::vector<NodeId>& ascending, NodeId op) {
+  return std::binary_search(ascending.begin(), ascending.end(), op);
+}
+
+bool reads(const Computation& computation, NodeId op, NodeId value) {
+  const auto& operands = computation.node(op).operands;
+  return std::any_of(operands.begin(), operands.end(),
+                     [&](NodeId operand) { return holds(values_read(computation, operand), value); });
+}
+
+NodeId reader_of(const Computation& computation, const std::vector<NodeId>& ops, NodeId value) {
+  const auto found =
+      std::find_if(ops.begin(), ops.end(), [&](NodeId op) { return reads(computation, op, value); });
+  return found == ops.end() ? ops.front() : *found;
+}
+
+std::vector<NodeId> ops_of(const FusionPlan& plan, const PlanStep& step) {
+  return step.kind == StepKind::kKernel ? plan.kernels[static_cast<std::size_t>(step.kernel)].ops
+                                        : step.nodes;
+}
+
+/// Steps of planners whose decisions are about the subject and everything that reads it: XLA's fusion merger
+/// moves a fusion into all its users or none, TVM's partition an op with all paths to where they meet.
+bool is_about_all_readers(std::string_view step) { return step == "fusion-merger" || step == "partition"; }
+
+/// Refusals after which a later pass of the same planner decides.
+bool defers(std::string_view rule) {
+  return rule == "xla.several-users" || rule == "xla.producer-is-a-fusion";
+}
+
+/// How close a decision comes to the boundary between two kernels; 0: it is about something else.
+class Closeness {
+ public:
+  Closeness(const PlanView& view, const FusionPlan& plan, const StepBoundary& at)
+      : at_(at),
+        from_(plan.kernels[static_cast<std::size_t>(plan.steps[static_cast<std::size_t>(at.from)].kernel)]),
+        to_(plan.kernels[static_cast<std::size_t>(plan.steps[static_cast<std::size_t>(at.to)].kernel)]),
+        computation_(view.computation()) {}
+
+  int of(const Decision& d, NodeId subject, NodeId object) const {
+    if (d.verdict.ok || !decides_kernels(d.step) || is_about_siblings(d.verdict.rule) || subject == object)
+      return 0;
+    const int close = about(d.step, subject, object);
+    return close > 1 && defers(d.verdict.rule) ? 1 : close;
+  }
+
+ private:
+  int about(std::string_view step, NodeId subject, NodeId object) const {
+    if (step == "patterns")  // from its last op to its first
+      return object != kNoNode && holds(to_.ops, subject) && holds(from_.ops, object) ? 3 : 0;
+    const bool all_readers = is_about_all_readers(step);
+    // A value and its names end together: the last name in a kernel is what was refused.
+    if (all_readers && subject != kNoNode && buffer_of(computation_, subject) == at_.value) return 5;
+    if (subject == kNoNode || !holds(from_.ops, subject)) return 0;
+    if (object == kNoNode) return all_readers ? 2 : 0;
+    if (!holds(to_.ops, object) || holds(from_.ops, object)) return 0;
+    // What both kernels compute was not kept apart, but a fusion whose index maps are computed again was.
+    if (holds(to_.ops, subject)) return step == "subgraph" ? 2 : 0;
+    if (subject == at_.value) return object == at_.reader || reads(computation_, object, at_.value) ? 6 : 5;
+    return object == at_.reader ? 4 : 3;
+  }
+
+  const StepBoundary& at_;
+  const KernelPlan &from_, &to_;
+  const Computation& computation_;
+};
+
+Decision made(const PlanView& view, const StepBoundary& at, std::string rule, std::string why) {
+  return {"boundary", view.name(at.value), at.reader == kNoNode ? std::string() : view.name(at.reader),
+          Verdict::no(std::move(rule), std::move(why))};
+}
+
+/// What a step that is no kernel ends kernels by.
+std::pair<std::string, std::string> ending(const Computation& computation, const PlanStep& step) {
+  const Node& node = computation.node(step.nodes.front());
+  switch (step.kind) {
+    case StepKind::kCopy:
+      return {"boundary.copy", fmt::format("{} is a copy in device memory, no kernel", step.id)};
+    case StepKind::kControl:
+      return node.op == Op::kWhile
+                 ? std::pair<std::string, std::string>{"boundary.loop",
+                                                       fmt::format("{} is a loop: what it reads and gives "
+                                                                   "lies in device memory",
+                                                                   node.name)}
+                 : std::pair<std::string, std::string>{"boundary.branch",
+                                                       fmt::format("{} is a branch: what it reads and gives "
+                                                                   "lies in device memory",
+                                                                   node.name)};
+    default:
+      return plan_role(node) == PlanRole::kLibrary
+                 ? std::pair<std::string, std::string>{"boundary.library-call",
+                                                       fmt::format("a library call ends the kernel: {} is "
+                                                                   "computed by one",
+                                                                   node.name)}
+                 : std::pair<std::string, std::string>{
+                       "boundary.opaque-call",
+                       fmt::format("{} is a {}, which no kernel computes", node.name, def(node.op).name)};
+  }
+}
+
+const Decision* library_epilogue(const PlanView& view, const FusionPlan& plan, const StepBoundary& at) {
+  const PlanStep& to = plan.steps[static_cast<std::size_t>(at.to)];
+  if (to.kind != StepKind::kKernel) return nullptr;
+  const Decision* found = nullptr;
+  for (std::size_t d = 0; d < view.decisions().size(); ++d)
+    if (const auto [subject, object] = view.about(d);
+        view.decisions()[d].verdict.rule == "tvm.library-epilogue" && object == at.value &&
+        holds(ops_of(plan, to), subject))
+      found = &view.decisions()[d];
+  return found;
+}
+
+/// A step on a path between the two kernels that leaves both: one kernel would wait for itself there.
+std::optional<int> step_between(const Graph& graph, const FusionPlan& plan, const StepBoundary& at) {
+  std::unordered_map<int, std::vector<int>> readers;
+  for (const StepBoundary& b : boundaries(graph, plan)) readers[b.from].push_back(b.to);
+  std::vector<int> open;
+  std::unordered_map<int, int> first;  // by step that is reached: the path's first step behind `from`
+  for (const int next : readers[at.from])
+    if (next != at.to && first.emplace(next, next).second) open.push_back(next);
+  while (!open.empty()) {
+    const int step = open.back();
+    open.pop_back();
+    for (const int next : readers[step]) {
+      if (next == at.to) return first[step];
+      if (first.emplace(next, first[step]).second) open.push_back(next);
+    }
+  }
+  return std::nullopt;
+}
+
+/// FusionStitching's program chooses among patterns: nothing is decided about a pair of ops.
+Decision outvoted(const PlanView& view, const StepBoundary& at) {
+  std::string why = "no pattern that was taken holds both";
+  for (const NodeId op : {at.reader, at.value})
+    for (std::size_t d = 0; d < view.decisions().size(); ++d)  // the best of those not taken comes first
+      if (view.decisions()[d].verdict.rule == "fs19.outvoted" && view.about(d).first == op)
+        return made(view, at, "fs19.outvoted",
+                    fmt::format("{}; the best other of {} was {}", why, view.name(op),
+                                view.decisions()[d].verdict.why));
+  return made(view, at, "fs19.not-found", why + ", and none was found");
+}
+
+/// Between two kernels where no refusal is recorded of.
+Decision undecided(const PlanView& view, const FusionPlan& plan, const StepBoundary& at) {
+  if (plan.planner == "unfused")
+    return made(view, at, "unfused.one-op-a-kernel", "every op is a kernel of its own");
+  if (plan.planner == "imported") {
+    const auto origin = [&](NodeId op) {
+      std::string why = "an op outside fusions";
+      for (std::size_t d = 0; d < view.decisions().size(); ++d)
+        if (view.about(d).first == op) why = view.decisions()[d].verdict.why;
+      return why;
+    };
+    return made(view, at, "imported.as-compiled",
+                fmt::format("{}: {}; {}: {}", view.name(at.value), origin(at.value), view.name(at.reader),
+                            origin(at.reader)));
+  }
+  std::vector<NodeId> open = view.computation().node(at.reader).operands;
+  while (!open.empty()) {
+    const Node& node = view.computation().node(open.back());
+    open.pop_back();
+    if (plan_role(node) != PlanRole::kAlias) continue;
+    if (node.op == Op::kOptimizationBarrier)
+      return made(view, at, "boundary.optimization-barrier",
+                  fmt::format("{} is between them: nothing is fused across it", node.name));
+    open.insert(open.end(), node.operands.begin(), node.operands.end());
+  }
+  if (const std::optional<int> between = step_between(view.graph(), plan, at)) {
+    const NodeId op = op_of(plan, plan.steps[static_cast<std::size_t>(*between)]);
+    return made(view, at, "boundary.cycle",
+                fmt::format("{} lies between them: one kernel of both would wait for itself", view.name(op)));
+  }
+  if (std::ranges::any_of(view.decisions(), [](const Decision& d) { return d.step == "ilp"; }))
+    return outvoted(view, at);
+  for (const NodeId op : {at.value, at.reader})
+    if (const Shape& shape = view.computation().node(op).shape;
+        !shape.is_tuple && shape.elements_count() == 0)
+      return made(view, at, "boundary.no-elements",
+                  fmt::format("{} has no elements: nothing is computed in its kernel", view.name(op)));
+  return made(view, at, "boundary.not-recorded",
+              "the plan has no decision about it: it was edited, or made by another version");
+}
+
+}  // namespace
+
+std::vector<StepBoundary> boundaries(const Graph& graph, const FusionPlan& plan) {
+  const Computation& computation = graph.entry_computation();
+  std::unordered_map<NodeId, int> makers;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlanStep& step = plan.steps[s];
+    if (step.kind == StepKind::kMemset) continue;
+    const std::vector<NodeId>& stored = step.kind == StepKind::kKernel
+                                            ? plan.kernels[static_cast<std::size_t>(step.kernel)].outputs
+                                            : step.nodes;
+    for (const NodeId op : stored) makers.emplace(op, static_cast<int>(s));
+  }
+  std::vector<StepBoundary> result;
+  const auto add = [&](NodeId value, NodeId reader, int to) {
+    const auto maker = makers.find(value);
+    if (maker != makers.end() && maker->second != to) result.push_back({value, reader, maker->second, to});
+  };
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlanStep& step = plan.steps[s];
+    if (step.kind == StepKind::kMemset) continue;
+    if (step.kind == StepKind::kKernel) {
+      const KernelPlan& kernel = plan.kernels[static_cast<std::size_t>(step.kernel)];
+      for (const NodeId value : kernel_reads(graph, kernel))
+        if (makers.contains(value))
+          add(value, reader_of(computation, kernel.ops, value), static_cast<int>(s));
+      continue;
+    }
+    for (const NodeId op : step.nodes)
+      for (const NodeId value : library_inputs(computation, computation.node(op)))
+        add(value, op, static_cast<int>(s));
+  }
+  for (const NodeId value : values_read(computation, computation.root)) add(value, kNoNode, -1);
+  return result;
+}
+
+NodeId op_of(const FusionPlan& plan, const PlanStep& step) {
+  return step.kind == StepKind::kKernel ? plan.kernels[static_cast<std::size_t>(step.kernel)].outputs.back()
+                                        : step.nodes.front();
+}
+
+bool decides_kernels(std::string_view step) {
+  constexpr std::array<std::string_view, 10> kSteps = {
+      "scope",     "instruction-fusion", "fusion-merger", "multi-output-fusion", "partition",
+      "functions", "imported",           "subgraph",      "elementwise",         "patterns"};
+  return std::find(kSteps.begin(), kSteps.end(), step) != kSteps.end();
+}
+
+bool is_about_siblings(std::string_view rule) {
+  return rule.starts_with("xla.sibling") || rule.starts_with("astitch.remote") || rule == "fs18.footprint" ||
+         rule == "fs18.too-large-to-pack";
+}
+
+Decision why_apart(const PlanView& view, const FusionPlan& plan, const StepBoundary& boundary) {
+  const PlanStep& from = plan.steps[static_cast<std::size_t>(boundary.from)];
+  if (boundary.to < 0)
+    return made(view, boundary, "boundary.result", "it is a result, which is stored whatever else reads it");
+  const PlanStep& to = plan.steps[static_cast<std::size_t>(boundary.to)];
+  for (const PlanStep* step : {&from, &to}) {
+    if (step->kind == StepKind::kKernel) continue;
+    if (const Decision* epilogue = library_epilogue(view, plan, boundary)) return *epilogue;
+    auto [rule, why] = ending(view.computation(), *step);
+    return made(view, boundary, std::move(rule), std::move(why));
+  }
+  const Closeness closeness(view, plan, boundary);
+  const Decision* best = nullptr;
+  int closest = 1;
+  for (std::size_t d = 0; d < view.decisions().size(); ++d) {
+    const auto [subject, object] = view.about(d);
+    const int close = closeness.of(view.decisions()[d], subject, object);
+    if (close < closest) continue;
+    best = &view.decisions()[d];
+    closest = close;
+  }
+  return best == nullptr ? undecided(view, plan, boundary) : *best;
+}
+
+std::optional<Decision> why_together(const PlanView& view, NodeId producer, NodeId consumer) {
+  const auto closeness_of = [&](NodeId a, NodeId b) {
+    if (a == producer && b == consumer) return 4;
+    if (a == producer && view.share_a_kernel(b, consumer)) return 3;
+    if (b == consumer && view.share_a_kernel(a, producer)) return 2;
+    return view.share_a_kernel(a, producer) && view.share_a_kernel(b, consumer) ? 1 : 0;
+  };
+  const Decision* best = nullptr;
+  int closest = 0;
+  for (std::size_t d = 0; d < view.decisions().size(); ++d) {
+    const Decision& decision = view.decisions()[d];
+    if (!decision.verdict.ok || !decides_kernels(decision.step)) continue;
+    const auto [subject, object] = view.about(d);
+    const int close = std::max(closeness_of(subject, object), closeness_of(object, subject));
+    if (close <= closest) continue;
+    best = &decision;
+    closest = close;
+  }
+  return best == nullptr ? std::nullopt : std::optional(*best);
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,64 @@
+#include "analysis/schedule/stages.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "analysis/planners/planner.h"
+#include "core/hlo/hlo_text.h"
+#include "core/passes/passes.h"
+#include "tests/support/graphs.h"
+
+namespace stitchwork {
+namespace {
+
+TEST(Stages, SourcesAreAllThatAnOpReads) {
+  for (const char* model : {"fig7", "layer_norm_grad_tiny", "attention_tiny"}) {
+    const Graph graph = testing::dataset(model);
+    const Computation& computation = graph.entry_computation();
+    const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
+    for (const KernelPlan& kernel : plan.kernels)
+      for (const NodeId op : kernel.ops) {
+        const Stages stages(computation, kernel, kernel.levels.at(op));
+        const std::vector<NodeId> sources = stages.sources(op);
+        EXPECT_TRUE(std::ranges::binary_search(sources, op));
+        for (const Node& on : computation.nodes)
+          EXPECT_EQ(std::ranges::binary_search(sources, on.id), stages.reads(op, on.id))
+              << model << " " << computation.node(op).name << " " << on.name;
+      }
+  }
+}
+
+/// One concatenation of `n` computed slices.
+Graph join_of_slices(int n) {
+  std::string body = fmt::format("p = f32[{},64] parameter(0)\n", n), pieces;
+  for (int i = 0; i < n; ++i) {
+    body += fmt::format(
+        "s{0} = f32[1,64] slice(p), slice={{[{0}:{1}], [0:64]}}\nv{0} = f32[1,64] tanh(s{0})\n", i, i + 1);
+    pieces += fmt::format("{}v{}", i == 0 ? "" : ", ", i);
+  }
+  return testing::graph_of(body +
+                           fmt::format("ROOT r = f32[{},64] concatenate({}), dimensions={{0}}\n", n, pieces));
+}
+
+double planning_seconds(const Graph& graph) {
+  const auto used = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
+  };
+  const double before = used();
+  make_plan(graph, device("v100"), "astitch");
+  return used() - before;
+}
+
+TEST(Stages, PlanningAJoinOfManySlicesTakesTimeAboutByTheirNumber) {
+  const Graph few = join_of_slices(500), many = join_of_slices(4000);
+  const double first = planning_seconds(few), second = planning_seconds(many);
+  EXPECT_LT(second, 20 * first + 0.5);  // it was 43 times: each slice asked what all of them are made from
+}
+
+}  // namespace
+}  // namespace stitchwork

@@ -1,0 +1,169 @@
+// Wrong usage and unwritable output are told as everything else is: one line, or a document.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <streambuf>
+#include <thread>
+
+#include "tests/cli/run_command.h"
+
+namespace stitchwork {
+namespace {
+
+using ::testing::AllOf;
+using testing::CommandResult;
+using ::testing::HasSubstr;
+using testing::run_command;
+
+void expect_usage(const std::string& line, const ::testing::Matcher<std::string>& message) {
+  const CommandResult result = run_command(line);
+  EXPECT_EQ(result.exit_code, 2) << line;
+  EXPECT_EQ(result.out, "") << line;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_THAT(result.err, AllOf(::testing::StartsWith("stitchwork: "), message)) << line;
+  const CommandResult document = run_command(line + " --json");
+  EXPECT_EQ(document.exit_code, 2) << line;
+  const auto json = nlohmann::json::parse(document.out);
+  EXPECT_THAT(json.at("error").at("message").get<std::string>() + "; " +
+                  json.at("error").at("hint").get<std::string>(),
+              message)
+      << line;
+}
+
+TEST(Usage, AMistypedCommandIsNamedWithTheNearest) {
+  expect_usage("pln fig7", AllOf(HasSubstr("no command 'pln'"), HasSubstr("did you mean plan?")));
+  expect_usage("ptx rn", AllOf(HasSubstr("ptx has no command 'rn'"), HasSubstr("did you mean run?")));
+}
+
+TEST(Usage, NoCommandAtAllListsThem) {
+  expect_usage("", AllOf(HasSubstr("which command?"), HasSubstr("explain")));
+}
+
+TEST(Usage, AMistypedOptionIsNamedWithTheNearest) {
+  expect_usage("plan fig7 --plannr xla",
+               AllOf(HasSubstr("stitchwork plan has no option --plannr"), HasSubstr("--planner?")));
+}
+
+TEST(Usage, WhatIsMissingIsNamed) {
+  expect_usage("explain fig7", HasSubstr("OP is required"));
+  expect_usage("compare", HasSubstr("MODEL is required"));
+  expect_usage("run fig7 --backend gpu", HasSubstr("gpu"));
+}
+
+TEST(Usage, SeedsThatWrapAroundAreRefused) {
+  for (const char* seed : {"-1", "99999999999999999999", "1.5", "1e3"})
+    expect_usage(std::string("inputs fig7 -o unused --seed=") + seed, HasSubstr("no whole number"));
+  expect_usage("inputs fig7 -o unused --seed=", HasSubstr("--seed"));
+}
+
+TEST(Usage, AdviceNamesNoOverrideThatIsRefused) {
+  // dot.143 lies between the two: no kernel can hold both.
+  const CommandResult result = run_command("advise bert_layer --planner astitch --count 1");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("no override joins them: "));
+  EXPECT_THAT(result.out, ::testing::Not(HasSubstr("stitchwork.override/1")));
+}
+
+TEST(Usage, ADumpOfOneKernelIsOfThatKernelAlone) {
+  const std::string all = run_command("plan bert_layer --dump=cuda").out;
+  const CommandResult one = run_command("plan bert_layer --dump=cuda --kernel k1");
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  const auto kernels = [](const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find("__global__"); at != text.npos; at = text.find("__global__", at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(kernels(one.out), 1u);
+  EXPECT_GT(kernels(all), 1u);
+  EXPECT_THAT(all, HasSubstr(one.out));
+  EXPECT_THAT(run_command("plan bert_layer --dump=cuda --kernel k99").err, HasSubstr("no such kernel"));
+}
+
+TEST(Usage, TablesOfListsFitATerminal) {
+  for (const char* line : {"planners", "compare bert_tiny"}) {
+    std::istringstream lines(run_command(line).out);
+    for (std::string text; std::getline(lines, text);) EXPECT_LE(text.size(), 120u) << text;
+  }
+}
+
+TEST(Usage, AMetricThatNoTrialHasIsRefused) {
+  const std::string db = ::testing::TempDir() + "/metrics.db";
+  ASSERT_EQ(run_command("run softmax_tiny --db " + db).exit_code, 0);
+  const std::string name = nlohmann::json::parse(run_command("experiment list --json --db " + db).out)
+                               .at("experiments")
+                               .at(0)
+                               .at("name")
+                               .get<std::string>();
+  EXPECT_EQ(run_command("experiment show " + name + " --metric total_us --db " + db).exit_code, 0);
+  const CommandResult wrong = run_command("experiment show " + name + " --metric foo --db " + db);
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("has a metric called 'foo'; close names: "));
+}
+
+TEST(Usage, RowsOfARunAddUpToItsTime) {
+  const CommandResult result = run_command("run bert_tiny --db " + (::testing::TempDir() + "/rows.db"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr(" library call"), HasSubstr(" between steps")));
+  std::istringstream lines(result.out);
+  std::string line;
+  std::getline(lines, line);
+  const std::string head = "us (simulated)";
+  const std::size_t end = line.find(head) + head.size();
+  std::getline(lines, line);  // the rule below the heads
+  double sum = 0, total = -1;
+  while (std::getline(lines, line)) {
+    if (const std::size_t at = line.find("memsets; "); at != line.npos) {
+      total = std::stod(line.substr(at + std::string("memsets; ").size()));
+      break;
+    }
+    const std::string until = line.substr(0, end);
+    sum += std::stod(until.substr(until.find_last_of(' ')));
+  }
+  EXPECT_NEAR(sum, total, 0.1);  // of one and two digits
+}
+
+TEST(Usage, ModelsComeFromPipesAndFoldersAreNamed) {
+  const std::string pipe = ::testing::TempDir() + "/model.fifo";
+  ::unlink(pipe.c_str());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::ofstream(pipe) << "HloModule m\nENTRY e { p = f32[8] parameter(0)  ROOT r = f32[8] tanh(p) }\n";
+  });
+  const CommandResult result = run_command("plan " + pipe);
+  writer.join();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("1 memory kernel"));
+  EXPECT_THAT(run_command("plan " + ::testing::TempDir()).err, HasSubstr("is a folder"));
+}
+
+/// Takes nothing, as /dev/full.
+struct Full : std::streambuf {
+  int overflow(int) override { return traits_type::eof(); }
+  std::streamsize xsputn(const char*, std::streamsize) override { return 0; }
+};
+
+TEST(Usage, OutputThatDoesNotArriveIsAnError) {
+  for (const std::vector<const char*>& words :
+       std::vector<std::vector<const char*>>{{"stitchwork", "plan", "fig7"},
+                                             {"stitchwork", "plan", "fig7", "--json"},
+                                             {"stitchwork", "--help"},
+                                             {"stitchwork", "plan", "--help"},
+                                             {"stitchwork", "--version"},
+                                             {"stitchwork", "completion", "bash"}}) {
+    Full full;
+    std::ostream out(&full);
+    std::ostringstream err;
+    EXPECT_EQ(run_cli(static_cast<int>(words.size()), words.data(), out, err), 1) << words.back();
+    EXPECT_THAT(err.str(), HasSubstr("stdout: cannot be written"));
+  }
+}
+
+}  // namespace
+}  // namespace stitchwork
