@@ -9,7 +9,9 @@ IlpOptions read_ilp_options(const Graph& graph, const Device& device, const Plan
   result.score = is("score", "mixed")    ? ScoreKind::kMixed
                  : is("score", "volume") ? ScoreKind::kVolume
                                          : ScoreKind::kExecution;
-  result.launch_us = is("launch_cost", "paper") ? kPaperLaunchUs : device.launch_gap_us;
+  result.launch = is("launch_cost", "paper")
+                      ? LaunchCost{kPaperLaunchUs, kPaperLaunchUs}
+                      : LaunchCost{device.launch_gap_us, device.launch_gap_us + device.launch_us};
   result.exploratory = is("exploratory", "on");
   result.packing = is("packing", "on");
   result.shared_bytes = shared_limit(result, device, kPaperSharedBytes);

@@ -9,7 +9,7 @@ namespace stitchwork::fusionstitching {
 struct IlpOptions : Options {
   bool optimal = true;  ///< solver=ilp; else greedy
   ScoreKind score = ScoreKind::kMixed;
-  double launch_us = 0;  ///< phi of F19 section 4.3
+  LaunchCost launch;  ///< phi of F19 section 4.3
   bool exploratory = true, packing = true;
   std::int64_t shared_bytes = 0;  ///< of values a block may have in shared memory
   bool has_edits = false;

@@ -44,7 +44,7 @@ std::vector<Pattern> find_patterns(const Ops& ops, const IlpOptions& options, co
       substitution_patterns(ops, partition, {.packing = options.packing}, options.constraints, recorder);
   if (options.exploratory) {
     ExplorationLimits limits;
-    limits.launch_us = options.launch_us;
+    limits.launch_us = options.launch.gap_us;
     for (Pattern& pattern : exploratory_patterns(ops, limits, options.constraints, recorder))
       patterns.push_back(std::move(pattern));
   }
@@ -209,7 +209,7 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
   const std::vector<Pattern> patterns = find_patterns(ops, knobs, required, recorder);
 
   Packer packer(ops, knobs);
-  Scorer scorer(ops, knobs.score, knobs.launch_us, !knobs.has_edits, [&](const std::vector<NodeId>& pattern) {
+  Scorer scorer(ops, knobs.score, knobs.launch, !knobs.has_edits, [&](const std::vector<NodeId>& pattern) {
     const PackedKernel packed = packer.pack(pattern);
     return KernelEstimate{packed.made, packed.us, packed.one_block};
   });

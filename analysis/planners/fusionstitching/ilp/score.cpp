@@ -77,10 +77,10 @@ double saved_volume(const Ops& ops, const std::vector<NodeId>& pattern) {
   return bytes - kept_volume(ops, pattern);
 }
 
-Scorer::Scorer(const Ops& ops, ScoreKind kind, double launch_us, bool alike, Estimate estimate)
+Scorer::Scorer(const Ops& ops, ScoreKind kind, LaunchCost launch, bool alike, Estimate estimate)
     : ops_(ops),
       kind_(kind),
-      launch_us_(launch_us),
+      launch_(launch),
       alike_(alike),
       estimate_(std::move(estimate)),
       in_complex_(ops.size(), false),
@@ -120,9 +120,10 @@ bool Scorer::competes(const std::vector<NodeId>& pattern) const {
 }
 
 double Scorer::upper_bound(const std::vector<NodeId>& pattern) {
-  const double launches = launch_us_ * static_cast<double>(pattern.size() - 1);
-  if (!executes(pattern)) return transferred_us(ops_, saved_volume(ops_, pattern)) + launches;
-  return sum_alone(pattern) + launches - ops_.device->launch_us;
+  const double saved = static_cast<double>(pattern.size() - 1);
+  if (!executes(pattern))
+    return transferred_us(ops_, saved_volume(ops_, pattern)) + saved * launch_.volume_us;
+  return sum_alone(pattern) + saved * launch_.gap_us - ops_.device->launch_us;
 }
 
 PatternScore Scorer::score(const std::vector<NodeId>& pattern, const KernelEstimate& estimate) {
@@ -134,8 +135,8 @@ PatternScore Scorer::score(const std::vector<NodeId>& pattern, const KernelEstim
     result.us = -1;
     return result;
   }
-  const double launches = launch_us_ * (result.launches - 1);
-  const double by_volume = transferred_us(ops_, result.volume) + launches;
+  const double saved = result.launches - 1;
+  const double by_volume = transferred_us(ops_, result.volume) + saved * launch_.volume_us;
   result.us = by_volume;
   // What fits together in one block only would pass by its volume, however slow: its time counts if that is
   // less. So it does beside patterns whose time counts.
@@ -143,7 +144,7 @@ PatternScore Scorer::score(const std::vector<NodeId>& pattern, const KernelEstim
   if (!executes(pattern) && !bounded) return result;
   result.alone_us = sum_alone(pattern);
   result.fused_us = estimate.us;
-  const double by_time = result.alone_us + launches - estimate.us;
+  const double by_time = result.alone_us + saved * launch_.gap_us - estimate.us;
   result.executed = executes(pattern) || by_time < by_volume;
   if (result.executed) result.us = by_time;
   return result;

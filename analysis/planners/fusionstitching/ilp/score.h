@@ -20,6 +20,13 @@ enum class ScoreKind : std::uint8_t { kMixed, kVolume, kExecution };
 /// F19 section 4.3: "phi is the average launch latency (between 6us and 10us)"; the middle.
 constexpr double kPaperLaunchUs = 8;
 
+/// phi, what one launch less saves. The time of a kernel has the fixed cost of its launch in it, a volume
+/// does not: ours, so that both kinds of scores are of one scale.
+struct LaunchCost {
+  double gap_us = 0;     ///< by execution: between kernels
+  double volume_us = 0;  ///< by volume: that and the time of an empty kernel
+};
+
 /// The kernel of a pattern, as far as scores ask for it.
 struct KernelEstimate {
   Verdict made;            ///< or why no template of the pattern is a kernel
@@ -52,9 +59,9 @@ class Scorer {
  public:
   using Estimate = std::function<KernelEstimate(const std::vector<NodeId>& pattern)>;
 
-  /// `launch_us`: phi. `estimate` is called by several threads at once, once for all patterns alike unless
+  /// `estimate` is called by several threads at once, once for all patterns alike unless
   /// `alike` is false (overrides tell patterns apart).
-  Scorer(const Ops& ops, ScoreKind kind, double launch_us, bool alike, Estimate estimate);
+  Scorer(const Ops& ops, ScoreKind kind, LaunchCost launch, bool alike, Estimate estimate);
 
   /// The patterns that are to be chosen from: which compete with complex ones.
   void compare(const std::vector<Pattern>& patterns);
@@ -72,7 +79,7 @@ class Scorer {
 
   const Ops& ops_;
   const ScoreKind kind_;
-  const double launch_us_;
+  const LaunchCost launch_;
   const bool alike_;
   Estimate estimate_;
   std::vector<bool> in_complex_;                      ///< by node: it is of a complex candidate
