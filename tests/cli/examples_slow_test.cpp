@@ -34,6 +34,7 @@ const std::map<std::string, std::string> kElsewhere = {
     {"experiment run experiments/astitch/models.json --db", "hours of simulation"},
     {"experiment submit", "Slurm"},
     {"compile bert_layer --device h200 --cubin", "a CUDA toolkit"},
+    {"library collect bert_layer --backend cuda", "a GPU"},
     {"view", "the module that draws, of a build with Qt (tests/cli/view_test.cpp)"},
 };
 
@@ -118,6 +119,8 @@ void make_files() {
                               "\"0\",\"k\",\"12\"\n";
   for (const char* db : {"astitch.db", "astitch-models.db"}) store("astitch-models", db);
   for (const char* db : {"old.db", "new.db"}) store("nightly", db);
+  for (const char* db : {"monday.library", "tuesday.library"})
+    ASSERT_EQ(run_command(fmt::format("library collect column_sum_tiny --db {}", db)).exit_code, 0);
   for (const char* db : {"shard1.db", "shard2.db", "shard3.db"}) store("shards", db);
 }
 
