@@ -92,7 +92,7 @@ const bool registered = [] {
   for (const Planner& row : planners()) {
     if (row.takes != nullptr) continue;
     const std::string planner(row.name);
-    for (const std::string name : {"bert_base", "gpt2_decoder_10k"})
+    for (const std::string name : {"bert_base", "bert_train", "gpt2_decoder_10k"})
       add("plan/" + name + "/" + planner, plan_dataset, name, planner);
     add("plan_steps/" + planner, plan_steps, planner)->Arg(1)->Arg(14)->Arg(140);
     add("plan_training/" + planner, plan_training, planner)->Arg(1)->Arg(3);

@@ -23,10 +23,10 @@ struct SetPackingSolution {
   std::vector<int> taken;  ///< columns, ascending
 };
 
-/// Branch and bound gives up behind so many nodes of all programs of a choice, measured: transformer_train's,
-/// 11,733 columns, take up to 1,000, bert_train's 881; gpt2_decoder_10k's would take 30,000 and 70 seconds.
-/// There is no limit of time: a clock would make plans differ.
-constexpr int kMostNodes = 2000;
+/// Branch and bound gives up behind so many nodes of all programs of a choice, measured: bert_train took 881,
+/// gpt2_decoder_10k would take 30,000 and 70 seconds. There is no limit of time: a clock would make plans
+/// differ.
+constexpr int kMostNodes = 1000;
 
 /// Deterministic; one solver works at a time, whatever the threads that ask.
 SetPackingSolution solve(const SetPacking& program, int most_nodes = kMostNodes);

@@ -276,6 +276,21 @@ Choice extend(const Ops& ops, const std::vector<Pattern>& patterns, const Requir
   return choice;
 }
 
+/// Of the patterns in which no product is; none where that program reaches a limit, too.
+Choice choose_without_products(const Ops& ops, const std::vector<Pattern>& patterns, Scores scores) {
+  bool fewer = false;
+  for (int p = 0; p < static_cast<int>(patterns.size()); ++p) {
+    const std::vector<NodeId>& members = patterns[at(p)].ops;
+    if (!std::any_of(members.begin(), members.end(), [&](NodeId id) { return is_product(ops[id].kind); }))
+      continue;
+    scores.us[at(p)] = -1;
+    scores.exact[at(p)] = fewer = true;
+  }
+  if (!fewer) return {};
+  Choice found = Solver(ops, patterns, {}, scores).run();
+  return found.limit.empty() ? found : Choice{};
+}
+
 }  // namespace
 
 Choice choose_greedily(const Ops& ops, const std::vector<Pattern>& patterns, const Required& required,
@@ -291,9 +306,15 @@ Choice choose_optimal(const Ops& ops, const std::vector<Pattern>& patterns, cons
   Choice more = extend(ops, patterns, required, scores, found.patterns);
   found.patterns = std::move(more.patterns);
   found.us = more.us;
-  Choice greedy = choose_greedily(ops, patterns, required, scores);
-  greedy.limit = found.limit;
-  return greedy.us > found.us ? greedy : found;
+  const auto offer = [&](Choice other) {
+    if (other.us <= found.us) return;
+    other.limit = found.limit;
+    found = std::move(other);
+  };
+  offer(choose_greedily(ops, patterns, required, scores));
+  // Products are what makes programs hard: without them most are solved at once, and may save more.
+  if (required.empty()) offer(choose_without_products(ops, patterns, scores));
+  return found;
 }
 
 }  // namespace stitchwork::fusionstitching
