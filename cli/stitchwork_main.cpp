@@ -3,12 +3,13 @@
 #include <iostream>
 
 #include "cli/cli.h"
+#include "core/base/memory.h"
 
 int main(int argc, char** argv) {
   const int code = stitchwork::run_cli(argc, argv, std::cout, std::cerr);
   std::cout.flush();
   std::fflush(nullptr);
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SW_ADDRESS_SANITIZER
   return code;  // leaks are told behind this
 #else
   // Without destructors of libraries: where memory is short OpenBLAS's threads, which it starts when it is

@@ -66,6 +66,7 @@ void add_view(CLI::App& app, Cli& cli) {
       PlanArguments saved = a->plan;
       saved.set.clear();
       saved.override_file.clear();
+      saved.library_file.clear();
       Planned planned = load_planned(saved);
       model = std::move(planned.model);
       target = planned.device;

@@ -121,10 +121,7 @@ LibraryContents read_library(const std::string& path) {
     throw Error(path, 0, 0, "there is no such performance library", "`stitchwork library collect` makes one");
   check_header(path);
   // Not read-only: what a writer that was killed has left has to be undone first.
-  struct Close {
-    void operator()(sqlite3* db) const { sqlite3_close(db); }
-  };
-  const std::unique_ptr<sqlite3, Close> owner(open_database(path, SQLITE_OPEN_READWRITE));
+  const std::unique_ptr<sqlite3, CloseLibrary> owner(open_database(path, SQLITE_OPEN_READWRITE));
   sqlite3* db = owner.get();
   require_sound(db, path);
   const Transaction snapshot(db, "BEGIN");
@@ -160,7 +157,7 @@ fusionstitching::PerformanceLibrary performance_library(const LibraryContents& c
   return library;
 }
 
-void LibraryWriter::Close::operator()(sqlite3* db) const { sqlite3_close(db); }
+void CloseLibrary::operator()(sqlite3* db) const { sqlite3_close(db); }
 
 LibraryWriter LibraryWriter::open(const std::string& path) {
   std::error_code error;

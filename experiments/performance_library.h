@@ -43,6 +43,10 @@ LibraryContents read_library(const std::string& path);
 fusionstitching::PerformanceLibrary performance_library(const LibraryContents& contents,
                                                         const std::string& path, bool mixed);
 
+struct CloseLibrary {
+  void operator()(sqlite3*) const;
+};
+
 /// Adds rows to a library.
 class LibraryWriter {
  public:
@@ -55,11 +59,8 @@ class LibraryWriter {
   std::size_t insert(const std::vector<LibraryRow>& rows);
 
  private:
-  struct Close {
-    void operator()(sqlite3*) const;
-  };
   std::string path_;
-  std::unique_ptr<sqlite3, Close> db_;
+  std::unique_ptr<sqlite3, CloseLibrary> db_;
 };
 
 struct LibraryMerged {

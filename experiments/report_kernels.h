@@ -10,10 +10,10 @@ namespace stitchwork {
 /// What the scheme badges mean.
 std::string scheme_legend();
 
-/// Slowest first: ops with scheme badges, launch, registers, spills, counters, share of the kernels' time.
 /// "The 5 slowest of 120 kernels, 83 % of their time; --kernels N lists more"; "" where all are listed.
 std::string left_out(const ReportTrial& trial);
 
+/// Slowest first: ops with scheme badges, launch, registers, spills, counters, share of the kernels' time.
 std::string kernel_table(const ReportTrial& trial);
 
 /// The trial's kernels in the order that reports show them.

@@ -8,65 +8,36 @@
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/constraints.h"
 #include "core/base/error.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork {
 namespace {
 
-/// Kernel `to` reads what kernel `from` writes.
+/// A kernel reads what another writes.
 struct DramEdge {
-  NodeId value = kNoNode;
-  std::size_t from = 0, to = 0;
+  StepBoundary at;
+  std::size_t from = 0, to = 0;  ///< kernels
   std::int64_t bytes = 0;
 };
 
-bool holds(const KernelPlan& kernel, NodeId op) {
-  return std::binary_search(kernel.ops.begin(), kernel.ops.end(), op);
-}
-
+/// Most bytes first.
 std::vector<DramEdge> find_edges(const Graph& graph, const FusionPlan& plan) {
-  const Computation& computation = graph.entry_computation();
-  std::map<NodeId, std::size_t> maker;
-  for (std::size_t k = 0; k < plan.kernels.size(); ++k)
-    for (const NodeId op : plan.kernels[k].outputs) maker.emplace(op, k);
+  const std::vector<StepBoundary> all = boundaries(graph, plan);
   std::map<NodeId, int> reads;  // by any step; the result reads too
-  for (const NodeId op : values_read(computation, computation.root)) ++reads[op];
-  for (const PlanStep& step : plan.steps)
-    if (step.kind == StepKind::kLibrary || step.kind == StepKind::kCopy)
-      for (const NodeId id : step.nodes)
-        for (const NodeId input : library_inputs(computation, computation.node(id))) ++reads[input];
+  for (const StepBoundary& boundary : all) ++reads[boundary.value];
+  const auto kernel = [&](int step) {
+    return step < 0 ? -1 : plan.steps[static_cast<std::size_t>(step)].kernel;
+  };
   std::vector<DramEdge> edges;
-  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
-    for (const NodeId value : kernel_reads(graph, plan.kernels[k])) {
-      ++reads[value];
-      const auto made = maker.find(value);
-      if (made != maker.end() && made->second != k) edges.push_back({value, made->second, k, 0});
-    }
-  }
-  for (DramEdge& edge : edges) {
-    const std::int64_t bytes = computation.node(edge.value).shape.byte_size();
-    edge.bytes = reads.at(edge.value) == 1 ? 2 * bytes : bytes;
+  for (const StepBoundary& at : all) {
+    if (kernel(at.from) < 0 || kernel(at.to) < 0) continue;
+    const std::int64_t bytes = graph.entry_computation().node(at.value).shape.byte_size();
+    edges.push_back({at, static_cast<std::size_t>(kernel(at.from)), static_cast<std::size_t>(kernel(at.to)),
+                     reads.at(at.value) == 1 ? 2 * bytes : bytes});
   }
   std::stable_sort(edges.begin(), edges.end(),
                    [](const DramEdge& a, const DramEdge& b) { return a.bytes > b.bytes; });
   return edges;
-}
-
-/// The first op of `kernel` that computes with `value`.
-NodeId reader_of(const Computation& computation, const KernelPlan& kernel, NodeId value) {
-  for (const NodeId reader : computing_readers(computation, value))
-    if (holds(kernel, reader)) return reader;
-  return kernel.outputs.front();
-}
-
-/// The decision that keeps two kernels apart.
-Decision find_block(const PlanView& view, const FusionPlan& plan, const DramEdge& edge, NodeId consumer) {
-  const auto step_of = [&](std::size_t kernel) {
-    const auto found = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
-      return step.kernel == static_cast<int>(kernel);
-    });
-    return static_cast<int>(found - plan.steps.begin());
-  };
-  return why_apart(view, plan, {edge.value, consumer, step_of(edge.from), step_of(edge.to)});
 }
 
 /// What the edge costs: its bytes at the sustained bandwidth, and a launch.
@@ -77,14 +48,14 @@ double edge_us(const Device& device, const DramEdge& edge) {
 
 /// The merge of all of both kernels that lies on paths through the edge: from the first op the value needs to
 /// the last one that needs its reader. Where a limit cut a kernel, merging the edge alone only moves the cut.
-Edit whole_merge(const Computation& computation, const FusionPlan& plan, const DramEdge& edge,
-                 NodeId consumer) {
+Edit whole_merge(const Computation& computation, const FusionPlan& plan, const DramEdge& edge) {
   const KernelPlan &from = plan.kernels[edge.from], &to = plan.kernels[edge.to];
-  std::set<NodeId> needed{edge.value}, reached{consumer};
+  std::set<NodeId> needed{edge.at.value}, reached{edge.at.reader};
   for (auto op = from.ops.rbegin(); op != from.ops.rend(); ++op) {
     if (!needed.contains(*op)) continue;
     for (const NodeId operand : computation.node(*op).operands)
-      if (holds(from, operand) && def(computation.node(operand).op).instructions > 0) needed.insert(operand);
+      if (contains_sorted(from.ops, operand) && def(computation.node(operand).op).instructions > 0)
+        needed.insert(operand);
   }
   for (const NodeId op : to.ops) {
     const auto& operands = computation.node(op).operands;
@@ -128,15 +99,14 @@ std::vector<Advice> advise(const Graph& graph, const Device& device, std::string
     if (result.size() == count) break;
     if (!seen.insert({edge.from, edge.to}).second) continue;
     const KernelPlan &from = plan.kernels[edge.from], &to = plan.kernels[edge.to];
-    const NodeId consumer = reader_of(computation, to, edge.value);
     Advice advice;
-    advice.producer = computation.node(edge.value).name;
-    advice.consumer = computation.node(consumer).name;
+    advice.producer = computation.node(edge.at.value).name;
+    advice.consumer = computation.node(edge.at.reader).name;
     advice.from_kernel = from.id + " " + from.name;
     advice.to_kernel = to.id + " " + to.name;
     advice.bytes = edge.bytes;
     advice.gain_us = edge_us(device, edge);
-    const Verdict block = find_block(view, plan, edge, consumer).verdict;
+    const Verdict block = why_apart(view, plan, edge.at).verdict;
     advice.rule = block.rule;
     advice.why = block.why;
     advice.edit = {EditKind::kMerge, {advice.producer, advice.consumer}, "", 0};
@@ -144,7 +114,7 @@ std::vector<Advice> advise(const Graph& graph, const Device& device, std::string
     try_override(graph, device, planner, options, advice);
     if (!advice.gains() && is_limit(advice.rule)) {
       Advice whole = advice;
-      whole.edit = whole_merge(computation, plan, edge, consumer);
+      whole.edit = whole_merge(computation, plan, edge);
       try_override(graph, device, planner, options, whole);
       if (whole.gains()) advice = std::move(whole);
     }

@@ -4,28 +4,36 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <unordered_map>
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork {
 namespace {
 
-bool holds(const std::vector<NodeId>& ascending, NodeId op) {
-  return std::binary_search(ascending.begin(), ascending.end(), op);
-}
-
 bool reads(const Computation& computation, NodeId op, NodeId value) {
   const auto& operands = computation.node(op).operands;
-  return std::any_of(operands.begin(), operands.end(),
-                     [&](NodeId operand) { return holds(values_read(computation, operand), value); });
+  return std::any_of(operands.begin(), operands.end(), [&](NodeId operand) {
+    return contains_sorted(values_read(computation, operand), value);
+  });
 }
 
+/// The first of a kernel's ops that computes with a value; one that only reads it by an index map if none
+/// does.
 NodeId reader_of(const Computation& computation, const std::vector<NodeId>& ops, NodeId value) {
-  const auto found =
-      std::find_if(ops.begin(), ops.end(), [&](NodeId op) { return reads(computation, op, value); });
-  return found == ops.end() ? ops.front() : *found;
+  std::set<NodeId> views{value};
+  NodeId first = kNoNode;
+  for (const NodeId op : ops) {
+    if (std::none_of(views.begin(), views.end(), [&](NodeId view) { return reads(computation, op, view); }))
+      continue;
+    if (!is_index_map(computation.node(op))) return op;
+    views.insert(op);
+    if (first == kNoNode) first = op;
+  }
+  return first == kNoNode ? ops.front() : first;
 }
 
 std::vector<NodeId> ops_of(const FusionPlan& plan, const PlanStep& step) {
@@ -61,15 +69,16 @@ class Closeness {
  private:
   int about(std::string_view step, NodeId subject, NodeId object) const {
     if (step == "patterns")  // from its last op to its first
-      return object != kNoNode && holds(to_.ops, subject) && holds(from_.ops, object) ? 3 : 0;
+      return object != kNoNode && contains_sorted(to_.ops, subject) && contains_sorted(from_.ops, object) ? 3
+                                                                                                          : 0;
     const bool all_readers = is_about_all_readers(step);
     // A value and its names end together: the last name in a kernel is what was refused.
     if (all_readers && subject != kNoNode && buffer_of(computation_, subject) == at_.value) return 5;
-    if (subject == kNoNode || !holds(from_.ops, subject)) return 0;
+    if (subject == kNoNode || !contains_sorted(from_.ops, subject)) return 0;
     if (object == kNoNode) return all_readers ? 2 : 0;
-    if (!holds(to_.ops, object) || holds(from_.ops, object)) return 0;
+    if (!contains_sorted(to_.ops, object) || contains_sorted(from_.ops, object)) return 0;
     // What both kernels compute was not kept apart, but a fusion whose index maps are computed again was.
-    if (holds(to_.ops, subject)) return step == "subgraph" ? 2 : 0;
+    if (contains_sorted(to_.ops, subject)) return step == "subgraph" ? 2 : 0;
     if (subject == at_.value) return object == at_.reader || reads(computation_, object, at_.value) ? 6 : 5;
     return object == at_.reader ? 4 : 3;
   }
@@ -119,7 +128,7 @@ const Decision* library_epilogue(const PlanView& view, const FusionPlan& plan, c
   for (std::size_t d = 0; d < view.decisions().size(); ++d)
     if (const auto [subject, object] = view.about(d);
         view.decisions()[d].verdict.rule == "tvm.library-epilogue" && object == at.value &&
-        holds(ops_of(plan, to), subject))
+        contains_sorted(ops_of(plan, to), subject))
       found = &view.decisions()[d];
   return found;
 }

@@ -34,6 +34,13 @@ bool is_for_kernels(const Node& node) {
   return role == PlanRole::kMemory || role == PlanRole::kAlias || is_product(node);
 }
 
+bool is_index_map(const Node& node) {
+  const PlanRole role = plan_role(node);
+  if (role == PlanRole::kAlias) return node.operands.size() == 1;
+  return role == PlanRole::kMemory && (node.op == Op::kBroadcast || node.op == Op::kSlice ||
+                                       node.op == Op::kReshape || node.op == Op::kBitcast);
+}
+
 bool is_reduction(const Node& node) { return def(node.op).cls == OpClass::kReduce || is_product(node); }
 
 int reduced_operands(const Node& node) { return is_product(node) ? 2 : 1; }

@@ -32,6 +32,9 @@ bool is_product(const Node& node);
 /// Whether a kernel can compute the op: what is generated, other names of it, products.
 bool is_for_kernels(const Node& node);
 
+/// Whether the op is only another view of its operand: kernels repeat it where they need it.
+bool is_index_map(const Node& node);
+
 /// A reduce of one array, or a product: what a kernel's threads accumulate.
 bool is_reduction(const Node& node);
 /// The operands of a reduction whose elements it accumulates are its first so many: one, of a product both.

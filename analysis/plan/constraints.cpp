@@ -85,14 +85,6 @@ void require_consistent(const Computation& computation, const Constraints& wante
   }
 }
 
-/// Whether the op is only another view of its operand: kernels repeat it where they need it.
-bool is_index_map(const Node& node) {
-  const PlanRole role = plan_role(node);
-  if (role == PlanRole::kAlias) return node.operands.size() == 1;
-  return role == PlanRole::kMemory && (node.op == Op::kBroadcast || node.op == Op::kSlice ||
-                                       node.op == Op::kReshape || node.op == Op::kBitcast);
-}
-
 bool computes(const KernelPlan& kernel, NodeId op) {
   return std::binary_search(kernel.ops.begin(), kernel.ops.end(), op);
 }

@@ -102,17 +102,8 @@ void require_memory(double bytes, std::string_view what, std::string_view hint) 
 
 }  // namespace stitchwork
 
-// AddressSanitizer has its own, which know what belongs together. GCC tells of it by a macro, clang by a
-// feature.
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define SW_OWN_ALLOCATION 0
-#endif
-#endif
-#if !defined(SW_OWN_ALLOCATION) && !defined(__SANITIZE_ADDRESS__)
-#define SW_OWN_ALLOCATION 1
-#endif
-#if defined(SW_OWN_ALLOCATION) && SW_OWN_ALLOCATION
+// AddressSanitizer has its own, which know what belongs together.
+#ifndef SW_ADDRESS_SANITIZER
 
 namespace {
 

@@ -6,6 +6,15 @@
 #include <cstdint>
 #include <string_view>
 
+/// Whether AddressSanitizer is on, which GCC tells by a macro and clang by a feature.
+#ifdef __SANITIZE_ADDRESS__
+#define SW_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SW_ADDRESS_SANITIZER 1
+#endif
+#endif
+
 namespace stitchwork {
 
 /// Bytes this process may still allocate: what the machine has left, its control group's limit and its own

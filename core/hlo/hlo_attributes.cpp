@@ -291,11 +291,7 @@ void add_typed(std::string& out, const Node& node) {
   if (node.op == Op::kSlice) add_slice(out, attrs.slice);
   if (node.op == Op::kPad) add_padding(out, attrs.padding);
   if (node.op == Op::kDynamicSlice) add_list(out, "dynamic_slice_sizes", attrs.slice_sizes);
-  if (attrs.comparison) {
-    const auto found =
-        std::ranges::find(kComparisons, *attrs.comparison, [](const auto& pair) { return pair.second; });
-    fmt::format_to(std::back_inserter(out), ", direction={}", found->first);
-  }
+  if (attrs.comparison) fmt::format_to(std::back_inserter(out), ", direction={}", name(*attrs.comparison));
   if (attrs.dot) add_dot(out, *attrs.dot);
   if (attrs.gather) add_gather(out, *attrs.gather);
   if (attrs.tuple_index >= 0) fmt::format_to(std::back_inserter(out), ", index={}", attrs.tuple_index);
@@ -371,6 +367,10 @@ void add_metadata(std::string& out, const Metadata& metadata) {
 }
 
 }  // namespace
+
+std::string_view name(Comparison comparison) {
+  return std::ranges::find(kComparisons, comparison, [](const auto& pair) { return pair.second; })->first;
+}
 
 void read_attribute(HloLexer& lexer, std::string_view key, std::size_t key_position, Node& node,
                     std::vector<CalleeName>& callees) {

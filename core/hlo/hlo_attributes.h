@@ -25,6 +25,9 @@ struct CalleeName {
 void read_attribute(HloLexer& lexer, std::string_view key, std::size_t key_position, Node& node,
                     std::vector<CalleeName>& callees);
 
+/// "EQ", "LT", ...: as `direction` spells it.
+std::string_view name(Comparison comparison);
+
 /// Attributes that `node` lacks and its op cannot do without: the first one's name, or "".
 std::string_view missing_attribute(const Node& node, const std::vector<CalleeName>& callees);
 

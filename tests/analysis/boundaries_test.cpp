@@ -162,6 +162,23 @@ TEST(Boundaries, OfXlaQuoteThePassThatDecided) {
     EXPECT_NE(why_apart(view, plan, at).verdict.rule, "xla.several-users");
 }
 
+TEST(Boundaries, NameTheReaderThatComputesNotAnIndexMapBeforeIt) {  // overrides are about what computes
+  const Graph graph = testing::graph_of(
+      "p = f32[64] parameter(0)\n q = f32[64,32] parameter(1)\n e = f32[64] exponential(p)\n"
+      "wide = f32[64,32] broadcast(e), dimensions={0}\n flat = f32[2048] reshape(wide)\n"
+      "r = f32[2048] reshape(q)\n s = f32[2048] add(flat, r)\n u = f32[64] negate(e)\n"
+      "ROOT t = (f32[2048], f32[64]) tuple(s, u)");
+  PlanOptions options;
+  options.edits = {{EditKind::kSplit, {"e"}, {}, 0}};
+  const FusionPlan plan = make_plan(graph, device("v100"), "astitch", options);
+  std::set<std::string> readers;
+  for (const StepBoundary& at : boundaries(graph, plan))
+    if (at.value == testing::op(graph, "e") && at.reader != kNoNode)
+      readers.insert(graph.entry_computation().node(at.reader).name);
+  EXPECT_TRUE(readers.contains("s"));
+  for (const std::string& reader : readers) EXPECT_TRUE(reader == "s" || reader == "u") << reader;
+}
+
 TEST(Boundaries, OfFusionStitchingSayWhatLiesBetween) {
   const Graph graph = testing::dataset("bert_layer");
   const FusionPlan plan = make_plan(graph, device("v100"), "fusionstitching", {{}, {}, true});

@@ -67,7 +67,7 @@ TEST(FsLibraryKey, NamesOperandsOfOtherShapes) {
       "p = f32[8,4] parameter(0)\n q = f32[8,4] parameter(1)\n c = pred[8,4] compare(p, q), direction=LE\n"
       "s = f32[8,4] select(c, p, q)\n h = f16[8,4] convert(s)\n"
       "ROOT t = f16[4,8] transpose(h), dimensions={1,0}");
-  EXPECT_EQ(key_text(graph, "c", {}, 32), "compare.le pred[8,4] f32[8,4] f32[8,4] row 0/1 t32");
+  EXPECT_EQ(key_text(graph, "c", {}, 32), "compare.LE pred[8,4] f32[8,4] f32[8,4] row 0/1 t32");
   EXPECT_EQ(key_text(graph, "s", {}, 32), "select f32[8,4] pred[8,4] f32[8,4] f32[8,4] row 0/1 t32");
   EXPECT_EQ(key_text(graph, "h", {}, 32), "convert f16[8,4] f32[8,4] row 0/1 t32");
   EXPECT_EQ(key_text(graph, "t", {}, 32), "transpose f16[4,8]{1,0} row 0/1 t32");
@@ -156,7 +156,7 @@ TEST(FsOneOp, EveryElementwiseOpOfEveryTypeThatItTakes) {
         key.op.operands.assign(static_cast<std::size_t>(row.min_operands), shape);
         key.op.shape = pred;
       }
-      if (row.op == Op::kCompare) key.op.kind = "gt";
+      if (row.op == Op::kCompare) key.op.kind = "GT";
       if (!key.op.operands.empty() && type == DType::kPred) key.op.operands.clear();  // all alike
       try {
         one_op(device("v100"), key);

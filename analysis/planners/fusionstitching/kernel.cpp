@@ -6,6 +6,8 @@
 #include <set>
 
 #include "analysis/facts/facts.h"
+#include "analysis/forms/vectors.h"
+#include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/check.h"
 #include "analysis/schedule/evaluations.h"
@@ -141,16 +143,20 @@ KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitc
   return Builder(computation, stitched).run();
 }
 
-bool is_sound(const Graph& graph, const Stitched& stitched, const KernelPlan& kernel) {
-  const std::vector<Slot>& slots = stitched.slots.slots;
-  if (std::none_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.in_place; })) return true;
-  return schedule_problems(graph, build_schedule(graph, kernel)).empty();
+bool is_sound(const Graph& graph, const KernelPlan& kernel) {
+  std::set<std::int64_t> taken;
+  const bool alone = std::all_of(kernel.shared.begin(), kernel.shared.end(),
+                                 [&](const MemorySlot& slot) { return taken.insert(slot.offset).second; });
+  return alone || schedule_problems(graph, build_schedule(graph, kernel)).empty();
 }
 
-bool is_sound(const Graph& graph, const Stitched& stitched) {
-  const std::vector<Slot>& slots = stitched.slots.slots;
-  if (std::none_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.in_place; })) return true;
-  return is_sound(graph, stitched, stitched_kernel(graph.entry_computation(), stitched));
+std::optional<KernelPlan> with_vectors(const Graph& graph, const Device& device, const KernelPlan& kernel) {
+  KernelPlan settled = kernel;
+  astitch::settle_vectors(graph.entry_computation(), device, settled);
+  if (kernel_cost(graph, device, settled).predicted_us >= kernel_cost(graph, device, kernel).predicted_us ||
+      !is_sound(graph, settled))
+    return std::nullopt;
+  return settled;
 }
 
 Dealt chunk_mapping(const Computation& computation, const Node& node, std::int64_t chunk, int threads,

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "analysis/plan/plan.h"
 #include "analysis/planners/fusionstitching/sharing.h"
+#include "occupancy_model/device.h"
 
 namespace stitchwork::fusionstitching {
 
@@ -33,10 +35,12 @@ struct Stitched {
 /// Roots that the kernel reads elsewhere, too, and that have no slot, are Local: readers compute them.
 KernelPlan stitched_kernel(const Computation& computation, const Stitched& stitched);
 
-/// Whether no value lies in the place of one that its loop reads, or the schedule of the kernel's steps tells
-/// both apart, too.
-bool is_sound(const Graph& graph, const Stitched& stitched);
-bool is_sound(const Graph& graph, const Stitched& stitched, const KernelPlan& kernel);  ///< its kernel
+/// Whether the schedule of the kernel's steps tells values apart that lie in the same shared memory.
+bool is_sound(const Graph& graph, const KernelPlan& kernel);
+
+/// mapping=tuned: the kernel with vectors where its loops take them, if the estimate has it faster so and it
+/// is sound.
+std::optional<KernelPlan> with_vectors(const Graph& graph, const Device& device, const KernelPlan& kernel);
 
 /// Whether threads beside each other share a row of a reduction or product: F19 section 5.2. Rows of a
 /// product are read from shared memory or the caches, in whatever order.

@@ -125,9 +125,7 @@ std::string OpTimes::kind_of(const Node& node) const {
     text += fmt::format(" {}{}", is_immediate(computation_, operand) ? "=" : "",
                         to_text(computation_.node(operand).shape));
   if (node.operands.size() == 2 && node.operands[0] == node.operands[1]) text += " same";
-  if (is_reduce(node)) {
-    text += fmt::format(" {}", fmt::join(node.attrs.dimensions, ","));
-  }
+  if (is_reduce(node)) text += fmt::format(" {}", fmt::join(node.attrs.dimensions, ","));
   if (node.attrs.dot)
     text += fmt::format(" {} {}", fmt::join(node.attrs.dot->lhs_contracting, ","),
                         fmt::join(node.attrs.dot->lhs_batch, ","));

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/sorted.h"
+#include "core/hlo/hlo_attributes.h"
 #include "occupancy_model/hardware.h"
 
 namespace stitchwork::fusionstitching {
@@ -23,11 +24,6 @@ constexpr int kMostThreads = 1024;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 /// Blocks of a launch: CUDA Programming Guide, "grid of thread blocks", 2^31 - 1.
 constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
-
-constexpr std::array kComparisonNames = {
-    std::pair{Comparison::kEq, std::string_view("eq")}, std::pair{Comparison::kNe, std::string_view("ne")},
-    std::pair{Comparison::kLt, std::string_view("lt")}, std::pair{Comparison::kLe, std::string_view("le")},
-    std::pair{Comparison::kGt, std::string_view("gt")}, std::pair{Comparison::kGe, std::string_view("ge")}};
 
 bool is_reduce(Op op) { return def(op).cls == OpClass::kReduce; }
 
@@ -193,12 +189,7 @@ std::optional<KeyOp> key_op(const Graph& graph, const Computation& computation, 
     result.dims = node.attrs.dimensions;
     return result;
   }
-  if (node.op == Op::kCompare) {
-    const auto name = std::find_if(kComparisonNames.begin(), kComparisonNames.end(),
-                                   [&](const auto& one) { return one.first == node.attrs.comparison; });
-    if (name == kComparisonNames.end()) return std::nullopt;
-    result.kind = name->second;
-  }
+  if (node.attrs.comparison) result.kind = name(*node.attrs.comparison);
   if (node.attrs.dot) result.dot = *node.attrs.dot;
   if (std::any_of(node.operands.begin(), node.operands.end(),
                   [&](NodeId operand) { return !computation.node(operand).shape.compatible(node.shape); }))

@@ -18,7 +18,7 @@ namespace stitchwork::fusionstitching {
 /// shape.
 struct KeyOp {
   Op op = Op::kCopy;
-  std::string kind;                ///< of a reduce "add", of a comparison "lt"; else ""
+  std::string kind;                ///< of a reduce "add", of a comparison "LT"; else ""
   Shape shape;                     ///< of a reduce its operand's; else the result's
   std::vector<std::int64_t> dims;  ///< reduced, or of a transpose the permutation
   DotDims dot;
@@ -47,7 +47,7 @@ std::optional<KeyOp> key_op(const Graph& graph, const Computation& computation, 
 /// elements, which no loop of ours deals with.
 std::optional<Schedule> key_schedule(const Dims& dims, const Schedule& schedule);
 
-/// "reduce.add f32[16,64,64]{2}", "divide f32[64,96]", "compare.lt pred[64] f32[64] f32[64]",
+/// "reduce.add f32[16,64,64]{2}", "divide f32[64,96]", "compare.LT pred[64] f32[64] f32[64]",
 /// "transpose f32[96,64]{1,0}", "dot f32[2,8,8]{0|0|2|1} f32[2,8,64] f32[2,64,8]" (batch dims left and right,
 /// contracted dims left and right).
 std::string to_text(const KeyOp& op);

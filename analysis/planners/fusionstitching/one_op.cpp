@@ -16,12 +16,6 @@
 namespace stitchwork::fusionstitching {
 namespace {
 
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
-}
-
 /// Of a reduce: that of its operand; of other ops all operands are of the result's shape unless the key names
 /// them.
 std::vector<Shape> operands_of(const KeyOp& op) {
@@ -39,7 +33,7 @@ std::string attributes_of(const KeyOp& op) {
   if (op.op == Op::kReduce)
     return fmt::format(", dimensions={{{}}}, to_apply=reducer", fmt::join(op.dims, ","));
   if (op.op == Op::kTranspose) return fmt::format(", dimensions={{{}}}", fmt::join(op.dims, ","));
-  if (op.op == Op::kCompare) return ", direction=" + upper(op.kind);
+  if (op.op == Op::kCompare) return ", direction=" + op.kind;
   if (op.op != Op::kDot) return "";
   return fmt::format(
       ", lhs_batch_dims={{{}}}, lhs_contracting_dims={{{}}}, rhs_batch_dims={{{}}}, "

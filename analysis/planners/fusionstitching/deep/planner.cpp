@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "analysis/facts/facts.h"
-#include "analysis/forms/vectors.h"
 #include "analysis/judge/cost.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
@@ -38,7 +37,7 @@ class Kernels {
     record_schedule(tuned, tuning);
     SharingRules rules = tuner_.sharing_rules();
     KernelPlan kernel = kernel_by(tuned, tuning, rules);
-    if (!is_sound(graph_, stitched_, kernel)) {
+    if (!is_sound(graph_, kernel)) {
       // The schedule of steps tells values in one place apart by less than the predicate does.
       rules.in_place = [](NodeId, NodeId, const IsShared&) { return false; };
       kernel = kernel_by(tuned, tuning, rules);
@@ -59,8 +58,8 @@ class Kernels {
     std::sort(stitched_.shrunk.begin(), stitched_.shrunk.end());
     add_loops(tuning, stitched_);
     KernelPlan kernel = stitched_kernel(computation_, stitched_);
-    if (options_.tuned) settle(kernel);
-    return kernel;
+    if (!options_.tuned) return kernel;
+    return with_vectors(graph_, device_, kernel).value_or(std::move(kernel));
   }
 
   /// A loop each of the outputs and of what has shared memory.
@@ -76,17 +75,6 @@ class Kernels {
       const std::int64_t chunk = chunking(schedule, node.shape.dims)->elements();
       stitched.loops.push_back({op, {}, chunk_mapping(computation_, node, chunk, tuning.threads, warps), 0});
     }
-  }
-
-  /// mapping=tuned: vectors, where the kernel is faster so, and where what is written in the place of what
-  /// its loop reads still is by the same threads.
-  void settle(KernelPlan& kernel) {
-    KernelPlan settled = kernel;
-    astitch::settle_vectors(computation_, device_, settled);
-    if (kernel_cost(graph_, device_, settled).predicted_us <
-            kernel_cost(graph_, device_, kernel).predicted_us &&
-        is_sound(graph_, stitched_, settled))
-      kernel = std::move(settled);
   }
 
   const std::string& name(NodeId op) const { return computation_.node(op).name; }

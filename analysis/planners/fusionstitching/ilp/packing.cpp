@@ -141,11 +141,10 @@ PackedKernel Packer::pack(const std::vector<Fusion>& parts, int cta_size) {
   const auto make = [&](bool merge) {
     Pack all(merge);
     for (const Template& part : chosen_parts) all.add(part);
-    const Stitched stitched = all.take();
-    result.kernel = stitched_kernel(*nodes.computation, stitched);
+    result.kernel = stitched_kernel(*nodes.computation, all.take());
     found = evaluations(*nodes.computation, *result.kernel);
     problems = verify_values(*nodes.graph, *result.kernel, found);
-    if (problems.empty() && chosen_parts.size() > 1 && !is_sound(*nodes.graph, stitched, *result.kernel))
+    if (problems.empty() && chosen_parts.size() > 1 && !is_sound(*nodes.graph, *result.kernel))
       problems.push_back(Verdict::no("fs19.layout", "a value lies where one is read that it is not made of"));
   };
   make(true);

@@ -157,7 +157,7 @@ KernelPlan make_kernel(const Ops& ops, const std::vector<NodeId>& part, Packer& 
   if (alone && !wants_block) offer(kernel_alone(*ops.nodes, part.front()));
   if (options.tuned) {
     offer(tuned_kernel(ops, part, options));
-    if (auto faster = with_vectors(ops, best)) best = std::move(*faster);
+    best = with_vectors(*ops.nodes->graph, *ops.device, best).value_or(std::move(best));
   }
   return best;
 }
@@ -209,11 +209,11 @@ FusionPlan plan_fusionstitching(const Graph& graph, const Device& device, const 
   const std::vector<Pattern> patterns = find_patterns(ops, knobs, required, recorder);
 
   Packer packer(ops, knobs);
-  Scorer scorer(ops, knobs.score, knobs.launch, !knobs.has_edits, [&](const std::vector<NodeId>& pattern) {
-    const PackedKernel packed = packer.pack(pattern);
-    return KernelEstimate{packed.made, packed.us, packed.one_block};
-  });
-  scorer.compare(patterns);
+  Scorer scorer(ops, patterns, knobs.score, knobs.launch, !knobs.has_edits,
+                [&](const std::vector<NodeId>& pattern) {
+                  const PackedKernel packed = packer.pack(pattern);
+                  return KernelEstimate{packed.made, packed.us, packed.one_block};
+                });
   Scores scores;
   for (const Pattern& pattern : patterns) scores.us.push_back(scorer.upper_bound(pattern.ops));
   scores.exact.assign(patterns.size(), false);

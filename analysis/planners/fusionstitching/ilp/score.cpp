@@ -77,14 +77,19 @@ double saved_volume(const Ops& ops, const std::vector<NodeId>& pattern) {
   return bytes - kept_volume(ops, pattern);
 }
 
-Scorer::Scorer(const Ops& ops, ScoreKind kind, LaunchCost launch, bool alike, Estimate estimate)
+Scorer::Scorer(const Ops& ops, const std::vector<Pattern>& patterns, ScoreKind kind, LaunchCost launch,
+               bool alike, Estimate estimate)
     : ops_(ops),
       kind_(kind),
       launch_(launch),
       alike_(alike),
       estimate_(std::move(estimate)),
       in_complex_(ops.size(), false),
-      alone_(ops.size(), std::numeric_limits<double>::quiet_NaN()) {}
+      alone_(ops.size(), std::numeric_limits<double>::quiet_NaN()) {
+  for (const Pattern& pattern : patterns)
+    if (is_complex(ops, pattern.ops))
+      for (const NodeId id : pattern.ops) in_complex_[static_cast<std::size_t>(id)] = true;
+}
 
 std::string Scorer::key(const std::vector<NodeId>& pattern) const {
   return pattern_key(*ops_.nodes, evaluated_ops(*ops_.nodes, pattern), outputs_of(ops_, pattern));
@@ -106,12 +111,6 @@ double Scorer::sum_alone(const std::vector<NodeId>& pattern) {
 
 bool Scorer::executes(const std::vector<NodeId>& pattern) const {
   return kind_ == ScoreKind::kExecution || (kind_ == ScoreKind::kMixed && is_complex(ops_, pattern));
-}
-
-void Scorer::compare(const std::vector<Pattern>& patterns) {
-  for (const Pattern& pattern : patterns)
-    if (is_complex(ops_, pattern.ops))
-      for (const NodeId id : pattern.ops) in_complex_[static_cast<std::size_t>(id)] = true;
 }
 
 bool Scorer::competes(const std::vector<NodeId>& pattern) const {

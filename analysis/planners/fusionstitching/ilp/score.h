@@ -59,12 +59,10 @@ class Scorer {
  public:
   using Estimate = std::function<KernelEstimate(const std::vector<NodeId>& pattern)>;
 
-  /// `estimate` is called by several threads at once, once for all patterns alike unless
-  /// `alike` is false (overrides tell patterns apart).
-  Scorer(const Ops& ops, ScoreKind kind, LaunchCost launch, bool alike, Estimate estimate);
-
-  /// The patterns that are to be chosen from: which compete with complex ones.
-  void compare(const std::vector<Pattern>& patterns);
+  /// `patterns`: all that are to be chosen from. `estimate` is called by several threads at once, once for
+  /// all patterns alike unless `alike` is false (overrides tell patterns apart).
+  Scorer(const Ops& ops, const std::vector<Pattern>& patterns, ScoreKind kind, LaunchCost launch, bool alike,
+         Estimate estimate);
 
   /// At least the score of the pattern, without its kernel.
   double upper_bound(const std::vector<NodeId>& pattern);

@@ -23,9 +23,9 @@ struct SetPackingSolution {
   std::vector<int> taken;  ///< columns, ascending
 };
 
-/// Branch and bound gives up behind so many nodes of all programs of a choice, measured: bert_train took 881,
-/// gpt2_decoder_10k would take 30,000 and 70 seconds. There is no limit of time: a clock would make plans
-/// differ.
+/// Branch and bound gives up behind so many nodes of all programs of one search, measured: bert_train took
+/// 881, gpt2_decoder_10k would take 30,000 and 70 seconds. There is no limit of time: a clock would make
+/// plans differ.
 constexpr int kMostNodes = 1000;
 
 /// Deterministic; one solver works at a time, whatever the threads that ask.

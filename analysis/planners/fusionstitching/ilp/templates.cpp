@@ -140,9 +140,9 @@ class Enumeration {
 
   /// Rows of a thread each where they are short, else of a warp each, for all threads of a block.
   Mapping rows_of(NodeId op, const ReductionSize& size) const {
-    const bool serial = is_product(ops_[op].kind) ? !shares_rows(computation_, node(op))  //
-                                                  : size.cols <= kSerialColumns;
-    if (serial) return mapping::Rows{size.rows, size.cols, mapping::OneThread{cta_size_}};
+    const bool product = is_product(ops_[op].kind);
+    if (product ? !shares_rows(computation_, node(op)) : size.cols <= kSerialColumns)
+      return mapping::Rows{size.rows, size.cols, mapping::OneThread{cta_size_}};
     const int warp = static_cast<int>(kWarp);
     return mapping::Rows{size.rows, size.cols, mapping::Lanes{.threads = warp, .rows = cta_size_ / warp}};
   }
@@ -322,7 +322,11 @@ Slots shared_slots(const Ops& ops, Stitched kernel, const std::vector<Request>& 
   kernel.slots = slots_by([&](NodeId op, NodeId read, const IsShared& is_shared) {
     return is_elementwise_in_place(computation, op, read, is_shared);
   });
-  if (kernel.slots.bytes > options.shared_bytes || is_sound(*ops.nodes->graph, kernel)) return kernel.slots;
+  const bool in_place = std::any_of(kernel.slots.slots.begin(), kernel.slots.slots.end(),
+                                    [](const Slot& slot) { return slot.in_place; });
+  if (!in_place || kernel.slots.bytes > options.shared_bytes ||
+      is_sound(*ops.nodes->graph, stitched_kernel(computation, kernel)))
+    return kernel.slots;
   return slots_by([](NodeId, NodeId, const IsShared&) { return false; });
 }
 

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/forms/vectors.h"
-#include "analysis/judge/cost.h"
 #include "analysis/planners/best_kernel.h"
-#include "analysis/schedule/check.h"
-#include "analysis/schedule/schedule.h"
 
 namespace stitchwork::fusionstitching {
 
@@ -30,17 +26,6 @@ std::optional<KernelPlan> tuned_kernel(const Ops& ops, const std::vector<NodeId>
                   [](const Group& group) { return segments(group.mapping) > 1; }))
     return std::nullopt;
   return std::move(kernel);
-}
-
-std::optional<KernelPlan> with_vectors(const Ops& ops, const KernelPlan& kernel) {
-  const Graph& graph = *ops.nodes->graph;
-  KernelPlan settled = kernel;
-  astitch::settle_vectors(graph.entry_computation(), *ops.device, settled);
-  if (kernel_cost(graph, *ops.device, settled).predicted_us >=
-          kernel_cost(graph, *ops.device, kernel).predicted_us ||
-      !schedule_problems(graph, build_schedule(graph, settled)).empty())
-    return std::nullopt;
-  return settled;
 }
 
 }  // namespace stitchwork::fusionstitching

@@ -15,8 +15,4 @@ namespace stitchwork::fusionstitching {
 std::optional<KernelPlan> tuned_kernel(const Ops& ops, const std::vector<NodeId>& pattern,
                                        const IlpOptions& options);
 
-/// The kernel with vectors where its loops take them, if the estimate has it faster so and values still lie
-/// where their readers find them.
-std::optional<KernelPlan> with_vectors(const Ops& ops, const KernelPlan& kernel);
-
 }  // namespace stitchwork::fusionstitching
