@@ -55,13 +55,13 @@ void print_text(const Cli& cli, const std::vector<Advice>& advice) {
 }  // namespace
 
 void add_advise(CLI::App& app, Cli& cli) {
-  struct Arguments {
+  struct AdviseArguments {
     PlanArguments plan;
     std::size_t count = 10;
   };
   CLI::App* command =
       app.add_subcommand("advise", "the costliest values between kernels, and the overrides that save them");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<AdviseArguments>();
   a->plan.add_model(*command);
   a->plan.add_planner(*command);
   a->plan.add_device(*command);

@@ -11,12 +11,12 @@
 namespace stitchwork {
 namespace {
 
-struct Arguments {
+struct ExperimentImportArguments {
   std::string file, db;
   ImportOptions options;
 };
 
-void import_file(Cli& cli, const Arguments& a) {
+void import_file(Cli& cli, const ExperimentImportArguments& a) {
   ImportOptions options = a.options;
   options.device = device(options.device).id;
   const std::string text = read_file(a.file);
@@ -40,7 +40,7 @@ void import_file(Cli& cli, const Arguments& a) {
 void add_experiment_import(CLI::App& experiment, Cli& cli) {
   CLI::App* command = experiment.add_subcommand(
       "import", "counters that Nsight Compute measured (`ncu --csv`), as an experiment");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ExperimentImportArguments>();
   a->options.device = "v100-sxm2";
   command->add_option("FILE", a->file, "output of `ncu --csv --page raw` or `ncu --csv`")->required();
   command->add_option("--name", a->options.experiment, "of the experiment")->required();

@@ -12,12 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct ExperimentSubmitArguments {
   SlurmOptions options;
   bool slurm = false, dry_run = false;
 };
 
-void submit(Cli& cli, const Arguments& a) {
+void submit(Cli& cli, const ExperimentSubmitArguments& a) {
   if (!a.slurm) throw Error("where to is not said", "--slurm submits a Slurm job array");
   SlurmOptions options = a.options;
   const ExperimentSpec spec = read_experiment(options.spec);
@@ -49,7 +49,7 @@ void submit(Cli& cli, const Arguments& a) {
 void add_experiment_submit(CLI::App& experiment, Cli& cli) {
   CLI::App* command =
       experiment.add_subcommand("submit", "run an experiment's shards as a job array of a cluster");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ExperimentSubmitArguments>();
   command->add_option("SPEC", a->options.spec, "JSON (docs/experiments.md)")->required();
   command->add_flag("--slurm", a->slurm, "to Slurm, by sbatch");
   command->add_option("--shards", a->options.shards, "tasks, each with a share of the trials")

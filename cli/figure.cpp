@@ -14,13 +14,13 @@
 namespace stitchwork {
 namespace {
 
-struct Arguments {
+struct FigureArguments {
   std::string id, db, paper = "astitch", folder = ".", metric = "total_us";
   std::vector<std::string> formats;
 };
 
 /// The paper's figures of that name: one, or all of a table's. Empty where it has none.
-std::vector<Figure> of_paper(const Arguments& a, const std::string& db) {
+std::vector<Figure> of_paper(const FigureArguments& a, const std::string& db) {
   ReproduceOptions options;
   options.db = db;
   options.run = false;
@@ -35,7 +35,7 @@ std::vector<Figure> of_paper(const Arguments& a, const std::string& db) {
   return found;
 }
 
-void draw(Cli& cli, const Arguments& a) {
+void draw(Cli& cli, const FigureArguments& a) {
   const Store store = open_store(a.db);
   std::vector<Figure> figures = of_paper(a, store.path());
   if (figures.empty()) {
@@ -72,7 +72,7 @@ void draw(Cli& cli, const Arguments& a) {
 void add_figure(CLI::App& app, Cli& cli) {
   CLI::App* command =
       app.add_subcommand("figure", "draws a figure of a reproduced paper, or an experiment's metric");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<FigureArguments>();
   command->add_option("ID", a->id, "figure or table of the paper (fig11, table3), or an experiment")
       ->required();
   command->add_option("--paper", a->paper, "whose figure")->capture_default_str();

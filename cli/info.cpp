@@ -94,8 +94,6 @@ ordered_json to_json(const std::vector<std::pair<std::string, int>>& rows) {
   return object;
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 std::string histogram_text(const std::map<int, int>& histogram) {
   Table table({"elements of memory-intensive ops", ">ops", ""});
   int most = 1;

@@ -12,13 +12,13 @@
 namespace stitchwork {
 
 void add_occupancy(CLI::App& app, Cli& cli) {
-  struct Arguments {
+  struct OccupancyArguments {
     std::string device = "v100-sxm2";
     int block = 256, registers = 32;
     std::int64_t shared = 0;
   };
   CLI::App* command = app.add_subcommand("occupancy", "blocks an SM holds for a launch, and the limit");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<OccupancyArguments>();
   command->add_option("--device,-d", a->device, "device id or alias")->capture_default_str();
   command->add_option("--block,-b", a->block, "threads a block")
       ->capture_default_str()

@@ -37,8 +37,6 @@ std::string refusals_text(const Quality& quality) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string percent(double part) { return fmt::format("{:.1f} %", 100 * part); }
-
 ordered_json to_json(const Row& row) {
   const Quality& q = row.quality;
   ordered_json json = {
@@ -62,12 +60,12 @@ ordered_json to_json(const Row& row) {
 }  // namespace
 
 void add_quality(CLI::App& app, Cli& cli) {
-  struct Arguments {
+  struct QualityArguments {
     PlanArguments plan;
     std::vector<std::string> models;
   };
   CLI::App* command = app.add_subcommand("quality", "AStitch's kernel counts against the fewest possible");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<QualityArguments>();
   command->add_option("MODEL", a->models, "datasets or HLO or ONNX files (default: all datasets)");
   a->plan.open.add(*command);
   a->plan.add_device(*command);

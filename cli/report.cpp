@@ -12,13 +12,13 @@
 namespace stitchwork {
 
 void add_report(CLI::App& app, Cli& cli) {
-  struct Arguments {
+  struct ReportArguments {
     std::string db, experiment, paper, output;
     std::optional<std::size_t> kernels;
   };
   CLI::App* command =
       app.add_subcommand("report", "a store as one self-contained HTML page, PDF or Markdown");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ReportArguments>();
   command->add_option("DB", a->db, "store (default: the one `run` writes)");
   command->add_option("--experiment", a->experiment, "only this experiment");
   command->add_option(

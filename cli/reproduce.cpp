@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Arguments {
+struct ReproduceArguments {
   std::string paper, db, output, figures;
   std::vector<std::string> only;
   bool quick = false;
@@ -79,7 +79,7 @@ ordered_json to_json(const Reproduction& r) {
           {"failures", r.failures}};
 }
 
-void run(Cli& cli, const Arguments& a) {
+void run(Cli& cli, const ReproduceArguments& a) {
   ReproduceOptions options;
   options.quick = a.quick;
   options.only = a.only;
@@ -141,7 +141,7 @@ void write_reproduction(const Reproduction& reproduction, const std::string& fil
 
 void add_reproduce(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("reproduce", "a paper's tables, its figures beside ours");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ReproduceArguments>();
   command->add_option("PAPER", a->paper, fmt::format("known: {}", fmt::join(papers(), ", ")))->required();
   command->add_flag("--quick", a->quick, "on tiny variants of its models, simulated and checked");
   command->add_option("--only", a->only, "ids of tables, comma-separated")->delimiter(',');

@@ -37,7 +37,7 @@ std::string near(const std::string& word, const std::vector<std::string>& names)
   return found.empty() ? std::string() : fmt::format("did you mean {}?", found);
 }
 
-std::vector<std::string> commands_of(const CLI::App& app) {
+std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
   return names;
@@ -76,7 +76,7 @@ Error usage_error(const CLI::App& app, std::vector<std::string> words, const CLI
   const auto hint = [&](const std::string& nearest) { return nearest.empty() ? help : nearest + " " + help; };
   const bool names_one = used < words.size() && !words[used].starts_with("-");
   if (!command.get_subcommands({}).empty() && command.get_require_subcommand_min() > 0) {
-    const std::vector<std::string> known = commands_of(command);
+    const std::vector<std::string> known = command_names(command);
     if (names_one)
       return Error(fmt::format("{} has no command '{}'", full_name(command), words[used]),
                    hint(near(words[used], known)));

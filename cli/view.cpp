@@ -27,14 +27,14 @@ std::string render(const Model& model, const std::vector<FusionPlan>& plans) {
 }  // namespace
 
 void add_view(CLI::App& app, Cli& cli) {
-  struct Arguments {
+  struct ViewArguments {
     PlanArguments plan;
     std::vector<std::string> planners{"astitch", "xla"};
     const CLI::Option* given = nullptr;  ///< --planners
     std::string output;
   };
   CLI::App* command = app.add_subcommand("view", "plans of a model as one page: graphs, kernels, and why");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ViewArguments>();
   a->plan.add_model(*command);
   a->plan.add_device(*command);
   a->given = command->add_option("--planners", a->planners, "comma-separated; the first is shown first")

@@ -15,7 +15,8 @@
 namespace stitchwork {
 namespace {
 
-constexpr std::size_t kWideCategories = 9;
+/// Groups of bars that fit a column's width, as in reproductions (experiments/reproduce_figures.cpp).
+constexpr std::size_t kColumnCategories = 9;
 
 std::string unit_of(const std::string& metric) {
   for (const Metric& m : metrics())
@@ -87,7 +88,7 @@ Figure experiment_figure(const ExperimentResults& results, const std::string& me
   const std::vector<std::string> how = methods(figure);
   if (how.empty()) throw Error(fmt::format("no trial of {} has a {}", results.name, metric));
   figure.y.label = fmt::format("{}{} ({})", metric, unit.empty() ? "" : ", " + unit, fmt::join(how, ", "));
-  if (figure.categories.size() * figure.series.size() > 2 * kWideCategories)
+  if (figure.categories.size() * figure.series.size() > 2 * kColumnCategories)
     figure.width = FigureWidth::kPage;
   figure.provenance = {{"experiment", results.name},
                        {"devices", fmt::format("{}", fmt::join(devices, ", "))},

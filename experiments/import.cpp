@@ -1,10 +1,10 @@
 #include "experiments/import.h"
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "core/base/version.h"
 #include "core/hlo/hlo_text.h"
+#include "experiments/clock.h"
 #include "experiments/metrics.h"
 #include "experiments/sqlite.h"
 #include "occupancy_model/device.h"
@@ -14,12 +14,6 @@ namespace {
 
 using nlohmann::ordered_json;
 constexpr const char* kTool = "ncu";
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 /// The row with these values, made where it is not there.
 std::int64_t row_of(sqlite3* db, const std::string& insert, const std::string& select,

@@ -33,7 +33,7 @@ constexpr char kTable[] =
 constexpr std::array<std::string_view, 3> kMethods = {"measured", "simulated", "sampled"};
 
 /// Refuses what is no library before SQLite may touch it.
-void check_header(const std::string& path) {
+void check_library_header(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error))
     throw Error(path, 0, 0, "is a folder, not a performance library", "give the name of a file");
@@ -119,7 +119,7 @@ LibraryContents read_library(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error))
     throw Error(path, 0, 0, "there is no such performance library", "`stitchwork library collect` makes one");
-  check_header(path);
+  check_library_header(path);
   // Not read-only: what a writer that was killed has left has to be undone first.
   const std::unique_ptr<sqlite3, CloseLibrary> owner(open_database(path, SQLITE_OPEN_READWRITE));
   sqlite3* db = owner.get();
@@ -163,7 +163,7 @@ LibraryWriter LibraryWriter::open(const std::string& path) {
   std::error_code error;
   const bool fresh =
       !fs::exists(path, error) || (fs::is_regular_file(path, error) && fs::file_size(path, error) == 0);
-  if (!fresh) check_header(path);
+  if (!fresh) check_library_header(path);
   LibraryWriter writer;
   writer.path_ = path;
   writer.db_.reset(open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));

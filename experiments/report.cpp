@@ -107,7 +107,7 @@ std::string provenance(const Store& store, const ReportData& data) {
   return fmt::format("<div class=\"panel\"><dl>\n{}</dl></div>\n", rows);
 }
 
-constexpr std::string_view kMethods =
+constexpr std::string_view kMethodsHtml =
     "<div class=\"panel\"><p><b>How numbers were obtained.</b> <i>modelled</i>: from the plan alone. "
     "<i>simulated</i>: the compiled PTX was executed in the simulator; counters are counted, times follow "
     "from them by "
@@ -130,7 +130,7 @@ std::string report_html(const Store& store, const ReportOptions& options) {
   std::string body = "<h1>Stitchwork report</h1>\n";
   body += "<p class=\"quiet\">How models are fused by each planner, and what their kernels do.</p>\n";
   body += provenance(store, data);
-  body += fmt::format("{}{}</div>\n", kMethods, scheme_legend());
+  body += fmt::format("{}{}</div>\n", kMethodsHtml, scheme_legend());
   if (data.sections.empty())
     body +=
         "<p>No finished attempts are stored yet: <code>stitchwork run MODEL --db FILE</code> records "

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = DocumentBlock::Kind;
 
-constexpr const char* kMethods =
+constexpr const char* kReportMethods =
     "How numbers were obtained. modelled: from the plan alone. simulated: the compiled PTX was executed in "
     "the "
     "simulator; counters are counted, times follow from them by the timing model. sampled: likewise, a few "
@@ -167,7 +167,7 @@ Document report_document(const Store& store, const ReportOptions& options) {
   document.add(Kind::kParagraph, "How models are fused by each planner, and what their kernels do.");
   for (const auto& [what, value] : provenance_lines(store, data))
     document.add(Kind::kItem, fmt::format("{}: {}", what, value));
-  document.add(Kind::kParagraph, kMethods);
+  document.add(Kind::kParagraph, kReportMethods);
   if (data.sections.empty())
     document.add(Kind::kParagraph,
                  "No finished attempts are stored yet: stitchwork run MODEL --db FILE records one.");

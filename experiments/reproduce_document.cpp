@@ -9,7 +9,7 @@ namespace {
 
 using Kind = DocumentBlock::Kind;
 
-constexpr const char* kMethods =
+constexpr const char* kReproduceMethods =
     "How our numbers were obtained. modelled: from the plan alone, by the cost and timing models "
     "(docs/timing.md). simulated: the compiled PTX was executed in the simulator; counters are counted, "
     "times follow from them by the timing model, which also has those of library calls. sampled: likewise, a "
@@ -63,7 +63,7 @@ Document reproduction_document(const Reproduction& r) {
                                r.quick ? " (tiny variants)" : "");
   document.add(Kind::kTitle, document.title);
   document.add(Kind::kParagraph, heading(r));
-  document.add(Kind::kParagraph, kMethods);
+  document.add(Kind::kParagraph, kReproduceMethods);
   std::size_t values = 0, compared = 0, far = 0;
   for (const ReproducedTable& table : r.tables)
     for (const ReproducedValue& v : table.values) {

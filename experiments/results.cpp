@@ -15,7 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 /// Hexadecimal digits of a hash that are shown.
-constexpr std::size_t kDigits = 8;
+constexpr std::size_t kKeyDigits = 8;
 
 void require_experiment(const Store& store, const std::string& experiment) {
   const std::vector<std::string> known = experiment_names(store);
@@ -238,7 +238,7 @@ std::vector<std::string> row_names(const std::vector<TrialResults>& trials) {
   // Stores of earlier versions keep some settings in the key alone.
   for (std::size_t i = 0; i < trials.size(); ++i)
     if (there.at({names[i], trials[i].variant}) > 1)
-      names[i] += ", trial " + trials[i].key.substr(0, kDigits);
+      names[i] += ", trial " + trials[i].key.substr(0, kKeyDigits);
   return names;
 }
 

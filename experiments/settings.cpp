@@ -12,7 +12,7 @@ namespace {
 using nlohmann::ordered_json;
 
 /// Hexadecimal digits of a hash that are shown.
-constexpr std::size_t kDigits = 8;
+constexpr std::size_t kHashDigits = 8;
 
 void flatten(const ordered_json& json, const std::string& prefix, Settings& into) {
   for (const auto& [key, value] : json.items()) {
@@ -65,8 +65,8 @@ std::string setting_text(const std::string& setting, const std::string& value) {
   if (value == "true") return ", " + setting;
   if (setting == "device") return " on " + value;
   if (setting == "seed") return " seed " + value;
-  if (setting == "model_sha256") return ", model " + value.substr(0, kDigits);
-  if (setting == "plan") return ", plan " + value.substr(0, kDigits);
+  if (setting == "model_sha256") return ", model " + value.substr(0, kHashDigits);
+  if (setting == "plan") return ", plan " + value.substr(0, kHashDigits);
   if (setting.starts_with("options.")) return fmt::format(", {}={}", setting.substr(8), value);
   if (setting.starts_with("limits.")) return fmt::format(", {} {}", setting.substr(7), value);
   return fmt::format(", {} {}", setting, value);

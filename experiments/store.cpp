@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/version.h"
 #include "core/hlo/hlo_text.h"
+#include "experiments/clock.h"
 #include "experiments/environment.h"
 #include "experiments/metrics.h"
 #include "experiments/schema.h"
@@ -27,12 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::atomic<int> open_now = 0;
 
@@ -66,7 +61,7 @@ Opened& opened() {
 }
 
 /// Refuses a file that is not ours before SQLite may touch it (it would add journal files beside it).
-void check_header(const std::string& path) {
+void check_store_header(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error) || fs::file_size(path, error) == 0) return;
   if (fs::is_directory(path, error))
@@ -248,7 +243,7 @@ Store Store::open(const std::string& path, std::chrono::milliseconds wait) {
   }
   // Closing a file by hand drops every lock that SQLite holds on it for this process
   // (sqlite.org/howtocorrupt.html, section 2.2): what was ours is not looked at again.
-  if (!opened().knows(path)) check_header(path);
+  if (!opened().knows(path)) check_store_header(path);
   Store store(path);
   sqlite3* db = nullptr;
   const int status = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);

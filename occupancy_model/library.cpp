@@ -7,6 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include "occupancy_model/units.h"
+
 namespace stitchwork {
 namespace {
 
@@ -24,8 +26,6 @@ constexpr double kLeastSplitK = 64;
 constexpr double kRoundTrips = 2;
 // A choice, not measured: partial sums are f32.
 constexpr double kPartialSumBytes = 4;
-// SI prefix.
-constexpr double kNanosecondsPerMicrosecond = 1e3;
 
 struct Tile {
   int m, n;

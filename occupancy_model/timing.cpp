@@ -8,6 +8,7 @@
 #include "occupancy_model/barrier.h"
 #include "occupancy_model/hardware.h"
 #include "occupancy_model/library.h"
+#include "occupancy_model/units.h"
 
 namespace stitchwork {
 namespace {
@@ -30,7 +31,7 @@ constexpr double kClusterBarrierClocks = kSmToSmClocks;
 constexpr double kWavefrontBytes = 128;
 
 // SI prefix.
-constexpr double kNanosecondsPerMicrosecond = 1e3, kGigaPerTera = 1e3;
+constexpr double kGigaPerTera = 1e3;
 
 struct Parts {
   double dram_us = 0, l2_us = 0, issue_us = 0, latency_us = 0;

@@ -8,7 +8,7 @@
 namespace stitchwork::sim {
 namespace {
 
-constexpr u64 kOffsetMask = (u64(1) << kClusterRankShift) - 1;
+constexpr u64 kRankOffsetMask = (u64(1) << kClusterRankShift) - 1;
 
 template <bool kStore>
 void move_element_lane(Strand& s, const Inst* i, int w, int l, std::byte* p, unsigned element_bytes) {
@@ -39,7 +39,7 @@ bool changes(const Strand& s, const Inst* i, int w, int l, const std::byte* p, u
 std::byte* cluster_byte(Strand& s, const Inst* i, u64 address, unsigned bytes, bool write, int w, int l) {
   BlockRun& b = *s.block;
   if ((address & (std::bit_ceil(bytes) - 1)) != 0) raise_misaligned(s, i, address, bytes, w, l);
-  const u64 rank = address >> kClusterRankShift, offset = address & kOffsetMask;
+  const u64 rank = address >> kClusterRankShift, offset = address & kRankOffsetMask;
   const u64 blocks = b.cluster == nullptr ? 1 : b.cluster->blocks.size();
   if (rank >= blocks)
     raise_finding(s, i, FindingKind::kOutOfBounds,

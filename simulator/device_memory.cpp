@@ -9,10 +9,6 @@
 namespace stitchwork::sim {
 namespace {
 
-std::uint64_t offset_of(DeviceAddress address) {
-  return address & ((std::uint64_t{1} << kAllocationShift) - 1);
-}
-
 Allocation& checked(DeviceMemory::Impl& impl, DeviceAddress address, std::size_t bytes, const char* what) {
   Allocation* a = impl.find(address);
   if (a == nullptr)

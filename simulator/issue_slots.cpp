@@ -10,7 +10,7 @@ namespace {
 // form a kernel, the difference over four (docs/simulator.md, "Issue slots"). Where a slow path is called for
 // rare operands, the path that does not call it. sm_75 and sm_90 differ by two slots at most; sm_75's are
 // here. Those of fp64 are DADD, DMUL, DFMA and DSETP, the same for both.
-constexpr IssueRow kRows[] = {
+constexpr IssueRow kIssueRows[] = {
     // Copies are renamed away, and so are conversions that only drop bits.
     {"cvt.{u32,s32}.{u32,s32,u64,s64}", {0}},
     {"cvt.{u64,s64}.{u64,s64}", {0}},
@@ -71,12 +71,12 @@ constexpr IssueRow kRows[] = {
 
 }  // namespace
 
-std::span<const IssueRow> issue_rows() { return kRows; }
+std::span<const IssueRow> issue_rows() { return kIssueRows; }
 
 IssueSlots issue_slots(std::string_view opcode, Pipe pipe) {
   static const auto index = [] {
     std::unordered_map<std::string, IssueSlots> map;
-    for (const IssueRow& row : kRows)
+    for (const IssueRow& row : kIssueRows)
       for (std::string& form : expand_spelling(row.spelling)) map.emplace(std::move(form), row.slots);
     return map;
   }();

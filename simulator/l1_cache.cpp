@@ -17,13 +17,13 @@ constexpr std::int64_t kCarveouts80[] = {0, 8, 16, 32, 64, 100, 132, 164};
 constexpr std::int64_t kCarveouts86[] = {0, 8, 16, 32, 64, 100};
 constexpr std::int64_t kCarveouts90[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
 
-struct Row {
+struct L1Row {
   int major, minor;
   std::int64_t kib;
   std::span<const std::int64_t> carveouts_kib;  ///< empty: shared memory is apart
   bool only_non_coherent;
 };
-const Row kRows[] = {
+const L1Row kL1Rows[] = {
     {6, 0, 24, {}, false},
     {6, 1, 48, {}, true},
     {6, 2, 24, {}, true},
@@ -38,10 +38,10 @@ const Row kRows[] = {
 };
 constexpr std::int64_t kKib = 1024;
 
-const Row& row_of(const Device& device) {
+const L1Row& row_of(const Device& device) {
   // 10.x has Hopper's caches; the 12.x row is of smaller parts.
-  const Row* found = std::begin(kRows);
-  for (const Row& row : kRows)
+  const L1Row* found = std::begin(kL1Rows);
+  for (const L1Row& row : kL1Rows)
     if (std::pair(row.major, row.minor) <= std::pair(device.cc_major, device.cc_minor)) found = &row;
   return *found;
 }
@@ -51,7 +51,7 @@ const Row& row_of(const Device& device) {
 bool l1_only_non_coherent(const Device& device) { return row_of(device).only_non_coherent; }
 
 std::int64_t l1_bytes_a_block(const Device& device, std::int64_t shared_bytes, int blocks) {
-  const Row& row = row_of(device);
+  const L1Row& row = row_of(device);
   const std::int64_t shared = blocks * (shared_bytes + device.shared_bytes_reserved_per_block);
   // The driver takes the smallest division that holds what is resident.
   std::int64_t carved = 0;

@@ -51,7 +51,7 @@ SW_INLINE A shared_address(Strand& s, const Inst* i, int w, int l) {
 template <class A>
 const Inst* map_address(Strand& s, const Inst* i) {
   constexpr A offset = (A(1) << kClusterRankShift) - 1;
-  const A window = sizeof(A) == 8 ? A(~((u64(1) << kAllocationShift) - 1)) : A(0);
+  const A window = sizeof(A) == 8 ? A(~kAllocationOffsetMask) : A(0);
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     for (u32 m = s.mask[w]; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
@@ -73,7 +73,7 @@ const Inst* rank_of_address(Strand& s, const Inst* i) {
     for (u32 m = s.mask[w]; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m);
       const A a = shared_address<A>(s, i, w, l);
-      const u64 in_window = u64(a) & ((u64(1) << kAllocationShift) - 1);
+      const u64 in_window = u64(a) & kAllocationOffsetMask;
       store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, u32(in_window >> kClusterRankShift));
     }
   }

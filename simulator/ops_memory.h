@@ -162,7 +162,7 @@ void access_generic(Strand& s, const Inst* i, int w, u32 mask, Lanes<u64> a, u64
       const u64 address = a[l], x = address >> kAllocationShift;
       const bool match = is_global ? x == 0 || x >= kFirstAllocation : x == window;
       if (match && (mask >> l & 1)) same |= 1u << l;
-      local[l] = address & ((u64(1) << kAllocationShift) - 1);
+      local[l] = address & kAllocationOffsetMask;
     }
     if (is_global)
       access_global<kStore, kBytes>(s, i, w, same, a, width, tally);
@@ -361,7 +361,7 @@ const Inst* is_space(Strand& s, const Inst* i) {
       const u64 address = load<u64>(s.regs + i->o[1] + (w * 32 + l) * 8), x = address >> kAllocationShift;
       bool in = i->flags == 0 ? x == 0 || x >= kFirstAllocation : x == i->flags;
       if (i->flags == kSharedWindow && i->aux == 0)
-        in &= (address & ((u64(1) << kAllocationShift) - 1)) >> kClusterRankShift == s.block->cluster_rank;
+        in &= (address & kAllocationOffsetMask) >> kClusterRankShift == s.block->cluster_rank;
       bits |= u32(in) << l;
     }
     std::byte* d = s.regs + i->o[0] + w * 4;

@@ -111,7 +111,7 @@ const Inst* async_copy(Strand& s, const Inst* i) {
       const int l = __builtin_ctz(m);
       from[l] = load<u64>(s.regs + i->o[5] + (w * 32 + l) * 8);
       // An address of shared memory may be a generic one.
-      to[l] = (to[l] & ((u64(1) << kAllocationShift) - 1)) - b.shared_base;
+      to[l] = (to[l] & kAllocationOffsetMask) - b.shared_base;
       u32 size = i->o[2] != ~0u ? load<u32>(s.regs + i->o[2] + (w * 32 + l) * 4) : bytes;
       if (size > bytes) size = bytes;
       if (skip >> l & 1) size = 0;

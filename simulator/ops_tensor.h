@@ -192,7 +192,7 @@ const Inst* matrix_access(Strand& s, const Inst* i) {
     lane_addresses(s, i, w, i->o[4], a);
     b.hot->accesses += 8 * i->count;
     for (int l = 0; l < 8 * i->count; ++l) {
-      a[l] = (a[l] & ((u64(1) << kAllocationShift) - 1)) - b.shared_base;
+      a[l] = (a[l] & kAllocationOffsetMask) - b.shared_base;
       if ((a[l] & 15) != 0) [[unlikely]]
         raise_misaligned(s, i, a[l], 16, w, l);
       if (a[l] > b.shared_bytes || a[l] + 16 > b.shared_bytes) [[unlikely]]
@@ -340,7 +340,7 @@ const Inst* wmma_access(Strand& s, const Inst* i) {
         i->aux & kAddress32 ? load<u32>(s.regs + i->o[0] + w * 128) : load<u64>(s.regs + i->o[0] + w * 256);
     const u64 stride = load<u32>(s.regs + i->o[1] + w * 128);
     const bool shared = i->flags != 0 || base >> kAllocationShift == kSharedWindow;
-    if (shared) base = (base & ((u64(1) << kAllocationShift) - 1)) - b.shared_base;
+    if (shared) base = (base & kAllocationOffsetMask) - b.shared_base;
     AddressCache& cache = b.caches[i->id];
     u64 sectors[512];
     int count = 0;

@@ -13,7 +13,6 @@
 namespace stitchwork::sim {
 namespace {
 
-constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kAllocationShift) - 1;
 /// What bulk copies are aligned to, which is half a sector.
 constexpr std::uint32_t kUnit = 16;
 
@@ -218,7 +217,7 @@ void BlockChecks::bulk_load(Strand& s, const Inst* i, int warp, int lane, BlockC
   MemoryForm reads, writes;
   reads.reads = writes.writes = true;
   reads.bytes = writes.bytes = bytes;
-  const Access source{s, i, reads, warp, lane, from, from & kOffsetMask, global_accesses_};
+  const Access source{s, i, reads, warp, lane, from, from & kAllocationOffsetMask, global_accesses_};
   if (launch_.what.init && !allocation.written.empty())
     check_range_initialised(source, allocation.written, bytes);
   if (!launch_.what.race) return;
@@ -268,7 +267,7 @@ std::uint32_t BlockChecks::bulk_store(Strand& s, const Inst* i, int warp, int la
   reads.reads = writes.writes = true;
   reads.bytes = writes.bytes = bytes;
   const Access source{s, i, reads, warp, lane, from, from, shared_accesses_, this};
-  const Access target{s, i, writes, warp, lane, to, to & kOffsetMask, global_accesses_};
+  const Access target{s, i, writes, warp, lane, to, to & kAllocationOffsetMask, global_accesses_};
   if (launch_.undo != nullptr) launch_.undo->keep(to >> kAllocationShift, target.offset, bytes);
   if (launch_.what.init) {
     check_range_initialised(source, shared_written_, bytes);

@@ -10,14 +10,7 @@
 #include "simulator/sanitizer.h"
 
 namespace stitchwork::sim {
-namespace {
-
-/// In the allocation or window that a generic address names.
-std::uint64_t offset_of(std::uint64_t address) {
-  return address & ((std::uint64_t{1} << kAllocationShift) - 1);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void BlockAccesses::start(std::size_t places) {
   latest_.assign(places, 0);

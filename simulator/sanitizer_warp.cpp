@@ -11,8 +11,6 @@
 namespace stitchwork::sim {
 namespace {
 
-constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kAllocationShift) - 1;
-
 #if defined(__x86_64__) && !defined(__clang__)
 #define SW_EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 #else
@@ -80,7 +78,7 @@ SW_EACH_WIDTH std::uint64_t outside(const std::uint64_t* addresses, std::uint32_
   for (std::uint32_t l = 0; l < 32; ++l) {
     const std::uint64_t address = addresses[l];
     const std::uint64_t here = ((address >> kAllocationShift) ^ window) | (address & (bytes - 1)) |
-                               static_cast<std::uint64_t>((address & kOffsetMask) + bytes > size);
+                               static_cast<std::uint64_t>((address & kAllocationOffsetMask) + bytes > size);
     wrong |= here & -static_cast<std::uint64_t>(lanes >> l & 1);
   }
   return wrong;
@@ -122,11 +120,11 @@ class Pieces {
   static bool inside(std::uint64_t address, std::uint64_t window, std::uint64_t aligned, std::uint64_t bytes,
                      std::uint64_t size) {
     return address >> kAllocationShift == window && (address & (aligned - 1)) == 0 &&
-           (address & kOffsetMask) + bytes <= size;
+           (address & kAllocationOffsetMask) + bytes <= size;
   }
 
   bool add(std::uint64_t address, std::uint64_t bytes, int first_lane) {
-    pieces_[count_++] = {address & kOffsetMask, static_cast<std::uint32_t>(bytes), first_lane};
+    pieces_[count_++] = {address & kAllocationOffsetMask, static_cast<std::uint32_t>(bytes), first_lane};
     return true;
   }
 
@@ -136,7 +134,7 @@ class Pieces {
     int follows = -1;  // the lane that would lengthen the last piece
     for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
       const int lane = std::countr_zero(m);
-      const std::uint64_t offset = addresses[lane] & kOffsetMask;
+      const std::uint64_t offset = addresses[lane] & kAllocationOffsetMask;
       if (writes && offset < next) return false;
       if (count_ > 0 && offset == next && lane == follows) {
         pieces_[count_ - 1].bytes += static_cast<std::uint32_t>(bytes);
@@ -357,7 +355,7 @@ bool BlockChecks::look_at_warp(Strand& s, const Inst* i, const MemoryForm& form,
   LaneAddresses local = addresses;
   if (shared) {  // of one block, else lane by lane
     std::uint64_t base = 0;
-    owner = block_.cluster == nullptr ? this : owner_of(addresses[first_lane] & kOffsetMask, &base);
+    owner = block_.cluster == nullptr ? this : owner_of(addresses[first_lane] & kAllocationOffsetMask, &base);
     if (owner == nullptr || (owner != this && form.space == Space::kShared)) return false;
     local.offset -= static_cast<std::int64_t>(base);
     size = owner->block_.shared_bytes;

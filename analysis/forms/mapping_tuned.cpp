@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "analysis/forms/columns.h"
 #include "analysis/forms/mapping_offers.h"
 #include "analysis/forms/memory_order.h"
 #include "analysis/schedule/launch.h"
@@ -51,12 +52,6 @@ std::int64_t accumulator_room(const MappingLimits& limits) {
 
 namespace {
 
-/// One thread an output: the reduction is this short and there are so many outputs for each block of a wave.
-/// The same as in analysis/planners/astitch/mapping.cpp (docs/planners/astitch.md).
-constexpr std::int64_t kSerialColumns = 16, kSerialRowsPerBlock = 32;
-/// Rows side by side in a column tile: a warp reads a 128-byte line of 4-byte elements.
-/// Derived from 128 bytes of a line and 4 of an element.
-constexpr std::int64_t kColumnTileRows = 32;
 /// Loads in flight a thread, where nothing moves in vectors.
 /// A choice, not measured: four loads are in flight for each that a warp waits for, in few registers.
 constexpr int kColumnUnroll = 4, kMostUnrolled = 4;

@@ -9,6 +9,7 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/judge/cost.h"
+#include "analysis/judge/sketch.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/schedule/evaluations.h"
 #include "analysis/schedule/launch.h"
@@ -20,10 +21,6 @@
 
 namespace stitchwork::astitch {
 namespace {
-
-/// A loop over more tasks is not unrolled: its code grows with each.
-/// A choice, not measured: the loop's code is four times as long then.
-constexpr std::int64_t kMostUnrolledTasks = 4;
 
 /// A value that a group's threads could keep.
 struct Candidate {

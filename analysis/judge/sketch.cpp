@@ -24,8 +24,6 @@ constexpr std::int64_t kResidentShare = 2;
 /// Registers of a thread beside the elements it holds: indices, pointers, the arithmetic of a vector.
 /// A choice, not measured: kernels that hold nothing take about so many.
 constexpr std::int64_t kArithmeticRegisters = 32;
-/// Tasks of a block whose elements stay in registers, at most (analysis/forms/residence.cpp).
-constexpr std::int64_t kMostUnrolledTasks = 4;
 
 /// Instructions (as analysis/judge/cost_instructions.cpp counts them): an element's arithmetic, an access
 /// with its address, a shuffle step, and what a block adds to combine its warps.

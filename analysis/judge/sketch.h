@@ -9,6 +9,10 @@
 
 namespace stitchwork {
 
+/// Tasks of a block whose elements stay in registers, at most: a loop over more is not unrolled, as its code
+/// grows with each. A choice, not measured: the loop's code is four times as long then.
+inline constexpr std::int64_t kMostUnrolledTasks = 4;
+
 /// A domain to map: what a dominant op makes of [rows, cols] elements.
 struct GroupDomain {
   std::int64_t rows = 1, cols = 1;

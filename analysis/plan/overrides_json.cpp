@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kSchema = "stitchwork.override/1";
+constexpr std::string_view kOverrideSchema = "stitchwork.override/1";
 
 Json edit_to_json(const Edit& edit) {
   Json json{{"do", name(edit.kind)}};
@@ -92,7 +92,7 @@ Json edits_to_json(const std::vector<Edit>& edits) {
 }
 
 Json overrides_to_json(const std::vector<Edit>& edits) {
-  return {{"schema", kSchema}, {"edits", edits_to_json(edits)}};
+  return {{"schema", kOverrideSchema}, {"edits", edits_to_json(edits)}};
 }
 
 std::vector<Edit> read_edits(const JsonCursor& list) {
@@ -102,7 +102,7 @@ std::vector<Edit> read_edits(const JsonCursor& list) {
 }
 
 std::vector<Edit> overrides_from_json(const std::string& text, const std::string& file) {
-  const JsonDocument document(text, file, kSchema, "see docs/planners/overrides.md",
+  const JsonDocument document(text, file, kOverrideSchema, "see docs/planners/overrides.md",
                               "docs/schema/override.schema.json");
   return read_edits(document.root().at("edits"));
 }

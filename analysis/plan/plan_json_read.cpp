@@ -11,7 +11,7 @@
 namespace stitchwork {
 namespace {
 
-constexpr std::string_view kSchema = "stitchwork.plan/1";
+constexpr std::string_view kPlanSchema = "stitchwork.plan/1";
 constexpr std::string_view kMadeBy = "a plan is what `stitchwork plan -o` writes";
 
 class Reader {
@@ -196,12 +196,12 @@ class Reader {
 }  // namespace
 
 FusionPlan plan_from_json(const Graph& graph, const std::string& text, const std::string& file) {
-  const JsonDocument document(text, file, kSchema, kMadeBy, "docs/schema/plan.schema.json");
+  const JsonDocument document(text, file, kPlanSchema, kMadeBy, "docs/schema/plan.schema.json");
   return Reader(graph).plan(document.root());
 }
 
 PlanHeader read_plan_header(const std::string& text, const std::string& file) {
-  const JsonDocument document(text, file, kSchema, kMadeBy, "docs/schema/plan.schema.json");
+  const JsonDocument document(text, file, kPlanSchema, kMadeBy, "docs/schema/plan.schema.json");
   const JsonCursor model = document.root().at("model");
   return {model.at("path").text(), model.at("sha256").text()};
 }

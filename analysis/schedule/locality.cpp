@@ -59,7 +59,7 @@ bool follows_from_maps(const IndexMap& need, const Mapping& needs, std::int64_t 
 }
 
 template <typename... Args>
-Verdict no(fmt::format_string<Args...> why, Args&&... args) {
+Verdict crosses(fmt::format_string<Args...> why, Args&&... args) {
   return Verdict::no("locality", fmt::format(why, std::forward<Args>(args)...));
 }
 
@@ -69,7 +69,8 @@ Verdict local_task_by_task(const Computation& computation, const Placement& plac
   const std::vector<std::int64_t>& extents = computation.node(e.op).shape.dims;
   const std::string& root = computation.node(e.root).name;
   if (tasks > kMostTasks)
-    return no("and it is not known whether each of {} tasks of {} needs only what it makes", tasks, root);
+    return crosses("and it is not known whether each of {} tasks of {} needs only what it makes", tasks,
+                   root);
   for (std::int64_t task = 0; task < tasks; ++task) {
     const IndexMap made_map = of_task(placed.map, makes, task);
     const IndexMap need_map = of_task(e.map, needs, task);
@@ -82,8 +83,8 @@ Verdict local_task_by_task(const Computation& computation, const Placement& plac
     const std::int64_t made_elements =
         made_map.dims[0] * (placed.coverage == Coverage::kFull ? made_map.dims[1] : 1);
     if (made.size() == made_elements && made.contains(need)) continue;
-    return no("but task {} makes elements {}..{} and {} needs {}..{}", task, made.lo, made.hi, root, need.lo,
-              need.hi);
+    return crosses("but task {} makes elements {}..{} and {} needs {}..{}", task, made.lo, made.hi, root,
+                   need.lo, need.hi);
   }
   return Verdict::yes();
 }
@@ -133,13 +134,13 @@ Verdict block_local(const Computation& computation, const KernelPlan& kernel,
                     const Evaluation& e) {
   const Group &making = kernel.groups[producer], &reading = kernel.groups[reader];
   const Mapping &makes = making.mapping, &needs = reading.mapping;
-  if (segments(makes) > 1 || segments(needs) > 1) return no("but its rows are split over blocks");
+  if (segments(makes) > 1 || segments(needs) > 1) return crosses("but its rows are split over blocks");
   if (making.deal != reading.deal)
-    return no("made in {}, but read in {}", to_text(making.deal), to_text(reading.deal));
+    return crosses("made in {}, but read in {}", to_text(making.deal), to_text(reading.deal));
   const auto placed = evaluated[producer].placements.find(e.op);
-  if (placed == evaluated[producer].placements.end()) return no("but lies nowhere in the domain");
+  if (placed == evaluated[producer].placements.end()) return crosses("but lies nowhere in the domain");
   if (making.deal.cluster > 1 && placed->second.coverage != Coverage::kRows)
-    return no("but each block of a cluster has a part of the row");
+    return crosses("but each block of a cluster has a part of the row");
   if (makes == needs && placed->second.map == e.map) return Verdict::yes();
   const std::vector<std::int64_t>& extents = computation.node(e.op).shape.dims;
   if (const auto elements = elements_a_task(placed->second, makes, extents);
@@ -153,20 +154,20 @@ Verdict in_place(const Computation& computation, const KernelPlan& kernel, const
   const auto name = [&](NodeId id) -> const std::string& { return computation.node(id).name; };
   const TaskSteps::Made &of_value = steps.at(value), &of_op = steps.at(op);
   if (kernel.levels.at(value) != kernel.levels.at(op) || of_value.last != of_op.step)
-    return no("{} is not made in the last step that reads {}", name(op), name(value));
+    return crosses("{} is not made in the last step that reads {}", name(op), name(value));
   const auto makes = static_cast<std::size_t>(of_value.group), reads = static_cast<std::size_t>(of_op.group);
   const Group &maker = kernel.groups[makes], &group = kernel.groups[reads];
   const auto placed = evaluated[makes].placements.find(value), at = evaluated[reads].placements.find(op);
   if (placed == evaluated[makes].placements.end() || at == evaluated[reads].placements.end())
-    return no("{} or {} lies nowhere in its group's domain", name(value), name(op));
+    return crosses("{} or {} lies nowhere in its group's domain", name(value), name(op));
   const bool over_rows = at->second.coverage == Coverage::kRows;
   if (reduces_cols(computation, op, group) || is_across(group, op) || group.deal.cluster > 1 ||
       segments(group.mapping) > 1)
-    return no("{} is not made element by element, each by one thread", name(op));
+    return crosses("{} is not made element by element, each by one thread", name(op));
   if (over_rows ? packs_rows(group.mapping) : !is_alone(group.mapping) && extents(group.mapping).cols == 1)
-    return no("all threads of a row read what one of them writes of {}", name(op));
+    return crosses("all threads of a row read what one of them writes of {}", name(op));
   if (byte_size(computation.node(value).shape.dtype) != byte_size(computation.node(op).shape.dtype))
-    return no("elements of {} and {} differ in size", name(value), name(op));
+    return crosses("elements of {} and {} differ in size", name(value), name(op));
   for (const auto& [root, made] : steps.ops()) {
     if (made.step != of_op.step || kernel.levels.at(root) != kernel.levels.at(op)) continue;
     if (!shared_reads(computation, kernel, root).contains(value)) continue;
@@ -174,7 +175,7 @@ Verdict in_place(const Computation& computation, const KernelPlan& kernel, const
     const bool same_step =
         made.group == of_op.group && root_at != evaluated[reads].placements.end() &&
         (root_at->second.coverage == Coverage::kRows && !reduces_cols(computation, root, group)) == over_rows;
-    if (!same_step) return no("{} reads {} in the same step", name(root), name(value));
+    if (!same_step) return crosses("{} reads {} in the same step", name(root), name(value));
   }
   const Place written = place_made(at->second, group.mapping);
   bool read = false;
@@ -186,9 +187,9 @@ Verdict in_place(const Computation& computation, const KernelPlan& kernel, const
             ? place_read(e.map, placed->second, maker.mapping, computation.node(value).shape.dims)
             : std::nullopt;
     if (from != written)
-      return no("threads read other elements of {} than they write of {}", name(value), name(op));
+      return crosses("threads read other elements of {} than they write of {}", name(value), name(op));
   }
-  if (!read) return no("{} does not read {}", name(op), name(value));
+  if (!read) return crosses("{} does not read {}", name(op), name(value));
   return Verdict::yes();
 }
 

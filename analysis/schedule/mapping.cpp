@@ -191,7 +191,7 @@ std::string to_text(const Mapping& mapping, const Deal& deal) {
 namespace {
 
 template <typename... Args>
-Verdict no(const char* rule, fmt::format_string<Args...> format, Args&&... args) {
+Verdict illegal(const char* rule, fmt::format_string<Args...> format, Args&&... args) {
   return Verdict::no(fmt::format("mapping.{}", rule), fmt::format(format, std::forward<Args>(args)...));
 }
 
@@ -200,26 +200,27 @@ bool is_power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
 /// Vectors lie whole within a row, a segment and a task, or rows are peeled (analysis/schedule/layout.h).
 Verdict legal_vectors(const Mapping& m) {
   const auto [width, unroll] = vectors(m);
-  if (unroll > kMostUnrolled) return no("vector", "{} vectors in flight, at most {}", unroll, kMostUnrolled);
-  if (!is_power_of_two(width)) return no("vector", "vectors of {} elements are no power of two", width);
+  if (unroll > kMostUnrolled)
+    return illegal("vector", "{} vectors in flight, at most {}", unroll, kMostUnrolled);
+  if (!is_power_of_two(width)) return illegal("vector", "vectors of {} elements are no power of two", width);
   if (!is<Elements>(m) && !is<Segments>(m)) return Verdict::yes();
   const auto [rows, cols] = extents(m);
   const std::int64_t length = is<Elements>(m) ? rows : cols;
   const std::int64_t part = is<Elements>(m) ? task_rows(m) : ceil_div(cols, std::int64_t{segments(m)});
   if (length % width != 0 || part % width != 0)
-    return no("vector", "{} elements in parts of {} are no whole vectors of {}", length, part, width);
+    return illegal("vector", "{} elements in parts of {} are no whole vectors of {}", length, part, width);
   return Verdict::yes();
 }
 
 Verdict legal_deal(const Mapping& m, const Deal& deal) {
   if (deal.tasks != task_count(m))
-    return no("tasks", "{} rows, {} a task, split {} make {} tasks, not {}", extents(m).rows, task_rows(m),
-              segments(m), task_count(m), deal.tasks);
+    return illegal("tasks", "{} rows, {} a task, split {} make {} tasks, not {}", extents(m).rows,
+                   task_rows(m), segments(m), task_count(m), deal.tasks);
   if (deal.cluster != cluster_blocks(m))
-    return no("blocks", "tasks are dealt to clusters of {} blocks, those of the mapping have {}",
-              deal.cluster, cluster_blocks(m));
+    return illegal("blocks", "tasks are dealt to clusters of {} blocks, those of the mapping have {}",
+                   deal.cluster, cluster_blocks(m));
   if (deal.takers > deal.tasks)
-    return no("blocks", "{} tasks do not keep {} blocks busy", deal.tasks, deal.blocks());
+    return illegal("blocks", "{} tasks do not keep {} blocks busy", deal.tasks, deal.blocks());
   return Verdict::yes();
 }
 
@@ -228,17 +229,18 @@ Verdict legal_sharing(const Mapping& m, const Deal& deal) {
   const int threads = threads_a_row(m), blocks = cluster_blocks(m);
   const std::int64_t cols = extents(m).cols;
   if (packs_rows(m) && threads % 32 != 0 && !is_power_of_two(threads))
-    return no("threads", "{} threads a row are neither a power of two nor a multiple of 32", threads);
+    return illegal("threads", "{} threads a row are neither a power of two nor a multiple of 32", threads);
   if (!is<Patch>(m) && segments(m) > std::max<std::int64_t>(1, cols))
-    return no("split", "{} columns cut into {} segments", cols, segments(m));
+    return illegal("split", "{} columns cut into {} segments", cols, segments(m));
   if (!is_staged(m)) return Verdict::yes();
   // Of a range of rows threads take their elements one by one; of a single row also by vectors.
   if (const int width = vectors(m).width; task_rows(m) > 1 && width > 1)
-    return no("staged", "several staged rows move element by element, not in vectors of {}", width);
+    return illegal("staged", "several staged rows move element by element, not in vectors of {}", width);
   if (copy_depth(m) > std::max<std::int64_t>(1, deal.most_tasks()))
-    return no("staged", "copies for {} tasks at a time, of {} a block", copy_depth(m), deal.most_tasks());
+    return illegal("staged", "copies for {} tasks at a time, of {} a block", copy_depth(m),
+                   deal.most_tasks());
   if (blocks > 1 && (blocks - 1) * part_cols(cols, blocks) >= cols)
-    return no("staged", "rows of {} columns leave some of {} blocks no part", cols, blocks);
+    return illegal("staged", "rows of {} columns leave some of {} blocks no part", cols, blocks);
   return Verdict::yes();
 }
 
@@ -251,7 +253,7 @@ Verdict legal(const Mapping& m, const Deal& deal) {
   if (rows < 0 || cols < 0 || task_rows(m) < 1 || threads_a_row(m) < 1 || width < 1 || unroll < 1 ||
       cluster_blocks(m) < 1 || copy_depth(m) < 0 || segments(m) < 1 || deal.tasks < 1 || deal.takers < 1 ||
       deal.cluster < 1)
-    return no("range", "a number of the mapping is out of range");
+    return illegal("range", "a number of the mapping is out of range");
   if (Verdict verdict = legal_sharing(m, deal); !verdict) return verdict;
   if (Verdict verdict = legal_deal(m, deal); !verdict) return verdict;
   return legal_vectors(m);

@@ -14,10 +14,10 @@ namespace stitchwork {
 namespace {
 
 /// The warp's lanes, from element `first` of the tile on: (row, col) each.
-using Lanes = std::array<std::pair<std::int64_t, std::int64_t>, kWarp>;
-Lanes lanes_of(const mapping::Patch& tile, TileOrder order, std::int64_t first) {
+using LanePlaces = std::array<std::pair<std::int64_t, std::int64_t>, kWarp>;
+LanePlaces lanes_of(const mapping::Patch& tile, TileOrder order, std::int64_t first) {
   const std::int64_t rows = tile.height, cols = tile.width;
-  Lanes lanes;
+  LanePlaces lanes;
   for (int i = 0; i < kWarp; ++i) {
     const std::int64_t at = first + i;
     lanes[static_cast<std::size_t>(i)] =
@@ -27,7 +27,7 @@ Lanes lanes_of(const mapping::Patch& tile, TileOrder order, std::int64_t first) 
 }
 
 /// Accesses of shared memory, one after the other, that a warp's takes: the most words of one bank.
-int wavefronts(const Lanes& lanes, std::int64_t stride, int bytes) {
+int wavefronts(const LanePlaces& lanes, std::int64_t stride, int bytes) {
   // Derived from accesses of 16 bytes and banks of 4 (CUDA Programming Guide).
   constexpr int kWordsALane = 4;  // 16 bytes
   std::array<std::int64_t, kWarp * kWordsALane> words;
@@ -49,7 +49,7 @@ std::int64_t tile_stride(const Mapping& mapping, int bytes) {
   constexpr int kWarpsTried = 3;  // lines may end within a warp
   const mapping::Patch tile = tile_mapping(mapping);
   const std::int64_t vector = vectors(mapping).width;
-  std::vector<Lanes> warps;
+  std::vector<LanePlaces> warps;
   for (const TileOrder order : {TileOrder::kAlongCols, TileOrder::kAlongRows})
     for (int warp = 0; warp < kWarpsTried; ++warp)
       warps.push_back(lanes_of(tile, order, std::int64_t{warp} * kWarp));
@@ -59,7 +59,7 @@ std::int64_t tile_stride(const Mapping& mapping, int bytes) {
   int least = std::numeric_limits<int>::max();
   for (std::int64_t stride = cols; stride < cols + kBanks && least > no_conflicts; stride += vector) {
     int accesses = 0;
-    for (const Lanes& lanes : warps) accesses += wavefronts(lanes, stride, bytes);
+    for (const LanePlaces& lanes : warps) accesses += wavefronts(lanes, stride, bytes);
     if (accesses >= least) continue;
     least = accesses;
     best = stride;
@@ -217,7 +217,7 @@ std::int64_t staged_bytes(StagedPart part, const Mapping& mapping, int bytes, in
 }
 
 int staged_wavefronts(const Mapping& mapping, int bytes) {
-  Lanes lanes;
+  LanePlaces lanes;
   const int threads = threads_a_row(mapping);
   for (int i = 0; i < kWarp; ++i) lanes[static_cast<std::size_t>(i)] = {i / threads, i % threads};
   return wavefronts(lanes, extents(mapping).cols, bytes);

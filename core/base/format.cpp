@@ -13,6 +13,8 @@ std::string with_commas(long long value) {
   return (value < 0 ? "-" : "") + digits;
 }
 
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
 std::string counted(long long count, const char* one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }

@@ -9,6 +9,8 @@ namespace stitchwork {
 std::string with_commas(long long value);
 /// 1536 -> "1.5 KiB".
 std::string human_bytes(double bytes);
+/// 0.125 -> "12.5 %".
+std::string percent(double share);
 /// (1, "task") -> "1 task", (2, "task") -> "2 tasks".
 std::string counted(long long count, const char* one);
 /// Text of a file as a part of a message: control characters, which would break its line, become '?'.

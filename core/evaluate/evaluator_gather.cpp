@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/evaluate/evaluator_ops.h"
+#include "core/evaluate/move_box.h"
 #include "core/graph/dtype_dispatch.h"
 #include "core/index/strided.h"
 
@@ -26,13 +27,6 @@ std::int64_t dot(const Dims& a, const Dims& b) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
-}
-
-void move_box(const StridedBox<2>& box, Literal& to, const Literal& from) {
-  with_width(to.shape.dtype, [&](auto tag) {
-    using T = decltype(tag);
-    copy_box(box, to.data<T>(), from.data<T>(), [](T value) { return value; });
-  });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/evaluate/evaluator_ops.h"
+#include "core/evaluate/move_box.h"
 #include "core/graph/dtype_dispatch.h"
 #include "core/index/strided.h"
 
@@ -9,14 +10,6 @@ namespace stitchwork {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
-
-/// Copies elements between literals of one dtype: array 0 is the result, array 1 the operand.
-void move_box(const StridedBox<2>& box, Literal& to, const Literal& from) {
-  with_width(to.shape.dtype, [&](auto tag) {
-    using T = decltype(tag);
-    copy_box(box, to.data<T>(), from.data<T>(), [](T value) { return value; });
-  });
-}
 
 /// A box over all of `dims`, both arrays row-major over dims of their own.
 StridedBox<2> box_over(const Dims& dims, const Dims& to_dims, const Dims& from_dims) {

@@ -38,7 +38,7 @@ void multiply_add(const std::uint64_t* a, const std::uint64_t* b, std::uint64_t*
 
 /// The operand with its dims in `order`, converted.
 template <typename T>
-std::vector<T> packed(const Literal& literal, const Dims& order) {
+std::vector<T> packed_values(const Literal& literal, const Dims& order) {
   const Dims strides = strides_of(literal.shape.dims);
   StridedBox<2> box;
   for (std::int64_t d : order) {
@@ -56,7 +56,7 @@ std::vector<T> packed(const Literal& literal, const Dims& order) {
 }
 
 template <typename T>
-Literal unpacked(const std::vector<T>& values, const Shape& shape) {
+Literal unpacked_values(const std::vector<T>& values, const Shape& shape) {
   Literal result = Literal::zeros(shape);
   with_storage(shape.dtype, [&](auto tag) {
     using S = decltype(tag);
@@ -92,8 +92,8 @@ Literal dot_in(const Node& node, const Literal& lhs, const Literal& rhs) {
   const DotDims dims = node.attrs.dot.value_or(DotDims{});
   const Dims lhs_free = free_dims(lhs.shape, dims.lhs_batch, dims.lhs_contracting);
   const Dims rhs_free = free_dims(rhs.shape, dims.rhs_batch, dims.rhs_contracting);
-  const std::vector<T> a = packed<T>(lhs, joined(dims.lhs_batch, lhs_free, dims.lhs_contracting));
-  const std::vector<T> b = packed<T>(rhs, joined(dims.rhs_batch, dims.rhs_contracting, rhs_free));
+  const std::vector<T> a = packed_values<T>(lhs, joined(dims.lhs_batch, lhs_free, dims.lhs_contracting));
+  const std::vector<T> b = packed_values<T>(rhs, joined(dims.rhs_batch, dims.rhs_contracting, rhs_free));
   const std::int64_t batch = product(extents(lhs.shape, dims.lhs_batch)),
                      m = product(extents(lhs.shape, lhs_free));
   const std::int64_t k = product(extents(lhs.shape, dims.lhs_contracting)),
@@ -101,11 +101,11 @@ Literal dot_in(const Node& node, const Literal& lhs, const Literal& rhs) {
   std::vector<T> c(static_cast<std::size_t>(batch * m * n));
   for (std::int64_t i = 0; i < batch; ++i)
     multiply_add(a.data() + i * m * k, b.data() + i * k * n, c.data() + i * m * n, m, n, k);
-  return unpacked(c, node.shape);
+  return unpacked_values(c, node.shape);
 }
 
-/// Input packed [batch, spatial..., features], kernel [spatial..., in, out]. For every window position the
-/// input under it is gathered into a matrix [batch * output spatial, in] and multiplied.
+/// Input packed_values [batch, spatial..., features], kernel [spatial..., in, out]. For every window position
+/// the input under it is gathered into a matrix [batch * output spatial, in] and multiplied.
 template <typename T>
 Literal convolution_in(const Node& node, const Literal& input, const Literal& kernel) {
   const ConvolutionDims labels = parse_dim_labels(other_attribute(node, "dim_labels"));
@@ -125,7 +125,7 @@ Literal convolution_in(const Node& node, const Literal& input, const Literal& ke
   kernel_order.push_back(labels.kernel_input_feature);
   kernel_order.push_back(labels.kernel_output_feature);
   output_order.push_back(labels.output_feature);
-  const std::vector<T> x = packed<T>(input, input_order), w = packed<T>(kernel, kernel_order);
+  const std::vector<T> x = packed_values<T>(input, input_order), w = packed_values<T>(kernel, kernel_order);
 
   const std::int64_t features = extents(input.shape, {labels.input_feature})[0];
   const std::int64_t in = extents(kernel.shape, {labels.kernel_input_feature})[0];
@@ -135,7 +135,7 @@ Literal convolution_in(const Node& node, const Literal& input, const Literal& ke
   const Dims in_strides = strides_of(in_extents);
   const std::int64_t parts = groups * batch_groups, part_out = out / parts;  // at most one of them is not 1
   std::vector<T> result(static_cast<std::size_t>(batch * positions * out)), patch, slab, part;
-  if (result.empty() || product(window_extents) == 0) return unpacked(result, node.shape);
+  if (result.empty() || product(window_extents) == 0) return unpacked_values(result, node.shape);
 
   for (std::int64_t g = 0; g < parts; ++g) {
     part.assign(static_cast<std::size_t>(batch * positions * part_out), T{});
@@ -173,7 +173,7 @@ Literal convolution_in(const Node& node, const Literal& input, const Literal& ke
 
   // From [batch, spatial..., features] to the output's own order.
   Shape packed_shape = Shape::array(node.shape.dtype, extents(node.shape, output_order));
-  const Literal ordered = unpacked(result, packed_shape);
+  const Literal ordered = unpacked_values(result, packed_shape);
   Node transpose;
   transpose.op = Op::kTranspose;
   transpose.shape = node.shape;

@@ -16,7 +16,7 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-bool contains(const Dims& dims, std::int64_t dim) { return std::ranges::count(dims, dim) != 0; }
+bool holds_dim(const Dims& dims, std::int64_t dim) { return std::ranges::count(dims, dim) != 0; }
 
 /// For every update element (row-major) the operand element it goes to, -1 if its slice is not inside.
 std::vector<std::int64_t> targets(const Node& node, const Shape& operand, const Literal& indices,
@@ -28,7 +28,7 @@ std::vector<std::int64_t> targets(const Node& node, const Shape& operand, const 
   // Operand dim of every window dim of the update; index dim of every other dim of the update.
   Dims window_operand_dim, batch_index_dim;
   for (int d = 0; d < operand.rank(); ++d)
-    if (!contains(dims.inserted_window, d) && !contains(dims.input_batching, d))
+    if (!holds_dim(dims.inserted_window, d) && !holds_dim(dims.input_batching, d))
       window_operand_dim.push_back(d);
   for (int d = 0; d < indices.shape.rank(); ++d)
     if (d != dims.index_vector_dim) batch_index_dim.push_back(d);
@@ -46,7 +46,7 @@ std::vector<std::int64_t> targets(const Node& node, const Shape& operand, const 
     std::int64_t index_offset = 0;
     std::size_t next_window = 0, next_batch = 0;
     for (std::size_t d = 0; d < at.size(); ++d) {
-      if (contains(dims.update_window, static_cast<std::int64_t>(d))) {
+      if (holds_dim(dims.update_window, static_cast<std::int64_t>(d))) {
         inside[static_cast<std::size_t>(window_operand_dim[next_window++])] = at[d];
         continue;
       }

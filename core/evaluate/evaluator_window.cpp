@@ -64,7 +64,7 @@ void put(const Literal& values, const std::vector<Pair>& pairs, Literal& destina
   });
 }
 
-Literal reduce_simply(Op op, const Node& node, const Literal& input, const Literal& init) {
+Literal reduce_window_simply(Op op, const Node& node, const Literal& input, const Literal& init) {
   const std::vector<WindowDim> window = window_of(node, input.shape.rank());
   Literal result = Literal::zeros(node.shape);
   with_storage(input.shape.dtype, [&](auto tag) {
@@ -84,7 +84,7 @@ Literal reduce_simply(Op op, const Node& node, const Literal& input, const Liter
   return result;
 }
 
-Literal reduce_generally(const Graph& graph, const Node& node, Values operands) {
+Literal reduce_window_generally(const Graph& graph, const Node& node, Values operands) {
   const std::size_t inputs = operands.size() / 2;
   const Shape& out = node.shape.is_tuple ? node.shape.elements[0] : node.shape;
   const std::vector<WindowDim> window = window_of(node, out.rank());
@@ -122,8 +122,8 @@ Literal evaluate_reduce_window(const Graph& graph, const Node& node, Values give
   const std::vector<const Literal*> operands = reducer_operands(graph, node, given, converted);
   const std::optional<Op> op = simple_reducer(graph, applied(node));
   if (op && operands.size() == 2 && operands[0]->shape.dtype == operands[1]->shape.dtype)
-    return reduce_simply(*op, node, *operands[0], *operands[1]);
-  return reduce_generally(graph, node, operands);
+    return reduce_window_simply(*op, node, *operands[0], *operands[1]);
+  return reduce_window_generally(graph, node, operands);
 }
 
 /// Every window chooses one of its elements by `select` (a window keeps its first element until select

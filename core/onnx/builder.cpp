@@ -96,12 +96,6 @@ std::string dependence(const std::vector<Value>& operands) {
   return {};
 }
 
-Node op_node(Op op) {
-  Node node;
-  node.op = op;
-  return node;
-}
-
 /// `flat` with one tuple for a parameter: flat parameter i is its element `place[i]`. `passed` elements
 /// follow the results in the root unless the root stays as it is.
 Computation with_tuple_parameter(Computation flat, const Shape& tuple, const std::vector<std::int64_t>& place,

@@ -33,6 +33,13 @@ struct ConvolutionSpec {
   std::string labels;  ///< dim_labels
 };
 
+/// A node of which all but the op is at its default.
+inline Node op_node(Op op) {
+  Node node;
+  node.op = op;
+  return node;
+}
+
 class Builder {
  public:
   explicit Builder(std::string source);

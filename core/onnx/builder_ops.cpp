@@ -11,12 +11,6 @@
 namespace stitchwork::onnx_reader {
 namespace {
 
-Node op_node(Op op) {
-  Node node;
-  node.op = op;
-  return node;
-}
-
 std::string list(const Dims& values) { return fmt::format("{{{}}}", fmt::join(values, ",")); }
 
 template <bool kLowest>

@@ -3,10 +3,6 @@
 namespace stitchwork::onnx_reader {
 namespace {
 
-/// Steps that are unrolled: planners fuse across them, and a loop's state passes through memory at every
-/// step. Longer ones would make the graph grow with the sequence.
-constexpr std::int64_t kUnrolled = 64;
-
 Value element(Builder& b, const Value& sequence, const Value& place) {
   std::vector<Value> starts(sequence.dims().size(), Builder::integer(0));
   starts[0] = place;
@@ -63,6 +59,8 @@ Dims joined(Dims first, const Dims& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
+
+Value zero(const Value& x) { return Builder::scalar_int(x.dtype(), 0); }
 
 Value softmax(Builder& b, const Value& x, const Dims& dims) {
   const Value e = b.unary(Op::kExp, b.sub(x, b.reduce(Op::kMaximum, x, dims, true)));

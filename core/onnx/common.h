@@ -7,6 +7,13 @@
 
 namespace stitchwork::onnx_reader {
 
+/// Steps that are unrolled: planners fuse across them, and a loop's state passes through memory at every
+/// step. Longer ones would make the graph grow with the sequence.
+inline constexpr std::int64_t kUnrolled = 64;
+
+/// 0 of x's type, of rank 0.
+Value zero(const Value& x);
+
 /// exp(x - max) / sum along `dims`.
 Value softmax(Builder& b, const Value& x, const Dims& dims);
 /// x * sigmoid(alpha * x).

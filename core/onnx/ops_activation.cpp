@@ -12,7 +12,6 @@ namespace {
 
 using Values = std::vector<Value>;
 
-Value zero(const Value& x) { return Builder::scalar_int(x.dtype(), 0); }
 Value negative(NodeContext& c, const Value& x) { return c.b.compare(Comparison::kLt, x, 0); }
 
 Values lower_relu(NodeContext& c) { return {relu(c.b, c.in(0))}; }
@@ -127,7 +126,7 @@ Values lower_hardmax(NodeContext& c) {
   return {b.reshape(b.convert(b.compare(Comparison::kEq, place, first), x.dtype()), whole.dims())};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kActivationRows = {
     OperatorRow{"Celu", 12, lower_celu},
     OperatorRow{"Elu", 7, lower_elu},
     OperatorRow{"Gelu", 20, lower_gelu},
@@ -152,6 +151,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> activation_operators() { return kRows; }
+std::span<const OperatorRow> activation_operators() { return kActivationRows; }
 
 }  // namespace stitchwork::onnx_reader

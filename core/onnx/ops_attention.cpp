@@ -309,7 +309,7 @@ Values lower_causal_convolution(NodeContext& c) {
   return {y, b.slice(all, 2, all.dim(2) - (size - 1), all.dim(2))};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kAttentionRows = {
     OperatorRow{"Attention", 23, lower_attention},
     OperatorRow{"CausalConvWithState", 27, lower_causal_convolution},
     OperatorRow{"FlexAttention", 1, lower_flex_attention, "ai.onnx.preview"},
@@ -319,6 +319,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> attention_operators() { return kRows; }
+std::span<const OperatorRow> attention_operators() { return kAttentionRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -11,8 +11,6 @@ namespace {
 
 using Values = std::vector<Value>;
 
-/// Iterations that are put one after the other where planners gain by it.
-constexpr std::int64_t kUnrolled = 64;
 /// Iterations of loops whose end only the values computed while reading show.
 constexpr std::int64_t kLongestKnownLoop = 4096;
 
@@ -202,7 +200,7 @@ Values lower_scan(NodeContext& c) {
   return result.state;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kControlRows = {
     OperatorRow{"If", 7, lower_if},
     OperatorRow{"Loop", 7, lower_loop},
     OperatorRow{"Scan", 8, lower_scan},
@@ -210,6 +208,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> control_operators() { return kRows; }
+std::span<const OperatorRow> control_operators() { return kControlRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -147,13 +147,13 @@ Values lower_conv_transpose(NodeContext& c) {
   return {with_bias(c, b.convolution(x, groups == 1 ? given : kernel, spec))};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kConvolutionRows = {
     OperatorRow{"Conv", 7, lower_conv},
     OperatorRow{"ConvTranspose", 7, lower_conv_transpose},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> convolution_operators() { return kRows; }
+std::span<const OperatorRow> convolution_operators() { return kConvolutionRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -207,7 +207,7 @@ Values lower_bit_cast(NodeContext& c) {
   return {x.dtype() == DType::kPred ? c.b.bitcast(c.b.convert(x, DType::kU8), to) : c.b.bitcast(x, to)};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kElementwiseRows = {
     OperatorRow{"Abs", 7, lower_unary<Op::kAbs>},
     OperatorRow{"Acos", 7, lower_acos},
     OperatorRow{"Acosh", 9, lower_acosh},
@@ -267,6 +267,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> elementwise_operators() { return kRows; }
+std::span<const OperatorRow> elementwise_operators() { return kElementwiseRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -9,8 +9,6 @@ namespace {
 
 using Values = std::vector<Value>;
 
-constexpr std::int64_t kLargest = std::int64_t{1} << 40;
-
 /// Of an odd difference the smaller part comes first.
 Values lower_center_crop_pad(NodeContext& c) {
   const Value& x = c.in(0);
@@ -20,7 +18,7 @@ Values lower_center_crop_pad(NodeContext& c) {
   if (c.given("axes")) axes = c.axes(c.integers("axes"), x.rank());
   c.check(sizes.size() == axes.size(),
           fmt::format("{} extents for {} dimensions", sizes.size(), axes.size()));
-  c.check_range("shape", sizes, 0, kLargest);
+  c.check_range("shape", sizes, 0, kMaxElements);
   std::vector<PadSpec> padding(x.dims().size());
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t missing = sizes[i] - x.dim(axes[i]);
@@ -112,13 +110,13 @@ Values lower_max_unpool(NodeContext& c) {
   c.check(wanted.size() == dims.size(), "output_shape has another rank");
   std::vector<PadSpec> padding(dims.size());
   for (std::size_t d = 0; d < dims.size(); ++d) {
-    c.check_range("output_shape", {wanted[d]}, dims[d], kLargest);
+    c.check_range("output_shape", {wanted[d]}, dims[d], kMaxElements);
     padding[d].high = wanted[d] - dims[d];
   }
   return {b.pad(result, zero, padding)};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kImageRows = {
     OperatorRow{"CenterCropPad", 18, lower_center_crop_pad},
     OperatorRow{"Col2Im", 18, lower_col2im},
     OperatorRow{"MaxUnpool", 9, lower_max_unpool},
@@ -126,6 +124,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> image_operators() { return kRows; }
+std::span<const OperatorRow> image_operators() { return kImageRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -295,7 +295,7 @@ Values lower_unique(NodeContext& c) {
           Builder::integers(occurrences)};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kIndexRows = {
     OperatorRow{"Compress", 9, lower_compress},
     OperatorRow{"Gather", 7, lower_gather},
     OperatorRow{"GatherElements", 11, lower_gather_elements},
@@ -313,6 +313,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> index_operators() { return kRows; }
+std::span<const OperatorRow> index_operators() { return kIndexRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -35,7 +35,7 @@ Values lower_gemm(NodeContext& c) {
 
 Values lower_einsum(NodeContext& c) { return {einsum(c.b, c.text("equation", ""), c.all_inputs())}; }
 
-constexpr std::array kRows = {
+constexpr std::array kLinearRows = {
     OperatorRow{"Einsum", 12, lower_einsum},
     OperatorRow{"Gemm", 7, lower_gemm},
     OperatorRow{"MatMul", 7, lower_matmul},
@@ -43,6 +43,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> linear_operators() { return kRows; }
+std::span<const OperatorRow> linear_operators() { return kLinearRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -67,13 +67,13 @@ Values lower_softmax_cross_entropy(NodeContext& c) {
   return {loss(c, log_probability), log_probability};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kLossRows = {
     OperatorRow{"NegativeLogLikelihoodLoss", 12, lower_negative_log_likelihood},
     OperatorRow{"SoftmaxCrossEntropyLoss", 12, lower_softmax_cross_entropy},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> loss_operators() { return kRows; }
+std::span<const OperatorRow> loss_operators() { return kLossRows; }
 
 }  // namespace stitchwork::onnx_reader

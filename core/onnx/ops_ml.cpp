@@ -65,16 +65,16 @@ Values lower_linear_regressor(NodeContext& c) {
   return {intercepts.empty() ? y : c.b.add(y, list_of(intercepts, {targets}))};
 }
 
-constexpr const char* kDomain = "ai.onnx.ml";
-constexpr std::array kRows = {
-    OperatorRow{"ArrayFeatureExtractor", 1, lower_array_feature_extractor, kDomain},
-    OperatorRow{"Binarizer", 1, lower_binarizer, kDomain},
-    OperatorRow{"LinearRegressor", 1, lower_linear_regressor, kDomain},
-    OperatorRow{"Scaler", 1, lower_scaler, kDomain},
+constexpr const char* kMlDomain = "ai.onnx.ml";
+constexpr std::array kMlRows = {
+    OperatorRow{"ArrayFeatureExtractor", 1, lower_array_feature_extractor, kMlDomain},
+    OperatorRow{"Binarizer", 1, lower_binarizer, kMlDomain},
+    OperatorRow{"LinearRegressor", 1, lower_linear_regressor, kMlDomain},
+    OperatorRow{"Scaler", 1, lower_scaler, kMlDomain},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> ml_operators() { return kRows; }
+std::span<const OperatorRow> ml_operators() { return kMlRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -167,7 +167,7 @@ Values lower_lrn(NodeContext& c) {
   return {b.div(x, b.binary(Op::kPower, base, Builder::scalar(x.dtype(), beta)))};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kNormalizationRows = {
     OperatorRow{"BatchNormalization", 7, lower_batch_normalization},
     OperatorRow{"GroupNormalization", 18, lower_group_normalization},
     OperatorRow{"InstanceNormalization", 7, lower_instance_normalization},
@@ -180,6 +180,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> normalization_operators() { return kRows; }
+std::span<const OperatorRow> normalization_operators() { return kNormalizationRows; }
 
 }  // namespace stitchwork::onnx_reader

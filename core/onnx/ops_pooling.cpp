@@ -32,8 +32,6 @@ Pool pool(NodeContext& c) {
   return p;
 }
 
-Value zero(const Value& x) { return Builder::scalar_int(x.dtype(), 0); }
-
 /// The largest element of every window and its place in the whole input; the first of equal ones.
 Values max_with_places(NodeContext& c, const Pool& p, bool column_major) {
   Builder& b = c.b;
@@ -139,7 +137,7 @@ Values lower_global_lp_pool(NodeContext& c) {
   return {lp(c.b, c.in(0), p, [&](const Value& v) { return c.b.reduce(Op::kAdd, v, all_spatial(c), true); })};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kPoolingRows = {
     OperatorRow{"AveragePool", 7, lower_average_pool},
     OperatorRow{"GlobalAveragePool", 7, lower_global_average_pool},
     OperatorRow{"GlobalLpPool", 7, lower_global_lp_pool},
@@ -150,6 +148,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> pooling_operators() { return kRows; }
+std::span<const OperatorRow> pooling_operators() { return kPoolingRows; }
 
 }  // namespace stitchwork::onnx_reader

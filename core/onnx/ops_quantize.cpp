@@ -147,7 +147,7 @@ Values lower_dynamic_quantize(NodeContext& c) {
   return {quantized(b, b.div(x, scale), zero_point, DType::kU8), scale, zero_point};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kQuantizeRows = {
     OperatorRow{"DequantizeLinear", 10, lower_dequantize},
     OperatorRow{"DynamicQuantizeLinear", 11, lower_dynamic_quantize},
     OperatorRow{"QuantizeLinear", 10, lower_quantize},
@@ -155,6 +155,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> quantize_operators() { return kRows; }
+std::span<const OperatorRow> quantize_operators() { return kQuantizeRows; }
 
 }  // namespace stitchwork::onnx_reader

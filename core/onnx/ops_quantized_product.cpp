@@ -118,7 +118,7 @@ Values lower_qlinear_conv(NodeContext& c) {
   return {requantized(c, sums, b.mul(left, right), 6)};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kQuantizedProductRows = {
     OperatorRow{"ConvInteger", 10, lower_conv_integer},
     OperatorRow{"MatMulInteger", 10, lower_matmul_integer},
     OperatorRow{"QLinearConv", 10, lower_qlinear_conv},
@@ -127,6 +127,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> quantized_product_operators() { return kRows; }
+std::span<const OperatorRow> quantized_product_operators() { return kQuantizedProductRows; }
 
 }  // namespace stitchwork::onnx_reader

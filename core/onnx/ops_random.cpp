@@ -26,12 +26,12 @@ Values lower_dropout(NodeContext& c) {
   return outputs;
 }
 
-constexpr std::array kRows = {
+constexpr std::array kRandomRows = {
     OperatorRow{"Dropout", 7, lower_dropout},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> random_operators() { return kRows; }
+std::span<const OperatorRow> random_operators() { return kRandomRows; }
 
 }  // namespace stitchwork::onnx_reader

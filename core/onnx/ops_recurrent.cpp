@@ -304,7 +304,7 @@ Values lower_lstm(NodeContext& c) {
   });
 }
 
-constexpr std::array kRows = {
+constexpr std::array kRecurrentRows = {
     OperatorRow{"GRU", 7, lower_gru},
     OperatorRow{"LSTM", 7, lower_lstm},
     OperatorRow{"RNN", 7, lower_rnn},
@@ -312,6 +312,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> recurrent_operators() { return kRows; }
+std::span<const OperatorRow> recurrent_operators() { return kRecurrentRows; }
 
 }  // namespace stitchwork::onnx_reader

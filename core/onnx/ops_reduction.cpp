@@ -45,7 +45,7 @@ Values lower_sum(NodeContext& c) {
   return {sum(c.b, r, r.x)};
 }
 
-Values lower_mean(NodeContext& c) {
+Values lower_reduce_mean(NodeContext& c) {
   const Reduction r = reduction(c);
   double count = 1;
   for (const std::int64_t d : r.dims) count *= static_cast<double>(r.x.dim(d));
@@ -128,7 +128,7 @@ Values lower_running(NodeContext& c) {
   return {c.b.reduce_window(kOp, x, start, window)};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kReductionRows = {
     OperatorRow{"ArgMax", 7, lower_arg<Op::kMaximum>},
     OperatorRow{"ArgMin", 7, lower_arg<Op::kMinimum>},
     OperatorRow{"CumProd", 26, lower_running<Op::kMultiply>},
@@ -138,7 +138,7 @@ constexpr std::array kRows = {
     OperatorRow{"ReduceLogSum", 7, lower_log_sum},
     OperatorRow{"ReduceLogSumExp", 7, lower_log_sum_exp},
     OperatorRow{"ReduceMax", 7, lower_extremum<Op::kMaximum, Op::kOr>},
-    OperatorRow{"ReduceMean", 7, lower_mean},
+    OperatorRow{"ReduceMean", 7, lower_reduce_mean},
     OperatorRow{"ReduceMin", 7, lower_extremum<Op::kMinimum, Op::kAnd>},
     OperatorRow{"ReduceProd", 7, lower_prod},
     OperatorRow{"ReduceSum", 7, lower_sum},
@@ -147,6 +147,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> reduction_operators() { return kRows; }
+std::span<const OperatorRow> reduction_operators() { return kReductionRows; }
 
 }  // namespace stitchwork::onnx_reader

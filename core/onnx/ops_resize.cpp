@@ -12,8 +12,8 @@ namespace {
 
 using Values = std::vector<Value>;
 
-constexpr std::int64_t kLongest = std::int64_t{1} << 24;  ///< extent of a resized dimension
-constexpr std::int64_t kMostTaps = 256;                   ///< elements that one element is made of
+constexpr std::int64_t kLongestResized = std::int64_t{1} << 24;  ///< extent of a resized dimension
+constexpr std::int64_t kMostTaps = 256;                          ///< elements that one element is made of
 
 struct Method {
   std::string mode, nearest_mode, coordinates;
@@ -63,12 +63,12 @@ double weight_at(const Method& method, double distance) {
 }
 
 /// Result element i is the sum over taps k of weights[k][i] * operand[indices[k][i]].
-struct Taps {
+struct ResizeTaps {
   std::vector<Dims> indices;
   std::vector<std::vector<double>> weights;
 };
 
-Taps taps(NodeContext& c, const Method& method, const Axis& axis) {
+ResizeTaps taps(NodeContext& c, const Method& method, const Axis& axis) {
   // The kernel is stretched for antialiasing, so that it covers what a result element stands for.
   const double stretch = method.antialias ? std::min(axis.scale, 1.0) : 1;
   const double reach = (method.mode == "linear" ? 1 : 2) / stretch;
@@ -77,7 +77,7 @@ Taps taps(NodeContext& c, const Method& method, const Axis& axis) {
   c.check(2 * half <= kMostTaps,
           fmt::format("scale {} with antialias needs more than {} elements for one", axis.scale, kMostTaps));
   const auto count = static_cast<std::size_t>(2 * half);
-  Taps result{std::vector<Dims>(count), std::vector<std::vector<double>>(count)};
+  ResizeTaps result{std::vector<Dims>(count), std::vector<std::vector<double>>(count)};
   for (std::int64_t i = 0; i < axis.out; ++i) {
     const double x = original(method, axis, static_cast<double>(i)), floor = std::floor(x);
     double sum = 0;
@@ -115,7 +115,7 @@ Value interpolate(NodeContext& c, const Value& x, const Method& method, const Ax
     }
     return take(b, x, axis.dim, indices);
   }
-  const Taps all = taps(c, method, axis);
+  const ResizeTaps all = taps(c, method, axis);
   Dims dims = x.dims();
   dims[static_cast<std::size_t>(axis.dim)] = axis.out;
   Value sum;
@@ -164,7 +164,7 @@ Value resized(NodeContext& c, const Value& x, const Method& method, const std::v
 std::int64_t scaled_extent(NodeContext& c, std::int64_t extent, double scale) {
   c.check(scale > 0 && std::isfinite(scale), fmt::format("scale {} is not positive", scale));
   const float product = std::floor(static_cast<float>(extent) * static_cast<float>(scale));
-  c.check(product <= static_cast<float>(kLongest), fmt::format("scale {} is too large", scale));
+  c.check(product <= static_cast<float>(kLongestResized), fmt::format("scale {} is too large", scale));
   return static_cast<std::int64_t>(product);
 }
 
@@ -182,7 +182,7 @@ void fit_sizes(NodeContext& c, std::vector<Axis>& axes, const Dims& sizes) {
   c.check(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
           fmt::format("keep_aspect_ratio_policy '{}' is unknown", policy));
   c.check(sizes.size() == axes.size(), fmt::format("{} sizes for {} dimensions", sizes.size(), axes.size()));
-  c.check_range("sizes", sizes, 0, kLongest);
+  c.check_range("sizes", sizes, 0, kLongestResized);
   std::optional<double> common;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     Axis& axis = axes[i];
@@ -197,7 +197,7 @@ void fit_sizes(NodeContext& c, std::vector<Axis>& axes, const Dims& sizes) {
   for (Axis& axis : axes) {
     axis.scale = *common;
     axis.out = static_cast<std::int64_t>(std::floor(*common * static_cast<double>(axis.in) + 0.5));
-    c.check_range("sizes", {axis.out}, 0, kLongest);
+    c.check_range("sizes", {axis.out}, 0, kLongestResized);
   }
 }
 
@@ -274,13 +274,13 @@ Values lower_resize(NodeContext& c) {
   return {resized(c, x, method, axes, extrapolation)};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kResizeRows = {
     OperatorRow{"Resize", 10, lower_resize},
     OperatorRow{"Upsample", 7, lower_upsample},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> resize_operators() { return kRows; }
+std::span<const OperatorRow> resize_operators() { return kResizeRows; }
 
 }  // namespace stitchwork::onnx_reader

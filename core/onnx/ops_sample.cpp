@@ -240,7 +240,7 @@ Values lower_deform_conv(NodeContext& c) {
   return {b.convert(y, x.dtype())};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kSampleRows = {
     OperatorRow{"AffineGrid", 20, lower_affine_grid},
     OperatorRow{"DeformConv", 19, lower_deform_conv},
     OperatorRow{"GridSample", 16, lower_grid_sample},
@@ -249,6 +249,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> sample_operators() { return kRows; }
+std::span<const OperatorRow> sample_operators() { return kSampleRows; }
 
 }  // namespace stitchwork::onnx_reader

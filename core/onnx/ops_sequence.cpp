@@ -68,7 +68,7 @@ Values lower_erase(NodeContext& c) {
 
 Values lower_length(NodeContext& c) { return {Builder::integer(std::ssize(elements_of(c, 0)))}; }
 
-Values lower_split(NodeContext& c) {
+Values lower_split_to_sequence(NodeContext& c) {
   const Value& x = c.in(0);
   const std::int64_t axis = c.axis(c.integer("axis", 0), x.rank()), extent = x.dim(axis);
   const bool keep = c.flag("keepdims", true) || c.has(1);
@@ -100,7 +100,7 @@ Values lower_split(NodeContext& c) {
   return {sequence_of(std::move(parts))};
 }
 
-Values lower_concat(NodeContext& c) {
+Values lower_concat_from_sequence(NodeContext& c) {
   Values elements = elements_of(c, 0);
   c.check(!elements.empty(), "the sequence is empty");
   const bool fresh = c.flag("new_axis", false);
@@ -155,8 +155,8 @@ Values lower_has_element(NodeContext& c) {
   return {Builder::scalar_int(DType::kPred, has ? 1 : 0)};
 }
 
-constexpr std::array kRows = {
-    OperatorRow{"ConcatFromSequence", 11, lower_concat},
+constexpr std::array kSequenceRows = {
+    OperatorRow{"ConcatFromSequence", 11, lower_concat_from_sequence},
     OperatorRow{"Optional", 15, lower_optional},
     OperatorRow{"OptionalGetElement", 15, lower_get_element},
     OperatorRow{"OptionalHasElement", 15, lower_has_element},
@@ -167,11 +167,11 @@ constexpr std::array kRows = {
     OperatorRow{"SequenceInsert", 11, lower_insert},
     OperatorRow{"SequenceLength", 11, lower_length},
     OperatorRow{"SequenceMap", 17, lower_map},
-    OperatorRow{"SplitToSequence", 11, lower_split},
+    OperatorRow{"SplitToSequence", 11, lower_split_to_sequence},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> sequence_operators() { return kRows; }
+std::span<const OperatorRow> sequence_operators() { return kSequenceRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -11,7 +11,6 @@ namespace {
 
 using Values = std::vector<Value>;
 
-constexpr std::int64_t kLargest = std::int64_t{1} << 40;
 /// Longest list of indices made while reading.
 constexpr std::int64_t kLongestList = std::int64_t{1} << 24;
 
@@ -37,7 +36,7 @@ Values lower_constant(NodeContext& c) {
 
 Values lower_constant_of_shape(NodeContext& c) {
   const Dims dims = c.known_integers(0);
-  c.check_range("the shape", dims, 0, kLargest);
+  c.check_range("the shape", dims, 0, kMaxElements);
   const Value value = c.given("value") ? c.tensor("value") : Builder::scalar(DType::kF32, 0);
   c.check(product(value.dims()) == 1, "value must have one element");
   return {c.b.full(c.b.reshape(value, {}), dims)};
@@ -73,7 +72,7 @@ Values lower_range(NodeContext& c) {
     const Wide whole = reach / step + (reach % step != 0 && (reach < 0) == (step < 0) ? 1 : 0);
     count = static_cast<double>(whole);
   }
-  c.check(count <= static_cast<double>(kLargest), fmt::format("it has {} elements", count));
+  c.check(count <= static_cast<double>(kMaxElements), fmt::format("it has {} elements", count));
   const std::int64_t length = count > 0 ? static_cast<std::int64_t>(count) : 0;
   const Value steps = b.mul(b.iota(type, {length}, 0), b.reshape(c.in(2), {}));
   return {b.add(steps, b.reshape(c.in(0), {}))};
@@ -84,7 +83,7 @@ Values lower_eye_like(NodeContext& c) {
   const Value& x = c.in(0);
   c.check(x.rank() == 2, "the input must have rank 2");
   const std::int64_t k = c.integer("k", 0);
-  c.check_range("k", {k}, -kLargest, kLargest);
+  c.check_range("k", {k}, -kMaxElements, kMaxElements);
   const Value diagonal = b.sub(b.iota(DType::kS64, x.dims(), 1), b.iota(DType::kS64, x.dims(), 0));
   return {b.convert(b.compare(Comparison::kEq, diagonal, Builder::integer(k)), c.dtype("dtype", x.dtype()))};
 }
@@ -106,7 +105,7 @@ Values lower_reshape(NodeContext& c) {
   const Value& x = c.in(0);
   Dims dims = c.known_integers(1);
   const bool zero_is_zero = c.flag("allowzero", false);
-  c.check_range("the shape", dims, -1, kLargest);
+  c.check_range("the shape", dims, -1, kMaxElements);
   std::int64_t open = -1;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 0 && !zero_is_zero) {
@@ -120,7 +119,7 @@ Values lower_reshape(NodeContext& c) {
   }
   std::int64_t others = 1;
   for (const std::int64_t extent : dims) {
-    if (extent != -1) c.check(extent == 0 || others <= kLargest / extent, "the shape is too large");
+    if (extent != -1) c.check(extent == 0 || others <= kMaxElements / extent, "the shape is too large");
     if (extent != -1) others *= extent;
   }
   const std::int64_t all = product(x.dims());
@@ -172,7 +171,7 @@ Values lower_unsqueeze(NodeContext& c) {
 
 Values lower_expand(NodeContext& c) {
   const Dims dims = c.known_integers(1);
-  c.check_range("the shape", dims, 0, kLargest);
+  c.check_range("the shape", dims, 0, kMaxElements);
   return {c.b.broadcast(c.in(0), broadcast_dims(c.in(0).dims(), dims))};
 }
 
@@ -181,7 +180,7 @@ Values lower_tile(NodeContext& c) {
   const Dims repeats = c.known_integers(1);
   c.check(repeats.size() == x.dims().size(),
           fmt::format("{} repeats for {}", repeats.size(), to_text(x.shape)));
-  c.check_range("repeats", repeats, 0, kLargest);
+  c.check_range("repeats", repeats, 0, kMaxElements);
   // Every repeated dimension gets one before it, [r, d], which become r * d.
   Dims spread, where, dims;
   for (std::size_t i = 0; i < repeats.size(); ++i) {
@@ -258,7 +257,7 @@ Values lower_split(NodeContext& c) {
     for (std::int64_t i = 0; i < count; ++i)
       sizes.push_back(std::clamp<std::int64_t>(extent - i * part, 0, part));
   }
-  c.check_range("split", sizes, 0, kLargest);
+  c.check_range("split", sizes, 0, kMaxElements);
   c.check(static_cast<std::int64_t>(sizes.size()) == count,
           fmt::format("{} sizes for {} outputs", sizes.size(), count));
   Values parts;
@@ -291,7 +290,7 @@ Values lower_slice(NodeContext& c) {
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const std::int64_t extent = x.dim(axes[i]);
     c.check(steps[i] != 0, "a step is 0");
-    const std::int64_t step = std::clamp(steps[i], -kLargest, kLargest);
+    const std::int64_t step = std::clamp(steps[i], -kMaxElements, kMaxElements);
     const auto from_start = [&](std::int64_t at) { return at < 0 ? at + extent : at; };
     std::int64_t start = from_start(starts[i]), end = from_start(ends[i]);
     if (step < 0) {  // the same counted from the other end of the reversed dimension
@@ -329,7 +328,7 @@ Values lower_pad(NodeContext& c) {
   for (int d = 0; d < x.rank(); ++d) axes.push_back(d);
   if (c.version >= 18 && c.has(3)) axes = c.axes(c.known_integers(3), x.rank());
   c.check(pads.size() == 2 * axes.size(), fmt::format("{} pads for {} dimensions", pads.size(), axes.size()));
-  c.check_range("pads", pads, -kLargest, kLargest);
+  c.check_range("pads", pads, -kMaxElements, kMaxElements);
   std::vector<PadSpec> padding(x.dims().size());
   for (std::size_t i = 0; i < axes.size(); ++i)
     padding[static_cast<std::size_t>(axes[i])] = {pads[i], pads[i + axes.size()], 0};
@@ -350,7 +349,7 @@ Values lower_pad(NodeContext& c) {
   return {result};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kShapeRows = {
     OperatorRow{"Concat", 7, lower_concat},
     OperatorRow{"Constant", 7, lower_constant},
     OperatorRow{"ConstantOfShape", 9, lower_constant_of_shape},
@@ -375,6 +374,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> shape_operators() { return kRows; }
+std::span<const OperatorRow> shape_operators() { return kShapeRows; }
 
 }  // namespace stitchwork::onnx_reader

@@ -12,7 +12,7 @@ namespace {
 
 using Values = std::vector<Value>;
 
-constexpr std::int64_t kLongest = std::int64_t{1} << 24;
+constexpr std::int64_t kLongestSignal = std::int64_t{1} << 24;
 
 Value list_of(DType dtype, const Dims& dims, const std::vector<double>& values) {
   Literal literal = Literal::zeros(Shape::array(dtype, dims));
@@ -31,7 +31,7 @@ DType output_type(NodeContext& c) {
 template <int kTerms>
 Values window(NodeContext& c, const std::array<double, kTerms>& weights) {
   const std::int64_t size = c.known_integer(0);
-  c.check_range("size", {size}, 0, kLongest);
+  c.check_range("size", {size}, 0, kLongestSignal);
   const std::int64_t period = c.flag("periodic", true) ? size : size - 1;
   c.check(size == 0 || period > 0, "a symmetric window of one element is not defined");
   std::vector<double> values;
@@ -150,7 +150,7 @@ Values lower_dft(NodeContext& c) {
   const bool inverse = c.flag("inverse", false), onesided = c.flag("onesided", false);
   const bool to_real = inverse && onesided;
   const std::int64_t length = c.has(1) ? c.known_integer(1) : to_real ? 2 * (x.dim(axis) - 1) : x.dim(axis);
-  c.check_range("dft_length", {length}, 1, kLongest);
+  c.check_range("dft_length", {length}, 1, kLongestSignal);
   Complex signal = parts_of(c, x);
   c.check(!onesided || signal.im.present() == inverse,
           inverse ? "onesided of an inverse transform needs complex input"
@@ -181,13 +181,13 @@ Values lower_stft(NodeContext& c) {
     c.check(!c.has(2) || given == length, fmt::format("a window of {} for frames of {}", length, given));
     length = given;
   }
-  c.check_range("frame_step and frame_length", {step, length}, 1, kLongest);
+  c.check_range("frame_step and frame_length", {step, length}, 1, kLongestSignal);
   c.check(samples >= length, fmt::format("the signal has {} samples, a frame {}", samples, length));
   const bool onesided = c.flag("onesided", true);
   const Complex signal = parts_of(c, x);
   c.check(!onesided || !signal.im.present(), "onesided needs a real signal");
   const std::int64_t frames = (samples - length) / step + 1;
-  c.check(frames <= kLongest / length, "the frames are too many");
+  c.check(frames <= kLongestSignal / length, "the frames are too many");
   Dims places;
   for (std::int64_t f = 0; f < frames; ++f)
     for (std::int64_t i = 0; i < length; ++i) places.push_back(f * step + i);
@@ -211,12 +211,12 @@ Values lower_mel_weight_matrix(NodeContext& c) {
     c.check(values.size() == 1 && values[0] >= 0, fmt::format("input {} must be one number from 0 on", i));
     return values[0];
   };
-  c.check_range("num_mel_bins, dft_length and sample_rate", {bands, length, rate}, 1, kLongest);
+  c.check_range("num_mel_bins, dft_length and sample_rate", {bands, length, rate}, 1, kLongestSignal);
   const auto mel = [](double frequency) { return 2595 * std::log10(1 + frequency / 700); };
   const double low = mel(hertz(3)), high = mel(hertz(4)),
                step = (high - low) / static_cast<double>(bands + 2);
   const std::int64_t bins = length / 2 + 1;
-  c.check(bins <= kLongest / bands, "the matrix is too large");
+  c.check(bins <= kLongestSignal / bands, "the matrix is too large");
   Dims corners;
   for (std::int64_t i = 0; i < bands + 2; ++i) {
     const double frequency = 700 * (std::pow(10, (static_cast<double>(i) * step + low) / 2595) - 1);
@@ -241,7 +241,7 @@ Values lower_mel_weight_matrix(NodeContext& c) {
   return {list_of(output_type(c), {bins, bands}, matrix)};
 }
 
-constexpr std::array kRows = {
+constexpr std::array kSignalRows = {
     OperatorRow{"BlackmanWindow", 17, lower_blackman},
     OperatorRow{"DFT", 17, lower_dft},
     OperatorRow{"HammingWindow", 17, lower_hamming},
@@ -252,6 +252,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const OperatorRow> signal_operators() { return kRows; }
+std::span<const OperatorRow> signal_operators() { return kSignalRows; }
 
 }  // namespace stitchwork::onnx_reader

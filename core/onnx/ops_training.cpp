@@ -119,15 +119,15 @@ Values lower_momentum(NodeContext& c) {
   return flattened(results);
 }
 
-constexpr const char* kDomain = "ai.onnx.preview.training";
-constexpr std::array kRows = {
-    OperatorRow{"Adagrad", 1, lower_adagrad, kDomain},
-    OperatorRow{"Adam", 1, lower_adam, kDomain},
-    OperatorRow{"Momentum", 1, lower_momentum, kDomain},
+constexpr const char* kTrainingDomain = "ai.onnx.preview.training";
+constexpr std::array kTrainingRows = {
+    OperatorRow{"Adagrad", 1, lower_adagrad, kTrainingDomain},
+    OperatorRow{"Adam", 1, lower_adam, kTrainingDomain},
+    OperatorRow{"Momentum", 1, lower_momentum, kTrainingDomain},
 };
 
 }  // namespace
 
-std::span<const OperatorRow> training_operators() { return kRows; }
+std::span<const OperatorRow> training_operators() { return kTrainingRows; }
 
 }  // namespace stitchwork::onnx_reader

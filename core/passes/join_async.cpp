@@ -9,11 +9,11 @@ namespace {
 
 /// How an asynchronous op is done in one: the op itself, and which element of the start's tuple its result is
 /// (-1: the start gives the result as it is).
-struct Pair {
+struct AsyncPair {
   Op start, done, op;
   int result;
 };
-constexpr Pair kPairs[] = {
+constexpr AsyncPair kPairs[] = {
     {Op::kAsyncStart, Op::kAsyncDone, Op::kCall, 1},
     {Op::kCopyStart, Op::kCopyDone, Op::kCopy, 0},
     {Op::kAllReduceStart, Op::kAllReduceDone, Op::kAllReduce, -1},
@@ -21,19 +21,19 @@ constexpr Pair kPairs[] = {
     {Op::kCollectivePermuteStart, Op::kCollectivePermuteDone, Op::kCollectivePermute, 1},
 };
 
-const Pair* pair_of(Op op) {
-  const auto found =
-      std::ranges::find_if(kPairs, [&](const Pair& pair) { return pair.start == op || pair.done == op; });
+const AsyncPair* pair_of(Op op) {
+  const auto found = std::ranges::find_if(
+      kPairs, [&](const AsyncPair& pair) { return pair.start == op || pair.done == op; });
   return found == std::end(kPairs) ? nullptr : found;
 }
 
 bool starts(Op op) {
-  const Pair* pair = pair_of(op);
+  const AsyncPair* pair = pair_of(op);
   return pair != nullptr && pair->start == op;
 }
 
 bool waits(Op op) {
-  const Pair* pair = pair_of(op);
+  const AsyncPair* pair = pair_of(op);
   return op == Op::kAsyncUpdate || (pair != nullptr && pair->done == op);
 }
 
@@ -59,7 +59,7 @@ std::vector<bool> joinable(const Computation& computation) {
 }
 
 Node in_one(const Node& start) {
-  const Pair& pair = *pair_of(start.op);
+  const AsyncPair& pair = *pair_of(start.op);
   Node op = start;
   op.op = pair.op;
   if (pair.result >= 0) {

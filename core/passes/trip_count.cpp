@@ -116,9 +116,9 @@ std::optional<Wide> iterations(Wide first, Comparison how, Wide bound, Wide step
 
 Wide largest(DType type) { return (Wide{1} << (bit_width(type) - (is_signed_integer(type) ? 1 : 0))) - 1; }
 
-class Loop {
+class CountedLoop {
  public:
-  Loop(const Graph& graph, const Computation& computation, const Node& loop)
+  CountedLoop(const Graph& graph, const Computation& computation, const Node& loop)
       : computation_(computation),
         initial_(loop.operands[0]),
         condition_(graph.computation(loop.attrs.computations.at(0))),
@@ -180,7 +180,7 @@ class Loop {
 
 std::optional<std::int64_t> trip_count(const Graph& graph, const Computation& computation, const Node& loop) {
   if (const auto count = known(loop)) return count;
-  return Loop(graph, computation, loop).count();
+  return CountedLoop(graph, computation, loop).count();
 }
 
 namespace {

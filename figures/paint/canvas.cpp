@@ -141,10 +141,28 @@ void draw_error(QPainter& painter, double x, double low, double high) {
   for (const double y : {low, high}) painter.drawLine(QPointF(x - kCap, y), QPointF(x + kCap, y));
 }
 
+namespace {
+
+/// The label beside the y axis in lines that a low figure's plot has room for. A choice, not measured: the
+/// plots of figures across a page are 80 points high and more.
+QStringList label_lines(const FigureAxis& axis) {
+  constexpr double kRoom = 90;
+  QStringList lines;
+  for (const QString& word : text(axis.label).split(' ', Qt::SkipEmptyParts))
+    if (lines.isEmpty() || text_width(lines.back() + ' ' + word) > kRoom)
+      lines.push_back(word);
+    else
+      lines.back() += ' ' + word;
+  return lines;
+}
+
+}  // namespace
+
 double y_axis_width(const Scale& scale, const FigureAxis& axis) {
   double widest = 0;
   for (const double tick : scale.ticks) widest = std::max(widest, text_width(tick_at(scale, tick)));
-  return widest + kTick + kGap + (axis.label.empty() ? 0 : text_height() + kGap);
+  const auto lines = static_cast<double>(label_lines(axis).size());
+  return widest + kTick + kGap + (lines > 0 ? lines * text_height() + kGap : 0);
 }
 
 double x_axis_height(const FigureAxis& axis) {
@@ -167,12 +185,12 @@ void draw_y_axis(QPainter& painter, const QRectF& plot, const Scale& scale, cons
   for (const double tick : scale.minor)
     painter.drawLine(QPointF(plot.left() - kTick / 2, at(tick)), QPointF(plot.left(), at(tick)));
   painter.drawLine(plot.bottomLeft(), plot.topLeft());
-  if (!axis.label.empty()) {
-    const double x = plot.left() - y_axis_width(scale, axis) + text_height() / 2;
-    const QString label = text(axis.label);
+  double x = plot.left() - y_axis_width(scale, axis) + text_height() / 2;
+  for (const QString& line : label_lines(axis)) {
     int points = 8;
-    while (points > 5 && text_width(label, points) > plot.height() + 6) --points;
-    draw_rotated(painter, x, plot.center().y(), label, 90, 0, points);
+    while (points > 5 && text_width(line, points) > plot.height() + 6) --points;
+    draw_rotated(painter, x, plot.center().y(), line, 90, 0, points);
+    x += text_height();
   }
 }
 

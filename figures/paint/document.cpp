@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kWidth = 595, kHeight = 842, kMargin = 48;  ///< A4, points
 constexpr double kInner = kWidth - 2 * kMargin;
-constexpr int kText = 9, kSmall = 7;
+constexpr int kText = 9, kSmallText = 7;
 constexpr int kWrap = Qt::TextWordWrap;
 
 /// Words longer than a narrow column may be broken (zero-width spaces).
@@ -59,7 +59,7 @@ class Pages {
         paragraph(block.text, kText, false, 12, 3, 0);
         break;
       case DocumentBlock::Kind::kCode:
-        paragraph(block.text, kSmall, false, 12, 3, 0);
+        paragraph(block.text, kSmallText, false, 12, 3, 0);
         break;
       case DocumentBlock::Kind::kTable:
         table(block);
@@ -72,8 +72,9 @@ class Pages {
 
  private:
   void footer() {
-    draw_text(painter_, kMargin, kHeight - kMargin / 2, title_, -1, kSmall, kQuiet);
-    draw_text(painter_, kWidth - kMargin, kHeight - kMargin / 2, QString::number(++page_), 1, kSmall, kQuiet);
+    draw_text(painter_, kMargin, kHeight - kMargin / 2, title_, -1, kSmallText, kQuiet);
+    draw_text(painter_, kWidth - kMargin, kHeight - kMargin / 2, QString::number(++page_), 1, kSmallText,
+              kQuiet);
     y_ = kMargin;
   }
   void next_page() {
@@ -122,7 +123,7 @@ class Pages {
   static double widest_word(const std::string& utf8, bool bold) {
     double widest = 0;
     for (const QString& word : breakable(utf8).split(QRegularExpression("[\\s\\x{200B}]")))
-      widest = std::max(widest, text_width(word, kSmall, bold));
+      widest = std::max(widest, text_width(word, kSmallText, bold));
     return widest;
   }
 
@@ -132,9 +133,9 @@ class Pages {
     constexpr double kPad = 8;
     std::vector<double> widths, least;
     for (std::size_t c = 0; c < t.heads.size(); ++c) {
-      double widest = text_width(text(t.heads[c]), kSmall, true), word = widest_word(t.heads[c], true);
+      double widest = text_width(text(t.heads[c]), kSmallText, true), word = widest_word(t.heads[c], true);
       for (const auto& row : t.rows) {
-        widest = std::max(widest, text_width(text(row[c]), kSmall));
+        widest = std::max(widest, text_width(text(row[c]), kSmallText));
         word = std::max(word, widest_word(row[c], false));
       }
       widths.push_back(widest + kPad);
@@ -157,7 +158,7 @@ class Pages {
   double row_height(const std::vector<std::string>& row, const std::vector<double>& widths, bool bold) const {
     double height = 0;
     for (std::size_t c = 0; c < row.size(); ++c)
-      height = std::max(height, height_of(breakable(row[c]), widths[c] - 6, kSmall, bold));
+      height = std::max(height, height_of(breakable(row[c]), widths[c] - 6, kSmallText, bold));
     return height + 3;
   }
 
@@ -165,7 +166,7 @@ class Pages {
            bool bold) {
     const double height = row_height(cells, widths, bold);
     double x = kMargin;
-    painter_.setFont(figure_font(kSmall, bold));
+    painter_.setFont(figure_font(kSmallText, bold));
     painter_.setPen(kInk);
     for (std::size_t c = 0; c < cells.size(); ++c) {
       painter_.drawText(QRectF(x + 3, y_ + 1.5, widths[c] - 6, height),

@@ -12,11 +12,10 @@
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
+#include "core/base/at.h"
 
 namespace stitchwork::gui {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Scopes while they are gathered: a trie whose leaves are steps.
 struct Scope {

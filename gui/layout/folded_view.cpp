@@ -6,10 +6,10 @@
 #include <map>
 #include <unordered_map>
 
+#include "core/base/at.h"
+
 namespace stitchwork::gui {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr double kMargin = 14, kTitle = 26;  ///< of a container: around its content, above it
 constexpr LayoutGaps kGaps{26, 34}, kSidewaysGaps{40, 64};

@@ -5,12 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "core/base/at.h"
+
 namespace stitchwork::gui {
 namespace {
 
 constexpr int kSweeps = 8;  // gui design, "measured rules": 8 median sweeps order 10,000 nodes in under 0.1 s
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Edges as they are laid out: from the earlier node to the later one.
 LayoutEdge forward(const Layering& l, std::size_t e) {

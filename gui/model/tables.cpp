@@ -10,7 +10,7 @@
 namespace stitchwork::gui {
 namespace {
 
-QString tr(const char* text) { return QCoreApplication::translate("tables", text); }
+QString tables_tr(const char* text) { return QCoreApplication::translate("tables", text); }
 /// A number as a cell: its text, and itself to sort by.
 QVariant number(double value, const QString& text, int role) {
   if (role == Qt::DisplayRole) return text;
@@ -37,7 +37,7 @@ QString schemes_in_words(const StepRow& row) {
   QStringList lines;
   for (std::size_t s = 0; s < row.schemes.size(); ++s)
     if (row.schemes[s] > 0)
-      lines << tr("%1 · %2: %3 ops, %4")
+      lines << tables_tr("%1 · %2: %3 ops, %4")
                    .arg(QChar(badge(static_cast<Scheme>(s))), q(name(static_cast<Scheme>(s))))
                    .arg(row.schemes[s])
                    .arg(q(meaning(static_cast<Scheme>(s))));
@@ -56,7 +56,7 @@ bool same_kernels(const PlannedModel& planned, const TrialResult& run) {
 QString counted(long long count, const QString& what) {
   return grouped(count) + ' ' + what + (count == 1 ? "" : what.endsWith('x') ? "es" : "s");
 }
-QString us(double microseconds) { return QString::number(microseconds, 'f', 2) + tr(" µs"); }
+QString us(double microseconds) { return QString::number(microseconds, 'f', 2) + tables_tr(" µs"); }
 QString grouped(long long value) { return q(with_commas(value)); }
 QString bytes_text(double bytes) { return q(human_bytes(bytes)); }
 
@@ -70,7 +70,7 @@ void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialRe
   const bool executed =
       run && same_kernels(planned, *run) && run->run.steps.size() == planned.plan->steps.size();
   for (std::size_t s = 0; s < planned.steps.size(); ++s) {
-    Time time{planned.steps[s].predicted_us, tr("modelled")};
+    Time time{planned.steps[s].predicted_us, tables_tr("modelled")};
     if (executed && planned.steps[s].body < 0)
       time = {run->run.steps[s].time_us, q(name(run->run.steps[s].method))};
     if (planned.steps[s].body < 0) total += time.us;
@@ -78,30 +78,36 @@ void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialRe
     times.push_back(time);
   }
   std::vector<Column> columns = {
-      {tr("Kernel"), tr("A kernel of the plan, or a call of a library (dot, convolution), a copy, a memset")},
-      {tr("Name"),
-       tr("After the last op that it writes to memory; what loops and branches run says where, and "
-          "how often it runs")},
-      {tr("Time"), tr("Of one run; modelled from the plan, or simulated where it was run"), true},
-      {tr("Share"),
-       tr("Of the time of all steps, with all its runs (a loop contains what it runs); the bar is relative "
-          "to "
-          "the longest"),
+      {tables_tr("Kernel"),
+       tables_tr("A kernel of the plan, or a call of a library (dot, convolution), a copy, a memset")},
+      {tables_tr("Name"),
+       tables_tr("After the last op that it writes to memory; what loops and branches run says where, and "
+                 "how often it runs")},
+      {tables_tr("Time"), tables_tr("Of one run; modelled from the plan, or simulated where it was run"),
        true},
-      {tr("How"),
-       tr("How the time was obtained: modelled, simulated or measured. It never loses that label.")},
-      {tr("Schemes"),
-       tr("How the values of its ops travel: I independent, L local (registers), R regional (shared "
-          "memory), S resident (kept across a grid barrier), G global (device memory), C recomputed")},
-      {tr("Ops"), tr("Instructions of the model that it evaluates"), true},
-      {tr("Groups"), tr("Parts with a thread mapping of their own, each around a dominant op"), true},
-      {tr("Grid"), tr("Thread blocks of the launch"), true},
-      {tr("Block"), tr("Threads a block"), true},
-      {tr("Barriers"), tr("Grid barriers: the whole grid waits, all its blocks must be resident"), true},
-      {tr("Shared"), tr("Shared memory a block"), true},
-      {tr("DRAM"), tr("Bytes read and written in device memory, modelled"), true},
-      {tr("Registers"),
-       tr("Bound on the registers of a thread (assume-relax-apply); none: the compiler's choice"), true},
+      {tables_tr("Share"),
+       tables_tr(
+           "Of the time of all steps, with all its runs (a loop contains what it runs); the bar is relative "
+           "to "
+           "the longest"),
+       true},
+      {tables_tr("How"),
+       tables_tr("How the time was obtained: modelled, simulated or measured. It never loses that label.")},
+      {tables_tr("Schemes"),
+       tables_tr("How the values of its ops travel: I independent, L local (registers), R regional (shared "
+                 "memory), S resident (kept across a grid barrier), G global (device memory), C recomputed")},
+      {tables_tr("Ops"), tables_tr("Instructions of the model that it evaluates"), true},
+      {tables_tr("Groups"), tables_tr("Parts with a thread mapping of their own, each around a dominant op"),
+       true},
+      {tables_tr("Grid"), tables_tr("Thread blocks of the launch"), true},
+      {tables_tr("Block"), tables_tr("Threads a block"), true},
+      {tables_tr("Barriers"),
+       tables_tr("Grid barriers: the whole grid waits, all its blocks must be resident"), true},
+      {tables_tr("Shared"), tables_tr("Shared memory a block"), true},
+      {tables_tr("DRAM"), tables_tr("Bytes read and written in device memory, modelled"), true},
+      {tables_tr("Registers"),
+       tables_tr("Bound on the registers of a thread (assume-relax-apply); none: the compiler's choice"),
+       true},
   };
   auto cell = [rows = planned.steps, times, total, longest](int r, int c, int role) -> QVariant {
     const StepRow& row = rows[static_cast<std::size_t>(r)];
@@ -111,7 +117,7 @@ void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialRe
       case 0:
         return role == kSortRole ? QVariant(r) : text(q(row.id), role);
       case 1:
-        return text(q(row.name) + (row.body < 0 ? QString() : tr(" in %1").arg(q(row.within))) +
+        return text(q(row.name) + (row.body < 0 ? QString() : tables_tr(" in %1").arg(q(row.within))) +
                         (row.runs == 1 ? QString() : QString(" × %1").arg(row.runs, 0, 'f', 0)),
                     role);
       case kTimeColumn:
@@ -156,13 +162,14 @@ void fill_kernels(RecordModel& model, const PlannedModel& planned, const TrialRe
 
 void fill_decisions(RecordModel& model, const PlannedModel& planned) {
   std::vector<Column> columns = {
-      {tr("#"), tr("Decisions in the order the planner took them"), true},
-      {tr("Pass"), tr("The planner's pass")},
-      {tr("Answer"), tr("Taken, or refused with the rule that says why")},
-      {tr("Op"), tr("What was decided about")},
-      {tr("With"), tr("The other op of a pair: producer into consumer, candidates merged")},
-      {tr("Rule"), tr("Its short name; the planners' pages in the documentation cite their sources")},
-      {tr("Why"), tr("With the numbers that decided")},
+      {tables_tr("#"), tables_tr("Decisions in the order the planner took them"), true},
+      {tables_tr("Pass"), tables_tr("The planner's pass")},
+      {tables_tr("Answer"), tables_tr("Taken, or refused with the rule that says why")},
+      {tables_tr("Op"), tables_tr("What was decided about")},
+      {tables_tr("With"), tables_tr("The other op of a pair: producer into consumer, candidates merged")},
+      {tables_tr("Rule"),
+       tables_tr("Its short name; the planners' pages in the documentation cite their sources")},
+      {tables_tr("Why"), tables_tr("With the numbers that decided")},
   };
   auto cell = [plan = planned.plan](int r, int c, int role) -> QVariant {
     const Decision& d = plan->decisions[static_cast<std::size_t>(r)];
@@ -173,7 +180,7 @@ void fill_decisions(RecordModel& model, const PlannedModel& planned) {
       case 1:
         return text(q(d.step), role);
       case 2:
-        return text(d.verdict.ok ? tr("✓ taken") : tr("✗ refused"), role);
+        return text(d.verdict.ok ? tables_tr("✓ taken") : tables_tr("✗ refused"), role);
       case 3:
         return text(q(d.subject), role);
       case 4:
@@ -190,9 +197,10 @@ void fill_decisions(RecordModel& model, const PlannedModel& planned) {
 }
 
 void fill_counters(RecordModel& model, const TrialResult& run) {
-  std::vector<Column> columns = {{tr("Kernel"), {}}, {tr("Name"), {}}, {tr("Time"), tr("Simulated"), true}};
+  std::vector<Column> columns = {
+      {tables_tr("Kernel"), {}}, {tables_tr("Name"), {}}, {tables_tr("Time"), tables_tr("Simulated"), true}};
   for (const auto& [counter, value] : sim::counter_list({}))
-    columns.push_back({q(counter), tr("docs/simulator.md defines each counter"), true});
+    columns.push_back({q(counter), tables_tr("docs/simulator.md defines each counter"), true});
   struct Row {
     QString id, name;
     double us = 0;
@@ -225,10 +233,10 @@ void fill_occupancy(RecordModel& model, const Device& device, int threads, int r
                     std::int64_t shared_bytes) {
   const auto limits = occupancy_limits(device, threads, registers, shared_bytes);
   std::vector<Column> columns = {
-      {tr("Resource"), tr("Of a streaming multiprocessor (SM)")},
-      {tr("A block takes"), tr("With the granularity of its allocation"), true},
-      {tr("An SM has"), {}, true},
-      {tr("Blocks"), tr("That fit by this resource alone; the least limits"), true}};
+      {tables_tr("Resource"), tables_tr("Of a streaming multiprocessor (SM)")},
+      {tables_tr("A block takes"), tables_tr("With the granularity of its allocation"), true},
+      {tables_tr("An SM has"), {}, true},
+      {tables_tr("Blocks"), tables_tr("That fit by this resource alone; the least limits"), true}};
   std::int64_t least = OccupancyLimit::kUnlimited;
   for (const OccupancyLimit& limit : limits) least = std::min(least, limit.blocks);
   auto cell = [limits, least](int r, int c, int role) -> QVariant {
@@ -236,7 +244,7 @@ void fill_occupancy(RecordModel& model, const Device& device, int threads, int r
     if (role == kKeyRole) return r;
     switch (c) {
       case 0:
-        return text(q(limit.resource) + (limit.blocks == least ? tr("  ← limits") : QString()), role);
+        return text(q(limit.resource) + (limit.blocks == least ? tables_tr("  ← limits") : QString()), role);
       case 1:
         return number(static_cast<double>(limit.per_block),
                       counted(limit.per_block, q(limit.unit).chopped(1)), role);
@@ -244,9 +252,9 @@ void fill_occupancy(RecordModel& model, const Device& device, int threads, int r
         return number(static_cast<double>(limit.per_sm), counted(limit.per_sm, q(limit.unit).chopped(1)),
                       role);
       case 3:
-        return number(static_cast<double>(limit.blocks),
-                      limit.blocks == OccupancyLimit::kUnlimited ? tr("no limit") : grouped(limit.blocks),
-                      role);
+        return number(
+            static_cast<double>(limit.blocks),
+            limit.blocks == OccupancyLimit::kUnlimited ? tables_tr("no limit") : grouped(limit.blocks), role);
       default:
         return {};
     }
@@ -256,14 +264,14 @@ void fill_occupancy(RecordModel& model, const Device& device, int threads, int r
 
 void fill_advice(RecordModel& model, const std::vector<Advice>& advice) {
   std::vector<Column> columns = {
-      {tr("Value"), tr("Written by one kernel and read by another")},
-      {tr("Read by"), tr("The first op of the other kernel that reads it")},
-      {tr("Between"), tr("The kernels")},
-      {tr("DRAM"), tr("Traffic that would go"), true},
-      {tr("With it"), tr("What planning with the override gives")},
-      {tr("Gain"), tr("Predicted for the whole model, modelled"), true},
-      {tr("Kept apart by"), tr("The rule that keeps the kernels apart, and why")},
-      {tr("Override"), tr("What one click applies")},
+      {tables_tr("Value"), tables_tr("Written by one kernel and read by another")},
+      {tables_tr("Read by"), tables_tr("The first op of the other kernel that reads it")},
+      {tables_tr("Between"), tables_tr("The kernels")},
+      {tables_tr("DRAM"), tables_tr("Traffic that would go"), true},
+      {tables_tr("With it"), tables_tr("What planning with the override gives")},
+      {tables_tr("Gain"), tables_tr("Predicted for the whole model, modelled"), true},
+      {tables_tr("Kept apart by"), tables_tr("The rule that keeps the kernels apart, and why")},
+      {tables_tr("Override"), tables_tr("What one click applies")},
   };
   auto cell = [advice](int r, int c, int role) -> QVariant {
     const Advice& a = advice[static_cast<std::size_t>(r)];
@@ -278,9 +286,9 @@ void fill_advice(RecordModel& model, const std::vector<Advice>& advice) {
       case 3:
         return number(static_cast<double>(a.bytes), bytes_text(static_cast<double>(a.bytes)), role);
       case 4:
-        return text(!a.after_us ? tr("refused: ") + q(a.refusal)
-                    : a.gains() ? tr("gains")
-                                : tr("does not gain"),
+        return text(!a.after_us ? tables_tr("refused: ") + q(a.refusal)
+                    : a.gains() ? tables_tr("gains")
+                                : tables_tr("does not gain"),
                     role);
       case 5:
         if (!a.after_us) return role == kSortRole ? QVariant(-1e30) : QVariant();
@@ -302,7 +310,8 @@ void fill_edits(RecordModel& model, const std::vector<Edit>& edits) {
     if (role == kKeyRole) return r;
     return c == 0 ? text(q(name(edit.kind)), role) : text(q(to_text(edit)), role);
   };
-  model.reset({{tr("Kind"), {}}, {tr("Override"), tr("Addressed by op, so that it survives planning again")}},
+  model.reset({{tables_tr("Kind"), {}},
+               {tables_tr("Override"), tables_tr("Addressed by op, so that it survives planning again")}},
               static_cast<int>(edits.size()), std::move(cell));
 }
 
@@ -314,7 +323,10 @@ void fill_problems(RecordModel& model, const std::vector<Problem>& problems) {
     if (role == Qt::ToolTipRole) return p.text();
     return text(columns[c], role);
   };
-  model.reset({{tr("While"), {}}, {tr("Where"), {}}, {tr("What"), {}}, {tr("What to do"), {}}},
+  model.reset({{tables_tr("While"), {}},
+               {tables_tr("Where"), {}},
+               {tables_tr("What"), {}},
+               {tables_tr("What to do"), {}}},
               static_cast<int>(problems.size()), std::move(cell));
 }
 

@@ -15,7 +15,7 @@
 namespace stitchwork::gui {
 namespace {
 
-QString q(std::string_view text) {
+QString as_html(std::string_view text) {
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())).toHtmlEscaped();
 }
 
@@ -153,12 +153,12 @@ QString SelectionPanel::badge_html(Scheme scheme) const {
 
 /// Of the computation that the selection is in.
 QString SelectionPanel::op_link(NodeId op) const {
-  return QString("<a href='op:%1'>%2</a>").arg(op).arg(q(shown().node(op).name));
+  return QString("<a href='op:%1'>%2</a>").arg(op).arg(as_html(shown().node(op).name));
 }
 
 QString SelectionPanel::op_link(const std::string& name) const {
   const NodeId op = shown().find(name);
-  return op == kNoNode ? q(name) : op_link(op);
+  return op == kNoNode ? as_html(name) : op_link(op);
 }
 
 int SelectionPanel::body() const {
@@ -174,9 +174,10 @@ const Computation& SelectionPanel::shown() const {
 QString SelectionPanel::step_html(const PlannedModel& planned, int index) const {
   const StepRow& step = planned.row(index);
   const Theme& t = theme(palette());
-  QString html = QString("<h3 style='margin-bottom:2px'>%1 %2</h3>").arg(q(step.id), q(step.name));
+  QString html =
+      QString("<h3 style='margin-bottom:2px'>%1 %2</h3>").arg(as_html(step.id), as_html(step.name));
   html += tr("<p style='color:%1'>%2 · <b>%3</b> modelled, %4 % of the plan</p>")
-              .arg(t.muted.name(), step.kernel >= 0 ? tr("generated kernel") : q(name(step.kind)),
+              .arg(t.muted.name(), step.kernel >= 0 ? tr("generated kernel") : as_html(name(step.kind)),
                    us(step.predicted_us))
               .arg(100 * step.share, 0, 'f', 1);
   if (step.runs != 1) html += tr("<p>Runs %1 times; the time is of one.</p>").arg(step.runs, 0, 'f', 0);
@@ -220,15 +221,16 @@ QString SelectionPanel::step_html(const PlannedModel& planned, int index) const 
       html +=
           QString("<tr><td>%1</td><td style='padding-left:6px'>%2 <span style='color:%3'>%4</span></td></tr>")
               .arg(badge_html(static_cast<Scheme>(s)), counted(step.schemes[s], "op"), t.muted.name(),
-                   q(meaning(static_cast<Scheme>(s))));
+                   as_html(meaning(static_cast<Scheme>(s))));
   html += "</table><h4>" + tr("Groups") + "</h4>";
   for (std::size_t g = 0; g < kernel.groups.size(); ++g) {
     const Group& group = kernel.groups[g];
     html += QString("<p>★ <a href='group:%1.%2'>%3</a>, %4<br><span style='color:%5'>%6</span></p>")
                 .arg(index)
                 .arg(g)
-                .arg(q(shown().node(group.dominant).name), counted(static_cast<int>(group.ops.size()), "op"),
-                     t.muted.name(), q(to_text(group.mapping, group.deal)));
+                .arg(as_html(shown().node(group.dominant).name),
+                     counted(static_cast<int>(group.ops.size()), "op"), t.muted.name(),
+                     as_html(to_text(group.mapping, group.deal)));
     if (g + 1 == kMostListed) break;
   }
   html += "<h4>" + tr("Writes") + "</h4><p>";
@@ -245,19 +247,19 @@ QString SelectionPanel::group_html(const PlannedModel& planned, int index, int g
   if (g >= static_cast<int>(kernel.groups.size())) return step_html(planned, index);
   const Group& group = kernel.groups[static_cast<std::size_t>(g)];
   QString html =
-      QString("<h3 style='margin-bottom:2px'>★ %1</h3><p>").arg(q(shown().node(group.dominant).name));
-  html += tr("group of <a href='step:%1'>%2 %3</a></p>").arg(index).arg(q(step.id), q(step.name));
+      QString("<h3 style='margin-bottom:2px'>★ %1</h3><p>").arg(as_html(shown().node(group.dominant).name));
+  html += tr("group of <a href='step:%1'>%2 %3</a></p>").arg(index).arg(as_html(step.id), as_html(step.name));
   html +=
       tr("<p>The dominant op decides how threads are dealt to elements; the ops of the group follow it.</p>");
-  html += "<table>" + row(tr("Mapping"), q(to_text(group.mapping, group.deal))) + "</table><h4>" + tr("Ops") +
-          "</h4><table>";
+  html += "<table>" + row(tr("Mapping"), as_html(to_text(group.mapping, group.deal))) + "</table><h4>" +
+          tr("Ops") + "</h4><table>";
   for (NodeId op : group.ops) {
     const auto scheme = kernel.schemes.find(op);
     html +=
         QString(
             "<tr><td>%1</td><td style='padding-left:6px'>%2</td><td style='padding-left:8px'>%3</td></tr>")
             .arg(scheme == kernel.schemes.end() ? QString() : badge_html(scheme->second), op_link(op),
-                 q(to_text(shown().node(op).shape)));
+                 as_html(to_text(shown().node(op).shape)));
   }
   return html + "</table>";
 }
@@ -266,21 +268,21 @@ QString SelectionPanel::op_html(const PlannedModel& planned, const Selection& s)
   const Theme& t = theme(palette());
   const PlannedModel& part = planned.part(s.step);
   const Node& node = part.entry().node(s.op);
-  QString html = QString("<h3 style='margin-bottom:2px'>%1</h3>").arg(q(node.name));
+  QString html = QString("<h3 style='margin-bottom:2px'>%1</h3>").arg(as_html(node.name));
   html += QString("<p style='color:%1'>%2 %3</p>")
-              .arg(t.muted.name(), q(def(node.op).name), q(to_text(node.shape)));
+              .arg(t.muted.name(), as_html(def(node.op).name), as_html(to_text(node.shape)));
   html += "<table>";
   QStringList scope;
-  for (const std::string& part : scopes(node.metadata.op_name)) scope << q(part);
+  for (const std::string& part : scopes(node.metadata.op_name)) scope << as_html(part);
   html += row(tr("Layer"), scope.join(" / "));
-  html +=
-      row(tr("Line"), node.line ? tr("%1 of %2").arg(node.line).arg(q(planned.graph().source)) : QString());
+  html += row(tr("Line"),
+              node.line ? tr("%1 of %2").arg(node.line).arg(as_html(planned.graph().source)) : QString());
   for (const auto& [key, value] : node.metadata.other)
-    if (key == "source_file") html += row(tr("Source"), q(value));
+    if (key == "source_file") html += row(tr("Source"), as_html(value));
   QString operands;
   for (NodeId operand : node.operands) operands += op_link(operand) + " ";
   html += row(tr("Operands"), operands) + "</table>";
-  html += QString("<p><code>%1</code></p>").arg(q(to_text(part.graph(), part.entry(), node)).left(600));
+  html += QString("<p><code>%1</code></p>").arg(as_html(to_text(part.graph(), part.entry(), node)).left(600));
   return html;
 }
 
@@ -293,9 +295,9 @@ QString SelectionPanel::why_html() const {
   const auto decision = [&](const Decision& d) {
     return QString("<span style='color:%1'>%2</span> <b>%3</b> %4")
         .arg((d.verdict.ok ? t.better : t.worse).name(), d.verdict.ok ? tr("✓ taken") : tr("✗ refused"),
-             q(d.verdict.rule), q(d.verdict.why));
+             as_html(d.verdict.rule), as_html(d.verdict.why));
   };
-  if (!e.step.empty()) html += QString("<p>%1</p>").arg(q(e.step));
+  if (!e.step.empty()) html += QString("<p>%1</p>").arg(as_html(e.step));
   if (!e.placements.empty())
     html += "<h4>" +
             (e.placements.size() > 1 ? tr("Computed in %1 kernels").arg(e.placements.size()) : tr("Where")) +
@@ -305,16 +307,16 @@ QString SelectionPanel::why_html() const {
     for (const StepRow& r : planned->steps)
       if (r.body == body() && r.id == at.kernel_id) step = r.step;
     html += QString("<p>%1 <b>%2</b>, %3 in <a href='step:%4'>%5 %6</a>, level %7%8")
-                .arg(badge_html(at.scheme), q(name(at.scheme)), q(at.role))
+                .arg(badge_html(at.scheme), as_html(name(at.scheme)), as_html(at.role))
                 .arg(step)
-                .arg(q(at.kernel_id), q(at.kernel_name))
+                .arg(as_html(at.kernel_id), as_html(at.kernel_name))
                 .arg(at.level)
                 .arg(at.output ? tr(", an output") : QString());
-    if (at.in_phase) html += tr("; %1 in its own phase").arg(q(name(*at.in_phase)));
-    html += QString("<br><span style='color:%1'>%2</span>").arg(t.muted.name(), q(meaning(at.scheme)));
+    if (at.in_phase) html += tr("; %1 in its own phase").arg(as_html(name(*at.in_phase)));
+    html += QString("<br><span style='color:%1'>%2</span>").arg(t.muted.name(), as_html(meaning(at.scheme)));
     if (at.role != "dominant" && !at.dominant.empty())
       html += tr("<br>follows ★ %1").arg(op_link(at.dominant));
-    if (!at.mapping.empty()) html += "<br>" + q(at.mapping);
+    if (!at.mapping.empty()) html += "<br>" + as_html(at.mapping);
     html += "</p>";
   }
   if (tried_) {
@@ -323,7 +325,7 @@ QString SelectionPanel::why_html() const {
     for (std::size_t i = 0; i < trials_.size(); ++i) {
       const WhatIf& w = trials_[i];
       const double delta = w.predicted_us - planned->plan->predicted_us;
-      html += "<p>" + q(to_text(w.edit));
+      html += "<p>" + as_html(to_text(w.edit));
       if (w.admitted)
         html += QString("<br><span style='color:%1'>%2 (%3%4)</span> <a href='apply:%5'>%6</a>")
                     .arg((delta <= 0 ? t.better : t.worse).name(), us(w.predicted_us), delta >= 0 ? "+" : "−",
@@ -331,27 +333,28 @@ QString SelectionPanel::why_html() const {
                     .arg(i)
                     .arg(tr("apply"));
       else
-        html += QString("<br><span style='color:%1'>✗ %2</span>").arg(t.worse.name(), q(w.why));
+        html += QString("<br><span style='color:%1'>✗ %2</span>").arg(t.worse.name(), as_html(w.why));
       html += "</p>";
     }
   }
   if (!e.neighbours.empty()) html += "<h4>" + tr("Rejected alternatives") + "</h4>";
   for (const Neighbour& n : e.neighbours) {
-    html +=
-        QString("<p>%1 %2: %3 → %4").arg(q(n.relation), q(n.where), op_link(n.producer), op_link(n.consumer));
+    html += QString("<p>%1 %2: %3 → %4")
+                .arg(as_html(n.relation), as_html(n.where), op_link(n.producer), op_link(n.consumer));
     if (n.refusal) html += "<br>" + decision(*n.refusal);
-    if (!n.needs.empty()) html += "<br><i>" + tr("To change it: %1").arg(q(n.needs)) + "</i>";
+    if (!n.needs.empty()) html += "<br><i>" + tr("To change it: %1").arg(as_html(n.needs)) + "</i>";
     html += "</p>";
   }
   for (const Refusal& r : e.refusals) {
     html += "<p>" + decision(r.decision);
-    if (!r.needs.empty()) html += "<br><i>" + tr("To change it: %1").arg(q(r.needs)) + "</i>";
+    if (!r.needs.empty()) html += "<br><i>" + tr("To change it: %1").arg(as_html(r.needs)) + "</i>";
     html += "</p>";
   }
   for (const OpPlacement& at : e.placements) {
     if (at.forms.empty()) continue;
-    html += "<h4>" + tr("Forms of %1 that were tried (modelled)").arg(q(at.kernel_id)) + "</h4>";
-    for (const Decision& form : at.forms) html += "<p>" + q(form.object) + "<br>" + decision(form) + "</p>";
+    html += "<h4>" + tr("Forms of %1 that were tried (modelled)").arg(as_html(at.kernel_id)) + "</h4>";
+    for (const Decision& form : at.forms)
+      html += "<p>" + as_html(form.object) + "<br>" + decision(form) + "</p>";
   }
   if (!e.decisions.empty()) html += "<h4>" + tr("Why: decisions that name it") + "</h4>";
   int listed = 0;
@@ -362,7 +365,7 @@ QString SelectionPanel::why_html() const {
       break;
     }
     html += QString("<p><span style='color:%1'>%2</span> %3%4<br>%5</p>")
-                .arg(t.muted.name(), q(d.step), op_link(d.subject),
+                .arg(t.muted.name(), as_html(d.step), op_link(d.subject),
                      d.object.empty() ? QString() : " → " + op_link(d.object), decision(d));
   }
   return html;

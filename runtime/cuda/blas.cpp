@@ -16,7 +16,7 @@ constexpr int kR32F = 0, kR64F = 1, kR16F = 2, kR16BF = 14;
 constexpr int kCompute32F = 68, kCompute64F = 70, kCompute32FFastTf32 = 77;
 constexpr int kNotTransposed = 0, kTransposed = 1, kDefaultAlgorithm = -1;
 
-int type_of(DType dtype) {
+int cublas_type_of(DType dtype) {
   switch (dtype) {
     case DType::kF64:
       return kR64F;
@@ -63,7 +63,7 @@ std::unique_ptr<Blas> Blas::load() {
 }
 
 bool Blas::knows(DType operands, DType result) {
-  if (type_of(operands) < 0 || type_of(result) < 0) return false;
+  if (cublas_type_of(operands) < 0 || cublas_type_of(result) < 0) return false;
   return operands == result || (result == DType::kF32 && operands != DType::kF64);
 }
 
@@ -102,12 +102,12 @@ void Blas::multiply(Stream stream, const Gemm& g, DType operands, DType result, 
       at_c += bytes(result, index[l] * g.batch[l].c);
     }
     const auto pointer = [](Pointer address) { return reinterpret_cast<void*>(address); };
-    check(functions_.gemm(handle_, b_by_rows ? kNotTransposed : kTransposed,
-                          a_by_rows ? kNotTransposed : kTransposed, narrow(g.n), narrow(g.m), narrow(g.k),
-                          alpha, pointer(at_b), type_of(operands), narrow(b_by_rows ? g.b_row : g.b_col),
-                          inner.b, pointer(at_a), type_of(operands), narrow(a_by_rows ? g.a_row : g.a_col),
-                          inner.a, beta, pointer(at_c), type_of(result), narrow(g.c_row), inner.c,
-                          narrow(inner.extent), compute, kDefaultAlgorithm),
+    check(functions_.gemm(
+              handle_, b_by_rows ? kNotTransposed : kTransposed, a_by_rows ? kNotTransposed : kTransposed,
+              narrow(g.n), narrow(g.m), narrow(g.k), alpha, pointer(at_b), cublas_type_of(operands),
+              narrow(b_by_rows ? g.b_row : g.b_col), inner.b, pointer(at_a), cublas_type_of(operands),
+              narrow(a_by_rows ? g.a_row : g.a_col), inner.a, beta, pointer(at_c), cublas_type_of(result),
+              narrow(g.c_row), inner.c, narrow(inner.extent), compute, kDefaultAlgorithm),
           "cublasGemmStridedBatchedEx");
     std::size_t l = loops;
     while (l-- > 0) {

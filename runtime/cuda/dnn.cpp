@@ -19,7 +19,7 @@ constexpr std::array kAlgorithms = {
     "implicit gemm", "implicit precomp gemm", "gemm", "direct", "fft", "fft tiling",
     "winograd",      "winograd nonfused"};
 
-int type_of(DType dtype) {
+int cudnn_type_of(DType dtype) {
   switch (dtype) {
     case DType::kF64:
       return kDouble;
@@ -96,7 +96,7 @@ Dnn::Prepared Dnn::prepare(const DnnConvolution& c, bool tf32) const {
     return verdict.ok;
   };
   const auto rank = static_cast<int>(c.kernel.size());
-  const int type = type_of(c.dtype);
+  const int type = cudnn_type_of(c.dtype);
   plan->wide_ = c.dtype == DType::kF64;
   const bool described =
       verdict.ok && tried(f.tensor_create(&plan->input_), "cudnnCreateTensorDescriptor") &&

@@ -1,9 +1,12 @@
 // The integer program of FusionStitching 2019 and its cycles.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
+#include "analysis/planners/fusionstitching/ilp/dominance.h"
 #include "analysis/planners/fusionstitching/ilp/set_packing.h"
 #include "analysis/planners/fusionstitching/ilp/solver.h"
 #include "core/base/error.h"
@@ -25,6 +28,73 @@ TEST(Fs19SetPacking, CutsAndRequiredRowsHold) {
   EXPECT_EQ(solve({{2, 1}, {{{0, 1}, 1, false}, {{0}, 0, false}}}).taken, (std::vector<int>{1}));
   EXPECT_EQ(solve({{0, 5}, {{{0, 1}, 1, false}, {{0}, 1, true}}}).taken, (std::vector<int>{0}));
   EXPECT_FALSE(solve({{1, 1}, {{{0}, 1, true}, {{1}, 1, true}, {{0, 1}, 1, false}}}).feasible);
+}
+
+/// The heaviest columns that no row forbids, by looking at all; nothing where every choice breaks a row.
+std::optional<std::vector<int>> heaviest(const SetPacking& program) {
+  std::optional<std::vector<int>> best;
+  double most = 0;
+  for (unsigned bits = 0; bits < 1U << program.weights.size(); ++bits) {
+    const bool holds = std::all_of(program.rows.begin(), program.rows.end(), [&](const SetPacking::Row& row) {
+      int count = 0;
+      for (const int c : row.columns) count += static_cast<int>(bits >> c & 1U);
+      return row.exactly ? count == row.most : count <= row.most;
+    });
+    double weight = 0;
+    std::vector<int> taken;
+    for (int c = 0; c < static_cast<int>(program.weights.size()); ++c)
+      if ((bits >> c & 1U) != 0) weight += program.weights[static_cast<std::size_t>(c)], taken.push_back(c);
+    if (holds && (!best || weight > most)) most = weight, best = taken;
+  }
+  return best;
+}
+
+TEST(Fs19Dominance, PartsHaveTheOptimumOfTheWhole) {
+  std::mt19937 random(7);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  int dropped_columns = 0, dropped_rows = 0, split = 0, infeasible = 0;
+  for (int round = 0; round < 2000; ++round) {
+    SetPacking program;
+    const int columns = 2 + below(9), rows = 1 + below(8);
+    // Few weights, so that many are near each other; a fraction of its own makes each optimum unique.
+    for (int c = 0; c < columns; ++c)
+      program.weights.push_back(below(4) + std::ldexp(static_cast<double>(random()), -40));
+    for (int r = 0; r < rows; ++r) {
+      SetPacking::Row row;
+      for (int c = 0; c < columns; ++c)
+        if (below(3) == 0) row.columns.push_back(c);
+      if (row.columns.empty()) continue;
+      const auto count = static_cast<int>(row.columns.size());
+      row.exactly = below(12) == 0;
+      if (!row.exactly && below(4) == 0) row.most = count - 1;  // a cycle's cut
+      program.rows.push_back(row);
+    }
+    const auto best = heaviest(program);
+    std::optional<std::vector<int>> together = std::vector<int>();
+    std::size_t columns_left = 0, rows_left = 0;
+    const std::vector<PackingPart> parts = without_dominated(program);
+    for (const PackingPart& part : parts) {
+      columns_left += part.columns.size();
+      rows_left += part.program.rows.size();
+      const auto own = heaviest(part.program);
+      if (!own) together.reset();
+      if (!together) break;
+      for (const int c : *own) together->push_back(part.columns[static_cast<std::size_t>(c)]);
+    }
+    if (together) std::sort(together->begin(), together->end());
+    ASSERT_EQ(together, best) << "round " << round;
+    if (!best) {
+      ++infeasible;
+      continue;
+    }
+    dropped_columns += columns_left < program.weights.size();
+    dropped_rows += rows_left < program.rows.size();
+    split += parts.size() > 1;
+  }
+  EXPECT_GT(dropped_columns, 500);
+  EXPECT_GT(dropped_rows, 500);
+  EXPECT_GT(split, 200);
+  EXPECT_GT(infeasible, 20);
 }
 
 struct Case {

@@ -56,6 +56,16 @@ TEST_F(FigureRender, PdfHasNoDateAndNoRandomIdentifier) {
   EXPECT_EQ(pdf.find("uuid"), std::string::npos);
 }
 
+TEST_F(FigureRender, ALongLabelOfTheYAxisIsBrokenIntoLinesBesideThePlot) {
+  Figure figure = sample_bars();
+  figure.y.label = "speed-up over unfused kernels (simulated + modelled, imported)";
+  const std::string svg = render_figure(figure, FigureFormat::kSvg);
+  EXPECT_EQ(svg.find(figure.y.label), std::string::npos);
+  for (const char* const line :
+       {">speed-up over unfused<", ">kernels (simulated +<", ">modelled, imported)<"})
+    EXPECT_NE(svg.find(line), std::string::npos) << line;
+}
+
 TEST_F(FigureRender, SvgIsAsWideAsTheColumn) {
   const std::string svg = render_figure(sample_bars(), FigureFormat::kSvg);
   EXPECT_NE(svg.find("viewBox=\"0 0 240 144\""), std::string::npos) << svg.substr(0, 300);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/forms/columns.h"
 #include "analysis/forms/mapping_tuned.h"
 #include "analysis/forms/row_work.h"
 #include "core/base/arithmetic.h"
@@ -13,14 +14,6 @@ namespace {
 
 /// Rows longer than this may be split over blocks (section 4.3, "larger than 1024").
 constexpr std::int64_t kSplitColumns = 1024;
-/// A thread reduces a row alone only if the row is this short (docs/planners/astitch.md) ...
-constexpr std::int64_t kSerialColumns = 16;
-/// ... and there are this many rows for each block of a wave.
-/// A choice, not measured: a warp's lanes have a row each then.
-constexpr std::int64_t kSerialRowsPerBlock = 32;
-/// Rows side by side in a column tile: one warp reads a 128-byte line of 4-byte elements.
-/// Derived from 128 bytes of a line and 4 of an element.
-constexpr std::int64_t kColumnTileRows = 32;
 
 /// Vertical packing (Figure 8-a).
 Dealt pack(const Mapping& mapping, const MappingLimits& limits) {

@@ -20,9 +20,6 @@
 namespace stitchwork::fusionstitching {
 namespace {
 
-/// Rows too short to share a warp: a thread each.
-/// Shorter than a warp, because lanes without a column would idle.
-constexpr std::int64_t kSerialColumns = 32;
 /// Contracted elements up to which a thread computes an element of a product: FusionStitching 2019, section
 /// 5.2, "either thread or block compositions, depending on the reduction dimension size", names no size.
 /// A choice, not measured: then a warp's lanes have four each of a longer one.
@@ -128,9 +125,9 @@ class Builder {
   KernelPlan kernel_;
 };
 
-bool is_reduced(const Node& node) { return def(node.op).cls == OpClass::kReduce || node.op == Op::kDot; }
-
 }  // namespace
+
+bool is_reduced(const Node& node) { return def(node.op).cls == OpClass::kReduce || node.op == Op::kDot; }
 
 bool shares_rows(const Computation& computation, const Node& node) {
   if (!is_reduced(node)) return false;

@@ -42,6 +42,13 @@ bool is_sound(const Graph& graph, const KernelPlan& kernel);
 /// is sound.
 std::optional<KernelPlan> with_vectors(const Graph& graph, const Device& device, const KernelPlan& kernel);
 
+/// Rows too short to share a warp, a thread each: F19 section 5.2, "a reduction dim that is trivially small".
+/// Shorter than a warp, because lanes without a column would idle.
+inline constexpr std::int64_t kSerialColumns = 32;
+
+/// Whether the op is a reduction, or a product that is computed as one.
+bool is_reduced(const Node& node);
+
 /// Whether threads beside each other share a row of a reduction or product: F19 section 5.2. Rows of a
 /// product are read from shared memory or the caches, in whatever order.
 bool shares_rows(const Computation& computation, const Node& node);

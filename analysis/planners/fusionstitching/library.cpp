@@ -33,7 +33,6 @@ constexpr double kIdleInstructions = 8;
 constexpr double kLaneBytes = 4;
 
 bool is_reduce(const Node& node) { return def(node.op).cls == OpClass::kReduce; }
-bool is_reduced(const Node& node) { return is_reduce(node) || node.op == Op::kDot; }
 
 /// What the op's kernel reads and writes, each array once.
 double bytes_of(const Computation& computation, const Node& node) {

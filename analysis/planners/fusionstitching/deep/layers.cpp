@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "analysis/planners/fusionstitching/alone.h"
+#include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::fusionstitching::deep {
 namespace {
-
-std::size_t at(NodeId op) { return static_cast<std::size_t>(op); }
 
 bool is_batch_dot(const Node& node) {
   return is_product(node) && node.attrs.dot && !node.attrs.dot->lhs_batch.empty();

@@ -11,6 +11,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/planners/fusionstitching/locality.h"
 #include "analysis/planners/fusionstitching/schedule_rules.h"
+#include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
 
@@ -30,8 +31,6 @@ constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMostPlaces = 64;
 // No quantity: it spreads numbers over a word (2^64 over the golden ratio).
 constexpr std::size_t kMixing = 0x9E3779B97F4A7C15;
-
-std::size_t at(NodeId op) { return static_cast<std::size_t>(op); }
 
 void add(Sums& sums, const OpTimes::BySize& times) {
   for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += times[s].us;

@@ -11,6 +11,7 @@
 #include "analysis/planners/fusionstitching/deep/tuning.h"
 #include "analysis/planners/fusionstitching/schedule_rules.h"
 #include "core/base/arithmetic.h"
+#include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
 
@@ -20,8 +21,6 @@ namespace {
 /// Blocks of a kernel whose values go through shared memory: up to so many tasks verify shows that each takes
 /// its own values alone, where that does not follow from the maps (analysis/schedule/locality.cpp).
 constexpr std::int64_t kMostStitchedBlocks = 65536;
-
-std::size_t at(NodeId op) { return static_cast<std::size_t>(op); }
 
 }  // namespace
 

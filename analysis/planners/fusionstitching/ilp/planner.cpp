@@ -18,14 +18,13 @@
 #include "analysis/planners/fusionstitching/ilp/template_kernel.h"
 #include "analysis/planners/fusionstitching/ilp/tuned.h"
 #include "analysis/verify/verify.h"
+#include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 
 namespace stitchwork {
 namespace fusionstitching {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::string names(const Ops& ops, const std::vector<NodeId>& pattern) {
   // Long patterns are told by their ends.

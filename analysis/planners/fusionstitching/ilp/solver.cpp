@@ -6,12 +6,13 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <queue>
 #include <set>
 #include <tuple>
 
+#include "analysis/planners/fusionstitching/ilp/dominance.h"
 #include "analysis/planners/fusionstitching/ilp/set_packing.h"
+#include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/sorted.h"
@@ -19,8 +20,6 @@
 
 namespace stitchwork::fusionstitching {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// What a nanosecond of scores is divided into by ties: below half of it, so that no sum of other scores
 /// changes its order by rounding alone.
@@ -117,13 +116,18 @@ class Solver {
     return changed;
   }
 
-  /// Ops by the patterns that hold them: one row for all that the same ones hold, none for what only one
-  /// holds unless it is required.
-  std::vector<SetPacking::Row> rows() const {
+  /// Of `columns`, which are patterns. Rows are ops by the patterns that hold them: one for all that the same
+  /// ones hold, none for what only one holds unless it is required.
+  SetPacking program(const std::vector<int>& columns) const {
+    SetPacking result;
+    std::vector<int> column_of(patterns_.size(), -1);
     std::vector<std::vector<int>> holders(ops_.size());
-    for (int p = 0; p < static_cast<int>(patterns_.size()); ++p)
-      if (enters(p))
-        for (const NodeId id : patterns_[at(p)].ops) holders[static_cast<std::size_t>(id)].push_back(p);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const int p = columns[c];
+      column_of[at(p)] = static_cast<int>(c);
+      result.weights.push_back(weight(p));
+      for (const NodeId id : patterns_[at(p)].ops) holders[at(id)].push_back(static_cast<int>(c));
+    }
     std::map<std::vector<int>, bool> distinct;
     for (std::size_t id = 0; id < holders.size(); ++id) {
       const int set = required_of_[id];
@@ -133,70 +137,43 @@ class Solver {
         exactly = exactly || set >= 0;
       }
     }
-    std::vector<SetPacking::Row> result;
-    for (const auto& [columns, exactly] : distinct) result.push_back({columns, 1, exactly});
-    for (const SetPacking::Row& cut : cuts_)
-      if (std::all_of(cut.columns.begin(), cut.columns.end(), [&](int p) { return enters(p); }))
-        result.push_back(cut);
-    return result;
-  }
-
-  /// Rows connect patterns: parts that none connects are programs of their own.
-  std::map<int, SetPacking> parts(const std::vector<SetPacking::Row>& rows,
-                                  std::map<int, std::vector<int>>& members) const {
-    std::vector<int> parent(patterns_.size());
-    std::iota(parent.begin(), parent.end(), 0);
-    const auto find = [&](int p) {
-      while (parent[at(p)] != p) p = parent[at(p)] = parent[at(parent[at(p)])];
-      return p;
-    };
-    for (const SetPacking::Row& row : rows)
-      for (const int p : row.columns) {
-        const int a = find(p), b = find(row.columns.front());
-        parent[at(std::max(a, b))] = std::min(a, b);
-      }
-    std::map<int, SetPacking> result;
-    std::vector<int> column(patterns_.size(), -1);
-    for (int p = 0; p < static_cast<int>(patterns_.size()); ++p) {
-      if (!enters(p)) continue;
-      const int part = find(p);
-      column[at(p)] = static_cast<int>(members[part].size());
-      members[part].push_back(p);
-      result[part].weights.push_back(weight(p));
-    }
-    for (const SetPacking::Row& row : rows) {
-      SetPacking::Row own = row;
-      for (int& p : own.columns) p = column[at(p)];
-      result[find(row.columns.front())].rows.push_back(std::move(own));
+    for (const auto& [held, exactly] : distinct) result.rows.push_back({held, 1, exactly});
+    for (SetPacking::Row cut : cuts_) {
+      if (!std::all_of(cut.columns.begin(), cut.columns.end(), [&](int p) { return enters(p); })) continue;
+      for (int& p : cut.columns) p = column_of[at(p)];
+      result.rows.push_back(std::move(cut));
     }
     return result;
   }
 
   void solve_parts(Choice& choice) {
-    const std::vector<SetPacking::Row> all = rows();
-    if (choice.rounds == 0) choice.rows = static_cast<int>(all.size());
-    std::map<int, std::vector<int>> members;
-    const std::map<int, SetPacking> programs = parts(all, members);
+    std::vector<int> entering;
+    for (int p = 0; p < static_cast<int>(patterns_.size()); ++p)
+      if (enters(p)) entering.push_back(p);
+    const SetPacking whole = program(entering);
+    if (choice.rounds == 0) choice.rows = static_cast<int>(whole.rows.size());
     choice.patterns.clear();
-    std::map<std::vector<double>, std::vector<int>>
-        solved;  // of this round: parts that stay are not solved again
-    for (const auto& [part, program] : programs) {
-      const std::vector<int>& columns = members.at(part);
-      if (program.rows.empty()) {
+    // Of this round: parts that stay are not solved again. Columns name the rows of a part but for those of
+    // cuts and required ops.
+    std::map<std::vector<double>, std::vector<int>> solved;
+    for (const PackingPart& part : without_dominated(whole)) {
+      std::vector<int> columns;
+      for (const int c : part.columns) columns.push_back(entering[at(c)]);
+      if (part.program.rows.empty()) {
         choice.patterns.insert(choice.patterns.end(), columns.begin(), columns.end());
         continue;
       }
       std::vector<double> key(columns.begin(), columns.end());
-      key.insert(key.end(), program.weights.begin(), program.weights.end());
-      for (const SetPacking::Row& row : program.rows)
+      key.insert(key.end(), part.program.weights.begin(), part.program.weights.end());
+      for (const SetPacking::Row& row : part.program.rows)
         if (row.most > 1 || row.columns.size() == 1) key.push_back(row.columns.front());
-      key.push_back(static_cast<double>(program.rows.size()));
+      key.push_back(static_cast<double>(part.program.rows.size()));
       const auto known = solved_.find(key);
       std::vector<int> taken;
       if (known != solved_.end()) {
         taken = known->second;
       } else {
-        const SetPackingSolution solution = solve(program, kMostNodes - choice.nodes);
+        const SetPackingSolution solution = solve(part.program, kMostNodes - choice.nodes);
         choice.nodes += solution.nodes;
         if (!solution.optimal)
           choice.limit =

@@ -19,9 +19,6 @@
 namespace stitchwork::fusionstitching {
 namespace {
 
-/// F19 section 5.2: "a reduction dim that is trivially small". A choice, not measured: no more than a warp
-/// has lanes.
-constexpr std::int64_t kSerialColumns = 32;
 /// A choice, not measured: the waves of blocks that chunks are sized for, beside the finest chunks of all.
 constexpr std::array<int, 4> kWaves = {1, 2, 4, 8};
 

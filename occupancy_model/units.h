@@ -1,0 +1,8 @@
+// SI prefixes by name.
+#pragma once
+
+namespace stitchwork {
+
+inline constexpr double kNanosecondsPerMicrosecond = 1e3;
+
+}  // namespace stitchwork
