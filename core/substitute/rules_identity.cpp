@@ -35,46 +35,44 @@ void apply_same(Editor& editor, const Match& match) {
 
 namespace {
 
-/// Of two layout ops in a row, what the second reads of the first's operand.
-std::optional<IndexMap> pair_map(const View& view, const Node& second) {
-  if (second.operands.empty() || !only_moves(second, view.operand(second, 0).shape)) return std::nullopt;
-  const Node& first = view.operand(second, 0);
-  if (first.operands.empty() || !only_moves(first, view.operand(first, 0).shape)) return std::nullopt;
-  const std::optional<IndexMap> outer = operand_map(view.computation(), second.id, 0),
-                                inner = operand_map(view.computation(), first.id, 0);
-  if (!outer || !inner) return std::nullopt;
-  return compose(*outer, *inner);
-}
-
-struct LayoutPair {
+/// What a row of layout ops is: one op of the farthest value possible.
+struct LayoutRow {
+  std::vector<NodeId> ops;  ///< the last one first
   NodeId from = kNoNode;
   std::optional<SingleOp> op;  ///< nullopt: nothing changes
 };
 
-std::optional<LayoutPair> layout_pair(const View& view, NodeId place) {
-  const Node& second = view.node(place);
-  const std::optional<IndexMap> map = pair_map(view, second);
-  if (!map) return std::nullopt;
-  const Node& from = view.operand(view.operand(second, 0), 0);
-  if (same_array(from.shape, second.shape) && map->is_identity()) return LayoutPair{from.id, std::nullopt};
-  std::optional<SingleOp> op = single_op(*map, from.shape, second.shape);
-  if (!op) return std::nullopt;
-  return LayoutPair{from.id, std::move(op)};
+std::optional<LayoutRow> layout_row(const View& view, NodeId place) {
+  const Shape& to = view.node(place).shape;
+  if (view.node(place).operands.empty() ||
+      !only_moves(view.node(place), view.operand(view.node(place), 0).shape))
+    return std::nullopt;
+  const std::vector<Source> sources = view.sources(place);
+  for (std::size_t last = sources.size(); last-- > 2;) {
+    const Node& from = view.node(sources[last].node);
+    LayoutRow row{{}, from.id, std::nullopt};
+    for (std::size_t i = 0; i < last; ++i) row.ops.push_back(sources[i].node);
+    if (same_array(from.shape, to) && sources[last].map.is_identity()) return row;
+    row.op = single_op(sources[last].map, from.shape, to);
+    if (row.op) return row;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<Match> find_layout_pair(const View& view, NodeId place) {
-  if (!layout_pair(view, place)) return std::nullopt;
-  return Match{{place, view.node(place).operands[0]}};
+  std::optional<LayoutRow> row = layout_row(view, place);
+  if (!row) return std::nullopt;
+  return Match{std::move(row->ops)};
 }
 
 void apply_layout_pair(Editor& editor, const Match& match) {
   const NodeId place = match.at[0];
-  const LayoutPair pair = *layout_pair(editor.view(), place);
+  const LayoutRow row = *layout_row(editor.view(), place);
   const Shape& to = editor.view().node(place).shape;
-  editor.replace(
-      place, pair.op ? editor.add(pair.op->op, to.dtype, to.dims, {pair.from}, pair.op->attrs) : pair.from);
+  editor.replace(place,
+                 row.op ? editor.add(row.op->op, to.dtype, to.dims, {row.from}, row.op->attrs) : row.from);
 }
 
 // ---- neutral

@@ -15,7 +15,7 @@ constexpr std::array kRules = {
     Rule{"same", "a layout op, gather, convert or copy that changes nothing -> its operand",
          "its index map is the identity; type, extents and order in memory are the operand's", kMoves, true,
          find_same, apply_same},
-    Rule{"layout-pair", "two layout ops in a row -> one, or none",
+    Rule{"layout-pair", "layout ops in a row -> one, or none",
          "the composed index map is that of one reshape, transpose, broadcast, slice or reverse", kMoves,
          true, find_layout_pair, apply_layout_pair},
     Rule{"neutral", "max(x, -inf), min(x, inf), x * 1, x / 1, x - 0, x + -0 -> x",
