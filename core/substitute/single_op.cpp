@@ -8,13 +8,14 @@ namespace {
 using Extents = std::vector<std::int64_t>;
 
 /// Result dimension of every operand dimension; those of extent 1 take what is left, in order. nullopt where
-/// something else than a dimension is read, or none is left.
+/// something else than a whole dimension is read, or none is left.
 std::optional<Extents> dimensions_read(const IndexMap& map, const Extents& from, bool ascending) {
   Extents result(from.size(), -1);
   for (std::size_t i = 0; i < from.size(); ++i) {
     if (from[i] == 1) continue;
     const std::optional<int> dim = map.results[i].as_dim();
-    if (!dim || std::ranges::count(result, *dim) != 0) return std::nullopt;
+    if (!dim || map.dims[static_cast<std::size_t>(*dim)] != from[i] || std::ranges::count(result, *dim) != 0)
+      return std::nullopt;
     result[i] = *dim;
   }
   std::int64_t last = -1;

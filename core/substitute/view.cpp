@@ -75,10 +75,15 @@ std::optional<std::vector<int>> spread_axes(const IndexMap& map, const std::vect
 }
 
 std::vector<Spread> View::spreads(NodeId value) const {
-  std::vector<Spread> result;
-  for (const Source& source : sources(value))
+  Spread itself{value, {}};
+  for (const std::int64_t extent : node(value).shape.dims)
+    itself.axes.push_back(extent == 1 ? -1 : static_cast<int>(itself.axes.size()));
+  std::vector<Spread> result{std::move(itself)};
+  for (const Source& source : sources(value)) {
+    if (source.node == value) continue;
     if (std::optional<std::vector<int>> axes = spread_axes(source.map, node(source.node).shape.dims))
       result.push_back({source.node, std::move(*axes)});
+  }
   return result;
 }
 

@@ -49,7 +49,7 @@ inline std::string layout_into_dot(T& t) {
     }
     if (t.once_in(2))
       from.push_back(own);
-    else if (own % 2 == 0)
+    else if (own % 2 == 0 && own > 2)
       from.insert(from.end(), {2, own / 2});
     else if (own != 1 || t.once_in(2))
       from.insert(from.end(), {1, own});

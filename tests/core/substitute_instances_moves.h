@@ -270,7 +270,8 @@ inline std::string nearly_broadcast_down(T& t) {
 }
 inline std::string through_elementwise(T& t) {
   const std::string type = t.any_type();
-  const Extents dims = t.any_extents(2);
+  Extents dims = t.any_extents(2);
+  dims[0] = 2;
   const Extents order = t.permutation(dims.size());
   std::int64_t count = 1;
   for (const std::int64_t d : dims) count *= d;
@@ -285,7 +286,6 @@ inline std::string through_elementwise(T& t) {
     return result;
   };
   std::string x = moved();
-  if (count == 1) return done(t, t.unary(type == "pred" ? "not" : "copy", x));
   const std::string y = t.once_in(3) ? t.filled(type, type == "pred" ? "true" : "2", t.dims(x)) : moved();
   if (type != "pred" && t.once_in(3)) {
     const std::string less = t.line("pred", t.dims(x), fmt::format("compare({}, {}), direction=LT", x, y));

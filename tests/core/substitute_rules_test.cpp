@@ -41,6 +41,11 @@ class SubstituteRules : public ::testing::TestWithParam<std::string_view> {
     return *found;
   }
   static const Rule& rule() { return substitute::rule_named(GetParam()); }
+  static bool has_halves(const Graph& graph) {
+    return std::ranges::any_of(graph.entry_computation().nodes, [](const Node& n) {
+      return n.shape.dtype == DType::kF16 || n.shape.dtype == DType::kBF16;
+    });
+  }
   static bool has_dot(const Graph& graph) {
     return std::ranges::any_of(graph.entry_computation().nodes,
                                [](const Node& n) { return n.op == Op::kDot; });
@@ -66,7 +71,9 @@ TEST_P(SubstituteRules, AreTrue) {
       EXPECT_EQ(testing::difference(evaluate(rewritten, inputs), evaluate(model, inputs)), "");
       continue;
     }
-    const std::vector<Literal> inputs = testing::tame_inputs(model, seed);
+    // What rounds to 16 bits elsewhere shows where a sum cancels: those types are asked about sums that do
+    // not.
+    const std::vector<Literal> inputs = testing::tame_inputs(model, seed, !has_halves(model));
     const CheckResult rounded = Judge(model, inputs).check(evaluate(rewritten, inputs));
     EXPECT_TRUE(rounded.ok) << "in its types: " << rounded.message;
     const Graph wide = testing::with_wide_floats(model),
