@@ -69,7 +69,8 @@ std::optional<SingleOp> as_strided(const IndexMap& map, const Extents& from) {
       reverse.attrs.dimensions.push_back(static_cast<std::int64_t>(i));
     slice.attrs.slice.push_back({at.constant, at.constant + step * (map.dims[i] - 1) + 1, step});
   }
-  if (!reverse.attrs.dimensions.empty()) return reverse;
+  if (!reverse.attrs.dimensions.empty())
+    return from == map.dims ? std::optional(reverse) : std::nullopt;
   const bool ahead = std::ranges::all_of(slice.attrs.slice, [](const SliceSpec& s) { return s.stride > 0; });
   return ahead ? std::optional(slice) : std::nullopt;
 }

@@ -58,10 +58,17 @@ Derivation random_steps(const Graph& model, std::uint32_t seed, bool moves_alone
   return derivation;
 }
 
+/// Arrays of few elements may be parts of large ones, which take long.
+bool is_small(const Graph& graph) {
+  return std::ranges::all_of(graph.entry_computation().nodes,
+                             [](const Node& node) { return node.shape.elements_count() <= 1 << 16; });
+}
+
 /// What is wrong with a random derivation of this module; "" if nothing.
 std::string wrong(const std::string& text, std::uint32_t seed, bool moves_alone,
                   std::map<std::string_view, int>& taken) {
   Graph model = canonicalize(parse_hlo(text, "random.hlo"));
+  if (!is_small(model)) return "";
   if (!moves_alone) model = testing::with_wide_floats(std::move(model));  // rounding would hide what is wrong
   const Derivation derivation = random_steps(model, seed, moves_alone, taken);
   const Graph& rewritten = derivation.result().graph;
@@ -82,6 +89,7 @@ void expect_true(std::uint32_t seed, bool moves_alone, std::map<std::string_view
   options.dots = !moves_alone;  // sums of products depend on the order of their terms
   if (!moves_alone) options.types = false;
   const std::string text = testing::random_hlo(seed, options);
+  SCOPED_TRACE(fmt::format("seed {}", seed));
   const std::string what = wrong(text, seed, moves_alone, taken);
   if (what.empty()) return;
   std::map<std::string_view, int> again;
@@ -90,7 +98,7 @@ void expect_true(std::uint32_t seed, bool moves_alone, std::map<std::string_view
   ADD_FAILURE() << "seed " << seed << ": " << what << "\n" << least;
 }
 
-TEST(SubstituteRandomSlow, GraphsGiveTheSameBitsAfterMoves) {
+TEST(SubstituteRandom, GraphsGiveTheSameBitsAfterMoves) {
   std::map<std::string_view, int> taken;
   const testing::FuzzRange range = testing::fuzz_range(0, 500);
   for (std::uint32_t seed = range.first; seed < range.end && !HasFailure(); ++seed)
@@ -100,7 +108,7 @@ TEST(SubstituteRandomSlow, GraphsGiveTheSameBitsAfterMoves) {
   }
 }
 
-TEST(SubstituteRandomSlow, GraphsGiveTheSameAfterAnySteps) {
+TEST(SubstituteRandom, GraphsGiveTheSameAfterAnySteps) {
   std::map<std::string_view, int> taken;
   const testing::FuzzRange range = testing::fuzz_range(1000, 500);
   for (std::uint32_t seed = range.first; seed < range.end && !HasFailure(); ++seed)
