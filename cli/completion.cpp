@@ -49,7 +49,7 @@ std::vector<Values> option_values() {
   for (const Knob& k : knobs())
     for (const std::string_view value : k.values)
       knob_values.words.push_back(fmt::format("{}={}", k.name, value));
-  for (const substitute::Rule& rule : substitute::rules()) rule_names.words.emplace_back(rule.name);
+  for (const rewriting::Rule& rule : rewriting::rules()) rule_names.words.emplace_back(rule.name);
   return {planner_names, device_ids, knob_values, rule_names};
 }
 

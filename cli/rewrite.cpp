@@ -21,9 +21,9 @@ namespace stitchwork {
 namespace {
 
 using nlohmann::ordered_json;
-using substitute::Derivation;
-using substitute::RewrittenGraph;
-using substitute::Rule;
+using rewriting::Derivation;
+using rewriting::RewrittenGraph;
+using rewriting::Rule;
 
 constexpr const char* kTidy = "tidy";
 
@@ -50,7 +50,7 @@ struct GraphComparison {
 /// The computation that holds the op. Throws Error naming the nearest if none does.
 std::string computation_of(const Graph& graph, const std::string& op) {
   std::vector<std::string_view> names;
-  std::vector<ComputationId> ids = substitute::running_computations(graph);
+  std::vector<ComputationId> ids = rewriting::running_computations(graph);
   std::ranges::reverse(ids);  // the entry first
   for (const ComputationId id : ids)
     for (const Node& node : graph.computation(id).nodes) {
@@ -68,7 +68,7 @@ void apply_rule(Derivation& derivation, const std::string& name, const std::stri
     derivation.tidy();
     return;
   }
-  const Rule& rule = substitute::rule_named(name);
+  const Rule& rule = rewriting::rule_named(name);
   if (at.empty()) {
     derivation.apply_everywhere(rule);
   } else if (!derivation.apply(rule, computation_of(derivation.result().graph, at), at)) {
@@ -115,10 +115,10 @@ GraphComparison compare_graphs(const Model& model, const RewrittenGraph& rewritt
 /// Names of the ops that one has and the other lacks, by computation.
 std::vector<std::pair<const Computation*, const Node*>> lacking(const Graph& has, const Graph& lacks) {
   std::vector<std::pair<const Computation*, const Node*>> result;
-  for (const ComputationId id : substitute::running_computations(has)) {
+  for (const ComputationId id : rewriting::running_computations(has)) {
     const Computation& computation = has.computation(id);
     std::set<std::string_view> names;
-    if (const ComputationId other = substitute::computation_named(lacks, computation.name); other >= 0)
+    if (const ComputationId other = rewriting::computation_named(lacks, computation.name); other >= 0)
       for (const Node& node : lacks.computation(other).nodes) names.insert(node.name);
     for (const Node& node : computation.nodes)
       if (!names.contains(node.name)) result.emplace_back(&computation, &node);
@@ -128,7 +128,7 @@ std::vector<std::pair<const Computation*, const Node*>> lacking(const Graph& has
 
 int running_ops(const Graph& graph) {
   int ops = 0;
-  for (const ComputationId id : substitute::running_computations(graph)) ops += graph.computation(id).size();
+  for (const ComputationId id : rewriting::running_computations(graph)) ops += graph.computation(id).size();
   return ops;
 }
 
@@ -137,7 +137,7 @@ ordered_json made_json(const RewrittenGraph& rewritten) {
   for (const auto& [computation, node] : lacking(rewritten.graph, *rewritten.model)) {
     const Computation& model = *rewritten.model_computation(computation->name);
     const auto id =
-        static_cast<std::size_t>(substitute::computation_named(rewritten.graph, computation->name));
+        static_cast<std::size_t>(rewriting::computation_named(rewritten.graph, computation->name));
     ordered_json origins = ordered_json::array();
     for (const NodeId origin : rewritten.origins[id].of[static_cast<std::size_t>(node->id)])
       origins.push_back(model.node(origin).name);
@@ -153,7 +153,7 @@ ordered_json gone_json(const RewrittenGraph& rewritten) {
   ordered_json gone = ordered_json::array();
   for (const auto& [computation, node] : lacking(*rewritten.model, rewritten.graph)) {
     ordered_json now;
-    if (const ComputationId id = substitute::computation_named(rewritten.graph, computation->name); id >= 0)
+    if (const ComputationId id = rewriting::computation_named(rewritten.graph, computation->name); id >= 0)
       if (const NodeId by =
               rewritten.origins[static_cast<std::size_t>(id)].now[static_cast<std::size_t>(node->id)];
           by != kNoNode)
@@ -166,7 +166,7 @@ ordered_json gone_json(const RewrittenGraph& rewritten) {
 ordered_json document(const Model& model, const RewrittenGraph& rewritten, const RewriteArguments& a,
                       const std::optional<GraphComparison>& check) {
   ordered_json steps = ordered_json::array();
-  for (const substitute::Rewrite& step : rewritten.steps)
+  for (const rewriting::Rewrite& step : rewritten.steps)
     steps.push_back({{"rule", step.rule}, {"computation", step.computation}, {"at", step.at}});
   ordered_json result{
       {"schema", "stitchwork.rewrite/1"},
@@ -212,7 +212,7 @@ std::string check_text(const GraphComparison& check) {
 void rewrite(Cli& cli, const RewriteArguments& a) {
   std::vector<std::string> names = a.rules;
   for (const std::string& name : names)
-    if (name != kTidy) substitute::rule_named(name);  // before a model is read
+    if (name != kTidy) rewriting::rule_named(name);  // before a model is read
   if (names.empty() && !a.at.empty())
     throw Error("--at needs rules", "for example --rules dot-chain --at dot.31");
   const Model model = a.open.load(a.model);

@@ -12,18 +12,18 @@ using nlohmann::ordered_json;
 void list_rules(Cli& cli) {
   if (cli.json) {
     ordered_json rows = ordered_json::array();
-    for (const substitute::Rule& rule : substitute::rules())
+    for (const rewriting::Rule& rule : rewriting::rules())
       rows.push_back({{"name", rule.name},
                       {"summary", rule.summary},
                       {"holds", rule.holds},
-                      {"exactness", substitute::name(rule.exactness)},
+                      {"exactness", rewriting::name(rule.exactness)},
                       {"tidy", rule.tidy},
                       {"macro", rule.steps != nullptr}});
     return cli.print(ordered_json{{"schema", "stitchwork.rules/1"}, {"rules", rows}});
   }
   std::string text;
-  for (const substitute::Rule& rule : substitute::rules())
-    text += fmt::format("{} ({}{}{})\n  {}\n  if {}\n", rule.name, substitute::name(rule.exactness),
+  for (const rewriting::Rule& rule : rewriting::rules())
+    text += fmt::format("{} ({}{}{})\n  {}\n  if {}\n", rule.name, rewriting::name(rule.exactness),
                         rule.tidy ? ", tidy" : "", rule.steps != nullptr ? ", macro" : "", rule.summary,
                         rule.holds);
   cli.print(text);

@@ -10,7 +10,7 @@
 #include "core/substitute/tidy.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 namespace {
 
 std::vector<std::string> op_names(const View& view, const Match& match) {
@@ -123,4 +123,4 @@ std::string to_text(std::span<const Rewrite> steps) {
   return text;
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -8,7 +8,7 @@
 #include "core/substitute/rewritten_graph.h"
 #include "core/substitute/rule.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 class Derivation {
  public:
@@ -39,4 +39,4 @@ RewrittenGraph replay(const Graph& model, std::span<const Rewrite> steps);
 /// A line a step: "dot-chain at dot.31, dot.12".
 std::string to_text(std::span<const Rewrite> steps);
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/index/window.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 Editor::Editor(const RewrittenGraph& from, ComputationId computation)
     : from_(from),
@@ -200,4 +200,4 @@ NodeId Editor::product(const Labelled& lhs, const Labelled& rhs, const std::vect
   return transpose(value, permutation);
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

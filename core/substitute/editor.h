@@ -11,7 +11,7 @@
 #include "core/substitute/rule.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 using Dims = std::vector<std::int64_t>;
 
@@ -88,4 +88,4 @@ class Editor {
 /// The dimensions a product of these has by itself: batch in the order of `out`, then each operand's own.
 std::vector<int> natural_order(const Labelled& lhs, const Labelled& rhs, const std::vector<int>& out);
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -9,7 +9,7 @@
 #include "core/passes/passes.h"
 #include "core/substitute/editor.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 namespace {
 
 using OriginsByName = std::unordered_map<std::string, std::vector<NodeId>>;
@@ -243,4 +243,4 @@ RewrittenGraph Editor::finish() && {
   return result;
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -4,7 +4,7 @@
 
 #include "core/substitute/rule.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 #define STITCHWORK_RULE(name)                                  \
   std::optional<Match> find_##name(const View&, NodeId place); \
@@ -49,4 +49,4 @@ STITCHWORK_RULE(conv_scale);
 
 #undef STITCHWORK_RULE
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -4,7 +4,7 @@
 
 #include "core/graph/rewrite.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 const Computation* RewrittenGraph::model_computation(const std::string& name) const {
   const ComputationId id = computation_named(*model, name);
@@ -44,4 +44,4 @@ std::vector<ComputationId> running_computations(const Graph& graph) {
   return result;
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -7,7 +7,7 @@
 
 #include "core/graph/graph.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 /// One step: a rule's name, or "tidy" for all tidy rules to their fixpoint, then without places.
 struct Rewrite {
@@ -43,4 +43,4 @@ ComputationId computation_named(const Graph& graph, const std::string& name);
 /// Those whose ops run as ops: the entry, and what its loops, branches and calls run; ascending.
 std::vector<ComputationId> running_computations(const Graph& graph);
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -13,7 +13,7 @@
 
 #include "core/graph/graph.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 class View;
 class Editor;
@@ -54,4 +54,4 @@ const Rule& rule_named(std::string_view name);
 
 std::string_view name(Exactness exactness);
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -7,7 +7,7 @@
 #include "core/substitute/scale.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 namespace {
 
 /// The dimension numbers of a convolution of floats without groups; nullopt for other ops.
@@ -152,4 +152,4 @@ void apply_conv_scale(Editor& editor, const Match& match) {
                  editor.like(convolution, {convolution.operands[0], kernel}, convolution.shape.dims));
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

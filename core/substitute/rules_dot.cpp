@@ -6,7 +6,7 @@
 #include "core/substitute/families.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 // ---- dot-chain
 
@@ -170,4 +170,4 @@ void apply_dot_sum(Editor& editor, const Match& match) {
   editor.replace(node.id, editor.dot(operands[0], operands[1], dims, a));
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

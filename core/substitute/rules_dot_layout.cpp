@@ -5,7 +5,7 @@
 #include "core/substitute/families.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 // ---- layout-into-dot
 
@@ -131,4 +131,4 @@ void apply_transpose_of_dot(Editor& editor, const Match& match) {
   editor.replace(match.at[0], editor.product(found.lhs, found.rhs, found.out, view.node(match.at[1])));
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

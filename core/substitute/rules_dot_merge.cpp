@@ -6,7 +6,7 @@
 #include "core/substitute/families.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 namespace {
 
 constexpr const char* kPrecision = "operand_precision";
@@ -318,4 +318,4 @@ void apply_dot_split_sum(Editor& editor, const Match& match) {
   editor.replace(dot.id, total);
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

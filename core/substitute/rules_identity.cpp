@@ -9,7 +9,7 @@
 #include "core/substitute/single_op.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 // ---- same
 
@@ -259,4 +259,4 @@ void apply_concat_of_slices(Editor& editor, const Match& match) {
                  editor.add(Op::kSlice, whole.shape.dtype, whole.shape.dims, {from}, std::move(attributes)));
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

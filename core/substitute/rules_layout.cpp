@@ -5,7 +5,7 @@
 #include "core/substitute/families.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 namespace {
 
 /// Element by element, but for scalar operands (clamp's bounds, a select's predicate).
@@ -188,4 +188,4 @@ void apply_before_elementwise(Editor& editor, const Match& match) {
   editor.replace(layout.id, editor.like(node, operands, layout.shape.dims));
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -5,7 +5,7 @@
 #include "core/substitute/families.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 // ---- reduce-as-dot
 
@@ -341,4 +341,4 @@ void apply_reduce_through_layout(Editor& editor, const Match& match) {
   editor.replace(reduce.id, editor.emit().reshape(editor.transpose(value, permutation), reduce.shape.dims));
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -6,7 +6,7 @@
 #include "core/substitute/scale.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 std::optional<Scaled> scaled(const View& view, const Node& node,
                              const std::function<bool(int axis)>& may_use) {
@@ -177,4 +177,4 @@ void apply_scale_across_dot(Editor& editor, const Match& match) {
   editor.replace(dot.id, editor.like(dot, operands, dot.shape.dims));
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

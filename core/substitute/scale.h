@@ -9,7 +9,7 @@
 #include "core/substitute/editor.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 /// value * scale, or value / scale.
 struct Scaled {
@@ -34,4 +34,4 @@ NodeId apply_scale(Editor& editor, const Scaled& scaled, NodeId value, const std
 /// The scale that scale-out-of-dot takes out of this dot.
 std::optional<ScaledDot> scale_of_dot(const View& view, NodeId place);
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 namespace {
 
 using Extents = std::vector<std::int64_t>;
@@ -69,8 +69,7 @@ std::optional<SingleOp> as_strided(const IndexMap& map, const Extents& from) {
       reverse.attrs.dimensions.push_back(static_cast<std::int64_t>(i));
     slice.attrs.slice.push_back({at.constant, at.constant + step * (map.dims[i] - 1) + 1, step});
   }
-  if (!reverse.attrs.dimensions.empty())
-    return from == map.dims ? std::optional(reverse) : std::nullopt;
+  if (!reverse.attrs.dimensions.empty()) return from == map.dims ? std::optional(reverse) : std::nullopt;
   const bool ahead = std::ranges::all_of(slice.attrs.slice, [](const SliceSpec& s) { return s.stride > 0; });
   return ahead ? std::optional(slice) : std::nullopt;
 }
@@ -105,4 +104,4 @@ std::optional<SingleOp> single_op(const IndexMap& map, const Shape& from, const 
   return std::nullopt;
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

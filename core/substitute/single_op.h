@@ -6,7 +6,7 @@
 #include "core/graph/graph.h"
 #include "core/index/index_map.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 struct SingleOp {
   Op op = Op::kReshape;
@@ -17,4 +17,4 @@ struct SingleOp {
 /// slice, broadcast or reverse alone does it, and where there are no elements.
 std::optional<SingleOp> single_op(const IndexMap& map, const Shape& from, const Shape& to);
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -9,7 +9,7 @@
 #include "core/substitute/scale.h"
 #include "core/substitute/view.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 namespace {
 
 /// A dot of E / sum(E), the sum over what the dot contracts of it.
@@ -97,4 +97,4 @@ void linear_attention_steps(Derivation& derivation, const std::string& computati
   take_steps(derivation, computation, at, "reduce-of-dot", "dot-chain");
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -7,7 +7,7 @@
 
 #include "core/substitute/rule.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 /// At the dot that reads a softmax E / sum(E) whose sum runs over what the dot contracts.
 std::optional<Match> find_softmax_dot(const View& view, NodeId place);
@@ -21,4 +21,4 @@ std::optional<Match> find_linear_attention(const View& view, NodeId place);
 void linear_attention_steps(Derivation& derivation, const std::string& computation,
                             const std::vector<std::string>& at);
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

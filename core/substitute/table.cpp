@@ -5,7 +5,7 @@
 #include "core/substitute/families.h"
 #include "core/substitute/softmax.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 namespace {
 
 constexpr Exactness kMoves = Exactness::kMoves, kReassociates = Exactness::kReassociates;
@@ -149,4 +149,4 @@ std::string_view name(Exactness exactness) {
   return exactness == Exactness::kMoves ? "moves" : "reassociates";
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

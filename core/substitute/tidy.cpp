@@ -4,7 +4,7 @@
 #include "core/base/interrupt.h"
 #include "core/substitute/editor.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 namespace {
 
 /// One sweep over a computation: all matches are of the same graph, and true at once (rule.h).
@@ -47,4 +47,4 @@ RewrittenGraph tidied(const RewrittenGraph& graph, int* places) {
   return result;
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 View::View(const Graph& graph, ComputationId computation)
     : graph_(&graph),
@@ -193,4 +193,4 @@ bool is_identity_of(const View& view, Op op, NodeId value) {
   }
 }
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -9,7 +9,7 @@
 #include "core/graph/graph.h"
 #include "core/index/index_map.h"
 
-namespace stitchwork::substitute {
+namespace stitchwork::rewriting {
 
 /// A value behind ops that only move elements. `map`: from the elements of the value asked about to its own.
 struct Source {
@@ -89,4 +89,4 @@ std::optional<Op> plain_reducer(const View& view, const Node& node);
 /// `value` changes nothing when `op` combines it with any other; whatever the reduction.
 bool is_identity_of(const View& view, Op op, NodeId value);
 
-}  // namespace stitchwork::substitute
+}  // namespace stitchwork::rewriting

@@ -19,9 +19,9 @@
 namespace stitchwork {
 namespace {
 
-using substitute::Derivation;
-using substitute::Rewrite;
-using substitute::rule_named;
+using rewriting::Derivation;
+using rewriting::Rewrite;
+using rewriting::rule_named;
 
 Graph dataset_graph(const std::string& name) {
   const std::string path = std::string(STITCHWORK_SOURCE_DIR) + "/datasets/" + name + ".hlo";
@@ -72,8 +72,8 @@ void expect_example(const std::string& golden, const Graph& model, const std::ve
   testing::expect_consistent(derivation.result());
   std::string text = to_text(derivation.result().graph);
   text = std::regex_replace(text, std::regex(", metadata=\\{[^\n]*\\}"), "");
-  expect_golden(golden, substitute::to_text(derivation.result().steps) + "\n" + testing::entry_of(text));
-  EXPECT_EQ(to_text(substitute::replay(model, derivation.result().steps).graph),
+  expect_golden(golden, rewriting::to_text(derivation.result().steps) + "\n" + testing::entry_of(text));
+  EXPECT_EQ(to_text(rewriting::replay(model, derivation.result().steps).graph),
             to_text(derivation.result().graph));
   const std::vector<Literal> inputs = generate_inputs(model, 1);
   const CheckResult check = Judge(model, inputs).check(evaluate(derivation.result().graph, inputs));
@@ -135,14 +135,14 @@ TEST(SubstituteDerivation, ThreeProductsOfOneArrayAreOne) {
 TEST(SubstituteDerivation, UntouchedOpsKeepTheirNamesAndNewOnesNameTheirOrigin) {
   Derivation derivation(entry_graph(softmax_between_products()));
   ASSERT_TRUE(derivation.apply(rule_named("scale-out-of-dot"), "main", "o"));
-  const substitute::RewrittenGraph& now = derivation.result();
+  const rewriting::RewrittenGraph& now = derivation.result();
   const Computation& entry = now.graph.entry_computation();
   for (const char* kept : {"q", "scores", "mx", "ex", "sum"}) EXPECT_NE(entry.find(kept), kNoNode) << kept;
   for (const char* gone : {"o", "p", "sum_all"}) EXPECT_EQ(entry.find(gone), kNoNode) << gone;
   const NodeId made = entry.find("o.divide");
   ASSERT_NE(made, kNoNode);
   const Computation& model = now.model->entry_computation();
-  const substitute::Origins& origins = now.origins[static_cast<std::size_t>(now.graph.entry)];
+  const rewriting::Origins& origins = now.origins[static_cast<std::size_t>(now.graph.entry)];
   EXPECT_EQ(origins.of[static_cast<std::size_t>(made)],
             (std::vector<NodeId>{model.find("p"), model.find("o")}));
   EXPECT_EQ(origins.now[static_cast<std::size_t>(model.find("o"))], made);
@@ -191,7 +191,7 @@ ENTRY main {
   const std::vector<Literal> inputs = generate_inputs(model, 1);
   const CheckResult check = Judge(model, inputs).check(evaluate(derivation.result().graph, inputs));
   EXPECT_TRUE(check.ok) << check.message;
-  EXPECT_EQ(to_text(substitute::replay(model, derivation.result().steps).graph),
+  EXPECT_EQ(to_text(rewriting::replay(model, derivation.result().steps).graph),
             to_text(derivation.result().graph));
 }
 
@@ -232,7 +232,7 @@ TEST(SubstituteDerivation, StepsOfAnotherModelAreRefused) {
   const Graph model = entry_graph(softmax_between_products());
   const auto message = [&](const Rewrite& step) {
     try {
-      substitute::replay(model, std::vector{step});
+      rewriting::replay(model, std::vector{step});
     } catch (const Error& error) {
       return error.message();
     }

@@ -113,7 +113,11 @@ inline std::string layout_pair(T& t) {
 inline std::string nearly_layout_pair(T& t) {
   const Extents dims = wide_extents(t, 2);
   const std::string x = t.parameter(t.any_type(), dims);
-  switch (t.below(4)) {
+  switch (t.below(6)) {
+    case 4:
+      return done(t, t.reverse(t.slice(x, 0, 0, 1), {1}));
+    case 5:
+      return done(t, t.broadcast(t.slice(x, 0, 0, dims[0] - 1), {dims[0] - 1, dims[1], 2}, {0, 1}));
     case 0:
       return done(t, t.slice(t.transpose(x, {1, 0}), 0, 1, dims[1]));
     case 1:

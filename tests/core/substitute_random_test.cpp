@@ -19,9 +19,9 @@
 namespace stitchwork {
 namespace {
 
-using substitute::Derivation;
-using substitute::Exactness;
-using substitute::Rule;
+using rewriting::Derivation;
+using rewriting::Exactness;
+using rewriting::Rule;
 
 constexpr int kSteps = 20;
 
@@ -29,11 +29,11 @@ constexpr int kSteps = 20;
 bool random_step(Derivation& derivation, std::mt19937& random, bool moves_alone,
                  std::map<std::string_view, int>& taken) {
   std::vector<const Rule*> rules;
-  for (const Rule& rule : substitute::rules())
+  for (const Rule& rule : rewriting::rules())
     if (!moves_alone || rule.exactness == Exactness::kMoves) rules.push_back(&rule);
   std::ranges::shuffle(rules, random);
   const Graph& graph = derivation.result().graph;
-  const substitute::View view(graph, graph.entry);
+  const rewriting::View view(graph, graph.entry);
   const auto size = static_cast<std::uint32_t>(view.computation().size());
   const std::uint32_t first = static_cast<std::uint32_t>(random()) % size;
   for (const Rule* rule : rules)
@@ -74,7 +74,7 @@ std::string wrong(const std::string& text, std::uint32_t seed, bool moves_alone,
   const Graph& rewritten = derivation.result().graph;
   validate(rewritten);
   testing::expect_consistent(derivation.result());
-  if (to_text(substitute::replay(model, derivation.result().steps).graph) != to_text(rewritten))
+  if (to_text(rewriting::replay(model, derivation.result().steps).graph) != to_text(rewritten))
     return "the steps repeated give another graph";
   if (moves_alone) {
     const std::vector<Literal> inputs = generate_inputs(model, seed);

@@ -16,9 +16,9 @@
 namespace stitchwork {
 namespace {
 
-using substitute::Derivation;
-using substitute::Exactness;
-using substitute::Rule;
+using rewriting::Derivation;
+using rewriting::Exactness;
+using rewriting::Rule;
 using testing::InstanceRow;
 using testing::InstanceText;
 
@@ -40,7 +40,7 @@ class SubstituteRules : public ::testing::TestWithParam<std::string_view> {
     if (found == rows.end()) throw std::logic_error("no instances");
     return *found;
   }
-  static const Rule& rule() { return substitute::rule_named(GetParam()); }
+  static const Rule& rule() { return rewriting::rule_named(GetParam()); }
   static bool has_halves(const Graph& graph) {
     return std::ranges::any_of(graph.entry_computation().nodes, [](const Node& n) {
       return n.shape.dtype == DType::kF16 || n.shape.dtype == DType::kBF16;
@@ -102,7 +102,7 @@ TEST_P(SubstituteRules, RefuseWherePreconditionsFail) {
 
 INSTANTIATE_TEST_SUITE_P(Table, SubstituteRules, ::testing::ValuesIn([] {
                            std::vector<std::string_view> names;
-                           for (const Rule& rule : substitute::rules()) names.push_back(rule.name);
+                           for (const Rule& rule : rewriting::rules()) names.push_back(rule.name);
                            return names;
                          }()),
                          [](const auto& info) {

@@ -112,11 +112,11 @@ inline Graph with_wide_floats(Graph graph) {
 }
 
 /// `origins` and `now` agree with the names: what is untouched stands for itself, every result has a giver.
-inline void expect_consistent(const substitute::RewrittenGraph& graph) {
+inline void expect_consistent(const rewriting::RewrittenGraph& graph) {
   const Computation& entry = graph.graph.entry_computation();
   const Computation* model = graph.model_computation(entry.name);
   ASSERT_NE(model, nullptr);
-  const substitute::Origins& origins = graph.origins[static_cast<std::size_t>(graph.graph.entry)];
+  const rewriting::Origins& origins = graph.origins[static_cast<std::size_t>(graph.graph.entry)];
   ASSERT_EQ(origins.of.size(), entry.nodes.size());
   ASSERT_EQ(origins.now.size(), model->nodes.size());
   EXPECT_EQ(entry.node(entry.root).shape, model->node(model->root).shape);
