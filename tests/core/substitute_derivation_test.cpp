@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/evaluate/evaluator.h"
 #include "core/evaluate/inputs.h"
 #include "core/evaluate/judge.h"
@@ -226,6 +227,19 @@ TEST(SubstituteDerivation, TidyEndsAndKeepsEveryBitOfSmallDatasets) {
     EXPECT_EQ(testing::difference(evaluate(derivation.result().graph, inputs), evaluate(model, inputs)), "");
   }
   EXPECT_GT(tidied_ones, 20);
+}
+
+TEST(SubstituteDerivation, TheDocumentedTableIsTheTable) {
+  const std::string page = read_file(std::string(STITCHWORK_SOURCE_DIR) + "/docs/rewriting.md");
+  const auto cell = [](std::string_view text) {
+    return std::regex_replace(std::string(text), std::regex("\\|"), "\\|");
+  };
+  for (const rewriting::Rule& rule : rewriting::rules()) {
+    const std::string kind = fmt::format("{}{}{}", rewriting::name(rule.exactness), rule.tidy ? ", tidy" : "",
+                                         rule.steps != nullptr ? ", macro" : "");
+    EXPECT_THAT(page, ::testing::HasSubstr(fmt::format("| `{}` | {} | {} | {} |\n", rule.name,
+                                                       cell(rule.summary), cell(rule.holds), kind)));
+  }
 }
 
 TEST(SubstituteDerivation, StepsOfAnotherModelAreRefused) {
