@@ -10,7 +10,7 @@
 #include "core/hlo/hlo_text.h"
 #include "core/substitute/derivation.h"
 #include "core/substitute/view.h"
-#include "tests/core/substitute_instances_sums.h"
+#include "tests/core/substitute_instances_macros.h"
 #include "tests/core/substitute_support.h"
 
 namespace stitchwork {
@@ -26,8 +26,8 @@ constexpr std::uint32_t kInstances = 300;
 
 std::vector<InstanceRow> all_rows() {
   std::vector<InstanceRow> rows;
-  for (const auto* part :
-       {&testing::instances::moves(), &testing::instances::dots(), &testing::instances::sums()})
+  for (const auto* part : {&testing::instances::moves(), &testing::instances::dots(),
+                           &testing::instances::sums(), &testing::instances::macros()})
     rows.insert(rows.end(), part->begin(), part->end());
   return rows;
 }
