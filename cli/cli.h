@@ -115,6 +115,8 @@ void add_info(CLI::App& app, Cli& cli);
 void add_inputs(CLI::App& app, Cli& cli);
 void add_datasets(CLI::App& app, Cli& cli);
 void add_lists(CLI::App& app, Cli& cli);  ///< devices, planners
+void add_rules(CLI::App& app, Cli& cli);
+void add_rewrite(CLI::App& app, Cli& cli);
 void add_plan(CLI::App& app, Cli& cli);
 void add_verify(CLI::App& app, Cli& cli);
 void add_explain(CLI::App& app, Cli& cli);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "core/substitute/rule.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork {
@@ -39,7 +40,7 @@ struct Values {
 
 std::vector<Values> option_values() {
   Values planner_names{{"--planner", "--planners"}, {}}, device_ids{{"--device", "--devices"}, {}},
-      knob_values{{"--set"}, {}};
+      knob_values{{"--set"}, {}}, rule_names{{"--rules"}, {"tidy"}};
   for (const Planner& p : planners()) planner_names.words.emplace_back(p.name);
   for (const Device& d : devices()) {
     device_ids.words.push_back(d.id);
@@ -48,7 +49,8 @@ std::vector<Values> option_values() {
   for (const Knob& k : knobs())
     for (const std::string_view value : k.values)
       knob_values.words.push_back(fmt::format("{}={}", k.name, value));
-  return {planner_names, device_ids, knob_values};
+  for (const rewriting::Rule& rule : rewriting::rules()) rule_names.words.emplace_back(rule.name);
+  return {planner_names, device_ids, knob_values, rule_names};
 }
 
 std::string bash(const std::vector<CommandWords>& commands) {
@@ -70,6 +72,7 @@ std::string bash(const std::vector<CommandWords>& commands) {
   case $before in
     -p) before=--planner ;;
     -d) before=--device ;;
+    --at) COMPREPLY=($(compgen -W "$(stitchwork completion --ops "${{COMP_WORDS[2]}}" 2>/dev/null)" -- "$current")); return ;;
   esac
   case $before in
 {}  esac
@@ -114,6 +117,8 @@ std::string fish(const std::vector<CommandWords>& commands) {
   for (const std::string& model : model_words()) text += fmt::format("complete -c stitchwork -a {}\n", model);
   return text +
          "complete -c stitchwork -n '__fish_seen_subcommand_from explain' -a "
+         "'(stitchwork completion --ops (commandline -opc)[3] 2>/dev/null)'\n"
+         "complete -c stitchwork -n '__fish_seen_subcommand_from rewrite' -l at -x -a "
          "'(stitchwork completion --ops (commandline -opc)[3] 2>/dev/null)'\n";
 }
 

@@ -53,6 +53,17 @@ TEST_F(Errors, TruncatedHloNamesFileLineAndColumn) {
   expect_error({"plan", f}, ::testing::ContainsRegex("cut\\.hlo:[0-9]+:[0-9]+: .*; "));
 }
 
+TEST_F(Errors, RewriteNamesTheNearestRuleAndOpAndWhatARuleNeeds) {
+  expect_error({"rewrite", "softmax_block_tiny", "--rules", "softmax-dots"},
+               AllOf(HasSubstr("no rule is called 'softmax-dots'"), HasSubstr("did you mean softmax-dot?")));
+  expect_error({"rewrite", "softmax_block_tiny", "--rules", "softmax-dot", "--at", "dot.32"},
+               AllOf(HasSubstr("no op is called 'dot.32'"), HasSubstr("did you mean dot.31?")));
+  expect_error(
+      {"rewrite", "softmax_block_tiny", "--rules", "softmax-dot", "--at", "dot.8"},
+      AllOf(HasSubstr("softmax-dot does not hold at dot.8"), HasSubstr("the sum is over what the dot")));
+  expect_error({"rewrite", "softmax_block_tiny", "--at", "dot.31"}, HasSubstr("--at needs rules"));
+}
+
 TEST_F(Errors, DiffOfPlansOfDifferentModels) {
   run_command({"plan", "fig5", "-o", path("a.json")});
   run_command({"plan", "fig7", "-o", path("b.json")});

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
+#include "core/hlo/hlo_text.h"
 #include "core/hlo/npy.h"
 #include "figures/data/renderer.h"
 #include "tests/cli/run_command.h"
@@ -78,6 +79,21 @@ TEST_F(JsonDocuments, Lists) {
   EXPECT_EQ(expect_document({"datasets", "fig7", "dien"}, "datasets")["datasets"].size(), 2u);
   EXPECT_GE(expect_document({"devices"}, "devices")["devices"].size(), 5u);
   EXPECT_GE(expect_document({"planners"}, "planners")["planners"].size(), 3u);
+}
+
+TEST_F(JsonDocuments, RulesAndRewrite) {
+  const auto rules = expect_document({"rules"}, "rules");
+  EXPECT_GE(rules["rules"].size(), 30u);
+  const auto tidied = expect_document({"rewrite", "softmax_block_tiny"}, "rewrite");
+  EXPECT_TRUE(tidied["check"].is_null());
+  const auto document = expect_document(
+      {"rewrite", "softmax_block_tiny", "--rules", "softmax-dot", "--check", "-o", path("out.hlo")},
+      "rewrite");
+  EXPECT_EQ(document["check"]["ok"], true);
+  EXPECT_EQ(document["steps"].size(), 4u);
+  EXPECT_EQ(document["graph_sha256"], sha256_hex(read_file(path("out.hlo"))));
+  EXPECT_EQ(load_model(path("out.hlo")).graph.entry_computation().size(), document["ops"]["after"]);
+  expect_document({"rewrite", "softmax_block_tiny", "--rules", "softmax-dots"}, "error", 1);
 }
 
 TEST_F(JsonDocuments, PlanOfEveryPlanner) {

@@ -1,0 +1,263 @@
+// stitchwork rewrite MODEL: the same model written by other ops.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "cli/usage.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/format.h"
+#include "core/base/memory.h"
+#include "core/base/suggest.h"
+#include "core/evaluate/evaluator.h"
+#include "core/evaluate/judge.h"
+#include "core/hlo/hlo_text.h"
+#include "core/substitute/derivation.h"
+
+namespace stitchwork {
+namespace {
+
+using nlohmann::ordered_json;
+using rewriting::Derivation;
+using rewriting::RewrittenGraph;
+using rewriting::Rule;
+
+constexpr const char* kTidy = "tidy";
+
+struct RewriteArguments {
+  std::string model, at, output;
+  ModelOptions open;
+  std::vector<std::string> rules;
+  bool check = false;
+  std::uint64_t seed = 0;
+};
+
+/// One result of both graphs.
+struct ResultError {
+  std::string shape;
+  double max_abs = 0,
+         max_rel = 0;  ///< of elements finite in both; relative to |r| + rms(r), as in CheckResult
+};
+
+struct GraphComparison {
+  CheckResult judged;
+  std::vector<ResultError> results;
+};
+
+/// The computation that holds the op. Throws Error naming the nearest if none does.
+std::string computation_of(const Graph& graph, const std::string& op) {
+  std::vector<std::string_view> names;
+  std::vector<ComputationId> ids = rewriting::running_computations(graph);
+  std::ranges::reverse(ids);  // the entry first
+  for (const ComputationId id : ids)
+    for (const Node& node : graph.computation(id).nodes) {
+      if (node.name == op) return graph.computation(id).name;
+      names.push_back(node.name);
+    }
+  const std::string_view near = closest(op, names);
+  throw Error(graph.source, 0, 0, fmt::format("no op is called '{}'", op),
+              near.empty() ? "`stitchwork completion --ops MODEL` lists them"
+                           : fmt::format("did you mean {}?", near));
+}
+
+void apply_rule(Derivation& derivation, const std::string& name, const std::string& at) {
+  if (name == kTidy) {
+    derivation.tidy();
+    return;
+  }
+  const Rule& rule = rewriting::rule_named(name);
+  if (at.empty()) {
+    derivation.apply_everywhere(rule);
+  } else if (!derivation.apply(rule, computation_of(derivation.result().graph, at), at)) {
+    throw Error(derivation.result().graph.source, 0, 0, fmt::format("{} does not hold at {}", name, at),
+                fmt::format("{}, if {}", rule.summary, rule.holds));
+  }
+}
+
+ResultError error_of(const Literal& value, const Literal& reference) {
+  ResultError result{to_text(reference.shape), 0, 0};
+  const std::int64_t count = reference.shape.elements_count();
+  double squares = 0;
+  std::int64_t finite = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (const double r = reference.get_double(i); std::isfinite(r)) squares += r * r, ++finite;
+  const double rms = finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double r = reference.get_double(i), error = std::abs(value.get_double(i) - r);
+    if (!std::isfinite(error) || error == 0) continue;
+    result.max_abs = std::max(result.max_abs, error);
+    result.max_rel = std::max(result.max_rel, error / (std::abs(r) + rms));
+  }
+  return result;
+}
+
+GraphComparison compare_graphs(const Model& model, const RewrittenGraph& rewritten, std::uint64_t seed) {
+  double bytes = input_bytes(model.graph);
+  for (const Graph* graph : {&model.graph, &rewritten.graph})
+    for (const Node& node : graph->entry_computation().nodes)
+      bytes = std::max(bytes, input_bytes(model.graph) + 4.0 * static_cast<double>(node.shape.byte_size()));
+  require_memory(bytes, "evaluating both graphs", "check a smaller model");
+  const InputGenerator generate(model.graph, seed, model.inputs);
+  std::vector<Literal> inputs;
+  for (std::size_t i = 0; i < model.graph.entry_computation().parameters.size(); ++i)
+    inputs.push_back(generate(i));
+  const std::vector<Literal> outputs = evaluate(rewritten.graph, inputs);
+  Judge judge(model.graph, std::move(inputs));
+  GraphComparison result{judge.check(outputs), {}};
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    result.results.push_back(error_of(outputs[i], judge.reference()[i]));
+  return result;
+}
+
+/// Names of the ops that one has and the other lacks, by computation.
+std::vector<std::pair<const Computation*, const Node*>> lacking(const Graph& has, const Graph& lacks) {
+  std::vector<std::pair<const Computation*, const Node*>> result;
+  for (const ComputationId id : rewriting::running_computations(has)) {
+    const Computation& computation = has.computation(id);
+    std::set<std::string_view> names;
+    if (const ComputationId other = rewriting::computation_named(lacks, computation.name); other >= 0)
+      for (const Node& node : lacks.computation(other).nodes) names.insert(node.name);
+    for (const Node& node : computation.nodes)
+      if (!names.contains(node.name)) result.emplace_back(&computation, &node);
+  }
+  return result;
+}
+
+int running_ops(const Graph& graph) {
+  int ops = 0;
+  for (const ComputationId id : rewriting::running_computations(graph)) ops += graph.computation(id).size();
+  return ops;
+}
+
+ordered_json made_json(const RewrittenGraph& rewritten) {
+  ordered_json made = ordered_json::array();
+  for (const auto& [computation, node] : lacking(rewritten.graph, *rewritten.model)) {
+    const Computation& model = *rewritten.model_computation(computation->name);
+    const auto id =
+        static_cast<std::size_t>(rewriting::computation_named(rewritten.graph, computation->name));
+    ordered_json origins = ordered_json::array();
+    for (const NodeId origin : rewritten.origins[id].of[static_cast<std::size_t>(node->id)])
+      origins.push_back(model.node(origin).name);
+    made.push_back({{"op", node->name},
+                    {"computation", computation->name},
+                    {"shape", to_text(node->shape)},
+                    {"for", origins}});
+  }
+  return made;
+}
+
+ordered_json gone_json(const RewrittenGraph& rewritten) {
+  ordered_json gone = ordered_json::array();
+  for (const auto& [computation, node] : lacking(*rewritten.model, rewritten.graph)) {
+    ordered_json now;
+    if (const ComputationId id = rewriting::computation_named(rewritten.graph, computation->name); id >= 0)
+      if (const NodeId by =
+              rewritten.origins[static_cast<std::size_t>(id)].now[static_cast<std::size_t>(node->id)];
+          by != kNoNode)
+        now = rewritten.graph.computation(id).node(by).name;
+    gone.push_back({{"op", node->name}, {"computation", computation->name}, {"now", now}});
+  }
+  return gone;
+}
+
+ordered_json document(const Model& model, const RewrittenGraph& rewritten, const RewriteArguments& a,
+                      const std::optional<GraphComparison>& check) {
+  ordered_json steps = ordered_json::array();
+  for (const rewriting::Rewrite& step : rewritten.steps)
+    steps.push_back({{"rule", step.rule}, {"computation", step.computation}, {"at", step.at}});
+  ordered_json result{
+      {"schema", "stitchwork.rewrite/1"},
+      {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
+      {"steps", steps},
+      {"ops", {{"before", running_ops(model.graph)}, {"after", running_ops(rewritten.graph)}}},
+      {"made", made_json(rewritten)},
+      {"gone", gone_json(rewritten)},
+      {"graph_sha256", sha256_hex(to_text(rewritten.graph))},
+      {"output", a.output.empty() ? ordered_json() : ordered_json(a.output)},
+      {"check", nullptr}};
+  if (!check) return result;
+  ordered_json results = ordered_json::array();
+  for (std::size_t i = 0; i < check->results.size(); ++i)
+    results.push_back({{"result", i},
+                       {"shape", check->results[i].shape},
+                       {"max_abs_error", check->results[i].max_abs},
+                       {"max_rel_error", check->results[i].max_rel}});
+  result["check"] = {{"ok", check->judged.ok},
+                     {"seed", a.seed},
+                     {"elements", check->judged.elements},
+                     {"allowed", check->judged.allowed},
+                     {"nan", check->judged.nan},
+                     {"message", check->judged.message},
+                     {"results", results}};
+  return result;
+}
+
+std::string check_text(const GraphComparison& check) {
+  Table table({">result", "shape", ">max abs error", ">max rel error"});
+  for (std::size_t i = 0; i < check.results.size(); ++i)
+    table.add({fmt::to_string(i), check.results[i].shape, fmt::format("{:.3g}", check.results[i].max_abs),
+               fmt::format("{:.3g}", check.results[i].max_rel)});
+  const CheckResult& judged = check.judged;
+  std::string text = table.text() + (judged.ok ? "check: ok" : "check: FAILED: " + judged.message);
+  if (judged.allowed > 0)
+    text += fmt::format("; {} of {} elements needed the allowance of their own rounding", judged.allowed,
+                        judged.elements);
+  if (judged.nan > 0) text += fmt::format("; {} of {} are NaN in both", judged.nan, judged.elements);
+  return text + "\n";
+}
+
+void rewrite(Cli& cli, const RewriteArguments& a) {
+  std::vector<std::string> names = a.rules;
+  for (const std::string& name : names)
+    if (name != kTidy) rewriting::rule_named(name);  // before a model is read
+  if (names.empty() && !a.at.empty())
+    throw Error("--at needs rules", "for example --rules dot-chain --at dot.31");
+  const Model model = a.open.load(a.model);
+  Derivation derivation(model.graph);
+  for (const std::string& name : names) apply_rule(derivation, name, a.at);
+  derivation.tidy();
+  const RewrittenGraph& rewritten = derivation.result();
+  validate(rewritten.graph);
+  if (!a.output.empty()) write_file(a.output, to_text(rewritten.graph));
+  std::optional<GraphComparison> check;
+  if (a.check) check = compare_graphs(model, rewritten, a.seed);
+  if (check && !check->judged.ok) cli.exit_code = kExitBadInput;
+  if (cli.json) return cli.print(document(model, rewritten, a, check));
+  std::string text =
+      rewritten.steps.empty() ? "no rule holds: nothing is changed\n" : to_text(rewritten.steps);
+  text += fmt::format("{} ops, {} before; {} made, {} gone\n", with_commas(running_ops(rewritten.graph)),
+                      with_commas(running_ops(model.graph)), lacking(rewritten.graph, model.graph).size(),
+                      lacking(model.graph, rewritten.graph).size());
+  if (check) text += check_text(*check);
+  cli.print(text);
+}
+
+}  // namespace
+
+void add_rewrite(CLI::App& app, Cli& cli) {
+  CLI::App* command = app.add_subcommand("rewrite", "write a model by other ops, by rules");
+  auto a = std::make_shared<RewriteArguments>();
+  command->add_option("MODEL", a->model, kModelHelp)->required();
+  a->open.add(*command);
+  command
+      ->add_option(
+          "--rules", a->rules,
+          "rules (`stitchwork rules`), or tidy, in this order, each wherever it holds: R[,R...]; tidy "
+          "rules follow in any case")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--at", a->at, "the op at which the rules are to hold, and no other");
+  command->add_flag("--check", a->check, "evaluate both graphs and compare their results");
+  add_seed(*command, a->seed, "of the inputs of --check");
+  command->add_option("-o,--output", a->output, "write the graph as HLO text");
+  add_common(*command, cli,
+             "  stitchwork rewrite softmax_block --rules softmax-dot --check\n"
+             "  stitchwork rewrite my_model.hlo -o tidy.hlo\n"
+             "  stitchwork rewrite softmax_block --rules scale-out-of-dot --at dot.31 -o out.hlo --json");
+  command->callback([&cli, a] { rewrite(cli, *a); });
+}
+
+}  // namespace stitchwork

@@ -1,0 +1,42 @@
+// A graph rewritten step by step, the steps recorded: applied to the model again, they give the same graph.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/substitute/rewritten_graph.h"
+#include "core/substitute/rule.h"
+
+namespace stitchwork::rewriting {
+
+class Derivation {
+ public:
+  explicit Derivation(Graph model) : now_(unchanged(std::move(model))) {}
+
+  const RewrittenGraph& result() const { return now_; }
+
+  /// The rule at the op of that name, a macro as the steps it is made of. False, and nothing changed, where
+  /// it does not hold.
+  bool apply(const Rule& rule, const std::string& computation, const std::string& op);
+  /// The rule at every op there is now at which it holds, in order; ops it makes are not looked at. Returns
+  /// at how many.
+  int apply_everywhere(const Rule& rule);
+  /// All tidy rules to their fixpoint (tidy.h). Returns at how many places.
+  int tidy();
+  /// A recorded step. Throws Error where it does not fit this graph.
+  void repeat(const Rewrite& step);
+
+ private:
+  bool apply_match(const Rule& rule, const View& view, const Match& match);
+
+  RewrittenGraph now_;
+};
+
+/// The model after these steps. Throws Error naming the first that does not fit.
+RewrittenGraph replay(const Graph& model, std::span<const Rewrite> steps);
+
+/// A line a step: "dot-chain at dot.31, dot.12".
+std::string to_text(std::span<const Rewrite> steps);
+
+}  // namespace stitchwork::rewriting

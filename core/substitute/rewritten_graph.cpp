@@ -1,0 +1,47 @@
+#include "core/substitute/rewritten_graph.h"
+
+#include <algorithm>
+
+#include "core/graph/rewrite.h"
+
+namespace stitchwork::rewriting {
+
+const Computation* RewrittenGraph::model_computation(const std::string& name) const {
+  const ComputationId id = computation_named(*model, name);
+  return id < 0 ? nullptr : &model->computation(id);
+}
+
+RewrittenGraph unchanged(Graph model) {
+  RewrittenGraph result{model, {}, std::make_shared<const Graph>(std::move(model)), {}};
+  for (const Computation& computation : result.graph.computations) {
+    Origins& origins = result.origins.emplace_back();
+    origins.now = no_replacement(computation);
+    for (const NodeId id : origins.now) origins.of.push_back({id});
+  }
+  return result;
+}
+
+ComputationId computation_named(const Graph& graph, const std::string& name) {
+  const auto found = std::ranges::find(graph.computations, name, &Computation::name);
+  return found == graph.computations.end()
+             ? -1
+             : static_cast<ComputationId>(std::distance(graph.computations.begin(), found));
+}
+
+std::vector<ComputationId> running_computations(const Graph& graph) {
+  std::vector<bool> runs(graph.computations.size(), false);
+  runs[static_cast<std::size_t>(graph.entry)] = true;
+  std::vector<ComputationId> result;
+  // Callees precede callers.
+  for (auto c = static_cast<ComputationId>(graph.computations.size()); c-- > 0;) {
+    if (!runs[static_cast<std::size_t>(c)]) continue;
+    result.insert(result.begin(), c);
+    for (const Node& node : graph.computation(c).nodes)
+      if (node.op == Op::kWhile || node.op == Op::kConditional || node.op == Op::kCall)
+        for (const ComputationId callee : node.attrs.computations)
+          runs[static_cast<std::size_t>(callee)] = true;
+  }
+  return result;
+}
+
+}  // namespace stitchwork::rewriting
