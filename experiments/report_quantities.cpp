@@ -8,7 +8,9 @@
 
 #include "core/base/error.h"
 #include "core/base/format.h"
+#include "experiments/experiment_figure.h"
 #include "experiments/report_kernels.h"
+#include "experiments/roofline.h"
 
 namespace stitchwork {
 namespace {
@@ -103,6 +105,23 @@ std::optional<Figure> chart_figure(const ReportSection& section, const ReportCha
     return std::ranges::any_of(s.y, [](const auto& y) { return y.has_value(); });
   });
   return any ? std::optional(std::move(figure)) : std::nullopt;
+}
+
+std::optional<Figure> section_roofline(const ReportSection& section) {
+  const auto known = std::ranges::find(devices(), section.device, &Device::id);
+  if (known == std::ranges::end(devices())) return std::nullopt;
+  std::vector<RooflineSeries> series;
+  for (const ReportTrial& t : section.trials) {
+    RooflineSeries& one = series.emplace_back(RooflineSeries{t.label, planner_style(t.planner), "", {}});
+    for (const ReportKernel& kernel : t.kernels)
+      if (const auto point = roofline_kernel(kernel)) {
+        one.kernels.push_back(*point);
+        one.method = kernel.time_us.method;
+      }
+  }
+  std::optional<Figure> figure = roofline_figure(*known, series);
+  if (figure) figure->id = fmt::format("{}-{}-roofline", section.workload, section.device);
+  return figure;
 }
 
 const ReportTrial* base_trial(const ReportSection& section) {

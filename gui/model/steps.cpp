@@ -47,6 +47,7 @@ void add_rows(const Graph& graph, const Device& device, const FusionPlan& plan, 
       row.blocks_per_sm = kernel.launch.blocks_per_sm;
       const KernelCost cost = kernel_cost(graph, device, kernel);
       row.dram_bytes = cost.dram_read_bytes + cost.dram_write_bytes;
+      row.time = cost.timed.time;
     }
     rows.push_back(std::move(row));
   }

@@ -248,6 +248,11 @@ TEST_F(JsonDocuments, KernelsSayWhatLimitsThem) {
                                     "run")["kernels"][0]["time_parts"]}};
   for (const auto& [method, parts] : told) {
     EXPECT_EQ(parts["method"], method);
+    const nlohmann::json& shares = parts["speed_of_light"];
+    EXPECT_GT(shares["dram"], 0.01) << parts;
+    EXPECT_GT(shares["special"], 0) << "exponentials";
+    EXPECT_FALSE(shares.contains("tensor"));
+    for (const auto& [unit, share] : shares.items()) EXPECT_LE(share, 1) << unit;
     double launch = parts["launch_us"], largest = 0;
     for (const auto& [part, us] : parts.items())
       if (us.is_number()) largest = std::max(largest, us.get<double>());
@@ -255,7 +260,8 @@ TEST_F(JsonDocuments, KernelsSayWhatLimitsThem) {
     EXPECT_GT(largest, 0);
   }
   EXPECT_THAT(run_command({"explain", file, "r", "--planner", "xla"}).out,
-              ::testing::HasSubstr(" us (modelled), limited by "));
+              ::testing::AllOf(::testing::HasSubstr(" us (modelled), limited by "),
+                               ::testing::HasSubstr("of each unit's peak (modelled): ")));
 }
 
 TEST_F(JsonDocuments, KernelsSayWhatTheirTimesLeaveOut) {
