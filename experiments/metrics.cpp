@@ -26,6 +26,9 @@ constexpr std::array kMetrics = std::to_array<Metric>({
      "shared memory of a block's values if none shared bytes, all kernels"},
     {"shared_allocated_bytes", "bytes", -1, "the same as values lie, bytes of several counted once"},
     {"shrunk_kernels", "kernels", -1, "memory kernels in which values gave up shared memory"},
+    {"peak_device_bytes", "bytes", -1,
+     "device memory at the step that takes most: buffers that are alive, scratch, what loops run (plan "
+     "--dump=memory)"},
     {"predicted_us", "us", -1, "time of all steps predicted from the plan alone"},
     {"kernel_us", "us", -1, "time of the memory-intensive kernels"},
     {"total_us", "us", -1,

@@ -50,6 +50,7 @@ const std::vector<Quantity>& quantities() {
       {"DRAM written", "by the kernels", "", "dram_write_transactions", sectors},
       {"inst_executed", "warp instructions", "", "inst_executed", whole},
       {"inst_fp_32", "fp32 instructions of all threads", "", "inst_fp_32", whole},
+      {"peak memory", "device memory at the step that takes most", "peak_device_bytes", "", human_bytes},
   };
   return list;
 }
@@ -72,7 +73,8 @@ const std::vector<ReportChart>& report_charts() {
        "DRAM traffic of the kernels",
        {{"DRAM read", "read"}, {"DRAM written", "written"}},
        "MiB",
-       kMiBPerSector}};
+       kMiBPerSector},
+      {"memory", "Device memory at its peak", {{"peak memory", "at the peak"}}, "MiB", 1.0 / (1 << 20)}};
   return list;
 }
 

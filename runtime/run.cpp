@@ -11,11 +11,12 @@
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
-#include "analysis/plan/traffic.h"
+#include "analysis/plan/plan_memory.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
 #include "core/evaluate/evaluator.h"
 #include "core/index/window.h"
+#include "core/passes/trip_count.h"
 #include "runtime/device_buffer.h"
 #include "runtime/simulator_backend.h"
 
@@ -187,15 +188,10 @@ class Runner {
   /// touched after the last.
   void plan_lifetimes() {
     const FusionPlan& plan = executable_.plan;
-    std::unordered_map<NodeId, std::size_t> last;
-    for (const PlanStep& step : plan.steps) {
-      const Traffic& touched = traffic_.emplace_back(traffic(graph_, plan, step));
-      for (const std::vector<NodeId>* list : {&touched.reads, &touched.writes})
-        for (const NodeId owner : *list) last[owner] = traffic_.size() - 1;
-    }
-    for (const NodeId owner : buffers_read(computation_, computation_.root)) last.erase(owner);
+    traffic_ = traffic_of_steps(graph_, plan);
     dies_after_.assign(plan.steps.size(), {});
-    for (const auto& [owner, step] : last) dies_after_[step].push_back(owner);
+    for (const BufferLife& buffer : buffer_lives(computation_, traffic_))
+      if (buffer.last < plan.steps.size()) dies_after_[buffer.last].push_back(buffer.owner);
   }
 
   /// Fills the buffer of a parameter, a constant or an element of a tuple before it is read for the first

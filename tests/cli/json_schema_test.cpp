@@ -194,6 +194,19 @@ TEST_F(JsonDocuments, Quality) {
   EXPECT_EQ(document["rows"][0]["bound"]["kernels"], 2);
 }
 
+TEST_F(JsonDocuments, MemoryOfPlans) {
+  // The tiny decoder has loops, whose bodies' memory is told as well.
+  const auto document = expect_document({"plan", "llama_decode_tiny", "--dump", "memory"}, "dump");
+  const nlohmann::json& memory = document["dumps"][0]["memory"];
+  ASSERT_GE(memory.size(), 1u);
+  std::int64_t most = 0;
+  for (const auto& step : memory[0]["steps"])
+    most = std::max<std::int64_t>(
+        most, step["buffer_bytes"].get<std::int64_t>() + step["beside_bytes"].get<std::int64_t>());
+  EXPECT_EQ(memory[0]["peak_bytes"], most);
+  EXPECT_THAT(document["dumps"][0]["text"].get<std::string>(), ::testing::HasSubstr("<- peak"));
+}
+
 TEST_F(JsonDocuments, Compile) {
   const auto document = expect_document({"compile", "fig5", "-o", path("out")}, "compile");
   for (const auto& file : document["files"])
