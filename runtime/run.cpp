@@ -389,17 +389,21 @@ class Runner {
     double us = 0;
     if (node.op == Op::kWhile) {
       Literal state = value(node.operands[0]);
-      for (std::int64_t trip = 1;
-           run_part(node, 0, state, result, us).get_int(0) != 0 && result.findings.empty(); ++trip) {
+      const std::optional<std::int64_t> trips = counted_trips(node);
+      const auto goes_on = [&](std::int64_t trip) {
+        if (trips) return trip <= *trips;  // nobody has to compute the condition
+        return run_part(node, 0, state, result, us).get_int(0) != 0 && result.findings.empty();
+      };
+      for (std::int64_t trip = 1; goes_on(trip); ++trip) {
         if (trip > program_.max_trips)
           throw Error(
               graph_.source, node.line, 0,
               fmt::format("loop {} goes on after {} trips", node.name, with_commas(program_.max_trips)),
               "does it end? run --max-trips N lets it go on");
         trip_progress_(trip);
-        us += device_.launch_gap_us;
+        if (!trips || trip > 1) us += device_.launch_gap_us;
         state = run_part(node, 1, state, result, us);
-        us += device_.launch_gap_us;
+        if (!trips) us += device_.launch_gap_us;
         if (!result.findings.empty()) return us;
       }
       if (result.findings.empty()) keep(node, std::move(state));
@@ -409,6 +413,12 @@ class Runner {
     Literal taken = run_part(node, branch, value(node.operands[branch + 1]), result, us);
     if (result.findings.empty()) keep(node, std::move(taken));
     return us;
+  }
+
+  /// Of a loop that runs without its condition.
+  std::optional<std::int64_t> counted_trips(const Node& loop) const {
+    const std::optional<std::int64_t> trips = trip_count(graph_, computation_, loop);
+    return is_counted(loop, trips) ? trips : std::nullopt;
   }
 
   /// Of a sample, which computes no values: a loop's body and condition run once, on the state that it starts
@@ -422,9 +432,9 @@ class Runner {
                                 node.name),
                     "run all blocks: --mode exact");
       const Literal state = value(node.operands[0]);
-      run_part(node, 0, state, result, us, *step.trips + 1);
+      if (!counted_trips(node)) run_part(node, 0, state, result, us, *step.trips + 1);
       if (*step.trips > 0) run_part(node, 1, state, result, us, *step.trips);
-      us += device_.launch_gap_us * 2 * static_cast<double>(*step.trips);
+      us += control_gaps_us(device_, node, step.trips);
     } else {
       const std::size_t branch = costliest_branch(node);
       run_part(node, branch, value(node.operands[branch + 1]), result, us);
