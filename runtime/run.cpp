@@ -470,6 +470,7 @@ class Runner {
     run.parts = launched.parts;
     run.not_modelled = std::move(launched.not_modelled);
     run.bytes_in_flight = launched.bytes_in_flight;
+    run.lines = std::move(launched.lines);
     run.method = launched.sampled ? Method::kSampled : backend_.method();
     result.sanitized += launched.sanitized;
     for (sim::Finding& finding : launched.findings) result.findings.push_back(std::move(finding));
@@ -547,7 +548,8 @@ RunResult run_on(Backend& backend, const Graph& graph, const Device& device, con
 
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options) {
-  SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled);
+  SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled,
+                           options.lines);
   return run_on(backend, graph, device, executable, inputs, options.progress, options.max_trips);
 }
 

@@ -378,6 +378,41 @@ DONE:
 }
 )";
 
+TEST_F(JsonDocuments, LinesOfPtxAddUpToItsCounters) {
+  const std::string file = path("k.ptx");
+  // The last of four warps leaves before the store.
+  write_file(file, kPtx);
+  const std::vector<std::string> words = {"ptx",     "run",    file,    "--grid",           "4",
+                                          "--block", "32",     "--arg", "buf:f32:100:zero", "--arg",
+                                          "u32:96",  "--lines"};
+  const auto document = expect_document(words, "ptx-run");
+  std::int64_t warps = 0, threads = 0, slots = 0, accesses = 0;
+  for (const auto& line : document["lines"]) {
+    warps += line["inst_executed"].get<std::int64_t>();
+    threads += line["thread_inst_executed"].get<std::int64_t>();
+    slots += line["issue_slots"].get<std::int64_t>();
+    accesses += line["inst_ldst"].get<std::int64_t>();
+  }
+  const auto& counters = document["counters"];
+  EXPECT_EQ(warps, counters["inst_executed"]);
+  EXPECT_EQ(threads, counters["thread_inst_executed"]);
+  EXPECT_EQ(slots, counters["issue_slots"]);
+  EXPECT_EQ(accesses, counters["inst_ldst"]);
+  // ld.param is on line 10 of the text, run by all; the store by three warps of four.
+  EXPECT_EQ(document["lines"][0]["line"], 10);
+  EXPECT_EQ(document["lines"][0]["inst_executed"], 4);
+  const auto store =
+      std::ranges::find_if(document["lines"], [](const auto& l) { return l["inst_ldst"] > 0; });
+  ASSERT_NE(store, document["lines"].end());
+  EXPECT_EQ((*store)["inst_executed"], 3);
+  const testing::CommandResult said = run_command(words);
+  EXPECT_THAT(said.out, ::testing::HasSubstr("ld.param.u64 %rd1, [out];"));
+  EXPECT_FALSE(expect_document({"ptx", "run", file, "--grid", "4", "--block", "32", "--arg",
+                                "buf:f32:100:zero", "--arg", "u32:96"},
+                               "ptx-run")
+                   .contains("lines"));
+}
+
 TEST_F(JsonDocuments, PtxRunCleanAndWithAFinding) {
   const std::string file = path("iota.ptx");
   write_file(file, kPtx);
