@@ -65,8 +65,8 @@ inline constexpr std::array<Unit, 13> kUnits = {{{"dram", "DRAM"},
                                                  {"l1", "L1"},
                                                  {"shared", "shared memory"},
                                                  {"cluster", "shared memory of the cluster"}}};
-inline constexpr std::size_t kDramUnit = 0, kL2Unit = 1, kIssueUnit = 2;
-using UnitTimes = std::array<double, kUnits.size()>;  ///< us of each of kUnits
+inline constexpr std::size_t kDramUnit = 0, kL2Unit = 1, kIssueUnit = 2;  // No quantity: places in kUnits.
+using UnitTimes = std::array<double, kUnits.size()>;                      ///< us of each of kUnits
 
 /// Clocks in which an SM with enough warps issues this, and the unit that takes them.
 struct IssueClocks {

@@ -38,6 +38,7 @@ std::string limited_by(const KernelTime& time) {
 }
 
 std::string busiest_units(const KernelTime& time, std::size_t most) {
+  // A choice, not measured: what is less than a percent says nothing of the kernel.
   constexpr double kShown = 0.01;
   std::vector<std::size_t> order;
   for (std::size_t u = 0; u < kUnits.size(); ++u)

@@ -319,7 +319,8 @@ std::string to_text(const Explanation& explanation) {
     if (!at.producers.empty()) text += fmt::format("  reads {}\n", fmt::join(at.producers, ", "));
     if (!at.consumers.empty()) text += fmt::format("  read by {}\n", fmt::join(at.consumers, ", "));
     text += fmt::format("  {:.2f} us (modelled), limited by {}\n", at.time.total_us, limited_by(at.time));
-    constexpr std::size_t kBusiest = 4;  // of those beyond, a reader learns little; --json has all
+    // A choice, not measured: of those beyond, a reader learns little; --json has all.
+    constexpr std::size_t kBusiest = 4;
     if (const std::string units = busiest_units(at.time, kBusiest); !units.empty())
       text += fmt::format("  of each unit's peak (modelled): {}\n", units);
     for (const NotModelled& effect : at.not_modelled)

@@ -21,6 +21,7 @@ std::string last_step(const PlanMemory& memory, const BufferLife& buffer) {
 
 /// "p = reshape.3": a buffer's op and the other names of its values, the first few.
 std::string names_of_values(const Computation& computation, const BufferLife& buffer) {
+  // A choice, not measured: a line is as long as a terminal is wide.
   constexpr std::size_t kMost = 4;
   std::string text = computation.node(buffer.owner).name;
   for (std::size_t i = 0; i < std::min(kMost, buffer.aliases.size()); ++i)

@@ -240,7 +240,8 @@ QString SelectionPanel::step_html(const PlannedModel& planned, int index) const 
               step.scratch_bytes ? bytes_text(static_cast<double>(step.scratch_bytes)) : QString());
   html += row(tr("DRAM"), tr("%1, modelled").arg(bytes_text(static_cast<double>(step.dram_bytes))));
   html += row(tr("Limited by"), q(limited_by(step.time)));
-  html += "</table>" + units_html(step.time) + "<h4>" + tr("Schemes") + "</h4><table>";
+  html +=
+      "</table>" + units_html(step.time) + "<h4 style='margin-top:12px'>" + tr("Schemes") + "</h4><table>";
   for (std::size_t s = 0; s < step.schemes.size(); ++s)
     if (step.schemes[s] > 0)
       html +=
