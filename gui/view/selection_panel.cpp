@@ -225,9 +225,9 @@ QString SelectionPanel::step_html(const PlannedModel& planned, int index) const 
   }
   const KernelPlan& kernel = *planned.kernel(index);
   html += "<table>";
-  html += row(tr("Launch"), tr("%1 blocks of %2 threads").arg(grouped(step.grid), grouped(step.block)));
-  html += row(tr("Residency"), step.blocks_per_sm ? tr("%1 blocks an SM, %2 a wave")
-                                                        .arg(step.blocks_per_sm)
+  html += row(tr("Launch"), tr("%1 of %2 threads").arg(counted(step.grid, tr("block")), grouped(step.block)));
+  html += row(tr("Residency"), step.blocks_per_sm ? tr("%1 an SM, %2 a wave")
+                                                        .arg(counted(step.blocks_per_sm, tr("block")))
                                                         .arg(grouped(kernel.launch.blocks_per_wave))
                                                   : QString());
   html += row(tr("Registers"),

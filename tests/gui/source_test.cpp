@@ -142,8 +142,8 @@ TEST_F(Source, ExecutedPtxSaysHowItsLinesAreLinked) {
   EXPECT_TRUE(window->source().source().lines.empty());
   EXPECT_THAT(child<QLabel>("ptx_links")->text().toStdString(), HasSubstr("compile it"));
   // Lines that ran are shaded and say what they did; declarations did nothing.
-  const SourceView& source = window->source();
-  const auto shades = source.findChildren<QPlainTextEdit*>().back()->extraSelections();
+  SourceView& source = window->source();
+  const auto shades = source.ptx().extraSelections();
   EXPECT_GT(shades.size(), 10);
   int darkest = 0;
   for (const auto& shade : shades) {
