@@ -52,6 +52,14 @@ std::vector<UnitUse> unit_uses(const KernelResult& kernel) {
   return uses;
 }
 
+std::string busiest_text(const std::vector<UnitUse>& uses, std::size_t most) {
+  constexpr double kShown = 0.01;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, uses.size()) && uses[i].share >= kShown; ++i)
+    text += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", kUnits[uses[i].unit].name, 100 * uses[i].share);
+  return text;
+}
+
 namespace {
 
 /// "80 x 1024": blocks x threads, and barriers.

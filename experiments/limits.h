@@ -31,6 +31,8 @@ struct UnitUse {
   std::string method;
 };
 std::vector<UnitUse> unit_uses(const KernelResult& kernel);
+/// "DRAM 83 %, L2 31 %": the first `most` of those, of a percent and more; "" where there are none.
+std::string busiest_text(const std::vector<UnitUse>& uses, std::size_t most);
 
 /// Why `slower` takes longer than `faster`: which of its parts grew, and the kernel of both that grew most,
 /// with its launches.

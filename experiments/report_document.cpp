@@ -120,10 +120,9 @@ DocumentTable kernels_table(const ReportTrial& trial) {
     const std::vector<UnitUse> uses = unit_uses(*k);
     shares.push_back(uses.empty() ? std::nullopt : std::optional(ReportValue{uses[0].share, uses[0].method}));
     limits.push_back(parts.empty() ? "-" : fmt::format("{} {:.2f} us", parts[0].name, parts[0].us));
-    if (!uses.empty())
-      limits.back() += fmt::format("; {} {:.0f} %", kUnits[uses[0].unit].name, 100 * uses[0].share);
+    if (const std::string busy = busiest_text(uses, 1); !busy.empty()) limits.back() += "; " + busy;
   }
-  add_numbers(table, "limited by; busiest unit, of its peak", shares, limits);
+  add_numbers(table, "limited by; busiest unit", shares, limits);
   table.heads.push_back("blocks x threads");
   table.right.push_back(true);
   for (std::size_t r = 0; r < order.size(); ++r)

@@ -60,15 +60,6 @@ std::string counter_text(double value) {
                                     : fmt::format("{:.3f}", value);
 }
 
-/// "DRAM 83 %, L2 31 %": the two busiest.
-html::Cell units_cell(const std::vector<UnitUse>& uses) {
-  if (uses.empty()) return {"-"};
-  std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(2, uses.size()); ++i)
-    text += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", kUnits[uses[i].unit].name, 100 * uses[i].share);
-  return {text, uses[0].method};
-}
-
 std::string all_units(const std::vector<UnitUse>& uses) {
   if (uses.empty()) return "";
   std::string list;
@@ -126,6 +117,7 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
   auto ratio = [](double v) { return fmt::format("{:.2f}", v); };
   const std::vector<TimePart> parts = time_parts(k);
   const std::vector<UnitUse> uses = unit_uses(k);
+  const std::string busy = busiest_text(uses, 2);
   html::Row row;
   row.cells = {
       {fmt::format("<code>{}</code>", escaped(k.name))},
@@ -136,7 +128,10 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
       {fmt::format("{:.2f}", k.time_us.value), k.time_us.method},
       {parts.empty() ? "-" : fmt::format("{} {:.2f}", parts[0].name, parts[0].us),
        parts.empty() ? "" : parts[0].method},
-      units_cell(uses),
+      {uses.empty()   ? "-"
+       : busy.empty() ? "all below 1 %"
+                      : busy,
+       uses.empty() ? "" : uses[0].method},
       {fmt::format("{} &#215; {}", with_commas(k.grid), with_commas(k.block)), kPlan},
       {fmt::to_string(k.barriers), kPlan},
       {k.shared_bytes == 0 ? "0" : human_bytes(static_cast<double>(k.shared_bytes)), kPlan},

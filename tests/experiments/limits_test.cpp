@@ -98,12 +98,20 @@ TEST(Limits, ASimulatedKernelsPartsAreTheSimulators) {
   const std::string page = report_html(store);
   EXPECT_THAT(page, HasSubstr("<summary>speed of light</summary>"));
   EXPECT_THAT(page, HasSubstr(std::string(kRooflineCaption)));
-  EXPECT_THAT(report_bytes(store, {}, "report.md"), HasSubstr("busiest unit, of its peak (simulated)"));
+  EXPECT_THAT(report_bytes(store, {}, "report.md"), HasSubstr("limited by; busiest unit (simulated)"));
   for (const Limit& limit : kLimits) {
     limited_us += *trial.median(std::string(limit.metric));
     EXPECT_EQ(trial.find(std::string(limit.metric))->method, "simulated");
   }
   EXPECT_NEAR(limited_us, *trial.median("kernel_us"), 1e-9) << "each kernel is limited by one part";
+}
+
+TEST(Limits, UnitsThatDoNearlyNothingAreNotNamed) {
+  const std::vector<UnitUse> uses = {
+      {kDramUnit, 0.834, "simulated"}, {kL2Unit, 0.31, "simulated"}, {kIssueUnit, 0.004, "simulated"}};
+  EXPECT_EQ(busiest_text(uses, 1), "DRAM 83 %");
+  EXPECT_EQ(busiest_text(uses, 9), "DRAM 83 %, L2 31 %");
+  EXPECT_EQ(busiest_text({uses[2]}, 9), "");
 }
 
 TEST(Limits, NothingRecordedIsSaid) {
