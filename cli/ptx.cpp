@@ -172,6 +172,7 @@ std::string lines_text(const std::vector<sim::LineCounters>& lines, const std::s
     std::string_view text = texts.at(static_cast<std::size_t>(l.line - 1));
     text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
     row.emplace_back(text);
+    std::ranges::replace(row.back(), '\t', ' ');
     table.add(std::move(row));
   }
   return table.text();

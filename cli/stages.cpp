@@ -24,10 +24,10 @@ using nlohmann::ordered_json;
 /// Files beside the folder that is asked for: they go there when all are written, or away.
 class StagedFolder {
  public:
-  explicit StagedFolder(fs::path wanted) : wanted_(std::move(wanted)) {
-    path_ = wanted_;
+  explicit StagedFolder(fs::path wanted)
+      : wanted_(wanted.has_filename() ? std::move(wanted) : wanted.parent_path()), path_(wanted_) {
     path_ += fmt::format(".{}.partial", getpid());
-    make(path_);
+    make(path_, wanted_);
   }
   ~StagedFolder() {
     std::error_code ignored;
@@ -39,11 +39,12 @@ class StagedFolder {
   const fs::path& path() const { return path_; }
   void publish(const std::vector<std::string>& files) {
     std::error_code ignored, not_renamed;
-    if (fs::is_empty(wanted_, ignored)) fs::remove(wanted_, ignored);
+    const bool is_link = fs::is_symlink(fs::symlink_status(wanted_, ignored));  // which stays one
+    if (!is_link && fs::is_empty(wanted_, ignored)) fs::remove(wanted_, ignored);
     if (!fs::exists(wanted_, ignored)) fs::rename(path_, wanted_, not_renamed);
     if (!fs::exists(path_, ignored)) return;  // all of it at once
     for (const std::string& file : files) {
-      make((wanted_ / file).parent_path());
+      make((wanted_ / file).parent_path(), wanted_);
       std::error_code error;
       fs::rename(path_ / file, wanted_ / file, error);
       if (error)
@@ -52,11 +53,12 @@ class StagedFolder {
   }
 
  private:
-  static void make(const fs::path& folder) {
+  /// `wanted`: whose name people know.
+  static void make(const fs::path& folder, const fs::path& wanted) {
     std::error_code error;
     fs::create_directories(folder, error);
     if (error)
-      throw Error(folder.string(), 0, 0, fmt::format("cannot be created: {}", error.message()),
+      throw Error(wanted.string(), 0, 0, fmt::format("cannot be created: {}", error.message()),
                   "name a writable folder");
   }
   fs::path wanted_, path_;

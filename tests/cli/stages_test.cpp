@@ -71,6 +71,11 @@ TEST_F(Stages, AFolderWithFilesIsRefusedUnlessAskedFor) {
   write_file(path("file"), "");
   EXPECT_THAT(run_command({"compile", "fig5", "--all-stages", "-o", path("file")}).err,
               HasSubstr("is no folder"));
+  fs::create_directories(folder / "target");
+  fs::create_directory_symlink(folder / "target", folder / "link");
+  EXPECT_EQ(run_command({"compile", "fig5", "--all-stages", "-o", path("link")}).exit_code, 0);
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_TRUE(fs::exists(folder / "target/index.md"));
   const CommandResult plain = run_command({"compile", "fig5", "--force", "-o", path("other")});
   EXPECT_EQ(plain.exit_code, 1);
   EXPECT_THAT(plain.err, HasSubstr("--force is for --all-stages"));
@@ -126,6 +131,7 @@ TEST_F(WithDisassembler, WhatFailsLeavesNothing) {
   const CommandResult said = run_command({"compile", "fig5", "--all-stages", "-o", path("all")});
   EXPECT_EQ(said.exit_code, 1) << said.out;
   EXPECT_THAT(said.err, HasSubstr("error: broken"));
+  EXPECT_EQ(run_command({"compile", "fig5", "--all-stages", "-o", path("all/")}).exit_code, 1);
   EXPECT_EQ(entries(), 1u) << "the disassembler alone";
 }
 
