@@ -16,8 +16,8 @@ PlanMemory memory_of(const Graph& graph, const FusionPlan& plan, const std::vect
                      bool with_tuples);
 
 /// Beside the plan's buffers, while the step runs.
-std::int64_t beside(const Graph& graph, const FusionPlan& plan, const PlanStep& step,
-                    const std::vector<ComputationPlan>& parts, bool with_tuples) {
+std::int64_t bytes_beside(const Graph& graph, const FusionPlan& plan, const PlanStep& step,
+                          const std::vector<ComputationPlan>& parts, bool with_tuples) {
   if (step.kind == StepKind::kKernel)
     return plan.kernels[static_cast<std::size_t>(step.kernel)].launch.scratch_bytes;
   if (step.kind != StepKind::kControl) return 0;
@@ -48,7 +48,7 @@ PlanMemory memory_of(const Graph& graph, const FusionPlan& plan, const std::vect
   std::int64_t now = 0;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     now += change[s];
-    const PlanMemory::Step step{now, beside(graph, plan, plan.steps[s], parts, with_tuples)};
+    const PlanMemory::Step step{now, bytes_beside(graph, plan, plan.steps[s], parts, with_tuples)};
     memory.steps.push_back(step);
     if (step.buffers + step.beside <= memory.peak_bytes) continue;
     memory.peak_bytes = step.buffers + step.beside;
