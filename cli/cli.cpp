@@ -106,8 +106,8 @@ void ModelOptions::add(CLI::App& command) {
       ->allow_extra_args(false);
 }
 
-Model ModelOptions::load(const std::string& name, OpTrace* trace) const {
-  Model model = load_model(name, onnx_options(dims, values), trace);
+Model ModelOptions::load(const std::string& name, OpTrace* trace, Graph* as_read) const {
+  Model model = load_model(name, onnx_options(dims, values), trace, as_read);
   std::map<std::string, std::int64_t> counts;
   for (const std::string& text : trips) {
     const std::size_t equals = text.find('=');
@@ -184,11 +184,11 @@ const fusionstitching::PerformanceLibrary* PlanArguments::library() const {
   return &*library_;
 }
 
-Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTrace* trace) {
+Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTrace* trace, Graph* as_read) {
   Planned planned;
   if (arguments.plan_file.empty()) {
     if (arguments.model.empty()) throw Error("no model given", "name a file or dataset, or give --plan FILE");
-    planned.model = arguments.open.load(arguments.model, trace);
+    planned.model = arguments.open.load(arguments.model, trace, as_read);
     planned.device = &device(arguments.device);
     planned.plan = make_plan(planned.model.graph, *planned.device, arguments.planner,
                              arguments.options(record_decisions));
@@ -203,7 +203,8 @@ Planned load_planned(const PlanArguments& arguments, bool record_decisions, OpTr
   const std::string& file = arguments.plan_file;
   const std::string text = read_file(file);
   const PlanHeader header = read_plan_header(text, file);
-  planned.model = arguments.open.load(arguments.model.empty() ? header.model_path : arguments.model, trace);
+  planned.model =
+      arguments.open.load(arguments.model.empty() ? header.model_path : arguments.model, trace, as_read);
   if (planned.model.graph.source_sha256 != header.model_sha256)
     throw Error(file, 0, 0,
                 fmt::format("made for another version of {} (sha256 {}, the file's is {})", header.model_path,

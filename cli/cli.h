@@ -56,7 +56,7 @@ struct ModelOptions {
   std::vector<std::string> dims, values, trips;
 
   void add(CLI::App& command);
-  Model load(const std::string& name, OpTrace* trace = nullptr) const;
+  Model load(const std::string& name, OpTrace* trace = nullptr, Graph* as_read = nullptr) const;
 };
 
 /// MODEL, or --plan FILE, with --planner, --device, --set: the options of every command that needs a plan.
@@ -93,8 +93,9 @@ struct Planned {
   const Device* device = nullptr;
   FusionPlan plan;
 };
-/// `trace`: takes what became of the ops of the model's file.
-Planned load_planned(const PlanArguments& arguments, bool record_decisions = false, OpTrace* trace = nullptr);
+/// `trace`: takes what became of the ops of the model's file; `as_read`: the module before any pass.
+Planned load_planned(const PlanArguments& arguments, bool record_decisions = false, OpTrace* trace = nullptr,
+                     Graph* as_read = nullptr);
 
 /// Loops of a document: op, computation, trips (null: unknown).
 nlohmann::ordered_json loops_json(const std::vector<LoopTrips>& loops);

@@ -2,182 +2,34 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/control_flow.h"
 #include "analysis/plan/plan_json.h"
-#include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "analysis/verify/verify.h"
 #include "cli/cli.h"
-#include "cli/table.h"
-#include "codegen/executable.h"
+#include "cli/dumps.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/suggest.h"
-#include "core/hlo/hlo_text.h"
-#include "occupancy_model/occupancy.h"
 
 namespace stitchwork {
 namespace {
 
 using nlohmann::ordered_json;
 
-/// The kernels asked for: all, or those of these ids or names.
-struct Wanted {
-  std::vector<std::string> kernels;
-
-  bool operator()(const KernelPlan& kernel) const {
-    return kernels.empty() || std::find(kernels.begin(), kernels.end(), kernel.id) != kernels.end() ||
-           std::find(kernels.begin(), kernels.end(), kernel.name) != kernels.end();
-  }
-};
-
-/// What --dump can print, in the order of the road.
-struct DumpKind {
-  std::string_view name, help;
-  std::string (*print)(const Planned&, const Wanted&);
-};
-
-/// Calls visit(graph, kernel) of the kernels asked for: of the entry, then of what loops and branches run.
-template <typename Visit>
-void for_each_kernel(const Planned& p, const Wanted& wanted, Visit visit) {
-  for (const KernelPlan& kernel : p.plan.kernels)
-    if (wanted(kernel)) visit(p.model.graph, kernel);
-  for (const ComputationPlan& part : p.plan.computations) {
-    const Graph graph = entered(p.model.graph, part.computation);
-    for (const KernelPlan& kernel : part.plan.kernels)
-      if (wanted(kernel)) visit(graph, kernel);
-  }
-}
-
-std::string dump_graph(const Planned& p, const Wanted&) { return to_text(p.model.graph); }
-
-std::string dump_dominants(const Planned& p, const Wanted& wanted) {
-  std::string text;
-  for_each_kernel(p, wanted, [&](const Graph& graph, const KernelPlan& kernel) {
-    const Computation& entry = graph.entry_computation();
-    for (const Group& group : kernel.groups) {
-      text += fmt::format("{} {}: dominant {}", kernel.id, kernel.name, entry.node(group.dominant).name);
-      for (NodeId id : group.sub_dominants) text += fmt::format(", sub-dominant {}", entry.node(id).name);
-      text += fmt::format("; {}\n", to_text(group.mapping, group.deal));
-    }
-  });
-  return text;
-}
-
-std::string dump_plan(const Planned& p, const Wanted&) { return to_text(p.model.graph, p.plan); }
-
-std::string dump_schedule(const Planned& p, const Wanted& wanted) {
-  std::string text;
-  for_each_kernel(p, wanted, [&](const Graph& graph, const KernelPlan& kernel) {
-    text += to_text(graph, build_schedule(graph, kernel)) + "\n";
-  });
-  return text;
-}
-
-std::string dump_cuda(const Planned& p, const Wanted& wanted) {
-  std::string text;
-  for_each_kernel(p, wanted, [&](const Graph& graph, const KernelPlan& kernel) {
-    text += to_cuda(graph, build_schedule(graph, kernel), false) + "\n";
-  });
-  return text;
-}
-
-std::string dump_ptx(const Planned& p, const Wanted& wanted) {
-  std::string text;
-  const Executable executable = compile(p.model.graph, *p.device, p.plan);
-  const auto add = [&](const FusionPlan& plan, const std::vector<CompiledKernel>& kernels) {
-    for (std::size_t k = 0; k < kernels.size(); ++k)
-      if (wanted(plan.kernels[k])) text += kernels[k].ptx + "\n";
-  };
-  add(p.plan, executable.kernels);
-  for (std::size_t c = 0; c < executable.computations.size(); ++c)
-    add(p.plan.computations[c].plan, executable.computations[c].kernels);
-  return text;
-}
-
-std::string dump_templates(const Planned& p, const Wanted& wanted) {
-  std::string text;
-  for_each_kernel(p, wanted, [&](const Graph& graph, const KernelPlan& kernel) {
-    const Computation& entry = graph.entry_computation();
-    text += fmt::format("{} {}: cta_num {}, cta_size {}\n  {}\n", kernel.id, kernel.name, kernel.launch.grid,
-                        kernel.launch.block,
-                        fusionstitching::to_text(entry, fusionstitching::schedules_of(entry, kernel)));
-  });
-  return text;
-}
-
-std::string dump_occupancy(const Planned& p, const Wanted& wanted) {
-  Table table(
-      {"kernel", ">grid", ">block", ">shared B", ">reg bound", ">blocks/SM", ">occupancy", "limited by"});
-  for_each_kernel(p, wanted, [&](const Graph&, const KernelPlan& k) {
-    const int registers = k.launch.register_bound > 0 ? k.launch.register_bound : 32;
-    const Occupancy o = occupancy(*p.device, k.launch.block, registers, k.launch.shared_bytes);
-    table.add({k.id + " " + k.name, fmt::to_string(k.launch.grid), fmt::to_string(k.launch.block),
-               fmt::to_string(k.launch.shared_bytes), fmt::to_string(registers),
-               fmt::to_string(o.blocks_per_sm), fmt::format("{:.0f}%", 100 * o.warps_ratio), o.limiter});
-  });
-  return table.text();
-}
-
-constexpr DumpKind kDumps[] = {
-    {"graph", "the canonical graph, as HLO text", dump_graph},
-    {"dominants", "dominant and sub-dominant ops and their thread mappings", dump_dominants},
-    {"plan", "kernels, groups, schemes, launches", dump_plan},
-    {"templates",
-     "how what each kernel stores is dealt to the grid, warps and threads (FusionStitching 2019)",
-     dump_templates},
-    {"schedule", "what each kernel does: phases, task loops, steps, values, where they lie", dump_schedule},
-    {"kernel", "the same, under its older name", dump_schedule},
-    {"cuda", "the CUDA C++ of every kernel", dump_cuda},
-    {"ptx", "the PTX of every kernel", dump_ptx},
-    {"occupancy", "residency of every kernel on the device", dump_occupancy},
-};
-
 struct PlanFlags {
   PlanArguments plan;
   std::vector<std::string> dumps;
-  Wanted kernels;
+  WantedKernels kernels;
   std::string output;
 };
 
-std::vector<const DumpKind*> dump_kinds(const std::vector<std::string>& dumps) {
-  std::vector<const DumpKind*> wanted;
-  for (const std::string& dump : dumps) {
-    const auto* found =
-        std::find_if(std::begin(kDumps), std::end(kDumps), [&](const DumpKind& k) { return k.name == dump; });
-    if (found == std::end(kDumps)) {
-      std::vector<std::string_view> names;
-      for (const DumpKind& k : kDumps) names.push_back(k.name);
-      throw Error(fmt::format("--dump={}: no such dump", dump),
-                  fmt::format("known: {}", fmt::join(names, ", ")));
-    }
-    wanted.push_back(found);
-  }
-  return wanted;
-}
-
-void require_kernels(const Planned& planned, const Wanted& wanted) {
-  for (const std::string& name : wanted.kernels) {
-    std::vector<std::string> names;
-    bool found = false;
-    for_each_kernel(planned, {}, [&](const Graph&, const KernelPlan& kernel) {
-      found = found || kernel.id == name || kernel.name == name;
-      names.push_back(kernel.name);
-    });
-    if (found) continue;
-    const std::string_view near = closest(name, {names.begin(), names.end()});
-    throw Error(fmt::format("--kernel {}: the plan has no such kernel", name),
-                near.empty() ? std::string("`stitchwork plan MODEL` lists them")
-                             : fmt::format("did you mean {}?", near));
-  }
-}
-
 void print_dumps(const Cli& cli, const Planned& planned, const std::vector<const DumpKind*>& kinds,
-                 const Wanted& kernels) {
+                 const WantedKernels& kernels) {
   require_kernels(planned, kernels);
   if (cli.json) {
     ordered_json dumps = ordered_json::array();
-    for (const DumpKind* kind : kinds)
+    for (const DumpKind* kind : kinds) {
       dumps.push_back({{"kind", kind->name}, {"text", kind->print(planned, kernels)}});
+      if (kind->document != nullptr) dumps.back()[std::string(kind->name)] = kind->document(planned);
+    }
     const Graph& graph = planned.model.graph;
     return cli.print(ordered_json{{"schema", "stitchwork.dump/1"},
                                   {"model", {{"path", graph.source}, {"sha256", graph.source_sha256}}},
@@ -192,7 +44,8 @@ void print_dumps(const Cli& cli, const Planned& planned, const std::vector<const
 }
 
 void plan(Cli& cli, const PlanFlags& flags) {
-  const std::vector<const DumpKind*> kinds = dump_kinds(flags.dumps);
+  std::vector<const DumpKind*> kinds;
+  for (const std::string& dump : flags.dumps) kinds.push_back(&dump_kind(dump));
   if (kinds.empty() && !flags.kernels.kernels.empty())
     throw Error("--kernel is for dumps", "for example --dump=cuda --kernel k0");
   const Planned planned = load_planned(flags.plan);
@@ -203,7 +56,7 @@ void plan(Cli& cli, const PlanFlags& flags) {
   } else if (cli.json) {
     cli.print(document());
   } else if (flags.output.empty()) {
-    cli.print(dump_plan(planned, {}));
+    cli.print(to_text(planned.model.graph, planned.plan));
   } else {
     cli.print(fmt::format("{}: {}; predicted {:.1f} us (modelled)", flags.output,
                           to_text(planned.plan.counts), planned.plan.predicted_us));
@@ -237,7 +90,7 @@ void add_plan(CLI::App& app, Cli& cli) {
   flags->plan.add_planning(*command);
   flags->plan.add_device(*command);
   std::string help = "what to print instead, comma-separated:";
-  for (const DumpKind& kind : kDumps) help += fmt::format("\n{} = {}", kind.name, kind.help);
+  for (const DumpKind& kind : dump_kinds()) help += fmt::format("\n{} = {}", kind.name, kind.help);
   command->add_option("--dump", flags->dumps, help)->delimiter(',');
   command
       ->add_option("--kernel,-k", flags->kernels.kernels,

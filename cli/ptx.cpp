@@ -26,7 +26,7 @@ struct PtxArguments {
   std::vector<std::string> arguments, outputs, beside;
   std::int64_t shared = 0;
   int registers = 0;
-  bool explain = false, non_portable_cluster = false;
+  bool explain = false, non_portable_cluster = false, lines = false;
 };
 
 struct Output {
@@ -128,10 +128,61 @@ std::function<void(const sim::Progress&)> progress_of(Cli& cli) {
   };
 }
 
+ordered_json lines_json(const std::vector<sim::LineCounters>& lines) {
+  ordered_json list = ordered_json::array();
+  for (const sim::LineCounters& l : lines) {
+    list.push_back({{"line", l.line},
+                    {"inst_executed", l.inst_executed},
+                    {"thread_inst_executed", l.thread_inst_executed},
+                    {"issue_slots", l.issue_slots},
+                    {"inst_ldst", l.inst_ldst}});
+    if (l.source_line == 0) continue;
+    list.back()["source_file"] = l.source_file;
+    list.back()["source_line"] = l.source_line;
+  }
+  return list;
+}
+
+/// A row a line, as the file has them: what it did, its share of all issue slots, and its text.
+std::string lines_text(const std::vector<sim::LineCounters>& lines, const std::string& ptx) {
+  std::vector<std::string_view> texts;
+  for (std::size_t at = 0; at < ptx.size();) {
+    const std::size_t end = std::min(ptx.find('\n', at), ptx.size());
+    texts.push_back(std::string_view(ptx).substr(at, end - at));
+    at = end + 1;
+  }
+  double all = 0;
+  for (const sim::LineCounters& l : lines) all += static_cast<double>(l.issue_slots);
+  const bool named = std::ranges::any_of(lines, [](const auto& l) { return l.source_line != 0; });
+  const auto number = [](std::uint64_t n) { return with_commas(static_cast<long long>(n)); };
+  std::vector<std::string> heads = {">line",        ">inst_executed", ">thread_inst_executed",
+                                    ">issue_slots", ">% of them",     ">inst_ldst"};
+  if (named) heads.emplace_back("source");
+  heads.emplace_back("PTX");
+  Table table(heads);
+  for (const sim::LineCounters& l : lines) {
+    std::vector<std::string> row = {
+        fmt::to_string(l.line),
+        number(l.inst_executed),
+        number(l.thread_inst_executed),
+        number(l.issue_slots),
+        fmt::format("{:.1f}", all > 0 ? 100 * static_cast<double>(l.issue_slots) / all : 0),
+        number(l.inst_ldst)};
+    if (named) row.push_back(l.source_line == 0 ? "" : fmt::format("{}:{}", l.source_file, l.source_line));
+    std::string_view text = texts.at(static_cast<std::size_t>(l.line - 1));
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    row.emplace_back(text);
+    std::ranges::replace(row.back(), '\t', ' ');
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
 void ptx_run(Cli& cli, const PtxArguments& a) {
   std::vector<Output> outputs;
-  for (const std::string& text : a.outputs) outputs.push_back(parse_output(text, a.arguments.size()));
-  const ptx::Module module = ptx::parse(read_file(a.file), a.file);
+  for (const std::string& output : a.outputs) outputs.push_back(parse_output(output, a.arguments.size()));
+  const std::string text = read_file(a.file);
+  const ptx::Module module = ptx::parse(text, a.file);
   const Device& target = device(a.device);
   sim::Launch launch;
   launch.kernel = a.kernel.empty() && module.kernels().size() == 1 ? module.kernels()[0].name : a.kernel;
@@ -144,6 +195,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
   options.registers_per_thread = a.registers;
   if (!a.sanitize.empty()) options.sanitize = sim::parse_sanitizers(a.sanitize);
   options.sampled = a.mode == "sampled";
+  options.lines = a.lines;
   if (options.sampled && !outputs.empty())
     throw Error("--mode sampled runs some of the blocks: outputs would be incomplete",
                 "leave out --out, or use --mode exact");
@@ -183,6 +235,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                           {"blocks_simulated", run.result.blocks_simulated},
                           {"findings", findings},
                           {"sanitizers", sanitizers_json(options.sanitize, run.result.sanitized)}};
+    if (a.lines) document["lines"] = lines_json(run.result.lines);
     for (const StreamLaunch& s : streams)
       document["streams"].push_back(
           {{"kernel", s.kernel}, {"alone_us", s.share.alone.total_us}, {"end_us", s.end_us}});
@@ -204,6 +257,7 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
                                           with_commas(static_cast<long long>(run.result.blocks_simulated)),
                                           with_commas(static_cast<long long>(launch.grid.count())))
                             : "simulated"));
+  if (a.lines) cli.print(lines_text(run.result.lines, text));
   if (a.explain) cli.print(to_text(run.result.time) + to_text(not_modelled(target, run.result.timed)));
   if (!streams.empty()) {
     Table together({"stream", "kernel", ">alone us", ">ends us"});
@@ -290,6 +344,7 @@ void add_ptx(CLI::App& app, Cli& cli) {
       ->capture_default_str()
       ->check(CLI::IsMember({"exact", "sampled"}));
   run->add_flag("--explain", a->explain, "what the time is made of, and what limits it");
+  run->add_flag("--lines", a->lines, "what the instructions of each line did");
   run->add_option(
          "--beside", a->beside,
          "FILE.json that ptx run --json printed: a launch on another stream, begun together with this")

@@ -29,15 +29,6 @@ std::string table_html(const DocumentBlock& block) {
              : fmt::format("<details><summary>{}</summary>\n{}</details>\n", escaped(block.text), table);
 }
 
-std::string figure_html(const DocumentBlock& block) {
-  const std::string drawn = can_render() ? inline_svg(block.figure)
-                                         : "<p class=\"quiet\">(figures are drawn by a build with Qt; "
-                                           "the table has the numbers)</p>";
-  return fmt::format("<figure class=\"drawn{}\" id=\"{}\">{}<figcaption>{}</figcaption></figure>\n",
-                     block.figure.width == FigureWidth::kPage ? " wide" : "", escaped(block.figure.id), drawn,
-                     escaped(block.text));
-}
-
 std::string block_html(const DocumentBlock& block) {
   switch (block.kind) {
     case Kind::kTitle:
@@ -53,12 +44,21 @@ std::string block_html(const DocumentBlock& block) {
     case Kind::kTable:
       return table_html(block);
     case Kind::kFigure:
-      return figure_html(block);
+      return figure_html(block.figure, block.text);
   }
   SW_CHECK(false);
 }
 
 }  // namespace
+
+std::string figure_html(const Figure& figure, const std::string& caption) {
+  const std::string drawn = can_render() ? inline_svg(figure)
+                                         : "<p class=\"quiet\">(figures are drawn by a build with Qt; "
+                                           "the table has the numbers)</p>";
+  return fmt::format("<figure class=\"drawn{}\" id=\"{}\">{}<figcaption>{}</figcaption></figure>\n",
+                     figure.width == FigureWidth::kPage ? " wide" : "", escaped(figure.id), drawn,
+                     escaped(caption));
+}
 
 std::string document_html(const Document& document) {
   std::string body, links;

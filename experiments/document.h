@@ -11,6 +11,9 @@ namespace stitchwork {
 /// whose data the tables have.
 std::string document_html(const Document& document);
 
+/// A figure with its caption as a part of a page; without a renderer a line stands for it.
+std::string figure_html(const Figure& figure, const std::string& caption);
+
 /// Figures are named with their captions.
 std::string document_markdown(const Document& document);
 

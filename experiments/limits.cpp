@@ -41,6 +41,25 @@ std::vector<TimePart> time_parts(const KernelResult& kernel) {
   return parts;
 }
 
+std::vector<UnitUse> unit_uses(const KernelResult& kernel) {
+  std::vector<UnitUse> uses;
+  for (std::size_t u = 0; u < kUnits.size(); ++u)
+    if (const auto busy = kernel.counters.find(busy_metric(u));
+        busy != kernel.counters.end() && kernel.time_us.value > 0)
+      uses.push_back({u, busy->second.value / kernel.time_us.value,
+                      made_of({busy->second.method, kernel.time_us.method})});
+  std::stable_sort(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
+  return uses;
+}
+
+std::string busiest_text(const std::vector<UnitUse>& uses, std::size_t most) {
+  constexpr double kShown = 0.01;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, uses.size()) && uses[i].share >= kShown; ++i)
+    text += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", kUnits[uses[i].unit].name, 100 * uses[i].share);
+  return text;
+}
+
 namespace {
 
 /// "80 x 1024": blocks x threads, and barriers.

@@ -22,6 +22,18 @@ std::vector<TimePart> time_parts(const TrialResults& trial);
 /// add up to more than the time.
 std::vector<TimePart> time_parts(const KernelResult& kernel);
 
+/// What a kernel does of what each unit of the device could do in its time, busiest first, as the store has
+/// it: what the unit needs at its peak over the kernel's time. Of a kernel that a clock timed, the former is
+/// modelled and the latter measured.
+struct UnitUse {
+  std::size_t unit = 0;  ///< index into kUnits
+  double share = 0;
+  std::string method;
+};
+std::vector<UnitUse> unit_uses(const KernelResult& kernel);
+/// "DRAM 83 %, L2 31 %": the first `most` of those, of a percent and more; "" where there are none.
+std::string busiest_text(const std::vector<UnitUse>& uses, std::size_t most);
+
 /// Why `slower` takes longer than `faster`: which of its parts grew, and the kernel of both that grew most,
 /// with its launches.
 std::string cause_of(const TrialResults& slower, const TrialResults& faster,

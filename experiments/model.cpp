@@ -181,7 +181,7 @@ namespace {
 /// Of a pipe, which can be read once and has no ending to tell by: HLO text is printable from its first word
 /// on, ONNX's protobuf begins with a tag.
 Model read_stream(const std::string& path, const std::string& name, const OnnxOptions& options,
-                  OpTrace* trace) {
+                  OpTrace* trace, Graph* as_read) {
   const std::string bytes = read_decompressed(path, "HLO text or ONNX");
   if (bytes.empty()) throw Error(name, 0, 0, "nothing came", "pipe HLO text or an ONNX model into it");
   const std::size_t first = bytes.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
@@ -192,22 +192,25 @@ Model read_stream(const std::string& path, const std::string& name, const OnnxOp
   Model model;
   model.left_out = left_out_effects(read);
   model.graph = canonicalize(read, trace);
+  if (as_read != nullptr) *as_read = std::move(read);
   return model;
 }
 
 }  // namespace
 
-Model load_model(const std::string& name, const OnnxOptions& options, OpTrace* trace) {
+Model load_model(const std::string& name, const OnnxOptions& options, OpTrace* trace, Graph* as_read) {
   std::error_code error;
   Model model;
   const fs::file_type type = fs::status(name == "-" ? "/dev/stdin" : name, error).type();
   if (name == "-" || type == fs::file_type::fifo || type == fs::file_type::character)
-    return read_stream(name == "-" ? "/dev/stdin" : name, name == "-" ? "stdin" : name, options, trace);
+    return read_stream(name == "-" ? "/dev/stdin" : name, name == "-" ? "stdin" : name, options, trace,
+                       as_read);
   if (fs::is_regular_file(name, error)) {
     if (!is_onnx_path(name)) check_no_options(options);
-    const Graph read = is_onnx_path(name) ? read_onnx(name, options) : read_graph(name);
+    Graph read = is_onnx_path(name) ? read_onnx(name, options) : read_graph(name);
     model.left_out = left_out_effects(read);
     model.graph = canonicalize(read, trace);
+    if (as_read != nullptr) *as_read = std::move(read);
     fs::path json_path = name;
     if (json_path.extension() == ".gz") json_path.replace_extension();
     model.inputs = read_overrides(model.graph, json_path.replace_extension(".json").string());
@@ -216,8 +219,10 @@ Model load_model(const std::string& name, const OnnxOptions& options, OpTrace* t
   const std::vector<Dataset> known = datasets();
   if (const Dataset* d = find(known, name)) {
     check_no_options(options);
-    model.graph = canonicalize(read_graph(d->path), trace);
+    Graph read = read_graph(d->path);
+    model.graph = canonicalize(read, trace);
     model.graph.source = d->name;
+    if (as_read != nullptr) *as_read = std::move(read);
     model.inputs = read_overrides(model.graph, d->json_path);
     return model;
   }

@@ -44,7 +44,8 @@ struct Model {
 
 /// `name` is a path (.hlo, .txt, .onnx, each also .gz) or a dataset's name; `options` are for ONNX models.
 /// Throws Error naming close dataset names if neither.
-/// `trace`: takes what became of the ops of the file.
-Model load_model(const std::string& name, const OnnxOptions& options = {}, OpTrace* trace = nullptr);
+/// `trace`: takes what became of the ops of the file; `as_read`: the module before any pass.
+Model load_model(const std::string& name, const OnnxOptions& options = {}, OpTrace* trace = nullptr,
+                 Graph* as_read = nullptr);
 
 }  // namespace stitchwork

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "analysis/plan/control_flow.h"
+#include "analysis/plan/plan_memory.h"
 
 namespace stitchwork {
 namespace {
@@ -60,7 +61,8 @@ std::vector<PlanMetric> plan_metrics(const Graph& graph, const FusionPlan& plan)
           {"shared_bytes_max", most},
           {"shared_requested_bytes", static_cast<double>(values.requested)},
           {"shared_allocated_bytes", static_cast<double>(values.allocated)},
-          {"shrunk_kernels", shrunk}};
+          {"shrunk_kernels", shrunk},
+          {"peak_device_bytes", static_cast<double>(plan_memory(graph, plan).peak_bytes)}};
 }
 
 }  // namespace stitchwork

@@ -1,5 +1,6 @@
 #include "experiments/report.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/base/error.h"
@@ -9,6 +10,7 @@
 #include "experiments/report_data.h"
 #include "experiments/report_kernels.h"
 #include "experiments/report_quantities.h"
+#include "experiments/roofline.h"
 
 namespace stitchwork {
 namespace {
@@ -53,7 +55,8 @@ std::string planner_table(const ReportSection& section) {
   return text;
 }
 
-/// One bar a trial and quantity, labelled with its value, what it is and its method.
+/// One bar a trial and quantity, labelled with its value, what it is and its method; "" where no trial has
+/// one.
 std::string chart(const ReportSection& section, const ReportChart& wanted) {
   std::vector<html::BarGroup> groups;
   for (const ReportTrial& t : section.trials) {
@@ -65,6 +68,7 @@ std::string chart(const ReportSection& section, const ReportChart& wanted) {
              value->value});
     groups.push_back(std::move(group));
   }
+  if (std::ranges::all_of(groups, [](const html::BarGroup& group) { return group.bars.empty(); })) return "";
   return html::bar_chart(wanted.title, groups);
 }
 
@@ -94,7 +98,10 @@ std::string section_html(const ReportSection& section, std::size_t index) {
   text += "<h3>Planners side by side</h3>\n" + planner_table(section);
   text += "<div class=\"charts\">\n";
   for (const ReportChart& wanted : report_charts()) text += chart(section, wanted);
-  text += "</div>\n<h3>Kernels</h3>\n";
+  text += "</div>\n";
+  if (const std::optional<Figure> roofline = section_roofline(section))
+    text += fmt::format("<h3>Roofline</h3>\n{}", figure_html(*roofline, std::string(kRooflineCaption)));
+  text += "<h3>Kernels</h3>\n";
   for (const ReportTrial& t : section.trials)
     if (t.ok || !t.kernels.empty()) text += kernel_details(t);
   return text + "</section>\n";

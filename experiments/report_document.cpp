@@ -9,6 +9,7 @@
 #include "experiments/report_data.h"
 #include "experiments/report_kernels.h"
 #include "experiments/report_quantities.h"
+#include "experiments/roofline.h"
 
 namespace stitchwork {
 namespace {
@@ -112,12 +113,16 @@ DocumentTable kernels_table(const ReportTrial& trial) {
   add(
       "time (us)", [](const ReportKernel& k) { return std::optional(k.time_us); },
       [](double v) { return fmt::format("{:.2f}", v); });
-  table.heads.push_back("limited by");
-  table.right.push_back(false);
-  for (std::size_t r = 0; r < order.size(); ++r) {
-    const std::vector<TimePart> parts = time_parts(*order[r]);
-    table.rows[r].push_back(parts.empty() ? "-" : fmt::format("{} {:.2f} us", parts[0].name, parts[0].us));
+  std::vector<std::optional<ReportValue>> shares;
+  std::vector<std::string> limits;
+  for (const ReportKernel* k : order) {
+    const std::vector<TimePart> parts = time_parts(*k);
+    const std::vector<UnitUse> uses = unit_uses(*k);
+    shares.push_back(uses.empty() ? std::nullopt : std::optional(ReportValue{uses[0].share, uses[0].method}));
+    limits.push_back(parts.empty() ? "-" : fmt::format("{} {:.2f} us", parts[0].name, parts[0].us));
+    if (const std::string busy = busiest_text(uses, 1); !busy.empty()) limits.back() += "; " + busy;
   }
+  add_numbers(table, "limited by; busiest unit", shares, limits);
   table.heads.push_back("blocks x threads");
   table.right.push_back(true);
   for (std::size_t r = 0; r < order.size(); ++r)
@@ -149,6 +154,10 @@ void add_section(Document& document, const ReportSection& section, std::size_t i
       document.add(std::move(*figure),
                    fmt::format("{}, {} on {}.", chart.title, section.workload, section.device));
     }
+  }
+  if (std::optional<Figure> roofline = section_roofline(section)) {
+    roofline->id = fmt::format("s{}-roofline", index + 1);
+    document.add(std::move(*roofline), std::string(kRooflineCaption));
   }
   for (const ReportTrial& t : section.trials)
     if (!t.kernels.empty()) {

@@ -22,9 +22,9 @@ constexpr std::array<SchemeBadge, 6> kBadges = {{
     {"independent", "I", "not read by other ops of the kernel"},
     {"local", "L", "handed on in a register of the same thread"},
     {"regional", "R", "through shared memory, within a block"},
-    {"resident", "K", "kept by its threads across grid barriers, in registers or shared memory"},
+    {"resident", "S", "kept by its threads across grid barriers, in registers or shared memory"},
     {"global", "G", "through device memory, across a grid barrier"},
-    {"recomputed", "r", "computed again by each reader"},
+    {"recomputed", "C", "computed again by each reader"},
 }};
 
 std::string badge(std::string_view scheme) {
@@ -60,6 +60,17 @@ std::string counter_text(double value) {
                                     : fmt::format("{:.3f}", value);
 }
 
+std::string all_units(const std::vector<UnitUse>& uses) {
+  if (uses.empty()) return "";
+  std::string list;
+  for (const UnitUse& use : uses)
+    list +=
+        fmt::format("<div><span>{}</span><span>{} {:.1f} % <span class=\"quiet\">{}</span></span></div>",
+                    kUnits[use.unit].name, html::share_bar(use.share), 100 * use.share, escaped(use.method));
+  return fmt::format("<details><summary>speed of light</summary><div class=\"counters\">{}</div></details>",
+                     list);
+}
+
 std::string all_counters(const ReportKernel& k) {
   if (k.counters.empty()) return "";
   std::string list;
@@ -76,6 +87,7 @@ const std::vector<html::Column>& kernel_columns() {
       {"share of time", "bar: relative to the slowest kernel", false},
       {"time (us)", ""},
       {"limited by", "the largest part of its time (docs/timing.md)", false},
+      {"of each peak", "share of its time that the busiest units of the device need at their peak", false},
       {"grid x block", "blocks x threads a block"},
       {"grid barriers", "of the plan"},
       {"shared memory", "bytes a block"},
@@ -104,6 +116,8 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
   auto sectors = [](double v) { return human_bytes(32 * v); };
   auto ratio = [](double v) { return fmt::format("{:.2f}", v); };
   const std::vector<TimePart> parts = time_parts(k);
+  const std::vector<UnitUse> uses = unit_uses(k);
+  const std::string busy = busiest_text(uses, 2);
   html::Row row;
   row.cells = {
       {fmt::format("<code>{}</code>", escaped(k.name))},
@@ -114,6 +128,10 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
       {fmt::format("{:.2f}", k.time_us.value), k.time_us.method},
       {parts.empty() ? "-" : fmt::format("{} {:.2f}", parts[0].name, parts[0].us),
        parts.empty() ? "" : parts[0].method},
+      {uses.empty()   ? "-"
+       : busy.empty() ? "all below 1 %"
+                      : busy,
+       uses.empty() ? "" : uses[0].method},
       {fmt::format("{} &#215; {}", with_commas(k.grid), with_commas(k.block)), kPlan},
       {fmt::to_string(k.barriers), kPlan},
       {k.shared_bytes == 0 ? "0" : human_bytes(static_cast<double>(k.shared_bytes)), kPlan},
@@ -126,9 +144,9 @@ html::Row kernel_row(const ReportKernel& k, double slowest_us, double total_us) 
       counter_cell(k, "achieved_occupancy", ratio),
       counter_cell(k, "sm_efficiency", ratio),
   };
-  row.cells[7].method = k.registers == 0 ? "" : guess ? "estimated" : "ptxas";
-  row.cells[8].method = k.spill_bytes ? "ptxas" : "";
-  row.below = op_chips(k) + all_counters(k);
+  row.cells[8].method = k.registers == 0 ? "" : guess ? "estimated" : "ptxas";
+  row.cells[9].method = k.spill_bytes ? "ptxas" : "";
+  row.below = op_chips(k) + all_units(uses) + all_counters(k);
   return row;
 }
 

@@ -8,7 +8,9 @@
 
 #include "core/base/error.h"
 #include "core/base/format.h"
+#include "experiments/experiment_figure.h"
 #include "experiments/report_kernels.h"
+#include "experiments/roofline.h"
 
 namespace stitchwork {
 namespace {
@@ -48,6 +50,7 @@ const std::vector<Quantity>& quantities() {
       {"DRAM written", "by the kernels", "", "dram_write_transactions", sectors},
       {"inst_executed", "warp instructions", "", "inst_executed", whole},
       {"inst_fp_32", "fp32 instructions of all threads", "", "inst_fp_32", whole},
+      {"peak memory", "device memory at the step that takes most", "peak_device_bytes", "", human_bytes},
   };
   return list;
 }
@@ -70,7 +73,8 @@ const std::vector<ReportChart>& report_charts() {
        "DRAM traffic of the kernels",
        {{"DRAM read", "read"}, {"DRAM written", "written"}},
        "MiB",
-       kMiBPerSector}};
+       kMiBPerSector},
+      {"memory", "Device memory at its peak", {{"peak memory", "at the peak"}}, "MiB", 1.0 / (1 << 20)}};
   return list;
 }
 
@@ -103,6 +107,23 @@ std::optional<Figure> chart_figure(const ReportSection& section, const ReportCha
     return std::ranges::any_of(s.y, [](const auto& y) { return y.has_value(); });
   });
   return any ? std::optional(std::move(figure)) : std::nullopt;
+}
+
+std::optional<Figure> section_roofline(const ReportSection& section) {
+  const auto known = std::ranges::find(devices(), section.device, &Device::id);
+  if (known == std::ranges::end(devices())) return std::nullopt;
+  std::vector<RooflineSeries> series;
+  for (const ReportTrial& t : section.trials) {
+    RooflineSeries& one = series.emplace_back(RooflineSeries{t.label, planner_style(t.planner), "", {}});
+    for (const ReportKernel& kernel : t.kernels)
+      if (const auto point = roofline_kernel(kernel)) {
+        one.kernels.push_back(*point);
+        one.method = kernel.time_us.method;
+      }
+  }
+  std::optional<Figure> figure = roofline_figure(*known, series);
+  if (figure) figure->id = fmt::format("{}-{}-roofline", section.workload, section.device);
+  return figure;
 }
 
 const ReportTrial* base_trial(const ReportSection& section) {

@@ -36,6 +36,10 @@ const std::vector<ReportChart>& report_charts();
 /// The section's bars, a trial a category and a quantity a series; none where no trial has the numbers.
 std::optional<Figure> chart_figure(const ReportSection& section, const ReportChart& chart);
 
+/// The roofline of the section's kernels, a trial a series; none where the device is not one of ours, or no
+/// kernel has what it shows.
+std::optional<Figure> section_roofline(const ReportSection& section);
+
 /// The trial ratios are taken to: the first that ran to the end.
 const ReportTrial* base_trial(const ReportSection& section);
 std::string ratio_text(double ratio);  ///< "0.50x"

@@ -207,9 +207,13 @@ void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const
           .run();
     };
     const Method of_parts = run.method == Method::kMeasured ? Method::kModelled : run.method;
-    if (run.parts.total_us > 0)
+    if (run.parts.total_us > 0) {
       for (const Limit& limit : kLimits)
         add(limit.counter, run.parts.*limit.part, of_parts, "stitchwork", version().version);
+      for (std::size_t u = 0; u < kUnits.size(); ++u)
+        if (run.parts.busy_us[u] > 0)
+          add(busy_metric(u), run.parts.busy_us[u], of_parts, "stitchwork", version().version);
+    }
     for (const auto& [metric, value] : run.profiled) add(metric, value, run.method, "Nsight Compute", "");
     if (run.method == Method::kMeasured) continue;  // a GPU's other counters are unknown
     for (const auto& [metric, value] : sim::counter_list(run.counters)) {

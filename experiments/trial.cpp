@@ -227,6 +227,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   options.cache = spec.cache;
   options.sanitize = spec.sanitize;
   options.sampled = spec.sampled;
+  options.lines = spec.lines;
   options.max_trips = spec.max_trips;
   options.progress = [&](int done, int total, const std::string& what) {
     report(0.25 + 0.6 * done / std::max(1, total), what);

@@ -35,6 +35,7 @@ struct TrialSpec {
   bool check = false;
   bool sampled = false;      ///< RunOptions::sampled: counters and times, no outputs
   sim::Sanitizers sanitize;  ///< no part of the key: they change no number
+  bool lines = false;        ///< RunOptions::lines; no part of the key either
   std::int64_t max_trips =
       kMaxTrips;  ///< of one loop; no part of the key: where it matters there is no result
   CompileOptions compile;

@@ -88,6 +88,8 @@ std::array<double, kLimits.size()> limit_times(const TrialResult& result) {
 
 }  // namespace
 
+std::string busy_metric(std::size_t unit) { return fmt::format("busy_{}_us", kUnits.at(unit).id); }
+
 std::vector<TrialMetric> trial_metrics(const Model& model, const TrialSpec& spec, const TrialResult& result) {
   const FusionPlan& plan = result.executable.plan;
   const Method executed = method_of(spec);

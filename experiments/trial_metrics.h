@@ -33,6 +33,9 @@ inline constexpr std::array<Limit, 7> kLimits = {{
      "kernels so small that an empty one takes most of their time", &KernelTime::launch_us},
 }};
 
+/// The counter that holds what a kernel needs of a unit at its peak: "busy_dram_us" of the first of kUnits.
+std::string busy_metric(std::size_t unit);
+
 /// One number of a trial, in the metric's unit (experiments/metrics.h). `method` names every method that the
 /// number is made of: "simulated + modelled" is a sum of both.
 struct TrialMetric {

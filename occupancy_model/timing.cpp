@@ -79,6 +79,13 @@ double dram_bandwidth(const Device& device, double active_sms, double warps, dou
   return 1 / std::sqrt(std::sqrt(sum));
 }
 
+/// An atomic's sectors are among the others, and keep L2 longer; each lane of a request that has another's
+/// word takes the sector again.
+double l2_sectors_served(const Device& device, const ThreadWork& work) {
+  return work.l2_sectors + (device.sm.l2_atomic_factor - 1) * work.l2_atomic_sectors +
+         device.sm.l2_atomic_factor * work.l2_atomic_conflicts;
+}
+
 Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s) {
   const auto whole_warps = (launch.threads_per_block + kWarp - 1) / kWarp;
   const double warps_per_block = whole_warps;
@@ -93,10 +100,7 @@ Parts parts_of(const Device& device, const LaunchWork& launch, const Stretch& s)
                   dram_bandwidth(device, sms, resident_warps, launch.independent_loads) /
                   kNanosecondsPerMicrosecond;
   const double l2_gb_s = std::min(device.l2_gb_s, sms * device.sm.l2_bytes_per_clock * device.clock_ghz);
-  // An atomic's sectors are among the others, and keep L2 longer; those to one address follow each other, and
-  // each lane of a request that has another's word takes the sector again.
-  const double sectors = s.all.l2_sectors + (device.sm.l2_atomic_factor - 1) * s.all.l2_atomic_sectors +
-                         device.sm.l2_atomic_factor * s.all.l2_atomic_conflicts;
+  const double sectors = l2_sectors_served(device, s.all);  // atomics to one address follow each other
   const double one_address_ns =
       s.same_address_atomics * device.sm.same_address_atomic_clocks / device.clock_ghz;
   parts.l2_us = std::max(kSectorBytes * sectors / l2_gb_s, one_address_ns) / kNanosecondsPerMicrosecond;
@@ -144,6 +148,37 @@ double tensor_clocks(const Device& device, const ThreadWork& work) {
   return clocks;
 }
 
+/// Clocks that each pipe of an SM takes: of kUnits those from kIssueUnit on.
+using PipeClocks = std::array<double, kUnits.size() - kIssueUnit>;
+PipeClocks pipe_clocks(const Device& device, const ThreadWork& work) {
+  const Architecture& sm = device.sm;
+  return {work.warp_instructions / sm.schedulers,
+          work.fp32_warp_instructions * kWarp / device.fp32_lanes_per_sm,
+          work.fp64_warp_instructions * kWarp / sm.fp64_lanes,
+          work.half2_warp_instructions * kWarp / sm.half2_lanes,
+          work.int32_warp_instructions * kWarp / sm.int32_lanes,
+          work.mufu_warp_instructions * kWarp / sm.mufu_lanes,
+          tensor_clocks(device, work),
+          work.ldst_warp_instructions * kWarp / sm.ldst_lanes,
+          work.l1_wavefronts * kWavefrontBytes / sm.l1_bytes_per_clock,
+          work.shared_wavefronts * kWavefrontBytes / sm.shared_bytes_per_clock,
+          work.remote_sectors * kClocksPerRemoteSector};
+}
+
+IssueClocks busiest(const PipeClocks& clocks) {
+  const auto* most = std::ranges::max_element(clocks);
+  return {*most, kUnits[kIssueUnit + static_cast<std::size_t>(most - clocks.begin())].name};
+}
+
+/// Adds what each unit needs for the stretch at its peak.
+void add_busy(UnitTimes& busy_us, const Device& device, const Stretch& s, const PipeClocks& of_all) {
+  busy_us[kDramUnit] += kSectorBytes * s.dram_sectors / device.dram_gb_s / kNanosecondsPerMicrosecond;
+  busy_us[kL2Unit] +=
+      kSectorBytes * l2_sectors_served(device, s.all) / device.l2_gb_s / kNanosecondsPerMicrosecond;
+  for (std::size_t p = 0; p < of_all.size(); ++p)
+    busy_us[kIssueUnit + p] += of_all[p] / device.sms / device.clock_ghz / kNanosecondsPerMicrosecond;
+}
+
 /// The same work if it could be dealt evenly to all SMs, waves of it in part: what is more is the tail.
 Stretch evenly(const Device& device, const LaunchWork& launch, const Stretch& s, bool behind_full_waves) {
   Stretch even = s;
@@ -179,20 +214,7 @@ ThreadWork& ThreadWork::raise_to(const ThreadWork& other) {
 }
 
 IssueClocks busiest_pipe(const Device& device, const ThreadWork& work) {
-  const Architecture& sm = device.sm;
-  const std::array pipes{
-      IssueClocks{work.warp_instructions / sm.schedulers, "instructions"},
-      IssueClocks{work.fp32_warp_instructions * kWarp / device.fp32_lanes_per_sm, "fp32"},
-      IssueClocks{work.fp64_warp_instructions * kWarp / sm.fp64_lanes, "fp64"},
-      IssueClocks{work.half2_warp_instructions * kWarp / sm.half2_lanes, "fp16x2"},
-      IssueClocks{work.int32_warp_instructions * kWarp / sm.int32_lanes, "int32"},
-      IssueClocks{work.mufu_warp_instructions * kWarp / sm.mufu_lanes, "special functions"},
-      IssueClocks{tensor_clocks(device, work), "tensor cores"},
-      IssueClocks{work.ldst_warp_instructions * kWarp / sm.ldst_lanes, "loads and stores"},
-      IssueClocks{work.l1_wavefronts * kWavefrontBytes / sm.l1_bytes_per_clock, "L1"},
-      IssueClocks{work.shared_wavefronts * kWavefrontBytes / sm.shared_bytes_per_clock, "shared memory"},
-      IssueClocks{work.remote_sectors * kClocksPerRemoteSector, "shared memory of the cluster"}};
-  return *std::ranges::max_element(pipes, {}, &IssueClocks::clocks);
+  return busiest(pipe_clocks(device, work));
 }
 
 std::vector<Stretch> stretches(const Device& device, std::int64_t grid_blocks, int blocks_per_sm,
@@ -235,9 +257,11 @@ KernelTime kernel_time(const Device& device, const LaunchWork& work) {
     time.dram_us += even.dram_us;
     time.l2_us += even.l2_us;
     time.issue_us += even.issue_us;
+    const PipeClocks clocks = pipe_clocks(device, s.all);
+    add_busy(time.busy_us, device, s, clocks);
     if (even.issue_us > longest_us) {
       longest_us = even.issue_us;
-      time.issue_pipe = busiest_pipe(device, s.all).pipe;
+      time.issue_pipe = busiest(clocks).pipe;
     }
     time.latency_us += even.latency_us;
     time.tail_us += std::max(0.0, taken_us - even.combined_us());

@@ -47,10 +47,31 @@ struct ThreadWork {
   ThreadWork& raise_to(const ThreadWork& other);
 };
 
+/// A part of the device that works beside the others: `id` is for documents, `name` for people.
+struct Unit {
+  std::string_view id, name;
+};
+/// DRAM, L2 and the pipes of SMs.
+inline constexpr std::array<Unit, 13> kUnits = {{{"dram", "DRAM"},
+                                                 {"l2", "L2"},
+                                                 {"issue", "instructions"},
+                                                 {"fp32", "fp32"},
+                                                 {"fp64", "fp64"},
+                                                 {"fp16x2", "fp16x2"},
+                                                 {"int32", "int32"},
+                                                 {"special", "special functions"},
+                                                 {"tensor", "tensor cores"},
+                                                 {"ldst", "loads and stores"},
+                                                 {"l1", "L1"},
+                                                 {"shared", "shared memory"},
+                                                 {"cluster", "shared memory of the cluster"}}};
+inline constexpr std::size_t kDramUnit = 0, kL2Unit = 1, kIssueUnit = 2;  // No quantity: places in kUnits.
+using UnitTimes = std::array<double, kUnits.size()>;                      ///< us of each of kUnits
+
 /// Clocks in which an SM with enough warps issues this, and the unit that takes them.
 struct IssueClocks {
   double clocks = 0;
-  std::string_view pipe;  ///< "instructions", "fp32", "tensor cores", ...
+  std::string_view pipe;  ///< kUnits::name: "instructions", "fp32", "tensor cores", ...
 };
 IssueClocks busiest_pipe(const Device& device, const ThreadWork& work);
 inline double issue_clocks(const Device& device, const ThreadWork& work) {
@@ -104,7 +125,15 @@ struct KernelTime {
   double total_us = 0;
   double launch_us = 0, dram_us = 0, l2_us = 0, issue_us = 0, latency_us = 0, tail_us = 0, barrier_us = 0;
   std::string_view issue_pipe{};  ///< what limits issue_us: IssueClocks::pipe of the longest stretch
+  /// What each of kUnits needs for the same work at its peak, on all SMs: never more than total_us.
+  UnitTimes busy_us{};
 };
+
+/// The share of its time that the unit is busy: what the kernel does of what the unit could do meanwhile, its
+/// "speed of light" (Nsight Compute's word). 0 of a time of 0.
+inline double unit_share(const KernelTime& time, std::size_t unit) {
+  return time.total_us > 0 ? time.busy_us[unit] / time.total_us : 0;
+}
 
 /// Time of one launch, launch overhead included, gap to the next kernel not included.
 KernelTime kernel_time(const Device& device, const LaunchWork& work);

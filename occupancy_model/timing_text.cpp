@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 namespace stitchwork {
 namespace {
@@ -37,6 +38,21 @@ std::string limited_by(const KernelTime& time) {
              : std::string(largest);
 }
 
+std::string busiest_units(const KernelTime& time, std::size_t most) {
+  // A choice, not measured: what is less than a percent says nothing of the kernel.
+  constexpr double kShown = 0.01;
+  std::vector<std::size_t> order;
+  for (std::size_t u = 0; u < kUnits.size(); ++u)
+    if (unit_share(time, u) >= kShown) order.push_back(u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return time.busy_us[a] > time.busy_us[b]; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, order.size()); ++i)
+    text += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", kUnits[order[i]].name,
+                        100 * unit_share(time, order[i]));
+  return text;
+}
+
 std::string to_text(const KernelTime& time) {
   const std::string_view largest = limiter(time);
   std::string text;
@@ -44,8 +60,9 @@ std::string to_text(const KernelTime& time) {
     text += fmt::format(
         "{:<18} {:>12.2f} us{}{}\n", name, us, name == largest ? "  <- limits" : "",
         name == kIssueName && !time.issue_pipe.empty() ? fmt::format("  ({})", time.issue_pipe) : "");
-  return text +
-         fmt::format("{:<18} {:>12.2f} us  (DRAM, L2, issue and latency overlap)\n", "total", time.total_us);
+  text += fmt::format("{:<18} {:>12.2f} us  (DRAM, L2, issue and latency overlap)\n", "total", time.total_us);
+  const std::string units = busiest_units(time);
+  return units.empty() ? text : text + fmt::format("{:<18} {}\n", "of each peak", units);
 }
 
 }  // namespace stitchwork

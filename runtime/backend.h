@@ -46,6 +46,7 @@ struct Launched {
   double bytes_in_flight = 0;             ///< an SM; 0 where the method is not simulated
   sim::SanitizerCounts sanitized;
   std::vector<sim::Finding> findings;
+  std::vector<sim::LineCounters> lines;  ///< of its PTX, where asked for
 };
 
 /// The host was about to read device bytes that nothing has written. Thrown by backends that know; it ends

@@ -11,11 +11,12 @@
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
-#include "analysis/plan/traffic.h"
+#include "analysis/plan/plan_memory.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
 #include "core/evaluate/evaluator.h"
 #include "core/index/window.h"
+#include "core/passes/trip_count.h"
 #include "runtime/device_buffer.h"
 #include "runtime/simulator_backend.h"
 
@@ -187,15 +188,10 @@ class Runner {
   /// touched after the last.
   void plan_lifetimes() {
     const FusionPlan& plan = executable_.plan;
-    std::unordered_map<NodeId, std::size_t> last;
-    for (const PlanStep& step : plan.steps) {
-      const Traffic& touched = traffic_.emplace_back(traffic(graph_, plan, step));
-      for (const std::vector<NodeId>* list : {&touched.reads, &touched.writes})
-        for (const NodeId owner : *list) last[owner] = traffic_.size() - 1;
-    }
-    for (const NodeId owner : buffers_read(computation_, computation_.root)) last.erase(owner);
+    traffic_ = traffic_of_steps(graph_, plan);
     dies_after_.assign(plan.steps.size(), {});
-    for (const auto& [owner, step] : last) dies_after_[step].push_back(owner);
+    for (const BufferLife& buffer : buffer_lives(computation_, traffic_))
+      if (buffer.last < plan.steps.size()) dies_after_[buffer.last].push_back(buffer.owner);
   }
 
   /// Fills the buffer of a parameter, a constant or an element of a tuple before it is read for the first
@@ -393,17 +389,21 @@ class Runner {
     double us = 0;
     if (node.op == Op::kWhile) {
       Literal state = value(node.operands[0]);
-      for (std::int64_t trip = 1;
-           run_part(node, 0, state, result, us).get_int(0) != 0 && result.findings.empty(); ++trip) {
+      const std::optional<std::int64_t> trips = counted_trips(node);
+      const auto goes_on = [&](std::int64_t trip) {
+        if (trips) return trip <= *trips;  // nobody has to compute the condition
+        return run_part(node, 0, state, result, us).get_int(0) != 0 && result.findings.empty();
+      };
+      for (std::int64_t trip = 1; goes_on(trip); ++trip) {
         if (trip > program_.max_trips)
           throw Error(
               graph_.source, node.line, 0,
               fmt::format("loop {} goes on after {} trips", node.name, with_commas(program_.max_trips)),
               "does it end? run --max-trips N lets it go on");
         trip_progress_(trip);
-        us += device_.launch_gap_us;
+        if (!trips || trip > 1) us += device_.launch_gap_us;
         state = run_part(node, 1, state, result, us);
-        us += device_.launch_gap_us;
+        if (!trips) us += device_.launch_gap_us;
         if (!result.findings.empty()) return us;
       }
       if (result.findings.empty()) keep(node, std::move(state));
@@ -413,6 +413,12 @@ class Runner {
     Literal taken = run_part(node, branch, value(node.operands[branch + 1]), result, us);
     if (result.findings.empty()) keep(node, std::move(taken));
     return us;
+  }
+
+  /// Of a loop that runs without its condition.
+  std::optional<std::int64_t> counted_trips(const Node& loop) const {
+    const std::optional<std::int64_t> trips = trip_count(graph_, computation_, loop);
+    return is_counted(loop, trips) ? trips : std::nullopt;
   }
 
   /// Of a sample, which computes no values: a loop's body and condition run once, on the state that it starts
@@ -426,9 +432,9 @@ class Runner {
                                 node.name),
                     "run all blocks: --mode exact");
       const Literal state = value(node.operands[0]);
-      run_part(node, 0, state, result, us, *step.trips + 1);
+      if (!counted_trips(node)) run_part(node, 0, state, result, us, *step.trips + 1);
       if (*step.trips > 0) run_part(node, 1, state, result, us, *step.trips);
-      us += device_.launch_gap_us * 2 * static_cast<double>(*step.trips);
+      us += control_gaps_us(device_, node, step.trips);
     } else {
       const std::size_t branch = costliest_branch(node);
       run_part(node, branch, value(node.operands[branch + 1]), result, us);
@@ -464,6 +470,7 @@ class Runner {
     run.parts = launched.parts;
     run.not_modelled = std::move(launched.not_modelled);
     run.bytes_in_flight = launched.bytes_in_flight;
+    run.lines = std::move(launched.lines);
     run.method = launched.sampled ? Method::kSampled : backend_.method();
     result.sanitized += launched.sanitized;
     for (sim::Finding& finding : launched.findings) result.findings.push_back(std::move(finding));
@@ -541,7 +548,8 @@ RunResult run_on(Backend& backend, const Graph& graph, const Device& device, con
 
 RunResult run_simulated(const Graph& graph, const Device& device, const Executable& executable,
                         std::span<const Literal> inputs, const RunOptions& options) {
-  SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled);
+  SimulatorBackend backend(device, options.cache, options.sanitize, options.host_threads, options.sampled,
+                           options.lines);
   return run_on(backend, graph, device, executable, inputs, options.progress, options.max_trips);
 }
 

@@ -23,6 +23,7 @@ struct KernelRun {
   std::vector<NotModelled> not_modelled;  ///< what they leave out; empty of measured times
   double bytes_in_flight = 0;             ///< an SM, of its first launch (simulator/simulator.h)
   Method method = Method::kSimulated;
+  std::vector<sim::LineCounters> lines;  ///< of its PTX, of its first launch; none unless asked for
   std::vector<std::pair<std::string, double>> profiled;  ///< measured counters of its first launch
 };
 
@@ -64,6 +65,7 @@ struct RunOptions {
   sim::CacheMode cache = sim::CacheMode::kCold;
   int host_threads = 0;
   bool sampled = false;  ///< sim::Options::sampled for every kernel that can be; there are no outputs then
+  bool lines = false;    ///< KernelRun::lines
   sim::Sanitizers sanitize;
   std::int64_t max_trips = kMaxTrips;  ///< of one loop
   RunProgress progress;

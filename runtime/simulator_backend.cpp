@@ -5,7 +5,8 @@
 namespace stitchwork {
 
 SimulatorBackend::SimulatorBackend(const Device& device, sim::CacheMode cache,
-                                   const sim::Sanitizers& sanitize, int host_threads, bool sampled)
+                                   const sim::Sanitizers& sanitize, int host_threads, bool sampled,
+                                   bool lines)
     : device_(device), memory_(sanitize.init) {
   if (cache == sim::CacheMode::kWarm) l2_ = sim::make_l2_state(device);
   options_.cache = cache;
@@ -13,6 +14,7 @@ SimulatorBackend::SimulatorBackend(const Device& device, sim::CacheMode cache,
   options_.host_threads = host_threads;
   options_.sanitize = sanitize;
   options_.sampled = sampled;
+  options_.lines = lines;
 }
 
 DeviceAddress SimulatorBackend::allocate(std::size_t bytes, const std::string& name, bool) {
@@ -83,6 +85,7 @@ Launched SimulatorBackend::launch(const CompiledKernel& kernel, std::span<const 
   result.bytes_in_flight = ran.bytes_in_flight;
   result.sanitized = ran.sanitized;
   result.findings = std::move(ran.findings);
+  result.lines = std::move(ran.lines);
   return result;
 }
 

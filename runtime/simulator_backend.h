@@ -10,7 +10,7 @@ namespace stitchwork {
 class SimulatorBackend final : public Backend {
  public:
   SimulatorBackend(const Device& device, sim::CacheMode cache, const sim::Sanitizers& sanitize,
-                   int host_threads, bool sampled = false);
+                   int host_threads, bool sampled = false, bool lines = false);
 
   Method method() const override { return Method::kSimulated; }
   bool computes_results() const override { return !options_.sampled; }

@@ -39,6 +39,7 @@ struct IrBlock {
   std::vector<IrInst> insts;
   std::vector<int> successors;
   BlockWeights weights;
+  std::vector<LineWeights> lines;
 };
 
 struct IrFunction {

@@ -455,8 +455,10 @@ sim::Pipe pipe_of(const Opcode& op, const std::string& opcode) {
 
 void Lowering::count_statement(int index) {
   const Statement& s = fn_.body[static_cast<std::size_t>(index)];
-  BlockWeights& w = f_.blocks[static_cast<std::size_t>(block_)].weights;
+  IrBlock& block = f_.blocks[static_cast<std::size_t>(block_)];
+  BlockWeights& w = block.weights;
   if (s.weightless) return;
+  const std::uint32_t ldst_before = w.ldst;
   ++w.instructions;
   const Opcode op(s.opcode);
   if (op.base == "ld" || op.base == "st" || op.base == "ldu" || op.base == "atom" || op.base == "red") {
@@ -469,6 +471,7 @@ void Lowering::count_statement(int index) {
   const sim::Pipe pipe = pipe_of(op, s.opcode);
   const sim::IssueSlots slots = sim::issue_slots(s.opcode, pipe);
   w.issue += slots.all;
+  block.lines.push_back({{s.line, s.location}, slots.all, w.ldst - ldst_before});
   if (s.guard >= 0) return;  // a guarded instruction is counted for the lanes it runs for
   ++w.unguarded[static_cast<std::size_t>(pipe)];
   const auto add = [&](sim::Pipe of, std::uint16_t count) {

@@ -96,6 +96,7 @@ void Lowering::finish(Program& p) {
     const IrBlock& block = f_.blocks[static_cast<std::size_t>(b)];
     p.block_start.push_back(static_cast<std::int32_t>(p.code.size()));
     p.weights.push_back(block.weights);
+    p.lines.push_back(block.lines);
     IrInst enter;
     enter.row = static_cast<std::uint16_t>(sim::find_row("@enter"));
     enter.imm = b;

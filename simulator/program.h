@@ -87,6 +87,12 @@ struct SourcePosition {
   int location = -1;
 };
 
+/// What an instruction of the original PTX adds to BlockWeights.
+struct LineWeights {
+  SourcePosition at;
+  std::uint32_t issue = 0, ldst = 0;
+};
+
 /// An instruction that touches registers which some path reads before it sets them, or what is computed from
 /// those. Compilers compute both sides of a choice, so only a use that shows is a mistake.
 struct TrackedInst {
@@ -112,8 +118,9 @@ struct Program {
   std::vector<std::int32_t> block_start;  ///< basic block -> index of its enter instruction
   std::int32_t resume_inst = 0;           ///< instruction that continues with the top of the divergence stack
   std::vector<BlockWeights> weights;
-  std::vector<SourcePosition> positions;  ///< by Inst::id
-  std::vector<std::uint16_t> rows;        ///< of the instruction table, by Inst::id
+  std::vector<std::vector<LineWeights>> lines;  ///< by basic block: its instructions
+  std::vector<SourcePosition> positions;        ///< by Inst::id
+  std::vector<std::uint16_t> rows;              ///< of the instruction table, by Inst::id
   /// By Inst::id, of loads: elements of the vector up to the last that some instruction reads. Compilers
   /// widen loads to whole aligned vectors.
   std::vector<std::uint8_t> read_elements;

@@ -10,6 +10,7 @@
 #include "occupancy_model/timing.h"
 #include "simulator/cluster.h"
 #include "simulator/l1_cache.h"
+#include "simulator/line_counters.h"
 #include "simulator/sanitizer.h"
 #include "simulator/scheduler.h"
 
@@ -340,6 +341,7 @@ LaunchResult run(const ptx::Module& module, const Launch& launch, DeviceMemory& 
     result.host_threads = r.host_threads;
     result.sampled = r.blocks_simulated < launch.grid.count();
     fill_counters(c, context, r);
+    if (options.lines) result.lines = line_counters(context, r);
     l2->dirty_sectors += r.l2.dirty_sectors;
     const std::int64_t flushed = options.cache == CacheMode::kCold ? l2->dirty_sectors : 0;
     if (options.cache == CacheMode::kCold) l2->clear();

@@ -131,6 +131,7 @@ struct Options {
   int registers_per_thread = 0;
   /// Report a livelock after this many warp instructions of one launch without a block finishing.
   std::uint64_t max_warp_instructions = 0;  ///< 0: no bound but the built-in one
+  bool lines = false;                       ///< LaunchResult::lines
   /// Called between waves of blocks, on the thread that called run().
   std::function<void(const Progress&)> progress;
 };
@@ -218,8 +219,17 @@ struct SanitizerCounts {
   SanitizerCounts& operator+=(const SanitizerCounts& other);
 };
 
+/// What the instructions of a line of the PTX did; the lines' sums are those of Counters.
+struct LineCounters {
+  int line = 0;             ///< of the PTX
+  std::string source_file;  ///< that the line is of, by its line information (.loc); "" without
+  int source_line = 0;
+  std::uint64_t inst_executed = 0, thread_inst_executed = 0, issue_slots = 0, inst_ldst = 0;
+};
+
 struct LaunchResult {
   Counters counters;
+  std::vector<LineCounters> lines;  ///< of lines that were executed, ascending, where asked for
   SanitizerCounts sanitized;
   std::vector<Finding> findings;       ///< empty: clean
   Dim3 cluster;                        ///< it ran in: the launch's or the kernel's; 1, 1, 1: none

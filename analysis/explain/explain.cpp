@@ -13,7 +13,9 @@
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
 #include "core/base/error.h"
+#include "core/base/format.h"
 #include "core/base/suggest.h"
+#include "core/passes/trip_count.h"
 #include "occupancy_model/timing_text.h"
 
 namespace stitchwork {
@@ -194,24 +196,32 @@ std::vector<Refusal> other_refusals(const Device& device, const Explanation& exp
   return result;
 }
 
-/// Of an op of a computation that others apply to scalars: a reducer, a comparator.
+/// Of an op of a computation that has no plan: others apply it to scalars (a reducer, a comparator), or it is
+/// the condition of loops that are counted.
 std::optional<Explanation> applied_by(const Graph& graph, const std::string& op) {
   for (std::size_t c = 0; c < graph.computations.size(); ++c) {
     const Computation& body = graph.computations[c];
     const NodeId id = body.find(op);
     if (id == kNoNode) continue;
-    std::vector<std::string> by;
+    std::vector<std::string> by, counts;
     for (const Computation& caller : graph.computations)
       for (const Node& node : caller.nodes)
         if (std::ranges::find(node.attrs.computations, static_cast<ComputationId>(c)) !=
-            node.attrs.computations.end())
+            node.attrs.computations.end()) {
           by.push_back(node.name);
+          if (node.op == Op::kWhile)
+            counts.push_back(fmt::format("{} ({})", node.name,
+                                         counted(trip_count(graph, caller, node).value_or(0), "trip")));
+        }
     Explanation result;
     result.op = op;
     result.opcode = def(body.node(id).op).name;
     result.shape = to_text(body.node(id).shape);
     result.step =
-        fmt::format("in {}, which {} applies: it is part of its code", body.name, fmt::join(by, ", "));
+        counts.empty()
+            ? fmt::format("in {}, which {} applies: it is part of its code", body.name, fmt::join(by, ", "))
+            : fmt::format("in {}, the condition of {}: the host counts, nothing computes it", body.name,
+                          fmt::join(counts, ", "));
     return result;
   }
   return std::nullopt;
@@ -309,6 +319,10 @@ std::string to_text(const Explanation& explanation) {
     if (!at.producers.empty()) text += fmt::format("  reads {}\n", fmt::join(at.producers, ", "));
     if (!at.consumers.empty()) text += fmt::format("  read by {}\n", fmt::join(at.consumers, ", "));
     text += fmt::format("  {:.2f} us (modelled), limited by {}\n", at.time.total_us, limited_by(at.time));
+    // A choice, not measured: of those beyond, a reader learns little; --json has all.
+    constexpr std::size_t kBusiest = 4;
+    if (const std::string units = busiest_units(at.time, kBusiest); !units.empty())
+      text += fmt::format("  of each unit's peak (modelled): {}\n", units);
     for (const NotModelled& effect : at.not_modelled)
       text += fmt::format("  not modelled: {}: {}\n", effect.id, effect.why);
     if (!at.forms.empty()) text += "  forms tried (modelled)\n";

@@ -41,7 +41,7 @@ Shares own_shares(const Computation& computation, const FusionPlan& plan,
   for (const PlanStep& step : plan.steps) {
     if (step.kind == StepKind::kControl) {
       const Node& node = computation.node(step.nodes.at(0));
-      total = total + control_cost(node, step.trips.value_or(1),
+      total = total + control_cost(node, step.trips,
                                    [&](std::size_t i) { return parts.at(node.attrs.computations[i]); });
       continue;
     }

@@ -115,10 +115,11 @@ PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& pl
   for (const PlanStep& step : plan.steps) {
     if (step.kind != StepKind::kControl) continue;
     const Node& node = computation.node(step.nodes.at(0));
-    total = total + control_cost(node, step.trips.value_or(1), [&](std::size_t i) {
+    total = total + control_cost(node, step.trips, [&](std::size_t i) {
               const auto part = parts.find(node.attrs.computations[i]);
               return part == parts.end() ? PlanCost{} : part->second;  // a plan from a file may lack it
             });
+    total.predicted_us += control_gaps_us(device, node, step.trips);
   }
   return total;
 }
@@ -166,7 +167,7 @@ void allow_tf32(const Graph& graph, const Device& device, FusionPlan& plan) {
   const auto again = [&](const Graph& entry, FusionPlan& of) {
     of.tf32 = true;
     predict(entry, device, of, evaluations(entry.entry_computation(), of));
-    add_control(entry, of, plan.computations);
+    add_control(entry, device, of, plan.computations);
   };
   for (ComputationPlan& part : plan.computations) again(entered(graph, part.computation), part.plan);
   again(graph, plan);

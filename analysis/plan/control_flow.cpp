@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/rewrite.h"
+#include "core/passes/trip_count.h"
 
 namespace stitchwork {
 
@@ -26,14 +27,27 @@ std::vector<ComputationId> run_by_control(const Graph& graph) {
     if (!runs[c]) continue;
     for (const Node& node : graph.computations[c].nodes) {
       if (!is_control(node)) continue;
-      for (const ComputationId callee : node.attrs.computations)
-        runs[static_cast<std::size_t>(callee)] = true;
+      const bool counted =
+          node.op == Op::kWhile && is_counted(node, trip_count(graph, graph.computations[c], node));
+      for (std::size_t i = counted ? 1 : 0; i < node.attrs.computations.size(); ++i)
+        runs[static_cast<std::size_t>(node.attrs.computations[i])] = true;
     }
   }
   for (std::size_t c = 0; c < runs.size(); ++c)
     if (runs[c] && static_cast<ComputationId>(c) != graph.entry)
       result.push_back(static_cast<ComputationId>(c));
   return result;
+}
+
+bool is_counted(const Node& loop, const std::optional<std::int64_t>& trips) {
+  return trips.has_value() && !trips_are_assumed(loop);
+}
+
+double control_gaps_us(const Device& device, const Node& node, const std::optional<std::int64_t>& trips) {
+  if (node.op != Op::kWhile) return 0;
+  const std::int64_t bodies = trips.value_or(1);
+  const std::int64_t gaps = is_counted(node, trips) ? std::max<std::int64_t>(0, bodies - 1) : 2 * bodies;
+  return static_cast<double>(gaps) * device.launch_gap_us;
 }
 
 namespace {
@@ -44,7 +58,8 @@ const FusionPlan& part_of(const std::vector<ComputationPlan>& computations, Comp
   return found->plan;
 }
 
-/// Calls add(step, sum) of every control step: sum(what) is that of all it runs, `what` being of one plan.
+/// Calls add(step, node, sum) of every control step: sum(what) is that of all it runs, `what` being of one
+/// plan.
 template <typename Add>
 void for_each_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations,
                       Add add) {
@@ -52,8 +67,8 @@ void for_each_control(const Graph& graph, FusionPlan& plan, const std::vector<Co
   for (PlanStep& step : plan.steps) {
     if (step.kind != StepKind::kControl) continue;
     const Node& node = computation.node(step.nodes.at(0));
-    add(step, [&](auto what) {
-      return control_cost(node, step.trips.value_or(1), [&](std::size_t i) {
+    add(step, node, [&](auto what) {
+      return control_cost(node, step.trips, [&](std::size_t i) {
         return what(part_of(computations, node.attrs.computations[i]));
       });
     });
@@ -75,7 +90,8 @@ std::vector<std::int64_t> runs_of_computations(const Graph& graph, const FusionP
       const Node& node = computation.node(step.nodes.at(0));
       if (node.op == Op::kWhile) {
         const std::int64_t trips = step.trips.value_or(1);
-        runs[index_of(node.attrs.computations.at(0))] += times * (trips + 1);
+        if (!is_counted(node, step.trips))
+          runs[index_of(node.attrs.computations.at(0))] += times * (trips + 1);
         runs[index_of(node.attrs.computations.at(1))] += times * trips;
         continue;
       }
@@ -91,16 +107,18 @@ std::vector<std::int64_t> runs_of_computations(const Graph& graph, const FusionP
   return runs;
 }
 
-void add_control(const Graph& graph, FusionPlan& plan, const std::vector<ComputationPlan>& computations) {
-  for_each_control(graph, plan, computations, [&](PlanStep& step, auto sum) {
-    step.predicted_us = sum([](const FusionPlan& part) { return part.predicted_us; });
+void add_control(const Graph& graph, const Device& device, FusionPlan& plan,
+                 const std::vector<ComputationPlan>& computations) {
+  for_each_control(graph, plan, computations, [&](PlanStep& step, const Node& node, auto sum) {
+    step.predicted_us = sum([](const FusionPlan& part) { return part.predicted_us; }) +
+                        control_gaps_us(device, node, step.trips);
     plan.predicted_us += step.predicted_us;
   });
 }
 
 void add_control_counts(const Graph& graph, FusionPlan& plan,
                         const std::vector<ComputationPlan>& computations) {
-  for_each_control(graph, plan, computations, [&](const PlanStep&, auto sum) {
+  for_each_control(graph, plan, computations, [&](const PlanStep&, const Node&, auto sum) {
     plan.counts.dynamic_memory_kernels +=
         sum([](const FusionPlan& part) { return part.counts.dynamic_memory_kernels; });
   });
@@ -116,7 +134,7 @@ std::int64_t calls_of(const Graph& graph, const Computation& computation, const 
     calls += step.kind == StepKind::kLibrary ? 1 : 0;
     if (step.kind != StepKind::kControl) continue;
     const Node& node = computation.node(step.nodes.at(0));
-    calls += control_cost(node, step.trips.value_or(1), [&](std::size_t i) {
+    calls += control_cost(node, step.trips, [&](std::size_t i) {
       const ComputationId id = node.attrs.computations[i];
       return calls_of(graph, graph.computation(id), part_of(parts, id), parts);
     });

@@ -181,11 +181,14 @@ Json not_modelled_json(const std::vector<NotModelled>& left_out) {
 }
 
 Json time_parts_json(const KernelTime& t, std::string_view method) {
+  Json shares = Json::object();
+  for (std::size_t u = 0; u < kUnits.size(); ++u)
+    if (t.busy_us[u] > 0) shares[std::string(kUnits[u].id)] = unit_share(t, u);
   return {{"method", method},           {"limited_by", limited_by(t)},
           {"launch_us", t.launch_us},   {"dram_us", t.dram_us},
           {"l2_us", t.l2_us},           {"issue_us", t.issue_us},
           {"latency_us", t.latency_us}, {"tail_us", t.tail_us},
-          {"barrier_us", t.barrier_us}};
+          {"barrier_us", t.barrier_us}, {"speed_of_light", std::move(shares)}};
 }
 
 Json plan_document(const Graph& graph, const FusionPlan& plan) {

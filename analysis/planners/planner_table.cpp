@@ -255,7 +255,7 @@ FusionPlan plan_computation(const Planner& row, const Graph& graph, const Device
     if (name == "mapping" || value != default_value(row, name)) plan.options[name] = value;
   const PlanEvaluations found = evaluations(graph.entry_computation(), plan);
   predict(graph, device, plan, found);
-  add_control(graph, plan, parts);
+  add_control(graph, device, plan, parts);
   add_control_counts(graph, plan, parts);
   const std::vector<Verdict> problems = verify(graph, device, plan, &found);
   SW_CHECK(problems.empty(), "planner {} made an invalid plan of {}: {} [{}]{}", row.name, graph.name,

@@ -83,7 +83,8 @@ void write_file(const std::string& path, std::string_view text) {
       const int reason = errno;
       fs::remove(temporary, error);
       throw Error(path, 0, 0, fmt::format("cannot be written: {}", std::strerror(reason)),
-                  "check that the folder exists and may be written to");
+                  reason == ENOSPC ? "free space, or write to another disk"
+                                   : "check that the folder exists and may be written to");
     }
   }
   fs::rename(temporary, path, error);

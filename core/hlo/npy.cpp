@@ -97,13 +97,17 @@ class Header {
 /// A damaged header must not make us allocate, nor its extents overflow when multiplied.
 void check_extents(const Shape& shape, std::int64_t available, const std::string& path) {
   std::int64_t room = available / byte_size(shape.dtype);
-  for (std::int64_t extent : shape.dims)
+  double needed = static_cast<double>(byte_size(shape.dtype));  // what a header claims may be beyond 64 bits
+  for (std::int64_t extent : shape.dims) {
     if (extent == 0) return;
+    needed *= static_cast<double>(extent);
+  }
   for (std::int64_t extent : shape.dims) {
     if (extent > room)
-      throw Error(path, 0, 0,
-                  fmt::format("is cut off: {} bytes of data, {} needs more", available, to_text(shape)),
-                  "write it again; its header says how many elements there are");
+      throw Error(
+          path, 0, 0,
+          fmt::format("is cut off: {} bytes of data, {} needs {:.0f}", available, to_text(shape), needed),
+          "write it again; its header says how many elements there are");
     room /= extent;
   }
 }

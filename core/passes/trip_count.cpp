@@ -16,11 +16,16 @@ namespace {
 
 using Wide = __int128_t;
 
-/// {"known_trip_count":{"n":"5"}}, as it is or, in older text, as a quoted string.
-std::optional<std::int64_t> known(const Node& loop) {
-  const std::string_view text = other_attribute(loop, "backend_config");
-  nlohmann::json config = nlohmann::json::parse(text, nullptr, false);
+/// As it is or, in older text, as a quoted string; null where there is none.
+nlohmann::json backend_config(const Node& loop) {
+  nlohmann::json config = nlohmann::json::parse(other_attribute(loop, "backend_config"), nullptr, false);
   if (config.is_string()) config = nlohmann::json::parse(config.get<std::string>(), nullptr, false);
+  return config;
+}
+
+/// {"known_trip_count":{"n":"5"}}
+std::optional<std::int64_t> known(const Node& loop) {
+  const nlohmann::json config = backend_config(loop);
   if (!config.is_object() || !config.contains("known_trip_count")) return std::nullopt;
   const nlohmann::json& count = config["known_trip_count"];
   if (!count.is_object() || !count.contains("n")) return std::nullopt;
@@ -183,6 +188,11 @@ std::optional<std::int64_t> trip_count(const Graph& graph, const Computation& co
   return CountedLoop(graph, computation, loop).count();
 }
 
+bool trips_are_assumed(const Node& loop) {
+  const nlohmann::json config = backend_config(loop);
+  return config.is_object() && config.contains("assumed") && config["assumed"] == true;
+}
+
 namespace {
 
 /// The computations that the entry reaches through loops and branches, the entry first.
@@ -236,7 +246,8 @@ Graph with_trips(Graph graph, const std::map<std::string, std::int64_t>& trips) 
       }
       auto& other = computation.nodes[static_cast<std::size_t>(at)].attrs.other;
       std::erase_if(other, [](const auto& pair) { return pair.first == "backend_config"; });
-      other.emplace_back("backend_config", fmt::format(R"({{"known_trip_count":{{"n":"{}"}}}})", count));
+      other.emplace_back("backend_config",
+                         fmt::format(R"({{"known_trip_count":{{"n":"{}"}},"assumed":true}})", count));
     }
     if (found) continue;
     std::vector<std::string> names;

@@ -17,6 +17,10 @@ namespace stitchwork {
 /// elsewhere, and where the integer would overflow first.
 std::optional<std::int64_t> trip_count(const Graph& graph, const Computation& computation, const Node& loop);
 
+/// Whether the trips of `loop` are a user's (with_trips): estimates count by them, but how often it really
+/// runs its condition alone says.
+bool trips_are_assumed(const Node& loop);
+
 /// A loop of a module.
 struct LoopTrips {
   std::string computation, op;

@@ -216,6 +216,7 @@ void Session::run(const RunSettings& settings) {
   spec.sanitize = {settings.race, settings.init};
   spec.cache = settings.warm ? sim::CacheMode::kWarm : sim::CacheMode::kCold;
   spec.seed = settings.seed;
+  spec.lines = true;
   jobs_.start(
       Jobs::kRun, tr("running %1 in the simulator").arg(QString::fromStdString(planned_->graph().source)),
       [model = planned_->model, spec, database = settings.database](const JobContext& job) {

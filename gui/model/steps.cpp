@@ -47,6 +47,7 @@ void add_rows(const Graph& graph, const Device& device, const FusionPlan& plan, 
       row.blocks_per_sm = kernel.launch.blocks_per_sm;
       const KernelCost cost = kernel_cost(graph, device, kernel);
       row.dram_bytes = cost.dram_read_bytes + cost.dram_write_bytes;
+      row.time = cost.timed.time;
     }
     rows.push_back(std::move(row));
   }
@@ -63,7 +64,10 @@ std::vector<double> runs_of(const Graph& graph, const FusionPlan& plan) {
       for (std::size_t i = 0; i < control.attrs.computations.size(); ++i)
         for (std::size_t c = 0; c < runs.size(); ++c)
           if (plan.computations[c].computation == control.attrs.computations[i])
-            runs[c] += times * (control.op != Op::kWhile ? 1 : i == 0 ? trips + 1 : trips);
+            runs[c] += times * (control.op != Op::kWhile          ? 1
+                                : i != 0                          ? trips
+                                : is_counted(control, step.trips) ? 0
+                                                                  : trips + 1);
     }
   };
   add(graph.entry_computation(), plan, 1);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/plan/plan.h"
+#include "occupancy_model/timing.h"
 
 namespace stitchwork::gui {
 
@@ -26,6 +27,7 @@ struct StepRow {
   std::int64_t grid = 0, shared_bytes = 0, scratch_bytes = 0;
   int block = 0, barriers = 0, register_bound = 0, blocks_per_sm = 0;
   std::int64_t dram_bytes = 0;  ///< modelled, read and written; of kernels
+  KernelTime time;              ///< of kernels, modelled
 
   /// The scheme that reaches furthest: what a folded kernel is coloured by.
   std::optional<Scheme> scheme() const;

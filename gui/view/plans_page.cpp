@@ -6,8 +6,14 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/base/format.h"
+#include "experiments/document.h"
+#include "experiments/experiment_figure.h"
 #include "experiments/html.h"
+#include "experiments/roofline.h"
 #include "gui/view/export.h"
+#include "gui/view/memory_figure.h"
+#include "occupancy_model/timing_text.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -64,6 +70,8 @@ html::Row row_of(const StepRow& step, std::string below) {
   return {{cell(escaped(step.id)),
            cell(named),
            {fmt::format("{:.2f}", step.predicted_us), "modelled", ""},
+           step.kernel < 0 ? cell("") : html::Cell{limited_by(step.time), "modelled", ""},
+           step.kernel < 0 ? cell("") : html::Cell{busiest_units(step.time, 2), "modelled", ""},
            cell(html::share_bar(step.share)),
            cell(schemes),
            number(step.ops),
@@ -88,6 +96,8 @@ std::string kernels_table(const PlannedModel& planned) {
   return html::table({{"kernel", "", false},
                       {"name", "", false},
                       {"µs"},
+                      {"limited by", "The longest part of its time", false},
+                      {"of each peak", "Share of its time that the busiest units need at their peak", false},
                       {"share", "Of the time of all steps, with all its runs", false},
                       {"schemes", "How values travel between ops", false},
                       {"ops"},
@@ -95,6 +105,38 @@ std::string kernels_table(const PlannedModel& planned) {
                       {"block"},
                       {"grid barriers"}},
                      rows, "kernels");
+}
+
+/// The kernels of all plans under the peaks of the device; "" where none moves a byte.
+std::string roofline(const std::vector<GraphPicture>& pictures) {
+  std::vector<RooflineSeries> series;
+  for (const GraphPicture& picture : pictures) {
+    const std::string& planner = picture.planned->plan->planner;
+    RooflineSeries& one =
+        series.emplace_back(RooflineSeries{planner, planner_style(planner), "modelled", {}});
+    for (const StepRow& step : picture.planned->steps)
+      if (step.kernel >= 0) one.kernels.push_back(roofline_kernel(step.time));
+  }
+  const auto figure = roofline_figure(*pictures.at(0).planned->device, series);
+  return figure ? fmt::format("<h2>Roofline</h2>\n{}", figure_html(*figure, std::string(kRooflineCaption)))
+                : "";
+}
+
+/// Device memory over the steps of all plans; "" where there are none.
+std::string memory(const std::vector<GraphPicture>& pictures) {
+  std::vector<MemorySeries> plans;
+  for (const GraphPicture& picture : pictures) {
+    const FusionPlan& plan = *picture.planned->plan;
+    plans.push_back({plan.planner, planner_style(plan.planner), plan_memory(picture.planned->graph(), plan)});
+  }
+  const auto figure = memory_figure(plans);
+  if (!figure) return "";
+  std::string peaks;
+  for (const MemorySeries& plan : plans)
+    peaks += fmt::format("<li>{}: peak {} (modelled) at step {}</li>\n", escaped(plan.name),
+                         human_bytes(static_cast<double>(plan.memory.peak_bytes)), plan.memory.peak_step);
+  return fmt::format("<h2>Memory</h2>\n<ul>\n{}</ul>\n{}", peaks,
+                     figure_html(*figure, std::string(kMemoryCaption)));
 }
 
 /// A choice that needs no script: the plan's section follows its radio button.
@@ -128,10 +170,11 @@ std::string plans_page(const std::vector<GraphPicture>& pictures) {
         "<section class=\"plan p{}\">\n<h2>{}</h2>\n<div class=\"graph\">{}</div>\n{}</section>\n", i,
         escaped(p.plan->planner), drawing, kernels_table(p));
   }
-  return html::page(title,
-                    fmt::format("{}<style>{}</style>\n<h1>{}</h1>\n<p>Plans made by Stitchwork; every time "
-                                "is modelled from the plan.</p>\n{}{}",
-                                kStyle, rules, escaped(title), choices, sections));
+  return html::page(
+      title,
+      fmt::format("{}<style>{}</style>\n<h1>{}</h1>\n<p>Plans made by Stitchwork; every time "
+                  "is modelled from the plan.</p>\n{}{}{}{}",
+                  kStyle, rules, escaped(title), choices, sections, roofline(pictures), memory(pictures)));
 }
 
 }  // namespace stitchwork::gui

@@ -1,5 +1,6 @@
 #include "gui/view/selection_panel.h"
 
+#include <QGuiApplication>
 #include <QPushButton>
 #include <QScrollBar>
 #include <QUrl>
@@ -11,6 +12,7 @@
 #include "core/hlo/hlo_text.h"
 #include "gui/model/tables.h"
 #include "gui/view/theme.h"
+#include "occupancy_model/timing_text.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -26,6 +28,29 @@ QString row(const QString& what, const QString& value) {
 }
 
 constexpr int kMostListed = 60;
+
+/// What each unit of the device does of what it could do in the kernel's time, a bar each.
+QString units_html(const KernelTime& time) {
+  const Theme& t = theme(QGuiApplication::palette());
+  constexpr int kCells = 24;  // of a full bar
+  QString rows;
+  for (std::size_t u = 0; u < kUnits.size(); ++u) {
+    const double share = unit_share(time, u);
+    if (time.busy_us[u] <= 0) continue;
+    const int cells = static_cast<int>(std::lround(kCells * share));
+    rows += QString(
+                "<tr><td style='padding-right:10px'>%1</td><td align='right'>%2 %</td>"
+                "<td style='padding-left:8px'><span style='background-color:%3'>%4</span></td></tr>")
+                .arg(q(kUnits[u].name))
+                .arg(100 * share, 0, 'f', share < 0.1 ? 1 : 0)
+                .arg(t.accent.name(), QString("&nbsp;").repeated(cells));
+  }
+  return rows.isEmpty()
+             ? QString()
+             : QString("<h4>%1</h4><p style='color:%2'>%3</p><table>%4</table>")
+                   .arg(QObject::tr("Speed of light"), t.muted.name(),
+                        QObject::tr("Share of its time that each unit needs at its peak, modelled"), rows);
+}
 
 bool shows_op(const PlannedModel& planned, const Selection& s) {
   return s.op != kNoNode && s.op < planned.computation(s.step).size();
@@ -201,9 +226,9 @@ QString SelectionPanel::step_html(const PlannedModel& planned, int index) const 
   }
   const KernelPlan& kernel = *planned.kernel(index);
   html += "<table>";
-  html += row(tr("Launch"), tr("%1 blocks of %2 threads").arg(grouped(step.grid), grouped(step.block)));
-  html += row(tr("Residency"), step.blocks_per_sm ? tr("%1 blocks an SM, %2 a wave")
-                                                        .arg(step.blocks_per_sm)
+  html += row(tr("Launch"), tr("%1 of %2 threads").arg(counted(step.grid, tr("block")), grouped(step.block)));
+  html += row(tr("Residency"), step.blocks_per_sm ? tr("%1 an SM, %2 a wave")
+                                                        .arg(counted(step.blocks_per_sm, tr("block")))
                                                         .arg(grouped(kernel.launch.blocks_per_wave))
                                                   : QString());
   html += row(tr("Registers"),
@@ -215,7 +240,9 @@ QString SelectionPanel::step_html(const PlannedModel& planned, int index) const 
   html += row(tr("Scratch"),
               step.scratch_bytes ? bytes_text(static_cast<double>(step.scratch_bytes)) : QString());
   html += row(tr("DRAM"), tr("%1, modelled").arg(bytes_text(static_cast<double>(step.dram_bytes))));
-  html += "</table><h4>" + tr("Schemes") + "</h4><table>";
+  html += row(tr("Limited by"), q(limited_by(step.time)));
+  html +=
+      "</table>" + units_html(step.time) + "<h4 style='margin-top:12px'>" + tr("Schemes") + "</h4><table>";
   for (std::size_t s = 0; s < step.schemes.size(); ++s)
     if (step.schemes[s] > 0)
       html +=

@@ -4,17 +4,21 @@
 #include <QFontMetricsF>
 #include <QGuiApplication>
 #include <QHBoxLayout>
+#include <QHelpEvent>
 #include <QLabel>
 #include <QMouseEvent>
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QSplitter>
 #include <QTextBlock>
+#include <QToolTip>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <set>
 
 #include "codegen/compile/lines.h"
 #include "core/base/error.h"
+#include "gui/model/tables.h"
 #include "gui/view/theme.h"
 
 namespace stitchwork::gui {
@@ -185,7 +189,23 @@ void SourceView::show_executed() {
       !(result->executable.plan.edits == planned->plan->edits) ||
       row.kernel >= static_cast<int>(result->executable.kernels.size()))
     return;
-  show_ptx(result->executable.kernels[static_cast<std::size_t>(row.kernel)].ptx);
+  const auto kernel = static_cast<std::size_t>(row.kernel);
+  show_ptx(result->executable.kernels[kernel].ptx);
+  for (const sim::LineCounters& line : result->run.kernels.at(kernel).lines) ran_[line.line] = line;
+  mark();
+}
+
+/// What the line's instructions did in the run; "" where they did nothing.
+QString SourceView::line_text(int line) const {
+  const auto ran = ran_.find(line);
+  if (ran == ran_.end()) return {};
+  double all = 0;
+  for (const auto& [at, counters] : ran_) all += static_cast<double>(counters.issue_slots);
+  const sim::LineCounters& l = ran->second;
+  return tr("%1 warp instructions, %2 of threads, %3 % of all issue slots (simulated)")
+      .arg(grouped(static_cast<long long>(l.inst_executed)),
+           grouped(static_cast<long long>(l.thread_inst_executed)))
+      .arg(all > 0 ? 100 * static_cast<double>(l.issue_slots) / all : 0, 0, 'f', 1);
 }
 
 void SourceView::compile() {
@@ -204,13 +224,15 @@ void SourceView::compile() {
 }
 
 void SourceView::show_ptx(const std::string& ptx) {
+  ran_.clear();
   source_.set_ptx(ptx);
   ptx_->setPlainText(source_.ptx);
   ptx_->setVisible(!ptx.empty());
-  links_->setText(ptx.empty() ? QString()
-                  : source_.lines.empty()
-                      ? tr("PTX as it was executed; compile it to link its lines with the CUDA's")
-                      : tr("A click on a line shows it in both, and selects its op"));
+  links_->setText(
+      ptx.empty() ? QString()
+      : source_.lines.empty()
+          ? tr("PTX as it was executed, busy lines shaded; compile it to link its lines with the CUDA's")
+          : tr("A click on a line shows it in both, and selects its op"));
 }
 
 /// The line, the op it computes and what else is of it; `from` was clicked and stays as it is.
@@ -255,6 +277,15 @@ void SourceView::mark(const QPlainTextEdit* stays) {
     return mark;
   };
   QList<QTextEdit::ExtraSelection> in_cuda, in_ptx;
+  std::uint64_t busiest = 0;
+  for (const auto& [line, counters] : ran_) busiest = std::max(busiest, counters.issue_slots);
+  for (const auto& [line, counters] : ran_) {
+    constexpr int kDarkest = 110;  // of 255: text stays readable
+    QColor shade = theme(palette()).hit;
+    shade.setAlpha(static_cast<int>(kDarkest * counters.issue_slots / std::max<std::uint64_t>(busiest, 1)));
+    in_ptx << whole_line(ptx_, line - 1);
+    in_ptx.back().format.setBackground(shade);
+  }
   if (line_ > 0) in_cuda << whole_line(cuda_, line_ - 1);
   for (const SourceMention& m : source_.mentions) {
     if (m.op != op || op == kNoNode) continue;
@@ -282,7 +313,7 @@ void SourceView::mark(const QPlainTextEdit* stays) {
     edit->centerCursor();
   };
   bring(cuda_, in_cuda);
-  bring(ptx_, in_ptx);
+  bring(ptx_, in_ptx.mid(static_cast<qsizetype>(ran_.size())));
 }
 
 /// Words carry the colours of the appearance they were set in.
@@ -295,6 +326,11 @@ void SourceView::changeEvent(QEvent* event) {
 }
 
 bool SourceView::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ToolTip && watched == ptx_->viewport()) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    QToolTip::showText(help->globalPos(), line_text(ptx_->cursorForPosition(help->pos()).blockNumber() + 1));
+    return true;
+  }
   for (QPlainTextEdit* edit : {cuda_, ptx_}) {
     if (event->type() == QEvent::MouseButtonRelease && watched == edit->viewport())
       clicked(edit, edit->cursorForPosition(static_cast<QMouseEvent*>(event)->position().toPoint()));

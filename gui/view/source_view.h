@@ -5,6 +5,7 @@
 #include <QPlainTextEdit>
 #include <QSyntaxHighlighter>
 #include <QWidget>
+#include <map>
 
 #include "gui/model/selection.h"
 #include "gui/model/session.h"
@@ -36,6 +37,8 @@ class SourceView : public QWidget {
   QPlainTextEdit& cuda() { return *cuda_; }
   QPlainTextEdit& ptx() { return *ptx_; }
   void compile();  ///< the kernel shown, to PTX
+  /// What the instructions of a line of the PTX did in the run, from 1; "" where it is not the run's.
+  QString line_text(int line) const;
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -57,7 +60,8 @@ class SourceView : public QWidget {
   PlannedPtr loaded_from_;
   QLabel* title_;
   QPushButton* compile_;
-  int line_ = 0;  ///< of the CUDA, chosen by a click; 0: none
+  std::map<int, sim::LineCounters> ran_;  ///< by line of the PTX shown, of the run; empty of other PTX
+  int line_ = 0;                          ///< of the CUDA, chosen by a click; 0: none
   QLabel* links_;
   QSplitter* sides_;
   QPlainTextEdit *cuda_, *ptx_;

@@ -11,6 +11,7 @@
 #include "analysis/planners/planner.h"
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"
+#include "core/passes/trip_count.h"
 #include "tests/support/graphs.h"
 
 namespace stitchwork {
@@ -47,21 +48,20 @@ TEST(ControlFlow, BodiesArePlannedByTheSamePlannerAndCountedByTheirTrips) {
     if (std::find(row.knobs.begin(), row.knobs.end(), "products") != row.knobs.end())
       options.knobs["products"] = "off";
     const FusionPlan plan = make_plan(graph, device("v100"), row.name, options);
-    ASSERT_EQ(plan.computations.size(), 2u);
+    ASSERT_EQ(plan.computations.size(), 1u) << "nobody computes the condition of a loop that is counted";
     int kernels = static_cast<int>(plan.kernels.size()), calls = 0;
-    std::int64_t condition = 0, body = 0;
+    std::int64_t body = 0;
     for (const ComputationPlan& part : plan.computations) {
       EXPECT_EQ(part.plan.planner, row.name);
       kernels += static_cast<int>(part.plan.kernels.size());
       calls += part.plan.counts.library_calls;
-      (graph.computation(part.computation).name == "body" ? body : condition) =
-          part.plan.counts.dynamic_memory_kernels;
+      body = part.plan.counts.dynamic_memory_kernels;
     }
     EXPECT_EQ(plan.counts.memory_kernels, kernels);
     EXPECT_EQ(plan.counts.library_calls, 1);  // the dot; the loop is none
     EXPECT_EQ(calls, 1);
     EXPECT_GE(body, 2);
-    EXPECT_EQ(plan.counts.dynamic_memory_kernels, 1 + 5 * (condition + body) + condition);
+    EXPECT_EQ(plan.counts.dynamic_memory_kernels, 1 + 5 * body);
     EXPECT_EQ(dynamic_library_calls(graph, plan), 5);
   }
 }
@@ -79,6 +79,44 @@ TEST(ControlFlow, TimeGrowsWithTheTripsAndAnUnknownNumberCountsOnce) {
   const FusionPlan plan = make_plan(dynamic, device("v100"), "xla");
   EXPECT_THAT(to_text(dynamic, plan), HasSubstr("control control:loop while, trips unknown"));
   EXPECT_THAT(to_text(loop(11), make_plan(loop(11), device("v100"), "xla")), HasSubstr("while, 11 trips"));
+}
+
+TEST(ControlFlow, GapsBetweenTheRunsOfALoopCount) {
+  const Device& v100 = device("v100");
+  const auto time = [&](const Graph& graph) {
+    const FusionPlan plan = make_plan(graph, v100, "xla");
+    double parts = 0;
+    for (const ComputationPlan& part : plan.computations) parts += part.plan.predicted_us;
+    return std::pair(plan.steps.at(0).predicted_us, parts);
+  };
+  const auto [counted, body] = time(loop(5));
+  EXPECT_NEAR(counted, 5 * body + 4 * v100.launch_gap_us, 1e-9);
+  // As if it ran once: condition, body, condition.
+  const Graph dynamic = loop(0, "copy(m)");
+  const auto [once, both] = time(dynamic);
+  EXPECT_NEAR(once, 2 * both - body + 2 * v100.launch_gap_us, 1e-9);
+  EXPECT_GT(both, body);
+}
+
+TEST(ControlFlow, OpsOfAConditionThatNobodyComputesAreExplained) {
+  const Graph graph = loop(5);
+  const Explanation said = explain(graph, make_plan(graph, device("v100"), "unfused"), "lt");
+  EXPECT_EQ(said.step, "in cond, the condition of loop (5 trips): the host counts, nothing computes it");
+  EXPECT_TRUE(said.placements.empty());
+}
+
+TEST(ControlFlow, TripsThatAUserTellsLeaveTheConditionToDecide) {
+  const Graph dynamic = loop(0, "copy(m)");
+  const Graph told = with_trips(dynamic, {{"loop", 7}});
+  ASSERT_EQ(run_by_control(told).size(), 2u);
+  const FusionPlan plan = make_plan(told, device("v100"), "unfused");
+  ASSERT_EQ(plan.computations.size(), 2u);
+  std::int64_t condition = 0, body = 0;
+  for (const ComputationPlan& part : plan.computations)
+    (told.computation(part.computation).name == "body" ? body : condition) =
+        part.plan.counts.dynamic_memory_kernels;
+  EXPECT_EQ(plan.counts.dynamic_memory_kernels, 1 + 7 * (condition + body) + condition);
+  EXPECT_EQ(dynamic_library_calls(told, plan), 7);
 }
 
 TEST(ControlFlow, ABranchCostsTheMostExpensive) {
@@ -114,11 +152,11 @@ ENTRY main { x = f32[4] parameter(0)  zero = s32[] constant(0)  t = (s32[], f32[
                                              "nested.hlo"));
   std::vector<std::string> names;
   for (const ComputationId id : run_by_control(graph)) names.push_back(graph.computation(id).name);
-  EXPECT_THAT(names, ElementsAre("yes", "no", "cond", "body"));
+  EXPECT_THAT(names, ElementsAre("yes", "no", "body"));
   const FusionPlan plan = make_plan(graph, device("v100"), "unfused");
-  // condition 1; body: add, and, convert, and one kernel of either branch; three trips
-  EXPECT_EQ(plan.counts.dynamic_memory_kernels, 3 * (1 + 4) + 1);
-  EXPECT_EQ(plan.counts.memory_kernels, 1 + 3 + 1 + 1);
+  // body: add, and, convert, and one kernel of either branch; three trips
+  EXPECT_EQ(plan.counts.dynamic_memory_kernels, 3 * 4);
+  EXPECT_EQ(plan.counts.memory_kernels, 3 + 1 + 1);
 }
 
 TEST(ControlFlow, PlansOfComputationsAreSavedAndReadBack) {

@@ -210,6 +210,19 @@ TEST_F(JsonDocuments, Quality) {
   EXPECT_EQ(document["rows"][0]["bound"]["kernels"], 2);
 }
 
+TEST_F(JsonDocuments, MemoryOfPlans) {
+  // The tiny decoder has loops, whose bodies' memory is told as well.
+  const auto document = expect_document({"plan", "llama_decode_tiny", "--dump", "memory"}, "dump");
+  const nlohmann::json& memory = document["dumps"][0]["memory"];
+  ASSERT_GE(memory.size(), 1u);
+  std::int64_t most = 0;
+  for (const auto& step : memory[0]["steps"])
+    most = std::max<std::int64_t>(
+        most, step["buffer_bytes"].get<std::int64_t>() + step["beside_bytes"].get<std::int64_t>());
+  EXPECT_EQ(memory[0]["peak_bytes"], most);
+  EXPECT_THAT(document["dumps"][0]["text"].get<std::string>(), ::testing::HasSubstr("<- peak"));
+}
+
 TEST_F(JsonDocuments, Compile) {
   const auto document = expect_document({"compile", "fig5", "-o", path("out")}, "compile");
   for (const auto& file : document["files"])
@@ -264,6 +277,11 @@ TEST_F(JsonDocuments, KernelsSayWhatLimitsThem) {
                                     "run")["kernels"][0]["time_parts"]}};
   for (const auto& [method, parts] : told) {
     EXPECT_EQ(parts["method"], method);
+    const nlohmann::json& shares = parts["speed_of_light"];
+    EXPECT_GT(shares["dram"], 0.01) << parts;
+    EXPECT_GT(shares["special"], 0) << "exponentials";
+    EXPECT_FALSE(shares.contains("tensor"));
+    for (const auto& [unit, share] : shares.items()) EXPECT_LE(share, 1) << unit;
     double launch = parts["launch_us"], largest = 0;
     for (const auto& [part, us] : parts.items())
       if (us.is_number()) largest = std::max(largest, us.get<double>());
@@ -271,7 +289,8 @@ TEST_F(JsonDocuments, KernelsSayWhatLimitsThem) {
     EXPECT_GT(largest, 0);
   }
   EXPECT_THAT(run_command({"explain", file, "r", "--planner", "xla"}).out,
-              ::testing::HasSubstr(" us (modelled), limited by "));
+              ::testing::AllOf(::testing::HasSubstr(" us (modelled), limited by "),
+                               ::testing::HasSubstr("of each unit's peak (modelled): ")));
 }
 
 TEST_F(JsonDocuments, KernelsSayWhatTheirTimesLeaveOut) {
@@ -374,6 +393,41 @@ DONE:
   ret;
 }
 )";
+
+TEST_F(JsonDocuments, LinesOfPtxAddUpToItsCounters) {
+  const std::string file = path("k.ptx");
+  // The last of four warps leaves before the store.
+  write_file(file, kPtx);
+  const std::vector<std::string> words = {"ptx",     "run",    file,    "--grid",           "4",
+                                          "--block", "32",     "--arg", "buf:f32:100:zero", "--arg",
+                                          "u32:96",  "--lines"};
+  const auto document = expect_document(words, "ptx-run");
+  std::int64_t warps = 0, threads = 0, slots = 0, accesses = 0;
+  for (const auto& line : document["lines"]) {
+    warps += line["inst_executed"].get<std::int64_t>();
+    threads += line["thread_inst_executed"].get<std::int64_t>();
+    slots += line["issue_slots"].get<std::int64_t>();
+    accesses += line["inst_ldst"].get<std::int64_t>();
+  }
+  const auto& counters = document["counters"];
+  EXPECT_EQ(warps, counters["inst_executed"]);
+  EXPECT_EQ(threads, counters["thread_inst_executed"]);
+  EXPECT_EQ(slots, counters["issue_slots"]);
+  EXPECT_EQ(accesses, counters["inst_ldst"]);
+  // ld.param is on line 10 of the text, run by all; the store by three warps of four.
+  EXPECT_EQ(document["lines"][0]["line"], 10);
+  EXPECT_EQ(document["lines"][0]["inst_executed"], 4);
+  const auto store =
+      std::ranges::find_if(document["lines"], [](const auto& l) { return l["inst_ldst"] > 0; });
+  ASSERT_NE(store, document["lines"].end());
+  EXPECT_EQ((*store)["inst_executed"], 3);
+  const testing::CommandResult said = run_command(words);
+  EXPECT_THAT(said.out, ::testing::HasSubstr("ld.param.u64 %rd1, [out];"));
+  EXPECT_FALSE(expect_document({"ptx", "run", file, "--grid", "4", "--block", "32", "--arg",
+                                "buf:f32:100:zero", "--arg", "u32:96"},
+                               "ptx-run")
+                   .contains("lines"));
+}
 
 TEST_F(JsonDocuments, PtxRunCleanAndWithAFinding) {
   const std::string file = path("iota.ptx");

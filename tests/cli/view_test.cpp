@@ -47,6 +47,10 @@ TEST_F(View, OnePageHasEveryPlannersGraphAndKernelsAndWhy) {
     EXPECT_THAT(*section, HasSubstr("k0"));
     EXPECT_THAT(*section, HasSubstr("<summary>why: "));
   }
+  EXPECT_THAT(page, HasSubstr("<h2>Roofline</h2>\n<figure"));
+  EXPECT_THAT(page, HasSubstr("<li>astitch: peak "));
+  EXPECT_THAT(page, HasSubstr("MiB (modelled)"));
+  EXPECT_THAT(first, HasSubstr("DRAM bandwidth"));
   EXPECT_THAT(first, HasSubstr("xla."));
   EXPECT_THAT(second, HasSubstr("astitch."));
 }

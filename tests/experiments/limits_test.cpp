@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "experiments/report.h"
+#include "experiments/roofline.h"
 #include "experiments/runner.h"
 #include "tests/experiments/sample_trial.h"
 
 namespace stitchwork {
 namespace {
+
+using ::testing::HasSubstr;
 
 TrialResults trial(std::map<std::string, double> metrics) {
   TrialResults result;
@@ -82,12 +86,32 @@ TEST(Limits, ASimulatedKernelsPartsAreTheSimulators) {
     EXPECT_EQ(issue.method, "simulated");
     ASSERT_FALSE(time_parts(kernels[i]).empty());
     EXPECT_EQ(time_parts(kernels[i])[0].method, "simulated");
+    const std::vector<UnitUse> uses = unit_uses(kernels[i]);
+    ASSERT_FALSE(uses.empty());
+    for (const UnitUse& use : uses) {
+      EXPECT_EQ(use.share, unit_share(parts, use.unit)) << kUnits[use.unit].name;
+      EXPECT_LE(use.share, uses[0].share);
+      EXPECT_EQ(use.method, "simulated");
+    }
   }
+  // The report shows them, and where they put the kernels under the device's peaks.
+  const std::string page = report_html(store);
+  EXPECT_THAT(page, HasSubstr("<summary>speed of light</summary>"));
+  EXPECT_THAT(page, HasSubstr(std::string(kRooflineCaption)));
+  EXPECT_THAT(report_bytes(store, {}, "report.md"), HasSubstr("limited by; busiest unit (simulated)"));
   for (const Limit& limit : kLimits) {
     limited_us += *trial.median(std::string(limit.metric));
     EXPECT_EQ(trial.find(std::string(limit.metric))->method, "simulated");
   }
   EXPECT_NEAR(limited_us, *trial.median("kernel_us"), 1e-9) << "each kernel is limited by one part";
+}
+
+TEST(Limits, UnitsThatDoNearlyNothingAreNotNamed) {
+  const std::vector<UnitUse> uses = {
+      {kDramUnit, 0.834, "simulated"}, {kL2Unit, 0.31, "simulated"}, {kIssueUnit, 0.004, "simulated"}};
+  EXPECT_EQ(busiest_text(uses, 1), "DRAM 83 %");
+  EXPECT_EQ(busiest_text(uses, 9), "DRAM 83 %, L2 31 %");
+  EXPECT_EQ(busiest_text({uses[2]}, 9), "");
 }
 
 TEST(Limits, NothingRecordedIsSaid) {

@@ -1,6 +1,5 @@
 #include "experiments/memory_need.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/planners/planner.h"
@@ -9,7 +8,7 @@
 namespace stitchwork {
 namespace {
 
-TEST(MemoryNeed, BuffersCountFromTheirFirstStepToTheirLast) {
+TEST(MemoryNeed, InputsTheDeviceResultsAndTheReferenceAddUp) {
   // Two calls one after the other: p and a, then a and b; never all three results.
   const Graph graph = testing::graph_of(
       "p = f32[64,64] parameter(0)\n"
@@ -18,21 +17,9 @@ TEST(MemoryNeed, BuffersCountFromTheirFirstStepToTheirLast) {
       "ROOT c = f32[64,64] dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch");
   constexpr double kOne = 64 * 64 * 4;
-  EXPECT_EQ(peak_device_bytes(graph, plan), 2 * kOne);
   EXPECT_EQ(run_bytes(graph, plan, true, false), (1 + 2 + 1) * kOne);
   EXPECT_EQ(run_bytes(graph, plan, true, true), (1 + 2 + 1 + 2) * kOne);
   EXPECT_EQ(run_bytes(graph, plan, false, false), 2 * kOne);
-}
-
-TEST(MemoryNeed, ScratchAndLoopsCount) {
-  const Graph fig7 = testing::dataset("fig7");
-  FusionPlan plan = make_plan(fig7, device("v100"), "astitch");
-  const double before = peak_device_bytes(fig7, plan);
-  for (KernelPlan& kernel : plan.kernels) kernel.launch.scratch_bytes += 1000;
-  EXPECT_EQ(peak_device_bytes(fig7, plan), before + 1000);
-  const Graph decode = testing::dataset("llama_decode");
-  const FusionPlan loops = make_plan(decode, device("v100"), "astitch");
-  EXPECT_GT(peak_device_bytes(decode, loops), 0);
 }
 
 }  // namespace

@@ -111,11 +111,11 @@ TEST_F(Report, EverySchemeHasItsBadge) {
   record("astitch", 1, sample_model(5));
   const std::string page = report_html(store_);
   for (const char* badge :
-       {"independent", "I", "local", "L", "regional", "R", "resident", "K", "global", "G", "recomputed", "r"})
+       {"independent", "I", "local", "L", "regional", "R", "resident", "S", "global", "G", "recomputed", "C"})
     EXPECT_TRUE(std::regex_search(
         page, std::regex(fmt::format("class=\"badge [^>]*>{}</span>|badge {}", badge, badge))))
         << badge;
-  EXPECT_THAT(page, HasSubstr(">K</span>tanh.3</span>"));
+  EXPECT_THAT(page, HasSubstr(">S</span>tanh.3</span>"));
 }
 
 TEST_F(Report, EveryNumberSaysHowItWasObtained) {

@@ -14,6 +14,7 @@ namespace stitchwork::gui {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// A loop of 12 trips whose body has a branch.
 constexpr const char* kLoop = R"(HloModule loop
@@ -57,7 +58,7 @@ class Loops : public WindowTest {
 TEST_F(Loops, ComputationsAreFoldedWithinTheLoopThatRunsThem) {
   EXPECT_THAT(to_text(*planned()->folds), HasSubstr("    body body × 12 body\n"));
   const std::string text = to_text(*planned()->folds);
-  EXPECT_THAT(text, HasSubstr("body condition cond\n"));
+  EXPECT_THAT(text, Not(HasSubstr("condition"))) << "the host counts";
   EXPECT_THAT(text, HasSubstr("body branch 0 yes\n"));
   EXPECT_THAT(text, HasSubstr("op deep\n"));
   EXPECT_LT(text.find("body body × 12"), text.find("body branch 0 yes"));

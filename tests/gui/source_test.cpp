@@ -3,6 +3,7 @@
 
 #include <QLabel>
 #include <QTextBlock>
+#include <algorithm>
 
 #include "codegen/compile/lines.h"
 #include "core/base/file.h"
@@ -11,6 +12,7 @@
 namespace stitchwork::gui {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 struct Source : WindowTest {
@@ -139,9 +141,24 @@ TEST_F(Source, ExecutedPtxSaysHowItsLinesAreLinked) {
   EXPECT_THAT(window->source().ptx().toPlainText().toStdString(), HasSubstr(".visible .entry"));
   EXPECT_TRUE(window->source().source().lines.empty());
   EXPECT_THAT(child<QLabel>("ptx_links")->text().toStdString(), HasSubstr("compile it"));
+  // Lines that ran are shaded and say what they did; declarations did nothing.
+  SourceView& source = window->source();
+  const auto shades = source.ptx().extraSelections();
+  EXPECT_GT(shades.size(), 10);
+  int darkest = 0;
+  for (const auto& shade : shades) {
+    const int alpha = shade.format.background().color().alpha();
+    if (shade.format.property(QTextFormat::FullWidthSelection).toBool()) darkest = std::max(darkest, alpha);
+    EXPECT_THAT(
+        source.line_text(shade.cursor.blockNumber() + 1).toStdString(),
+        ContainsRegex("^[0-9,]+ warp instructions, [0-9,]+ of threads, [0-9.]+ % of all issue slots"));
+  }
+  EXPECT_GT(darkest, 50);
+  EXPECT_EQ(source.line_text(1), QString());
   click("compile");
   settle();
   EXPECT_FALSE(window->source().source().lines.empty());
+  for (int line = 1; line < 40; ++line) EXPECT_EQ(source.line_text(line), QString()) << "not the run's text";
 }
 
 /// A reduction by what does not commute is planned and never generated: the code generator refuses it,

@@ -187,6 +187,17 @@ TEST_F(WindowTest, GraphIsFoldedAndUnfoldedWithMouseAndKeys) {
   EXPECT_TRUE(graph.folding()->expanded(kernel));
 }
 
+TEST_F(WindowTest, AKernelSaysHowBusyEachUnitOfTheDeviceIs) {
+  open("softmax_tiny");
+  window->selection().select({0});
+  const QString text = child<QTextBrowser>("selection")->toPlainText();
+  EXPECT_TRUE(text.contains("Speed of light")) << text.toStdString();
+  EXPECT_TRUE(text.contains("Limited by")) << text.toStdString();
+  for (const char* unit : {"DRAM", "L2", "instructions", "loads and stores"})
+    EXPECT_TRUE(text.contains(unit)) << unit;
+  EXPECT_FALSE(text.contains("tensor cores"));
+}
+
 TEST_F(WindowTest, SpaceFitsTheGraphAndEscapeClearsTheSelection) {
   open("bert_layer");
   window->tabs().setCurrentIndex(1);

@@ -73,6 +73,27 @@ TEST(KernelTime, GrowsWithEveryKindOfWork) {
   }
 }
 
+TEST(KernelTime, SharesOfPeaksAreOfTheWorkAndOfTheTime) {
+  for (const Device& d : devices()) {
+    const KernelWork work = copy(1e9);
+    const KernelTime time = kernel_time(d, work);
+    // Bytes at the peak bandwidth over the time; a copy that is long gets most of what copies can have.
+    EXPECT_NEAR(unit_share(time, kDramUnit), 2e9 / (d.dram_gb_s * 1e3) / time.total_us, 1e-9) << d.id;
+    EXPECT_GT(unit_share(time, kDramUnit), 0.8 * d.dram_efficiency) << d.id;
+    const double slots = d.sms * d.sm.schedulers * d.clock_ghz * 1e3 * time.total_us;
+    EXPECT_NEAR(unit_share(time, kIssueUnit), work.warp_instructions / slots, 1e-9) << d.id;
+    KernelWork more = work;
+    more.fp32_warp_instructions = more.warp_instructions = 1e11;
+    const KernelTime computing = kernel_time(d, more);
+    for (std::size_t u = 0; u < kUnits.size(); ++u) {
+      EXPECT_LE(unit_share(computing, u), 1) << d.id << " " << kUnits[u].name;
+      if (kUnits[u].name == computing.issue_pipe) EXPECT_GT(unit_share(computing, u), 0.8) << d.id;
+    }
+    EXPECT_EQ(unit_share(computing, kDramUnit), time.busy_us[kDramUnit] / computing.total_us) << d.id;
+    EXPECT_EQ(unit_share(KernelTime{}, kDramUnit), 0);
+  }
+}
+
 TEST(KernelTime, FewBlocksCannotFillTheMemory) {
   const Device& d = device("h200");
   KernelWork wide = copy(1e8), narrow = wide;

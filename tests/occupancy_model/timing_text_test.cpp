@@ -21,6 +21,11 @@ TEST(TimingText, TheLimiterIsTheLongestPart) {
   KernelWork waiting{.grid_blocks = 160, .threads_per_block = 256, .blocks_per_sm = 2, .grid_barriers = 50};
   EXPECT_EQ(limiter(kernel_time(d, waiting)), "grid barriers");
   const std::string text = to_text(kernel_time(d, copy));
+  EXPECT_EQ(busiest_units(kernel_time(d, copy), 1).substr(0, 5), "DRAM ");
+  EXPECT_EQ(busiest_units(kernel_time(d, compute), 1).substr(0, 5), "fp32 ");
+  EXPECT_EQ(busiest_units(kernel_time(d, KernelWork{})), "");
+  EXPECT_NE(text.find("of each peak       " + busiest_units(kernel_time(d, copy))), std::string::npos)
+      << text;
   EXPECT_NE(text.find("DRAM bandwidth"), std::string::npos);
   EXPECT_NE(text.find("<- limits"), std::string::npos);
 }

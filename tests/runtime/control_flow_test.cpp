@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/base/file.h"
+#include "core/passes/trip_count.h"
 #include "runtime/simulator_backend.h"
 #include "tests/runtime/control_flow_runs.h"
 #include "tests/support/fuzz.h"
@@ -100,6 +101,60 @@ TEST(ControlFlow, RandomNestsComputeWhatTheGraphMeans) {
     EXPECT_THAT(runs.problems(text, seed, false), IsEmpty()) << "seed " << seed << "\n" << text;
   }
   EXPECT_GT(runs.launches, runs.runs);
+}
+
+TEST(ControlFlow, CountedLoopsLaunchWhatThePlanCountsAndNoCondition) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("v100");
+  const Graph graph = testing::graph_of(fmt::format(
+      "HloModule m\nbody {{\n  s = {}  ROOT r = (s32[], f32[9]) tuple(j, t)\n}}\n{}", kCounted, kTwice));
+  const FusionPlan plan = make_plan(graph, target, "unfused");
+  const Executable executable = compile(graph, target, plan, testing::compile_options());
+  const std::vector<Literal> inputs = generate_inputs(graph, 0);
+  const RunResult run = run_simulated(graph, target, executable, inputs);
+  ASSERT_EQ(run.computations.size(), 1u);
+  EXPECT_EQ(run.computations[0].runs, 2);
+  std::int64_t launches = 0;
+  double kernels_us = 0;
+  for (const KernelRun& kernel : run.computations[0].kernels) {
+    launches += kernel.launches;
+    kernels_us += kernel.time_us;
+  }
+  EXPECT_EQ(launches, plan.counts.dynamic_memory_kernels);
+  // Between launches lies a gap each, in a body as between bodies; the estimate has as many.
+  EXPECT_NEAR(run.total_us, kernels_us + static_cast<double>(launches - 1) * target.launch_gap_us, 1e-9);
+  double estimated_us = 0;
+  for (const KernelPlan& kernel : plan.computations[0].plan.kernels) estimated_us += 2 * kernel.predicted_us;
+  EXPECT_NEAR(plan.predicted_us, estimated_us + static_cast<double>(launches - 1) * target.launch_gap_us,
+              1e-9);
+  EXPECT_EQ(run.outputs.at(0).bytes, inputs.at(0).bytes) << "negated twice";
+}
+
+TEST(ControlFlow, WrongTripsOfAUserChangeNoResult) {
+  SKIP_WITHOUT_COMPILER();
+  const Device& target = device("v100");
+  // The bound is a parameter: its trips are not known.
+  const Graph graph = with_trips(
+      testing::graph_of(
+          "HloModule m\ncond {\n  s = (s32[], f32[9], s32[]) parameter(0)\n"
+          "  i = s32[] get-tuple-element(s), index=0\n  n = s32[] get-tuple-element(s), index=2\n"
+          "  ROOT l = pred[] compare(i, n), direction=LT\n}\n"
+          "body {\n  s = (s32[], f32[9], s32[]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n"
+          "  c = f32[9] get-tuple-element(s), index=1\n  n = s32[] get-tuple-element(s), index=2\n"
+          "  one = s32[] constant(1)\n  j = s32[] add(i, one)\n  t = f32[9] add(c, c)\n"
+          "  ROOT r = (s32[], f32[9], s32[]) tuple(j, t, n)\n}\n"
+          "ENTRY main {\n  x = f32[9] parameter(0)\n  n = s32[] parameter(1)\n  z = s32[] constant(0)\n"
+          "  st = (s32[], f32[9], s32[]) tuple(z, x, n)\n"
+          "  w = (s32[], f32[9], s32[]) while(st), condition=cond, body=body\n"
+          "  ROOT d = f32[9] get-tuple-element(w), index=1\n}\n"),
+      {{"w", 50}});
+  const Executable executable =
+      compile(graph, target, make_plan(graph, target, "unfused"), testing::compile_options());
+  std::vector<Literal> inputs = generate_inputs(graph, 0);
+  inputs[1].set_int(0, 3);
+  const RunResult run = run_simulated(graph, target, executable, inputs);
+  for (std::int64_t i = 0; i < 9; ++i)
+    EXPECT_EQ(run.outputs.at(0).get_double(i), 8 * inputs[0].get_double(i)) << "doubled three times, not 50";
 }
 
 /// A module whose first kernel does only a part of its blocks.

@@ -1,0 +1,35 @@
+#include "simulator/line_counters.h"
+
+#include <map>
+#include <utility>
+
+#include "simulator/machine.h"
+
+namespace stitchwork::sim {
+
+std::vector<LineCounters> line_counters(const LaunchContext& context, const ScheduleResult& result) {
+  std::map<int, LineCounters> lines;
+  for (std::size_t b = 0; b < result.bb_counts.size(); ++b) {
+    const BasicBlockCount& ran = result.bb_counts[b];
+    if (ran.warps == 0) continue;
+    for (const ptx::LineWeights& weights : context.program->lines[b]) {
+      LineCounters& line = lines[weights.at.line];
+      line.inst_executed += ran.warps;
+      line.thread_inst_executed += ran.threads;
+      line.issue_slots += ran.warps * weights.issue;
+      line.inst_ldst += ran.warps * weights.ldst;
+      if (line.line != 0) continue;
+      line.line = weights.at.line;
+      if (weights.at.location < 0) continue;
+      const ptx::Location& at = context.module->locations[static_cast<std::size_t>(weights.at.location)];
+      const auto file = context.module->source_files.find(at.file);
+      if (file != context.module->source_files.end()) line.source_file = file->second;
+      line.source_line = at.line;
+    }
+  }
+  std::vector<LineCounters> ascending;
+  for (auto& [at, line] : lines) ascending.push_back(std::move(line));
+  return ascending;
+}
+
+}  // namespace stitchwork::sim
