@@ -11,7 +11,8 @@ namespace stitchwork::rewriting {
 std::optional<Scaled> scaled(const View& view, const Node& node,
                              const std::function<bool(int axis)>& may_use) {
   if ((node.op != Op::kMultiply && node.op != Op::kDivide) || node.shape.is_tuple) return std::nullopt;
-  // f16: a product without its scale may pass 65,504, where bf16 and wider have the range (section 2.9).
+  // f16: a product without its scale may pass 65,504, where bf16 and wider have the range (docs/rewriting.md,
+  // Numerics).
   if (!is_real(node.shape.dtype) || node.shape.dtype == DType::kF16) return std::nullopt;
   for (const std::size_t side : {1, 0}) {
     if (side == 0 && node.op == Op::kDivide) continue;
