@@ -38,7 +38,7 @@ constexpr Tile kTiles[] = {{256, 128, true}, {128, 256, true}, {128, 128, true},
                            {32, 32, true},   {128, 1, false},  {1, 128, false}};
 constexpr int kSplits[] = {1, 2, 4, 8};
 
-struct Unit {
+struct ProductUnit {
   std::string_view name;
   double tflops, efficiency;
   bool tensor;
@@ -46,9 +46,9 @@ struct Unit {
 
 /// Those that compute products of the type with the result's precision: f16 and bf16 are accumulated in f32,
 /// so where there are no tensor cores for them they are computed as f32.
-std::vector<Unit> units(const Device& device, const MatrixProduct& p) {
+std::vector<ProductUnit> units(const Device& device, const MatrixProduct& p) {
   const ProductUnits d = product_units(device);
-  std::vector<Unit> found;
+  std::vector<ProductUnit> found;
   const auto tensor = [&](std::string_view name, double tflops) {
     if (tflops > 0) found.push_back({name, tflops, d.tensor_efficiency, true});
   };
@@ -87,7 +87,7 @@ LibraryTime library_time(const Device& device, const MatrixProduct& p) {
   const double element_bytes = std::max(1, byte_size(p.operands));
   const double dram_bytes_per_us = device.dram_efficiency * device.dram_gb_s * kNanosecondsPerMicrosecond;
   LibraryTime best;
-  for (const Unit& unit : units(device, p)) {
+  for (const ProductUnit& unit : units(device, p)) {
     const double per_sm_us = unit.tflops * unit.efficiency * 1e6 / 2 / device.sms;  // multiply-adds
     for (const Tile& tile : kTiles) {
       if (unit.tensor && !tile.tensor) continue;
