@@ -143,13 +143,14 @@ void draw_error(QPainter& painter, double x, double low, double high) {
 
 namespace {
 
-/// The label beside the y axis in lines that a low figure's plot has room for. A choice, not measured: the
-/// plots of figures across a page are 80 points high and more.
+/// The label beside the y axis in lines that a low figure's plot has room for, in its smallest letters but
+/// one. A choice, not measured: the plots of figures across a page are 80 points high and more.
 QStringList label_lines(const FigureAxis& axis) {
   constexpr double kRoom = 90;
+  constexpr int kPoints = 6;
   QStringList lines;
   for (const QString& word : text(axis.label).split(' ', Qt::SkipEmptyParts))
-    if (lines.isEmpty() || text_width(lines.back() + ' ' + word) > kRoom)
+    if (lines.isEmpty() || text_width(lines.back() + ' ' + word, kPoints) > kRoom)
       lines.push_back(word);
     else
       lines.back() += ' ' + word;
@@ -186,9 +187,11 @@ void draw_y_axis(QPainter& painter, const QRectF& plot, const Scale& scale, cons
     painter.drawLine(QPointF(plot.left() - kTick / 2, at(tick)), QPointF(plot.left(), at(tick)));
   painter.drawLine(plot.bottomLeft(), plot.topLeft());
   double x = plot.left() - y_axis_width(scale, axis) + text_height() / 2;
-  for (const QString& line : label_lines(axis)) {
-    int points = 8;
+  int points = 8;
+  const QStringList lines = label_lines(axis);
+  for (const QString& line : lines)
     while (points > 5 && text_width(line, points) > plot.height() + 6) --points;
+  for (const QString& line : lines) {
     draw_rotated(painter, x, plot.center().y(), line, 90, 0, points);
     x += text_height();
   }

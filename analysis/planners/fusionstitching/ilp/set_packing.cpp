@@ -53,7 +53,7 @@ bool holds(const SetPacking& program, const std::vector<int>& taken) {
 
 }  // namespace
 
-SetPackingSolution solve(const SetPacking& program, int most_nodes) {
+SetPackingSolution solve(const SetPacking& program, std::int64_t most_column_nodes) {
   static std::mutex one_at_a_time;  // calls of the C interface are not for several threads
   const std::lock_guard lock(one_at_a_time);
   const auto columns = static_cast<int>(program.weights.size());
@@ -70,7 +70,8 @@ SetPackingSolution solve(const SetPacking& program, int most_nodes) {
   // The relaxation is integral or nearly so: what makes hard programs tighter takes longer than to branch.
   for (const char* effort : {"cutsOnOff", "heuristicsOnOff"}) Cbc_setParameter(model.get(), effort, "off");
   for (const char* gap : {"ratioGap", "allowableGap"}) Cbc_setParameter(model.get(), gap, "0");
-  Cbc_setParameter(model.get(), "maxNodes", std::to_string(std::max(1, most_nodes)).c_str());
+  Cbc_setParameter(model.get(), "maxNodes",
+                   std::to_string(std::max<std::int64_t>(1, most_column_nodes / columns)).c_str());
   // Programs with many cuts have thousands of equal branches: looking at each before taking one took minutes
   // (transformer_train, 11,733 columns; without, about a second).
   Cbc_setParameter(model.get(), "strongBranching", "0");

@@ -60,9 +60,8 @@ class Solver {
       settled = true;
       const std::vector<Cycle> cycles = find_cycles(ops_, patterns_, choice.patterns);
       const bool in_circles = !cycles.empty() && ++cycle_rounds > kMostCycleRounds;
-      if (in_circles || choice.nodes >= kMostNodes) {
-        choice.limit = in_circles ? fmt::format("cycles are left behind {} programs", kMostCycleRounds)
-                                  : fmt::format("no proven optimum behind {} nodes", choice.nodes);
+      if (in_circles) choice.limit = fmt::format("cycles are left behind {} programs", kMostCycleRounds);
+      if (!choice.limit.empty()) {
         leave_cycles(choice.patterns);
         evaluate(choice.patterns);
         break;
@@ -173,8 +172,10 @@ class Solver {
       if (known != solved_.end()) {
         taken = known->second;
       } else {
-        const SetPackingSolution solution = solve(part.program, kMostNodes - choice.nodes);
+        const SetPackingSolution solution = solve(part.program, kMostColumnNodes - column_nodes_);
         choice.nodes += solution.nodes;
+        column_nodes_ +=
+            static_cast<std::int64_t>(solution.nodes) * static_cast<std::int64_t>(columns.size());
         if (!solution.optimal)
           choice.limit =
               fmt::format("no proven optimum of {} patterns behind {} nodes", columns.size(), solution.nodes);
@@ -195,6 +196,7 @@ class Solver {
   std::vector<int> required_of_;  ///< by node: the required set it is of, or -1
   std::vector<double> ties_;      ///< by pattern
   std::vector<SetPacking::Row> cuts_;
+  std::int64_t column_nodes_ = 0;  ///< of branch and bound so far, each as many as its program has columns
   std::map<std::vector<double>, std::vector<int>> solved_;  ///< parts of the last round
 };
 
