@@ -3,6 +3,7 @@
 
 namespace stitchwork {
 
+// SI prefix.
 inline constexpr double kNanosecondsPerMicrosecond = 1e3;
 
 }  // namespace stitchwork

@@ -6,7 +6,7 @@
 
 namespace stitchwork::astitch {
 
-/// A thread reduces a row alone only if the row is this short ...
+/// A thread reduces a row alone only if the row is this short (docs/planners/astitch.md) ...
 inline constexpr std::int64_t kSerialColumns = 16;
 /// ... and there are this many rows for each block of a wave.
 /// A choice, not measured: a warp's lanes have a row each then.
