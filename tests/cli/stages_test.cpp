@@ -1,4 +1,5 @@
 // compile --all-stages: a folder that is whole or not there.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -30,7 +31,9 @@ class Stages : public ::testing::Test {
   std::size_t entries() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator{}));
   }
-  fs::path folder = fs::path(::testing::TempDir()) / "stages_test";
+  // One a test: others run beside it.
+  fs::path folder = fs::path(::testing::TempDir()) /
+                    fmt::format("stages_{}", ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(Stages, TheIndexNamesEveryFileAndWhatIsMissing) {
