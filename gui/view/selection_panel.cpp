@@ -41,7 +41,7 @@ QString units_html(const KernelTime& time) {
     rows += QString(
                 "<tr><td style='padding-right:10px'>%1</td><td align='right'>%2 %</td>"
                 "<td style='padding-left:8px'><span style='background-color:%3'>%4</span></td></tr>")
-                .arg(q(kUnits[u].name))
+                .arg(as_html(kUnits[u].name))
                 .arg(100 * share, 0, 'f', share < 0.1 ? 1 : 0)
                 .arg(t.accent.name(), QString("&nbsp;").repeated(cells));
   }
@@ -240,7 +240,7 @@ QString SelectionPanel::step_html(const PlannedModel& planned, int index) const 
   html += row(tr("Scratch"),
               step.scratch_bytes ? bytes_text(static_cast<double>(step.scratch_bytes)) : QString());
   html += row(tr("DRAM"), tr("%1, modelled").arg(bytes_text(static_cast<double>(step.dram_bytes))));
-  html += row(tr("Limited by"), q(limited_by(step.time)));
+  html += row(tr("Limited by"), as_html(limited_by(step.time)));
   html +=
       "</table>" + units_html(step.time) + "<h4 style='margin-top:12px'>" + tr("Schemes") + "</h4><table>";
   for (std::size_t s = 0; s < step.schemes.size(); ++s)
