@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/plan/plan_json.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "cli/usage.h"
@@ -165,13 +166,10 @@ ordered_json gone_json(const RewrittenGraph& rewritten) {
 
 ordered_json document(const Model& model, const RewrittenGraph& rewritten, const RewriteArguments& a,
                       const std::optional<GraphComparison>& check) {
-  ordered_json steps = ordered_json::array();
-  for (const rewriting::Rewrite& step : rewritten.steps)
-    steps.push_back({{"rule", step.rule}, {"computation", step.computation}, {"at", step.at}});
   ordered_json result{
       {"schema", "stitchwork.rewrite/1"},
       {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
-      {"steps", steps},
+      {"steps", rewrites_to_json(rewritten.steps)},
       {"ops", {{"before", running_ops(model.graph)}, {"after", running_ops(rewritten.graph)}}},
       {"made", made_json(rewritten)},
       {"gone", gone_json(rewritten)},

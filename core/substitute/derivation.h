@@ -19,8 +19,11 @@ class Derivation {
   /// The rule at the op of that name, a macro as the steps it is made of. False, and nothing changed, where
   /// it does not hold.
   bool apply(const Rule& rule, const std::string& computation, const std::string& op);
-  /// The rule at every op there is now at which it holds, in order; ops it makes are not looked at. Returns
-  /// at how many.
+  /// The rule at those of the ops at which it holds, in order, as few steps as may be: places that share no
+  /// op are written at once. Returns at how many.
+  int apply(const Rule& rule, const std::string& computation, std::vector<std::string> ops);
+  /// The rule at every op there is now at which it holds; ops it makes are not looked at. Returns at how
+  /// many.
   int apply_everywhere(const Rule& rule);
   /// All tidy rules to their fixpoint (tidy.h). Returns at how many places.
   int tidy();
@@ -28,7 +31,9 @@ class Derivation {
   void repeat(const Rewrite& step);
 
  private:
-  bool apply_match(const Rule& rule, const View& view, const Match& match);
+  int take(const Rule& rule, const View& view, const std::vector<Match>& matches);
+  int take_macro(const Rule& rule, const std::string& computation, const std::vector<Place>& at);
+  bool write(const Rule& rule, const View& view, const std::vector<Match>& matches);
 
   RewrittenGraph now_;
 };
@@ -36,7 +41,7 @@ class Derivation {
 /// The model after these steps. Throws Error naming the first that does not fit.
 RewrittenGraph replay(const Graph& model, std::span<const Rewrite> steps);
 
-/// A line a step: "dot-chain at dot.31, dot.12".
+/// A line a place: "dot-chain at dot.31, dot.12".
 std::string to_text(std::span<const Rewrite> steps);
 
 }  // namespace stitchwork::rewriting

@@ -62,12 +62,15 @@ class Editor {
   /// saves the transpose behind.
   NodeId product(const Labelled& lhs, const Labelled& rhs, const std::vector<int>& out, const Node& like);
 
+  /// False: what is written would compute an op from itself.
+  bool has_order() const { return order().has_value(); }
+
   RewrittenGraph finish() &&;
 
  private:
   ComputationId reducer(Op op, DType type);
   NodeId resolved(NodeId id) const;
-  std::vector<NodeId> order() const;
+  std::optional<std::vector<NodeId>> order() const;
   Computation ordered(const std::vector<NodeId>& order, RewrittenGraph& result) const;
   const Match& match_of(NodeId made) const;
   std::string base_name(NodeId made) const;

@@ -93,6 +93,7 @@ void merge_equal(RewrittenGraph& result, Traced& traced) {
       return model != nullptr && model->find(name) != kNoNode;
     };
     std::unordered_map<std::string, std::string> renamed;
+    std::unordered_map<NodeId, const Node*> named_as;  // in the end: the trace goes by the names before
     for (const Node& node : before.nodes) {
       if (ids.contains(node.name)) continue;
       const std::vector<OpName> into = trace.now(merged, {kept.name, node.name});
@@ -100,15 +101,17 @@ void merge_equal(RewrittenGraph& result, Traced& traced) {
       std::string survivor = into[0].op;
       if (const auto other = renamed.find(survivor); other != renamed.end()) survivor = other->second;
       if (is_models(node.name) && !is_models(survivor)) {
-        Node& stays = kept.nodes[static_cast<std::size_t>(ids.at(into[0].op))];
-        stays.name = node.name;
-        stays.metadata = node.metadata;
+        named_as[ids.at(into[0].op)] = &node;
         traced.of[kept.name][node.name] = {model->find(node.name)};
         traced.merge(kept.name, survivor, node.name, true);
         renamed[into[0].op] = node.name;
       } else {
         traced.merge(kept.name, node.name, survivor, is_models(survivor));
       }
+    }
+    for (const auto& [id, node] : named_as) {
+      kept.nodes[static_cast<std::size_t>(id)].name = node->name;
+      kept.nodes[static_cast<std::size_t>(id)].metadata = node->metadata;
     }
   }
   result.graph = std::move(merged);
@@ -122,25 +125,29 @@ NodeId Editor::resolved(NodeId id) const {
   return id;
 }
 
-/// Old ops where they were; new ones in front of the first that needs them.
-std::vector<NodeId> Editor::order() const {
+/// Old ops where they were; new ones in front of the first that needs them. nullopt: there is none.
+std::optional<std::vector<NodeId>> Editor::order() const {
+  enum class State : std::uint8_t { kNew, kOpen, kPlaced };
   const Computation& built = builder_.peek();
   std::vector<NodeId> result;
-  std::vector<bool> placed(built.nodes.size(), false);
+  std::vector<State> state(built.nodes.size(), State::kNew);
   std::vector<std::pair<NodeId, std::size_t>> open;  // op, its next operand
+  const auto visit = [&](NodeId id) {
+    State& found = state[static_cast<std::size_t>(id)];
+    if (found == State::kNew) open.emplace_back(id, 0);
+    const bool fine = found != State::kOpen;
+    if (found == State::kNew) found = State::kOpen;
+    return fine;
+  };
   for (NodeId start = 0; start < static_cast<NodeId>(replaced_by_.size()); ++start) {
-    open.emplace_back(resolved(start), 0);
+    visit(resolved(start));
     while (!open.empty()) {
       auto& [id, next] = open.back();
       const Node& node = built.node(id);
-      if (placed[static_cast<std::size_t>(id)]) {
-        open.pop_back();
-      } else if (next < node.operands.size()) {
-        const NodeId operand = resolved(node.operands[next++]);
-        SW_CHECK(open.size() <= built.nodes.size(), "'{}' would be computed from itself", node.name);
-        if (!placed[static_cast<std::size_t>(operand)]) open.emplace_back(operand, 0);
+      if (next < node.operands.size()) {
+        if (!visit(resolved(node.operands[next++]))) return std::nullopt;
       } else {
-        placed[static_cast<std::size_t>(id)] = true;
+        state[static_cast<std::size_t>(id)] = State::kPlaced;
         result.push_back(id);
         open.pop_back();
       }
@@ -221,7 +228,9 @@ Computation Editor::ordered(const std::vector<NodeId>& order, RewrittenGraph& re
 RewrittenGraph Editor::finish() && {
   RewrittenGraph result = from_;
   const ComputationId id = view_.id();
-  Computation edited = ordered(order(), result);
+  const std::optional<std::vector<NodeId>> ops = order();
+  SW_CHECK(ops, "an op of '{}' would be computed from itself", view_.computation().name);
+  Computation edited = ordered(*ops, result);
   result.graph.computations[static_cast<std::size_t>(id)] = std::move(edited);
   if (!added_.empty()) {  // in front: callees precede callers
     const auto shift = static_cast<ComputationId>(added_.size());

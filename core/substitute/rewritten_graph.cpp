@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/graph/rewrite.h"
+#include "core/hlo/hlo_text.h"
 
 namespace stitchwork::rewriting {
 
@@ -19,6 +20,20 @@ RewrittenGraph unchanged(Graph model) {
     for (const NodeId id : origins.now) origins.of.push_back({id});
   }
   return result;
+}
+
+std::string sha256_of(const RewrittenGraph& rewritten) {
+  std::string text;
+  for (const ComputationId id : running_computations(rewritten.graph)) {
+    const Computation& computation = rewritten.graph.computation(id);
+    const Computation* model = rewritten.model_computation(computation.name);
+    text += computation.name + "\n";
+    for (const Node& node : computation.nodes) {
+      const bool known = node.op == Op::kConstant && model != nullptr && model->find(node.name) != kNoNode;
+      text += (known ? node.name : to_text(rewritten.graph, computation, node)) + "\n";
+    }
+  }
+  return sha256_hex(text);
 }
 
 ComputationId computation_named(const Graph& graph, const std::string& name) {

@@ -9,10 +9,13 @@
 
 namespace stitchwork::rewriting {
 
+/// The ops a rule stands on, by name in the graph it finds; the place first.
+using Place = std::vector<std::string>;
+
 /// One step: a rule's name, or "tidy" for all tidy rules to their fixpoint, then without places.
 struct Rewrite {
   std::string rule, computation;
-  std::vector<std::string> at;  ///< ops by name, in the graph the step finds; the place first
+  std::vector<Place> at;  ///< all found in one graph and written at once
   bool operator==(const Rewrite&) const = default;
 };
 
@@ -33,6 +36,10 @@ struct RewrittenGraph {
   /// The model's computation of that name; nullptr if it has none.
   const Computation* model_computation(const std::string& name) const;
 };
+
+/// Of the ops of all running computations, a line each; constants that the model has, by name alone. What two
+/// graphs rewritten from one model have in common if they are the same.
+std::string sha256_of(const RewrittenGraph& rewritten);
 
 /// The model itself, no step taken.
 RewrittenGraph unchanged(Graph model);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/substitute/rewritten_graph.h"
 
 namespace stitchwork::rewriting {
 
@@ -43,8 +43,9 @@ struct Rule {
   std::optional<Match> (*find)(const View&, NodeId);
   /// Adds what gives the values instead. Null for macros.
   void (*apply)(Editor&, const Match&);
-  /// Macros: other rules one by one, each a step of the derivation. Null for the others.
-  void (*steps)(Derivation&, const std::string& computation, const std::vector<std::string>& at) = nullptr;
+  /// Macros: other rules one by one, each a step of the derivation, at all of these places. Returns at how
+  /// many of them every step was taken. Null for the others.
+  int (*steps)(Derivation&, const std::string& computation, const std::vector<Place>& at) = nullptr;
 };
 
 /// All rules; tidy rules first, in the order in which they are tried.

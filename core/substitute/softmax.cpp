@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/substitute/derivation.h"
@@ -31,29 +32,54 @@ std::optional<Normalised> normalised_operand(const View& view, NodeId place) {
   return Normalised{found->scaled.node, sum.id, found->scaled.value};
 }
 
-/// The dots that read the op of that name.
-std::set<std::string> dots_reading(const Derivation& derivation, const std::string& computation,
-                                   const std::string& op) {
+/// By place, the dots that read its value, at[3], by name.
+std::vector<std::set<std::string>> dots_reading(const Derivation& derivation, const std::string& computation,
+                                                const std::vector<Place>& at) {
   const Graph& graph = derivation.result().graph;
   const View view(graph, computation_named(graph, computation));
-  std::set<std::string> result;
-  for (const NodeId id : view.readers(view.computation().find(op)))
-    if (view.node(id).op == Op::kDot) result.insert(view.node(id).name);
+  std::unordered_map<std::string_view, NodeId> ids;
+  for (const Node& node : view.computation().nodes) ids.emplace(node.name, node.id);
+  std::vector<std::set<std::string>> result;
+  for (const Place& place : at) {
+    std::set<std::string>& dots = result.emplace_back();
+    const auto value = ids.find(place[3]);
+    if (value == ids.end()) continue;
+    for (const NodeId id : view.readers(value->second))
+      if (view.node(id).op == Op::kDot) dots.insert(view.node(id).name);
+  }
   return result;
 }
 
-/// scale-out-of-dot at at[0], `second` at at[2], `third` at the dot that the first made of at[3].
-void take_steps(Derivation& derivation, const std::string& computation, const std::vector<std::string>& at,
-                std::string_view second, std::string_view third) {
-  const std::set<std::string> before = dots_reading(derivation, computation, at[3]);
-  const bool scaled = derivation.apply(rule_named("scale-out-of-dot"), computation, at[0]);
-  std::string made;
-  for (const std::string& name : dots_reading(derivation, computation, at[3]))
-    if (!before.contains(name)) made = name;
-  SW_CHECK(scaled && !made.empty(), "no dot was made at '{}'", at[0]);
-  const bool then = derivation.apply(rule_named(second), computation, at[2]) &&
-                    derivation.apply(rule_named(third), computation, made);
-  SW_CHECK(then, "{} or {} does not hold at '{}'", second, third, at[0]);
+/// scale-out-of-dot at each at[0], `second` at each at[2], `third` at the dots that the first made of each
+/// at[3]. Returns at how many places `third` was taken.
+int take_steps(Derivation& derivation, const std::string& computation, const std::vector<Place>& at,
+               std::string_view second, std::string_view third) {
+  std::vector<std::string> dots, sums, made;
+  for (const Place& place : at) {
+    dots.push_back(place[0]);
+    sums.push_back(place[2]);
+  }
+  const auto before = dots_reading(derivation, computation, at);
+  derivation.apply(rule_named("scale-out-of-dot"), computation, dots);
+  const auto after = dots_reading(derivation, computation, at);
+  for (std::size_t p = 0; p < at.size(); ++p)
+    for (const std::string& name : after[p])
+      if (!before[p].contains(name)) made.push_back(name);
+  const int summed = derivation.apply(rule_named(second), computation, sums);
+  return std::min(summed, derivation.apply(rule_named(third), computation, made));
+}
+
+/// The sums of softmaxes: of an exponential that is divided by them.
+std::vector<std::string> sums_of_softmaxes(const View& view) {
+  std::vector<std::string> result;
+  for (const Node& node : view.computation().nodes) {
+    if (node.op != Op::kDivide || view.operand(node, 0).op != Op::kExp) continue;
+    for (const Spread& spread : view.spreads(node.operands[1]))
+      if (const Node& sum = view.node(spread.source);
+          is_sum(view, sum) && sum.operands[0] == node.operands[0])
+        result.push_back(sum.name);
+  }
+  return result;
 }
 
 }  // namespace
@@ -71,9 +97,8 @@ std::optional<Match> find_softmax_dot(const View& view, NodeId place) {
   return Match{{place, found->divide, found->sum, found->value}};
 }
 
-void softmax_dot_steps(Derivation& derivation, const std::string& computation,
-                       const std::vector<std::string>& at) {
-  take_steps(derivation, computation, at, "reduce-as-dot", "dot-merge-free");
+int softmax_dot_steps(Derivation& derivation, const std::string& computation, const std::vector<Place>& at) {
+  return take_steps(derivation, computation, at, "reduce-as-dot", "dot-merge-free");
 }
 
 std::optional<Match> find_linear_attention(const View& view, NodeId place) {
@@ -92,9 +117,23 @@ std::optional<Match> find_linear_attention(const View& view, NodeId place) {
   return Match{{place, found->divide, found->sum, found->value}};
 }
 
-void linear_attention_steps(Derivation& derivation, const std::string& computation,
-                            const std::vector<std::string>& at) {
-  take_steps(derivation, computation, at, "reduce-of-dot", "dot-chain");
+int linear_attention_steps(Derivation& derivation, const std::string& computation,
+                           const std::vector<Place>& at) {
+  return take_steps(derivation, computation, at, "reduce-of-dot", "dot-chain");
+}
+
+int fission_softmax(Derivation& derivation) {
+  int sums = derivation.apply_everywhere(rule_named("softmax-dot"));
+  std::vector<std::string> computations;
+  for (const ComputationId id : running_computations(derivation.result().graph))
+    computations.push_back(derivation.result().graph.computation(id).name);
+  for (const std::string& computation : computations) {
+    const Graph& graph = derivation.result().graph;
+    const std::vector<std::string> left =
+        sums_of_softmaxes(View(graph, computation_named(graph, computation)));
+    sums += derivation.apply(rule_named("reduce-as-dot"), computation, left);
+  }
+  return sums;
 }
 
 }  // namespace stitchwork::rewriting

@@ -252,15 +252,15 @@ TEST(SubstituteDerivation, StepsOfAnotherModelAreRefused) {
     }
     return std::string("no error");
   };
-  EXPECT_EQ(message({"scale-out-of-dot", "main", {"o", "q"}}),
+  EXPECT_EQ(message({"scale-out-of-dot", "main", {{"o", "q"}}}),
             "step scale-out-of-dot at o, q does not fit the model: it holds at o, p");
-  EXPECT_EQ(message({"scale-out-of-dot", "main", {"scores"}}),
+  EXPECT_EQ(message({"scale-out-of-dot", "main", {{"scores"}}}),
             "step scale-out-of-dot at scores does not fit the model: it does not hold there");
-  EXPECT_EQ(message({"scale-out-of-dot", "main", {"dot.7", "p"}}),
+  EXPECT_EQ(message({"scale-out-of-dot", "main", {{"dot.7", "p"}}}),
             "step scale-out-of-dot at dot.7, p does not fit the model: there is no op 'dot.7'");
-  EXPECT_EQ(message({"scale-out-of-dot", "other", {"o"}}),
+  EXPECT_EQ(message({"scale-out-of-dot", "other", {{"o"}}}),
             "step scale-out-of-dot at o does not fit the model: there is no computation 'other'");
-  EXPECT_EQ(message({"scale-of-dot", "main", {"o"}}), "no rule is called 'scale-of-dot'");
+  EXPECT_EQ(message({"scale-of-dot", "main", {{"o"}}}), "no rule is called 'scale-of-dot'");
 }
 
 }  // namespace
