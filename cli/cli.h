@@ -92,6 +92,8 @@ struct Planned {
   Model model;
   const Device* device = nullptr;
   FusionPlan plan;
+
+  const Graph& graph() const { return planned_graph(model.graph, plan); }
 };
 /// `trace`: takes what became of the ops of the model's file; `as_read`: the module before any pass.
 Planned load_planned(const PlanArguments& arguments, bool record_decisions = false, OpTrace* trace = nullptr,

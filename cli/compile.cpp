@@ -46,6 +46,7 @@ Executable compiled(Cli& cli, const CompileFlags& flags, const Planned& planned)
   if (flags.plan.plan_file.empty())
     replan = [&](const std::vector<Edit>& more) {
       PlanOptions wanted = flags.plan.options();
+      wanted.rewrites = as_planned(planned.plan, false).rewrites;
       wanted.edits.insert(wanted.edits.end(), more.begin(), more.end());
       return make_plan(planned.model.graph, *planned.device, flags.plan.planner, wanted);
     };

@@ -22,15 +22,15 @@ using nlohmann::ordered_json;
 template <typename Visit>
 void for_each_kernel(const Planned& p, const WantedKernels& wanted, Visit visit) {
   for (const KernelPlan& kernel : p.plan.kernels)
-    if (wanted(kernel)) visit(p.model.graph, kernel);
+    if (wanted(kernel)) visit(p.graph(), kernel);
   for (const ComputationPlan& part : p.plan.computations) {
-    const Graph graph = entered(p.model.graph, part.computation);
+    const Graph graph = entered(p.graph(), part.computation);
     for (const KernelPlan& kernel : part.plan.kernels)
       if (wanted(kernel)) visit(graph, kernel);
   }
 }
 
-std::string dump_graph(const Planned& p, const WantedKernels&) { return to_text(p.model.graph); }
+std::string dump_graph(const Planned& p, const WantedKernels&) { return to_text(p.graph()); }
 
 std::string dump_dominants(const Planned& p, const WantedKernels& wanted) {
   std::string text;
@@ -45,7 +45,7 @@ std::string dump_dominants(const Planned& p, const WantedKernels& wanted) {
   return text;
 }
 
-std::string dump_plan(const Planned& p, const WantedKernels&) { return to_text(p.model.graph, p.plan); }
+std::string dump_plan(const Planned& p, const WantedKernels&) { return to_text(p.graph(), p.plan); }
 
 std::string dump_schedule(const Planned& p, const WantedKernels& wanted) {
   std::string text;
@@ -65,7 +65,7 @@ std::string dump_cuda(const Planned& p, const WantedKernels& wanted) {
 
 std::string dump_ptx(const Planned& p, const WantedKernels& wanted) {
   std::string text;
-  const Executable executable = compile(p.model.graph, *p.device, p.plan);
+  const Executable executable = compile(p.graph(), *p.device, p.plan);
   const auto add = [&](const FusionPlan& plan, const std::vector<CompiledKernel>& kernels) {
     for (std::size_t k = 0; k < kernels.size(); ++k)
       if (wanted(plan.kernels[k])) text += kernels[k].ptx + "\n";
@@ -103,11 +103,11 @@ std::string dump_occupancy(const Planned& p, const WantedKernels& wanted) {
 /// Calls visit(graph, plan, name) of the entry, then of what loops and branches run.
 template <typename Visit>
 void for_each_plan(const Planned& p, Visit visit) {
-  visit(p.model.graph, p.plan, p.model.graph.entry_computation().name);
+  visit(p.graph(), p.plan, p.graph().entry_computation().name);
   for (const ComputationPlan& part : p.plan.computations) {
     FusionPlan with_callees = part.plan;
     with_callees.computations = p.plan.computations;
-    const Graph graph = entered(p.model.graph, part.computation);
+    const Graph graph = entered(p.graph(), part.computation);
     visit(graph, with_callees, graph.entry_computation().name);
   }
 }

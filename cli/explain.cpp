@@ -95,8 +95,9 @@ void add_explain(CLI::App& app, Cli& cli) {
     OpTrace trace;
     const Planned planned = load_planned(*arguments, true, &trace);
     const Graph& graph = planned.model.graph;
-    const Explanation explanation = has_op(graph, *op) ? explain(graph, planned.plan, *op)
-                                                       : explain_as_read(graph, planned.plan, trace, *op);
+    const Explanation explanation = has_op(graph, planned.plan, *op)
+                                        ? explain(graph, planned.plan, *op)
+                                        : explain_as_read(graph, planned.plan, trace, *op);
     const std::vector<WhatIf> trials =
         try_overrides(graph, planned.plan, explanation, kTriedOverrides, arguments->library());
     if (cli.json) return cli.print(to_json(explanation, planned.plan, trials));

@@ -251,7 +251,7 @@ void run(Cli& cli, const RunArguments& a) {
     add(plan.kernels[i], result.run.kernels[i], plan.kernels[i].id + " " + plan.kernels[i].name);
   for (std::size_t c = 0; c < plan.computations.size(); ++c) {
     const ComputationPlan& part = plan.computations[c];
-    const std::string& computation = model.graph.computation(part.computation).name;
+    const std::string& computation = planned_graph(model.graph, plan).computation(part.computation).name;
     for (std::size_t i = 0; i < part.plan.kernels.size(); ++i) {
       const KernelPlan& k = part.plan.kernels[i];
       const KernelRun& r = result.run.computations[c].kernels[i];

@@ -93,7 +93,7 @@ class Stages {
             .push_back(folder + "/" + file);
       }
     };
-    const Graph& graph = planned_.model.graph;
+    const Graph& graph = planned_.graph();
     write(graph, executable, "kernels");
     for (std::size_t c = 0; c < executable.computations.size(); ++c) {
       const Graph part = entered(graph, executable.plan.computations[c].computation);
@@ -106,7 +106,7 @@ class Stages {
   }
 
   ordered_json finish() {
-    const Graph& graph = planned_.model.graph;
+    const Graph& graph = planned_.graph();
     ordered_json index{{"schema", "stitchwork.stages/1"},
                        {"model", {{"path", graph.source}, {"sha256", graph.source_sha256}}},
                        {"device", planned_.plan.device},
@@ -183,7 +183,7 @@ void require_empty_folder(const std::string& folder, bool force) {
 
 ordered_json write_stages(const Planned& planned, const Graph& as_read, const Executable* executable,
                           const std::string& folder) {
-  const Graph& graph = planned.model.graph;
+  const Graph& graph = planned.graph();
   Stages stages(planned, folder);
   stages.text("read", "1-read.hlo", "the model as it was read, before any pass, as HLO text",
               to_text(as_read));

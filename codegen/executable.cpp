@@ -158,8 +158,9 @@ std::string compile_with_lines(const Graph& graph, const Device& device, const K
   return jobs.front().result.ptx;
 }
 
-Executable compile(const Graph& graph, const Device& device, const FusionPlan& plan,
+Executable compile(const Graph& model, const Device& device, const FusionPlan& plan,
                    const CompileOptions& options) {
+  const Graph& graph = planned_graph(model, plan);
   const Compilation compilation(device, options);
   if (options.dependent_launch) require_dependent_launches(device, compilation);
   Executable executable;

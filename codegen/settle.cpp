@@ -146,8 +146,9 @@ void add_edit(std::vector<Edit>& edits, Edit edit) {
 
 }  // namespace
 
-Executable compile_settled(const Graph& graph, const Device& device, const FusionPlan& plan,
+Executable compile_settled(const Graph& model, const Device& device, const FusionPlan& plan,
                            const Replan& replan, const CompileOptions& options) {
+  const Graph& graph = planned_graph(model, plan);
   const auto attempt = [&](const FusionPlan& made, std::vector<Edit> edits) {
     Attempt result{std::move(edits), compile(graph, device, made, options)};
     for (std::size_t k = 0; k < result.executable.kernels.size(); ++k) {

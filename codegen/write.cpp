@@ -55,8 +55,9 @@ nlohmann::ordered_json argument_json(const Computation& computation, const Compi
 
 }  // namespace
 
-std::vector<std::string> write_kernels(const Graph& graph, const Executable& executable,
+std::vector<std::string> write_kernels(const Graph& model, const Executable& executable,
                                        const std::string& folder) {
+  const Graph& graph = planned_graph(model, executable.plan);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)

@@ -59,8 +59,9 @@ KernelCategory category_of(const Computation& computation, const KernelPlan& ker
 
 std::vector<TrialMetric> dynamic_metrics(const Model& model, const TrialResult& result) {
   const FusionPlan& plan = result.executable.plan;
+  const Graph& graph = planned_graph(model.graph, plan);
   KernelTotals totals;
-  add_kernels(model.graph.entry_computation(), plan, result.run.kernels, totals);
+  add_kernels(graph.entry_computation(), plan, result.run.kernels, totals);
   Totals calls;
   for (std::size_t s = 0; s < plan.steps.size(); ++s)
     if (plan.steps[s].kind == StepKind::kLibrary) {
@@ -70,7 +71,7 @@ std::vector<TrialMetric> dynamic_metrics(const Model& model, const TrialResult& 
   for (std::size_t c = 0; c < result.run.computations.size(); ++c) {
     const ComputationPlan& part = plan.computations[c];
     const ComputationRun& run = result.run.computations[c];
-    add_kernels(model.graph.computation(part.computation), part.plan, run.kernels, totals);
+    add_kernels(graph.computation(part.computation), part.plan, run.kernels, totals);
     for (const PlanStep& step : part.plan.steps)
       if (step.kind == StepKind::kLibrary) {
         calls.us += static_cast<double>(run.runs) * step.predicted_us;

@@ -5,7 +5,8 @@
 
 namespace stitchwork {
 
-double run_bytes(const Graph& graph, const FusionPlan& plan, bool simulated, bool check) {
+double run_bytes(const Graph& model, const FusionPlan& plan, bool simulated, bool check) {
+  const Graph& graph = planned_graph(model, plan);
   const Computation& entry = graph.entry_computation();
   const double inputs = input_bytes(graph);
   const auto results = static_cast<double>(entry.node(entry.root).shape.byte_size());

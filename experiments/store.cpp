@@ -165,8 +165,8 @@ void insert_samples(sqlite3* db, std::int64_t attempt, const std::vector<TrialMe
 }
 
 void insert_kernels(sqlite3* db, std::int64_t attempt, const Model& model, const TrialResult& result) {
-  const Computation& entry = model.graph.entry_computation();
   const FusionPlan& plan = result.executable.plan;
+  const Computation& entry = planned_graph(model.graph, plan).entry_computation();
   Statement kernel(
       db,
       "INSERT INTO "

@@ -39,6 +39,7 @@ ordered_json kernel_arguments(const Graph& graph, const KernelPlan& kernel, cons
 
 ordered_json trace_json(const Model& model, const TrialSpec& spec, const TrialResult& result) {
   const FusionPlan& plan = result.executable.plan;
+  const Graph& graph = planned_graph(model.graph, plan);
   ordered_json events = ordered_json::array();
   events.push_back(
       metadata("process_name", 0, model.graph.source + ", " + plan.planner + ", " + plan.device));
@@ -52,9 +53,9 @@ ordered_json trace_json(const Model& model, const TrialSpec& spec, const TrialRe
     const auto kernel = static_cast<std::size_t>(std::max(step.kernel, 0));
     ordered_json arguments = {{"method", name(run.method)}};
     if (is_kernel)
-      arguments.update(kernel_arguments(model.graph, plan.kernels[kernel], result.run.kernels[kernel]));
+      arguments.update(kernel_arguments(graph, plan.kernels[kernel], result.run.kernels[kernel]));
     else
-      arguments["ops"] = op_names(model.graph, step.nodes);
+      arguments["ops"] = op_names(graph, step.nodes);
     events.push_back({{"name", is_kernel ? step.id + " " + plan.kernels[kernel].name : step.id},
                       {"cat", name(step.kind)},
                       {"ph", "X"},

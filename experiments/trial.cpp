@@ -79,8 +79,9 @@ std::string sha256_of(const InputOverrides& overrides) {
   return sha256_hex(all);
 }
 
-void add_costs(const Graph& graph, const Device& device, TrialResult& result) {
+void add_costs(const Graph& model, const Device& device, TrialResult& result) {
   const FusionPlan& plan = result.executable.plan;
+  const Graph& graph = planned_graph(model, plan);
   for (const KernelPlan& kernel : plan.kernels) result.costs.push_back(kernel_cost(graph, device, kernel));
   result.cost = plan_cost(graph, device, plan);
 }
@@ -212,6 +213,7 @@ TrialResult run_trial(const Model& model, const TrialSpec& spec, const TrialProg
   if (!spec.plan)
     replan = [&](const std::vector<Edit>& more) {
       PlanOptions options = spec.options;
+      options.rewrites = as_planned(plan, false).rewrites;
       options.edits.insert(options.edits.end(), more.begin(), more.end());
       return make_plan(model.graph, target, spec.planner, options);
     };

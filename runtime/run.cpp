@@ -535,8 +535,9 @@ void require_runnable(const Graph& graph) {
     }
 }
 
-RunResult run_on(Backend& backend, const Graph& graph, const Device& device, const Executable& executable,
+RunResult run_on(Backend& backend, const Graph& model, const Device& device, const Executable& executable,
                  std::span<const Literal> inputs, const RunProgress& progress, std::int64_t max_trips) {
+  const Graph& graph = planned_graph(model, executable.plan);
   require_runnable(graph);
   std::vector<ComputationRun> computations;
   Program program(graph, device, executable, backend, computations);

@@ -86,12 +86,13 @@ bool is_limit(std::string_view rule) { return rule == "astitch.max-ops" || rule 
 
 }  // namespace
 
-std::vector<Advice> advise(const Graph& graph, const Device& device, std::string_view planner,
+std::vector<Advice> advise(const Graph& model, const Device& device, std::string_view planner,
                            const PlanOptions& options, std::size_t count) {
-  const Computation& computation = graph.entry_computation();
   PlanOptions recorded = options;
   recorded.record_decisions = true;
-  const FusionPlan plan = make_plan(graph, device, planner, recorded);
+  const FusionPlan plan = make_plan(model, device, planner, recorded);
+  const Graph& graph = planned_graph(model, plan);
+  const Computation& computation = graph.entry_computation();
   const PlanView view(graph, plan);
   std::vector<Advice> result;
   std::set<std::pair<std::size_t, std::size_t>> seen;  // one edge of two kernels is enough: they merge or not

@@ -207,7 +207,8 @@ Decision undecided(const PlanView& view, const FusionPlan& plan, const StepBound
 
 }  // namespace
 
-std::vector<StepBoundary> boundaries(const Graph& graph, const FusionPlan& plan) {
+std::vector<StepBoundary> boundaries(const Graph& model, const FusionPlan& plan) {
+  const Graph& graph = planned_graph(model, plan);
   const Computation& computation = graph.entry_computation();
   std::unordered_map<NodeId, int> makers;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
@@ -247,9 +248,10 @@ NodeId op_of(const FusionPlan& plan, const PlanStep& step) {
 }
 
 bool decides_kernels(std::string_view step) {
-  constexpr std::array<std::string_view, 10> kSteps = {
-      "scope",     "instruction-fusion", "fusion-merger", "multi-output-fusion", "partition",
-      "functions", "imported",           "subgraph",      "elementwise",         "patterns"};
+  constexpr std::array<std::string_view, 11> kSteps = {
+      "scope",       "instruction-fusion", "fusion-merger", "multi-output-fusion",
+      "partition",   "functions",          "imported",      "subgraph",
+      "elementwise", "patterns",           "program"};
   return std::find(kSteps.begin(), kSteps.end(), step) != kSteps.end();
 }
 

@@ -10,16 +10,63 @@
 #include "analysis/explain/boundaries.h"
 #include "analysis/judge/cost.h"
 #include "core/base/error.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork {
 namespace {
 
-DiffKernel describe(const PlanView& view, std::size_t k) {
-  const KernelPlan& kernel = view.kernel(k);
-  DiffKernel result{kernel.id, kernel.name, {}};
-  for (NodeId op : view.ops(k)) result.ops.push_back(view.name(op));
-  return result;
-}
+/// A plan by the model's ops, which two plans of one model have in common whatever they rewrote.
+class Side {
+ public:
+  Side(const Graph& model, const FusionPlan& plan)
+      : plan_(plan), view_(model, plan), computation_(model.entry_computation()) {
+    for (std::size_t k = 0; k < view_.kernels(); ++k) {
+      std::set<NodeId>& own = ops_.emplace_back();
+      for (const NodeId op : view_.ops(k))
+        for (const NodeId of : model_ops(plan, op)) own.insert(of);
+      for (const NodeId op : own) homes_[op].push_back(k);
+    }
+  }
+
+  const PlanView& view() const { return view_; }
+  const FusionPlan& plan() const { return plan_; }
+  const std::string& name(NodeId op) const { return computation_.node(op).name; }
+  std::size_t kernels() const { return ops_.size(); }
+  const KernelPlan& kernel(std::size_t k) const { return view_.kernel(k); }
+  const std::set<NodeId>& ops(std::size_t k) const { return ops_[k]; }
+  const std::map<NodeId, std::vector<std::size_t>>& homes() const { return homes_; }
+  const std::vector<std::size_t>& kernels_of(NodeId op) const {
+    static const std::vector<std::size_t> none;
+    const auto found = homes_.find(op);
+    return found == homes_.end() ? none : found->second;
+  }
+  bool shares_kernel(NodeId producer, NodeId consumer) const {
+    return std::ranges::all_of(kernels_of(consumer),
+                               [&](std::size_t k) { return ops_[k].contains(producer); });
+  }
+  bool is_output(std::size_t k, NodeId op) const {
+    return std::ranges::any_of(kernel(k).outputs, [&](NodeId output) { return stands_for(output, op); });
+  }
+  bool stands_for(NodeId planned, NodeId op) const { return contains_sorted(model_ops(plan_, planned), op); }
+  /// Of what stands for the op in the kernel: its last.
+  std::string scheme(std::size_t k, NodeId op) const {
+    const std::vector<NodeId>& own = kernel(k).ops;
+    const auto found = std::find_if(own.rbegin(), own.rend(), [&](NodeId id) { return stands_for(id, op); });
+    return scheme_text(kernel(k), *found);
+  }
+  DiffKernel describe(std::size_t k) const {
+    DiffKernel result{kernel(k).id, kernel(k).name, {}};
+    for (const NodeId op : ops_[k]) result.ops.push_back(name(op));
+    return result;
+  }
+
+ private:
+  const FusionPlan& plan_;
+  PlanView view_;
+  const Computation& computation_;
+  std::vector<std::set<NodeId>> ops_;  ///< by kernel
+  std::map<NodeId, std::vector<std::size_t>> homes_;
+};
 
 PlanTotals totals(const Graph& graph, const FusionPlan& plan) {
   const PlanCost cost = plan_cost(graph, device(plan.device), plan);
@@ -41,16 +88,12 @@ std::string launch_and_mappings(const KernelPlan& kernel) {
 
 std::string label(const KernelPlan& kernel) { return kernel.id + " " + kernel.name; }
 
-bool is_output(const KernelPlan& kernel, NodeId op) {
-  return std::find(kernel.outputs.begin(), kernel.outputs.end(), op) != kernel.outputs.end();
-}
-
 class Differ {
  public:
-  Differ(const Graph& graph, const FusionPlan& a, const FusionPlan& b)
-      : graph_(graph), plan_a_(a), plan_b_(b), a_(graph, a), b_(graph, b) {
-    result_.a = totals(graph, a);
-    result_.b = totals(graph, b);
+  Differ(const Graph& model, const FusionPlan& a, const FusionPlan& b)
+      : model_(model), a_(model, a), b_(model, b) {
+    result_.a = totals(model, a);
+    result_.b = totals(model, b);
   }
 
   PlanDiff run() {
@@ -72,7 +115,7 @@ class Differ {
         for (std::size_t other : b_.kernels_of(op)) {
           Common& both = common[{k, other}];
           ++both.ops;
-          both.results += is_output(a_.kernel(k), op) && is_output(b_.kernel(other), op);
+          both.results += a_.is_output(k, op) && b_.is_output(other, op);
         }
     std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t, std::size_t>>
         order;  // most in common first
@@ -88,11 +131,11 @@ class Differ {
 
   void compare_kernels() {
     for (std::size_t k = 0; k < a_.kernels(); ++k)
-      if (!to_b_.contains(k)) result_.removed.push_back(describe(a_, k));
+      if (!to_b_.contains(k)) result_.removed.push_back(a_.describe(k));
     for (std::size_t k = 0; k < b_.kernels(); ++k)
-      if (!to_a_.contains(k)) result_.added.push_back(describe(b_, k));
+      if (!to_a_.contains(k)) result_.added.push_back(b_.describe(k));
     for (const auto& [k, other] : to_b_) {
-      KernelChange change{describe(a_, k), describe(b_, other), {}, {}, {}, {}, {}, 0, 0};
+      KernelChange change{a_.describe(k), b_.describe(other), {}, {}, {}, {}, {}, 0, 0};
       for (NodeId op : b_.ops(other))
         if (!a_.ops(k).contains(op)) change.gained.push_back(b_.name(op));
       for (NodeId op : a_.ops(k)) {
@@ -100,7 +143,7 @@ class Differ {
           change.lost.push_back(a_.name(op));
           continue;
         }
-        const std::string before = scheme_text(a_.kernel(k), op), after = scheme_text(b_.kernel(other), op);
+        const std::string before = a_.scheme(k, op), after = b_.scheme(other, op);
         if (before != after)
           change.schemes.push_back(fmt::format("{}: {} -> {}", a_.name(op), before, after));
       }
@@ -120,7 +163,7 @@ class Differ {
 
   void find_moved() {
     std::set<NodeId> all;
-    for (const PlanView* side : {&a_, &b_})
+    for (const Side* side : {&a_, &b_})
       for (const auto& [op, kernels] : side->homes()) all.insert(op);
     for (NodeId op : all) {
       const auto &from = a_.kernels_of(op), &to = b_.kernels_of(op);
@@ -141,18 +184,20 @@ class Differ {
   /// it.
   void find_boundaries() {
     std::map<std::tuple<bool, std::size_t, std::size_t>, Boundary> found;
-    for (const Node& node : a_.computation().nodes) {
+    const Computation& computation = model_.entry_computation();
+    for (const Node& node : computation.nodes) {
       if (a_.kernels_of(node.id).empty() || b_.kernels_of(node.id).empty()) continue;
-      for (NodeId producer : computing_operands(a_.computation(), node.id)) {
+      for (NodeId producer : computing_operands(computation, node.id)) {
         if (a_.kernels_of(producer).empty() || b_.kernels_of(producer).empty()) continue;
         const bool in_a = a_.shares_kernel(producer, node.id), in_b = b_.shares_kernel(producer, node.id);
         if (in_a == in_b) continue;
-        const PlanView &apart = in_a ? b_ : a_, &together = in_a ? a_ : b_;
+        const Side &apart = in_a ? b_ : a_, &together = in_a ? a_ : b_;
         const std::tuple key{in_a, apart.kernels_of(producer).front(), apart.kernels_of(node.id).front()};
         const auto known = found.find(key);
         if (known != found.end() && known->second.apart) continue;
         Boundary boundary{a_.name(producer), node.name, in_a, refusal(in_a, producer, node.id),
-                          why_together(together, producer, node.id)};
+                          why_together(together.view(), planned_op(together.plan(), producer),
+                                       planned_op(together.plan(), node.id))};
         if (known == found.end())
           found.emplace(key, std::move(boundary));
         else if (boundary.apart)
@@ -164,25 +209,25 @@ class Differ {
 
   /// Of the plan that keeps them apart; none where the reading kernel computes the producer itself.
   std::optional<Decision> refusal(bool in_b, NodeId producer, NodeId consumer) {
-    const PlanView& view = in_b ? b_ : a_;
-    const FusionPlan& plan = in_b ? plan_b_ : plan_a_;
+    const Side& side = in_b ? b_ : a_;
+    const FusionPlan& plan = side.plan();
     std::vector<StepBoundary>& known = in_b ? boundaries_b_ : boundaries_a_;
-    if (known.empty()) known = boundaries(graph_, plan);
+    if (known.empty()) known = boundaries(model_, plan);
     const auto computes = [&](int step, NodeId op) {
       if (step < 0) return false;
       const int kernel = plan.steps[static_cast<std::size_t>(step)].kernel;
-      return kernel >= 0 && view.ops(static_cast<std::size_t>(kernel)).contains(op);
+      return kernel >= 0 && side.ops(static_cast<std::size_t>(kernel)).contains(op);
     };
     for (const bool exact : {true, false})
       for (const StepBoundary& at : known)
-        if (computes(at.from, producer) && computes(at.to, consumer) && (at.value == producer || !exact))
-          return why_apart(view, plan, at);
+        if (computes(at.from, producer) && computes(at.to, consumer) &&
+            (side.stands_for(at.value, producer) || !exact))
+          return why_apart(side.view(), plan, at);
     return std::nullopt;
   }
 
-  const Graph& graph_;
-  const FusionPlan &plan_a_, &plan_b_;
-  PlanView a_, b_;
+  const Graph& model_;
+  Side a_, b_;
   std::vector<StepBoundary> boundaries_a_, boundaries_b_;
   std::map<std::size_t, std::size_t> to_b_, to_a_;  ///< paired kernels
   PlanDiff result_;
@@ -216,7 +261,7 @@ PlanDiff diff(const Graph& graph, const FusionPlan& a, const FusionPlan& b) {
   if (a.model_sha256 != b.model_sha256)
     throw Error(fmt::format("the plans are of different models: {} and {}", a.model_path, b.model_path),
                 "compare plans of the same version of one model");
-  return Differ(graph, a, b).run();
+  return Differ(model_graph(model_graph(graph, a), b), a, b).run();
 }
 
 std::string to_text(const PlanDiff& diff) {

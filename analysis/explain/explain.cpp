@@ -14,6 +14,7 @@
 #include "analysis/plan/control_flow.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
+#include "core/base/sorted.h"
 #include "core/base/suggest.h"
 #include "core/passes/trip_count.h"
 #include "occupancy_model/timing_text.h"
@@ -227,14 +228,60 @@ std::optional<Explanation> applied_by(const Graph& graph, const std::string& op)
   return std::nullopt;
 }
 
-}  // namespace
-
-bool has_op(const Graph& graph, const std::string& op) {
+bool in_graph(const Graph& graph, const std::string& op) {
   return std::ranges::any_of(graph.computations, [&](const Computation& c) { return c.find(op) != kNoNode; });
 }
 
-Explanation explain_as_read(const Graph& graph, const FusionPlan& plan, const OpTrace& trace,
+/// Of an op that a planner rewrote.
+struct Replaced {
+  std::string by;    ///< who gives its value, else the last op that stands for it; "": nobody
+  std::string text;  ///< "rewritten by scale-out-of-dot with dot.31 as dot.31.divide"
+};
+
+/// "scale-out-of-dot with dot.31": the first step that stands on the op, and what else it stands on.
+std::string rewritten_by(const rewriting::RewrittenGraph& rewritten, const std::string& op) {
+  for (const rewriting::Rewrite& step : rewritten.steps)
+    for (rewriting::Place place : step.at) {
+      if (std::erase(place, op) == 0) continue;
+      return step.rule + (place.empty() ? "" : fmt::format(" with {}", fmt::join(place, ", ")));
+    }
+  return "the tidy rules";
+}
+
+/// nullopt: the model has no such op.
+std::optional<Replaced> replacement(const rewriting::RewrittenGraph& rewritten, const std::string& op) {
+  for (std::size_t c = 0; c < rewritten.graph.computations.size(); ++c) {
+    const Computation& now = rewritten.graph.computations[c];
+    const Computation* model = rewritten.model_computation(now.name);
+    const NodeId id = model == nullptr ? kNoNode : model->find(op);
+    if (id == kNoNode || rewritten.origins[c].now.empty()) continue;
+    NodeId gives = rewritten.origins[c].now[static_cast<std::size_t>(id)];
+    std::vector<std::string> stand;
+    for (const Node& node : now.nodes)
+      if (contains_sorted(rewritten.origins[c].of[static_cast<std::size_t>(node.id)], id))
+        stand.push_back(node.name);
+    std::string by = gives != kNoNode ? now.node(gives).name : stand.empty() ? "" : stand.back();
+    const std::string how = rewritten_by(rewritten, op);
+    if (by.empty()) return Replaced{by, fmt::format("{}: rewritten by {}; nothing stands for it", op, how)};
+    return Replaced{
+        by, gives != kNoNode
+                ? fmt::format("{}: rewritten by {}; {} gives its value", op, how, by)
+                : fmt::format(
+                      "{}: rewritten by {}; {} for it", op, how,
+                      stand.size() == 1 ? by + " stands" : fmt::format("{} stand", fmt::join(stand, ", ")))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool has_op(const Graph& graph, const FusionPlan& plan, const std::string& op) {
+  return in_graph(model_graph(graph, plan), op) || in_graph(planned_graph(graph, plan), op);
+}
+
+Explanation explain_as_read(const Graph& given, const FusionPlan& plan, const OpTrace& trace,
                             const std::string& op) {
+  const Graph& graph = model_graph(given, plan);
   const Computation& entry = graph.entry_computation();
   std::vector<std::string> became;
   std::vector<OpName> now;
@@ -257,11 +304,23 @@ Explanation explain_as_read(const Graph& graph, const FusionPlan& plan, const Op
                                        [&](const OpName& name) { return name.computation == entry.name; });
     result = explain(graph, plan, in_entry == now.rend() ? now.back().op : in_entry->op);
   }
-  result.became = std::move(became);
+  result.became.insert(result.became.begin(), std::move_iterator(became.begin()),
+                       std::move_iterator(became.end()));
   return result;
 }
 
-Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op) {
+Explanation explain(const Graph& model, const FusionPlan& plan, const std::string& op) {
+  const Graph& graph = planned_graph(model, plan);
+  if (plan.rewritten != nullptr && !in_graph(graph, op))
+    if (const std::optional<Replaced> replaced = replacement(*plan.rewritten, op)) {
+      Explanation result;
+      if (replaced->by.empty())
+        result.op = op;
+      else
+        result = explain(graph, plan, replaced->by);
+      result.became.insert(result.became.begin(), replaced->text);
+      return result;
+    }
   const Computation& computation = graph.entry_computation();
   if (computation.find(op) == kNoNode) {
     for (const ComputationPlan& part : plan.computations)

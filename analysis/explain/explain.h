@@ -45,7 +45,8 @@ struct Refusal {
 
 struct Explanation {
   std::string op, opcode, shape;
-  /// Where the name asked for is no op's any more: what became of it while the model was read, a line a step.
+  /// Where the name asked for is no op's any more: what became of it while the model was read, and when the
+  /// planner rewrote it, a line a step.
   /// With nothing left of it, all else is empty.
   std::vector<std::string> became;
   std::string step;  ///< for ops outside kernels: "library call lib:dot.5", "parameter", "alias of ..."
@@ -56,12 +57,13 @@ struct Explanation {
   std::vector<Decision> decisions;  ///< those that name the op, in order
 };
 
-/// Whether the model has an op of this name that explain tells about: of the entry, of what its loops and
-/// branches run, or of what an op applies (a reducer).
-bool has_op(const Graph& graph, const std::string& op);
+/// Whether the model or the planned graph has an op of this name that explain tells about: of the entry, of
+/// what its loops and branches run, or of what an op applies (a reducer).
+bool has_op(const Graph& graph, const FusionPlan& plan, const std::string& op);
 
-/// Decisions are the plan's, or those of planning again as it says (analysis/facts/boundary.h). Throws Error
-/// naming close op names if there is no such op.
+/// Of an op of the model that the planner rewrote: of what gives its value now, or of the last op that stands
+/// for it. Decisions are the plan's, or those of planning again as it says (analysis/facts/boundary.h).
+/// Throws Error naming close op names if there is no such op.
 Explanation explain(const Graph& graph, const FusionPlan& plan, const std::string& op);
 /// The same by a name of the file: `trace` says what became of its ops while the model was read. Names of
 /// scopes (the op_name of HLO metadata, the node of an ONNX model) stand for the last op of theirs.

@@ -16,11 +16,12 @@ namespace {
 WhatIf try_one(const Graph& graph, const FusionPlan& plan, Edit edit,
                const fusionstitching::PerformanceLibrary* library) {
   WhatIf trial{std::move(edit), false, 0, {}};
-  PlanOptions options{plan.options, plan.edits, false, plan.tf32};
+  PlanOptions options = as_planned(plan, false);
   options.edits.push_back(trial.edit);
   options.library = library;
   try {
-    trial.predicted_us = make_plan(graph, device(plan.device), plan.planner, options).predicted_us;
+    trial.predicted_us =
+        make_plan(model_graph(graph, plan), device(plan.device), plan.planner, options).predicted_us;
     trial.admitted = true;
   } catch (const Error& e) {
     trial.why = e.message();

@@ -34,7 +34,7 @@ std::vector<Decision> decisions_behind(const Graph& graph, const FusionPlan& pla
   const auto known = std::find_if(planners().begin(), planners().end(),
                                   [&](const Planner& row) { return row.name == plan.planner; });
   if (known == planners().end()) return {};
-  FusionPlan again = make_plan(graph, device(plan.device), plan.planner, {plan.options, plan.edits, true});
+  const FusionPlan again = make_plan(graph, device(plan.device), plan.planner, as_planned(plan, true));
   if (kernels_text(graph, again) != kernels_text(graph, plan)) return {};
   return own_decisions(again);
 }
@@ -51,11 +51,11 @@ void keep_last_of_equal(std::vector<Decision>& decisions) {
 
 }  // namespace
 
-PlanView::PlanView(const Graph& graph, const FusionPlan& plan)
-    : graph_(graph),
-      computation_(graph.entry_computation()),
+PlanView::PlanView(const Graph& model, const FusionPlan& plan)
+    : graph_(planned_graph(model, plan)),
+      computation_(graph_.entry_computation()),
       plan_(plan),
-      decisions_(decisions_behind(graph, plan)) {
+      decisions_(decisions_behind(model_graph(model, plan), plan)) {
   for (const KernelPlan& kernel : plan.kernels) {
     std::set<NodeId>& own = ops_.emplace_back();
     const std::vector<NodeId> made = materialised(kernel);

@@ -234,20 +234,23 @@ std::string attributes_text(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-std::string signature(const Stitched& s) {
-  const Computation& computation = *s.nodes->computation;
+std::string signature(const Graph& graph, const std::vector<NodeId>& ops,
+                      const std::vector<NodeId>& outputs) {
+  const Computation& computation = graph.entry_computation();
   std::map<NodeId, std::size_t> numbers;
   const auto number = [&](NodeId id) { return numbers.emplace(id, numbers.size()).first->second; };
   std::string text;
-  for (const NodeId id : s.kernel->ops) {
+  for (const NodeId id : ops) {
     const Node& node = computation.node(id);
     text += fmt::format("{}={}{}{}({}", number(id), def(node.op).name, to_text(node.shape),
-                        contains(s.op.outputs, id) ? "!" : "", attributes_text(*s.nodes->graph, node));
+                        contains(outputs, id) ? "!" : "", attributes_text(graph, node));
     for (const NodeId operand : node.operands)
       text += fmt::format(" {}{}", number(operand), to_text(computation.node(operand).shape));
     text += ")";
   }
   return text;
 }
+
+std::string signature(const Stitched& s) { return signature(*s.nodes->graph, s.kernel->ops, s.op.outputs); }
 
 }  // namespace stitchwork::automatic

@@ -51,5 +51,7 @@ Recipe choose_recipe(const Stitched& stitched, astitch::Recorder& recorder);
 /// Kernels of equal signature have the same forms: ops, what they reduce by, shapes, how they read each other
 /// and what is read outside. Names and constants do not count, but for whether sums begin at zero.
 std::string signature(const Stitched& stitched);
+/// Likewise of a kernel of these ops, ascending, that stores these.
+std::string signature(const Graph& graph, const std::vector<NodeId>& ops, const std::vector<NodeId>& outputs);
 
 }  // namespace stitchwork::automatic

@@ -126,7 +126,8 @@ PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& pl
 
 }  // namespace
 
-PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& plan) {
+PlanCost plan_cost(const Graph& model, const Device& device, const FusionPlan& plan) {
+  const Graph& graph = planned_graph(model, plan);
   std::map<ComputationId, PlanCost> parts;
   const auto own = [&](const Graph& of, const FusionPlan& plan_of) {
     const PlanEvaluations found = evaluations(of.entry_computation(), plan_of);
@@ -137,8 +138,9 @@ PlanCost plan_cost(const Graph& graph, const Device& device, const FusionPlan& p
   return own(graph, plan);
 }
 
-double plan_us_by(const Graph& graph, const Device& device, const FusionPlan& plan,
+double plan_us_by(const Graph& model, const Device& device, const FusionPlan& plan,
                   const std::function<double(const Graph&, const KernelPlan&)>& kernel_us) {
+  const Graph& graph = planned_graph(model, plan);
   const CostOfKernel cost_of = [&](const Graph& of, const FusionPlan& plan_of, std::size_t k) {
     return StepCost{.us = kernel_us(of, plan_of.kernels[k])};
   };
@@ -162,7 +164,8 @@ void predict(const Graph& graph, const Device& device, FusionPlan& plan, const P
   }
 }
 
-void allow_tf32(const Graph& graph, const Device& device, FusionPlan& plan) {
+void allow_tf32(const Graph& model, const Device& device, FusionPlan& plan) {
+  const Graph& graph = planned_graph(model, plan);
   require_tf32(device);
   const auto again = [&](const Graph& entry, FusionPlan& of) {
     of.tf32 = true;

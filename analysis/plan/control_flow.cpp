@@ -77,7 +77,8 @@ void for_each_control(const Graph& graph, FusionPlan& plan, const std::vector<Co
 
 }  // namespace
 
-std::vector<std::int64_t> runs_of_computations(const Graph& graph, const FusionPlan& plan) {
+std::vector<std::int64_t> runs_of_computations(const Graph& model, const FusionPlan& plan) {
+  const Graph& graph = planned_graph(model, plan);
   std::vector<std::int64_t> runs(plan.computations.size(), 0);
   const auto index_of = [&](ComputationId id) {
     const auto found = std::ranges::find(plan.computations, id, &ComputationPlan::computation);
@@ -144,7 +145,8 @@ std::int64_t calls_of(const Graph& graph, const Computation& computation, const 
 
 }  // namespace
 
-std::int64_t dynamic_library_calls(const Graph& graph, const FusionPlan& plan) {
+std::int64_t dynamic_library_calls(const Graph& model, const FusionPlan& plan) {
+  const Graph& graph = planned_graph(model, plan);
   return calls_of(graph, graph.entry_computation(), plan, plan.computations);
 }
 

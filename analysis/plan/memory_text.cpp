@@ -38,7 +38,8 @@ std::string step_name(const FusionPlan& plan, const PlanStep& step) {
 
 }  // namespace
 
-std::string to_text(const Graph& graph, const FusionPlan& plan, const PlanMemory& memory) {
+std::string to_text(const Graph& model, const FusionPlan& plan, const PlanMemory& memory) {
+  const Graph& graph = planned_graph(model, plan);
   const Computation& computation = graph.entry_computation();
   if (memory.steps.empty()) return "no steps, no device memory\n";
   const PlanMemory::Step& most = memory.steps[memory.peak_step];
@@ -60,7 +61,8 @@ std::string to_text(const Graph& graph, const FusionPlan& plan, const PlanMemory
   return text;
 }
 
-Json memory_json(const Graph& graph, const FusionPlan& plan, const PlanMemory& memory) {
+Json memory_json(const Graph& model, const FusionPlan& plan, const PlanMemory& memory) {
+  const Graph& graph = planned_graph(model, plan);
   const Computation& computation = graph.entry_computation();
   Json steps = Json::array(), buffers = Json::array();
   for (std::size_t s = 0; s < memory.steps.size(); ++s)

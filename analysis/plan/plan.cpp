@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "analysis/schedule/mapping.h"
+#include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
+#include "core/base/sorted.h"
+#include "core/substitute/derivation.h"
 
 namespace stitchwork {
 
@@ -149,13 +154,40 @@ std::string to_text(const PlanCounts& counts) {
                      counts.copies == 1 ? "copy" : "copies", counted(counts.memsets, "memset"));
 }
 
-std::string to_text(const Graph& graph, const FusionPlan& plan) {
+const Graph& planned_graph(const Graph& model, const FusionPlan& plan) {
+  return plan.rewritten == nullptr ? model : plan.rewritten->graph;
+}
+
+const Graph& model_graph(const Graph& graph, const FusionPlan& plan) {
+  return plan.rewritten == nullptr ? graph : *plan.rewritten->model;
+}
+
+NodeId planned_op(const FusionPlan& plan, NodeId op) {
+  if (plan.rewritten == nullptr) return op;
+  const rewriting::Origins& origins = plan.rewritten->origins[at(plan.rewritten->graph.entry)];
+  if (const NodeId now = origins.now[at(op)]; now != kNoNode) return now;
+  for (std::size_t i = origins.of.size(); i-- > 0;)
+    if (contains_sorted(origins.of[i], op)) return static_cast<NodeId>(i);
+  return kNoNode;
+}
+
+std::vector<NodeId> model_ops(const FusionPlan& plan, NodeId op) {
+  if (plan.rewritten == nullptr) return {op};
+  return plan.rewritten->origins[at(plan.rewritten->graph.entry)].of[at(op)];
+}
+
+std::string to_text(const Graph& model, const FusionPlan& plan) {
+  const Graph& graph = planned_graph(model, plan);
   const Computation& computation = graph.entry_computation();
   std::string text = fmt::format("plan of {} for {} by {}\n", graph.name, plan.device, plan.planner);
   for (const auto& [knob, value] : plan.options) text += fmt::format("option {}={}\n", knob, value);
   if (!plan.library.empty()) text += fmt::format("option library={}\n", plan.library);
   if (plan.tf32) text += "library products may round f32 operands to TF32\n";
   for (const Edit& edit : plan.edits) text += fmt::format("override {}\n", to_text(edit));
+  if (plan.rewritten != nullptr) {
+    std::istringstream steps(rewriting::to_text(plan.rewritten->steps));
+    for (std::string step; std::getline(steps, step);) text += fmt::format("rewritten by {}\n", step);
+  }
   text += to_text(plan.counts) + "\n";
   text += "steps\n";
   for (const PlanStep& step : plan.steps) text += step_text(computation, step);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "analysis/schedule/mapping.h"
 #include "core/base/verdict.h"
 #include "core/graph/graph.h"
+#include "core/substitute/rewritten_graph.h"
 #include "occupancy_model/device.h"
 
 namespace stitchwork {
@@ -156,7 +158,11 @@ std::string to_text(const PlanCounts& counts);
 
 struct ComputationPlan;
 
+/// Ops are those of the graph it plans: the model's, or, of planners that rewrite, `rewritten`'s.
 struct FusionPlan {
+  /// The graph that is planned, where it is not the model's own; its steps are saved with the plan. null: it
+  /// is. Plans of computations have none: theirs are computations of this graph.
+  std::shared_ptr<const rewriting::RewrittenGraph> rewritten;
   std::string model_path, model_sha256;
   std::string device;   ///< id
   std::string planner;  ///< row of the planner table
@@ -178,6 +184,18 @@ struct FusionPlan {
   double predicted_us = 0;
   std::vector<Decision> decisions;  ///< empty unless asked for
 };
+
+/// The graph whose ops the plan names. Whoever takes a model and a plan asks this first, so `model` may be
+/// either.
+const Graph& planned_graph(const Graph& model, const FusionPlan& plan);
+/// The model that was planned; `graph` may be it or the planned graph.
+const Graph& model_graph(const Graph& graph, const FusionPlan& plan);
+
+/// The op of the planned graph's entry that gives the value of the model's `op`, else the last that stands
+/// for it; kNoNode: none. Itself where nothing was rewritten.
+NodeId planned_op(const FusionPlan& plan, NodeId op);
+/// The model's ops that an op of the planned graph's entry stands for, ascending. Itself likewise.
+std::vector<NodeId> model_ops(const FusionPlan& plan, NodeId op);
 
 /// How `op`, which the kernel evaluates, is had by what reads it in the phase that makes it.
 Scheme scheme_in_phase(const KernelPlan& kernel, NodeId op);

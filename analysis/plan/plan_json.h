@@ -12,6 +12,8 @@
 
 namespace stitchwork {
 
+/// [{"rule", "computation", "at"}].
+nlohmann::ordered_json rewrites_to_json(const std::vector<rewriting::Rewrite>& steps);
 nlohmann::ordered_json decisions_to_json(const std::vector<Decision>& decisions);
 nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan);
 
@@ -25,7 +27,7 @@ nlohmann::ordered_json time_parts_json(const KernelTime& time, std::string_view 
 nlohmann::ordered_json plan_document(const Graph& graph, const FusionPlan& plan);
 
 /// Throws Error with the file, the JSON path and what is expected (unknown op names, missing fields, wrong
-/// types). Does not verify; call require_valid.
+/// types, steps of rewriting that give another graph). Does not verify; call require_valid.
 FusionPlan plan_from_json(const Graph& graph, const std::string& text, const std::string& file);
 
 /// What names the model a plan was made for; enough to load it before the plan itself is read.

@@ -7,6 +7,7 @@
 #include "analysis/plan/overrides_json.h"
 #include "analysis/plan/plan_json.h"
 #include "core/base/error.h"
+#include "core/substitute/derivation.h"
 
 namespace stitchwork {
 namespace {
@@ -195,9 +196,48 @@ class Reader {
 
 }  // namespace
 
-FusionPlan plan_from_json(const Graph& graph, const std::string& text, const std::string& file) {
+namespace {
+
+rewriting::Rewrite rewrite(const JsonCursor& c) {
+  rewriting::Rewrite step{c.at("rule").text(), c.at("computation").text(), {}};
+  c.at("at").each([&](const JsonCursor& place) {
+    rewriting::Place& ops = step.at.emplace_back();
+    place.each([&](const JsonCursor& op) { ops.push_back(op.text()); });
+  });
+  return step;
+}
+
+/// null: the plan is of the model as it is.
+std::shared_ptr<const rewriting::RewrittenGraph> rewritten(const Graph& model, const JsonCursor& c,
+                                                           const std::string& file) {
+  const auto steps = c.find("rewrites");
+  if (!steps) return nullptr;
+  rewriting::Derivation derivation(model);
+  steps->each([&](const JsonCursor& step) {
+    try {
+      derivation.repeat(rewrite(step));
+    } catch (const Error& error) {
+      step.fail(error.message(), "made by other rules, or edited: plan the model again");
+    }
+  });
+  auto result = std::make_shared<const rewriting::RewrittenGraph>(derivation.result());
+  const std::string sha256 = rewriting::sha256_of(*result);
+  if (const JsonCursor said = c.at("rewritten_sha256"); said.text() != sha256)
+    throw Error(
+        file, 0, 0,
+        fmt::format("its rewrites give another graph (sha256 {}, the plan's is {})", sha256, said.text()),
+        "made by other rules, or edited: plan the model again");
+  return result;
+}
+
+}  // namespace
+
+FusionPlan plan_from_json(const Graph& model, const std::string& text, const std::string& file) {
   const JsonDocument document(text, file, kPlanSchema, kMadeBy, "docs/schema/plan.schema.json");
-  return Reader(graph).plan(document.root());
+  auto graph = rewritten(model, document.root(), file);
+  FusionPlan plan = Reader(graph == nullptr ? model : graph->graph).plan(document.root());
+  plan.rewritten = std::move(graph);
+  return plan;
 }
 
 PlanHeader read_plan_header(const std::string& text, const std::string& file) {

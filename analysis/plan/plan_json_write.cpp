@@ -28,6 +28,10 @@ class Writer {
     if (!plan.library.empty()) json["options"]["library"] = plan.library;
     if (plan.tf32) json["tf32"] = true;
     if (!plan.edits.empty()) json["overrides"] = edits_to_json(plan.edits);
+    if (plan.rewritten != nullptr) {
+      json["rewrites"] = rewrites_to_json(plan.rewritten->steps);
+      json["rewritten_sha256"] = rewriting::sha256_of(*plan.rewritten);
+    }
     body(plan, json);
     if (!plan.computations.empty()) {
       json["computations"] = Json::array();
@@ -170,8 +174,15 @@ nlohmann::ordered_json decisions_to_json(const std::vector<Decision>& decisions)
   return list;
 }
 
-nlohmann::ordered_json plan_to_json(const Graph& graph, const FusionPlan& plan) {
-  return Writer(graph).plan(plan);
+Json rewrites_to_json(const std::vector<rewriting::Rewrite>& steps) {
+  Json list = Json::array();
+  for (const rewriting::Rewrite& step : steps)
+    list.push_back({{"rule", step.rule}, {"computation", step.computation}, {"at", step.at}});
+  return list;
+}
+
+nlohmann::ordered_json plan_to_json(const Graph& model, const FusionPlan& plan) {
+  return Writer(planned_graph(model, plan)).plan(plan);
 }
 
 Json not_modelled_json(const std::vector<NotModelled>& left_out) {
@@ -191,7 +202,8 @@ Json time_parts_json(const KernelTime& t, std::string_view method) {
           {"barrier_us", t.barrier_us}, {"speed_of_light", std::move(shares)}};
 }
 
-Json plan_document(const Graph& graph, const FusionPlan& plan) {
+Json plan_document(const Graph& model, const FusionPlan& plan) {
+  const Graph& graph = planned_graph(model, plan);
   Json document = plan_to_json(graph, plan);
   const Device& target = device(plan.device);
   const auto add = [&](const Graph& of, const FusionPlan& part, Json& kernels) {

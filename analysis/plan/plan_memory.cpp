@@ -81,7 +81,8 @@ std::vector<BufferLife> buffer_lives(const Computation& computation, std::span<c
   return result;
 }
 
-PlanMemory plan_memory(const Graph& graph, const FusionPlan& plan, bool with_tuples) {
+PlanMemory plan_memory(const Graph& model, const FusionPlan& plan, bool with_tuples) {
+  const Graph& graph = planned_graph(model, plan);
   PlanMemory memory = memory_of(graph, plan, plan.computations, with_tuples);
   const Computation& computation = graph.entry_computation();
   std::unordered_map<NodeId, BufferLife*> by_owner;

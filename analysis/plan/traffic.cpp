@@ -22,7 +22,8 @@ std::vector<NodeId> buffers_read(const Computation& computation, NodeId node) {
   return buffers;
 }
 
-Traffic traffic(const Graph& graph, const FusionPlan& plan, const PlanStep& step) {
+Traffic traffic(const Graph& model, const FusionPlan& plan, const PlanStep& step) {
+  const Graph& graph = planned_graph(model, plan);
   const Computation& computation = graph.entry_computation();
   Traffic result;
   const auto read = [&](NodeId value) {

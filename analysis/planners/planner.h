@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "analysis/plan/plan.h"
+#include "analysis/plan/recorder.h"
 
 namespace stitchwork {
 
@@ -28,7 +30,13 @@ struct PlanOptions {
   /// Times of single ops, of the device, that planners choose by which take a library; nullptr: all are
   /// modelled. Outlives the planning. Others, and libraries of other devices, are refused with an Error.
   const fusionstitching::PerformanceLibrary* library = nullptr;
+  /// Of planners that rewrite: these steps, and no others; nullopt: those the planner chooses.
+  std::optional<std::vector<rewriting::Rewrite>> rewrites = std::nullopt;
 };
+
+/// What plans the same again: the plan's knobs, edits and steps of rewriting; its library is the caller's to
+/// add.
+PlanOptions as_planned(const FusionPlan& plan, bool record_decisions);
 
 /// One knob of a planner.
 struct Knob {
@@ -54,6 +62,9 @@ struct Planner {
   /// Whether it can plan a module; nullptr: any.
   Verdict (*takes)(const Graph& graph) = nullptr;
   bool takes_library = false;  ///< PlanOptions::library
+  /// Writes the model otherwise before it is planned; nullptr: it is planned as it is.
+  rewriting::RewrittenGraph (*rewrite)(const Graph& model, const Device& device, const PlanOptions& options,
+                                       Recorder& recorder) = nullptr;
 };
 
 /// Whether the planner can plan the module; `make_plan` throws the reason.
@@ -74,8 +85,8 @@ std::vector<Planner> planners_for(const Graph& graph);
 
 /// The one entry: plans the entry computation and all that its loops and branches run (overrides are of the
 /// entry's ops), of a canonical graph (core/passes/passes.h canonicalize) with the named planner (which sees
-/// every knob it honours, defaults filled in), predicts times (analysis/judge/cost.h), and checks the result
-/// with verify. Deterministic.
+/// every knob it honours, defaults filled in) or of what the planner rewrites it to (planned_graph), predicts
+/// times (analysis/judge/cost.h), and checks the result with verify. Deterministic.
 FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view planner_name,
                      const PlanOptions& options = {});
 
@@ -83,6 +94,10 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
 FusionPlan plan_unfused(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_xla(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions& options);
+rewriting::RewrittenGraph rewrite_model(const Graph& model, const Device& device, const PlanOptions& options,
+                                        Recorder& recorder);
+FusionPlan plan_fission(const Graph& graph, const Device& device, const PlanOptions& options);
+FusionPlan plan_korch(const Graph& graph, const Device& device, const PlanOptions& options);
 FusionPlan plan_auto(const Graph& graph, const Device& device, const PlanOptions& options);
 Verdict takes_imported(const Graph& graph);
 FusionPlan plan_imported(const Graph& graph, const Device& device, const PlanOptions& options);

@@ -11,6 +11,7 @@
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"
 #include "core/base/sorted.h"
+#include "core/substitute/derivation.h"
 #include "occupancy_model/library.h"
 
 namespace stitchwork {
@@ -20,6 +21,7 @@ constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 constexpr std::array<std::string_view, 3> kCopies = {"on", "off", "cp_async"};
 constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
 constexpr std::array<std::string_view, 2> kRoofs = {"path", "layer"};
+constexpr std::array<std::string_view, 4> kFissions = {"on", "softmax", "tidy", "off"};
 constexpr std::array<std::string_view, 2> kSolvers = {"ilp", "greedy"};
 constexpr std::array<std::string_view, 3> kScores = {"mixed", "volume", "execution"};
 constexpr std::array<std::string_view, 2> kLaunchCosts = {"device", "paper"};
@@ -42,6 +44,8 @@ constexpr std::array kKnobs = {
     Knob{"one_pass", kOnOff, "on", "sums about a mean or a maximum are gathered in its own pass"},
     Knob{"clusters", kOnOff, "on", "sm_90+: a cluster's blocks share rows in their shared memory"},
     Knob{"duplicate_cheap", kOnOff, "off", "cheap producers are computed in every kernel that reads them"},
+    Knob{"fission", kFissions, "on", "the model is rewritten by search; softmaxes alone; tidied; not"},
+    Knob{"reassociate", kOnOff, "on", "rules that add in another order; off: those alone that move values"},
     Knob{"products", kOnOff, "on", "cheap matrix products are ops of kernels, no library calls"},
     Knob{"roof", kRoofs, "path", "2018: fusion ends at library calls, or at a layer with one"},
     Knob{"elementwise_fusion", kOnOff, "on", "2018: element-wise ops of a layer and shape become one"},
@@ -79,6 +83,24 @@ constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver", 
                                                        "launch_cost", "exploratory",  "packing",
                                                        "mapping",     "shared_limit", "shared_reuse"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
+constexpr std::array<std::string_view, 2> kKorchKnobs = {"fission", "reassociate"};
+constexpr std::array<std::string_view, 3> kTvmFissionKnobs = {"duplicate_cheap", "fission", "reassociate"};
+constexpr std::array<std::string_view, 16> kFissionKnobs = {"fission",
+                                                            "reassociate",
+                                                            "adaptive_mapping",
+                                                            "dominant_merging",
+                                                            "proactive_locality",
+                                                            "shared_reuse",
+                                                            "register_relaxation",
+                                                            "remote_stitching",
+                                                            "data_reuse",
+                                                            "across_rows",
+                                                            "residence",
+                                                            "tiles",
+                                                            "async_copies",
+                                                            "one_pass",
+                                                            "clusters",
+                                                            "mapping"};
 
 constexpr std::array<std::string_view, 7> kFusionStitching2018Knobs = {
     "products", "roof", "elementwise_fusion", "size_shrinking", "shared_limit", "shared_reuse", "mapping"};
@@ -98,6 +120,8 @@ constexpr std::array kHdm = {KnobSetting{"dominant_merging", "off"}};
 /// Of the row of 2018 by itself: "we leave the decision of whether to fuse BatchMatMul to the user"
 /// (section 2.1).
 constexpr std::array kNoProducts = {KnobSetting{"products", "off"}};
+/// Of the rows after the papers, which take softmaxes apart and nothing else.
+constexpr std::array kSoftmaxes = {KnobSetting{"fission", "softmax"}};
 constexpr std::array kDuplicating = {KnobSetting{"duplicate_cheap", "on"}};
 
 constexpr std::array kPlanners = {
@@ -123,6 +147,25 @@ constexpr std::array kPlanners = {
             kDuplicating,
             {},
             plan_tvm},
+    Planner{"tvm+fission",
+            "tvm of the model whose softmaxes are taken apart, their sums products (operator fission)",
+            kTvmFissionKnobs,
+            kSoftmaxes,
+            {},
+            plan_tvm,
+            nullptr,
+            false,
+            rewrite_model},
+    Planner{
+        "korch",
+        "Korch: of all TVM functions of the fissioned model the cheapest that make its values, by a program",
+        kKorchKnobs,
+        kSoftmaxes,
+        {},
+        plan_korch,
+        nullptr,
+        false,
+        rewrite_model},
     Planner{"fusionstitching",
             "FusionStitching (2019): patterns chosen by an integer program, small products in kernels",
             kIlpKnobs,
@@ -159,6 +202,15 @@ constexpr std::array kPlanners = {
             {},
             kAstitchEdits,
             plan_auto},
+    Planner{"fission",
+            "auto of the model written otherwise: the rewritings, found by search, that it gains by",
+            kFissionKnobs,
+            {},
+            kAstitchEdits,
+            plan_fission,
+            nullptr,
+            false,
+            rewrite_model},
 };
 
 const Knob& knob(std::string_view name) {
@@ -277,6 +329,30 @@ void require_library(const Planner& row, const Device& device,
                 "`stitchwork library collect` makes one of the other device");
 }
 
+/// null: the model is planned as it is.
+std::shared_ptr<const rewriting::RewrittenGraph> rewrite(const Planner& row, const Graph& model,
+                                                         const Device& device, const PlanOptions& resolved,
+                                                         Recorder& recorder) {
+  if (row.rewrite == nullptr) {
+    if (resolved.rewrites && !resolved.rewrites->empty())
+      throw Error(fmt::format("planner {} plans a model as it is, without rewriting", row.name),
+                  "`stitchwork planners` says which rewrite");
+    return nullptr;
+  }
+  auto result = std::make_shared<const rewriting::RewrittenGraph>(
+      resolved.rewrites ? rewriting::replay(model, *resolved.rewrites)
+                        : row.rewrite(model, device, resolved, recorder));
+  return result->steps.empty() ? nullptr : result;
+}
+
+void add_rewrite_decisions(const std::vector<rewriting::Rewrite>& steps, std::vector<Decision>& decisions) {
+  for (const rewriting::Rewrite& step : steps)
+    for (const rewriting::Place& place : step.at)
+      decisions.push_back(
+          {"rewrite", place.front(), "",
+           Verdict::yes("rewrite." + step.rule, std::string(rewriting::rule_named(step.rule).summary))});
+}
+
 void add_counts(PlanCounts& total, const PlanCounts& part) {
   total.memory_kernels += part.memory_kernels;
   total.library_calls += part.library_calls;
@@ -286,7 +362,14 @@ void add_counts(PlanCounts& total, const PlanCounts& part) {
 
 }  // namespace
 
-FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view planner_name,
+PlanOptions as_planned(const FusionPlan& plan, bool record_decisions) {
+  PlanOptions options{plan.options, plan.edits, record_decisions, plan.tf32};
+  options.rewrites.emplace();
+  if (plan.rewritten != nullptr) options.rewrites = plan.rewritten->steps;
+  return options;
+}
+
+FusionPlan make_plan(const Graph& model, const Device& device, std::string_view planner_name,
                      const PlanOptions& options) {
   const Planner& row = planner(planner_name);
   PlanOptions resolved = options;
@@ -294,10 +377,14 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
   require_edits(row, options.edits);
   if (options.tf32) require_tf32(device);
   if (options.library != nullptr) require_library(row, device, *options.library);
-  if (const Verdict verdict = takes(row, graph); !verdict)
-    throw Error(graph.source, 0, 0,
+  if (const Verdict verdict = takes(row, model); !verdict)
+    throw Error(model.source, 0, 0,
                 fmt::format("planner {} cannot plan this model: {}", row.name, verdict.why),
                 "`stitchwork planners` lists the others");
+  Recorder of_rewriting(options.record_decisions);
+  const std::shared_ptr<const rewriting::RewrittenGraph> rewritten =
+      rewrite(row, model, device, resolved, of_rewriting);
+  const Graph& graph = rewritten == nullptr ? model : rewritten->graph;
   PlanOptions inner = resolved;
   inner.edits.clear();
   std::vector<ComputationPlan> parts;
@@ -314,8 +401,11 @@ FusionPlan make_plan(const Graph& graph, const Device& device, std::string_view 
   plan.computations = std::move(parts);
   if (options.record_decisions) {
     std::vector<Decision> decisions = edit_decisions(options.edits);
+    for (Decision& decision : of_rewriting.take()) decisions.push_back(std::move(decision));
+    if (rewritten != nullptr) add_rewrite_decisions(rewritten->steps, decisions);
     plan.decisions.insert(plan.decisions.begin(), decisions.begin(), decisions.end());
   }
+  plan.rewritten = rewritten;
   return plan;
 }
 

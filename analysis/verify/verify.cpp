@@ -40,9 +40,10 @@ void check_kernel(const Graph& graph, const Device& device, const KernelPlan& ke
 }  // namespace
 }  // namespace verification
 
-std::vector<Verdict> verify(const Graph& graph, const Device& device, const FusionPlan& plan,
+std::vector<Verdict> verify(const Graph& model, const Device& device, const FusionPlan& plan,
                             const PlanEvaluations* known) {
   using namespace verification;
+  const Graph& graph = planned_graph(model, plan);
   const Computation& computation = graph.entry_computation();
   Report report;
   if (plan.device != device.id)

@@ -329,7 +329,8 @@ std::vector<std::string> scopes(std::string_view op_name) {
   return parts;
 }
 
-FoldTree fold_tree(const Graph& graph, const FusionPlan& plan) {
+FoldTree fold_tree(const Graph& model, const FusionPlan& plan) {
+  const Graph& graph = planned_graph(model, plan);
   FoldTree tree;
   tree.nodes.push_back({FoldKind::kModel, -1, {}, graph.name});
   std::vector<char> shown(plan.computations.size());

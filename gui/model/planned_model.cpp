@@ -38,8 +38,8 @@ PlannedPtr plan_model(std::shared_ptr<const Model> model, const PlanSettings& se
   planned->device = &device(settings.device);
   planned->settings = settings;
   const auto begin = std::chrono::steady_clock::now();
-  planned->plan = std::make_shared<FusionPlan>(make_plan(planned->graph(), *planned->device, settings.planner,
-                                                         {settings.knobs, settings.edits, true}));
+  planned->plan = std::make_shared<FusionPlan>(make_plan(
+      planned->model->graph, *planned->device, settings.planner, {settings.knobs, settings.edits, true}));
   planned->plan_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return finish(std::move(planned));

@@ -44,8 +44,9 @@ struct PlannedModel {
   QString plan_file;  ///< it was loaded from there; empty: planned
   double plan_ms = 0;
 
-  const Graph& graph() const { return model->graph; }
-  const Computation& entry() const { return model->graph.entry_computation(); }
+  /// The planned one: the model's, or what the planner rewrote it to.
+  const Graph& graph() const { return planned_graph(model->graph, *plan); }
+  const Computation& entry() const { return graph().entry_computation(); }
   const StepRow& row(int step) const { return steps[static_cast<std::size_t>(step)]; }
   bool has_step(int step) const { return step >= 0 && step < static_cast<int>(steps.size()); }
   /// Whose step it is: itself, or one of its bodies; of no step itself.

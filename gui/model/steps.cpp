@@ -80,7 +80,8 @@ std::vector<double> runs_of(const Graph& graph, const FusionPlan& plan) {
 
 }  // namespace
 
-std::vector<StepRow> step_rows(const Graph& graph, const Device& device, const FusionPlan& plan) {
+std::vector<StepRow> step_rows(const Graph& model, const Device& device, const FusionPlan& plan) {
+  const Graph& graph = planned_graph(model, plan);
   std::vector<StepRow> rows;
   add_rows(graph, device, plan, -1, 1, rows);
   double total = 0;

@@ -99,7 +99,8 @@ DiffPage::DiffPage(Session& session, SelectionModel& selection, QWidget* parent)
   connect(graph_a_, &GraphView::node_clicked, this, [this](int node) { clicked(*graph_a_, node); });
   connect(graph_b_, &GraphView::node_clicked, this, [this](int node) { clicked(*graph_b_, node); });
   connect(changes_, &TablePage::key_selected, this, [this](const QVariant& key) {
-    if (comparison_) select_op(comparison_->b->entry().find(key.toString().toStdString()));
+    if (comparison_)
+      select_op(comparison_->b->model->graph.entry_computation().find(key.toString().toStdString()));
   });
   connect(&session_, &Session::planned_changed, this, &DiffPage::follow_plan);
 }
@@ -170,15 +171,18 @@ void DiffPage::present(PlanComparison comparison) {
 
 void DiffPage::clicked(const GraphView& view, int node) {
   if (node < 0 || !comparison_) return;
-  select_op(representative(*view.planned(), node));
+  const NodeId op = representative(*view.planned(), node);
+  const std::vector<NodeId> of = op == kNoNode ? std::vector<NodeId>{} : model_ops(*view.planned()->plan, op);
+  if (!of.empty()) select_op(of.back());
 }
 
-/// The op in both graphs: itself where it is drawn, else what holds it.
+/// The model's op in both graphs: itself where it is drawn, else what holds it.
 void DiffPage::select_op(NodeId op) {
   if (!comparison_ || op == kNoNode) return;
   for (GraphView* view : {graph_a_, graph_b_}) {
     const FoldTree& tree = *view->planned()->folds;
-    const int place = tree.find_op(op);
+    const NodeId own = planned_op(*view->planned()->plan, op);
+    const int place = own == kNoNode ? -1 : tree.find_op(own);
     if (place < 0) {
       view->select_node(-1, false);
       continue;
@@ -186,8 +190,9 @@ void DiffPage::select_op(NodeId op) {
     view->select_node(view->folding()->drawn(place), true);
   }
   const PlannedModel& b = *comparison_->b;
-  const int place = b.folds->find_op(op);
-  if (place >= 0) selection_.select({b.folds->node(place).step, b.folds->node(place).group, op});
+  const NodeId own = planned_op(*b.plan, op);
+  const int place = own == kNoNode ? -1 : b.folds->find_op(own);
+  if (place >= 0) selection_.select({b.folds->node(place).step, b.folds->node(place).group, own});
 }
 
 }  // namespace stitchwork::gui

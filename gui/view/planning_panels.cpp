@@ -149,7 +149,7 @@ void AdvicePanel::ask() {
   session_.jobs().start(
       Jobs::kAdvise, tr("looking for advice"),
       [planned](const JobContext&) {
-        return advise(planned->graph(), *planned->device, planned->settings.planner,
+        return advise(planned->model->graph, *planned->device, planned->settings.planner,
                       {planned->settings.knobs, planned->settings.edits, false});
       },
       [this](std::vector<Advice> advice) {

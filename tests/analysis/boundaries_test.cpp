@@ -44,6 +44,7 @@ const Place kPlaces[] = {
     {"fs19.solver-limit", {}},
     {"fs19.large-gemm", {}},
     {"fs19.", {kKernels}},
+    {"korch.", {kKernels}},
     {"unfused.one-op-a-kernel", {kKernels}},
     {"boundary.cycle", {kKernels}},
     {"boundary.no-elements", {kKernels}},
@@ -86,7 +87,8 @@ bool names_its_ops(const Graph& graph, const FusionPlan& plan, const StepBoundar
 }
 
 /// Of the entry and of what its loops and branches run.
-void expect_reasons(const Graph& graph, const FusionPlan& plan, const std::string& label) {
+void expect_reasons(const Graph& model, const FusionPlan& plan, const std::string& label) {
+  const Graph& graph = planned_graph(model, plan);
   const PlanView view(graph, plan);
   const Device& target = device(plan.device);
   std::map<std::string, std::string> wrong;  // one boundary a rule

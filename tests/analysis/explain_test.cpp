@@ -183,7 +183,7 @@ TEST(Explain, EveryNameOfTheFileIsAnswered) {
   const FusionPlan plan = make_plan(graph, device("v100"), "astitch", {{}, {}, true});
   for (const Computation& computation : read.computations)
     for (const Node& node : computation.nodes) {
-      const Explanation e = has_op(graph, node.name) ? explain(graph, plan, node.name)
+      const Explanation e = has_op(graph, plan, node.name) ? explain(graph, plan, node.name)
                                                      : explain_as_read(graph, plan, trace, node.name);
       EXPECT_NE(to_text(e), "") << node.name;
     }

@@ -1,0 +1,239 @@
+// Kernel orchestration by a binary program, as Korch does (docs/planners/fission.md): candidates are the
+// cones of primitives that TVM makes one function of.
+#include "analysis/planners/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "analysis/plan/assemble.h"
+#include "analysis/plan/inlined_kernel.h"
+#include "analysis/plan/plain_mapping.h"
+#include "analysis/planners/fission/program.h"
+#include "analysis/planners/tvm/functions.h"
+#include "core/base/at.h"
+#include "core/base/parallel.h"
+#include "core/base/sorted.h"
+
+namespace stitchwork {
+namespace {
+
+using fission::Candidate;
+using fission::Mask;
+using fission::Window;
+
+/// A kernel of TVM's, and what it costs.
+struct TvmKernel {
+  KernelPlan plan;
+  double us = 0;
+};
+
+/// A window and what was chosen for it.
+struct WindowPlan {
+  std::vector<fission::Cone> from_tvm;  ///< TVM's functions that lie in it
+  std::vector<Candidate> candidates;
+  fission::Selection selection;
+};
+
+class Orchestrator {
+ public:
+  Orchestrator(const Graph& graph, const Device& device, bool record)
+      : graph_(graph),
+        device_(device),
+        nodes_(astitch::node_facts(graph)),
+        prices_(nodes_, device),
+        windows_(fission::windows(nodes_)),
+        planned_(windows_.size()),
+        recorder_(record) {}
+
+  FusionPlan run() {
+    find_places();
+    take_tvm();
+    parallel_for(windows_.size(), [&](std::size_t w) {
+      WindowPlan& of = planned_[w];
+      of.candidates = fission::candidates(windows_[w], prices_, {}, of.from_tvm);
+      of.selection = fission::select(windows_[w], of.candidates);
+    });
+    std::vector<KernelPlan> kernels;
+    for (std::size_t first = 0; first < windows_.size();) {
+      std::size_t end = first;
+      while (end < windows_.size() && windows_[end].component == windows_[first].component) ++end;
+      take_component(first, end, kernels);
+      first = end;
+    }
+    mark_recomputed(kernels);
+    FusionPlan plan = assemble(graph_, device_, "korch", std::move(kernels));
+    plan.decisions = recorder_.take();
+    return plan;
+  }
+
+ private:
+  struct Place {
+    int window = -1, primitive = -1;
+  };
+
+  void find_places() {
+    std::ranges::stable_sort(windows_, {}, &Window::component);
+    places_.resize(nodes_.facts.size());
+    for (std::size_t w = 0; w < windows_.size(); ++w)
+      for (int i = 0; i < windows_[w].size(); ++i)
+        places_[at(windows_[w].ops[at(i)])] = {static_cast<int>(w), i};
+  }
+
+  const Place& place(NodeId op) const { return places_[at(op)]; }
+
+  /// TVM's functions: the cones of the windows they lie in, and kernels of their components.
+  void take_tvm() {
+    const Computation& computation = graph_.entry_computation();
+    Recorder of_tvm(recorder_.enabled());
+    const tvm::ForwardGraph forward = tvm::forward_graph(computation);
+    const auto groups = tvm::partition(forward, tvm::post_dominators(forward), of_tvm);
+    const std::vector<tvm::Function> functions = tvm::functions(forward, groups, of_tvm);
+    tvm_decisions_ = of_tvm.take();
+    for (const tvm::Function& function : functions) {
+      const Place& root = place(function.root);
+      if (root.window < 0) continue;
+      fission::Cone cone{root.primitive, 0};
+      bool whole = true;
+      for (const NodeId op : function.ops) {
+        if (!nodes_[op].member) continue;
+        whole = whole && place(op).window == root.window;
+        cone.ops |= fission::only(place(op).primitive);
+      }
+      if (whole) planned_[at(root.window)].from_tvm.push_back(cone);
+      TvmKernel kernel{inlined_kernel(computation, function.ops, {function.root}, function.root,
+                                      natural_mapping(computation, computation.node(function.root))),
+                       0};
+      kernel.plan.outputs = {function.root};
+      tvm_[windows_[at(root.window)].component].push_back(std::move(kernel));
+    }
+  }
+
+  /// The kernels of the windows of a component, or TVM's where they are cheaper: only cut windows may lose
+  /// functions of TVM's.
+  void take_component(std::size_t first, std::size_t end, std::vector<KernelPlan>& kernels) {
+    if (end - first > 1) {
+      std::vector<TvmKernel>& of_tvm = tvm_[windows_[first].component];
+      double tvm_us = 0, own_us = 0;
+      for (TvmKernel& kernel : of_tvm) tvm_us += kernel.us = prices_.us(kernel.plan);
+      for (std::size_t w = first; w < end; ++w) own_us += planned_[w].selection.us;
+      recorder_.add("windows", name(windows_[first].ops.front()), "", [&] {
+        const std::string why = fmt::format("its {} windows take {:.2f} us, TVM's {} functions {:.2f} us",
+                                            end - first, own_us, of_tvm.size(), tvm_us);
+        return own_us <= tvm_us ? Verdict::yes("korch.windows", why) : Verdict::no("korch.windows", why);
+      });
+      if (tvm_us < own_us) {
+        for (TvmKernel& kernel : of_tvm) kernels.push_back(std::move(kernel.plan));
+        record_tvm(windows_[first].component);
+        return;
+      }
+    }
+    for (std::size_t w = first; w < end; ++w) take_window(w, kernels);
+  }
+
+  /// What TVM decided about the primitives of a component.
+  void record_tvm(int component) {
+    for (const Decision& decision : tvm_decisions_) {
+      const NodeId op = nodes_.computation->find(decision.subject);
+      if (op != kNoNode && place(op).window >= 0 && windows_[at(place(op).window)].component == component)
+        recorder_.add(decision.step, decision.subject, decision.object, [&] { return decision.verdict; });
+    }
+  }
+
+  void take_window(std::size_t w, std::vector<KernelPlan>& kernels) {
+    const Window& window = windows_[w];
+    const WindowPlan& of = planned_[w];
+    record_program(window, of);
+    for (const int k : of.selection.chosen) {
+      const Candidate& chosen = of.candidates[at(k)];
+      const std::vector<NodeId> primitives = fission::primitives_of(window, chosen.ops);
+      record_kernel(window, of, chosen);
+      if (prices_.is_copy(primitives)) continue;  // a copy of the device's: it needs no kernel
+      kernels.push_back(prices_.kernel(primitives, window.ops[at(chosen.sink)]));
+    }
+  }
+
+  void record_program(const Window& window, const WindowPlan& of) {
+    recorder_.add("windows", name(window.ops.front()), name(window.ops.back()), [&] {
+      const std::string why =
+          fmt::format("{} primitives, {} candidates, {} kernels of {:.2f} us", window.size(),
+                      of.candidates.size(), of.selection.chosen.size(), of.selection.us);
+      return of.selection.optimal
+                 ? Verdict::yes("korch.program", why + ", the least of these candidates")
+                 : Verdict::no("korch.gap",
+                               fmt::format("{}; no choice takes less than {:.2f} us, the solver's "
+                                           "limit of nodes ended the search",
+                                           why, of.selection.bound_us));
+    });
+  }
+
+  void record_kernel(const Window& window, const WindowPlan& of, const Candidate& chosen) {
+    if (!recorder_.enabled()) return;
+    const std::string& sink = name(window.ops[at(chosen.sink)]);
+    for (Mask inner = chosen.ops & ~fission::only(chosen.sink); inner != 0; inner &= inner - 1) {
+      const int i = std::countr_zero(inner);
+      const auto others = std::ranges::count_if(of.selection.chosen, [&](int k) {
+        return &of.candidates[at(k)] != &chosen && fission::has(of.candidates[at(k)].ops, i);
+      });
+      recorder_.add("program", name(window.ops[at(i)]), sink, [&] {
+        return Verdict::yes(others > 0 ? "korch.computed-again" : "korch.kernel",
+                            fmt::format("one function of {:.2f} us", chosen.us));
+      });
+    }
+    for (Mask inputs = chosen.inputs; inputs != 0; inputs &= inputs - 1) {
+      const int i = std::countr_zero(inputs);
+      recorder_.add("program", name(window.ops[at(i)]), sink, [&] { return refusal(window, chosen, i); });
+    }
+    for (const NodeId op : fission::primitives_of(window, chosen.ops))
+      for (const NodeId read : astitch::producers(nodes_, op))
+        if (nodes_[read].member && place(read).window != place(op).window)
+          recorder_.add("program", name(read), name(op), [&] {
+            return Verdict::no("korch.window",
+                               fmt::format("components of more than {} primitives are planned "
+                                           "in parts, which read each other's values",
+                                           fission::kMostPrimitives));
+          });
+  }
+
+  /// Why a kernel does not compute what it reads of the window.
+  Verdict refusal(const Window& window, const Candidate& chosen, int input) {
+    const Mask together = chosen.ops | fission::only(input);
+    const fission::CandidateLimits limits;
+    if (std::popcount(together) > limits.ops)
+      return Verdict::no("korch.max-ops", fmt::format("a candidate has at most {} primitives", limits.ops));
+    if (!fission::is_convex(window, together))
+      return Verdict::no("korch.not-convex",
+                         "what lies between them is computed elsewhere: no difference of "
+                         "execution states");
+    const NodeId sink = window.ops[at(chosen.sink)];
+    const std::optional<double> us = prices_.us(fission::primitives_of(window, together), sink);
+    if (!us) return Verdict::no("korch.several-functions", "TVM makes several functions of them");
+    return Verdict::no("korch.dearer",
+                       fmt::format("{:.2f} us if computed inside, {:.2f} us if read: with the "
+                                   "other kernels this takes least",
+                                   *us, chosen.us));
+  }
+
+  const std::string& name(NodeId op) const { return nodes_.name(op); }
+
+  const Graph& graph_;
+  const Device& device_;
+  astitch::Nodes nodes_;
+  fission::Prices prices_;
+  std::vector<Window> windows_;
+  std::vector<WindowPlan> planned_;            ///< by window
+  std::vector<Place> places_;                  ///< by op
+  std::map<int, std::vector<TvmKernel>> tvm_;  ///< by component
+  std::vector<Decision> tvm_decisions_;
+  Recorder recorder_;
+};
+
+}  // namespace
+
+FusionPlan plan_korch(const Graph& graph, const Device& device, const PlanOptions& options) {
+  return Orchestrator(graph, device, options.record_decisions).run();
+}
+
+}  // namespace stitchwork

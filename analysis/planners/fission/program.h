@@ -1,0 +1,40 @@
+// Which kernels are launched: the binary program of Korch (framework/calc.py).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/planners/fission/candidates.h"
+
+namespace stitchwork::fission {
+
+struct Selection {
+  std::vector<int> chosen;  ///< candidates, ascending
+  double us = 0;            ///< their prices, together
+  bool optimal = false;     ///< false: the solver gave up; see `bound_us`
+  double bound_us = 0;      ///< no choice of these candidates takes less
+};
+
+struct SolverLimits {
+  /// Sets of values still needed behind one primitive; beyond, those that look cheapest are kept. A choice:
+  /// 64 times as many take some 20 MB. 0: CBC alone.
+  std::size_t states = 5'000;
+  /// Of CBC's branch and bound, 1 to 5 ms each (measured, bert_base); 0: CBC is not asked.
+  std::int64_t nodes = 20;
+};
+
+/// The cheapest candidates by which every required primitive is stored, and every value that one of them
+/// reads is stored by another. No row says that a primitive is computed once. It needs no order: a kernel has
+/// one output, and what it reads are strict ancestors of that. So the program is solved readers first: what
+/// is needed once the kernels of all later primitives are chosen is all that the choice of the others depends
+/// on. Where there are too many such sets CBC is asked, too, and says what no choice is below. Prices are
+/// whole nanoseconds; of equal costs fewest kernels win, then what the numbers of the candidates decide, so
+/// that the optimum is one whatever the solver.
+Selection select(const Window& window, std::span<const Candidate> candidates,
+                 const SolverLimits& limits = {});
+
+/// Whether every required primitive and every value read is stored by a chosen candidate.
+bool is_complete(const Window& window, std::span<const Candidate> candidates, const std::vector<int>& chosen);
+
+}  // namespace stitchwork::fission

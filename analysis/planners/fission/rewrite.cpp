@@ -1,0 +1,242 @@
+// Operator fission: the model written otherwise before it is planned. Venkatram and Oliaro, "ML computation
+// graph operator fission and fusion", section 2.1.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "analysis/judge/cost.h"
+#include "analysis/planners/fission/search.h"
+#include "analysis/planners/planner.h"
+#include "core/base/parallel.h"
+#include "core/substitute/derivation.h"
+#include "core/substitute/softmax.h"
+
+namespace stitchwork {
+namespace {
+
+using fission::Move;
+using fission::Region;
+using fission::RegionSearch;
+using rewriting::Derivation;
+using rewriting::Rule;
+
+/// Gains below are noise: the error of modelled times of two forms of one work (auto's, for its reason:
+/// docs/planners/auto.md).
+constexpr double kMargin = 0.03;
+/// Accepted moves may make room for others; no dataset takes a third round.
+constexpr int kMostRounds = 3;
+/// Groups of regions alike whose moves are priced in the whole model, by what they gain by themselves. Each
+/// costs a planning of the model.
+constexpr std::size_t kMostGroups = 8;
+
+/// Regions of one text, and the moves found for them.
+struct Alike {
+  std::vector<const Region*> regions;
+  RegionSearch found;
+
+  double gain_us() const { return (found.before_us - found.after_us) * static_cast<double>(regions.size()); }
+};
+
+bool has_narrow_floats(const Graph& graph) {
+  return std::ranges::any_of(graph.entry_computation().nodes, [](const Node& node) {
+    return !node.shape.is_tuple && (node.shape.dtype == DType::kF16 || node.shape.dtype == DType::kBF16);
+  });
+}
+
+/// Of 16-bit floats those alone that move values: what is summed otherwise is rounded elsewhere, and beyond
+/// what the check of results allows (docs/rewriting.md). With TF32 a product of ones would round summands.
+std::vector<const Rule*> rules_for(const Region& region, bool reassociate, bool tf32) {
+  std::vector<const Rule*> result;
+  const bool may = reassociate && !has_narrow_floats(region.graph);
+  for (const Rule& rule : rewriting::rules()) {
+    if (rule.tidy || (rule.exactness == rewriting::Exactness::kReassociates && !may)) continue;
+    if (tf32 && (rule.name == "reduce-as-dot" || rule.name == "softmax-dot")) continue;
+    result.push_back(&rule);
+  }
+  return result;
+}
+
+class Search {
+ public:
+  Search(const Graph& model, const Device& device, const PlanOptions& options, Recorder& recorder)
+      : device_(device),
+        recorder_(recorder),
+        reassociate_(options.knobs.at("reassociate") == "on"),
+        now_(model) {
+    for (const std::string_view knob : planner("auto").knobs)
+      if (const auto set = options.knobs.find(std::string(knob)); set != options.knobs.end())
+        plain_.knobs.insert(*set);
+    for (const Edit& edit : options.edits) named_.insert(named_.end(), edit.ops.begin(), edit.ops.end());
+    plain_.tf32 = options.tf32;
+    plain_.judge = options.judge;
+    auto_.row = &planner("auto");
+    auto_.options = plain_;
+    auto_.options.knobs = resolve_knobs(*auto_.row, plain_);
+    xla_.row = &planner("xla");
+    xla_.options.tf32 = plain_.tf32;
+    model_us_ = us(model);
+  }
+
+  rewriting::RewrittenGraph run() {
+    Derivation tidied = now_;
+    tidied.tidy();
+    if (keeps_named(tidied)) now_ = std::move(tidied);
+    now_us_ = now_.result().steps.empty() ? model_us_ : us(now_.result().graph);
+    for (int round = 0; round < kMostRounds && take_round(); ++round) {
+    }
+    if (now_us_ < model_us_) return now_.result();
+    return rewriting::unchanged(*now_.result().model);
+  }
+
+ private:
+  double us(const Graph& graph) const { return make_plan(graph, device_, "auto", plain_).predicted_us; }
+
+  /// A planner of regions, and what it said. Regions overlap, and layers are alike but for a few ops.
+  struct Pricer {
+    const Planner* row = nullptr;
+    PlanOptions options;
+    std::mutex mutex;
+    std::map<std::string, double> known_us;  ///< by text
+  };
+
+  /// Of a region, as that row plans it, unverified.
+  double region_us(Pricer& by, const Graph& graph, const std::string& text) const {
+    {
+      const std::lock_guard lock(by.mutex);
+      if (const auto found = by.known_us.find(text); found != by.known_us.end()) return found->second;
+    }
+    FusionPlan plan = by.row->plan(graph, device_, by.options);
+    predict(graph, device_, plan, evaluations(graph.entry_computation(), plan));
+    const std::lock_guard lock(by.mutex);
+    return by.known_us.emplace(text, plan.predicted_us).first->second;
+  }
+
+  /// Overrides name ops of the model: what would remove one is not done.
+  bool keeps_named(const Derivation& trial) const {
+    return std::ranges::all_of(named_, [&](const std::string& op) {
+      const Graph& graph = trial.result().graph;
+      return std::ranges::any_of(rewriting::running_computations(graph),
+                                 [&](ComputationId id) { return graph.computation(id).find(op) != kNoNode; });
+    });
+  }
+
+  /// Whether anything was rewritten.
+  bool take_round() {
+    const std::vector<Region> all = fission::regions(now_.result().graph);
+    std::map<std::string_view, Alike> by_text;
+    for (const Region& region : all) by_text[region.text].regions.push_back(&region);
+    std::vector<Alike*> groups;
+    for (auto& [text, alike] : by_text) groups.push_back(&alike);
+    parallel_for(groups.size(), [&](std::size_t g) {
+      const Region& region = *groups[g]->regions.front();
+      groups[g]->found = fission::search(
+          region, rules_for(region, reassociate_, plain_.tf32),
+          [&](const Graph& graph, const std::string& text) { return region_us(xla_, graph, text); },
+          [&](const Graph& graph, const std::string& text) { return region_us(auto_, graph, text); }, {});
+    });
+    for (const Alike* alike : groups) record_tried(*alike);
+    std::erase_if(groups, [](const Alike* alike) {
+      return alike->found.moves.empty() || alike->found.after_us > (1 - kMargin) * alike->found.before_us;
+    });
+    std::ranges::stable_sort(groups, std::greater<>(), [](const Alike* alike) { return alike->gain_us(); });
+    if (groups.size() > kMostGroups) groups.resize(kMostGroups);
+    bool changed = false;
+    for (const Alike* alike : groups) changed = take(*alike) || changed;
+    return changed;
+  }
+
+  /// The moves wherever the regions are, if the whole model gains by them.
+  bool take(const Alike& alike) {
+    Derivation trial = now_;
+    int places = 0;
+    for (const Move& move : alike.found.moves) {
+      std::map<std::string, std::vector<std::string>> ops;  // by computation
+      for (const Region* region : alike.regions)
+        ops[region->computation].push_back(region->in_model(move.op));
+      for (auto& [computation, names] : ops) places += trial.apply(*move.rule, computation, std::move(names));
+      trial.tidy();
+    }
+    if (places == 0) return false;
+    if (!keeps_named(trial)) {
+      recorder_.add("search", alike.regions.front()->in_model(alike.found.moves.front().op), "", [&] {
+        return Verdict::no("fission.named-by-override", "an override names an op that would be gone");
+      });
+      return false;
+    }
+    const double after_us = us(trial.result().graph);
+    const bool better = after_us < now_us_;
+    record_taken(alike, after_us, better);
+    if (!better) return false;
+    now_ = std::move(trial);
+    now_us_ = after_us;
+    return true;
+  }
+
+  static std::string text_of(const Region& region, const std::vector<Move>& moves) {
+    std::string text;
+    for (const Move& move : moves)
+      text += fmt::format("{}{} at {}", text.empty() ? "" : ", ", move.rule->name, region.in_model(move.op));
+    return text;
+  }
+
+  void record_tried(const Alike& alike) {
+    const Region& region = *alike.regions.front();
+    const auto record = [&](const fission::Tried& tried, std::string_view rule, const char* how) {
+      recorder_.add("search", region.in_model(tried.moves.front().op), "", [&] {
+        const std::string why = fmt::format(
+            "{}; what lies between the calls beside it takes {:.2f} us so and {:.2f} "
+            "us as it is, {}",
+            text_of(region, tried.moves), tried.us, tried.before_us, how);
+        return tried.us < tried.before_us ? Verdict::yes(std::string(rule), why)
+                                          : Verdict::no(std::string(rule), why);
+      });
+    };
+    for (const fission::Tried& tried : alike.found.sketched)
+      record(tried, "fission." + std::string(tried.moves.front().rule->name), "by XLA's kernels");
+    for (const fission::Tried& tried : alike.found.priced)
+      record(tried, "fission.moves", "by auto's kernels");
+  }
+
+  void record_taken(const Alike& alike, double after_us, bool better) {
+    const Region& region = *alike.regions.front();
+    recorder_.add("search", region.in_model(alike.found.moves.front().op), "", [&] {
+      const std::string why =
+          fmt::format("{}; at {} places alike; the model takes {:.2f} us with them, {:.2f} us without",
+                      text_of(region, alike.found.moves), alike.regions.size(), after_us, now_us_);
+      return better ? Verdict::yes("fission.taken", why) : Verdict::no("fission.model-gains-nothing", why);
+    });
+  }
+
+  const Device& device_;
+  Recorder& recorder_;
+  bool reassociate_;
+  PlanOptions plain_;               ///< of `auto`
+  std::vector<std::string> named_;  ///< by overrides
+  Derivation now_;
+  double model_us_ = 0, now_us_ = 0;
+  Pricer auto_, xla_;  ///< prices, and the sketches before them
+};
+
+}  // namespace
+
+/// fission=softmax is the authors' way: the tidy rules follow where they have TASO optimise the fissioned
+/// graph (section 2.4): what of it is right whatever a kernel costs.
+rewriting::RewrittenGraph rewrite_model(const Graph& model, const Device& device, const PlanOptions& options,
+                                        Recorder& recorder) {
+  const std::string& fission = options.knobs.at("fission");
+  if (fission == "on") return Search(model, device, options, recorder).run();
+  Derivation derivation(model);
+  if (fission == "softmax" && options.knobs.at("reassociate") == "on") rewriting::fission_softmax(derivation);
+  if (fission != "off") derivation.tidy();
+  return derivation.result();
+}
+
+FusionPlan plan_fission(const Graph& graph, const Device& device, const PlanOptions& options) {
+  PlanOptions own = options;
+  for (const char* knob : {"fission", "reassociate"}) own.knobs.erase(knob);
+  return plan_auto(graph, device, own);
+}
+
+}  // namespace stitchwork
