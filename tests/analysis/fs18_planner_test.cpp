@@ -71,6 +71,7 @@ TEST(Fs18, Figure3IsOneKernelAsThePaperSays) {
 TEST(Fs18, Figure3OfLongerRowsFitsOnlyShrunkAndThenIsNotWorthIt) {
   const Graph graph = dataset("fs18_shrink");
   const FusionPlan p = plan(graph, {{"products", "on"}});
+  expect_golden("fusionstitching-2018_fs18_shrink_products.txt", to_text(graph, p));
   EXPECT_THAT(rules_of(p, "divide.1"), ::testing::Contains("fs18.not-optimized"));
   const FusionPlan refused = plan(graph, {{"products", "on"}, {"size_shrinking", "off"}});
   EXPECT_EQ(refused.kernels.size(), 1u);
