@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 
 struct ReproduceArguments {
   std::string paper, db, output, figures;
-  std::vector<std::string> only;
+  std::vector<std::string> only, workloads;
   bool quick = false;
 };
 
@@ -83,6 +83,7 @@ void run(Cli& cli, const ReproduceArguments& a) {
   ReproduceOptions options;
   options.quick = a.quick;
   options.only = a.only;
+  options.workloads = a.workloads;
   options.db = a.db.empty() ? default_store_path() : a.db;
   options.progress = [&](std::size_t done, std::size_t of, double left, const std::string& what) {
     const std::string time = left < 0 ? "" : fmt::format(", {:.0f} s left", left);
@@ -145,6 +146,8 @@ void add_reproduce(CLI::App& app, Cli& cli) {
   command->add_option("PAPER", a->paper, fmt::format("known: {}", fmt::join(papers(), ", ")))->required();
   command->add_flag("--quick", a->quick, "on tiny variants of its models, simulated and checked");
   command->add_option("--only", a->only, "ids of tables, comma-separated")->delimiter(',');
+  command->add_option("--workloads", a->workloads, "of its models these alone, comma-separated")
+      ->delimiter(',');
   command->add_option("--db", a->db, "store (default ${XDG_DATA_HOME:-~/.local/share}/stitchwork/runs.db)");
   command->add_option("-o,--output", a->output,
                       "report: .html, .pdf or .md (default: PAPER.html beside the store)");
@@ -152,7 +155,8 @@ void add_reproduce(CLI::App& app, Cli& cli) {
                       "folder for the figures: SVG, PDF, PNG, their data as CSV and Vega-Lite");
   add_common(*command, cli,
              "  stitchwork reproduce astitch --db astitch.db -o astitch.html --figures figures\n"
-             "  stitchwork reproduce astitch --quick --only table3,table4");
+             "  stitchwork reproduce astitch --quick --only table3,table4\n"
+             "  stitchwork reproduce planners --workloads softmax,bert --db planners.db -o planners.md");
   command->callback([&cli, a] { run(cli, *a); });
 }
 

@@ -46,6 +46,8 @@ ExperimentSpec tiny(ExperimentSpec spec) {
 
 struct Row {
   std::string row, workload;
+  std::string unsaid;              ///< what the paper does not say of its model
+  std::vector<std::string> sizes;  ///< workloads: the same model at other values of that
 };
 
 /// A list, or "workloads": the experiment's, by their names.
@@ -57,8 +59,11 @@ std::vector<Row> read_rows(const JsonCursor& c, const PaperExperiment* experimen
     return rows;
   }
   c.each([&](const JsonCursor& one) {
-    one.only({"row", "workload"});
-    rows.push_back({one.at("row").text(), one.at("workload").text()});
+    one.only({"row", "workload", "unsaid", "sizes"});
+    Row& row = rows.emplace_back(one.at("row").text(), one.at("workload").text());
+    if (const auto unsaid = one.find("unsaid")) row.unsaid = unsaid->text();
+    if (const auto sizes = one.find("sizes"))
+      sizes->each([&](const JsonCursor& size) { row.sizes.push_back(size.text()); });
   });
   return rows;
 }
@@ -68,12 +73,13 @@ class Reproducer {
   Reproducer(const ReproduceOptions& options, fs::path home) : options_(options), home_(std::move(home)) {}
 
   Reproduction run(const JsonCursor& root, const std::string& paper) {
-    root.only({"schema", "id", "title", "device", "rows", "artifacts"});
+    root.only({"schema", "id", "title", "device", "rows", "sizes", "artifacts"});
     result_.paper = paper;
     result_.title = root.at("title").text();
     result_.device = root.at("device").text();
     result_.quick = options_.quick;
     rows_ = root.at("rows");
+    if (const auto sizes = root.find("sizes"); sizes && !options_.quick) sizes_ = sizes->text();
     std::vector<std::string> ids;
     root.at("artifacts").each([&](const JsonCursor& c) { ids.push_back(c.at("id").text()); });
     for (const std::string& id : options_.only)
@@ -91,6 +97,7 @@ class Reproducer {
     if (known != experiments_.end()) return known->second;
     PaperExperiment found;
     found.spec = read_experiment((home_ / file).string());
+    if (!options_.workloads.empty()) choose_workloads(found.spec, file != sizes_);
     found.workloads = found.spec.workloads;
     if (options_.quick) found.spec = tiny(std::move(found.spec));
     if (options_.run) {
@@ -105,6 +112,18 @@ class Reproducer {
     found.select();
     result_.versions.insert(found.version);
     return experiments_.emplace(file, std::move(found)).first->second;
+  }
+
+  /// Leaves those that were asked for; some of them, where `some`.
+  void choose_workloads(ExperimentSpec& spec, bool some) const {
+    const std::string known = fmt::format("{}", fmt::join(spec.workloads, ", "));
+    std::erase_if(spec.workloads, [&](const std::string& name) {
+      return std::ranges::find(options_.workloads, name) == options_.workloads.end();
+    });
+    if (some && spec.workloads.empty())
+      throw Error(fmt::format("experiment {} has none of the workloads {}", spec.name,
+                              fmt::join(options_.workloads, ", ")),
+                  fmt::format("it has: {}", known));
   }
 
   /// Variants whose times should fall in this order, and do not.
@@ -130,14 +149,15 @@ class Reproducer {
 
   /// One table, or one for each of the experiment's devices.
   void artifact(const JsonCursor& c) {
-    c.only({"id", "place", "title", "experiment", "barrier_kernel", "order", "rows", "columns", "values",
-            "figures", "notes", "layout", "each_device", "best", "summary_of"});
+    c.only({"id", "place", "title", "experiment", "barrier_kernel", "order", "rows", "row_names", "columns",
+            "values", "figures", "notes", "layout", "each_device", "best", "summary_of"});
     const std::string id = c.at("id").text();
     if (!options_.only.empty() && std::ranges::find(options_.only, id) == options_.only.end()) return;
     ValueContext context;
     context.device = device(result_.device).id;
     context.quick = options_.quick;
     if (const auto of = c.find("experiment")) context.experiment = &experiment(of->text());
+    if (context.experiment != nullptr && !sizes_.empty()) experiment(sizes_);
     context.store = store_ ? &*store_ : nullptr;
     if (!c.find("each_device") || !c.at("each_device").boolean()) return table(c, id, context);
     if (context.experiment == nullptr) c.fail("a table for each device of an experiment, and it has none");
@@ -174,20 +194,45 @@ class Reproducer {
     result_.tables.push_back(std::move(table));
   }
 
+  /// The table's own, or the document's, all or those it names.
+  std::vector<Row> rows_of(const JsonCursor& c, const ValueContext& context) const {
+    std::vector<Row> rows = read_rows(c.find("rows") ? c.at("rows") : *rows_, context.experiment);
+    const auto names = c.find("row_names");
+    if (!names) return rows;
+    std::vector<Row> named;
+    names->each([&](const JsonCursor& name) {
+      const auto row = std::ranges::find(rows, name.text(), &Row::row);
+      if (row == rows.end()) name.fail("the document has no such row");
+      named.push_back(*row);
+    });
+    return named;
+  }
+
   void add_rows(const JsonCursor& c, const JsonCursor& columns, const ValueContext& context,
                 ReproducedTable& table) {
     const auto& known = context.experiment->spec.workloads;
-    for (const Row& row : read_rows(c.find("rows") ? c.at("rows") : *rows_, context.experiment)) {
+    for (const Row& row : rows_of(c, context)) {
       const std::string workload = workload_name(row.workload, options_.quick);
       if (std::ranges::find(known, workload) == known.end()) continue;
       columns.each([&](const JsonCursor& column) {
         each_variant(column, context, [&](const std::string& variant) {
           table.values.push_back(value_of(column, row.row, row.workload, context, variant));
+          if (!sizes_.empty()) add_sizes(column, row, context, table.values.back());
         });
       });
       if (!c.find("best") || !c.at("best").boolean()) continue;
       if (auto best = best_of(context, workload)) table.best.emplace(row.row, *std::move(best));
     }
+  }
+
+  /// The same number of the model at the other sizes that stand for what the paper does not say.
+  void add_sizes(const JsonCursor& column, const Row& row, ValueContext context, ReproducedValue& value) {
+    if (!value.far()) return;
+    value.unsaid = row.unsaid;
+    context.experiment = &experiments_.at(sizes_);
+    for (const std::string& size : row.sizes)
+      if (const auto ours = value_of(column, row.row, size, context).ours)
+        value.sizes.push_back({size, *ours});
   }
 
   void add_value(const JsonCursor& one, const ValueContext& context, ReproducedTable& table) {
@@ -231,6 +276,7 @@ class Reproducer {
   fs::path home_;
   Reproduction result_;
   std::optional<JsonCursor> rows_;
+  std::string sizes_;  ///< the experiment of models at other sizes; "": there is none
   std::optional<Store> store_;
   std::map<std::string, PaperExperiment> experiments_;  ///< by file
 };

@@ -13,6 +13,12 @@
 
 namespace stitchwork {
 
+/// Ours of a model at other sizes.
+struct NumberAtSize {
+  std::string workload;
+  double ours = 0;
+};
+
 /// A number of the paper, and ours.
 struct ReproducedValue {
   std::string row, column, unit;  ///< unit: "%", "x" or ""
@@ -28,7 +34,14 @@ struct ReproducedValue {
   std::string limit;       ///< column with the best that any plan of our graph can have; "": none
   std::string mixed_with;  ///< column with ours of work alone that the paper's larger sizes have more of
   std::string needed_by;   ///< where ours is zero: which quantities of ours, all zero, alone need any
+  std::string unsaid;      ///< what the paper does not say of the model that this is of; "": nothing
+  std::vector<NumberAtSize> sizes;     ///< ours at other values of what is unsaid
+  std::vector<std::string> between;    ///< columns with ours at both ends of a range that the paper gives
+  std::string over, under;             ///< columns of which this is the quotient; "": it is none
+  std::string average_of, mean;        ///< of a mean: the column and the kind of mean
+  std::vector<std::string> mean_rows;  ///< of a mean: the rows it is over
   std::string why;         ///< where ours is far from the paper's: what of that other numbers explain
+  bool explained = false;  ///< whether `why` is all of it, but for a quarter
   std::string rerun;       ///< the command that makes ours again; "": the paper's whole experiment
 
   /// ours / paper; of what is saved, what is left of ours / what is left of the paper's.
@@ -68,9 +81,10 @@ struct Reproduction {
 };
 
 struct ReproduceOptions {
-  bool quick = false;             ///< the tiny variants, simulated and checked
-  bool run = true;                ///< else only what the store has
-  std::vector<std::string> only;  ///< ids of tables; empty: all
+  bool quick = false;                  ///< the tiny variants, simulated and checked
+  bool run = true;                     ///< else only what the store has
+  std::vector<std::string> only;       ///< ids of tables; empty: all
+  std::vector<std::string> workloads;  ///< of the experiments; empty: all
   std::string db;
   std::function<void(std::size_t, std::size_t, double, const std::string&)> progress;
 };
@@ -96,7 +110,9 @@ std::vector<bool> number_columns(const ReproducedTable& table);
 std::string number_text(const std::optional<double>& value, const std::string& unit);
 /// Says of each value that is far from the paper's what of the difference the table's other numbers explain:
 /// the column that has it under the paper's condition, the one that it follows, the one with the best that
-/// any plan of our graph can have, or a factor that it has in common with all that follow it. Where a quarter
+/// any plan of our graph can have, a factor that it has in common with all that follow it, or numbers of ours
+/// on both sides of the paper's at sizes that the paper leaves open. A quotient or mean is explained by what
+/// it is made of: with the paper's numbers in place of those that are explained themselves. Where a quarter
 /// or more remains, or there is no such column, it is not explained, and that is what is said.
 void explain(ReproducedTable& table);
 /// What `explain` found, the values with it: "MEM of CRNN; MEM of ASR: ...".

@@ -64,18 +64,23 @@ Document reproduction_document(const Reproduction& r) {
   document.add(Kind::kTitle, document.title);
   document.add(Kind::kParagraph, heading(r));
   document.add(Kind::kParagraph, kReproduceMethods);
-  std::size_t values = 0, compared = 0, far = 0;
+  std::size_t values = 0, compared = 0, far = 0, open = 0;
   for (const ReproducedTable& table : r.tables)
     for (const ReproducedValue& v : table.values) {
       ++values;
       compared += v.ratio() ? 1 : 0;
       far += v.far() ? 1 : 0;
+      open += v.far() && !v.explained ? 1 : 0;
     }
   document.add(
       Kind::kParagraph,
-      fmt::format("{} tables and figures with {} numbers of ours; the paper gives {} of them{}.",
-                  r.tables.size(), values, compared,
-                  r.quick ? "" : fmt::format(", from which {} of ours differ by more than a quarter", far)));
+      fmt::format(
+          "{} tables and figures with {} numbers of ours; the paper gives {} of them{}.", r.tables.size(),
+          values, compared,
+          r.quick ? ""
+                  : fmt::format(", from which {} of ours differ by more than a quarter; of {} of these the "
+                                "difference is not explained",
+                                far, open)));
   for (const std::string& failure : r.failures) document.add(Kind::kItem, "Failed: " + failure);
   for (const ReproducedTable& table : r.tables) add_table(document, r, table);
   document.add(Kind::kHeading, "Environment");

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/reproduce.h"
+#include "experiments/reproduce_values.h"
 
 namespace stitchwork {
 namespace {
@@ -24,16 +24,23 @@ class Explanation {
       : table_(table), value_(value), rest_(*value.ratio()) {}
 
   std::string text() {
-    if (!value_.needed_by.empty() && *value_.ours == 0)
+    if (!value_.needed_by.empty() && *value_.ours == 0) {
+      rest_ = 1;
       return fmt::format("ours is none: {}, which alone need any", value_.needed_by);
+    }
     condition();
     base();
     limit();
     mixture();
     if (parts_.empty()) common();
+    if (!is_near(rest_)) range();
+    if (!is_near(rest_)) parts_of_mean();
+    if (!is_near(rest_)) parts_of_quotient();
+    if (!is_near(rest_)) sizes();
     if (parts_.empty()) return "not explained";
-    return fmt::format("{}{}", is_near(rest_) ? "" : "not explained: ", fmt::join(parts_, "; "));
+    return fmt::format("{}{}", explained() ? "" : "not explained: ", fmt::join(parts_, "; "));
   }
+  bool explained() const { return is_near(rest_); }
 
  private:
   const ReproducedValue* other(const std::string& column, const std::string& of_row = "") const {
@@ -120,11 +127,87 @@ class Explanation {
     parts_.push_back(fmt::format("a factor of the whole row: {}", fmt::join(with, ", ")));
   }
 
+  /// What is left between the paper's number and ours from `least` to `most`: nothing where it lies there,
+  /// else what the nearer end is of it.
+  std::string place_in(double least, double most) {
+    const double paper = *value_.paper, nearer = std::clamp(paper, least, most);
+    rest_ = cost(value_, nearer) / cost(value_, paper);
+    return nearer == paper ? "the paper's lies between"
+                           : fmt::format("the nearer is {:.3g} of the paper's", rest_);
+  }
+
+  /// The paper gives a range of what ours is outside of: ours at its ends.
+  void range() {
+    if (value_.between.size() != 2) return;
+    const ReproducedValue *one = other(value_.between[0]), *end = other(value_.between[1]);
+    if (one == nullptr || end == nullptr || !one->ours || !end->ours) return;
+    const auto [least, most] = std::minmax(*one->ours, *end->ours);
+    parts_.push_back(fmt::format("{} is {}, {} {}: {}", one->column, number_text(one->ours, one->unit),
+                                 end->column, number_text(end->ours, end->unit), place_in(least, most)));
+  }
+
+  /// What `remade` is of the paper's; whether that leaves nothing.
+  void remake(const std::optional<double>& remade, const std::vector<std::string>& replaced) {
+    if (replaced.empty() || !remade) return;
+    rest_ = cost(value_, *remade) / cost(value_, *value_.paper);
+    parts_.push_back(fmt::format("with the paper's {} it is {}, {:.3g} of the paper's",
+                                 fmt::join(replaced, " and "), number_text(remade, value_.unit), rest_));
+  }
+
+  /// A mean over rows, those that are explained themselves by the paper's numbers.
+  void parts_of_mean() {
+    std::vector<double> numbers;
+    std::vector<std::string> replaced;
+    for (const std::string& row : value_.mean_rows) {
+      const ReproducedValue* one = other(value_.average_of, row);
+      const bool as_the_paper = one->far() && one->explained;
+      numbers.push_back(as_the_paper ? *one->paper : *one->ours);
+      if (as_the_paper) replaced.push_back(row);
+    }
+    remake(mean_of(std::move(numbers), value_.mean), replaced);
+  }
+
+  /// A quotient of columns, likewise.
+  void parts_of_quotient() {
+    const ReproducedValue *over = other(value_.over), *under = other(value_.under);
+    if (over == nullptr || under == nullptr || !over->ours || !under->ours) return;
+    std::vector<std::string> replaced;
+    const auto number = [&](const ReproducedValue& one) {
+      if (!one.far() || !one.explained) return *one.ours;
+      replaced.push_back(one.column);
+      return *one.paper;
+    };
+    const double dividend = number(*over), divisor = number(*under);
+    remake(divisor == 0 ? std::nullopt : std::optional(dividend / divisor), replaced);
+  }
+
+  /// The model stands in for one of which the paper does not say all: ours at other values of that.
+  void sizes() {
+    if (value_.unsaid.empty() || value_.sizes.empty()) return;
+    NumberAtSize least{"", *value_.ours}, most = least;
+    for (const NumberAtSize& at : value_.sizes) {
+      if (at.ours < least.ours) least = at;
+      if (at.ours > most.ours) most = at;
+    }
+    const auto text = [&](const NumberAtSize& at) {
+      return number_text(at.ours, value_.unit) + (at.workload.empty() ? "" : " of " + at.workload);
+    };
+    const std::string place = place_in(least.ours, most.ours);
+    parts_.push_back(fmt::format(
+        "a stand-in, as the paper does not say {}: {}", value_.unsaid,
+        least.ours == most.ours
+            ? "ours is the same at other sizes"
+            : fmt::format("ours is from {} to {} at other sizes, {}", text(least), text(most), place)));
+  }
+
   const ReproducedTable& table_;
   const ReproducedValue& value_;
   double rest_, scale_ = 1;
   std::vector<std::string> parts_;
 };
+
+/// What a value is made of comes before it: means of quotients last.
+int rank(const ReproducedValue& v) { return !v.average_of.empty() ? 2 : !v.over.empty() ? 1 : 0; }
 
 }  // namespace
 
@@ -141,8 +224,13 @@ bool ReproducedValue::far() const {
 }
 
 void explain(ReproducedTable& table) {
-  for (ReproducedValue& v : table.values)
-    if (v.far()) v.why = Explanation(table, v).text();
+  for (int made = 0; made <= 2; ++made)
+    for (ReproducedValue& v : table.values) {
+      if (rank(v) != made || !v.far()) continue;
+      Explanation explanation(table, v);
+      v.why = explanation.text();
+      v.explained = explanation.explained();
+    }
 }
 
 std::vector<std::string> reasons(const ReproducedTable& table) {

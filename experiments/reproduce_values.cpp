@@ -169,10 +169,11 @@ class Lookup {
 };
 
 ReproducedValue described(const JsonCursor& c, const std::string& row, const std::string& variant) {
-  c.only({"row",    "column",        "workload",     "variant",     "metric",      "paper",        "scale",
-          "unit",   "saved_against", "speedup_over", "relative_to", "top_kernels", "average_of",   "where",
-          "blocks", "fitted",        "follows",      "instead",     "under",       "follows_row",  "limit",
-          "bound",  "needs",         "mixed_with",   "variants",    "mean",        "predicted_e2e"});
+  c.only({"row",        "column",      "workload",      "variant",      "metric",      "paper",
+          "scale",      "unit",        "saved_against", "speedup_over", "relative_to", "top_kernels",
+          "average_of", "where",       "blocks",        "fitted",       "follows",     "instead",
+          "under",      "follows_row", "limit",         "bound",        "needs",       "mixed_with",
+          "variants",   "mean",        "predicted_e2e", "quotient_of",  "between"});
   ReproducedValue v;
   v.row = row;
   v.column = variant.empty() ? c.at("column").text() : variant;
@@ -183,6 +184,13 @@ ReproducedValue described(const JsonCursor& c, const std::string& row, const std
   if (const auto instead = c.find("instead")) v.instead = instead->text();
   if (const auto limit = c.find("limit")) v.limit = limit->text();
   if (const auto mixed = c.find("mixed_with")) v.mixed_with = mixed->text();
+  if (const auto between = c.find("between"))
+    between->each([&](const JsonCursor& end) { v.between.push_back(end.text()); });
+  if (const auto quotient = c.find("quotient_of")) {
+    quotient->only({"over", "under"});
+    v.over = quotient->at("over").text();
+    v.under = quotient->at("under").text();
+  }
   v.saved = c.find("saved_against").has_value();
   return v;
 }
@@ -271,24 +279,16 @@ ReproducedValue value_of(const JsonCursor& c, const std::string& row, const std:
   return v;
 }
 
-namespace {
-
-/// Of "arithmetic" (the default), "geometric" (of those above zero), "least" and "most".
-std::optional<double> mean_of(std::vector<double> numbers, const std::optional<JsonCursor>& kind) {
-  const std::string name = kind ? kind->text() : "arithmetic";
-  if (name == "geometric") std::erase_if(numbers, [](double number) { return !(number > 0); });
+std::optional<double> mean_of(std::vector<double> numbers, const std::string& kind) {
+  if (kind == "geometric") std::erase_if(numbers, [](double number) { return !(number > 0); });
   if (numbers.empty()) return std::nullopt;
-  if (name == "least") return *std::ranges::min_element(numbers);
-  if (name == "most") return *std::ranges::max_element(numbers);
-  if (name != "arithmetic" && name != "geometric")
-    kind->fail("known means: arithmetic, geometric, least, most");
+  if (kind == "least") return *std::ranges::min_element(numbers);
+  if (kind == "most") return *std::ranges::max_element(numbers);
   double sum = 0;
-  for (const double number : numbers) sum += name == "geometric" ? std::log(number) : number;
+  for (const double number : numbers) sum += kind == "geometric" ? std::log(number) : number;
   sum /= static_cast<double>(numbers.size());
-  return name == "geometric" ? std::exp(sum) : sum;
+  return kind == "geometric" ? std::exp(sum) : sum;
 }
-
-}  // namespace
 
 ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValue>& before,
                            const std::string& variant) {
@@ -304,15 +304,23 @@ ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValu
              *other.ours >= where->at("from").number() && *other.ours <= where->at("to").number();
     });
   };
+  v.average_of = column;
+  v.mean = "arithmetic";
+  if (const auto kind = c.find("mean")) {
+    v.mean = kind->text();
+    if (v.mean != "arithmetic" && v.mean != "geometric" && v.mean != "least" && v.mean != "most")
+      kind->fail("known means: arithmetic, geometric, least, most");
+  }
   std::vector<double> numbers;
   for (const ReproducedValue& other : before)
     if (other.column == column && other.ours && !other.averaged && wanted(other.row)) {
       numbers.push_back(*other.ours);
+      v.mean_rows.push_back(other.row);
       v.method = other.method;
       v.saved = other.saved;
     }
   v.averaged = true;
-  v.ours = mean_of(std::move(numbers), c.find("mean"));
+  v.ours = mean_of(std::move(numbers), v.mean);
   return v;
 }
 

@@ -53,6 +53,9 @@ std::string workload_name(const std::string& name, bool quick);
 ReproducedValue value_of(const JsonCursor& column, const std::string& row, const std::string& workload,
                          const ValueContext& context, const std::string& variant = "");
 
+/// "arithmetic", "geometric" (of those above zero), "least" or "most" of numbers; none of no numbers.
+std::optional<double> mean_of(std::vector<double> numbers, const std::string& kind);
+
 /// The mean, least or most of a column over the rows before it; `variant` as above.
 ReproducedValue average_of(const JsonCursor& c, const std::vector<ReproducedValue>& before,
                            const std::string& variant = "");

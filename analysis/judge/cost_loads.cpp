@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/facts/choices.h"
 #include "analysis/facts/facts.h"
 #include "analysis/judge/cost_internal.h"
 #include "analysis/judge/read_again.h"
@@ -38,6 +39,14 @@ class Expressions {
     for (std::size_t v = 0; v < found.values.size(); ++v)
       if (found.values[v].by >= 0)
         operands_[static_cast<std::size_t>(found.values[v].by)].push_back(static_cast<int>(v));
+    pieces_.reserve(found.values.size());
+    for (int v = 0; v < static_cast<int>(found.values.size()); ++v) {  // what needs a value stands before it
+      const int user = at(v).by;
+      const bool of_its_own = user >= 0 && chooses(user) && is_guarded(user, v);
+      pieces_.push_back(of_its_own  ? std::pair(user, v)
+                        : user >= 0 ? pieces_[static_cast<std::size_t>(user)]
+                                    : std::pair(-1, -1));
+    }
   }
 
   /// The value whose instruction takes this one, -1 for a root's reduction. What is added to a product is one
@@ -49,7 +58,12 @@ class Expressions {
     return sum < 0 || op_of(sum) == Op::kAdd || op_of(sum) == Op::kSubtract ? sum : user;
   }
 
-  /// Adds to `loads` those that come before the first instruction; whether there was one.
+  /// The piece of a concatenation, padding or update that the value is computed in, by what chooses between
+  /// the pieces and the piece's value; {-1, -1} outside of all. Each is a branch of its own: no load of one
+  /// is in flight with a load of another.
+  std::pair<int, int> piece_of(int v) const { return pieces_[static_cast<std::size_t>(v)]; }
+
+  /// Adds to `loads` those that come before the first instruction or branch; whether there was one.
   bool loads_before_use(int root, int& loads) const {
     struct Visit {
       int value;
@@ -60,7 +74,11 @@ class Expressions {
       Visit& at = path.back();
       const std::vector<int>& operands = operands_[static_cast<std::size_t>(at.value)];
       if (at.next < operands.size()) {
-        path.push_back({operands[at.next++]});
+        const int operand = operands[at.next++];
+        if (!chooses(at.value) || !is_guarded(at.value, operand))
+          path.push_back({operand});
+        else if (loads > 0)
+          return true;
         continue;
       }
       const bool load = found_.values[static_cast<std::size_t>(at.value)].load;
@@ -72,7 +90,14 @@ class Expressions {
   }
 
  private:
-  Op op_of(int v) const { return computation_.node(found_.values[static_cast<std::size_t>(v)].op).op; }
+  const Evaluation& at(int v) const { return found_.values[static_cast<std::size_t>(v)]; }
+  Op op_of(int v) const { return computation_.node(at(v).op).op; }
+  bool chooses(int v) const { return chooses_operand(op_of(v)); }
+  /// Whether a branch is between the two: the piece is read under a condition, or another one is.
+  bool is_guarded(int choice, int piece) const {
+    return at(piece).map.constraints.size() > at(choice).map.constraints.size() ||
+           operands_[static_cast<std::size_t>(choice)].size() > 1;
+  }
   int computed_from(int v) const {
     do v = found_.values[static_cast<std::size_t>(v)].by;
     while (v >= 0 && def(op_of(v)).instructions == 0);
@@ -82,6 +107,7 @@ class Expressions {
   const Computation& computation_;
   const GroupEvaluations& found_;
   std::vector<std::vector<int>> operands_;
+  std::vector<std::pair<int, int>> pieces_;  ///< of each value: piece_of()
 };
 
 }  // namespace
@@ -170,21 +196,35 @@ void KernelCounter::count_load(const Group& group, const Evaluation& e, int agai
 double KernelCounter::loads_of_expressions(const Group& group, const GroupEvaluations& found,
                                            int level) const {
   const Expressions values(computation_, found);
-  std::map<std::pair<int, NodeId>, int> operands;  // of a value, or of a root's reduction
-  int most = 1;
+  struct Piece {
+    std::map<std::pair<int, NodeId>, int> operands;  ///< of a value, or of a root's reduction
+    int most = 1;
+    double loads = 0;  ///< as often as they are made
+  };
+  std::map<std::pair<int, int>, Piece> pieces;
   for (std::size_t v = 0; v < found.values.size(); ++v) {
     const Evaluation& load = found.values[v];
     if (!load.load || level_of(load.root) != level) continue;
     const int user = values.user_of(static_cast<int>(v));
-    most = std::max(most, ++operands[{user, user < 0 ? load.root : kNoNode}]);
+    Piece& piece = pieces[values.piece_of(static_cast<int>(v))];
+    piece.most = std::max(piece.most, ++piece.operands[{user, user < 0 ? load.root : kNoNode}]);
+    piece.loads += evaluation_count(load.map);
   }
   // Element-wise tasks without a guard begin with what the first instruction uses and stands before it.
-  if (!is<mapping::Elements>(group.mapping) || layout_of(group).unguarded == 0) return most;
-  int first = 0;
-  for (std::size_t v = 0; v < found.values.size() && first == 0; ++v)
-    if (found.values[v].by < 0 && level_of(found.values[v].root) == level)
-      values.loads_before_use(static_cast<int>(v), first);
-  return std::max(most, first);
+  if (const auto whole = pieces.find({-1, -1});
+      whole != pieces.end() && is<mapping::Elements>(group.mapping) && layout_of(group).unguarded > 0) {
+    int first = 0;
+    for (std::size_t v = 0; v < found.values.size() && first == 0; ++v)
+      if (found.values[v].by < 0 && level_of(found.values[v].root) == level)
+        values.loads_before_use(static_cast<int>(v), first);
+    whole->second.most = std::max(whole->second.most, first);
+  }
+  double loads = 0, together = 0;
+  for (const auto& [at, piece] : pieces) {
+    loads += piece.loads;
+    together += piece.loads * piece.most;
+  }
+  return loads > 0 ? together / loads : 1;
 }
 
 void KernelCounter::count_in_flight(const Group& group, const ThreadLoads& loads) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/facts/choices.h"
 #include "analysis/facts/facts.h"
 #include "analysis/schedule/operand_index.h"
 #include "analysis/schedule/tiles.h"
@@ -113,6 +114,7 @@ ValueBuilder::Pending ValueBuilder::compute(NodeId op, const IndexMap& map, int 
           return p.had[0];
         }};
   }
+  if (chooses_operand(node.op)) return choose(node, map, scope);
   switch (node.op) {
     case Op::kIota: {
       Value v;
@@ -122,10 +124,6 @@ ValueBuilder::Pending ValueBuilder::compute(NodeId op, const IndexMap& map, int 
       index.results = {map.results.at(static_cast<std::size_t>(node.attrs.dimensions.at(0)))};
       return read_at(std::move(v), index, scope);
     }
-    case Op::kConcatenate:
-    case Op::kPad:
-    case Op::kDynamicUpdateSlice:
-      return choose(node, map, scope);
     case Op::kReduce:
     case Op::kReduceWindow:
     case Op::kDot:

@@ -120,6 +120,26 @@ TEST(Cost, LoadsThatDoNotGoAheadStandBeforeTheInstructionThatUsesThem) {
   EXPECT_DOUBLE_EQ(in_flight((std::string(product) + "ROOT n = f32[64,100] maximum(m, s)").c_str()), 2);
 }
 
+// Pieces of a concatenation are branches: what one loads is not in flight with what another one does, nor
+// with what stands before the branch.
+TEST(Cost, LoadsOfOneBranchAreInFlightTogetherAndNoOthers) {
+  const auto in_flight = [](const char* ops) {
+    const Graph graph = graph_of(std::string("p = f32[64,100] parameter(0)\n q = f32[64,100] parameter(1)\n"
+                                             "s = f32[64,200] parameter(2)\n") +
+                                 ops);
+    return cost_of(graph, "xla").work.independent_loads;
+  };
+  const char* plain = "c = f32[64,200] concatenate(p, q), dimensions={1}\n";
+  EXPECT_DOUBLE_EQ(in_flight((std::string(plain) + "ROOT n = f32[64,200] negate(c)").c_str()), 1);
+  EXPECT_DOUBLE_EQ(in_flight((std::string(plain) + "ROOT n = f32[64,200] add(c, s)").c_str()), 1);
+  const char* sum = "m = f32[64,100] add(p, q)\n";
+  // Of three loads an element two are in a piece, in half of the elements.
+  EXPECT_DOUBLE_EQ(
+      in_flight((std::string(sum) + "ROOT c = f32[64,200] concatenate(m, p), dimensions={1}").c_str()),
+      (2 * 2 + 1) / 3.0);
+  EXPECT_DOUBLE_EQ(in_flight("z = f32[] constant(0)\n ROOT n = f32[64,102] pad(p, z), padding=0_0x1_1"), 1);
+}
+
 // What every block does before its tasks is not the busiest block's alone.
 TEST(Cost, SumsOfOneBlockBesideManyGroupsAreCheap) {
   const Graph graph = dataset("adam_step_tiny");

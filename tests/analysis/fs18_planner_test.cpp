@@ -71,6 +71,7 @@ TEST(Fs18, Figure3IsOneKernelAsThePaperSays) {
 TEST(Fs18, Figure3OfLongerRowsFitsOnlyShrunkAndThenIsNotWorthIt) {
   const Graph graph = dataset("fs18_shrink");
   const FusionPlan p = plan(graph, {{"products", "on"}});
+  expect_golden("fusionstitching-2018_fs18_shrink_products.txt", to_text(graph, p));
   EXPECT_THAT(rules_of(p, "divide.1"), ::testing::Contains("fs18.not-optimized"));
   const FusionPlan refused = plan(graph, {{"products", "on"}, {"size_shrinking", "off"}});
   EXPECT_EQ(refused.kernels.size(), 1u);
@@ -166,6 +167,18 @@ TEST(Fs18, ALibrarysTimesDecide) {
   const FusionPlan p = make_plan(graph, device("p100"), "fusionstitching-2018", options);
   EXPECT_EQ(p.kernels.at(0).launch.grid, 4);
   EXPECT_EQ(p.kernels.at(0).launch.block, 128);
+}
+
+// Table 1 has no dynamic-update-slice: it is bypassed where it is inlined, and as an output it has a loop.
+TEST(Fs18, AnOutputThatTable1DoesNotHaveIsTunedAsAnyOther) {
+  const Graph graph = testing::graph_of(
+      "p = f32[300,32,250] parameter(0)\n u = f32[1,32,250] parameter(1)\n i = s32[] parameter(2)\n"
+      "z = s32[] constant(0)\n ROOT d = f32[300,32,250] dynamic-update-slice(p, u, i, z, z)");
+  const FusionPlan p = plan(graph);
+  ASSERT_EQ(p.kernels.size(), 1u);
+  EXPECT_THAT(why(p, "d", "fs18.schedule"), HasSubstr("us modelled"));
+  EXPECT_LE(p.kernels[0].predicted_us,
+            1.25 * make_plan(graph, device("p100"), "xla").kernels.at(0).predicted_us);
 }
 
 TEST(Fs18, ManyThreadsPlanTheSame) {

@@ -122,6 +122,77 @@ TEST(Reproduce, APapersNumberMayLieBetweenOursAndThatOfLargerSizes) {
   EXPECT_EQ(why(90, 120), "");
 }
 
+TEST(Reproduce, SizesThatThePaperLeavesOpenExplainWhatLiesBetweenThem) {
+  const auto why = [](double ours, double small) {
+    ReproducedTable table;
+    table.values = {value("kernels", 100, ours)};
+    table.values[0].unsaid = "its layers";
+    table.values[0].sizes = {{"small_tiny", small}};
+    explain(table);
+    EXPECT_EQ(table.values[0].explained, !table.values[0].why.starts_with("not explained"));
+    return table.values[0].why;
+  };
+  const std::string whose = "a stand-in, as the paper does not say its layers: ours is ";
+  EXPECT_EQ(why(300, 20), whose + "from 20 of small_tiny to 300 at other sizes, the paper's lies between");
+  EXPECT_EQ(why(20, 300), whose + "from 20 to 300 of small_tiny at other sizes, the paper's lies between");
+  EXPECT_EQ(why(300, 110),
+            whose + "from 110 of small_tiny to 300 at other sizes, the nearer is 1.1 of the paper's");
+  EXPECT_EQ(why(300, 140),
+            "not explained: " + whose +
+                "from 140 of small_tiny to 300 at other sizes, the nearer is 1.4 of the paper's");
+  EXPECT_EQ(why(300, 300), "not explained: " + whose + "the same at other sizes");
+}
+
+TEST(Reproduce, ARangeThatThePaperGivesExplainsWhatLiesBetweenOursAtItsEnds) {
+  const auto why = [](double one, double other) {
+    ReproducedTable table;
+    table.values = {value("E2E", 1.2, 2.5), value("with 20 %", 0, one), value("with 50 %", 0, other)};
+    table.values[0].between = {"with 20 %", "with 50 %"};
+    table.values[1].paper.reset();
+    table.values[2].paper.reset();
+    explain(table);
+    EXPECT_EQ(table.values[0].explained, !table.values[0].why.starts_with("not explained"));
+    return table.values[0].why;
+  };
+  EXPECT_EQ(why(1.1, 1.6), "with 20 % is 1.10, with 50 % 1.60: the paper's lies between");
+  EXPECT_EQ(why(1.3, 1.6), "with 20 % is 1.30, with 50 % 1.60: the nearer is 1.08 of the paper's");
+  EXPECT_EQ(why(1.8, 1.6),
+            "not explained: with 20 % is 1.80, with 50 % 1.60: the nearer is 1.33 of the paper's");
+}
+
+/// Columns a and b with a value each, their quotient, and its mean over BERT and another row.
+ReproducedTable quotients(double a, double b) {
+  ReproducedTable table;
+  table.values = {value("a", 12, a), value("b", 4, b), value("a/b", 3, a / b), value("a/b", 1, 1),
+                  value("a/b", 2, (a / b + 1) / 2)};
+  table.values[2].over = "a";
+  table.values[2].under = "b";
+  table.values[3].row = "another";
+  table.values[4].row = "average";
+  table.values[4].average_of = "a/b";
+  table.values[4].mean = "arithmetic";
+  table.values[4].mean_rows = {"BERT", "another"};
+  table.values[4].averaged = true;
+  return table;
+}
+
+TEST(Reproduce, AQuotientAndAMeanAreExplainedByWhatTheyAreMadeOf) {
+  ReproducedTable table = quotients(4, 4);
+  explain(table);
+  EXPECT_EQ(table.values[2].why, "not explained") << "as is a";
+  EXPECT_EQ(table.values[4].why, "not explained") << "as is its row";
+  table.values[0].unsaid = "x";
+  table.values[0].sizes = {{"large", 14}};
+  explain(table);
+  EXPECT_EQ(table.values[2].why, "with the paper's a it is 3, 1 of the paper's");
+  EXPECT_EQ(table.values[4].why, "with the paper's BERT it is 2, 1 of the paper's");
+  table = quotients(4, 12);  // that b differs, too, nothing explains
+  table.values[0].unsaid = "x";
+  table.values[0].sizes = {{"large", 14}};
+  explain(table);
+  EXPECT_EQ(table.values[2].why, "not explained: with the paper's a it is 1, 0.333 of the paper's");
+}
+
 TEST(Reproduce, OfWhatIsSavedWhatIsLeftCompares) {
   ReproducedValue v = value("saved", 1.5, 0.8);
   v.saved = true;
@@ -297,6 +368,27 @@ TEST_F(Paper, PredictsTheWholesSpeedUpFromThatOfItsFusablePart) {
   EXPECT_EQ(ours("kernels"), 0);
 }
 
+TEST_F(Paper, NumbersOfAStandInAreMadeAtOtherSizesToo) {
+  write_file(folder_ + "/p/s.json",
+             R"({"schema":"stitchwork.experiment/1","name":"s","backend":"model","workloads":["fig5"],)"
+             R"("variants":[{"name":"A","planner":"astitch","set":{"mapping":"paper"}}]})");
+  write_file(folder_ + "/p/paper.json",
+             R"({"schema":"stitchwork.paper/1","title":"t","device":"v100-sxm2","sizes":"s.json",)"
+             R"("rows":[{"row":"f","workload":"fig7","unsaid":"its shapes","sizes":["fig5"]}],)"
+             R"("artifacts":[{"id":"a","place":"Table 1","title":"t","experiment":"e.json",)"
+             R"("columns":[{"column":"ops","variant":"A","metric":"graph_ops","paper":{"f":8}},)"
+             R"({"column":"kernels","variant":"A","metric":"memory_kernels","paper":{"f":1}}]}]})");
+  const Reproduction found = reproduce("p", options_);
+  const std::vector<ReproducedValue>& values = found.tables.at(0).values;
+  ASSERT_EQ(values.at(0).sizes.size(), 1u);
+  EXPECT_EQ(values[0].sizes[0].workload, "fig5");
+  EXPECT_LT(values[0].sizes[0].ours, 8);
+  EXPECT_GT(*values[0].ours, 8);
+  EXPECT_THAT(values[0].why, HasSubstr("a stand-in, as the paper does not say its shapes"));
+  EXPECT_TRUE(values[0].explained);
+  EXPECT_TRUE(values[1].sizes.empty()) << "nothing is to explain";
+}
+
 TEST_F(Paper, TakesTheTrialsItAsksForAndNoOthers) {
   const double us = ours();
   {  // other settings under the names of the paper's trial, recorded later
@@ -315,6 +407,21 @@ TEST_F(Paper, TakesTheTrialsItAsksForAndNoOthers) {
   }
   options_.run = false;
   EXPECT_EQ(ours(), us);
+}
+
+TEST_F(Paper, SomeWorkloadsAloneAreRun) {
+  write_file(
+      folder_ + "/p/e.json",
+      R"({"schema":"stitchwork.experiment/1","name":"e","backend":"model","workloads":["fig7","fig5"],)"
+      R"("variants":[{"name":"A","planner":"astitch"}]})");
+  write_file(folder_ + "/p/paper.json",
+             R"({"schema":"stitchwork.paper/1","title":"t","device":"v100","rows":"workloads","artifacts":[)"
+             R"({"id":"a","place":"P","title":"t","experiment":"e.json",)"
+             R"("columns":[{"column":"us","variant":"A","metric":"total_us"}]}]})");
+  options_.workloads = {"fig5"};
+  const Reproduction found = reproduce("p", options_);
+  ASSERT_EQ(found.tables.at(0).values.size(), 1u);
+  EXPECT_EQ(found.tables[0].values[0].row, "fig5");
 }
 
 TEST_F(Paper, NumbersAreOfOneVersionOfResultsAndItIsNamed) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "analysis/facts/choices.h"
 #include "analysis/facts/facts.h"
 #include "analysis/planners/fusionstitching/kernel.h"
 #include "analysis/schedule/layout.h"
@@ -31,6 +32,11 @@ constexpr double kIdleInstructions = 8;
 /// Of a lane in a 128-byte request.
 /// Derived from 128 bytes for the 32 lanes of a warp.
 constexpr double kLaneBytes = 4;
+
+/// Arrays that a thread loads from for one element, one after the other without waiting.
+double loads_an_element(const Node& node) {
+  return chooses_operand(node.op) ? 1 : static_cast<double>(std::max<std::size_t>(1, node.operands.size()));
+}
 
 bool is_reduce(const Node& node) { return def(node.op).cls == OpClass::kReduce; }
 
@@ -72,8 +78,10 @@ WarpWork warp_work(const Computation& computation, const Node& node, const Chunk
     work.warps =
         static_cast<double>(ceil_div(std::min<std::int64_t>(layout.rows_a_turn * sharing, threads), kWarp));
   } else {
-    const auto inputs = static_cast<double>(std::max<std::size_t>(1, node.operands.size()));
-    const double own = std::max<double>(1, def(node.op).instructions);
+    const double inputs = loads_an_element(node);
+    // Of a choice between operands a comparison each, but for the last.
+    const double own = chooses_operand(node.op) ? static_cast<double>(node.operands.size())
+                                                : std::max<double>(1, def(node.op).instructions);
     work = {elements * (kAccessInstructions * (inputs + 1) + own), elements * inputs, elements * own,
             work.warps};
   }
@@ -105,8 +113,8 @@ double modelled_us(const Computation& computation, const Device& device, const N
   work.ldst_warp_instructions = work.global_accesses = all * warp.loads;
   // A product's operands are read again and again: from memory once, then from the caches.
   if (node.op == Op::kDot) work.global_accesses = bytes_of(computation, node) / (kWarp * kLaneBytes);
-  work.independent_loads = static_cast<double>(std::max<std::size_t>(1, node.operands.size())) *
-                           std::max(1.0, static_cast<double>(byte_size(node.shape.dtype)) / kLaneBytes);
+  work.independent_loads =
+      loads_an_element(node) * std::max(1.0, static_cast<double>(byte_size(node.shape.dtype)) / kLaneBytes);
   return kernel_time(device, work).total_us;
 }
 

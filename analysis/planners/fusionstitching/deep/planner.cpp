@@ -13,6 +13,7 @@
 #include "analysis/planners/fusionstitching/deep/subgraph_fusion.h"
 #include "analysis/planners/fusionstitching/kernel.h"
 #include "core/base/parallel.h"
+#include "core/base/sorted.h"
 
 namespace stitchwork {
 namespace fusionstitching::deep {
@@ -89,18 +90,19 @@ class Kernels {
     const Cut* second = nullptr;
     for (const Cut& cut : tuned.cuts)
       if (cut.root != tuning.root && (second == nullptr || least(cut) < least(*second))) second = &cut;
+    const std::vector<NodeId> roots = tuner_.fusion_of(tuned).roots;
     for (const NodeId op : tuned.ops) {
       const auto own = tuning.schedules.find(op);
       recorder_.add("schedule", name(op), name(tuned.seeds.front()), [&] {
         if (own == tuning.schedules.end())
           return Verdict::yes("fs18.bypassed", "inlined wherever it is read, under any schedule");
         std::string why = fmt::format("{} of {} blocks", to_text(own->second), tuning.blocks);
-        if (const OpTimes::Best* time = time_of(op, own->second, tuning))
+        if (const OpTimes::Best* time = time_of(op, roots, own->second, tuning))
           why += fmt::format(", {:.2f} us {}", time->us, time->method);
         if (op == tuned.seeds.front()) {
-          why +=
-              fmt::format(", {} threads: {:.2f} us, the sum over its ops ({}); {} candidates, {} satisfiable",
-                          tuning.threads, tuning.us, methods(tuned, tuning), all.size(), satisfiable.size());
+          why += fmt::format(
+              ", {} threads: {:.2f} us, the sum over its ops ({}); {} candidates, {} satisfiable",
+              tuning.threads, tuning.us, methods(tuned, roots, tuning), all.size(), satisfiable.size());
           if (second != nullptr)
             why += fmt::format("; next {} with {:.2f} us", to_text(second->root), least(*second));
         }
@@ -116,19 +118,19 @@ class Kernels {
   }
 
   /// Of the op's own kernel; nullptr of what costs nothing as it is inlined.
-  const OpTimes::Best* time_of(NodeId op, const Schedule& schedule, const Tuning& tuning) {
-    if (tuner_.is_trivial(computation_.node(op), schedule)) return nullptr;
+  const OpTimes::Best* time_of(NodeId op, const std::vector<NodeId>& roots, const Schedule& schedule,
+                               const Tuning& tuning) {
+    if (!contains_sorted(roots, op) && tuner_.is_trivial(computation_.node(op), schedule)) return nullptr;
     return &times_.best(op, schedule)[static_cast<std::size_t>(tuning.size)];
   }
 
   /// "simulated"; where several kinds of times are summed, how many ops have which: "3 modelled, 1
   /// simulated".
-  std::string methods(const Tuned& tuned, const Tuning& tuning) {
+  std::string methods(const Tuned& tuned, const std::vector<NodeId>& roots, const Tuning& tuning) {
     std::map<std::string_view, int> ops;
     for (const NodeId op : tuned.ops)
       if (const auto own = tuning.schedules.find(op); own != tuning.schedules.end())
-        if (const OpTimes::Best* time = time_of(op, own->second, tuning)) ++ops[time->method];
-    if (ops.empty()) return "of no op";
+        if (const OpTimes::Best* time = time_of(op, roots, own->second, tuning)) ++ops[time->method];
     if (ops.size() == 1) return std::string(ops.begin()->first);
     std::string text;
     for (const auto& [method, count] : ops)

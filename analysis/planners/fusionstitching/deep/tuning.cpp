@@ -71,7 +71,7 @@ double Tuner::alone_us(NodeId op) {
   for (const Schedule& schedule : distinct_candidates(node.shape.dims)) {
     if (!has_schedule(node, schedule)) continue;
     Sums us{};
-    if (!is_trivial(node, schedule)) add(us, times_.best(op, schedule));
+    add(us, times_.best(op, schedule));
     found->second = std::min(found->second, least(us, -1));
   }
   return found->second;
@@ -103,8 +103,7 @@ Tuned Tuner::seed(const std::vector<NodeId>& ops) {
     if (!has_schedule(first, schedule)) continue;
     Cut cut{schedule, chunks->blocks, {}, {}, 0, 0, 0};
     cut.schedules.assign(ops.size(), schedule);
-    for (const NodeId op : ops)
-      if (!is_trivial(computation_.node(op), schedule)) add(cut.us, times_.best(op, schedule));
+    for (const NodeId op : ops) add(cut.us, times_.best(op, schedule));  // a root has a loop of its own
     tuned.us = std::min(tuned.us, least(cut.us, wanted));
     tuned.cuts.push_back(std::move(cut));
   }
@@ -246,7 +245,9 @@ bool Tuner::add_op(const Joining& joining, const Cut& cut, Extension::Part& part
     if (stays) part.required += bytes;
     if (stays) part.largest = std::max(part.largest, bytes);
   }
-  if (schedule && !is_trivial(node, *schedule)) add(part.us, times_.best(joining.op, *schedule));
+  // What is bypassed costs nothing where it is inlined.
+  if (schedule && (joining.is_root || !is_trivial(node, *schedule)))
+    add(part.us, times_.best(joining.op, *schedule));
   part.schedules.push_back(schedule);
   return true;
 }

@@ -71,10 +71,11 @@ class Tuner {
   /// Of an op alone, or of several of one shape that nothing joins but their schedule.
   Tuned seed(const std::vector<NodeId>& ops);
 
-  /// Section 4.3's "trivial" ops: they cost nothing and are inlined wherever they are read.
+  /// Section 4.3's "trivial" ops: they are inlined wherever they are read and cost nothing there; as outputs
+  /// they have a loop as others do, and its time.
   bool is_trivial(const Node& node, const Schedule& schedule) const;
 
-  /// The least of an op's own kernel; 0 of what is bypassed, as it is inlined.
+  /// The least of an op's own kernel.
   double alone_us(NodeId op);
 
   /// The ops of unit `producer`, of which alone the best takes `producer_us`, beside those of unit `fusion`;
