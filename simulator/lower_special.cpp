@@ -76,6 +76,24 @@ bool Lowering::lower_warp(const Opcode& op) {
   return false;
 }
 
+/// cp.async.mbarrier.arrive{.noinc}{.shared,.shared::cta}.b64 (PTX ISA 8.7, 9.7.13.15.17)
+void Lowering::lower_async_arrive(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const auto& m = op.modifiers;
+  std::size_t at = 3;
+  if (m.size() < 4 || m[2] != "arrive" || op.last() != "b64") unknown();
+  std::uint16_t bits = sim::kMbarrierGeneric;
+  if (m[at] == "noinc") bits |= sim::kMbarrierNoIncrement, ++at;
+  if (m[at] == "shared" || m[at] == "shared::cta")
+    bits &= static_cast<std::uint16_t>(~sim::kMbarrierGeneric), ++at;
+  if (at + 1 != m.size()) unknown();
+  if (s.operands.size() != 1 || s.operands[0].kind != Operand::Kind::kAddress)
+    fail(fmt::format("{} takes an address", s.opcode));
+  IrInst& i = emit("@async.arrive");
+  i.aux = bits;
+  set_address(i, s.operands[0]);
+}
+
 /// cp.async: bytes are read when it is issued and written to shared memory when they are waited for, so that
 /// a kernel that forgets to wait sees old contents.
 bool Lowering::lower_async(const Opcode& op) {
@@ -91,6 +109,10 @@ bool Lowering::lower_async(const Opcode& op) {
     IrInst& i = emit(what == "commit_group" ? "@async.commit" : "@async.wait");
     i.imm = counted ? static_cast<std::int64_t>(s.operands[0].bits) : 0;
     i.flags = what == "wait_all" ? 1 : 0;
+    return true;
+  }
+  if (what == "mbarrier") {
+    lower_async_arrive(op);
     return true;
   }
   const bool level_all = what == "ca";
