@@ -371,9 +371,9 @@ void Lowering::lower_statement(int index) {
     lower_call();
   else if (const int row = find_row_in_any_order(s.opcode); row >= 0 && !is_three_way_extremum(op, s))
     lower_row(row);
-  else if (!lower_three_way_extremum(op) && !lower_control(op) && !lower_cluster_address(op) &&
-           !lower_carry(op) && !lower_warp(op) && !lower_async(op) && !lower_mbarrier(op) &&
-           !lower_bulk(op) && !lower_matrix(op))
+  else if (!lower_three_way_extremum(op) && !lower_mixed_precision(op) && !lower_control(op) &&
+           !lower_cluster_address(op) && !lower_carry(op) && !lower_warp(op) && !lower_async(op) &&
+           !lower_mbarrier(op) && !lower_bulk(op) && !lower_matrix(op))
     unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;

@@ -72,6 +72,11 @@ class Lowering {
   void lower_memory(const Opcode& op, bool is_store);
   void check_access_modifiers(const Opcode& op, bool is_store) const;
   void lower_param_load(const Opcode& op, const Operand& address);
+  struct AtomicModifiers {
+    std::string_view operation, type, vector;
+    bool hint = false;
+  };
+  AtomicModifiers atomic_modifiers(const Opcode& op, bool is_reduction) const;
   void lower_atomic(const Opcode& op, bool is_reduction);
   void find_call_parameters();
   void lower_call_parameter(const Opcode& op, bool is_store, const Operand& address, const Operand& data);
@@ -97,6 +102,7 @@ class Lowering {
   bool lower_cluster_address(const Opcode& op);
   void lower_shuffle(const Opcode& op);
   bool lower_three_way_extremum(const Opcode& op);
+  bool lower_mixed_precision(const Opcode& op);
   std::uint32_t members_of(const Opcode& op, std::size_t operand);
   int target_sm() const;
   void lower_redux(const Opcode& op);

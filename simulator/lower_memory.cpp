@@ -298,38 +298,64 @@ void Lowering::lower_cvta(const Opcode& op) {
   }
 }
 
+/// In any order, the type too: LLVM writes atom.global.v4.f32.add.
+Lowering::AtomicModifiers Lowering::atomic_modifiers(const Opcode& op, bool is_reduction) const {
+  const std::string& opcode = fn_.body[static_cast<std::size_t>(current_)].opcode;
+  AtomicModifiers given;
+  std::string_view order, scope, space;
+  bool keeps_subnormals = false;
+  const auto once = [&](std::string_view& slot, std::string_view m) {
+    if (!slot.empty()) fail(fmt::format("{}: '.{}' does not go with '.{}'", opcode, m, slot));
+    slot = m;
+  };
+  const auto is_one_of = [](std::string_view m, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), m) != names.end();
+  };
+  for (std::string_view m : op.modifiers) {
+    if (is_one_of(m, {"add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "dec"}))
+      once(given.operation, m);
+    else if (type_bytes(m) > 0)
+      once(given.type, m);
+    else if (is_one_of(m, {"relaxed", "acquire", "release", "acq_rel"}))
+      once(order, m);
+    else if (is_one_of(m, {"cta", "cluster", "gpu", "sys"}))
+      once(scope, m);
+    else if (is_one_of(m, {"global", "shared", "shared::cta", "shared::cluster"}))
+      once(space, m);
+    else if (is_one_of(m, {"v2", "v4", "v8"}))
+      once(given.vector, m);
+    else if (m == "noftz" && !keeps_subnormals)
+      keeps_subnormals = true;
+    else if (m == "L2::cache_hint" && !given.hint)
+      given.hint = true;
+    else
+      fail(fmt::format("instruction '{}' is not supported: no form of '{}' has '.{}'", opcode, op.base, m),
+           "list the supported forms with: stitchwork ptx isa");
+  }
+  if (is_reduction && is_one_of(order, {"acquire", "acq_rel"}))
+    fail(fmt::format("{}: '.{}' is for atom", opcode, order));
+  if (keeps_subnormals && !is_one_of(given.type, {"f16", "f16x2", "bf16", "bf16x2"}))
+    fail(fmt::format("{}: '.noftz' is for f16 and bf16", opcode));
+  return given;
+}
+
 void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
-  std::string_view operation;
-  for (std::string_view m : op.modifiers) {
-    if (m == "add" || m == "exch" || m == "cas" || m == "min" || m == "max" || m == "and" || m == "or" ||
-        m == "xor" || m == "inc" || m == "dec") {
-      operation = m;
-    } else if (m != op.last() && m != "global" && m != "shared" && m != "shared::cta" && m != "relaxed" &&
-               m != "acquire" && m != "release" && m != "acq_rel" && m != "cta" && m != "cluster" &&
-               m != "gpu" && m != "sys" && m != "shared::cluster" && m != "noftz" && m != "v2" && m != "v4" &&
-               m != "v8" && m != "L2::cache_hint") {
-      unknown();
-    }
-  }
-  const auto form = sim::find_atomic(operation, op.last());
+  const auto [operation, type, vector, hint] = atomic_modifiers(op, is_reduction);
+  const auto form = sim::find_atomic(operation, type);
   if (!form) unknown();
   const std::size_t first = is_reduction ? 0 : 1, operands = first + (operation == "cas" ? 3 : 2);
-  if (s.operands.size() != operands + (op.has("L2::cache_hint") ? 1 : 0))
+  if (s.operands.size() != operands + (hint ? 1 : 0))
     fail(fmt::format("{} takes {} operands", s.opcode, operands));
   if (s.operands[first].kind != Operand::Kind::kAddress) fail("expected an address in brackets");
   const bool wide = form->bytes == 8;
-  const char letter = op.last() == "f32"   ? 'f'
-                      : op.last() == "f64" ? 'e'
-                      : wide               ? 'd'
-                      : form->bytes == 2   ? 'h'
-                                           : 'r';
+  const char letter = type == "f32" ? 'f' : type == "f64" ? 'e' : wide ? 'd' : form->bytes == 2 ? 'h' : 'r';
   const bool returns = !is_reduction && s.operands[0].kind != Operand::Kind::kSink;
   const std::string_view space = space_of(op, s.operands[first]);
   const bool shared = space == "shared" || space == "cluster";
   program_.info.uses_clusters |= space == "cluster";
   // A vector is an atomic of each element.
-  const std::size_t count = op.has("v2") ? 2 : op.has("v4") ? 4 : op.has("v8") ? 8 : 1;
+  const std::size_t count = vector.empty() ? 1 : static_cast<std::size_t>(vector[1] - '0');
   if (count > 1 && (operation == "cas" || shared)) unknown();
   const auto parts = [&](const Operand& o) {
     auto all = o.kind == Operand::Kind::kVector ? o.elements : std::vector{o};

@@ -1,6 +1,9 @@
-// Carry chains, warp-wide matching, asynchronous copies.
+// Carry chains, sums of two precisions, warp-wide matching, asynchronous copies.
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "simulator/atomics.h"
+#include "simulator/forms.h"
 #include "simulator/lower.h"
 
 namespace stitchwork::ptx {
@@ -39,6 +42,34 @@ bool Lowering::lower_carry(const Opcode& op) {
   i.o[4] = o[2];
   i.o[5] = reads ? carry_ : kNone;
   i.uses = static_cast<std::uint8_t>(0b1100 | (product ? 0b10000 : 0) | (reads ? 0b100000 : 0));
+  return true;
+}
+
+/// {add,sub,fma}{.rnd}{.sat}.f32.{f16,bf16} (PTX ISA 8.6, sm_100): the operands but the last are converted.
+bool Lowering::lower_mixed_precision(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const std::string_view half = op.last();
+  const bool takes = op.base == "add" || op.base == "sub" || op.base == "fma";
+  if (!takes || (half != "f16" && half != "bf16") || op.modifiers.size() < 2 ||
+      op.modifiers[op.modifiers.size() - 2] != "f32")
+    return false;
+  const int row = find_row_in_any_order(s.opcode.substr(0, s.opcode.rfind('.')));
+  const std::size_t operands = op.base == "fma" ? 4 : 3;
+  if (row < 0 || op.has("ftz")) unknown();
+  if (s.operands.size() != operands) fail(fmt::format("{} takes {} operands", s.opcode, operands));
+  std::uint32_t o[6] = {};
+  for (std::size_t k = 1; k < operands; ++k) {
+    const bool last = k + 1 == operands;
+    o[k] = source(s.operands[k], last ? 'f' : 'h');
+    if (last) continue;
+    const std::uint32_t t = temporary(RegisterClass::k32);
+    emit_simple(sim::find_row(half == "f16" ? "cvt.f32.f16" : "cvt.f32.bf16"), {t, o[k]});
+    o[k] = t;
+  }
+  o[0] = destination(s.operands[0], 'f');
+  IrInst& i = emit_simple(row, {o[0]});
+  std::copy(o, o + 6, i.o);
+  i.uses = static_cast<std::uint8_t>((1u << operands) - 2);
   return true;
 }
 

@@ -164,6 +164,39 @@ TEST(Forms, LoadsAndStoresTakeOneModifierOfAKind) {
     EXPECT_EQ(refused_line(line), "") << line;
 }
 
+TEST(Forms, AtomicsOfVectorsTakeTheirTypeBeforeOrBehind) {
+  for (const char* form : {"atom.global.v4.f32.add", "atom.global.add.v4.f32",
+                           "atom.relaxed.gpu.global.add.v4.f32", "atom.add.global.v4.f32"}) {
+    const auto out = run_one(with_pointers(fmt::format(
+        "mov.f32 %f1, 0f3F800000;\nmov.f32 %f2, 0f40000000;\nst.global.v4.f32 [%d2], {{%f1, %f2, %f1, "
+        "%f2}};\n"
+        "{} {{%f3, %f4, %f5, %f6}}, [%d2], {{%f2, %f2, %f1, %f1}};\nst.global.v4.f32 [%d2+16], {{%f3, %f4, "
+        "%f5, %f6}};",
+        form)));
+    EXPECT_EQ(std::vector<std::uint32_t>(out.begin(), out.begin() + 8),
+              (std::vector<std::uint32_t>{0x40400000, 0x40800000, 0x40000000, 0x40400000, 0x3f800000,
+                                          0x40000000, 0x3f800000, 0x40000000}))
+        << form;
+  }
+  for (const char* line :
+       {"atom.global.shared.add.u32 %r1, [%d1], %r2;", "atom.global.add.min.u32 %r1, [%d1], %r2;",
+        "red.acquire.gpu.global.add.u32 [%d1], %r2;", "atom.global.add.u32.s32 %r1, [%d1], %r2;",
+        "atom.global.add.noftz.f32 %f1, [%d1], %f2;", "atom.global.add.ftz.f32 %f1, [%d1], %f2;",
+        "atom.global.min.f32 %f1, [%d1], %f2;", "red.global.add.v2.v4.f32 [%d1], {%f1, %f2};"})
+    EXPECT_NE(refused_line(line), "") << line;
+}
+
+TEST(Forms, SumsOfHalvesAndFloatsConvertTheHalves) {
+  const auto out = run_one(
+      with_pointers("mov.b32 %r1, 0x3c004000;\nmov.b32 {%h1, %h2}, %r1;\nmov.f32 %f1, "
+                    "0f3E800000;\nadd.f32.f16 %f2, %h1, %f1;\n"
+                    "sub.rz.f32.f16 %f3, %h2, %f1;\nfma.rn.f32.f16 %f4, %h1, %h1, %f1;\nmov.b32 %r1, "
+                    "0x3f80;\nmov.b32 {%h1, %h2}, "
+                    "%r1;\nadd.sat.f32.bf16 %f5, %h1, %f1;\nst.global.v4.f32 [%d2], {%f2, %f3, %f4, %f5};"));
+  EXPECT_EQ(std::vector<std::uint32_t>(out.begin(), out.begin() + 4),
+            (std::vector<std::uint32_t>{0x40100000, 0x3f400000, 0x40880000, 0x3f800000}));
+}
+
 TEST(Forms, ExchangesWithoutAMaskAreOfOldTargets) {
   EXPECT_EQ(refused_line("vote.ballot.b32 %r1, %p1;"), "vote wants .sync and a mask from sm_70 on");
   EXPECT_EQ(refused_line("shfl.idx.b32 %r1, %r2, 0, 31;"), "shfl wants .sync and a mask from sm_70 on");
