@@ -84,12 +84,14 @@ void Parser::call(Statement& s) {
   s.operands.push_back(operand());
   if (s.operands.back().kind != Operand::Kind::kName && s.operands.back().kind != Operand::Kind::kRegister)
     fail(callee, "a call wants a function or a register");
-  if (accept(',')) {
-    s.operands.push_back(list());
-    if (accept(',')) lex_.next();  // of an indirect call
-  } else {
-    s.operands.push_back(none);
-  }
+  const bool indirect = s.operands.back().kind == Operand::Kind::kRegister;
+  const bool more = accept(',');
+  const bool arguments = more && lex_.peek().is('(');
+  s.operands.push_back(arguments ? list() : none);
+  if (indirect && (arguments ? accept(',') : more))
+    word();  // the prototype
+  else if (more && !arguments)
+    expect('(');
   expect(';');
 }
 
