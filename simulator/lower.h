@@ -105,6 +105,7 @@ class Lowering {
   bool lower_mixed_precision(const Opcode& op);
   std::uint32_t members_of(const Opcode& op, std::size_t operand);
   int target_sm() const;
+  int ptx_version() const;  ///< 64 for 6.4
   void lower_redux(const Opcode& op);
   void lower_vote(const Opcode& op);
   void lower_branch();

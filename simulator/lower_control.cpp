@@ -1,6 +1,5 @@
 // Barriers, fences, shuffles, votes; moves and comparisons that are not one table row.
 #include <algorithm>
-#include <charconv>
 
 #include "core/base/error.h"
 #include "simulator/lower.h"
@@ -10,6 +9,8 @@ namespace {
 
 /// Devices from which on setmaxnreg is there, and from which on exchanges within a warp name their lanes.
 constexpr int kSetmaxnregSm = 90, kIndependentLanesSm = 70;
+/// The version of PTX, 6.4, from which on they do so on these devices (PTX ISA, vote and shfl, target notes).
+constexpr int kMasksWantedVersion = 64;
 
 }  // namespace
 
@@ -361,22 +362,16 @@ void Lowering::lower_barrier(const Opcode& op) {
   }
 }
 
-/// The mask of an exchange within a warp; without .sync, before sm_70, those are meant that run.
+/// The mask of an exchange within a warp; without .sync, which PTX 6.4 took from sm_70 and later, those are
+/// meant that run.
 std::uint32_t Lowering::members_of(const Opcode& op, std::size_t operand) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   if (op.has("sync")) return source(s.operands[operand], 'r');
-  if (target_sm() >= kIndependentLanesSm)
+  if (target_sm() >= kIndependentLanesSm && ptx_version() >= kMasksWantedVersion)
     fail(fmt::format("{} wants .sync and a mask from sm_{} on", op.base, kIndependentLanesSm));
   const std::uint32_t members = temporary(RegisterClass::k32);
   emit("@activemask", 1).o[0] = members;
   return members;
-}
-
-int Lowering::target_sm() const {
-  int sm = 0;
-  if (file_.target.starts_with("sm_"))
-    std::from_chars(file_.target.data() + 3, file_.target.data() + file_.target.size(), sm);
-  return sm;
 }
 
 void Lowering::lower_shuffle(const Opcode& op) {

@@ -1,10 +1,28 @@
-// Operands: what a register, a constant, a variable or a special register is as a value, and whether it fits.
+// What the file is for; operands: what a register, a constant, a variable or a special register is as a
+// value, and whether it fits.
 #include <bit>
+#include <charconv>
 
 #include "core/base/error.h"
 #include "simulator/lower.h"
 
 namespace stitchwork::ptx {
+
+int Lowering::ptx_version() const {
+  const std::string& text = file_.version;
+  int major = 0, minor = 0;
+  const auto [dot, error] = std::from_chars(text.data(), text.data() + text.size(), major);
+  if (error == std::errc() && dot != text.data() + text.size())
+    std::from_chars(dot + 1, text.data() + text.size(), minor);
+  return 10 * major + minor;
+}
+
+int Lowering::target_sm() const {
+  int sm = 0;
+  if (file_.target.starts_with("sm_"))
+    std::from_chars(file_.target.data() + 3, file_.target.data() + file_.target.size(), sm);
+  return sm;
+}
 
 RegisterClass class_of_letter(char letter) {
   return letter == 'p'                    ? RegisterClass::kPred

@@ -200,6 +200,8 @@ TEST(Forms, SumsOfHalvesAndFloatsConvertTheHalves) {
 TEST(Forms, ExchangesWithoutAMaskAreOfOldTargets) {
   EXPECT_EQ(refused_line("vote.ballot.b32 %r1, %p1;"), "vote wants .sync and a mask from sm_70 on");
   EXPECT_EQ(refused_line("shfl.idx.b32 %r1, %r2, 0, 31;"), "shfl wants .sync and a mask from sm_70 on");
+  std::string old = wrap_ptx("vote.ballot.b32 %r1, %p1;\nret;");
+  EXPECT_EQ(refusal(old.replace(old.find("7.8"), 3, "6.3")), "");
   std::string text = with_pointers(
       "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 5;\nvote.ballot.b32 %r2, %p1;\nshfl.down.b32 %r3|%p2, "
       "%r1, 1, 31;\n"
