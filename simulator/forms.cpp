@@ -26,6 +26,7 @@ constexpr std::string_view kPatterns[] = {
     "barrier{,.cta}.red.{and,or}{,.aligned}.pred",
     "barrier.cluster.arrive{,.release,.relaxed}{,.aligned}",
     "barrier.cluster.wait{,.acquire}{,.aligned}",
+    "bra{,.uni}",
     "createpolicy.cvt.L2.b64",
     "createpolicy.fractional.L2::{evict_last,evict_normal,evict_first,evict_unchanged}{,.L2::evict_first,.L2:"
     ":evict_"
@@ -36,6 +37,7 @@ constexpr std::string_view kPatterns[] = {
     "cvta{,.to}.{const,global,local,shared,shared::cta,shared::cluster,param,param::entry}.u64",
     "discard{,.global}.L2",
     "elect.sync",
+    "exit",
     "fence{,.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}",
     "fence.acquire.sync_restrict::shared::cluster.cluster",
     "fence.release.sync_restrict::shared::cta.cluster",
@@ -55,6 +57,7 @@ constexpr std::string_view kPatterns[] = {
     "redux.sync.{add,min,max}.{u32,s32}",
     "redux.sync.{and,or,xor}.b32",
     "redux.sync.{min,max}{,.abs}{,.NaN}.f32",
+    "ret{,.uni}",
     "setmaxnreg.{inc,dec}.sync.aligned.u32",
     "shfl{,.sync}.{up,down,bfly,idx}.b32",
     "trap",

@@ -383,6 +383,7 @@ void Lowering::lower_statement(int index) {
 
 void Lowering::lower_branch() {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (!is_listed_form(s.opcode)) unknown();
   IrBlock& block = f_.blocks[static_cast<std::size_t>(block_)];
   int target = exit_block_;
   if (s.opcode.starts_with("bra")) {

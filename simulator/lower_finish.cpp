@@ -226,9 +226,6 @@ std::vector<std::string> supported_instructions() {
         "cp.async.bulk.wait_group{.read}",
         "{min,max}{.ftz}{.NaN}{.abs}.f32 of three numbers",
         "{ldmatrix,stmatrix}.sync.aligned.m8n8.{x1,x2,x4}{.trans}{,.shared,.shared::cta}.b16",
-        "bra{.uni}",
-        "ret",
-        "exit",
         "mov.{b16,b32,b64} packing and unpacking",
         "mov.{v2,v4,v8}.TYPE"}) {
     forms.push_back(form);
