@@ -14,12 +14,25 @@ struct AsyncCopies {
     const Inst* inst = nullptr;
     std::uint32_t group = 0;
     std::uint8_t lane = 0;
-    std::uint8_t read = 0;  ///< bytes, the others are zeros
-    std::uint64_t to = 0;   ///< shared memory offset
+    std::uint8_t read = 0;     ///< bytes, the others are zeros
+    std::uint64_t to = 0;      ///< shared memory offset
+    std::uint64_t number = 0;  ///< of the warp's, in the order issued
     std::array<std::byte, 16> data{};
   };
-  std::vector<Copy> pending;  ///< in the order issued
+  /// An arrival at an mbarrier when the copies that its lane issued before are complete.
+  struct Arrival {
+    const Inst* inst = nullptr;
+    std::uint8_t lane = 0;
+    std::uint64_t mbarrier = 0;  ///< shared memory offset
+    std::uint64_t copies = 0;    ///< of the warp's that were issued before
+  };
+  std::vector<Copy> pending;      ///< in the order issued
+  std::vector<Arrival> arrivals;  ///< likewise
+  std::uint64_t issued = 0;       ///< copies of the warp
   std::array<std::uint32_t, 32> committed{};
 };
+
+/// Completes the copies that arrivals at this mbarrier of the strand's block wait for, and arrives.
+void land_async_arrivals(Strand& s, std::uint64_t mbarrier);
 
 }  // namespace stitchwork::sim

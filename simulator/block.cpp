@@ -71,7 +71,7 @@ Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(contex
   gangs_ = (warps + kGangWarps - 1) / kGangWarps;
   const std::size_t bytes = std::size_t{context.program->register_bytes} * static_cast<std::size_t>(gangs_);
   registers_ = acquire_registers(bytes + 64);
-  shared_storage_.resize(context.shared_bytes + 64);
+  shared_storage_.resize(context.reachable_shared_bytes + 64);
   local_storage_.resize(static_cast<std::size_t>(context.program->info.local_bytes) *
                         static_cast<std::size_t>(gangs_ * kGangWarps * 32));
   stacks_ =
@@ -83,7 +83,7 @@ Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(contex
   cluster_rank = rank;
   shared = shared_storage_.data();
   shared_base = std::uint64_t{rank} << kClusterRankShift;
-  shared_bytes = context.shared_bytes;
+  shared_bytes = context.reachable_shared_bytes;
   local = local_storage_.data();
   l1.sets = static_cast<std::uint32_t>(context.l1_bytes / (kL1LineBytes * L1Share::kWays));
   l1.only_non_coherent = l1_only_non_coherent(*context.device);
@@ -93,6 +93,7 @@ Block::Block(const LaunchContext& context, std::uint32_t rank) : context_(contex
   async_.resize(static_cast<std::size_t>(gangs_ * kGangWarps));
   cluster_arrived.resize(async_.size());
   cluster_passing.resize(async_.size());
+  waiting_.resize(async_.size());
   async = async_.data();
   mbarriers = &mbarriers_;
   bulk = &bulk_;
@@ -198,9 +199,14 @@ void Block::start(std::uint64_t position) {
   std::fill(std::begin(barriers), std::end(barriers), BarrierSlot{});
   // What a block reads before writing it must not depend on the block that was here before.
   std::fill(shared_storage_.begin(), shared_storage_.end(), std::byte{0xA5});
+  // Cooperative groups take theirs as zero.
+  if (context_.program->uses_reserved_shared)
+    std::fill_n(shared_storage_.begin() + static_cast<std::ptrdiff_t>(context_.reserved_shared_offset),
+                kReservedSharedBytes, std::byte{0});
   std::fill(local_storage_.begin(), local_storage_.end(), std::byte{0xA5});
   std::fill(l1_lines_.begin(), l1_lines_.end(), 0);
   for (AsyncCopies& copies : async_) copies = {};
+  for (auto& lanes : waiting_) lanes.clear();
   has_mbarriers = false;
   mbarriers_.live.clear();
   bulk_.loads.clear();
@@ -220,7 +226,7 @@ void Block::start(std::uint64_t position) {
   for (int gang = 0; gang < gangs_; ++gang) {
     Strand& s = add_strand(gang, 0, std::min(kGangWarps, warps - gang * kGangWarps));
     s.depth = 1;
-    s.stack[0] = {.pc = 0, .rpc = -1, .mask = {}};
+    s.stack[0] = {.pc = 0, .rpc = -1, .at = nullptr, .mask = {}};
     for (int w = 0; w < s.last_warp; ++w) {
       s.alive[w] = s.stack[0].mask[w] =
           lanes_of_warp(threads, static_cast<std::uint32_t>(gang * kGangWarps + w));
@@ -387,107 +393,6 @@ const Inst* yield_after_poll(Strand& s, const Inst* i, std::uint64_t address) {
   s.state = StrandState::kYielded;
   s.resume = i + 1;
   return nullptr;
-}
-
-namespace {
-
-/// Where lanes go on that the guard of instruction `i` holds back.
-const Inst* behind_guard(const Inst* i) {
-  static const Handler unguard = isa_rows()[static_cast<std::size_t>(find_row("@unguard"))].full;
-  while (i->fn[0] != unguard) ++i;
-  return i;
-}
-
-/// The basic block of an instruction.
-std::int32_t basic_block(const Inst* i) {
-  static const Handler enter = isa_rows()[static_cast<std::size_t>(find_row("@enter"))].full;
-  while (i->fn[0] != enter) --i;
-  return static_cast<std::int32_t>(i->imm);
-}
-
-/// Takes up what is on top of the strand's stack.
-const Inst* from_stack(const ptx::Program& program) {
-  return &program.code[static_cast<std::size_t>(program.resume_inst)];
-}
-
-}  // namespace
-
-const Inst* gather_warp(Strand& s, const Inst* i, const char* what) {
-  if (s.last_warp - s.first_warp > 1) {  // warps of the gang have parted: run them one by one from here
-    split_strand(s, i);
-    return nullptr;
-  }
-  Block& b = static_cast<Block&>(*s.block);
-  const int w = s.first_warp;
-  const std::uint32_t here = s.mask[w];
-  if (s.gathered_at == nullptr) {
-    s.gathering = s.alive[w];
-    s.gathered_at = i;
-    s.gathered_for = what;
-  } else if (s.gathered_at != i) {
-    raise_divergence(s, "is at another barrier");
-  }
-  s.gathered |= here;
-  if (b.context_.device->cc_major < 7) raise_divergence(s, "is elsewhere");
-  const std::int32_t block = basic_block(i);
-  if (s.gathered == s.alive[w]) {  // no lane is elsewhere: nothing is left to meet
-    s.depth = 1;
-    s.stack[0] = {.pc = block, .rpc = -1, .mask = {}};
-    s.stack[0].mask[w] = s.mask[w] = s.saved[w] = s.alive[w];
-    s.active_warps = 1;
-    s.active_threads = std::popcount(s.alive[w]);
-    s.masked = s.alive[w] != ~0u;
-    s.gathered_at = nullptr;
-    s.gathered = 0;
-    return i;
-  }
-  --b.bb_counts[block].warps;  // from here on they run with those that come later, who count
-  const std::uint32_t held_back = s.stack[s.depth - 1].mask[w] & ~here;
-  for (int d = 0; d < s.depth; ++d) s.stack[d].mask[w] &= ~here;
-  s.saved[w] &= ~here;
-  s.mask[w] = 0;
-  return held_back != 0 ? behind_guard(i) : from_stack(*b.context_.program);
-}
-
-const Inst* await_members(Strand& s, const Inst* i, std::uint32_t members, const char* what) {
-  for (int w = s.first_warp; w < s.last_warp; ++w) {
-    const std::uint32_t here = s.mask[w], alive = s.alive[w];
-    if (here == 0 || here == alive) continue;
-    std::uint32_t named = 0;
-    std::memcpy(&named, s.regs + members + (w * 32 + std::countr_zero(here)) * 4, sizeof named);
-    if ((named & alive) != alive) continue;
-    if (const Inst* next = gather_warp(s, i, what); next != i) return next;
-  }
-  return i;
-}
-
-void split_strand(Strand& s, const Inst* i) {
-  Block& b = static_cast<Block&>(*s.block);
-  const Inst* from_stack = sim::from_stack(*b.context_.program);
-  const bool running = i != from_stack;
-  const int first = s.first_warp, last = s.last_warp;
-  auto narrow = [&](Strand& t, int w) {
-    t.first_warp = w;
-    t.last_warp = w + 1;
-    t.active_warps = t.mask[w] != 0;
-    t.active_threads = std::popcount(t.mask[w]);
-    t.masked = t.mask[w] != ~0u;
-    const bool held_back = running && t.mask[w] == 0 && t.depth > 0 && t.stack[t.depth - 1].mask[w] != 0;
-    // Warps that the instruction's guard holds back go on behind it.
-    t.resume = held_back ? behind_guard(i) : running && t.mask[w] != 0 ? i : from_stack;
-    if (t.state != StrandState::kBarrier) t.state = StrandState::kRunnable;
-    if (t.alive[w] == 0) t.state = StrandState::kDone;
-    if (t.mask[w] == 0) t.awaited = 0;
-  };
-  for (int w = first + 1; w < last; ++w) {
-    Strand& t = b.add_strand(s.gang, w, w + 1);
-    StackEntry* stack = t.stack;
-    t = s;
-    t.stack = stack;
-    std::copy(s.stack, s.stack + s.depth, stack);
-    narrow(t, w);
-  }
-  narrow(s, first);
 }
 
 }  // namespace stitchwork::sim

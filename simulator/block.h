@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "occupancy_model/timing.h"
@@ -17,6 +18,10 @@ namespace stitchwork::sim {
 
 class Sanitizer;
 
+/// Of shared memory, for system software: 1 KB a block from compute capability 8.0 on (CUDA C++ Programming
+/// Guide, "Compute Capabilities"). Cooperative groups keep their scratch memory from its middle on.
+inline constexpr std::uint32_t kReservedSharedBytes = 1024;
+
 /// Constant during a launch.
 struct LaunchContext {
   const ptx::ModuleImpl* module = nullptr;
@@ -31,7 +36,10 @@ struct LaunchContext {
   std::string* printed = nullptr;                 ///< by the kernel's printf
   DeviceAddress grid_workspace = 0;               ///< of cooperative groups, if the kernel asks for it
   std::uint64_t shared_bytes = 0;
-  Dim3 cluster;  ///< 1, 1, 1: none
+  /// Behind these, where the kernel asks for the part that system software has (%reserved_smem_offset_begin).
+  std::uint64_t reserved_shared_offset = 0;
+  std::uint64_t reachable_shared_bytes = 0;  ///< with that part
+  Dim3 cluster;                              ///< 1, 1, 1: none
   bool explicit_cluster = false;
   std::int64_t l1_bytes = 0;  ///< a block's share (l1_cache.h)
   std::uint64_t resident_blocks = 1;
@@ -98,6 +106,10 @@ class Block : public BlockRun {
   /// What the sanitizers know of the block, or null.
   BlockChecks* sanitizer_checks() { return checks_.get(); }
 
+  /// Lanes `here` of the strand's only warp come to instruction `i`, which wants those that it `named`; the
+  /// others come later, or have come before. Returns where the strand goes on, `i` if all are here.
+  const Inst* rendezvous(Strand& s, const Inst* i, std::uint32_t here, std::uint32_t named, Rendezvous kind);
+
   std::vector<Strand> strands;
   /// By warp: lanes that have arrived at the open cluster barrier; that have yet to leave the complete one.
   std::vector<std::uint32_t> cluster_arrived, cluster_passing;
@@ -108,10 +120,11 @@ class Block : public BlockRun {
   void fill_block_slots();
   Strand& add_strand(int gang, int first_warp, int last_warp);
   bool release_barriers();
+  std::optional<const Inst*> complete_rendezvous(Strand& s, bool ended);
   void note_log_ends();
 
   friend void split_strand(Strand& s, const Inst* i);
-  friend const Inst* gather_warp(Strand& s, const Inst* i, const char* what);
+  friend const Inst* resume_waiting(Strand& s);
   friend bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, bool blocks);
 
   const LaunchContext& context_;
@@ -127,6 +140,7 @@ class Block : public BlockRun {
   std::unique_ptr<StackEntry[]> stacks_;
   std::unique_ptr<BlockChecks> checks_;
   std::vector<AsyncCopies> async_;
+  std::vector<std::vector<WaitingLanes>> waiting_;  ///< by warp
   Mbarriers mbarriers_;
   BulkCopies bulk_;
 };

@@ -115,6 +115,19 @@ void Block::fill_slots() {
             case S::kTotalSharedSize:
               v = static_cast<std::uint32_t>(context_.shared_bytes);
               break;
+            case S::kReservedSharedBegin:
+            case S::kReservedShared0:
+              v = static_cast<std::uint32_t>(context_.reserved_shared_offset);
+              break;
+            case S::kReservedShared1:
+              v = static_cast<std::uint32_t>(context_.reserved_shared_offset + kReservedSharedBytes / 2);
+              break;
+            case S::kReservedSharedEnd:
+              v = static_cast<std::uint32_t>(context_.reserved_shared_offset + kReservedSharedBytes);
+              break;
+            case S::kReservedSharedSize:
+              v = kReservedSharedBytes;
+              break;
             case S::kNclusterIdX:
               v = g.x / c.x;
               break;

@@ -38,6 +38,8 @@ std::string_view name(FindingKind kind) {
       return "block-lifetime";
     case FindingKind::kMbarrier:
       return "mbarrier";
+    case FindingKind::kMembermask:
+      return "membermask";
   }
   return "unknown";
 }
@@ -162,13 +164,25 @@ void raise_finding(Strand& s, const Inst* i, FindingKind kind, const char* what,
   raise(s, i, kind, std::move(message), warp, lane);
 }
 
-void raise_divergence(Strand& s, const char* where) {
+void raise_depth(const Strand& s, const Inst* i) {
+  const LaunchContext& context = *s.block->launch;
+  throw Error(
+      context.module->file, context.program->positions[i->id].line, 0,
+      fmt::format("lanes of a warp part more than {} times without meeting again, which is more than the "
+                  "simulator keeps",
+                  kMaxDepth),
+      "have them meet between branches");
+}
+
+void raise_divergence(Strand& s, const WaitingLanes& waiting, const char* what, const char* where) {
   const int w = s.first_warp;
-  raise(s, s.gathered_at, FindingKind::kDivergentBarrier,
-        fmt::format("{} reached by {} of the {} running threads of warp {}; this thread {}", s.gathered_for,
-                    __builtin_popcount(s.gathered), __builtin_popcount(s.gathering), s.gang * kGangWarps + w,
-                    where),
-        w, __builtin_ctz(s.gathering & ~s.gathered));
+  const std::uint32_t missing = waiting.wanted & ~waiting.lanes;
+  raise(s, waiting.at, FindingKind::kDivergentBarrier,
+        fmt::format(
+            "{} reached by {} of the {} running threads of warp {}{}; this thread {}", what,
+            __builtin_popcount(waiting.lanes), __builtin_popcount(waiting.wanted), s.gang * kGangWarps + w,
+            waiting.named == ~0u ? "" : fmt::format(" that its mask {:#010x} names", waiting.named), where),
+        w, missing != 0 ? __builtin_ctz(missing) : 0);
 }
 
 void Block::report_mbarrier_wait() {

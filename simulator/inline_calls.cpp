@@ -1,6 +1,7 @@
 // Calls of device functions are replaced by their bodies: a kernel is executed as one function. Parameters
 // stay .param variables, which lowering keeps in registers where it can.
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "core/base/error.h"
@@ -9,12 +10,25 @@
 namespace stitchwork::ptx {
 namespace {
 
+/// The window of function addresses: below kFirstAllocation, so that no memory lies there.
+constexpr std::uint64_t kFunctionWindow = 15;
+/// Between two of them.
+constexpr int kFunctionShift = 4;
+
 /// Of one kernel after inlining; far more than any compiler would leave as calls.
 constexpr std::size_t kMaxStatements = 1 << 21;
 
 class Inliner {
  public:
-  Inliner(const File& file, Function& kernel) : file_(file), kernel_(kernel) {}
+  Inliner(const File& file, Function& kernel) : file_(file), kernel_(kernel), taken_(file.taken_functions) {
+    const auto note = [&](const Function& f) {
+      for (const Statement& s : f.body)
+        if (s.opcode != "call")
+          for (const Operand& o : s.operands) taken_.insert(o.name);
+    };
+    note(kernel);
+    for (const Function& f : file.device_functions) note(f);
+  }
 
   void run() {
     Function from = std::move(kernel_);
@@ -76,6 +90,10 @@ class Inliner {
       else
         rename(o, site);
     }
+    if (s.opcode == "call" && s.operands[1].kind != Operand::Kind::kName) {
+      inline_indirect_call(s);
+      return;
+    }
     if (s.opcode == "call" && !is_system_call(s.operands[1].name)) {
       inline_call(s);
       return;
@@ -109,13 +127,73 @@ class Inliner {
 
   const Function& callee_of(const Statement& call) const {
     const Operand& who = call.operands[1];
-    if (who.kind != Operand::Kind::kName)
-      fail(call, "an indirect call is not supported", "call the function by its name, or use a switch");
     for (const Function& f : file_.device_functions)
       if (f.info.name == who.name) return f;
     fail(call, fmt::format("function '{}' has no body in this file", who.name),
          "link the device code into one PTX file; of the system's functions, vprintf and __assertfail are "
          "known");
+  }
+
+  /// A call through a register is one of each function whose address is taken and that fits.
+  void inline_indirect_call(const Statement& call) {
+    const Operand& pointer = call.operands[1];
+    if (pointer.kind != Operand::Kind::kRegister) fail(call, "a call wants a function or a register", "");
+    const std::string id = fmt::format("indirect#{}:", ++uses_);
+    Statement s = call;
+    s.weightless = true;
+    const auto jump = [&](int guard, bool negated, std::string to) {
+      Statement branch = s;
+      branch.opcode = "bra";
+      branch.guard = guard;
+      branch.guard_negated = negated;
+      branch.operands = {name_of(std::move(to))};
+      append(std::move(branch));
+    };
+    if (call.guard >= 0) jump(call.guard, !call.guard_negated, id + "end");
+    const int other = static_cast<int>(kernel_.registers.size());
+    kernel_.registers.push_back({"%indirect", RegisterClass::kPred});
+    for (std::size_t k = 0; k < file_.device_functions.size(); ++k) {
+      const Function& f = file_.device_functions[k];
+      if (!taken_.contains(f.info.name) || !fits(call, f)) continue;
+      const std::string next = fmt::format("{}{}", id, k);
+      Statement compare = s;
+      compare.opcode = "setp.ne.u64";
+      compare.guard = -1;
+      compare.operands = {register_of(other), pointer, Operand{}};
+      compare.operands[2].kind = Operand::Kind::kInteger;
+      compare.operands[2].bits = function_address(k);
+      append(std::move(compare));
+      jump(other, false, next);
+      Statement direct = call;
+      direct.guard = -1;
+      direct.operands[1] = name_of(f.info.name);
+      inline_call(direct);
+      jump(-1, false, id + "end");
+      place_label(next);
+    }
+    Statement none = s;  // the pointer is of no such function
+    none.opcode = "trap";
+    none.guard = -1;
+    none.operands.clear();
+    append(std::move(none));
+    place_label(id + "end");
+  }
+
+  bool fits(const Statement& call, const Function& f) const {
+    const auto bytes_of = [](const std::vector<Variable>& list, const std::string& name) -> std::int64_t {
+      for (const Variable& v : list)
+        if (v.name == name) return v.bytes;
+      return -1;
+    };
+    const auto all_fit = [&](const std::vector<Operand>& given, const std::vector<Formal>& wanted) {
+      if (given.size() != wanted.size()) return false;
+      for (std::size_t k = 0; k < given.size(); ++k)
+        if (given[k].kind == Operand::Kind::kName && wanted[k].reg < 0 &&
+            bytes_of(kernel_.params, given[k].name) != bytes_of(f.params, wanted[k].name))
+          return false;
+      return true;
+    };
+    return all_fit(call.operands[0].elements, f.results) && all_fit(call.operands[2].elements, f.formals);
   }
 
   void inline_call(const Statement& call) {
@@ -220,11 +298,31 @@ class Inliner {
   const File& file_;
   Function& kernel_;
   std::vector<std::string> open_;
+  std::set<std::string> taken_;    ///< names of which an address is taken, functions among them
   std::set<std::string> adopted_;  ///< functions whose variables the kernel has
   int uses_ = 0;
 };
 
 }  // namespace
+
+std::uint64_t function_address(std::size_t device_function) {
+  return kFunctionWindow << 40 | (device_function + 1) << kFunctionShift;
+}
+
+void resolve_function_pointers(File& file) {
+  for (Variable& v : file.globals) {
+    std::erase_if(v.pointers, [&](const Variable::Pointer& p) {
+      for (std::size_t k = 0; k < file.device_functions.size(); ++k) {
+        if (file.device_functions[k].info.name != p.target) continue;
+        const std::uint64_t address = function_address(k);
+        std::memcpy(v.initial.data() + p.offset, &address, sizeof address);
+        file.taken_functions.insert(p.target);
+        return true;
+      }
+      return false;
+    });
+  }
+}
 
 bool is_system_call(std::string_view function) { return function == "vprintf" || function == "__assertfail"; }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "simulator/forms.h"
 #include "simulator/issue_slots.h"
 
 namespace stitchwork::ptx {
@@ -46,22 +47,22 @@ std::int64_t lay_out(std::map<std::string, std::int64_t, std::less<>>& offsets,
   return only_static ? align_up(at, alignment) : at;
 }
 
-RegisterClass class_of_letter(char letter) {
-  return letter == 'p'                    ? RegisterClass::kPred
-         : letter == 'd' || letter == 'e' ? RegisterClass::k64
-         : letter == 'h' || letter == 'x' ? RegisterClass::k16
-                                          : RegisterClass::k32;
-}
-
 /// Whether a register holds more bits than an operand of this letter.
 bool is_wider(RegisterClass cls, char letter) {
-  const RegisterClass own = class_of_letter(letter);
-  return (own == RegisterClass::k16 && (cls == RegisterClass::k32 || cls == RegisterClass::k64)) ||
-         (own == RegisterClass::k32 && cls == RegisterClass::k64);
+  return cls != RegisterClass::kPred && letter != 'p' && cls > class_of_letter(letter);
 }
 
-/// The destination type of a cvt: the first of its two types.
-std::string_view conversion_result(const Opcode& op) { return op.modifiers[op.modifiers.size() - 2]; }
+/// Of a cvt, the types of its result and its source; of other instructions empty.
+std::pair<std::string_view, std::string_view> conversion(const Opcode& op) {
+  if (op.base != "cvt" || op.modifiers.size() < 2 || op.has("pack")) return {};
+  return {op.modifiers[op.modifiers.size() - 2], op.last()};
+}
+
+/// Types of a cvt whose registers may be wider than they are (PTX ISA 9.4.1, as ptxas 13.0 applies it): not
+/// bf16, nor what holds two numbers.
+bool may_be_wider(std::string_view type) {
+  return type_bytes(type) > 0 && type != "bf16" && !type.ends_with("x2");
+}
 
 bool is_three_way_extremum(const Opcode& op, const Statement& s) {
   return (op.base == "min" || op.base == "max") && op.last() == "f32" && s.operands.size() == 4;
@@ -110,7 +111,14 @@ void Lowering::fail(std::string message, std::string hint) const {
 }
 void Lowering::unknown() const {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
-  fail(fmt::format("instruction '{}' is not supported", s.opcode),
+  const std::string_view base = Opcode(s.opcode).base;
+  for (const std::string_view of_textures : {"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"})
+    if (base == of_textures)
+      fail(fmt::format("texture and surface instructions are not simulated: '{}'", s.opcode),
+           "read the data through a pointer");
+  const std::string modifier = unknown_modifier(s.opcode);
+  fail(fmt::format("instruction '{}' is not supported{}", s.opcode,
+                   modifier.empty() ? "" : fmt::format(": no form of '{}' has '.{}'", base, modifier)),
        "list the supported forms with: stitchwork ptx isa");
 }
 
@@ -130,164 +138,6 @@ std::uint32_t Lowering::constant(RegisterClass cls, std::uint64_t bits) {
 std::uint32_t Lowering::temporary(RegisterClass cls) {
   f_.values.push_back({Value::Kind::kRegister, cls, f_.values.size(), 0, 0});
   return static_cast<std::uint32_t>(f_.values.size() - 1);
-}
-
-std::uint32_t Lowering::special(std::string_view name, RegisterClass* cls) {
-  using S = Special;
-  static const std::map<std::string_view, Special> kNames = {{"%tid.x", S::kTidX},
-                                                             {"%tid.y", S::kTidY},
-                                                             {"%tid.z", S::kTidZ},
-                                                             {"%ntid.x", S::kNtidX},
-                                                             {"%ntid.y", S::kNtidY},
-                                                             {"%ntid.z", S::kNtidZ},
-                                                             {"%ctaid.x", S::kCtaidX},
-                                                             {"%ctaid.y", S::kCtaidY},
-                                                             {"%ctaid.z", S::kCtaidZ},
-                                                             {"%nctaid.x", S::kNctaidX},
-                                                             {"%nctaid.y", S::kNctaidY},
-                                                             {"%nctaid.z", S::kNctaidZ},
-                                                             {"%laneid", S::kLaneId},
-                                                             {"%warpid", S::kWarpId},
-                                                             {"%nwarpid", S::kNwarpId},
-                                                             {"%smid", S::kSmId},
-                                                             {"%nsmid", S::kNsmId},
-                                                             {"%gridid", S::kGridId},
-                                                             {"%lanemask_eq", S::kLaneMaskEq},
-                                                             {"%lanemask_le", S::kLaneMaskLe},
-                                                             {"%lanemask_lt", S::kLaneMaskLt},
-                                                             {"%lanemask_ge", S::kLaneMaskGe},
-                                                             {"%lanemask_gt", S::kLaneMaskGt},
-                                                             {"%dynamic_smem_size", S::kDynamicSharedSize},
-                                                             {"%total_smem_size", S::kTotalSharedSize},
-                                                             {"%envreg1", S::kGridWorkspaceHigh},
-                                                             {"%envreg2", S::kGridWorkspaceLow},
-                                                             {"%clusterid.x", S::kClusterIdX},
-                                                             {"%clusterid.y", S::kClusterIdY},
-                                                             {"%clusterid.z", S::kClusterIdZ},
-                                                             {"%nclusterid.x", S::kNclusterIdX},
-                                                             {"%nclusterid.y", S::kNclusterIdY},
-                                                             {"%nclusterid.z", S::kNclusterIdZ},
-                                                             {"%cluster_ctaid.x", S::kClusterCtaidX},
-                                                             {"%cluster_ctaid.y", S::kClusterCtaidY},
-                                                             {"%cluster_ctaid.z", S::kClusterCtaidZ},
-                                                             {"%cluster_nctaid.x", S::kClusterNctaidX},
-                                                             {"%cluster_nctaid.y", S::kClusterNctaidY},
-                                                             {"%cluster_nctaid.z", S::kClusterNctaidZ},
-                                                             {"%cluster_ctarank", S::kClusterCtarank},
-                                                             {"%cluster_nctarank", S::kClusterNctarank},
-                                                             {"%is_explicit_cluster", S::kIsExplicitCluster}};
-  const auto it = kNames.find(name);
-  if (it == kNames.end()) return kNone;
-  *cls = it->second == S::kIsExplicitCluster ? RegisterClass::kPred : RegisterClass::k32;
-  program_.info.uses_clusters |= it->second >= S::kClusterIdX;
-  return value({Value::Kind::kSpecial, *cls, 0, 0, static_cast<std::uint32_t>(it->second)});
-}
-
-std::uint32_t Lowering::address_of(std::string_view name, RegisterClass cls, std::int64_t addend) {
-  if (const auto it = shared_offset_.find(name); it != shared_offset_.end()) {
-    return value({Value::Kind::kShared, cls, static_cast<std::uint64_t>(it->second + addend), 0, 0});
-  }
-  if (const auto it = local_offset_.find(name); it != local_offset_.end()) {
-    return constant(cls, static_cast<std::uint64_t>(it->second + addend));
-  }
-  for (const ParameterInfo& p : fn_.info.parameters) {
-    if (p.name == name) return constant(cls, static_cast<std::uint64_t>(p.offset + addend));
-  }
-  for (std::uint32_t g = 0; g < file_.globals.size(); ++g) {
-    if (file_.globals[g].name != name) continue;
-    return value({Value::Kind::kVariable, RegisterClass::k64, static_cast<std::uint64_t>(addend), 8, g});
-  }
-  for (const Function& f : file_.device_functions)
-    if (f.info.name == name)
-      fail(fmt::format("the address of function '{}' is taken: indirect calls are not supported", name),
-           "call the function by its name, or use a switch");
-  fail(fmt::format("'{}' is not declared", name));
-}
-
-std::uint32_t Lowering::source(const Operand& o, char letter) {
-  const RegisterClass want = class_of_letter(letter);
-  using Kind = Operand::Kind;
-  std::uint32_t v = kNone;
-  switch (o.kind) {
-    case Kind::kRegister:
-      v = static_cast<std::uint32_t>(o.reg);
-      break;
-    case Kind::kInteger:
-      if (want == RegisterClass::kPred) return constant(want, o.bits != 0);
-      return constant(want, o.bits);
-    case Kind::kFloat32:
-      if (want == RegisterClass::k64) {
-        return constant(want,
-                        std::bit_cast<std::uint64_t>(double{std::bit_cast<float>(std::uint32_t(o.bits))}));
-      }
-      return constant(want, o.bits);
-    case Kind::kFloat64:
-      if (want == RegisterClass::k64) return constant(want, o.bits);
-      return constant(want, std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.bits))));
-    case Kind::kName: {
-      if (o.name == "WARP_SZ") return constant(want, 32);
-      if (o.name == "%clock" || o.name == "%clock64" || o.name == "%clock_hi" || o.name == "%globaltimer" ||
-          o.name == "%globaltimer_lo") {
-        const bool wide = o.name == "%clock64" || o.name == "%globaltimer";
-        v = temporary(wide ? RegisterClass::k64 : RegisterClass::k32);
-        IrInst& i = emit("@clock", 1);
-        i.o[0] = v;
-        i.flags = wide;
-        break;
-      }
-      RegisterClass cls;
-      v = special(o.name, &cls);
-      if (v == kNone) {
-        if (o.name[0] == '%') fail(fmt::format("special register '{}' is not supported", o.name));
-        v = address_of(o.name, want == RegisterClass::k64 ? RegisterClass::k64 : RegisterClass::k32,
-                       o.offset);
-      }
-      break;
-    }
-    default:
-      fail("this kind of operand does not fit here");
-  }
-  const RegisterClass have = class_of(v);
-  const bool want_narrow = want == RegisterClass::k16 || want == RegisterClass::k32;
-  if ((have == RegisterClass::kPred) != (want == RegisterClass::kPred)) {
-    fail("a predicate is used as a value or a value as a predicate");
-  }
-  if (have == RegisterClass::k64 && want_narrow) {
-    const std::uint32_t t = temporary(RegisterClass::k32);
-    emit_simple(sim::find_row("@low32"), {t, v});
-    v = t;
-  } else if (want == RegisterClass::k64 && have != RegisterClass::k64) {
-    const std::uint32_t t = temporary(RegisterClass::k64);
-    emit_simple(sim::find_row("cvt.u64.u32"), {t, v});
-    v = t;
-  }
-  if (want == RegisterClass::k16 && have != RegisterClass::k16 && have != RegisterClass::kPred &&
-      f_.values[v].kind == Value::Kind::kRegister) {
-    const std::uint32_t t = temporary(RegisterClass::k32);
-    emit_simple(sim::find_row("@low16"), {t, v});
-    v = t;
-  }
-  if (o.negated) {
-    const std::uint32_t t = temporary(RegisterClass::kPred);
-    emit_simple(sim::find_row("not.pred"), {t, v});
-    v = t;
-  }
-  return v;
-}
-
-std::uint32_t Lowering::destination(const Operand& o, char letter) {
-  const bool wide = letter == 'd' || letter == 'e';
-  if (o.kind == Operand::Kind::kSink) {
-    return temporary(letter == 'p' ? RegisterClass::kPred : wide ? RegisterClass::k64 : RegisterClass::k32);
-  }
-  if (o.kind != Operand::Kind::kRegister) fail("the first operand must be a register");
-  const auto v = static_cast<std::uint32_t>(o.reg);
-  const RegisterClass have = class_of(v);
-  if ((have == RegisterClass::k64) != wide || (have == RegisterClass::kPred) != (letter == 'p')) {
-    fail(fmt::format("register '{}' has the wrong size for {}", fn_.registers[v].name,
-                     fn_.body[static_cast<std::size_t>(current_)].opcode));
-  }
-  return v;
 }
 
 IrInst& Lowering::emit(std::string_view row, std::uint8_t defs, std::uint8_t uses) {
@@ -326,16 +176,17 @@ void Lowering::lower_row(int row) {
     fail(fmt::format("{} takes {} operands, {} given", s.opcode, signature.size(), s.operands.size()));
   }
   std::uint32_t o[6] = {};
-  for (std::size_t k = 1; k < signature.size(); ++k) o[k] = source(s.operands[k], signature[k]);
+  const auto [result_type, source_type] = conversion(Opcode(s.opcode));
+  for (std::size_t k = 1; k < signature.size(); ++k)
+    o[k] = source(s.operands[k], signature[k], may_be_wider(source_type));
   const Operand& to = s.operands[0];
-  const Opcode op(s.opcode);
-  const bool widens = op.base == "cvt" && to.kind == Operand::Kind::kRegister &&
+  const bool widens = may_be_wider(result_type) && to.kind == Operand::Kind::kRegister &&
                       is_wider(class_of(static_cast<std::uint32_t>(to.reg)), signature[0]);
   o[0] = widens ? temporary(class_of_letter(signature[0])) : destination(to, signature[0]);
   IrInst& i = emit_simple(row, {o[0]});
   std::copy(o, o + 6, i.o);
   i.uses = static_cast<std::uint8_t>((1u << signature.size()) - 2);
-  if (widens) extend(static_cast<std::uint32_t>(to.reg), o[0], conversion_result(op));
+  if (widens) extend(static_cast<std::uint32_t>(to.reg), o[0], result_type);
 }
 
 /// {min,max}{.ftz}{.NaN}{.abs}.f32 of three numbers (PTX ISA 8.8, sm_100): the extremum of two, then of that
@@ -501,6 +352,7 @@ void Lowering::lower_statement(int index) {
     g.flags = s.guard_negated;
     g.aux = static_cast<std::uint16_t>(pipe_of(op, s.opcode));
   }
+  if (has_listed_forms(op.base) && !is_listed_form(s.opcode)) unknown();
   if (op.base == "mov")
     lower_move(op);
   else if (op.base == "setp")
@@ -517,11 +369,11 @@ void Lowering::lower_statement(int index) {
     lower_atomic(op, op.base == "red");
   else if (s.opcode == "call")
     lower_call();
-  else if (const int row = sim::find_row(s.opcode); row >= 0 && !is_three_way_extremum(op, s))
+  else if (const int row = find_row_in_any_order(s.opcode); row >= 0 && !is_three_way_extremum(op, s))
     lower_row(row);
-  else if (!lower_three_way_extremum(op) && !lower_control(op) && !lower_cluster_address(op) &&
-           !lower_carry(op) && !lower_warp(op) && !lower_async(op) && !lower_mbarrier(op) &&
-           !lower_bulk(op) && !lower_matrix(op))
+  else if (!lower_three_way_extremum(op) && !lower_mixed_precision(op) && !lower_control(op) &&
+           !lower_cluster_address(op) && !lower_carry(op) && !lower_warp(op) && !lower_async(op) &&
+           !lower_mbarrier(op) && !lower_bulk(op) && !lower_matrix(op))
     unknown();
   if (s.guard >= 0) {
     emit("@unguard").guarded = false;
@@ -531,6 +383,7 @@ void Lowering::lower_statement(int index) {
 
 void Lowering::lower_branch() {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (!is_listed_form(s.opcode)) unknown();
   IrBlock& block = f_.blocks[static_cast<std::size_t>(block_)];
   int target = exit_block_;
   if (s.opcode.starts_with("bra")) {

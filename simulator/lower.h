@@ -19,6 +19,9 @@ struct Opcode {
   std::string_view last() const { return modifiers.empty() ? std::string_view{} : modifiers.back(); }
 };
 
+/// The registers that hold an operand of a signature letter.
+RegisterClass class_of_letter(char letter);
+
 class Lowering {
  public:
   Lowering(const File& file, const Function& function);
@@ -38,10 +41,15 @@ class Lowering {
   std::uint32_t temporary(RegisterClass cls);
   std::uint32_t special(std::string_view name, RegisterClass* cls);
   std::uint32_t address_of(std::string_view name, RegisterClass cls, std::int64_t addend);
-  /// The value of a source operand for a signature letter; converts a register of another size.
-  std::uint32_t source(const Operand& o, char letter);
+  /// The value of a source operand for a signature letter. A register has that size, or `may_be_wider`; then
+  /// its low bits are meant.
+  std::uint32_t source(const Operand& o, char letter, bool may_be_wider = false);
+  [[noreturn]] void wrong_size(std::uint32_t reg) const;
   std::uint32_t destination(const Operand& o, char letter);
   RegisterClass class_of(std::uint32_t v) const { return f_.values[v].cls; }
+  /// The letter of an operand of so many bytes that is loaded, stored or passed, which a register may be
+  /// wider than.
+  char letter_of(const Operand& o, int bytes) const;
 
   // Instructions.
   IrInst& emit(std::string_view row, std::uint8_t defs = 0, std::uint8_t uses = 0);
@@ -55,18 +63,27 @@ class Lowering {
   void lower_move(const Opcode& op);
   void lower_setp(const Opcode& op);
   void lower_set(const Opcode& op);
+  void lower_vector_move(int bytes, const Operand& to, const Operand& from);
+  void lower_elementwise_move(const Opcode& op, const Operand& to, const Operand& from);
   void lower_wide_move(const Operand& to, const Operand& from);
   std::uint32_t compare(const std::string& opcode, const Operand& a, const Operand& b);
   std::uint32_t compare_half(const std::string& opcode, const Operand& a, const Operand& b, bool high);
   void lower_cvta(const Opcode& op);
   void lower_memory(const Opcode& op, bool is_store);
+  void check_access_modifiers(const Opcode& op, bool is_store) const;
   void lower_param_load(const Opcode& op, const Operand& address);
+  struct AtomicModifiers {
+    std::string_view operation, type, vector;
+    bool hint = false;
+  };
+  AtomicModifiers atomic_modifiers(const Opcode& op, bool is_reduction) const;
   void lower_atomic(const Opcode& op, bool is_reduction);
   void find_call_parameters();
   void lower_call_parameter(const Opcode& op, bool is_store, const Operand& address, const Operand& data);
   void lower_call();
   bool lower_carry(const Opcode& op);
   bool lower_async(const Opcode& op);
+  void lower_async_arrive(const Opcode& op);
   bool lower_mbarrier(const Opcode& op);
   bool lower_bulk(const Opcode& op);
   void require_sm(int sm, std::string_view what);
@@ -74,6 +91,7 @@ class Lowering {
   void lower_mma(const Opcode& op);
   void lower_wmma_access(const Opcode& op);
   bool lower_warp(const Opcode& op);
+  std::string_view space_of(const Opcode& op, const Operand& address) const;
   std::uint32_t within_shared(const Operand& address);
   void set_address(IrInst& i, const Operand& address);
   std::uint32_t whole_address(const Operand& address);
@@ -84,6 +102,10 @@ class Lowering {
   bool lower_cluster_address(const Opcode& op);
   void lower_shuffle(const Opcode& op);
   bool lower_three_way_extremum(const Opcode& op);
+  bool lower_mixed_precision(const Opcode& op);
+  std::uint32_t members_of(const Opcode& op, std::size_t operand);
+  int target_sm() const;
+  int ptx_version() const;  ///< 64 for 6.4
   void lower_redux(const Opcode& op);
   void lower_vote(const Opcode& op);
   void lower_branch();

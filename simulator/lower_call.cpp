@@ -69,8 +69,12 @@ void Lowering::lower_call_parameter(const Opcode& op, bool is_store, const Opera
     const bool wide = e.kind == Operand::Kind::kRegister &&
                       class_of(static_cast<std::uint32_t>(e.reg)) == RegisterClass::k64;
     if (is_store) {
-      const char letter = bytes == 8 ? (op.last() == "f64" ? 'e' : 'd') : op.last() == "f32" ? 'f' : 'r';
-      const std::uint32_t x = source(e, letter);
+      std::uint32_t x = source(e, letter_of(e, bytes));
+      if (bytes < 8 && class_of(x) == RegisterClass::k64) {
+        const std::uint32_t low = temporary(RegisterClass::k32);
+        emit_simple(sim::find_row("@low32"), {low, x});
+        x = low;
+      }
       if (bytes < 4)
         emit_simple(sim::find_row("and.b32"),
                     {v, x, constant(RegisterClass::k32, bytes == 1 ? 0xff : 0xffff)});
@@ -79,7 +83,7 @@ void Lowering::lower_call_parameter(const Opcode& op, bool is_store, const Opera
             class_of(x) == class_of(v);
       continue;
     }
-    const std::uint32_t d = destination(e, wide ? 'd' : 'r');
+    const std::uint32_t d = destination(e, letter_of(e, bytes));
     std::uint32_t from = v;
     if (sign && bytes < 4) {
       from = temporary(RegisterClass::k32);

@@ -5,6 +5,14 @@
 #include "simulator/lower.h"
 
 namespace stitchwork::ptx {
+namespace {
+
+/// Devices from which on setmaxnreg is there, and from which on exchanges within a warp name their lanes.
+constexpr int kSetmaxnregSm = 90, kIndependentLanesSm = 70;
+/// The version of PTX, 6.4, from which on they do so on these devices (PTX ISA, vote and shfl, target notes).
+constexpr int kMasksWantedVersion = 64;
+
+}  // namespace
 
 void Lowering::lower_move(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
@@ -12,53 +20,15 @@ void Lowering::lower_move(const Opcode& op) {
   const Operand& to = s.operands[0];
   const Operand& from = s.operands[1];
   const int bytes = op.last() == "pred" ? 0 : type_bytes(op.last());
+  if (op.modifiers.size() == 2 && bytes > 0 && bytes <= 8) return lower_elementwise_move(op, to, from);
   if (bytes == 16 && op.modifiers.size() == 1) {
     lower_wide_move(to, from);
     return;
   }
   if (op.modifiers.size() != 1 || (bytes == 0 && op.last() != "pred") || bytes > 8) unknown();
   using Kind = Operand::Kind;
-  if (from.kind == Kind::kVector) {  // pack
-    const std::size_t n = from.elements.size();
-    if (n == 0) unknown();
-    std::vector<std::uint32_t> parts;
-    const int part_bytes = bytes / static_cast<int>(n);
-    for (const Operand& e : from.elements) parts.push_back(source(e, part_bytes == 4 ? 'r' : 'h'));
-    if (bytes == 4 && n == 2) {
-      emit_simple(sim::find_row("@pack32"), {destination(to, 'r'), parts[0], parts[1]});
-    } else if (bytes == 8 && n == 2) {
-      emit_simple(sim::find_row("@pack64"), {destination(to, 'd'), parts[0], parts[1]});
-    } else if (bytes == 8 && n == 4) {
-      const std::uint32_t low = temporary(RegisterClass::k32), high = temporary(RegisterClass::k32);
-      emit_simple(sim::find_row("@pack32"), {low, parts[0], parts[1]});
-      emit_simple(sim::find_row("@pack32"), {high, parts[2], parts[3]});
-      emit_simple(sim::find_row("@pack64"), {destination(to, 'd'), low, high});
-    } else {
-      unknown();
-    }
-    return;
-  }
-  if (to.kind == Kind::kVector) {  // unpack
-    const std::size_t n = to.elements.size();
-    if (bytes == 4 && n == 2) {
-      const std::uint32_t a = source(from, 'r');
-      emit_simple(sim::find_row("@low16"), {destination(to.elements[0], 'h'), a});
-      emit_simple(sim::find_row("@high16"), {destination(to.elements[1], 'h'), a});
-    } else if (bytes == 8 && n == 2) {
-      const std::uint32_t a = source(from, 'd');
-      emit_simple(sim::find_row("@low32"), {destination(to.elements[0], 'r'), a});
-      emit_simple(sim::find_row("@high32"), {destination(to.elements[1], 'r'), a});
-    } else if (bytes == 8 && n == 4) {
-      const std::uint32_t a = source(from, 'd');
-      for (std::size_t k = 0; k < 4; ++k) {
-        const std::uint32_t half = temporary(RegisterClass::k32);
-        emit_simple(sim::find_row(k < 2 ? "@low32" : "@high32"), {half, a});
-        emit_simple(sim::find_row(k % 2 == 0 ? "@low16" : "@high16"),
-                    {destination(to.elements[k], 'h'), half});
-      }
-    } else {
-      unknown();
-    }
+  if (from.kind == Kind::kVector || to.kind == Kind::kVector) {
+    lower_vector_move(bytes, to, from);
     return;
   }
   const bool is_float = op.last()[0] == 'f';
@@ -74,6 +44,82 @@ void Lowering::lower_move(const Opcode& op) {
                           {d, a});
   // A 16-bit destination of a 16-bit source shares its lane form with 32 bits.
   i.copy = class_of(d) == class_of(a);
+}
+
+/// mov.{v2,v4,v8}.TYPE: each element of a vector to that of another.
+void Lowering::lower_elementwise_move(const Opcode& op, const Operand& to, const Operand& from) {
+  const std::string_view count = op.modifiers[0];
+  const std::size_t n = count == "v2" ? 2 : count == "v4" ? 4 : count == "v8" ? 8 : 0;
+  if (n == 0 || to.elements.size() != n || from.elements.size() != n) unknown();
+  const int bytes = type_bytes(op.last());
+  const bool is_float = op.last()[0] == 'f';
+  const char letter = bytes == 8 ? (is_float ? 'e' : 'd') : bytes == 4 ? (is_float ? 'f' : 'r') : 'h';
+  const int row = sim::find_row(bytes == 8 ? "mov.b64" : "mov.b32");
+  // Copied first: registers may be on both sides.
+  std::vector<std::uint32_t> values;
+  for (const Operand& e : from.elements) {
+    values.push_back(temporary(class_of_letter(letter)));
+    emit_simple(row, {values.back(), source(e, letter)}).copy = true;
+  }
+  for (std::size_t k = 0; k < n; ++k)
+    emit_simple(row, {destination(to.elements[k], letter), values[k]}).copy = true;
+}
+
+/// mov.{b16,b32,b64} between a register and two, four or eight equal parts of it.
+void Lowering::lower_vector_move(int bytes, const Operand& to, const Operand& from) {
+  using Kind = Operand::Kind;
+  const bool packs = from.kind == Kind::kVector;
+  const Operand& whole = packs ? to : from;
+  const auto& parts = packs ? from.elements : to.elements;
+  const int n = static_cast<int>(parts.size());
+  if (whole.kind == Kind::kVector || bytes < 2 || (n != 2 && n != 4 && n != 8) || n > bytes) unknown();
+  const int part = bytes / n;
+  const char letter = bytes == 8 ? 'd' : bytes == 4 ? 'r' : 'h', part_letter = part == 4 ? 'r' : 'h';
+  const auto word = [&](std::string_view row, std::initializer_list<std::uint32_t> sources) {
+    const std::uint32_t t = temporary(RegisterClass::k32);
+    IrInst& i = emit_simple(sim::find_row(row), {t});
+    std::copy(sources.begin(), sources.end(), i.o + 1);
+    i.uses = static_cast<std::uint8_t>((1u << (sources.size() + 1)) - 2);
+    return t;
+  };
+  const auto number = [&](std::uint64_t v) { return constant(RegisterClass::k32, v); };
+  if (packs) {
+    std::vector<std::uint32_t> values;
+    for (const Operand& p : parts) values.push_back(source(p, part_letter));
+    // Pairs of parts become parts of twice their size, until all are one.
+    for (int size = part; values.size() > 1; size *= 2) {
+      std::vector<std::uint32_t> pairs;
+      for (std::size_t k = 0; k < values.size(); k += 2) {
+        if (values.size() == 2 && size > 1) {
+          emit_simple(sim::find_row(size == 4 ? "@pack64" : "@pack32"),
+                      {destination(to, letter), values[0], values[1]});
+          return;
+        }
+        const auto joined = size == 2 ? word("@pack32", {values[k], values[k + 1]})
+                                      : word("bfi.b32", {values[k + 1], values[k], number(8), number(24)});
+        pairs.push_back(size == 1 ? word("@low16", {joined}) : joined);
+      }
+      values = std::move(pairs);
+    }
+    emit_simple(sim::find_row("mov.b32"), {destination(to, letter), values[0]});
+    return;
+  }
+  std::uint32_t a = source(from, letter);
+  if (bytes == 2) a = word("mov.b32", {a});  // a part may be the register it is of
+  for (int k = 0; k < n; ++k) {
+    const int at = k * part;
+    const std::uint32_t d = destination(parts[static_cast<std::size_t>(k)], part_letter);
+    if (part == 4) {
+      emit_simple(sim::find_row(k == 0 ? "@low32" : "@high32"), {d, a});
+      continue;
+    }
+    const std::uint32_t of_word = bytes < 8 ? a : word(at < 4 ? "@low32" : "@high32", {a});
+    if (part == 2)
+      emit_simple(sim::find_row(at % 4 == 0 ? "@low16" : "@high16"), {d, of_word});
+    else
+      emit_simple(sim::find_row("bfe.u32"),
+                  {d, of_word, number(static_cast<std::uint64_t>(at % 4 * 8)), number(8)});
+  }
 }
 
 /// mov.b128: between a 128-bit register, which is two of 64 bits, and two values or another such register.
@@ -212,7 +258,8 @@ void Lowering::lower_set(const Opcode& op) {
       emit_simple(sim::find_row(combine), {combined, p, source(s.operands[3], 'p')});
       p = combined;
     }
-    both[half] = packed ? temporary(RegisterClass::k32) : destination(s.operands[0], 'r');
+    both[half] =
+        packed ? temporary(RegisterClass::k32) : destination(s.operands[0], type_bytes(to) == 2 ? 'h' : 'r');
     emit_simple(sim::find_row("selp.b32"),
                 {both[half], constant(RegisterClass::k32, yes), constant(RegisterClass::k32, 0), p});
   }
@@ -228,11 +275,11 @@ bool Lowering::lower_control(const Opcode& op) {
     lower_barrier(op);
   } else if (base == "membar" || base == "fence") {
     // One memory, executed in order: a fence has nothing to wait for. The race check wants to know of it.
-    if (op.has("proxy::tensormap")) unknown();
-    if (!op.has("proxy"))
+    const bool proxy = std::any_of(op.modifiers.begin(), op.modifiers.end(),
+                                   [](std::string_view m) { return m.starts_with("proxy"); });
+    if (!proxy)
       emit("@fence").flags = op.has("cta") ? 1 : 0;
-    else if (std::any_of(op.modifiers.begin(), op.modifiers.end(),
-                         [](std::string_view m) { return m.starts_with("async"); }))
+    else if (!op.has("proxy::alias") && !op.has("alias"))
       emit("@proxy_fence");
   } else if (base == "nanosleep" || base == "prefetch" || base == "prefetchu" || base == "discard" ||
              base == "applypriority") {
@@ -240,13 +287,15 @@ bool Lowering::lower_control(const Opcode& op) {
   } else if (base == "createpolicy" && op.last() == "b64" && !s.operands.empty()) {
     // A policy is only handed to cache hints, which have nothing to do here.
     emit_simple(sim::find_row("mov.b64"), {destination(s.operands[0], 'd'), constant(RegisterClass::k64, 0)});
+  } else if (base == "setmaxnreg") {
+    require_sm(kSetmaxnregSm, "setmaxnreg");  // residency is of the registers that warps start with
   } else if (base == "griddepcontrol") {
     // Kernels run one after the other: what this one depends on has ended.
   } else if (base == "trap") {
     emit("@trap");
-  } else if (base == "shfl" && op.has("sync")) {
+  } else if (base == "shfl") {
     lower_shuffle(op);
-  } else if (base == "vote" && op.has("sync")) {
+  } else if (base == "vote") {
     lower_vote(op);
   } else if (base == "activemask" && s.operands.size() == 1) {
     emit("@activemask", 1).o[0] = destination(s.operands.at(0), 'r');
@@ -254,7 +303,14 @@ bool Lowering::lower_control(const Opcode& op) {
     lower_redux(op);
   } else if (base == "isspacep" && s.operands.size() == 2) {
     const std::string_view space = op.last();
-    const std::uint32_t a = source(s.operands[1], 'd'), d = destination(s.operands[0], 'p');
+    const char letter = letter_of(s.operands[1], 4);
+    std::uint32_t a = source(s.operands[1], letter);
+    if (class_of(a) == RegisterClass::k32) {
+      const std::uint32_t whole = temporary(RegisterClass::k64);
+      emit_simple(sim::find_row("cvt.u64.u32"), {whole, a});
+      a = whole;
+    }
+    const std::uint32_t d = destination(s.operands[0], 'p');
     IrInst& i = emit("@isspacep", 1, 2);
     i.o[0] = d;
     i.o[1] = a;
@@ -293,7 +349,8 @@ void Lowering::lower_barrier(const Opcode& op) {
     i.o[2] = p;
     if (threads != kNone) i.uses |= 2;
     if (p != kNone) i.uses |= 4;
-    i.flags = arrive ? 1 : 0;
+    i.flags = static_cast<std::uint8_t>((arrive ? sim::kBarrierArrives : 0) |
+                                        (op.base == "bar" || op.has("aligned") ? sim::kBarrierAligned : 0));
   }
   if (red) {
     const bool count = op.has("popc");
@@ -305,14 +362,26 @@ void Lowering::lower_barrier(const Opcode& op) {
   }
 }
 
+/// The mask of an exchange within a warp; without .sync, which PTX 6.4 took from sm_70 and later, those are
+/// meant that run.
+std::uint32_t Lowering::members_of(const Opcode& op, std::size_t operand) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  if (op.has("sync")) return source(s.operands[operand], 'r');
+  if (target_sm() >= kIndependentLanesSm && ptx_version() >= kMasksWantedVersion)
+    fail(fmt::format("{} wants .sync and a mask from sm_{} on", op.base, kIndependentLanesSm));
+  const std::uint32_t members = temporary(RegisterClass::k32);
+  emit("@activemask", 1).o[0] = members;
+  return members;
+}
+
 void Lowering::lower_shuffle(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   const int mode = op.has("idx") ? 0 : op.has("up") ? 1 : op.has("down") ? 2 : op.has("bfly") ? 3 : -1;
-  if (mode < 0 || s.operands.size() != 5) unknown();
+  if (mode < 0 || s.operands.size() != (op.has("sync") ? 5u : 4u)) unknown();
   const bool pair = s.operands[0].kind == Operand::Kind::kPair;
   const Operand& to = pair ? s.operands[0].elements[0] : s.operands[0];
   const std::uint32_t a = source(s.operands[1], 'r'), b = source(s.operands[2], 'r');
-  const std::uint32_t c = source(s.operands[3], 'r'), members = source(s.operands[4], 'r');
+  const std::uint32_t c = source(s.operands[3], 'r'), members = members_of(op, 4);
   const std::uint32_t d = destination(to, 'r');
   const std::uint32_t p = pair ? destination(s.operands[0].elements[1], 'p') : kNone;
   IrInst& i = emit("@shuffle", static_cast<std::uint8_t>(pair ? 3 : 1), 0b111100);
@@ -354,8 +423,8 @@ void Lowering::lower_redux(const Opcode& op) {
 void Lowering::lower_vote(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
   const int mode = op.has("all") ? 0 : op.has("any") ? 1 : op.has("uni") ? 2 : op.has("ballot") ? 3 : -1;
-  if (mode < 0 || s.operands.size() != 3) unknown();
-  const std::uint32_t p = source(s.operands[1], 'p'), members = source(s.operands[2], 'r');
+  if (mode < 0 || s.operands.size() != (op.has("sync") ? 3u : 2u)) unknown();
+  const std::uint32_t p = source(s.operands[1], 'p'), members = members_of(op, 2);
   const std::uint32_t d = destination(s.operands[0], mode == 3 ? 'r' : 'p');
   IrInst& i = emit("@vote", 1, 0b110);
   i.o[0] = d;

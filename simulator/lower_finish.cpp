@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "simulator/atomics.h"
+#include "simulator/forms.h"
 #include "simulator/lower.h"
 
 namespace stitchwork::ptx {
@@ -157,7 +158,8 @@ const KernelInfo* Module::kernel(std::string_view name) const {
 
 Module parse(std::string_view text, std::string file) {
   static std::atomic<std::uint64_t> next_id{1};
-  const File syntax = parse_file(text, std::move(file));
+  File syntax = parse_file(text, std::move(file));
+  resolve_function_pointers(syntax);
   auto impl = std::make_unique<ModuleImpl>();
   impl->id = next_id++;
   impl->file = syntax.file;
@@ -181,9 +183,10 @@ std::vector<std::string> supported_instructions() {
     if (row.spelling[0] == '@') continue;
     for (std::string& form : sim::expand_spelling(row.spelling)) forms.push_back(std::move(form));
   }
-  for (const char* pattern :
-       {"barrier.cluster.arrive{,.release,.relaxed}{,.aligned}", "barrier.cluster.wait{,.acquire}{,.aligned}",
-        "mapa{,.shared::cluster}.{u32,u64}", "getctarank{,.shared::cluster}.{u32,u64}"})
+  for (const std::string_view pattern : listed_patterns())
+    for (std::string& form : sim::expand_spelling(pattern)) forms.push_back(std::move(form));
+  for (const char* pattern : {"mapa{,.shared::cluster}.{u32,u64}", "getctarank{,.shared::cluster}.{u32,u64}",
+                              "cp.async.mbarrier.arrive{,.noinc}{,.shared,.shared::cta}.b64"})
     for (std::string& form : sim::expand_spelling(pattern)) forms.push_back(std::move(form));
   // Forms built from several rows or with many optional modifiers.
   for (const char* form :
@@ -207,8 +210,6 @@ std::vector<std::string> supported_instructions() {
         "red{.relaxed,.release}{.cta,.cluster,.gpu,.sys}{.global,.shared,.shared::cluster}"
         ".{add,min,max,and,or,xor,"
         "inc,dec}.TYPE",
-        "cvta{.to}.{global,shared,shared::cluster,local,const,param}.u64",
-        "isspacep.{global,shared,shared::cluster,local,param}",
         "mbarrier.init{.shared,.shared::cta}.b64",
         "mbarrier.inval{.shared,.shared::cta}.b64",
         "mbarrier.{expect_tx,complete_tx}{.relaxed}{.cta,.cluster}{.shared,.shared::cta,."
@@ -223,32 +224,10 @@ std::vector<std::string> supported_instructions() {
         "cp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}",
         "cp.async.bulk.commit_group",
         "cp.async.bulk.wait_group{.read}",
-        "fence.proxy.async{,.global,.shared::cta,.shared::cluster}",
-        "fence.mbarrier_init.release.cluster",
-        "bar.sync",
-        "bar.arrive",
-        "bar.red.{popc,and,or}",
-        "bar.warp.sync",
-        "barrier.sync{.aligned}",
-        "membar.{cta,gl,sys}",
-        "fence{.sc,.acq_rel}.{cta,cluster,gpu,sys}",
-        "shfl.sync.{idx,up,down,bfly}.b32",
-        "vote.sync.{all,any,uni}.pred",
-        "vote.sync.ballot.b32",
-        "redux.sync.{add,min,max}.{u32,s32}",
-        "redux.sync.{and,or,xor}.b32",
-        "redux.sync.{min,max}{.abs}{.NaN}.f32",
-        "activemask.b32",
-        "createpolicy.{fractional.L2::*,range.*.L2::*,cvt.L2}.b64",
         "{min,max}{.ftz}{.NaN}{.abs}.f32 of three numbers",
         "{ldmatrix,stmatrix}.sync.aligned.m8n8.{x1,x2,x4}{.trans}{,.shared,.shared::cta}.b16",
-        "nanosleep.u32",
-        "bra{.uni}",
-        "ret",
-        "exit",
-        "trap",
-        "prefetch",
-        "mov.{b32,b64} packing and unpacking"}) {
+        "mov.{b16,b32,b64} packing and unpacking",
+        "mov.{v2,v4,v8}.TYPE"}) {
     forms.push_back(form);
   }
   std::sort(forms.begin(), forms.end());

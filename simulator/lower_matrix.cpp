@@ -13,11 +13,15 @@ namespace {
 using sim::MatrixElement;
 using sim::MatrixShape;
 
+/// Devices that multiply matrices of fp8 (PTX ISA, mma.sync).
+constexpr int kFloat8Sm = 89;
+
 std::optional<MatrixElement> element_of(std::string_view type) {
   static constexpr std::pair<std::string_view, MatrixElement> kTypes[] = {
-      {"f16", MatrixElement::kF16}, {"bf16", MatrixElement::kBF16}, {"tf32", MatrixElement::kTF32},
-      {"f32", MatrixElement::kF32}, {"f64", MatrixElement::kF64},   {"s8", MatrixElement::kS8},
-      {"u8", MatrixElement::kU8},   {"s32", MatrixElement::kS32}};
+      {"f16", MatrixElement::kF16},   {"bf16", MatrixElement::kBF16}, {"tf32", MatrixElement::kTF32},
+      {"f32", MatrixElement::kF32},   {"f64", MatrixElement::kF64},   {"s8", MatrixElement::kS8},
+      {"u8", MatrixElement::kU8},     {"s32", MatrixElement::kS32},   {"e4m3", MatrixElement::kE4M3},
+      {"e5m2", MatrixElement::kE5M2}, {"s4", MatrixElement::kS4},     {"u4", MatrixElement::kU4}};
   for (const auto& [name, e] : kTypes)
     if (name == type) return e;
   return std::nullopt;
@@ -103,7 +107,8 @@ void Lowering::lower_wmma_access(const Opcode& op) {
   const auto element = element_of(op.last());
   const bool placed = m.size() == 8;  // a state space is named
   if (!(load || store) || (m.size() != 7 && !placed) || m[2] != "sync" || m[3] != "aligned" ||
-      (m[4] != "row" && m[4] != "col") || !parse_shape(m[5], shape) || !element)
+      (m[4] != "row" && m[4] != "col") || !parse_shape(m[5], shape) || !element || sim::is_int4(*element) ||
+      sim::is_float8(*element))
     unknown();
   const bool shared = placed && (m[6] == "shared" || m[6] == "shared::cta");
   if (placed && !shared && m[6] != "global") unknown();
@@ -153,6 +158,8 @@ void Lowering::lower_mma(const Opcode& op) {
   if (wmma) m.erase(m.begin());
   const bool saturate = std::erase(m, std::string_view("satfinite")) > 0;
   MatrixShape shape;
+  // Products of f64 are rounded to nearest, said or not.
+  const bool nearest = std::erase(m, std::string_view("rn")) > 0;
   if (wmma && m.size() == 7) m.insert(m.end() - 1, 2, std::string_view("f16"));  // D.C means D.f16.f16.C
   if (m.size() != 9 || m[0] != "sync" || m[1] != "aligned") unknown();
   const std::string_view shape_text = m[wmma ? 4 : 2], rows = m[wmma ? 2 : 3], columns = m[wmma ? 3 : 4];
@@ -160,9 +167,12 @@ void Lowering::lower_mma(const Opcode& op) {
   if (!parse_shape(shape_text, shape) ||
       (wmma ? !layout(rows) || !layout(columns) : rows != "row" || columns != "col"))
     unknown();
+  if (m.size() != 9) unknown();
   const auto d = element_of(m[5]), a = element_of(m[6]), b = element_of(m[7]), c = element_of(m[8]);
   const auto supported = wmma ? sim::wmma_supported : sim::mma_supported;
+  if (nearest && a != MatrixElement::kF64) unknown();
   if (!d || !a || !b || !c || !supported(shape, *a, *b, *c, *d, saturate)) unknown();
+  if (sim::is_float8(*a)) require_sm(kFloat8Sm, "matrix products of fp8");
   shape.a = *a;
   shape.b = *b;
   shape.c = *c;

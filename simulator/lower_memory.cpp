@@ -1,4 +1,6 @@
 // Loads, stores, atomics and address conversions.
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "simulator/atomics.h"
 #include "simulator/lower.h"
@@ -8,7 +10,7 @@ namespace stitchwork::ptx {
 namespace {
 
 /// The state space of a memory opcode; "generic" where it names none, constant memory being global.
-std::string_view space_of(const Opcode& op) {
+std::string_view named_space(const Opcode& op) {
   for (std::string_view m : op.modifiers) {
     if (m == "global" || m == "const") return "global";
     if (m == "shared" || m == "shared::cta") return "shared";
@@ -39,7 +41,21 @@ std::uint64_t window_bits(std::string_view space) {
 
 }  // namespace
 
+/// Where no space is named, that of a variable which is.
+std::string_view Lowering::space_of(const Opcode& op, const Operand& address) const {
+  const std::string_view space = named_space(op);
+  if (space != "generic" || address.reg >= 0 || address.name.empty()) return space;
+  if (shared_offset_.contains(address.name)) return "shared";
+  if (local_offset_.contains(address.name)) return "local";
+  const auto& parameters = fn_.info.parameters;
+  if (std::any_of(parameters.begin(), parameters.end(),
+                  [&](const auto& p) { return p.name == address.name; }))
+    return "param";
+  return space;
+}
+
 std::uint32_t Lowering::address_value(const Operand& address, std::int64_t* offset) {
+  if (!address.elements.empty()) fail("coordinates do not fit here");
   *offset = address.offset;
   if (address.reg >= 0) return static_cast<std::uint32_t>(address.reg);
   if (address.name.empty()) return constant(RegisterClass::k64, 0);
@@ -68,65 +84,98 @@ std::uint32_t Lowering::within_shared(const Operand& address) {
   return t;
 }
 
+/// Of each class at most one, in any order, which ptxas accepts too; and what excludes each other.
+void Lowering::check_access_modifiers(const Opcode& op, bool is_store) const {
+  enum Class { kOrder, kScope, kSpace, kNc, kMmio, kCache, kL1, kL2, kHint, kPrefetch, kVector };
+  struct Modifier {
+    std::string_view name;
+    Class of;
+    bool load = true, store = true;
+  };
+  static constexpr Modifier kKnown[] = {
+      {"weak", kOrder},
+      {"volatile", kOrder},
+      {"relaxed", kOrder},
+      {"acquire", kOrder, true, false},
+      {"release", kOrder, false, true},
+      {"cta", kScope},
+      {"cluster", kScope},
+      {"gpu", kScope},
+      {"sys", kScope},
+      {"global", kSpace},
+      {"const", kSpace, true, false},
+      {"shared", kSpace},
+      {"shared::cta", kSpace},
+      {"shared::cluster", kSpace},
+      {"local", kSpace},
+      {"param", kSpace},
+      {"param::entry", kSpace},
+      {"param::func", kSpace},
+      {"nc", kNc, true, false},
+      {"mmio", kMmio},
+      {"ca", kCache, true, false},
+      {"cg", kCache},
+      {"cs", kCache},
+      {"lu", kCache, true, false},
+      {"cv", kCache, true, false},
+      {"wb", kCache, false, true},
+      {"wt", kCache, false, true},
+      {"L1::no_allocate", kL1},
+      {"L1::evict_last", kL1},
+      {"L1::evict_first", kL1},
+      {"L1::evict_normal", kL1},
+      {"L1::evict_unchanged", kL1},
+      {"L2::evict_last", kL2},
+      {"L2::evict_first", kL2},
+      {"L2::evict_normal", kL2},
+      {"L2::cache_hint", kHint},
+      {"L2::64B", kPrefetch, true, false},
+      {"L2::128B", kPrefetch, true, false},
+      {"L2::256B", kPrefetch, true, false},
+      {"v2", kVector},
+      {"v4", kVector},
+      {"v8", kVector},
+  };
+  const std::string& opcode = fn_.body[static_cast<std::size_t>(current_)].opcode;
+  std::string_view given[kVector + 1] = {};
+  for (std::size_t k = 0; k + 1 < op.modifiers.size(); ++k) {
+    const std::string_view m = op.modifiers[k];
+    const auto known =
+        std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Modifier& x) { return x.name == m; });
+    if (known == std::end(kKnown) || !(is_store ? known->store : known->load))
+      fail(fmt::format("instruction '{}' is not supported: no form of '{}' has '.{}'", opcode, op.base, m),
+           "list the supported forms with: stitchwork ptx isa");
+    if (!given[known->of].empty())
+      fail(fmt::format("{}: '.{}' does not go with '.{}'", opcode, m, given[known->of]));
+    given[known->of] = m;
+  }
+  const std::string_view order = given[kOrder];
+  const bool scoped = order == "relaxed" || order == "acquire" || order == "release";
+  if (scoped && given[kScope].empty()) fail(fmt::format("{}: '.{}' wants a scope", opcode, order));
+  const auto excludes = [&](std::string_view a, std::string_view b) {
+    if (!a.empty() && !b.empty()) fail(fmt::format("{}: '.{}' does not go with '.{}'", opcode, b, a));
+  };
+  if (!scoped) excludes(order.empty() ? op.base : order, given[kScope]);
+  excludes(given[kNc], order);
+  if (!given[kNc].empty() && given[kSpace] != "global")
+    fail(fmt::format("{}: '.nc' is for '.global' alone", opcode));
+  if (!given[kMmio].empty() && order != "relaxed") fail(fmt::format("{}: '.mmio' wants '.relaxed'", opcode));
+  if (scoped || order == "volatile") excludes(order, given[kCache]);
+}
+
 void Lowering::lower_memory(const Opcode& op, bool is_store) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  check_access_modifiers(op, is_store);
   // A cache hint is only a hint.
   const std::size_t expected = op.has("L2::cache_hint") ? 3 : 2;
   if (s.operands.size() != expected) fail(fmt::format("{} takes {} operands", s.opcode, expected));
   const Operand& address = s.operands[is_store ? 0 : 1];
   const Operand& data = s.operands[is_store ? 1 : 0];
   if (address.kind != Operand::Kind::kAddress) fail("expected an address in brackets");
-  std::string_view space = space_of(op);
+  std::string_view space = space_of(op, address);
   program_.info.uses_clusters |= space == "cluster";
   std::string_view type = op.last();
   int bytes = type_bytes(type);
-  static constexpr std::string_view kKnown[] = {"global",
-                                                "const",
-                                                "shared",
-                                                "shared::cta",
-                                                "shared::cluster",
-                                                "local",
-                                                "param",
-                                                "param::entry",
-                                                "param::func",
-                                                "nc",
-                                                "volatile",
-                                                "relaxed",
-                                                "acquire",
-                                                "release",
-                                                "weak",
-                                                "cta",
-                                                "gpu",
-                                                "sys",
-                                                "cluster",
-                                                "ca",
-                                                "cg",
-                                                "cs",
-                                                "lu",
-                                                "cv",
-                                                "wb",
-                                                "wt",
-                                                "v2",
-                                                "v4",
-                                                "v8",
-                                                "L1::no_allocate",
-                                                "L1::evict_last",
-                                                "L1::evict_first",
-                                                "L1::evict_normal",
-                                                "L1::evict_unchanged",
-                                                "L2::64B",
-                                                "L2::128B",
-                                                "L2::256B",
-                                                "L2::evict_last",
-                                                "L2::evict_first",
-                                                "L2::evict_normal",
-                                                "L2::cache_hint",
-                                                "mmio"};
-  for (std::size_t k = 0; k + 1 < op.modifiers.size(); ++k) {
-    bool known = false;
-    for (std::string_view m : kKnown) known |= m == op.modifiers[k];
-    if (!known) unknown();
-  }
   if (bytes == 0) unknown();
   int count = op.has("v2") ? 2 : op.has("v4") ? 4 : op.has("v8") ? 8 : 1;
   std::vector<Operand> elements = data.kind == Operand::Kind::kVector ? data.elements : std::vector{data};
@@ -161,10 +210,12 @@ void Lowering::lower_memory(const Opcode& op, bool is_store) {
   // Data values first: converting an immediate may emit instructions of its own.
   std::vector<std::uint32_t> values;
   RegisterClass cls = bytes == 8 ? RegisterClass::k64 : RegisterClass::k32;
+  char letter = type == "f64" ? 'e' : type == "f32" ? 'f' : bytes == 8 ? 'd' : 'r';
   for (const Operand& e : elements) {
-    if (e.kind == Operand::Kind::kRegister) cls = class_of(static_cast<std::uint32_t>(e.reg));
+    if (e.kind != Operand::Kind::kRegister) continue;
+    letter = letter_of(e, bytes);
+    cls = class_of(static_cast<std::uint32_t>(e.reg));
   }
-  const char letter = cls == RegisterClass::k64 ? (type == "f64" ? 'e' : 'd') : type == "f32" ? 'f' : 'r';
   for (const Operand& e : elements) values.push_back(is_store ? source(e, letter) : destination(e, letter));
   constexpr int kMost = 4;  // elements an instruction moves; more are several accesses
   for (int begin = 0; begin < count; begin += kMost) {
@@ -211,7 +262,7 @@ void Lowering::lower_param_load(const Opcode& op, const Operand& address) {
     }
     const bool wide = e.kind == Operand::Kind::kRegister &&
                       class_of(static_cast<std::uint32_t>(e.reg)) == RegisterClass::k64;
-    const std::uint32_t d = destination(e, wide ? 'd' : 'r');
+    const std::uint32_t d = destination(e, letter_of(e, bytes));
     std::uint32_t v = value({Value::Kind::kParameter, bytes == 8 ? RegisterClass::k64 : RegisterClass::k32,
                              offset, static_cast<std::uint32_t>(bytes), 0});
     if (sign && bytes < 4) {
@@ -247,34 +298,64 @@ void Lowering::lower_cvta(const Opcode& op) {
   }
 }
 
+/// In any order, the type too: LLVM writes atom.global.v4.f32.add.
+Lowering::AtomicModifiers Lowering::atomic_modifiers(const Opcode& op, bool is_reduction) const {
+  const std::string& opcode = fn_.body[static_cast<std::size_t>(current_)].opcode;
+  AtomicModifiers given;
+  std::string_view order, scope, space;
+  bool keeps_subnormals = false;
+  const auto once = [&](std::string_view& slot, std::string_view m) {
+    if (!slot.empty()) fail(fmt::format("{}: '.{}' does not go with '.{}'", opcode, m, slot));
+    slot = m;
+  };
+  const auto is_one_of = [](std::string_view m, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), m) != names.end();
+  };
+  for (std::string_view m : op.modifiers) {
+    if (is_one_of(m, {"add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "dec"}))
+      once(given.operation, m);
+    else if (type_bytes(m) > 0)
+      once(given.type, m);
+    else if (is_one_of(m, {"relaxed", "acquire", "release", "acq_rel"}))
+      once(order, m);
+    else if (is_one_of(m, {"cta", "cluster", "gpu", "sys"}))
+      once(scope, m);
+    else if (is_one_of(m, {"global", "shared", "shared::cta", "shared::cluster"}))
+      once(space, m);
+    else if (is_one_of(m, {"v2", "v4", "v8"}))
+      once(given.vector, m);
+    else if (m == "noftz" && !keeps_subnormals)
+      keeps_subnormals = true;
+    else if (m == "L2::cache_hint" && !given.hint)
+      given.hint = true;
+    else
+      fail(fmt::format("instruction '{}' is not supported: no form of '{}' has '.{}'", opcode, op.base, m),
+           "list the supported forms with: stitchwork ptx isa");
+  }
+  if (is_reduction && is_one_of(order, {"acquire", "acq_rel"}))
+    fail(fmt::format("{}: '.{}' is for atom", opcode, order));
+  if (keeps_subnormals && !is_one_of(given.type, {"f16", "f16x2", "bf16", "bf16x2"}))
+    fail(fmt::format("{}: '.noftz' is for f16 and bf16", opcode));
+  return given;
+}
+
 void Lowering::lower_atomic(const Opcode& op, bool is_reduction) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
-  std::string_view operation;
-  for (std::string_view m : op.modifiers) {
-    if (m == "add" || m == "exch" || m == "cas" || m == "min" || m == "max" || m == "and" || m == "or" ||
-        m == "xor" || m == "inc" || m == "dec") {
-      operation = m;
-    } else if (m != op.last() && m != "global" && m != "shared" && m != "shared::cta" && m != "relaxed" &&
-               m != "acquire" && m != "release" && m != "acq_rel" && m != "cta" && m != "cluster" &&
-               m != "gpu" && m != "sys" && m != "shared::cluster" && m != "noftz" && m != "v2" && m != "v4" &&
-               m != "v8" && m != "L2::cache_hint") {
-      unknown();
-    }
-  }
-  const auto form = sim::find_atomic(operation, op.last());
+  const auto [operation, type, vector, hint] = atomic_modifiers(op, is_reduction);
+  const auto form = sim::find_atomic(operation, type);
   if (!form) unknown();
   const std::size_t first = is_reduction ? 0 : 1, operands = first + (operation == "cas" ? 3 : 2);
-  if (s.operands.size() != operands + (op.has("L2::cache_hint") ? 1 : 0))
+  if (s.operands.size() != operands + (hint ? 1 : 0))
     fail(fmt::format("{} takes {} operands", s.opcode, operands));
   if (s.operands[first].kind != Operand::Kind::kAddress) fail("expected an address in brackets");
   const bool wide = form->bytes == 8;
-  const char letter = op.last() == "f32" ? 'f' : op.last() == "f64" ? 'e' : wide ? 'd' : 'r';
+  const char letter = type == "f32" ? 'f' : type == "f64" ? 'e' : wide ? 'd' : form->bytes == 2 ? 'h' : 'r';
   const bool returns = !is_reduction && s.operands[0].kind != Operand::Kind::kSink;
-  const std::string_view space = space_of(op);
+  const std::string_view space = space_of(op, s.operands[first]);
   const bool shared = space == "shared" || space == "cluster";
   program_.info.uses_clusters |= space == "cluster";
   // A vector is an atomic of each element.
-  const std::size_t count = op.has("v2") ? 2 : op.has("v4") ? 4 : op.has("v8") ? 8 : 1;
+  const std::size_t count = vector.empty() ? 1 : static_cast<std::size_t>(vector[1] - '0');
   if (count > 1 && (operation == "cas" || shared)) unknown();
   const auto parts = [&](const Operand& o) {
     auto all = o.kind == Operand::Kind::kVector ? o.elements : std::vector{o};

@@ -1,6 +1,9 @@
-// Carry chains, warp-wide matching, asynchronous copies.
+// Carry chains, sums of two precisions, warp-wide matching, asynchronous copies.
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "simulator/atomics.h"
+#include "simulator/forms.h"
 #include "simulator/lower.h"
 
 namespace stitchwork::ptx {
@@ -42,6 +45,34 @@ bool Lowering::lower_carry(const Opcode& op) {
   return true;
 }
 
+/// {add,sub,fma}{.rnd}{.sat}.f32.{f16,bf16} (PTX ISA 8.6, sm_100): the operands but the last are converted.
+bool Lowering::lower_mixed_precision(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const std::string_view half = op.last();
+  const bool takes = op.base == "add" || op.base == "sub" || op.base == "fma";
+  if (!takes || (half != "f16" && half != "bf16") || op.modifiers.size() < 2 ||
+      op.modifiers[op.modifiers.size() - 2] != "f32")
+    return false;
+  const int row = find_row_in_any_order(s.opcode.substr(0, s.opcode.rfind('.')));
+  const std::size_t operands = op.base == "fma" ? 4 : 3;
+  if (row < 0 || op.has("ftz")) unknown();
+  if (s.operands.size() != operands) fail(fmt::format("{} takes {} operands", s.opcode, operands));
+  std::uint32_t o[6] = {};
+  for (std::size_t k = 1; k < operands; ++k) {
+    const bool last = k + 1 == operands;
+    o[k] = source(s.operands[k], last ? 'f' : 'h');
+    if (last) continue;
+    const std::uint32_t t = temporary(RegisterClass::k32);
+    emit_simple(sim::find_row(half == "f16" ? "cvt.f32.f16" : "cvt.f32.bf16"), {t, o[k]});
+    o[k] = t;
+  }
+  o[0] = destination(s.operands[0], 'f');
+  IrInst& i = emit_simple(row, {o[0]});
+  std::copy(o, o + 6, i.o);
+  i.uses = static_cast<std::uint8_t>((1u << operands) - 2);
+  return true;
+}
+
 /// match.sync, elect.sync.
 bool Lowering::lower_warp(const Opcode& op) {
   const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
@@ -76,6 +107,24 @@ bool Lowering::lower_warp(const Opcode& op) {
   return false;
 }
 
+/// cp.async.mbarrier.arrive{.noinc}{.shared,.shared::cta}.b64 (PTX ISA 8.7, 9.7.13.15.17)
+void Lowering::lower_async_arrive(const Opcode& op) {
+  const Statement& s = fn_.body[static_cast<std::size_t>(current_)];
+  const auto& m = op.modifiers;
+  std::size_t at = 3;
+  if (m.size() < 4 || m[2] != "arrive" || op.last() != "b64") unknown();
+  std::uint16_t bits = sim::kMbarrierGeneric;
+  if (m[at] == "noinc") bits |= sim::kMbarrierNoIncrement, ++at;
+  if (m[at] == "shared" || m[at] == "shared::cta")
+    bits &= static_cast<std::uint16_t>(~sim::kMbarrierGeneric), ++at;
+  if (at + 1 != m.size()) unknown();
+  if (s.operands.size() != 1 || s.operands[0].kind != Operand::Kind::kAddress)
+    fail(fmt::format("{} takes an address", s.opcode));
+  IrInst& i = emit("@async.arrive");
+  i.aux = bits;
+  set_address(i, s.operands[0]);
+}
+
 /// cp.async: bytes are read when it is issued and written to shared memory when they are waited for, so that
 /// a kernel that forgets to wait sees old contents.
 bool Lowering::lower_async(const Opcode& op) {
@@ -93,16 +142,25 @@ bool Lowering::lower_async(const Opcode& op) {
     i.flags = what == "wait_all" ? 1 : 0;
     return true;
   }
+  if (what == "mbarrier") {
+    lower_async_arrive(op);
+    return true;
+  }
   const bool level_all = what == "ca";
   if (!level_all && what != "cg") return false;
   bool hint = false;
+  int spaces = 0;
   for (std::size_t k = 2; k < op.modifiers.size(); ++k) {
     const std::string_view m = op.modifiers[k];
     hint |= m == "L2::cache_hint";
+    spaces += m == "shared" || m == "shared::cta" || m == "global";
     if (m != "shared" && m != "shared::cta" && m != "global" && m != "L2::64B" && m != "L2::128B" &&
         m != "L2::256B" && m != "L2::cache_hint")
       return false;
   }
+  if (spaces != 2 || op.modifiers.size() < 4 || !op.modifiers[2].starts_with("shared") ||
+      op.modifiers[3] != "global")
+    unknown();  // to shared memory, from global memory
   const std::size_t given = s.operands.size() - (hint ? 1 : 0);
   if (s.operands.size() < 3 || given < 3 || given > 4 || s.operands[0].kind != Operand::Kind::kAddress ||
       s.operands[1].kind != Operand::Kind::kAddress || s.operands[2].kind != Operand::Kind::kInteger)

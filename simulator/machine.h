@@ -65,10 +65,34 @@ struct Inst {
 struct StackEntry {
   std::int32_t pc;
   std::int32_t rpc;  ///< -1: only at exit
+  const Inst* at;    ///< where they continue, within a basic block; null: at the beginning of `pc`
   std::uint32_t mask[kGangWarps];
 };
 
 enum class StrandState : std::uint8_t { kRunnable, kBarrier, kClusterBarrier, kYielded, kDone };
+
+/// What lanes of a warp come together for.
+enum class Rendezvous : std::uint8_t {
+  kBlockBarrier,
+  kClusterBarrier,
+  kWarpBarrier,
+  kShuffle,
+  kVote,
+  kMatch,
+  kRedux,
+  kElect,
+  kWholeWarp,  ///< matrix instructions
+};
+/// Lanes that wait for others of their warp.
+struct WaitingLanes {
+  const Inst* at = nullptr;  ///< which they execute then
+  Rendezvous kind = Rendezvous::kBlockBarrier;
+  std::uint32_t lanes = 0;
+  std::uint32_t named = 0;   ///< that are to come
+  std::uint32_t wanted = 0;  ///< of these, those that ran when the first came
+};
+/// Inst::flags of @barrier.
+inline constexpr std::uint8_t kBarrierArrives = 1, kBarrierNegated = 2, kBarrierAligned = 4;
 
 /// [lo, hi) of the allocation a memory instruction touched last, and the host bytes behind it.
 struct AddressCache {
@@ -176,11 +200,9 @@ struct Strand {
   std::uint32_t barrier_threads = 0;
   std::uint32_t barrier_line_id = 0;
   const Inst* resume = nullptr;
-  const Inst* gathered_at =
-      nullptr;  ///< where lanes of the strand's only warp wait for the others (gather_warp)
-  const char* gathered_for = nullptr;  ///< the name of what they wait at
-  std::uint32_t gathered = 0;          ///< these lanes; they are in no entry of the stack
-  std::uint32_t gathering = 0;         ///< the lanes that ran when the first of them came
+  /// Lanes of the strand's only warp that wait for others (rendezvous.cpp); they are in no entry of the
+  /// stack.
+  std::uint32_t waiting = 0;
   std::uint32_t alive[kGangWarps] = {};
   std::uint32_t saved[kGangWarps] = {};  ///< mask set aside by a guard
   StackEntry* stack = nullptr;           ///< kMaxDepth entries
@@ -282,11 +304,14 @@ enum MbarrierBits : std::uint16_t {
   kMbarrierRemote = 4,   ///< may be of another block of the cluster
   kMbarrierRelaxed = 8,
   kMbarrierNoComplete = 16,
-  kMbarrierExpects = 64,  ///< arrive.expect_tx
-  kMbarrierParity = 128,  ///< waits for a parity, not with a state
+  kMbarrierExpects = 64,       ///< arrive.expect_tx
+  kMbarrierParity = 128,       ///< waits for a parity, not with a state
+  kMbarrierNoIncrement = 256,  ///< cp.async.mbarrier.arrive.noinc
 };
 /// o: d or ~0, count, bytes, state or parity or ~0; o[4]: address.
 const Inst* run_mbarrier(Strand& s, const Inst* i);
+/// cp.async.mbarrier.arrive. o[4]: address.
+const Inst* run_async_arrive(Strand& s, const Inst* i);
 /// o: d, state.
 const Inst* run_pending_count(Strand& s, const Inst* i);
 
@@ -321,16 +346,20 @@ void find_allocation(Strand& s, const Inst* i, AddressCache& cache, std::uint64_
 void grow_log(AccessLog& log);
 /// Makes one strand per warp of `s`'s gang; `s` itself keeps its first warp.
 void split_strand(Strand& s, const Inst* i);
-/// Not all running lanes of a warp of the strand are at instruction `i`, which they execute together
-/// (`what`: "block barrier"). From sm_70 on lanes run independently: those that are here wait for the others,
-/// whichever way these come. Returns `i` once all are here, as one; else where the strand goes on.
-const Inst* gather_warp(Strand& s, const Inst* i, const char* what);
-/// Instructions that name the lanes they are for by a mask (`members`: operand offset of a register) wait for
-/// them: where the mask names all running lanes of a warp of which some are elsewhere. Of fewer lanes the
-/// instruction is executed by those that are here. Returns `i` where the strand goes on with it.
-const Inst* await_members(Strand& s, const Inst* i, std::uint32_t members, const char* what);
-/// Gathered lanes wait for others, which have ended, or are at another such instruction.
-[[noreturn]] void raise_divergence(Strand& s, const char* where);
+/// Not all running lanes of a warp of the strand are at instruction `i`, which they execute together: those
+/// that are here wait for the others, whichever way these come. Returns `i` once all are here, as one; else
+/// where the strand goes on.
+const Inst* await_warp(Strand& s, const Inst* i, Rendezvous kind);
+/// The same for an instruction that is for lanes named by a mask (`members`: operand offset of a register).
+/// Lanes that name different masks wait for themselves.
+const Inst* await_members(Strand& s, const Inst* i, std::uint32_t members, Rendezvous kind);
+/// Nothing of the strand runs, but some of its lanes wait: where they go on, as others have ended.
+const Inst* resume_waiting(Strand& s);
+/// Lanes of a warp take more different ways than the simulator keeps: an Error, as the program may be right.
+[[noreturn]] void raise_depth(const Strand& s, const Inst* i);
+/// Lanes wait for others that will not come.
+[[noreturn]] void raise_divergence(Strand& s, const WaitingLanes& waiting, const char* what,
+                                   const char* where);
 /// True if the barrier completed with this arrival and the strand may go on at once.
 bool arrive_at_barrier(Strand& s, const Inst* i, int id, std::uint32_t threads, bool blocks);
 

@@ -7,7 +7,20 @@
 
 namespace stitchwork::sim {
 
-enum class MatrixElement : std::uint8_t { kF16, kBF16, kTF32, kF32, kF64, kS8, kU8, kS32 };
+enum class MatrixElement : std::uint8_t {
+  kF16,
+  kBF16,
+  kTF32,
+  kF32,
+  kF64,
+  kS8,
+  kU8,
+  kS32,
+  kE4M3,
+  kE5M2,
+  kS4,
+  kU4
+};
 
 constexpr int element_bits(MatrixElement e) {
   switch (e) {
@@ -16,7 +29,12 @@ constexpr int element_bits(MatrixElement e) {
       return 16;
     case MatrixElement::kS8:
     case MatrixElement::kU8:
+    case MatrixElement::kE4M3:
+    case MatrixElement::kE5M2:
       return 8;
+    case MatrixElement::kS4:
+    case MatrixElement::kU4:
+      return 4;
     case MatrixElement::kF64:
       return 64;
     default:
@@ -53,7 +71,11 @@ constexpr TensorType tensor_type(const MatrixShape& shape) {
       return TensorType::kF64;
     case MatrixElement::kS8:
     case MatrixElement::kU8:
+    case MatrixElement::kS4:
+    case MatrixElement::kU4:
     case MatrixElement::kS32:
+    case MatrixElement::kE4M3:  // as fast as integers of 8 bits (H100 whitepaper, table 2)
+    case MatrixElement::kE5M2:
       return TensorType::kInt8;
     default:
       return TensorType::kF16;
@@ -91,18 +113,27 @@ constexpr int fragment_registers(int elements, MatrixElement e) {
   return elements / 32 / per;
 }
 
+constexpr bool is_float8(MatrixElement e) { return e == MatrixElement::kE4M3 || e == MatrixElement::kE5M2; }
+constexpr bool is_int8(MatrixElement e) { return e == MatrixElement::kS8 || e == MatrixElement::kU8; }
+constexpr bool is_int4(MatrixElement e) { return e == MatrixElement::kS4 || e == MatrixElement::kU4; }
+
 /// The forms of mma.sync that are executed (PTX ISA, "Warp-level matrix instructions").
 constexpr bool mma_supported(const MatrixShape& s, MatrixElement a, MatrixElement b, MatrixElement c,
                              MatrixElement d, bool saturate) {
   using E = MatrixElement;
-  const bool integer = (a == E::kS8 || a == E::kU8) && (b == E::kS8 || b == E::kU8);
-  if (integer)
-    return c == E::kS32 && d == E::kS32 &&
-           ((s.m == 8 && s.n == 8 && s.k == 16) || (s.m == 16 && s.n == 8 && (s.k == 16 || s.k == 32)));
-  if (saturate || a != b) return false;
-  if (a == E::kF64) return c == E::kF64 && d == E::kF64 && s.m == 8 && s.n == 8 && s.k == 4;
-  if (s.m != 16 || s.n != 8) return false;
+  const bool whole = c == E::kS32 && d == E::kS32, square = s.m == 8 && s.n == 8,
+             tall = s.m == 16 && s.n == 8;
+  if (is_int8(a) && is_int8(b)) return whole && ((square && s.k == 16) || (tall && (s.k == 16 || s.k == 32)));
+  if (is_int4(a) && is_int4(b)) return whole && ((square && s.k == 32) || (tall && (s.k == 32 || s.k == 64)));
+  if (saturate) return false;
   const bool single = c == E::kF32 && d == E::kF32;
+  if (is_float8(a) && is_float8(b))
+    return tall && (s.k == 16 || s.k == 32) && (single || (c == E::kF16 && d == E::kF16));
+  if (a != b) return false;
+  if (a == E::kF64)
+    return c == E::kF64 && d == E::kF64 &&
+           ((square && s.k == 4) || (tall && (s.k == 4 || s.k == 8 || s.k == 16)));
+  if (!tall) return false;
   if (a == E::kTF32) return single && (s.k == 4 || s.k == 8);
   if (a == E::kBF16) return single && (s.k == 8 || s.k == 16);
   const bool half = (c == E::kF16 || c == E::kF32) && (d == E::kF16 || d == E::kF32);
@@ -121,7 +152,7 @@ constexpr bool wmma_supported(const MatrixShape& s, MatrixElement a, MatrixEleme
   const bool square = (s.m == 16 && s.n == 16 && s.k == 16) || (s.m == 32 && s.n == 8 && s.k == 16) ||
                       (s.m == 8 && s.n == 32 && s.k == 16);
   if (a != b) return false;
-  if (a == E::kS8 || a == E::kU8) return square && c == E::kS32 && d == E::kS32;
+  if (is_int8(a)) return square && c == E::kS32 && d == E::kS32;
   if (saturate) return false;
   if (a == E::kTF32) return c == E::kF32 && d == E::kF32 && s.m == 16 && s.n == 16 && s.k == 8;
   if (a == E::kF64) return c == E::kF64 && d == E::kF64 && s.m == 8 && s.n == 8 && s.k == 4;

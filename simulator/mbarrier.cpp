@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "simulator/async_copy.h"
 #include "simulator/atomics.h"
 #include "simulator/bulk_copy.h"
 #include "simulator/cluster.h"
@@ -92,6 +93,17 @@ void arrive(Strand& s, const Inst* i, Target t, std::uint32_t count, bool drop, 
   complete_phase(t);
 }
 
+/// The address that a lane gives, in the window of shared memory.
+std::uint64_t address_of(Strand& s, const Inst* i, int w, int l) {
+  const std::uint64_t address =
+      i->aux & kAddress32 ? lane_value<std::uint32_t>(s, i->o[4], w, l) + static_cast<std::uint32_t>(i->imm)
+                          : lane_value<std::uint64_t>(s, i->o[4], w, l) + static_cast<std::uint64_t>(i->imm);
+  if (!(i->aux & kMbarrierGeneric)) return address;
+  if (address >> kAllocationShift != kSharedWindow)
+    raise_finding(s, i, FindingKind::kOutOfBounds, "takes an address that is not in shared memory", w, l);
+  return address & kWindowMask;
+}
+
 /// Whether the phase that the lane asks for is complete (9.7.13.15.16).
 bool is_complete(Strand& s, const Inst* i, const Mbarrier& m, int w, int l) {
   if (i->aux & kMbarrierParity) {
@@ -164,6 +176,23 @@ void complete_tx(Strand& s, const Inst* i, BlockRun& owner, Mbarrier& m, std::ui
   complete_phase({owner, m});
 }
 
+std::uint64_t expect_async_arrival(Strand& s, const Inst* i, int w, int l) {
+  const SharedPlace at =
+      shared_place(s, i, address_of(s, i, w, l), Mbarrier::kBytes, Mbarrier::kBytes, false, true, w, l);
+  ++s.block->hot->accesses;
+  Mbarrier& m = find_mbarrier(s, i, at, w, l);
+  if (i->aux & kMbarrierNoIncrement) return at.offset;
+  if (m.pending >= Mbarrier::kMaxCount) raise(s, i, m, "adds an arrival to", w, l);
+  ++m.pending;
+  keep_bits(*at.block, m);
+  return at.offset;
+}
+
+void arrive_after_copies(Strand& s, const Inst* i, std::uint64_t offset, int w, int l) {
+  ++s.block->progress;
+  arrive(s, i, {*s.block, find_mbarrier(s, i, {s.block, offset}, w, l)}, 1, false, w, l);
+}
+
 const Inst* run_mbarrier(Strand& s, const Inst* i) {
   const auto op = static_cast<MbarrierOp>(i->flags);
   const bool waits = op == MbarrierOp::kWait, returns = i->o[0] != ~0u;
@@ -175,18 +204,8 @@ const Inst* run_mbarrier(Strand& s, const Inst* i) {
     std::uint64_t looked_at = ~std::uint64_t{0};
     for (std::uint32_t m = s.mask[w]; m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
-      std::uint64_t address =
-          i->aux & kAddress32
-              ? lane_value<std::uint32_t>(s, i->o[4], w, l) + static_cast<std::uint32_t>(i->imm)
-              : lane_value<std::uint64_t>(s, i->o[4], w, l) + static_cast<std::uint64_t>(i->imm);
-      if (i->aux & kMbarrierGeneric) {
-        if (address >> kAllocationShift != kSharedWindow)
-          raise_finding(s, i, FindingKind::kOutOfBounds, "takes an address that is not in shared memory", w,
-                        l);
-        address &= kWindowMask;
-      }
-      const SharedPlace at =
-          shared_place(s, i, address, Mbarrier::kBytes, Mbarrier::kBytes, may_be_remote, !waits, w, l);
+      const SharedPlace at = shared_place(s, i, address_of(s, i, w, l), Mbarrier::kBytes, Mbarrier::kBytes,
+                                          may_be_remote, !waits, w, l);
       ++s.block->hot->accesses;
       const std::uint32_t value = i->o[1] == ~0u || (waits && !(i->aux & kMbarrierParity))
                                       ? 1
@@ -198,7 +217,10 @@ const Inst* run_mbarrier(Strand& s, const Inst* i) {
       }
       const Target t{*at.block, find_mbarrier(s, i, at, w, l)};
       if (waits) {
-        if (looked_at != at.offset) land_bulk_loads(s, t.owner, at.offset);
+        if (looked_at != at.offset) {
+          land_bulk_loads(s, t.owner, at.offset);
+          land_async_arrivals(s, at.offset);
+        }
         if (!is_complete(s, i, t.m, w, l)) {
           awaited = at.offset + 1;
           continue;

@@ -60,6 +60,10 @@ SharedPlace shared_place(Strand& s, const Inst* i, std::uint64_t address, std::u
                          unsigned alignment, bool remote, bool write, int warp, int lane);
 /// The live object there, whole; or the finding that there is none.
 Mbarrier& find_mbarrier(Strand& s, const Inst* i, const SharedPlace& place, int warp, int lane);
+/// A lane announces an arrival at an mbarrier of its block when its copies are complete; returns the offset.
+std::uint64_t expect_async_arrival(Strand& s, const Inst* i, int warp, int lane);
+/// That arrival.
+void arrive_after_copies(Strand& s, const Inst* i, std::uint64_t offset, int warp, int lane);
 /// Bytes that have arrived for it.
 void complete_tx(Strand& s, const Inst* i, BlockRun& owner, Mbarrier& m, std::uint32_t bytes, int warp,
                  int lane);

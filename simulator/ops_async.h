@@ -12,6 +12,7 @@ const Inst* proxy_fence(Strand&, const Inst* i) { return i + 1; }
 void add_async_rows() {
   const auto other = Pipe::kOther;
   add_row("@mbarrier", "", other, run_mbarrier, run_mbarrier);
+  add_row("@async.arrive", "", other, run_async_arrive, run_async_arrive);
   add_row("@mbarrier.pending_count", "", other, run_pending_count, run_pending_count);
   add_row("@bulk.load", "", other, run_bulk_load, run_bulk_load);
   add_row("@bulk.store", "", other, run_bulk_store, run_bulk_store);

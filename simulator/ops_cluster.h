@@ -23,7 +23,7 @@ const Inst* cluster_access(Strand& s, const Inst* i) {
 const Inst* cluster_arrive(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp && (i->flags & kClusterAligned); ++w)
     if (s.mask[w] != 0 && s.mask[w] != s.alive[w])
-      if (const Inst* next = gather_warp(s, i, "cluster barrier"); next != i) return next;
+      if (const Inst* next = await_warp(s, i, Rendezvous::kClusterBarrier); next != i) return next;
   arrive_at_cluster_barrier(s, i);
   return i + 1;
 }
@@ -32,7 +32,7 @@ const Inst* cluster_arrive(Strand& s, const Inst* i) {
 const Inst* cluster_wait(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == s.alive[w]) continue;
-    if (const Inst* next = gather_warp(s, i, "cluster barrier"); next != i) return next;
+    if (const Inst* next = await_warp(s, i, Rendezvous::kClusterBarrier); next != i) return next;
   }
   s.poll = nullptr;
   return wait_at_cluster_barrier(s, i) ? i + 1 : nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "simulator/ops_registry.h"
+#include "simulator/shuffle.h"
 
 namespace stitchwork::sim {
 namespace {
@@ -22,18 +23,23 @@ SW_INLINE void count_active(Strand& s) {
 /// Continues with the entry on top of the divergence stack; null when none is left.
 const Inst* resume_top(Strand& s) {
   while (s.depth > 0) {
-    const StackEntry& top = s.stack[s.depth - 1];
+    StackEntry& top = s.stack[s.depth - 1];
     u32 any = 0;
     for (int w = s.first_warp; w < s.last_warp; ++w) any |= top.mask[w];
     if (any != 0) {
       for (int w = s.first_warp; w < s.last_warp; ++w) s.mask[w] = top.mask[w];
       count_active(s);
-      return s.block->block_start[top.pc];
+      if (top.at == nullptr) [[likely]]
+        return s.block->block_start[top.pc];
+      for (int w = s.first_warp; w < s.last_warp; ++w) s.saved[w] = s.mask[w];
+      const Inst* at = top.at;
+      top.at = nullptr;
+      return at;
     }
     --s.depth;
   }
-  if (s.gathered_at != nullptr) [[unlikely]]
-    raise_divergence(s, "ended elsewhere");
+  if (s.waiting != 0) [[unlikely]]
+    return resume_waiting(s);
   s.state = StrandState::kDone;
   return nullptr;
 }
@@ -72,13 +78,13 @@ const Inst* branch_if(Strand& s, const Inst* i) {
   const i32 meet = i32(i->o[2]);
   const i32 target = i32(i->imm), next = i32(i->o[1]);
   StackEntry* top = &s.stack[s.depth - 1];
-  if (s.depth + 2 > kMaxDepth)
-    raise_finding(s, i, FindingKind::kTrap, "divergence nests too deep", s.first_warp, 0);
+  if (s.depth + 2 > kMaxDepth) raise_depth(s, i);
   u32 not_taken[kGangWarps];
   for (int w = s.first_warp; w < s.last_warp; ++w) not_taken[w] = s.mask[w] & ~taken[w];
   // The running entry becomes the meeting point, unless it already ends there: then it is not needed.
   if (meet < 0 || top->rpc != meet) {
     top->pc = meet;
+    top->at = nullptr;
     for (int w = s.first_warp; w < s.last_warp; ++w) top->mask[w] = s.mask[w];
     if (meet < 0) --s.depth;
   } else {
@@ -89,12 +95,14 @@ const Inst* branch_if(Strand& s, const Inst* i) {
     StackEntry& e = s.stack[s.depth++];
     e.pc = next;
     e.rpc = meet;
+    e.at = nullptr;
     for (int w = s.first_warp; w < s.last_warp; ++w) e.mask[w] = not_taken[w];
   }
   if (target != meet) {
     StackEntry& e = s.stack[s.depth++];
     e.pc = target;
     e.rpc = meet;
+    e.at = nullptr;
     for (int w = s.first_warp; w < s.last_warp; ++w) e.mask[w] = taken[w];
   }
   return resume_top(s);
@@ -149,16 +157,16 @@ const Inst* resume(Strand& s, const Inst*) { return resume_top(s); }
 
 /// bar.warp.sync; o: members.
 const Inst* warp_barrier(Strand& s, const Inst* i) {
-  const Inst* next = await_members(s, i, i->o[0], "warp barrier");
+  const Inst* next = await_members(s, i, i->o[0], Rendezvous::kWarpBarrier);
   return next == i ? i + 1 : next;
 }
 
 /// bar.sync / barrier.sync and the arriving half of bar.red. o[0]: barrier id slot, o[1]: thread count slot
-/// or ~0, o[2]: predicate slot of bar.red or ~0; flags 1: bar.arrive, 2: negated predicate.
+/// or ~0, o[2]: predicate slot of bar.red or ~0; flags: kBarrierArrives and the like.
 const Inst* block_barrier(Strand& s, const Inst* i) {
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     if (s.mask[w] == s.alive[w]) continue;
-    if (const Inst* next = gather_warp(s, i, "block barrier"); next != i) return next;
+    if (const Inst* next = await_warp(s, i, Rendezvous::kBlockBarrier); next != i) return next;
   }
   u32 id = 0, threads = 0;
   bool first = true;
@@ -178,14 +186,14 @@ const Inst* block_barrier(Strand& s, const Inst* i) {
   if (i->o[2] != ~0u) {
     BarrierSlot& slot = s.block->barriers[id];
     for (int w = s.first_warp; w < s.last_warp; ++w) {
-      const u32 p = load<u32>(s.regs + i->o[2] + w * 4) ^ (i->flags & 2 ? ~0u : 0);
+      const u32 p = load<u32>(s.regs + i->o[2] + w * 4) ^ (i->flags & kBarrierNegated ? ~0u : 0);
       slot.count_true += __builtin_popcount(p & s.mask[w]);
       slot.count_all += __builtin_popcount(s.mask[w]);
     }
   }
   s.poll = nullptr;
   s.resume = i + 1;
-  if (arrive_at_barrier(s, i, int(id), threads, !(i->flags & 1))) return i + 1;
+  if (arrive_at_barrier(s, i, int(id), threads, !(i->flags & kBarrierArrives))) return i + 1;
   s.state = StrandState::kBarrier;
   return nullptr;
 }
@@ -215,37 +223,11 @@ struct ShufflePattern {
   alignas(64) i32 from[32];
   u32 valid = 0;
 };
-SW_INLINE i32 shuffle_source(u32 mode, u32 l, u32 n, u32 c, bool* ok) {
-  n &= 0x1f;
-  const u32 bound = c & 0x1f, segment = c >> 8 & 0x1f;
-  const u32 max_lane = (l & segment) | (bound & ~segment), min_lane = l & segment;
-  u32 j;
-  switch (mode) {
-    case 0:
-      j = min_lane | (n & ~segment);
-      *ok = j <= max_lane;
-      break;
-    case 1:
-      j = l - n;
-      *ok = i32(l) - i32(n) >= i32(max_lane);
-      break;
-    case 2:
-      j = l + n;
-      *ok = j <= max_lane;
-      break;
-    default:
-      j = l ^ n;
-      *ok = j <= max_lane;
-      break;
-  }
-  return *ok ? i32(j & 31) : i32(l);
-}
-
 /// shfl.sync: flags 0 idx, 1 up, 2 down, 3 bfly; o: d, p (~0: none), a, b, c, members.
 template <bool M>
 const Inst* shuffle(Strand& s, const Inst* i) {
   if (M)
-    if (const Inst* next = await_members(s, i, i->o[5], "shuffle"); next != i) return next;
+    if (const Inst* next = await_members(s, i, i->o[5], Rendezvous::kShuffle); next != i) return next;
   ShufflePattern pattern;
   u32 known_b = 0, known_c = 0;
   bool known = false;
@@ -289,20 +271,19 @@ const Inst* shuffle(Strand& s, const Inst* i) {
 
 /// vote.sync: flags 0 all, 1 any, 2 uni, 3 ballot; o: d, p, members; aux 1: negated predicate.
 const Inst* vote(Strand& s, const Inst* i) {
-  if (const Inst* next = await_members(s, i, i->o[2], "vote"); next != i) return next;
+  if (const Inst* next = await_members(s, i, i->o[2], Rendezvous::kVote); next != i) return next;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
-    const u32 mask = s.mask[w];
-    if (mask == 0) continue;
-    const u32 p = (load<u32>(s.regs + i->o[1] + w * 4) ^ (i->aux ? ~0u : 0)) & mask;
-    if (i->flags == 3) {
-      for (int l = 0; l < 32; ++l) {
-        if (mask >> l & 1) store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, p);
+    for_groups(s, w, i->o[2], [&](u32 group, u32) {
+      const u32 p = (load<u32>(s.regs + i->o[1] + w * 4) ^ (i->aux ? ~0u : 0)) & group;
+      if (i->flags == 3) {
+        for (u32 m = group; m != 0; m &= m - 1)
+          store<u32>(s.regs + i->o[0] + (w * 32 + __builtin_ctz(m)) * 4, p);
+        return;
       }
-    } else {
-      const bool v = i->flags == 0 ? p == mask : i->flags == 1 ? p != 0 : p == 0 || p == mask;
+      const bool v = i->flags == 0 ? p == group : i->flags == 1 ? p != 0 : p == 0 || p == group;
       std::byte* d = s.regs + i->o[0] + w * 4;
-      store<u32>(d, (load<u32>(d) & ~mask) | (v ? mask : 0));
-    }
+      store<u32>(d, (load<u32>(d) & ~group) | (v ? group : 0));
+    });
   }
   return i + 1;
 }
@@ -327,7 +308,7 @@ inline u32 extreme_of(u32 x, u32 y, bool greatest, bool keep_nan) {
 /// redux.sync: flags 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; o: d, a, members; aux: kReduxSigned and the
 /// like.
 const Inst* redux(Strand& s, const Inst* i) {
-  if (const Inst* next = await_members(s, i, i->o[2], "redux"); next != i) return next;
+  if (const Inst* next = await_members(s, i, i->o[2], Rendezvous::kRedux); next != i) return next;
   const auto combine = [&](u32 r, u32 v) -> u32 {
     if (i->aux & kReduxFloat) return extreme_of(r, v, i->flags == 2, i->aux & kReduxNan);
     const bool less = i->aux & kReduxSigned ? i32(v) < i32(r) : v < r;
@@ -347,18 +328,18 @@ const Inst* redux(Strand& s, const Inst* i) {
     }
   };
   for (int w = s.first_warp; w < s.last_warp; ++w) {
-    u32 r = 0;
-    bool first = true;
-    for (int l = 0; l < 32; ++l) {
-      if (!(s.mask[w] >> l & 1)) continue;
-      u32 v = load<u32>(s.regs + i->o[1] + (w * 32 + l) * 4);
-      if (i->aux & kReduxAbs) v &= 0x7fffffff;
-      r = first ? (i->aux & kReduxFloat ? extreme_of(v, v, false, i->aux & kReduxNan) : v) : combine(r, v);
-      first = false;
-    }
-    for (int l = 0; l < 32; ++l) {
-      if (s.mask[w] >> l & 1) store<u32>(s.regs + i->o[0] + (w * 32 + l) * 4, r);
-    }
+    for_groups(s, w, i->o[2], [&](u32 group, u32) {
+      u32 r = 0;
+      for (u32 m = group; m != 0; m &= m - 1) {
+        u32 v = load<u32>(s.regs + i->o[1] + (w * 32 + __builtin_ctz(m)) * 4);
+        if (i->aux & kReduxAbs) v &= 0x7fffffff;
+        r = m != group             ? combine(r, v)
+            : i->aux & kReduxFloat ? extreme_of(v, v, false, i->aux & kReduxNan)
+                                   : v;
+      }
+      for (u32 m = group; m != 0; m &= m - 1)
+        store<u32>(s.regs + i->o[0] + (w * 32 + __builtin_ctz(m)) * 4, r);
+    });
   }
   return i + 1;
 }

@@ -160,6 +160,10 @@ void add_convert_half_rows() {
   add_cold<u32, u32>("cvt.rn.satfinite." TYPE "x2.f16x2",                                                  \
                      SW_LANES1(u32, ROUNDED(half_number(a >> 16)) << 8 | ROUNDED(half_number(a))), other,  \
                      "hr");                                                                                \
+  add_cold<u32, u32>("cvt.rn.relu.f16x2." TYPE "x2",                                                       \
+                     SW_LANES1(u32, round_to_half(relu_number(NUMBER(a >> 8 & 0xff))) << 16 |              \
+                                        round_to_half(relu_number(NUMBER(a & 0xff)))),                     \
+                     other, "rh");                                                                         \
   add_cold<u32, u32>(                                                                                      \
       "cvt.rn.f16x2." TYPE "x2",                                                                           \
       SW_LANES1(u32, round_to_half(NUMBER(a >> 8 & 0xff)) << 16 | round_to_half(NUMBER(a & 0xff))), other, \

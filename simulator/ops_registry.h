@@ -99,5 +99,19 @@ void add_compare(const char* spelling, F, Pipe pipe = pipe_of<S>(), const char* 
     return r;                                                                                                \
   }
 
+/// f(group, members): lanes that run and name the same members.
+template <class F>
+SW_INLINE void for_groups(const Strand& s, int w, u32 operand, F f) {
+  for (u32 rest = s.mask[w]; rest != 0;) {
+    const std::byte* named = s.regs + operand + w * 128;
+    const u32 members = load<u32>(named + __builtin_ctz(rest) * 4);
+    using V = vec<u32, 16>;
+    const u32 same = movemask((vec<i32, 16>)(load<V>(named) == members)) |
+                     movemask((vec<i32, 16>)(load<V>(named + 64) == members)) << 16;
+    f(rest & same, members);
+    rest &= ~same;
+  }
+}
+
 }  // namespace
 }  // namespace stitchwork::sim

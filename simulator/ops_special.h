@@ -10,7 +10,10 @@ namespace {
 /// The carry instructions by name: sum or product with a carry out of U's bits; wide enough for both.
 enum class CarryOp { kAdd, kSub, kMadLow, kMadHigh };
 
-/// o: d, carry out (~0: none), a, b, c (of mad), carry in (~0: none). T: u32, i32, u64 or i64.
+/// o: d, carry out (~0: none), a, b, c (of mad), carry in (~0: none). T: u32, i32, u64 or i64. The flag is
+/// the carry of the adder, a difference being a + ~b + 1: a borrow clears it, which addc after sub.cc and
+/// subc after add.cc see (the PTX ISA leaves the mix open; so it is in the machine code that ptxas 13.0 makes
+/// of it).
 template <CarryOp kOp, class T>
 const Inst* carry(Strand& s, const Inst* i) {
   using U = std::make_unsigned_t<T>;
@@ -23,7 +26,7 @@ const Inst* carry(Strand& s, const Inst* i) {
     for (u32 m = mask; m != 0; m &= m - 1) {
       const int l = __builtin_ctz(m), e = (w * 32 + l) * int(sizeof(T));
       U a = load<U>(s.regs + i->o[2] + e), b = load<U>(s.regs + i->o[3] + e);
-      const U c_in = in >> l & 1;
+      const bool flag = in >> l & 1;
       if constexpr (kOp == CarryOp::kMadLow || kOp == CarryOp::kMadHigh) {
         const Wide product = Wide(T(a)) * Wide(T(b));
         a = kOp == CarryOp::kMadHigh ? U(product >> (sizeof(T) * 8)) : U(a * b);
@@ -31,12 +34,13 @@ const Inst* carry(Strand& s, const Inst* i) {
       }
       U r;
       bool carries;
-      if constexpr (kOp == CarryOp::kSub) {  // the flag is a borrow
-        carries = __builtin_sub_overflow(a, b, &r);
-        carries |= __builtin_sub_overflow(r, c_in, &r);
+      if constexpr (kOp == CarryOp::kSub) {
+        const U borrow = i->o[5] != ~0u && !flag;
+        carries = !__builtin_sub_overflow(a, b, &r);
+        carries &= !__builtin_sub_overflow(r, borrow, &r);
       } else {
         carries = __builtin_add_overflow(a, b, &r);
-        carries |= __builtin_add_overflow(r, c_in, &r);
+        carries |= __builtin_add_overflow(r, U(flag), &r);
       }
       out |= u32(carries) << l;
       store<U>(s.regs + i->o[0] + e, r);
@@ -51,7 +55,7 @@ const Inst* carry(Strand& s, const Inst* i) {
 
 /// match.sync. o: d, p (~0: none), a, members; flags 1: all, 2: 64-bit values.
 const Inst* match(Strand& s, const Inst* i) {
-  if (const Inst* next = await_members(s, i, i->o[3], "match"); next != i) return next;
+  if (const Inst* next = await_members(s, i, i->o[3], Rendezvous::kMatch); next != i) return next;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
     const u32 mask = s.mask[w];
     u64 a[32];
@@ -79,16 +83,15 @@ const Inst* match(Strand& s, const Inst* i) {
 
 /// elect.sync: the lowest of the members. o: d, p, members.
 const Inst* elect(Strand& s, const Inst* i) {
-  if (const Inst* next = await_members(s, i, i->o[2], "elect"); next != i) return next;
+  if (const Inst* next = await_members(s, i, i->o[2], Rendezvous::kElect); next != i) return next;
   for (int w = s.first_warp; w < s.last_warp; ++w) {
-    const u32 mask = s.mask[w];
-    if (mask == 0) continue;
-    const u32 members = load<u32>(s.regs + i->o[2] + (w * 32 + __builtin_ctz(mask)) * 4) & mask;
-    const u32 leader = members ? u32(__builtin_ctz(members)) : 0;
-    for (u32 m = mask; m != 0; m &= m - 1)
-      store<u32>(s.regs + i->o[0] + (w * 32 + __builtin_ctz(m)) * 4, leader);
-    std::byte* p = s.regs + i->o[1] + w * 4;
-    store<u32>(p, (load<u32>(p) & ~mask) | (members ? 1u << leader : 0));
+    for_groups(s, w, i->o[2], [&](u32 group, u32) {
+      const u32 leader = u32(__builtin_ctz(group));
+      for (u32 m = group; m != 0; m &= m - 1)
+        store<u32>(s.regs + i->o[0] + (w * 32 + __builtin_ctz(m)) * 4, leader);
+      std::byte* p = s.regs + i->o[1] + w * 4;
+      store<u32>(p, (load<u32>(p) & ~group) | 1u << leader);
+    });
   }
   return i + 1;
 }

@@ -25,7 +25,15 @@ SW_INLINE auto element_value(u32 word, int e) {
     return i32(std::int8_t(word >> 8 * e));
   else if constexpr (E == MatrixElement::kU8)
     return i32(word >> 8 * e & 0xff);
-  else {  // tf32: the lower 13 bits of the float are ignored
+  else if constexpr (E == MatrixElement::kS4)
+    return i32(word >> 4 * e << 28) >> 28;
+  else if constexpr (E == MatrixElement::kU4)
+    return i32(word >> 4 * e & 0xf);
+  else if constexpr (E == MatrixElement::kE4M3)
+    return e4m3_number(word >> 8 * e & 0xff);
+  else if constexpr (E == MatrixElement::kE5M2)
+    return f64(half_value(word >> 8 * e << 8));  // a half's upper byte
+  else {                                         // tf32: the lower 13 bits of the float are ignored
     static_assert(E == MatrixElement::kTF32);
     f32 v;
     const u32 bits = word & 0xffffe000u;
@@ -34,7 +42,7 @@ SW_INLINE auto element_value(u32 word, int e) {
   }
 }
 
-constexpr int kMaxM = 16, kMaxN = 8, kMaxK = 32;
+constexpr int kMaxM = 16, kMaxN = 8, kMaxK = 64;
 
 template <class T>
 struct MmaTiles {
@@ -83,8 +91,12 @@ void mma_tile(Strand& s, const Inst* i, int w, const MatrixShape& shape) {
     if constexpr (std::is_same_v<T, i64>) {
       if (e == E::kS8)
         gather_ab<E::kS8>(s, i, w, shape, first, is_a, t);
-      else
+      else if (e == E::kU8)
         gather_ab<E::kU8>(s, i, w, shape, first, is_a, t);
+      else if (e == E::kS4)
+        gather_ab<E::kS4>(s, i, w, shape, first, is_a, t);
+      else
+        gather_ab<E::kU4>(s, i, w, shape, first, is_a, t);
     } else {
       if (e == E::kF16)
         gather_ab<E::kF16>(s, i, w, shape, first, is_a, t);
@@ -92,6 +104,10 @@ void mma_tile(Strand& s, const Inst* i, int w, const MatrixShape& shape) {
         gather_ab<E::kBF16>(s, i, w, shape, first, is_a, t);
       else if (e == E::kTF32)
         gather_ab<E::kTF32>(s, i, w, shape, first, is_a, t);
+      else if (e == E::kE4M3)
+        gather_ab<E::kE4M3>(s, i, w, shape, first, is_a, t);
+      else if (e == E::kE5M2)
+        gather_ab<E::kE5M2>(s, i, w, shape, first, is_a, t);
       else
         gather_ab<E::kF64>(s, i, w, shape, first, is_a, t);
     }
@@ -159,7 +175,7 @@ SW_INLINE const Inst* want_whole_warps(Strand& s, const Inst* i) {
     if (s.alive[w] != ~0u)
       raise_finding(s, i, FindingKind::kDivergentBarrier, "a whole-warp instruction is", w,
                     __builtin_ctz(~s.mask[w]));
-    if (const Inst* next = gather_warp(s, i, "whole-warp instruction"); next != i) return next;
+    if (const Inst* next = await_warp(s, i, Rendezvous::kWholeWarp); next != i) return next;
   }
   return i;
 }

@@ -39,6 +39,11 @@ enum class Special : std::uint8_t {
   kLaneMaskGt,
   kDynamicSharedSize,
   kTotalSharedSize,
+  kReservedSharedBegin,
+  kReservedSharedEnd,
+  kReservedSharedSize,
+  kReservedShared0,
+  kReservedShared1,
   kGridWorkspaceHigh,  ///< %envreg1, 2: where a cooperative launch keeps its grid barrier
   kGridWorkspaceLow,
   kClusterIdX,
@@ -132,7 +137,8 @@ struct Program {
   std::int64_t dynamic_shared_offset = 0;  ///< where extern shared memory begins
   bool communicates = false;               ///< blocks wait for each other: polling loads in a loop
   bool has_global_atomics = false;
-  bool prints = false;  ///< calls vprintf: blocks run in order
+  bool uses_reserved_shared = false;  ///< asks where shared memory of system software is
+  bool prints = false;                ///< calls vprintf: blocks run in order
 };
 
 struct ModuleImpl {

@@ -107,7 +107,9 @@ void Lexer::advance() {
   if (std::isdigit(static_cast<unsigned char>(c))) {
     read_number();
   } else if (word_start(c)) {
-    while (at_ < text_.size() &&
+    // Directives and types may stand side by side: ".reg.v4.u16" is three words.
+    const auto ends = [&] { return c == '.' && at_ > begin && text_[at_] == '.'; };
+    while (at_ < text_.size() && !ends() &&
            (word_char(text_[at_]) || (text_[at_] == ':' && at_ + 2 < text_.size() && text_[at_ + 1] == ':' &&
                                       word_char(text_[at_ + 2])))) {
       at_ += text_[at_] == ':' ? 2 : 1;

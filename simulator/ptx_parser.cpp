@@ -139,6 +139,7 @@ void Parser::device_function() {
 void Parser::enter_function() {
   registers_.clear();
   wide_registers_.clear();
+  vector_registers_.clear();
   variables_.clear();
   declared_.clear();
   scopes_ = {0};
@@ -160,12 +161,14 @@ void Parser::body(Function& f) {
       lex_.next();
       const auto outer = registers_;
       const auto outer_wide = wide_registers_;
+      const auto outer_vectors = vector_registers_;
       const auto outer_variables = variables_;
       scopes_.push_back(next_scope_++);
       body(f);
       scopes_.pop_back();
       registers_ = outer;
       wide_registers_ = outer_wide;
+      vector_registers_ = outer_vectors;
       variables_ = outer_variables;
     } else if (t.kind == Token::Kind::kWord && t.text[0] == '.') {
       directive(f);
@@ -177,13 +180,10 @@ void Parser::body(Function& f) {
 
 void Parser::directive(Function& f) {
   const Token t = lex_.next();
-  if (t.is(".reg") || t.text.starts_with(".reg.")) {
-    Token type = t;  // ".reg .b32" or, as some headers write it, ".reg.b32"
-    if (t.is(".reg"))
-      type = word();
-    else
-      type.text.remove_prefix(4);
-    declare_registers(f, type);
+  if (t.is(".reg")) {
+    declare_registers(f);
+  } else if (t.is(".global") || t.is(".const")) {
+    declare_global(f);
   } else if (t.is(".shared")) {
     declare_variable(f.shared, variable(), t);
   } else if (t.is(".local")) {

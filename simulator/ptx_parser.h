@@ -36,9 +36,18 @@ class Parser : TokenReader {
   void initialiser(Variable& v, int element, std::int64_t& offset);
   void formals(Function& f, std::vector<Formal>& list);
   void parameters(Function& f);
-  void declare_registers(Function& f, const Token& type);
+  void declare_registers(Function& f);
+  /// What stands before the name: ".v4 .u16".
+  struct RegisterType {
+    Token element;
+    int count = 1;
+  };
+  RegisterType register_type();
   /// A 128-bit register is two of 64 bits, the lower first.
   void declare_register(Function& f, const Token& type, const Token& name);
+  void declare_register(Function& f, const RegisterType& type, const Token& name);
+  /// A .global or .const variable of a function lies with those of the file, under a name of its own.
+  void declare_global(const Function& f);
   /// Variables of inner scopes may have the names of outer ones: each gets one of its own.
   void declare_variable(std::vector<Variable>& list, Variable v, const Token& at);
 
@@ -48,6 +57,9 @@ class Parser : TokenReader {
   int find_register(const Token& t) const;
   std::string unique_name(std::string_view name) const;
   Operand operand();
+  Operand address();
+  /// A register of type .v2 or .v4 as its elements.
+  Operand elements_of(std::string_view name, int count) const;
 
   /// Labels are known now: resolves branches, innermost scope first, and turns indexed ones into plain ones.
   void leave_function(Function& f);
@@ -74,7 +86,9 @@ class Parser : TokenReader {
   File out_;
   bool external_ = false;
   std::map<std::string, int, std::less<>> registers_;
-  std::set<std::string, std::less<>> wide_registers_;          ///< 128 bits
+  std::set<std::string, std::less<>> wide_registers_;  ///< 128 bits
+  /// Elements of those of type .v2 or .v4, each of them a register: "v.x" and so on.
+  std::map<std::string, int, std::less<>> vector_registers_;
   std::map<std::string, std::string, std::less<>> variables_;  ///< as written -> unique in the function
   std::set<std::string, std::less<>> declared_;
   std::vector<int> scopes_;  ///< open ones, outermost first

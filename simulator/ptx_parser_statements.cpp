@@ -62,7 +62,11 @@ void Parser::call(Statement& s) {
     o.kind = Operand::Kind::kVector;
     expect('(');
     while (!accept(')')) {
-      o.elements.push_back(operand());
+      Operand one = operand();
+      if (one.kind == Operand::Kind::kVector)
+        o.elements.insert(o.elements.end(), one.elements.begin(), one.elements.end());
+      else
+        o.elements.push_back(std::move(one));
       if (!lex_.peek().is(')')) expect(',');
     }
     return o;
@@ -76,13 +80,18 @@ void Parser::call(Statement& s) {
   } else {
     s.operands.push_back(none);
   }
+  const Token callee = lex_.peek();
   s.operands.push_back(operand());
-  if (accept(',')) {
-    s.operands.push_back(list());
-    if (accept(',')) lex_.next();  // of an indirect call
-  } else {
-    s.operands.push_back(none);
-  }
+  if (s.operands.back().kind != Operand::Kind::kName && s.operands.back().kind != Operand::Kind::kRegister)
+    fail(callee, "a call wants a function or a register");
+  const bool indirect = s.operands.back().kind == Operand::Kind::kRegister;
+  const bool more = accept(',');
+  const bool arguments = more && lex_.peek().is('(');
+  s.operands.push_back(arguments ? list() : none);
+  if (indirect && (arguments ? accept(',') : more))
+    word();  // the prototype
+  else if (more && !arguments)
+    expect('(');
   expect(';');
 }
 
@@ -97,6 +106,43 @@ std::string Parser::unique_name(std::string_view name) const {
   return it == variables_.end() ? std::string(name) : it->second;
 }
 
+Operand Parser::elements_of(std::string_view name, int count) const {
+  Operand all;
+  all.kind = Operand::Kind::kVector;
+  for (int k = 0; k < count; ++k) {
+    Operand one;
+    one.kind = Operand::Kind::kRegister;
+    one.reg = registers_.find(fmt::format("{}.{}", name, "xyzw"[k]))->second;
+    all.elements.push_back(one);
+  }
+  return all;
+}
+
+/// What follows '['.
+Operand Parser::address() {
+  using Kind = Operand::Kind;
+  Operand o;
+  o.kind = Kind::kAddress;
+  const Token base = lex_.next();
+  if (base.kind == Token::Kind::kInteger) {
+    if (base.bits >> 62 != 0) fail(base, fmt::format("no memory has address {}", base.text));
+    o.offset = static_cast<std::int64_t>(base.bits);
+  } else if (const auto it = registers_.find(base.text); it != registers_.end()) {
+    o.reg = it->second;
+  } else if (base.kind == Token::Kind::kWord) {
+    o.name = unique_name(base.text);
+  } else {
+    fail(base, fmt::format("expected an address, found '{}'", base.text));
+  }
+  if (accept('+') || lex_.peek().is('-')) o.offset += integer();
+  if (accept(',')) {  // coordinates of a texture, a surface or a tensor
+    o.elements.push_back(operand());
+    while (accept(',')) o.elements.push_back(operand());
+  }
+  expect(']');
+  return o;
+}
+
 Operand Parser::operand() {
   Operand o;
   const Token t = lex_.next();
@@ -107,23 +153,7 @@ Operand Parser::operand() {
     ~Leave() { --depth; }
   } leave{operand_depth_};
   if (t.is('[')) {
-    o.kind = Kind::kAddress;
-    const Token base = lex_.next();
-    if (base.kind == Token::Kind::kInteger) {
-      if (base.bits >> 62 != 0) fail(base, fmt::format("no memory has address {}", base.text));
-      o.offset = static_cast<std::int64_t>(base.bits);
-    } else if (const auto it = registers_.find(base.text); it != registers_.end()) {
-      o.reg = it->second;
-    } else if (base.kind == Token::Kind::kWord) {
-      o.name = unique_name(base.text);
-    } else {
-      fail(base, fmt::format("expected an address, found '{}'", base.text));
-    }
-    if (accept('+'))
-      o.offset += integer();
-    else if (lex_.peek().is('-'))
-      o.offset += integer();
-    expect(']');
+    o = address();
   } else if (t.is('{')) {
     o.kind = Kind::kVector;
     while (!accept('}')) {
@@ -154,6 +184,8 @@ Operand Parser::operand() {
       o.kind = Kind::kRegister;
       o.reg = it->second;
       o.wide = wide_registers_.contains(t.text);
+    } else if (const auto vector = vector_registers_.find(t.text); vector != vector_registers_.end()) {
+      o = elements_of(t.text, vector->second);
     } else {
       o.kind = Kind::kName;
       o.name = unique_name(t.text);

@@ -103,11 +103,14 @@ void Parser::formals(Function& f, std::vector<Formal>& list) {
     const Token at = lex_.peek();
     Formal formal;
     if (accept(".reg")) {
-      const Token type = word();
-      formal.name = std::string(lex_.peek().text);
-      formal.type = std::string(type.text.substr(1));
-      formal.reg = static_cast<int>(f.registers.size());
-      declare_register(f, type, word());
+      const RegisterType type = register_type();
+      const Token name = word();
+      const auto first = static_cast<int>(f.registers.size());
+      declare_register(f, type, name);
+      for (int k = 0; k < type.count; ++k)  // a vector is passed as its elements
+        list.push_back({std::string(name.text), std::string(type.element.text.substr(1)), first + k});
+      if (!lex_.peek().is(')')) expect(',');
+      continue;
     } else if (accept(".param")) {
       Variable v = variable_declaration(&formal.type);
       formal.name = v.name;
@@ -158,7 +161,17 @@ void Parser::parameters(Function& f) {
   }
 }
 
-void Parser::declare_registers(Function& f, const Token& type) {
+Parser::RegisterType Parser::register_type() {
+  RegisterType type{.element = word()};
+  if (type.element.is(".v2") || type.element.is(".v4")) {
+    type.count = type.element.text[2] - '0';
+    type.element = word();
+  }
+  return type;
+}
+
+void Parser::declare_registers(Function& f) {
+  const RegisterType type = register_type();
   do {
     const Token name = word();
     if (accept('<')) {
@@ -176,6 +189,32 @@ void Parser::declare_registers(Function& f, const Token& type) {
     }
   } while (accept(','));
   expect(';');
+}
+
+void Parser::declare_register(Function& f, const RegisterType& type, const Token& name) {
+  vector_registers_.erase(std::string(name.text));
+  if (type.count == 1) return declare_register(f, type.element, name);
+  if (type_bytes(type.element.text.substr(1)) == 16)
+    fail(name, fmt::format("vectors of type '{}' are not supported", type.element.text));
+  const std::string whole(name.text);
+  registers_.erase(whole);
+  const auto first = static_cast<int>(f.registers.size());
+  for (int k = 0; k < type.count; ++k) {
+    Token element = name;
+    const std::string spelled = fmt::format("{}.{}", whole, "xyzw"[k]);
+    element.text = spelled;
+    declare_register(f, type.element, element);
+    registers_[fmt::format("{}.{}", whole, "rgba"[k])] = first + k;
+  }
+  vector_registers_[whole] = type.count;
+}
+
+void Parser::declare_global(const Function& f) {
+  Variable v = variable();
+  const std::string name = fmt::format("{}@{}@{}", v.name, f.info.name, scopes_.back());
+  variables_[v.name] = name;
+  v.name = name;
+  out_.globals.push_back(std::move(v));
 }
 
 void Parser::declare_register(Function& f, const Token& type, const Token& name) {

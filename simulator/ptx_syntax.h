@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -92,11 +93,16 @@ struct File {
   std::vector<Function> functions;         ///< .entry
   std::vector<Function> device_functions;  ///< .func with a body
   std::vector<Variable> globals;           ///< .global and .const
+  std::set<std::string> taken_functions;   ///< whose addresses initial values are
   std::vector<Variable> shared;            ///< .shared at file scope
   std::map<int, std::string> source_files;
   std::vector<Location> locations;
 };
 
+/// What a pointer to a device function holds: nothing can be read there.
+std::uint64_t function_address(std::size_t device_function);
+/// Initial values that are addresses of device functions become numbers.
+void resolve_function_pointers(File& file);
 /// Replaces calls by the bodies of the functions called. Throws Error where one is unknown or calls itself.
 void inline_calls(const File& file, Function& kernel);
 /// Functions the simulator provides itself (vprintf, __assertfail).

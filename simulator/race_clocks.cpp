@@ -59,8 +59,12 @@ bool BlockClocks::after(int warp, int earlier, Time time) const {
 
 bool BlockClocks::after_block(int warp, std::uint32_t block, int earlier, Time time, bool strong) const {
   const Warp& w = warps_[static_cast<std::size_t>(warp)];
-  const std::uint32_t release =
-      strong ? std::max(w.blocks.of(block), w.observed.of(block)) : w.blocks.of(block);
+  // A warp that has fenced, and by that emptied L1, reads what a read-modify-write since has found published,
+  // be it its own or one before a barrier of the block: so the last block of a reduction reads the others'
+  // results (CUDA C++ Programming Guide, "Memory Fence Functions").
+  std::uint32_t release = w.blocks.of(block);
+  if (strong) release = std::max(release, w.observed.of(block));
+  if (w.release != 0) release = std::max(release, w.taken.of(block));
   return release != 0 && time.clock <= launch_->covered(block, release)[static_cast<std::size_t>(earlier)];
 }
 
@@ -77,6 +81,7 @@ void BlockClocks::gather(int warp, Gathered& at) const {
   at.seen[static_cast<std::size_t>(warp)] = w.time.clock;
   at.blocks.join(w.blocks);
   at.observed.join(w.observed);
+  at.taken.join(w.taken);
   at.fenced_blocks.join(w.fenced_blocks);
 }
 
@@ -84,6 +89,7 @@ void BlockClocks::pass(Warp& w, const Gathered& arrived) const {
   join(w.seen, arrived.seen, launch_->used);
   w.blocks.join(arrived.blocks);
   w.observed.join(arrived.observed);
+  w.taken.join(arrived.taken);
   w.fenced_blocks.join(arrived.fenced_blocks);
 }
 
@@ -201,6 +207,7 @@ void BlockClocks::strong_access(int warp, LeftAt& left_at, std::uint64_t address
   if (access.reads) {
     if (const auto found = left_at.find(address); found != left_at.end()) {
       w.observed.join(found->second);
+      if (access.writes) w.taken.join(found->second);
       if (access.acquires) acquire(warp, FenceScope::kDevice);
     }
   }

@@ -105,7 +105,7 @@ class BlockClocks {
   /// What those did that arrived at something: a block barrier, an mbarrier.
   struct Gathered {
     WarpClocks seen = {};
-    Horizon blocks, observed, fenced_blocks;
+    Horizon blocks, observed, taken, fenced_blocks;
   };
   struct AtMbarrier : Gathered {
     WarpClocks whole = {};  ///< of warps whose running lanes all arrived together
@@ -133,6 +133,7 @@ class BlockClocks {
     Horizon fenced_blocks;            ///< `blocks` at its last proxy fence
     Horizon blocks;                   ///< releases it is ordered after
     Horizon observed;                 ///< releases its strong reads found; a fence orders it after them
+    Horizon taken;                    ///< of these, what its read-modify-writes found
     Horizon released_blocks;          ///< `blocks` at its last device fence
     std::uint32_t release = 0;        ///< of its last device fence
     std::uint32_t block_release = 0;  ///< of its last fence of any scope

@@ -93,6 +93,11 @@ LaunchContext prepare(const ptx::Module& module, const Launch& launch, DeviceMem
         fmt::format("kernel '{}' may have at most {} threads a block, {} given", k.name, limit, threads));
   }
   c.shared_bytes = static_cast<std::uint64_t>(c.program->dynamic_shared_offset) + launch.dynamic_shared_bytes;
+  c.reachable_shared_bytes = c.shared_bytes;
+  if (c.program->uses_reserved_shared) {
+    c.reserved_shared_offset = (c.shared_bytes + 15) / 16 * 16;
+    c.reachable_shared_bytes = c.reserved_shared_offset + kReservedSharedBytes;
+  }
   if (static_cast<std::int64_t>(c.shared_bytes) > device.shared_bytes_per_block_optin) {
     throw Error(c.module->file, k.line, 0,
                 fmt::format("kernel '{}' wants {} bytes of shared memory a block; {} allows {}", k.name,

@@ -76,6 +76,15 @@ const Inst* looked_at_proxy_fence(Strand& s, const Inst* i) {
   s.block->checks->proxy_fence(s);
   return i + 1;
 }
+const Inst* looked_at_exchange(Strand& s, const Inst* i) {
+  BlockChecks& checks = *s.block->checks;
+  const ExchangeForm& form = checks.exchange(i);
+  if (const Inst* next = await_members(s, i, i->o[form.members], form.kind); next != i) return next;
+  checks.look_at_members(s, i, form);
+  checks.look(s, i);
+  if (form.kind == Rendezvous::kWarpBarrier) checks.warp_barrier(s);
+  return checks.original(i).fn[s.masked](s, i);
+}
 const Inst* looked_at_warp_barrier(Strand& s, const Inst* i) {
   BlockChecks& checks = *s.block->checks;
   const Inst* next = checks.original(i).fn[s.masked](s, i);
@@ -84,6 +93,16 @@ const Inst* looked_at_warp_barrier(Strand& s, const Inst* i) {
 }
 
 }  // namespace
+
+ExchangeForm exchange_form(std::string_view row) {
+  if (row == "@shuffle") return {"shuffle", Rendezvous::kShuffle, 5, true};
+  if (row == "@vote") return {"vote", Rendezvous::kVote, 2};
+  if (row == "@match") return {"match", Rendezvous::kMatch, 3};
+  if (row == "@redux") return {"redux", Rendezvous::kRedux, 2};
+  if (row == "@elect") return {"elect", Rendezvous::kElect, 2};
+  if (row == "@warp_barrier") return {"warp barrier", Rendezvous::kWarpBarrier, 0};
+  return {};
+}
 
 Sanitizers parse_sanitizers(std::string_view text) {
   Sanitizers result;
@@ -94,7 +113,9 @@ Sanitizers parse_sanitizers(std::string_view text) {
       result.race = true;
     else if (name == "init")
       result.init = true;
-    else if (name != "mem" && name != "sync")
+    else if (name == "sync")
+      result.sync = true;
+    else if (name != "mem")
       throw Error(fmt::format("no sanitizer is called '{}'", name),
                   "known: mem, race, sync, init; several are separated by commas");
     at = end + 1;
@@ -127,17 +148,20 @@ Sanitizer::Sanitizer(const LaunchContext& context, Sanitizers what)
       tracked_[program_.tracked[t].inst] = static_cast<std::int32_t>(t);
   }
   const auto rows = isa_rows();
+  for (const IsaRow& row : rows) exchanges_.push_back(exchange_form(row.spelling));
   for (Inst& i : program_.code) {
     const std::string_view row = rows[program_.rows[i.id]].spelling;
     MemoryForm& form = forms_[i.id];
     form = form_of(row, i, program_.read_elements[i.id]);
     Handler handler = nullptr;
-    if (form.space != MemoryForm::Space::kNone) form.index = memory_instructions_++;
-    if (form.space != MemoryForm::Space::kNone || tracked_[i.id] >= 0) handler = looked_at;
+    const bool memory = form.space != MemoryForm::Space::kNone && (what.race || what.init);
+    if (memory) form.index = memory_instructions_++;
+    if (memory || tracked_[i.id] >= 0) handler = looked_at;
     if (row == "@proxy_fence" || row.starts_with("@bulk.")) clocks.used = WarpClocks{}.size();
     if (row == "@fence") handler = looked_at_fence;
     if (row == "@proxy_fence") handler = looked_at_proxy_fence;
     if (row == "@warp_barrier") handler = looked_at_warp_barrier;
+    if (what.sync && exchange(i.id).name != nullptr) handler = looked_at_exchange;
     if (handler != nullptr) i.fn[0] = i.fn[1] = handler;
   }
 }

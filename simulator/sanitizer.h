@@ -35,6 +35,16 @@ struct MemoryForm {
   std::uint32_t index = 0;    ///< among the kernel's memory instructions
 };
 
+/// What an exchange within a warp is.
+struct ExchangeForm {
+  const char* name = nullptr;  ///< null: it is none
+  Rendezvous kind = Rendezvous::kShuffle;
+  int members = 0;  ///< operand
+  bool shuffles = false;
+};
+/// By row of the instruction table.
+ExchangeForm exchange_form(std::string_view row);
+
 class WriteUndo;
 
 /// Of one launch.
@@ -48,6 +58,7 @@ class Sanitizer {
   const Inst& original(std::uint32_t id) const { return original_->code[id]; }
   const ptx::Program& original_program() const { return *original_; }
   const MemoryForm& form(std::uint32_t id) const { return forms_[id]; }
+  const ExchangeForm& exchange(std::uint32_t id) const { return exchanges_[program_.rows[id]]; }
   std::uint32_t memory_instructions() const { return memory_instructions_; }
   const ptx::TrackedInst* tracked(std::uint32_t id) const {
     return tracked_[id] < 0 ? nullptr : &program_.tracked[static_cast<std::size_t>(tracked_[id])];
@@ -79,8 +90,9 @@ class Sanitizer {
 
   const ptx::Program* original_;
   ptx::Program program_;
-  std::vector<MemoryForm> forms_;      ///< by Inst::id
-  std::vector<std::int32_t> tracked_;  ///< by Inst::id: index into Program::tracked, or -1
+  std::vector<MemoryForm> forms_;        ///< by Inst::id
+  std::vector<ExchangeForm> exchanges_;  ///< by row
+  std::vector<std::int32_t> tracked_;    ///< by Inst::id: index into Program::tracked, or -1
   std::uint32_t memory_instructions_ = 0;
   std::vector<RaceShadow> shadows_;  ///< by window - kFirstAllocation
 };
@@ -160,12 +172,15 @@ class BlockChecks {
   /// Looks at an instruction that is about to run; throws FindingError.
   void look(Strand& s, const Inst* i);
   const Inst& original(const Inst* i) const { return launch_.original(i->id); }
+  const ExchangeForm& exchange(const Inst* i) const { return launch_.exchange(i->id); }
 
   void barrier_arrive(const Strand& s, int id);
   /// All have come: those that wait and `last`, and threads that have ended.
   void barrier_complete(const std::vector<Strand>& strands, int id, const Strand* last = nullptr);
   void fence(const Strand& s, const Inst* i);
   void warp_barrier(const Strand& s);
+  /// An exchange whose lanes are all there: the masks they name, and what shuffles read.
+  void look_at_members(Strand& s, const Inst* i, const ExchangeForm& form);
   /// Threads arrive at the cluster barrier that gathers what they did in `arriving`, or leave it.
   void cluster_arrive(const Strand& s, bool relaxed, Horizon& arriving);
   void cluster_wait(const Strand& s, const Horizon& arrived);
@@ -191,6 +206,9 @@ class BlockChecks {
                            std::uint32_t bytes);
   /// Its thread has waited until it has read, or else written.
   void bulk_store_waited(const BulkCopies::Store& copy, bool read);
+  /// A cp.async is issued that will write shared memory from `to` on: others must be ordered before, and may
+  /// not touch it until it has been waited for.
+  void async_issued(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to);
   /// A cp.async that `lane` has waited for is about to reach shared memory offset `to`.
   void async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to);
 
@@ -213,7 +231,9 @@ class BlockChecks {
   void look_at_fragment(Strand& s, const Inst* i, const MemoryForm& form);
   void look_at_lane(const Access& a);
   /// mbarriers may lie in the block's shared memory, and bulk copies write it.
-  bool has_async_objects() const { return block_.has_mbarriers; }
+  bool has_async_objects() const { return block_.has_mbarriers || copies_under_way_ > 0; }
+  /// Of a cp.async that will write some of these bytes of the block's shared memory.
+  int line_of_copy(std::uint64_t offset, std::uint64_t bytes) const;
   bool touches_async_object(std::uint64_t offset, std::uint64_t bytes) const;
   /// Reports an ordinary access to one.
   void check_async_objects(const Access& a);
@@ -261,6 +281,10 @@ class BlockChecks {
   BlockClocks clocks_;
   RaceShadow shared_shadow_;
   ByteFlags shared_written_, local_written_;
+  /// Bytes of shared memory that copies (cp.async) which nobody has waited for will write, and how many
+  /// copies.
+  ByteFlags under_way_;
+  std::uint64_t copies_under_way_ = 0;
   AccessEvents shared_events_{false};
   BlockAccesses global_accesses_, shared_accesses_;
   /// By rank: what this block did with the shared memory of others.

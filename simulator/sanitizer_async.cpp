@@ -28,6 +28,33 @@ void for_sectors(RaceShadow& shadow, std::uint64_t offset, std::uint64_t bytes, 
 
 }  // namespace
 
+void BlockChecks::async_issued(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to) {
+  if (!launch_.what.race) return;
+  MemoryForm form = launch_.form(i->id);
+  form.space = MemoryForm::Space::kShared;
+  form.reads = false;
+  form.writes = true;
+  const Access a{s, i, form, warp, lane, to + block_.shared_base, to, shared_accesses_, this};
+  if (has_async_objects()) check_async_objects(a);
+  look_at_deferred();
+  check_races(a, shared_shadow_, block_.shared);
+  under_way_.set(to, form.bytes, true);
+  ++copies_under_way_;
+}
+
+void BlockChecks::async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to) {
+  if (launch_.what.race) {
+    under_way_.set(to, i->count, false);
+    --copies_under_way_;
+  }
+  MemoryForm form = launch_.form(i->id);
+  form.space = MemoryForm::Space::kShared;
+  form.reads = false;
+  form.writes = true;
+  const std::uint64_t address = to + block_.shared_base;
+  look_at_lane({s, i, form, warp, lane, address, address, shared_accesses_});
+}
+
 void BlockChecks::mbarrier_init(const Strand& s, int warp, std::uint64_t offset) {
   if (!launch_.what.race) return;
   const int of_block = block_warp(s, warp);
@@ -83,7 +110,8 @@ void BlockChecks::proxy_fence(const Strand& s) {
 
 bool BlockChecks::touches_async_object(std::uint64_t offset, std::uint64_t bytes) const {
   return block_.mbarriers->touched(offset, bytes) != nullptr ||
-         (launch_.what.race && block_.bulk->writing(offset, bytes) != nullptr);
+         (launch_.what.race && block_.bulk->writing(offset, bytes) != nullptr) ||
+         (copies_under_way_ > 0 && under_way_.any(offset, bytes));
 }
 
 void BlockChecks::check_async_objects(const Access& a) {
@@ -97,6 +125,15 @@ void BlockChecks::check_async_objects(const Access& a) {
                       .c_str(),
                   a.warp, a.lane);
   if (!launch_.what.race) return;
+  if (a.owner->copies_under_way_ > 0 && a.owner->under_way_.any(a.offset, a.form.bytes))
+    raise_finding(
+        a.s, a.i, FindingKind::kSharedRace,
+        fmt::format("{} {} bytes at {}, which the cp.async at PTX line {} is writing, with no wait for it "
+                    "in between",
+                    a.form.opaque && a.form.writes ? "has a cp.async write" : verb, a.form.bytes,
+                    what_is_at(a), a.owner->line_of_copy(a.offset, a.form.bytes))
+            .c_str(),
+        a.warp, a.lane);
   if (const BulkCopies::Load* c = owner.bulk->writing(a.offset, a.form.bytes); c != nullptr)
     raise_finding(
         a.s, a.i, FindingKind::kSharedRace,
@@ -106,6 +143,14 @@ void BlockChecks::check_async_objects(const Access& a) {
                     c->mbarrier)
             .c_str(),
         a.warp, a.lane);
+}
+
+int BlockChecks::line_of_copy(std::uint64_t offset, std::uint64_t bytes) const {
+  for (std::uint32_t w = 0; w < (block_.threads + 31) / 32; ++w)
+    for (const AsyncCopies::Copy& c : block_.async[w].pending)
+      if (c.to < offset + bytes && offset < c.to + c.inst->count)
+        return launch_.context.program->positions[c.inst->id].line;
+  return 0;
 }
 
 void BlockChecks::check_range(const Access& a, RaceShadow& shadow, std::uint64_t bytes) {

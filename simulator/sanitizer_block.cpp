@@ -48,10 +48,14 @@ void BlockChecks::start() {
     deferred_.clear();
     deferring_ = block_.cluster == nullptr;
     copies_in_bulk_ = false;
+    under_way_.assign(block_.shared_bytes, false);
+    copies_under_way_ = 0;
     mbarriers_.clear();
   }
   if (!launch_.what.init) return;
   shared_written_.assign(block_.shared_bytes, false);
+  if (launch_.original_program().uses_reserved_shared)
+    shared_written_.set(launch_.context.reserved_shared_offset, kReservedSharedBytes, true);
   local_written_.assign(warps * 32 * block_.local_bytes, false);
   registers_set_.assign(warps * launch_.program().tracked_names.size(), 0);
 }
@@ -224,15 +228,6 @@ void BlockChecks::look_at_async_copy(Strand& s, const Inst* i, const MemoryForm&
       look_at_lane({s, i, now, w, lane, address, offset_of(address), global_accesses_});
     }
   }
-}
-
-void BlockChecks::async_write(Strand& s, const Inst* i, int warp, int lane, std::uint64_t to) {
-  MemoryForm form = launch_.form(i->id);
-  form.space = MemoryForm::Space::kShared;
-  form.reads = false;
-  form.writes = true;
-  const std::uint64_t address = to + block_.shared_base;
-  look_at_lane({s, i, form, warp, lane, address, address, shared_accesses_});
 }
 
 /// Accesses outside of what there is, or misaligned, are left to the handler, which reports them.

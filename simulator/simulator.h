@@ -100,10 +100,11 @@ L2StatePtr make_l2_state(const Device& device);
 struct Sanitizers {
   bool race = false;  ///< accesses that nothing orders, in shared and global memory; stale .nc reads
   bool init = false;  ///< reads of memory and registers never set; needs a DeviceMemory that tracks
-  bool any() const { return race || init; }
+  bool sync = false;  ///< lanes that exchanges within a warp name or read, and that are not there
+  bool any() const { return race || init || sync; }
 };
 
-/// "mem,race,sync,init" in any choice; mem and sync name what is always checked. Throws Error.
+/// "mem,race,sync,init" in any choice; mem names what is always checked. Throws Error.
 Sanitizers parse_sanitizers(std::string_view text);
 
 /// A launch that only Options::sampled refuses.
@@ -152,6 +153,7 @@ enum class FindingKind {
   kUnsetRegister,
   kBlockLifetime,
   kMbarrier,
+  kMembermask,
 };
 std::string_view name(FindingKind kind);
 

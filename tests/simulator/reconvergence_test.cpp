@@ -6,7 +6,7 @@ namespace stitchwork::sim {
 namespace {
 
 /// Two blocks of two warps, with the sanitizers that look at barriers.
-Outcome run_body(const std::string& body, const std::string& device_id = "v100") {
+Outcome run_body(const std::string& body, const std::string& device_id = "v100", bool sync = false) {
   const std::string start =
       ".shared .align 4 .b8 tile[256];\n"
       "ld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\n"
@@ -19,9 +19,14 @@ Outcome run_body(const std::string& body, const std::string& device_id = "v100")
           start + body + "\n}\n",
       "paths.ptx");
   Options options;
-  options.sanitize = {.race = true, .init = true};
+  options.sanitize = {.race = true, .init = true, .sync = sync};
   return run_on_numbers(module, {.kernel = "k", .grid = {2, 1, 1}, .block = {64, 1, 1}}, options, device_id,
                         128, 128);
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  text.replace(text.find(what), what.size(), by);
+  return text;
 }
 
 /// out[t] = tile[63 - t] behind the barrier, where what was written before is x + 1.
@@ -166,12 +171,134 @@ TEST(Reconvergence, LanesThatAnExchangeDoesNotNameAreNotWaitedFor) {
   for (std::uint32_t t = 0; t < 128; ++t) EXPECT_EQ(outcome.out[t], t % 32 < 16 ? (t ^ 1) + 1 : 0) << t;
 }
 
-TEST(Reconvergence, LanesThatEndInsteadOfExchangingAreFound) {
+TEST(Reconvergence, LanesThatHaveEndedAreNotWaitedForButNotRead) {
+  // Threads 20 to 31 of the first warp end instead of exchanging (PTX ISA, shfl.sync: non-exited threads are
+  // waited for).
   std::string body = exchange("shfl.sync.bfly.b32 %r10, %r11, 16, 31, 0xffffffff;");
   body.replace(body.find("setp.gt.u32 %p2, %r7, 100000"), 28, "setp.gt.u32 %p2, %r1, 19");
-  EXPECT_EQ(run_body(body).text(),
-            "divergent-barrier: shuffle reached by 20 of the 32 running threads of warp 0; this thread ended "
-            "elsewhere");
+  EXPECT_EQ(run_body(body, "v100", true).text(),
+            "membermask: shuffle reads lane 20 of warp 0, which has ended, or is past the end of the block");
+  const std::string neighbours = replaced(body, "bfly.b32 %r10, %r11, 16", "bfly.b32 %r10, %r11, 1");
+  const Outcome outcome = run_body(neighbours, "v100", true);
+  EXPECT_EQ(outcome.text(), "");
+  for (std::uint32_t t = 0; t < 20; ++t)
+    EXPECT_EQ(outcome.out[t], (t ^ 1) + 1 + ((t ^ 1) < 16 ? 0 : 1000)) << t;
+}
+
+TEST(Reconvergence, LanesOfAPartOfTheWarpAreWaitedFor) {
+  // Lanes 8 to 23 exchange; those below 16 jump past a branch that no lane takes, the others of the warp end.
+  const Outcome outcome = run_body(
+      "and.b32 %r12, %r1, 31;\nsub.u32 %r13, %r12, 8;\nsetp.ge.u32 %p3, %r13, 16;\n@%p3 bra end;\n"
+      "setp.lt.u32 %p1, %r12, 16;\nsetp.gt.u32 %p2, %r7, 100000;\nadd.u32 %r11, %r7, 0;\n@%p1 bra join;\n"
+      "add.u32 %r11, %r11, 1000;\n@%p2 bra end;\njoin:\nshfl.sync.idx.b32 %r10, %r11, 8, 31, 0x00ffff00;\n"
+      "redux.sync.max.u32 %r14, %r11, 0x00ffff00;\nadd.u32 %r10, %r10, %r14;\nst.global.u32 [%d2], "
+      "%r10;\nend:\nret;",
+      "a100", true);
+  EXPECT_EQ(outcome.text(), "");
+  for (std::uint32_t t = 0; t < 128; ++t) {
+    const std::uint32_t lane = t % 32, warp = t - lane;
+    EXPECT_EQ(outcome.out[t], lane < 8 || lane > 23 ? 0 : (warp + 8 + 1) + (warp + 23 + 1 + 1000)) << t;
+  }
+}
+
+TEST(Reconvergence, UnalignedBarriersMayStandInDifferentPlaces) {
+  const std::string two =
+      "st.shared.u32 [%r5], %r7;\nsetp.lt.u32 %p1, %r1, 16;\n@%p1 bra other;\n"
+      "barrier.sync 0;\nbra join;\nother:\nbarrier.sync 0;\nadd.u32 %r8, %r8, 0;\njoin:\n" +
+      kReadBack + "ret;";
+  const Outcome outcome = run_body(two);
+  EXPECT_EQ(outcome.text(), "");
+  EXPECT_EQ(outcome.out, mirrored(0));
+  EXPECT_EQ(outcome.result.counters.block_barriers, 2u);
+  EXPECT_EQ(run_body(replaced(replaced(two, "barrier.sync", "barrier.sync.aligned"), "barrier.sync 0",
+                              "barrier.sync.aligned 0"))
+                .text(),
+            "divergent-barrier: block barrier reached by 16 of the 32 running threads of warp 0; this thread "
+            "is at another barrier");
+  // Reductions count every thread once, and a thread that has ended need not come.
+  const Outcome counted = run_body(
+      "setp.lt.u32 %p1, %r1, 16;\nand.b32 %r11, %r1, 1;\nsetp.eq.u32 %p3, %r11, 1;\n@%p1 bra other;\n"
+      "barrier.red.popc.u32 %r12, 0, %p3;\nbra join;\nother:\nbarrier.red.popc.u32 %r12, 0, %p3;\njoin:\n"
+      "st.global.u32 [%d2], %r12;\nret;");
+  EXPECT_EQ(counted.text(), "");
+  EXPECT_EQ(counted.out, std::vector<std::uint32_t>(128, 32));
+  const Outcome ended = run_body(
+      "st.shared.u32 [%r5], %r7;\nsetp.gt.u32 %p2, %r1, 59;\nsetp.lt.u32 %p1, %r1, 40;\nmov.u32 %r10, 7;\n"
+      "@%p1 bra join;\n@%p2 bra end;\njoin:\nbarrier.sync 0;\nst.global.u32 [%d2], %r10;\nend:\nret;");
+  EXPECT_EQ(ended.text(), "");
+  for (std::uint32_t t = 0; t < 128; ++t) EXPECT_EQ(ended.out[t], t % 64 < 60 ? 7u : 0u) << t;
+}
+
+TEST(Reconvergence, BarriersOfAWarpMayStandInDifferentPlaces) {
+  const std::string two =
+      "setp.lt.u32 %p1, %r1, 16;\nst.shared.u32 [%r5], %r7;\nxor.b32 %r9, %r4, 64;\nadd.u32 %r9, %r9, %r3;\n"
+      "@%p1 bra other;\nbar.warp.sync 0xffffffff;\nld.shared.u32 %r10, [%r9];\nbra join;\nother:\n"
+      "bar.warp.sync 0xffffffff;\nld.shared.u32 %r10, [%r9];\njoin:\nst.global.u32 [%d2], %r10;\nret;";
+  const Outcome outcome = run_body(two, "v100", true);
+  EXPECT_EQ(outcome.text(), "");
+  for (std::uint32_t t = 0; t < 128; ++t) EXPECT_EQ(outcome.out[t], (t ^ 16) + 1) << t;
+  // Each side waits for lanes that come to no such barrier.
+  EXPECT_EQ(
+      run_body(replaced(two, "other:\nbar.warp.sync 0xffffffff;",
+                        "other:\nshfl.sync.idx.b32 %r10, %r7, 0, 31, "
+                        "-1;"))
+          .text(),
+      "divergent-barrier: shuffle reached by 16 of the 32 running threads of warp 0; this thread waits for "
+      "others elsewhere");
+}
+
+TEST(Reconvergence, GroupsWithMasksOfTheirOwnExchangeAmongThemselves) {
+  // Lanes of one remainder by 3 are a group: what cooperative groups make of a label.
+  const std::string masks =
+      "rem.u32 %r12, %r1, 3;\nand.b32 %r13, %r1, 31;\nmatch.any.sync.b32 %r14, %r12, 0xffffffff;\n"
+      "and.b32 %r15, %r1, 1;\nsetp.eq.u32 %p1, %r15, 1;\n";
+  const auto group = [](std::uint32_t t) {
+    std::vector<std::uint32_t> members;
+    for (std::uint32_t u = t / 32 * 32; u < t / 32 * 32 + 32; ++u)
+      if (u % 64 % 3 == t % 64 % 3) members.push_back(u);
+    return members;
+  };
+  const Outcome most =
+      run_body(masks + "redux.sync.max.s32 %r10, %r7, %r14;\nst.global.u32 [%d2], %r10;\nret;", "a100", true);
+  EXPECT_EQ(most.text(), "");
+  const Outcome any =
+      run_body(masks +
+                   "redux.sync.min.u32 %r16, %r13, %r14;\nsetp.eq.u32 %p2, %r12, 1;\n"
+                   "vote.sync.all.pred %p3, %p2, %r14;\nvote.sync.ballot.b32 %r17, %p1, %r14;\n"
+                   "elect.sync %r18|%p4, %r14;\nselp.u32 %r10, 1000, 0, %p3;\nadd.u32 %r10, %r10, "
+                   "%r16;\npopc.b32 %r17, %r17;\nmad.lo.u32 %r10, %r17, 10000, %r10;\nst.global.u32 "
+                   "[%d2], %r10;\nret;",
+               "h100", true);
+  EXPECT_EQ(any.text(), "");
+  for (std::uint32_t t = 0; t < 128; ++t) {
+    const auto members = group(t);
+    EXPECT_EQ(most.out[t], members.back() + 1) << t;
+    std::uint32_t odd = 0;
+    for (const std::uint32_t m : members) odd += m & 1;
+    EXPECT_EQ(any.out[t], odd * 10000 + (t % 64 % 3 == 1 ? 1000 : 0) + members.front() % 32) << t;
+  }
+}
+
+TEST(Reconvergence, MasksThatNameTheWrongLanesAreFound) {
+  struct Case {
+    const char *body, *text;
+  };
+  for (const auto& [body, text] :
+       {Case{"vote.sync.ballot.b32 %r10, %p1, 0x7fffffff;",
+             "membermask: vote by lane 31, which its own membermask 0x7fffffff does not name"},
+        Case{"add.u32 %r9, %r1, 4294967264;\nredux.sync.add.u32 %r10, %r7, %r9;",
+             "membermask: redux by lane 0"},
+        Case{"setp.lt.u32 %p2, %r1, 8;\nselp.b32 %r9, 0xffff, 0xffffffff, %p2;\nbar.warp.sync %r9;",
+             "membermask: warp barrier with membermask 0x0000ffff names lane 8, whose membermask is "
+             "0xffffffff"},
+        Case{"and.b32 %r12, %r1, 31;\nsetp.ge.u32 %p2, %r12, 16;\n@%p2 bra end;\nshfl.sync.down.b32 %r10, "
+             "%r7, 8, "
+             "31, 0xffff;",
+             "membermask: shuffle reads lane 16 of warp 0, which its membermask 0x0000ffff does not name"}}) {
+    const std::string whole = std::string("setp.eq.u32 %p1, %r1, 0;\n") + body + "\nend:\nret;";
+    const std::string found = run_body(whole, "a100", true).text();
+    EXPECT_EQ(found.substr(0, std::string(text).size()), text) << body << found;
+  }
 }
 
 }  // namespace
