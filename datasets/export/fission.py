@@ -110,7 +110,7 @@ def _relu_attention(name, title, tokens, width, golden=False):
         "jnp products, as the attention of Cai et al., EfficientViT, ICCV 2023",
         relu_attention,
         (f32(tokens, width), f32(tokens, width), f32(tokens, width)),
-        {"query": normal(), "key": normal(), "value": normal()},
+        {"query": normal(0.5, 1.0), "key": normal(0.5, 1.0), "value": normal()},
         {"tokens": tokens, "width": width},
         golden,
         large=not golden,
