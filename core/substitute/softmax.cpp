@@ -69,17 +69,47 @@ int take_steps(Derivation& derivation, const std::string& computation, const std
   return std::min(summed, derivation.apply(rule_named(third), computation, made));
 }
 
-/// The sums of softmaxes: of an exponential that is divided by them.
+/// The sum of the softmax that the op is: of an exponential that it divides by it; kNoNode: it is none.
+NodeId sum_of_softmax(const View& view, const Node& node) {
+  if (node.op != Op::kDivide || view.operand(node, 0).op != Op::kExp) return kNoNode;
+  for (const Spread& spread : view.spreads(node.operands[1]))
+    if (const Node& sum = view.node(spread.source); is_sum(view, sum) && sum.operands[0] == node.operands[0])
+      return sum.id;
+  return kNoNode;
+}
+
 std::vector<std::string> sums_of_softmaxes(const View& view) {
   std::vector<std::string> result;
-  for (const Node& node : view.computation().nodes) {
-    if (node.op != Op::kDivide || view.operand(node, 0).op != Op::kExp) continue;
-    for (const Spread& spread : view.spreads(node.operands[1]))
-      if (const Node& sum = view.node(spread.source);
-          is_sum(view, sum) && sum.operands[0] == node.operands[0])
-        result.push_back(sum.name);
+  for (const Node& node : view.computation().nodes)
+    if (const NodeId sum = sum_of_softmax(view, node); sum != kNoNode) result.push_back(view.node(sum).name);
+  return result;
+}
+
+/// The dots that read a softmax through reshapes and transposes.
+std::vector<std::string> dots_behind_layouts(const View& view) {
+  std::vector<std::string> result;
+  for (const Node& dot : view.computation().nodes) {
+    if (dot.op != Op::kDot) continue;
+    for (const NodeId operand : dot.operands) {
+      NodeId value = operand;
+      while (!view.node(value).operands.empty() &&
+             only_moves(view.node(value), view.operand(view.node(value), 0).shape))
+        value = view.node(value).operands[0];
+      if (value != operand && sum_of_softmax(view, view.node(value)) != kNoNode) result.push_back(dot.name);
+    }
   }
   return result;
+}
+
+/// JAX and ONNX put reshapes between a softmax and its product: the product reads the softmax as it is.
+void take_layouts_away(Derivation& derivation, const std::string& computation) {
+  constexpr int kMostLayouts = 4;  // in a row; tidy rules leave two kinds at most
+  for (int i = 0; i < kMostLayouts; ++i) {
+    const Graph& graph = derivation.result().graph;
+    const std::vector<std::string> dots =
+        dots_behind_layouts(View(graph, computation_named(graph, computation)));
+    if (dots.empty() || derivation.apply(rule_named("layout-into-dot"), computation, dots) == 0) return;
+  }
 }
 
 }  // namespace
@@ -123,10 +153,11 @@ int linear_attention_steps(Derivation& derivation, const std::string& computatio
 }
 
 int fission_softmax(Derivation& derivation) {
-  int sums = derivation.apply_everywhere(rule_named("softmax-dot"));
   std::vector<std::string> computations;
   for (const ComputationId id : running_computations(derivation.result().graph))
     computations.push_back(derivation.result().graph.computation(id).name);
+  for (const std::string& computation : computations) take_layouts_away(derivation, computation);
+  int sums = derivation.apply_everywhere(rule_named("softmax-dot"));
   for (const std::string& computation : computations) {
     const Graph& graph = derivation.result().graph;
     const std::vector<std::string> left =

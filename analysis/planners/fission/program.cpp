@@ -14,10 +14,11 @@
 namespace stitchwork::fission {
 namespace {
 
-/// Parts of a nanosecond that decide between equal costs: at most 64 kernels are chosen, so all of them stay
-/// below one. A kernel counts 512, its number up to as much.
+/// Parts of a nanosecond that decide between equal costs. More than 64 kernels, as many as a window
+/// has primitives, take of them.
 constexpr std::int64_t kParts = 65'536;
-constexpr std::int64_t kOfAKernel = 512;
+/// Parts that a kernel takes, and its number at most; so that 64 times both are below kParts.
+constexpr std::int64_t kOfAKernel = 511;
 
 std::int64_t price(const Candidate& candidate, std::size_t number) {
   // Multiples of an odd number spread over the residues, so that sums of few of them differ.

@@ -25,10 +25,10 @@ using rewriting::Rule;
 /// Gains below are noise: the error of modelled times of two forms of one work (auto's, for its reason:
 /// docs/planners/auto.md).
 constexpr double kMargin = 0.03;
-/// Accepted moves may make room for others; no dataset takes a third round.
+/// A choice, not measured: accepted moves may make room for others, seldom twice.
 constexpr int kMostRounds = 3;
-/// Groups of regions alike whose moves are priced in the whole model, by what they gain by themselves. Each
-/// costs a planning of the model.
+/// A choice, not measured: each is a planning of the model. Groups of regions alike whose moves are priced in
+/// the whole model, by what they gain by themselves.
 constexpr std::size_t kMostGroups = 8;
 
 /// Regions of one text, and the moves found for them.

@@ -13,7 +13,7 @@ namespace stitchwork::fission {
 /// A set of primitives of a window, a bit each.
 using Mask = std::uint64_t;
 
-/// A mask has so many bits.
+/// The same as the bits of a mask.
 inline constexpr int kMostPrimitives = 64;
 
 inline bool has(Mask set, int i) { return ((set >> i) & 1) != 0; }
