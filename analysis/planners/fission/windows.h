@@ -13,7 +13,7 @@ namespace stitchwork::fission {
 /// A set of primitives of a window, a bit each.
 using Mask = std::uint64_t;
 
-/// The same as the bits of a mask.
+/// So many bits has a mask, so that a set is one number of the machine.
 inline constexpr int kMostPrimitives = 64;
 
 inline bool has(Mask set, int i) { return ((set >> i) & 1) != 0; }
