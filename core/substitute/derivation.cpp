@@ -138,7 +138,9 @@ void Derivation::repeat(const Rewrite& step) {
         "made of another model or by other rules: rewrite the model again");
   };
   const ComputationId id = computation_named(now_.graph, step.computation);
-  if (id < 0) throw misfit(step.at.empty() ? Place{} : step.at.front(), fmt::format("there is no computation '{}'", step.computation));
+  if (id < 0)
+    throw misfit(step.at.empty() ? Place{} : step.at.front(),
+                 fmt::format("there is no computation '{}'", step.computation));
   const View view(now_.graph, id);
   std::vector<Match> matches;
   for (const Place& place : step.at) {

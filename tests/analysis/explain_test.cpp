@@ -184,7 +184,7 @@ TEST(Explain, EveryNameOfTheFileIsAnswered) {
   for (const Computation& computation : read.computations)
     for (const Node& node : computation.nodes) {
       const Explanation e = has_op(graph, plan, node.name) ? explain(graph, plan, node.name)
-                                                     : explain_as_read(graph, plan, trace, node.name);
+                                                           : explain_as_read(graph, plan, trace, node.name);
       EXPECT_NE(to_text(e), "") << node.name;
     }
   EXPECT_THAT(to_text(explain_as_read(graph, plan, trace, "same")),
