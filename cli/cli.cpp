@@ -239,10 +239,10 @@ void add_fast_math(CLI::App& command, bool& fast_math) {
 }
 
 void add_sanitize(CLI::App& command, std::string& sanitizers) {
-  command.add_option(
-      "--sanitize", sanitizers,
-      "comma-separated: race (unordered accesses), init (memory and registers never set); mem and "
-      "sync (bounds, barriers) are always checked");
+  command.add_option("--sanitize", sanitizers,
+                     "comma-separated: race (unordered accesses), init (memory and registers never set), "
+                     "sync (lanes that an "
+                     "exchange names and that do not come); mem (bounds), barriers are always checked");
 }
 
 void add_common(CLI::App& command, Cli& cli, const std::string& examples) {

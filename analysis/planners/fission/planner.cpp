@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
@@ -133,11 +134,15 @@ class Orchestrator {
     for (std::size_t w = first; w < end; ++w) take_window(w, kernels);
   }
 
-  /// What TVM decided about the primitives of a component.
+  /// What TVM decided about the ops of a component, and about index maps, which are of none.
   void record_tvm(int component) {
-    for (const Decision& decision : tvm_decisions_) {
+    for (const Decision& decision : std::exchange(tvm_decisions_, {})) {
       const NodeId op = nodes_.computation->find(decision.subject);
-      if (op != kNoNode && place(op).window >= 0 && windows_[at(place(op).window)].component == component)
+      const bool other =
+          op != kNoNode && place(op).window >= 0 && windows_[at(place(op).window)].component != component;
+      if (other)
+        tvm_decisions_.push_back(decision);
+      else
         recorder_.add(decision.step, decision.subject, decision.object, [&] { return decision.verdict; });
     }
   }

@@ -19,9 +19,9 @@ struct Move {
 
 struct SearchLimits {
   /// That are sketched for one region. A choice between gains and time.
-  int graphs = 64;
+  int graphs = 32;
   /// Of those that are cheaper by the sketch, so many are priced. A choice: a price takes 10 to 40 sketches.
-  std::size_t priced = 8;
+  std::size_t priced = 4;
   /// Graphs that cost up to so much more than the best are looked at further: TASO's alpha, as its evaluation
   /// sets it.
   double tolerance = 1.05;
