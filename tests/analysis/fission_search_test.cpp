@@ -79,7 +79,8 @@ TEST(FissionSearch, AStitchedSoftmaxHasItsSumForNothing) {
   EXPECT_NEAR(plan.predicted_us, automatic(graph), 1e-9);
   EXPECT_FALSE(took(plan, "reduce-as-dot"));
   const auto refused = std::ranges::find_if(plan.decisions, [](const Decision& d) {
-    return d.verdict.rule == "fission.softmax-dot" && !d.verdict.ok;
+    return d.verdict.rule == "fission.sketched" && !d.verdict.ok &&
+           d.verdict.why.starts_with("softmax-dot at o;");
   });
   ASSERT_NE(refused, plan.decisions.end());
   EXPECT_EQ(refused->subject, "o");

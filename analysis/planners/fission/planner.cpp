@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "analysis/plan/assemble.h"
@@ -94,8 +95,15 @@ class Orchestrator {
     const std::vector<tvm::Function> functions = tvm::functions(forward, groups, of_tvm);
     tvm_decisions_ = of_tvm.take();
     for (const tvm::Function& function : functions) {
+      TvmKernel kernel{inlined_kernel(computation, function.ops, {function.root}, function.root,
+                                      natural_mapping(computation, computation.node(function.root))),
+                       0};
+      kernel.plan.outputs = {function.root};
       const Place& root = place(function.root);
-      if (root.window < 0) continue;
+      if (root.window < 0) {
+        of_index_maps_.emplace(function.root, std::move(kernel));
+        continue;
+      }
       fission::Cone cone{root.primitive, 0};
       bool whole = true;
       for (const NodeId op : function.ops) {
@@ -104,12 +112,18 @@ class Orchestrator {
         cone.ops |= fission::only(place(op).primitive);
       }
       if (whole) planned_[at(root.window)].from_tvm.push_back(cone);
-      TvmKernel kernel{inlined_kernel(computation, function.ops, {function.root}, function.root,
-                                      natural_mapping(computation, computation.node(function.root))),
-                       0};
-      kernel.plan.outputs = {function.root};
       tvm_[windows_[at(root.window)].component].push_back(std::move(kernel));
     }
+  }
+
+  /// TVM stores index maps that several of its functions read: with those that these read.
+  void add_index_maps(std::vector<TvmKernel>& functions) const {
+    std::set<NodeId> known;
+    for (std::size_t k = 0; k < functions.size(); ++k)  // grows
+      for (const NodeId read : kernel_reads(graph_, functions[k].plan))
+        if (const auto found = of_index_maps_.find(read);
+            found != of_index_maps_.end() && known.insert(read).second)
+          functions.push_back(TvmKernel(found->second));
   }
 
   /// The kernels of the windows of a component, or TVM's where they are cheaper: only cut windows may lose
@@ -117,6 +131,7 @@ class Orchestrator {
   void take_component(std::size_t first, std::size_t end, std::vector<KernelPlan>& kernels) {
     if (end - first > 1) {
       std::vector<TvmKernel>& of_tvm = tvm_[windows_[first].component];
+      add_index_maps(of_tvm);
       double tvm_us = 0, own_us = 0;
       for (TvmKernel& kernel : of_tvm) tvm_us += kernel.us = prices_.us(kernel.plan);
       for (std::size_t w = first; w < end; ++w) own_us += planned_[w].selection.us;
@@ -126,7 +141,8 @@ class Orchestrator {
         return own_us <= tvm_us ? Verdict::yes("korch.windows", why) : Verdict::no("korch.windows", why);
       });
       if (tvm_us < own_us) {
-        for (TvmKernel& kernel : of_tvm) kernels.push_back(std::move(kernel.plan));
+        for (TvmKernel& kernel : of_tvm)
+          if (taken_.insert(kernel.plan.outputs.front()).second) kernels.push_back(std::move(kernel.plan));
         record_tvm(windows_[first].component);
         return;
       }
@@ -231,6 +247,9 @@ class Orchestrator {
   std::vector<WindowPlan> planned_;            ///< by window
   std::vector<Place> places_;                  ///< by op
   std::map<int, std::vector<TvmKernel>> tvm_;  ///< by component
+  std::map<NodeId, TvmKernel>
+      of_index_maps_;       ///< functions of TVM's that no window holds, by what they store
+  std::set<NodeId> taken_;  ///< what TVM's functions that are kernels store
   std::vector<Decision> tvm_decisions_;
   Recorder recorder_;
 };

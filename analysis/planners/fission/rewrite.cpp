@@ -194,7 +194,7 @@ class Search {
       });
     };
     for (const fission::Tried& tried : alike.found.sketched)
-      record(tried, "fission." + std::string(tried.moves.front().rule->name), "by XLA's kernels");
+      record(tried, "fission.sketched", "by XLA's kernels");
     for (const fission::Tried& tried : alike.found.priced)
       record(tried, "fission.moves", "by auto's kernels");
   }
