@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -23,18 +24,21 @@ struct PlannerSetting {
   }
 };
 
+/// Of rows that search rewritings for another planner, that planner's knobs are tried in its own row.
+inline bool is_anothers_knob(const Planner& row, std::string_view knob) {
+  return row.name == "fission" &&
+         std::ranges::find(planner("auto").knobs, knob) != planner("auto").knobs.end();
+}
+
 /// Every planner that takes any graph as it is, and with each value of each of its knobs that it has not by
-/// itself. Of rows that search rewritings for another planner, that planner's knobs are tried in its own row.
+/// itself.
 inline std::vector<PlannerSetting> planner_settings() {
   std::vector<PlannerSetting> settings;
   for (const Planner& row : planners()) {
     if (row.takes != nullptr) continue;
     settings.push_back({std::string(row.name), {}});
-    const auto is_anothers = [&](const std::string& name) {
-      return row.name == "fission" && resolve_knobs(planner("auto"), {}).contains(name);
-    };
     for (const auto& [name, own] : resolve_knobs(row, {}))
-      for (const Knob& knob : is_anothers(name) ? std::span<const Knob>() : knobs())
+      for (const Knob& knob : is_anothers_knob(row, name) ? std::span<const Knob>() : knobs())
         for (std::string_view value : knob.values)
           if (knob.name == name && value != own)
             settings.push_back({std::string(row.name), {.knobs = {{name, std::string(value)}}}});
