@@ -83,7 +83,10 @@ TEST_P(LargeDataset, IsPlannedByEveryPlannerAndStitchingMakesFewestKernels) {
   std::map<std::string, int> kernels;
   for (const Planner& planner : planners_for(graph)) {
     SCOPED_TRACE(planner.name);
-    const FusionPlan plan = make_plan(graph, device("v100"), std::string(planner.name));
+    PlanOptions options;
+    // The search for rewritings takes a minute and more on some; it is tried on the small datasets.
+    if (planner.name == "fission") options.knobs["fission"] = "softmax";
+    const FusionPlan plan = make_plan(graph, device("v100"), std::string(planner.name), options);
     kernels[std::string(planner.name)] = plan.counts.memory_kernels;
   }
   // A worked example of a few ops may leave XLA's rules nothing to fuse.
