@@ -45,7 +45,7 @@ constexpr std::array kKnobs = {
     Knob{"clusters", kOnOff, "on", "sm_90+: a cluster's blocks share rows in their shared memory"},
     Knob{"duplicate_cheap", kOnOff, "off", "cheap producers are computed in every kernel that reads them"},
     Knob{"fission", kFissions, "on", "the model is rewritten by search; softmaxes alone; tidied; not"},
-    Knob{"reassociate", kOnOff, "on", "rules that add in another order; off: those alone that move values"},
+    Knob{"reassociate", kOnOff, "on", "rules that add in another order; off: those that move alone"},
     Knob{"products", kOnOff, "on", "cheap matrix products are ops of kernels, no library calls"},
     Knob{"roof", kRoofs, "path", "2018: fusion ends at library calls, or at a layer with one"},
     Knob{"elementwise_fusion", kOnOff, "on", "2018: element-wise ops of a layer and shape become one"},
