@@ -235,7 +235,7 @@ bool in_graph(const Graph& graph, const std::string& op) {
 /// Of an op that a planner rewrote.
 struct Replaced {
   std::string by;    ///< who gives its value, else the last op that stands for it; "": nobody
-  std::string text;  ///< "rewritten by scale-out-of-dot with dot.31 as dot.31.divide"
+  std::string text;  ///< "divide.30: rewritten by scale-out-of-dot with dot.31; dot.31.divide stands for it"
 };
 
 /// "scale-out-of-dot with dot.31": the first step that stands on the op, and what else it stands on.

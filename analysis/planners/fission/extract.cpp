@@ -5,7 +5,6 @@
 #include <set>
 
 #include "analysis/planners/tvm/functions.h"
-#include "core/base/error.h"
 #include "core/base/sorted.h"
 
 namespace stitchwork::fission {

@@ -17,7 +17,6 @@
 #include "analysis/planners/tvm/functions.h"
 #include "core/base/at.h"
 #include "core/base/parallel.h"
-#include "core/base/sorted.h"
 
 namespace stitchwork {
 namespace {
