@@ -96,9 +96,7 @@ Graph extract(const Graph& graph, const std::vector<NodeId>& ops, const std::vec
 
 bool is_one_function(const Graph& module) {
   Recorder silent(false);
-  const tvm::ForwardGraph forward = tvm::forward_graph(module.entry_computation());
-  const auto groups = tvm::partition(forward, tvm::post_dominators(forward), silent);
-  return tvm::functions(forward, groups, silent).size() == 1;
+  return tvm::functions(module.entry_computation(), silent).size() == 1;
 }
 
 }  // namespace stitchwork::fission

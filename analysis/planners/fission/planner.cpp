@@ -12,7 +12,6 @@
 
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
 #include "analysis/planners/fission/program.h"
 #include "analysis/planners/tvm/functions.h"
 #include "core/base/at.h"
@@ -89,14 +88,10 @@ class Orchestrator {
   void take_tvm() {
     const Computation& computation = graph_.entry_computation();
     Recorder of_tvm(recorder_.enabled());
-    const tvm::ForwardGraph forward = tvm::forward_graph(computation);
-    const auto groups = tvm::partition(forward, tvm::post_dominators(forward), of_tvm);
-    const std::vector<tvm::Function> functions = tvm::functions(forward, groups, of_tvm);
+    const std::vector<tvm::Function> functions = tvm::functions(computation, of_tvm);
     tvm_decisions_ = of_tvm.take();
     for (const tvm::Function& function : functions) {
-      TvmKernel kernel{inlined_kernel(computation, function.ops, {function.root}, function.root,
-                                      natural_mapping(computation, computation.node(function.root))),
-                       0};
+      TvmKernel kernel{tvm::kernel_of(computation, function), 0};
       kernel.plan.outputs = {function.root};
       const Place& root = place(function.root);
       if (root.window < 0) {

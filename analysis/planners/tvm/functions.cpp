@@ -8,6 +8,8 @@
 
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
+#include "analysis/plan/inlined_kernel.h"
+#include "analysis/plan/plain_mapping.h"
 
 namespace stitchwork::tvm {
 namespace {
@@ -93,6 +95,16 @@ std::vector<Function> functions(const ForwardGraph& graph, const std::vector<Fus
   std::sort(result.begin(), result.end(),
             [](const Function& a, const Function& b) { return a.root < b.root; });
   return result;
+}
+
+std::vector<Function> functions(const Computation& computation, Recorder& recorder) {
+  const ForwardGraph forward = forward_graph(computation);
+  return functions(forward, partition(forward, post_dominators(forward), recorder), recorder);
+}
+
+KernelPlan kernel_of(const Computation& computation, const Function& function) {
+  return inlined_kernel(computation, function.ops, {function.root}, function.root,
+                        natural_mapping(computation, computation.node(function.root)));
 }
 
 std::vector<Function> duplicate_cheap(const Computation& computation, std::vector<Function> functions,

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "analysis/plan/plan.h"
 #include "analysis/plan/recorder.h"
 #include "analysis/planners/tvm/partition.h"
 
@@ -19,6 +20,12 @@ struct Function {
 /// only) makes none; the epilogue of a library call is a kernel of its own.
 std::vector<Function> functions(const ForwardGraph& graph, const std::vector<FusedGroup>& groups,
                                 Recorder& recorder);
+
+/// Those that TVM makes of the computation.
+std::vector<Function> functions(const Computation& computation, Recorder& recorder);
+
+/// The kernel of a function: the natural loop of its root, with all else inside.
+KernelPlan kernel_of(const Computation& computation, const Function& function);
 
 /// duplicate_cheap: a function that only other functions read is computed in each of them, if their copies
 /// read no more bytes than storing its result once and reading it back would move.

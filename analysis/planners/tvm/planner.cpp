@@ -3,7 +3,6 @@
 
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
-#include "analysis/plan/plain_mapping.h"
 #include "analysis/planners/tvm/functions.h"
 
 namespace stitchwork {
@@ -11,16 +10,12 @@ namespace stitchwork {
 FusionPlan plan_tvm(const Graph& graph, const Device& device, const PlanOptions& options) {
   const Computation& computation = graph.entry_computation();
   Recorder recorder(options.record_decisions);
-  const tvm::ForwardGraph forward = tvm::forward_graph(computation);
-  const auto groups = tvm::partition(forward, tvm::post_dominators(forward), recorder);
-  std::vector<tvm::Function> functions = tvm::functions(forward, groups, recorder);
+  std::vector<tvm::Function> functions = tvm::functions(computation, recorder);
   if (options.knobs.at("duplicate_cheap") == "on")
     functions = tvm::duplicate_cheap(computation, std::move(functions), recorder);
 
   std::vector<KernelPlan> kernels;
-  for (const tvm::Function& function : functions)
-    kernels.push_back(inlined_kernel(computation, function.ops, {function.root}, function.root,
-                                     natural_mapping(computation, computation.node(function.root))));
+  for (const tvm::Function& function : functions) kernels.push_back(tvm::kernel_of(computation, function));
   mark_recomputed(kernels);
   FusionPlan plan = assemble(graph, device, "tvm", std::move(kernels));
   plan.decisions = recorder.take();
