@@ -19,6 +19,8 @@ KernelCounter::KernelCounter(const Graph& graph, const Device& device, const Ker
     : graph_(graph), computation_(graph.entry_computation()), device_(device), kernel_(kernel) {
   inside_.insert(kernel.ops.begin(), kernel.ops.end());
   outputs_.insert(kernel.outputs.begin(), kernel.outputs.end());
+  multiplies_ = std::any_of(kernel.ops.begin(), kernel.ops.end(),
+                            [&](NodeId op) { return is_product(computation_.node(op)); });
 }
 
 KernelCost KernelCounter::run(const KernelEvaluations& found) {

@@ -160,6 +160,7 @@ class KernelCounter {
   const Device& device_;
   const KernelPlan& kernel_;
   std::unordered_set<NodeId> inside_, outputs_;
+  bool multiplies_ = false;  ///< whether a product is among the kernel's ops
   std::map<NodeId, double> evaluated_;
   using Pass = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;  ///< lane, tasks, blocks, elements
   std::vector<Pass> passes_;

@@ -248,9 +248,7 @@ double KernelCounter::beyond_l1(const Group& group, const Evaluation& e, double 
   if (shape.byte_size() * blocks <= l1_room(device_, kernel_, blocks))
     first = static_cast<double>(group.deal.blocks()) * sectors_of(static_cast<double>(shape.byte_size()));
   // A product reads each element of a task's operands many times: the L1 holds those that fit there.
-  const bool multiplies = std::any_of(kernel_.ops.begin(), kernel_.ops.end(),
-                                      [&](NodeId op) { return is_product(computation_.node(op)); });
-  if (multiplies && e.map.dims.size() == 2) {
+  if (multiplies_ && e.map.dims.size() == 2) {
     IndexMap task;  // of the middle
     task.dims = {std::min(layout.task_rows, layout.rows), layout.cols};
     task.results = {IndexExpr::dim(0) + IndexExpr::value((layout.rows - task.dims[0]) / 2),

@@ -114,6 +114,7 @@ bool leaves_partials(const Computation& computation, const Group& group, NodeId 
 }
 
 std::int64_t partials_of(const Computation& computation, const KernelPlan& kernel, NodeId op) {
+  if (!is_reduction(computation.node(op))) return 0;
   for (const Group& group : kernel.groups) {
     const bool made =
         is_across(group, op) || op == group.dominant || contains_sorted(group.sub_dominants, op);

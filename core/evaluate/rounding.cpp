@@ -1,7 +1,9 @@
 #include "core/evaluate/rounding.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "core/evaluate/evaluator.h"
@@ -18,8 +20,13 @@ namespace {
 struct Format {
   double unit = 0, least = 0;
 
-  /// The distance from a number other than zero to the next.
-  double ulp(double value) const { return std::max(least, std::ldexp(2 * unit, std::ilogb(value))); }
+  /// The distance from a number other than zero to the next. Its sign and mantissa cleared, a double is the
+  /// power of two below it; subnormal ones, then zero, are `least` apart.
+  double ulp(double value) const {
+    constexpr std::uint64_t kExponent = 0x7FFull << 52;
+    const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & kExponent);
+    return std::max(least, 2 * unit * power);
+  }
 };
 
 Format format_of(DType type) {
@@ -188,8 +195,9 @@ void Rounding::perturb_elementwise(const Node& node, Values operands, Literal& r
       auto* out = result.data<typename S::Stored>();
       const bool one_b = operands.size() > 1 && operands[1]->shape.elements_count() == 1;
       const bool one_a = operands[0]->shape.elements_count() == 1;
-      const auto value = [](const Literal& literal, std::int64_t i) {
-        if (literal.shape.dtype == DType::kF64) return literal.data<double>()[i];
+      const auto value = [&](const Literal& literal, std::int64_t i) {
+        if (literal.shape.dtype == result.shape.dtype)
+          return static_cast<double>(S::widen(literal.data<typename S::Stored>()[i]));
         return literal.get_double(i);
       };
       for (std::int64_t i = 0, n = result.shape.elements_count(); i < n; ++i) {

@@ -91,7 +91,7 @@ TEST(BulkCopies, OfGradients) {
   int checked = 0;
   for (const char* name : {"layer_norm_grad", "rms_norm_grad"})
     for (const char* dtype : {"f32", "bf16"}) {
-      const Graph graph = workload_of(name, 150011, 33, dtype);
+      const Graph graph = workload_of(name, 37511, 33, dtype);
       const FusionPlan plan = planned(graph);
       if (staged(plan) == std::nullopt) continue;
       for (const int stages : {1, 2}) {

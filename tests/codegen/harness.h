@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/plan/assemble.h"
@@ -75,12 +77,26 @@ inline FusionPlan plan_of(const Graph& graph, const KernelPlan& kernel) {
   return assemble(graph, device("v100"), "test", {kernel});
 }
 
+/// For inputs of seed 0. The last graph's is kept: plans of one graph are judged by the same samples, which
+/// take longer to draw than most kernels to run.
+inline Judge& judge_of(const Graph& graph) {
+  struct Kept {
+    Kept(const Graph& of, std::string printed)
+        : text(std::move(printed)), graph(of), judge(graph, generate_inputs(graph, 0)) {}
+    const std::string text;
+    const Graph graph;
+    Judge judge;
+  };
+  static std::unique_ptr<Kept> kept;
+  if (std::string text = to_text(graph); !kept || kept->text != text)
+    kept = std::make_unique<Kept>(graph, std::move(text));
+  return kept->judge;
+}
+
 /// Compiles for the plan's device with each installed compiler, runs in the simulator, compares with the
 /// evaluator. Returns the counters of the last run, summed over kernels.
-inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan,
-                                    const std::vector<Literal>& inputs) {
+inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan, Judge& judge) {
   sim::Counters counters;
-  Judge judge(graph, inputs);
   const Device& target = device(plan.device);
   for (const std::string& compiler : installed_compilers()) {
     CompileOptions options;
@@ -88,7 +104,7 @@ inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan,
     options.ptxas = false;
     options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
     const Executable executable = compile(graph, target, plan, options);
-    const RunResult run = run_simulated(graph, target, executable, inputs);
+    const RunResult run = run_simulated(graph, target, executable, judge.inputs());
     for (const sim::Finding& finding : run.findings)
       ADD_FAILURE() << compiler << ": " << name(finding.kind) << " in " << finding.kernel << ": "
                     << finding.message;
@@ -107,8 +123,13 @@ inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan,
   return counters;
 }
 
+inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan,
+                                    const std::vector<Literal>& inputs) {
+  Judge judge(graph, inputs);
+  return expect_correct(graph, plan, judge);
+}
 inline sim::Counters expect_correct(const Graph& graph, const FusionPlan& plan) {
-  return expect_correct(graph, plan, generate_inputs(graph, 0));
+  return expect_correct(graph, plan, judge_of(graph));
 }
 
 }  // namespace stitchwork::testing

@@ -40,13 +40,13 @@ inline SanitizedRun run_sanitized(const Graph& graph, const Device& target, cons
   options.cache_dir = STITCHWORK_BINARY_DIR "/test-kernels";
   RunOptions run_options;
   run_options.sanitize = {.race = true, .init = true};
-  Reference reference(graph, generate_inputs(graph, 0));
+  Judge& judge = judge_of(graph);
   SanitizedRun result{compile(graph, target, plan, options), {}};
-  result.run = run_simulated(graph, target, result.executable, reference.inputs(), run_options);
+  result.run = run_simulated(graph, target, result.executable, judge.inputs(), run_options);
   for (const sim::Finding& finding : result.run.findings)
     ADD_FAILURE() << name(finding.kind) << " in " << finding.kernel << ": " << finding.message;
   if (result.run.findings.empty()) {
-    EXPECT_EQ(reference.problem(result.run.outputs), "");
+    EXPECT_EQ(judge.check(result.run.outputs).message, "");
   }
   return result;
 }

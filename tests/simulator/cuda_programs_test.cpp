@@ -1,24 +1,16 @@
 // CUDA C++ programs (tests/simulator/cuda) as nvcc and clang compile them: right under both, clean under
 // every sanitizer, and with the counters their access patterns ask for.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <numeric>
 
-#include "core/base/file.h"
+#include "tests/simulator/cuda_sources.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
 namespace {
 
 enum class Compiler { kNvcc75, kNvcc90, kNvcc120, kClang75 };
-
-bool on_path(const std::string& program) {
-  return std::system(("command -v " + program + " > /dev/null 2>&1").c_str()) == 0;
-}
 
 class CudaProgram : public testing::TestWithParam<Compiler> {
  protected:
@@ -29,11 +21,6 @@ class CudaProgram : public testing::TestWithParam<Compiler> {
 
   static ptx::Module compile(const std::string& name) { return compile(name, GetParam(), ""); }
   static ptx::Module compile(const std::string& name, Compiler compiler, const std::string& options) {
-    const std::filesystem::path folder =
-        std::filesystem::temp_directory_path() / ("stitchwork_cuda_" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder);
-    const std::string source = STITCHWORK_SOURCE_DIR "/tests/simulator/cuda/" + name + ".cu",
-                      ptx = (folder / (name + ".ptx")).string();
     std::string command;
     if (compiler == Compiler::kClang75)
       command =
@@ -43,11 +30,7 @@ class CudaProgram : public testing::TestWithParam<Compiler> {
       command = fmt::format("nvcc -ptx -lineinfo -arch=sm_{}", compiler == Compiler::kNvcc75   ? 75
                                                                : compiler == Compiler::kNvcc90 ? 90
                                                                                                : 120);
-    if (std::system((command + " " + options + " -o " + ptx + " " + source).c_str()) != 0)
-      throw std::runtime_error("cannot compile " + source);
-    std::string text = read_file(ptx);
-    std::filesystem::remove_all(folder);
-    return ptx::parse(text, name + ".ptx");
+    return compiled(name, command + " " + options);
   }
 
   /// Without sanitizers and with all of them: the counters must be the same.

@@ -1,14 +1,10 @@
 // Kernels in the manner of NVIDIA's samples (tests/simulator/cuda/samples.cu) as nvcc compiles them for three
 // generations: right against the host, and clean under every sanitizer.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <numeric>
 
-#include "core/base/file.h"
+#include "tests/simulator/cuda_sources.h"
 #include "tests/simulator/sim_support.h"
 
 namespace stitchwork::sim {
@@ -26,18 +22,11 @@ class CudaSample : public testing::TestWithParam<Target> {
     const int sm = GetParam().sm;
     const auto known = modules.find(sm);
     if (known != modules.end()) return known->second;
-    const std::filesystem::path file =
-        std::filesystem::temp_directory_path() / fmt::format("stitchwork_samples_{}_{}.ptx", getpid(), sm);
-    const std::string source = STITCHWORK_SOURCE_DIR "/tests/simulator/cuda/samples.cu";
-    const std::string command =
-        fmt::format("nvcc -ptx -O3 -std=c++17 -lineinfo -arch=sm_{} -o {} {}", sm, file.string(), source);
-    if (std::system(command.c_str()) != 0) throw std::runtime_error("cannot compile " + source);
-    const std::string text = read_file(file.string());
-    std::filesystem::remove(file);
-    return modules.emplace(sm, ptx::parse(text, "samples.ptx")).first->second;
+    const std::string command = fmt::format("nvcc -ptx -O3 -std=c++17 -lineinfo -arch=sm_{}", sm);
+    return modules.emplace(sm, compiled("samples", command)).first->second;
   }
   void SetUp() override {
-    if (std::system("command -v nvcc > /dev/null 2>&1") != 0) GTEST_SKIP() << "nvcc is not installed";
+    if (!on_path("nvcc")) GTEST_SKIP() << "nvcc is not installed";
   }
 
   /// Without and with sanitizers; `arguments` are made anew for each, `out` is read back after the last.
