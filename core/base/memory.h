@@ -1,5 +1,5 @@
 // How much memory there is: commands ask before they allocate what they will need. Where it ends all the
-// same, operator new throws std::bad_alloc: the source has one of its own, since that of mimalloc, which is
+// same, operator new throws std::bad_alloc: the source has one of its own, since that of jemalloc, which is
 // written in C, aborts.
 #pragma once
 
