@@ -5,6 +5,7 @@
 
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/memory_text.h"
+#include "analysis/planners/fission/program_text.h"
 #include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "cli/table.h"
 #include "codegen/executable.h"
@@ -87,6 +88,14 @@ std::string dump_templates(const Planned& p, const WantedKernels& wanted) {
   return text;
 }
 
+using ProgramText = std::string (*)(const Computation&, const std::vector<fission::WindowProgram>&);
+
+/// What the program of `korch` chooses from, of the graph as it was planned.
+template <ProgramText kText>
+std::string dump_programs(const Planned& p, const WantedKernels&) {
+  return kText(p.graph().entry_computation(), fission::programs(p.graph(), *p.device));
+}
+
 std::string dump_occupancy(const Planned& p, const WantedKernels& wanted) {
   Table table(
       {"kernel", ">grid", ">block", ">shared B", ">reg bound", ">blocks/SM", ">occupancy", "limited by"});
@@ -138,6 +147,12 @@ constexpr DumpKind kDumps[] = {
     {"templates",
      "how what each kernel stores is dealt to the grid, warps and threads (FusionStitching 2019)",
      dump_templates},
+    {"primitives", "ops that kernels are chosen for, in windows, and their execution states (korch)",
+     dump_programs<fission::primitives_text>},
+    {"candidates", "kernels that might compute them, with prices; what is chosen is marked (korch)",
+     dump_programs<fission::candidates_text>},
+    {"program", "the binary program that chooses, in LP format for any solver (korch)",
+     dump_programs<fission::program_text>},
     {"schedule", "what each kernel does: phases, task loops, steps, values, where they lie", dump_schedule},
     {"kernel", "the same, under its older name", dump_schedule},
     {"cuda", "the CUDA C++ of every kernel", dump_cuda},

@@ -197,6 +197,11 @@ ordered_json write_stages(const Planned& planned, const Graph& as_read, const Ex
   else
     stages.missing("templates", std::string(dump_kind("templates").help),
                    fmt::format("planner {} has none", planned.plan.planner));
+  if (planned.plan.planner == "korch") {
+    stages.dump("primitives", "4-primitives.txt");
+    stages.dump("candidates", "4-candidates.txt");
+    stages.dump("program", "4-program.lp");
+  }
   stages.dump("schedule", "5-schedule.txt");
   stages.dump("occupancy", "6-occupancy.txt");
   const DumpKind& memory = dump_kind("memory");

@@ -1,10 +1,13 @@
 #include "analysis/ilp/binary_program.h"
 
 #include <coin/Cbc_C_Interface.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 
 namespace stitchwork::ilp {
@@ -77,6 +80,52 @@ Solution solve(const BinaryProgram& program, std::int64_t most_nodes) {
   for (int column = 0; column < program.binary && x != nullptr; ++column)
     if (x[column] > 0.5) result.taken.push_back(column);
   return result;
+}
+
+std::string to_lp(const BinaryProgram& program, const std::vector<std::string>& names) {
+  const auto sum = [&](const auto& terms, const auto& column_of, const auto& factor_of) {
+    std::string text;
+    std::size_t line = 0;
+    for (const auto& term : terms) {
+      const double factor = factor_of(term);
+      if (factor == 0) continue;
+      // Readers of the format take lines of some hundred characters.
+      const std::string one = fmt::format(" {} {}{}", factor < 0 ? "-" : "+",
+                                          std::abs(factor) == 1 ? "" : fmt::format("{} ", std::abs(factor)),
+                                          names[static_cast<std::size_t>(column_of(term))]);
+      line = text.empty() ? 0 : line + one.size();
+      if (line > 80) {
+        text += "\n  ";
+        line = 0;
+      }
+      text += one;
+    }
+    return text.empty() ? " 0 " + names.front() : text;
+  };
+  const auto of_row = [&](const Row& row) {
+    return sum(
+        row.terms, [](const Term& t) { return t.column; }, [](const Term& t) { return t.factor; });
+  };
+  std::vector<int> columns(program.costs.size());
+  std::iota(columns.begin(), columns.end(), 0);
+  std::string text = program.maximise ? "Maximize\n" : "Minimize\n";
+  text += " obj:" +
+          sum(
+              columns, [](int c) { return c; },
+              [&](int c) { return program.costs[static_cast<std::size_t>(c)]; }) +
+          "\nSubject To\n";
+  for (std::size_t r = 0; r < program.rows.size(); ++r) {
+    const Row& row = program.rows[r];
+    if (std::isfinite(row.least)) text += fmt::format(" r{}:{} >= {}\n", r, of_row(row), row.least);
+    if (std::isfinite(row.most))
+      text += fmt::format(" r{}{}:{} <= {}\n", r, std::isfinite(row.least) ? "m" : "", of_row(row), row.most);
+  }
+  text += "Bounds\n";
+  for (std::size_t c = static_cast<std::size_t>(program.binary); c < names.size(); ++c)
+    text += fmt::format(" 0 <= {} <= 1\n", names[c]);
+  text += "Binaries\n";
+  for (std::size_t c = 0; c < static_cast<std::size_t>(program.binary); ++c) text += " " + names[c] + "\n";
+  return text + "End\n";
 }
 
 }  // namespace stitchwork::ilp

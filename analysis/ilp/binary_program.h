@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace stitchwork::ilp {
@@ -39,5 +40,9 @@ struct Solution {
 /// plans differ. Deterministic; one solver works at a time, whatever the threads that ask. Whether what is
 /// taken keeps to the rows is the caller's to check: CBC's columns are off by up to 1e-6.
 Solution solve(const BinaryProgram& program, std::int64_t most_nodes);
+
+/// In the LP format that CBC, CPLEX, Gurobi, HiGHS and SCIP read. `names`: of the columns, of letters, digits
+/// and `_`, no two alike.
+std::string to_lp(const BinaryProgram& program, const std::vector<std::string>& names);
 
 }  // namespace stitchwork::ilp

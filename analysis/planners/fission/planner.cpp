@@ -23,18 +23,12 @@ namespace {
 using fission::Candidate;
 using fission::Mask;
 using fission::Window;
+using fission::WindowProgram;
 
 /// A kernel of TVM's, and what it costs.
 struct TvmKernel {
   KernelPlan plan;
   double us = 0;
-};
-
-/// A window and what was chosen for it.
-struct WindowPlan {
-  std::vector<fission::Cone> from_tvm;  ///< TVM's functions that lie in it
-  std::vector<Candidate> candidates;
-  fission::Selection selection;
 };
 
 class Orchestrator {
@@ -44,22 +38,24 @@ class Orchestrator {
         device_(device),
         nodes_(astitch::node_facts(graph)),
         prices_(nodes_, device),
-        windows_(fission::windows(nodes_)),
-        planned_(windows_.size()),
-        recorder_(record) {}
-
-  FusionPlan run() {
+        recorder_(record) {
+    for (Window& window : fission::windows(nodes_)) programs_.push_back({std::move(window), {}, {}, {}});
     find_places();
     take_tvm();
-    parallel_for(windows_.size(), [&](std::size_t w) {
-      WindowPlan& of = planned_[w];
-      of.candidates = fission::candidates(windows_[w], prices_, {}, of.from_tvm);
-      of.selection = fission::select(windows_[w], of.candidates);
+    parallel_for(programs_.size(), [&](std::size_t w) {
+      WindowProgram& of = programs_[w];
+      of.candidates = fission::candidates(of.window, prices_, {}, of.from_tvm);
+      of.selection = fission::select(of.window, of.candidates);
     });
+  }
+
+  const std::vector<WindowProgram>& programs() const { return programs_; }
+
+  FusionPlan plan() {
     std::vector<KernelPlan> kernels;
-    for (std::size_t first = 0; first < windows_.size();) {
+    for (std::size_t first = 0; first < programs_.size();) {
       std::size_t end = first;
-      while (end < windows_.size() && windows_[end].component == windows_[first].component) ++end;
+      while (end < programs_.size() && component(end) == component(first)) ++end;
       take_component(first, end, kernels);
       first = end;
     }
@@ -75,12 +71,14 @@ class Orchestrator {
   };
 
   void find_places() {
-    std::ranges::stable_sort(windows_, {}, &Window::component);
+    std::ranges::stable_sort(programs_, {}, [](const WindowProgram& of) { return of.window.component; });
     places_.resize(nodes_.facts.size());
-    for (std::size_t w = 0; w < windows_.size(); ++w)
-      for (int i = 0; i < windows_[w].size(); ++i)
-        places_[at(windows_[w].ops[at(i)])] = {static_cast<int>(w), i};
+    for (std::size_t w = 0; w < programs_.size(); ++w)
+      for (int i = 0; i < window(w).size(); ++i) places_[at(window(w).ops[at(i)])] = {static_cast<int>(w), i};
   }
+
+  const Window& window(std::size_t w) const { return programs_[w].window; }
+  int component(std::size_t w) const { return window(w).component; }
 
   const Place& place(NodeId op) const { return places_[at(op)]; }
 
@@ -105,8 +103,8 @@ class Orchestrator {
         whole = whole && place(op).window == root.window;
         cone.ops |= fission::only(place(op).primitive);
       }
-      if (whole) planned_[at(root.window)].from_tvm.push_back(cone);
-      tvm_[windows_[at(root.window)].component].push_back(std::move(kernel));
+      if (whole) programs_[at(root.window)].from_tvm.push_back(cone);
+      tvm_[component(at(root.window))].push_back(std::move(kernel));
     }
   }
 
@@ -124,12 +122,12 @@ class Orchestrator {
   /// functions of TVM's.
   void take_component(std::size_t first, std::size_t end, std::vector<KernelPlan>& kernels) {
     if (end - first > 1) {
-      std::vector<TvmKernel>& of_tvm = tvm_[windows_[first].component];
+      std::vector<TvmKernel>& of_tvm = tvm_[component(first)];
       add_index_maps(of_tvm);
       double tvm_us = 0, own_us = 0;
       for (TvmKernel& kernel : of_tvm) tvm_us += kernel.us = prices_.us(kernel.plan);
-      for (std::size_t w = first; w < end; ++w) own_us += planned_[w].selection.us;
-      recorder_.add("windows", name(windows_[first].ops.front()), "", [&] {
+      for (std::size_t w = first; w < end; ++w) own_us += programs_[w].selection.us;
+      recorder_.add("windows", name(window(first).ops.front()), "", [&] {
         const std::string why = fmt::format("its {} windows take {:.2f} us, TVM's {} functions {:.2f} us",
                                             end - first, own_us, of_tvm.size(), tvm_us);
         return own_us <= tvm_us ? Verdict::yes("korch.windows", why) : Verdict::no("korch.windows", why);
@@ -137,7 +135,7 @@ class Orchestrator {
       if (tvm_us < own_us) {
         for (TvmKernel& kernel : of_tvm)
           if (taken_.insert(kernel.plan.outputs.front()).second) kernels.push_back(std::move(kernel.plan));
-        record_tvm(windows_[first].component);
+        record_tvm(component(first));
         return;
       }
     }
@@ -145,11 +143,11 @@ class Orchestrator {
   }
 
   /// What TVM decided about the ops of a component, and about index maps, which are of none.
-  void record_tvm(int component) {
+  void record_tvm(int of_component) {
     for (const Decision& decision : std::exchange(tvm_decisions_, {})) {
       const NodeId op = nodes_.computation->find(decision.subject);
       const bool other =
-          op != kNoNode && place(op).window >= 0 && windows_[at(place(op).window)].component != component;
+          op != kNoNode && place(op).window >= 0 && component(at(place(op).window)) != of_component;
       if (other)
         tvm_decisions_.push_back(decision);
       else
@@ -158,19 +156,20 @@ class Orchestrator {
   }
 
   void take_window(std::size_t w, std::vector<KernelPlan>& kernels) {
-    const Window& window = windows_[w];
-    const WindowPlan& of = planned_[w];
-    record_program(window, of);
+    const WindowProgram& of = programs_[w];
+    const Window& window = of.window;
+    record_program(of);
     for (const int k : of.selection.chosen) {
       const Candidate& chosen = of.candidates[at(k)];
       const std::vector<NodeId> primitives = fission::primitives_of(window, chosen.ops);
-      record_kernel(window, of, chosen);
+      record_kernel(of, chosen);
       if (prices_.is_copy(primitives)) continue;  // a copy of the device's: it needs no kernel
       kernels.push_back(prices_.kernel(primitives, window.ops[at(chosen.sink)]));
     }
   }
 
-  void record_program(const Window& window, const WindowPlan& of) {
+  void record_program(const WindowProgram& of) {
+    const Window& window = of.window;
     recorder_.add("windows", name(window.ops.front()), name(window.ops.back()), [&] {
       const std::string why =
           fmt::format("{} primitives, {} candidates, {} kernels of {:.2f} us", window.size(),
@@ -184,8 +183,9 @@ class Orchestrator {
     });
   }
 
-  void record_kernel(const Window& window, const WindowPlan& of, const Candidate& chosen) {
+  void record_kernel(const WindowProgram& of, const Candidate& chosen) {
     if (!recorder_.enabled()) return;
+    const Window& window = of.window;
     const std::string& sink = name(window.ops[at(chosen.sink)]);
     for (Mask inner = chosen.ops & ~fission::only(chosen.sink); inner != 0; inner &= inner - 1) {
       const int i = std::countr_zero(inner);
@@ -237,8 +237,7 @@ class Orchestrator {
   const Device& device_;
   astitch::Nodes nodes_;
   fission::Prices prices_;
-  std::vector<Window> windows_;
-  std::vector<WindowPlan> planned_;            ///< by window
+  std::vector<WindowProgram> programs_;
   std::vector<Place> places_;                  ///< by op
   std::map<int, std::vector<TvmKernel>> tvm_;  ///< by component
   std::map<NodeId, TvmKernel>
@@ -251,7 +250,11 @@ class Orchestrator {
 }  // namespace
 
 FusionPlan plan_korch(const Graph& graph, const Device& device, const PlanOptions& options) {
-  return Orchestrator(graph, device, options.record_decisions).run();
+  return Orchestrator(graph, device, options.record_decisions).plan();
+}
+
+std::vector<WindowProgram> fission::programs(const Graph& graph, const Device& device) {
+  return Orchestrator(graph, device, false).programs();
 }
 
 }  // namespace stitchwork

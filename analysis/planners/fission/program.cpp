@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 
-#include "analysis/ilp/binary_program.h"
 #include "core/base/at.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
@@ -102,6 +101,25 @@ ByStates by_states(const Window& window, std::span<const Candidate> candidates, 
   return result;
 }
 
+/// What there is when a solver gives up without a solution: readers first, the cheapest kernel of each.
+std::vector<int> greedy(const Window& window, std::span<const Candidate> candidates) {
+  std::vector<int> best(at(window.size()), -1), result;
+  for (std::size_t k = 0; k < candidates.size(); ++k)
+    if (int& of_sink = best[at(candidates[k].sink)];
+        of_sink < 0 || candidates[k].us < candidates[at(of_sink)].us)
+      of_sink = static_cast<int>(k);
+  Mask needed = window.required;
+  for (int i = window.size() - 1; i >= 0; --i) {
+    if (!has(needed, i)) continue;
+    result.push_back(best[at(i)]);
+    needed |= candidates[at(best[at(i)])].inputs;
+  }
+  std::ranges::sort(result);
+  return result;
+}
+
+}  // namespace
+
 ilp::BinaryProgram program(const Window& window, std::span<const Candidate> candidates) {
   const auto columns = static_cast<int>(candidates.size());
   ilp::BinaryProgram result{false, {}, columns, {}};
@@ -133,25 +151,6 @@ ilp::BinaryProgram program(const Window& window, std::span<const Candidate> cand
       result.rows.push_back({{{value[at(std::countr_zero(inputs))], 1}, {k, -1}}, 0});
   return result;
 }
-
-/// What there is when a solver gives up without a solution: readers first, the cheapest kernel of each.
-std::vector<int> greedy(const Window& window, std::span<const Candidate> candidates) {
-  std::vector<int> best(at(window.size()), -1), result;
-  for (std::size_t k = 0; k < candidates.size(); ++k)
-    if (int& of_sink = best[at(candidates[k].sink)];
-        of_sink < 0 || candidates[k].us < candidates[at(of_sink)].us)
-      of_sink = static_cast<int>(k);
-  Mask needed = window.required;
-  for (int i = window.size() - 1; i >= 0; --i) {
-    if (!has(needed, i)) continue;
-    result.push_back(best[at(i)]);
-    needed |= candidates[at(best[at(i)])].inputs;
-  }
-  std::ranges::sort(result);
-  return result;
-}
-
-}  // namespace
 
 bool is_complete(const Window& window, std::span<const Candidate> candidates,
                  const std::vector<int>& chosen) {

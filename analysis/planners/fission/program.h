@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "analysis/ilp/binary_program.h"
 #include "analysis/planners/fission/candidates.h"
 
 namespace stitchwork::fission {
@@ -36,5 +37,20 @@ Selection select(const Window& window, std::span<const Candidate> candidates,
 
 /// Whether every required primitive and every value read is stored by a chosen candidate.
 bool is_complete(const Window& window, std::span<const Candidate> candidates, const std::vector<int>& chosen);
+
+/// A window with TVM's functions in it, its candidates, and what is chosen of them.
+struct WindowProgram {
+  Window window;
+  std::vector<Cone> from_tvm;
+  std::vector<Candidate> candidates;
+  Selection selection;
+};
+
+/// The windows of the entry computation as `korch` solves them, those of one component behind each other.
+std::vector<WindowProgram> programs(const Graph& graph, const Device& device);
+
+/// As CBC gets it, in whole nanoseconds and parts that decide between equal ones: a column a candidate,
+/// behind them one a value that is read.
+ilp::BinaryProgram program(const Window& window, std::span<const Candidate> candidates);
 
 }  // namespace stitchwork::fission
