@@ -5,7 +5,9 @@
 #include "analysis/plan/plan_json.h"
 #include "analysis/verify/verify.h"
 #include "cli/cli.h"
+#include "cli/compare_graphs.h"
 #include "cli/dumps.h"
+#include "cli/usage.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 
@@ -63,22 +65,58 @@ void plan(Cli& cli, const PlanFlags& flags) {
   }
 }
 
-void verify_file(Cli& cli, const std::string& file, const ModelOptions& open) {
+struct VerifyFlags {
+  std::string file;
+  ModelOptions open;
+  bool numerics = false;
+  std::uint64_t seed = 0;
+};
+
+/// How many of the ops that differ are printed; the rest are counted.
+constexpr std::size_t kOpsShown = 10;
+
+/// What the plan's rewriting makes of values; a plan of the model as it is computes what the model does.
+ordered_json numerics_json(const std::optional<GraphComparison>& comparison, std::uint64_t seed) {
+  if (!comparison) return nullptr;
+  ordered_json result = to_json(*comparison, seed), differ = ordered_json::array();
+  for (const ArrayError& error : comparison->differ)
+    differ.push_back({{"op", error.op},
+                      {"shape", error.shape},
+                      {"max_abs_error", error.max_abs},
+                      {"max_rel_error", error.max_rel}});
+  result["ops"] = comparison->ops;
+  result["differ"] = std::move(differ);
+  return result;
+}
+
+void verify_file(Cli& cli, const VerifyFlags& flags) {
+  const std::string& file = flags.file;
   const std::string text = read_file(file);
-  const Model model = open.load(read_plan_header(text, file).model_path);
+  const Model model = flags.open.load(read_plan_header(text, file).model_path);
   const FusionPlan plan = plan_from_json(model.graph, text, file);
   const std::vector<Verdict> problems = verify(model.graph, device(plan.device), plan);
+  std::optional<GraphComparison> comparison;
+  if (flags.numerics && problems.empty() && plan.rewritten)
+    comparison = compare_graphs(model, *plan.rewritten, flags.seed, true);
+  const bool ok = problems.empty() && (!comparison || comparison->judged.ok);
   if (cli.json) {
     ordered_json rows = ordered_json::array();
     for (const Verdict& v : problems) rows.push_back({{"rule", v.rule}, {"why", v.why}});
-    cli.print(ordered_json{{"schema", "stitchwork.verify/1"}, {"ok", problems.empty()}, {"problems", rows}});
+    ordered_json document{{"schema", "stitchwork.verify/1"}, {"ok", ok}, {"problems", rows}};
+    if (flags.numerics) document["numerics"] = numerics_json(comparison, flags.seed);
+    cli.print(document);
   } else if (problems.empty()) {
-    cli.print(fmt::format("{}: ok, {} kernels", file, plan.kernels.size()));
+    std::string said = fmt::format("{}: ok, {} kernels\n", file, plan.kernels.size());
+    if (comparison)
+      said += results_text(*comparison) + ops_text(*comparison, kOpsShown);
+    else if (flags.numerics)
+      said += "the plan rewrites nothing: its kernels compute the model's own ops\n";
+    cli.print(said);
   } else {
     for (const Verdict& v : problems)
       cli.err << fmt::format("stitchwork: {}: {} [{}]\n", file, v.why, v.rule);
   }
-  if (!problems.empty()) cli.exit_code = kExitBadInput;
+  if (!ok) cli.exit_code = kExitBadInput;
 }
 
 }  // namespace
@@ -107,12 +145,19 @@ void add_plan(CLI::App& app, Cli& cli) {
 
 void add_verify(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("verify", "check a saved or hand-edited plan");
-  auto file = std::make_shared<std::string>();
-  command->add_option("PLAN", *file, "plan JSON")->required();
-  auto open = std::make_shared<ModelOptions>();
-  open->add(*command);
-  add_common(*command, cli, "  stitchwork plan fig7 -o plan.json && stitchwork verify plan.json");
-  command->callback([&cli, file, open] { verify_file(cli, *file, *open); });
+  auto flags = std::make_shared<VerifyFlags>();
+  command->add_option("PLAN", flags->file, "plan JSON")->required();
+  flags->open.add(*command);
+  command->add_flag(
+      "--numerics", flags->numerics,
+      "of a plan of a rewritten graph: evaluate it and the model, and say where and by how much "
+      "results and ops differ");
+  add_seed(*command, flags->seed, "of the inputs of --numerics");
+  add_common(
+      *command, cli,
+      "  stitchwork plan fig7 -o plan.json && stitchwork verify plan.json\n"
+      "  stitchwork plan softmax_block -p korch -o korch.json && stitchwork verify korch.json --numerics");
+  command->callback([&cli, flags] { verify_file(cli, *flags); });
 }
 
 }  // namespace stitchwork

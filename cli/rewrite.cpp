@@ -1,20 +1,15 @@
 // stitchwork rewrite MODEL: the same model written by other ops.
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "analysis/plan/plan_json.h"
 #include "cli/cli.h"
-#include "cli/table.h"
+#include "cli/compare_graphs.h"
 #include "cli/usage.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/format.h"
-#include "core/base/memory.h"
-#include "core/base/suggest.h"
-#include "core/evaluate/evaluator.h"
-#include "core/evaluate/judge.h"
 #include "core/hlo/hlo_text.h"
 #include "core/substitute/derivation.h"
 
@@ -36,34 +31,6 @@ struct RewriteArguments {
   std::uint64_t seed = 0;
 };
 
-/// One result of both graphs.
-struct ResultError {
-  std::string shape;
-  double max_abs = 0,
-         max_rel = 0;  ///< of elements finite in both; relative to |r| + rms(r), as in CheckResult
-};
-
-struct GraphComparison {
-  CheckResult judged;
-  std::vector<ResultError> results;
-};
-
-/// The computation that holds the op. Throws Error naming the nearest if none does.
-std::string computation_of(const Graph& graph, const std::string& op) {
-  std::vector<std::string_view> names;
-  std::vector<ComputationId> ids = rewriting::running_computations(graph);
-  std::ranges::reverse(ids);  // the entry first
-  for (const ComputationId id : ids)
-    for (const Node& node : graph.computation(id).nodes) {
-      if (node.name == op) return graph.computation(id).name;
-      names.push_back(node.name);
-    }
-  const std::string_view near = closest(op, names);
-  throw Error(graph.source, 0, 0, fmt::format("no op is called '{}'", op),
-              near.empty() ? "`stitchwork completion --ops MODEL` lists them"
-                           : fmt::format("did you mean {}?", near));
-}
-
 void apply_rule(Derivation& derivation, const std::string& name, const std::string& at) {
   if (name == kTidy) {
     derivation.tidy();
@@ -72,45 +39,10 @@ void apply_rule(Derivation& derivation, const std::string& name, const std::stri
   const Rule& rule = rewriting::rule_named(name);
   if (at.empty()) {
     derivation.apply_everywhere(rule);
-  } else if (!derivation.apply(rule, computation_of(derivation.result().graph, at), at)) {
+  } else if (!derivation.apply(rule, rewriting::computation_of(derivation.result().graph, at), at)) {
     throw Error(derivation.result().graph.source, 0, 0, fmt::format("{} does not hold at {}", name, at),
                 fmt::format("{}, if {}", rule.summary, rule.holds));
   }
-}
-
-ResultError error_of(const Literal& value, const Literal& reference) {
-  ResultError result{to_text(reference.shape), 0, 0};
-  const std::int64_t count = reference.shape.elements_count();
-  double squares = 0;
-  std::int64_t finite = 0;
-  for (std::int64_t i = 0; i < count; ++i)
-    if (const double r = reference.get_double(i); std::isfinite(r)) squares += r * r, ++finite;
-  const double rms = finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double r = reference.get_double(i), error = std::abs(value.get_double(i) - r);
-    if (!std::isfinite(error) || error == 0) continue;
-    result.max_abs = std::max(result.max_abs, error);
-    result.max_rel = std::max(result.max_rel, error / (std::abs(r) + rms));
-  }
-  return result;
-}
-
-GraphComparison compare_graphs(const Model& model, const RewrittenGraph& rewritten, std::uint64_t seed) {
-  double bytes = input_bytes(model.graph);
-  for (const Graph* graph : {&model.graph, &rewritten.graph})
-    for (const Node& node : graph->entry_computation().nodes)
-      bytes = std::max(bytes, input_bytes(model.graph) + 4.0 * static_cast<double>(node.shape.byte_size()));
-  require_memory(bytes, "evaluating both graphs", "check a smaller model");
-  const InputGenerator generate(model.graph, seed, model.inputs);
-  std::vector<Literal> inputs;
-  for (std::size_t i = 0; i < model.graph.entry_computation().parameters.size(); ++i)
-    inputs.push_back(generate(i));
-  const std::vector<Literal> outputs = evaluate(rewritten.graph, inputs);
-  Judge judge(model.graph, std::move(inputs));
-  GraphComparison result{judge.check(outputs), {}};
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    result.results.push_back(error_of(outputs[i], judge.reference()[i]));
-  return result;
 }
 
 /// Names of the ops that one has and the other lacks, by computation.
@@ -177,34 +109,8 @@ ordered_json document(const Model& model, const RewrittenGraph& rewritten, const
       {"output", a.output.empty() ? ordered_json() : ordered_json(a.output)},
       {"check", nullptr}};
   if (!check) return result;
-  ordered_json results = ordered_json::array();
-  for (std::size_t i = 0; i < check->results.size(); ++i)
-    results.push_back({{"result", i},
-                       {"shape", check->results[i].shape},
-                       {"max_abs_error", check->results[i].max_abs},
-                       {"max_rel_error", check->results[i].max_rel}});
-  result["check"] = {{"ok", check->judged.ok},
-                     {"seed", a.seed},
-                     {"elements", check->judged.elements},
-                     {"allowed", check->judged.allowed},
-                     {"nan", check->judged.nan},
-                     {"message", check->judged.message},
-                     {"results", results}};
+  result["check"] = to_json(*check, a.seed);
   return result;
-}
-
-std::string check_text(const GraphComparison& check) {
-  Table table({">result", "shape", ">max abs error", ">max rel error"});
-  for (std::size_t i = 0; i < check.results.size(); ++i)
-    table.add({fmt::to_string(i), check.results[i].shape, fmt::format("{:.3g}", check.results[i].max_abs),
-               fmt::format("{:.3g}", check.results[i].max_rel)});
-  const CheckResult& judged = check.judged;
-  std::string text = table.text() + (judged.ok ? "check: ok" : "check: FAILED: " + judged.message);
-  if (judged.allowed > 0)
-    text += fmt::format("; {} of {} elements needed the allowance of their own rounding", judged.allowed,
-                        judged.elements);
-  if (judged.nan > 0) text += fmt::format("; {} of {} are NaN in both", judged.nan, judged.elements);
-  return text + "\n";
 }
 
 void rewrite(Cli& cli, const RewriteArguments& a) {
@@ -221,7 +127,7 @@ void rewrite(Cli& cli, const RewriteArguments& a) {
   validate(rewritten.graph);
   if (!a.output.empty()) write_file(a.output, to_text(rewritten.graph));
   std::optional<GraphComparison> check;
-  if (a.check) check = compare_graphs(model, rewritten, a.seed);
+  if (a.check) check = compare_graphs(model, rewritten, a.seed, false);
   if (check && !check->judged.ok) cli.exit_code = kExitBadInput;
   if (cli.json) return cli.print(document(model, rewritten, a, check));
   std::string text =
@@ -229,7 +135,7 @@ void rewrite(Cli& cli, const RewriteArguments& a) {
   text += fmt::format("{} ops, {} before; {} made, {} gone\n", with_commas(running_ops(rewritten.graph)),
                       with_commas(running_ops(model.graph)), lacking(rewritten.graph, model.graph).size(),
                       lacking(model.graph, rewritten.graph).size());
-  if (check) text += check_text(*check);
+  if (check) text += results_text(*check);
   cli.print(text);
 }
 

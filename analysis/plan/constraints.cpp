@@ -134,6 +134,7 @@ Constraints constraints(const Graph& graph, const Device& device, const std::vec
   const Computation& computation = graph.entry_computation();
   Constraints result;
   for (const Edit& edit : edits) {
+    if (is_rewriting(edit)) continue;  // done before there is a graph to plan
     const NodeId op = find_op(computation, edit, 0);
     switch (edit.kind) {
       case EditKind::kScheme:
@@ -169,6 +170,9 @@ Constraints constraints(const Graph& graph, const Device& device, const std::vec
       case EditKind::kTemplate:
         set_once(result.templates, op, edit.to, edit);
         break;
+      case EditKind::kRewrite:
+      case EditKind::kForbidRewrite:
+        break;
     }
   }
   require_consistent(computation, result);
@@ -192,6 +196,7 @@ std::vector<NodeId> computing_readers(const Computation& computation, NodeId op)
 
 void require_honoured(const Graph& graph, const FusionPlan& plan, const std::vector<Edit>& edits) {
   for (const Edit& edit : edits) {
+    if (is_rewriting(edit)) continue;  // refused where it does not hold
     const std::string why = unfulfilled(graph.entry_computation(), plan, edit);
     if (!why.empty())
       refuse(edit, fmt::format("planner {} cannot do it: {}", plan.planner, why),

@@ -25,6 +25,10 @@ std::string_view name(EditKind kind) {
       return "residency";
     case EditKind::kTemplate:
       return "template";
+    case EditKind::kRewrite:
+      return "rewrite";
+    case EditKind::kForbidRewrite:
+      return "forbid_rewrite";
   }
   SW_CHECK(false, "edit kind number {}", static_cast<int>(kind));
 }
@@ -47,6 +51,10 @@ std::string to_text(const Edit& edit) {
       return fmt::format("at most {} an SM of the kernel of {}", counted(edit.n, "block"), edit.ops.at(0));
     case EditKind::kTemplate:
       return fmt::format("kernel of {} by a template", edit.ops.at(0));
+    case EditKind::kRewrite:
+      return fmt::format("rewrite {} by {}", edit.ops.at(0), edit.to);
+    case EditKind::kForbidRewrite:
+      return fmt::format("no {} at {}", edit.to, edit.ops.at(0));
   }
   SW_CHECK(false, "edit kind number {}", static_cast<int>(edit.kind));
 }

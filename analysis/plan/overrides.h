@@ -19,6 +19,8 @@ enum class EditKind : std::uint8_t {
   kResidency,    ///< an SM holds at most `n` blocks of the kernel of ops[0]: the fewer, the more registers a
                  ///< thread
   kTemplate,     ///< the kernel of ops[0] is dealt to blocks, warps and threads as the template `to` says
+  kRewrite,      ///< before kernels are chosen the graph is rewritten by the rule `to` at ops[0]
+  kForbidRewrite,  ///< the rule `to` is not taken at ops[0]
 };
 std::string_view name(EditKind kind);  ///< "scheme", "merge", "forbid_merge", "split", "block", ...
 
@@ -26,11 +28,17 @@ struct Edit {
   EditKind kind = EditKind::kScheme;
   std::vector<std::string> ops;  ///< names of graph nodes
   std::string to;                ///< kScheme: "local", "regional", "global", ... (analysis/plan/plan.h);
-                                 ///< kTemplate: its text (docs/planners/fusionstitching.md)
+                                 ///< kTemplate: its text (docs/planners/fusionstitching.md); kRewrite,
+                                 ///< kForbidRewrite: a rule's name (core/substitute)
   std::int64_t n = 0;            ///< kBlock, kSplitFactor, kResidency
 
   bool operator==(const Edit&) const = default;
 };
+
+/// Whether it asks for another graph, not for other kernels: its op is one of the graph before the rewriting.
+inline bool is_rewriting(const Edit& edit) {
+  return edit.kind == EditKind::kRewrite || edit.kind == EditKind::kForbidRewrite;
+}
 
 /// In words: "scheme of power.1 regional", "merge add.1 and reduce.2", "kernel of add.1 in blocks of 256
 /// threads".

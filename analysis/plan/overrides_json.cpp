@@ -39,6 +39,11 @@ Json edit_to_json(const Edit& edit) {
       json["kernel_of"] = edit.ops.at(0);
       json["text"] = edit.to;
       break;
+    case EditKind::kRewrite:
+    case EditKind::kForbidRewrite:
+      json["at"] = edit.ops.at(0);
+      json["rule"] = edit.to;
+      break;
   }
   return json;
 }
@@ -47,7 +52,8 @@ Edit read_edit(const JsonCursor& c) {
   Edit edit;
   edit.kind = c.at("do").one_of(std::array{EditKind::kScheme, EditKind::kMerge, EditKind::kForbidMerge,
                                            EditKind::kSplit, EditKind::kBlock, EditKind::kSplitFactor,
-                                           EditKind::kResidency, EditKind::kTemplate});
+                                           EditKind::kResidency, EditKind::kTemplate, EditKind::kRewrite,
+                                           EditKind::kForbidRewrite});
   switch (edit.kind) {
     case EditKind::kScheme:
       edit.ops = {c.at("op").text()};
@@ -78,6 +84,11 @@ Edit read_edit(const JsonCursor& c) {
     case EditKind::kTemplate:
       edit.ops = {c.at("kernel_of").text()};
       edit.to = c.at("text").text();
+      break;
+    case EditKind::kRewrite:
+    case EditKind::kForbidRewrite:
+      edit.ops = {c.at("at").text()};
+      edit.to = c.at("rule").text();
       break;
   }
   return edit;

@@ -111,6 +111,10 @@ constexpr std::array kIlpEdits = {EditKind::kMerge, EditKind::kForbidMerge, Edit
 constexpr std::array kAstitchEdits = {EditKind::kResidency,   EditKind::kScheme, EditKind::kMerge,
                                       EditKind::kForbidMerge, EditKind::kSplit,  EditKind::kBlock,
                                       EditKind::kSplitFactor};
+constexpr std::array kRewriteEdits = {EditKind::kRewrite, EditKind::kForbidRewrite};
+constexpr std::array kFissionEdits = {EditKind::kResidency,   EditKind::kScheme,  EditKind::kMerge,
+                                      EditKind::kForbidMerge, EditKind::kSplit,   EditKind::kBlock,
+                                      EditKind::kSplitFactor, EditKind::kRewrite, EditKind::kForbidRewrite};
 constexpr std::array kFusionStitching2018Edits = {EditKind::kForbidMerge, EditKind::kSplit, EditKind::kBlock};
 
 // Steps of the paper's ablation (Table 4), and TVM as the paper describes it, are presets of other rows'
@@ -149,23 +153,11 @@ constexpr std::array kPlanners = {
             plan_tvm},
     Planner{"tvm+fission",
             "tvm of the model whose softmaxes are taken apart, their sums products (operator fission)",
-            kTvmFissionKnobs,
-            kSoftmaxes,
-            {},
-            plan_tvm,
-            nullptr,
-            false,
-            rewrite_model},
+            kTvmFissionKnobs, kSoftmaxes, kRewriteEdits, plan_tvm, nullptr, false, rewrite_model},
     Planner{
         "korch",
         "Korch: of all TVM functions of the fissioned model the cheapest that make its values, by a program",
-        kKorchKnobs,
-        kSoftmaxes,
-        {},
-        plan_korch,
-        nullptr,
-        false,
-        rewrite_model},
+        kKorchKnobs, kSoftmaxes, kRewriteEdits, plan_korch, nullptr, false, rewrite_model},
     Planner{"fusionstitching",
             "FusionStitching (2019): patterns chosen by an integer program, small products in kernels",
             kIlpKnobs,
@@ -206,7 +198,7 @@ constexpr std::array kPlanners = {
             "auto of the model written otherwise: the rewritings, found by search, that it gains by",
             kFissionKnobs,
             {},
-            kAstitchEdits,
+            kFissionEdits,
             plan_fission,
             nullptr,
             false,

@@ -62,8 +62,9 @@ int Derivation::take_macro(const Rule& rule, const std::string& computation, con
   const RewrittenGraph before = now_;
   const int all = static_cast<int>(at.size());
   if (rule.steps(*this, computation, at) == all) return all;
-  SW_CHECK(all > 1, "a step of {} does not hold at '{}'", rule.name, at[0][0]);
-  now_ = before;  // some stand in each other's way
+  SW_CHECK(all > 1 || !forbidden_.empty(), "a step of {} does not hold at '{}'", rule.name, at[0][0]);
+  now_ = before;  // some stand in each other's way, or a step is forbidden
+  if (all == 1) return 0;
   int taken = 0;
   for (const Place& place : at) taken += apply(rule, computation, place[0]) ? 1 : 0;
   return taken;
@@ -86,12 +87,13 @@ bool Derivation::apply(const Rule& rule, const std::string& computation, const s
   if (id < 0) return false;
   const View view(now_.graph, id);
   const NodeId node = view.computation().find(op);
-  if (node == kNoNode) return false;
+  if (node == kNoNode || forbids(rule, op)) return false;
   const std::optional<Match> match = rule.find(view, node);
   return match && take(rule, view, {*match}) == 1;
 }
 
 int Derivation::apply(const Rule& rule, const std::string& computation, std::vector<std::string> ops) {
+  std::erase_if(ops, [&](const std::string& op) { return forbids(rule, op); });
   int places = 0;
   while (true) {
     const ComputationId id = computation_named(now_.graph, computation);

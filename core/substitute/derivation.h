@@ -1,8 +1,10 @@
 // A graph rewritten step by step, the steps recorded: applied to the model again, they give the same graph.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/substitute/rewritten_graph.h"
@@ -27,6 +29,9 @@ class Derivation {
   int apply_everywhere(const Rule& rule);
   /// All tidy rules to their fixpoint (tidy.h). Returns at how many places.
   int tidy();
+  /// From now on the rule is not taken at the op of that name, nor by macros that it is a step of. Tidy rules
+  /// cannot be left out at single ops: a tidy step is recorded as one.
+  void forbid(const Rule& rule, const std::string& op) { forbidden_.emplace(rule.name, op); }
   /// A recorded step. Throws Error where it does not fit this graph.
   void repeat(const Rewrite& step);
 
@@ -35,7 +40,12 @@ class Derivation {
   int take_macro(const Rule& rule, const std::string& computation, const std::vector<Place>& at);
   bool write(const Rule& rule, const View& view, const std::vector<Match>& matches);
 
+  bool forbids(const Rule& rule, const std::string& op) const {
+    return !forbidden_.empty() && forbidden_.contains({std::string(rule.name), op});
+  }
+
   RewrittenGraph now_;
+  std::set<std::pair<std::string, std::string>> forbidden_;  ///< rule, op
 };
 
 /// The model after these steps. Throws Error naming the first that does not fit.

@@ -1,7 +1,11 @@
 #include "core/substitute/rewritten_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "core/base/error.h"
+#include "core/base/suggest.h"
 #include "core/graph/rewrite.h"
 #include "core/hlo/hlo_text.h"
 
@@ -41,6 +45,21 @@ ComputationId computation_named(const Graph& graph, const std::string& name) {
   return found == graph.computations.end()
              ? -1
              : static_cast<ComputationId>(std::distance(graph.computations.begin(), found));
+}
+
+std::string computation_of(const Graph& graph, const std::string& op) {
+  std::vector<std::string_view> names;
+  std::vector<ComputationId> ids = running_computations(graph);
+  std::ranges::reverse(ids);  // the entry first
+  for (const ComputationId id : ids)
+    for (const Node& node : graph.computation(id).nodes) {
+      if (node.name == op) return graph.computation(id).name;
+      names.push_back(node.name);
+    }
+  const std::string_view near = closest(op, names);
+  throw Error(graph.source, 0, 0, fmt::format("no op is called '{}'", op),
+              near.empty() ? "`stitchwork completion --ops MODEL` lists them"
+                           : fmt::format("did you mean {}?", near));
 }
 
 std::vector<ComputationId> running_computations(const Graph& graph) {

@@ -47,6 +47,10 @@ RewrittenGraph unchanged(Graph model);
 /// The computation of that name; -1 if there is none.
 ComputationId computation_named(const Graph& graph, const std::string& name);
 
+/// The name of the running computation that has the op, the entry before others. Throws Error naming the
+/// nearest op if none does.
+std::string computation_of(const Graph& graph, const std::string& op);
+
 /// Those whose ops run as ops: the entry, and what its loops, branches and calls run; ascending.
 std::vector<ComputationId> running_computations(const Graph& graph);
 

@@ -11,6 +11,7 @@
 #include "analysis/planners/planner.h"
 #include "analysis/verify/verify.h"
 #include "core/base/error.h"
+#include "core/substitute/rule.h"
 #include "tests/support/fission_graphs.h"
 #include "tests/support/graphs.h"
 #include "tests/support/json_schema.h"
@@ -115,6 +116,99 @@ TEST(FissionRewrite, EveryOpOfTheModelIsPlacedOrItsReplacementNamed) {
   const Graph graph = softmax_between_products();
   EXPECT_THAT(to_text(explain(graph, fissioned(graph), "p")),
               HasSubstr("p: rewritten by scale-out-of-dot with o"));
+}
+
+FusionPlan edited(const Graph& graph, const char* planner, const std::string& fission,
+                  std::vector<Edit> edits) {
+  return make_plan(graph, device("v100-sxm2"), planner,
+                   {.knobs = {{"fission", fission}}, .edits = std::move(edits), .record_decisions = true});
+}
+
+/// How many steps are taken at the op, of this rule or of any.
+int steps_at(const FusionPlan& plan, const std::string& op, const std::string& rule = "") {
+  int result = 0;
+  for (const rewriting::Rewrite& step :
+       plan.rewritten ? plan.rewritten->steps : std::vector<rewriting::Rewrite>{})
+    for (const rewriting::Place& place : step.at)
+      result += place.front() == op && (rule.empty() || step.rule == rule) ? 1 : 0;
+  return result;
+}
+
+TEST(FissionEdits, ARewritingIsTakenWhereItIsAskedForAndNoOther) {
+  const Graph graph = softmax_between_products();
+  const Edit edit{EditKind::kRewrite, {"o"}, "softmax-dot", 0};
+  for (const char* planner : {"tvm+fission", "korch", "fission"}) {
+    SCOPED_TRACE(planner);
+    EXPECT_EQ(edited(graph, planner, "off", {}).rewritten, nullptr);
+    const FusionPlan plan = edited(graph, planner, "off", {edit});
+    EXPECT_GT(steps_at(plan, "o"), 0);
+    EXPECT_EQ(planned_graph(graph, plan).entry_computation().find("p"), kNoNode);
+    const std::string text = plan_document(graph, plan).dump(2);
+    const FusionPlan back = plan_from_json(graph, text, "plan.json");
+    EXPECT_EQ(back.edits, plan.edits);
+    EXPECT_EQ(plan_document(graph, back).dump(2), text);
+    EXPECT_TRUE(verify(graph, device("v100-sxm2"), back).empty());
+  }
+  // The search refuses it by price; asked for, it stays.
+  EXPECT_EQ(edited(graph, "fission", "on", {}).rewritten, nullptr);
+  EXPECT_GT(steps_at(edited(graph, "fission", "on", {edit}), "o"), 0);
+}
+
+TEST(FissionEdits, AForbiddenRewritingIsNotTakenThere) {
+  const Graph graph = softmax_between_products();
+  const FusionPlan plan =
+      edited(graph, "tvm+fission", "softmax", {{EditKind::kForbidRewrite, {"o"}, "softmax-dot", 0}});
+  EXPECT_EQ(steps_at(plan, "o"), 0);
+  EXPECT_NE(planned_graph(graph, plan).entry_computation().find("p"), kNoNode);
+  // A step of it forbidden, the whole is not taken.
+  const FusionPlan step =
+      edited(graph, "tvm+fission", "softmax", {{EditKind::kForbidRewrite, {"o"}, "scale-out-of-dot", 0}});
+  EXPECT_EQ(steps_at(step, "o"), 0);
+  // Where the search takes a rule by itself.
+  const Graph attention = dataset("relu_attention_tiny");
+  const FusionPlan free = edited(attention, "fission", "on", {});
+  ASSERT_NE(free.rewritten, nullptr);
+  std::vector<Edit> forbid;
+  for (const rewriting::Rewrite& taken : free.rewritten->steps)
+    for (const rewriting::Place& place : taken.at)
+      if (taken.rule != "tidy") forbid.push_back({EditKind::kForbidRewrite, {place.front()}, taken.rule, 0});
+  ASSERT_FALSE(forbid.empty());
+  std::erase_if(forbid, [](const Edit& edit) { return rewriting::rule_named(edit.to).tidy; });
+  forbid.resize(1);
+  const FusionPlan without = edited(attention, "fission", "on", forbid);
+  EXPECT_EQ(steps_at(without, forbid[0].ops[0], forbid[0].to), 0);
+  EXPECT_GE(without.predicted_us, free.predicted_us);
+}
+
+TEST(FissionEdits, WhatCannotBeDoneIsRefusedInOneLine) {
+  const Graph graph = softmax_between_products();
+  const auto refusal = [&](const char* planner, EditKind kind, const char* op, const char* rule) {
+    try {
+      edited(graph, planner, "softmax", {{kind, {op}, rule, 0}});
+    } catch (const Error& error) {
+      return error.message() + " | " + error.hint();
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(
+      refusal("korch", EditKind::kRewrite, "scores", "softmax-dot"),
+      ::testing::AllOf(HasSubstr("override 'rewrite scores by softmax-dot': softmax-dot does not hold there"),
+                       HasSubstr(", if ")));
+  EXPECT_THAT(refusal("korch", EditKind::kRewrite, "sxores", "softmax-dot"),
+              HasSubstr("did you mean scores?"));
+  EXPECT_THAT(refusal("korch", EditKind::kRewrite, "o", "softmax-dit"),
+              HasSubstr("no rule is called 'softmax-dit'"));
+  EXPECT_THAT(refusal("korch", EditKind::kForbidRewrite, "nowhere", "softmax-dot"),
+              HasSubstr("no op is called 'nowhere'"));
+  EXPECT_THAT(refusal("korch", EditKind::kForbidRewrite, "o", "neutral"),
+              HasSubstr("is one of the tidy rules"));
+  EXPECT_THAT(refusal("korch", EditKind::kMerge, "o", "x"), HasSubstr("it honours rewrite, forbid_rewrite"));
+  try {
+    make_plan(graph, device("v100-sxm2"), "tvm", {.edits = {{EditKind::kRewrite, {"o"}, "softmax-dot", 0}}});
+    FAIL() << "tvm rewrites nothing";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("planner tvm cannot honour rewrite"));
+  }
 }
 
 TEST(FissionRewrite, ADiffNamesTheModelsOpsAlone) {

@@ -117,6 +117,35 @@ TEST_F(JsonDocuments, Verify) {
   EXPECT_GE(problems["problems"].size(), 1u);
 }
 
+TEST_F(JsonDocuments, NumericsOfARewrittenGraphAndOfOneThatIsNot) {
+  expect_document({"plan", "softmax_block_tiny", "-p", "korch", "-o", path("korch.json")}, "plan");
+  const auto verified = expect_document({"verify", path("korch.json"), "--numerics"}, "verify");
+  EXPECT_EQ(verified["ok"], true);
+  const nlohmann::json& numerics = verified["numerics"];
+  EXPECT_EQ(numerics["ok"], true);
+  EXPECT_GT(numerics["ops"], 5);
+  // The sum by a product rounds otherwise; what lies before it is the same to the bit.
+  ASSERT_FALSE(numerics["differ"].empty());
+  EXPECT_LT(numerics["differ"].size(), numerics["ops"]);
+  for (const auto& op : numerics["differ"]) EXPECT_LT(op["max_rel_error"], 1e-4) << op;
+  for (std::size_t i = 1; i < numerics["differ"].size(); ++i)
+    EXPECT_GE(numerics["differ"][i - 1]["max_rel_error"], numerics["differ"][i]["max_rel_error"]);
+  const CommandResult text = run_command({"verify", path("korch.json"), "--numerics", "--seed", "3"});
+  EXPECT_THAT(text.out, ::testing::HasSubstr("have a value in both graphs"));
+  expect_document({"plan", "softmax_block_tiny", "-o", path("plain.json")}, "plan");
+  const auto plain = expect_document({"verify", path("plain.json"), "--numerics"}, "verify");
+  EXPECT_TRUE(plain["numerics"].is_null());
+}
+
+TEST_F(JsonDocuments, WhatKorchChoosesFromIsPrinted) {
+  const auto document = expect_document(
+      {"plan", "softmax_block_tiny", "-p", "korch", "--dump=primitives,candidates,program"}, "dump");
+  ASSERT_EQ(document["dumps"].size(), 3u);
+  EXPECT_THAT(document["dumps"][0]["text"].get<std::string>(), ::testing::HasSubstr("execution states"));
+  EXPECT_THAT(document["dumps"][1]["text"].get<std::string>(), ::testing::HasSubstr("us (modelled)"));
+  EXPECT_THAT(document["dumps"][2]["text"].get<std::string>(), ::testing::HasSubstr("Binaries"));
+}
+
 TEST_F(JsonDocuments, PlansCompareAndRunWithOverrides) {
   write_file(path("o.json"),
              R"({"schema":"stitchwork.override/1","edits":[{"do":"split","after":"power.1"}]})");

@@ -9,6 +9,7 @@
 #include "analysis/judge/cost.h"
 #include "analysis/planners/fission/search.h"
 #include "analysis/planners/planner.h"
+#include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/substitute/derivation.h"
 #include "core/substitute/softmax.h"
@@ -60,15 +61,18 @@ std::vector<const Rule*> rules_for(const Region& region, bool reassociate, bool 
 
 class Search {
  public:
-  Search(const Graph& model, const Device& device, const PlanOptions& options, Recorder& recorder)
+  /// From `asked` on, which holds what overrides ask for.
+  Search(Derivation asked, const Device& device, const PlanOptions& options, Recorder& recorder)
       : device_(device),
         recorder_(recorder),
         reassociate_(options.knobs.at("reassociate") == "on"),
-        now_(model) {
+        asked_(std::move(asked)),
+        now_(asked_) {
     for (const std::string_view knob : planner("auto").knobs)
       if (const auto set = options.knobs.find(std::string(knob)); set != options.knobs.end())
         plain_.knobs.insert(*set);
-    for (const Edit& edit : options.edits) named_.insert(named_.end(), edit.ops.begin(), edit.ops.end());
+    for (const Edit& edit : options.edits)
+      if (!is_rewriting(edit)) named_.insert(named_.end(), edit.ops.begin(), edit.ops.end());
     plain_.tf32 = options.tf32;
     plain_.judge = options.judge;
     auto_.row = &planner("auto");
@@ -76,18 +80,17 @@ class Search {
     auto_.options.knobs = resolve_knobs(*auto_.row, plain_);
     xla_.row = &planner("xla");
     xla_.options.tf32 = plain_.tf32;
-    model_us_ = us(model);
+    asked_us_ = us(asked_.result().graph);
   }
 
   rewriting::RewrittenGraph run() {
     Derivation tidied = now_;
     tidied.tidy();
     if (keeps_named(tidied)) now_ = std::move(tidied);
-    now_us_ = now_.result().steps.empty() ? model_us_ : us(now_.result().graph);
+    now_us_ = now_.result().steps == asked_.result().steps ? asked_us_ : us(now_.result().graph);
     for (int round = 0; round < kMostRounds && take_round(); ++round) {
     }
-    if (now_us_ < model_us_) return now_.result();
-    return rewriting::unchanged(*now_.result().model);
+    return now_us_ < asked_us_ ? now_.result() : asked_.result();
   }
 
  private:
@@ -214,10 +217,47 @@ class Search {
   bool reassociate_;
   PlanOptions plain_;               ///< of `auto`
   std::vector<std::string> named_;  ///< by overrides
-  Derivation now_;
-  double model_us_ = 0, now_us_ = 0;
+  Derivation asked_, now_;
+  double asked_us_ = 0, now_us_ = 0;
   Pricer auto_, xla_;  ///< prices, and the sketches before them
 };
+
+/// The model after the rewritings that overrides ask for, and without those that they forbid from then on.
+Derivation asked_for(const Graph& model, const std::vector<Edit>& edits) {
+  Derivation derivation(model);
+  const auto refuse = [](const Edit& edit, const std::string& why, const std::string& hint) {
+    return Error(fmt::format("override '{}': {}", to_text(edit), why), hint);
+  };
+  for (const Edit& edit : edits) {
+    if (edit.kind != EditKind::kForbidRewrite) continue;
+    const Rule& rule = rewriting::rule_named(edit.to);
+    if (rule.tidy)
+      throw refuse(edit, fmt::format("{} is one of the tidy rules, which hold everywhere", rule.name),
+                   "--set fission=off takes no rule at all");
+    derivation.forbid(rule, edit.ops.at(0));
+  }
+  for (const Edit& edit : edits) {
+    if (edit.kind != EditKind::kRewrite) continue;
+    const Rule& rule = rewriting::rule_named(edit.to);
+    const std::string& op = edit.ops.at(0);
+    if (!derivation.apply(rule, rewriting::computation_of(derivation.result().graph, op), op))
+      throw refuse(edit, fmt::format("{} does not hold there, or another override forbids it", rule.name),
+                   fmt::format("{}, if {}", rule.summary, rule.holds));
+  }
+  return derivation;
+}
+
+/// A forbidden place that neither the model nor what became of it has would forbid nothing.
+void require_places(const rewriting::RewrittenGraph& result, const std::vector<Edit>& edits) {
+  const auto has = [](const Graph& graph, const std::string& op) {
+    return std::ranges::any_of(rewriting::running_computations(graph),
+                               [&](ComputationId id) { return graph.computation(id).find(op) != kNoNode; });
+  };
+  for (const Edit& edit : edits)
+    if (edit.kind == EditKind::kForbidRewrite && !has(result.graph, edit.ops.at(0)) &&
+        !has(*result.model, edit.ops.at(0)))
+      rewriting::computation_of(*result.model, edit.ops.at(0));  // which throws
+}
 
 }  // namespace
 
@@ -226,10 +266,15 @@ class Search {
 rewriting::RewrittenGraph rewrite_model(const Graph& model, const Device& device, const PlanOptions& options,
                                         Recorder& recorder) {
   const std::string& fission = options.knobs.at("fission");
-  if (fission == "on") return Search(model, device, options, recorder).run();
-  Derivation derivation(model);
+  Derivation derivation = asked_for(model, options.edits);
+  if (fission == "on") {
+    rewriting::RewrittenGraph result = Search(std::move(derivation), device, options, recorder).run();
+    require_places(result, options.edits);
+    return result;
+  }
   if (fission == "softmax" && options.knobs.at("reassociate") == "on") rewriting::fission_softmax(derivation);
   if (fission != "off") derivation.tidy();
+  require_places(derivation.result(), options.edits);
   return derivation.result();
 }
 
