@@ -1,0 +1,6 @@
+# Read by cpack for each kind of package: a .deb for each component; everything in one archive.
+if(CPACK_GENERATOR STREQUAL "DEB")
+  set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+else()
+  set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+endif()
