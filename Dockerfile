@@ -7,7 +7,7 @@ WORKDIR /source
 RUN ./scripts/package
 
 FROM debian:12
-COPY --from=build /source/build/package/stitchwork_*.deb /source/build/package/stitchwork-gui_*.deb /packages/
+COPY --from=build /source/build/packages/stitchwork_*.deb /source/build/packages/stitchwork-gui_*.deb /packages/
 RUN apt-get update \
  && apt-get install -y --no-install-recommends /packages/*.deb clang \
  && rm -rf /var/lib/apt/lists/* /packages \

@@ -1,5 +1,7 @@
 #include "core/base/data.h"
 
+#include <sys/auxv.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -10,12 +12,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The running program's file; where there is no /proc, as it was called.
+fs::path program_file() {
+  std::error_code error;
+  if (fs::path file = fs::read_symlink("/proc/self/exe", error); !error) return file;
+  const auto called = ::getauxval(AT_EXECFN);
+  if (called == 0) return {};
+  fs::path file = fs::canonical(reinterpret_cast<const char*>(called), error);
+  return error ? fs::path() : file;
+}
+
 /// Candidates for a folder of an installation: `relative` is from the program's folder, `configured`
 /// absolute.
 std::vector<fs::path> installed(const char* relative, const char* configured) {
   std::vector<fs::path> folders;
-  std::error_code ignored;
-  if (const fs::path program = fs::read_symlink("/proc/self/exe", ignored); !program.empty())
+  if (const fs::path program = program_file(); !program.empty())
     folders.push_back((program.parent_path() / relative).lexically_normal());
   folders.emplace_back(configured);
   return folders;

@@ -61,8 +61,15 @@ class Installed(unittest.TestCase):
             {d["name"] for d in datasets},
             {file.stem for file in (SOURCE / "datasets").glob("*.json")},
         )
-        self.assertIn("plan of fig7", self.stitchwork("plan", "fig7"))
-        self.assertIn("not run", self.stitchwork("experiment", "run", "experiments/astitch/models.json", "--dry-run"))
+        # What only the installation has is found: it is not the sources' that is read.
+        for ending in (".hlo", ".json"):
+            shutil.copy(SOURCE / f"datasets/fig7{ending}", self.prefix / f"share/stitchwork/datasets/mine{ending}")
+        self.assertIn("plan of mine", self.stitchwork("plan", "mine"))
+        experiment = json.loads((SOURCE / "experiments/planners/models.json").read_text())
+        experiment.update(workloads=["mine"], devices=["t4"])
+        (self.prefix / "share/stitchwork/experiments/planners/mine.json").write_text(json.dumps(experiment))
+        for name in ("planners/mine.json", "experiments/planners/mine.json"):
+            self.assertIn("mine, ", self.stitchwork("experiment", "run", name, "--dry-run"))
         papers = {file.parent.name for file in (SOURCE / "experiments").glob("*/paper.json")}
         self.assertEqual({file.parent.name for file in self.files("share/stitchwork/experiments/*/paper.json")}, papers)
 
