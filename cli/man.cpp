@@ -181,9 +181,7 @@ void add_man(CLI::App& app, Cli& cli) {
   auto folder = std::make_shared<std::string>();
   command->add_option("COMMAND", *words, "whose page is printed; none: the program's");
   command->add_option("-o", *folder, "writes the pages of all commands to this folder instead");
-  add_common(*command, cli,
-             "  stitchwork man experiment run > page.1 && man -l page.1\n"
-             "  stitchwork man -o man1");
+  add_common(*command, cli, "  stitchwork man experiment run\n  stitchwork man -o man1");
   command->callback([&cli, &app, words, folder] {
     if (!folder->empty()) return write_pages(cli, app, *folder);
     const Page page = asked_page(app, *words);

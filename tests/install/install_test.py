@@ -64,7 +64,7 @@ class Installed(unittest.TestCase):
         # What only the installation has is found: it is not the sources' that is read.
         for ending in (".hlo", ".json"):
             shutil.copy(SOURCE / f"datasets/fig7{ending}", self.prefix / f"share/stitchwork/datasets/mine{ending}")
-        self.assertIn("plan of mine", self.stitchwork("plan", "mine"))
+        self.assertEqual(json.loads(self.stitchwork("plan", "mine", "--json"))["model"]["path"], "mine")
         experiment = json.loads((SOURCE / "experiments/planners/models.json").read_text())
         experiment.update(workloads=["mine"], devices=["t4"])
         (self.prefix / "share/stitchwork/experiments/planners/mine.json").write_text(json.dumps(experiment))
@@ -119,17 +119,25 @@ class Installed(unittest.TestCase):
             done = subprocess.run([*reader, page], capture_output=True, text=True, env=env)
             self.assertEqual((done.returncode, done.stderr), (0, ""), page.name)
 
-    def test_shells_can_read_their_completion(self):
-        for shell, file in (
-            ("bash", "share/bash-completion/completions/stitchwork"),
-            ("zsh", "share/zsh/site-functions/_stitchwork"),
-            ("fish", "share/fish/vendor_completions.d/stitchwork.fish"),
-        ):
-            self.assertIn("stitchwork", self.one(file).read_text())
-            with self.subTest(shell=shell):
-                if not shutil.which(shell):
-                    self.skipTest(f"{shell} is not installed")
-                run(shell, "-n", self.one(file))
+    def shell(self, name):
+        if not shutil.which(name):
+            self.skipTest(f"{name} is not installed")
+        return name
+
+    def test_zsh_finds_its_completion(self):
+        folder = self.one("share/zsh/site-functions/_stitchwork").parent
+        script = f"fpath=({folder} $fpath); autoload -U compinit; compinit -u -D; print $_comps[stitchwork]"
+        self.assertEqual(run(self.shell("zsh"), "-f", "-c", script, cwd=self.home), "_stitchwork\n")
+        run("zsh", "-n", folder / "_stitchwork")
+
+    def test_fish_completes_commands_and_planners(self):
+        file = self.one("share/fish/vendor_completions.d/stitchwork.fish")
+        env = {**os.environ, "HOME": str(self.home)}
+        script = f"source {file} 2>&1; complete -C 'stitchwork expl'; complete -C 'stitchwork plan --planner astitch-n'"
+        found = run(self.shell("fish"), "-c", script, cwd=self.home, env=env).splitlines()
+        self.assertEqual(found[0].split("\t")[0], "explain")
+        self.assertTrue(all(line.startswith("astitch-no-") for line in found[1:]), found)
+        self.assertGreater(len(found), 1)
 
     def test_bash_completes_commands_and_planners(self):
         file = self.one("share/bash-completion/completions/stitchwork")
