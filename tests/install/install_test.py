@@ -111,12 +111,10 @@ class Installed(unittest.TestCase):
         self.assertEqual({page.name for page in self.files("share/man/man1/*")} - {"stitchwork-gui.1"}, wanted)
 
     def test_pages_are_read_without_warnings(self):
-        reader = ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z"] if shutil.which("man") else ["groff", "-ww", "-man", "-Tutf8", "-Z"]
-        if not shutil.which(reader[0]) or not shutil.which("groff"):
-            self.skipTest("neither man nor groff is installed")
+        if not shutil.which("groff"):
+            self.skipTest("groff is not installed")
         for page in self.files("share/man/man1/*"):
-            env = {**os.environ, "MANROFFSEQ": "", "MANWIDTH": "80", "LC_ALL": "C.UTF-8"}
-            done = subprocess.run([*reader, page], capture_output=True, text=True, env=env)
+            done = subprocess.run(["groff", "-ww", "-man", "-Tutf8", "-Z", page], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""), page.name)
 
     def shell(self, name):
