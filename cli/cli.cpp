@@ -33,7 +33,25 @@ std::string version_text() {
   return fmt::format(
       "stitchwork {} ({}{})\nbuilt with {}\nresults {}\nschemas: plan/1 run/1 compare/1 launch/1 dataset/1 "
       "store/{}",
-      v.version, v.commit, v.dirty ? ", modified" : "", v.compiler, results_version(), migrations().size());
+      v.described, v.commit, v.dirty ? ", modified" : "", v.compiler, results_version(), migrations().size());
+}
+
+nlohmann::ordered_json version_json() {
+  const Version& v = version();
+  return {{"schema", "stitchwork.version/1"},
+          {"version", v.described},
+          {"release", v.version},
+          {"commit", v.commit},
+          {"modified", v.dirty},
+          {"compiler", v.compiler},
+          {"results", results_version()},
+          {"schemas",
+           {{"plan", 1},
+            {"run", 1},
+            {"compare", 1},
+            {"launch", 1},
+            {"dataset", 1},
+            {"store", migrations().size()}}}};
 }
 
 void report_error(Cli& cli, const Error& e) {
@@ -261,13 +279,15 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
        {add_info,   add_inputs,  add_datasets,  add_lists,      add_rules,     add_rewrite, add_plan,
         add_verify, add_explain, add_advise,    add_compare,    add_diff,      add_quality, add_compile,
         add_run,    add_ptx,     add_occupancy, add_experiment, add_reproduce, add_figure,  add_library,
-        add_report, add_view,    add_demo,      add_completion})
+        add_report, add_view,    add_demo,      add_completion, add_man})
     add(app, cli);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e, out, err), written(cli, kExitOk);  // help, version
     cli.json = cli.json || std::find(cli.words.begin(), cli.words.end(), "--json") != cli.words.end();
+    if (cli.json && dynamic_cast<const CLI::CallForVersion*>(&e) != nullptr)
+      return cli.print(version_json()), written(cli, kExitOk);
+    if (e.get_exit_code() == 0) return app.exit(e, out, err), written(cli, kExitOk);  // help, version
     cli.progress("");
     report_error(cli, usage_error(app, cli.words, e));
     return written(cli, kExitUsage);

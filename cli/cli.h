@@ -139,5 +139,6 @@ void add_report(CLI::App& app, Cli& cli);
 void add_view(CLI::App& app, Cli& cli);
 void add_demo(CLI::App& app, Cli& cli);
 void add_completion(CLI::App& app, Cli& cli);
+void add_man(CLI::App& app, Cli& cli);
 
 }  // namespace stitchwork

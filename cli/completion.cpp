@@ -92,8 +92,20 @@ complete -o filenames -F _stitchwork stitchwork
       names, values, cases, fmt::join(model_words(), " "));
 }
 
+/// To be sourced, and to lie in $fpath: there it is the function that zsh calls.
 std::string zsh(const std::vector<CommandWords>& commands) {
-  return "autoload -U +X bashcompinit && bashcompinit\n" + bash(commands);
+  return "#compdef stitchwork\nautoload -U +X bashcompinit && bashcompinit\n" + bash(commands) +
+         "if [ \"${funcstack[1]}\" = _stitchwork ]; then _bash_complete -o filenames -F _stitchwork; fi\n";
+}
+
+/// For single quotes of fish.
+std::string quoted_for_fish(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\\' || c == '\'') result += '\\';
+    result += c;
+  }
+  return result;
 }
 
 std::string fish(const std::vector<CommandWords>& commands) {
@@ -102,7 +114,8 @@ std::string fish(const std::vector<CommandWords>& commands) {
   for (const Values& v : option_values())
     for (const std::string_view option : v.options) known[std::string(option)] = v.words;
   for (const CommandWords& c : commands) {
-    text += fmt::format("complete -c stitchwork -n __fish_use_subcommand -a {} -d '{}'\n", c.name, c.help);
+    text += fmt::format("complete -c stitchwork -n __fish_use_subcommand -a {} -d '{}'\n", c.name,
+                        quoted_for_fish(c.help));
     for (const std::string& option : c.options) {
       const std::string seen =
           fmt::format("complete -c stitchwork -n '__fish_seen_subcommand_from {}'", c.name);

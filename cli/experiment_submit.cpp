@@ -23,7 +23,7 @@ void submit(Cli& cli, const ExperimentSubmitArguments& a) {
   const ExperimentSpec spec = read_experiment(options.spec);
   std::error_code ignored;
   options.program = fs::read_symlink("/proc/self/exe", ignored).string();
-  options.spec = fs::absolute(options.spec).string();
+  options.spec = fs::absolute(find_experiment(options.spec)).string();
   options.folder = fs::absolute(options.folder.empty() ? "slurm-" + spec.name : options.folder).string();
   options.db = fs::absolute(options.db.empty() ? default_store_path() : options.db).string();
   options.shards = std::min(options.shards, static_cast<int>(cells(spec).size()));

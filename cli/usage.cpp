@@ -26,11 +26,6 @@ const CLI::App& command_of(const CLI::App& app, const std::vector<std::string>& 
   return *at;
 }
 
-std::string full_name(const CLI::App& command) {
-  return command.get_parent() == nullptr ? command.get_name()
-                                         : full_name(*command.get_parent()) + " " + command.get_name();
-}
-
 /// "did you mean plan?", or "".
 std::string near(const std::string& word, const std::vector<std::string>& names) {
   const std::string_view found = closest(word, {names.begin(), names.end()});
@@ -67,6 +62,11 @@ std::string one_line(std::string text) {
 }
 
 }  // namespace
+
+std::string full_name(const CLI::App& command) {
+  return command.get_parent() == nullptr ? command.get_name()
+                                         : full_name(*command.get_parent()) + " " + command.get_name();
+}
 
 Error usage_error(const CLI::App& app, std::vector<std::string> words, const CLI::ParseError& error) {
   std::erase(words, "--json");  // wherever it stands

@@ -10,6 +10,9 @@
 
 namespace stitchwork {
 
+/// "stitchwork", "stitchwork experiment run".
+std::string full_name(const CLI::App& command);
+
 /// What the command line of `words` got wrong, with the nearest command or option where one is mistyped.
 Error usage_error(const CLI::App& app, std::vector<std::string> words, const CLI::ParseError& error);
 

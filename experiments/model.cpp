@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/data.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/suggest.h"
@@ -21,16 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using nlohmann::ordered_json;
-
-fs::path datasets_folder() {
-  if (const char* folder = std::getenv("STITCHWORK_DATASETS"); folder && *folder) return folder;
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  if (!program.empty())
-    if (const fs::path beside = program.parent_path() / "datasets"; fs::is_directory(beside, ignored))
-      return beside;
-  return STITCHWORK_DATASETS_DIR;
-}
 
 /// Keys keep the file's order.
 ordered_json read_json(const std::string& path) {
@@ -115,7 +105,7 @@ void check_no_options(const OnnxOptions& options) {
 std::vector<Dataset> datasets() {
   std::vector<Dataset> found;
   std::error_code error;
-  const fs::path folder = datasets_folder();
+  const fs::path folder = data_folder("datasets");
   fs::directory_iterator entries(folder, error);
   if (error)
     throw Error(folder.string(), 0, 0, fmt::format("cannot be listed: {}", error.message()),

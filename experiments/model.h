@@ -27,8 +27,7 @@ struct Dataset {
   bool large = false;  ///< tests only plan it
 };
 
-/// Sorted by name. The folder: STITCHWORK_DATASETS, else datasets/ beside the program, else the source
-/// tree's.
+/// Sorted by name; of data_folder("datasets") (core/base/data.h).
 std::vector<Dataset> datasets();
 
 /// The dataset of that name. Throws Error naming a close one if there is none.

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
+#include "core/base/data.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/format.h"
@@ -19,10 +19,7 @@ namespace stitchwork {
 namespace {
 namespace fs = std::filesystem;
 
-fs::path folder() {
-  const char* const given = std::getenv("STITCHWORK_EXPERIMENTS");
-  return given != nullptr ? given : STITCHWORK_EXPERIMENTS_DIR;
-}
+fs::path folder() { return data_folder("experiments"); }
 
 constexpr const char* kQuickSuffix = "-quick";
 

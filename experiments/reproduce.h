@@ -89,7 +89,7 @@ struct ReproduceOptions {
   std::function<void(std::size_t, std::size_t, double, const std::string&)> progress;
 };
 
-/// Papers there are: folders of experiments/ (or of $STITCHWORK_EXPERIMENTS) with a paper.json.
+/// Papers there are: folders of data_folder("experiments") (core/base/data.h) with a paper.json.
 std::vector<std::string> papers();
 
 /// Runs what is not in the store yet. Throws Error naming the papers or tables if there is none of that name,

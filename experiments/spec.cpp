@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <set>
 
 #include "analysis/plan/json_cursor.h"
 #include "analysis/plan/overrides_json.h"
+#include "core/base/data.h"
 #include "core/base/file.h"
 #include "experiments/performance_library.h"
 
@@ -213,7 +215,20 @@ ExperimentSpec parse_experiment(const std::string& text, const std::string& file
   return spec;
 }
 
-ExperimentSpec read_experiment(const std::string& path) { return parse_experiment(read_file(path), path); }
+std::string find_experiment(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path given = path;
+  std::error_code ignored;
+  if (given.empty() || given.is_absolute() || fs::exists(given, ignored)) return path;
+  const fs::path below = *given.begin() == "experiments" ? given.lexically_relative("experiments") : given;
+  const fs::path found = data_folder("experiments") / below;
+  return fs::is_regular_file(found, ignored) ? found.string() : path;
+}
+
+ExperimentSpec read_experiment(const std::string& path) {
+  const std::string found = find_experiment(path);
+  return parse_experiment(read_file(found), found);
+}
 
 std::vector<Cell> cells(const ExperimentSpec& spec) {
   std::vector<Cell> result;

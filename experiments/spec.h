@@ -48,7 +48,11 @@ struct ExperimentSpec {
 /// Reads a "stitchwork.experiment/1" document. Throws Error with file and place: unknown planners, knobs,
 /// devices and keys, two variants of one name.
 ExperimentSpec parse_experiment(const std::string& text, const std::string& file);
+/// `path` may be of find_experiment.
 ExperimentSpec read_experiment(const std::string& path);
+/// `path`, or where it is not there the file of data_folder("experiments") (core/base/data.h) that is called
+/// so, with or without "experiments/" in front: "astitch/models.json".
+std::string find_experiment(const std::string& path);
 
 /// A trial of the experiment, by index into its lists.
 struct Cell {

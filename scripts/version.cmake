@@ -1,16 +1,8 @@
 # Writes OUT, the definitions behind core/base/version.h, at build time so that the commit is the built one; leaves the file
 # alone when nothing changed. Called with -DOUT, -DVERSION, -DCOMPILER, -DSOURCE.
-execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit ERROR_QUIET
-                OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
-if(failed)
-  set(commit "unknown")
-endif()
-execute_process(COMMAND git -C ${SOURCE} status --porcelain --untracked-files=no OUTPUT_VARIABLE changes ERROR_QUIET)
-set(dirty false)
-if(changes)
-  set(dirty true)
-endif()
-set(text "#include \"core/base/version.h\"\nnamespace stitchwork {\nconst Version& version() {\n  static const Version value{\"${VERSION}\", \"${commit}\", ${dirty}, \"${COMPILER}\"};\n  return value;\n}\n}  // namespace stitchwork\n")
+include(${SOURCE}/cmake/describe.cmake)
+stitchwork_describe(${SOURCE} ${VERSION})
+set(text "#include \"core/base/version.h\"\nnamespace stitchwork {\nconst Version& version() {\n  static const Version value{\"${VERSION}\", \"${STITCHWORK_VERSION}\", \"${STITCHWORK_COMMIT}\", ${STITCHWORK_DIRTY}, \"${COMPILER}\"};\n  return value;\n}\n}  // namespace stitchwork\n")
 set(old "")
 if(EXISTS ${OUT})
   file(READ ${OUT} old)

@@ -6,8 +6,9 @@
 namespace stitchwork {
 
 struct Version {
-  std::string version;
-  std::string commit;  ///< short hash, "unknown" outside a git checkout
+  std::string version;    ///< of the release that this is or leads to: "0.1.0"
+  std::string described;  ///< with what came after it: "0.1.0+12.g1a2b3c4" (cmake/describe.cmake)
+  std::string commit;     ///< short hash, "unknown" outside a git checkout and an archive of one
   bool dirty = false;
   std::string compiler;  ///< that built the program
 };

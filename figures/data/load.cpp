@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/base/data.h"
 #include "core/base/error.h"
 
 namespace stitchwork {
@@ -13,20 +14,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool is_path(const std::string& file) { return file.find('/') != std::string::npos; }
+
 std::string find_module(const std::string& file) {
   std::error_code ignored;
-  if (file.find('/') != std::string::npos) return fs::exists(file, ignored) ? file : std::string();
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  for (const fs::path& folder : {program.parent_path(), fs::path(STITCHWORK_MODULE_FOLDER)})
-    if (fs::exists(folder / file, ignored)) return (folder / file).string();
-  return {};
+  if (is_path(file)) return fs::exists(file, ignored) ? file : std::string();
+  return module_file(file).string();
 }
 
 Module load(const std::string& file) {
   const std::string path = find_module(file);
   if (path.empty())
-    return {nullptr, file.find('/') == std::string::npos ? "is not beside the program" : "does not exist",
-            "it is part of a build with Qt 6: configure with -DSTITCHWORK_GUI=ON"};
+    return {nullptr, is_path(file) ? "does not exist" : "is not installed",
+            "it is part of the package stitchwork-gui, and of a build with Qt 6 (-DSTITCHWORK_GUI=ON)"};
   if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return {handle, {}, {}};
   const char* why = ::dlerror();
   return {nullptr, fmt::format("cannot be loaded: {}", why == nullptr ? "the loader does not say why" : why),

@@ -5,7 +5,7 @@
 
 namespace stitchwork {
 
-/// A module: a path, or the name of a file beside the program, else where the build left it.
+/// A module: a path, or the name of one that is installed (core/base/data.h).
 struct Module {
   void* handle = nullptr;
   std::string problem;  ///< why there is none, in a line: it is not there, or what the loader says

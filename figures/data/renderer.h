@@ -13,9 +13,9 @@ namespace stitchwork {
 enum class FigureFormat : std::uint8_t { kSvg, kPdf, kPng };
 std::string_view name(FigureFormat format);  ///< "svg", "pdf", "png"
 
-/// Whether there is a renderer: beside the program, where the build left it, or at $STITCHWORK_FIGURES.
+/// Whether there is a renderer: installed, or at $STITCHWORK_FIGURES.
 bool can_render();
-/// "stitchwork_figures.so is not beside the program"; empty where there is one.
+/// "stitchwork_figures.so is not installed"; empty where there is one.
 std::string why_not_rendered();
 
 /// The bytes of the figure's file. Throws Error where there is no renderer, or it finds no font.

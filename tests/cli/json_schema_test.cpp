@@ -196,6 +196,15 @@ TEST_F(JsonDocuments, DumpsAndCompletion) {
   EXPECT_GT(expect_document({"completion", "--ops", "fig7"}, "completion")["ops"].size(), 5u);
 }
 
+TEST_F(JsonDocuments, ManAndVersion) {
+  EXPECT_EQ(expect_document({"man", "plan"}, "man")["file"], "stitchwork-plan.1");
+  EXPECT_GT(expect_document({"man", "-o", path("man1")}, "man")["files"].size(), 30u);
+  const auto version = expect_document({"--version"}, "version");
+  EXPECT_THAT(run_command("--version").out,
+              ::testing::StartsWith(fmt::format("stitchwork {} ({}", version["version"].get<std::string>(),
+                                                version["commit"].get<std::string>())));
+}
+
 TEST(Schemas, HaveTheIdOfTheirFileAndReferencesThatResolve) {
   const std::string folder = std::string(STITCHWORK_SOURCE_DIR) + "/docs/schema/";
   const std::function<void(const nlohmann::json&, const std::string&)> check = [&](const nlohmann::json& part,

@@ -21,12 +21,13 @@ class View : public ::testing::Test {
   void SetUp() override {
     if (const Module& module = load_module(kViewModule); module.handle == nullptr) {
       // Without Qt the module is not built: then its absence is named. Where it was built, it has to load.
-      ASSERT_EQ(module.problem, "is not beside the program");
+      ASSERT_EQ(module.problem, "is not installed");
       const CommandResult said = run_command({"view", "fig7", "-o", file});
       EXPECT_EQ(said.exit_code, 1);
-      EXPECT_THAT(said.err,
-                  HasSubstr("graphs are drawn by stitchwork_view.so, which is not beside the program; it is "
-                            "part of a build with Qt 6: configure with -DSTITCHWORK_GUI=ON"));
+      EXPECT_THAT(
+          said.err,
+          HasSubstr("graphs are drawn by stitchwork_view.so, which is not installed; it is part of the "
+                    "package stitchwork-gui, and of a build with Qt 6 (-DSTITCHWORK_GUI=ON)"));
       GTEST_SKIP() << "built without Qt";
     }
   }

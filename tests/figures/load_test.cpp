@@ -22,10 +22,9 @@ std::string refusal(const std::string& file, const char* name = "function") {
 }
 
 TEST(Modules, OneThatIsNotThereIsSaidToBePartOfABuildWithQt) {
-  EXPECT_EQ(
-      refusal("stitchwork_nothing.so"),
-      "graphs are drawn by stitchwork_nothing.so, which is not beside the program; it is part of a build "
-      "with Qt 6: configure with -DSTITCHWORK_GUI=ON");
+  EXPECT_EQ(refusal("stitchwork_nothing.so"),
+            "graphs are drawn by stitchwork_nothing.so, which is not installed; it is part of the package "
+            "stitchwork-gui, and of a build with Qt 6 (-DSTITCHWORK_GUI=ON)");
   EXPECT_THAT(refusal("/nonexistent/module.so"), HasSubstr("which does not exist"));
 }
 

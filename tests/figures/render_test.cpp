@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/data.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "figures/data/renderer.h"
@@ -23,8 +24,7 @@ class FigureRender : public ::testing::Test {
 using FigureRenderGolden = FigureRender;
 
 TEST(Renderer, CanBeLoadedWhereItWasBuilt) {
-  if (!std::filesystem::exists(STITCHWORK_BINARY_DIR "/cli/stitchwork_figures.so"))
-    GTEST_SKIP() << "built without Qt";
+  if (module_file("stitchwork_figures.so").empty()) GTEST_SKIP() << "built without Qt";
   EXPECT_TRUE(can_render()) << why_not_rendered();
 }
 

@@ -1,0 +1,43 @@
+# stitchwork_describe(SOURCE RELEASE): sets STITCHWORK_COMMIT (12 digits, or "unknown"), STITCHWORK_DIRTY (true, false) and
+# STITCHWORK_VERSION: RELEASE where a tag vRELEASE is built, RELEASE+N.gCOMMIT for N commits after a tag, RELEASE+gCOMMIT
+# without one, RELEASE where nothing is known. From git, else from cmake/VERSION, which `git archive` fills in.
+function(stitchwork_describe source release)
+  set(commit unknown)
+  set(dirty false)
+  set(described "")
+  # A tarball unpacked inside another checkout is not that one's.
+  execute_process(COMMAND git -C ${source} rev-parse --show-toplevel OUTPUT_VARIABLE top ERROR_QUIET
+                  OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+  file(REAL_PATH ${source} here)
+  if(NOT failed AND top STREQUAL here)
+    execute_process(COMMAND git -C ${source} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit ERROR_QUIET
+                    OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+    if(failed)
+      set(commit unknown)
+    endif()
+    execute_process(COMMAND git -C ${source} status --porcelain --untracked-files=no OUTPUT_VARIABLE changes ERROR_QUIET)
+    if(changes)
+      set(dirty true)
+    endif()
+    execute_process(COMMAND git -C ${source} describe --tags --match v[0-9]* OUTPUT_VARIABLE described ERROR_QUIET
+                    OUTPUT_STRIP_TRAILING_WHITESPACE)
+  elseif(EXISTS ${source}/cmake/VERSION)
+    file(STRINGS ${source}/cmake/VERSION archived LIMIT_COUNT 1)
+    if(archived MATCHES "^([0-9a-f]+) ?(.*)$")
+      set(commit ${CMAKE_MATCH_1})
+      set(described "${CMAKE_MATCH_2}")
+    endif()
+  endif()
+  set(version ${release})
+  if(described MATCHES "^v([0-9.]+)(-([0-9]+)-(g[0-9a-f]+))?$")
+    set(version ${CMAKE_MATCH_1})
+    if(CMAKE_MATCH_2)
+      string(APPEND version "+${CMAKE_MATCH_3}.${CMAKE_MATCH_4}")
+    endif()
+  elseif(NOT commit STREQUAL unknown)
+    string(APPEND version "+g${commit}")
+  endif()
+  set(STITCHWORK_COMMIT ${commit} PARENT_SCOPE)
+  set(STITCHWORK_DIRTY ${dirty} PARENT_SCOPE)
+  set(STITCHWORK_VERSION ${version} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,74 @@
+// Pages of the manual are those of the commands as they are. That man reads them without warnings:
+// tests/install.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+
+#include "core/base/file.h"
+#include "tests/cli/run_command.h"
+
+namespace stitchwork {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::CommandResult;
+using ::testing::HasSubstr;
+using testing::run_command;
+
+std::string page(const std::string& command) {
+  const CommandResult result = run_command("man " + command);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result.out;
+}
+
+TEST(Man, APageSaysWhatTheCommandTakesAndShowsItsExamples) {
+  const std::string text = page("experiment run");
+  EXPECT_THAT(text, HasSubstr(".TH STITCHWORK\\-EXPERIMENT\\-RUN 1 "));
+  EXPECT_THAT(text, HasSubstr("\\fBstitchwork experiment run\\fR \\fISPEC\\fR [\\fIoptions\\fR]"));
+  EXPECT_THAT(text, HasSubstr("\\fB\\-\\-dry\\-run\\fR"));
+  EXPECT_THAT(text, HasSubstr(".SH EXAMPLES\n.nf\n  stitchwork experiment run "));
+  EXPECT_THAT(text, HasSubstr(".SH SEE ALSO\n\\fBstitchwork\\-experiment\\fR(1)"));
+  EXPECT_THAT(page(""), HasSubstr("STITCHWORK_DATASETS"));
+}
+
+TEST(Man, NoLineOfTextIsARequest) {
+  // What begins with a dot is a request of man's own; texts that do are escaped.
+  const std::regex request(R"(\.(TH|SH|TP|B|nf|fi)\b.*)");
+  for (const char* command : {"", "plan", "ptx run", "experiment export", "completion"}) {
+    std::istringstream lines(page(command));
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with(".") || line.starts_with("'"))
+        EXPECT_TRUE(std::regex_match(line, request)) << command << ": " << line;
+  }
+}
+
+TEST(Man, EveryOptionOfEveryCommandIsOnItsPage) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "man_test";
+  fs::remove_all(folder);
+  ASSERT_EQ(run_command("man -o " + folder.string()).exit_code, 0);
+  const std::regex option(R"((^|\n)  (-\w,)?(--[\w-]+))");
+  int options = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string text = read_file(entry.path().string());
+    const std::string synopsis = text.substr(text.find(".SH SYNOPSIS\n\\fBstitchwork") + 27);
+    const std::string command = synopsis.substr(0, synopsis.find("\\fR"));  // no command has a hyphen
+    const std::string help = run_command(command + " --help").out;
+    for (std::sregex_iterator at(help.begin(), help.end(), option), end; at != end; ++at, ++options)
+      EXPECT_THAT(text,
+                  HasSubstr("\\fB" + std::regex_replace((*at)[3].str(), std::regex("-"), "\\-") + "\\fR"))
+          << command;
+  }
+  EXPECT_GT(options, 200);
+  fs::remove_all(folder);
+}
+
+TEST(Man, AnUnknownCommandHasNone) {
+  const CommandResult result = run_command("man experiment rum");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("no command 'experiment rum' has a page"));
+}
+
+}  // namespace
+}  // namespace stitchwork
