@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "runtime/gemm.h"
+#include "analysis/facts/gemm.h"
 
 namespace stitchwork {
 

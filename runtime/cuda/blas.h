@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/cuda/driver.h"
-#include "runtime/gemm.h"
+#include "analysis/facts/gemm.h"
 
 namespace stitchwork::cuda {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/graph/literal.h"
-#include "runtime/gemm.h"
+#include "analysis/facts/gemm.h"
 
 namespace stitchwork::testing {
 
