@@ -75,7 +75,10 @@ class Blocks {
   void find() {
     for (const auto& edges : components()) {
       std::set<std::pair<int, int>> open(edges.begin(), edges.end());
-      while (!open.empty()) take_largest(open);
+      std::vector<Block> blocks;
+      while (!open.empty()) blocks.push_back(take_largest(open));
+      join(blocks);
+      for (const Block& block : blocks) add_block(block.lefts, block.rights);
     }
   }
 
@@ -103,7 +106,29 @@ class Blocks {
     return result;
   }
 
-  void take_largest(std::set<std::pair<int, int>>& open) {
+  /// What was taken in between may leave blocks of the same lefts, or the same rights: they are one.
+  void join(std::vector<Block>& blocks) const {
+    for (std::size_t a = 0; a < blocks.size(); ++a)
+      for (std::size_t b = a + 1; b < blocks.size();) {
+        Block both = blocks[a];
+        const bool same_lefts = both.lefts == blocks[b].lefts;
+        std::vector<int>& grows = same_lefts ? both.rights : both.lefts;
+        const std::vector<int>& more = same_lefts ? blocks[b].rights : blocks[b].lefts;
+        grows.insert(grows.end(), more.begin(), more.end());
+        std::sort(grows.begin(), grows.end());
+        const std::size_t size = both.size();
+        if (same_lefts || both.rights == blocks[b].rights) keep_once(both);
+        if ((!same_lefts && both.rights != blocks[b].rights) || both.size() < size) {
+          ++b;
+          continue;
+        }
+        blocks[a] = std::move(both);
+        blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(b));
+        b = a + 1;
+      }
+  }
+
+  Block take_largest(std::set<std::pair<int, int>>& open) const {
     std::map<int, std::vector<int>> of_left, of_right;
     for (const auto& [i, j] : open) {
       of_left[i].push_back(j);
@@ -122,7 +147,9 @@ class Blocks {
     if (best.size() > 1) keep_once(best);
     for (const int i : best.lefts)
       for (const int j : best.rights) open.erase({i, j});
-    add_block(best.lefts, best.rights);
+    std::sort(best.lefts.begin(), best.lefts.end());
+    std::sort(best.rights.begin(), best.rights.end());
+    return best;
   }
 
   /// The root of its first ladder.
