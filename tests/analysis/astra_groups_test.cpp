@@ -90,7 +90,7 @@ TEST(AstraGroups, EveryRefusalHasItsRule) {
   deeper = f32[4,4] dot(x, twice), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   sum = f32[4,4] add(deep, deeper)
   again = f32[4,4] add(sum, deep)
-  sorted = f32[4,4] custom-call(u), custom_call_target="other"
+  sorted = f32[4,4] custom-call(v), custom_call_target="other"
   host = f32[4,4] dot(sorted, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   ROOT r = (f32[2,4,4], s32[4,4], f32[4], f32[4,4], f32[4,4]) tuple(batched, whole, vector, again, host))");
   const Space space = space_of(graph);
@@ -277,7 +277,7 @@ TEST(AstraGroups, OfRandomGraphsAreIndependentAcyclicTogetherAndMaximal) {
 }
 
 TEST(AstraGroups, EqualNumbersAreEqualProvenance) {
-  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
     const Graph graph = testing::random_dots(seed, 60);
     const Computation& computation = graph.entry_computation();
     const Space space = space_of(graph);

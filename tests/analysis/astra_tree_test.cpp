@@ -20,7 +20,7 @@ using astra::ProfileIndex;
 using astra::TreeMode;
 using astra::TreeNode;
 using ::testing::ElementsAre;
-using testing::space_of;
+using testing::planned_space;
 
 Epoch epoch_of(std::vector<int> classes, double us = 1) {
   Epoch epoch;
@@ -71,7 +71,7 @@ TEST(AstraStreams, TheMostEvenChoicesAreThoseOfTryingEverything) {
 }
 
 TEST(AstraStreams, ChainsAreEpochsOfOneStepEach) {
-  const astra::Space space = space_of(testing::astra_chains());
+  const astra::Space space = planned_space(testing::astra_chains());
   ASSERT_EQ(space.streams.super_epochs.size(), 1u);
   const astra::SuperEpoch& part = space.streams.super_epochs[0];
   ASSERT_EQ(part.epochs.size(), 3u);
@@ -82,7 +82,7 @@ TEST(AstraStreams, ChainsAreEpochsOfOneStepEach) {
   }
   EXPECT_THAT(choices, ElementsAre(2, 4, 4));
   // Of equal sizes p and q are a class.
-  const astra::Space equal = space_of(testing::astra_chains(32));
+  const astra::Space equal = planned_space(testing::astra_chains(32));
   EXPECT_EQ(equal.streams.super_epochs[0].epochs[0].classes.size(), 1u);
 }
 
@@ -110,11 +110,11 @@ void expect_ordered(const astra::StreamSpace& space, const astra::Dealt& dealt) 
 TEST(AstraStreams, WaitsAreEnoughAndNoneIsCovered) {
   std::mt19937 random(2);
   int waits = 0, alone = 0, parts = 0;
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < 30; ++seed) {
     const Graph graph = seed == 0   ? testing::dataset("scrnn_tiny")
-                        : seed == 1 ? testing::dataset("softmax_tiny")
-                                    : testing::random_dots(seed, 40);
-    const FusionPlan plan = make_plan(graph, device("v100-sxm2"), seed % 2 == 0 ? "xla" : "astitch");
+                        : seed == 1 ? testing::dataset("layer_norm_grad")
+                                    : testing::random_dots(seed, 30);
+    const FusionPlan plan = make_plan(graph, device("v100-sxm2"), seed == 1 ? "astitch" : "unfused");
     const astra::StreamSpace space =
         astra::stream_space(graph, plan, seed % 3 == 0 ? 20 : std::numeric_limits<double>::infinity());
     parts += static_cast<int>(space.super_epochs.size());
@@ -133,7 +133,7 @@ TEST(AstraStreams, WaitsAreEnoughAndNoneIsCovered) {
   }
   EXPECT_GT(waits, 100);
   EXPECT_GT(alone, 0);
-  EXPECT_GT(parts, 80);
+  EXPECT_GT(parts, 40);
 }
 
 std::vector<std::string> numbered(int n) {
@@ -219,8 +219,8 @@ TreeNode random_tree(std::mt19937& random, int depth, int& names) {
   for (int c = 0; c < 1 + draw(3); ++c) children.push_back(random_tree(random, depth - 1, names));
   if (kind == 1) return astra::parallel(std::move(children));
   if (kind == 2) return astra::prefix(std::move(children));
-  const std::string name = "f" + std::to_string(names++);
-  return astra::fork(name, numbered(static_cast<int>(children.size())), std::move(children));
+  std::vector<std::string> options = numbered(static_cast<int>(children.size()));
+  return astra::fork("f" + std::to_string(names++), std::move(options), std::move(children));
 }
 
 /// All bindings of a tree.

@@ -191,8 +191,11 @@ inline Graph random_dots(std::uint32_t seed, int ops) {
   return graph_of(text + fmt::format(" ROOT r = ({}) tuple({})", types, names));
 }
 
-inline astra::Space space_of(const Graph& graph, const char* planner = "unfused") {
-  return astra::enumerate(graph, make_plan(graph, device("v100-sxm2"), planner));
+/// Without steps: products and strategies do not depend on a plan.
+inline astra::Space space_of(const Graph& graph) { return astra::enumerate(graph, FusionPlan{}); }
+
+inline astra::Space planned_space(const Graph& graph) {
+  return astra::enumerate(graph, make_plan(graph, device("v100-sxm2"), "unfused"));
 }
 
 /// "1x4x2", most products first, groups of one product aside.

@@ -144,15 +144,19 @@ std::vector<std::vector<int>> counts_of(int steps, int streams, bool descending)
 struct Weighed {
   std::vector<double> load;  ///< by stream, us
   StreamCounts counts;
-  double spread() const {
+  double spread = 0;  ///< us from the least loaded stream to the most
+
+  void add(const std::vector<int>& of_class, double us) {
+    counts.push_back(of_class);
+    for (std::size_t s = 0; s < of_class.size(); ++s) load[s] += of_class[s] * us;
     const auto [least, most] = std::minmax_element(load.begin(), load.end());
-    return *most - *least;
+    spread = *most - *least;
   }
 };
 
 void keep_most_even(std::vector<Weighed>& choices, std::size_t most) {
   std::stable_sort(choices.begin(), choices.end(),
-                   [](const Weighed& a, const Weighed& b) { return a.spread() < b.spread(); });
+                   [](const Weighed& a, const Weighed& b) { return a.spread < b.spread; });
   if (choices.size() > most) choices.resize(most);
 }
 
@@ -188,7 +192,7 @@ StreamSpace stream_space(const Graph& model, const FusionPlan& plan, double supe
 
 std::vector<StreamCounts> stream_choices(const Epoch& epoch, int streams, bool behind_barrier) {
   // Beyond so many partial choices the most even go on. A choice, not measured: 64 are kept in the end.
-  constexpr std::size_t kMostPartial = 4096;
+  constexpr std::size_t kMostPartial = 1024;
   StreamCounts all_on_first;
   for (const StepClass& of : epoch.classes) {
     all_on_first.emplace_back(at(streams), 0);
@@ -202,8 +206,7 @@ std::vector<StreamCounts> stream_choices(const Epoch& epoch, int streams, bool b
     for (const auto& counts : counts_of(static_cast<int>(of.steps.size()), streams, behind_barrier && c == 0))
       for (const Weighed& choice : choices) {
         longer.push_back(choice);
-        longer.back().counts.push_back(counts);
-        for (std::size_t s = 0; s < counts.size(); ++s) longer.back().load[s] += counts[s] * of.us;
+        longer.back().add(counts, of.us);
       }
     if (longer.size() > kMostPartial) keep_most_even(longer, kMostPartial);
     choices = std::move(longer);
