@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/graph.h"
 #include "analysis/facts/gemm.h"
+#include "core/graph/graph.h"
 
 namespace stitchwork {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/cuda/driver.h"
 #include "analysis/facts/gemm.h"
+#include "runtime/cuda/driver.h"
 
 namespace stitchwork::cuda {
 

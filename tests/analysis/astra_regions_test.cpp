@@ -50,8 +50,8 @@ TEST(AstraRegions, OfACellAreRowsOfGates) {
   EXPECT_EQ(layouts(graph, strategy),
             (std::set<std::string>{"x|h", "wi|wf|wg|wo;ui|uf|ug|uo", "zi|zf|zg|zo"}));
   EXPECT_TRUE(strategy.regions[0].source);
-  const auto calls =
-      astra::fused_calls(space.products, space.ladders, space.groups[0], strategy, strategy.groups[0], {{1, 4, 2}});
+  const auto calls = astra::fused_calls(space.products, space.ladders, space.groups[0], strategy,
+                                        strategy.groups[0], {{1, 4, 2}});
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].gemm.m, 4);
   EXPECT_EQ(calls[0].gemm.n, 32);
@@ -65,8 +65,8 @@ TEST(AstraRegions, OfALadderOfWeightGradientsAreStacked) {
   const Space space = space_of(graph);
   const Strategy& strategy = space.strategies.list.at(0);
   EXPECT_EQ(layouts(graph, strategy), (std::set<std::string>{"h0;h1;h2", "p0;p1;p2"}));
-  const auto calls =
-      astra::fused_calls(space.products, space.ladders, space.groups[0], strategy, strategy.groups[0], {{1, 1, 3}});
+  const auto calls = astra::fused_calls(space.products, space.ladders, space.groups[0], strategy,
+                                        strategy.groups[0], {{1, 1, 3}});
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].gemm.m, 8);
   EXPECT_EQ(calls[0].gemm.n, 6);
@@ -101,8 +101,8 @@ TEST(AstraRegions, OneSharedArrayIsGivenUpByTheLargest) {
   EXPECT_TRUE(found.contains("d|b|e") || found.contains("e|b|d")) << ::testing::PrintToString(found);
   int calls = 0;
   for (const StrategyGroup& group : strategy.groups) {
-    const auto whole = astra::fused_calls(space.products, space.ladders, space.groups[at(group.number)], strategy, group,
-                                          {{1, 1, group.group.k()}});
+    const auto whole = astra::fused_calls(space.products, space.ladders, space.groups[at(group.number)],
+                                          strategy, group, {{1, 1, group.group.k()}});
     calls += static_cast<int>(whole.size());
     if (whole.size() == 2) {
       EXPECT_TRUE(whole[1].accumulate);
@@ -204,7 +204,8 @@ class Memory {
   }
   void store(const View& view, const std::vector<double>& value) {
     for (std::int64_t i = 0; i < view.rows; ++i)
-      for (std::int64_t j = 0; j < view.cols; ++j) cell(view, i, j) = value[static_cast<std::size_t>(i * view.cols + j)];
+      for (std::int64_t j = 0; j < view.cols; ++j)
+        cell(view, i, j) = value[static_cast<std::size_t>(i * view.cols + j)];
   }
   std::vector<double>& array(const astra::CallMatrix& matrix) {
     return matrix.region < 0 ? own_.at(matrix.op) : regions_[at(matrix.region)];
@@ -229,7 +230,8 @@ int check_calls(const Graph& graph, const Space& space, std::mt19937& random) {
       for (const int l : whole.ladders) roots.insert(space.ladders[at(l)].root);
       memory.fill(roots);
       for (const int l : whole.ladders)
-        if (space.ladders[at(l)].start != kNoNode) memory.start(space.ladders[at(l)].root, space.ladders[at(l)].start);
+        if (space.ladders[at(l)].start != kNoNode)
+          memory.start(space.ladders[at(l)].root, space.ladders[at(l)].start);
       std::multiset<NodeId> dots;
       for (const FusedCall& call : astra::fused_calls(space.products, space.ladders, whole, strategy, group,
                                                       chunks[random() % chunks.size()])) {
@@ -285,7 +287,8 @@ TEST(AstraRegions, IndependentSetsAreThoseOfTryingEverything) {
     std::vector<std::vector<int>> wanted;
     for (unsigned set = 1; set < (1u << n); ++set) {
       bool maximal = independent(set);
-      for (int v = 0; v < n; ++v) maximal = maximal && (((set >> v) & 1) != 0 || !independent(set | (1u << v)));
+      for (int v = 0; v < n; ++v)
+        maximal = maximal && (((set >> v) & 1) != 0 || !independent(set | (1u << v)));
       if (!maximal) continue;
       wanted.emplace_back();
       for (int v = 0; v < n; ++v)
@@ -308,7 +311,8 @@ TEST(AstraRegions, PinsGoBack) {
       const std::size_t mark = pins.mark();
       std::vector<std::tuple<int, int, int>> tried;
       for (int p = 0; p < 3; ++p) {
-        const int a = static_cast<int>(random() % 12), b = static_cast<int>(random() % 12), d = static_cast<int>(random() % 2);
+        const int a = static_cast<int>(random() % 12), b = static_cast<int>(random() % 12),
+                  d = static_cast<int>(random() % 2);
         if (a != b && pins.pin(a, b, d)) tried.emplace_back(a, b, d);
       }
       if (random() % 2 == 0) {

@@ -48,7 +48,8 @@ TEST(AstraStreams, OfEqualStepsOnlyTheNumberCounts) {
 TEST(AstraStreams, TheMostEvenChoicesAreThoseOfTryingEverything) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 100; ++trial) {
-    Epoch epoch = epoch_of({1 + static_cast<int>(random() % 6), 1 + static_cast<int>(random() % 6), 1 + static_cast<int>(random() % 4)});
+    Epoch epoch = epoch_of({1 + static_cast<int>(random() % 6), 1 + static_cast<int>(random() % 6),
+                            1 + static_cast<int>(random() % 4)});
     for (auto& of : epoch.classes) of.us = 1 + static_cast<double>(random() % 9);
     std::multiset<double> spreads;
     const auto spread = [&](const astra::StreamCounts& counts) {
@@ -86,7 +87,8 @@ TEST(AstraStreams, ChainsAreEpochsOfOneStepEach) {
   EXPECT_EQ(equal.streams.super_epochs[0].epochs[0].classes.size(), 1u);
 }
 
-/// Every step runs behind all that it depends on, by its stream or by what is waited for, and no wait is one too many.
+/// Every step runs behind all that it depends on, by its stream or by what is waited for, and no wait is one
+/// too many.
 void expect_ordered(const astra::StreamSpace& space, const astra::Dealt& dealt) {
   std::vector<std::set<int>> ended(space.before.size());  // by step: those that have ended when it begins
   std::map<int, int> last;
@@ -95,7 +97,8 @@ void expect_ordered(const astra::StreamSpace& space, const astra::Dealt& dealt) 
     ended[at(step)].insert(ended[at(of)].begin(), ended[at(of)].end());
   };
   for (const int step : dealt.order) {
-    if (const auto before = last.find(dealt.stream[at(step)]); before != last.end()) learn(step, before->second);
+    if (const auto before = last.find(dealt.stream[at(step)]); before != last.end())
+      learn(step, before->second);
     for (const int p : dealt.waits[at(step)]) {
       EXPECT_NE(dealt.stream[at(p)], dealt.stream[at(step)]);
       EXPECT_FALSE(ended[at(step)].contains(p)) << "a wait that is covered";
@@ -150,7 +153,9 @@ TreeNode paper_example(int groups) {
     for (const int calls : {12, 6, 3}) {
       std::vector<TreeNode> list;
       for (int c = 0; c < calls; ++c)
-        list.push_back(astra::variable("g" + std::to_string(g) + "/" + std::to_string(calls) + "/" + std::to_string(c), {"cublas", "openai"}));
+        list.push_back(
+            astra::variable("g" + std::to_string(g) + "/" + std::to_string(calls) + "/" + std::to_string(c),
+                            {"cublas", "openai"}));
       chunks.push_back(astra::parallel(std::move(list)));
     }
     children.push_back(astra::fork("g" + std::to_string(g), {"1", "2", "4"}, std::move(chunks)));
@@ -158,14 +163,17 @@ TreeNode paper_example(int groups) {
   return astra::parallel(std::move(children));
 }
 
-/// Times that depend on what is bound at the name and above, drawn from a seed; forks take what is below together.
+/// Times that depend on what is bound at the name and above, drawn from a seed; forks take what is below
+/// together.
 astra::Measure times(const TreeNode& tree, unsigned seed) {
   return [&tree, seed](const Bindings& bindings) {
     std::map<std::string, double> us;
     const auto visit = [&](auto&& self, const TreeNode& node, const std::string& above) -> double {
       double sum = 0;
       if (node.mode == TreeMode::kVariable) {
-        sum = 1 + static_cast<double>(std::hash<std::string>{}(above + node.name + bindings.at(node.name) + std::to_string(seed)) % 97);
+        sum = 1 + static_cast<double>(std::hash<std::string>{}(above + node.name + bindings.at(node.name) +
+                                                               std::to_string(seed)) %
+                                      97);
       } else if (node.mode == TreeMode::kFork) {
         const auto place = std::find(node.options.begin(), node.options.end(), bindings.at(node.name));
         sum = self(self, node.children[static_cast<std::size_t>(place - node.options.begin())],
@@ -197,7 +205,8 @@ TEST(AstraTree, ThePapersExampleTakesSixTrialsInsteadOf7776) {
   for (int g = 0; g < 5; ++g) {
     std::vector<TreeNode> chunks;
     for (int c = 0; c < 3; ++c)
-      chunks.push_back(astra::variable("k" + std::to_string(g) + "/" + std::to_string(c), {"cublas", "openai"}));
+      chunks.push_back(
+          astra::variable("k" + std::to_string(g) + "/" + std::to_string(c), {"cublas", "openai"}));
     coarse.push_back(astra::fork("g" + std::to_string(g), {"1", "2", "4"}, std::move(chunks)));
   }
   EXPECT_EQ(astra::configurations(astra::parallel(coarse)), 7776);
@@ -228,7 +237,8 @@ std::vector<Bindings> everything(const TreeNode& node) {
   std::vector<Bindings> result;
   if (node.mode == TreeMode::kVariable || node.mode == TreeMode::kFork) {
     for (std::size_t o = 0; o < node.options.size(); ++o)
-      for (Bindings& below : node.mode == TreeMode::kFork ? everything(node.children[o]) : std::vector<Bindings>(1)) {
+      for (Bindings& below :
+           node.mode == TreeMode::kFork ? everything(node.children[o]) : std::vector<Bindings>(1)) {
         below[node.name] = node.options[o];
         result.push_back(std::move(below));
       }
@@ -284,7 +294,8 @@ TEST(AstraTree, StoppedAndResumedItRunsTheSame) {
       const std::size_t budget = 1 + random() % 3;
       const ProfileIndex saved = stopped;  // nothing else goes on
       stopped = saved;
-      for (Bindings& bindings : astra::explore(tree, "b0", stopped, measure, std::min(budget, at_once.size() - in_parts.size())))
+      for (Bindings& bindings :
+           astra::explore(tree, "b0", stopped, measure, std::min(budget, at_once.size() - in_parts.size())))
         in_parts.push_back(std::move(bindings));
     }
     ASSERT_EQ(in_parts, at_once);
@@ -302,7 +313,8 @@ TEST(AstraTree, BucketsDoNotShareWhatTheyKnow) {
 
 TreeNode tree_of(const Graph& graph, std::vector<std::string> variants, int streams) {
   const FusionPlan plan = make_plan(graph, device("v100-sxm2"), "xla");
-  return astra::space_tree(graph, device("v100-sxm2"), plan, astra::enumerate(graph, plan), {std::move(variants), true, true, streams});
+  return astra::space_tree(graph, device("v100-sxm2"), plan, astra::enumerate(graph, plan),
+                           {std::move(variants), true, true, streams});
 }
 
 TEST(AstraTree, OfTheWorkedExamplesTakesTheirTrials) {

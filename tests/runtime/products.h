@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/graph/literal.h"
 #include "analysis/facts/gemm.h"
+#include "core/graph/literal.h"
 
 namespace stitchwork::testing {
 

@@ -77,8 +77,9 @@ std::vector<int> classes_of(const Graph& graph, const FusionPlan& plan,
   std::map<std::string, int> signatures;
   std::vector<int> of;
   for (const PlanStep& step : plan.steps)
-    of.push_back(signatures.try_emplace(signature(computation, plan, step), static_cast<int>(signatures.size()))
-                     .first->second);
+    of.push_back(
+        signatures.try_emplace(signature(computation, plan, step), static_cast<int>(signatures.size()))
+            .first->second);
   std::vector<std::vector<int>> comes_before(of.size()), comes_behind(of.size());
   for (std::size_t s = 0; s < of.size(); ++s)
     for (const int p : before[s]) {

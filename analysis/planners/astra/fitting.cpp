@@ -11,8 +11,8 @@
 namespace stitchwork::astra {
 namespace {
 
-// A choice, not measured: of a group over all time steps every member is shared, and only the ends of a few can be
-// what keeps others out.
+// A choice, not measured: of a group over all time steps every member is shared, and only the ends of a few
+// can be what keeps others out.
 constexpr std::size_t kMostMoved = 8;
 // A choice, not measured: so many attempts a class keep the search in proportion to the pins themselves.
 constexpr int kMostAttempts = 32;
@@ -88,8 +88,8 @@ bool fit_one(Pins& pins, FittedClass& wanted) {
   return false;
 }
 
-/// Whether the classes of `which` up to `last`, which does not fit behind the others, fit with another order of one
-/// of them; `marks` are where each began, and then `last` as well.
+/// Whether the classes of `which` up to `last`, which does not fit behind the others, fit with another order
+/// of one of them; `marks` are where each began, and then `last` as well.
 bool refit(Pins& pins, std::vector<FittedClass>& classes, const std::vector<int>& which, std::size_t last,
            std::vector<std::size_t>& marks) {
   FittedClass& wanted = classes[at(which[last])];
@@ -126,7 +126,8 @@ bool refit(Pins& pins, std::vector<FittedClass>& classes, const std::vector<int>
 
 FittedClass without(const FittedClass& fitted, const MemberPlace& member) {
   FittedClass result;
-  for (const PlacedGroup& group : fitted.groups) result.groups.push_back(without(group, member.axis, member.place));
+  for (const PlacedGroup& group : fitted.groups)
+    result.groups.push_back(without(group, member.axis, member.place));
   return result;
 }
 
@@ -156,9 +157,8 @@ GivenUp find_offending(const std::vector<Pinnable>& arrays, const std::vector<Fi
         if (placed(array)) offending.insert(array);
     const auto is_offending = [&](int array) { return offending.contains(array); };
     std::vector<int> holders = which;
-    std::stable_sort(holders.begin(), holders.end(), [&](int a, int b) {
-      return classes[at(a)].members() > classes[at(b)].members();
-    });
+    std::stable_sort(holders.begin(), holders.end(),
+                     [&](int a, int b) { return classes[at(a)].members() > classes[at(b)].members(); });
     for (const int holder : holders)
       for (const MemberPlace& held : shared_members(classes[at(holder)], is_offending)) {
         std::vector<FittedClass> tried = classes;
@@ -210,8 +210,8 @@ std::vector<int> give_up_offending(const Computation& computation, const std::ve
     const auto failed = fit(pins, classes, fitting);
     if (!failed) return fitting;
     const int failing = fitting[*failed];
-    const GivenUp given =
-        find_offending(arrays, classes, {fitting.begin(), fitting.begin() + static_cast<std::ptrdiff_t>(*failed) + 1});
+    const GivenUp given = find_offending(
+        arrays, classes, {fitting.begin(), fitting.begin() + static_cast<std::ptrdiff_t>(*failed) + 1});
     if (given.of < 0) {
       conflicting.insert(failing);
       continue;
@@ -220,9 +220,10 @@ std::vector<int> give_up_offending(const Computation& computation, const std::ve
     recorder.add("astra.allocation", computation.node(loser.groups[0].group.to(0, 0).op).name,
                  computation.node(classes[at(failing)].groups[0].group.to(0, 0).op).name, [&] {
                    const NodeId op = arrays[at(given.array)].op;
-                   return Verdict::no("astra.offending-tensor",
-                                      fmt::format("{} cannot lie in both; the groups of {} products make it apart",
-                                                  computation.node(op).name, loser.members()));
+                   return Verdict::no(
+                       "astra.offending-tensor",
+                       fmt::format("{} cannot lie in both; the groups of {} products make it apart",
+                                   computation.node(op).name, loser.members()));
                  });
     classes[at(given.of)] = without(loser, given.member);
   }

@@ -23,14 +23,14 @@ struct FittedClass {
 };
 FittedClass moved(const FittedClass& fitted, const MemberMove& move);
 
-/// Pins the classes of `which` in turn. Where one does not fit each of its shared members is tried at either end,
-/// then those of classes before it. Returns the place in `which` of the first that fits no way; nothing if all do.
-/// Orders that were found stay in `classes`.
+/// Pins the classes of `which` in turn. Where one does not fit each of its shared members is tried at either
+/// end, then those of classes before it. Returns the place in `which` of the first that fits no way; nothing
+/// if all do. Orders that were found stay in `classes`.
 std::optional<std::size_t> fit(Pins& pins, std::vector<FittedClass>& classes, const std::vector<int>& which);
 
-/// Gives up members until all classes fit, or no class is kept from fitting by one array alone: of the classes that
-/// hold it the one with most members that keeps two without it gives it up (astra.offending-tensor). Returns the
-/// classes that fit together.
+/// Gives up members until all classes fit, or no class is kept from fitting by one array alone: of the
+/// classes that hold it the one with most members that keeps two without it gives it up
+/// (astra.offending-tensor). Returns the classes that fit together.
 std::vector<int> give_up_offending(const Computation& computation, const std::vector<Pinnable>& arrays,
                                    std::vector<FittedClass>& classes, Recorder& recorder);
 

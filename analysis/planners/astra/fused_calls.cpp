@@ -88,7 +88,8 @@ class CallWriter {
              laid(strategy_, group_.result[at(i * g.n() + j)], g.to(i, j)));
     for (int x = i; x < is; ++x)
       for (int y = j; y < js; ++y)
-        for (int z = q; z < qs; ++z) call.dots.push_back(dot_of(g.ladder(x, y), g.left[at(x)][at(z)], g.right[at(y)][at(z)]));
+        for (int z = q; z < qs; ++z)
+          call.dots.push_back(dot_of(g.ladder(x, y), g.left[at(x)][at(z)], g.right[at(y)][at(z)]));
     std::sort(call.dots.begin(), call.dots.end());
     made_.insert(made_.end(), call.dots.begin(), call.dots.end());
     calls_.push_back(std::move(call));
@@ -110,9 +111,11 @@ class CallWriter {
     FusedCall call;
     // Of a ladder that went as a whole the first rung starts the sum; of one that lost a rung others did.
     call.accumulate = starts(ladder) || rung_made(ladder);
-    const auto place = [&](const Matrix& matrix) { return laid(strategy_, view_in(strategy_, group_, matrix), matrix); };
-    add_gemm(call, product.left, product.right, product.m(), product.n(), product.k(), place(product.left.matrix),
-             place(product.right.matrix), place(to));
+    const auto place = [&](const Matrix& matrix) {
+      return laid(strategy_, view_in(strategy_, group_, matrix), matrix);
+    };
+    add_gemm(call, product.left, product.right, product.m(), product.n(), product.k(),
+             place(product.left.matrix), place(product.right.matrix), place(to));
     call.dots = {product.dot};
     made_.push_back(product.dot);
     calls_.push_back(std::move(call));

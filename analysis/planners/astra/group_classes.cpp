@@ -74,8 +74,10 @@ Dimension label_of(const DisjointSets<Dimension>& labels, const PlacedGroup& g, 
   return labels.find({g.left[0][at(place)], left_side(g)});
 }
 
-/// By label the first op of whose array it is a dimension: states of time step 0, which are constants, come first.
-std::map<Dimension, NodeId> first_ops(const DisjointSets<Dimension>& labels, const std::vector<Pinnable>& arrays) {
+/// By label the first op of whose array it is a dimension: states of time step 0, which are constants, come
+/// first.
+std::map<Dimension, NodeId> first_ops(const DisjointSets<Dimension>& labels,
+                                      const std::vector<Pinnable>& arrays) {
   std::map<Dimension, NodeId> result;
   for (std::size_t a = 0; a < arrays.size(); ++a)
     for (const int d : {0, 1}) {
@@ -106,8 +108,8 @@ PlacedGroup ordered(const DisjointSets<Dimension>& labels, const std::map<Dimens
 std::string class_key(const Computation& computation, const Products& products,
                       const std::vector<Ladder>& ladders, const FusionGroup& group) {
   const Ladder& first = ladders[at(group.ladders[0])];
-  std::string key = fmt::format("{}x{}x{} {} {} ", group.m(), group.n(), group.k(), group.left[0][0].contracted,
-                                group.right[0][0].contracted);
+  std::string key = fmt::format("{}x{}x{} {} {} ", group.m(), group.n(), group.k(),
+                                group.left[0][0].contracted, group.right[0][0].contracted);
   for (const auto* side : {&group.left, &group.right})
     for (const auto& list : *side)
       for (const Operand& o : list) key += fmt::format("{},{} ", o.matrix.rows, o.matrix.cols);
@@ -163,11 +165,13 @@ PlacedGroup reordered(const PlacedGroup& group, Axis axis, const std::vector<int
     return result;
   }
   permute(axis == kM ? result.left : result.right, axis == kM ? group.left : group.right);
-  permute(axis == kM ? result.group.left : result.group.right, axis == kM ? group.group.left : group.group.right);
+  permute(axis == kM ? result.group.left : result.group.right,
+          axis == kM ? group.group.left : group.group.right);
   const int n = group.group.n();
   for (int i = 0; i < group.group.m(); ++i)
     for (int j = 0; j < n; ++j) {
-      const std::size_t from = at(axis == kM ? order[at(i)] * n + j : i * n + order[at(j)]), to = at(i * n + j);
+      const std::size_t from = at(axis == kM ? order[at(i)] * n + j : i * n + order[at(j)]),
+                        to = at(i * n + j);
       result.result[to] = group.result[from];
       result.group.result[to] = group.group.result[from];
       result.group.ladders[to] = group.group.ladders[from];

@@ -217,12 +217,13 @@ void record_apart(const Computation& computation, const Products& products,
         if (is_new || other == static_cast<int>(l) || group_of[l] == group_of[at(other)]) continue;
         recorder.add(kFusionStep, computation.node(ladders[l].root).name,
                      computation.node(ladders[at(other)].root).name, [&] {
-                       const Verdict may = may_share(computation, products, ladders, provenance, other,
-                                                     static_cast<int>(l));
+                       const Verdict may =
+                           may_share(computation, products, ladders, provenance, other, static_cast<int>(l));
                        if (!may) return may;
-                       return Verdict::no("astra.other-block",
-                                          fmt::format("both read {}; each is in a larger block without the other",
-                                                      computation.node(op).name));
+                       return Verdict::no(
+                           "astra.other-block",
+                           fmt::format("both read {}; each is in a larger block without the other",
+                                       computation.node(op).name));
                      });
       }
 }
@@ -237,7 +238,8 @@ Verdict may_share(const Computation& computation, const Products& products,
     return Verdict::no("astra.provenance", "other products reach the one than reach the other");
   if (std::get<1>(x) != std::get<1>(y)) return Verdict::no("astra.dtype", "of two types");
   if (std::get<4>(x) != std::get<4>(y))
-    return Verdict::no("astra.layout", fmt::format("sums of {} and of {} products", std::get<4>(x), std::get<4>(y)));
+    return Verdict::no("astra.layout",
+                       fmt::format("sums of {} and of {} products", std::get<4>(x), std::get<4>(y)));
   if (x != y) return Verdict::no("astra.layout", "their sides lie otherwise, or one is added to a value");
   return Verdict::yes();
 }

@@ -30,8 +30,8 @@ struct FusionGroup {
 };
 
 /// Whether ladder a and ladder b may be parts of one product: astra.provenance, astra.dtype, astra.layout.
-Verdict may_share(const Computation& computation, const Products& products, const std::vector<Ladder>& ladders,
-                  const std::vector<int>& provenance, int a, int b);
+Verdict may_share(const Computation& computation, const Products& products,
+                  const std::vector<Ladder>& ladders, const std::vector<int>& provenance, int a, int b);
 
 /// Among ladders of one provenance, type and sides: while there are some, the complete block of lefts and
 /// rights with most ladders, among lefts that go with the same rights, or rights that go with the same lefts.

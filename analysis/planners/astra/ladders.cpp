@@ -40,9 +40,7 @@ class LadderFinder {
 
  private:
   const Node& node(NodeId id) const { return computation_.node(id); }
-  const Product& product(NodeId result) const {
-    return products_.list[at(products_.of_result[at(result)])];
-  }
+  const Product& product(NodeId result) const { return products_.list[at(products_.of_result[at(result)])]; }
   bool is_product_leaf(NodeId id) const { return products_.of_result[at(id)] >= 0; }
   bool is_add(NodeId id) const { return node(id).op == Op::kAdd && is_floating(node(id).shape.dtype); }
   bool read_once(NodeId id) const { return users_[at(id)].size() == 1 && !products_.is_result[at(id)]; }
@@ -71,7 +69,8 @@ class LadderFinder {
     while (!open.empty()) {
       const NodeId id = *open.begin();
       open.erase(open.begin());
-      if (id != from && std::binary_search(others.begin(), others.end(), id) && is_product_leaf(id)) return id;
+      if (id != from && std::binary_search(others.begin(), others.end(), id) && is_product_leaf(id))
+        return id;
       for (const NodeId user : users_[at(id)])
         if (user <= others.back()) open.insert(user);
     }
@@ -118,8 +117,8 @@ class LadderFinder {
       const auto again = [&](NodeId op) { return !is_immediate(computation_, op) && held.contains(op); };
       const NodeId twice = again(left) || left == right ? left : again(right) ? right : kNoNode;
       if (twice != kNoNode) {
-        refuse(rung, root, Verdict::no("astra.same-operand-twice",
-                                       fmt::format("{} has one place", node(twice).name)));
+        refuse(rung, root,
+               Verdict::no("astra.same-operand-twice", fmt::format("{} has one place", node(twice).name)));
         return true;
       }
       held.insert(left);

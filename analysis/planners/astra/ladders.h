@@ -17,11 +17,11 @@ struct Ladder {
 
 /// Every product is a rung of exactly one ladder; ladders by their roots, ascending.
 ///
-/// In a maximal tree of adds (one shape; inner ones have one reader and are no results) products that the tree
-/// alone reads are rungs; the root is the lowest add above all rungs of the tree. One other leaf may be what
-/// they are added to, if the root's tree is its only reader; where there are more, the root stays an add and
-/// both sides are trees of their own. Refused: astra.read-elsewhere, astra.depends, astra.same-operand-twice,
-/// astra.dtype, astra.layout (rungs of unlike sides).
+/// In a maximal tree of adds (one shape; inner ones have one reader and are no results) products that the
+/// tree alone reads are rungs; the root is the lowest add above all rungs of the tree. One other leaf may be
+/// what they are added to, if the root's tree is its only reader; where there are more, the root stays an add
+/// and both sides are trees of their own. Refused: astra.read-elsewhere, astra.depends,
+/// astra.same-operand-twice, astra.dtype, astra.layout (rungs of unlike sides).
 std::vector<Ladder> ladders(const Computation& computation, const std::vector<std::vector<NodeId>>& users,
                             const Products& products, Recorder& recorder);
 

@@ -16,7 +16,8 @@ Pins::Pins(const std::vector<Pinnable>& arrays) : arrays_(&arrays) {
   grids_.resize(arrays.size());
   for (std::size_t a = 0; a < arrays.size(); ++a) {
     places_[a].grid = a;
-    grids_[a] = {{static_cast<int>(a)}, {{{}, static_cast<int>(a)}}, {{0, arrays[a].rows}}, {{0, arrays[a].cols}}};
+    grids_[a] = {
+        {static_cast<int>(a)}, {{{}, static_cast<int>(a)}}, {{0, arrays[a].rows}}, {{0, arrays[a].cols}}};
   }
 }
 
@@ -27,7 +28,8 @@ bool Pins::fits(const Grid& from, const Grid& into, GridCell by) const {
     const Pinnable &here = (*arrays_)[at(taken->second)], &there = (*arrays_)[at(array)];
     if (!here.immediate || here.op != there.op) return false;
   }
-  const auto agree = [](const std::map<int, std::int64_t>& a, const std::map<int, std::int64_t>& b, int offset) {
+  const auto agree = [](const std::map<int, std::int64_t>& a, const std::map<int, std::int64_t>& b,
+                        int offset) {
     return std::all_of(a.begin(), a.end(), [&](const auto& line) {
       const auto other = b.find(line.first + offset);
       return other == b.end() || other->second == line.second;

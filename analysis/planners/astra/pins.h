@@ -10,8 +10,8 @@
 
 namespace stitchwork::astra {
 
-/// An array that may be pinned: the op's, or a copy of the immediate that the op is, of which there may be several
-/// and which equal ones share.
+/// An array that may be pinned: the op's, or a copy of the immediate that the op is, of which there may be
+/// several and which equal ones share.
 struct Pinnable {
   NodeId op = kNoNode;
   std::int64_t rows = 0, cols = 0;
@@ -30,8 +30,9 @@ class Pins {
  public:
   explicit Pins(const std::vector<Pinnable>& arrays);
 
-  /// Puts b into the cell behind a's: below it (dimension 0) or right of it (1). False, and nothing is changed,
-  /// where b lies elsewhere already, another array is there, or heights of a row or widths of a column differ.
+  /// Puts b into the cell behind a's: below it (dimension 0) or right of it (1). False, and nothing is
+  /// changed, where b lies elsewhere already, another array is there, or heights of a row or widths of a
+  /// column differ.
   bool pin(int a, int b, int dimension);
 
   std::size_t mark() const { return log_.size(); }

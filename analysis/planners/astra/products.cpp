@@ -47,9 +47,8 @@ Verdict of_two_matrices(const Computation& computation, const Node& dot) {
     return Verdict::no("astra.dtype", fmt::format("{} is no product of floats", to_text(dot.shape)));
   for (const NodeId read : dot.operands)
     if (computation.node(read).shape.dtype != dot.shape.dtype)
-      return Verdict::no("astra.dtype",
-                         fmt::format("{} of {}: one type in a fused call", to_text(dot.shape),
-                                     to_text(computation.node(read).shape)));
+      return Verdict::no("astra.dtype", fmt::format("{} of {}: one type in a fused call", to_text(dot.shape),
+                                                    to_text(computation.node(read).shape)));
   if (!dot.attrs.dot->lhs_batch.empty())
     return Verdict::no("astra.batch-dims",
                        fmt::format("{} batch dimensions: several products, of no two matrices",
@@ -114,9 +113,9 @@ Verdict is_one_matrix(const Computation& computation, std::map<NodeId, Matrix>& 
   for (const Matrix& matrix : all) {
     const auto known = seen.find(matrix.op);
     if (known != seen.end() && known->second != matrix)
-      return Verdict::no("astra.layout", fmt::format("{} is a matrix of {} rows elsewhere, of {} here",
-                                                     computation.node(matrix.op).name, known->second.rows,
-                                                     matrix.rows));
+      return Verdict::no("astra.layout",
+                         fmt::format("{} is a matrix of {} rows elsewhere, of {} here",
+                                     computation.node(matrix.op).name, known->second.rows, matrix.rows));
   }
   if (all[0].op == all[1].op && all[0] != all[1])
     return Verdict::no("astra.layout", "both sides are one array, as different matrices");
@@ -146,7 +145,8 @@ Products products(const Computation& computation, const std::vector<std::vector<
       product = product_of(computation, node);
       if (!product) verdict = Verdict::no("astra.layout", "what is summed over is no side of two matrices");
     }
-    if (product && !result.is_result[at(node.id)]) take_in_transpose(computation, users[at(node.id)], *product);
+    if (product && !result.is_result[at(node.id)])
+      take_in_transpose(computation, users[at(node.id)], *product);
     if (product) verdict = may_be_placed(computation, result, *product);
     if (product && verdict) verdict = is_one_matrix(computation, seen, *product);
     if (verdict) {

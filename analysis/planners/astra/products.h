@@ -43,11 +43,11 @@ struct Product {
 };
 
 struct Products {
-  std::vector<Product> list;         ///< by dot, ascending
-  std::vector<int> of_result;        ///< by op: the product whose result it is, or -1
-  std::vector<NodeId> dots;          ///< every dot, ascending, products or not
-  std::vector<bool> is_result;       ///< by op: the graph's result holds its value
-  std::vector<bool> in_place;        ///< by op: somebody wants its array dense and by itself (astra.host-call)
+  std::vector<Product> list;    ///< by dot, ascending
+  std::vector<int> of_result;   ///< by op: the product whose result it is, or -1
+  std::vector<NodeId> dots;     ///< every dot, ascending, products or not
+  std::vector<bool> is_result;  ///< by op: the graph's result holds its value
+  std::vector<bool> in_place;   ///< by op: somebody wants its array dense and by itself (astra.host-call)
   std::vector<NodeId> in_place_for;  ///< by op: who
 };
 

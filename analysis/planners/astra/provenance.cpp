@@ -44,7 +44,8 @@ class DotSets {
   std::uint64_t hash(int set) const {
     // FNV's offset and prime, of 64 bits.
     std::uint64_t value = 14695981039346656037ULL;
-    for (std::size_t w = 0; w < words_; ++w) value = (value ^ begin(set)[static_cast<std::ptrdiff_t>(w)]) * 1099511628211ULL;
+    for (std::size_t w = 0; w < words_; ++w)
+      value = (value ^ begin(set)[static_cast<std::ptrdiff_t>(w)]) * 1099511628211ULL;
     return value;
   }
   int keep(const std::vector<std::uint64_t>& made) {

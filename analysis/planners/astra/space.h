@@ -11,8 +11,8 @@
 namespace stitchwork::astra {
 
 struct SpaceOptions {
-  /// "roughly a few milliseconds" (section 4.5.3): 2 ms is a choice, not measured: since 1 is less and 5 is more than
-  /// that, both are offered.
+  /// "roughly a few milliseconds" (section 4.5.3): 2 ms is a choice, not measured: since 1 is less and 5 is
+  /// more than that, both are offered.
   double super_epoch_us = 2000;
   int streams = 2;
 };
@@ -33,7 +33,8 @@ struct Space {
 /// `plan` is of `graph` and says which steps there are; the products' side does not depend on it.
 Space enumerate(const Graph& graph, const FusionPlan& plan, const SpaceOptions& options = {});
 
-/// Products, ladders, groups with their members and chunks, strategies with their regions, epochs, refusals by rule.
+/// Products, ladders, groups with their members and chunks, strategies with their regions, epochs, refusals
+/// by rule.
 std::string to_text(const Graph& graph, const Device& device, const FusionPlan& plan, const Space& space);
 /// The same (docs/schema/dump.schema.json, space).
 nlohmann::ordered_json space_json(const Graph& graph, const Device& device, const FusionPlan& plan,

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json extents(const FusionGroup& group) { return {group.m(), group.n(), group.k()}; }
+Json extents_json(const FusionGroup& group) { return {group.m(), group.n(), group.k()}; }
 
 Json products_json(const Computation& computation, const Space& space) {
   Json list = Json::array();
@@ -30,11 +30,13 @@ Json ladders_json(const Computation& computation, const Space& space) {
   for (std::size_t l = 0; l < space.ladders.size(); ++l) {
     const Ladder& ladder = space.ladders[l];
     Json dots = Json::array();
-    for (const int rung : ladder.rungs) dots.push_back(computation.node(space.products.list[at(rung)].dot).name);
-    list.push_back({{"root", computation.node(ladder.root).name},
-                    {"dots", dots},
-                    {"start", ladder.start == kNoNode ? Json(nullptr) : Json(computation.node(ladder.start).name)},
-                    {"provenance", space.provenance[l]}});
+    for (const int rung : ladder.rungs)
+      dots.push_back(computation.node(space.products.list[at(rung)].dot).name);
+    list.push_back(
+        {{"root", computation.node(ladder.root).name},
+         {"dots", dots},
+         {"start", ladder.start == kNoNode ? Json(nullptr) : Json(computation.node(ladder.start).name)},
+         {"provenance", space.provenance[l]}});
   }
   return list;
 }
@@ -47,9 +49,10 @@ Json groups_json(const Device& device, const Space& space) {
     const Chunks pieces = chunks(group, device);
     Json sizes = Json::array();
     for (const Chunk& chunk : pieces.list)
-      sizes.push_back({{"size", {chunk.size[kM], chunk.size[kN], chunk.size[kK]}}, {"calls", calls(group, chunk)}});
+      sizes.push_back(
+          {{"size", {chunk.size[kM], chunk.size[kN], chunk.size[kK]}}, {"calls", calls(group, chunk)}});
     list.push_back({{"id", fmt::format("g{}", g)},
-                    {"extents", extents(group)},
+                    {"extents", extents_json(group)},
                     {"ladders", group.ladders},
                     {"chunks", sizes},
                     {"chunks_out_of_range", pieces.out_of_range},
@@ -61,7 +64,7 @@ Json groups_json(const Device& device, const Space& space) {
 Json strategy_json(const Computation& computation, const Strategy& strategy) {
   Json groups = Json::array(), unfused = Json::array(), regions = Json::array();
   for (const StrategyGroup& group : strategy.groups)
-    groups.push_back({{"id", fmt::format("g{}", group.number)}, {"extents", extents(group.group)}});
+    groups.push_back({{"id", fmt::format("g{}", group.number)}, {"extents", extents_json(group.group)}});
   for (const int g : strategy.unfused) unfused.push_back(fmt::format("g{}", g));
   for (std::size_t r = 0; r < strategy.regions.size(); ++r) {
     const Region& region = strategy.regions[r];
@@ -81,7 +84,8 @@ Json strategy_json(const Computation& computation, const Strategy& strategy) {
                        {"source", region.source},
                        {"views", views}});
   }
-  return {{"saved_calls", strategy.saved_calls}, {"groups", groups}, {"unfused", unfused}, {"regions", regions}};
+  return {
+      {"saved_calls", strategy.saved_calls}, {"groups", groups}, {"unfused", unfused}, {"regions", regions}};
 }
 
 Json streams_json(const FusionPlan& plan, const Space& space) {
@@ -96,10 +100,11 @@ Json streams_json(const FusionPlan& plan, const Space& space) {
         for (const int s : of.steps) steps.push_back(plan.steps[at(s)].id);
         classes.push_back({{"steps", steps}, {"us", of.us}});
       }
-      epochs.push_back({{"us", epoch.us},
-                        {"alone", epoch.alone},
-                        {"choices", stream_choices(epoch, space.options.streams, behind_barrier(part, e)).size()},
-                        {"classes", classes}});
+      epochs.push_back(
+          {{"us", epoch.us},
+           {"alone", epoch.alone},
+           {"choices", stream_choices(epoch, space.options.streams, behind_barrier(part, e)).size()},
+           {"classes", classes}});
     }
     parts.push_back({{"us", part.us}, {"epochs", epochs}});
   }
@@ -111,7 +116,8 @@ Json streams_json(const FusionPlan& plan, const Space& space) {
 Json space_json(const Graph& model, const Device& device, const FusionPlan& plan, const Space& space) {
   const Computation& computation = planned_graph(model, plan).entry_computation();
   Json strategies = Json::array(), refused = Json::array();
-  for (const Strategy& strategy : space.strategies.list) strategies.push_back(strategy_json(computation, strategy));
+  for (const Strategy& strategy : space.strategies.list)
+    strategies.push_back(strategy_json(computation, strategy));
   for (const Decision& decision : space.decisions)
     refused.push_back({{"step", decision.step},
                        {"subject", decision.subject},

@@ -39,7 +39,7 @@ class SpaceText {
     for (const int rung : l.rungs)
       text += (text.empty() ? "" : " + ") + name(space_.products.list[at(rung)].dot);
     if (l.start != kNoNode) text += " onto " + name(l.start);
-    return fmt::format("{} = {}", name(l.root), text);
+    return text == name(l.root) ? text : fmt::format("{} = {}", name(l.root), text);
   }
 
   void write_summary() {
@@ -55,10 +55,12 @@ class SpaceText {
         ++fused;
         ++by_extent[extents(group)];
       }
-    text_ += fmt::format("{} of {} dots are products of two matrices, {} of them in {}\n", space_.products.list.size(),
-                         space_.products.dots.size(), in_ladders, counted(static_cast<long long>(ladders), "ladder"));
-    text_ += fmt::format("{}, calls {} -> {} where all are whole", counted(static_cast<long long>(fused), "fusion group"),
-                         space_.products.list.size(), space_.groups.size());
+    text_ += fmt::format("{} of {} dots are products of two matrices, {} of them in {}\n",
+                         space_.products.list.size(), space_.products.dots.size(), in_ladders,
+                         counted(static_cast<long long>(ladders), "ladder"));
+    text_ += fmt::format("{}, calls {} -> {} where all are whole",
+                         counted(static_cast<long long>(fused), "fusion group"), space_.products.list.size(),
+                         space_.groups.size());
     std::string list;
     for (const auto& [extent, count] : by_extent)
       list += fmt::format("{}{} : {}", list.empty() ? "" : ", ", extent, count);
@@ -75,7 +77,8 @@ class SpaceText {
       const Chunks pieces = chunks(group, device_);
       text_ += "  chunks";
       for (const Chunk& chunk : pieces.list)
-        text_ += fmt::format(" {}x{}x{}:{}", chunk.size[kM], chunk.size[kN], chunk.size[kK], calls(group, chunk));
+        text_ +=
+            fmt::format(" {}x{}x{}:{}", chunk.size[kM], chunk.size[kN], chunk.size[kK], calls(group, chunk));
       text_ += " calls";
       if (pieces.out_of_range > 0) text_ += fmt::format("; {} refused (astra.range)", pieces.out_of_range);
       if (pieces.left_out > 0) text_ += fmt::format("; {} more", pieces.left_out);
@@ -100,8 +103,8 @@ class SpaceText {
           text_ += fmt::format("  g{} as {}\n", group.number, extents(group.group));
       for (std::size_t r = 0; r < strategy.regions.size(); ++r) {
         const Region& region = strategy.regions[r];
-        text_ += fmt::format("  r{} {}[{},{}]{}:", r, stitchwork::name(region.dtype), region.rows, region.cols,
-                             region.source ? " source" : "");
+        text_ += fmt::format("  r{} {}[{},{}]{}:", r, stitchwork::name(region.dtype), region.rows,
+                             region.cols, region.source ? " source" : "");
         for (const int v : region.views)
           text_ += fmt::format(" {}@{},{}", name(strategy.views[at(v)].op), strategy.views[at(v)].row,
                                strategy.views[at(v)].col);
@@ -113,15 +116,17 @@ class SpaceText {
   void write_epochs() {
     int epochs = 0;
     for (const SuperEpoch& part : space_.streams.super_epochs) epochs += static_cast<int>(part.epochs.size());
-    text_ += fmt::format("\n{} of {} in {} and {} (modelled times)\n", counted(static_cast<long long>(plan_.steps.size()), "step"),
-                         space_.plan, counted(epochs, "epoch"),
+    text_ += fmt::format("\n{} of {} in {} and {} (modelled times)\n",
+                         counted(static_cast<long long>(plan_.steps.size()), "step"), space_.plan,
+                         counted(epochs, "epoch"),
                          counted(static_cast<long long>(space_.streams.super_epochs.size()), "super-epoch"));
     for (std::size_t p = 0; p < space_.streams.super_epochs.size(); ++p) {
       const SuperEpoch& part = space_.streams.super_epochs[p];
       text_ += fmt::format("super-epoch se{}: {:.1f} us\n", p, part.us);
       for (std::size_t e = 0; e < part.epochs.size(); ++e) {
         const Epoch& epoch = part.epochs[e];
-        const std::size_t choices = stream_choices(epoch, space_.options.streams, behind_barrier(part, e)).size();
+        const std::size_t choices =
+            stream_choices(epoch, space_.options.streams, behind_barrier(part, e)).size();
         text_ += fmt::format("  e{}: {:.1f} us, {} on {} streams{}\n", e, epoch.us,
                              counted(static_cast<long long>(choices), "choice"), space_.options.streams,
                              epoch.alone ? ", alone" : "");

@@ -16,7 +16,8 @@ std::string text_of(const Chunk& chunk) {
 
 class TreeWriter {
  public:
-  TreeWriter(const Computation& computation, const Device& device, const Space& space, const TreeOptions& options)
+  TreeWriter(const Computation& computation, const Device& device, const Space& space,
+             const TreeOptions& options)
       : computation_(computation), device_(device), space_(space), options_(options) {}
 
   TreeNode of_strategies() const {
@@ -39,7 +40,8 @@ class TreeWriter {
       children.push_back(of_group(strategy, group));
     }
     for (const NodeId dot : space_.products.dots)
-      if (!grouped.contains(dot)) children.push_back(variable(computation_.node(dot).name, options_.variants));
+      if (!grouped.contains(dot))
+        children.push_back(variable(computation_.node(dot).name, options_.variants));
     return parallel(std::move(children));
   }
 
@@ -50,11 +52,13 @@ class TreeWriter {
     std::vector<std::string> names;
     std::vector<TreeNode> children;
     for (const Chunk& size : sizes) {
-      const std::size_t count = fused_calls(space_.products, space_.ladders, space_.groups[at(group.number)], strategy,
-                                            group, size).size();
+      const std::size_t count =
+          fused_calls(space_.products, space_.ladders, space_.groups[at(group.number)], strategy, group, size)
+              .size();
       std::vector<TreeNode> calls;
       for (std::size_t c = 0; c < count; ++c)
-        calls.push_back(variable(fmt::format("g{}/{}/{}", group.number, text_of(size), c), options_.variants));
+        calls.push_back(
+            variable(fmt::format("g{}/{}/{}", group.number, text_of(size), c), options_.variants));
       names.push_back(text_of(size));
       children.push_back(parallel(std::move(calls)));
     }
@@ -68,7 +72,8 @@ class TreeWriter {
       std::vector<TreeNode> epochs;
       for (std::size_t e = 0; e < part.epochs.size(); ++e) {
         std::vector<std::string> counts;
-        for (const StreamCounts& choice : stream_choices(part.epochs[e], options_.streams, behind_barrier(part, e)))
+        for (const StreamCounts& choice :
+             stream_choices(part.epochs[e], options_.streams, behind_barrier(part, e)))
           counts.push_back(to_text(choice));
         epochs.push_back(variable(fmt::format("se{}/e{}", p, e), std::move(counts)));
       }

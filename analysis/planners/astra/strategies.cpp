@@ -18,8 +18,8 @@ namespace {
 
 using Sets = std::vector<std::vector<int>>;
 
-/// One step of Bron and Kerbosch's algorithm on the complement: `chosen` grows by each vertex of `open` that none of
-/// its neighbours excludes.
+/// One step of Bron and Kerbosch's algorithm on the complement: `chosen` grows by each vertex of `open` that
+/// none of its neighbours excludes.
 class IndependentSets {
  public:
   IndependentSets(const Sets& adjacent, std::size_t most) : adjacent_(adjacent), most_(most) {}
@@ -170,7 +170,8 @@ class StrategyBuilder {
       result.groups.push_back(std::move(of));
     }
     for (std::size_t g = 0; g < all_.size(); ++g)
-      if (all_[g].products() > 1 && !fused.contains(static_cast<int>(g))) result.unfused.push_back(static_cast<int>(g));
+      if (all_[g].products() > 1 && !fused.contains(static_cast<int>(g)))
+        result.unfused.push_back(static_cast<int>(g));
     return result;
   }
 
@@ -208,8 +209,8 @@ class StrategyBuilder {
 
 namespace {
 
-/// Three classes may exclude each other where no two do: of a set that does not fit, a smallest part that does not
-/// either loses one member or another.
+/// Three classes may exclude each other where no two do: of a set that does not fit, a smallest part that
+/// does not either loses one member or another.
 class FittingSets {
  public:
   FittingSets(const std::vector<Pinnable>& arrays, const std::vector<FittedClass>& classes)
@@ -245,7 +246,8 @@ class FittingSets {
     Sets result;
     for (const auto& set : found_)
       if (std::none_of(found_.begin(), found_.end(), [&](const auto& other) {
-            return other.size() > set.size() && std::includes(other.begin(), other.end(), set.begin(), set.end());
+            return other.size() > set.size() &&
+                   std::includes(other.begin(), other.end(), set.begin(), set.end());
           }))
         result.push_back(set);
     return result;
@@ -272,7 +274,8 @@ std::vector<std::vector<int>> maximal_independent_sets(const Sets& adjacent, std
 Strategies strategies(const Computation& computation, const Products& products,
                       const std::vector<Ladder>& ladders, const std::vector<FusionGroup>& groups,
                       Recorder& recorder) {
-  // Sets that are looked at. A choice, not measured: classes are few, and a hundred sets more than one asks for.
+  // Sets that are looked at. A choice, not measured: classes are few, and a hundred sets more than one asks
+  // for.
   constexpr std::size_t kMostSets = 1024;
   const ClassedGroups all = classed(computation, products, ladders, groups);
   std::vector<FittedClass> classes;
@@ -300,8 +303,9 @@ Strategies strategies(const Computation& computation, const Products& products,
   }
   for (const int g : result.list[0].unfused)
     recorder.add("astra.allocation", computation.node(groups[at(g)].to(0, 0).op).name, "", [&] {
-      return Verdict::no("astra.strategies", fmt::format("its arrays lie otherwise in the first of {} strategies",
-                                                         result.list.size()));
+      return Verdict::no(
+          "astra.strategies",
+          fmt::format("its arrays lie otherwise in the first of {} strategies", result.list.size()));
     });
   return result;
 }

@@ -1,5 +1,5 @@
-// Allocation strategies: which fusion groups have their arrays beside each other at once, and where the arrays
-// then lie (Astra, sections 3.2 and 4.5.2).
+// Allocation strategies: which fusion groups have their arrays beside each other at once, and where the
+// arrays then lie (Astra, sections 3.2 and 4.5.2).
 #pragma once
 
 #include <cstdint>
@@ -43,23 +43,23 @@ struct Strategy {
 };
 
 struct Strategies {
-  std::vector<Strategy> list;  ///< most saved calls first; one at least
-  int left_out = 0;            ///< maximal sets beyond those in the list
+  std::vector<Strategy> list;      ///< most saved calls first; one at least
+  int left_out = 0;                ///< maximal sets beyond those in the list
   int classes = 0, conflicts = 0;  ///< of groups; pairs of them that exclude each other
 };
 
-/// At most so many strategies. A choice, not measured: each multiplies what has to be tried, and the paper's models
-/// have up to four (section 6.5, Table 7: 5.5 times the configurations).
+/// At most so many strategies. A choice, not measured: each multiplies what has to be tried, and the paper's
+/// models have up to four (section 6.5, Table 7: 5.5 times the configurations).
 inline constexpr std::size_t kMostStrategies = 8;
 
-/// Members that one array keeps from fitting are given up (astra.offending-tensor); classes that still exclude each
-/// other fork: the strategies are the maximal sets of classes of which no two do.
+/// Members that one array keeps from fitting are given up (astra.offending-tensor); classes that still
+/// exclude each other fork: the strategies are the maximal sets of classes of which no two do.
 Strategies strategies(const Computation& computation, const Products& products,
                       const std::vector<Ladder>& ladders, const std::vector<FusionGroup>& groups,
                       Recorder& recorder);
 
-/// All maximal independent sets of a graph (Bron and Kerbosch, with pivots), each ascending, in ascending order;
-/// `most` at most. `adjacent[v]`: ascending.
+/// All maximal independent sets of a graph (Bron and Kerbosch, with pivots), each ascending, in ascending
+/// order; `most` at most. `adjacent[v]`: ascending.
 std::vector<std::vector<int>> maximal_independent_sets(const std::vector<std::vector<int>>& adjacent,
                                                        std::size_t most);
 
@@ -78,8 +78,8 @@ struct FusedCall {
   std::vector<NodeId> dots;
 };
 
-/// The calls that make a group in these chunks, rungs innermost. `space_groups` has the group before it gave up
-/// members, whose products follow, one call each. (1, 1, 1) needs no group that is fused.
+/// The calls that make a group in these chunks, rungs innermost. `space_groups` has the group before it gave
+/// up members, whose products follow, one call each. (1, 1, 1) needs no group that is fused.
 std::vector<FusedCall> fused_calls(const Products& products, const std::vector<Ladder>& ladders,
                                    const FusionGroup& whole, const Strategy& strategy,
                                    const StrategyGroup& group, const Chunk& chunk);

@@ -133,7 +133,9 @@ void collect_keys(const TreeNode& node, const std::string& context, const Bindin
 TreeNode variable(std::string name, std::vector<std::string> options) {
   return {TreeMode::kVariable, std::move(name), std::move(options), {}};
 }
-TreeNode parallel(std::vector<TreeNode> children) { return {TreeMode::kParallel, {}, {}, std::move(children)}; }
+TreeNode parallel(std::vector<TreeNode> children) {
+  return {TreeMode::kParallel, {}, {}, std::move(children)};
+}
 TreeNode prefix(std::vector<TreeNode> children) { return {TreeMode::kPrefix, {}, {}, std::move(children)}; }
 TreeNode fork(std::string name, std::vector<std::string> options, std::vector<TreeNode> children) {
   SW_CHECK(!options.empty() && options.size() == children.size(), "fork {}: a child an option", name);
