@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -43,6 +44,14 @@ TEST(AstraStreams, OfEqualStepsOnlyTheNumberCounts) {
   EXPECT_EQ(astra::stream_choices(epoch_of({4, 4, 4}), 3, false).size(), astra::kMostCounts);
   EXPECT_EQ(astra::stream_choices(epoch_of({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), 4, false).size(),
             astra::kMostCounts);
+  // Many of many: each has all steps.
+  for (const int streams : {2, 3, 4})
+    for (const astra::StreamCounts& counts : astra::stream_choices(epoch_of({200, 37, 1}), streams, true)) {
+      EXPECT_EQ(std::accumulate(counts[0].begin(), counts[0].end(), 0), 200);
+      EXPECT_EQ(std::accumulate(counts[1].begin(), counts[1].end(), 0), 37);
+      EXPECT_TRUE(std::is_sorted(counts[0].rbegin(), counts[0].rend()));
+    }
+  EXPECT_EQ(astra::stream_choices(epoch_of(std::vector<int>(300, 1)), 2, false).size(), astra::kMostCounts);
 }
 
 TEST(AstraStreams, TheMostEvenChoicesAreThoseOfTryingEverything) {

@@ -11,6 +11,7 @@
 
 #include "analysis/plan/plan_memory.h"
 #include "analysis/planners/astra/group_classes.h"
+#include "core/base/arithmetic.h"
 #include "core/base/at.h"
 
 namespace stitchwork::astra {
@@ -122,42 +123,56 @@ Epoch epoch_of(const FusionPlan& plan, const std::vector<int>& steps, const std:
   return epoch;
 }
 
+/// Of more than two streams and many steps, counts are multiples, the rest is on stream 0.
 std::vector<std::vector<int>> counts_of(int steps, int streams, bool descending) {
+  // A choice, not measured: 16 pieces on four streams are 969 choices, of which 64 are kept.
+  constexpr int kPieces = 16;
+  const int unit = streams > 2 ? static_cast<int>(ceil_div(steps, kPieces)) : 1;
   std::vector<std::vector<int>> result;
   std::vector<int> counts(at(streams), 0);
   const auto fill = [&](auto&& self, int stream, int left) -> void {
-    const int most = descending && stream > 0 ? std::min(left, counts[at(stream - 1)]) : left;
+    const int most = descending && stream > 0 ? std::min(left, counts[at(stream - 1)] / unit) : left;
     if (stream + 1 == streams) {
       if (left > most) return;
-      counts[at(stream)] = left;
+      counts[at(stream)] = left * unit;
       result.push_back(counts);
+      result.back()[0] += steps % unit;
       return;
     }
     for (int n = most; n >= 0; --n) {
-      counts[at(stream)] = n;
+      counts[at(stream)] = n * unit;
       self(self, stream + 1, left - n);
     }
   };
-  fill(fill, 0, steps);
+  fill(fill, 0, steps / unit);
   return result;
 }
 
-struct Weighed {
+/// Counts of a class behind those of the classes before it.
+struct Partial {
   std::vector<double> load;  ///< by stream, us
-  StreamCounts counts;
-  double spread = 0;  ///< us from the least loaded stream to the most
-
-  void add(const std::vector<int>& of_class, double us) {
-    counts.push_back(of_class);
-    for (std::size_t s = 0; s < of_class.size(); ++s) load[s] += of_class[s] * us;
-    const auto [least, most] = std::minmax_element(load.begin(), load.end());
-    spread = *most - *least;
-  }
+  double spread = 0;         ///< us from the least loaded stream to the most
+  int before = 0;            ///< place in the list of the class before
+  int counts = 0;            ///< place in the class's own list of counts
+  bool all_on_first = true;
 };
 
-void keep_most_even(std::vector<Weighed>& choices, std::size_t most) {
+Partial longer_by(const Partial& before, int place, const std::vector<int>& counts, int number, double us) {
+  Partial result{before.load, 0, place, number, before.all_on_first};
+  int steps = 0;
+  for (std::size_t s = 0; s < counts.size(); ++s) {
+    result.load[s] += counts[s] * us;
+    steps += counts[s];
+  }
+  result.all_on_first = before.all_on_first && counts[0] == steps;
+  const auto [least, most] = std::minmax_element(result.load.begin(), result.load.end());
+  result.spread = *most - *least;
+  return result;
+}
+
+void keep_most_even(std::vector<Partial>& choices, std::size_t most) {
   std::stable_sort(choices.begin(), choices.end(),
-                   [](const Weighed& a, const Weighed& b) { return a.spread < b.spread; });
+                   [](const Partial& a, const Partial& b) { return a.spread < b.spread; });
   if (choices.size() > most) choices.resize(most);
 }
 
@@ -200,22 +215,29 @@ std::vector<StreamCounts> stream_choices(const Epoch& epoch, int streams, bool b
     all_on_first.back()[0] = static_cast<int>(of.steps.size());
   }
   if (epoch.alone || streams == 1) return {all_on_first};
-  std::vector<Weighed> choices{{std::vector<double>(at(streams), 0), {}}};
+  std::vector<std::vector<Partial>> choices{{Partial{std::vector<double>(at(streams), 0)}}};
+  std::vector<std::vector<std::vector<int>>> counts;
   for (std::size_t c = 0; c < epoch.classes.size(); ++c) {
-    std::vector<Weighed> longer;
     const StepClass& of = epoch.classes[c];
-    for (const auto& counts : counts_of(static_cast<int>(of.steps.size()), streams, behind_barrier && c == 0))
-      for (const Weighed& choice : choices) {
-        longer.push_back(choice);
-        longer.back().add(counts, of.us);
-      }
+    counts.push_back(counts_of(static_cast<int>(of.steps.size()), streams, behind_barrier && c == 0));
+    std::vector<Partial> longer;
+    for (std::size_t n = 0; n < counts[c].size(); ++n)
+      for (std::size_t p = 0; p < choices[c].size(); ++p)
+        longer.push_back(
+            longer_by(choices[c][p], static_cast<int>(p), counts[c][n], static_cast<int>(n), of.us));
     if (longer.size() > kMostPartial) keep_most_even(longer, kMostPartial);
-    choices = std::move(longer);
+    choices.push_back(std::move(longer));
   }
-  std::erase_if(choices, [&](const Weighed& choice) { return choice.counts == all_on_first; });
-  keep_most_even(choices, kMostCounts - 1);
+  std::erase_if(choices.back(), [](const Partial& choice) { return choice.all_on_first; });
+  keep_most_even(choices.back(), kMostCounts - 1);
   std::vector<StreamCounts> result{all_on_first};
-  for (Weighed& choice : choices) result.push_back(std::move(choice.counts));
+  for (const Partial& last : choices.back()) {
+    StreamCounts found(epoch.classes.size());
+    const Partial* choice = &last;
+    for (std::size_t c = epoch.classes.size(); c-- > 0; choice = &choices[c][at(choice->before)])
+      found[c] = counts[c][at(choice->counts)];
+    result.push_back(std::move(found));
+  }
   return result;
 }
 
