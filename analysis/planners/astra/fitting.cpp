@@ -40,10 +40,9 @@ std::vector<MemberPlace> shared_members(const FittedClass& fitted, Shared shared
   return result;
 }
 
-/// The same class with one shared member at either end.
+/// Moves of a shared member to either end.
 template <typename Shared>
-std::vector<FittedClass> variants(const FittedClass& fitted, Shared shared) {
-  std::vector<FittedClass> result;
+std::vector<MemberMove> moves(const FittedClass& fitted, Shared shared) {
   std::vector<MemberPlace> members = shared_members(fitted, shared);
   // Of long axes the ends, too, whoever else holds them.
   for (const Axis axis : {kM, kN, kK})
@@ -51,10 +50,11 @@ std::vector<FittedClass> variants(const FittedClass& fitted, Shared shared) {
       members.push_back({axis, 0});
       members.push_back({axis, extent - 1});
     }
+  std::vector<MemberMove> result;
   for (const MemberPlace& member : members)
     for (const bool to_front : {true, false}) {
       const int end = to_front ? 0 : fitted.groups[0].group.extent[member.axis] - 1;
-      if (member.place != end) result.push_back(moved(fitted, {member.axis, member.place, to_front}));
+      if (member.place != end) result.push_back({member.axis, member.place, to_front});
     }
   return result;
 }
@@ -80,8 +80,8 @@ std::set<int> arrays_of(const FittedClass& fitted) {
 bool fit_one(Pins& pins, FittedClass& wanted) {
   if (pin_class(pins, wanted)) return true;
   const auto placed = [&](int array) { return pins.together(array).size() > 1; };
-  for (FittedClass& variant : variants(wanted, placed))
-    if (pin_class(pins, variant)) {
+  for (const MemberMove& move : moves(wanted, placed))
+    if (FittedClass variant = moved(wanted, move); pin_class(pins, variant)) {
       wanted = std::move(variant);
       return true;
     }
@@ -96,13 +96,13 @@ bool refit(Pins& pins, std::vector<FittedClass>& classes, const std::vector<int>
   const auto placed = [&](int array) { return pins.together(array).size() > 1; };
   const std::set<int> arrays = arrays_of(wanted);
   const auto also_wanted = [&](int array) { return arrays.contains(array); };
-  std::vector<FittedClass> orders = variants(wanted, placed);
-  orders.insert(orders.begin(), wanted);
+  const std::vector<MemberMove> own = moves(wanted, placed);
   int attempts = 0;
   Pins others = pins;
   for (std::size_t p = last; p-- > 0;)
-    for (FittedClass& variant : variants(classes[at(which[p])], also_wanted)) {
+    for (const MemberMove& move : moves(classes[at(which[p])], also_wanted)) {
       if (++attempts > kMostAttempts) return false;
+      FittedClass variant = moved(classes[at(which[p])], move);
       others.undo(marks[p]);
       std::vector<std::size_t> again(marks.begin(), marks.begin() + static_cast<std::ptrdiff_t>(p));
       bool ok = true;
@@ -112,14 +112,17 @@ bool refit(Pins& pins, std::vector<FittedClass>& classes, const std::vector<int>
       }
       if (!ok) continue;
       again.push_back(others.mark());
-      for (FittedClass& order : orders)
-        if (pin_class(others, order)) {
-          classes[at(which[p])] = std::move(variant);
+      bool fits = pin_class(others, wanted);
+      for (std::size_t m = 0; !fits && m < own.size(); ++m)
+        if (FittedClass order = moved(wanted, own[m]); pin_class(others, order)) {
           wanted = std::move(order);
-          pins = std::move(others);
-          marks = std::move(again);
-          return true;
+          fits = true;
         }
+      if (!fits) continue;
+      classes[at(which[p])] = std::move(variant);
+      pins = std::move(others);
+      marks = std::move(again);
+      return true;
     }
   return false;
 }
