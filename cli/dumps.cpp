@@ -5,6 +5,7 @@
 
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/memory_text.h"
+#include "analysis/planners/astra/space.h"
 #include "analysis/planners/fission/program_text.h"
 #include "analysis/planners/fusionstitching/ilp/template_text.h"
 #include "cli/table.h"
@@ -140,6 +141,25 @@ ordered_json memory_document(const Planned& p) {
   return list;
 }
 
+std::string dump_space(const Planned& p, const WantedKernels&) {
+  std::string text;
+  for_each_plan(p, [&](const Graph& graph, const FusionPlan& plan, const std::string& name) {
+    if (!p.plan.computations.empty()) text += fmt::format("{}{}\n", text.empty() ? "" : "\n", name);
+    text += astra::to_text(graph, *p.device, plan, astra::enumerate(graph, plan));
+  });
+  return text;
+}
+
+ordered_json space_document(const Planned& p) {
+  ordered_json list = ordered_json::array();
+  for_each_plan(p, [&](const Graph& graph, const FusionPlan& plan, const std::string& name) {
+    ordered_json one{{"computation", name}};
+    one.update(astra::space_json(graph, *p.device, plan, astra::enumerate(graph, plan)));
+    list.push_back(std::move(one));
+  });
+  return list;
+}
+
 constexpr DumpKind kDumps[] = {
     {"graph", "the canonical graph, as HLO text", dump_graph},
     {"dominants", "dominant and sub-dominant ops and their thread mappings", dump_dominants},
@@ -160,6 +180,8 @@ constexpr DumpKind kDumps[] = {
     {"occupancy", "residency of every kernel on the device", dump_occupancy},
     {"memory", "device memory: the peak, what is alive at each step, each buffer's first and last",
      dump_memory, memory_document},
+    {"space", "what Astra's exploration would try: products that become one, where their arrays lie, streams",
+     dump_space, space_document},
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/facts/gemm.h"
 #include "core/graph/graph.h"
-#include "runtime/gemm.h"
 
 namespace stitchwork {
 

@@ -4,6 +4,7 @@
   export.py                  writes <name>.hlo and <name>.json of every dataset, and their goldens
   export.py softmax bert_base
   export.py --check [NAME...]  writes nothing; exit 1 where a committed file is not what an export gives now
+  export.py --out DIR NAME...  writes to DIR; also models that are not committed (rnn.evaluation)
 """
 
 import argparse
@@ -34,6 +35,7 @@ import hlo_text
 import llama
 import moe
 import recurrent
+import rnn
 import segformer
 import speech
 import stand_ins
@@ -50,14 +52,17 @@ PACKAGES = ("jax", "jaxlib", "flax", "transformers", "numpy")
 
 def main():
     arguments = _arguments()
-    known = {dataset.name: dataset for dataset in _all()}
+    folder = pathlib.Path(arguments.out).resolve() if arguments.out else FOLDER
+    known = {dataset.name: dataset for dataset in _all() + (rnn.evaluation() if arguments.out else [])}
+    if arguments.out and (arguments.check or not arguments.names):
+        sys.exit("export.py: --out wants names and no --check")
     unknown = [name for name in arguments.names if name not in known]
     if unknown:
         sys.exit(f"export.py: no dataset {unknown[0]!r}; known: {' '.join(known)}")
     different = []
     for name in arguments.names or known:
-        files = export(known[name])
-        for path in set((FOLDER / "golden" / name).glob("*.npy")) - set(files):
+        files = export(known[name], folder)
+        for path in set((folder / "golden" / name).glob("*.npy")) - set(files):
             different.append(path)
             if not arguments.check:
                 path.unlink()
@@ -87,7 +92,7 @@ def _same(dataset, path, content):
     return path.read_bytes() == content
 
 
-def export(dataset):
+def export(dataset, folder):
     """{path: bytes} of the files of one dataset."""
     if dataset.function is None:
         text, exporter = dataset.text, None
@@ -127,17 +132,17 @@ def export(dataset):
     if dataset.large:
         about["size"] = "large"
     files = {
-        FOLDER / file: content,
-        FOLDER / f"{dataset.name}.json": (json.dumps(about, indent=2) + "\n").encode(),
+        folder / file: content,
+        folder / f"{dataset.name}.json": (json.dumps(about, indent=2) + "\n").encode(),
     }
     if dataset.golden:
         for tensor, content in golden.tensors(dataset, text).items():
-            files[FOLDER / "golden" / dataset.name / tensor] = content
+            files[folder / "golden" / dataset.name / tensor] = content
     return files
 
 
 def _all():
-    modules = (bert, dien, fission, gpt2, llama, moe, recurrent, segformer, speech, training, transformer, translation)
+    modules = (bert, dien, fission, gpt2, llama, moe, recurrent, rnn, segformer, speech, training, transformer, translation)
     modules += (vision, tensorflow_examples, stand_ins, hand_written)
     return graphs.micro_graphs() + [dataset for module in modules for dataset in module.datasets()]
 
@@ -146,6 +151,7 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="datasets to export (default: all)")
     parser.add_argument("--check", action="store_true", help="compare with the committed files instead of writing them")
+    parser.add_argument("--out", metavar="DIR", help="write there; --check compares with the committed files alone")
     return parser.parse_args()
 
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "analysis/facts/gemm.h"
 #include "runtime/cuda/driver.h"
-#include "runtime/gemm.h"
 
 namespace stitchwork::cuda {
 

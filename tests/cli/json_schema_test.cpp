@@ -261,6 +261,23 @@ TEST_F(JsonDocuments, MemoryOfPlans) {
   EXPECT_THAT(document["dumps"][0]["text"].get<std::string>(), ::testing::HasSubstr("<- peak"));
 }
 
+TEST_F(JsonDocuments, SpacesOfPlans) {
+  const auto document =
+      expect_document({"plan", "scrnn_tiny", "--planner", "xla", "--dump", "space"}, "dump");
+  const nlohmann::json& space = document["dumps"][0]["space"];
+  ASSERT_EQ(space.size(), 1u);
+  EXPECT_EQ(space[0]["products"].size(), space[0]["dots"]);
+  EXPECT_EQ(space[0]["groups"].size(), 15u);
+  EXPECT_GE(space[0]["strategies"].size(), 2u);
+  std::size_t steps = 0;
+  for (const auto& part : space[0]["super_epochs"])
+    for (const auto& epoch : part["epochs"])
+      for (const auto& of : epoch["classes"]) steps += of["steps"].size();
+  EXPECT_GT(steps, 47u);
+  EXPECT_THAT(document["dumps"][0]["text"].get<std::string>(),
+              ::testing::HasSubstr("15 fusion groups, calls 47 -> 16 where all are whole"));
+}
+
 TEST_F(JsonDocuments, Compile) {
   const auto document = expect_document({"compile", "fig5", "-o", path("out")}, "compile");
   for (const auto& file : document["files"])

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "analysis/facts/gemm.h"
 #include "core/graph/literal.h"
-#include "runtime/gemm.h"
 
 namespace stitchwork::testing {
 

@@ -1,4 +1,4 @@
-#include "runtime/gemm.h"
+#include "analysis/facts/gemm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,26 @@
+// The update tree of a space (Astra, section 4.4.2, figure 2).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/planners/astra/space.h"
+#include "analysis/planners/astra/tree.h"
+
+namespace stitchwork::astra {
+
+struct TreeOptions {
+  std::vector<std::string> variants = {"library"};  ///< kernels of a product; the first is the default
+  bool chunks = true;                               ///< off: every product by itself
+  bool allocations = true;                          ///< off: the first strategy
+  int streams = 2;
+};
+
+/// A fork over strategies; in each, first all groups in parallel, a fork over chunks whose calls' kernels are
+/// chosen in parallel, with the products in no group; then all super-epochs in parallel, their epochs in
+/// turn. Names: "strategy"; "g3", "g3/1x4x2/0"; the dot's; "se0/e2". Chunks and counts on streams are the
+/// options; (1, 1, 1) and all on stream 0 come first.
+TreeNode space_tree(const Graph& graph, const Device& device, const FusionPlan& plan, const Space& space,
+                    const TreeOptions& options);
+
+}  // namespace stitchwork::astra
