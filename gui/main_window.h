@@ -14,6 +14,7 @@
 #include "gui/view/model_questions.h"
 #include "gui/view/occupancy_panel.h"
 #include "gui/view/planning_panels.h"
+#include "gui/view/rewriting_panel.h"
 #include "gui/view/run_panel.h"
 #include "gui/view/selection_panel.h"
 #include "gui/view/source_view.h"
@@ -49,6 +50,7 @@ class MainWindow : public QMainWindow {
   SourceView& source() { return *source_; }
   RunPanel& run_panel() { return *run_; }
   AdvicePanel& advice() { return *advice_; }
+  RewritingPanel& rewriting() { return *rewriting_; }
   OverridePanel& overrides() { return *overrides_; }
   DecisionPanel& decisions() { return *decisions_; }
   OccupancyPanel& occupancy() { return *occupancy_; }
@@ -116,6 +118,7 @@ class MainWindow : public QMainWindow {
   SelectionPanel* panel_;
   DecisionPanel* decisions_;
   AdvicePanel* advice_;
+  RewritingPanel* rewriting_;
   OverridePanel* overrides_;
   RunPanel* run_;
   OccupancyPanel* occupancy_;

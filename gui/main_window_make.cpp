@@ -111,6 +111,7 @@ void MainWindow::make_docks() {
   decisions_ = new DecisionPanel(session_, selection_);
   overrides_ = new OverridePanel(session_, selection_);
   advice_ = new AdvicePanel(session_, selection_);
+  rewriting_ = new RewritingPanel(session_, selection_);
   run_ = new RunPanel(session_);
   occupancy_ = new OccupancyPanel(session_, selection_);
   problems_ = new TablePage(tr("No problems."));
@@ -131,6 +132,7 @@ void MainWindow::make_docks() {
   };
   stack(tr("Overrides"), "overrides", overrides_);
   stack(tr("Advice"), "advice", advice_);
+  stack(tr("Rewriting"), "rewriting", rewriting_);
   stack(tr("Run"), "run_dock", run_);
   stack(tr("Occupancy"), "occupancy", occupancy_);
   timeline_ = new TimelineView(session_, selection_);

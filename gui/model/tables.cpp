@@ -1,9 +1,12 @@
 #include "gui/model/tables.h"
 
+#include <fmt/ranges.h>
+
 #include <QCoreApplication>
 #include <algorithm>
 
 #include "core/base/format.h"
+#include "core/substitute/rule.h"
 #include "gui/model/text.h"
 #include "occupancy_model/occupancy_limits.h"
 
@@ -313,6 +316,51 @@ void fill_edits(RecordModel& model, const std::vector<Edit>& edits) {
   model.reset({{tables_tr("Kind"), {}},
                {tables_tr("Override"), tables_tr("Addressed by op, so that it survives planning again")}},
               static_cast<int>(edits.size()), std::move(cell));
+}
+
+std::vector<Rewriting> rewritings(const PlannedModel& planned) {
+  std::vector<Rewriting> result;
+  const FusionPlan& plan = *planned.plan;
+  if (!plan.rewritten) return result;
+  const Computation& now = planned.entry();
+  const Computation& model = plan.rewritten->model->entry_computation();
+  for (const rewriting::Rewrite& step : plan.rewritten->steps)
+    for (const rewriting::Place& place : step.at) {
+      Rewriting one{step.rule, place, now.find(place.front()),
+                    std::string(rewriting::rule_named(step.rule).summary)};
+      if (const NodeId op = model.find(place.front()); one.now == kNoNode && op != kNoNode)
+        one.now = planned_op(plan, op);
+      for (const Decision& decision : plan.decisions)
+        if (decision.verdict.rule == "fission.taken" && decision.subject == place.front())
+          one.why = decision.verdict.why;
+      result.push_back(std::move(one));
+    }
+  return result;
+}
+
+void fill_rewritings(RecordModel& model, const std::vector<Rewriting>& steps) {
+  auto cell = [steps](int r, int c, int role) -> QVariant {
+    const Rewriting& step = steps[static_cast<std::size_t>(r)];
+    if (role == kKeyRole) return r;
+    switch (c) {
+      case 0:
+        return number(r + 1, QString::number(r + 1), role);
+      case 1:
+        return text(q(step.rule), role);
+      case 2:
+        return text(q(step.at.front()), role);
+      case 3:
+        return text(q(fmt::format("{}", fmt::join(step.at.begin() + 1, step.at.end(), ", "))), role);
+      default:
+        return text(q(step.why), role);
+    }
+  };
+  model.reset({{tables_tr("Step"), {}},
+               {tables_tr("Rule"), tables_tr("`stitchwork rules` says what each does")},
+               {tables_tr("At"), tables_tr("In the graph that the steps before gave")},
+               {tables_tr("With"), tables_tr("The other ops that the rule stands on")},
+               {tables_tr("Why"), {}}},
+              static_cast<int>(steps.size()), std::move(cell));
 }
 
 void fill_problems(RecordModel& model, const std::vector<Problem>& problems) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analysis/explain/advise.h"
+#include "core/substitute/rewritten_graph.h"
 #include "gui/model/record_model.h"
 #include "gui/model/session.h"
 
@@ -29,6 +30,17 @@ void fill_advice(RecordModel& model, const std::vector<Advice>& advice);
 
 /// The overrides in force. Keys are edits.
 void fill_edits(RecordModel& model, const std::vector<Edit>& edits);
+
+/// A step of the plan's rewriting at one place.
+struct Rewriting {
+  std::string rule;
+  rewriting::Place at;   ///< the ops it stood on
+  NodeId now = kNoNode;  ///< the op of the planned entry that gives the first one's value, or stands for it
+  std::string why;       ///< what the planner says it gains, else what the rule does
+};
+/// In the order of the derivation, without tidy ones, which have no places.
+std::vector<Rewriting> rewritings(const PlannedModel& planned);
+void fill_rewritings(RecordModel& model, const std::vector<Rewriting>& steps);
 
 /// What went wrong, the latest last. Keys are rows.
 void fill_problems(RecordModel& model, const std::vector<Problem>& problems);

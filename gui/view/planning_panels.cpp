@@ -13,6 +13,8 @@
 #include <cmath>
 
 #include "analysis/explain/remedy.h"
+#include "core/substitute/rule.h"
+#include "core/substitute/view.h"
 #include "gui/model/tables.h"
 #include "gui/model/text.h"
 #include "gui/view/theme.h"
@@ -27,14 +29,25 @@ QVBoxLayout* tight(QWidget* widget) {
   return layout;
 }
 
+/// Rules that hold at the model's op and are not taken everywhere in any case.
+std::vector<std::string> rules_at(const Graph& model, const std::string& name) {
+  const NodeId op = model.entry_computation().find(name);
+  std::vector<std::string> result;
+  if (op == kNoNode) return result;
+  const rewriting::View view(model, model.entry);
+  for (const rewriting::Rule& rule : rewriting::rules())
+    if (!rule.tidy && rule.find(view, op)) result.emplace_back(rule.name);
+  return result;
+}
+
+}  // namespace
+
 Selection selection_of(const PlannedModel& planned, const std::string& name) {
   const NodeId op = planned.entry().find(name);
   const int place = op == kNoNode ? -1 : planned.folds->find_op(op);
   if (place < 0) return {-1, -1, op};
   return {planned.folds->node(place).step, planned.folds->node(place).group, op};
 }
-
-}  // namespace
 
 DecisionPanel::DecisionPanel(Session& session, SelectionModel& selection, QWidget* parent)
     : QWidget(parent), session_(session), selection_(selection) {
@@ -240,6 +253,13 @@ void OverridePanel::offer() {
     add(tr("Blocks of %1 threads").arg(threads), {EditKind::kBlock, {name}, {}, threads});
   for (const int blocks : {1, 2, 4})
     add(tr("At most %1 an SM").arg(counted(blocks, "block")), {EditKind::kResidency, {name}, {}, blocks});
+  if (session_.honours(EditKind::kRewrite)) {
+    menu.addSeparator();
+    for (const std::string& rule : rules_at(planned->model->graph, name)) {
+      add(tr("Rewrite by %1").arg(q(rule)), {EditKind::kRewrite, {name}, rule, 0});
+      add(tr("Forbid %1 here").arg(q(rule)), {EditKind::kForbidRewrite, {name}, rule, 0});
+    }
+  }
   menu.exec(add_->mapToGlobal(QPoint(0, add_->height())));
 }
 

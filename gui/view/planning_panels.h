@@ -15,6 +15,9 @@ class QTextBrowser;
 
 namespace stitchwork::gui {
 
+/// Where an op of the planned entry lies; empty where there is none of that name.
+Selection selection_of(const PlannedModel& planned, const std::string& name);
+
 /// The planner's decisions in order: one frame a decision, with what was considered, the answer and why.
 class DecisionPanel : public QWidget {
   Q_OBJECT

@@ -121,6 +121,14 @@ class Tour {
     for (const char* ending : {"svg", "pdf", "png", "dot", "html", "json", "csv"})
       window_.export_to(folder_ + "/bert_layer." + ending);
     settle();
+    window_.open("softmax_block");
+    settle();
+    window_.session().set_planner("tvm+fission");
+    settle();
+    window_.show_dock("rewriting");
+    window_.rewriting().table().view().setCurrentIndex(window_.rewriting().table().proxy().index(0, 0));
+    settle();
+    shot("rewriting");
     window_.open(folder_ + "/bert_layer.dot");
     settle();
     shot("dot");

@@ -364,6 +364,32 @@ TEST_F(WindowTest, OverrideFromTheMenuPlansAgainAndShowsWhatItChanged) {
   EXPECT_TRUE(window->session().planned()->plan->edits.empty());
 }
 
+TEST_F(WindowTest, AStepOfTheRewritingIsForbiddenWithOneClickAndUndone) {
+  open("softmax_block_tiny");
+  EXPECT_EQ(window->rewriting().table().model().rowCount(), 0);
+  window->session().set_planner("tvm+fission");
+  settle();
+  TablePage& table = window->rewriting().table();
+  const int steps = table.model().rowCount();
+  ASSERT_GT(steps, 0);
+  window->show_dock("rewriting");
+  window->selection().clear();
+  table.view().setCurrentIndex(table.proxy().index(0, 0));
+  EXPECT_NE(window->selection().current().op, kNoNode) << "what gives the value now is selected";
+  const QString rule = table.proxy().index(0, 1).data().toString(),
+                op = table.proxy().index(0, 2).data().toString();
+  click("forbid_rewrite");
+  settle();
+  ASSERT_EQ(window->session().planned()->plan->edits.size(), 1U);
+  EXPECT_EQ(window->session().planned()->plan->edits[0].kind, EditKind::kForbidRewrite);
+  for (int r = 0; r < table.proxy().rowCount(); ++r)
+    EXPECT_FALSE(table.proxy().index(r, 1).data() == rule && table.proxy().index(r, 2).data() == op);
+  EXPECT_LT(table.model().rowCount(), steps);
+  window->session().undo().undo();
+  settle();
+  EXPECT_EQ(table.model().rowCount(), steps);
+}
+
 TEST_F(WindowTest, RunShowsCountersAndTheCheck) {
   open("softmax_tiny");
   window->show_dock("run_dock");
