@@ -130,7 +130,8 @@ TEST_F(JsonDocuments, NumericsOfARewrittenGraphAndOfOneThatIsNot) {
   for (const auto& op : numerics["differ"]) EXPECT_LT(op["max_rel_error"], 1e-4) << op;
   for (std::size_t i = 1; i < numerics["differ"].size(); ++i)
     EXPECT_GE(numerics["differ"][i - 1]["max_rel_error"], numerics["differ"][i]["max_rel_error"]);
-  const CommandResult text = run_command({"verify", path("korch.json"), "--numerics", "--seed", "3"});
+  const testing::CommandResult text =
+      run_command({"verify", path("korch.json"), "--numerics", "--seed", "3"});
   EXPECT_THAT(text.out, ::testing::HasSubstr("have a value in both graphs"));
   expect_document({"plan", "softmax_block_tiny", "-o", path("plain.json")}, "plan");
   const auto plain = expect_document({"verify", path("plain.json"), "--numerics"}, "verify");
