@@ -165,8 +165,8 @@ TEST(FissionEdits, AForbiddenRewritingIsNotTakenThere) {
       edited(graph, "tvm+fission", "softmax", {{EditKind::kForbidRewrite, {"o"}, "scale-out-of-dot", 0}});
   EXPECT_EQ(steps_at(step, "o"), 0);
   // Where the search takes a rule by itself.
-  const Graph attention = dataset("relu_attention_tiny");
-  const FusionPlan free = edited(attention, "fission", "on", {});
+  const Graph model = dataset("moe_layer_tiny");
+  const FusionPlan free = edited(model, "fission", "on", {});
   ASSERT_NE(free.rewritten, nullptr);
   std::vector<Edit> forbid;
   for (const rewriting::Rewrite& taken : free.rewritten->steps)
@@ -175,7 +175,7 @@ TEST(FissionEdits, AForbiddenRewritingIsNotTakenThere) {
   ASSERT_FALSE(forbid.empty());
   std::erase_if(forbid, [](const Edit& edit) { return rewriting::rule_named(edit.to).tidy; });
   forbid.resize(1);
-  const FusionPlan without = edited(attention, "fission", "on", forbid);
+  const FusionPlan without = edited(model, "fission", "on", forbid);
   EXPECT_EQ(steps_at(without, forbid[0].ops[0], forbid[0].to), 0);
   EXPECT_GE(without.predicted_us, free.predicted_us);
 }
@@ -202,7 +202,7 @@ TEST(FissionEdits, WhatCannotBeDoneIsRefusedInOneLine) {
               HasSubstr("no op is called 'nowhere'"));
   EXPECT_THAT(refusal("korch", EditKind::kForbidRewrite, "o", "neutral"),
               HasSubstr("is one of the tidy rules"));
-  EXPECT_THAT(refusal("korch", EditKind::kMerge, "o", "x"), HasSubstr("it honours rewrite, forbid_rewrite"));
+  EXPECT_THAT(refusal("korch", EditKind::kSplit, "o", ""), HasSubstr("it honours rewrite, forbid_rewrite"));
   try {
     make_plan(graph, device("v100-sxm2"), "tvm", {.edits = {{EditKind::kRewrite, {"o"}, "softmax-dot", 0}}});
     FAIL() << "tvm rewrites nothing";
