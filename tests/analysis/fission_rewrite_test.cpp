@@ -165,7 +165,7 @@ TEST(FissionEdits, AForbiddenRewritingIsNotTakenThere) {
       edited(graph, "tvm+fission", "softmax", {{EditKind::kForbidRewrite, {"o"}, "scale-out-of-dot", 0}});
   EXPECT_EQ(steps_at(step, "o"), 0);
   // Where the search takes a rule by itself.
-  const Graph model = dataset("moe_layer_tiny");
+  const Graph model = testing::sum_behind_a_product();
   const FusionPlan free = edited(model, "fission", "on", {});
   ASSERT_NE(free.rewritten, nullptr);
   std::vector<Edit> forbid;

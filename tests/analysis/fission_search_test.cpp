@@ -61,13 +61,7 @@ TEST(FissionSearch, QuadraticAttentionBecomesLinear) {
 }
 
 TEST(FissionSearch, ASumBehindAProductGoesBeforeIt) {
-  const Graph graph = graph_of(R"(
-  x = f32[1024,256] parameter(0)
-  w = f32[256,1000] parameter(1)
-  zero = f32[] constant(0)
-  y = f32[1024,1000] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT s = f32[1000] reduce(y, zero), dimensions={0}, to_apply=sum
-)");
+  const Graph graph = testing::sum_behind_a_product();
   const FusionPlan plan = fission(graph);
   EXPECT_TRUE(took(plan, "reduce-of-dot"));
   EXPECT_LE(plan.predicted_us, 0.4 * automatic(graph));

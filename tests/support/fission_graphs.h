@@ -25,6 +25,17 @@ inline Graph softmax_between_products() {
 )");
 }
 
+/// E5: only its columns' sums are asked for.
+inline Graph sum_behind_a_product() {
+  return graph_of(R"(
+  x = f32[1024,256] parameter(0)
+  w = f32[256,1000] parameter(1)
+  zero = f32[] constant(0)
+  y = f32[1024,1000] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT s = f32[1000] reduce(y, zero), dimensions={0}, to_apply=sum
+)");
+}
+
 /// E7: a product that both a row sum and a column sum read.
 inline Graph sums_of_squares() {
   return graph_of(R"(
