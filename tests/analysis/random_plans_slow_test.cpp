@@ -17,7 +17,7 @@ using testing::PlannerSetting;
 const testing::FormFloors kFloors = {
     {"across", 80},
     {"ahead", 3},
-    {"atomic", 90},
+    {"atomic", 60},
     {"bulk", 35},
     {"cluster", 9},
     {"column", 800},
@@ -28,7 +28,7 @@ const testing::FormFloors kFloors = {
     {"global, had in its phase", 220},
     {"grid barriers", 700},
     {"lanes", 1200},
-    {"one pass", 20},
+    {"one pass", 13},
     {"partials", 120},
     {"recomputed", 2500},
     {"regional", 900},
