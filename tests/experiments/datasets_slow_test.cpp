@@ -47,6 +47,17 @@ class GoldenInputs {
   std::filesystem::path folder_;
 };
 
+/// Elements of all values from which on a dataset is executed by the rows that are no presets of another's
+/// knobs alone: fourteen rows of bert_base take two minutes. The smaller ones are by all.
+constexpr std::int64_t kManyElements = std::int64_t{1} << 26;
+
+std::int64_t elements(const Graph& graph) {
+  std::int64_t count = 0;
+  for (const Node& node : graph.entry_computation().nodes)
+    if (!node.shape.is_tuple) count += node.shape.elements_count();
+  return count;
+}
+
 /// On the framework's golden tensors where the dataset has some, else on inputs from the seed.
 TEST_P(EveryDataset, RunsUnderEveryPlannerAndEqualsTheReferenceAndTheFrameworksOutput) {
   const Model model = load_model(GetParam());
@@ -64,7 +75,9 @@ TEST_P(EveryDataset, RunsUnderEveryPlannerAndEqualsTheReferenceAndTheFrameworksO
     EXPECT_TRUE(check.ok) << "the framework's " << check.message;
   }
   std::map<std::string, int> kernels;
+  const bool many = elements(model.graph) > kManyElements;
   for (const Planner& planner : planners_for(model.graph)) {
+    if (many && !planner.presets.empty()) continue;
     SCOPED_TRACE(planner.name);
     spec.planner = planner.name;
     const TrialResult result = run_trial(model, spec, {}, &judge);

@@ -14,7 +14,7 @@ TEST(RandomControlFlow, NestsOfLoopsBranchesAndCallsComputeWhatTheGraphMeans) {
   // Each planner's device changes from graph to graph: what is compiled takes most of the time.
   constexpr bool kEveryDevice = false;
   testing::ControlFlowRuns runs;
-  const testing::FuzzRange range = testing::fuzz_range(100, 300);
+  const testing::FuzzRange range = testing::fuzz_range(100, 200);
   for (std::uint32_t seed = range.first; seed < range.end; ++seed) {
     const std::string text = testing::random_control_flow(seed);
     EXPECT_THAT(runs.problems(text, seed, kEveryDevice), ::testing::IsEmpty()) << "seed " << seed << "\n"
