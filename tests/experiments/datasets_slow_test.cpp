@@ -95,6 +95,9 @@ TEST_P(LargeDataset, IsPlannedByEveryPlannerAndStitchingMakesFewestKernels) {
   const Graph graph = load_model(GetParam()).graph;
   std::map<std::string, int> kernels;
   for (const Planner& planner : planners_for(graph)) {
+    // What its twin of f32 is planned by as well: the integer program, and presets of other rows' knobs.
+    if (GetParam().ends_with("_fp16") && (planner.name == "fusionstitching" || !planner.presets.empty()))
+      continue;
     SCOPED_TRACE(planner.name);
     PlanOptions options;
     // The search for rewritings takes a minute and more on some; it is tried on the small datasets.
