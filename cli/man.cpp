@@ -117,8 +117,7 @@ std::string program_sections() {
   for (const Variable& v : kVariables) text += fmt::format(".TP\n.B {}\n{}\n", v.name, escaped(v.meaning));
   return text +
          ".SH FILES\nDatasets, experiments, devices and schemas are in share/stitchwork of the prefix that "
-         "the "
-         "program lies in.\n";
+         "the program lies in.\n";
 }
 
 Page page_of(const CLI::App& command) {
@@ -133,8 +132,7 @@ Page page_of(const CLI::App& command) {
   text += commands_section(command) + options_section(command) + examples_section(command);
   text +=
       ".SH EXIT STATUS\n0: done. 1: bad input, or something was checked and found wrong. 2: wrong usage. 3: "
-      "a "
-      "difference was found where asked to fail on one.\n";
+      "a difference was found where asked to fail on one.\n";
   if (parent == nullptr) text += program_sections();
   text += fmt::format(".SH SEE ALSO\n\\fB{}\\fR(1)\n",
                       escaped(parent == nullptr ? "stitchwork-gui" : page_name(*parent)));

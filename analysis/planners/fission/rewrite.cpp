@@ -40,6 +40,12 @@ struct Alike {
   double gain_us() const { return (found.before_us - found.after_us) * static_cast<double>(regions.size()); }
 };
 
+/// Whether a running computation has an op of that name.
+bool runs_op(const Graph& graph, const std::string& op) {
+  return std::ranges::any_of(rewriting::running_computations(graph),
+                             [&](ComputationId id) { return graph.computation(id).find(op) != kNoNode; });
+}
+
 bool has_narrow_floats(const Graph& graph) {
   return std::ranges::any_of(graph.entry_computation().nodes, [](const Node& node) {
     return !node.shape.is_tuple && (node.shape.dtype == DType::kF16 || node.shape.dtype == DType::kBF16);
@@ -118,11 +124,8 @@ class Search {
 
   /// Overrides name ops of the model: what would remove one is not done.
   bool keeps_named(const Derivation& trial) const {
-    return std::ranges::all_of(named_, [&](const std::string& op) {
-      const Graph& graph = trial.result().graph;
-      return std::ranges::any_of(rewriting::running_computations(graph),
-                                 [&](ComputationId id) { return graph.computation(id).find(op) != kNoNode; });
-    });
+    return std::ranges::all_of(named_,
+                               [&](const std::string& op) { return runs_op(trial.result().graph, op); });
   }
 
   /// Whether anything was rewritten.
@@ -249,13 +252,9 @@ Derivation asked_for(const Graph& model, const std::vector<Edit>& edits) {
 
 /// A forbidden place that neither the model nor what became of it has would forbid nothing.
 void require_places(const rewriting::RewrittenGraph& result, const std::vector<Edit>& edits) {
-  const auto has = [](const Graph& graph, const std::string& op) {
-    return std::ranges::any_of(rewriting::running_computations(graph),
-                               [&](ComputationId id) { return graph.computation(id).find(op) != kNoNode; });
-  };
   for (const Edit& edit : edits)
-    if (edit.kind == EditKind::kForbidRewrite && !has(result.graph, edit.ops.at(0)) &&
-        !has(*result.model, edit.ops.at(0)))
+    if (edit.kind == EditKind::kForbidRewrite && !runs_op(result.graph, edit.ops.at(0)) &&
+        !runs_op(*result.model, edit.ops.at(0)))
       rewriting::computation_of(*result.model, edit.ops.at(0));  // which throws
 }
 
