@@ -38,7 +38,7 @@ The window, and the modules by which the command draws pages and figures.")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME stitchwork-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libc6-dev, nlohmann-json3-dev, libfmt-dev, libsqlite3-dev, libopenblas-dev, coinor-libcbc-dev, zlib1g-dev, libonnx-dev, libprotobuf-dev, pkg-config")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libc6-dev, nlohmann-json3-dev, libfmt-dev, libboost-dev, libsqlite3-dev, libopenblas-dev, coinor-libcbc-dev, zlib1g-dev, libonnx-dev, libprotobuf-dev, pkg-config")
 set(CPACK_DEBIAN_DEV_PACKAGE_RECOMMENDS "stitchwork (= ${STITCHWORK_VERSION}), cmake")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "workbench for the fusion of GPU kernels: libraries and headers
 Static libraries and headers for find_package(Stitchwork).")

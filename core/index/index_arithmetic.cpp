@@ -16,7 +16,7 @@ IndexExpr compound_atom(AtomKind kind, IndexExpr inner, std::int64_t divisor) {
   return expr;
 }
 
-void sort_and_merge(std::vector<IndexTerm>& terms) {
+void sort_and_merge(IndexExpr::Terms& terms) {
   if (!std::is_sorted(terms.begin(), terms.end(),
                       [](const auto& a, const auto& b) { return compare_atoms(a, b) < 0; }))
     std::sort(terms.begin(), terms.end(),
@@ -31,7 +31,9 @@ void sort_and_merge(std::vector<IndexTerm>& terms) {
     }
   }
   terms.resize(out);
-  std::erase_if(terms, [](const IndexTerm& t) { return t.coefficient == 0; });
+  terms.erase(
+      std::remove_if(terms.begin(), terms.end(), [](const IndexTerm& t) { return t.coefficient == 0; }),
+      terms.end());
 }
 
 void append_scaled(IndexExpr& sum, const IndexExpr& a, std::int64_t k) {
@@ -42,7 +44,7 @@ void append_scaled(IndexExpr& sum, const IndexExpr& a, std::int64_t k) {
   }
 }
 
-void erase_two(std::vector<IndexTerm>& terms, std::size_t i, std::size_t j) {
+void erase_two(IndexExpr::Terms& terms, std::size_t i, std::size_t j) {
   terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
   terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
 }

@@ -3,6 +3,7 @@
 // row or column reduction, coalescing, block locality, and the index expressions of generated code.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -24,14 +25,29 @@ struct Interval {
   auto operator<=>(const Interval&) const = default;
 };
 
-struct IndexTerm;
+struct IndexExpr;
+
+enum class AtomKind : std::uint8_t { kDim, kSymbol, kRuntime, kFloorDiv, kMod };
+
+struct IndexTerm {
+  std::int64_t coefficient = 1;
+  AtomKind kind = AtomKind::kDim;
+  int id = 0;                    ///< dim, symbol or runtime number
+  std::int64_t divisor = 1;      ///< floordiv, mod
+  std::vector<IndexExpr> inner;  ///< one element for floordiv, mod; empty otherwise
+
+  bool operator==(const IndexTerm&) const;
+  std::strong_ordering operator<=>(const IndexTerm& other) const;
+};
 
 /// Canonical sum: constant + sum of coefficient * atom, atoms ordered and distinct. An atom is a dim, a
 /// symbol (reduced index), a runtime variable, or floordiv/mod of an IndexExpr by a positive constant. Value
-/// semantics; equality is structural, so canonical equal expressions compare equal.
+/// semantics; equality is structural, so canonical equal expressions compare equal. One term is stored in the
+/// expression itself: most are a single dim.
 struct IndexExpr {
+  using Terms = boost::container::small_vector<IndexTerm, 1>;
   std::int64_t constant = 0;
-  std::vector<IndexTerm> terms;
+  Terms terms;
 
   static IndexExpr value(std::int64_t constant);
   static IndexExpr dim(int i);
@@ -46,19 +62,6 @@ struct IndexExpr {
   bool uses_runtime() const;
   bool operator==(const IndexExpr& other) const;
   std::strong_ordering operator<=>(const IndexExpr& other) const;
-};
-
-enum class AtomKind : std::uint8_t { kDim, kSymbol, kRuntime, kFloorDiv, kMod };
-
-struct IndexTerm {
-  std::int64_t coefficient = 1;
-  AtomKind kind = AtomKind::kDim;
-  int id = 0;                    ///< dim, symbol or runtime number
-  std::int64_t divisor = 1;      ///< floordiv, mod
-  std::vector<IndexExpr> inner;  ///< one element for floordiv, mod; empty otherwise
-
-  bool operator==(const IndexTerm&) const;
-  std::strong_ordering operator<=>(const IndexTerm& other) const;
 };
 
 IndexExpr operator+(const IndexExpr& a, const IndexExpr& b);
