@@ -94,7 +94,7 @@ using ProgramText = std::string (*)(const Computation&, const std::vector<fissio
 /// What the program of `korch` chooses from, of the graph as it was planned.
 template <ProgramText kText>
 std::string dump_programs(const Planned& p, const WantedKernels&) {
-  return kText(p.graph().entry_computation(), fission::programs(p.graph(), *p.device));
+  return kText(p.graph().entry_computation(), fission::programs(p.graph(), *p.device, p.plan.options));
 }
 
 std::string dump_occupancy(const Planned& p, const WantedKernels& wanted) {

@@ -22,6 +22,8 @@ constexpr std::array<std::string_view, 3> kCopies = {"on", "off", "cp_async"};
 constexpr std::array<std::string_view, 2> kMappings = {"paper", "tuned"};
 constexpr std::array<std::string_view, 2> kRoofs = {"path", "layer"};
 constexpr std::array<std::string_view, 4> kFissions = {"on", "softmax", "tidy", "off"};
+constexpr std::array<std::string_view, 2> kCandidates = {"paper", "recompute"};
+constexpr std::array<std::string_view, 3> kEfforts = {"normal", "quick", "full"};
 constexpr std::array<std::string_view, 2> kSolvers = {"ilp", "greedy"};
 constexpr std::array<std::string_view, 3> kScores = {"mixed", "volume", "execution"};
 constexpr std::array<std::string_view, 2> kLaunchCosts = {"device", "paper"};
@@ -46,6 +48,9 @@ constexpr std::array kKnobs = {
     Knob{"duplicate_cheap", kOnOff, "off", "cheap producers are computed in every kernel that reads them"},
     Knob{"fission", kFissions, "on", "the model is rewritten by search; softmaxes alone; tidied; not"},
     Knob{"reassociate", kOnOff, "on", "rules that add in another order; off: those that move alone"},
+    Knob{"candidates", kCandidates, "paper",
+         "kernels: differences of states; or also round others (recompute)"},
+    Knob{"effort", kEfforts, "normal", "how much a search of rewritings or kernels looks at"},
     Knob{"products", kOnOff, "on", "cheap matrix products are ops of kernels, no library calls"},
     Knob{"roof", kRoofs, "path", "2018: fusion ends at library calls, or at a layer with one"},
     Knob{"elementwise_fusion", kOnOff, "on", "2018: element-wise ops of a layer and shape become one"},
@@ -83,24 +88,16 @@ constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver", 
                                                        "launch_cost", "exploratory",  "packing",
                                                        "mapping",     "shared_limit", "shared_reuse"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
-constexpr std::array<std::string_view, 2> kKorchKnobs = {"fission", "reassociate"};
-constexpr std::array<std::string_view, 3> kTvmFissionKnobs = {"duplicate_cheap", "fission", "reassociate"};
-constexpr std::array<std::string_view, 16> kFissionKnobs = {"fission",
-                                                            "reassociate",
-                                                            "adaptive_mapping",
-                                                            "dominant_merging",
-                                                            "proactive_locality",
-                                                            "shared_reuse",
-                                                            "register_relaxation",
-                                                            "remote_stitching",
-                                                            "data_reuse",
-                                                            "across_rows",
-                                                            "residence",
-                                                            "tiles",
-                                                            "async_copies",
-                                                            "one_pass",
-                                                            "clusters",
-                                                            "mapping"};
+constexpr std::array<std::string_view, 4> kKorchKnobs = {"fission", "reassociate", "candidates", "effort"};
+constexpr std::array<std::string_view, 4> kTvmFissionKnobs = {"duplicate_cheap", "fission", "reassociate",
+                                                              "effort"};
+/// Those of the rewriting, and `auto`'s.
+constexpr auto kFissionKnobs = [] {
+  constexpr std::array<std::string_view, 3> kOwn = {"fission", "reassociate", "effort"};
+  std::array<std::string_view, kOwn.size() + kAutoKnobs.size()> result;
+  std::copy(kAutoKnobs.begin(), kAutoKnobs.end(), std::copy(kOwn.begin(), kOwn.end(), result.begin()));
+  return result;
+}();
 
 constexpr std::array<std::string_view, 7> kFusionStitching2018Knobs = {
     "products", "roof", "elementwise_fusion", "size_shrinking", "shared_limit", "shared_reuse", "mapping"};

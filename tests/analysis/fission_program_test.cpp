@@ -161,6 +161,43 @@ TEST(FissionProgram, AnExponentialIsComputedTwiceWhereThatIsCheaper) {
   EXPECT_EQ(computes_exponentials, 2);
 }
 
+FusionPlan recomputing(const Graph& graph, const char* on) {
+  return make_plan(graph, device(on), "korch",
+                   {.knobs = {{"fission", "off"}, {"candidates", "recompute"}}, .record_decisions = true});
+}
+
+TEST(FissionProgram, AKernelRoundWhatOthersComputeIsACandidateWhereItMayRecompute) {
+  const Graph graph = testing::softmax_between_products();
+  const FusionPlan plan = recomputing(graph, "v100-sxm2");
+  // The division computes the exponentials again that the sum, which it reads, is made of: no difference of
+  // execution states.
+  EXPECT_EQ(testing::outputs(graph, plan), (std::vector<std::string>{"mx", "sum", "p"}));
+  EXPECT_LT(plan.predicted_us, plan_of(graph, "korch", "off").predicted_us);
+  EXPECT_EQ(std::ranges::count(plan.decisions, "korch.not-convex",
+                               [](const Decision& d) { return d.verdict.rule; }),
+            0);
+}
+
+TEST(FissionProgram, MoreCandidatesAreNeverDearer) {
+  int cheaper = 0;
+  for (const char* model : {"softmax_block", "bert_layer", "fig7", "attention", "crnn_tiny",
+                            "layer_norm_grad", "adam_tiny", "column_sum", "segformer_b0_tiny"})
+    for (const char* on : {"v100-sxm2", "h200"}) {
+      const Graph graph = testing::dataset(model);
+      const auto us = [&](const char* candidates) {
+        const FusionPlan plan =
+            make_plan(graph, device(on), "korch",
+                      {.knobs = {{"fission", "off"}, {"candidates", candidates}, {"effort", "full"}}});
+        return std::pair(plan.predicted_us, 0.001 * static_cast<double>(plan.steps.size()));
+      };
+      const auto [paper, of_paper] = us("paper");
+      const auto [recompute, of_recompute] = us("recompute");
+      EXPECT_LE(recompute, paper + of_paper + of_recompute) << model << " " << on;  // whole ns a kernel
+      cheaper += recompute < 0.99 * paper ? 1 : 0;
+    }
+  EXPECT_GE(cheaper, 2);
+}
+
 TEST(FissionProgram, EachSumComputesTheSquaresForItself) {
   const Graph graph = testing::sums_of_squares();
   const FusionPlan plan = plan_of(graph, "korch", "off");

@@ -30,6 +30,11 @@ inline bool is_anothers_knob(const Planner& row, std::string_view knob) {
          std::ranges::find(planner("auto").knobs, knob) != planner("auto").knobs.end();
 }
 
+/// More of the same search as by default, for many times as long.
+inline bool takes_long(std::string_view knob, std::string_view value) {
+  return knob == "effort" && value == "full";
+}
+
 /// Every planner that takes any graph as it is, and with each value of each of its knobs that it has not by
 /// itself.
 inline std::vector<PlannerSetting> planner_settings() {
@@ -40,7 +45,7 @@ inline std::vector<PlannerSetting> planner_settings() {
     for (const auto& [name, own] : resolve_knobs(row, {}))
       for (const Knob& knob : is_anothers_knob(row, name) ? std::span<const Knob>() : knobs())
         for (std::string_view value : knob.values)
-          if (knob.name == name && value != own)
+          if (knob.name == name && value != own && !takes_long(name, value))
             settings.push_back({std::string(row.name), {.knobs = {{name, std::string(value)}}}});
   }
   return settings;
@@ -56,7 +61,9 @@ inline PlannerSetting mixed_setting(std::mt19937& random) {
   for (std::string_view name : row.knobs)
     for (const Knob& knob : knobs())
       if (knob.name == name)
-        setting.options.knobs[std::string(name)] = std::string(knob.values[random() % knob.values.size()]);
+        if (const std::string_view value = knob.values[random() % knob.values.size()];
+            !takes_long(name, value))
+          setting.options.knobs[std::string(name)] = std::string(value);
   return setting;
 }
 

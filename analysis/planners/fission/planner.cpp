@@ -12,7 +12,7 @@
 
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/inlined_kernel.h"
-#include "analysis/planners/fission/program.h"
+#include "analysis/planners/fission/effort.h"
 #include "analysis/planners/tvm/functions.h"
 #include "core/base/at.h"
 #include "core/base/parallel.h"
@@ -33,19 +33,20 @@ struct TvmKernel {
 
 class Orchestrator {
  public:
-  Orchestrator(const Graph& graph, const Device& device, bool record)
+  Orchestrator(const Graph& graph, const Device& device, const fission::Effort& effort, bool record)
       : graph_(graph),
         device_(device),
         nodes_(astitch::node_facts(graph)),
         prices_(nodes_, device),
+        effort_(effort),
         recorder_(record) {
     for (Window& window : fission::windows(nodes_)) programs_.push_back({std::move(window), {}, {}, {}});
     find_places();
     take_tvm();
     parallel_for(programs_.size(), [&](std::size_t w) {
       WindowProgram& of = programs_[w];
-      of.candidates = fission::candidates(of.window, prices_, {}, of.from_tvm);
-      of.selection = fission::select(of.window, of.candidates);
+      of.candidates = fission::candidates(of.window, prices_, effort_.candidates, of.from_tvm);
+      of.selection = fission::select(of.window, of.candidates, effort_.solver);
     });
   }
 
@@ -215,10 +216,10 @@ class Orchestrator {
   /// Why a kernel does not compute what it reads of the window.
   Verdict refusal(const Window& window, const Candidate& chosen, int input) {
     const Mask together = chosen.ops | fission::only(input);
-    const fission::CandidateLimits limits;
+    const fission::CandidateLimits& limits = effort_.candidates;
     if (std::popcount(together) > limits.ops)
       return Verdict::no("korch.max-ops", fmt::format("a candidate has at most {} primitives", limits.ops));
-    if (!fission::is_convex(window, together))
+    if (limits.convex && !fission::is_convex(window, together))
       return Verdict::no("korch.not-convex",
                          "what lies between them is computed elsewhere: no difference of "
                          "execution states");
@@ -244,17 +245,30 @@ class Orchestrator {
       of_index_maps_;       ///< functions of TVM's that no window holds, by what they store
   std::set<NodeId> taken_;  ///< what TVM's functions that are kernels store
   std::vector<Decision> tvm_decisions_;
+  fission::Effort effort_;
   Recorder recorder_;
 };
+
+/// What `korch` may take, by its knobs; the defaults of those that a plan of another row has not.
+fission::Effort orchestration(const std::map<std::string, std::string>& knobs) {
+  const auto value = [&](const char* name) {
+    const auto set = knobs.find(name);
+    return set != knobs.end() ? std::string_view(set->second) : std::string_view();
+  };
+  fission::Effort result = fission::effort(value("effort"));
+  result.candidates.convex = value("candidates") != "recompute";
+  return result;
+}
 
 }  // namespace
 
 FusionPlan plan_korch(const Graph& graph, const Device& device, const PlanOptions& options) {
-  return Orchestrator(graph, device, options.record_decisions).plan();
+  return Orchestrator(graph, device, orchestration(options.knobs), options.record_decisions).plan();
 }
 
-std::vector<WindowProgram> fission::programs(const Graph& graph, const Device& device) {
-  return Orchestrator(graph, device, false).programs();
+std::vector<WindowProgram> fission::programs(const Graph& graph, const Device& device,
+                                             const std::map<std::string, std::string>& knobs) {
+  return Orchestrator(graph, device, orchestration(knobs), false).programs();
 }
 
 }  // namespace stitchwork

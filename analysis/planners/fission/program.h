@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analysis/ilp/binary_program.h"
@@ -46,8 +48,10 @@ struct WindowProgram {
   Selection selection;
 };
 
-/// The windows of the entry computation as `korch` solves them, those of one component behind each other.
-std::vector<WindowProgram> programs(const Graph& graph, const Device& device);
+/// The windows of the entry computation as `korch` solves them under these knobs, those of one component
+/// behind each other.
+std::vector<WindowProgram> programs(const Graph& graph, const Device& device,
+                                    const std::map<std::string, std::string>& knobs = {});
 
 /// As CBC gets it, in whole nanoseconds and parts that decide between equal ones: a column a candidate,
 /// behind them one a value that is read.

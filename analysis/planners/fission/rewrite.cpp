@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "analysis/judge/cost.h"
-#include "analysis/planners/fission/search.h"
+#include "analysis/planners/fission/effort.h"
 #include "analysis/planners/planner.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
@@ -26,11 +26,6 @@ using rewriting::Rule;
 /// Gains below are noise: the error of modelled times of two forms of one work (auto's, for its reason:
 /// docs/planners/auto.md).
 constexpr double kMargin = 0.03;
-/// A choice, not measured: accepted moves may make room for others, seldom twice.
-constexpr int kMostRounds = 3;
-/// A choice, not measured: each is a planning of the model. Groups of regions alike whose moves are priced in
-/// the whole model, by what they gain by themselves.
-constexpr std::size_t kMostGroups = 8;
 
 /// Regions of one text, and the moves found for them.
 struct Alike {
@@ -72,6 +67,7 @@ class Search {
       : device_(device),
         recorder_(recorder),
         reassociate_(options.knobs.at("reassociate") == "on"),
+        effort_(fission::effort(options.knobs.at("effort"))),
         asked_(std::move(asked)),
         now_(asked_) {
     for (const std::string_view knob : planner("auto").knobs)
@@ -94,7 +90,7 @@ class Search {
     tidied.tidy();
     if (keeps_named(tidied)) now_ = std::move(tidied);
     now_us_ = now_.result().steps == asked_.result().steps ? asked_us_ : us(now_.result().graph);
-    for (int round = 0; round < kMostRounds && take_round(); ++round) {
+    for (int round = 0; round < effort_.rounds && take_round(); ++round) {
     }
     return now_us_ < asked_us_ ? now_.result() : asked_.result();
   }
@@ -139,15 +135,18 @@ class Search {
       const Region& region = *groups[g]->regions.front();
       groups[g]->found = fission::search(
           region, rules_for(region, reassociate_, plain_.tf32),
-          [&](const Graph& graph, const std::string& text) { return region_us(xla_, graph, text); },
-          [&](const Graph& graph, const std::string& text) { return region_us(auto_, graph, text); }, {});
+          [&](const Graph& graph, const std::string& text) {
+            return region_us(effort_.sketches ? xla_ : auto_, graph, text);
+          },
+          [&](const Graph& graph, const std::string& text) { return region_us(auto_, graph, text); },
+          effort_.search);
     });
     for (const Alike* alike : groups) record_tried(*alike);
     std::erase_if(groups, [](const Alike* alike) {
       return alike->found.moves.empty() || alike->found.after_us > (1 - kMargin) * alike->found.before_us;
     });
     std::ranges::stable_sort(groups, std::greater<>(), [](const Alike* alike) { return alike->gain_us(); });
-    if (groups.size() > kMostGroups) groups.resize(kMostGroups);
+    if (groups.size() > effort_.groups) groups.resize(effort_.groups);
     bool changed = false;
     for (const Alike* alike : groups) changed = take(*alike) || changed;
     return changed;
@@ -200,7 +199,7 @@ class Search {
       });
     };
     for (const fission::Tried& tried : alike.found.sketched)
-      record(tried, "fission.sketched", "by XLA's kernels");
+      record(tried, "fission.sketched", effort_.sketches ? "by XLA's kernels" : "by auto's kernels");
     for (const fission::Tried& tried : alike.found.priced)
       record(tried, "fission.moves", "by auto's kernels");
   }
@@ -218,6 +217,7 @@ class Search {
   const Device& device_;
   Recorder& recorder_;
   bool reassociate_;
+  fission::Effort effort_;
   PlanOptions plain_;               ///< of `auto`
   std::vector<std::string> named_;  ///< by overrides
   Derivation asked_, now_;
@@ -279,7 +279,7 @@ rewriting::RewrittenGraph rewrite_model(const Graph& model, const Device& device
 
 FusionPlan plan_fission(const Graph& graph, const Device& device, const PlanOptions& options) {
   PlanOptions own = options;
-  for (const char* knob : {"fission", "reassociate"}) own.knobs.erase(knob);
+  for (const char* knob : {"fission", "reassociate", "effort"}) own.knobs.erase(knob);
   return plan_auto(graph, device, own);
 }
 
