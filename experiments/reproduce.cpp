@@ -147,11 +147,11 @@ class Reproducer {
   /// One table, or one for each of the experiment's devices.
   void artifact(const JsonCursor& c) {
     c.only({"id", "place", "title", "experiment", "barrier_kernel", "order", "rows", "row_names", "columns",
-            "values", "figures", "notes", "layout", "each_device", "best", "summary_of"});
+            "values", "figures", "notes", "layout", "each_device", "device", "best", "summary_of"});
     const std::string id = c.at("id").text();
     if (!options_.only.empty() && std::ranges::find(options_.only, id) == options_.only.end()) return;
     ValueContext context;
-    context.device = device(result_.device).id;
+    context.device = device(c.find("device") ? c.at("device").text() : result_.device).id;
     context.quick = options_.quick;
     if (const auto of = c.find("experiment")) context.experiment = &experiment(of->text());
     if (context.experiment != nullptr && !sizes_.empty()) experiment(sizes_);

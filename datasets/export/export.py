@@ -32,6 +32,7 @@ import gpt2
 import graphs
 import hand_written
 import hlo_text
+import korch
 import llama
 import moe
 import recurrent
@@ -142,7 +143,7 @@ def export(dataset, folder):
 
 
 def _all():
-    modules = (bert, dien, fission, gpt2, llama, moe, recurrent, rnn, segformer, speech, training, transformer, translation)
+    modules = (bert, dien, fission, gpt2, korch, llama, moe, recurrent, rnn, segformer, speech, training, transformer, translation)
     modules += (vision, tensorflow_examples, stand_ins, hand_written)
     return graphs.micro_graphs() + [dataset for module in modules for dataset in module.datasets()]
 
