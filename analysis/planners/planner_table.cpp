@@ -393,6 +393,9 @@ std::shared_ptr<const rewriting::RewrittenGraph> rewrite(const Planner& row, con
                   "`stitchwork planners` says which rewrite");
     return nullptr;
   }
+  // Astra's exploration over modelled times is deterministic, so that it says why of a saved plan, too.
+  if (resolved.rewrites && recorder.enabled() && row.rewrite == rewrite_astra)
+    row.rewrite(model, device, resolved, recorder);
   auto result = std::make_shared<const rewriting::RewrittenGraph>(
       resolved.rewrites ? rewriting::replay(model, *resolved.rewrites)
                         : row.rewrite(model, device, resolved, recorder));
