@@ -1,5 +1,6 @@
 // stitchwork rules: the substitutions that `stitchwork rewrite` knows.
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/cli.h"
 #include "core/substitute/rule.h"
@@ -10,9 +11,11 @@ namespace {
 using nlohmann::ordered_json;
 
 void list_rules(Cli& cli) {
+  std::vector<rewriting::Rule> rules(rewriting::rules().begin(), rewriting::rules().end());
+  rules.insert(rules.end(), rewriting::chosen_rules().begin(), rewriting::chosen_rules().end());
   if (cli.json) {
     ordered_json rows = ordered_json::array();
-    for (const rewriting::Rule& rule : rewriting::rules())
+    for (const rewriting::Rule& rule : rules)
       rows.push_back({{"name", rule.name},
                       {"summary", rule.summary},
                       {"holds", rule.holds},
@@ -22,10 +25,10 @@ void list_rules(Cli& cli) {
     return cli.print(ordered_json{{"schema", "stitchwork.rules/1"}, {"rules", rows}});
   }
   std::string text;
-  for (const rewriting::Rule& rule : rewriting::rules())
-    text += fmt::format("{} ({}{}{})\n  {}\n  if {}\n", rule.name, rewriting::name(rule.exactness),
-                        rule.tidy ? ", tidy" : "", rule.steps != nullptr ? ", macro" : "", rule.summary,
-                        rule.holds);
+  for (const rewriting::Rule& rule : rules)
+    text += fmt::format("{} ({}{}{}{})\n  {}\n  if {}\n", rule.name, rewriting::name(rule.exactness),
+                        rule.tidy ? ", tidy" : "", rule.steps != nullptr ? ", macro" : "",
+                        rule.find_all != nullptr ? ", chosen by planners" : "", rule.summary, rule.holds);
   cli.print(text);
 }
 

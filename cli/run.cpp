@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "analysis/plan/step_order.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "cli/usage.h"
@@ -134,6 +135,12 @@ std::vector<std::pair<std::string, double>> other_rows(const FusionPlan& plan, c
     const auto gaps = static_cast<double>(plan.steps.size() - 1);
     rows.emplace_back(fmt::format("{} between steps", counted(static_cast<long long>(gaps), "gap")),
                       device.launch_gap_us * gaps);
+  }
+  if (uses_streams(plan)) {
+    double all = -run.total_us;
+    for (const StepRun& step : run.steps) all += step.time_us;
+    all += device.launch_gap_us * static_cast<double>(plan.steps.size() - 1);
+    rows.emplace_back("beside other streams", -all);
   }
   return rows;
 }

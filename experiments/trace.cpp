@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/judge/step_times.h"
+#include "analysis/plan/step_order.h"
 #include "experiments/launch_json.h"
 
 namespace stitchwork {
@@ -35,6 +37,20 @@ ordered_json kernel_arguments(const Graph& graph, const KernelPlan& kernel, cons
   return arguments;
 }
 
+/// Of a plan on several streams that no GPU ran; else none.
+std::vector<StreamSpan> spans_of(const Graph& graph, const FusionPlan& plan, const RunResult& run) {
+  std::vector<double> us;
+  for (const StepRun& step : run.steps) {
+    if (step.method == Method::kMeasured) return {};
+    us.push_back(step.time_us);
+  }
+  if (!uses_streams(plan)) return {};
+  const Device& target = device(plan.device);
+  return step_spans(
+      target, plan,
+      with_times(step_kernels(graph, target, plan, evaluations(graph.entry_computation(), plan)), us));
+}
+
 }  // namespace
 
 ordered_json trace_json(const Model& model, const TrialSpec& spec, const TrialResult& result) {
@@ -44,6 +60,7 @@ ordered_json trace_json(const Model& model, const TrialSpec& spec, const TrialRe
   events.push_back(
       metadata("process_name", 0, model.graph.source + ", " + plan.planner + ", " + plan.device));
   const double gap_us = device(plan.device).launch_gap_us;
+  const std::vector<StreamSpan> spans = spans_of(graph, plan, result.run);
   double begin_us = 0;
   int streams = 0;
   for (std::size_t s = 0; s < result.run.steps.size(); ++s) {
@@ -59,8 +76,8 @@ ordered_json trace_json(const Model& model, const TrialSpec& spec, const TrialRe
     events.push_back({{"name", is_kernel ? step.id + " " + plan.kernels[kernel].name : step.id},
                       {"cat", name(step.kind)},
                       {"ph", "X"},
-                      {"ts", begin_us},
-                      {"dur", run.time_us},
+                      {"ts", spans.empty() ? begin_us : spans[s].begin_us},
+                      {"dur", spans.empty() ? run.time_us : spans[s].end_us - spans[s].begin_us},
                       {"pid", kProcess},
                       {"tid", step.stream},
                       {"args", std::move(arguments)}});

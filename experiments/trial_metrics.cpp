@@ -58,7 +58,8 @@ Times times_of(const TrialSpec& spec, const TrialResult& result) {
     times.control.add(step.time_us, executed);
     times.control.add(0, Method::kModelled);  // the gaps between a body's launches
   }
-  // Launch gaps, copies and memsets follow from the device's description on every backend.
+  // Launch gaps, copies and memsets follow from the device's description on every backend. Of a plan on
+  // several streams less what runs beside, which may be more.
   const double rest = result.run.total_us - times.kernels.us - times.library.us - times.control.us;
   times.overhead.add(rest, Method::kModelled);
   return times;

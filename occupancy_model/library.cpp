@@ -81,45 +81,63 @@ std::vector<ProductUnit> units(const Device& device, const MatrixProduct& p) {
 /// Real multiply-adds of one of the type's.
 double multiply_adds(DType type) { return type == DType::kC64 || type == DType::kC128 ? 4 : 1; }
 
-}  // namespace
-
-LibraryTime library_time(const Device& device, const MatrixProduct& p) {
+LibraryTime time_of(const Device& device, const MatrixProduct& p, const ProductUnit& unit, const Tile& tile,
+                    int split, double k) {
   const double element_bytes = std::max(1, byte_size(p.operands));
   const double dram_bytes_per_us = device.dram_efficiency * device.dram_gb_s * kNanosecondsPerMicrosecond;
+  const double per_sm_us = unit.tflops * unit.efficiency * 1e6 / 2 / device.sms;  // multiply-adds
+  LibraryTime t{.launch_us = device.launch_us,
+                .latency_us = kRoundTrips * device.dram_latency_ns / kNanosecondsPerMicrosecond,
+                .unit = unit.name,
+                .peak_tflops = unit.tflops,
+                .efficiency = unit.efficiency,
+                .tile_m = tile.m,
+                .tile_n = tile.n,
+                .split_k = split};
+  t.tiles = p.batch * std::ceil(p.m / tile.m) * std::ceil(p.n / tile.n) * split;
+  t.rounds = std::ceil(t.tiles / device.sms);
+  const double outputs = static_cast<double>(tile.m) * tile.n;
+  const double step_us = std::max(outputs * multiply_adds(p.operands) / per_sm_us,
+                                  (tile.m + tile.n) * element_bytes /
+                                      (kL2BytesPerSmClock * device.clock_ghz * kNanosecondsPerMicrosecond));
+  t.compute_us = t.rounds * k * step_us;
+  const double partial_sums =
+      split == 1 ? 0 : 2 * kPartialSumBytes * split * p.batch * p.m * p.n;  // written and read
+  t.memory_us = (p.bytes + partial_sums) / dram_bytes_per_us;
+  t.total_us = t.launch_us + std::max(t.latency_us + t.compute_us, t.memory_us);
+  return t;
+}
+
+/// The least over units, tiles and splits; `kernel`: of it alone.
+LibraryTime least(const Device& device, const MatrixProduct& p, const LibraryKernel* kernel) {
   LibraryTime best;
-  for (const ProductUnit& unit : units(device, p)) {
-    const double per_sm_us = unit.tflops * unit.efficiency * 1e6 / 2 / device.sms;  // multiply-adds
+  for (const ProductUnit& unit : units(device, p))
     for (const Tile& tile : kTiles) {
       if (unit.tensor && !tile.tensor) continue;
+      if (kernel != nullptr && (tile.m != kernel->tile_m || tile.n != kernel->tile_n)) continue;
       for (const int split : kSplits) {
         const double k = std::ceil(std::ceil(p.k / split) / kStepOfK) * kStepOfK;
-        if (split > 1 && k < kLeastSplitK) break;
-        LibraryTime t{.launch_us = device.launch_us,
-                      .latency_us = kRoundTrips * device.dram_latency_ns / kNanosecondsPerMicrosecond,
-                      .unit = unit.name,
-                      .peak_tflops = unit.tflops,
-                      .efficiency = unit.efficiency,
-                      .tile_m = tile.m,
-                      .tile_n = tile.n,
-                      .split_k = split};
-        t.tiles = p.batch * std::ceil(p.m / tile.m) * std::ceil(p.n / tile.n) * split;
-        t.rounds = std::ceil(t.tiles / device.sms);
-        const double outputs = static_cast<double>(tile.m) * tile.n;
-        const double step_us =
-            std::max(outputs * multiply_adds(p.operands) / per_sm_us,
-                     (tile.m + tile.n) * element_bytes /
-                         (kL2BytesPerSmClock * device.clock_ghz * kNanosecondsPerMicrosecond));
-        t.compute_us = t.rounds * k * step_us;
-        const double partial_sums =
-            split == 1 ? 0 : 2 * kPartialSumBytes * split * p.batch * p.m * p.n;  // written and read
-        t.memory_us = (p.bytes + partial_sums) / dram_bytes_per_us;
-        t.total_us = t.launch_us + std::max(t.latency_us + t.compute_us, t.memory_us);
+        if (split > 1 && (k < kLeastSplitK || kernel != nullptr)) break;
+        const LibraryTime t = time_of(device, p, unit, tile, split, k);
         if (best.total_us == 0 || t.total_us < best.total_us) best = t;
       }
     }
-  }
   return best;
 }
+
+/// Two, as the paper has two kernels beside cuBLAS's (Astra, Table 1): the coarse tile that has most reuse and
+/// the fine one that fills the device with small products.
+constexpr LibraryKernel kExplored[] = {{"128x128", 128, 128}, {"64x64", 64, 64}};
+
+}  // namespace
+
+LibraryTime library_time(const Device& device, const MatrixProduct& p) { return least(device, p, nullptr); }
+
+LibraryTime library_time(const Device& device, const MatrixProduct& p, const LibraryKernel& kernel) {
+  return least(device, p, &kernel);
+}
+
+std::span<const LibraryKernel> library_kernels() { return kExplored; }
 
 std::string to_text(const MatrixProduct& p, const LibraryTime& t) {
   std::string text = fmt::format(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -61,6 +62,17 @@ struct LibraryTime {
 /// at the edges cost whole ones, and the last round of tiles a whole one. A tile's step along k takes the
 /// larger of its multiply-adds at the SM's sustained rate and its operands at 64 bytes a clock from L2.
 LibraryTime library_time(const Device& device, const MatrixProduct& product);
+
+/// A kernel of a library by its tile, as explorations name it; it does not split k.
+struct LibraryKernel {
+  std::string_view name;  ///< "128x128"
+  int tile_m = 0, tile_n = 0;
+};
+/// Those that explorations try beside what the library would take by itself (docs/planners/astra.md).
+std::span<const LibraryKernel> library_kernels();
+
+/// The same of this kernel alone.
+LibraryTime library_time(const Device& device, const MatrixProduct& product, const LibraryKernel& kernel);
 
 /// "1 x 25600x3072x768 f16 on fp16 tensor cores: 112.0 TFLOPS x 0.66, ..."
 std::string to_text(const MatrixProduct& product, const LibraryTime& time);

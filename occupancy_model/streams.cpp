@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 
 #include "core/base/error.h"
 
@@ -52,59 +53,109 @@ std::vector<double> speeds(const std::vector<Shares>& running) {
   return speed;
 }
 
-/// The kernel a stream is at.
+/// The step a stream is at.
 struct At {
+  std::vector<std::size_t> steps;  ///< of the stream, in order
   std::size_t next = 0;
+  bool begun = false;
   double launch_us = 0;  ///< until it runs
   double work_us = 0;    ///< what is left of it, in time alone
+  bool done() const { return next == steps.size(); }
+  std::size_t step() const { return steps[next]; }
+};
+
+class Schedule {
+ public:
+  Schedule(const Device& device, std::span<const StreamStep> steps)
+      : device_(device), steps_(steps), spans_(steps.size()), ended_(steps.size(), false) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      for (const int wait : steps[i].waits)
+        SW_CHECK(wait >= 0 && static_cast<std::size_t>(wait) < i, "step {} waits for step {}", i, wait);
+      at_[steps[i].stream].steps.push_back(i);
+    }
+  }
+
+  std::vector<StreamSpan> run() {
+    while (true) {
+      for (auto& [stream, a] : at_) begin(a);
+      std::vector<At*> running;
+      std::vector<Shares> shares;
+      double step = std::numeric_limits<double>::infinity();
+      for (auto& [stream, a] : at_) {
+        if (a.done() || !a.begun) continue;
+        if (a.launch_us > 0) {
+          step = std::min(step, a.launch_us);
+        } else {
+          running.push_back(&a);
+          shares.push_back(shares_of(steps_[a.step()].kernel));
+        }
+      }
+      const std::vector<double> speed = speeds(shares);
+      for (std::size_t k = 0; k < running.size(); ++k) step = std::min(step, running[k]->work_us / speed[k]);
+      if (step == std::numeric_limits<double>::infinity()) break;
+      advance(step, running, speed);
+    }
+    for (const auto& [stream, a] : at_) SW_CHECK(a.done(), "steps wait for each other");
+    return std::move(spans_);
+  }
+
+ private:
+  void begin(At& a) {
+    if (a.done() || a.begun) return;
+    const StreamStep& step = steps_[a.step()];
+    for (const int wait : step.waits)
+      if (!ended_[static_cast<std::size_t>(wait)]) return;
+    const KernelTime& t = step.kernel.alone;
+    SW_CHECK(t.total_us >= t.launch_us && t.launch_us >= 0);
+    const double gap = a.next == 0 && step.waits.empty() ? 0 : device_.launch_gap_us;
+    spans_[a.step()].begin_us = now_ + gap;
+    a.begun = true;
+    a.launch_us = gap + t.launch_us;
+    a.work_us = t.total_us - t.launch_us;
+  }
+
+  void advance(double step, const std::vector<At*>& running, const std::vector<double>& speed) {
+    // No quantity: below it a time is rounding.
+    constexpr double kDone = 1e-9;
+    now_ += step;
+    for (auto& [stream, a] : at_)
+      if (!a.done() && a.begun && a.launch_us > 0)
+        a.launch_us = a.launch_us - step <= kDone ? 0 : a.launch_us - step;
+    for (std::size_t k = 0; k < running.size(); ++k) {
+      At& a = *running[k];
+      a.work_us -= step * speed[k];
+      if (a.work_us > kDone) continue;
+      spans_[a.step()].end_us = now_;
+      ended_[a.step()] = true;
+      ++a.next;
+      a.begun = false;
+    }
+  }
+
+  const Device& device_;
+  std::span<const StreamStep> steps_;
+  std::vector<StreamSpan> spans_;
+  std::vector<bool> ended_;
+  std::map<int, At> at_;  ///< by stream
+  double now_ = 0;
 };
 
 }  // namespace
 
+std::vector<StreamSpan> run_schedule(const Device& device, std::span<const StreamStep> steps) {
+  return Schedule(device, steps).run();
+}
+
 std::vector<std::vector<StreamSpan>> share_device(const Device& device,
                                                   std::span<const std::vector<StreamKernel>> streams) {
+  std::vector<StreamStep> steps;
+  for (std::size_t s = 0; s < streams.size(); ++s)
+    for (const StreamKernel& kernel : streams[s]) steps.push_back({kernel, static_cast<int>(s)});
+  const std::vector<StreamSpan> flat = run_schedule(device, steps);
   std::vector<std::vector<StreamSpan>> spans(streams.size());
-  std::vector<At> at(streams.size());
-  const auto begin = [&](std::size_t s, double now, double gap) {
-    if (at[s].next == streams[s].size()) return;
-    const KernelTime& t = streams[s][at[s].next].alone;
-    SW_CHECK(t.total_us >= t.launch_us && t.launch_us >= 0);
-    spans[s].push_back({now + gap, 0});
-    at[s].launch_us = gap + t.launch_us;
-    at[s].work_us = t.total_us - t.launch_us;
-  };
-  for (std::size_t s = 0; s < streams.size(); ++s) begin(s, 0, 0);
-  for (double now = 0;;) {
-    std::vector<std::size_t> running;
-    std::vector<Shares> shares;
-    double step = std::numeric_limits<double>::infinity();
-    for (std::size_t s = 0; s < streams.size(); ++s) {
-      if (at[s].next == streams[s].size()) continue;
-      if (at[s].launch_us > 0) {
-        step = std::min(step, at[s].launch_us);
-      } else {
-        running.push_back(s);
-        shares.push_back(shares_of(streams[s][at[s].next]));
-      }
-    }
-    const std::vector<double> speed = speeds(shares);
-    for (std::size_t k = 0; k < running.size(); ++k) step = std::min(step, at[running[k]].work_us / speed[k]);
-    if (step == std::numeric_limits<double>::infinity()) return spans;
-    now += step;
-    // No quantity: below it a time is rounding.
-    constexpr double kDone = 1e-9;
-    for (std::size_t s = 0; s < streams.size(); ++s)
-      if (at[s].next < streams[s].size() && at[s].launch_us > 0)
-        at[s].launch_us = at[s].launch_us - step <= kDone ? 0 : at[s].launch_us - step;
-    for (std::size_t k = 0; k < running.size(); ++k) {
-      At& a = at[running[k]];
-      a.work_us -= step * speed[k];
-      if (a.work_us > kDone) continue;
-      spans[running[k]].back().end_us = now;
-      ++a.next;
-      begin(running[k], now, device.launch_gap_us);
-    }
-  }
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    spans[static_cast<std::size_t>(steps[i].stream)].push_back(flat[i]);
+  return spans;
 }
 
 }  // namespace stitchwork

@@ -20,6 +20,18 @@ struct StreamSpan {
   double begin_us = 0, end_us = 0;
 };
 
+/// A step on one of several streams.
+struct StreamStep {
+  StreamKernel kernel;
+  int stream = 0;
+  std::vector<int> waits = {};  ///< steps before it, of other streams, that have to end first
+};
+
+/// Spans of steps, in order of dispatch. A step begins a launch gap behind the step before it on its stream
+/// and those that it waits for; the first ones begin at once. What an event costs beyond a gap is not
+/// modelled.
+std::vector<StreamSpan> run_schedule(const Device& device, std::span<const StreamStep> steps);
+
 /// The streams begin together; kernels of a stream follow each other, a launch gap between them.
 /// Returns the spans of each stream's kernels in order.
 std::vector<std::vector<StreamSpan>> share_device(const Device& device,

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "analysis/facts/facts.h"
+#include "analysis/judge/step_times.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
 #include "analysis/plan/plan_memory.h"
+#include "analysis/plan/step_order.h"
 #include "core/base/error.h"
 #include "core/base/format.h"
 #include "core/evaluate/evaluator.h"
@@ -180,8 +182,23 @@ class Runner {
       else
         result.outputs.push_back(std::move(output));
     }
-    for (const StepRun& step : result.steps) result.total_us += step.time_us;
-    if (total > 1) result.total_us += device_.launch_gap_us * (total - 1);
+    add_total(result);
+  }
+
+  /// Steps and the gaps between them; of a plan with several streams the end of its schedule, with the times
+  /// of its steps alone as they were simulated. A GPU runs the steps one after the other so far.
+  void add_total(RunResult& result) const {
+    const FusionPlan& plan = executable_.plan;
+    std::vector<double> us;
+    for (const StepRun& step : result.steps) us.push_back(step.time_us);
+    if (uses_streams(plan) && backend_.method() != Method::kMeasured) {
+      const auto kernels =
+          with_times(step_kernels(graph_, device_, plan, evaluations(computation_, plan)), us);
+      result.total_us = last_end_us(step_spans(device_, plan, kernels));
+      return;
+    }
+    for (const double step : us) result.total_us += step;
+    if (us.size() > 1) result.total_us += device_.launch_gap_us * static_cast<double>(us.size() - 1);
   }
 
   /// What each step touches, and after which step a buffer is touched no more; those behind the results are

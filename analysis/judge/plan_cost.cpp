@@ -6,8 +6,10 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/judge/library_cost.h"
+#include "analysis/judge/step_times.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
+#include "analysis/plan/step_order.h"
 #include "core/base/parallel.h"
 
 namespace stitchwork {
@@ -17,6 +19,7 @@ struct StepCost {
   double us = 0;
   std::int64_t dram_bytes = 0, recomputed_elements = 0;
   int grid_barriers = 0;
+  StreamKernel beside{};  ///< how others that run beside it feel it
 };
 
 /// Of the i-th kernel of a plan of that graph.
@@ -26,8 +29,11 @@ CostOfKernel estimates(const Device& device, const PlanEvaluations& found) {
   return [&](const Graph& graph, const FusionPlan& plan, std::size_t k) {
     const KernelPlan& kernel = plan.kernels[k];
     const KernelCost cost = kernel_cost(graph, device, kernel, found.at(k));
+    const double places = static_cast<double>(device.sms) * cost.timed.blocks_per_sm;
+    StreamKernel beside{cost.timed.time, std::min(1.0, static_cast<double>(kernel.launch.grid) / places)};
+    beside.alone.total_us = cost.predicted_us;
     return StepCost{cost.predicted_us, cost.dram_read_bytes + cost.dram_write_bytes, cost.recomputed_elements,
-                    kernel.launch.grid_barriers};
+                    kernel.launch.grid_barriers, beside};
   };
 }
 
@@ -37,17 +43,28 @@ StepCost step_cost(const Graph& graph, const Device& device, const FusionPlan& p
   if (step.kind == StepKind::kControl) return {};  // what it runs is added by add_control and plan_cost
   if (step.kind == StepKind::kKernel) return kernels.at(static_cast<std::size_t>(step.kernel));
   double bytes = 0, other_bytes = 0, product_us = 0;
+  // What is no product may take all of the device.
+  StreamKernel beside{.alone = {}, .resident_share = 0};
   for (NodeId op : step.nodes) {
     const Node& node = computation.node(op);
     const double of_call = call_bytes(computation, node, step.kind != StepKind::kMemset);
     bytes += of_call;
-    if (const auto product = matrix_product(computation, node, plan.tf32))
-      product_us += library_time(device, *product).total_us - device.launch_us;
-    else
+    if (const auto product = matrix_product(computation, node, plan.tf32)) {
+      const LibraryTime time = library_time(device, *product);
+      product_us += time.total_us - device.launch_us;
+      beside.alone.dram_us += time.memory_us;
+      if (time.rounds > 0) beside.alone.issue_us += time.compute_us * time.tiles / (time.rounds * device.sms);
+      beside.resident_share = std::max(beside.resident_share, std::min(1.0, time.tiles / device.sms));
+    } else {
       other_bytes += of_call;
+      beside.resident_share = 1;
+    }
   }
   const double us = transfer_us(device, other_bytes) + product_us;
-  return {us, static_cast<std::int64_t>(bytes), 0, 0};
+  beside.alone.total_us = us;
+  beside.alone.launch_us = device.launch_us;
+  beside.alone.dram_us += transfer_us(device, other_bytes) - device.launch_us;
+  return {us, static_cast<std::int64_t>(bytes), 0, 0, beside};
 }
 
 template <typename Visit>
@@ -56,14 +73,17 @@ PlanCost for_each_step(const Graph& graph, const Device& device, const FusionPla
   std::vector<StepCost> kernels(plan.kernels.size());
   parallel_for(kernels.size(), [&](std::size_t k) { kernels[k] = cost_of(graph, plan, k); });
   PlanCost total;
+  std::vector<StreamKernel> beside;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const StepCost cost = step_cost(graph, device, plan, plan.steps[s], kernels);
-    visit(s, cost.us);
+    visit(s, cost);
+    beside.push_back(cost.beside);
     total.predicted_us += cost.us + (s > 0 ? device.launch_gap_us : 0);
     total.dram_bytes += cost.dram_bytes;
     total.recomputed_elements += cost.recomputed_elements;
     total.grid_barriers += cost.grid_barriers;
   }
+  if (uses_streams(plan)) total.predicted_us = last_end_us(step_spans(device, plan, beside));
   return total;
 }
 
@@ -110,7 +130,7 @@ namespace {
 PlanCost own_cost(const Graph& graph, const Device& device, const FusionPlan& plan,
                   const std::map<ComputationId, PlanCost>& parts, const CostOfKernel& cost_of) {
   const Computation& computation = graph.entry_computation();
-  PlanCost total = for_each_step(graph, device, plan, cost_of, [](std::size_t, double) {});
+  PlanCost total = for_each_step(graph, device, plan, cost_of, [](std::size_t, const StepCost&) {});
   total.recomputed_elements += computed_again(graph, plan);
   for (const PlanStep& step : plan.steps) {
     if (step.kind != StepKind::kControl) continue;
@@ -142,7 +162,8 @@ double plan_us_by(const Graph& model, const Device& device, const FusionPlan& pl
                   const std::function<double(const Graph&, const KernelPlan&)>& kernel_us) {
   const Graph& graph = planned_graph(model, plan);
   const CostOfKernel cost_of = [&](const Graph& of, const FusionPlan& plan_of, std::size_t k) {
-    return StepCost{.us = kernel_us(of, plan_of.kernels[k])};
+    const double us = kernel_us(of, plan_of.kernels[k]);
+    return StepCost{.us = us, .beside = {.alone = {.total_us = us}, .resident_share = 1}};
   };
   std::map<ComputationId, PlanCost> parts;
   for (const ComputationPlan& part : plan.computations)
@@ -153,8 +174,8 @@ double plan_us_by(const Graph& model, const Device& device, const FusionPlan& pl
 void predict(const Graph& graph, const Device& device, FusionPlan& plan, const PlanEvaluations& found) {
   std::vector<double> us(plan.steps.size(), 0);
   plan.predicted_us =
-      for_each_step(graph, device, plan, estimates(device, found), [&](std::size_t s, double t) {
-        us[s] = t;
+      for_each_step(graph, device, plan, estimates(device, found), [&](std::size_t s, const StepCost& cost) {
+        us[s] = cost.us;
       }).predicted_us;
   for (std::size_t s = 0; s < us.size(); ++s) {
     PlanStep& step = plan.steps[s];
@@ -162,6 +183,14 @@ void predict(const Graph& graph, const Device& device, FusionPlan& plan, const P
     if (step.kind == StepKind::kKernel)
       plan.kernels[static_cast<std::size_t>(step.kernel)].predicted_us = us[s];
   }
+}
+
+std::vector<StreamKernel> step_kernels(const Graph& graph, const Device& device, const FusionPlan& plan,
+                                       const PlanEvaluations& found) {
+  std::vector<StreamKernel> kernels(plan.steps.size());
+  for_each_step(graph, device, plan, estimates(device, found),
+                [&](std::size_t s, const StepCost& cost) { kernels[s] = cost.beside; });
+  return kernels;
 }
 
 void allow_tf32(const Graph& model, const Device& device, FusionPlan& plan) {

@@ -6,6 +6,7 @@
 #include "analysis/judge/cost.h"
 #include "analysis/plan/constraints.h"
 #include "analysis/plan/control_flow.h"
+#include "analysis/planners/astra/planner.h"
 #include "analysis/planners/fusionstitching/library.h"
 #include "analysis/planners/planner.h"
 #include "analysis/verify/verify.h"
@@ -27,6 +28,8 @@ constexpr std::array<std::string_view, 3> kEfforts = {"normal", "quick", "full"}
 constexpr std::array<std::string_view, 2> kSolvers = {"ilp", "greedy"};
 constexpr std::array<std::string_view, 3> kScores = {"mixed", "volume", "execution"};
 constexpr std::array<std::string_view, 2> kLaunchCosts = {"device", "paper"};
+constexpr std::array<std::string_view, 4> kStreams = {"2", "1", "3", "4"};
+constexpr std::array<std::string_view, 4> kElementwise = {"xla", "astitch", "auto", "unfused"};
 constexpr std::array<std::string_view, 2> kSharedLimits = {"paper", "device"};
 
 // docs/planners/knobs.md says what each does.
@@ -61,6 +64,11 @@ constexpr std::array kKnobs = {
     Knob{"launch_cost", kLaunchCosts, "device", "a launch in scores: the device's gap, or the paper's 8 us"},
     Knob{"exploratory", kOnOff, "on", "patterns from large ops beside those between partition ops"},
     Knob{"packing", kOnOff, "on", "patterns may have parts that no value connects"},
+    Knob{"gemm_fusion", kOnOff, "on", "products with common operands, and sums of products, become one"},
+    Knob{"gemm_kernels", kOnOff, "on", "the library's kernel of each product is explored"},
+    Knob{"allocations", kOnOff, "on", "all allocation strategies are explored; off: the first"},
+    Knob{"streams", kStreams, "2", "on how many streams steps may run"},
+    Knob{"elementwise", kElementwise, "xla", "who plans the kernels between the products"},
     Knob{"mapping", kMappings, "tuned", "thread mappings by the paper's rules, or by the modelled time"},
 };
 
@@ -87,6 +95,8 @@ constexpr std::array<std::string_view, 14> kAutoKnobs = {
 constexpr std::array<std::string_view, 9> kIlpKnobs = {"products",    "solver",       "score",
                                                        "launch_cost", "exploratory",  "packing",
                                                        "mapping",     "shared_limit", "shared_reuse"};
+constexpr std::array<std::string_view, 5> kAstraKnobs = {"gemm_fusion", "gemm_kernels", "allocations",
+                                                         "streams", "elementwise"};
 constexpr std::array<std::string_view, 1> kTvmKnobs = {"duplicate_cheap"};
 constexpr std::array<std::string_view, 4> kKorchKnobs = {"fission", "reassociate", "candidates", "effort"};
 constexpr std::array<std::string_view, 4> kTvmFissionKnobs = {"duplicate_cheap", "fission", "reassociate",
@@ -124,6 +134,13 @@ constexpr std::array kNoProducts = {KnobSetting{"products", "off"}};
 /// Of the rows after the papers, which take softmaxes apart and nothing else.
 constexpr std::array kSoftmaxes = {KnobSetting{"fission", "softmax"}};
 constexpr std::array kDuplicating = {KnobSetting{"duplicate_cheap", "on"}};
+
+// Columns of the paper's tables (section 6.1).
+constexpr std::array kAstraF = {KnobSetting{"gemm_kernels", "off"}, KnobSetting{"streams", "1"},
+                                KnobSetting{"allocations", "off"}};
+constexpr std::array kAstraFk = {KnobSetting{"streams", "1"}, KnobSetting{"allocations", "off"}};
+constexpr std::array kAstraFks = {KnobSetting{"allocations", "off"}};
+constexpr std::array kAstraAstitch = {KnobSetting{"elementwise", "astitch"}};
 
 constexpr std::array kPlanners = {
     Planner{
@@ -200,6 +217,51 @@ constexpr std::array kPlanners = {
             nullptr,
             false,
             rewrite_model},
+    Planner{"astra-f",
+            "Astra (ASPLOS 2019), products fused alone: how many become one is explored, modelled",
+            kAstraKnobs,
+            kAstraF,
+            {},
+            plan_astra,
+            nullptr,
+            false,
+            rewrite_astra},
+    Planner{"astra-fk",
+            "astra-f, with the kernel of each product explored",
+            kAstraKnobs,
+            kAstraFk,
+            {},
+            plan_astra,
+            nullptr,
+            false,
+            rewrite_astra},
+    Planner{"astra-fks",
+            "astra-fk, with steps on two streams, explored epoch by epoch",
+            kAstraKnobs,
+            kAstraFks,
+            {},
+            plan_astra,
+            nullptr,
+            false,
+            rewrite_astra},
+    Planner{"astra",
+            "astra-fks, with every strategy of which products may be fused together",
+            kAstraKnobs,
+            {},
+            {},
+            plan_astra,
+            nullptr,
+            false,
+            rewrite_astra},
+    Planner{"astra+astitch",
+            "astra, with AStitch's kernels between the products",
+            kAstraKnobs,
+            kAstraAstitch,
+            {},
+            plan_astra,
+            nullptr,
+            false,
+            rewrite_astra},
 };
 
 const Knob& knob(std::string_view name) {
@@ -328,6 +390,9 @@ std::shared_ptr<const rewriting::RewrittenGraph> rewrite(const Planner& row, con
                   "`stitchwork planners` says which rewrite");
     return nullptr;
   }
+  // Astra's exploration over modelled times is deterministic, so that it says why of a saved plan, too.
+  if (resolved.rewrites && recorder.enabled() && row.rewrite == rewrite_astra)
+    row.rewrite(model, device, resolved, recorder);
   auto result = std::make_shared<const rewriting::RewrittenGraph>(
       resolved.rewrites ? rewriting::replay(model, *resolved.rewrites)
                         : row.rewrite(model, device, resolved, recorder));

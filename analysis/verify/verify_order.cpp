@@ -5,6 +5,7 @@
 #include "analysis/facts/facts.h"
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/control_flow.h"
+#include "analysis/plan/step_order.h"
 #include "analysis/plan/traffic.h"
 #include "analysis/verify/verify_internal.h"
 
@@ -84,6 +85,20 @@ void check_memsets(const Computation& computation, const FusionPlan& plan, Repor
   }
 }
 
+/// Steps of other streams that are read from or overwritten are waited for.
+void check_waits(const Graph& graph, const FusionPlan& plan, Report& report) {
+  if (!uses_streams(plan)) return;
+  const std::vector<std::vector<int>> open = unordered_dependences(plan, step_dependences(graph, plan));
+  for (std::size_t s = 0; s < open.size(); ++s)
+    for (const int p : open[s]) {
+      const PlanStep &step = plan.steps[s], &other = plan.steps[static_cast<std::size_t>(p)];
+      report.add("wait",
+                 "step {} ({}, stream {}) does not wait for step {} ({}, stream {}), with which it has "
+                 "a buffer in common",
+                 s, step.id, step.stream, p, other.id, other.stream);
+    }
+}
+
 }  // namespace
 
 void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report) {
@@ -129,6 +144,7 @@ void check_coverage(const Graph& graph, const FusionPlan& plan, Report& report) 
 }
 
 void check_order(const Graph& graph, const FusionPlan& plan, Report& report) {
+  check_waits(graph, plan, report);
   const Computation& computation = graph.entry_computation();
   std::vector<Traffic> steps;
   std::unordered_map<NodeId, int> maker;

@@ -144,12 +144,20 @@ void Derivation::repeat(const Rewrite& step) {
     throw misfit(step.at.empty() ? Place{} : step.at.front(),
                  fmt::format("there is no computation '{}'", step.computation));
   const View view(now_.graph, id);
+  std::unordered_map<std::string_view, NodeId> ids;
+  for (const Node& node : view.computation().nodes) ids.emplace(node.name, node.id);
   std::vector<Match> matches;
   for (const Place& place : step.at) {
-    const NodeId node = place.empty() ? kNoNode : view.computation().find(place.front());
-    if (node == kNoNode)
-      throw misfit(place, fmt::format("there is no op '{}'", place.empty() ? "" : place.front()));
-    std::optional<Match> match = rule.find(view, node);
+    std::vector<NodeId> ops;
+    for (const std::string& name : place) {
+      if (!ops.empty() && rule.find_all == nullptr) break;  // it finds the others
+      const auto found = ids.find(name);
+      if (found == ids.end()) throw misfit(place, fmt::format("there is no op '{}'", name));
+      ops.push_back(found->second);
+    }
+    if (ops.empty()) throw misfit(place, "there is no op ''");
+    std::optional<Match> match =
+        rule.find_all != nullptr ? rule.find_all(view, ops) : rule.find(view, ops.front());
     if (!match) throw misfit(place, "it does not hold there");
     if (op_names(view, *match) != place)
       throw misfit(place, fmt::format("it holds at {}", fmt::join(op_names(view, *match), ", ")));

@@ -27,6 +27,11 @@ class Derivation {
   /// The rule at every op there is now at which it holds; ops it makes are not looked at. Returns at how
   /// many.
   int apply_everywhere(const Rule& rule);
+  /// A chosen rule at all of these places, one step. Throws Error where it does not hold at one, or they wait
+  /// for each other.
+  void apply_at(const Rule& rule, const std::string& computation, std::vector<Place> at) {
+    repeat({std::string(rule.name), computation, std::move(at)});
+  }
   /// All tidy rules to their fixpoint (tidy.h). Returns at how many places.
   int tidy();
   /// From now on the rule is not taken at the op of that name, nor by macros that it is a step of. Tidy rules

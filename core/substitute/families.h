@@ -46,6 +46,9 @@ STITCHWORK_RULE(reduce_through_layout);
 STITCHWORK_RULE(conv_as_dot);
 STITCHWORK_RULE(conv_merge);
 STITCHWORK_RULE(conv_scale);
+// rules_products.cpp
+STITCHWORK_RULE(fuse_products);
+std::optional<Match> find_all_fuse_products(const View&, const std::vector<NodeId>& ops);
 
 #undef STITCHWORK_RULE
 

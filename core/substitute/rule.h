@@ -46,11 +46,16 @@ struct Rule {
   /// Macros: other rules one by one, each a step of the derivation, at all of these places. Returns at how
   /// many of them every step was taken. Null for the others.
   int (*steps)(Derivation&, const std::string& computation, const std::vector<Place>& at) = nullptr;
+  /// Of chosen rules: the match of exactly these ops; nullopt where the rule does not hold at them. Null for
+  /// the others.
+  std::optional<Match> (*find_all)(const View&, const std::vector<NodeId>& ops) = nullptr;
 };
 
-/// All rules; tidy rules first, in the order in which they are tried.
+/// All rules that find their places; tidy rules first, in the order in which they are tried.
 std::span<const Rule> rules();
-/// Throws Error naming the nearest if there is none of that name.
+/// Rules that hold at many sets of ops, of which a planner names one: `find` finds none of them.
+std::span<const Rule> chosen_rules();
+/// Of either. Throws Error naming the nearest if there is none of that name.
 const Rule& rule_named(std::string_view name);
 
 std::string_view name(Exactness exactness);

@@ -130,16 +130,26 @@ constexpr std::array kRules = {
          kReassociates, false, find_linear_attention, nullptr, linear_attention_steps},
 };
 
+constexpr std::array kChosenRules = {
+    Rule{"fuse-products",
+         "dots of matrices with common operands, and sums of dots -> slices of one dot of operands appended",
+         "the named dots, and behind the name of an add those that it sums, make a complete grid of left and "
+         "right operands; one float type, no batch dimensions; none is computed from another",
+         kReassociates, false, find_fuse_products, apply_fuse_products, nullptr, find_all_fuse_products},
+};
+
 }  // namespace
 
 std::span<const Rule> rules() { return kRules; }
+std::span<const Rule> chosen_rules() { return kChosenRules; }
 
 const Rule& rule_named(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const Rule& rule : kRules) {
-    if (rule.name == name) return rule;
-    names.push_back(rule.name);
-  }
+  for (const std::span<const Rule> table : {rules(), chosen_rules()})
+    for (const Rule& rule : table) {
+      if (rule.name == name) return rule;
+      names.push_back(rule.name);
+    }
   const std::string_view near = closest(name, names);
   throw Error(fmt::format("no rule is called '{}'", name),
               near.empty() ? "`stitchwork rules` lists them" : fmt::format("did you mean {}?", near));

@@ -123,6 +123,20 @@ TEST(LibraryTime, AnEmptyProductTakesALaunch) {
   EXPECT_NEAR(library_time(d, product(DType::kF32, 1, 0, 16, 16)).total_us, d.launch_us, 1);
 }
 
+TEST(LibraryTime, OfEveryKernelIsTheFastestOfItsTileAtLeast) {
+  for (const char* name : {"p100-sxm2", "v100-sxm2", "h200"})
+    for (const double m : {1.0, 20.0, 700.0, 4096.0})
+      for (const double k : {8.0, 650.0, 5000.0}) {
+        const MatrixProduct product{.m = m, .n = 1500, .k = k, .bytes = 4 * (m * k + 1500 * k + 1500 * m)};
+        for (const LibraryKernel& kernel : library_kernels()) {
+          const LibraryTime time = library_time(device(name), product, kernel);
+          EXPECT_EQ(time.tile_m, kernel.tile_m);
+          EXPECT_EQ(time.tile_n, kernel.tile_n);
+          EXPECT_LE(library_time(device(name), product).total_us, time.total_us);
+        }
+      }
+}
+
 TEST(LibraryTime, SaysWhatItIsMadeOf) {
   const MatrixProduct p = product(DType::kF16, 1, 25600, 3072, 768);
   const std::string text = to_text(p, library_time(device("v100"), p));

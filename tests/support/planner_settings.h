@@ -24,8 +24,10 @@ struct PlannerSetting {
   }
 };
 
-/// Of rows that search rewritings for another planner, that planner's knobs are tried in its own row.
+/// Of rows that search rewritings for another planner, that planner's knobs are tried in its own row, and
+/// those of Astra's columns in the row of all of them.
 inline bool is_anothers_knob(const Planner& row, std::string_view knob) {
+  if (row.name.starts_with("astra-") || row.name == "astra+astitch") return true;
   return row.name == "fission" &&
          std::ranges::find(planner("auto").knobs, knob) != planner("auto").knobs.end();
 }

@@ -9,39 +9,13 @@
 #include <set>
 #include <tuple>
 
-#include "analysis/plan/plan_memory.h"
+#include "analysis/plan/step_order.h"
 #include "analysis/planners/astra/group_classes.h"
 #include "core/base/arithmetic.h"
 #include "core/base/at.h"
 
 namespace stitchwork::astra {
 namespace {
-
-std::vector<std::vector<int>> dependences(const Graph& graph, const FusionPlan& plan) {
-  const std::vector<Traffic> traffic = traffic_of_steps(graph, plan);
-  std::vector<std::vector<int>> before(traffic.size());
-  std::map<NodeId, int> writer;
-  std::map<NodeId, std::vector<int>> readers;
-  for (std::size_t s = 0; s < traffic.size(); ++s) {
-    std::set<int> found;
-    const auto add_writer = [&](NodeId buffer) {
-      if (const auto w = writer.find(buffer); w != writer.end()) found.insert(w->second);
-    };
-    for (const NodeId buffer : traffic[s].reads) add_writer(buffer);
-    for (const NodeId buffer : traffic[s].writes) {
-      add_writer(buffer);
-      found.insert(readers[buffer].begin(), readers[buffer].end());
-    }
-    found.erase(static_cast<int>(s));
-    before[s].assign(found.begin(), found.end());
-    for (const NodeId buffer : traffic[s].reads) readers[buffer].push_back(static_cast<int>(s));
-    for (const NodeId buffer : traffic[s].writes) {
-      writer[buffer] = static_cast<int>(s);
-      readers[buffer].clear();
-    }
-  }
-  return before;
-}
 
 std::string signature(const Computation& computation, const FusionPlan& plan, const PlanStep& step) {
   std::string text = fmt::format("{} ", static_cast<int>(step.kind));
@@ -180,7 +154,7 @@ void keep_most_even(std::vector<Partial>& choices, std::size_t most) {
 
 StreamSpace stream_space(const Graph& model, const FusionPlan& plan, double super_epoch_us) {
   const Graph& graph = planned_graph(model, plan);
-  StreamSpace space{dependences(graph, plan), {}};
+  StreamSpace space{step_dependences(graph, plan), {}};
   const std::vector<int> classes = classes_of(graph, plan, space.before);
   std::vector<std::vector<int>> levels;
   std::vector<int> level(plan.steps.size(), 0);

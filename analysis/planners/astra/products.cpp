@@ -10,36 +10,17 @@
 #include "analysis/plan/assemble.h"
 #include "analysis/plan/traffic.h"
 #include "core/base/at.h"
+#include "core/substitute/matrix_side.h"
 
 namespace stitchwork::astra {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-/// `contracting` ascending and one behind the other, at either end of the dimensions, others beside them.
 std::optional<Operand> operand_of(const Computation& computation, NodeId read, const Dims& contracting) {
-  const Dims& dims = computation.node(read).shape.dims;
-  const std::size_t summed = contracting.size();
-  if (summed == 0 || summed >= dims.size()) return std::nullopt;
-  for (std::size_t i = 1; i < summed; ++i)
-    if (contracting[i] != contracting[0] + static_cast<std::int64_t>(i)) return std::nullopt;
-  const std::size_t first = static_cast<std::size_t>(contracting[0]);
-  if (first != 0 && first + summed != dims.size()) return std::nullopt;
-  Operand operand{{buffer_of(computation, read), 1, 1}, first == 0 ? 0 : 1};
-  const std::size_t rows = first == 0 ? summed : first;
-  for (std::size_t d = 0; d < dims.size(); ++d)
-    (d < rows ? operand.matrix.rows : operand.matrix.cols) *= dims[d];
-  return operand;
-}
-
-/// The contracted dimensions by those of the left side, ascending.
-void sort_contracted(DotDims& dims) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
-  for (std::size_t i = 0; i < dims.lhs_contracting.size(); ++i)
-    pairs.emplace_back(dims.lhs_contracting[i], dims.rhs_contracting[i]);
-  std::sort(pairs.begin(), pairs.end());
-  for (std::size_t i = 0; i < pairs.size(); ++i)
-    std::tie(dims.lhs_contracting[i], dims.rhs_contracting[i]) = pairs[i];
+  const std::optional<MatrixSide> side = matrix_side(computation.node(read).shape.dims, contracting);
+  if (!side) return std::nullopt;
+  return Operand{{buffer_of(computation, read), side->rows, side->cols}, side->contracted};
 }
 
 Verdict of_two_matrices(const Computation& computation, const Node& dot) {
@@ -57,8 +38,7 @@ Verdict of_two_matrices(const Computation& computation, const Node& dot) {
 }
 
 std::optional<Product> product_of(const Computation& computation, const Node& dot) {
-  DotDims dims = *dot.attrs.dot;
-  sort_contracted(dims);
+  const DotDims dims = with_sorted_contraction(*dot.attrs.dot);
   const auto left = operand_of(computation, dot.operands[0], dims.lhs_contracting);
   const auto right = operand_of(computation, dot.operands[1], dims.rhs_contracting);
   if (!left || !right || dot.shape.elements_count() == 0 || left->summed() == 0) return std::nullopt;
@@ -148,6 +128,11 @@ Products products(const Computation& computation, const std::vector<std::vector<
     if (product && !result.is_result[at(node.id)])
       take_in_transpose(computation, users[at(node.id)], *product);
     if (product) verdict = may_be_placed(computation, result, *product);
+    if (product && verdict && !result.list.empty() &&
+        node.attrs.other != computation.node(result.list[0].dot).attrs.other)
+      verdict =
+          Verdict::no("astra.attributes", fmt::format("its precision or other attributes are not those of {}",
+                                                      computation.node(result.list[0].dot).name));
     if (product && verdict) verdict = is_one_matrix(computation, seen, *product);
     if (verdict) {
       result.of_result[at(product->result)] = static_cast<int>(result.list.size());

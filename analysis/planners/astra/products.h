@@ -52,7 +52,7 @@ struct Products {
 };
 
 /// Every dot of `computation` is in the list, or is refused: astra.batch-dims, astra.dtype, astra.layout,
-/// astra.host-call.
+/// astra.attributes, astra.host-call.
 Products products(const Computation& computation, const std::vector<std::vector<NodeId>>& users,
                   Recorder& recorder);
 

@@ -10,10 +10,6 @@
 namespace stitchwork::astra {
 namespace {
 
-std::string text_of(const Chunk& chunk) {
-  return fmt::format("{}x{}x{}", chunk.size[kM], chunk.size[kN], chunk.size[kK]);
-}
-
 class TreeWriter {
  public:
   TreeWriter(const Computation& computation, const Device& device, const Space& space,
@@ -25,7 +21,8 @@ class TreeWriter {
     std::vector<TreeNode> children;
     for (std::size_t s = 0; s < (options_.allocations ? space_.strategies.list.size() : 1); ++s) {
       names.push_back(fmt::format("s{}", s));
-      children.push_back(prefix({products_of(space_.strategies.list[s]), streams()}));
+      children.push_back(
+          prefix({products_of(space_.strategies.list[s]), stream_tree(space_.streams, options_.streams)}));
     }
     return fork("strategy", std::move(names), std::move(children));
   }
@@ -46,9 +43,7 @@ class TreeWriter {
   }
 
   TreeNode of_group(const Strategy& strategy, const StrategyGroup& group) const {
-    std::vector<Chunk> sizes = chunks(group.group, device_).list;
-    std::stable_partition(sizes.begin(), sizes.end(), [](const Chunk& chunk) { return chunk == Chunk{}; });
-    if (!options_.chunks) sizes = {Chunk{}};
+    const std::vector<Chunk> sizes = offered_chunks(group.group, device_, options_);
     std::vector<std::string> names;
     std::vector<TreeNode> children;
     for (const Chunk& size : sizes) {
@@ -58,28 +53,11 @@ class TreeWriter {
       std::vector<TreeNode> calls;
       for (std::size_t c = 0; c < count; ++c)
         calls.push_back(
-            variable(fmt::format("g{}/{}/{}", group.number, text_of(size), c), options_.variants));
-      names.push_back(text_of(size));
+            variable(fmt::format("g{}/{}/{}", group.number, to_text(size), c), options_.variants));
+      names.push_back(to_text(size));
       children.push_back(parallel(std::move(calls)));
     }
     return fork(fmt::format("g{}", group.number), std::move(names), std::move(children));
-  }
-
-  TreeNode streams() const {
-    std::vector<TreeNode> parts;
-    for (std::size_t p = 0; p < space_.streams.super_epochs.size(); ++p) {
-      const SuperEpoch& part = space_.streams.super_epochs[p];
-      std::vector<TreeNode> epochs;
-      for (std::size_t e = 0; e < part.epochs.size(); ++e) {
-        std::vector<std::string> counts;
-        for (const StreamCounts& choice :
-             stream_choices(part.epochs[e], options_.streams, behind_barrier(part, e)))
-          counts.push_back(to_text(choice));
-        epochs.push_back(variable(fmt::format("se{}/e{}", p, e), std::move(counts)));
-      }
-      parts.push_back(prefix(std::move(epochs)));
-    }
-    return parallel(std::move(parts));
   }
 
   const Computation& computation_;
@@ -89,6 +67,38 @@ class TreeWriter {
 };
 
 }  // namespace
+
+std::string to_text(const Chunk& chunk) {
+  return fmt::format("{}x{}x{}", chunk.size[kM], chunk.size[kN], chunk.size[kK]);
+}
+
+TreeNode stream_tree(const StreamSpace& space, int streams) {
+  std::vector<TreeNode> parts;
+  for (std::size_t p = 0; p < space.super_epochs.size(); ++p) {
+    const SuperEpoch& part = space.super_epochs[p];
+    std::vector<TreeNode> epochs;
+    for (std::size_t e = 0; e < part.epochs.size(); ++e) {
+      std::vector<std::string> counts;
+      for (const StreamCounts& choice : stream_choices(part.epochs[e], streams, behind_barrier(part, e)))
+        counts.push_back(to_text(choice));
+      epochs.push_back(variable(fmt::format("se{}/e{}", p, e), std::move(counts)));
+    }
+    parts.push_back(prefix(std::move(epochs)));
+  }
+  return parallel(std::move(parts));
+}
+
+std::vector<Chunk> offered_chunks(const FusionGroup& group, const Device& device,
+                                  const TreeOptions& options) {
+  if (!options.chunks) return {Chunk{}};
+  std::vector<Chunk> sizes = chunks(group, device).list;
+  std::stable_partition(sizes.begin(), sizes.end(), [](const Chunk& chunk) { return chunk == Chunk{}; });
+  if (!options.partial_sums)
+    std::erase_if(
+        sizes, [&](const Chunk& chunk) { return chunk.size[kK] > 1 && chunk.size[kK] < group.extent[kK]; });
+  if (!options.sums) std::erase_if(sizes, [](const Chunk& chunk) { return chunk.size[kK] > 1; });
+  return sizes;
+}
 
 TreeNode space_tree(const Graph& model, const Device& device, const FusionPlan& plan, const Space& space,
                     const TreeOptions& options) {

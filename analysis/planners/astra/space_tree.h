@@ -14,6 +14,9 @@ struct TreeOptions {
   bool chunks = true;                               ///< off: every product by itself
   bool allocations = true;                          ///< off: the first strategy
   int streams = 2;
+  /// Pieces of some rungs of a ladder, which the others are added to; off: one or all.
+  bool partial_sums = true;
+  bool sums = true;  ///< off: no piece has several rungs
 };
 
 /// A fork over strategies; in each, first all groups in parallel, a fork over chunks whose calls' kernels are
@@ -22,5 +25,12 @@ struct TreeOptions {
 /// options; (1, 1, 1) and all on stream 0 come first.
 TreeNode space_tree(const Graph& graph, const Device& device, const FusionPlan& plan, const Space& space,
                     const TreeOptions& options);
+
+/// Its part below all super-epochs: how many steps of each class are on each stream.
+TreeNode stream_tree(const StreamSpace& space, int streams);
+
+/// The chunks that a tree offers for a group, (1, 1, 1) first; and their names, "1x4x2".
+std::vector<Chunk> offered_chunks(const FusionGroup& group, const Device& device, const TreeOptions& options);
+std::string to_text(const Chunk& chunk);
 
 }  // namespace stitchwork::astra

@@ -1,0 +1,204 @@
+// Which products become one: explored over modelled times, then compared as whole plans.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "analysis/judge/library_cost.h"
+#include "analysis/planners/astra/planner.h"
+#include "analysis/planners/astra/prices.h"
+#include "core/base/at.h"
+#include "core/base/error.h"
+#include "core/substitute/derivation.h"
+#include "core/substitute/rule.h"
+#include "core/substitute/view.h"
+#include "occupancy_model/library.h"
+
+namespace stitchwork {
+namespace astra {
+namespace {
+
+constexpr std::string_view kRule = "fuse-products";
+/// No bound: a tree of modelled times is explored to its end.
+constexpr std::size_t kNoBudget = std::numeric_limits<std::size_t>::max();
+
+TreeOptions tree_options(const PlanOptions& options) {
+  TreeOptions result;
+  result.chunks = options.knobs.at("gemm_fusion") == "on";
+  result.allocations = options.knobs.at("allocations") == "on";
+  result.partial_sums = false;  // the adds stay in kernels
+  result.streams = 1;
+  if (options.knobs.at("gemm_kernels") == "on")
+    for (const LibraryKernel& kernel : library_kernels()) result.variants.emplace_back(kernel.name);
+  return result;
+}
+
+class Chooser {
+ public:
+  Chooser(const Graph& model, const Device& device, const PlanOptions& options, Recorder& recorder)
+      : model_(model),
+        computation_(model.entry_computation()),
+        device_(device),
+        options_(options),
+        recorder_(recorder),
+        tree_options_(tree_options(options)),
+        space_(enumerate(model, FusionPlan{})) {
+    // Sums of 16-bit products are rounded elsewhere when one call makes them, and may differ by more than the
+    // check of results allows where they cancel (docs/rewriting.md).
+    for (const Product& product : space_.products.list)
+      if (byte_size(computation_.node(product.dot).shape.dtype) < 4) tree_options_.sums = false;
+  }
+
+  rewriting::RewrittenGraph run() {
+    if (recorder_.enabled()) recorder_.append(std::move(space_.decisions));
+    rewriting::RewrittenGraph best = rewriting::unchanged(model_);
+    if (!tree_options_.chunks || space_.strategies.list[0].groups.empty()) {
+      record_nothing();
+      return best;
+    }
+    double least = us(model_);
+    const double alone_us = least;
+    const CallPrices prices(model_, device_, space_, tree_options_, options_.tf32, rest_us(least));
+    const TreeNode tree = space_tree(model_, device_, FusionPlan{}, space_, tree_options_);
+    ProfileIndex index;
+    const std::size_t minibatches =
+        explore(
+            tree, "b0", index, [&](const Bindings& b) { return prices.measure(b); }, kNoBudget)
+            .size();
+    std::size_t taken = tree.options.size();
+    std::vector<double> whole_us;
+    Bindings bindings_taken;
+    for (std::size_t s = 0; s < tree.options.size(); ++s) {
+      Bindings bindings;
+      SW_CHECK(next(tree.children[s], fmt::format("b0/strategy={}", tree.options[s]), index, bindings),
+               "strategy {} is not explored", s);
+      rewriting::RewrittenGraph graph = joined(prices, s, bindings);
+      whole_us.push_back(graph.steps.empty() ? alone_us : us(graph.graph));
+      if (whole_us.back() >= least) continue;
+      least = whole_us.back();
+      taken = s;
+      bindings_taken = std::move(bindings);
+      best = std::move(graph);
+    }
+    record_strategies(tree, minibatches, alone_us, whole_us, taken);
+    record_groups(prices, std::min(taken, tree.options.size() - 1), taken < tree.options.size(),
+                  bindings_taken);
+    return best;
+  }
+
+ private:
+  double us(const Graph& graph) const { return plan_elementwise(graph, device_, options_).predicted_us; }
+
+  /// Of a mini-batch of so many us what is no product.
+  double rest_us(double whole) const {
+    for (const NodeId dot : space_.products.dots)
+      if (const auto product = matrix_product(computation_, computation_.node(dot), options_.tf32))
+        whole -= library_time(device_, *product).total_us + device_.launch_gap_us;
+    return whole;
+  }
+
+  rewriting::RewrittenGraph joined(const CallPrices& prices, std::size_t s, const Bindings& bindings) {
+    std::vector<rewriting::Place> places;
+    const rewriting::Rule& rule = rewriting::rule_named(kRule);
+    const rewriting::View view(model_, model_.entry);
+    for (const StrategyGroup& group : space_.strategies.list[s].groups)
+      for (const PricedCall& call :
+           prices.calls(s, group.number, bindings.at(fmt::format("g{}", group.number)))) {
+        const std::vector<NodeId> ops = fused_ops(space_, call);
+        if (ops.empty()) continue;
+        if (!rule.find_all(view, ops)) {
+          recorder_.add(kFusionStep, computation_.node(ops.back()).name, "", [] {
+            return Verdict::no("astra.no-grid", "fuse-products does not hold at the pieces of its group");
+          });
+          continue;
+        }
+        places.emplace_back();
+        for (const NodeId op : ops) places.back().push_back(computation_.node(op).name);
+      }
+    rewriting::Derivation derivation(model_);
+    if (!places.empty()) derivation.apply_at(rule, computation_.name, std::move(places));
+    return derivation.result();
+  }
+
+  void record_nothing() {
+    recorder_.add(kFusionStep, computation_.node(computation_.root).name, "", [&] {
+      return Verdict::no(tree_options_.chunks ? "astra.no-groups" : "astra.off",
+                         tree_options_.chunks ? fmt::format("of {} dots no two may be one product",
+                                                            space_.products.dots.size())
+                                              : "gemm_fusion=off: every product is a call of its own");
+    });
+  }
+
+  void record_strategies(const TreeNode& tree, std::size_t minibatches, double alone_us,
+                         const std::vector<double>& whole_us, std::size_t taken) {
+    for (std::size_t s = 0; s < whole_us.size(); ++s)
+      recorder_.add("astra.allocation", computation_.node(computation_.root).name, tree.options[s], [&] {
+        const std::string why = fmt::format(
+            "{} groups, the whole plan takes {:.2f} us (modelled), with every product by itself {:.2f}; {} "
+            "mini-batches of modelled times, {:g} trials one by one",
+            space_.strategies.list[s].groups.size(), whole_us[s], alone_us, minibatches, trials(tree));
+        return s == taken ? Verdict::yes("astra.strategy", why) : Verdict::no("astra.slower", why);
+      });
+  }
+
+  /// Of each product of a group, its chunk with the times of all.
+  void record_groups(const CallPrices& prices, std::size_t s, bool taken, const Bindings& bindings) {
+    if (!recorder_.enabled()) return;
+    for (const StrategyGroup& group : space_.strategies.list[s].groups) {
+      const std::string name = fmt::format("g{}", group.number);
+      std::vector<std::pair<double, std::string>> times;
+      for (const auto& [chunk, list] : prices.group(s, group.number)) {
+        double sum = 0;
+        for (const PricedCall& call : list)
+          sum += *std::min_element(call.us.begin(), call.us.end()) + call.around_us;
+        times.emplace_back(sum, chunk);
+      }
+      std::sort(times.begin(), times.end());
+      std::string told;
+      for (const auto& [us, chunk] : times)
+        told += fmt::format("{}{} {:.2f} us", told.empty() ? "" : "; ", chunk, us);
+      const std::string chunk = taken ? bindings.at(name) : "1x1x1";
+      for (const PricedCall& call : prices.calls(s, group.number, chunk))
+        for (const NodeId dot : call.dots) record_dot(group, call, dot, chunk, told);
+    }
+  }
+
+  void record_dot(const StrategyGroup& group, const PricedCall& call, NodeId dot, const std::string& chunk,
+                  const std::string& told) {
+    const std::string root = computation_.node(space_.ladders[at(call.ladders[0])].root).name;
+    recorder_.add("astra.chunk", computation_.node(dot).name, root, [&] {
+      const FusionGroup& g = group.group;
+      const std::string why = fmt::format(
+          "group g{} of {}x{}x{} products in pieces of {} (lefts x rights x rungs; modelled, with "
+          "operands appended and results copied: {})",
+          group.number, g.m(), g.n(), g.k(), chunk, told);
+      return call.dots.size() > 1 ? Verdict::yes("astra.fused", why) : Verdict::no("astra.chunk", why);
+    });
+    if (tree_options_.variants.size() == 1) return;
+    recorder_.add("astra.kernel", computation_.node(dot).name, root, [&] {
+      std::string why = "modelled, with a launch gap: ";
+      for (std::size_t v = 0; v < call.us.size(); ++v)
+        why += fmt::format("{}{} {:.2f} us", v == 0 ? "" : "; ", tree_options_.variants[v], call.us[v]);
+      return Verdict::yes("astra.library", why + "; the library's estimate is its fastest kernel's");
+    });
+  }
+
+  const Graph& model_;
+  const Computation& computation_;
+  const Device& device_;
+  const PlanOptions& options_;
+  Recorder& recorder_;
+  TreeOptions tree_options_;
+  Space space_;
+};
+
+}  // namespace
+}  // namespace astra
+
+rewriting::RewrittenGraph rewrite_astra(const Graph& model, const Device& device, const PlanOptions& options,
+                                        Recorder& recorder) {
+  return astra::Chooser(model, device, options, recorder).run();
+}
+
+}  // namespace stitchwork
