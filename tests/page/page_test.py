@@ -106,6 +106,8 @@ class Page(unittest.TestCase):
                 for refusal in said["refusals"]:
                     self.assertIn(refusal["decision"]["why"], told)
                     self.assertIn(refusal["needs"], told)
+                if said["decisions"]:
+                    self.browser.click_on("#details .decisions summary")
                 shown = self.ask("[...document.querySelectorAll('#details .decisions .verdict code')].map((c) => c.textContent)")
                 self.assertEqual(shown, [d["rule"] for d in said["decisions"]])
 
@@ -122,8 +124,8 @@ class Page(unittest.TestCase):
         self.assertEqual(self.details(), before)
         self.assertEqual(self.selected_rows(), [kernel["id"]])
         # An op, by its name in the generated source; and back.
-        op = self.ask("document.querySelector('#codetext a[data-op]').dataset.op")
-        self.browser.click_on("#codetext a[data-op]")
+        op = kernel["outputs"][0]
+        self.browser.click_on(f"#codetext a[data-op='{op}']")
         self.assertTrue(self.details().startswith(op))
         self.browser.reload()
         self.assertTrue(self.details().startswith(op))

@@ -88,12 +88,20 @@ class App {
       const [step, group] = (link.dataset.step ?? link.dataset.group).split(".").map(Number);
       this.select({ plan, step, group: group ?? -1, op: -1 }, { from: "link" });
     });
+    // Lists that are folded are made when they are opened.
+    document.addEventListener("toggle", (event) => {
+      const list = event.target.open && event.target.dataset.lazy !== undefined && lazyLists[event.target.dataset.lazy];
+      if (!list) return;
+      delete event.target.dataset.lazy;
+      event.target.insertAdjacentHTML("beforeend", list());
+    }, true);
     splitters();
   }
 
   showPlans() {
     for (const view of this.views) view.remove();
     const plans = this.beside ? [this.plan, this.beside].sort((a, b) => a.index - b.index) : [this.plan];
+    for (const plan of plans) plan.load();
     byId("views").dataset.count = plans.length;
     this.views = plans.map((plan) => new GraphView(this, plan, byId("views")));
     document.querySelectorAll("[data-plan]").forEach((b) => b.setAttribute("aria-selected", this.plans[+b.dataset.plan] === this.plan));
@@ -167,6 +175,7 @@ class App {
 
   // The same thing in another plan: by the op, or by the kernel that has most of the kernel's ops.
   counterpart(s, plan) {
+    plan.load();
     const name = s.op >= 0 ? s.plan.parts[s.body + 1].ops.name[s.op] : "";
     if (name) {
       const at = plan.find(name);
@@ -197,6 +206,7 @@ class App {
     return this.steps.get(plan);
   }
   stepsIn(s, plan) {
+    plan.load();
     if (s.plan === plan) return s.op >= 0 && s.node < 0 ? new Set(plan.stepsOf(s.body, s.op)) : new Set(s.step >= 0 ? [s.step] : []);
     const other = this.counterpart(s, plan);
     return new Set(other && other.step >= 0 ? [other.step] : []);
@@ -227,6 +237,7 @@ class App {
   }
 
   detailsHtml() {
+    lazyLists.length = 0;
     const s = this.selection;
     if (!s) return nothingHtml(this.plan);
     if (s.op >= 0) return opHtml(s.plan, s);
@@ -424,7 +435,7 @@ class App {
     const named = (key) => this.plans.find((p) => p.name === given.get(key));
     const plan = named("plan") || this.plans[0], beside = named("beside") || null;
     const changed = plan !== this.plan || beside !== this.beside;
-    this.plan = plan;
+    this.plan = plan.load();
     this.beside = beside === plan ? null : beside;
     this.tab = given.get("tab") || (this.beside ? "diff" : this.tab);
     if (show && changed) this.showPlans();

@@ -22,7 +22,7 @@ function schedule(plan) {
 class Timeline {
   constructor(app, plan, host) {
     this.app = app;
-    this.plan = plan;
+    this.plan = plan.load();
     this.times = schedule(plan);
     host.innerHTML = `<canvas class="timeline" tabindex="0" role="img" aria-label="Timeline"></canvas><p class="note">${us(this.times.total)} · ${escapeHtml(this.times.method)} · ${counted(this.times.streams, "stream")} · dashed: grid barriers, phases drawn equally long · wheel zooms, dragging moves</p>`;
     this.canvas = host.firstChild;

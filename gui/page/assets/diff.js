@@ -54,13 +54,13 @@ function rewritingsPane(app, plan, host) {
     { title: "with", value: (row) => row.at.slice(1).join(", "), html: (row) => escapeHtml(row.at.slice(1).join(", ")) },
     { title: "is now", value: (row) => row.now, html: (row) => escapeHtml(row.now) },
     { title: "why", value: (row) => row.why, html: (row) => escapeHtml(row.why) },
-  ], rows, { name: "rewritings", first: 0, memory: { by: 0, down: false }, key: (row) => String(row.i),
+  ], rows, { name: "rewritings", first: 0, down: false, memory: { by: 0, down: false }, key: (row) => String(row.i),
     pick: (row) => row.now && app.selectOp(row.now, plan, { from: "rewritings" }),
     chosen: (row) => !!row.now && row.now === app.opName() });
 }
 
 function decisionsPane(app, plan, host) {
-  const rows = plan.parts.flatMap((part, p) => part.decisions.map((d, i) => ({ ...d, part: p, i })));
+  const rows = plan.load().parts.flatMap((part, p) => part.decisions.map((d, i) => ({ ...d, part: p, i })));
   if (!rows.length) { host.innerHTML = `<p class="note">No decisions: somebody edited this plan, or its planner takes none.</p>`; return null; }
   const text = (key) => ({ value: (row) => row[key], html: (row) => `<span title="${escapeHtml(row[key])}">${escapeHtml(row[key])}</span>` });
   return new Table(host, [
@@ -69,7 +69,7 @@ function decisionsPane(app, plan, host) {
     { title: "verdict", value: (row) => (row.ok ? "taken" : "refused"), html: (row) => `<b class="${row.ok ? "yes" : "no"}">${row.ok ? "✓ taken" : "✗ refused"}</b>` },
     { title: "rule", value: (row) => row.rule, html: (row) => `<code>${escapeHtml(row.rule)}</code>` },
     { title: "why", ...text("why") }, { title: "what would change it", ...text("needs") },
-  ], rows, { name: "decided", first: 0, memory: app.memory("decided"), key: (row) => row.part + "." + row.i,
+  ], rows, { name: "decided", first: 0, down: false, memory: app.memory("decided"), key: (row) => row.part + "." + row.i,
     pick: (row) => app.selectOp(plan.find(row.subject) ? row.subject : row.object, plan, { from: "decisions" }),
     chosen: (row) => { const name = app.opName(); return !!name && (row.subject === name || row.object === name); } });
 }

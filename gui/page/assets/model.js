@@ -3,7 +3,8 @@ const KIND = { model: 0, layer: 1, body: 2, step: 3, group: 4, op: 5 };
 
 async function readDocument() {
   const text = document.getElementById("data").textContent;
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const packed = atob(text), bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; ++i) bytes[i] = packed.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
 }
@@ -32,9 +33,16 @@ class Plan {
     this.page = page;
     this.name = this.plan.planner;
     this.schemeNumber = new Map(page.schemes.map((s, i) => [s.name, i]));
+    this.indexSteps();
+  }
+
+  // Indexes ops and nodes when the plan is first looked at: a page of several plans opens as fast as one of one.
+  load() {
+    if (this.loaded) return this;
+    this.loaded = true;
     this.parts.forEach((part, p) => this.indexPart(part, p === 0 ? this.plan : this.plan.computations[p - 1]));
     this.indexNodes();
-    this.indexSteps();
+    return this;
   }
 
   indexPart(part, plan) {
@@ -97,9 +105,9 @@ class Plan {
 
   indexSteps() {
     let first = 0;
-    this.firstStep = this.parts.map((part) => {
+    this.firstStep = [this.plan, ...(this.plan.computations || [])].map((plan) => {
       const at = first;
-      first += part.plan.steps.length;
+      first += plan.steps.length;
       return at;
     });
     this.total = this.rows.reduce((sum, row) => sum + (row.body < 0 ? row.predicted_us : 0), 0);
@@ -132,6 +140,7 @@ class Plan {
     return node.kind === KIND.op && node.group >= 0 && this.nodes[node.parent].op === node.op;
   }
   find(name) {
+    this.load();
     for (let p = 0; p < this.parts.length; ++p)
       if (this.parts[p].byName.has(name)) return { body: p - 1, op: this.parts[p].byName.get(name) };
     return null;

@@ -46,6 +46,8 @@ class Source {
   show() {
     const s = this.app.selection, plan = s ? s.plan : this.app.plan;
     let step = s ? s.step : -1;
+    // An input of the kernel that is looked at: its source stays.
+    if (s && s.op >= 0 && (step < 0 || !plan.kernel(step)) && this.last && this.last.plan === plan) step = this.last.step;
     const kernel = step >= 0 ? plan.kernel(step) : null;
     const tab = (kind, title) => `<button data-kind="${kind}" aria-pressed="${this.kind === kind}">${title}</button>`;
     this.bar.innerHTML = `<div class="group">${tab("cuda", "CUDA")}${tab("hlo", "HLO")}</div><span>${kernel ? escapeHtml(kernel.id + " " + kernel.name) : ""}</span><button data-copy="1" title="Copy the text">copy</button>`;
@@ -56,6 +58,7 @@ class Source {
       if (this.key !== key || this.shown !== "cuda") this.text.innerHTML = `<code>${cudaHtml(plan.source(step), name)}</code>`;
       else for (const a of this.text.querySelectorAll("a")) a.classList.toggle("here", a.dataset.op === name);
       this.key = key;
+      this.last = { plan, step };
     } else this.text.innerHTML = `<p class="quiet">${s && step >= 0 ? "A library or the device does this step: there is no generated source." : "Select a kernel or an op: its generated CUDA appears here."}</p>`;
     if (!kernel || this.kind === "hlo") this.key = null;
     this.shown = this.kind;

@@ -1,5 +1,5 @@
 // A table of rows with sorting and, where it is long, only the rows that are seen.
-const ROW_HEIGHT = 27, ROWS_AT_ONCE = 400;
+const ROW_HEIGHT = 27, ROWS_AT_ONCE = 100;
 
 class Table {
   // columns: {title, tip, number, value(row) to sort by, html(row)}; key(row) names it; pick(row) when clicked.
@@ -26,7 +26,7 @@ class Table {
       head.append(th);
     });
     const first = options.memory;
-    this.sortBy(first.by ?? options.first ?? 0, first.down ?? !!columns[options.first ?? 0].number);
+    this.sortBy(first.by ?? options.first ?? 0, first.down ?? (options.down ?? !!columns[options.first ?? 0].number));
   }
 
   windowed() { return this.rows.length > ROWS_AT_ONCE; }

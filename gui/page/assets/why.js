@@ -2,6 +2,7 @@
 // texts are those of `stitchwork explain`.
 const MOST_LISTED = 60;
 
+const lazyLists = [];  // what makes the lists of folded details, by their data-lazy
 const opLink = (name) => `<a href="#" data-op="${escapeHtml(name)}">${escapeHtml(name)}</a>`;
 const stepLink = (plan, step) => {
   const row = plan.rows[step];
@@ -11,7 +12,7 @@ const factRow = (what, value) => (value === "" || value === undefined || value =
 const badgeHtml = (plan, scheme) => `<span class="badge s${scheme}" title="${escapeHtml(plan.page.schemes[scheme].meaning)}">${plan.page.schemes[scheme].badge}</span>`;
 const listHtml = (items, most = MOST_LISTED) => {
   const first = items.slice(0, most).join("");
-  return items.length <= most ? first : `${first}<details class="more"><summary>${counted(items.length - most, "more")}</summary>${items.slice(most).join("")}</details>`;
+  return items.length <= most ? first : `${first}<details class="more" data-lazy="${lazyLists.push(() => items.slice(most).join("")) - 1}"><summary>${counted(items.length - most, "more")}</summary></details>`;
 };
 const needsHtml = (needs) => (needs ? `<p class="needs"><b>to change it</b> ${escapeHtml(needs)}</p>` : "");
 
@@ -80,7 +81,7 @@ function neighboursHtml(plan, body, list) {
     <b>✗</b> <code>${escapeHtml(n.refusal.rule)}</code> <span>${escapeHtml(n.refusal.why)}</span>${needsHtml(n.refusal.needs)}</div>`), 12);
 }
 
-const decisionsHtml = (list) => (list.length ? `<details class="decisions"><summary>${counted(list.length, "decision")} that name it</summary>${listHtml(list.map((d) => verdictHtml(d)))}</details>` : "");
+const decisionsHtml = (list) => (list.length ? `<details class="decisions" data-lazy="${lazyLists.push(() => listHtml(list.map((d) => verdictHtml(d)))) - 1}"><summary>${counted(list.length, "decision")} that name it</summary></details>` : "");
 
 function placementHtml(plan, body, op, k) {
   const part = plan.parts[body + 1], kernel = part.plan.kernels[k], name = part.ops.name[op], step = plan.firstStep[body + 1] + part.stepOfKernel[k];
