@@ -206,6 +206,21 @@ class Page(unittest.TestCase):
         if said["removed"]:
             self.assertIn(f"{said['removed'][0]['id']} {said['removed'][0]['name']}", told)
 
+    def test_ops_of_a_rewritten_graph_are_found_by_their_origin(self):
+        page = pathlib.Path(self.folder.name) / "rewritten.html"
+        stitchwork("view", "softmax_block", "--planners", "korch,astitch", "-o", str(page))
+        plan = document("plan", "softmax_block", "--planner", "korch")
+        self.assertTrue(plan["rewrites"])
+        self.browser.open(page.as_uri() + "#beside=astitch&tab=rewritings")
+        self.assertEqual(self.ask("[...document.querySelectorAll('#pane tr[data-i]')].map((r) => r.cells[1].innerText)"),
+                         [step["rule"] for step in plan["rewrites"] for _ in step["at"]])
+        self.browser.click_on("#pane tr[data-i]")
+        self.assertIn(plan["rewrites"][0]["rule"], self.details())
+        self.assertIn("of the model", self.details())
+        ours, others = self.ask("stitchwork.views.map((v) => v.plan.nodes[v.selected].label)")
+        self.assertNotEqual(ours, others)
+        self.assertIn(others, self.details())
+
     def test_a_runs_counters_and_times_are_colours_and_columns(self):
         run = json.loads(self.ran.read_text())
         self.assertIn("run:time", self.ask("[...document.getElementById('colour').options].map((o) => o.value)"))

@@ -178,7 +178,7 @@ class App {
     plan.load();
     const name = s.op >= 0 ? s.plan.parts[s.body + 1].ops.name[s.op] : "";
     if (name) {
-      const at = plan.find(name);
+      const at = this.sameOp(s, name, plan);
       if (!at) return null;
       const node = plan.placeOf(at.body, at.op);
       return node < 0 ? null : selectionOf(plan, node);
@@ -186,6 +186,16 @@ class App {
     if (s.step < 0) return null;
     const best = [...this.stepsBeside(s, plan)].sort((a, b) => b[1] - a[1])[0];
     return best ? { plan, step: best[0], group: -1, op: -1, node: plan.nodeOfStep.get(best[0]) ?? -1, body: plan.rows[best[0]].body } : null;
+  }
+  // The op of the other plan by its name, else one that stands for the same op of the model: rewritten graphs have others.
+  sameOp(s, name, plan) {
+    const shown = (at) => at && plan.placeOf(at.body, at.op) >= 0;
+    const here = s.plan.parts[s.body + 1].ops.from, origins = [name, ...(here && s.body < 0 ? here[s.op] : [])];
+    for (const origin of origins) if (shown(plan.find(origin))) return plan.find(origin);
+    const there = plan.parts[0].ops.from || [];
+    for (const origin of origins)
+      for (let op = there.length - 1; op >= 0; --op) if (there[op].includes(origin) && shown({ body: -1, op })) return { body: -1, op };
+    return null;
   }
   // Steps of the other plan that compute ops of the selected step: with how many.
   stepsBeside(s, plan) {

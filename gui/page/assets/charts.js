@@ -84,7 +84,7 @@ class Timeline {
       c.lineTo(x(tick), this.h);
       c.stroke();
       c.fillStyle = theme.muted;
-      c.fillText(us(tick), Math.min(this.w - 30, Math.max(30, x(tick))), 11);
+      c.fillText(d3.format("~g")(tick) + " µs", Math.min(this.w - 30, Math.max(30, x(tick))), 11);
     }
     c.textAlign = "left";
     for (let s = 0; s < this.times.begin.length; ++s) {
@@ -146,7 +146,7 @@ class Roofline {
     const slope = first.corner[1] / first.corner[0], ys = [...marks.map((m) => m[1]), first.corner[1], low * slope];
     const x = d3.scaleLog().domain([low, high]).range([box.left, box.w - box.right]);
     const y = d3.scaleLog().domain([Math.min(...ys) / 1.6, first.corner[1] * 1.6]).range([box.h - box.bottom, box.top]);
-    const few = (axis) => axis.ticks(6, "~s");
+    const few = (axis) => axis.ticks(6, "~g");
     axes(svg, x, y, box, { x: first.x, y: first.y }, { x: few, y: few });
     svg.append("path").attr("class", "roof").attr("d", d3.line()([[x(low), y(low * slope)], [x(first.corner[0]), y(first.corner[1])], [x(high), y(first.corner[1])]]));
     shown.forEach((plan, p) => {
@@ -198,10 +198,10 @@ class Memory {
     const last = plan.memory.steps.length, buffers = [...plan.memory.buffers].sort((a, b) => b.bytes - a.bytes).slice(0, BUFFERS_SHOWN);
     const row = 14, h = buffers.length * row + 34, x = d3.scaleLinear().domain([0, last]).range([170, box.w - 74]);
     const svg = figure.append("svg").attr("width", box.w).attr("height", h);
-    svg.append("g").attr("class", "axis").attr("transform", "translate(0,20)").call(d3.axisTop(x).ticks(8));
+    svg.append("g").attr("class", "axis").attr("transform", "translate(0,20)").call(d3.axisTop(x).ticks(4));
     buffers.forEach((b, i) => {
       const at = 26 + i * row, end = b.last_step === null ? last : b.last_step + 1, g = svg.append("g").attr("class", "life").attr("data-op", b.op);
-      g.append("text").attr("x", 164).attr("y", at + 9).attr("text-anchor", "end").text(b.op.length > 26 ? b.op.slice(0, 25) + "…" : b.op);
+      g.append("text").attr("x", 164).attr("y", at + 9).attr("text-anchor", "end").text(b.op.length > 24 ? b.op.slice(0, 23) + "…" : b.op);
       g.append("rect").attr("x", x(b.first_step)).attr("y", at).attr("height", row - 4).attr("width", Math.max(2, x(end) - x(b.first_step)))
         .attr("rx", 2).attr("fill", seriesColour(app, plan)).attr("opacity", b.alive_at_peak ? 0.95 : 0.4);
       g.append("text").attr("x", box.w - 68).attr("y", at + 9).text(bytesText(b.bytes));

@@ -230,6 +230,12 @@ class GraphView {
 
   title(box) {
     const k = this.transform.k, c = this.context, r = box.rect, n = this.plan.nodes[box.node];
+    // From afar, names of layers stand above them, where they do not cover what is in them.
+    if (k < 0.3 && n.kind === KIND.layer) {
+      const size = 11 / k, room = r.w - 6 / k;
+      if (r.w * k > 30 && this.plan.nodes[n.parent].kind !== KIND.model) this.text(r.x + 2 / k, r.y - 7 / k, n.label.split("/").slice(-2).join("/"), this.theme.text, size, 600, room);
+      return;
+    }
     if (k < 0.1) return;
     // Titles of what holds others keep a size that can be read, as far as there is room above the content.
     const size = Math.min(21, Math.max(12, 10 / k));
@@ -279,7 +285,7 @@ class GraphView {
     c.fillStyle = theme.paper;
     c.fill();
     if (fill) {
-      c.globalAlpha = metric ? 1 : this.app.dark ? 0.24 : 0.2;
+      c.globalAlpha = metric ? 1 : k < TEXT_FROM ? 0.75 : this.app.dark ? 0.24 : 0.2;
       c.fillStyle = fill;
       c.fill();
       c.globalAlpha = 1;
@@ -290,13 +296,7 @@ class GraphView {
     if (scheme === 5) c.setLineDash([4, 3]);
     c.stroke();
     c.setLineDash([]);
-    if (k < TEXT_FROM) {
-      if (!holds && !metric) {
-        c.fillStyle = schemeColour(scheme);
-        c.fillRect(r.x, r.y + 4, 8, r.h - 8);
-      }
-      return;
-    }
+    if (k < TEXT_FROM) return;
     if (scheme === 2) {
       c.lineWidth = 0.8;
       c.beginPath();
