@@ -31,50 +31,11 @@ FusionPlan parse_plan(const Graph& graph, const PlanFile& file) {
   return plan;
 }
 
-ordered_json to_json(const DiffKernel& k) { return {{"id", k.id}, {"name", k.name}, {"ops", k.ops}}; }
-
-ordered_json to_json(const KernelChange& c) {
-  return {{"a", to_json(c.a)},
-          {"b", to_json(c.b)},
-          {"gained", c.gained},
-          {"lost", c.lost},
-          {"schemes", c.schemes},
-          {"launch", {{"a", c.launch_a}, {"b", c.launch_b}}},
-          {"predicted_us", {{"a", c.us_a}, {"b", c.us_b}}}};
-}
-
-ordered_json to_json(const std::optional<Decision>& d) {
-  if (!d) return nullptr;
-  return {{"step", d->step},     {"subject", d->subject},   {"object", d->object},
-          {"ok", d->verdict.ok}, {"rule", d->verdict.rule}, {"why", d->verdict.why}};
-}
-
-ordered_json to_json(const Boundary& b) {
-  return {{"producer", b.producer},
-          {"consumer", b.consumer},
-          {"apart_in", b.apart_in_b ? "b" : "a"},
-          {"apart", to_json(b.apart)},
-          {"together", to_json(b.together)}};
-}
-
-template <typename T>
-ordered_json list(const std::vector<T>& values) {
-  ordered_json result = ordered_json::array();
-  for (const T& value : values) result.push_back(to_json(value));
+/// A side of the document: whose plan it is, then its totals.
+ordered_json side(const PlanFile& file, const FusionPlan& plan, const PlanTotals& totals) {
+  ordered_json result{{"file", file.path}, {"planner", plan.planner}, {"device", plan.device}};
+  result.update(totals_to_json(totals));
   return result;
-}
-
-ordered_json to_json(const PlanFile& file, const FusionPlan& plan, const PlanTotals& t) {
-  return {{"file", file.path},
-          {"planner", plan.planner},
-          {"device", plan.device},
-          {"memory_kernels", t.memory_kernels},
-          {"library_calls", t.library_calls},
-          {"copies", t.copies},
-          {"memsets", t.memsets},
-          {"grid_barriers", t.grid_barriers},
-          {"dram_bytes", t.dram_bytes},
-          {"predicted_us", t.predicted_us}};
 }
 
 /// Conditions of --fail-on.
@@ -109,21 +70,14 @@ void diff_files(Cli& cli, const std::string& path_a, const std::string& path_b,
       failed.push_back(condition.name);
   if (!failed.empty()) cli.exit_code = kExitDifference;
   if (cli.json) {
-    ordered_json moved = ordered_json::array();
-    for (const MovedOp& m : result.moved) moved.push_back({{"op", m.op}, {"from", m.from}, {"to", m.to}});
-    return cli.print(
-        ordered_json{{"schema", "stitchwork.diff/1"},
-                     {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
-                     {"method", "modelled"},
-                     {"a", to_json(file_a, a, result.a)},
-                     {"b", to_json(file_b, b, result.b)},
-                     {"same_kernels", result.same_kernels},
-                     {"removed", list(result.removed)},
-                     {"added", list(result.added)},
-                     {"changed", list(result.changed)},
-                     {"moved", moved},
-                     {"boundaries", list(result.boundaries)},
-                     {"failed", failed}});
+    ordered_json document{{"schema", "stitchwork.diff/1"},
+                          {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
+                          {"method", "modelled"},
+                          {"a", side(file_a, a, result.a)},
+                          {"b", side(file_b, b, result.b)}};
+    document.update(changes_to_json(result));
+    document["failed"] = failed;
+    return cli.print(document);
   }
   cli.print(fmt::format("A {}: {} on {}\nB {}: {} on {}\n", path_a, a.planner, a.device, path_b, b.planner,
                         b.device) +

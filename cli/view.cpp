@@ -7,32 +7,85 @@
 #include "cli/cli.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "experiments/view_module.h"
-#include "figures/data/load.h"
+#include "gui/page/page.h"
 
 namespace stitchwork {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string render(const Model& model, const std::vector<FusionPlan>& plans) {
-  auto* view = reinterpret_cast<RenderView*>(module_function(kViewModule, kRenderView, "graphs are drawn"));
-  std::string page;
-  ModuleProblem problem;
-  (*view)(model, plans, page, problem);
-  if (!problem.message.empty()) throw Error(problem.message, problem.hint);
-  return page;
+struct ViewArguments {
+  PlanArguments plan;
+  std::vector<std::string> planners{"astitch", "xla"};
+  const CLI::Option* given = nullptr;  ///< --planners
+  std::vector<std::string> runs;
+  std::string output;
+};
+
+void check_arguments(const ViewArguments& a) {
+  if (a.plan.model.empty() && a.plan.plan_file.empty()) throw CLI::RequiredError("MODEL");
+  if (fs::path(a.output).extension() != ".html")
+    throw Error(a.output, 0, 0, "a page is written as .html", "for example -o view.html");
+  for (auto at = a.planners.begin(); at != a.planners.end(); ++at) {
+    planner(*at);
+    if (std::find(a.planners.begin(), at, *at) != at)
+      throw Error(fmt::format("planner {} is given twice", *at), "name each once");
+  }
+}
+
+void view(Cli& cli, ViewArguments a) {
+  check_arguments(a);
+  std::vector<FusionPlan> plans;
+  Model model;
+  const Device* target = nullptr;
+  if (a.plan.plan_file.empty()) {
+    model = a.plan.open.load(a.plan.model);
+    target = &device(a.plan.device);
+  } else {
+    PlanArguments saved = a.plan;
+    saved.set.clear();
+    saved.override_file.clear();
+    saved.library_file.clear();
+    Planned planned = load_planned(saved);
+    model = std::move(planned.model);
+    target = planned.device;
+    plans.push_back(std::move(planned.plan));
+    if (a.given->count() == 0) a.planners.clear();
+  }
+  PlanOptions options = a.plan.options(true);
+  for (const std::string& name : a.planners) {
+    cli.progress("planning with " + name);
+    plans.push_back(make_plan(model.graph, *target, name, options_for(planner(name), options)));
+  }
+  std::vector<gui::PagePlan> shown;
+  for (const FusionPlan& plan : plans) shown.push_back({&plan, {}, {}});
+  for (const std::string& run : a.runs) gui::add_run(model, shown, read_file(run), run);
+  cli.progress("laying out");
+  const std::string page = gui::plans_page(model, shown);
+  cli.progress("");
+  write_file(a.output, page);
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::vector<std::string> names;
+  for (const FusionPlan& plan : plans) {
+    names.push_back(plan.planner);
+    list.push_back({{"planner", plan.planner},
+                    {"memory_kernels", plan.counts.memory_kernels},
+                    {"library_calls", plan.counts.library_calls},
+                    {"predicted_us", plan.predicted_us}});
+  }
+  if (cli.json)
+    return cli.print(nlohmann::ordered_json{
+        {"schema", "stitchwork.view/1"},
+        {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
+        {"device", target->id},
+        {"plans", list},
+        {"file", a.output}});
+  cli.print(fmt::format("{} shows {} planned by {}", a.output, model.graph.source, fmt::join(names, ", ")));
 }
 
 }  // namespace
 
 void add_view(CLI::App& app, Cli& cli) {
-  struct ViewArguments {
-    PlanArguments plan;
-    std::vector<std::string> planners{"astitch", "xla"};
-    const CLI::Option* given = nullptr;  ///< --planners
-    std::string output;
-  };
   CLI::App* command = app.add_subcommand("view", "plans of a model as one page: graphs, kernels, and why");
   auto a = std::make_shared<ViewArguments>();
   a->plan.add_model(*command);
@@ -42,64 +95,17 @@ void add_view(CLI::App& app, Cli& cli) {
                  ->capture_default_str();
   command->add_option("--plan", a->plan.plan_file, "a saved plan, shown first; without --planners alone");
   a->plan.add_options(*command);
+  command->add_option("--run", a->runs,
+                      "what stitchwork run --json printed of one of the plans: its times and counters as "
+                      "colours; several times for several plans");
   command->add_option("-o,--output", a->output, "HTML file, which needs no other")->required();
-  add_common(*command, cli,
-             "  stitchwork view bert_layer -o view.html\n"
-             "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html\n"
-             "  stitchwork view softmax --planners astitch --set mapping=paper -o view.html");
-  command->callback([&cli, a] {
-    if (a->plan.model.empty() && a->plan.plan_file.empty()) throw CLI::RequiredError("MODEL");
-    if (fs::path(a->output).extension() != ".html")
-      throw Error(a->output, 0, 0, "a page is written as .html", "for example -o view.html");
-    for (auto at = a->planners.begin(); at != a->planners.end(); ++at) {
-      planner(*at);
-      if (std::find(a->planners.begin(), at, *at) != at)
-        throw Error(fmt::format("planner {} is given twice", *at), "name each once");
-    }
-    std::vector<FusionPlan> plans;
-    Model model;
-    const Device* target = nullptr;
-    if (a->plan.plan_file.empty()) {
-      model = a->plan.open.load(a->plan.model);
-      target = &device(a->plan.device);
-    } else {
-      PlanArguments saved = a->plan;
-      saved.set.clear();
-      saved.override_file.clear();
-      saved.library_file.clear();
-      Planned planned = load_planned(saved);
-      model = std::move(planned.model);
-      target = planned.device;
-      plans.push_back(std::move(planned.plan));
-      if (a->given->count() == 0) a->planners.clear();
-    }
-    PlanOptions options = a->plan.options(true);
-    for (const std::string& name : a->planners) {
-      cli.progress("planning with " + name);
-      plans.push_back(make_plan(model.graph, *target, name, options_for(planner(name), options)));
-    }
-    cli.progress("drawing");
-    const std::string page = render(model, plans);
-    cli.progress("");
-    write_file(a->output, page);
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const FusionPlan& plan : plans)
-      list.push_back({{"planner", plan.planner},
-                      {"memory_kernels", plan.counts.memory_kernels},
-                      {"library_calls", plan.counts.library_calls},
-                      {"predicted_us", plan.predicted_us}});
-    if (cli.json)
-      return cli.print(nlohmann::ordered_json{
-          {"schema", "stitchwork.view/1"},
-          {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
-          {"device", target->id},
-          {"plans", list},
-          {"file", a->output}});
-    std::vector<std::string> names;
-    for (const FusionPlan& plan : plans) names.push_back(plan.planner);
-    cli.print(
-        fmt::format("{} shows {} planned by {}", a->output, model.graph.source, fmt::join(names, ", ")));
-  });
+  add_common(
+      *command, cli,
+      "  stitchwork view bert_layer -o view.html\n"
+      "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html\n"
+      "  stitchwork view softmax --planners astitch --set mapping=paper -o view.html\n"
+      "  stitchwork run softmax_tiny --json > run.json && stitchwork view softmax_tiny --run run.json -o v.html");
+  command->callback([&cli, a] { view(cli, *a); });
 }
 
 }  // namespace stitchwork

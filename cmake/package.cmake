@@ -33,8 +33,8 @@ checks the results, and explains every decision.")
 set(CPACK_DEBIAN_STITCHWORK_PACKAGE_RECOMMENDS "stitchwork-gui, clang")  # clang: PTX where no CUDA toolkit is
 set(CPACK_DEBIAN_GUI_PACKAGE_NAME stitchwork-gui)
 set(CPACK_DEBIAN_GUI_PACKAGE_DEPENDS "stitchwork (= ${STITCHWORK_VERSION}), fonts-dejavu-core")
-set(CPACK_COMPONENT_GUI_DESCRIPTION "workbench for the fusion of GPU kernels: window, pages and figures
-The window, and the modules by which the command draws pages and figures.")
+set(CPACK_COMPONENT_GUI_DESCRIPTION "workbench for the fusion of GPU kernels: window and figures
+The window, and the module by which the command draws figures.")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME stitchwork-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)

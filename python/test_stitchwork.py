@@ -122,13 +122,10 @@ class Package(unittest.TestCase):
 
     def test_a_notebook_shows_the_page_or_says_why_not(self):
         plan = stitchwork.plan(self.model)
+        with unittest.mock.patch.dict(os.environ, STITCHWORK_PAGE="/nonexistent"):
+            self.assertIn("a page is made with it, and it is not there", plan._repr_html_())
         shown = plan._repr_html_()
-        try:
-            page = plan.page(self.folder / "page.html").read_text()
-        except stitchwork.Error as error:
-            self.assertIn("stitchwork_view.so, which is not installed", str(error))
-            self.assertIn(str(error), shown)
-            self.skipTest("built without Qt")
+        page = plan.page(self.folder / "page.html").read_text()
         self.assertIn("&lt;", shown)
         self.assertTrue(shown.startswith('<iframe srcdoc="'), shown[:40])
         self.assertIn(html.escape(page), shown)

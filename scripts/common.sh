@@ -4,7 +4,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 1
 
-# Debian 12 packages. clang is the PTX compiler where no CUDA toolkit is found.
+# Debian 12 packages. clang is the PTX compiler where no CUDA toolkit is found; node-d3 is in the page of `stitchwork view`.
 packages=(git g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev libsqlite3-dev
           libopenblas-dev coinor-libcbc-dev zlib1g-dev libjemalloc-dev libboost-dev libonnx-dev libprotobuf-dev clang)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev)

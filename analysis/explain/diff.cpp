@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
@@ -294,6 +295,66 @@ std::string to_text(const PlanDiff& diff) {
       text += fmt::format("    together in {} {}\n", b.apart_in_b ? "A" : "B", verdict_text(b.together));
   }
   return text;
+}
+
+namespace {
+
+nlohmann::ordered_json diff_part(const DiffKernel& k) {
+  return {{"id", k.id}, {"name", k.name}, {"ops", k.ops}};
+}
+
+nlohmann::ordered_json diff_part(const KernelChange& c) {
+  return {{"a", diff_part(c.a)},
+          {"b", diff_part(c.b)},
+          {"gained", c.gained},
+          {"lost", c.lost},
+          {"schemes", c.schemes},
+          {"launch", {{"a", c.launch_a}, {"b", c.launch_b}}},
+          {"predicted_us", {{"a", c.us_a}, {"b", c.us_b}}}};
+}
+
+nlohmann::ordered_json diff_part(const std::optional<Decision>& d) {
+  if (!d) return nullptr;
+  return {{"step", d->step},     {"subject", d->subject},   {"object", d->object},
+          {"ok", d->verdict.ok}, {"rule", d->verdict.rule}, {"why", d->verdict.why}};
+}
+
+nlohmann::ordered_json diff_part(const Boundary& b) {
+  return {{"producer", b.producer},
+          {"consumer", b.consumer},
+          {"apart_in", b.apart_in_b ? "b" : "a"},
+          {"apart", diff_part(b.apart)},
+          {"together", diff_part(b.together)}};
+}
+
+template <typename T>
+nlohmann::ordered_json diff_list(const std::vector<T>& values) {
+  nlohmann::ordered_json result = nlohmann::ordered_json::array();
+  for (const T& value : values) result.push_back(diff_part(value));
+  return result;
+}
+
+}  // namespace
+
+nlohmann::ordered_json totals_to_json(const PlanTotals& t) {
+  return {{"memory_kernels", t.memory_kernels},
+          {"library_calls", t.library_calls},
+          {"copies", t.copies},
+          {"memsets", t.memsets},
+          {"grid_barriers", t.grid_barriers},
+          {"dram_bytes", t.dram_bytes},
+          {"predicted_us", t.predicted_us}};
+}
+
+nlohmann::ordered_json changes_to_json(const PlanDiff& diff) {
+  nlohmann::ordered_json moved = nlohmann::ordered_json::array();
+  for (const MovedOp& m : diff.moved) moved.push_back({{"op", m.op}, {"from", m.from}, {"to", m.to}});
+  return {{"same_kernels", diff.same_kernels},
+          {"removed", diff_list(diff.removed)},
+          {"added", diff_list(diff.added)},
+          {"changed", diff_list(diff.changed)},
+          {"moved", moved},
+          {"boundaries", diff_list(diff.boundaries)}};
 }
 
 }  // namespace stitchwork

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,5 +59,10 @@ struct PlanDiff {
 /// Error if the plans are of different models.
 PlanDiff diff(const Graph& graph, const FusionPlan& a, const FusionPlan& b);
 std::string to_text(const PlanDiff& diff);
+
+/// Of documents (docs/schema/diff.schema.json): {"memory_kernels", "library_calls", ..., "predicted_us"}.
+nlohmann::ordered_json totals_to_json(const PlanTotals& totals);
+/// {"same_kernels", "removed", "added", "changed", "moved", "boundaries"}.
+nlohmann::ordered_json changes_to_json(const PlanDiff& diff);
 
 }  // namespace stitchwork

@@ -32,27 +32,6 @@ NodeId find_op(const Computation& computation, const std::string& op) {
               fmt::format("close names: {}", fmt::join(names, ", ")));
 }
 
-/// What an op outside kernels is.
-std::string step_of(const Computation& computation, const FusionPlan& plan, const Node& node) {
-  for (const PlanStep& step : plan.steps)
-    if (step.kind != StepKind::kKernel && step.kind != StepKind::kMemset &&
-        std::find(step.nodes.begin(), step.nodes.end(), node.id) != step.nodes.end())
-      return fmt::format("{} {}", step.kind == StepKind::kLibrary ? "library call" : name(step.kind),
-                         step.id);
-  switch (plan_role(node)) {
-    case PlanRole::kSource:
-      return is_immediate(computation, node.id) ? "immediate in every kernel that reads it"
-                                                : std::string(def(node.op).name);
-    case PlanRole::kAlias: {
-      const NodeId owner = buffer_of(computation, node.id);
-      return owner == node.id ? "names the buffers of its operands"
-                              : fmt::format("alias of {}", computation.node(owner).name);
-    }
-    default:
-      return is_immediate(computation, node.id) ? "immediate in every kernel that reads it" : std::string();
-  }
-}
-
 OpPlacement placement(const Computation& computation, const std::vector<std::vector<NodeId>>& users,
                       const KernelPlan& kernel, NodeId op) {
   OpPlacement at;
@@ -165,7 +144,7 @@ class Neighbours {
     if (index < 0) return "result";
     const PlanStep& at = step(index);
     if (at.kind != StepKind::kKernel)
-      return step_of(computation_, plan_, computation_.node(at.nodes.front()));
+      return step_text(computation_, plan_, computation_.node(at.nodes.front()));
     const KernelPlan& kernel = plan_.kernels[static_cast<std::size_t>(at.kernel)];
     return fmt::format("kernel {} {}", kernel.id, kernel.name);
   }
@@ -275,6 +254,26 @@ std::optional<Replaced> replacement(const rewriting::RewrittenGraph& rewritten, 
 
 }  // namespace
 
+std::string step_text(const Computation& computation, const FusionPlan& plan, const Node& node) {
+  for (const PlanStep& step : plan.steps)
+    if (step.kind != StepKind::kKernel && step.kind != StepKind::kMemset &&
+        std::find(step.nodes.begin(), step.nodes.end(), node.id) != step.nodes.end())
+      return fmt::format("{} {}", step.kind == StepKind::kLibrary ? "library call" : name(step.kind),
+                         step.id);
+  switch (plan_role(node)) {
+    case PlanRole::kSource:
+      return is_immediate(computation, node.id) ? "immediate in every kernel that reads it"
+                                                : std::string(def(node.op).name);
+    case PlanRole::kAlias: {
+      const NodeId owner = buffer_of(computation, node.id);
+      return owner == node.id ? "names the buffers of its operands"
+                              : fmt::format("alias of {}", computation.node(owner).name);
+    }
+    default:
+      return is_immediate(computation, node.id) ? "immediate in every kernel that reads it" : std::string();
+  }
+}
+
 bool has_op(const Graph& graph, const FusionPlan& plan, const std::string& op) {
   return in_graph(model_graph(graph, plan), op) || in_graph(planned_graph(graph, plan), op);
 }
@@ -350,7 +349,7 @@ Explanation explain(const Graph& model, const FusionPlan& plan, const std::strin
     at.not_modelled = not_modelled(target, timed);
     at.forms = view.forms(k);
   }
-  if (result.placements.empty()) result.step = step_of(computation, plan, node);
+  if (result.placements.empty()) result.step = step_text(computation, plan, node);
   if (const auto product =
           result.placements.empty() ? matrix_product(computation, node, plan.tf32) : std::nullopt)
     result.library_time = to_text(*product, library_time(target, *product));

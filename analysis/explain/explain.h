@@ -57,6 +57,10 @@ struct Explanation {
   std::vector<Decision> decisions;  ///< those that name the op, in order
 };
 
+/// What an op outside kernels is: "library call lib:dot.5", "parameter", "alias of ..."; `plan` is of the
+/// computation.
+std::string step_text(const Computation& computation, const FusionPlan& plan, const Node& node);
+
 /// Whether the model or the planned graph has an op of this name that explain tells about: of the entry, of
 /// what its loops and branches run, or of what an op applies (a reducer).
 bool has_op(const Graph& graph, const FusionPlan& plan, const std::string& op);

@@ -51,6 +51,22 @@ double clear_of(std::vector<Span> spans, double wanted) {
 
 }  // namespace
 
+LayoutSize box_size(const FoldNode& node) {
+  switch (node.kind) {
+    case FoldKind::kModel:
+    case FoldKind::kLayer:
+    case FoldKind::kBody:
+      return {210, 48};
+    case FoldKind::kStep:
+      return {200, 46};
+    case FoldKind::kGroup:
+      return {180, 42};
+    case FoldKind::kOp:
+      return {170, 40};
+  }
+  return {};
+}
+
 int DrawnGraph::box_at(double x, double y) const {
   for (std::size_t i = boxes.size(); i-- > 0;)
     if (boxes[i].rect.contains(x, y)) return static_cast<int>(i);
@@ -163,6 +179,14 @@ const FoldedLayout::Container& FoldedLayout::container(int node) {
     kept->sideways = sideways(*tree_, node);
   }
   return *kept;
+}
+
+FoldedContainer FoldedLayout::at_rest(int node) {
+  const Container& c = container(node);
+  std::vector<LayoutSize> sizes;
+  for (const int child : tree_->node(node).children)
+    sizes.push_back(turned(size_(tree_->node(child)), c.sideways));
+  return {&c.layering, place(c.layering, sizes, c.sideways ? kSidewaysGaps : kGaps), c.sideways};
 }
 
 LayoutSize FoldedLayout::measure(const Folding& folding, int node) {

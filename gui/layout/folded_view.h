@@ -59,6 +59,8 @@ struct DrawnGraph {
 
 /// How large a box is drawn that is not expanded.
 using BoxSize = std::function<LayoutSize(const FoldNode&)>;
+/// What windows and pages use; fonts do not count, so that layouts are the same everywhere.
+LayoutSize box_size(const FoldNode& node);
 
 /// Which nodes are expanded. The model always is.
 class Folding {
@@ -88,11 +90,20 @@ class Folding {
 inline constexpr int kBoxesAtOpening = 500;
 Folding folding_at_opening(std::shared_ptr<const FoldTree> tree);
 
+/// How the children of a node lie while none of them is expanded.
+struct FoldedContainer {
+  const Layering* layering = nullptr;  ///< of the children, by their positions
+  Placement2D placement;
+  bool sideways = false;  ///< ranks follow each other from left to right
+};
+
 /// Lays out a folding; keeps the layering of containers from call to call.
 class FoldedLayout {
  public:
   FoldedLayout(std::shared_ptr<const FoldTree> tree, BoxSize size);
   DrawnGraph draw(const Folding& folding);
+  /// `node` has children. The layering lives as long as this.
+  FoldedContainer at_rest(int node);
 
  private:
   struct Container;

@@ -13,7 +13,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "gui/view/plans_page.h"
+#include "gui/page/page.h"
 
 namespace stitchwork::gui {
 namespace {
@@ -80,6 +80,32 @@ QByteArray png(const GraphPicture& picture) {
   buffer.open(QIODevice::WriteOnly);
   image.save(&buffer, "PNG");
   return buffer.data();
+}
+
+}  // namespace
+
+namespace {
+
+/// The page of `stitchwork view`, folded as the window is, with its colours.
+std::string html_of(const GraphPicture& picture) {
+  const PlannedModel& planned = *picture.planned;
+  if (planned.steps.empty())
+    throw Error("a page shows plans, and this graph was read from a file", "write it as .svg or .pdf");
+  PagePlan shown{planned.plan.get(), {}, std::vector<int>()};
+  for (const DrawnBox& box : picture.drawn.boxes)
+    if (box.expanded) shown.expanded->push_back(box.node);
+  if (picture.overlay) {
+    const Overlay& overlay = *picture.overlay;
+    PageMetric metric{
+        overlay.title.toStdString(), "", overlay.least.toStdString(), overlay.most.toStdString(), {}};
+    for (const StepRow& row : planned.steps) {
+      const auto value = overlay.value(row.step);
+      metric.values.push_back(value ? std::optional(std::pair(value->first, value->second.toStdString()))
+                                    : std::nullopt);
+    }
+    shown.metrics.push_back(std::move(metric));
+  }
+  return plans_page(*planned.model, {shown});
 }
 
 }  // namespace
@@ -166,7 +192,7 @@ std::string graph_file(const GraphPicture& picture, const QString& file) {
   else if (ending == "png")
     bytes = png(picture);
   else if (ending == "html")
-    return plans_page({picture});
+    return html_of(picture);
   else if (ending == "dot")
     bytes = QByteArray::fromStdString(to_dot(picture));
   else

@@ -357,22 +357,6 @@ class GraphPainter {
 
 }  // namespace
 
-LayoutSize box_size(const FoldNode& node) {
-  switch (node.kind) {
-    case FoldKind::kModel:
-    case FoldKind::kLayer:
-    case FoldKind::kBody:
-      return {210, 48};
-    case FoldKind::kStep:
-      return {200, 46};
-    case FoldKind::kGroup:
-      return {180, 42};
-    case FoldKind::kOp:
-      return {170, 40};
-  }
-  return {};
-}
-
 void paint_graph(QPainter& painter, const PlannedModel& planned, const DrawnGraph& graph,
                  const GraphLook& look, const QRectF& visible, double scale) {
   GraphPainter(painter, planned, graph, look, scale).paint(visible);

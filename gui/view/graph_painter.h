@@ -30,9 +30,6 @@ struct GraphLook {
   const Overlay* overlay = nullptr;
 };
 
-/// Sizes of boxes that are not expanded; fonts do not count, so that layouts are the same everywhere.
-LayoutSize box_size(const FoldNode& node);
-
 /// What lies within `visible`; `scale` is pixels a unit: small boxes are drawn without text.
 void paint_graph(QPainter& painter, const PlannedModel& planned, const DrawnGraph& graph,
                  const GraphLook& look, const QRectF& visible, double scale);

@@ -35,7 +35,7 @@ const std::map<std::string, std::string> kElsewhere = {
     {"experiment submit", "Slurm"},
     {"compile bert_layer --device h200 --cubin", "a CUDA toolkit"},
     {"library collect bert_layer --backend cuda", "a GPU"},
-    {"view", "the module that draws, of a build with Qt (tests/cli/view_test.cpp)"},
+    {"view bert_base", "half a minute of planning by auto"},
 };
 
 /// The commands below `words` with their help texts, the program's own first.
@@ -85,6 +85,7 @@ std::vector<std::string> examples_of(const std::string& help) {
       part.erase(0, program + std::string("stitchwork ").size());
       if (const std::size_t note = part.find("    "); note != std::string::npos && !part.starts_with("ptx"))
         part.resize(note);
+      if (const std::size_t file = part.find(" > "); file != std::string::npos) part.resize(file);
       found.push_back(part);
     }
     joined.clear();
@@ -113,6 +114,7 @@ void make_files() {
   onnx.node("Relu", {"x"}, {"y"});
   std::ofstream("my_model.onnx", std::ios::binary) << onnx.bytes();
   ASSERT_EQ(run_command("plan fig7 -o plan.json").exit_code, 0);
+  std::ofstream("run.json") << run_command("run softmax_tiny --json").out;
   std::ofstream("edits.json") << R"({"schema":"stitchwork.override/1",
 "edits":[{"do":"forbid_merge","ops":["power.1","reduce.2"]}]})";
   std::ofstream("ncu.csv") << "\"ID\",\"Kernel Name\",\"dram__sectors_read.sum\"\n\"\",\"\",\"sector\"\n"

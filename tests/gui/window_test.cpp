@@ -475,7 +475,7 @@ TEST_F(WindowTest, ExportsAreWhatOtherProgramsRead) {
   EXPECT_TRUE(QString::fromStdString(read_file(path("g.svg").toStdString())).contains("</svg>"));
   EXPECT_EQ(read_file(path("g.pdf").toStdString()).substr(0, 5), "%PDF-");
   EXPECT_FALSE(QImage(path("g.png")).isNull());
-  EXPECT_NE(read_file(path("g.html").toStdString()).find("<svg"), std::string::npos);
+  EXPECT_NE(read_file(path("g.html").toStdString()).find("<script id=\"data\""), std::string::npos);
   EXPECT_EQ(read_file(path("g.dot").toStdString()).substr(0, 7), "digraph");
   const QString csv = QString::fromStdString(read_file(path("k.csv").toStdString()));
   EXPECT_EQ(csv.count('\n'), window->kernels().model().rowCount() + 1);

@@ -73,12 +73,15 @@ class Installed(unittest.TestCase):
         papers = {file.parent.name for file in (SOURCE / "experiments").glob("*/paper.json")}
         self.assertEqual({file.parent.name for file in self.files("share/stitchwork/experiments/*/paper.json")}, papers)
 
+    def test_what_a_page_is_made_of_is_installed(self):
+        self.assertIn("Mike Bostock", self.one("share/stitchwork/page/d3.licence").read_text())
+        self.stitchwork("view", "fig7", "-o", "page.html")
+        self.assertIn("<title>fig7 on Tesla V100", (self.home / "page.html").read_text())
+
     def test_what_draws_is_found_where_it_was_built(self):
-        if not list(BUILD.glob("lib/**/stitchwork_view.so")):
+        if not list(BUILD.glob("lib/**/stitchwork_figures.so")):
             self.skipTest("built without Qt")
         self.one("lib/**/stitchwork_figures.so")
-        self.stitchwork("view", "fig7", "-o", "page.html")
-        self.assertIn("multiply_1", (self.home / "page.html").read_text())
 
     def test_the_example_is_built_and_prints_the_kernels_of_the_plan(self):
         example = self.one("share/doc/stitchwork/examples/find_package")
