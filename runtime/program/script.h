@@ -27,6 +27,7 @@ struct ScriptStep {
   std::int64_t bytes = 0;        ///< that a memset, copy or call moves
   std::string instruction;       ///< of a compiler's module that the step carries out; "" unknown
   std::vector<std::string> ops;  ///< of the model that it stands for, by their metadata
+  bool product = false;          ///< a kernel that holds a matrix product: not memory-intensive
   /// What a call computes: from its operands as parameters its results as the root. Null: nobody knows.
   std::shared_ptr<const Graph> computes;
 };

@@ -130,12 +130,13 @@ void require_arguments(const JsonCursor& step, const ptx::KernelInfo& kernel,
 
 sim::KernelStep read_kernel(const JsonCursor& c, const ScriptNames& names, Script& script, ScriptStep& step) {
   c.only({"kernel", "module", "grid", "block", "cluster", "non_portable_cluster", "shared_bytes", "registers",
-          "arguments", "name", "instruction", "ops"});
+          "arguments", "name", "instruction", "ops", "product"});
   sim::KernelStep kernel;
   kernel.launch.kernel = c.at("kernel").text();
   const std::size_t module = module_of(c, kernel.launch.kernel, names, script);
   kernel.module = script.program.modules[module].get();
   step.module = names.modules[module];
+  if (const auto product = c.find("product")) step.product = product->boolean();
   kernel.launch.grid = read_size(c.at("grid"));
   kernel.launch.block = read_size(c.at("block"));
   if (const auto cluster = c.find("cluster")) kernel.launch.cluster = read_size(*cluster);
