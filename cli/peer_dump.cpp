@@ -97,6 +97,15 @@ void print_dump_run(Cli& cli, const Dump& dump, const Device& target, const sim:
 
 }  // namespace
 
+void refuse_options(const CLI::App& command, const std::string& dump,
+                    std::initializer_list<const char*> options) {
+  for (const char* option : options)
+    if (const CLI::Option* known = command.get_option_no_throw(option);
+        known != nullptr && known->count() > 0)
+      throw Error(fmt::format("{} is no option of a dump: {} has its own plan and kernels", option, dump),
+                  "see docs/peers.md");
+}
+
 void run_dump(Cli& cli, const DumpRunArguments& a) {
   const sim::Options options = dump_options(a);
   Dump dump = read_dump(a.path);
@@ -169,6 +178,63 @@ void plan_dump(Cli& cli, const std::string& path) {
                                   {"steps", steps}});
   cli.print(table.text());
   cli.print(fmt::format("{} for {}: {}", dump.title(), dump.device, counts_text(counts)));
+}
+
+std::vector<DumpRow> dump_rows(Cli& cli, const Model& model, const std::vector<std::string>& dumps,
+                               const std::string& id) {
+  std::vector<DumpRow> rows;
+  for (const std::string& path : dumps) {
+    Dump dump = read_dump(path);
+    const Device& target = device(id.empty() ? dump.device : id);
+    require_card(dump, target);
+    set_inputs(dump, generate_inputs(model.graph, 0, model.inputs));
+    const ScriptResult result =
+        run_script(dump.script, target, {}, [&](std::size_t step, const std::string& name) {
+          cli.progress(fmt::format("{}: [{} of {}] {}", path, step + 1, dump.script.steps.size(), name));
+        });
+    cli.progress("");
+    for (const sim::Finding& finding : result.program.findings)
+      throw Error(dump.script.file, 0, 0, to_text(finding), "stitchwork run " + path);
+    DumpRow& row = rows.emplace_back(
+        DumpRow{dump.folder, dump.title(), target.id, counts_of(dump.script), result.program.total_us});
+    for (std::size_t s = 0; s < dump.script.steps.size(); ++s) {
+      const sim::StepResult& step = result.program.steps[s];
+      const bool kernel = dump.script.steps[s].kind == ScriptStepKind::kKernel;
+      constexpr std::int64_t kSectorBytes = 32;
+      row.dram_bytes +=
+          kSectorBytes * static_cast<std::int64_t>(step.launch.counters.dram_read_transactions +
+                                                   step.launch.counters.dram_write_transactions);
+      if (kernel && !dump.script.steps[s].product) row.memory_us += step.time_us;
+    }
+  }
+  return rows;
+}
+
+ordered_json dump_rows_json(const std::vector<DumpRow>& rows) {
+  ordered_json list = ordered_json::array();
+  for (const DumpRow& r : rows)
+    list.push_back({{"folder", r.folder},
+                    {"title", r.title},
+                    {"device", r.device},
+                    {"counts", counts_json(r.counts)},
+                    {"time_us", r.time_us},
+                    {"memory_us", r.memory_us},
+                    {"dram_bytes", r.dram_bytes},
+                    {"method", "simulated"}});
+  return list;
+}
+
+std::string dump_rows_text(const std::vector<DumpRow>& rows) {
+  Table table({"dump", "made by", "device", ">kernels", ">with products", ">calls", ">copies",
+               ">us (simulated)", ">of kernels", ">DRAM bytes"});
+  for (const DumpRow& r : rows)
+    table.add({r.folder, r.title, r.device, with_commas(r.counts.memory_kernels),
+               with_commas(r.counts.product_kernels), with_commas(r.counts.library_calls),
+               with_commas(r.counts.copies), fmt::format("{:.1f}", r.time_us),
+               fmt::format("{:.1f}", r.memory_us), with_commas(r.dram_bytes)});
+  return table.text() +
+         "kernels: memory-intensive ones; dumps were run in the simulator, their library calls are "
+         "modelled\n";
 }
 
 }  // namespace stitchwork

@@ -174,14 +174,10 @@ void read_counters(const Cli& cli, TrialResult& result) {
 
 /// Of a compiler's dump, which has its plan and kernels: what of `run` says how one is made does not apply.
 DumpRunArguments dump_arguments(const CLI::App& command, const RunArguments& a) {
-  for (const char* option : {"--planner", "--set", "--override", "--library", "--tf32", "--plan", "--backend",
-                             "--repeats", "--counters", "--convolutions", "--dependent-launch", "--fast-math",
-                             "--max-trips", "--trace", "--db"})
-    if (const CLI::Option* known = command.get_option_no_throw(option);
-        known != nullptr && known->count() > 0)
-      throw Error(
-          fmt::format("{} is no option of a dump: {} has its own plan and kernels", option, a.plan.model),
-          "see docs/peers.md");
+  refuse_options(command, a.plan.model,
+                 {"--planner", "--set", "--override", "--library", "--mixed", "--tf32", "--plan", "--backend",
+                  "--repeats", "--counters", "--convolutions", "--dependent-launch", "--fast-math",
+                  "--max-trips", "--trace", "--db", "--dim", "--value", "--trips"});
   return {.path = a.plan.model,
           .device = a.device->count() > 0 ? a.plan.device : "",
           .cache = a.cache,

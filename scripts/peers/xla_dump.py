@@ -13,6 +13,7 @@ import hlo
 import xla_calls
 
 SCHEMA = "stitchwork.peer-dump/1"
+CONTROL = {"kWhile", "kConditional", "kSequential", "kCommandBuffer"}
 MOST_VALUES = 256  # bytes of a constant that dump.json itself has
 FREE = {"parameter", "constant", "bitcast", "get-tuple-element", "tuple", "after-all"}
 
@@ -67,11 +68,13 @@ def thunks(folder):
     metadata = [dict(re.findall(r'(\w+): "?([^"\n]*)"?', part)) for part in read(folder, "thunk_metadata.txt").split("thunk_metadata {")[1:]]
     named = {int(m["thunk_id"]): m.get("profile_annotation", "") for m in metadata if "thunk_id" in m}
     found = []
-    line_of = re.compile(r"\s*(\d+): (\w+)\s+\[.*?\]\s+(\S+)(?: grid: \[(\d+), (\d+), (\d+)\] threads: \[(\d+), (\d+), (\d+)\]\s+shared_memory: (\d+) bytes)?")
+    line_of = re.compile(r"\s*(\d+): (\w+)\s+\[.*?\](?:\s+(\S+))?(?: grid: \[(\d+), (\d+), (\d+)\] threads: \[(\d+), (\d+), (\d+)\]\s+shared_memory: (\d+) bytes)?")
     for line in read(folder, "thunks.txt").split("\n"):
         if not line.strip():
             continue
         m = line_of.match(line)
+        if m and m[2] in CONTROL:
+            raise NotUnderstood(f"{folder}/thunks.txt: it runs a {m[2]}: loops, branches and command buffers are not known")
         if not m or (m[2] == "kCustomKernel" and m[4] is None):
             raise NotUnderstood(f"{folder}/thunks.txt: '{line.strip()[:80]}' is no thunk as XLA of jaxlib 0.10 writes it")
         size = [int(x) for x in m.groups()[3:9]] if m[4] else [0] * 6
@@ -168,8 +171,7 @@ class Lowering:
             name = thunk[5]
             one = by_name.get(name)
             if one is None:
-                raise NotUnderstood(f"thunk {thunk[1]} ({thunk[0]}) is of '{name}', which the module's entry does not have: "
-                                    "loops, branches and command buffers are not known")
+                raise NotUnderstood(f"thunk {thunk[1]} ({thunk[0]}) is of '{name}', which the module's entry does not have")
             if one in pending:
                 pending.remove(one)
             made.append(self.step(thunk, one))
