@@ -151,7 +151,10 @@ std::string script_summary(const Script& script, const sim::ProgramResult& resul
   for (const ScriptStepKind kind :
        {ScriptStepKind::kKernel, ScriptStepKind::kCall, ScriptStepKind::kCopy, ScriptStepKind::kMemset}) {
     const auto n = std::ranges::count(script.steps, kind, &ScriptStep::kind);
-    if (n > 0) counts += (counts.empty() ? "" : ", ") + counted(n, std::string(name(kind)).c_str());
+    if (n == 0) continue;
+    const bool copies = kind == ScriptStepKind::kCopy && n > 1;
+    counts += (counts.empty() ? "" : ", ") +
+              (copies ? fmt::format("{} copies", n) : counted(n, std::string(name(kind)).c_str()));
   }
   const bool sampled = std::ranges::any_of(result.steps, [](const auto& s) { return s.launch.sampled; });
   const bool others =

@@ -98,7 +98,7 @@ void require_card(const Dump& dump, const Device& target) {
 
 void set_inputs(Dump& dump, std::span<const Literal> inputs) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(dump.script.file, 0, 0, fmt::format("is no dump of {}: {}", dump.model, what),
+    throw Error(dump.script.file, 0, 0, fmt::format("is no dump of the model: {}", what),
                 "make the dump anew");
   };
   if (inputs.size() != dump.parameters.size())

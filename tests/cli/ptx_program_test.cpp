@@ -34,6 +34,7 @@ class Programs : public ::testing::Test {
               ("programs_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
+    ::setenv("XDG_DATA_HOME", folder_.c_str(), 1);
   }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 

@@ -286,7 +286,6 @@ TEST_F(PtxProgram, BadScriptsAreRefusedWithTheirPlace) {
        },
        {"steps[0].grid", "one to three"}},
       {[](json& p) { p["steps"][0]["block"] = 0; }, {"steps[0].block", "0 is no size"}},
-      {[](json& p) { p["steps"][0]["block"] = 2048; }, {"scale", "2048"}},
       {[](json& p) { p["steps"][0]["arguments"][1] = "yy"; }, {"steps[0].arguments[1]", "no buffer 'yy'"}},
       {[](json& p) { p["steps"][0]["arguments"][1] = "y+99999"; },
        {"steps[0].arguments[1]", "past the 2048 bytes of y"}},
@@ -296,7 +295,7 @@ TEST_F(PtxProgram, BadScriptsAreRefusedWithTheirPlace) {
       {[](json& p) { p["steps"][0]["arguments"].push_back("i32:1"); },
        {"steps[0]", "takes 3 arguments, 4 are given"}},
       {[](json& p) { p["steps"][0]["arguments"][0]["bytes"] = 8; },
-       {"steps[0].arguments[0].bytes", "12 bytes"}},
+       {"steps[0].arguments[0].bytes", "16 bytes"}},
       {[](json& p) {
          p["steps"][0] = {{"memset", "y"}, {"bytes", 2049}};
        },
