@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/compare_table.h"
+#include "cli/peer_dump.h"
 #include "cli/table.h"
 #include "core/base/format.h"
 #include "core/passes/trip_count.h"
@@ -75,8 +76,9 @@ ordered_json to_json(const CompareRow& r) {
 
 struct CompareArguments {
   PlanArguments plan;
-  std::vector<std::string> planners, devices;
+  std::vector<std::string> planners, devices, dumps;
   bool csv = false;
+  const CLI::Option* device = nullptr;  ///< whether it was given
 };
 
 void compare_command(Cli& cli, const CompareArguments& a) {
@@ -91,22 +93,26 @@ void compare_command(Cli& cli, const CompareArguments& a) {
     for (CompareRow& row : compare(model.graph, device(target), names, a.plan.options()))
       rows.push_back(std::move(row));
   const std::vector<LoopTrips> known = loops(model.graph);
+  const std::vector<DumpRow> dumps =
+      dump_rows(cli, model, a.dumps, a.device->count() > 0 ? a.plan.device : "");
   if (cli.json) {
     ordered_json list = ordered_json::array();
     for (const CompareRow& r : rows) list.push_back(to_json(r));
-    return cli.print(
-        ordered_json{{"schema", "stitchwork.compare/1"},
-                     {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
-                     {"device", device(targets.front()).id},
-                     {"method", "modelled"},
-                     {"loops", loops_json(known)},
-                     {"rows", list}});
+    ordered_json document{{"schema", "stitchwork.compare/1"},
+                          {"model", {{"path", model.graph.source}, {"sha256", model.graph.source_sha256}}},
+                          {"device", device(targets.front()).id},
+                          {"method", "modelled"},
+                          {"loops", loops_json(known)},
+                          {"rows", list}};
+    if (!dumps.empty()) document["dumps"] = dump_rows_json(dumps);
+    return cli.print(document);
   }
   if (a.csv) return cli.print(csv_of(rows));
   cli.print(compare_table(rows));
   cli.print(fmt::format("{}{}; times, bytes and recomputation are modelled from the plans",
                         model.graph.source,
                         targets.size() == 1 ? " on " + device(targets.front()).id : std::string()));
+  if (!dumps.empty()) cli.print(dump_rows_text(dumps));
   if (!known.empty())
     cli.print(fmt::format("loops: {}; kernels launched are as often as they run", to_text(known)));
 }
@@ -119,7 +125,11 @@ void add_compare(CLI::App& app, Cli& cli) {
   CLI::App* command = app.add_subcommand("compare", "planners side by side on one model");
   auto a = std::make_shared<CompareArguments>();
   a->plan.add_model(*command);
-  a->plan.add_device(*command);
+  a->device = a->plan.add_device(*command);
+  command
+      ->add_option("--with", a->dumps,
+                   "what a compiler made of the model (docs/peers.md): run in the simulator, a row each")
+      ->take_all();
   command->add_option("--devices", a->devices, "comma-separated: a row a planner and device")->delimiter(',');
   command->add_option("--planners", a->planners, "comma-separated (default: all that take the model)")
       ->delimiter(',');
@@ -128,7 +138,8 @@ void add_compare(CLI::App& app, Cli& cli) {
   add_common(*command, cli,
              "  stitchwork compare bert_base --planners unfused,xla,astitch\n"
              "  stitchwork compare fig7 --device a100-sxm-80 --json\n"
-             "  stitchwork compare fig7 --devices v100,t4,h200 --csv");
+             "  stitchwork compare fig7 --devices v100,t4,h200 --csv\n"
+             "  stitchwork compare softmax --device a100-sxm-40 --with dumps/softmax-a100");
   command->callback([&cli, a] { compare_command(cli, *a); });
 }
 

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/compare_graphs.h"
 #include "cli/dumps.h"
+#include "cli/peer_dump.h"
 #include "cli/usage.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -140,7 +141,13 @@ void add_plan(CLI::App& app, Cli& cli) {
              "  stitchwork plan bert_base --planner xla --device a100-sxm-80 -o bert.xla.json\n"
              "  stitchwork plan softmax --dump=kernel,cuda\n"
              "  stitchwork plan bert_layer --dump=cuda --kernel k0");
-  command->callback([&cli, flags] { plan(cli, *flags); });
+  command->callback([&cli, flags, command] {
+    if (!is_dump(flags->plan.model)) return plan(cli, *flags);
+    refuse_options(*command, flags->plan.model,
+                   {"--planner", "--device", "--set", "--override", "--library", "--mixed", "--tf32",
+                    "--plan", "--dump", "--kernel", "--output", "--dim", "--value", "--trips"});
+    plan_dump(cli, flags->plan.model);
+  });
 }
 
 void add_verify(CLI::App& app, Cli& cli) {

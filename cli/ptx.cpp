@@ -3,8 +3,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "analysis/plan/plan_json.h"
 #include "cli/cli.h"
+#include "cli/ptx_program.h"
 #include "cli/table.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -22,7 +22,8 @@ namespace {
 using nlohmann::ordered_json;
 
 struct PtxArguments {
-  std::string file, kernel, grid = "1", block = "32", cluster, device = "v100-sxm2", sanitize, mode = "exact";
+  std::string file, kernel, grid = "1", block = "32", cluster, device = "v100-sxm2", sanitize, mode = "exact",
+                            cache = "cold", folder;
   std::vector<std::string> arguments, outputs, beside;
   std::int64_t shared = 0;
   int registers = 0;
@@ -179,6 +180,9 @@ std::string lines_text(const std::vector<sim::LineCounters>& lines, const std::s
 }
 
 void ptx_run(Cli& cli, const PtxArguments& a) {
+  if (a.cache != "cold" || !a.folder.empty())
+    throw Error("--cache warm and --outputs are of a program; this is one launch",
+                "see docs/ptx_programs.md, or save a buffer by --out I:FILE.npy");
   std::vector<Output> outputs;
   for (const std::string& output : a.outputs) outputs.push_back(parse_output(output, a.arguments.size()));
   const std::string text = read_file(a.file);
@@ -218,23 +222,13 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
   if (cli.json) {
     ordered_json findings = ordered_json::array();
     for (const sim::Finding& f : run.result.findings) findings.push_back(finding_json(f));
-    const std::string_view method = run.result.sampled ? "sampled" : "simulated";
     ordered_json document{{"schema", "stitchwork.ptx-run/1"},
                           {"file", a.file},
                           {"kernel", launch.kernel},
                           {"device", target.id},
-                          {"grid", {launch.grid.x, launch.grid.y, launch.grid.z}},
-                          {"block", {launch.block.x, launch.block.y, launch.block.z}},
-                          {"cluster", {run.result.cluster.x, run.result.cluster.y, run.result.cluster.z}},
-                          {"counters", counters_json(run.result.counters)},
-                          {"time_us", run.result.time_us},
-                          {"time_parts", time_parts_json(run.result.time, method)},
-                          {"not_modelled", not_modelled_json(not_modelled(target, run.result.timed))},
-                          {"resident_share", run.result.resident_share},
-                          {"method", method},
-                          {"blocks_simulated", run.result.blocks_simulated},
                           {"findings", findings},
                           {"sanitizers", sanitizers_json(options.sanitize, run.result.sanitized)}};
+    add_launch_json(document, launch, run.result, target);
     if (a.lines) document["lines"] = lines_json(run.result.lines);
     for (const StreamLaunch& s : streams)
       document["streams"].push_back(
@@ -268,6 +262,24 @@ void ptx_run(Cli& cli, const PtxArguments& a) {
     cli.print(together.text());
   }
   if (!a.sanitize.empty()) cli.print(to_text(options.sanitize, run.result.sanitized) + "; no findings");
+}
+
+/// Of a program: what is said on the command line goes before what the script says.
+ProgramArguments program_arguments(const CLI::App& command, const PtxArguments& a) {
+  for (const char* option : {"--kernel", "--grid", "--block", "--cluster", "--non-portable-cluster", "--arg",
+                             "--out", "--smem", "--regs", "--explain", "--lines", "--beside"})
+    if (command.count(option) > 0)
+      throw Error(fmt::format("{} is of one launch; {} is a program, which says it itself", option, a.file),
+                  "see docs/ptx_programs.md");
+  const auto given = [&](const char* option, const std::string& value) {
+    return command.count(option) > 0 ? value : std::string();
+  };
+  return {.file = a.file,
+          .device = given("--device", a.device),
+          .sanitize = a.sanitize,
+          .cache = given("--cache", a.cache),
+          .mode = a.mode,
+          .outputs = a.folder};
 }
 
 void ptx_info(Cli& cli, const std::string& file) {
@@ -320,8 +332,10 @@ void add_ptx(CLI::App& app, Cli& cli) {
   ptx->require_subcommand(1);
   auto a = std::make_shared<PtxArguments>();
 
-  CLI::App* run = ptx->add_subcommand("run", "run one kernel in the simulator; counters and time");
-  run->add_option("FILE", a->file, "PTX file")->required();
+  CLI::App* run =
+      ptx->add_subcommand("run", "run one kernel, or a program of many, in the simulator; counters and time");
+  run->add_option("FILE", a->file, "PTX file, or a program of launches (.json, docs/ptx_programs.md)")
+      ->required();
   run->add_option("--kernel,-k", a->kernel, "entry name (may be left out if there is only one)");
   run->add_option("--grid,-g", a->grid, "blocks: x[,y[,z]]")->capture_default_str();
   run->add_option("--block,-b", a->block, "threads: x[,y[,z]]")->capture_default_str();
@@ -350,11 +364,22 @@ void add_ptx(CLI::App& app, Cli& cli) {
          "FILE.json that ptx run --json printed: a launch on another stream, begun together with this")
       ->take_all();
   run->add_option("--device,-d", a->device, "device id or alias")->capture_default_str();
+  run->add_option("--cache", a->cache,
+                  "of a program: L2 between kernels: cold (empty at each kernel) or warm")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cold", "warm"}));
+  run->add_option("--outputs", a->folder, "of a program: folder for what it saves (default: its own)");
   add_common(*run, cli,
              "  stitchwork ptx run vecadd.ptx --kernel vecadd --grid 4096 --block 256 \\\n"
              "      --arg buf:f32:1048576:seed=1 --arg buf:f32:1048576:seed=2 --arg buf:f32:1048576:zero \\\n"
-             "      --arg i32:1048576 --out 2:sum.npy");
-  run->callback([&cli, a] { ptx_run(cli, *a); });
+             "      --arg i32:1048576 --out 2:sum.npy\n"
+             "  stitchwork ptx run program.json --device a100 --sanitize mem,race,sync,init");
+  run->callback([&cli, a, run] {
+    if (a->file.ends_with(".json"))
+      ptx_run_program(cli, program_arguments(*run, *a));
+    else
+      ptx_run(cli, *a);
+  });
 
   CLI::App* info = ptx->add_subcommand("info", "kernels, parameters and sizes of a PTX file");
   info->add_option("FILE", a->file, "PTX file")->required();

@@ -11,6 +11,7 @@
 
 #include "analysis/plan/step_order.h"
 #include "cli/cli.h"
+#include "cli/peer_dump.h"
 #include "cli/table.h"
 #include "cli/usage.h"
 #include "codegen/compile/process.h"
@@ -178,6 +179,23 @@ void read_counters(const Cli& cli, TrialResult& result) {
       result.run.kernels[static_cast<std::size_t>(step.kernel)].profiled = launches[launch++];
 }
 
+/// Of a compiler's dump, which has its plan and kernels: what of `run` says how one is made does not apply.
+DumpRunArguments dump_arguments(const CLI::App& command, const RunArguments& a) {
+  refuse_options(command, a.plan.model,
+                 {"--planner", "--set", "--override", "--library", "--mixed", "--tf32", "--plan", "--backend",
+                  "--repeats", "--counters", "--convolutions", "--dependent-launch", "--fast-math",
+                  "--max-trips", "--trace", "--db", "--dim", "--value", "--trips"});
+  return {.path = a.plan.model,
+          .device = a.device->count() > 0 ? a.plan.device : "",
+          .cache = a.cache,
+          .mode = a.mode,
+          .sanitize = a.sanitize,
+          .inputs = a.inputs,
+          .outputs = a.outputs,
+          .seed = a.seed,
+          .check = a.check};
+}
+
 void run(Cli& cli, const RunArguments& a) {
   if (a.counters && a.backend != "cuda")
     throw Error("--counters reads a GPU's: simulated runs count by themselves",
@@ -343,8 +361,14 @@ void add_run(CLI::App& app, Cli& cli) {
              "  stitchwork run softmax --planner astitch --sanitize mem,race,sync,init\n"
              "  stitchwork run softmax --mode sampled --json\n"
              "  stitchwork run bert_layer --planner astitch --trace trace.json\n"
-             "  stitchwork run --plan plan.json --outputs out/");
-  command->callback([&cli, a] { run(cli, *a); });
+             "  stitchwork run --plan plan.json --outputs out/\n"
+             "  stitchwork run dumps/softmax-a100 --check");
+  command->callback([&cli, a, command] {
+    if (is_dump(a->plan.model))
+      run_dump(cli, dump_arguments(*command, *a));
+    else
+      run(cli, *a);
+  });
 }
 
 }  // namespace stitchwork

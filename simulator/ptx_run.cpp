@@ -1,19 +1,22 @@
 #include "simulator/ptx_run.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <map>
+#include <span>
 #include <thread>
 
 #include "core/base/error.h"
 #include "core/hlo/npy.h"
+#include "simulator/ptx_program.h"
 
 namespace stitchwork::sim {
 namespace {
 
 constexpr const char* kHint =
-    "arguments are i32:5, u32:5, i64:5, u64:5, f32:1.5, f64:1.5, buf:f32:1024:seed=1, buf:f32:1024:zero or "
-    "FILE.npy";
+    "arguments are i32:5, u64:5, f32:1.5 and the like (i, u of 8 to 64 bits, f16, bf16, f32, f64), "
+    "buf:f32:1024:seed=1, buf:f32:1024:zero or FILE.npy";
 
 template <class T>
 Argument scalar_argument(std::string_view text, const std::string& whole) {
@@ -28,13 +31,43 @@ Argument scalar_argument(std::string_view text, const std::string& whole) {
   return a;
 }
 
-std::optional<DType> buffer_type(std::string_view name) {
-  static const std::map<std::string_view, DType> kTypes = {
-      {"f32", DType::kF32}, {"f64", DType::kF64}, {"f16", DType::kF16}, {"bf16", DType::kBF16},
-      {"i8", DType::kS8},   {"i16", DType::kS16}, {"i32", DType::kS32}, {"i64", DType::kS64},
-      {"u8", DType::kU8},   {"u16", DType::kU16}, {"u32", DType::kU32}, {"u64", DType::kU64}};
-  const auto it = kTypes.find(name);
-  return it == kTypes.end() ? std::nullopt : std::optional(it->second);
+/// Narrow floats are rounded from f32.
+Argument narrow_float(std::string_view text, const std::string& whole, std::uint16_t (*round)(float)) {
+  const Argument wide = scalar_argument<float>(text, whole);
+  float value = 0;
+  std::memcpy(&value, wide.bytes.data(), sizeof value);
+  const std::uint16_t bits = round(value);
+  const auto bytes = std::as_bytes(std::span(&bits, 1));
+  return {{bytes.begin(), bytes.end()}};
+}
+
+Argument scalar_of(DType type, std::string_view text, const std::string& whole) {
+  switch (type) {
+    case DType::kS8:
+      return scalar_argument<std::int8_t>(text, whole);
+    case DType::kS16:
+      return scalar_argument<std::int16_t>(text, whole);
+    case DType::kS32:
+      return scalar_argument<std::int32_t>(text, whole);
+    case DType::kS64:
+      return scalar_argument<std::int64_t>(text, whole);
+    case DType::kU8:
+      return scalar_argument<std::uint8_t>(text, whole);
+    case DType::kU16:
+      return scalar_argument<std::uint16_t>(text, whole);
+    case DType::kU32:
+      return scalar_argument<std::uint32_t>(text, whole);
+    case DType::kU64:
+      return scalar_argument<std::uint64_t>(text, whole);
+    case DType::kF16:
+      return narrow_float(text, whole, f32_to_f16);
+    case DType::kBF16:
+      return narrow_float(text, whole, f32_to_bf16);
+    case DType::kF64:
+      return scalar_argument<double>(text, whole);
+    default:
+      return scalar_argument<float>(text, whole);
+  }
 }
 
 /// Number i of SplitMix64, a small generator whose output is the same everywhere.
@@ -56,27 +89,6 @@ __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 void fill_normal(float* x, std::uint64_t seed, std::int64_t first, std::int64_t last) {
   for (std::int64_t i = first; i < last; ++i)
     x[i] = static_cast<float>(normal(random_bits(seed, static_cast<std::uint64_t>(i))));
-}
-
-void fill_random(Literal& l, std::uint64_t seed) {
-  const std::int64_t n = l.shape.elements_count();
-  if (l.shape.dtype == DType::kF32) {
-    constexpr std::int64_t kWorthAThread = 1 << 17;
-    float* x = l.data<float>();
-    if (n < kWorthAThread) return fill_normal(x, seed, 0, n);
-    std::thread other([&] { fill_normal(x, seed, 0, n / 2); });
-    fill_normal(x, seed, n / 2, n);
-    other.join();
-    return;
-  }
-  const bool floating = is_floating(l.shape.dtype);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(i));
-    if (floating)
-      l.set_double(i, normal(bits));
-    else
-      l.set_int(i, static_cast<std::int64_t>(bits & 0x7f));
-  }
 }
 
 Literal parse_buffer(std::string_view rest, const std::string& whole) {
@@ -112,28 +124,65 @@ Literal parse_buffer(std::string_view rest, const std::string& whole) {
 
 }  // namespace
 
+std::optional<DType> buffer_type(std::string_view name) {
+  static const std::map<std::string_view, DType> kTypes = {
+      {"f32", DType::kF32}, {"f64", DType::kF64}, {"f16", DType::kF16}, {"bf16", DType::kBF16},
+      {"i8", DType::kS8},   {"i16", DType::kS16}, {"i32", DType::kS32}, {"i64", DType::kS64},
+      {"u8", DType::kU8},   {"u16", DType::kU16}, {"u32", DType::kU32}, {"u64", DType::kU64}};
+  const auto it = kTypes.find(name);
+  return it == kTypes.end() ? std::nullopt : std::optional(it->second);
+}
+
+void fill_random(Literal& l, std::uint64_t seed) {
+  const std::int64_t n = l.shape.elements_count();
+  if (l.shape.dtype == DType::kF32) {
+    constexpr std::int64_t kWorthAThread = 1 << 17;
+    float* x = l.data<float>();
+    if (n < kWorthAThread) return fill_normal(x, seed, 0, n);
+    std::thread other([&] { fill_normal(x, seed, 0, n / 2); });
+    fill_normal(x, seed, n / 2, n);
+    other.join();
+    return;
+  }
+  const bool floating = is_floating(l.shape.dtype);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(i));
+    if (floating)
+      l.set_double(i, normal(bits));
+    else
+      l.set_int(i, static_cast<std::int64_t>(bits & 0x7f));
+  }
+}
+
+void fill_uniform(Literal& l, std::uint64_t seed, double low, double high) {
+  const std::int64_t n = l.shape.elements_count();
+  const bool floating = is_floating(l.shape.dtype);
+  for (std::int64_t i = 0; i < n; ++i) {
+    // 53 bits: a double's, in [0, 1)
+    const double unit = static_cast<double>(random_bits(seed, static_cast<std::uint64_t>(i)) >> 11) * 0x1p-53;
+    const double value = low + (high - low) * unit;
+    if (floating)
+      l.set_double(i, value);
+    else
+      l.set_int(i, static_cast<std::int64_t>(std::floor(value)));
+  }
+}
+
 ArgumentSpec parse_argument(const std::string& text) {
   ArgumentSpec spec;
   const std::string_view view = text;
   if (view.starts_with("buf:")) {
     spec.buffer = parse_buffer(view.substr(4), text);
-  } else if (view.ends_with(".npy")) {
-    spec.buffer = read_npy(text);
-  } else if (view.starts_with("i32:")) {
-    spec.scalar = scalar_argument<std::int32_t>(view.substr(4), text);
-  } else if (view.starts_with("u32:")) {
-    spec.scalar = scalar_argument<std::uint32_t>(view.substr(4), text);
-  } else if (view.starts_with("i64:")) {
-    spec.scalar = scalar_argument<std::int64_t>(view.substr(4), text);
-  } else if (view.starts_with("u64:")) {
-    spec.scalar = scalar_argument<std::uint64_t>(view.substr(4), text);
-  } else if (view.starts_with("f32:")) {
-    spec.scalar = scalar_argument<float>(view.substr(4), text);
-  } else if (view.starts_with("f64:")) {
-    spec.scalar = scalar_argument<double>(view.substr(4), text);
-  } else {
-    throw Error(fmt::format("argument '{}' is not understood", text), kHint);
+    return spec;
   }
+  if (view.ends_with(".npy")) {
+    spec.buffer = read_npy(text);
+    return spec;
+  }
+  const std::size_t colon = view.find(':');
+  const auto type = colon == std::string_view::npos ? std::nullopt : buffer_type(view.substr(0, colon));
+  if (!type) throw Error(fmt::format("argument '{}' is not understood", text), kHint);
+  spec.scalar = scalar_of(*type, view.substr(colon + 1), text);
   return spec;
 }
 
@@ -161,26 +210,26 @@ PtxRun run_ptx(const ptx::Module& module, Launch launch, const std::vector<std::
     }
     launch.kernel = module.kernels().front().name;
   }
-  DeviceMemory memory(options.sanitize.init);
-  PtxRun run_result;
-  std::vector<DeviceAddress> addresses;
-  launch.arguments.clear();
+  PtxProgram program;
+  std::vector<std::optional<std::size_t>> buffers;  // by argument
+  KernelStep step{.module = &module,
+                  .launch = std::move(launch),
+                  .arguments = {},
+                  .registers = options.registers_per_thread};
   for (std::size_t k = 0; k < arguments.size(); ++k) {
     ArgumentSpec spec = parse_argument(arguments[k]);
-    DeviceAddress address = 0;
-    if (spec.buffer) {
-      address = memory.adopt(std::move(spec.buffer->bytes), fmt::format("argument {}", k));
-      spec.scalar = Argument::pointer(address);
-    }
-    addresses.push_back(address);
-    launch.arguments.push_back(std::move(spec.scalar));
-    run_result.buffers.push_back(std::move(spec.buffer));
+    buffers.push_back(spec.buffer ? std::optional(program.buffers.size()) : std::nullopt);
+    step.arguments.push_back(spec.buffer ? ProgramArgument::pointer({program.buffers.size(), 0})
+                                         : ProgramArgument::scalar(spec.scalar));
+    if (spec.buffer) program.buffers.push_back({fmt::format("argument {}", k), std::move(*spec.buffer)});
   }
-  run_result.result = run(module, launch, memory, device, options);
-  for (std::size_t k = 0; k < addresses.size(); ++k) {
-    if (run_result.buffers[k]) run_result.buffers[k]->bytes = memory.take(addresses[k]);
-  }
-  return run_result;
+  program.steps.push_back({step.launch.kernel, std::move(step)});
+  ProgramResult ran = run_program(program, device, options);
+  PtxRun result;
+  result.result = std::move(ran.steps.front().launch);
+  for (const auto& buffer : buffers)
+    result.buffers.push_back(buffer ? std::optional(std::move(ran.buffers[*buffer])) : std::nullopt);
+  return result;
 }
 
 }  // namespace stitchwork::sim

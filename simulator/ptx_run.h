@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/graph/literal.h"
@@ -12,7 +13,7 @@
 namespace stitchwork::sim {
 
 /// One --arg: a scalar, or a buffer to allocate and fill.
-///   i32:5  u32:5  i64:5  u64:5  f32:1.5  f64:1.5
+///   i8:5  i16:5  i32:5  i64:5  u8:5  u16:5  u32:5  u64:5  f16:1.5  bf16:1.5  f32:1.5  f64:1.5
 ///   buf:TYPE:COUNT:seed=N   about N(0,1) for floats, uniform in [0, 128) for integers
 ///   buf:TYPE:COUNT:zero
 ///   FILE.npy
@@ -24,6 +25,14 @@ struct ArgumentSpec {
 
 /// Throws Error that quotes the argument and says what is accepted.
 ArgumentSpec parse_argument(const std::string& text);
+
+/// The element type of that name, as buffers spell them; nothing if there is none.
+std::optional<DType> buffer_type(std::string_view name);
+
+/// About N(0,1) for floats, uniform in [0, 128) for integers; the same everywhere.
+void fill_random(Literal& buffer, std::uint64_t seed);
+/// Uniform: floats in [low, high), integers in [low, high - 1].
+void fill_uniform(Literal& buffer, std::uint64_t seed, double low, double high);
 
 /// "256" or "64,4,1". Throws Error.
 Dim3 parse_dim3(const std::string& text);

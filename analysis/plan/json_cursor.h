@@ -74,6 +74,8 @@ class JsonCursor {
     return static_cast<int>(value);
   }
   bool is_null() const { return json_->is_null(); }
+  bool is_array() const { return json_->is_array(); }
+  bool is_object() const { return json_->is_object(); }
   bool is(const nlohmann::json& value) const { return *json_ == value; }
 
   template <typename Visit>

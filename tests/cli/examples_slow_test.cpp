@@ -109,6 +109,10 @@ void make_files() {
   fs::copy(kSource / "datasets/softmax.hlo", "YOUR_MODEL.hlo");
   fs::copy(kSource / "tests/simulator/ptx/vecadd.ptx", "vecadd.ptx");
   fs::create_directory_symlink(kSource / "experiments", "experiments");
+  fs::create_directory_symlink(kSource / "tests/data/dumps", "dumps");
+  std::ofstream("program.json") << R"({"schema": "stitchwork.ptx-program/1", "modules": ["vecadd.ptx"],
+"buffers": {"x": {"type": "f32", "shape": [1024], "fill": {"seed": 1}}, "y": {"type": "f32", "shape": [1024]}},
+"steps": [{"kernel": "vecadd", "grid": 4, "block": 256, "arguments": ["x", "x", "y", "i32:1024"]}]})";
   OnnxModel onnx;
   onnx.input("x", {std::string("batch"), 4}).output("y");
   onnx.node("Relu", {"x"}, {"y"});

@@ -1,0 +1,242 @@
+// stitchwork ptx run SCRIPT.json, and compilers' dumps: documents, exit codes, one line for what is wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/base/file.h"
+#include "core/hlo/npy.h"
+#include "tests/cli/run_command.h"
+#include "tests/support/json_schema.h"
+
+namespace stitchwork {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using testing::CommandResult;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::JsonSchema;
+using testing::run_command;
+
+const fs::path kDumps = fs::path(STITCHWORK_SOURCE_DIR) / "tests/data/dumps";
+
+class Programs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) /
+              ("programs_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    ::setenv("XDG_DATA_HOME", folder_.c_str(), 1);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  static json held_to(const json& document, const std::string& schema) {
+    EXPECT_THAT(JsonSchema::read("docs/schema/" + schema + ".schema.json").problems(document), IsEmpty());
+    return document;
+  }
+  static json document(std::vector<std::string> words, const std::string& schema, int exit_code = 0) {
+    words.emplace_back("--json");
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.exit_code, exit_code) << result.out << result.err;
+    return held_to(json::parse(result.out, nullptr, false), schema);
+  }
+
+  static void expect_refused(const std::vector<std::string>& words, const std::vector<std::string>& parts) {
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.exit_code, 1) << result.out;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+    for (const std::string& part : parts) EXPECT_THAT(result.err, HasSubstr(part));
+  }
+
+  fs::path folder_;
+};
+
+/// sum = a + b, twice: c = a + b, then c = c + b.
+json additions() {
+  const auto add = [](const char* a, const char* b, const char* c) {
+    return json{{"kernel", "vecadd"}, {"grid", 4}, {"block", 256}, {"arguments", {a, b, c, "i32:1000"}}};
+  };
+  const json random = {{"type", "f32"}, {"shape", {1000}}, {"fill", {{"seed", 1}}}};
+  return {{"schema", "stitchwork.ptx-program/1"},
+          {"title", "two sums"},
+          {"device", "a100"},
+          {"sanitize", "race,init"},
+          {"modules", {"vecadd.ptx"}},
+          {"buffers",
+           {{"a", random}, {"b", random}, {"c", {{"type", "f32"}, {"shape", {1000}}, {"save", "c.npy"}}}}},
+          {"steps", {add("a", "b", "c"), add("c", "b", "c")}}};
+}
+
+TEST_F(Programs, RunWithDocumentTableAndFiles) {
+  fs::copy(fs::path(STITCHWORK_SOURCE_DIR) / "tests/simulator/ptx/vecadd.ptx", path("vecadd.ptx"));
+  json script = held_to(additions(), "ptx-program");
+  const auto write = [&] { std::ofstream(path("p.json")) << script.dump(1); };
+  write();
+  const json ran = document({"ptx", "run", path("p.json")}, "ptx-program-run");
+  EXPECT_EQ(ran["device"], "a100-sxm-80");
+  ASSERT_EQ(ran["steps"].size(), 2u);
+  EXPECT_EQ(ran["steps"][0]["counters"]["gst_bytes"], 4000);
+  EXPECT_GT(ran["total_us"],
+            ran["steps"][0]["time_us"].get<double>() + ran["steps"][1]["time_us"].get<double>());
+  EXPECT_TRUE(ran["sanitizers"].contains("race"));
+  const Literal c = read_npy(path("c.npy"));
+  script["buffers"]["c"]["expect"] = {{"npy", "c.npy"}};
+  script["buffers"]["c"].erase("save");
+  write();
+  const CommandResult right =
+      run_command({"ptx", "run", path("p.json"), "--device", "v100", "--cache", "warm"});
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  EXPECT_THAT(right.out, AllOf(HasSubstr("vecadd"), HasSubstr("2 kernels"), HasSubstr("v100-sxm2"),
+                               HasSubstr("c: as "), HasSubstr("no findings")));
+  script["steps"].erase(1);
+  write();
+  const json wrong = document({"ptx", "run", path("p.json")}, "ptx-program-run", 1);
+  EXPECT_FALSE(wrong["expected"][0]["ok"]);
+  EXPECT_EQ(wrong["expected"][0]["buffer"], "c");
+  const CommandResult said = run_command({"ptx", "run", path("p.json")});
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_THAT(said.out, HasSubstr("c: NOT as "));
+  // Saved elsewhere; nothing after a finding.
+  script = additions();
+  write();
+  EXPECT_EQ(run_command({"ptx", "run", path("p.json"), "--outputs", path("out")}).exit_code, 0);
+  EXPECT_EQ(read_npy(path("out/c.npy")), c);
+  script["steps"][1]["arguments"][3] = "i32:1001";
+  script["steps"][1]["grid"] = 5;
+  write();
+  fs::remove(path("out/c.npy"));
+  const json overrun =
+      document({"ptx", "run", path("p.json"), "--outputs", path("out")}, "ptx-program-run", 1);
+  EXPECT_EQ(overrun["findings"][0]["kind"], "out-of-bounds");
+  EXPECT_FALSE(fs::exists(path("out/c.npy")));
+  expect_refused({"ptx", "run", path("p.json"), "--grid", "4"}, {"--grid is of one launch"});
+  expect_refused({"ptx", "run", path("p.json"), "--mode", "sampled"},
+                 {"p.json", "outputs would be incomplete"});
+  expect_refused({"ptx", "run", path("vecadd.ptx"), "--cache", "warm"},
+                 {"--cache warm and --outputs are of a program"});
+}
+
+/// One of the dumps in a folder of the test's own, to be broken.
+class Dumps : public Programs {
+ protected:
+  std::string copy(const std::string& dump) {
+    fs::copy(kDumps / dump, folder_ / dump);
+    return path(dump);
+  }
+  void edit(const std::string& dump, const std::function<void(json&)>& change) {
+    json document = json::parse(read_file(path(dump + "/dump.json")));
+    change(document);
+    std::ofstream(path(dump + "/dump.json")) << document.dump(1);
+  }
+};
+
+TEST_F(Dumps, AreRightAndHeldToTheirSchema) {
+  struct Case {
+    const char* dump;
+    int kernels, calls;
+  };
+  for (const Case& c : {Case{"softmax-a100", 1, 0},
+                        {"softmax-v100", 3, 0},
+                        {"layer_norm-a100", 1, 0},
+                        {"layer_norm-v100", 5, 0},
+                        {"fig7-a100", 4, 0},
+                        {"fig7-v100", 4, 0},
+                        {"mlp-a100", 1, 2}}) {
+    SCOPED_TRACE(c.dump);
+    held_to(json::parse(read_file((kDumps / c.dump / "dump.json").string())), "peer-dump");
+    const json ran = document({"run", (kDumps / c.dump).string(), "--check"}, "dump-run");
+    EXPECT_TRUE(ran["check"]["ok"]) << ran["check"];
+    EXPECT_EQ(ran["counts"]["memory_kernels"], c.kernels);
+    EXPECT_EQ(ran["counts"]["library_calls"], c.calls);
+    EXPECT_TRUE(ran["findings"].empty());
+    for (const json& step : ran["steps"]) {
+      EXPECT_GT(step["time_us"], 0);
+      EXPECT_EQ(step["method"], step["kind"] == "kernel" ? "simulated" : "modelled");
+      EXPECT_FALSE(step["instruction"].get<std::string>().empty());
+      EXPECT_FALSE(step["ops"].empty());
+    }
+  }
+}
+
+TEST_F(Dumps, RunAsTheirDevicesAndInputsSay) {
+  const std::string dump = (kDumps / "mlp-a100").string();
+  const json ran = document({"run", dump, "--check", "--sanitize", "race,init,sync", "--device",
+                             "a100-pcie-40", "--seed", "3", "--outputs", path("out")},
+                            "dump-run");
+  EXPECT_EQ(ran["device"], "a100-pcie-40");
+  EXPECT_TRUE(ran["check"]["ok"]);
+  EXPECT_EQ(read_npy(path("out/out0.npy")).shape, Shape::array(DType::kF32, {64, 32}));
+  EXPECT_EQ(read_npy(path("out/out1.npy")).shape, Shape::array(DType::kF32, {64, 96}));
+  const json plan = document({"plan", dump}, "dump-plan");
+  EXPECT_EQ(plan["steps"].size(), 3u);
+  EXPECT_THAT(run_command({"plan", dump}).out,
+              AllOf(HasSubstr("cublas-lt-matmul"), HasSubstr("2 library calls")));
+  const CommandResult said = run_command({"run", dump, "--check"});
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("check: ok"), HasSubstr("jaxlib 0.10.2"), HasSubstr("the rest modelled")));
+}
+
+TEST_F(Dumps, StandBesidePlanners) {
+  const std::string dump = (kDumps / "fig7-a100").string();
+  const json both = document(
+      {"compare", "fig7", "--planners", "xla", "--device", "a100-sxm-40", "--with", dump}, "compare");
+  ASSERT_EQ(both["dumps"].size(), 1u);
+  EXPECT_EQ(both["dumps"][0]["counts"]["memory_kernels"], 4);
+  EXPECT_EQ(both["dumps"][0]["method"], "simulated");
+  EXPECT_LE(both["dumps"][0]["memory_us"], both["dumps"][0]["time_us"]);
+  EXPECT_THAT(run_command({"compare", "fig7", "--planners", "xla", "--with", dump}).out,
+              HasSubstr("xla (jaxlib 0.10.2)"));
+  expect_refused({"compare", "softmax", "--planners", "xla", "--with", dump}, {"fig7-a100", "parameters"});
+  expect_refused({"compare", "fig7", "--planners", "xla", "--device", "v100", "--with", dump},
+                 {"sm_80", "v100-sxm2 is sm_70"});
+}
+
+TEST_F(Dumps, BrokenOnesAreRefusedInOneLine) {
+  const std::string mlp = copy("mlp-a100"), fig7 = copy("fig7-v100");
+  expect_refused({"run", fig7, "--device", "h100"},
+                 {"dump.json", "sm_70 (v100)", "h100-sxm is sm_90", "v100-sxm2"});
+  expect_refused({"run", fig7, "--planner", "xla"}, {"--planner is no option of a dump"});
+  expect_refused({"run", path("nothing")}, {"nothing"});
+  fs::rename(fig7 + "/kernels1.ptx", fig7 + "/away.ptx");
+  expect_refused({"run", fig7}, {"dump.json", "program.modules[1]", "kernels1.ptx"});
+  fs::rename(fig7 + "/away.ptx", fig7 + "/kernels1.ptx");
+  std::ofstream(fig7 + "/kernels0.ptx") << ".version 8.0\n.target sm_70\n.address_size 64\n";
+  expect_refused({"run", fig7}, {"dump.json", "program.steps[", "no module has a kernel"});
+  edit("mlp-a100", [](json& d) { d["program"]["steps"][0].erase("computes"); });
+  expect_refused({"run", mlp, "--check"},
+                 {"program.steps[0]", "nobody here knows what __cublas$lt$matmul computes"});
+  fs::remove_all(mlp);
+  copy("mlp-a100");
+  edit("mlp-a100", [](json& d) { d["parameters"].erase(4); });
+  expect_refused({"run", mlp}, {"dump.json", "it has 4 parameters, the model 5"});
+  edit("mlp-a100", [](json& d) { d["schema"] = "stitchwork.peer-dump/9"; });
+  expect_refused({"run", mlp}, {"dump.json", "stitchwork.peer-dump/1"});
+  fs::remove(mlp + "/before.hlo");
+  edit("mlp-a100", [](json& d) { d["schema"] = "stitchwork.peer-dump/1"; });
+  expect_refused({"run", mlp}, {"dump.json: model", "before.hlo is missing"});
+}
+
+/// A dump whose kernels compute something else fails its check, and so does one whose values lie elsewhere.
+TEST_F(Dumps, WrongOnesFailTheCheck) {
+  const std::string mlp = copy("mlp-a100");
+  edit("mlp-a100", [](json& d) {
+    std::string& text = d["program"]["steps"][1]["computes"].get_ref<std::string&>();
+    const std::size_t at = text.find(" add(");
+    ASSERT_NE(at, std::string::npos) << text;
+    text.replace(at, 5, " subtract(");
+  });
+  const json ran = document({"run", mlp, "--check"}, "dump-run", 1);
+  EXPECT_FALSE(ran["check"]["ok"]);
+  EXPECT_THAT(ran["check"]["message"].get<std::string>(), ::testing::Not(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace stitchwork
