@@ -7,7 +7,8 @@ cd "$root" || exit 1
 # Debian 12 packages. clang is the PTX compiler where no CUDA toolkit is found; node-d3 is in the page of `stitchwork view`.
 packages=(git g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev libsqlite3-dev
           libopenblas-dev coinor-libcbc-dev zlib1g-dev libjemalloc-dev libboost-dev libonnx-dev libprotobuf-dev node-d3 clang)
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev)
+# chromium opens the page of `stitchwork view`.
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev chromium)
 fuzz_packages=(libclang-rt-14-dev)
 lint_packages=(clang-format clang-tidy)
 # Qt is only wanted by figures/paint/ and gui/; it is left out under --no-gui. fonts-dejavu-core: figures are set in it.
