@@ -166,7 +166,8 @@ Decision outvoted(const PlanView& view, const StepBoundary& at) {
 
 /// Between two kernels where no refusal is recorded of.
 Decision undecided(const PlanView& view, const FusionPlan& plan, const StepBoundary& at) {
-  if (plan.planner == "unfused")
+  const auto between = plan.options.find("elementwise");  // Astra's: who planned the kernels
+  if (plan.planner == "unfused" || (between != plan.options.end() && between->second == "unfused"))
     return made(view, at, "unfused.one-op-a-kernel", "every op is a kernel of its own");
   if (plan.planner == "imported") {
     const auto origin = [&](NodeId op) {

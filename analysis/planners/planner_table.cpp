@@ -142,6 +142,11 @@ constexpr std::array kAstraFk = {KnobSetting{"streams", "1"}, KnobSetting{"alloc
 constexpr std::array kAstraFks = {KnobSetting{"allocations", "off"}};
 constexpr std::array kAstraAstitch = {KnobSetting{"elementwise", "astitch"}};
 
+constexpr Planner astra_row(std::string_view name, std::string_view summary,
+                            std::span<const KnobSetting> presets) {
+  return {name, summary, kAstraKnobs, presets, {}, plan_astra, nullptr, false, rewrite_astra};
+}
+
 constexpr std::array kPlanners = {
     Planner{
         "unfused", "every op its own kernel, as an eager framework launches them", {}, {}, {}, plan_unfused},
@@ -217,51 +222,13 @@ constexpr std::array kPlanners = {
             nullptr,
             false,
             rewrite_model},
-    Planner{"astra-f",
-            "Astra (ASPLOS 2019), products fused alone: how many become one is explored, modelled",
-            kAstraKnobs,
-            kAstraF,
-            {},
-            plan_astra,
-            nullptr,
-            false,
-            rewrite_astra},
-    Planner{"astra-fk",
-            "astra-f, with the kernel of each product explored",
-            kAstraKnobs,
-            kAstraFk,
-            {},
-            plan_astra,
-            nullptr,
-            false,
-            rewrite_astra},
-    Planner{"astra-fks",
-            "astra-fk, with steps on two streams, explored epoch by epoch",
-            kAstraKnobs,
-            kAstraFks,
-            {},
-            plan_astra,
-            nullptr,
-            false,
-            rewrite_astra},
-    Planner{"astra",
-            "astra-fks, with every strategy of which products may be fused together",
-            kAstraKnobs,
-            {},
-            {},
-            plan_astra,
-            nullptr,
-            false,
-            rewrite_astra},
-    Planner{"astra+astitch",
-            "astra, with AStitch's kernels between the products",
-            kAstraKnobs,
-            kAstraAstitch,
-            {},
-            plan_astra,
-            nullptr,
-            false,
-            rewrite_astra},
+    astra_row("astra-f",
+              "Astra (ASPLOS 2019), products fused alone: how many become one is explored, modelled",
+              kAstraF),
+    astra_row("astra-fk", "astra-f, with the kernel of each product explored", kAstraFk),
+    astra_row("astra-fks", "astra-fk, with steps on two streams, explored epoch by epoch", kAstraFks),
+    astra_row("astra", "astra-fks, with every strategy of which products may be fused together", {}),
+    astra_row("astra+astitch", "astra, with AStitch's kernels between the products", kAstraAstitch),
 };
 
 const Knob& knob(std::string_view name) {

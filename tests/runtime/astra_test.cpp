@@ -23,7 +23,7 @@ TEST(Astra, TheWorkedExamplesRun) {
 
 TEST(Astra, RandomGraphsOfProductsRun) {
   SKIP_WITHOUT_COMPILER();
-  for (std::uint32_t seed = 100; seed < 106; ++seed) {
+  for (std::uint32_t seed = 100; seed < 103; ++seed) {
     SCOPED_TRACE(seed);
     const Graph graph = testing::random_dots(seed, 20);
     expect_correct_by(graph, seed % 2 == 0 ? "astra" : "astra+astitch");
