@@ -2,13 +2,9 @@
 const LEVELS = [["Layers", KIND.layer], ["Kernels", KIND.step], ["Groups", KIND.group], ["Ops", KIND.op]];
 const byId = (id) => document.getElementById(id);
 
-function selectionOf(plan, node) {
-  const n = plan.nodes[node];
-  return { plan, node, body: n.body, step: n.step, group: n.kind === KIND.group || n.kind === KIND.op ? n.group : -1, op: n.kind === KIND.op ? n.op : -1 };
-}
-
-class App {
+class App extends Addressed {
   constructor(page) {
+    super();
     this.page = page;
     this.plans = page.plans.map((_, i) => new Plan(page, i));
     this.plan = this.plans[0];
@@ -414,63 +410,6 @@ class App {
     action();
   }
 
-  // The address has what is shown and selected, by name: a link to it works in every copy of the page.
-  address() {
-    const s = this.selection, parts = [];
-    if (this.plan !== this.plans[0]) parts.push(["plan", this.plan.name]);
-    if (this.beside) parts.push(["beside", this.beside.name]);
-    if (this.tab !== "kernels" && !(this.tab === "diff" && this.beside)) parts.push(["tab", this.tab]);
-    if (s) {
-      const name = this.opName();
-      if (name) parts.push(["op", name]);
-      else if (s.step >= 0 && s.group >= 0) parts.push(["group", s.plan.rows[s.step].key + "*" + s.plan.kernel(s.step).groups[s.group].dominant]);
-      else if (s.step >= 0) parts.push([s.plan.rows[s.step].kernel >= 0 ? "kernel" : "step", s.plan.rows[s.step].key]);
-      else if (s.node > 0) parts.push(["layer", String(s.node)]);
-      if (name && s.step >= 0 && s.plan.stepsOf(s.body, s.op).length > 1) parts.push(["in", s.plan.rows[s.step].key]);
-    }
-    return parts.length ? "#" + parts.map(([k, v]) => k + "=" + encodeURIComponent(v)).join("&") : "";
-  }
-  writeAddress(remember) {
-    const now = this.address();
-    if (this.reading || now === location.hash) return;
-    try { history[remember ? "pushState" : "replaceState"](null, "", now || location.pathname + location.search); } catch (_) { /* in a frame without an address of its own */ }
-  }
-  readAddress(show) {
-    const given = new Map(location.hash.slice(1).split("&").filter(Boolean).map((part) => {
-      const at = part.indexOf("=");
-      try { return [part.slice(0, at), decodeURIComponent(part.slice(at + 1))]; } catch (_) { return ["", ""]; }
-    }));
-    if (show && location.hash === this.address()) return;
-    this.reading = true;
-    const named = (key) => this.plans.find((p) => p.name === given.get(key));
-    const plan = named("plan") || this.plans[0], beside = named("beside") || null;
-    const changed = plan !== this.plan || beside !== this.beside;
-    this.plan = plan.load();
-    this.beside = beside === plan ? null : beside;
-    this.tab = given.get("tab") || (this.beside ? "diff" : this.tab);
-    if (show && changed) this.showPlans();
-    let s = null;
-    const stepOf = (key) => plan.stepById.get(key);
-    if (given.has("op")) {
-      const at = plan.find(given.get("op"));
-      if (at) {
-        const step = given.has("in") ? stepOf(given.get("in")) ?? -1 : -1, node = plan.placeOf(at.body, at.op, step);
-        s = node >= 0 ? selectionOf(plan, node) : { plan, node: -1, body: at.body, step: plan.stepsOf(at.body, at.op)[0] ?? -1, group: -1, op: at.op };
-      }
-    } else if (given.has("kernel") || given.has("step")) {
-      const step = stepOf(given.get("kernel") ?? given.get("step"));
-      if (step !== undefined) s = { plan, step, group: -1, op: -1 };
-    } else if (given.has("group")) {
-      const [key, dominant] = given.get("group").split("*"), step = stepOf(key), kernel = step === undefined ? null : plan.kernel(step);
-      if (kernel) s = { plan, step, group: kernel.groups.findIndex((g) => g.dominant === dominant), op: -1 };
-    } else if (given.has("layer") && plan.nodes[+given.get("layer")]) s = selectionOf(plan, +given.get("layer"));
-    if (s && s.node === undefined) { s.node = plan.nodeOfStep.get(s.step) ?? -1; s.body = plan.rows[s.step].body;
-      if (s.group >= 0 && s.node >= 0) s.node = plan.nodes[s.node].children.find((c) => plan.nodes[c].group === s.group) ?? s.node; }
-    this.selection = s;
-    if (show) this.follow({ from: "address" });
-    this.reading = false;
-  }
-
   // On paper: the graph as it is shown, the kernels, the selection.
   beforePrint() {
     const table = document.createElement("div");
@@ -478,28 +417,6 @@ class App {
     byId("print").innerHTML = `<h1>${escapeHtml(this.page.model.path)}</h1><p>planned by <b>${escapeHtml(this.plan.name)}</b> on ${escapeHtml(this.page.device.name)}: ${escapeHtml(planSummary(this.plan))}. Stitchwork ${escapeHtml(this.page.stitchwork)}.</p>` +
       this.views.map((v) => `<figure><img src="${v.canvas.toDataURL()}" alt="graph"><figcaption>${escapeHtml(v.plan.name)}</figcaption></figure>`).join("") +
       (this.selection ? `<section class="details">${this.detailsHtml()}</section>` : "") + table.querySelector("table").outerHTML;
-  }
-}
-
-function localStored(key, otherwise) {
-  try { return localStorage.getItem("stitchwork-" + key) || otherwise; } catch (_) { return otherwise; }
-}
-
-// Dividers that can be moved.
-function splitters() {
-  const root = document.documentElement;
-  for (const split of document.querySelectorAll(".split")) {
-    split.addEventListener("pointerdown", (event) => {
-      event.preventDefault();
-      split.setPointerCapture(event.pointerId);
-      const what = split.dataset.split;
-      const move = (e) => {
-        const size = { left: e.clientX, right: innerWidth - e.clientX, dock: innerHeight - e.clientY, code: innerHeight - e.clientY }[what];
-        root.style.setProperty("--" + what, Math.max(what === "left" ? 0 : 60, size) + "px");
-      };
-      split.addEventListener("pointermove", move);
-      split.addEventListener("pointerup", () => split.removeEventListener("pointermove", move), { once: true });
-    });
   }
 }
 

@@ -113,3 +113,21 @@ function kernelsTable(app, plan, host) {
     pick: (row) => { app.focusView(plan); app.select({ plan, step: row.step, group: -1, op: -1 }, { from: "table" }); },
     chosen: (row) => app.stepsSelected(plan).has(row.step) });
 }
+
+// Dividers that can be moved.
+function splitters() {
+  const root = document.documentElement;
+  for (const split of document.querySelectorAll(".split")) {
+    split.addEventListener("pointerdown", (event) => {
+      event.preventDefault();
+      split.setPointerCapture(event.pointerId);
+      const what = split.dataset.split;
+      const move = (e) => {
+        const size = { left: e.clientX, right: innerWidth - e.clientX, dock: innerHeight - e.clientY, code: innerHeight - e.clientY }[what];
+        root.style.setProperty("--" + what, Math.max(what === "left" ? 0 : 60, size) + "px");
+      };
+      split.addEventListener("pointermove", move);
+      split.addEventListener("pointerup", () => split.removeEventListener("pointermove", move), { once: true });
+    });
+  }
+}
