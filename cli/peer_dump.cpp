@@ -61,6 +61,12 @@ sim::Options dump_options(const DumpRunArguments& a) {
   return options;
 }
 
+/// Products within a compiler's kernels may round f32 operands to TF32 where the card has it: XLA's default.
+Arithmetic arithmetic_of(const Dump& dump, const Device& target) {
+  constexpr int kFirstWithTf32 = 8;  // compute capability, major
+  return {.tf32 = target.cc_major >= kFirstWithTf32 && counts_of(dump.script).product_kernels > 0};
+}
+
 void print_dump_run(Cli& cli, const Dump& dump, const Device& target, const sim::Options& options,
                     const ScriptResult& result, const std::optional<CheckResult>& check) {
   if (cli.json) {
@@ -126,7 +132,7 @@ void run_dump(Cli& cli, const DumpRunArguments& a) {
     const std::vector<Literal> outputs = results_of(dump, result.program);
     if (a.check) {
       cli.progress("checking against the reference");
-      check = Judge(model.graph, std::move(inputs)).check(outputs);
+      check = Judge(model.graph, std::move(inputs), arithmetic_of(dump, target)).check(outputs);
     }
     if (!a.outputs.empty()) std::filesystem::create_directories(a.outputs);
     for (std::size_t i = 0; i < outputs.size() && !a.outputs.empty(); ++i)

@@ -14,6 +14,8 @@ import xla_calls
 
 SCHEMA = "stitchwork.peer-dump/1"
 CONTROL = {"kWhile", "kConditional", "kSequential", "kCommandBuffer"}
+# XLA's allocator gives whole multiples of it, and its kernels read vectors that end behind a value.
+ALIGNMENT = 256
 MOST_VALUES = 256  # bytes of a constant that dump.json itself has
 FREE = {"parameter", "constant", "bitcast", "get-tuple-element", "tuple", "after-all"}
 
@@ -47,7 +49,7 @@ class Buffers:
         for line in text.split("\n"):
             if head := re.match(r"allocation (\d+): size (\d+), ?(.*)", line):
                 allocation = int(head[1])
-                self.sizes[allocation] = int(head[2])
+                self.sizes[allocation] = -(-int(head[2]) // ALIGNMENT) * ALIGNMENT
                 if number := re.match(r"parameter (\d+)", head[3]):
                     if re.search(r"ShapeIndex \{\d", head[3]):
                         raise NotUnderstood(f"{file}: parameter {number[1]} is a tuple")
