@@ -99,12 +99,12 @@ void add_view(CLI::App& app, Cli& cli) {
                       "what stitchwork run --json printed of one of the plans: its times and counters as "
                       "colours; several times for several plans");
   command->add_option("-o,--output", a->output, "HTML file, which needs no other")->required();
-  add_common(
-      *command, cli,
-      "  stitchwork view bert_layer -o view.html\n"
-      "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html\n"
-      "  stitchwork view softmax --planners astitch --set mapping=paper -o view.html\n"
-      "  stitchwork run softmax_tiny --json > run.json && stitchwork view softmax_tiny --run run.json -o v.html");
+  add_common(*command, cli,
+             "  stitchwork view bert_layer -o view.html\n"
+             "  stitchwork view bert_base --planners xla,astitch,auto --device a100-sxm-80 -o view.html\n"
+             "  stitchwork view softmax --planners astitch --set mapping=paper -o view.html\n"
+             "  stitchwork run softmax_tiny --json > run.json && stitchwork view softmax_tiny --run run.json "
+             "-o v.html");
   command->callback([&cli, a] { view(cli, *a); });
 }
 

@@ -125,8 +125,8 @@ LibraryTime least(const Device& device, const MatrixProduct& p, const LibraryKer
   return best;
 }
 
-/// Two, as the paper has two kernels beside cuBLAS's (Astra, Table 1): the coarse tile that has most reuse and
-/// the fine one that fills the device with small products.
+/// Two, as the paper has two kernels beside cuBLAS's (Astra, Table 1): the coarse tile that has most reuse
+/// and the fine one that fills the device with small products.
 constexpr LibraryKernel kExplored[] = {{"128x128", 128, 128}, {"64x64", 64, 64}};
 
 }  // namespace

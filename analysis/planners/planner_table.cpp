@@ -103,7 +103,7 @@ constexpr std::array<std::string_view, 4> kTvmFissionKnobs = {"duplicate_cheap",
                                                               "effort"};
 /// Those of the rewriting, and `auto`'s.
 constexpr auto kFissionKnobs = [] {
-  constexpr std::array<std::string_view, 3> kOwn = {"fission", "reassociate", "effort"};
+  constexpr auto kOwn = std::to_array<std::string_view>({"fission", "reassociate", "effort"});
   std::array<std::string_view, kOwn.size() + kAutoKnobs.size()> result;
   std::copy(kAutoKnobs.begin(), kAutoKnobs.end(), std::copy(kOwn.begin(), kOwn.end(), result.begin()));
   return result;
