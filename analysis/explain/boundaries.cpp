@@ -66,6 +66,20 @@ class Closeness {
     return close > 1 && defers(d.verdict.rule) ? 1 : close;
   }
 
+  /// All that may come close, ascending: those that name first an op of either kernel, or the value.
+  std::vector<std::size_t> decisions(const PlanView& view) const {
+    std::vector<std::size_t> result;
+    const auto add = [&](std::span<const std::size_t> more) {
+      result.insert(result.end(), more.begin(), more.end());
+    };
+    for (const KernelPlan* kernel : {&from_, &to_})
+      for (const NodeId op : kernel->ops) add(view.decisions_of(op));
+    add(view.decisions_of_value(at_.value));
+    std::ranges::sort(result);
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    return result;
+  }
+
  private:
   int about(std::string_view step, NodeId subject, NodeId object) const {
     if (step == "patterns")  // from its last op to its first
@@ -275,7 +289,7 @@ Decision why_apart(const PlanView& view, const FusionPlan& plan, const StepBound
   const Closeness closeness(view, plan, boundary);
   const Decision* best = nullptr;
   int closest = 1;
-  for (std::size_t d = 0; d < view.decisions().size(); ++d) {
+  for (const std::size_t d : closeness.decisions(view)) {
     const auto [subject, object] = view.about(d);
     const int close = closeness.of(view.decisions()[d], subject, object);
     if (close < closest) continue;

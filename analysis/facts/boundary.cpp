@@ -79,7 +79,23 @@ PlanView::PlanView(const Graph& model, const FusionPlan& plan)
   forms_.assign(std::move_iterator(forms), std::move_iterator(decisions_.end()));
   decisions_.erase(forms, decisions_.end());
   keep_last_of_equal(decisions_);
-  for (const Decision& d : decisions_) about_.emplace_back(id_of(d.subject), id_of(d.object));
+  for (const Decision& d : decisions_) {
+    const auto& [subject, object] = about_.emplace_back(id_of(d.subject), id_of(d.object));
+    if (subject == kNoNode) continue;
+    of_[subject].push_back(about_.size() - 1);
+    of_value_[buffer_of(computation_, subject)].push_back(about_.size() - 1);
+  }
+  for (const Decision& form : forms_) form_of_.push_back(id_of(form.subject));
+}
+
+std::span<const std::size_t> PlanView::decisions_of(NodeId op) const {
+  const auto found = of_.find(op);
+  return found == of_.end() ? std::span<const std::size_t>() : found->second;
+}
+
+std::span<const std::size_t> PlanView::decisions_of_value(NodeId op) const {
+  const auto found = of_value_.find(op);
+  return found == of_value_.end() ? std::span<const std::size_t>() : found->second;
 }
 
 const std::vector<std::size_t>& PlanView::kernels_of(NodeId op) const {
@@ -90,9 +106,8 @@ const std::vector<std::size_t>& PlanView::kernels_of(NodeId op) const {
 
 std::vector<Decision> PlanView::forms(std::size_t k) const {
   std::vector<Decision> result;
-  for (const Decision& d : forms_)
-    if (const NodeId subject = computation_.find(d.subject); subject != kNoNode && ops_[k].contains(subject))
-      result.push_back(d);
+  for (std::size_t f = 0; f < forms_.size(); ++f)
+    if (form_of_[f] != kNoNode && ops_[k].contains(form_of_[f])) result.push_back(forms_[f]);
   return result;
 }
 

@@ -3,7 +3,9 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,9 @@ class PlanView {
   const std::vector<Decision>& decisions() const { return decisions_; }
   /// The ops that decision `d` names; kNoNode: none, or no op of the computation.
   std::pair<NodeId, NodeId> about(std::size_t d) const { return about_[d]; }
+  /// The decisions that name `op` first, ascending; those that name first an op whose value is that of `op`.
+  std::span<const std::size_t> decisions_of(NodeId op) const;
+  std::span<const std::size_t> decisions_of_value(NodeId op) const;
   /// Of kernel `k`, in the order in which they were tried.
   std::vector<Decision> forms(std::size_t k) const;
 
@@ -46,6 +51,8 @@ class PlanView {
   const FusionPlan& plan_;
   std::vector<Decision> decisions_, forms_;
   std::vector<std::pair<NodeId, NodeId>> about_;  ///< subject and object of each decision
+  std::unordered_map<NodeId, std::vector<std::size_t>> of_, of_value_;  ///< decisions, by op
+  std::vector<NodeId> form_of_;                                         ///< by form: its subject
   std::vector<std::set<NodeId>> ops_;
   std::map<NodeId, std::vector<std::size_t>> homes_;
 };
