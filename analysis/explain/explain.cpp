@@ -319,7 +319,8 @@ Explanation explain(const Graph& model, const FusionPlan& plan, const std::strin
         result = explain(graph, plan, replaced->by);
       result.became.insert(result.became.begin(), replaced->text);
       // Astra decides about the model's products, before there is another graph.
-      for (const Decision& decision : PlanView(graph, plan).decisions())
+      const PlanView view(graph, plan);
+      for (const Decision& decision : view.decisions())
         if (decision.step.starts_with("astra.") && (decision.subject == op || decision.object == op))
           result.decisions.push_back(decision);
       return result;
