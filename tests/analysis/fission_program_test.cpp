@@ -198,6 +198,17 @@ TEST(FissionProgram, MoreCandidatesAreNeverDearer) {
   EXPECT_GE(cheaper, 2);
 }
 
+TEST(FissionProgram, ACopyOfAnIndexMapIsAKernel) {
+  const Graph graph = graph_of(R"(
+  v = f32[100] parameter(0)
+  b = f32[100,4] broadcast(v), dimensions={0}
+  ROOT c = f32[100,4] copy(b)
+)");
+  const FusionPlan plan = plan_of(graph, "korch", "off");
+  EXPECT_EQ(plan.kernels.size(), 1u);
+  EXPECT_EQ(plan.counts.copies, 0);
+}
+
 TEST(FissionProgram, EachSumComputesTheSquaresForItself) {
   const Graph graph = testing::sums_of_squares();
   const FusionPlan plan = plan_of(graph, "korch", "off");

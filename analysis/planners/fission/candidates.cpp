@@ -76,7 +76,8 @@ bool is_convex(const Window& window, Mask set) {
 }
 
 bool Prices::is_copy(const std::vector<NodeId>& primitives) const {
-  return primitives.size() == 1 && nodes_.node(primitives[0]).op == Op::kCopy;
+  return primitives.size() == 1 && nodes_.node(primitives[0]).op == Op::kCopy &&
+         with_index_maps(nodes_, primitives).size() == 1;
 }
 
 KernelPlan Prices::kernel(const std::vector<NodeId>& primitives, NodeId sink) const {

@@ -43,6 +43,7 @@ class Prices {
 
   /// The kernel that `us` prices.
   KernelPlan kernel(const std::vector<NodeId>& primitives, NodeId sink) const;
+  /// Bytes as they lie: what a copy reads through index maps no copy of the device's can repeat.
   bool is_copy(const std::vector<NodeId>& primitives) const;
 
   const astitch::Nodes& nodes() const { return nodes_; }
