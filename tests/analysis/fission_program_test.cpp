@@ -179,23 +179,31 @@ TEST(FissionProgram, AKernelRoundWhatOthersComputeIsACandidateWhereItMayRecomput
 }
 
 TEST(FissionProgram, MoreCandidatesAreNeverDearer) {
-  int cheaper = 0;
+  int cheaper = 0, optimal = 0;
   for (const char* model : {"softmax_block", "bert_layer", "fig7", "attention", "crnn_tiny",
-                            "layer_norm_grad", "adam_tiny", "column_sum", "segformer_b0_tiny"})
+                            "layer_norm_grad", "adam_tiny", "column_sum"})
     for (const char* on : {"v100-sxm2", "h200"}) {
       const Graph graph = testing::dataset(model);
-      const auto us = [&](const char* candidates) {
-        const FusionPlan plan =
-            make_plan(graph, device(on), "korch",
-                      {.knobs = {{"fission", "off"}, {"candidates", candidates}, {"effort", "full"}}});
-        return std::pair(plan.predicted_us, 0.001 * static_cast<double>(plan.steps.size()));
+      const auto planned = [&](const char* candidates) {
+        return make_plan(
+            graph, device(on), "korch",
+            {.knobs = {{"fission", "off"}, {"candidates", candidates}}, .record_decisions = true});
       };
-      const auto [paper, of_paper] = us("paper");
-      const auto [recompute, of_recompute] = us("recompute");
-      EXPECT_LE(recompute, paper + of_paper + of_recompute) << model << " " << on;  // whole ns a kernel
-      cheaper += recompute < 0.99 * paper ? 1 : 0;
+      const auto gave_up = [](const FusionPlan& plan) {
+        return std::ranges::any_of(plan.decisions,
+                                   [](const Decision& d) { return d.verdict.rule == "korch.gap"; });
+      };
+      const FusionPlan paper = planned("paper"), recompute = planned("recompute");
+      if (gave_up(recompute)) continue;
+      ++optimal;
+      // Prices are whole nanoseconds a kernel.
+      EXPECT_LE(recompute.predicted_us,
+                paper.predicted_us + 0.001 * static_cast<double>(paper.steps.size() + recompute.steps.size()))
+          << model << " " << on;
+      cheaper += recompute.predicted_us < 0.99 * paper.predicted_us ? 1 : 0;
     }
-  EXPECT_GE(cheaper, 2);
+  EXPECT_GE(optimal, 10);
+  EXPECT_GE(cheaper, 4);
 }
 
 TEST(FissionProgram, ACopyOfAnIndexMapIsAKernel) {
