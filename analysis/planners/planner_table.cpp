@@ -52,7 +52,7 @@ constexpr std::array kKnobs = {
     Knob{"fission", kFissions, "on", "the model is rewritten by search; softmaxes; tidied; not"},
     Knob{"reassociate", kOnOff, "on", "rules that add in another order; off: those that move alone"},
     Knob{"candidates", kCandidates, "paper",
-         "kernels: differences of states; or also round others (recompute)"},
+         "kernels: differences of states; or also what is round others"},
     Knob{"effort", kEfforts, "normal", "how much a search of rewritings or kernels looks at"},
     Knob{"products", kOnOff, "on", "cheap matrix products are ops of kernels, no library calls"},
     Knob{"roof", kRoofs, "path", "2018: fusion ends at library calls, or at a layer with one"},
