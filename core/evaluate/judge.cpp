@@ -28,21 +28,6 @@ constexpr std::size_t kKeptBytes = std::size_t{256} << 20;
 /// kSamples.
 constexpr double kHopeless = 64;
 
-double relative_tolerance(DType type) {
-  switch (type) {
-    case DType::kF64:
-      return 1e-10;
-    case DType::kF32:
-      return 1e-4;
-    case DType::kF16:
-      return 1e-2;
-    case DType::kBF16:
-      return 3e-2;
-    default:
-      return 0;  // integers and pred are exact
-  }
-}
-
 std::string index_text(const Shape& shape, std::int64_t linear) {
   std::vector<std::int64_t> index(shape.dims.size());
   for (std::size_t d = shape.dims.size(); d-- > 0; linear /= shape.dims[d]) index[d] = linear % shape.dims[d];
@@ -194,6 +179,21 @@ std::size_t bytes_of(const Literal& literal) {
 }
 
 }  // namespace
+
+double relative_tolerance(DType type) {
+  switch (type) {
+    case DType::kF64:
+      return 1e-10;
+    case DType::kF32:
+      return 1e-4;
+    case DType::kF16:
+      return 1e-2;
+    case DType::kBF16:
+      return 3e-2;
+    default:
+      return 0;  // integers and pred are exact
+  }
+}
 
 Judge::Judge(const Graph& graph, std::vector<Literal> inputs, Arithmetic arithmetic)
     : graph_(graph),

@@ -13,6 +13,9 @@
 
 namespace stitchwork {
 
+/// rtol of the check below: 1e-10 f64, 1e-4 f32, 1e-2 f16, 3e-2 bf16; 0 of what is exact.
+double relative_tolerance(DType type);
+
 struct CheckResult {
   bool ok = true;
   double max_abs_error = 0;   ///< over the elements that are finite in both

@@ -6,25 +6,11 @@
 
 #include "analysis/judge/cost.h"
 #include "analysis/judge/library_cost.h"
+#include "core/evaluate/judge.h"
 #include "core/hlo/npy.h"
 
 namespace stitchwork {
 namespace {
-
-double default_rtol(DType type) {
-  switch (type) {
-    case DType::kF64:
-      return 1e-10;
-    case DType::kF32:
-      return 1e-4;
-    case DType::kF16:
-      return 1e-2;
-    case DType::kBF16:
-      return 3e-2;
-    default:
-      return 0;
-  }
-}
 
 ArrayComparison compare_integers(const Literal& actual, const Literal& wanted) {
   ArrayComparison result;
@@ -59,7 +45,8 @@ ArrayComparison compare_arrays(const Literal& actual, const Literal& wanted, std
   }
   const double rms = n > 0 ? std::sqrt(squares / static_cast<double>(n)) : 0;
   ArrayComparison result;
-  result.rtol = rtol.value_or(std::max(default_rtol(actual.shape.dtype), default_rtol(wanted.shape.dtype)));
+  result.rtol =
+      rtol.value_or(std::max(relative_tolerance(actual.shape.dtype), relative_tolerance(wanted.shape.dtype)));
   result.atol = atol.value_or(largest > 0 ? result.rtol / 10 * largest : 1e-6);
   for (std::int64_t i = 0; i < n; ++i) {
     const double a = actual.get_double(i), r = wanted.get_double(i);
