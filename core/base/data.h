@@ -14,8 +14,8 @@ namespace stitchwork {
 /// whoever lists it.
 std::filesystem::path data_folder(const std::string& name);
 
-/// A module that the program loads, as "stitchwork_view.so": lib/stitchwork/FILE of the same prefixes; empty
-/// if neither has it.
+/// A module that the program loads, as "stitchwork_figures.so": lib/stitchwork/FILE of the same prefixes;
+/// empty if neither has it.
 std::filesystem::path module_file(const std::string& file);
 
 }  // namespace stitchwork
