@@ -14,6 +14,8 @@ template <class... Visitors>
 struct Overloaded : Visitors... {
   using Visitors::operator()...;
 };
+template <class... Visitors>  // which Clang before 17 does not deduce by itself for an aggregate
+Overloaded(Visitors...)->Overloaded<Visitors...>;
 
 /// One run of a program.
 class ProgramRunner {
