@@ -56,7 +56,8 @@ class Judge {
   std::vector<Literal> inputs_;
   Arithmetic arithmetic_;
   std::vector<Literal> reference_;
-  std::vector<std::vector<Literal>> samples_;  ///< by number; where outputs are large, the last one alone
+  std::vector<std::vector<Literal>> samples_;  ///< the first ones, by number, as many as may be kept
+  std::vector<Literal> last_;                  ///< the last one beyond these
 };
 
 }  // namespace stitchwork

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <span>
 
 #include "core/graph/graph.h"
@@ -23,7 +22,7 @@ struct Arithmetic {
 class Rounding {
  public:
   Rounding(Arithmetic arithmetic, std::uint64_t seed, double size = 1)
-      : arithmetic_(arithmetic), size_(size), computes_again_(seed % 2 != 0), bits_(seed) {}
+      : arithmetic_(arithmetic), size_(size), computes_again_(seed % 2 != 0), state_(seed) {}
 
   /// Whether a value that several ops use is computed for each of them with errors of its own, as kernels do
   /// that recompute it and contract it with what follows (x - a * b in one place, a rounded product in
@@ -36,7 +35,7 @@ class Rounding {
     return other;
   }
   /// A use of such a value: which of two.
-  bool either() { return (bits_() >> 63) != 0; }
+  bool either() { return (next_bits() >> 63) != 0; }
 
   /// Moves each element of `result`, the value of `node` for `operands`, by an error of random sign and of
   /// half to all of the size that the op's arithmetic may have there (docs/inputs.md, "The check"). Ops that
@@ -45,9 +44,17 @@ class Rounding {
                std::span<const Literal* const> operands, Literal& result);
 
  private:
+  /// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA
+  /// 2014): a few instructions a draw, of which a check of a large output makes 10^8.
+  std::uint64_t next_bits() {
+    std::uint64_t word = state_ += 0x9E3779B97F4A7C15u;
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9u;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EBu;
+    return word ^ (word >> 31);
+  }
   /// In [-1, -1/2] or [1/2, 1], times the size of errors.
   double draw() {
-    const std::uint64_t word = bits_();
+    const std::uint64_t word = next_bits();
     const double size = 0.5 + static_cast<double>(word >> 11) * 0x1p-54;
     return size_ * ((word & 1) != 0 ? size : -size);
   }
@@ -59,7 +66,7 @@ class Rounding {
   Arithmetic arithmetic_;
   double size_;
   bool computes_again_;
-  std::mt19937_64 bits_;
+  std::uint64_t state_;
 };
 
 }  // namespace stitchwork

@@ -1,5 +1,6 @@
 // A table of rows with sorting and, where it is long, only the rows that are seen.
 const ROW_HEIGHT = 27, ROWS_AT_ONCE = 100;
+const NATURAL_ORDER = new Intl.Collator("en", { numeric: true });  // a third of the time of localeCompare
 
 class Table {
   // columns: {title, tip, number, value(row) to sort by, html(row)}; key(row) names it; pick(row) when clicked.
@@ -37,7 +38,7 @@ class Table {
     Object.assign(this.memory, { by: i, down });
     const value = this.columns[i].value, sign = down ? -1 : 1;
     this.sorted = this.rows.map((row, at) => [value(row), at, row]).sort((a, b) => {
-      const less = typeof a[0] === "string" ? a[0].localeCompare(b[0], "en", { numeric: true }) : a[0] - b[0];
+      const less = typeof a[0] === "string" ? NATURAL_ORDER.compare(a[0], b[0]) : a[0] - b[0];
       return less ? sign * less : a[1] - b[1];
     }).map((entry) => entry[2]);
     this.host.querySelectorAll("th").forEach((th, at) => {
